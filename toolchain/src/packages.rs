@@ -1,0 +1,176 @@
+//! Makes a toolchain where rustup can add no target: Debian's `rustc-web` (compiler, its std and the source that belongs to it), unpacked
+//! into a folder of its own without being installed, with std for [`TARGET`] built once from that source and the active toolchain's linkers.
+//!
+//! No version is pinned, since a mirror keeps only the newest; a newer package makes a new toolchain.
+
+mod apt;
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use sha2::{Digest, Sha256};
+
+use crate::find::Active;
+use crate::{Error, LINKER, Progress, Step, TARGET, files};
+
+/// Changes when what is made from the same packages changes.
+const LAYOUT: &str = "2";
+
+/// The compiler, which finds its sysroot and its libraries wherever its folder is.
+const WRAPPER: &str = r#"#!/bin/sh
+root=${0%/bin/*}
+LD_LIBRARY_PATH=$(echo "$root"/usr/lib/*-linux-*)${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} exec "$root/usr/bin/${0##*/}" --sysroot "$root" "$@"
+"#;
+
+/// Unpacks the package $1 into the folder $2.
+const UNPACK: &str = r#"dpkg-deb --extract "$1" "$2""#;
+
+/// The same for the compiler's source, of which std is a twentieth.
+const UNPACK_LIBRARY: &str = r#"dpkg-deb --fsys-tarfile "$1" | tar -x -C "$2" --wildcards "./usr/src/rustc-*/library""#;
+
+/// The crate whose build makes std.
+const STD_MANIFEST: &str = r#"[package]
+name = "sysroot-build"
+version = "0.0.0"
+edition = "2024"
+[workspace]
+[profile.release]
+codegen-units = 1
+panic = "abort"
+"#;
+
+/// Returns the compiler and the packages' version. One that was made before is used again, also when apt is out of reach.
+pub(crate) fn make(cache: &Path, active: &Active, progress: &Progress) -> Result<(PathBuf, String), Error> {
+    if !active.tools().join(LINKER).is_file() {
+        let what = format!("the active toolchain has no {LINKER} in {}", active.tools().display());
+        return Err(Error::new(what).help("use a toolchain of rustup: `rustup default stable`"));
+    }
+    // Held while a toolchain is made: of two processes the second waits, and then finds it made.
+    let _lock = files::lock(&cache.join("lock"))?;
+    let home = Home { cache, key: digest(&[LAYOUT, &active.version, &active.sysroot.to_string_lossy()]) };
+    // What killed runs left.
+    home.remove(|name| name.starts_with(files::MAKING));
+    let mut tried = Vec::new();
+    for lists in [apt::Lists::System, apt::Lists::Own] {
+        match apt::fetch(lists, &home, progress) {
+            Ok((version, None)) => return Ok((home.dest(&version).join("bin/rustc"), version)),
+            Ok((version, Some(debs))) => {
+                files::create_dir_whole(&home.dest(&version), |new| {
+                    progress.step("unpack Debian's Rust", |step| unpack(debs.path(), new, active, step))?;
+                    progress.step(&format!("build std for {TARGET}"), |step| build_std(new, step))
+                })?;
+                home.remove(|name| home.version(name).is_some_and(|v| v != version));
+                return Ok((home.dest(&version).join("bin/rustc"), version));
+            }
+            Err(e) => tried.push(format!("with {}: {e}", lists.name())),
+        }
+    }
+    match home.made_before() {
+        Some((rustc, version)) => Ok((rustc, version)),
+        None => Err(Error { what: "apt has no rustc-web for this machine".into(), tried, help: None }),
+    }
+}
+
+/// Where toolchains for one active toolchain are kept, one folder for each version of the packages.
+struct Home<'a> {
+    cache: &'a Path,
+    key: String,
+}
+
+impl Home<'_> {
+    fn dest(&self, version: &str) -> PathBuf {
+        self.cache.join(format!("{}_{version}", self.key))
+    }
+
+    /// The version of a folder of this home.
+    fn version<'n>(&self, name: &'n str) -> Option<&'n str> {
+        name.strip_prefix(&self.key)?.strip_prefix('_')
+    }
+
+    fn names(&self) -> impl Iterator<Item = String> {
+        fs::read_dir(self.cache).into_iter().flatten().filter_map(|e| e.ok()?.file_name().into_string().ok())
+    }
+
+    fn made_before(&self) -> Option<(PathBuf, String)> {
+        let version = self.names().find_map(|n| self.version(&n).map(str::to_owned))?;
+        Some((self.dest(&version).join("bin/rustc"), version))
+    }
+
+    /// That a folder cannot be removed costs disk space only.
+    fn remove(&self, old: impl Fn(&str) -> bool) {
+        self.names().filter(|n| old(n)).for_each(|n| drop(fs::remove_dir_all(self.cache.join(n))));
+    }
+}
+
+/// Unpacks the packages into `root` and lays them out as a sysroot.
+fn unpack(debs: &Path, root: &Path, active: &Active, step: &Step) -> Result<(), Error> {
+    for deb in list(debs)? {
+        step.note(&format!("{}", deb.display()));
+        let source = deb.file_name().is_some_and(|n| n.to_string_lossy().starts_with("rust-web-src_"));
+        step.run(Command::new("sh").args(["-c", if source { UNPACK_LIBRARY } else { UNPACK }, "sh"]).args([&deb, root]))?;
+    }
+    let host = &active.host;
+    let source = list(&root.join("usr/src"))?.into_iter().find(|p| p.join("library").is_dir());
+    let source = source.ok_or_else(|| Error::new("the package rust-web-src holds no library/"))?;
+    let lay_out = || {
+        for dir in ["bin", "lib/rustlib/src", &format!("lib/rustlib/{host}")] {
+            fs::create_dir_all(root.join(dir))?;
+        }
+        // Relative, since the folder is renamed when it is whole.
+        symlink(Path::new("../../../usr/src").join(source.file_name().unwrap_or_default()), root.join("lib/rustlib/src/rust"))?;
+        symlink(format!("../../../usr/lib/rustlib/{host}/lib"), root.join(format!("lib/rustlib/{host}/lib")))?;
+        symlink(active.tools(), root.join(format!("lib/rustlib/{host}/bin")))?;
+        for program in ["rustc", "rustdoc"] {
+            let path = root.join("bin").join(program);
+            fs::write(&path, WRAPPER)?;
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o755))?;
+        }
+        Ok::<_, std::io::Error>(())
+    };
+    lay_out().map_err(Error::context(root.display()))?;
+    // A library that the packages did not name would show here.
+    step.run(Command::new(root.join("bin/rustc")).arg("-vV")).map(drop).map_err(Error::from)
+}
+
+/// Builds std from the packages' source and puts it into the sysroot.
+fn build_std(root: &Path, step: &Step) -> Result<(), Error> {
+    let work = tempfile::tempdir_in(root).map_err(Error::context(root.display()))?;
+    for (name, text) in [("Cargo.toml", STD_MANIFEST), ("src/lib.rs", "#![no_std]\n")] {
+        files::write_if_changed(&work.path().join(name), text.as_bytes())?;
+    }
+    let target_dir = work.path().join("target");
+    let mut cargo = Command::new("cargo");
+    cargo.current_dir(work.path()).env("RUSTC", root.join("bin/rustc")).env("CARGO_TARGET_DIR", &target_dir);
+    // Stable cargo knows -Zbuild-std, and asks for this to admit it.
+    cargo
+        .env("RUSTC_BOOTSTRAP", "1")
+        .env("RUSTFLAGS", format!("-Cembed-bitcode=yes --remap-path-prefix={}=/rust", root.join("lib/rustlib/src/rust").display()));
+    cargo.args(["build", "--release", "--target", TARGET, "-Zbuild-std=std,panic_abort"]);
+    step.run(&mut cargo).map_err(Error::from)?;
+    let lib = root.join("lib/rustlib").join(TARGET).join("lib");
+    fs::create_dir_all(&lib).map_err(Error::context(lib.display()))?;
+    for built in list(&target_dir.join(TARGET).join("release/deps"))? {
+        let name = built.file_name().unwrap_or_default();
+        let text = name.to_string_lossy();
+        if text.ends_with(".rlib") && !text.starts_with("libsysroot_build") {
+            fs::copy(&built, lib.join(name)).map_err(Error::context(built.display()))?;
+        }
+    }
+    Ok(())
+}
+
+fn list(dir: &Path) -> Result<Vec<PathBuf>, Error> {
+    let entries = fs::read_dir(dir).and_then(|entries| entries.map(|e| Ok(e?.path())).collect::<Result<Vec<_>, _>>());
+    entries.map_err(Error::context(dir.display()))
+}
+
+fn digest(parts: &[&str]) -> String {
+    let mut hash = Sha256::new();
+    for part in parts {
+        hash.update(part.as_bytes());
+        hash.update([0]);
+    }
+    hash.finalize().iter().take(8).map(|b| format!("{b:02x}")).collect()
+}

@@ -1,0 +1,141 @@
+//! Asks apt for the packages, as any user: nothing is installed.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use tempfile::TempDir;
+
+use super::Home;
+use crate::{Error, Progress, Step, files};
+
+/// Which lists of packages apt reads.
+#[derive(Clone, Copy)]
+pub(super) enum Lists {
+    /// The machine's: often empty or old.
+    System,
+    /// Fresh ones in a folder of our own, which needs no root.
+    Own,
+}
+
+impl Lists {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Lists::System => "the machine's package lists",
+            Lists::Own => "fresh package lists",
+        }
+    }
+
+    /// Options of apt-get and apt-cache.
+    fn options(self, cache: &Path) -> Result<Vec<String>, Error> {
+        if let Lists::System = self {
+            return Ok(Vec::new());
+        }
+        let (lists, archives) = (cache.join("apt/lists"), cache.join("apt/cache"));
+        for dir in [lists.join("partial"), archives.join("archives/partial")] {
+            fs::create_dir_all(&dir).map_err(Error::context(dir.display()))?;
+        }
+        Ok(vec!["-o".into(), format!("Dir::State::Lists={}", lists.display()), "-o".into(), format!("Dir::Cache={}", archives.display())])
+    }
+}
+
+/// The newest version, and its packages unless a toolchain was made of them before.
+pub(super) fn fetch(lists: Lists, home: &Home, progress: &Progress) -> Result<(String, Option<TempDir>), Error> {
+    let options = lists.options(home.cache)?;
+    let apt = |program: &str, args: &[&str]| {
+        let mut command = Command::new(program);
+        command.env("LC_ALL", "C").args(&options).args(args);
+        command
+    };
+    if let Lists::Own = lists {
+        progress.step("apt-get update", |step| step.run(&mut apt("apt-get", &["update", "-q"]))).map_err(Error::from)?;
+    }
+    let version = progress.step("ask apt for rustc-web", |step| {
+        let out = step.run(&mut apt("apt-cache", &["policy", "rustc-web"])).map_err(Error::from)?;
+        candidate(&String::from_utf8_lossy(&out)).ok_or_else(|| Error::new("apt knows no package rustc-web"))
+    })?;
+    if home.dest(&version).is_dir() {
+        return Ok((version, None));
+    }
+    let debs = tempfile::Builder::new().prefix(files::MAKING).tempdir_in(home.cache).map_err(Error::context(home.cache.display()))?;
+    progress.step(&format!("download Debian's Rust {version}"), |step| {
+        let std = format!("libstd-rust-web-{}", version.splitn(3, '.').take(2).collect::<Vec<_>>().join("."));
+        let depends =
+            ["depends", "--recurse", "--no-recommends", "--no-suggests", "--no-conflicts", "--no-breaks", "--no-replaces", "--no-enhances"];
+        let needed = step.run(apt("apt-cache", &depends).arg(&std)).map_err(Error::from)?;
+        let installed = step.run(Command::new("dpkg-query").args(["-W", "-f", "${Package} ${db:Status-Abbrev}\n"])).map_err(Error::from)?;
+        let mut packages: Vec<_> =
+            ["rustc-web", "rust-web-src", "libstd-rust-web-dev", &std].iter().map(|p| format!("{p}={version}")).collect();
+        packages.extend(missing(&String::from_utf8_lossy(&needed), &String::from_utf8_lossy(&installed), &std));
+        let uris = step.run(apt("apt-get", &["download", "-q", "--print-uris"]).args(&packages)).map_err(Error::from)?;
+        step.expect_bytes(total_size(&String::from_utf8_lossy(&uris)));
+        let mut download = apt("apt-get", &["download", "-q"]);
+        watch(debs.path(), step, || step.run(download.args(&packages).current_dir(debs.path())).map(drop)).map_err(Error::from)
+    })?;
+    Ok((version, Some(debs)))
+}
+
+/// The version that `apt-cache policy` would install.
+fn candidate(policy: &str) -> Option<String> {
+    let version = policy.lines().find_map(|l| l.trim().strip_prefix("Candidate: "))?;
+    (version != "(none)").then(|| version.to_owned())
+}
+
+/// Of the packages in `apt-cache depends --recurse` those that are neither installed nor `std` itself: libLLVM, as a rule, and what it
+/// stands on.
+fn missing(depends: &str, installed: &str, std: &str) -> Vec<String> {
+    let installed: Vec<_> = installed.lines().filter_map(|l| l.strip_suffix("ii ")).map(str::trim).collect();
+    let packages = depends.lines().filter(|l| !l.starts_with([' ', '<', '|']));
+    packages.filter(|p| *p != std && !installed.contains(p)).map(str::to_owned).collect()
+}
+
+/// The sum of the sizes in `apt-get --print-uris`: lines of 'URI' FILE SIZE HASH.
+fn total_size(uris: &str) -> u64 {
+    uris.lines().filter_map(|l| l.rsplit(' ').nth(1)?.parse::<u64>().ok()).sum()
+}
+
+/// Runs `work`, while the step shows how much is in `dir`.
+fn watch<T>(dir: &Path, step: &Step, work: impl FnOnce() -> T) -> T {
+    let over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !over.load(Ordering::Relaxed) {
+                let entries = fs::read_dir(dir).into_iter().flatten().flatten();
+                step.at_bytes(entries.filter_map(|e| Some(e.metadata().ok()?.len())).sum());
+                std::thread::sleep(Duration::from_millis(200));
+            }
+        });
+        let result = work();
+        over.store(true, Ordering::Relaxed);
+        result
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_candidate_is_what_apt_would_install() {
+        assert_eq!(
+            candidate("rustc-web:\n  Installed: (none)\n  Candidate: 1.96.0+dfsg1-1~deb12u2\n").as_deref(),
+            Some("1.96.0+dfsg1-1~deb12u2")
+        );
+        assert_eq!(candidate("rustc-web:\n  Installed: (none)\n  Candidate: (none)\n"), None);
+        assert_eq!(candidate(""), None);
+    }
+
+    #[test]
+    fn packages_that_are_installed_or_virtual_are_not_fetched() {
+        let depends = "libstd-rust-web-1.96\n  Depends: libllvm22\nlibllvm22\n  Depends: libz3-4\n<libedit>\nlibz3-4\nlibc6\n";
+        let installed = "libc6 ii \nlibz3-4 rc \n";
+        assert_eq!(missing(depends, installed, "libstd-rust-web-1.96"), ["libllvm22", "libz3-4"]);
+    }
+
+    #[test]
+    fn sizes_of_a_download_are_added_up() {
+        assert_eq!(total_size("'http://a/b.deb' b.deb 40 SHA256:00\n'http://a/c.deb' c.deb 2 SHA256:00\nnoise\n"), 42);
+    }
+}
