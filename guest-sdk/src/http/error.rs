@@ -1,0 +1,116 @@
+//! Why a request failed.
+
+use std::fmt;
+
+use crate::bindings::http::wasi::http::types::ErrorCode;
+
+/// Why there is no response, or not all of one. The message names method and URL, and says what was wrong.
+///
+/// ```no_run
+/// use skillhost_guest::http::{Error, get};
+///
+/// # async fn example() {
+/// match get("https://example.com").await {
+///     Err(Error::Denied(message)) => skillhost_guest::eprintln!("skipped: {message}"),
+///     other => { /* ... */ }
+/// }
+/// # }
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Error {
+    /// The request cannot be sent: its URL, a header or its body.
+    Invalid(String),
+    /// The capabilities do not allow it.
+    Denied(String),
+    /// It took too long.
+    Timeout(String),
+    /// Request or response are larger than the host allows.
+    TooLarge(String),
+    /// Anything else: no such host, refused, cut off, an error status.
+    Failed(String),
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (Error::Invalid(message)
+        | Error::Denied(message)
+        | Error::Timeout(message)
+        | Error::TooLarge(message)
+        | Error::Failed(message)) = self;
+        f.write_str(message)
+    }
+}
+
+impl std::error::Error for Error {}
+
+impl From<Error> for std::io::Error {
+    fn from(error: Error) -> Self {
+        Self::other(error)
+    }
+}
+
+/// `what` is the request: `GET https://example.com/`.
+pub(super) fn error(what: &str, code: ErrorCode) -> Error {
+    let (kind, reason): (fn(String) -> Error, _) = match code {
+        ErrorCode::HttpRequestDenied => {
+            (Error::Denied, "denied: the capabilities hold no `WebFetch` for this host, or not this method".to_owned())
+        }
+        ErrorCode::DestinationIpProhibited => (Error::Denied, "denied: the address is private or otherwise forbidden".to_owned()),
+        ErrorCode::DnsTimeout => (Error::Timeout, "timed out looking up the host".to_owned()),
+        ErrorCode::ConnectionTimeout => (Error::Timeout, "timed out connecting".to_owned()),
+        ErrorCode::ConnectionReadTimeout | ErrorCode::HttpResponseTimeout => {
+            (Error::Timeout, "timed out waiting for the response".to_owned())
+        }
+        ErrorCode::ConnectionWriteTimeout => (Error::Timeout, "timed out sending".to_owned()),
+        ErrorCode::HttpRequestBodySize(limit) => (Error::TooLarge, sized("the request's body is too large", limit)),
+        ErrorCode::HttpResponseBodySize(limit) => (Error::TooLarge, sized("the response's body is too large", limit)),
+        ErrorCode::HttpRequestHeaderSectionSize(limit) => (Error::TooLarge, sized("the request's headers are too large", limit)),
+        ErrorCode::HttpResponseHeaderSectionSize(limit) => (Error::TooLarge, sized("the response's headers are too large", limit)),
+        ErrorCode::HttpRequestUriTooLong => (Error::TooLarge, "the URL is too long".to_owned()),
+        ErrorCode::HttpRequestUriInvalid => (Error::Invalid, "the URL is not valid".to_owned()),
+        ErrorCode::HttpRequestMethodInvalid => (Error::Invalid, "the method is not valid".to_owned()),
+        ErrorCode::DnsError(payload) => (Error::Failed, with("no such host", payload.rcode)),
+        ErrorCode::DestinationNotFound => (Error::Failed, "no such host".to_owned()),
+        ErrorCode::DestinationUnavailable | ErrorCode::DestinationIpUnroutable => (Error::Failed, "the host cannot be reached".to_owned()),
+        ErrorCode::ConnectionRefused => (Error::Failed, "connection refused".to_owned()),
+        ErrorCode::ConnectionTerminated | ErrorCode::HttpResponseIncomplete => (Error::Failed, "the connection was cut off".to_owned()),
+        ErrorCode::HttpProtocolError => (Error::Failed, "the server does not keep to HTTP, or the connection was cut off".to_owned()),
+        ErrorCode::ConnectionLimitReached => (Error::Failed, "too many connections at once".to_owned()),
+        ErrorCode::TlsCertificateError => (Error::Failed, "the certificate is not valid".to_owned()),
+        ErrorCode::TlsProtocolError => (Error::Failed, "TLS failed".to_owned()),
+        ErrorCode::TlsAlertReceived(payload) => (Error::Failed, with("TLS failed", payload.alert_message)),
+        ErrorCode::InternalError(message) => (Error::Failed, with("failed", message)),
+        // Rare enough for the code's own name.
+        other => (Error::Failed, format!("{other:?}")),
+    };
+    kind(format!("{what}: {reason}"))
+}
+
+fn sized(what: &str, limit: Option<impl fmt::Display>) -> String {
+    with(what, limit.map(|limit| format!("{limit} bytes")))
+}
+
+fn with(what: &str, detail: Option<String>) -> String {
+    match detail {
+        Some(detail) => format!("{what} ({detail})"),
+        None => what.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_denial_says_so_and_names_the_request() {
+        let error = error("GET https://example.com/", ErrorCode::HttpRequestDenied);
+        assert!(matches!(error, Error::Denied(_)));
+        assert!(error.to_string().starts_with("GET https://example.com/: denied: "));
+    }
+
+    #[test]
+    fn a_limit_is_named_where_it_is_known() {
+        let error = error("GET /", ErrorCode::HttpResponseBodySize(Some(10)));
+        assert_eq!(error, Error::TooLarge("GET /: the response's body is too large (10 bytes)".into()));
+    }
+}

@@ -1,0 +1,243 @@
+//! What every byte stream here shares: the reading end, the writing end, and a lock for the ones a process has only one of.
+
+use std::cell::RefCell;
+use std::future::{Future, poll_fn};
+use std::io;
+use std::ops::{Deref, DerefMut};
+use std::pin::{Pin, pin};
+use std::rc::Rc;
+use std::task::{Poll, Waker};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use wit_bindgen::{StreamReader, StreamResult, StreamWriter};
+
+/// Bytes per read and per write: large enough that the calls cost little, small enough to hold many.
+pub(crate) const CHUNK: usize = 64 * 1024;
+
+pub(crate) type BoxFuture<T> = Pin<Box<dyn Future<Output = T>>>;
+
+/// How a stream ended; resolves once its other end is closed.
+pub(crate) type Done = BoxFuture<io::Result<()>>;
+
+/// The reading end.
+pub(crate) struct Source {
+    reader: StreamReader<u8>,
+    done: Option<Done>,
+    /// Read and not yet handed out, from `start` on.
+    rest: Vec<u8>,
+    start: usize,
+}
+
+impl Source {
+    pub(crate) fn new(reader: StreamReader<u8>, done: Done) -> Self {
+        Self { reader, done: Some(done), rest: Vec::new(), start: 0 }
+    }
+
+    /// The next bytes, `None` at the end.
+    pub(crate) async fn chunk(&mut self) -> io::Result<Option<Vec<u8>>> {
+        if self.start < self.rest.len() {
+            let mut rest = std::mem::take(&mut self.rest);
+            rest.drain(..std::mem::take(&mut self.start));
+            return Ok(Some(rest));
+        }
+        while self.done.is_some() {
+            let (status, bytes) = self.reader.read(Vec::with_capacity(CHUNK)).await;
+            if status == StreamResult::Dropped
+                && let Some(done) = self.done.take()
+            {
+                done.await?;
+            }
+            if !bytes.is_empty() {
+                return Ok(Some(bytes));
+            }
+        }
+        Ok(None)
+    }
+
+    pub(crate) async fn read_to_end(&mut self) -> io::Result<Vec<u8>> {
+        let mut all = self.chunk().await?.unwrap_or_default();
+        while self.done.is_some() {
+            // Doubles rather than grows by a chunk, so that a large input is not copied over and over.
+            if all.capacity() - all.len() < CHUNK {
+                all.reserve(CHUNK.max(all.len()));
+            }
+            let (status, bytes) = self.reader.read(all).await;
+            all = bytes;
+            if status == StreamResult::Dropped
+                && let Some(done) = self.done.take()
+            {
+                done.await?;
+            }
+        }
+        Ok(all)
+    }
+
+    /// Fills `into` as far as one chunk goes; 0 is the end.
+    pub(crate) async fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        if self.start == self.rest.len() {
+            self.rest = self.chunk().await?.unwrap_or_default();
+            self.start = 0;
+        }
+        let count = into.len().min(self.rest.len() - self.start);
+        into[..count].copy_from_slice(&self.rest[self.start..self.start + count]);
+        self.start += count;
+        Ok(count)
+    }
+
+    /// The next line with its end, `None` at the end of input.
+    pub(crate) async fn line(&mut self) -> io::Result<Option<Vec<u8>>> {
+        let mut line = Vec::new();
+        loop {
+            let unread = &self.rest[self.start..];
+            if let Some(end) = unread.iter().position(|byte| *byte == b'\n') {
+                line.extend_from_slice(&unread[..=end]);
+                self.start += end + 1;
+                return Ok(Some(line));
+            }
+            line.extend_from_slice(unread);
+            self.start = self.rest.len();
+            match self.chunk().await? {
+                Some(chunk) => (self.rest, self.start) = (chunk, 0),
+                None => return Ok((!line.is_empty()).then_some(line)),
+            }
+        }
+    }
+}
+
+/// The writing end.
+pub(crate) struct Sink {
+    writer: StreamWriter<u8>,
+    done: Option<Done>,
+}
+
+impl Sink {
+    pub(crate) fn new(writer: StreamWriter<u8>, done: Done) -> Self {
+        Self { writer, done: Some(done) }
+    }
+
+    /// Returns when the other end has taken all of it.
+    pub(crate) async fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
+        for chunk in bytes.chunks(CHUNK) {
+            let left = self.writer.write_all(chunk.to_vec()).await;
+            if !left.is_empty() {
+                // The reason comes with the end of the stream; without one, the reader just went away.
+                if let Some(done) = self.done.take() {
+                    done.await?;
+                }
+                return Err(io::ErrorKind::BrokenPipe.into());
+            }
+        }
+        Ok(())
+    }
+
+    /// Closes the stream and waits until what was written has arrived.
+    pub(crate) async fn finish(self) -> io::Result<()> {
+        drop(self.writer);
+        match self.done {
+            Some(done) => done.await,
+            None => Ok(()),
+        }
+    }
+}
+
+/// An asynchronous lock. Futures of one task only: everything here is single-threaded.
+pub(crate) struct Slot<T> {
+    value: RefCell<Option<T>>,
+    waiting: RefCell<Vec<Waker>>,
+}
+
+impl<T> Slot<T> {
+    pub(crate) fn new(value: T) -> Rc<Self> {
+        Rc::new(Self { value: RefCell::new(Some(value)), waiting: RefCell::default() })
+    }
+
+    pub(crate) fn try_lock(self: &Rc<Self>) -> Option<Guard<T>> {
+        let value = self.value.borrow_mut().take()?;
+        Some(Guard { slot: Rc::clone(self), value: Some(value) })
+    }
+
+    pub(crate) async fn lock(self: &Rc<Self>) -> Guard<T> {
+        poll_fn(|context| match self.try_lock() {
+            Some(guard) => Poll::Ready(guard),
+            None => {
+                self.waiting.borrow_mut().push(context.waker().clone());
+                Poll::Pending
+            }
+        })
+        .await
+    }
+}
+
+pub(crate) struct Guard<T> {
+    slot: Rc<Slot<T>>,
+    value: Option<T>,
+}
+
+impl<T> Deref for Guard<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        self.value.as_ref().expect("held until dropped")
+    }
+}
+
+impl<T> DerefMut for Guard<T> {
+    fn deref_mut(&mut self) -> &mut T {
+        self.value.as_mut().expect("held until dropped")
+    }
+}
+
+impl<T> Drop for Guard<T> {
+    fn drop(&mut self) {
+        *self.slot.value.borrow_mut() = self.value.take();
+        for waker in self.slot.waiting.take() {
+            waker.wake();
+        }
+    }
+}
+
+/// Runs a future to its end without giving way to other futures of this task: for the synchronous traits of std.
+pub(crate) fn block_on<T: 'static>(future: impl Future<Output = T>) -> T {
+    wit_bindgen::block_on(future)
+}
+
+/// Polls `side` along with `main`, until `main` is done; what is then left of `side` stays there.
+pub(crate) async fn alongside<T>(side: &mut Option<BoxFuture<()>>, main: impl Future<Output = T>) -> T {
+    let mut main = pin!(main);
+    poll_fn(|context| {
+        if let Some(future) = side
+            && future.as_mut().poll(context).is_ready()
+        {
+            *side = None;
+        }
+        main.as_mut().poll(context)
+    })
+    .await
+}
+
+/// A future to run when the program ends.
+type Finish = fn() -> BoxFuture<io::Result<()>>;
+
+thread_local! {
+    static FINISH: RefCell<Vec<Finish>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Registers what has to be flushed at the end. Registered at first use rather than called by name, so that a component
+/// that never writes to stdout does not import it.
+pub(crate) fn at_end(finish: Finish) {
+    FINISH.with_borrow_mut(|list| list.push(finish));
+}
+
+/// Flushes and closes everything that was opened; the first error is returned, the rest is done all the same.
+pub(crate) async fn finish_all() -> io::Result<()> {
+    let mut result = Ok(());
+    for finish in FINISH.take() {
+        result = result.and(finish().await);
+    }
+    result
+}
+
+/// WASI's time as std's. One before 1970 becomes 1970: std's type holds none on this target.
+pub(crate) fn system_time(seconds: i64, nanoseconds: u32) -> SystemTime {
+    UNIX_EPOCH + Duration::new(seconds.try_into().unwrap_or(0), nanoseconds)
+}
