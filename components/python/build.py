@@ -1,0 +1,152 @@
+"""Builds `target/components/python.wasm`, and `python.json` beside it: CPython as one component that behaves as `python3`.
+
+    python3 components/python/build.py
+
+Four stages, each made again only when something that it is made from has changed: the tools, the standard library compiled by the
+interpreter itself, the memory image, and the merge of its modules. All of it lies in `target/python`.
+"""
+
+import hashlib
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import time
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+WORK = ROOT / "target" / "python"
+OUT = ROOT / "target" / "components"
+
+sys.path.insert(0, str(HERE / "build"))
+import merge  # noqa: E402
+
+
+class Failed(Exception):
+    pass
+
+
+def main():
+    check_prerequisites()
+    WORK.mkdir(parents=True, exist_ok=True)
+    tools = stage("tools", [HERE / "build/requirements.txt", HERE / "build/package.json", HERE / "build/package-lock.json"], make_tools)
+    stdlib = stage("stdlib", [tools, HERE / "build/compile_stdlib.py", HERE / "wit"], make_stdlib)
+    image = stage("image", [stdlib, HERE / "guest", HERE / "wit"], make_image)
+    merging = [HERE / "build" / f"{name}.py" for name in ("merge", "component", "fold", "roles", "wasm", "wrap")]
+    merged = stage("merged", [image, *merging], make_merged)
+    publish(WORK / merged)
+
+
+def check_prerequisites():
+    """Before anything is downloaded or built: what is missing, and how to get it."""
+    problems = []
+    if sys.version_info < (3, 9):
+        problems.append("python3 is older than 3.9\n  fix: `apt install python3`, or https://www.python.org/downloads")
+    try:
+        import ensurepip  # noqa: F401
+        import venv  # noqa: F401
+    except ImportError:
+        problems.append("python3 cannot make virtual environments\n  fix: `apt install python3-venv`")
+    for program in ("node", "npm"):
+        if shutil.which(program) is None:
+            what = f"{program} is not installed; binaryen, which merges the modules, is an npm package"
+            problems.append(f"{what}\n  fix: `apt install nodejs npm`, or `brew install node`")
+    if problems:
+        raise Failed("\n".join(problems))
+
+
+def stage(name, inputs, make):
+    """Makes `target/python/NAME` unless it is there and made from just these inputs. Returns NAME, which later stages take as an input."""
+    digest = hashlib.sha256(name.encode())
+    for item in inputs:
+        if isinstance(item, str):
+            digest.update((WORK / item / "key").read_bytes())
+            continue
+        for path in sorted(item.rglob("*")) if item.is_dir() else [item]:
+            if path.is_file() and path.suffix != ".pyc":
+                digest.update(f"{path.relative_to(HERE)}\0".encode() + hashlib.sha256(path.read_bytes()).digest())
+    folder, key = WORK / name, digest.hexdigest()
+    if (folder / "key").is_file() and (folder / "key").read_text() == key:
+        return name
+    print(f"{name} ...", flush=True)
+    start = time.monotonic()
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    make(folder)
+    # Last: a stage that was interrupted has no key.
+    (folder / "key").write_text(key)
+    print(f"{name} {time.monotonic() - start:.1f} s", flush=True)
+    return name
+
+
+def make_tools(folder):
+    run(sys.executable, "-m", "venv", folder / "venv")
+    strictly = ["--quiet", "--disable-pip-version-check", "--require-hashes", "--only-binary", ":all:"]
+    run(python(folder), "-m", "pip", "install", *strictly, "-r", HERE / "build/requirements.txt")
+    for name in ("package.json", "package-lock.json"):
+        shutil.copy(HERE / "build" / name, folder)
+    run("npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--silent", cwd=folder)
+
+
+def make_stdlib(folder):
+    shutil.copy(HERE / "build/compile_stdlib.py", folder)
+    componentize(folder, "compile_stdlib", folder / "unused.wasm")
+    (folder / "unused.wasm").unlink()
+
+
+def make_image(folder):
+    shutil.copytree(HERE / "guest", folder / "app", ignore=shutil.ignore_patterns("__pycache__"))
+    for path in (WORK / "stdlib").glob("stdlib.*"):
+        shutil.copy(path, folder / "app")
+    componentize(folder / "app", "app", folder / "python.wasm")
+
+
+def make_merged(folder):
+    component = merge.merge((WORK / "image/python.wasm").read_bytes(), folder, WORK / "tools/node_modules/.bin")
+    for path in folder.glob("*.wasm"):
+        path.unlink()
+    (folder / "python.wasm").write_bytes(component)
+
+
+def componentize(app, module, output):
+    # It would put the site-packages of whatever Python it finds on the guest's path; in an empty environment it finds none.
+    nothing = WORK / "empty"
+    (nothing / "lib/python3/site-packages").mkdir(parents=True, exist_ok=True)
+    program = python(WORK / "tools").parent / "componentize-py"
+    world = ["--quiet", "-d", HERE / "wit", "-w", "python"]
+    run(program, *world, "componentize", module, "-p", ".", "-o", output, cwd=app, env={**os.environ, "VIRTUAL_ENV": str(nothing)})
+
+
+def python(folder):
+    return folder / "venv" / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+
+
+def publish(merged):
+    component = (merged / "python.wasm").read_bytes()
+    facts = {
+        "name": "python3",
+        "version": (WORK / "stdlib/stdlib.version").read_text(),
+        "size": len(component),
+        "digest": "sha256:" + hashlib.sha256(component).hexdigest(),
+    }
+    OUT.mkdir(parents=True, exist_ok=True)
+    for name, content in (("python.wasm", component), ("python.json", json.dumps(facts, indent=2).encode() + b"\n")):
+        if not (OUT / name).is_file() or (OUT / name).read_bytes() != content:
+            (OUT / f".{name}").write_bytes(content)
+            os.replace(OUT / f".{name}", OUT / name)
+    print(f"target/components/python.wasm: CPython {facts['version']}, {facts['size'] / (1 << 20):.1f} MiB, {facts['digest']}")
+
+
+def run(*command, **options):
+    words = [str(word) for word in command]
+    if subprocess.run(words, **options).returncode:
+        raise Failed(f"`{' '.join(words)}` failed; what it said is above")
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except (Failed, subprocess.CalledProcessError) as error:
+        sys.exit(f"error: {error}")

@@ -1,0 +1,77 @@
+"""Makes the interpreter ready for the memory image: modules imported, the gaps of WASI filled, the paths of a run warmed."""
+
+import gc
+import importlib
+import io
+import os
+import sys
+
+from . import stdlib
+
+stdlib.install()
+
+# What the scripts of real skills import, and what those modules import late.
+USUAL = """__future__ abc argparse array ast asyncio atexit base64 binascii bisect calendar cmath codecs collections
+collections.abc concurrent.futures concurrent.futures.process concurrent.futures.thread configparser contextlib
+contextvars copy csv dataclasses datetime decimal difflib email email.message email.mime.multipart email.mime.text
+email.parser email.policy email.utils encodings.ascii encodings.cp1252 encodings.idna encodings.latin_1
+encodings.utf_16 encodings.utf_8_sig enum errno fnmatch fractions functools getopt getpass glob gzip hashlib heapq
+hmac html html.entities html.parser http http.client http.cookies importlib.metadata importlib.resources
+importlib.util inspect io ipaddress itertools json keyword linecache locale logging logging.handlers math mimetypes
+multiprocessing multiprocessing.dummy multiprocessing.pool numbers operator optparse os os.path pathlib pickle pkgutil
+platform posixpath pprint queue quopri random re reprlib runpy secrets select selectors shlex shutil signal socket
+sqlite3 stat statistics string stringprep struct subprocess sys tarfile tempfile textwrap threading time timeit token
+tokenize tomllib traceback types typing unicodedata unittest urllib.error urllib.parse urllib.request urllib.response
+urllib.robotparser uuid warnings weakref xml.dom.minidom xml.etree.ElementTree xml.sax xml.sax.saxutils zipfile zlib
+zoneinfo _strptime _colorize""".split()
+
+SAMPLE = """
+import argparse, json, re, os, pathlib, datetime, collections, csv, io, sys
+parser = argparse.ArgumentParser(description="x")
+parser.add_argument("a"); parser.add_argument("-b", type=int, default=1)
+args = parser.parse_args(["y"])
+print(json.dumps({"a": [1, 2.5, None]}, indent=2), f"{args.b:>5}")
+json.loads('{"a": [1, "b"]}')
+re.sub(r"(\\w+)", "x", "a b"); pathlib.Path("/a/b").suffix; datetime.datetime(2020, 1, 1).isoformat()
+list(csv.DictReader(io.StringIO("a,b\\n1,2\\n"))); collections.Counter("abc").most_common(1)
+def f(n): return n if n < 2 else f(n - 1) + f(n - 2)
+f(8)
+class C:
+    def __init__(self): self.x = [y for y in range(3)]
+C()
+"""
+
+
+def prepare():
+    for name in USUAL:
+        importlib.import_module(name)
+    # Not before: each of them imports what it mends.
+    from . import errors, hashes, loop, missing, pools, system, threads
+
+    stdlib.adopt()
+    errors.install()
+    system.install()
+    threads.install()
+    pools.install()
+    loop.install()
+    hashes.install()
+    missing.install()
+
+
+def settle():
+    """The last thing that happens in the image."""
+    from . import main
+
+    streams, saved = (sys.stdin, sys.stdout, sys.stderr), (list(sys.path), list(sys.argv), sys.modules.get("__main__"))
+    sys.stdin, sys.stdout, sys.stderr = io.StringIO(), io.StringIO(), io.StringIO()
+    for source in ["print('hi')"] * 20 + [SAMPLE] * 3 + ["raise SystemExit(0)", "import os; open('/nowhere')"]:
+        main.guarded(lambda: main.command(["-c", source]))
+    sys.stdin, sys.stdout, sys.stderr = streams
+    sys.path[:], sys.argv[:], sys.modules["__main__"] = saved
+    import linecache
+
+    linecache.clearcache()
+    os.environ._data.clear()
+    gc.collect()
+    gc.collect()
+    gc.freeze()

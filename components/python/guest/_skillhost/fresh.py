@@ -1,0 +1,31 @@
+"""What must not be the same in every run: the environment, chance, clocks. All of it was taken when the component was built."""
+
+import logging
+import os
+import random
+import sys
+import tempfile
+import time
+import uuid
+
+from wit_world.imports import environment
+
+from . import system
+
+
+def start():
+    system.STARTED = time.monotonic()
+    variables = {os.fsencode(name): os.fsencode(value) for name, value in environment.get_environment()}
+    os.environ._data.clear()
+    os.environ._data.update(variables)
+    random.seed()
+    uuid._node = None
+    tempfile._name_sequence = tempfile.tempdir = None
+    logging._startTime = time.time_ns()
+    sys.argv[:] = environment.get_arguments()
+    if directory := environment.initial_cwd():
+        try:
+            os.chdir(directory)
+        except OSError:
+            # A folder that is not granted. Whatever needs it says so when it is used.
+            pass

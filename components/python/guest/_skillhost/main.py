@@ -1,0 +1,242 @@
+"""The command line of python3, and how a program ends."""
+
+import atexit
+import builtins
+import linecache
+import os
+import runpy
+import sys
+import threading
+import types
+import warnings
+
+# Here, at the build: the module that componentize-py made is in the image, and in no folder afterwards.
+from wit_world.imports import exit
+
+from . import fresh, stdlib, system
+
+USAGE = """usage: python3 [option] ... [-c cmd | -m mod | file | -] [arg] ...
+Options:
+-c cmd : program passed in as string (terminates option list)
+-m mod : run library module as a script (terminates option list)
+-W arg : warning control; arg is action:message:category:module:lineno
+-V     : print the Python version number and exit (also --version)
+-h     : print this help message and exit (also -? or --help)
+Accepted and without effect: -b -B -d -E -i -I -O -OO -P -q -R -s -S -u -v -x -X arg
+"""
+
+# What python3 has imported before it comes to a script: a script's neighbours of these names are never seen.
+IMPORTED_FIRST = frozenset(sys.stdlib_module_names).intersection(
+    """__future__ _abc _codecs _collections_abc _io _sitebuiltins _stat abc builtins codecs encodings errno genericpath io marshal ntpath os
+    posix posixpath site stat sys time zipimport""".split()
+)
+
+
+class UsageError(Exception):
+    pass
+
+
+def run():
+    system.open_streams()
+    fresh.start()
+    code = end(lambda: command(sys.argv[1:]))
+    if code:
+        exit.exit_with_code(code)
+
+
+def command(arguments):
+    """Runs what the command line asks for."""
+    try:
+        what, arguments = options(arguments)
+    except UsageError as error:
+        usage, *_ = USAGE.splitlines()
+        sys.stderr.write(f"{error}\n{usage}\nTry `python3 -h' for more information.\n")
+        raise SystemExit(2) from None
+    library = [path for path in os.environ.get("PYTHONPATH", "").split(":") if path] + [os.path.dirname(os.__file__)]
+    sys.path_importer_cache.clear()
+    sys.modules["__main__"] = module = types.ModuleType("__main__")
+    module.__builtins__ = builtins
+    if what == "-h":
+        sys.stdout.write(USAGE)
+    elif what == "-V":
+        print("Python", sys.version.split()[0])
+    elif what == "-c":
+        source, *rest = arguments
+        sys.argv[:] = ["-c", *rest]
+        sys.path[:] = ["", *library]
+        # The last line may lack its end, and some lines that are no statement yet are completed by it.
+        execute(module, source + "\n", "<string>")
+    elif what == "-m":
+        name, *rest = arguments
+        sys.argv[:] = ["-m", *rest]
+        sys.path[:] = [os.getcwd(), *library]
+        neighbours(os.getcwd())
+        runpy._run_module_as_main(name)
+    elif what == "-":
+        sys.argv[:] = arguments or [""]
+        sys.path[:] = ["", *library]
+        execute(module, sys.stdin.buffer.read(), "<stdin>")
+    else:
+        script, *rest = arguments
+        sys.argv[:] = [script, *rest]
+        run_file(module, script, library)
+
+
+def options(arguments):
+    """Splits a command line: what runs ('-c', '-m', '-', 'file', '-h', '-V'), and its arguments with the script or module first."""
+    arguments = list(arguments)
+    while arguments:
+        argument = arguments[0]
+        if argument == "-":
+            return "-", arguments
+        if not argument.startswith("-"):
+            return "file", arguments
+        del arguments[0]
+        if argument == "--":
+            break
+        if argument in ("--version", "--help"):
+            return {"--version": "-V", "--help": "-h"}[argument], []
+        if argument.startswith("--"):
+            raise UsageError(f"unknown option {argument}")
+        letters = argument[1:]
+        while letters:
+            letter, letters = letters[0], letters[1:]
+            if letter in "cmWX":
+                if not letters and not arguments:
+                    raise UsageError(f"Argument expected for the -{letter} option")
+                value = letters or arguments.pop(0)
+                letters = ""
+                if letter in "cm":
+                    return "-" + letter, [value, *arguments]
+                if letter == "W":
+                    warnings._processoptions([value])
+            elif letter in "hV?":
+                return {"V": "-V"}.get(letter, "-h"), []
+            elif letter not in "bBdEiIOPqRsSuvx":
+                raise UsageError(f"Unknown option: -{letter}")
+    return ("file", arguments) if arguments else ("-", [])
+
+
+def run_file(module, script, library):
+    try:
+        with open(script, "rb") as file:
+            source = file.read()
+    except IsADirectoryError:
+        sys.path[:] = [script, *library]
+        return runpy._run_module_as_main("__main__", False)
+    except OSError as error:
+        path = os.path.abspath(script)
+        sys.stderr.write(f"{sys.executable}: can't open file {path!r}: [Errno {error.errno}] {error.strerror}\n")
+        raise SystemExit(2) from None
+    if source.startswith(b"PK\x03\x04"):
+        sys.path[:] = [script, *library]
+        return runpy._run_module_as_main("__main__", False)
+    folder = os.path.dirname(os.path.realpath(script))
+    sys.path[:] = [folder, *library]
+    neighbours(folder)
+    module.__file__ = os.path.abspath(script)
+    module.__cached__ = None
+    execute(module, source, module.__file__)
+
+
+def neighbours(folder):
+    try:
+        stdlib.shadow(os.listdir(folder), IMPORTED_FIRST)
+    except OSError:
+        # The folder may be unreadable where the script in it is not.
+        pass
+
+
+def execute(module, source, name):
+    code = compile(source, name, "exec", dont_inherit=True)
+    if name != module.__dict__.get("__file__"):
+        text = source if isinstance(source, str) else source.decode("utf-8", "replace")
+        linecache._register_code(code, text, name)
+    exec(code, module.__dict__)
+
+
+def end(program):
+    """Runs a program to its very end, and returns its exit code: threads, then what it registered with atexit, then its streams."""
+    code = guarded(program)
+    if isinstance(code, system.Exit):
+        return code.args[0] & 0xFF
+    for last in (threading._shutdown, atexit._run_exitfuncs):
+        result = guarded(last)
+        if isinstance(result, system.Exit):
+            return result.args[0] & 0xFF
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            if stream is not None and not stream.closed:
+                stream.flush()
+        except OSError:
+            # As python3: the output could not be written, whatever the program thinks.
+            code = code or 120
+    return code
+
+
+def guarded(program):
+    try:
+        program()
+    except SystemExit as stop:
+        return exit_code(stop.code)
+    except system.Exit as stop:
+        return stop
+    except BaseException as error:
+        report(error)
+        return 130 if isinstance(error, KeyboardInterrupt) else 1
+    return 0
+
+
+def exit_code(code):
+    if code is None:
+        return 0
+    if isinstance(code, int):
+        return code & 0xFF if -(1 << 63) <= code < 1 << 63 else 0xFF
+    flush_stdout()
+    print(code, file=sys.stderr)
+    return 1
+
+
+def flush_stdout():
+    try:
+        sys.stdout.flush()
+    except Exception:
+        # Told at the end, in the exit code.
+        pass
+
+
+def report(error):
+    """Prints a traceback through the program's own hook, if it has one, without the frames of this package."""
+    flush_stdout()
+    chain, seen = [error], set()
+    while chain:
+        link = chain.pop()
+        if link is not None and id(link) not in seen:
+            seen.add(id(link))
+            link.__traceback__ = without_ours(link.__traceback__)
+            chain += [link.__cause__, link.__context__]
+    try:
+        sys.excepthook(type(error), error, error.__traceback__)
+    except BaseException as broken:
+        sys.stderr.write("Error in sys.excepthook:\n")
+        sys.__excepthook__(type(broken), broken, without_ours(broken.__traceback__))
+        sys.stderr.write("\nOriginal exception was:\n")
+        sys.__excepthook__(type(error), error, error.__traceback__)
+
+
+def without_ours(traceback):
+    while traceback is not None and (is_ours(traceback) or traceback.tb_frame.f_code.co_filename == runpy.__file__):
+        traceback = traceback.tb_next
+    at = traceback
+    while at is not None:
+        while at.tb_next is not None and is_ours(at.tb_next):
+            at.tb_next = at.tb_next.tb_next
+        at = at.tb_next
+    return traceback
+
+
+FOLDER = os.path.dirname(__file__) + "/"
+
+
+def is_ours(traceback):
+    return traceback.tb_frame.f_code.co_filename.startswith(FOLDER)

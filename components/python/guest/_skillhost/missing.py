@@ -1,0 +1,52 @@
+"""Imports that cannot work here say what the module is, and what to do instead."""
+
+import sys
+
+NATIVE = "is native code, which this Python cannot load"
+WHY = {
+    "_bz2": "bz2 needs a native library that is not here: use gzip, zlib or zipfile's deflate",
+    "_lzma": "lzma needs a native library that is not here: use gzip, zlib or zipfile's deflate",
+    "_zstd": "compression.zstd needs a native library that is not here: use gzip, zlib or zipfile's deflate",
+    "_ssl": "ssl needs a native library that is not here",
+    "_ctypes": "ctypes calls native libraries, and there are none in a sandbox",
+    "_curses": "curses needs a terminal: print plain text",
+    "readline": "readline needs a terminal: use input()",
+    "tkinter": "tkinter needs a screen: write an HTML or SVG file",
+    "turtle": "turtle needs a screen: write an SVG file",
+    "fcntl": "fcntl has no counterpart in WASI: a sandbox's files are its own, and need no lock",
+    "mmap": "mmap has no counterpart in WASI: read the file",
+    "resource": "resource has no counterpart in WASI: the host sets the limits",
+    "pwd": "pwd has no counterpart in WASI: use os.environ and pathlib.Path.home()",
+    "grp": "grp has no counterpart in WASI",
+    "termios": "termios needs a terminal: read lines from stdin",
+    "numpy": f"numpy {NATIVE}: use lists, math, statistics and itertools",
+    "pandas": f"pandas {NATIVE}: use csv, sqlite3 and statistics",
+    "scipy": f"scipy {NATIVE}: use math and statistics",
+    "matplotlib": f"matplotlib {NATIVE}: write an SVG file",
+    "PIL": f"PIL (Pillow) {NATIVE}",
+    "cv2": f"cv2 (OpenCV) {NATIVE}",
+    "lxml": f"lxml {NATIVE}: use xml.etree.ElementTree or html.parser",
+    "torch": f"torch {NATIVE}",
+    "tensorflow": f"tensorflow {NATIVE}",
+    "sklearn": f"sklearn (scikit-learn) {NATIVE}",
+    "cryptography": f"cryptography {NATIVE}: use hashlib, hmac and secrets",
+    "psycopg2": f"psycopg2 {NATIVE}",
+    "orjson": f"orjson {NATIVE}: use json",
+    "psutil": f"psutil {NATIVE}: there is no other process to look at",
+}
+
+
+class Missing:
+    """The last of the finders: asked only when no other knows the name."""
+
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        why = WHY.get(name)
+        # `importlib.util.find_spec` asks whether a module is there, and is to hear no.
+        if why is not None and sys._getframe(2).f_code.co_name == "_find_and_load_unlocked":
+            raise ModuleNotFoundError(f"No module named {name!r} ({why})", name=name)
+        return None
+
+
+def install():
+    sys.meta_path.append(Missing)

@@ -1,0 +1,5 @@
+# stderr: yes
+import sys
+
+print("before")
+sys.exit([])

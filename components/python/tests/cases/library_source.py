@@ -1,0 +1,4 @@
+import inspect
+import textwrap
+
+print(inspect.getsource(textwrap.dedent).splitlines()[0])

@@ -1,0 +1,1 @@
+# run: -m no_such_module

@@ -1,0 +1,1 @@
+# run: -m pkg a b

@@ -1,0 +1,2 @@
+# run: -m json.tool --sort-keys
+# stdin: "{\"b\": 1, \"a\": [2, \"\u00e4\"]}"

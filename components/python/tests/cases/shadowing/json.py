@@ -1,0 +1,1 @@
+OURS = True

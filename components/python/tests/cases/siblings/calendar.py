@@ -1,0 +1,2 @@
+def of_the_script():
+    return "not the standard library"

@@ -1,0 +1,1 @@
+VALUE = "a sibling"

@@ -1,0 +1,1 @@
+# run: shadowing/main.py

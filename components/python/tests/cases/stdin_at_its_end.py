@@ -1,0 +1,7 @@
+import sys
+
+print(repr(sys.stdin.read()), sys.stdin.isatty(), sys.stdout.isatty())
+try:
+    input("prompt> ")
+except EOFError as error:
+    print(repr(error))

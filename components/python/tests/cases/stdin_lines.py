@@ -1,0 +1,6 @@
+# stdin: "one\nzwei ä\nthree"
+import sys
+
+print(input())
+for line in sys.stdin:
+    print(repr(line))

@@ -1,0 +1,5 @@
+# stderr: yes
+# sandbox: the library lies elsewhere
+import json
+
+json.loads("{")

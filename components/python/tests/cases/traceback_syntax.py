@@ -1,0 +1,2 @@
+# stderr: yes
+# run: broken/syntax.py
