@@ -1,0 +1,106 @@
+//! The command line: argv as typed values, one file a verb, and the only place that prints.
+
+mod build;
+mod check;
+mod exit;
+mod inspect;
+mod new;
+mod permissions;
+mod places;
+mod run;
+mod schema;
+mod show;
+
+use std::process::ExitCode;
+
+use clap::error::ErrorKind;
+use clap::{CommandFactory as _, Parser, Subcommand};
+
+use exit::Exit;
+
+/// Runs untrusted Agent Skills as WebAssembly, with exactly the permissions that a skill asked for and you granted.
+#[derive(Debug, Parser)]
+#[command(name = "skillhost", version, max_term_width = 110, after_help = exit::TABLE)]
+struct Cli {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Debug, Subcommand)]
+enum Verb {
+    Run(run::Args),
+    Check(check::Args),
+    Inspect(inspect::Args),
+    New(new::Args),
+    Build(build::Args),
+    Schema(schema::Args),
+    /// Prints a completion script for a shell
+    ///
+    /// It goes where the shell looks for them; or, for bash, into ~/.bashrc as in the example.
+    #[command(after_help = "\
+Examples:
+  source <(skillhost completions bash)
+  skillhost completions zsh > ~/.zfunc/_skillhost
+  skillhost completions fish > ~/.config/fish/completions/skillhost.fish")]
+    Completions {
+        /// Which shell
+        shell: clap_complete::Shell,
+    },
+}
+
+/// Parses the command line and does what it says.
+pub(crate) fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            // Help and version come this way too, and go to stdout.
+            let code = if error.use_stderr() { Exit::Usage } else { Exit::Ok };
+            let printed = error.print();
+            if error.kind() == ErrorKind::UnknownArgument && std::env::args_os().nth(1).is_some_and(|verb| verb == "run") {
+                show::help(Some("what is meant for the skill comes after `--`: `skillhost run SKILL -- ARGS`"));
+            }
+            return match printed {
+                Err(failure) if failure.kind() != std::io::ErrorKind::BrokenPipe => Exit::Io.into(),
+                _ => code.into(),
+            };
+        }
+    };
+    let result = match cli.verb {
+        Verb::Run(args) => run::main(args),
+        Verb::Check(args) => check::main(&args),
+        Verb::Inspect(args) => inspect::main(&args),
+        Verb::New(args) => new::main(&args),
+        Verb::Build(args) => build::main(&args),
+        Verb::Schema(args) => schema::main(args),
+        Verb::Completions { shell } => {
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Cli::command(), "skillhost", &mut script);
+            show::bytes(&script).map(|()| Exit::Ok)
+        }
+    };
+    match result {
+        Ok(exit) => exit.into(),
+        Err(failure) => {
+            show::error(&failure.message, failure.fix.as_deref());
+            failure.exit.into()
+        }
+    }
+}
+
+/// Why a verb ended early: what to print, and the exit code.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    exit: Exit,
+    message: String,
+    fix: Option<String>,
+}
+
+impl Failure {
+    fn new(exit: Exit, message: impl Into<String>) -> Failure {
+        Failure { exit, message: message.into(), fix: None }
+    }
+
+    fn fix(self, fix: impl Into<String>) -> Failure {
+        Failure { fix: Some(fix.into()), ..self }
+    }
+}

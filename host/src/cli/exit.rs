@@ -1,0 +1,103 @@
+//! Exit codes: all of them, in one place.
+
+use std::process::ExitCode;
+
+use skillhost::limits::Limit;
+use skillhost::outcome::Status;
+
+/// How the process ends. The numbers from 64 to 78 are those of sysexits.h; 124 is timeout(1)'s; 134 is 128 + SIGABRT; 130 is 128 + SIGINT.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Exit {
+    /// Done.
+    Ok,
+    /// `check` found errors; or the guest's own 1.
+    Findings,
+    /// The guest's own code.
+    Guest(u8),
+    /// The command line is wrong.
+    Usage,
+    /// The skill, its component or the policy is wrong.
+    Invalid,
+    /// A file of the host could not be read or written (the audit log, an overlay's target).
+    Io,
+    /// Refused.
+    Denied,
+    /// Out of time.
+    Timeout,
+    /// Another limit.
+    Limit,
+    /// Interrupted.
+    Interrupted,
+    /// The guest trapped.
+    Trap,
+}
+
+/// The end of `--help`.
+pub(crate) const TABLE: &str = "\
+Examples:
+  skillhost check skills/*                            what is wrong with them, what they may do
+  skillhost run skills/calculator -- '5 km in miles'  run a skill's command
+  skillhost run skills/calculator calculate --input '{\"expression\": \"2^64\"}'
+  skillhost run SKILL --workspace .:overlay --diff    see what it would change
+
+Exit codes of `run` are the guest's own, and of all verbs:
+    1  `check` found errors, or a typed tool failed
+   64  the command line is wrong
+   65  the skill, its component or the policy is wrong
+   74  a file of the host cannot be read or written
+   77  denied
+  124  out of time
+  125  another limit was hit
+  130  interrupted
+  134  the guest trapped";
+
+impl Exit {
+    /// The code for a status.
+    pub(crate) fn of(status: &Status) -> Exit {
+        match status {
+            Status::Exited { code: 0 } => Exit::Ok,
+            Status::Exited { code } => Exit::Guest(*code),
+            Status::Denied(_) => Exit::Denied,
+            Status::Invalid { .. } => Exit::Invalid,
+            Status::Failed { .. } => Exit::Io,
+            Status::LimitHit(hit) if hit.limit == Limit::Timeout => Exit::Timeout,
+            Status::LimitHit(_) => Exit::Limit,
+            Status::Trapped { .. } => Exit::Trap,
+            Status::Interrupted => Exit::Interrupted,
+        }
+    }
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> ExitCode {
+        ExitCode::from(match exit {
+            Exit::Ok => 0,
+            Exit::Findings => 1,
+            Exit::Guest(code) => code,
+            Exit::Usage => 64,
+            Exit::Invalid => 65,
+            Exit::Io => 74,
+            Exit::Denied => 77,
+            Exit::Timeout => 124,
+            Exit::Limit => 125,
+            Exit::Interrupted => 130,
+            Exit::Trap => 134,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_help_lists_every_code() {
+        use Exit::*;
+        for exit in [Findings, Usage, Invalid, Io, Denied, Timeout, Limit, Interrupted, Trap] {
+            let code = format!("{:?}", ExitCode::from(exit));
+            let number = code.trim_matches(|c: char| !c.is_ascii_digit());
+            let line = |line: &str| line.trim_start().split_once("  ").is_some_and(|(first, _)| first == number);
+            assert!(TABLE.lines().any(line), "{exit:?} is {number}, which is not in the table");
+        }
+    }
+}

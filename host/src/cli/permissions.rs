@@ -1,0 +1,115 @@
+//! The flags that say what a skill may do, shared by the verbs that need a policy.
+
+use std::path::{Path, PathBuf};
+
+use skillhost::limits::Limit;
+use skillhost::policy::capabilities::MountMode;
+use skillhost::policy::{self, Overrides, Policy};
+
+use super::exit::Exit;
+use super::places::Places;
+use super::{Failure, show};
+
+/// What the operator allows.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Permissions")]
+pub(crate) struct Permissions {
+    /// The policy file [default: $SKILLHOST_POLICY, else policy.yaml in the configuration folder, else the built-in one]
+    #[arg(long, value_name = "FILE")]
+    policy: Option<PathBuf>,
+    /// The folder that guests see as /workspace; `:ro` read-only, `:overlay` keeps writes aside
+    #[arg(long, value_name = "DIR[:ro|:overlay]", value_parser = workspace)]
+    workspace: Option<(PathBuf, MountMode)>,
+    /// Allow one more entry, written as in allowed-tools (repeatable)
+    #[arg(long, value_name = "ENTRY")]
+    allow: Vec<String>,
+    /// Deny an entry, whoever allows it (repeatable)
+    #[arg(long, value_name = "ENTRY")]
+    deny: Vec<String>,
+    /// Set a variable for the guest, or pass the host's own by its name (repeatable)
+    #[arg(long, value_name = "NAME[=VALUE]")]
+    env: Vec<String>,
+    /// Wall time of the whole run, such as 30s
+    #[arg(long, value_name = "TIME", value_parser = parse_limit(Limit::Timeout))]
+    timeout: Option<u64>,
+    /// Linear memory of all programs of the run, such as 256MiB
+    #[arg(long, value_name = "SIZE", value_parser = parse_limit(Limit::Memory))]
+    memory: Option<u64>,
+    /// Fuel, about one unit an instruction; runs the guest on the engine that counts it
+    #[arg(long, value_name = "UNITS", value_parser = parse_limit(Limit::Fuel))]
+    fuel: Option<u64>,
+}
+
+/// The environment variable that names a policy file.
+const POLICY_VARIABLE: &str = "SKILLHOST_POLICY";
+
+impl Permissions {
+    /// The policy in force: the file's or the built-in one, with the command line's flags on top.
+    pub(crate) fn policy(&self, places: &Places) -> Result<Policy, Failure> {
+        let base = match self.policy_file(places) {
+            Some((path, named_by)) => read(&path, named_by, &places.home)?,
+            None => Policy::builtin(),
+        };
+        let limits = [(Limit::Timeout, self.timeout), (Limit::Memory, self.memory), (Limit::Fuel, self.fuel)];
+        let overrides = Overrides {
+            workspace: self.workspace.clone(),
+            allow: self.allow.clone(),
+            deny: self.deny.clone(),
+            env: self.env.clone(),
+            limits: limits.into_iter().filter_map(|(limit, value)| Some((limit, value?))).collect(),
+        };
+        let mut policy = base.with_command_line(overrides).map_err(|findings| {
+            show::findings(&findings, "");
+            Failure::new(Exit::Usage, "the command line's permissions cannot be understood")
+        })?;
+        #[expect(clippy::disallowed_methods, reason = "variables that the operator passes by name")]
+        let lookup = |name: &str| std::env::var(name).ok();
+        for name in self.env.iter().filter(|entry| !entry.contains('=') && lookup(entry).is_none()) {
+            show::warning(
+                &format!("--env {name}: no variable of that name is set here, so the guest gets none"),
+                Some(&format!("--env {name}=VALUE")),
+            );
+        }
+        policy.resolve_env(lookup);
+        Ok(policy)
+    }
+
+    /// The file that was named, and by what; or the one in the configuration folder, where there is one.
+    fn policy_file(&self, places: &Places) -> Option<(PathBuf, &'static str)> {
+        #[expect(clippy::disallowed_methods, reason = "the command line reads the environment")]
+        let variable =
+            || std::env::var_os(POLICY_VARIABLE).filter(|value| !value.is_empty()).map(|path| (path.into(), "$SKILLHOST_POLICY"));
+        let standard = || {
+            Some(places.config.join("policy.yaml"))
+                .filter(|path| path.symlink_metadata().is_ok())
+                .map(|path| (path, "the configuration folder"))
+        };
+        self.policy.clone().map(|path| (path, "--policy")).or_else(variable).or_else(standard)
+    }
+}
+
+fn read(path: &Path, named_by: &str, home: &Path) -> Result<Policy, Failure> {
+    #[expect(clippy::disallowed_methods, reason = "the policy file is named by the operator")]
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| Failure::new(Exit::Invalid, format!("the policy {} (from {named_by}) cannot be read: {error}", path.display())))?;
+    policy::load(path, &text, Some(home)).map_err(|error| {
+        show::findings(&error.diagnostics, &error.source_text);
+        Failure::new(Exit::Invalid, format!("{}: {error}", path.display()))
+    })
+}
+
+/// `DIR`, `DIR:ro` or `DIR:overlay`. A folder whose name ends in `:ro` is named `DIR/`.
+fn workspace(text: &str) -> Result<(PathBuf, MountMode), String> {
+    let (folder, mode) = match text.rsplit_once(':') {
+        Some((folder, "ro")) => (folder, MountMode::Read),
+        Some((folder, "overlay")) => (folder, MountMode::Overlay),
+        Some((_, "rw" | "read" | "write")) => return Err("after the colon comes `ro` or `overlay`; read-write is the default".into()),
+        _ => (text, MountMode::Write),
+    };
+    if folder.is_empty() { Err("the folder's name is missing".into()) } else { Ok((folder.into(), mode)) }
+}
+
+/// A limit of the command line, as `Limit` reads it.
+fn parse_limit(limit: Limit) -> impl Fn(&str) -> Result<u64, String> + Clone + Send + Sync + 'static {
+    move |text| limit.parse(text)
+}

@@ -1,0 +1,56 @@
+//! Where things are on this machine: the XDG folders, the home folder, the folder for scratch space. Read from the environment once.
+
+use std::path::PathBuf;
+
+use etcetera::base_strategy::{BaseStrategy as _, Xdg};
+use skillhost::invoke::HostOptions;
+use skillhost::sandbox::files::Guarded;
+use skillhost::sandbox::http::{Resolver, Roots, Tls};
+use skillhost::sandbox::{Allocation, Options};
+
+use super::Failure;
+use super::exit::Exit;
+
+/// This user's folders.
+#[derive(Debug)]
+pub(crate) struct Places {
+    pub(crate) home: PathBuf,
+    pub(crate) config: PathBuf,
+    pub(crate) state: PathBuf,
+    pub(crate) cache: PathBuf,
+    pub(crate) scratch: PathBuf,
+}
+
+impl Places {
+    /// Finds them.
+    pub(crate) fn find() -> Result<Places, Failure> {
+        let xdg = Xdg::new().map_err(|error| Failure::new(Exit::Io, format!("no home folder: {error}")).fix("set $HOME"))?;
+        let state = xdg.state_dir().unwrap_or_else(|| xdg.data_dir());
+        Ok(Places {
+            config: xdg.config_dir().join("skillhost"),
+            state: state.join("skillhost"),
+            cache: xdg.cache_dir().join("skillhost"),
+            home: xdg.home_dir().to_owned(),
+            scratch: std::env::temp_dir(),
+        })
+    }
+
+    /// A host for one command line.
+    pub(crate) fn host_options(&self, audit: Option<PathBuf>) -> Result<HostOptions, Failure> {
+        let compiler = std::env::current_exe().map_err(|error| Failure::new(Exit::Io, format!("this program's own path: {error}")))?;
+        let tls = Tls::new(Roots::default()).map_err(|error| Failure::new(Exit::Io, format!("TLS: {error}")))?;
+        Ok(HostOptions {
+            sandbox: Options {
+                compiler,
+                cache: self.cache.join("components"),
+                allocation: Allocation::OnDemand,
+                tls: tls.into(),
+                resolver: Resolver::System,
+            },
+            scratch: self.scratch.clone(),
+            guarded: Guarded { home: Some(self.home.clone()), own: vec![self.config.clone(), self.state.clone(), self.cache.clone()] },
+            audit: audit.unwrap_or_else(|| self.state.join("audit.jsonl")),
+            caps: Default::default(),
+        })
+    }
+}

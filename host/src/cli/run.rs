@@ -1,0 +1,251 @@
+//! `skillhost run`: a skill's command or one of its typed tools, under a policy.
+
+use std::io::{IsTerminal as _, Read as _};
+use std::os::fd::AsFd;
+use std::path::PathBuf;
+
+use futures::future::BoxFuture;
+use skillhost::diagnostic::{Diagnostic, Severity, Span};
+use skillhost::invoke::{Host, InvokeError, Invoked, Request};
+use skillhost::limits::show_size;
+use skillhost::outcome::Outcome;
+use skillhost::policy;
+use skillhost::policy::capabilities::MountMode;
+use skillhost::runtime::Entry;
+use skillhost::sandbox::{Io, Sink, Stdin};
+use skillhost::skill::{Skill, SkillError};
+
+use super::exit::Exit;
+use super::permissions::Permissions;
+use super::places::Places;
+use super::{Failure, show};
+
+/// Runs a skill in the sandbox
+///
+/// The guest sees /skill (read-only), /workspace (the folder named by --workspace) and /tmp (scratch, gone afterwards). It is given
+/// what the skill's allowed-tools asks for and the policy grants, and no more; `--explain` shows that without running anything.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  skillhost run skills/data-convert -- -f '.items[]' < in.yaml
+  skillhost run skills/calculator calculate --input '{\"expression\": \"0.1 + 0.2\"}'
+  skillhost run SKILL --workspace . --explain
+  skillhost run SKILL --workspace .:overlay --diff -- ARGS
+  skillhost run SKILL --allow 'WebFetch(domain:api.example.com)' --timeout 10s -- ARGS")]
+pub(crate) struct Args {
+    /// The skill's folder
+    skill: PathBuf,
+    /// One of the skill's typed tools; without it the skill's command runs
+    tool: Option<String>,
+    /// The tool's input, as JSON; `-` reads it from stdin
+    #[arg(long, value_name = "JSON", requires = "tool")]
+    input: Option<String>,
+    /// The command's arguments
+    #[arg(last = true, value_name = "ARGS")]
+    args: Vec<String>,
+
+    /// Show what was asked, granted and refused, and run nothing
+    #[arg(long)]
+    explain: bool,
+    /// Print the outcome as one JSON object, output included (`skillhost schema outcome`)
+    #[arg(long)]
+    json: bool,
+    /// With an overlay: show what the run would change
+    #[arg(long)]
+    diff: bool,
+    /// With an overlay: apply what the run changed, if it ended with 0
+    #[arg(long)]
+    apply: bool,
+    /// Where the audit record goes, instead of the state folder
+    #[arg(long, value_name = "FILE")]
+    audit: Option<PathBuf>,
+
+    #[command(flatten)]
+    permissions: Permissions,
+}
+
+pub(crate) fn main(args: Args) -> Result<Exit, Failure> {
+    let places = Places::find()?;
+    let policy = args.permissions.policy(&places)?;
+    let host = Host::new(places.host_options(args.audit.clone())?);
+    if args.explain {
+        return explain(&args, &host, &policy);
+    }
+    let overlay = policy.layers.iter().flat_map(|layer| &layer.mounts).any(|rule| rule.mount.mode == MountMode::Overlay);
+    if (args.diff || args.apply) && !overlay {
+        let flag = if args.diff { "--diff" } else { "--apply" };
+        return Err(
+            Failure::new(Exit::Usage, format!("{flag} needs a workspace whose writes are kept aside")).fix("--workspace DIR:overlay")
+        );
+    }
+    let entry = match &args.tool {
+        Some(name) => Entry::Tool { name: name.clone(), input: input(args.input.as_deref())? },
+        None => Entry::Command,
+    };
+    raise_descriptor_limit();
+    // One guest, one thread: a second would only cost its start.
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| Failure::new(Exit::Io, format!("no event loop: {error}")))?;
+    // The handlers are there before anything is: what is made from here on is cleaned up.
+    let inside = runtime.enter();
+    let interrupt = interrupt().map_err(|error| Failure::new(Exit::Io, format!("no signal handlers: {error}")))?;
+    let request = Request { skill: &args.skill, policy: &policy, io: io(&args, interrupt)?, entry, args: args.args.clone() };
+    let invoked = runtime.block_on(host.invoke(request)).map_err(failure)?;
+    drop(inside);
+    // A thread that waits for the terminal would keep the runtime from ending.
+    runtime.shutdown_background();
+    finish(&args, invoked)
+}
+
+/// Guests may hold more files than the usual soft limit of 1,024: each costs the host a descriptor, within its own limit `handles`.
+fn raise_descriptor_limit() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
+    if let Err(error) = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }) {
+        tracing::debug!(%error, "the limit on open files stays as it is");
+    }
+}
+
+fn explain(args: &Args, host: &Host, policy: &policy::Policy) -> Result<Exit, Failure> {
+    let skill = Skill::load(&args.skill, &Default::default()).map_err(invalid_skill)?;
+    let grant = host.grant(&skill, policy);
+    if args.json {
+        show::json(&grant)?
+    } else {
+        show::text(&policy::explain(&grant, show::width()))?
+    }
+    Ok(Exit::Ok)
+}
+
+/// The most that is read of a tool's input on stdin, in bytes.
+const INPUT_MAX: u64 = 64 << 20;
+
+/// A tool's input, which is at least JSON. What its schema says of it, the sandbox checks.
+fn input(given: Option<&str>) -> Result<String, Failure> {
+    let text = match given {
+        None => "{}".to_owned(),
+        Some("-") => {
+            let mut bytes = Vec::new();
+            let read = std::io::stdin().take(INPUT_MAX + 1).read_to_end(&mut bytes);
+            read.map_err(|error| Failure::new(Exit::Io, format!("the tool's input cannot be read from stdin: {error}")))?;
+            if bytes.len() as u64 > INPUT_MAX {
+                return Err(Failure::new(Exit::Usage, format!("the tool's input on stdin is over {}", show_size(INPUT_MAX))));
+            }
+            String::from_utf8(bytes).map_err(|error| Failure::new(Exit::Usage, format!("the tool's input on stdin is no text: {error}")))?
+        }
+        Some(text) => text.to_owned(),
+    };
+    let parsed: Result<serde::de::IgnoredAny, _> = serde_json::from_str(&text);
+    parsed.map_err(|error| {
+        let place = if given == Some("-") { "<stdin>" } else { "--input" };
+        let found = [Diagnostic {
+            severity: Severity::Error,
+            rule: "json",
+            message: format!("the tool's input is no JSON: {}", reason(&error)),
+            file: place.into(),
+            span: Some(span(&text, &error)),
+            fix: None,
+        }];
+        show::findings(&found, &text);
+        Failure::new(Exit::Usage, "the tool was not called").fix("an input is one JSON object, such as --input '{\"name\": \"value\"}'")
+    })?;
+    Ok(text)
+}
+
+/// The parser's message without the place, which is shown otherwise.
+fn reason(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    text.rsplit_once(" at line ").map_or(text.clone(), |(reason, _)| reason.to_owned())
+}
+
+/// The parser counts columns in bytes.
+fn span(text: &str, error: &serde_json::Error) -> Span {
+    let line: usize = text.split_inclusive('\n').take(error.line().saturating_sub(1)).map(str::len).sum();
+    Span::at(text, line + error.column().saturating_sub(1), 1)
+}
+
+fn io(args: &Args, interrupt: BoxFuture<'static, ()>) -> Result<Io, Failure> {
+    let own = |fd: std::os::fd::BorrowedFd<'_>| {
+        fd.try_clone_to_owned().map_err(|error| Failure::new(Exit::Io, format!("a standard stream is closed: {error}")))
+    };
+    let stdin = std::io::stdin();
+    let stdin = match args.tool {
+        // A typed tool has its input; what else is on stdin is not for it.
+        Some(_) => Stdin::Empty,
+        None => Stdin::Descriptor(own(stdin.as_fd())?),
+    };
+    let capture = args.json || (args.tool.is_some() && !std::io::stdout().is_terminal());
+    let sinks = if capture && args.json {
+        (Sink::Capture, Sink::Capture)
+    } else if args.tool.is_some() {
+        // Stdout is the tool's result alone.
+        (Sink::Descriptor(own(std::io::stderr().as_fd())?), Sink::Descriptor(own(std::io::stderr().as_fd())?))
+    } else {
+        (Sink::Descriptor(own(std::io::stdout().as_fd())?), Sink::Descriptor(own(std::io::stderr().as_fd())?))
+    };
+    Ok(Io { stdin, stdout: sinks.0, stderr: sinks.1, interrupt: Some(interrupt) })
+}
+
+/// Resolves at Ctrl-C, or the polite kill of a supervisor.
+fn interrupt() -> std::io::Result<BoxFuture<'static, ()>> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
+    Ok(Box::pin(async move {
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+        }
+    }))
+}
+
+fn finish(args: &Args, invoked: Invoked) -> Result<Exit, Failure> {
+    let Outcome { status, result, changes, .. } = &invoked.finished.outcome;
+    let exit = Exit::of(status);
+    let overlays = &invoked.finished.overlays;
+    if invoked.skill.manifest.recovered && exit != Exit::Invalid {
+        show::warning(
+            &format!("the frontmatter of {} is broken, so the skill was granted nothing", invoked.skill.skill_file),
+            Some(&format!("`skillhost check {}` shows what is wrong", args.skill.display())),
+        );
+    }
+    if args.json {
+        let mut value = serde_json::to_value(&invoked.finished.outcome)
+            .map_err(|error| Failure::new(Exit::Io, format!("the outcome is no JSON: {error}")))?;
+        if args.diff {
+            value["diff"] = overlays.diff().into();
+        }
+        show::json(&value)?;
+    } else {
+        if let Some(result) = result {
+            show::json(result)?;
+        }
+        show::ending(&invoked.finished.outcome);
+        if args.diff {
+            show::foreign(&overlays.diff())?;
+        } else if !args.apply {
+            show::changes(changes);
+        }
+    }
+    if args.apply {
+        if exit != Exit::Ok {
+            return Err(Failure::new(exit, "the run did not end with 0, so nothing was applied"));
+        }
+        overlays.apply().map_err(|error| Failure::new(Exit::Io, error.to_string()).fix("run it again"))?;
+    }
+    Ok(exit)
+}
+
+/// A skill that does not load, as findings and a message.
+pub(super) fn invalid_skill(error: SkillError) -> Failure {
+    show::findings(&error.diagnostics, &error.text);
+    Failure::new(Exit::Invalid, format!("the skill {} does not load", error.root.display()))
+}
+
+fn failure(error: InvokeError) -> Failure {
+    match error {
+        InvokeError::Skill(error) => invalid_skill(*error),
+        InvokeError::Audit(error) => {
+            Failure::new(Exit::Io, format!("{error}; a run that cannot be recorded fails")).fix("name another file: `--audit FILE`")
+        }
+    }
+}

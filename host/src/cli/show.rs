@@ -1,0 +1,160 @@
+//! What people see: messages with their fix, findings as snippets. Colours only where a terminal shows them.
+//!
+//! Results go to stdout, and everything that skillhost itself says goes to stderr. What a skill or a guest wrote is printed through
+//! [`printable`], so that it cannot move the cursor, colour a lie or turn a line around.
+
+use std::io::{self, IsTerminal as _, Write};
+
+use anstyle::{AnsiColor, Style};
+use skillhost::diagnostic::{self, Diagnostic, is_hidden, printable, printable_lines};
+use skillhost::outcome::{Change, ChangeKind, Denial, Outcome, Status};
+
+use super::Failure;
+use super::exit::Exit;
+
+const RED: Style = AnsiColor::Red.on_default().bold();
+const YELLOW: Style = AnsiColor::Yellow.on_default().bold();
+const CYAN: Style = AnsiColor::Cyan.on_default().bold();
+
+/// An error on stderr, and what would mend it.
+pub(crate) fn error(message: &str, fix: Option<&str>) {
+    say(&format!("{RED}error{RED:#}: {}", lines(message, 0)), fix);
+}
+
+/// Something that the user should know, on stderr.
+pub(crate) fn warning(message: &str, fix: Option<&str>) {
+    say(&format!("{YELLOW}warning{YELLOW:#}: {}", lines(message, 0)), fix);
+}
+
+fn say(message: &str, fix: Option<&str>) {
+    stderr(&format!("{message}\n"));
+    help(fix);
+}
+
+/// What would mend it, on stderr.
+pub(crate) fn help(fix: Option<&str>) {
+    if let Some(fix) = fix {
+        stderr(&format!("  {CYAN}help{CYAN:#}: {}\n", lines(fix, 8)));
+    }
+}
+
+/// Findings about a file, on stderr.
+pub(crate) fn findings(diagnostics: &[Diagnostic], source: &str) {
+    stderr(&format!("{}\n", snippets(diagnostics, source)));
+}
+
+/// Findings about a file, as a text.
+pub(crate) fn snippets(diagnostics: &[Diagnostic], source: &str) -> String {
+    diagnostic::render(diagnostics, source).trim_end().to_owned()
+}
+
+/// The head of what follows about one skill.
+pub(crate) fn title(name: &str, path: &std::path::Path) -> String {
+    format!("{CYAN}{}{CYAN:#} ({})", printable(name), printable(&path.display().to_string()))
+}
+
+/// A stranger's text, which may have lines; those after the first are indented.
+pub(crate) fn lines(text: &str, indent: usize) -> String {
+    printable_lines(text).replace('\n', &format!("\n{:indent$}", ""))
+}
+
+/// Columns that a table may take: the terminal's, or a page's where there is none.
+pub(crate) fn width() -> u16 {
+    rustix::termios::tcgetwinsize(io::stdout()).map_or(100, |size| size.ws_col.clamp(40, 160))
+}
+
+/// A JSON value on stdout.
+pub(crate) fn json(value: &impl serde::Serialize) -> Result<(), Failure> {
+    let text = serde_json::to_string_pretty(value).map_err(|error| Failure::new(Exit::Io, format!("the result is no JSON: {error}")))?;
+    bytes(format!("{}\n", visible_json(&text)).as_bytes())
+}
+
+/// A text of skillhost's own on stdout, styles included; each part that a stranger wrote has been through [`lines`] or [`printable`].
+pub(crate) fn text(text: &str) -> Result<(), Failure> {
+    written(writeln!(anstream::stdout().lock(), "{}", text.trim_end()))
+}
+
+/// Lines of a stranger's on stdout: as they are for a file or a pipe, escaped for a terminal.
+pub(crate) fn foreign(text: &str) -> Result<(), Failure> {
+    if io::stdout().is_terminal() { bytes(format!("{}\n", lines(text, 0)).as_bytes()) } else { bytes(text.as_bytes()) }
+}
+
+/// Bytes on stdout, as they are.
+pub(crate) fn bytes(bytes: &[u8]) -> Result<(), Failure> {
+    let mut stdout = io::stdout().lock();
+    written(stdout.write_all(bytes).and_then(|()| stdout.flush()))
+}
+
+/// A reader that has gone away (`| head -1`) has what it wanted.
+fn written(result: io::Result<()>) -> Result<(), Failure> {
+    match result {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(Failure::new(Exit::Io, format!("stdout cannot be written: {error}")))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn stderr(text: &str) {
+    // There is no other place to say that stderr cannot be written.
+    let _ = anstream::stderr().lock().write_all(text.as_bytes());
+}
+
+/// The same JSON, with characters that a terminal acts on as escapes. They stand in strings alone, but for the line ends.
+fn visible_json(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        if c != '\n' && is_hidden(c) {
+            // All of them are in the basic plane: one unit each.
+            out.push_str(&format!("\\u{:04x}", u32::from(c)));
+        } else {
+            out.push(c);
+        }
+    }
+    out
+}
+
+/// How a run ended, on stderr, where it did not end by itself; and what it tried and was not allowed.
+pub(crate) fn ending(outcome: &Outcome) {
+    for Denial { what, rule, fix } in &outcome.denials {
+        warning(&format!("denied: {what}: {rule}"), fix.as_deref());
+    }
+    match &outcome.status {
+        Status::Exited { .. } => outcome.error.iter().for_each(|message| error(message, None)),
+        Status::Denied(Denial { what, rule, fix }) => error(&format!("denied: {what}: {rule}"), fix.as_deref()),
+        Status::Invalid { message, fix } | Status::Failed { message, fix } => error(message, fix.as_deref()),
+        Status::LimitHit(hit) => error(&hit.explain(), None),
+        Status::Trapped { message } => error(&format!("the guest trapped: {message}"), None),
+        Status::Interrupted => error("interrupted", None),
+    }
+}
+
+/// What an overlay holds, on stderr.
+pub(crate) fn changes(changes: &[Change]) {
+    for Change { path, kind } in changes {
+        let word = match kind {
+            ChangeKind::Added => "added",
+            ChangeKind::Changed => "changed",
+            ChangeKind::Removed => "removed",
+        };
+        stderr(&format!("{CYAN}{word}{CYAN:#}: {}\n", printable(path)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn json_for_a_terminal_means_the_same_and_holds_nothing_that_a_terminal_acts_on() {
+        let value = serde_json::json!({ "a\u{9b}31m": ["\u{1b}[2J", "\u{202e}gnp", "a\nb", "üñ\u{1f600}"] });
+        let shown = visible_json(&serde_json::to_string_pretty(&value).unwrap());
+        assert_eq!(serde_json::from_str::<serde_json::Value>(&shown).unwrap(), value);
+        assert!(shown.chars().all(|c| c == '\n' || !is_hidden(c)), "{shown}");
+    }
+
+    #[test]
+    fn a_message_of_a_guest_keeps_its_lines_and_loses_its_escapes() {
+        assert_eq!(lines("one\r\n\u{1b}[31mtwo", 2), "one\n  \\u{1b}[31mtwo");
+    }
+}

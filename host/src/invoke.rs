@@ -1,0 +1,248 @@
+//! The spine: a request becomes a skill, capabilities, a program, an outcome and a record. Every front end meets here.
+
+mod own;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::audit::{AuditError, Log, ProgramId, Record, SkillId};
+use crate::outcome::{Outcome, Status, Usage};
+use crate::policy::capabilities::Capabilities;
+use crate::policy::{Grant, Origin, Policy, grant};
+use crate::runtime::{self, Entry, Program, Programs};
+use crate::sandbox::files::Guarded;
+use crate::sandbox::{self, Finished, Io, Sandbox, Tool};
+use crate::skill::{Caps, Skill, SkillError};
+
+/// Where a host keeps things, and what it stands on.
+#[derive(Debug, Clone)]
+pub struct HostOptions {
+    /// The engine's.
+    pub sandbox: sandbox::Options,
+    /// Where scratch folders are made.
+    pub scratch: PathBuf,
+    /// Folders that are mounted only when the operator spells them out: the home folder and the host's own state.
+    pub guarded: Guarded,
+    /// The audit log.
+    pub audit: PathBuf,
+    /// How large a skill may be.
+    pub caps: Caps,
+}
+
+/// A place where skills run. Cheap to clone; knows of no other host.
+#[derive(Clone)]
+pub struct Host {
+    options: Arc<HostOptions>,
+    sandbox: Sandbox,
+}
+
+/// One thing to do.
+pub struct Request<'a> {
+    /// The skill's folder.
+    pub skill: &'a Path,
+    /// What the operator allows.
+    pub policy: &'a Policy,
+    /// Which export of the skill's component.
+    pub entry: Entry,
+    /// The arguments.
+    pub args: Vec<String>,
+    /// The streams.
+    pub io: Io,
+}
+
+/// An invocation that has been recorded.
+pub struct Invoked {
+    /// The skill that was loaded.
+    pub skill: Arc<Skill>,
+    /// What was asked, granted and refused.
+    pub grant: Grant,
+    /// What happened, and the writes kept aside.
+    pub finished: Finished,
+}
+
+/// Why there is no outcome. What could be recorded has been.
+#[derive(Debug, thiserror::Error)]
+pub enum InvokeError {
+    /// The skill does not load.
+    #[error(transparent)]
+    Skill(Box<SkillError>),
+    /// The record could not be written, so the run has failed.
+    #[error(transparent)]
+    Audit(#[from] AuditError),
+}
+
+impl Host {
+    /// Takes options; does no work.
+    pub fn new(options: HostOptions) -> Host {
+        Host { sandbox: Sandbox::new(options.sandbox.clone()), options: Arc::new(options) }
+    }
+
+    /// What a skill is granted on this host: what it asks for and the policy allows, less the host's own files. Runs nothing.
+    pub fn grant(&self, skill: &Skill, policy: &Policy) -> Grant {
+        let mut grant = grant(&skill.asks(), policy);
+        own::deny(&mut grant.capabilities, self.own_files(policy));
+        grant
+    }
+
+    /// Runs a skill under a policy, and records it.
+    ///
+    /// # Errors
+    /// The skill does not load, or the audit log cannot be written. Everything else is an outcome.
+    pub async fn invoke(&self, request: Request<'_>) -> Result<Invoked, InvokeError> {
+        let time = jiff::Timestamp::now().to_string();
+        // Before anything runs: what cannot be recorded does not happen.
+        let mut log = Log::open(&self.options.audit)?;
+        let skill = match Skill::load(request.skill, &self.options.caps) {
+            Ok(skill) => Arc::new(skill),
+            Err(error) => {
+                let name = request.skill.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+                let outcome = not_run(invalid(error.to_string(), None));
+                let id = SkillId { name, digest: None };
+                log.append(&Record::of(time, id, None, Capabilities::default(), &outcome))?;
+                return Err(InvokeError::Skill(Box::new(error)));
+            }
+        };
+        let grant = self.grant(&skill, request.policy);
+        // Before it runs: a guest may be granted the very folder that the skill lies in.
+        let digest = skill.digest();
+        // What cannot be told from another skill in the record does not run.
+        let digested = digest
+            .as_ref()
+            .map_err(|error| Status::Failed { message: format!("the skill's files cannot be digested: {error}"), fix: None });
+        let program = digested.and_then(|_| component(&skill)).map(|(path, component)| {
+            let name = skill.manifest.name.clone();
+            (path, Program { name, component, entry: request.entry, args: request.args })
+        });
+        let id = SkillId { name: skill.manifest.name.clone(), digest: digest.ok() };
+        let ran = program.as_ref().ok().map(|(_, program)| ProgramId::of(program));
+        let pending = Pending { log, open: Some((time, id, ran, grant.capabilities.clone())) };
+        let finished = match program {
+            Ok((path, program)) => {
+                let mut finished = self.run(&skill, &program, &grant.capabilities, request.io).await;
+                if let Status::Invalid { message, .. } = &mut finished.outcome.status {
+                    *message = format!("{path}: {message}");
+                }
+                finished
+            }
+            Err(status) => Finished::not_run(not_run(status)),
+        };
+        pending.close(&finished.outcome)?;
+        Ok(Invoked { skill, grant, finished })
+    }
+
+    /// Asks a component for its typed tools, in a sandbox that grants nothing. Nothing of it is recorded: nothing was invoked.
+    ///
+    /// # Errors
+    /// How it ended instead of answering.
+    pub async fn tools(&self, component: &runtime::Component) -> Result<Vec<Tool>, Status> {
+        let entry = Entry::ListTools;
+        let program = Program { name: "tools".into(), component: component.clone(), entry, args: Vec::new() };
+        let finished = sandbox::run_alone(&self.sandbox, &program, &self.options.scratch).await;
+        match finished.outcome {
+            Outcome { result: Some(tools), .. } => serde_json::from_value(tools).map_err(|error| invalid(error.to_string(), None)),
+            Outcome { error: Some(message), .. } => Err(invalid(message, None)),
+            Outcome { status, .. } => Err(status),
+        }
+    }
+
+    /// What must stay this host's own, whatever folder is granted.
+    fn own_files<'a>(&'a self, policy: &'a Policy) -> impl Iterator<Item = &'a Path> {
+        let options = &self.options;
+        let places = options.guarded.own.iter().chain([&options.sandbox.cache, &options.audit]);
+        let policies = policy.layers.iter().filter_map(|layer| match &layer.origin {
+            Origin::File(path) => Some(path),
+            Origin::BuiltIn | Origin::CommandLine => None,
+        });
+        places.chain(policies).map(PathBuf::as_path)
+    }
+
+    async fn run(&self, skill: &Arc<Skill>, program: &Program, capabilities: &Capabilities, io: Io) -> Finished {
+        let folder = match skill.dir.try_clone() {
+            Ok(folder) => folder.into_std_file().into(),
+            Err(error) => {
+                let message = format!("the skill's folder cannot be opened again: {error}");
+                return Finished::not_run(not_run(Status::Failed { message, fix: None }));
+            }
+        };
+        let what = sandbox::Invoke {
+            program,
+            programs: Some(Programs::of(skill.clone())),
+            capabilities,
+            skill: Some(folder),
+            guarded: &self.options.guarded,
+            scratch: &self.options.scratch,
+        };
+        sandbox::run(&self.sandbox, what, io).await
+    }
+}
+
+/// The component that a skill declares, and its path in the skill.
+///
+/// # Errors
+/// `Status::Invalid`: the skill declares none, or it cannot be read.
+pub fn component(skill: &Skill) -> Result<(&str, runtime::Component), Status> {
+    let Some(path) = &skill.manifest.component else {
+        let here = skill.files.iter().map(|file| file.path.as_str()).find(|path| path.ends_with(".wasm"));
+        let fix = match here {
+            _ if skill.manifest.recovered => {
+                format!("mend the frontmatter of {}: `skillhost check {}` shows what is wrong", skill.skill_file, skill.root.display())
+            }
+            Some(here) => format!("name it in {}: `metadata: {{ component: {here} }}`", skill.skill_file),
+            None => "build one with `skillhost build`, or run a skill that carries one".to_owned(),
+        };
+        return Err(invalid(format!("the skill `{}` declares no component", skill.name), Some(fix)));
+    };
+    match skill.read(path) {
+        Ok(bytes) => Ok((path, runtime::Component::new(bytes))),
+        Err(error) => {
+            let fix = format!("build it: `skillhost build {}`", skill.root.display());
+            Err(invalid(format!("the component `{path}` cannot be read: {error}"), Some(fix)))
+        }
+    }
+}
+
+/// A record that is still to be written. Where its invocation is dropped or panics, it is written as one that was interrupted.
+struct Pending {
+    log: Log,
+    open: Option<(String, SkillId, Option<ProgramId>, Capabilities)>,
+}
+
+impl Pending {
+    fn close(mut self, outcome: &Outcome) -> Result<(), AuditError> {
+        self.write(outcome)
+    }
+
+    fn write(&mut self, outcome: &Outcome) -> Result<(), AuditError> {
+        let Some((time, skill, program, capabilities)) = self.open.take() else { return Ok(()) };
+        self.log.append(&Record::of(time, skill, program, capabilities, outcome))
+    }
+}
+
+impl Drop for Pending {
+    fn drop(&mut self) {
+        if let Err(error) = self.write(&not_run(Status::Interrupted)) {
+            tracing::error!(%error, "an invocation that was dropped is not recorded");
+        }
+    }
+}
+
+impl ProgramId {
+    fn of(program: &Program) -> ProgramId {
+        let (tool, arguments) = match &program.entry {
+            Entry::Tool { name, input } => (Some(name.clone()), runtime::digest(input.as_bytes())),
+            Entry::Command | Entry::ListTools => {
+                let joined: Vec<u8> = program.args.iter().flat_map(|arg| arg.bytes().chain([0])).collect();
+                (None, runtime::digest(&joined))
+            }
+        };
+        ProgramId { name: program.name.clone(), tool, component: program.component.digest.clone(), arguments }
+    }
+}
+
+fn invalid(message: String, fix: Option<String>) -> Status {
+    Status::Invalid { message, fix }
+}
+
+fn not_run(status: Status) -> Outcome {
+    Outcome { status, usage: Usage::default(), ..Outcome::default() }
+}

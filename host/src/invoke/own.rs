@@ -1,0 +1,107 @@
+//! The host's own files, which no grant reaches: whoever writes the cache writes native code, whoever writes the policy grants himself
+//! what he likes, and a log that its subject can edit is none. A mount may be spelled out that contains them (the home folder does).
+
+use std::path::{Path, PathBuf};
+
+use crate::policy::capabilities::{Capabilities, Mount};
+use crate::policy::tool::PathGlob;
+
+/// Denies what of `own`, and below, lies in the mounts.
+pub(super) fn deny<'a>(capabilities: &mut Capabilities, own: impl IntoIterator<Item = &'a Path>) {
+    let own: Vec<PathBuf> = own.into_iter().map(real).collect();
+    let reached = |mount: &Mount| {
+        let root = real(&mount.host);
+        let guest = mount.guest.clone();
+        own.iter().filter_map(move |own| within(&root, own).map(|rel| [guest.as_str(), &rel].concat())).collect::<Vec<_>>()
+    };
+    for path in capabilities.mounts.iter().flat_map(reached) {
+        let path = globset::escape(&path);
+        // A glob that does not compile would be one that does not hold.
+        let globs = [path.clone(), format!("{path}/**")].map(|glob| PathGlob::new(&glob).unwrap_or_else(|_| PathGlob::everything()));
+        capabilities.read.none_of.extend(globs.clone());
+        capabilities.write.none_of.extend(globs);
+    }
+}
+
+/// Where a path of the host's own lies below a mount's root: empty where the mount lies in it.
+fn within(root: &Path, own: &Path) -> Option<String> {
+    if root.starts_with(own) {
+        return Some(String::new());
+    }
+    // A name that is not UTF-8 has no guest path.
+    own.strip_prefix(root).ok()?.to_str().map(|rel| format!("/{rel}"))
+}
+
+/// A path without symlinks, as far as it is there.
+fn real(path: &Path) -> PathBuf {
+    let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let there = absolute.ancestors().find_map(|ancestor| Some((ancestor, ancestor.canonicalize().ok()?)));
+    match there {
+        Some((ancestor, real)) => absolute.strip_prefix(ancestor).map_or(absolute.clone(), |rest| real.join(rest)),
+        None => absolute,
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "tests make their own folders")]
+mod tests {
+    use super::*;
+    use crate::policy::capabilities::{MountMode, PathAccess, Scope};
+
+    fn mounting(host: &Path) -> Capabilities {
+        let everything = Scope { all_of: vec![vec![PathGlob::everything()]], none_of: Vec::new() };
+        let mount = Mount { guest: "/workspace".into(), host: host.to_owned(), mode: MountMode::Write };
+        Capabilities { mounts: vec![mount], read: everything.clone(), write: everything, ..Capabilities::default() }
+    }
+
+    fn access(capabilities: &Capabilities, path: &str) -> PathAccess {
+        capabilities.path_access(&capabilities.mounts[0], path)
+    }
+
+    #[test]
+    fn what_lies_in_a_mount_is_denied_and_nothing_beside_it() {
+        let home = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(home.path().join("[cache]/*")).unwrap();
+        let mut capabilities = mounting(home.path());
+        // One that is there, one that will be.
+        deny(&mut capabilities, [home.path().join("[cache]/*").as_path(), &home.path().join("state/skillhost")]);
+        for path in ["/workspace/[cache]/*", "/workspace/[cache]/*/x.cwasm", "/workspace/state/skillhost", "/workspace/state/skillhost/a/b"]
+        {
+            assert_eq!(access(&capabilities, path), PathAccess::None, "{path}");
+        }
+        for path in [
+            "/workspace",
+            "/workspace/[cache]",
+            "/workspace/[cache]/x",
+            "/workspace/c/x",
+            "/workspace/state",
+            "/workspace/state/skillhosts",
+        ] {
+            assert_eq!(access(&capabilities, path), PathAccess::Write, "{path}");
+        }
+    }
+
+    #[test]
+    fn a_mount_inside_is_denied_whole_and_one_elsewhere_is_left_alone() {
+        let state = tempfile::tempdir().unwrap();
+        std::fs::create_dir(state.path().join("inner")).unwrap();
+        let mut capabilities = mounting(&state.path().join("inner"));
+        deny(&mut capabilities, [state.path()]);
+        assert_eq!(access(&capabilities, "/workspace"), PathAccess::None);
+        assert_eq!(access(&capabilities, "/workspace/x"), PathAccess::None);
+        let mut elsewhere = mounting(&state.path().join("inner"));
+        let before = elsewhere.clone();
+        deny(&mut elsewhere, [Path::new("/nowhere"), &state.path().join("other")]);
+        assert_eq!(elsewhere, before);
+    }
+
+    #[test]
+    fn a_symlink_on_the_way_hides_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(dir.path().join("home/cache")).unwrap();
+        std::os::unix::fs::symlink("home", dir.path().join("link")).unwrap();
+        let mut capabilities = mounting(&dir.path().join("home"));
+        deny(&mut capabilities, [dir.path().join("link/cache/components").as_path()]);
+        assert_eq!(access(&capabilities, "/workspace/cache/components/x"), PathAccess::None);
+    }
+}

@@ -1,0 +1,41 @@
+//! skillhost runs untrusted Agent Skills as WebAssembly, with exactly the permissions that a skill asked for and its operator granted.
+//!
+//! One invocation is a straight line, and this is the order to read the code in:
+//!
+//! ```text
+//! argv -> Request -> Skill -> Capabilities -> Program -> Outcome -> Record
+//! ```
+//!
+//! | step | module | owns |
+//! |---|---|---|
+//! | main, cli | `main.rs`, `cli/` | argv as typed values; the only place that prints; exit codes in one match |
+//! | spine | [`invoke`] | find the skill, parse, grant, prepare, run, record |
+//! | skill | [`skill`] | a folder becomes a `Skill`; the only code that knows SKILL.md |
+//! | policy | [`policy`] | `grant(&Manifest, &Policy)`: pure, no I/O |
+//! | runtime | [`runtime`] | which component runs, with which argv; carries no authority |
+//! | sandbox | [`sandbox`] | a program under capabilities becomes an `Outcome`; the only code that knows wasmtime |
+//! | outcome | [`outcome`] | what happened, as plain data |
+//! | audit | [`audit`] | one `Record` per invocation, whatever the outcome |
+//!
+//! What holds everywhere, each by a test:
+//! - `Program` says what runs and carries no authority; `Capabilities` says what it may touch; only `sandbox` reads both.
+//! - The same `Capabilities` value is what `check` prints, what the sandbox enforces and what the audit log keeps.
+//! - A module uses only those above it: limits, outcome, diagnostic, capabilities < skill, policy < runtime < sandbox < audit < invoke < cli.
+//! - Ambient authority is banned by clippy's `disallowed-methods` and asked for by name where it is needed.
+//! - A broken policy, manifest or audit log stops the run. Nothing falls back to something wider.
+
+pub mod audit;
+pub mod diagnostic;
+pub mod invoke;
+pub mod limits;
+pub mod outcome;
+pub mod policy;
+pub mod runtime;
+pub mod sandbox;
+pub mod skill;
+pub mod world;
+
+/// The examples of the README, as doc tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+pub struct Readme;

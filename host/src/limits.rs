@@ -1,0 +1,412 @@
+//! Every bound an invocation runs under: its name, unit, default, and the switches that raise it.
+
+use std::fmt;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+/// The bounds of one invocation, resolved from manifest, policy and command line. Every field is enforced in `sandbox/`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub struct Limits {
+    /// Wall time of the whole invocation, children included, in milliseconds.
+    pub timeout_ms: u64,
+    /// Units of fuel (about one WebAssembly instruction each), children included. `None`: the engine that counts none.
+    pub fuel: Option<u64>,
+    /// Bytes of linear memory alive at once, summed over all memories of all stores of the invocation.
+    pub memory: u64,
+    /// Table elements, summed over the tables of a store.
+    pub table_elements: u64,
+    /// Core instances of a store.
+    pub instances: u64,
+    /// Bytes of guest stack.
+    pub stack: u64,
+    /// Bytes the guest may write to stdout.
+    pub stdout: u64,
+    /// Bytes the guest may write to stderr.
+    pub stderr: u64,
+    /// Bytes that files may grow by, over all writable mounts.
+    pub disk: u64,
+    /// Files and folders that may be created.
+    pub files: u64,
+    /// Handles (files, streams, requests) open at once in a store.
+    pub handles: u64,
+    /// Bytes that one host call may copy out of the guest.
+    pub host_call: u64,
+    /// Random bytes handed out, over the whole invocation.
+    pub random: u64,
+    /// Outbound HTTP requests, over the whole invocation.
+    pub http_requests: u64,
+    /// Outbound HTTP requests under way at once.
+    pub http_concurrent: u64,
+    /// Bytes of one HTTP request body.
+    pub http_request_body: u64,
+    /// Bytes of one HTTP response body.
+    pub http_response_body: u64,
+    /// Milliseconds to resolve a name and connect.
+    pub http_connect_ms: u64,
+    /// Milliseconds for a TLS handshake.
+    pub http_tls_ms: u64,
+    /// Milliseconds from the request sent to the response's head.
+    pub http_first_byte_ms: u64,
+    /// Milliseconds for one whole exchange, body included.
+    pub http_total_ms: u64,
+    /// How deep programs may start programs; 0 forbids it.
+    pub process_depth: u64,
+    /// Programs started over the whole invocation.
+    pub processes: u64,
+    /// Milliseconds of processor time to compile one component.
+    pub compile_ms: u64,
+    /// Bytes of address space to compile one component.
+    pub compile_memory: u64,
+}
+
+const KIB: u64 = 1 << 10;
+const MIB: u64 = 1 << 20;
+
+impl Default for Limits {
+    /// What suits a laptop: generous to a script, fatal to a bomb.
+    fn default() -> Self {
+        Limits {
+            timeout_ms: 60_000,
+            fuel: None,
+            memory: 512 * MIB,
+            table_elements: 1_000_000,
+            instances: 200,
+            stack: MIB,
+            stdout: 64 * MIB,
+            stderr: 16 * MIB,
+            disk: 256 * MIB,
+            files: 10_000,
+            handles: 4_096,
+            host_call: 32 * MIB,
+            random: 64 * MIB,
+            http_requests: 100,
+            http_concurrent: 8,
+            http_request_body: 8 * MIB,
+            http_response_body: 32 * MIB,
+            http_connect_ms: 10_000,
+            http_tls_ms: 10_000,
+            http_first_byte_ms: 30_000,
+            http_total_ms: 60_000,
+            process_depth: 4,
+            processes: 256,
+            compile_ms: 120_000,
+            compile_memory: 4 << 30,
+        }
+    }
+}
+
+impl Limits {
+    /// The deadline as a duration.
+    pub fn timeout(&self) -> Duration {
+        Duration::from_millis(self.timeout_ms)
+    }
+
+    /// The value of one limit, in its own unit; `None` where it is off.
+    pub fn get(&self, limit: Limit) -> Option<u64> {
+        Some(match limit {
+            Limit::Timeout => self.timeout_ms,
+            Limit::Fuel => return self.fuel,
+            Limit::Memory => self.memory,
+            Limit::TableElements => self.table_elements,
+            Limit::Instances => self.instances,
+            Limit::Stack => self.stack,
+            Limit::Stdout => self.stdout,
+            Limit::Stderr => self.stderr,
+            Limit::Disk => self.disk,
+            Limit::Files => self.files,
+            Limit::Handles => self.handles,
+            Limit::HostCall => self.host_call,
+            Limit::Random => self.random,
+            Limit::HttpRequests => self.http_requests,
+            Limit::HttpConcurrent => self.http_concurrent,
+            Limit::HttpRequestBody => self.http_request_body,
+            Limit::HttpResponseBody => self.http_response_body,
+            Limit::HttpConnect => self.http_connect_ms,
+            Limit::HttpTls => self.http_tls_ms,
+            Limit::HttpFirstByte => self.http_first_byte_ms,
+            Limit::HttpTotal => self.http_total_ms,
+            Limit::ProcessDepth => self.process_depth,
+            Limit::Processes => self.processes,
+            Limit::Compile => self.compile_ms,
+            Limit::CompileMemory => self.compile_memory,
+        })
+    }
+
+    /// Sets one limit, in its own unit.
+    pub fn set(&mut self, limit: Limit, value: u64) {
+        match limit {
+            Limit::Timeout => self.timeout_ms = value,
+            Limit::Fuel => self.fuel = Some(value),
+            Limit::Memory => self.memory = value,
+            Limit::TableElements => self.table_elements = value,
+            Limit::Instances => self.instances = value,
+            Limit::Stack => self.stack = value,
+            Limit::Stdout => self.stdout = value,
+            Limit::Stderr => self.stderr = value,
+            Limit::Disk => self.disk = value,
+            Limit::Files => self.files = value,
+            Limit::Handles => self.handles = value,
+            Limit::HostCall => self.host_call = value,
+            Limit::Random => self.random = value,
+            Limit::HttpRequests => self.http_requests = value,
+            Limit::HttpConcurrent => self.http_concurrent = value,
+            Limit::HttpRequestBody => self.http_request_body = value,
+            Limit::HttpResponseBody => self.http_response_body = value,
+            Limit::HttpConnect => self.http_connect_ms = value,
+            Limit::HttpTls => self.http_tls_ms = value,
+            Limit::HttpFirstByte => self.http_first_byte_ms = value,
+            Limit::HttpTotal => self.http_total_ms = value,
+            Limit::ProcessDepth => self.process_depth = value,
+            Limit::Processes => self.processes = value,
+            Limit::Compile => self.compile_ms = value,
+            Limit::CompileMemory => self.compile_memory = value,
+        }
+    }
+}
+
+/// The name of one limit. Its `Display` is the key of the policy's `limits:` table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+#[expect(missing_docs, reason = "each variant names the field of `Limits` that documents it")]
+pub enum Limit {
+    Timeout,
+    Fuel,
+    Memory,
+    TableElements,
+    Instances,
+    Stack,
+    Stdout,
+    Stderr,
+    Disk,
+    Files,
+    Handles,
+    HostCall,
+    Random,
+    HttpRequests,
+    HttpConcurrent,
+    HttpRequestBody,
+    HttpResponseBody,
+    HttpConnect,
+    HttpTls,
+    HttpFirstByte,
+    HttpTotal,
+    ProcessDepth,
+    Processes,
+    Compile,
+    CompileMemory,
+}
+
+/// What a limit's number counts, and so how people write it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unit {
+    /// Milliseconds; written `30s`, `5m`, `250ms`.
+    Time,
+    /// Bytes; written `64MiB`, `1GB`, `4096`.
+    Size,
+    /// A plain number.
+    Count,
+}
+
+impl Limit {
+    /// All limits, in the order of the documentation.
+    pub const ALL: [Limit; 25] = [
+        Limit::Timeout,
+        Limit::Fuel,
+        Limit::Memory,
+        Limit::TableElements,
+        Limit::Instances,
+        Limit::Stack,
+        Limit::Stdout,
+        Limit::Stderr,
+        Limit::Disk,
+        Limit::Files,
+        Limit::Handles,
+        Limit::HostCall,
+        Limit::Random,
+        Limit::HttpRequests,
+        Limit::HttpConcurrent,
+        Limit::HttpRequestBody,
+        Limit::HttpResponseBody,
+        Limit::HttpConnect,
+        Limit::HttpTls,
+        Limit::HttpFirstByte,
+        Limit::HttpTotal,
+        Limit::ProcessDepth,
+        Limit::Processes,
+        Limit::Compile,
+        Limit::CompileMemory,
+    ];
+
+    /// The key in the policy's `limits:` table (and, for the three that a skill may ask for, in its `metadata`).
+    pub fn key(self) -> &'static str {
+        match self {
+            Limit::Timeout => "timeout",
+            Limit::Fuel => "fuel",
+            Limit::Memory => "memory",
+            Limit::TableElements => "table-elements",
+            Limit::Instances => "instances",
+            Limit::Stack => "stack",
+            Limit::Stdout => "stdout",
+            Limit::Stderr => "stderr",
+            Limit::Disk => "disk",
+            Limit::Files => "files",
+            Limit::Handles => "handles",
+            Limit::HostCall => "host-call",
+            Limit::Random => "random",
+            Limit::HttpRequests => "http-requests",
+            Limit::HttpConcurrent => "http-concurrent",
+            Limit::HttpRequestBody => "http-request-body",
+            Limit::HttpResponseBody => "http-response-body",
+            Limit::HttpConnect => "http-connect",
+            Limit::HttpTls => "http-tls",
+            Limit::HttpFirstByte => "http-first-byte",
+            Limit::HttpTotal => "http-total",
+            Limit::ProcessDepth => "process-depth",
+            Limit::Processes => "processes",
+            Limit::Compile => "compile",
+            Limit::CompileMemory => "compile-memory",
+        }
+    }
+
+    /// The limit of that policy key.
+    pub fn from_key(key: &str) -> Option<Limit> {
+        Limit::ALL.into_iter().find(|l| l.key() == key)
+    }
+
+    /// What its number counts.
+    pub fn unit(self) -> Unit {
+        match self {
+            Limit::Timeout | Limit::HttpConnect | Limit::HttpTls | Limit::HttpFirstByte | Limit::HttpTotal | Limit::Compile => Unit::Time,
+            Limit::Memory
+            | Limit::Stack
+            | Limit::Stdout
+            | Limit::Stderr
+            | Limit::Disk
+            | Limit::HostCall
+            | Limit::Random
+            | Limit::HttpRequestBody
+            | Limit::HttpResponseBody
+            | Limit::CompileMemory => Unit::Size,
+            Limit::Fuel
+            | Limit::TableElements
+            | Limit::Instances
+            | Limit::Files
+            | Limit::Handles
+            | Limit::HttpRequests
+            | Limit::HttpConcurrent
+            | Limit::ProcessDepth
+            | Limit::Processes => Unit::Count,
+        }
+    }
+
+    /// Whether `metadata` of SKILL.md may name it (it then lowers what the policy allows).
+    pub fn in_manifest(self) -> bool {
+        matches!(self, Limit::Timeout | Limit::Memory | Limit::Fuel)
+    }
+
+    /// The command line flag that sets it, if it has one.
+    pub fn flag(self) -> Option<&'static str> {
+        match self {
+            Limit::Timeout => Some("--timeout"),
+            Limit::Memory => Some("--memory"),
+            Limit::Fuel => Some("--fuel"),
+            _ => None,
+        }
+    }
+
+    /// Reads a value as people write it: `30s`, `64MiB`, `1000`.
+    ///
+    /// # Errors
+    /// A sentence that says which form is expected.
+    pub fn parse(self, text: &str) -> Result<u64, String> {
+        let text = text.trim();
+        match self.unit() {
+            Unit::Time => humantime::parse_duration(text)
+                .ok()
+                .and_then(|d| u64::try_from(d.as_millis()).ok())
+                .filter(|ms| *ms > 0)
+                .ok_or_else(|| format!("`{text}` is not a time above zero, like 500ms, 30s or 5m")),
+            Unit::Size => parse_size(text).ok_or_else(|| format!("`{text}` is not a size like 4096, 64KiB or 256MiB")),
+            Unit::Count => text.replace('_', "").parse().map_err(|_| format!("`{text}` is not a whole number like 1000")),
+        }
+    }
+
+    /// A value as people write it.
+    pub fn show(self, value: u64) -> String {
+        match self.unit() {
+            Unit::Time => humantime::format_duration(Duration::from_millis(value)).to_string(),
+            Unit::Size => show_size(value),
+            Unit::Count => value.to_string(),
+        }
+    }
+}
+
+impl fmt::Display for Limit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.key())
+    }
+}
+
+/// Bytes as people write them: binary units exact (`KiB`), decimal ones too (`kB`, `MB`).
+fn parse_size(text: &str) -> Option<u64> {
+    let digits = text.find(|c: char| !c.is_ascii_digit() && c != '_').unwrap_or(text.len());
+    let number: u64 = text[..digits].replace('_', "").parse().ok()?;
+    let factor = match text[digits..].trim().to_ascii_lowercase().as_str() {
+        "" | "b" => 1,
+        "k" | "kib" => KIB,
+        "m" | "mib" => MIB,
+        "g" | "gib" => 1 << 30,
+        "t" | "tib" => 1 << 40,
+        "kb" => 1_000,
+        "mb" => 1_000_000,
+        "gb" => 1_000_000_000,
+        _ => return None,
+    };
+    number.checked_mul(factor)
+}
+
+/// Bytes with the largest binary unit that keeps one decimal exact enough to read.
+pub fn show_size(bytes: u64) -> String {
+    let units = [("GiB", 1u64 << 30), ("MiB", MIB), ("KiB", KIB)];
+    match units.into_iter().find(|(_, size)| bytes >= *size) {
+        Some((unit, size)) if bytes.is_multiple_of(size) => format!("{} {unit}", bytes / size),
+        Some((unit, size)) => format!("{:.1} {unit}", bytes as f64 / size as f64),
+        None => format!("{bytes} B"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_limit_can_be_set_read_and_written_as_text() {
+        for limit in Limit::ALL {
+            let mut limits = Limits::default();
+            limits.set(limit, 2048);
+            assert_eq!(limits.get(limit), Some(2048), "{limit}");
+            assert_eq!(limit.parse(&limit.show(2048)).unwrap(), 2048, "{limit}");
+            assert_eq!(Limit::from_key(limit.key()), Some(limit));
+        }
+    }
+
+    #[test]
+    fn sizes_and_times_are_read_as_people_write_them() {
+        assert_eq!(Limit::Memory.parse("256MiB"), Ok(256 << 20));
+        assert_eq!(Limit::Memory.parse("1GB"), Ok(1_000_000_000));
+        assert_eq!(Limit::Timeout.parse("1m 30s"), Ok(90_000));
+        assert_eq!(Limit::Fuel.parse("2_000_000_000"), Ok(2_000_000_000));
+        for (limit, bad) in [
+            (Limit::Memory, "lots"),
+            (Limit::Memory, "-1"),
+            (Limit::Memory, "99999999999GiB"),
+            (Limit::Timeout, "30"),
+            (Limit::Timeout, "0s"),
+            (Limit::Fuel, "1.5"),
+        ] {
+            assert!(limit.parse(bad).is_err(), "{limit} {bad}");
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! What the operator allows, and how it meets what a skill asks for.
+//!
+//! A policy is a stack of layers: the built-in one, or those of a policy file in its place, and on top the command line's. What the layers
+//! that apply to a skill allow adds up; what any of them denies is denied. [`grant()`] intersects that with what the skill asks for.
+
+pub mod capabilities;
+pub mod entry;
+mod exercise;
+mod explain;
+mod file;
+mod glob;
+mod grant;
+mod layer;
+mod mounts;
+mod schema;
+pub mod tool;
+mod verdict;
+mod yaml;
+
+use std::path::PathBuf;
+
+use crate::diagnostic::{Diagnostic, Severity};
+use crate::limits::Limit;
+use capabilities::{Mount, MountMode};
+use entry::Side;
+
+pub use exercise::exercise;
+pub use explain::explain;
+pub use file::{PolicyError, load};
+pub use grant::{Decision, Grant, Verdict, grant};
+pub use layer::{EnvRule, EnvValue, Layer, LimitRule, MountRule, NameGlob, Origin, Rule};
+pub use schema::schema;
+
+pub(crate) use crate::diagnostic::printable;
+
+/// Where `--workspace` is mounted.
+pub const WORKSPACE: &str = "/workspace";
+
+/// What an operator allows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Policy {
+    /// In rising rank: a later layer's mount or variable of the same name holds.
+    pub layers: Vec<Layer>,
+}
+
+/// What the command line adds. Not `Debug`: `env` holds secrets.
+#[derive(Clone, Default)]
+pub struct Overrides {
+    /// `--workspace DIR[:ro|:overlay]`.
+    pub workspace: Option<(PathBuf, MountMode)>,
+    /// `--allow ENTRY`.
+    pub allow: Vec<String>,
+    /// `--deny ENTRY`.
+    pub deny: Vec<String>,
+    /// `--env NAME=VALUE`, or `--env NAME` for the host's own value.
+    pub env: Vec<String>,
+    /// `--timeout`, `--memory`, `--fuel`.
+    pub limits: Vec<(Limit, u64)>,
+}
+
+impl Policy {
+    /// What holds without a policy file: the workspace that the operator names, read and written; programs of the sandbox; no network, no
+    /// variables of the host.
+    pub fn builtin() -> Policy {
+        let rule = |text: &str| Rule { text: text.into(), tool: entry::parse(text, Side::Allow), place: "built-in policy".into() };
+        let allow = ["Read", "Write", "Bash"].map(rule).to_vec();
+        Policy { layers: vec![Layer { allow, ..Layer::new(Origin::BuiltIn) }] }
+    }
+
+    /// Allows whatever can be asked for: what a skill is granted under it is what the skill itself asks for.
+    pub fn everything() -> Policy {
+        let mut policy = Policy::builtin();
+        policy.layers[0].allow.push(Rule {
+            text: "WebFetch".into(),
+            tool: entry::parse("WebFetch", Side::Asked),
+            place: "everything".into(),
+        });
+        policy
+    }
+
+    /// Adds what the command line says, as the last layer.
+    ///
+    /// # Errors
+    /// Every entry or variable that cannot be understood. A policy is used whole or not at all.
+    pub fn with_command_line(mut self, overrides: Overrides) -> Result<Policy, Vec<Diagnostic>> {
+        let mut layer = Layer::new(Origin::CommandLine);
+        let mut diagnostics = Vec::new();
+        for (flag, side, texts) in [("--allow", Side::Allow, overrides.allow), ("--deny", Side::Deny, overrides.deny)] {
+            for text in texts {
+                match Rule::new(&text, side, flag) {
+                    Ok(rule) if side == Side::Allow => layer.allow.push(rule),
+                    Ok(rule) => layer.deny.push(rule),
+                    Err(diagnostic) => diagnostics.push(*diagnostic),
+                }
+            }
+        }
+        for text in overrides.env {
+            match EnvRule::new(&text, "--env") {
+                Ok(rule) => layer.env.push(rule),
+                Err(why) => diagnostics.push(Diagnostic {
+                    severity: Severity::Error,
+                    rule: "policy-env",
+                    message: why,
+                    file: "--env".into(),
+                    span: None,
+                    fix: Some("--env NAME=VALUE, or --env NAME to pass the host's own value".into()),
+                }),
+            }
+        }
+        if let Some((host, mode)) = overrides.workspace {
+            let rule = MountRule { mount: Mount { guest: WORKSPACE.into(), host, mode }, place: "--workspace".into() };
+            // The policy's own mount at that place gives way; one inside it cannot.
+            let others = self.layers.iter().flat_map(|l| &l.mounts).filter(|old| old.mount.guest != WORKSPACE);
+            diagnostics.extend(others.filter_map(|old| mounts::clash(&rule, old)).map(|why| Diagnostic {
+                severity: Severity::Error,
+                rule: "policy-mount",
+                message: why,
+                file: "--workspace".into(),
+                span: None,
+                fix: Some("mount the folder elsewhere in the policy file, such as at /data".into()),
+            }));
+            layer.mounts.push(rule);
+        }
+        for (limit, value) in overrides.limits {
+            layer.limits.push(LimitRule { limit, value, place: limit.flag().unwrap_or("the command line").into() });
+        }
+        self.layers.push(layer);
+        if diagnostics.is_empty() { Ok(self) } else { Err(diagnostics) }
+    }
+
+    /// Looks up the variables that are passed by name, so that [`grant()`] need not. One that the host does not have is left out.
+    pub fn resolve_env(&mut self, lookup: impl Fn(&str) -> Option<String>) {
+        for rule in self.layers.iter_mut().flat_map(|l| &mut l.env).filter(|r| r.value == EnvValue::Host) {
+            rule.value = lookup(&rule.name).map_or(EnvValue::Unset, EnvValue::Literal);
+        }
+    }
+
+    /// The layers that are for a skill of that name, in rising rank.
+    pub(crate) fn layers_for(&self, skill: &str) -> impl Iterator<Item = &Layer> {
+        self.layers.iter().filter(move |l| l.applies_to.as_ref().is_none_or(|glob| glob.matches(skill)))
+    }
+}

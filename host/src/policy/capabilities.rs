@@ -1,0 +1,140 @@
+//! What an invocation may touch: plain data, the same value that `check` prints, the sandbox enforces and the audit log keeps.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use serde::Serialize;
+
+use super::tool::{CommandPattern, HostPattern, PathGlob};
+use crate::limits::Limits;
+
+/// Everything a guest may do. The default value allows nothing.
+#[derive(Clone, PartialEq, Eq, Serialize, schemars::JsonSchema, Default)]
+pub struct Capabilities {
+    /// The folders that guests see beside `/skill` (read-only) and `/tmp` (scratch), sorted by guest path.
+    pub mounts: Vec<Mount>,
+    /// Which guest paths may be read, within the mounts.
+    pub read: Scope<PathGlob>,
+    /// Which guest paths may be written (and read), within the writable mounts.
+    pub write: Scope<PathGlob>,
+    /// Which commands may be started.
+    pub spawn: Scope<CommandPattern>,
+    /// Which hosts may be asked over HTTP(S).
+    pub fetch: Scope<HostPattern>,
+    /// HTTP methods that may be used, upper case.
+    pub methods: Vec<String>,
+    /// The environment that guests see, names sorted. Values are secrets: only the names are ever printed or logged.
+    #[serde(serialize_with = "names_only")]
+    #[schemars(with = "Vec<String>")]
+    pub env: BTreeMap<String, String>,
+    /// The bounds.
+    pub limits: Limits,
+}
+
+/// A host folder that guests see.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, schemars::JsonSchema)]
+pub struct Mount {
+    /// Absolute guest path without a trailing slash, such as `/workspace`.
+    pub guest: String,
+    /// The host folder, as the operator named it.
+    pub host: PathBuf,
+    /// What may be done in it, where the scopes allow.
+    pub mode: MountMode,
+}
+
+/// What may be done in a mount.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, serde::Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum MountMode {
+    /// Nothing is written.
+    Read,
+    /// Written in place.
+    Write,
+    /// Writes are kept aside: the folder stays as it was.
+    Overlay,
+}
+
+/// A set given by patterns: a member matches at least one pattern of *every* list in `all_of`, and none of `none_of`.
+///
+/// One list a side (the skill's, the operator's): their intersection is exact, whatever the patterns are.
+/// No list at all means nothing, so that a forgotten field allows nothing.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+pub struct Scope<P> {
+    /// Each side's patterns; a side that is empty allows nothing.
+    pub all_of: Vec<Vec<P>>,
+    /// Denied, whatever the sides say.
+    pub none_of: Vec<P>,
+}
+
+impl<P> Default for Scope<P> {
+    fn default() -> Self {
+        Scope::nothing()
+    }
+}
+
+impl<P> Scope<P> {
+    /// Allows nothing.
+    pub fn nothing() -> Self {
+        Scope { all_of: Vec::new(), none_of: Vec::new() }
+    }
+
+    /// Whether no member can match.
+    pub fn is_nothing(&self) -> bool {
+        self.all_of.is_empty() || self.all_of.iter().any(Vec::is_empty)
+    }
+
+    /// Whether a thing is in the set, given what it means to match one pattern.
+    pub fn allows(&self, matches: impl Fn(&P) -> bool) -> bool {
+        !self.all_of.is_empty() && self.all_of.iter().all(|side| side.iter().any(&matches)) && !self.none_of.iter().any(&matches)
+    }
+}
+
+fn names_only<S: serde::Serializer>(env: &BTreeMap<String, String>, s: S) -> Result<S::Ok, S::Error> {
+    s.collect_seq(env.keys())
+}
+
+impl std::fmt::Debug for Capabilities {
+    /// As JSON, so that no value of the environment reaches a log by way of `{:?}` either.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&serde_json::to_string(self).map_err(|_| std::fmt::Error)?)
+    }
+}
+
+impl Capabilities {
+    /// What may be done with an absolute guest path inside the mount that holds it. `/skill` and `/tmp` are the file layer's own.
+    pub fn path_access(&self, mount: &Mount, path: &str) -> PathAccess {
+        let denied_read = self.read.none_of.iter().any(|g| g.matches(path));
+        if denied_read {
+            return PathAccess::None;
+        }
+        let write = self.write.allows(|g| g.matches(path));
+        if write && mount.mode != MountMode::Read {
+            PathAccess::Write
+        } else if write || self.read.allows(|g| g.matches(path)) {
+            PathAccess::Read
+        } else if self.leads_somewhere(path) {
+            PathAccess::Traverse
+        } else {
+            PathAccess::None
+        }
+    }
+
+    /// Whether a folder may hold something allowed, as far as the patterns tell.
+    fn leads_somewhere(&self, path: &str) -> bool {
+        let leads = |scope: &Scope<PathGlob>| !scope.is_nothing() && scope.all_of.iter().all(|side| side.iter().any(|g| g.may_hold(path)));
+        leads(&self.read) || leads(&self.write)
+    }
+}
+
+/// What may be done with one path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum PathAccess {
+    /// It is not there.
+    None,
+    /// A folder that may be passed through and listed (its forbidden entries left out), and no more.
+    Traverse,
+    /// Read.
+    Read,
+    /// Read and written.
+    Write,
+}

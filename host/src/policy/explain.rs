@@ -1,0 +1,119 @@
+//! A grant as people read it: what became of each entry, then the capabilities.
+
+use comfy_table::{ContentArrangement, Table, presets};
+
+use super::capabilities::{MountMode, Scope};
+use super::grant::{Grant, Verdict};
+use super::tool::{CommandPattern, PathGlob};
+use super::verdict::{Pattern, show_host};
+use crate::limits::Limit;
+
+/// The grant as two tables, at most `width` columns wide. Values of variables are not shown.
+pub fn explain(grant: &Grant, width: u16) -> String {
+    let mut decisions = table(width, &["asked for", "verdict", "what it means", "said by"]);
+    for d in &grant.decisions {
+        let verdict = match d.verdict {
+            Verdict::Granted => "granted",
+            Verdict::Narrowed => "narrowed",
+            Verdict::Refused => "refused",
+        };
+        let entry = d.place.map_or_else(|| d.entry.clone(), |at| format!("{}\nSKILL.md:{}:{}", d.entry, at.line, at.column));
+        let meaning = d.fix.as_ref().map_or_else(|| d.meaning.clone(), |fix| format!("{}\nfix: {fix}", d.meaning));
+        decisions.add_row([entry, verdict.into(), meaning, d.rule.clone()]);
+    }
+    let mut out = String::new();
+    if !grant.decisions.is_empty() {
+        out.push_str(&format!("{decisions}\n\n"));
+    }
+    out.push_str(&format!("{}\n", capabilities(grant, width)));
+    out
+}
+
+fn capabilities(grant: &Grant, width: u16) -> Table {
+    let c = &grant.capabilities;
+    let mut rows = table(width, &["capability", "what is allowed"]);
+    let mounts = c.mounts.iter().map(|m| {
+        let mode = match m.mode {
+            MountMode::Read => "read-only",
+            MountMode::Write => "read-write",
+            MountMode::Overlay => "overlay",
+        };
+        format!("{} = {} ({mode})", m.guest, m.host.display())
+    });
+    rows.add_row(["folders".to_owned(), lines(["/skill (read-only)".to_owned(), "/tmp (scratch)".to_owned()].into_iter().chain(mounts))]);
+    rows.add_row(["read".to_owned(), files(&c.read, !c.mounts.is_empty())]);
+    rows.add_row(["write".to_owned(), files(&c.write, c.mounts.iter().any(|m| m.mode != MountMode::Read))]);
+    rows.add_row(["programs".to_owned(), show(&c.spawn, show_command)]);
+    rows.add_row(["network".to_owned(), show(&c.fetch, show_host)]);
+    if !c.fetch.is_nothing() {
+        rows.add_row(["methods".to_owned(), c.methods.join(" ")]);
+    }
+    rows.add_row(["variables".to_owned(), lines(c.env.keys().cloned())]);
+    let limits = Limit::ALL.into_iter().map(|l| format!("{l} {}", c.limits.get(l).map_or("off".into(), |v| l.show(v))));
+    rows.add_row(["limits".to_owned(), limits.collect::<Vec<_>>().join(", ")]);
+    rows
+}
+
+/// What is allowed below the mounted folders, if there are any of the kind.
+fn files(scope: &Scope<PathGlob>, any: bool) -> String {
+    let text = |glob: &PathGlob| {
+        if *glob == PathGlob::everything() { "every file in these folders".to_owned() } else { glob.pattern().to_owned() }
+    };
+    if any { show(scope, text) } else { "nothing else".into() }
+}
+
+/// What both sides allow, as short as it can be said, and what is denied.
+fn show<P: Pattern>(scope: &Scope<P>, text: impl Fn(&P) -> String) -> String {
+    if scope.is_nothing() {
+        return "nothing".into();
+    }
+    let mut sides: Vec<Vec<&P>> = scope.all_of.iter().map(|side| widest(side)).collect();
+    for i in (0..sides.len()).rev() {
+        let (side, rest) = (&sides[i], sides.iter().enumerate().filter(|(j, _)| *j != i));
+        // A side that holds all of another adds nothing to it.
+        if rest.clone().any(|(_, other)| other.iter().all(|p| side.iter().any(|s| s.covers(p)))) {
+            sides.remove(i);
+        }
+    }
+    let list = |side: &[&P]| side.iter().map(|p| text(p)).collect::<Vec<_>>().join(", ");
+    let mut out = sides.iter().map(|side| list(side)).collect::<Vec<_>>().join("\nand of that only: ");
+    if !scope.none_of.is_empty() {
+        out.push_str(&format!("\nbut not: {}", list(&widest(&scope.none_of))));
+    }
+    out
+}
+
+/// A side's patterns without those that another of them holds.
+fn widest<P: Pattern>(side: &[P]) -> Vec<&P> {
+    let mut out: Vec<&P> = Vec::new();
+    for pattern in side {
+        if !out.iter().any(|o| o.covers(pattern)) {
+            out.retain(|o| !pattern.covers(o));
+            out.push(pattern);
+        }
+    }
+    out
+}
+
+fn show_command(command: &CommandPattern) -> String {
+    match (command.words.is_empty(), command.open) {
+        (true, _) => "any".into(),
+        (false, true) => format!("{} ...", command.words.join(" ")),
+        (false, false) => command.words.join(" "),
+    }
+}
+
+fn lines(items: impl Iterator<Item = String>) -> String {
+    let items: Vec<String> = items.collect();
+    if items.is_empty() { "none".into() } else { items.join("\n") }
+}
+
+fn table(width: u16, header: &[&str]) -> Table {
+    let mut table = Table::new();
+    table
+        .load_style(presets::UTF8_FULL_CONDENSED)
+        .set_content_arrangement(ContentArrangement::Dynamic)
+        .set_width(width)
+        .set_header(header.to_vec());
+    table
+}

@@ -1,0 +1,309 @@
+//! A policy file becomes layers. All that is wrong with it is told at once, and a file with anything wrong is not used at all.
+
+use std::path::Path;
+
+use super::capabilities::{Mount, MountMode};
+use super::entry::Side;
+use super::schema::{self, Field};
+use super::yaml::{self, Kind, Node};
+use super::{EnvRule, Layer, LimitRule, MountRule, NameGlob, Origin, Policy, Rule, mounts, printable};
+use crate::diagnostic::{Diagnostic, Severity, Span};
+use crate::limits::Limit;
+
+/// A policy of a thousand skills has some 100 KiB.
+const MAX_BYTES: usize = 1 << 20;
+
+/// A policy file that cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the policy is not used: {} in it", match .diagnostics.len() { 1 => "one error".to_owned(), n => format!("{n} errors") })]
+pub struct PolicyError {
+    /// All that is wrong, in the file's order.
+    pub diagnostics: Vec<Diagnostic>,
+    /// The file's text, to point into.
+    pub source_text: String,
+}
+
+/// Reads a policy file's text. `path` names it, and is where relative host folders start; `home` is what `~/` means.
+///
+/// # Errors
+/// Everything that is wrong with it.
+pub fn load(path: &Path, text: &str, home: Option<&Path>) -> Result<Policy, PolicyError> {
+    let mut reader = Reader { path, file: path.display().to_string(), home, diagnostics: Vec::new(), mounts: Vec::new() };
+    let mut layers = Vec::new();
+    if text.len() > MAX_BYTES {
+        reader.error("policy-size", None, format!("the policy is larger than {MAX_BYTES} bytes"), None);
+    } else {
+        match yaml::parse(text, &reader.file) {
+            Ok(root) => layers = reader.root(&root),
+            Err(diagnostic) => reader.diagnostics.push(*diagnostic),
+        }
+    }
+    reader.diagnostics.sort_by_key(|d| d.span.map(|s| s.offset));
+    if reader.diagnostics.is_empty() {
+        Ok(Policy { layers })
+    } else {
+        Err(PolicyError { diagnostics: reader.diagnostics, source_text: text.to_owned() })
+    }
+}
+
+struct Reader<'a> {
+    path: &'a Path,
+    file: String,
+    home: Option<&'a Path>,
+    diagnostics: Vec<Diagnostic>,
+    /// Where each mount's place is.
+    mounts: Vec<(String, Span)>,
+}
+
+impl Reader<'_> {
+    fn root(&mut self, root: &Node) -> Vec<Layer> {
+        let mut default = self.layer();
+        let mut skills = Vec::new();
+        for (key, _, value) in self.table(root, "the policy", &schema::TOP) {
+            match key {
+                "limits" => default.limits = self.limits(value),
+                "default" => self.section(value, "default", &schema::DEFAULT, &mut default),
+                _ => skills = self.skills(value),
+            }
+        }
+        let mut layers = vec![default];
+        layers.extend(skills);
+        self.clashes(&layers);
+        layers
+    }
+
+    fn skills(&mut self, node: &Node) -> Vec<Layer> {
+        let mut layers = Vec::new();
+        let entries = match &node.kind {
+            Kind::Map(entries) => entries.as_slice(),
+            _ => return self.expected(node, "`skills`", "a table of skills' names", layers),
+        };
+        for (key, value) in entries {
+            let name = scalar(key).unwrap_or_default();
+            let mut layer = self.layer();
+            match NameGlob::new(name) {
+                Ok(glob) => layer.applies_to = Some(glob),
+                Err(why) => {
+                    self.error(
+                        "policy-skill-name",
+                        Some(key.span),
+                        format!("`{}` is no name or glob of skills: {why}", printable(name)),
+                        None,
+                    );
+                }
+            }
+            self.section(value, name, &schema::SKILL, &mut layer);
+            // Without its name a section would be everybody's.
+            if layer.applies_to.is_some() {
+                layers.push(layer);
+            }
+        }
+        layers
+    }
+
+    fn section(&mut self, node: &Node, name: &str, fields: &'static [Field], layer: &mut Layer) {
+        for (key, _, value) in self.table(node, &format!("`{}`", printable(name)), fields) {
+            match key {
+                "allow" => layer.allow = self.rules(value, key, Side::Allow),
+                "deny" => layer.deny = self.rules(value, key, Side::Deny),
+                "mounts" => layer.mounts = self.mounts(value),
+                "env" => layer.env = self.env(value),
+                "methods" => layer.methods = Some(self.methods(value)),
+                _ => layer.limits = self.limits(value),
+            }
+        }
+    }
+
+    fn rules(&mut self, node: &Node, key: &str, side: Side) -> Vec<Rule> {
+        let mut rules = Vec::new();
+        for (text, span) in self.texts(node, key, "an entry such as `Read(docs/**)`") {
+            match Rule::new(text, side, &self.place(span)) {
+                Ok(rule) => rules.push(rule),
+                Err(d) => self.error(d.rule, Some(span), d.message, d.fix),
+            }
+        }
+        rules
+    }
+
+    fn env(&mut self, node: &Node) -> Vec<EnvRule> {
+        let mut rules: Vec<EnvRule> = Vec::new();
+        for (text, span) in self.texts(node, "env", "NAME or NAME=value") {
+            match EnvRule::new(text, &self.place(span)) {
+                Ok(rule) if rules.iter().any(|r| r.name == rule.name) => {
+                    self.error("policy-env", Some(span), format!("{} is set twice", rule.name), None);
+                }
+                Ok(rule) => rules.push(rule),
+                Err(why) => self.error("policy-env", Some(span), why, Some("NAME=value, or NAME for the host's own value".into())),
+            }
+        }
+        rules
+    }
+
+    fn methods(&mut self, node: &Node) -> Vec<String> {
+        let mut methods = Vec::new();
+        for (text, span) in self.texts(node, "methods", "an HTTP method such as GET") {
+            if schema::METHOD_NAMES.contains(&text) {
+                methods.push(text.to_owned());
+            } else {
+                let fix = suggest(text, &schema::METHOD_NAMES).or_else(|| Some(schema::METHOD_NAMES.join(", ")));
+                self.error("policy-method", Some(span), format!("`{}` is no HTTP method that can be granted", printable(text)), fix);
+            }
+        }
+        methods
+    }
+
+    fn limits(&mut self, node: &Node) -> Vec<LimitRule> {
+        let mut rules = Vec::new();
+        let Kind::Map(entries) = &node.kind else { return self.expected(node, "`limits`", "a table", rules) };
+        let keys = Limit::ALL.map(Limit::key);
+        for (key, value) in entries {
+            let name = scalar(key).unwrap_or_default();
+            let Some(limit) = Limit::from_key(name) else {
+                self.unknown_key(key, "`limits`", &keys);
+                continue;
+            };
+            let Some(text) = scalar(value) else {
+                self.expected(value, &format!("`{name}`"), "a single value", ());
+                continue;
+            };
+            match limit.parse(text) {
+                Ok(value) => rules.push(LimitRule { limit, value, place: self.place(key.span) }),
+                Err(why) => self.error("policy-limit", Some(value.span), format!("the limit `{name}`: {}", printable(&why)), None),
+            }
+        }
+        rules
+    }
+
+    fn mounts(&mut self, node: &Node) -> Vec<MountRule> {
+        let mut rules: Vec<MountRule> = Vec::new();
+        let Kind::List(items) = &node.kind else { return self.expected(node, "`mounts`", "a list", rules) };
+        for item in items {
+            if let Some(rule) = self.mount(item) {
+                match rules.iter().find_map(|old| mounts::clash(&rule, old)) {
+                    Some(why) => self.error("policy-mount", Some(item.span), why, None),
+                    None => rules.push(rule),
+                }
+            }
+        }
+        rules
+    }
+
+    fn mount(&mut self, node: &Node) -> Option<MountRule> {
+        let (mut guest, mut host, mut mode) = (None, None, Some(MountMode::Read));
+        let before = self.diagnostics.len();
+        for (key, _, value) in self.table(node, "a mount", &schema::MOUNT) {
+            let Some(text) = scalar(value) else {
+                self.expected(value, &format!("`{key}`"), "a single value", ());
+                continue;
+            };
+            let problem = match key {
+                "guest" => mounts::guest_path(text).map(|path| guest = Some(path)).err(),
+                "host" => {
+                    let base = self.path.parent().unwrap_or(Path::new(""));
+                    mounts::host_path(text, base, self.home).map(|path| host = Some(path)).err()
+                }
+                _ => {
+                    mode = match text {
+                        "read" => Some(MountMode::Read),
+                        "write" => Some(MountMode::Write),
+                        "overlay" => Some(MountMode::Overlay),
+                        _ => None,
+                    };
+                    mode.is_none().then(|| format!("`{}` is no mode: write {}", printable(text), schema::MODES.join(", ")))
+                }
+            };
+            if let Some(why) = problem {
+                self.error("policy-mount", Some(value.span), why, None);
+            }
+        }
+        if let (Some(guest), Some(host), Some(mode)) = (guest, host, mode) {
+            let place = self.place(node.span);
+            self.mounts.push((place.clone(), node.span));
+            return Some(MountRule { mount: Mount { guest, host, mode }, place });
+        }
+        if self.diagnostics.len() == before {
+            let fix = Some("- { host: DIR, guest: /data, mode: read }".into());
+            self.error("policy-mount", Some(node.span), "a mount names `host` and `guest`".into(), fix);
+        }
+        None
+    }
+
+    /// Mounts of sections that may meet in one skill.
+    fn clashes(&mut self, layers: &[Layer]) {
+        for (i, later) in layers.iter().enumerate() {
+            for earlier in &layers[..i] {
+                let apart = |l: &Layer| l.applies_to.as_ref().is_some_and(NameGlob::is_literal);
+                if apart(later) && apart(earlier) {
+                    continue;
+                }
+                for rule in &later.mounts {
+                    if let Some(why) = earlier.mounts.iter().find_map(|old| mounts::clash(rule, old)) {
+                        let span = self.mounts.iter().find(|(place, _)| *place == rule.place).map(|(_, span)| *span);
+                        self.error("policy-mount", span, why, None);
+                    }
+                }
+            }
+        }
+    }
+
+    /// The entries of a table whose keys are known; the others are errors.
+    fn table<'n>(&mut self, node: &'n Node, what: &str, fields: &'static [Field]) -> Vec<(&'static str, Span, &'n Node)> {
+        let mut known = Vec::new();
+        let keys: Vec<&'static str> = fields.iter().map(|f| f.key).collect();
+        let Kind::Map(entries) = &node.kind else { return self.expected(node, what, "a table", known) };
+        for (key, value) in entries {
+            match keys.iter().find(|k| Some(**k) == scalar(key)) {
+                Some(name) => known.push((*name, key.span, value)),
+                None => self.unknown_key(key, what, &keys),
+            }
+        }
+        known
+    }
+
+    fn texts<'n>(&mut self, node: &'n Node, key: &str, item: &str) -> Vec<(&'n str, Span)> {
+        let mut texts = Vec::new();
+        let Kind::List(items) = &node.kind else { return self.expected(node, &format!("`{key}`"), "a list", texts) };
+        for node in items {
+            match scalar(node) {
+                Some(text) => texts.push((text, node.span)),
+                None => self.expected(node, &format!("each of `{key}`"), item, ()),
+            }
+        }
+        texts
+    }
+
+    fn unknown_key(&mut self, key: &Node, what: &str, known: &[&str]) {
+        let name = scalar(key).unwrap_or_default();
+        let fix = suggest(name, known).map(|k| format!("{k}:")).or_else(|| Some(format!("one of: {}", known.join(", "))));
+        self.error("policy-key", Some(key.span), format!("{what} has no key `{}`", printable(name)), fix);
+    }
+
+    fn expected<T>(&mut self, node: &Node, what: &str, wanted: &str, empty: T) -> T {
+        let message = format!("{what} must be {wanted}, and is {}", node.describe());
+        let fix = matches!(node.kind, Kind::Null).then(|| "write `[]` or `{}` where nothing is meant".to_owned());
+        self.error("policy-type", Some(node.span), message, fix);
+        empty
+    }
+
+    fn error(&mut self, rule: &'static str, span: Option<Span>, message: String, fix: Option<String>) {
+        self.diagnostics.push(Diagnostic { severity: Severity::Error, rule, message, file: self.file.clone(), span, fix });
+    }
+
+    fn layer(&self) -> Layer {
+        Layer::new(Origin::File(self.path.to_owned()))
+    }
+
+    fn place(&self, span: Span) -> String {
+        format!("{}:{}:{}", self.file, span.line, span.column)
+    }
+}
+
+fn scalar(node: &Node) -> Option<&str> {
+    if let Kind::Scalar(text) = &node.kind { Some(text) } else { None }
+}
+
+/// The known word that was probably meant.
+fn suggest(word: &str, known: &[&str]) -> Option<String> {
+    let near = known.iter().map(|k| (strsim::jaro_winkler(&word.to_lowercase(), &k.to_lowercase()), k));
+    near.filter(|(score, _)| *score > 0.8).max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, k)| (*k).to_owned())
+}

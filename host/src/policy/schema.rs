@@ -1,0 +1,112 @@
+//! What a policy file may say: the tables that both its reader and its JSON schema are made from.
+
+use serde_json::{Map, Value, json};
+
+use crate::limits::{Limit, Unit};
+
+/// A key, what stands under it, and what it means.
+pub(super) struct Field {
+    pub(super) key: &'static str,
+    shape: Shape,
+    meaning: &'static str,
+}
+
+#[derive(Clone, Copy)]
+enum Shape {
+    Limits,
+    Default,
+    Skills,
+    Entries,
+    Mounts,
+    Env,
+    Methods,
+    Text,
+    Mode,
+}
+
+const fn field(key: &'static str, shape: Shape, meaning: &'static str) -> Field {
+    Field { key, shape, meaning }
+}
+
+/// The file's own keys.
+pub(super) const TOP: [Field; 3] = [
+    field("limits", Shape::Limits, "The bounds of every invocation, in place of the defaults."),
+    field("default", Shape::Default, "What every skill may do: all of it without `allowed-tools`, else the part that these ask for."),
+    field("skills", Shape::Skills, "What single skills may do beside `default`, by name or glob (`acme-*`)."),
+];
+
+/// The keys of `default`.
+pub(super) const DEFAULT: [Field; 5] = [ALLOW, DENY, MOUNTS, ENV, METHODS];
+
+/// The keys of each of `skills`.
+pub(super) const SKILL: [Field; 6] = [ALLOW, DENY, MOUNTS, ENV, METHODS, SKILL_LIMITS];
+
+const ALLOW: Field =
+    field("allow", Shape::Entries, "Entries as in `allowed-tools`: Read(docs/**), Write, Bash(git:*), WebFetch(domain:example.com).");
+const DENY: Field = field("deny", Shape::Entries, "Entries that are taken away again, whoever allows them.");
+const MOUNTS: Field = field("mounts", Shape::Mounts, "Host folders to show.");
+const ENV: Field = field("env", Shape::Env, "Variables to set: NAME for the host's own value, NAME=value for another.");
+const METHODS: Field =
+    field("methods", Shape::Methods, "The HTTP methods that may be used; all but CONNECT and TRACE where nothing is said.");
+const SKILL_LIMITS: Field = field("limits", Shape::Limits, "Bounds of these skills; of several that apply, the smallest holds.");
+
+/// The keys of one of `mounts`.
+pub(super) const MOUNT: [Field; 3] = [
+    field("host", Shape::Text, "The folder: absolute, below `~/`, or relative to this file."),
+    field("guest", Shape::Text, "Where guests see it: an absolute path such as /data, not inside another mount."),
+    field("mode", Shape::Mode, "read (the default), write, or overlay: writes are kept aside and the folder stays as it was."),
+];
+
+/// How a mount may be opened, as it is written.
+pub(super) const MODES: [&str; 3] = ["read", "write", "overlay"];
+
+/// The methods that may be granted. CONNECT would open a tunnel, TRACE echoes the request's headers.
+pub(super) const METHOD_NAMES: [&str; 7] = ["DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT"];
+
+/// The JSON schema of a policy file.
+pub fn schema() -> Value {
+    let mut schema = table(&TOP, &[]);
+    schema["$schema"] = json!("https://json-schema.org/draft/2020-12/schema");
+    schema["title"] = json!("skillhost policy");
+    schema["description"] = json!("What an operator allows Agent Skills to do.");
+    schema
+}
+
+fn table(fields: &[Field], required: &[&str]) -> Value {
+    let properties: Map<String, Value> = fields.iter().map(|f| (f.key.to_owned(), shape(f))).collect();
+    let mut schema = json!({ "type": "object", "properties": properties, "additionalProperties": false });
+    if !required.is_empty() {
+        schema["required"] = json!(required);
+    }
+    schema
+}
+
+fn shape(field: &Field) -> Value {
+    let mut schema = match field.shape {
+        Shape::Limits => limits(),
+        Shape::Default => table(&DEFAULT, &[]),
+        Shape::Skills => json!({
+            "type": "object",
+            "propertyNames": { "pattern": r"^[a-z0-9*?\[\]{},!-]+$" },
+            "additionalProperties": table(&SKILL, &[]),
+        }),
+        Shape::Entries => json!({ "type": "array", "items": { "type": "string", "pattern": r"^\s*[A-Z][A-Za-z]*(\(.+\))?\s*$" } }),
+        Shape::Mounts => json!({ "type": "array", "items": table(&MOUNT, &["host", "guest"]) }),
+        Shape::Env => json!({ "type": "array", "items": { "type": "string", "pattern": "^[A-Za-z_][A-Za-z0-9_]*(=|$)" } }),
+        Shape::Methods => json!({ "type": "array", "items": { "enum": METHOD_NAMES }, "uniqueItems": true }),
+        Shape::Text => json!({ "type": "string", "minLength": 1 }),
+        Shape::Mode => json!({ "enum": MODES, "default": "read" }),
+    };
+    schema["description"] = json!(field.meaning);
+    schema
+}
+
+fn limits() -> Value {
+    let value = |limit: Limit| match limit.unit() {
+        Unit::Time => json!({ "type": "string", "examples": ["500ms", "30s", "5m"] }),
+        Unit::Size => json!({ "type": ["string", "integer"], "minimum": 0, "examples": ["64KiB", "256MiB", 4096] }),
+        Unit::Count => json!({ "type": ["integer", "string"], "minimum": 0, "examples": [1000, "1_000_000"] }),
+    };
+    let properties: Map<String, Value> = Limit::ALL.into_iter().map(|l| (l.key().to_owned(), value(l))).collect();
+    json!({ "type": "object", "properties": properties, "additionalProperties": false })
+}

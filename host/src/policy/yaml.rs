@@ -1,0 +1,155 @@
+//! YAML as a tree that knows where each node stands, so that all that is wrong with a policy can be told at once.
+
+use std::fmt;
+
+use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde_saphyr::budget::BudgetBreach;
+use serde_saphyr::{DuplicateKeyPolicy, Error, Location, MergeKeyPolicy, MessageFormatter, Spanned, UserMessageFormatter};
+
+use super::printable;
+use crate::diagnostic::{Diagnostic, Severity, Span};
+
+/// A node and where it stands.
+pub(super) struct Node {
+    pub(super) span: Span,
+    pub(super) kind: Kind,
+}
+
+pub(super) enum Kind {
+    Null,
+    /// A string, number or boolean, as written.
+    Scalar(String),
+    List(Vec<Node>),
+    Map(Vec<(Node, Node)>),
+}
+
+impl Node {
+    /// What it is, for an error.
+    pub(super) fn describe(&self) -> &'static str {
+        match self.kind {
+            Kind::Null => "nothing",
+            Kind::Scalar(_) => "a single value",
+            Kind::List(_) => "a list",
+            Kind::Map(_) => "a table",
+        }
+    }
+}
+
+/// Reads one document.
+///
+/// # Errors
+/// The first thing that is not YAML, a key given twice, a merge key, a tag, or a bound that was passed.
+pub(super) fn parse(text: &str, file: &str) -> Result<Node, Box<Diagnostic>> {
+    // A policy of a thousand skills stays far below these. Aliases are allowed, but not as a way to multiply.
+    let budget = serde_saphyr::budget! { max_depth: 16, max_nodes: 100_000, max_events: 400_000, max_aliases: 100, max_documents: 1 };
+    let options = serde_saphyr::options! {
+        budget: budget,
+        duplicate_keys: DuplicateKeyPolicy::Error,
+        merge_keys: MergeKeyPolicy::Error,
+        reject_unsupported_tags: true,
+        strict_booleans: true,
+        with_snippet: false,
+    };
+    match serde_saphyr::from_str_with_options::<Spanned<Raw>>(text, options) {
+        Ok(root) => Ok(locate(root, text)),
+        Err(error) => {
+            let error = error.without_snippet();
+            let message = match error {
+                Error::DuplicateMappingKey { key, .. } => {
+                    format!("the key `{}` is given twice", printable(key.as_deref().unwrap_or_default()))
+                }
+                Error::MergeKeyNotAllowed { .. } => "merge keys (`<<`) are not understood".into(),
+                Error::Budget { breach: BudgetBreach::Documents { .. }, .. } => "a policy is one document, without a second `---`".into(),
+                Error::Budget { .. } => "the policy is too deep, or has too many nodes or aliases".into(),
+                _ => printable(UserMessageFormatter.format_message(error).lines().next().unwrap_or_default()),
+            };
+            let span = error.location().filter(|l| l.line() > 0).map(|l| span(l, text));
+            Err(Box::new(Diagnostic { severity: Severity::Error, rule: "policy-yaml", message, file: file.to_owned(), span, fix: None }))
+        }
+    }
+}
+
+enum Raw {
+    Null,
+    Text(String),
+    /// A number or boolean, whose text is in the source.
+    Plain,
+    List(Vec<Spanned<Raw>>),
+    Map(Vec<(Spanned<Raw>, Spanned<Raw>)>),
+}
+
+fn locate(raw: Spanned<Raw>, text: &str) -> Node {
+    let kind = match raw.value {
+        Raw::Null => Kind::Null,
+        Raw::Text(s) => Kind::Scalar(s),
+        Raw::Plain => {
+            let at = span(raw.defined, text);
+            Kind::Scalar(text.get(at.offset..at.offset + at.length).unwrap_or_default().trim().to_owned())
+        }
+        Raw::List(items) => Kind::List(items.into_iter().map(|i| locate(i, text)).collect()),
+        Raw::Map(entries) => Kind::Map(entries.into_iter().map(|(k, v)| (locate(k, text), locate(v, text))).collect()),
+    };
+    Node { span: span(raw.referenced, text), kind }
+}
+
+fn span(location: Location, text: &str) -> Span {
+    let bytes = |n: Option<u64>| n.and_then(|n| usize::try_from(n).ok());
+    match bytes(location.span().byte_offset()) {
+        Some(offset) => Span::at(text, offset, bytes(location.span().byte_len()).unwrap_or(1)),
+        None => {
+            let line = usize::try_from(location.line()).unwrap_or(1).max(1);
+            let start = text.split_inclusive('\n').take(line - 1).map(str::len).sum();
+            let column = usize::try_from(location.column()).unwrap_or(1).max(1);
+            let offset = text[start..].char_indices().nth(column - 1).map_or(text.len(), |(i, _)| start + i);
+            Span::at(text, offset, 1)
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Raw {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Raw, D::Error> {
+        deserializer.deserialize_any(RawVisitor)
+    }
+}
+
+struct RawVisitor;
+
+impl<'de> Visitor<'de> for RawVisitor {
+    type Value = Raw;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a value, a list or a table")
+    }
+    fn visit_unit<E>(self) -> Result<Raw, E> {
+        Ok(Raw::Null)
+    }
+    fn visit_str<E>(self, text: &str) -> Result<Raw, E> {
+        Ok(Raw::Text(text.to_owned()))
+    }
+    fn visit_bool<E>(self, _: bool) -> Result<Raw, E> {
+        Ok(Raw::Plain)
+    }
+    fn visit_i64<E>(self, _: i64) -> Result<Raw, E> {
+        Ok(Raw::Plain)
+    }
+    fn visit_u64<E>(self, _: u64) -> Result<Raw, E> {
+        Ok(Raw::Plain)
+    }
+    fn visit_f64<E>(self, _: f64) -> Result<Raw, E> {
+        Ok(Raw::Plain)
+    }
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Raw, A::Error> {
+        let mut items = Vec::new();
+        while let Some(item) = seq.next_element()? {
+            items.push(item);
+        }
+        Ok(Raw::List(items))
+    }
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Raw, A::Error> {
+        let mut entries = Vec::new();
+        while let Some(entry) = map.next_entry()? {
+            entries.push(entry);
+        }
+        Ok(Raw::Map(entries))
+    }
+}

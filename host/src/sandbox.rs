@@ -1,0 +1,252 @@
+//! Running a program under capabilities: the only code that knows wasmtime.
+//!
+//! In reading order: [`run()`] is one invocation from start to end; `mounts` opens what it may see, `invocation` is what its programs
+//! share, `store` runs one of them, `process` lets one start another. Before that a component is made ready: `engine`, `compile`,
+//! `cache`, and `wasi`, which links everything a guest can import. Behind the imports: [`files`], [`http`], `random`, `stdio`, `tools`.
+//! `meter` counts what all of them use.
+
+mod cache;
+mod compile;
+mod ended;
+mod engine;
+pub mod files;
+pub mod http;
+mod invocation;
+mod meter;
+mod mounts;
+mod process;
+mod random;
+mod run;
+mod state;
+mod stdio;
+mod store;
+mod tools;
+mod wasi;
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use wasmtime::Engine;
+use wasmtime::component::{InstancePre, Linker};
+
+pub use compile::{COMPILER_VERB, compiler_main};
+pub use engine::{Allocation, EPOCH, Mode};
+pub use mounts::Overlays;
+pub use run::{Finished, Invoke, Io, run, run_alone};
+pub use stdio::{Sink, Stdin};
+pub use tools::Tool;
+
+use crate::limits::Limits;
+use crate::outcome::{Denial, LimitHit, Status};
+use crate::policy::capabilities::Capabilities;
+use crate::runtime::{Component, Entry};
+use compile::CompileError;
+use state::State;
+
+/// What a sandbox stands on.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// The `skillhost` binary, started as the compiler.
+    pub compiler: PathBuf,
+    /// The folder of compiled components; only the host writes there.
+    pub cache: PathBuf,
+    /// How stores get their memory.
+    pub allocation: Allocation,
+    /// Whom HTTPS trusts.
+    pub tls: Arc<http::Tls>,
+    /// How names become addresses.
+    pub resolver: http::Resolver,
+}
+
+/// Engines, compiled components and TLS, made when first needed and shared by all invocations. Cheap to clone.
+#[derive(Clone)]
+pub struct Sandbox(Arc<Shared>);
+
+struct Shared {
+    options: Options,
+    engines: Mutex<HashMap<(Mode, u64), Linker<State>>>,
+    prepared: Mutex<HashMap<(Mode, u64, String), Prepared>>,
+}
+
+/// Components kept ready in memory; each holds its code mapped.
+const PREPARED: usize = 256;
+
+/// A component that is compiled and linked: a store away from running.
+#[derive(Clone)]
+struct Prepared {
+    pre: InstancePre<State>,
+    exports: Exports,
+}
+
+/// Which of the exports that a host calls a component has, and what else it has.
+#[derive(Debug, Clone, Default)]
+struct Exports {
+    run_p3: bool,
+    run_p2: bool,
+    tools: bool,
+    others: Vec<String>,
+}
+
+impl Sandbox {
+    /// Takes options; does no work.
+    pub fn new(options: Options) -> Sandbox {
+        Sandbox(Arc::new(Shared { options, engines: Mutex::default(), prepared: Mutex::default() }))
+    }
+
+    fn sender(&self, capabilities: &Capabilities) -> Arc<http::Sender> {
+        http::Sender::new(capabilities, self.0.options.tls.clone(), self.0.options.resolver.clone())
+    }
+
+    /// Compiles, loads and links a component, or takes what is ready.
+    async fn prepare(&self, component: &Component, mode: Mode, limits: &Limits) -> Result<Prepared, Status> {
+        let key = (mode, limits.stack, component.digest.clone());
+        if let Some(prepared) = self.0.prepared.lock().unwrap_or_else(PoisonError::into_inner).get(&key) {
+            return Ok(prepared.clone());
+        }
+        let linker = self.linker(mode, limits.stack).map_err(|error| failed("the engine could not start", error))?;
+        let engine = linker.engine();
+        let loaded = self.load(engine, component, mode, limits).await?;
+        let exports = Exports::of(&loaded, engine);
+        let pre = linker.instantiate_pre(&loaded).map_err(|error| unlinkable(&error))?;
+        let prepared = Prepared { pre, exports };
+        let mut ready = self.0.prepared.lock().unwrap_or_else(PoisonError::into_inner);
+        if ready.len() >= PREPARED {
+            // What is still wanted comes back from the cache in a fraction of a millisecond.
+            ready.clear();
+        }
+        ready.insert(key, prepared.clone());
+        Ok(prepared)
+    }
+
+    fn linker(&self, mode: Mode, stack: u64) -> wasmtime::Result<Linker<State>> {
+        let mut engines = self.0.engines.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(ready) = engines.get(&(mode, stack)) {
+            return Ok(ready.clone());
+        }
+        let ready = wasi::linker(&engine::engine(mode, stack, self.0.options.allocation)?)?;
+        engines.insert((mode, stack), ready.clone());
+        Ok(ready)
+    }
+
+    async fn load(
+        &self,
+        engine: &Engine,
+        component: &Component,
+        mode: Mode,
+        limits: &Limits,
+    ) -> Result<wasmtime::component::Component, Status> {
+        let cache = cache::Cache::open(&self.0.options.cache).map_err(|error| failed("the cache is not usable", error))?;
+        if let Some(loaded) = cache.load(engine, component) {
+            return Ok(loaded);
+        }
+        check_kind(&component.bytes)?;
+        let compiler = &self.0.options.compiler;
+        // Another host that finds the entry half made, or broken before, removes it: then it is made again.
+        for _ in 0..3 {
+            let stored =
+                cache.store(engine, component, async |to| compile::compile(compiler, &component.bytes, mode, limits, to).await).await;
+            stored.map_err(|error| not_compiled(error, limits))?;
+            if let Some(loaded) = cache.load(engine, component) {
+                return Ok(loaded);
+            }
+        }
+        Err(failed("the compiled component did not load", "it was changed or removed each time it was written"))
+    }
+}
+
+fn not_compiled(error: CompileError, limits: &Limits) -> Status {
+    match error {
+        CompileError::Limit(exceeded) => Status::LimitHit(LimitHit { limit: exceeded.0, value: limits.get(exceeded.0).unwrap_or(0) }),
+        CompileError::Invalid(message) => invalid(message),
+        CompileError::Io(error) => failed("compiling failed", error),
+    }
+}
+
+/// Tells a component from what people mistake for one.
+///
+/// # Errors
+/// `Status::Invalid`, with what would make it one.
+pub fn check_kind(bytes: &[u8]) -> Result<(), Status> {
+    // Preamble: magic, then version 0x0d and layer 1 for a component, version 1 and layer 0 for a core module
+    // (component-model/design/mvp/Binary.md).
+    match bytes {
+        [0, b'a', b's', b'm', 0x0d, 0, 1, 0, ..] => Ok(()),
+        [0, b'a', b's', b'm', 1, 0, 0, 0, ..] => Err(Status::Invalid {
+            message: "this is a core module, not a component".into(),
+            fix: Some(
+                "build it with `skillhost build`, or with `linker = \"wasm-component-ld\"` for the target in .cargo/config.toml, \
+                 or wrap it by `wasm-tools component new MODULE.wasm -o COMPONENT.wasm`"
+                    .into(),
+            ),
+        }),
+        [0, b'a', b's', b'm', ..] => Err(invalid("this WebAssembly file is of a version that is not known here".into())),
+        _ => Err(invalid("this is no WebAssembly file".into())),
+    }
+}
+
+fn invalid(message: String) -> Status {
+    Status::Invalid { message, fix: None }
+}
+
+fn unlinkable(error: &wasmtime::Error) -> Status {
+    let fix = "a component here may import WASI 0.3 and 0.2, and skillhost:skill/process; `skillhost inspect` lists what this one imports";
+    Status::Invalid { message: format!("the component imports what is not here: {error:#}"), fix: Some(fix.into()) }
+}
+
+fn failed(what: &str, error: impl std::fmt::Display) -> Status {
+    Status::Failed { message: format!("{what}: {error:#}"), fix: None }
+}
+
+/// A status that kept a program from starting, in one sentence.
+pub fn say(status: &Status) -> String {
+    match status {
+        Status::Invalid { message, .. } | Status::Failed { message, .. } => message.clone(),
+        Status::LimitHit(hit) => hit.explain(),
+        Status::Denied(Denial { rule, .. }) => rule.clone(),
+        Status::Exited { .. } | Status::Trapped { .. } | Status::Interrupted => "it did not start".into(),
+    }
+}
+
+impl Prepared {
+    /// Why an entry cannot be called, with what there is instead.
+    fn lacks(&self, entry: &Entry) -> Option<Status> {
+        let exports = &self.exports;
+        let (has, wanted) = match entry {
+            Entry::Command => (exports.run_p3 || exports.run_p2, "`wasi:cli/run`, so it is no command"),
+            Entry::Tool { .. } | Entry::ListTools => (exports.tools, "`skillhost:skill/tools`, so it has no tools"),
+        };
+        if has {
+            return None;
+        }
+        let mut have = exports.others.clone();
+        have.extend(exports.tools.then(|| "skillhost:skill/tools@0.1.0".to_owned()));
+        have.extend(exports.run_p3.then(|| "wasi:cli/run@0.3.0".to_owned()));
+        have.extend(exports.run_p2.then(|| "wasi:cli/run@0.2".to_owned()));
+        let have = if have.is_empty() { "nothing".to_owned() } else { have.join(", ") };
+        // Neither is here where the wanted one is not.
+        let fix = match (exports.tools, exports.run_p3 || exports.run_p2) {
+            (true, _) => {
+                Some("name one of its tools: `skillhost run SKILL TOOL --input '{...}'`; `skillhost inspect SKILL` lists them".into())
+            }
+            (_, true) => Some("it is a command, whose arguments come after `--`: `skillhost run SKILL -- ARGS`".into()),
+            _ => None,
+        };
+        Some(Status::Invalid { message: format!("the component does not export {wanted}; it exports {have}"), fix })
+    }
+}
+
+impl Exports {
+    fn of(component: &wasmtime::component::Component, engine: &Engine) -> Exports {
+        let mut exports = Exports::default();
+        for (name, _) in component.component_type().exports(engine) {
+            match name {
+                "wasi:cli/run@0.3.0" => exports.run_p3 = true,
+                "skillhost:skill/tools@0.1.0" => exports.tools = true,
+                name if name.starts_with("wasi:cli/run@0.2.") => exports.run_p2 = true,
+                name => exports.others.push(name.to_owned()),
+            }
+        }
+        exports
+    }
+}

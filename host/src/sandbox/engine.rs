@@ -1,0 +1,107 @@
+//! The two engines, and what each keeps ready: a linker, an epoch ticker, and the components it has loaded.
+
+use std::time::Duration;
+
+use wasmtime::{Config, Engine, InstanceAllocationStrategy, PoolingAllocationConfig, WasmFeatures};
+
+/// How often a running guest is interrupted to let its host look at deadlines. Long enough that the check costs nothing,
+/// short enough that a person does not notice the difference.
+pub const EPOCH: Duration = Duration::from_millis(10);
+
+/// Which engine runs a guest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Mode {
+    /// Epochs alone: the fastest code that can still be stopped.
+    Fast,
+    /// Fuel is counted, with epochs as well.
+    Metered,
+}
+
+/// How stores get their memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Allocation {
+    /// Mapped when asked for: for a process that runs one guest.
+    #[default]
+    OnDemand,
+    /// Reserved once and used again: for a host that runs many, at most that many stores at once.
+    Pooling(u32),
+}
+
+/// Features that no toolchain of ours needs: each is code of the engine that a hostile component cannot reach.
+const OFF: [WasmFeatures; 7] = [
+    WasmFeatures::THREADS,
+    WasmFeatures::SHARED_EVERYTHING_THREADS,
+    WasmFeatures::MEMORY64,
+    WasmFeatures::RELAXED_SIMD,
+    WasmFeatures::GC,
+    WasmFeatures::EXCEPTIONS,
+    WasmFeatures::STACK_SWITCHING,
+];
+
+/// The settings that decide what code is generated. A compiled component fits engines that share them.
+pub(super) fn codegen(mode: Mode) -> Config {
+    let mut config = Config::new();
+    config.epoch_interruption(true).consume_fuel(mode == Mode::Metered);
+    for feature in OFF {
+        config.wasm_features(feature, false);
+    }
+    config
+}
+
+/// Makes an engine whose guests get `stack` bytes of stack.
+///
+/// # Errors
+/// The address space or the stack size asked for cannot be had.
+pub(super) fn engine(mode: Mode, stack: u64, allocation: Allocation) -> wasmtime::Result<Engine> {
+    let mut config = codegen(mode);
+    let stack = usize::try_from(stack)?;
+    config.max_wasm_stack(stack);
+    // The host's own functions run on the same stack.
+    config.async_stack_size(stack + (1 << 20));
+    if let Allocation::Pooling(stores) = allocation {
+        config.allocation_strategy(InstanceAllocationStrategy::Pooling(pool(stores)));
+    }
+    let engine = Engine::new(&config)?;
+    tick(&engine);
+    Ok(engine)
+}
+
+/// Pages kept resident a slot, so that a guest run again and again does not fault them in each time.
+const KEEP_RESIDENT: usize = 8 << 20;
+
+fn pool(stores: u32) -> PoolingAllocationConfig {
+    let mut pool = PoolingAllocationConfig::new();
+    pool.total_component_instances(stores)
+        .total_core_instances(stores.saturating_mul(8))
+        .total_memories(stores.saturating_mul(2))
+        .total_tables(stores.saturating_mul(4))
+        .total_stacks(stores.saturating_mul(2))
+        .max_memories_per_component(20)
+        .max_tables_per_component(40)
+        .max_core_instances_per_component(200)
+        .table_elements(100_000)
+        .linear_memory_keep_resident(KEEP_RESIDENT)
+        .table_keep_resident(1 << 20)
+        .pagemap_scan(wasmtime::Enabled::Auto);
+    pool
+}
+
+/// One thread an engine moves its epoch; it ends with the engine.
+fn tick(engine: &Engine) {
+    let engine = engine.weak();
+    let ticker = std::thread::Builder::new().name("epoch".into()).stack_size(64 << 10);
+    let spawned = ticker.spawn(move || {
+        loop {
+            std::thread::sleep(EPOCH);
+            match engine.upgrade() {
+                Some(engine) => engine.increment_epoch(),
+                None => return,
+            }
+        }
+    });
+    if let Err(error) = spawned {
+        // Without a ticker no deadline would ever fire.
+        panic!("no thread for the epoch ticker: {error}");
+    }
+}

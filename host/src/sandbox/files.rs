@@ -1,0 +1,154 @@
+//! The one file layer behind WASI 0.2 and 0.3: `/skill` read-only, `/tmp` as scratch, and the granted folders.
+//!
+//! Path rules, quota, accounts, denials and overlays live here once, for both versions of WASI: a rule that held in one and not
+//! in the other would be an escape. In reading order:
+//!
+//! - `mount`: a host folder is opened, once. `beneath`: the only way into it.
+//! - `path`: text to canonical path. `access`: what the capabilities say of one. `quota`, `account`: what is used up.
+//! - `open`, `handle`, `metadata`, `readdir`, `change`: the operations.
+//! - `overlay`, `raise`: writes kept aside. `changes`, `diff`, `apply`: what becomes of them.
+//! - `wasi`, `wasi_p2`, `wasi_p3`: the same operations, as two versions of WASI.
+//!
+//! What guests cannot do, whatever the rules: make symlinks or hard links, move symlinks, open devices, FIFOs or sockets, write to a
+//! file that has another name (which may lie outside the mount). Names that are not UTF-8 are left out of listings, as WASI has no
+//! way to say them. Symlinks with an absolute target lead nowhere.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::limits::Limit;
+use crate::outcome::{Denial, Touched};
+use crate::policy::capabilities::{Capabilities, PathAccess};
+
+mod access;
+mod account;
+mod apply;
+mod beneath;
+mod change;
+mod changes;
+mod diff;
+mod handle;
+mod metadata;
+mod mount;
+mod open;
+mod overlay;
+mod path;
+mod quota;
+mod raise;
+mod readdir;
+mod wasi;
+mod wasi_p2;
+mod wasi_p2_streams;
+mod wasi_p3;
+mod wasi_p3_streams;
+
+pub use account::FileUsage;
+pub use apply::ApplyError;
+pub use handle::{Handle, OpenFile, OpenFolder};
+pub use metadata::{Metadata, NewTime};
+pub use mount::{Guarded, OpenMount};
+pub use open::Want;
+
+pub use readdir::Listing;
+pub use wasi::{Files, FsView, add_to_linker};
+
+use mount::Layer;
+use overlay::Tree;
+use quota::Ledger;
+
+/// The files of one invocation, shared by all its programs.
+#[derive(Debug)]
+pub struct Vfs {
+    mounts: Vec<OpenMount>,
+    decisions: access::Decisions,
+    ledger: Arc<Ledger>,
+    /// Held by each operation on names, so that a check and what follows from it are one step for the programs of an invocation.
+    tree: Mutex<Tree>,
+}
+
+impl Vfs {
+    /// The files that `mounts` hold, under the rules and the limits (`disk`, `files`, `handles`) of `capabilities`.
+    pub fn new(mounts: Vec<OpenMount>, capabilities: Arc<Capabilities>) -> Arc<Vfs> {
+        let ledger = Ledger::new(&capabilities.limits);
+        let decisions = access::Decisions::new(capabilities, mounts.len());
+        let tree = Mutex::new(Tree::new(mounts.len()));
+        Arc::new(Vfs { mounts, decisions, ledger, tree })
+    }
+
+    /// The folders that a guest starts from, with their guest paths. A mount in which nothing is allowed is left out.
+    ///
+    /// # Errors
+    /// `MFILE` over the limit of handles.
+    pub fn preopens(&self) -> Result<Vec<(Handle, String)>, Errno> {
+        let visible = (0..self.mounts.len()).filter(|m| self.access(*m, "") != PathAccess::None);
+        visible.map(|m| Ok((self.folder(m, "")?, self.mounts[m].guest.clone()))).collect()
+    }
+
+    /// What was done so far.
+    pub fn usage(&self) -> FileUsage {
+        self.ledger.usage()
+    }
+
+    /// The guest paths that were read, written, created or removed outside `/tmp`: the first 10,000.
+    pub fn touched(&self) -> BTreeMap<String, Touched> {
+        self.ledger.touched()
+    }
+
+    /// What the rules refused, sorted, each once: the first 100.
+    pub fn denials(&self) -> Vec<Denial> {
+        self.decisions.denials()
+    }
+
+    /// The first limit (`disk`, `files` or `handles`) that was hit. The guest saw an error, and may have gone on.
+    pub fn hit(&self) -> Option<Limit> {
+        self.ledger.hit()
+    }
+
+    /// The account of a path; of `/tmp` nobody keeps any.
+    fn account(&self, m: usize, rel: &str) -> Arc<account::Account> {
+        match self.mounts[m].rules {
+            mount::Rules::Scratch => Arc::default(),
+            _ => self.ledger.account(self.mounts[m].guest_path(rel)),
+        }
+    }
+
+    fn is_overlay(&self, m: usize) -> bool {
+        matches!(self.mounts[m].layer, Layer::Overlay(_))
+    }
+}
+
+/// The host's error numbers, which the operations use for their own errors too.
+pub use rustix::io::Errno;
+
+/// A poisoned lock is taken as it is: a panic in one host call must not end the others, and each update is complete by itself.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+#[path = "files/tests/support.rs"]
+mod support;
+
+#[cfg(test)]
+#[path = "files/tests/rules.rs"]
+mod rules_tests;
+
+#[cfg(test)]
+#[path = "files/tests/operations.rs"]
+mod operations_tests;
+
+#[cfg(test)]
+#[path = "files/tests/overlay.rs"]
+mod overlay_tests;
+
+#[cfg(test)]
+#[path = "files/tests/model.rs"]
+mod model_tests;
+
+#[cfg(test)]
+#[path = "files/tests/quota.rs"]
+mod quota_tests;
+
+#[cfg(test)]
+#[path = "files/tests/p3.rs"]
+mod p3_tests;

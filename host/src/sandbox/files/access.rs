@@ -1,0 +1,180 @@
+//! Which paths a guest may read and write, and the record of what it was refused.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::{Arc, Mutex};
+
+use rustix::io::Errno;
+
+use super::mount::{Layer, OpenMount, Rules};
+use super::{Vfs, beneath, lock};
+use crate::outcome::Denial;
+use crate::policy::capabilities::{Capabilities, Mount, PathAccess, Scope};
+use crate::policy::tool::PathGlob;
+
+/// Denials that an outcome lists.
+const DENIALS_MAX: usize = 100;
+
+/// Decisions remembered per mount; then they are forgotten and found again.
+const DECISIONS_MAX: usize = 4_096;
+
+/// The rules of an invocation, what they decided, and what they refused.
+#[derive(Debug)]
+pub(super) struct Decisions {
+    capabilities: Arc<Capabilities>,
+    known: Vec<Mutex<HashMap<String, PathAccess>>>,
+    denials: Mutex<BTreeSet<Denial>>,
+}
+
+/// What a guest was about to do, for the record of denials.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Attempt {
+    Read,
+    /// To something that must exist: forbidden things do not.
+    Change,
+    /// To something that need not exist.
+    Create,
+}
+
+impl Decisions {
+    pub(super) fn new(capabilities: Arc<Capabilities>, mounts: usize) -> Decisions {
+        Decisions { capabilities, known: (0..mounts).map(|_| Mutex::default()).collect(), denials: Mutex::default() }
+    }
+
+    pub(super) fn denials(&self) -> Vec<Denial> {
+        lock(&self.denials).iter().cloned().collect()
+    }
+
+    fn record(&self, denial: Denial) {
+        let mut denials = lock(&self.denials);
+        if denials.len() < DENIALS_MAX {
+            denials.insert(denial);
+        }
+    }
+}
+
+impl Vfs {
+    /// What the rules say of a canonical path. Nothing is allowed below a folder that is not there for the guest.
+    pub(super) fn access(&self, m: usize, rel: &str) -> PathAccess {
+        let mount = &self.mounts[m];
+        let granted = match &mount.rules {
+            Rules::Skill => return PathAccess::Read,
+            Rules::Scratch => return PathAccess::Write,
+            Rules::Granted(granted) => granted,
+        };
+        let mut known = lock(&self.decisions.known[m]);
+        if let Some(access) = known.get(rel) {
+            return *access;
+        }
+        let top = (!rel.is_empty()).then_some("");
+        let mut access = PathAccess::Write;
+        for path in top.into_iter().chain(beneath::ancestors(rel)).chain([rel]) {
+            access = match known.get(path) {
+                Some(access) => *access,
+                None => {
+                    let access = self.decide(mount, granted, path);
+                    if known.len() >= DECISIONS_MAX {
+                        known.clear();
+                    }
+                    known.insert(path.to_owned(), access);
+                    access
+                }
+            };
+            if access == PathAccess::None {
+                break;
+            }
+        }
+        access
+    }
+
+    fn decide(&self, mount: &OpenMount, granted: &Mount, rel: &str) -> PathAccess {
+        let access = self.decisions.capabilities.path_access(granted, &mount.guest_path(rel));
+        match mount.layer {
+            Layer::ReadOnly => access.min(PathAccess::Read),
+            Layer::InPlace | Layer::Overlay(_) => access,
+        }
+    }
+
+    /// Whether everything below a mount has the same rules, so that a folder may change its name with all that is in it.
+    pub(super) fn is_uniform(&self, m: usize) -> bool {
+        let mount = &self.mounts[m];
+        if !matches!(mount.rules, Rules::Granted(_)) {
+            return true;
+        }
+        let own = format!("{}/**", mount.guest);
+        let whole = |pattern: &PathGlob| pattern.pattern() == "/**" || pattern.pattern() == own;
+        let Capabilities { read, write, .. } = &*self.decisions.capabilities;
+        let all = !write.is_nothing() && write.all_of.iter().all(|side| side.iter().any(whole));
+        all && write.none_of.is_empty() && read.none_of.is_empty()
+    }
+
+    /// Lets a change through, or records the refusal.
+    pub(super) fn check_write(&self, m: usize, rel: &str, attempt: Attempt) -> Result<(), Errno> {
+        match self.access(m, rel) {
+            PathAccess::Write => Ok(()),
+            access => {
+                self.refuse(m, rel, attempt);
+                Err(match access {
+                    PathAccess::None if attempt == Attempt::Change => Errno::NOENT,
+                    PathAccess::None => Errno::ACCESS,
+                    _ if matches!(self.mounts[m].layer, Layer::ReadOnly) => Errno::ROFS,
+                    _ => Errno::ACCESS,
+                })
+            }
+        }
+    }
+
+    /// Records that the rules refused something.
+    pub(super) fn refuse(&self, m: usize, rel: &str, attempt: Attempt) {
+        let mount = &self.mounts[m];
+        let path = mount.guest_path(rel);
+        let Capabilities { read, write, .. } = &*self.decisions.capabilities;
+        let (verb, tool, scope) = match attempt {
+            Attempt::Read => ("read", "Read", read),
+            Attempt::Change | Attempt::Create => ("write", "Write", write),
+        };
+        let what = format!("{verb} {path}");
+        let denied_by =
+            |scope: &Scope<PathGlob>, path: &str| scope.none_of.iter().find(|g| g.matches(path)).map(|g| g.pattern().to_owned());
+        let paths = || [mount.guest.clone()].into_iter().chain(beneath::ancestors(rel).map(|a| mount.guest_path(a))).chain([path.clone()]);
+        let denied = denied_by(scope, &path).or_else(|| paths().find_map(|p| denied_by(read, &p)));
+        let read_only = matches!(mount.layer, Layer::ReadOnly) && attempt != Attempt::Read;
+        let denial = match (&mount.rules, denied) {
+            (Rules::Skill | Rules::Scratch, _) => Denial { what, rule: format!("{} is read-only", mount.guest), fix: None },
+            (Rules::Granted(_), Some(pattern)) => Denial { what, rule: format!("`{pattern}` is denied"), fix: None },
+            (Rules::Granted(granted), None) if read_only => Denial {
+                what,
+                rule: format!("the mount {} is read-only", mount.guest),
+                fix: Some(if granted.guest == "/workspace" {
+                    "--workspace DIR".to_owned()
+                } else {
+                    format!("`mode: write` for the mount {} in the policy", granted.guest)
+                }),
+            },
+            (Rules::Granted(_), None) => {
+                Denial { what, rule: "no entry of allowed-tools or the policy covers it".to_owned(), fix: entry(tool, &path) }
+            }
+        };
+        self.decisions.record(denial);
+    }
+
+    /// Records that something was refused for what it is, whatever the rules say.
+    pub(super) fn refuse_kind(&self, m: usize, rel: &str, attempt: Attempt, rule: &str) {
+        let verb = if attempt == Attempt::Read { "read" } else { "write" };
+        let what = format!("{verb} {}", self.mounts[m].guest_path(rel));
+        self.decisions.record(Denial { what, rule: rule.to_owned(), fix: None });
+    }
+}
+
+impl OpenMount {
+    /// The absolute guest path of a canonical path.
+    pub(super) fn guest_path(&self, rel: &str) -> String {
+        if rel.is_empty() { self.guest.clone() } else { format!("{}/{rel}", self.guest) }
+    }
+}
+
+/// The flag that allows one path; `None` where the path has characters that mean something in a pattern or to a shell.
+fn entry(tool: &str, path: &str) -> Option<String> {
+    let plain = |c: char| !c.is_control() && !"*?[]{}\\'()".contains(c);
+    let path = path.strip_prefix("/workspace/").unwrap_or(path);
+    path.chars().all(plain).then(|| format!("--allow '{tool}({path})'"))
+}

@@ -1,0 +1,166 @@
+//! The only way into a host folder: a canonical relative path, below an opened folder, with no symlink anywhere in it.
+
+use std::ffi::CString;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use rustix::fs::{self, AtFlags, FileType, Mode, OFlags, RawDir, ResolveFlags, Stat};
+use rustix::io::Errno;
+
+/// Flags of an opened folder that serves only as a starting point.
+pub(super) const FOLDER: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
+
+const BENEATH: ResolveFlags = ResolveFlags::BENEATH.union(ResolveFlags::NO_SYMLINKS).union(ResolveFlags::NO_MAGICLINKS);
+
+/// How often an opening that may yet succeed is tried again.
+const TRIES: usize = 64;
+
+/// Opens `rel`, a canonical path below `root`; the empty path is `root` itself. What is created gets mode 0666 less the umask.
+pub(super) fn open(root: BorrowedFd<'_>, rel: &str, flags: OFlags) -> Result<OwnedFd, Errno> {
+    let path = if rel.is_empty() { "." } else { rel };
+    let flags = flags | OFlags::CLOEXEC;
+    let mut tries = 0;
+    loop {
+        match fs::openat2(root, path, flags, mode(flags), BENEATH) {
+            // AGAIN: a rename elsewhere raced with the lookup, or another process holds a lease on the file.
+            Err(Errno::INTR | Errno::AGAIN) if tries < TRIES => tries += 1,
+            // No such call (NOSYS), or a container that forbids what it does not know (PERM); the other way is as strict.
+            Err(Errno::NOSYS | Errno::PERM) => return open_by_component(root, rel, flags),
+            done => return done,
+        }
+    }
+}
+
+/// The same where the kernel has no `openat2`: one folder after the other, none of them a symlink.
+fn open_by_component(root: BorrowedFd<'_>, rel: &str, flags: OFlags) -> Result<OwnedFd, Errno> {
+    let (folders, name) = split(rel);
+    let mut folder: Option<OwnedFd> = None;
+    for component in folders.split('/').filter(|c| !c.is_empty()) {
+        let at = folder.as_ref().map_or(root, AsFd::as_fd);
+        folder = Some(fs::openat(at, plain(component)?, FOLDER | OFlags::NOFOLLOW, Mode::empty())?);
+    }
+    let at = folder.as_ref().map_or(root, AsFd::as_fd);
+    let name = if name.is_empty() { "." } else { plain(name)? };
+    fs::openat(at, name, flags | OFlags::NOFOLLOW | OFlags::CLOEXEC, mode(flags))
+}
+
+/// A path is canonical here; one that is not would be a hole, so it ends here.
+fn plain(component: &str) -> Result<&str, Errno> {
+    if matches!(component, "." | "..") { Err(Errno::INVAL) } else { Ok(component) }
+}
+
+fn mode(flags: OFlags) -> Mode {
+    if flags.contains(OFlags::CREATE) { Mode::from_raw_mode(0o666) } else { Mode::empty() }
+}
+
+/// The folder that holds an entry: `root` itself, or one below it.
+pub(super) enum Parent<'a> {
+    Root(BorrowedFd<'a>),
+    Below(OwnedFd),
+}
+
+impl AsFd for Parent<'_> {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Parent::Root(fd) => *fd,
+            Parent::Below(fd) => fd.as_fd(),
+        }
+    }
+}
+
+/// Opens the folder of `rel`, and gives the entry's name in it.
+pub(super) fn parent<'a, 'p>(root: BorrowedFd<'a>, rel: &'p str) -> Result<(Parent<'a>, &'p str), Errno> {
+    let (folder, name) = split(rel);
+    let parent = if folder.is_empty() { Parent::Root(root) } else { Parent::Below(open(root, folder, FOLDER)?) };
+    Ok((parent, plain(name)?))
+}
+
+/// The metadata of `rel`, of the link itself where it is one.
+pub(super) fn stat(root: BorrowedFd<'_>, rel: &str) -> Result<Stat, Errno> {
+    if rel.is_empty() {
+        return fs::fstat(root);
+    }
+    let (parent, name) = parent(root, rel)?;
+    fs::statat(&parent, name, AtFlags::SYMLINK_NOFOLLOW)
+}
+
+/// The entries of a folder, unsorted, without `.` and `..`.
+pub(super) fn list(root: BorrowedFd<'_>, rel: &str) -> Result<Vec<(CString, FileType)>, Errno> {
+    let folder = open(root, rel, OFlags::RDONLY | OFlags::DIRECTORY)?;
+    let mut buffer = vec![MaybeUninit::<u8>::uninit(); 32 << 10];
+    let mut entries = RawDir::new(&folder, &mut buffer);
+    let mut found = Vec::new();
+    while let Some(entry) = entries.next() {
+        let entry = entry?;
+        let name = entry.file_name();
+        if matches!(name.to_bytes(), b"." | b"..") {
+            continue;
+        }
+        let kind = match entry.file_type() {
+            FileType::Unknown => kind(&fs::statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW)?),
+            known => known,
+        };
+        found.push((name.to_owned(), kind));
+    }
+    Ok(found)
+}
+
+/// What kind of thing a `Stat` is about.
+pub(super) fn kind(stat: &Stat) -> FileType {
+    FileType::from_raw_mode(stat.st_mode)
+}
+
+/// The size of a file; host files are never negative.
+pub(super) fn size(stat: &Stat) -> u64 {
+    u64::try_from(stat.st_size).unwrap_or(0)
+}
+
+/// A path's folder and last name; the folder of a name at the top is the empty path.
+pub(super) fn split(rel: &str) -> (&str, &str) {
+    rel.rsplit_once('/').unwrap_or(("", rel))
+}
+
+/// An entry of a folder; the empty path is the top.
+pub(super) fn join(folder: &str, name: &str) -> String {
+    if folder.is_empty() { name.to_owned() } else { format!("{folder}/{name}") }
+}
+
+/// The folders above a path, nearest last: `a/b/c` gives `a`, `a/b`.
+pub(super) fn ancestors(rel: &str) -> impl DoubleEndedIterator<Item = &str> {
+    rel.match_indices('/').map(|(at, _)| &rel[..at])
+}
+
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "tests set up real folders")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_way_without_openat2_is_as_strict() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = dir.path();
+        std::fs::create_dir_all(at.join("root/a/b")).unwrap();
+        std::fs::write(at.join("root/a/b/file"), "x").unwrap();
+        std::fs::write(at.join("outside"), "secret").unwrap();
+        std::os::unix::fs::symlink("../outside", at.join("root/out")).unwrap();
+        std::os::unix::fs::symlink("a", at.join("root/in")).unwrap();
+        let root = fs::open(at.join("root"), FOLDER, Mode::empty()).unwrap();
+        for open in [open, open_by_component] {
+            let try_open = |rel: &str, flags| open(root.as_fd(), rel, flags);
+            assert!(try_open("a/b/file", OFlags::RDONLY).is_ok());
+            assert!(try_open("", OFlags::RDONLY | OFlags::DIRECTORY).is_ok());
+            for (rel, flags) in [
+                ("out", OFlags::RDONLY),
+                ("in/b/file", OFlags::RDONLY),
+                ("in", OFlags::RDONLY | OFlags::DIRECTORY),
+                ("../outside", OFlags::RDONLY),
+                ("a/../../outside", OFlags::RDONLY),
+                ("out", OFlags::WRONLY | OFlags::CREATE),
+            ] {
+                let error = try_open(rel, flags).unwrap_err();
+                assert!(matches!(error, Errno::LOOP | Errno::NOTDIR | Errno::XDEV | Errno::INVAL), "{rel}: {error}");
+            }
+            assert_eq!(try_open("a/none", OFlags::RDONLY).unwrap_err(), Errno::NOENT);
+        }
+    }
+}

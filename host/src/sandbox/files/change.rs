@@ -1,0 +1,154 @@
+//! Making folders, removing and renaming.
+
+use rustix::fs::{self, AtFlags, FileType, Mode};
+use rustix::io::Errno;
+
+use super::access::Attempt;
+use super::handle::Handle;
+use super::overlay::Tree;
+use super::path::At;
+use super::{Vfs, beneath, lock};
+
+impl Vfs {
+    /// Makes a folder.
+    ///
+    /// # Errors
+    /// `ACCESS` or `ROFS` where the rules or the mount forbid it; `NOSPC` over the quota of files; else as `mkdirat`.
+    pub fn create_dir(&self, base: &Handle, path: &str) -> Result<(), Errno> {
+        let mut tree = lock(&self.tree);
+        self.resolve(&mut tree, base, unslashed(path), false, |tree, At { m, rel, .. }| {
+            match self.look(tree, m, rel) {
+                Ok(_) => return Err(Errno::EXIST),
+                Err(Errno::NOENT) => {}
+                Err(e) => return Err(e),
+            }
+            self.check_write(m, rel, Attempt::Create)?;
+            self.ledger.charge_file()?;
+            let made = self.raise_parents(tree, m, rel).and_then(|root| {
+                let (parent, name) = beneath::parent(root, rel)?;
+                fs::mkdirat(&parent, name, Mode::from_raw_mode(0o777))
+            });
+            made.inspect_err(|_| self.ledger.uncharge_file())?;
+            self.note_new(tree, m, rel, true);
+            self.account(m, rel).note_created();
+            Ok(())
+        })
+    }
+
+    /// Removes a file or a symlink.
+    ///
+    /// # Errors
+    /// `ISDIR` for a folder; `ACCESS` or `ROFS` where the rules or the mount forbid it; else as `unlinkat`.
+    pub fn remove_file(&self, base: &Handle, path: &str) -> Result<(), Errno> {
+        let mut tree = lock(&self.tree);
+        self.resolve(&mut tree, base, path, false, |tree, at| if at.folder { Err(Errno::NOTDIR) } else { self.remove(tree, at, false) })
+    }
+
+    /// Removes an empty folder; entries that the rules hide count.
+    ///
+    /// # Errors
+    /// `NOTDIR`, `NOTEMPTY`; `ACCESS` or `ROFS` where the rules or the mount forbid it; else as `unlinkat`.
+    pub fn remove_dir(&self, base: &Handle, path: &str) -> Result<(), Errno> {
+        let mut tree = lock(&self.tree);
+        self.resolve(&mut tree, base, unslashed(path), false, |tree, at| self.remove(tree, at, true))
+    }
+
+    /// Renames a file or folder within a mount, over a file or an empty folder that is there.
+    ///
+    /// # Errors
+    /// `XDEV` across mounts, and for folders in an overlay or under rules that tell their entries apart: guests then copy.
+    /// `PERM` for symlinks (moved, they would point elsewhere), devices, FIFOs and sockets. `ACCESS` or `ROFS` as for writing.
+    pub fn rename(&self, base: &Handle, path: &str, new_base: &Handle, new_path: &str) -> Result<(), Errno> {
+        let folder_only = path.ends_with('/') || new_path.ends_with('/');
+        let mut tree = lock(&self.tree);
+        self.resolve(&mut tree, base, unslashed(path), false, |tree, from| {
+            self.look(tree, from.m, from.rel)?;
+            self.resolve(tree, new_base, unslashed(new_path), false, |tree, to| self.rename_to(tree, from, to, folder_only))
+        })
+    }
+
+    fn remove(&self, tree: &mut Tree, At { m, rel, .. }: At<'_>, folder: bool) -> Result<(), Errno> {
+        let stat = self.look(tree, m, rel)?;
+        let is_folder = beneath::kind(&stat) == FileType::Directory;
+        if rel.is_empty() {
+            return Err(Errno::BUSY);
+        }
+        self.check_write(m, rel, Attempt::Change)?;
+        match (folder, is_folder) {
+            (true, false) => return Err(Errno::NOTDIR),
+            (false, true) => return Err(Errno::ISDIR),
+            _ => {}
+        }
+        if self.is_overlay(m) {
+            self.remove_over(tree, m, rel, &stat)?;
+        } else {
+            let (parent, name) = beneath::parent(self.storage(tree, m, rel)?, rel)?;
+            fs::unlinkat(&parent, name, if folder { AtFlags::REMOVEDIR } else { AtFlags::empty() })?;
+            self.ledger.release(&stat, true);
+        }
+        self.account(m, rel).note_removed();
+        Ok(())
+    }
+
+    fn rename_to(&self, tree: &mut Tree, from: At<'_>, to: At<'_>, folder_only: bool) -> Result<(), Errno> {
+        let m = from.m;
+        if m != to.m {
+            return Err(Errno::XDEV);
+        }
+        if from.rel.is_empty() || to.rel.is_empty() {
+            return Err(Errno::BUSY);
+        }
+        let stat = self.look(tree, m, from.rel)?;
+        let kind = beneath::kind(&stat);
+        // Not `look`: what is hidden is there all the same, and the check below says no.
+        let old = match self.lstat(tree, m, to.rel) {
+            Ok(old) => Some(old),
+            Err(Errno::NOENT) => None,
+            Err(e) => return Err(e),
+        };
+        self.check_write(m, from.rel, Attempt::Change)?;
+        self.check_write(m, to.rel, Attempt::Create)?;
+        match kind {
+            FileType::Directory => {
+                if self.is_overlay(m) || !self.is_uniform(m) {
+                    return Err(Errno::XDEV);
+                }
+            }
+            FileType::RegularFile if folder_only => return Err(Errno::NOTDIR),
+            FileType::RegularFile => {}
+            _ => {
+                self.refuse_kind(m, from.rel, Attempt::Change, "symlinks, devices, FIFOs and sockets are not moved");
+                return Err(Errno::PERM);
+            }
+        }
+        if old.is_some_and(|old| (old.st_dev, old.st_ino) == (stat.st_dev, stat.st_ino)) {
+            // Two names of one file, or one name twice: nothing happens, as in POSIX.
+            return Ok(());
+        }
+        if self.is_overlay(m) {
+            self.rename_over(tree, m, from.rel, to.rel, old.as_ref())?;
+        } else {
+            let root = self.storage(tree, m, from.rel)?;
+            let (from_parent, from_name) = beneath::parent(root, from.rel)?;
+            let (to_parent, to_name) = beneath::parent(root, to.rel)?;
+            fs::renameat(&from_parent, from_name, &to_parent, to_name)?;
+            if let Some(old) = old {
+                self.ledger.release(&old, true);
+            }
+        }
+        self.account(m, from.rel).note_removed();
+        let account = self.account(m, to.rel);
+        if old.is_some() {
+            account.note_resized()
+        } else {
+            account.note_created()
+        }
+        Ok(())
+    }
+}
+
+/// A folder may be named with a slash at the end.
+fn unslashed(path: &str) -> &str {
+    let trimmed = path.trim_end_matches('/');
+    if trimmed.is_empty() { path } else { trimmed }
+}

@@ -1,0 +1,251 @@
+//! Opening the folders that guests will see: once, as handles, after the checks that protect the operator from a slip.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{self, Mode, ResolveFlags};
+use rustix::io::Errno;
+
+use super::beneath::FOLDER;
+use crate::outcome::Denial;
+use crate::policy::capabilities::{Mount, MountMode};
+
+/// A host folder, opened, and what guests may do in it.
+#[derive(Debug)]
+pub struct OpenMount {
+    /// Absolute guest path without a trailing slash.
+    pub(super) guest: String,
+    pub(super) root: OwnedFd,
+    pub(super) rules: Rules,
+    pub(super) layer: Layer,
+}
+
+/// Which rules hold in a mount.
+#[derive(Debug)]
+pub(super) enum Rules {
+    /// `/skill`: everything may be read.
+    Skill,
+    /// `/tmp`: everything may be written, and it is gone afterwards.
+    Scratch,
+    /// The capabilities decide on each path.
+    Granted(Mount),
+}
+
+/// Where writes go.
+#[derive(Debug)]
+pub(super) enum Layer {
+    ReadOnly,
+    InPlace,
+    /// Into this folder; the mount's own stays as it was.
+    Overlay(OwnedFd),
+}
+
+/// Folders that are mounted only when the operator spells them out.
+#[derive(Debug, Clone, Default)]
+pub struct Guarded {
+    /// The user's home folder: it, and what contains it.
+    pub home: Option<PathBuf>,
+    /// skillhost's own state and cache folders: they, what contains them, and what lies in them.
+    pub own: Vec<PathBuf>,
+}
+
+impl OpenMount {
+    /// Opens a granted folder. `mount.host` is the text that the operator wrote; a relative one is meant from the current folder.
+    ///
+    /// An overlay is read-only until [`OpenMount::over`] says where its writes go.
+    ///
+    /// # Errors
+    /// A folder that is missing, is no folder, or is refused: a path with a symlink in it, `/`, the home folder, skillhost's own folders.
+    /// Spelling the folder by its real absolute path is asking for it by name, and lifts the last four; the fix shows that spelling.
+    pub fn open(mount: &Mount, guarded: &Guarded) -> Result<OpenMount, Denial> {
+        let refuse = |rule: String, fix: Option<String>| Denial { what: format!("mount a folder at {}", mount.guest), rule, fix };
+        let real = mount.host.canonicalize().map_err(|e| {
+            let make = (e.kind() == std::io::ErrorKind::NotFound).then(|| format!("mkdir -p {}", quoted(&mount.host)));
+            refuse(format!("the folder {} cannot be opened: {e}", quoted(&mount.host)), make)
+        })?;
+        // Bytes, not `Path`s: those are equal where only a `.` differs, and `--workspace .` names nothing.
+        let spelled = mount.host.as_os_str().as_bytes() == real.as_os_str().as_bytes();
+        let by_name = || Some(spelling(mount, &real));
+        if !spelled && let Some(rule) = guarded.rule_against(&real) {
+            return Err(refuse(rule, by_name()));
+        }
+        let root = open_without_symlinks(&mount.host).map_err(|e| match e {
+            Errno::LOOP => refuse(format!("a symlink is part of the path {}", quoted(&mount.host)), by_name()),
+            Errno::NOTDIR => refuse(format!("{} is not a folder", quoted(&mount.host)), None),
+            e => refuse(format!("the folder {} cannot be opened: {e}", quoted(&mount.host)), None),
+        })?;
+        let layer = match mount.mode {
+            MountMode::Read | MountMode::Overlay => Layer::ReadOnly,
+            MountMode::Write => Layer::InPlace,
+        };
+        Ok(OpenMount { guest: mount.guest.clone(), root, rules: Rules::Granted(mount.clone()), layer })
+    }
+
+    /// Sends the writes of an overlay mount to `upper`, an empty folder of the invocation's own. Other mounts stay as they are.
+    #[must_use]
+    pub fn over(mut self, upper: OwnedFd) -> OpenMount {
+        if matches!(&self.rules, Rules::Granted(mount) if mount.mode == MountMode::Overlay) {
+            self.layer = Layer::Overlay(upper);
+        }
+        self
+    }
+
+    /// The skill's own folder, at `/skill`: read-only, whatever the capabilities say.
+    pub fn skill(folder: OwnedFd) -> OpenMount {
+        OpenMount { guest: "/skill".to_owned(), root: folder, rules: Rules::Skill, layer: Layer::ReadOnly }
+    }
+
+    /// The scratch folder, at `/tmp`: writable, within the quota.
+    pub fn scratch(folder: OwnedFd) -> OpenMount {
+        OpenMount { guest: "/tmp".to_owned(), root: folder, rules: Rules::Scratch, layer: Layer::InPlace }
+    }
+
+    pub(super) fn lower(&self) -> BorrowedFd<'_> {
+        self.root.as_fd()
+    }
+}
+
+impl Guarded {
+    /// Why a real path is not mounted by accident.
+    fn rule_against(&self, real: &Path) -> Option<String> {
+        let real_of = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        if real == Path::new("/") {
+            return Some("the folder is `/`, the whole machine".to_owned());
+        }
+        if self.home.as_deref().is_some_and(|home| real_of(home).starts_with(real)) {
+            return Some("the folder is the home folder, or contains it".to_owned());
+        }
+        let own = self.own.iter().map(|own| real_of(own)).any(|own| own.starts_with(real) || real.starts_with(&own));
+        own.then(|| "the folder contains, or lies in, skillhost's own state".to_owned())
+    }
+}
+
+fn open_without_symlinks(path: &Path) -> Result<OwnedFd, Errno> {
+    match fs::openat2(fs::CWD, path, FOLDER, Mode::empty(), ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS) {
+        Err(Errno::NOSYS | Errno::PERM) => open_by_component(path),
+        done => done,
+    }
+}
+
+/// The same where the kernel has no `openat2`.
+fn open_by_component(path: &Path) -> Result<OwnedFd, Errno> {
+    let start = if path.is_absolute() { "/" } else { "." };
+    let mut folder = fs::open(start, FOLDER, Mode::empty())?;
+    for component in path.components() {
+        let name = match component {
+            std::path::Component::Normal(name) => name,
+            std::path::Component::ParentDir => std::ffi::OsStr::new(".."),
+            _ => continue,
+        };
+        folder = match fs::openat(&folder, name, FOLDER | rustix::fs::OFlags::NOFOLLOW, Mode::empty()) {
+            // `NOFOLLOW` with `DIRECTORY` says NOTDIR of a symlink.
+            Err(Errno::NOTDIR) if fs::readlinkat(&folder, name, Vec::new()).is_ok() => return Err(Errno::LOOP),
+            next => next?,
+        };
+    }
+    Ok(folder)
+}
+
+/// The line that names a folder explicitly.
+fn spelling(mount: &Mount, real: &Path) -> String {
+    if mount.guest == "/workspace" {
+        let mode = match mount.mode {
+            MountMode::Read => ":ro",
+            MountMode::Write => "",
+            MountMode::Overlay => ":overlay",
+        };
+        format!("--workspace {}{mode}", quoted(real))
+    } else {
+        format!("`host: {}` for the mount {} in the policy", quoted(real), mount.guest)
+    }
+}
+
+/// A path as one can type it, control characters made visible.
+fn quoted(path: &Path) -> String {
+    let text = path.to_string_lossy();
+    let simple = |c: char| c.is_alphanumeric() || "/._-+@%,=".contains(c);
+    if !text.is_empty() && text.chars().all(simple) { text.into_owned() } else { format!("{text:?}") }
+}
+
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "tests set up real folders")]
+mod tests {
+    use super::*;
+
+    fn open(host: &Path, guarded: &Guarded) -> Result<OpenMount, Denial> {
+        OpenMount::open(&Mount { guest: "/workspace".into(), host: host.to_owned(), mode: MountMode::Write }, guarded)
+    }
+
+    /// A temporary folder by its real path, with `real/` in it, and `link` to that.
+    fn folders() -> (tempfile::TempDir, PathBuf) {
+        let dir = tempfile::tempdir().unwrap();
+        let at = dir.path().canonicalize().unwrap();
+        std::fs::create_dir_all(at.join("real/sub")).unwrap();
+        std::os::unix::fs::symlink("real", at.join("link")).unwrap();
+        (dir, at)
+    }
+
+    #[test]
+    fn a_plain_folder_is_mounted() {
+        let (_dir, at) = folders();
+        assert!(open(&at.join("real"), &Guarded::default()).is_ok());
+        assert!(open(&at.join("real/../real/."), &Guarded::default()).is_ok());
+    }
+
+    #[test]
+    fn a_path_with_a_symlink_is_refused_and_the_fix_spells_the_real_one() {
+        let (_dir, at) = folders();
+        for path in ["link", "link/sub"] {
+            let denial = open(&at.join(path), &Guarded::default()).unwrap_err();
+            assert!(denial.rule.contains("a symlink is part of"), "{denial:?}");
+            let real = at.join(path).canonicalize().unwrap();
+            assert_eq!(denial.fix, Some(format!("--workspace {}", real.display())));
+            assert!(open(&real, &Guarded::default()).is_ok());
+            assert_eq!(open_by_component(&at.join(path)).unwrap_err(), Errno::LOOP);
+            assert!(open_by_component(&real).is_ok());
+        }
+    }
+
+    #[test]
+    fn the_root_is_mounted_only_when_spelled_out() {
+        let denial = open(Path::new("/usr/.."), &Guarded::default()).unwrap_err();
+        assert!(denial.rule.contains("the whole machine"), "{denial:?}");
+        assert_eq!(denial.fix.as_deref(), Some("--workspace /"));
+        assert!(open(Path::new("/"), &Guarded::default()).is_ok());
+    }
+
+    #[test]
+    fn the_home_folder_and_what_contains_it_are_mounted_only_when_spelled_out() {
+        let (_dir, at) = folders();
+        let guarded = Guarded { home: Some(at.join("real")), own: vec![] };
+        for path in ["real/.", "real/sub/..", "real/../."] {
+            let denial = open(&at.join(path), &guarded).unwrap_err();
+            assert!(denial.rule.contains("home folder"), "{path}: {denial:?}");
+        }
+        assert!(open(&at.join("real"), &guarded).is_ok());
+        assert!(open(&at.join("real/sub/."), &guarded).is_ok(), "a project in the home folder is what people mount");
+    }
+
+    #[test]
+    fn own_state_is_mounted_only_when_spelled_out() {
+        let (_dir, at) = folders();
+        let guarded = Guarded { home: None, own: vec![at.join("real")] };
+        for path in ["real/.", "real/sub/.", "real/../."] {
+            let denial = open(&at.join(path), &guarded).unwrap_err();
+            assert!(denial.rule.contains("own state"), "{path}: {denial:?}");
+        }
+        assert!(open(&at.join("real/sub"), &guarded).is_ok());
+    }
+
+    #[test]
+    fn a_missing_folder_and_a_file_are_refused_with_what_is_wrong() {
+        let (_dir, at) = folders();
+        let denial = open(&at.join("none"), &Guarded::default()).unwrap_err();
+        assert!(denial.rule.contains("cannot be opened"), "{denial:?}");
+        assert!(denial.fix.unwrap().starts_with("mkdir -p "));
+        std::fs::write(at.join("file"), "").unwrap();
+        let denial = open(&at.join("file"), &Guarded::default()).unwrap_err();
+        assert!(denial.rule.contains("is not a folder"), "{denial:?}");
+    }
+}

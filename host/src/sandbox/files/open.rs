@@ -1,0 +1,172 @@
+//! Opening and creating files, and opening folders.
+
+use std::sync::Arc;
+
+use rustix::fs::{self, FileType, OFlags, Stat};
+use rustix::io::Errno;
+
+use super::access::Attempt;
+use super::handle::{Handle, OpenFile, OpenFolder};
+use super::overlay::Tree;
+use super::path::At;
+use super::quota::Ticket;
+use super::{Vfs, beneath, lock};
+use crate::policy::capabilities::PathAccess;
+
+/// How to open something. All false: a file that can be neither read nor written, or a folder.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Want {
+    /// Follow a symlink at the end of the path.
+    pub follow: bool,
+    /// Create the file where there is none.
+    pub create: bool,
+    /// Fail where it is no folder.
+    pub directory: bool,
+    /// With `create`: fail where there is something.
+    pub exclusive: bool,
+    /// Cut the file to nothing.
+    pub truncate: bool,
+    /// For reading.
+    pub read: bool,
+    /// For writing.
+    pub write: bool,
+}
+
+impl Want {
+    fn changes(self) -> bool {
+        self.write || self.truncate
+    }
+
+    // NONBLOCK, NOCTTY: should something else than a file be here after all, opening it must do nothing.
+    fn flags(self) -> OFlags {
+        let mode = match (self.read, self.changes()) {
+            (_, false) => OFlags::RDONLY,
+            (false, true) => OFlags::WRONLY,
+            (true, true) => OFlags::RDWR,
+        };
+        mode | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY
+    }
+}
+
+impl Vfs {
+    /// Opens `path` below the folder `base`.
+    ///
+    /// # Errors
+    /// `NOENT` for what is not there or not visible; `ACCESS` for what the rules do not let the guest write or create, and for devices,
+    /// FIFOs and sockets; `ROFS` in a read-only mount; `PERM` for writing to a file with several names; `NOSPC` over the quota of files;
+    /// `MFILE` over the limit of handles; else as `openat`.
+    pub fn open_at(&self, base: &Handle, path: &str, want: Want) -> Result<Handle, Errno> {
+        if want.directory && (want.create || want.exclusive || want.truncate) {
+            return Err(Errno::INVAL);
+        }
+        let mut tree = lock(&self.tree);
+        self.resolve(&mut tree, base, path, want.follow, |tree, at| self.open(tree, at, want))
+    }
+
+    fn open(&self, tree: &mut Tree, at: At<'_>, want: Want) -> Result<Handle, Errno> {
+        let stat = match self.look(tree, at.m, at.rel) {
+            Ok(_) if want.create && want.exclusive => return Err(Errno::EXIST),
+            Ok(stat) => stat,
+            Err(Errno::NOENT) if want.create && !at.folder => return self.create(tree, at, want),
+            Err(e) => return Err(e),
+        };
+        match beneath::kind(&stat) {
+            FileType::Symlink => Err(Errno::LOOP),
+            FileType::Directory if want.changes() || want.create => Err(Errno::ISDIR),
+            FileType::Directory => self.folder(at.m, at.rel),
+            FileType::RegularFile if at.folder || want.directory => Err(Errno::NOTDIR),
+            FileType::RegularFile => self.open_file(tree, at, want),
+            _ => {
+                let attempt = if want.changes() { Attempt::Change } else { Attempt::Read };
+                self.refuse_kind(at.m, at.rel, attempt, "it is a device, a FIFO or a socket");
+                Err(Errno::ACCESS)
+            }
+        }
+    }
+
+    fn open_file(&self, tree: &mut Tree, At { m, rel, .. }: At<'_>, want: Want) -> Result<Handle, Errno> {
+        let ticket = self.ledger.ticket()?;
+        if want.changes() {
+            self.check_write(m, rel, Attempt::Change)?;
+            self.raise(tree, m, rel, want.truncate)?;
+        }
+        let fd = beneath::open(self.storage(tree, m, rel)?, rel, want.flags())?;
+        let stat = fs::fstat(&fd)?;
+        if beneath::kind(&stat) != FileType::RegularFile {
+            return Err(Errno::ACCESS);
+        }
+        if want.changes() && stat.st_nlink > 1 {
+            // The other name may lie outside the mount.
+            self.refuse_kind(m, rel, Attempt::Change, "the file has several names (hard links)");
+            return Err(Errno::PERM);
+        }
+        let file = self.file(tree, m, rel, want, fd, &stat, ticket);
+        if want.truncate
+            && let Some(body) = &file.body
+        {
+            // Not by the open flag: that would cut the file before it was checked.
+            let mut state = lock(&body.state);
+            fs::ftruncate(&file.fd, 0)?;
+            self.ledger.refund(state.size);
+            state.size = 0;
+            file.account.note_resized();
+        }
+        Ok(Handle::File(Arc::new(file)))
+    }
+
+    fn create(&self, tree: &mut Tree, At { m, rel, .. }: At<'_>, want: Want) -> Result<Handle, Errno> {
+        self.check_write(m, rel, Attempt::Create)?;
+        let ticket = self.ledger.ticket()?;
+        self.ledger.charge_file()?;
+        let made = self.raise_parents(tree, m, rel).and_then(|root| {
+            let fd = beneath::open(root, rel, want.flags() | OFlags::CREATE | OFlags::EXCL)?;
+            let stat = fs::fstat(&fd)?;
+            Ok((fd, stat))
+        });
+        let (fd, stat) = made.inspect_err(|_| self.ledger.uncharge_file())?;
+        self.note_new(tree, m, rel, false);
+        let file = self.file(tree, m, rel, want, fd, &stat, ticket);
+        file.account.note_created();
+        Ok(Handle::File(Arc::new(file)))
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "the parts of one file, put together in one place")]
+    fn file(&self, tree: &Tree, m: usize, rel: &str, want: Want, fd: std::os::fd::OwnedFd, stat: &Stat, ticket: Ticket) -> OpenFile {
+        OpenFile {
+            mount: m,
+            rel: rel.to_owned(),
+            read: want.read,
+            write: want.write,
+            // Readers too: a removed file takes its space until the last handle closes.
+            body: self.is_writable_storage(tree, m, rel).then(|| self.ledger.body(stat)),
+            fd,
+            durable: self.is_durable(m),
+            account: self.account(m, rel),
+            ledger: self.ledger.clone(),
+            _ticket: ticket,
+        }
+    }
+
+    pub(super) fn folder(&self, m: usize, rel: &str) -> Result<Handle, Errno> {
+        let ticket = self.ledger.ticket()?;
+        Ok(Handle::Folder(Arc::new(OpenFolder { mount: m, rel: rel.to_owned(), _ticket: ticket })))
+    }
+
+    /// What is at a path, as far as the rules let the guest see it.
+    pub(super) fn look(&self, tree: &Tree, m: usize, rel: &str) -> Result<Stat, Errno> {
+        let stat = self.lstat(tree, m, rel);
+        let hidden = match (self.access(m, rel), &stat) {
+            (PathAccess::None, _) => true,
+            (PathAccess::Traverse, Ok(stat)) => beneath::kind(stat) != FileType::Directory,
+            _ => false,
+        };
+        if !hidden {
+            return stat;
+        }
+        // Looking for what does not exist is no attempt on anything.
+        if stat.is_ok() {
+            self.refuse(m, rel, Attempt::Read);
+        }
+        Err(Errno::NOENT)
+    }
+}

@@ -1,0 +1,76 @@
+//! Why a request came to nothing.
+
+use std::io;
+
+use crate::limits::Limit;
+use crate::outcome::{Denial, LimitHit};
+
+/// Why a request, or the body of its response, failed. The text is for the operator: guests get a code (see `hooks`).
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SendError {
+    /// The capabilities do not allow it.
+    #[error("denied: {}", .0.rule)]
+    Denied(Denial),
+    /// The host has no address that may be asked.
+    #[error("denied: {}", .0.rule)]
+    Prohibited(Denial),
+    /// The request contradicts itself.
+    #[error("the request is malformed: {0}")]
+    Malformed(String),
+    /// The request's own body failed.
+    #[error("the request's body failed: {0}")]
+    Body(String),
+    /// The name was not resolved.
+    #[error("the name was not resolved: {0}")]
+    Dns(String),
+    /// No address took the connection.
+    #[error("no connection: {0}")]
+    Connect(io::ErrorKind),
+    /// The server's certificate is not trusted, or is for another name.
+    #[error("the certificate was refused: {0}")]
+    Certificate(String),
+    /// The TLS handshake failed.
+    #[error("TLS failed: {0}")]
+    Tls(String),
+    /// The server broke the rules of HTTP, or went away.
+    #[error("HTTP failed: {0}")]
+    Protocol(String),
+    /// A limit on time, size or number was hit.
+    #[error("{}", .0.explain())]
+    Limit(LimitHit),
+    /// The guest's own, shorter time ran out: for connecting, or for the first byte.
+    #[error("the guest's own time for `{0}` ran out")]
+    OwnTimeout(Limit),
+    /// The guest's own time between two pieces of the response ran out.
+    #[error("the guest's own time between bytes ran out")]
+    Idle,
+    /// The request's head or trailers are larger than [`MAX_HEAD`](super::MAX_HEAD).
+    #[error("the request's head is over {} bytes", super::MAX_HEAD)]
+    RequestHead,
+    /// The response's head or trailers are larger than [`MAX_HEAD`](super::MAX_HEAD), or have too many fields.
+    #[error("the response's head is over {} bytes", super::MAX_HEAD)]
+    ResponseHead,
+}
+
+impl SendError {
+    /// The limit of the invocation that was hit, if one was.
+    pub fn limit(&self) -> Option<Limit> {
+        match self {
+            SendError::Limit(hit) => Some(hit.limit),
+            _ => None,
+        }
+    }
+
+    pub(super) fn from_hyper(error: &hyper::Error) -> SendError {
+        if error.is_parse_too_large() {
+            return SendError::ResponseHead;
+        }
+        let mut text = error.to_string();
+        let mut source = std::error::Error::source(error);
+        while let Some(cause) = source {
+            text = format!("{text}: {cause}");
+            source = cause.source();
+        }
+        SendError::Protocol(text)
+    }
+}

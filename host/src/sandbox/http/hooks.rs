@@ -1,0 +1,89 @@
+//! The sender behind `wasi:http`, 0.2 and 0.3 alike.
+
+use std::io;
+use std::sync::Arc;
+
+use http::uri::Scheme;
+use http::{HeaderName, Request, Response};
+use http_body_util::BodyExt as _;
+use wasmtime_wasi_http::{Error, ForbiddenHeaderFilter, RequestOptions, WasiBody, WasiHttpHooks};
+
+use super::{SendError, Sender, Sent, Waits, is_forbidden};
+use crate::limits::Limit;
+
+/// The hooks of one store.
+#[derive(Debug, Clone)]
+pub struct Hooks(pub Arc<Sender>);
+
+type Io = Box<dyn Future<Output = Result<(), Error>> + Send>;
+
+impl WasiHttpHooks for Hooks {
+    fn is_forbidden_header(&mut self, name: &HeaderName) -> bool {
+        is_forbidden(name)
+    }
+
+    fn forbidden_header_filter(&mut self) -> ForbiddenHeaderFilter {
+        Arc::new(is_forbidden)
+    }
+
+    fn is_supported_scheme(&mut self, _: &Scheme) -> bool {
+        // The sender refuses the others, and records that it did.
+        true
+    }
+
+    fn set_host_header(&mut self) -> bool {
+        false
+    }
+
+    fn send_request(
+        &mut self,
+        request: Request<WasiBody>,
+        options: Option<RequestOptions>,
+        _: Io,
+    ) -> Box<dyn Future<Output = Result<(Response<WasiBody>, Io), Error>> + Send> {
+        let sender = self.0.clone();
+        let options = options.unwrap_or_default();
+        let waits = Waits {
+            connect: options.connect_timeout,
+            first_byte: options.first_byte_timeout,
+            between_bytes: options.between_bytes_timeout,
+        };
+        let request = request.map(|body| body.map_err(|e| SendError::Body(e.to_string())).boxed_unsync());
+        Box::new(async move {
+            let mut response = sender.send(request, waits).await.map_err(code)?;
+            let sent = response.extensions_mut().remove::<Sent>();
+            let io: Io = Box::new(async move {
+                match sent {
+                    Some(sent) => sent.done().await.map_err(code),
+                    None => Ok(()),
+                }
+            });
+            Ok((response.map(|body| body.map_err(code).boxed_unsync()), io))
+        })
+    }
+}
+
+/// What the guest is told: which kind of failure, not what the operator's network looks like.
+fn code(error: SendError) -> Error {
+    match error {
+        SendError::Denied(_) => Error::HttpRequestDenied,
+        SendError::Prohibited(_) => Error::DestinationIpProhibited,
+        SendError::Malformed(_) | SendError::Body(_) | SendError::Protocol(_) => Error::HttpProtocolError,
+        SendError::Dns(_) => Error::DnsError { rcode: None, info_code: None },
+        SendError::Connect(io::ErrorKind::ConnectionRefused) => Error::ConnectionRefused,
+        SendError::Connect(_) => Error::DestinationUnavailable,
+        SendError::Certificate(_) => Error::TlsCertificateError,
+        SendError::Tls(_) => Error::TlsProtocolError,
+        SendError::Limit(hit) => match hit.limit {
+            Limit::HttpRequestBody => Error::HttpRequestBodySize(Some(hit.value)),
+            Limit::HttpResponseBody => Error::HttpResponseBodySize(Some(hit.value)),
+            Limit::HttpConnect | Limit::HttpTls => Error::ConnectionTimeout,
+            Limit::HttpFirstByte | Limit::HttpTotal => Error::HttpResponseTimeout,
+            _ => Error::ConnectionLimitReached,
+        },
+        SendError::OwnTimeout(Limit::HttpConnect) => Error::ConnectionTimeout,
+        SendError::OwnTimeout(_) | SendError::Idle => Error::ConnectionReadTimeout,
+        SendError::RequestHead => Error::HttpRequestHeaderSectionSize(u32::try_from(super::MAX_HEAD).ok()),
+        SendError::ResponseHead => Error::HttpResponseHeaderSectionSize(u32::try_from(super::MAX_HEAD).ok()),
+    }
+}

@@ -1,0 +1,88 @@
+//! What the programs of one invocation share, and what can be told of it while it runs and after.
+
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+
+use super::engine::Mode;
+use super::files::Vfs;
+use super::http::Sender;
+use super::meter::Meter;
+use super::{Sandbox, process};
+use crate::outcome::{Denial, Usage};
+use crate::policy::capabilities::Capabilities;
+use crate::runtime::Programs;
+
+/// What the programs of one invocation share.
+pub(super) struct Invocation {
+    pub(super) sandbox: Sandbox,
+    pub(super) capabilities: Arc<Capabilities>,
+    pub(super) programs: Option<Programs>,
+    pub(super) vfs: Arc<Vfs>,
+    pub(super) sender: Arc<Sender>,
+    pub(super) meter: Arc<Meter>,
+    pub(super) mode: Mode,
+    pub(super) spawn_denials: Mutex<Vec<Denial>>,
+}
+
+impl Invocation {
+    /// Puts together what enforces each capability.
+    pub(super) fn new(
+        sandbox: &Sandbox,
+        capabilities: &Arc<Capabilities>,
+        programs: Option<Programs>,
+        vfs: Arc<Vfs>,
+        meter: Arc<Meter>,
+        mode: Mode,
+    ) -> Arc<Invocation> {
+        // Field by field, so that a new one is not carried about without being enforced: the file layer has `mounts`, `read` and `write`;
+        // the sender `fetch` and `methods`; `process.rs` has `spawn`; every store `env`; the meter and all of them `limits`.
+        let Capabilities { mounts: _, read: _, write: _, spawn: _, fetch: _, methods: _, env: _, limits: _ } = &**capabilities;
+        Arc::new(Invocation {
+            sandbox: sandbox.clone(),
+            capabilities: capabilities.clone(),
+            programs,
+            vfs,
+            sender: sandbox.sender(capabilities),
+            meter,
+            mode,
+            spawn_denials: Mutex::default(),
+        })
+    }
+
+    /// What was used so far; `burnt` is the fuel, where the first program ended by itself.
+    pub(super) fn usage(&self, started: Instant, burnt: Option<u64>) -> Usage {
+        let limits = &self.capabilities.limits;
+        let files = self.vfs.usage();
+        let (http_sent, http_received) = self.sender.usage();
+        Usage {
+            wall_ms: started.elapsed().as_secs_f64() * 1e3,
+            // A guest that was stopped from outside took its store's count with it: what is left is the last look at it.
+            fuel: limits.fuel.map(|limit| burnt.unwrap_or_else(|| limit - self.meter.fuel_left.load(Relaxed))),
+            epochs: (self.mode == Mode::Fast).then(|| self.meter.epochs.load(Relaxed)),
+            memory_peak: self.meter.memory_peak(),
+            bytes_read: files.bytes_read,
+            bytes_written: files.bytes_written,
+            files_created: files.files_created,
+            http_sent,
+            http_received,
+            processes: self.meter.processes.load(Relaxed),
+            ..Usage::default()
+        }
+    }
+
+    /// What its programs tried and were not allowed.
+    pub(super) fn denials(&self) -> Vec<Denial> {
+        let mut all = self.vfs.denials();
+        all.extend(self.sender.denials());
+        all.extend(process::denials(self));
+        all
+    }
+
+    /// Limits that the file layer and the sender told the guest of.
+    pub(super) fn note_hits(&self) {
+        for limit in self.vfs.hit().into_iter().chain(self.sender.hit()) {
+            self.meter.hit(limit);
+        }
+    }
+}

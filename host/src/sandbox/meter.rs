@@ -1,0 +1,173 @@
+//! What an invocation has used of its limits, over all the programs it runs, and which limits it ran into.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use tokio::sync::Notify;
+use wasmtime::ResourceLimiter;
+
+use crate::limits::{Limit, Limits};
+use crate::outcome::LimitHit;
+
+/// The counters of one invocation. Shared by all its stores.
+#[derive(Debug)]
+pub(crate) struct Meter {
+    pub(crate) limits: Limits,
+    hits: Mutex<Vec<Limit>>,
+    stopped: OnceLock<Limit>,
+    wake: Notify,
+    memory: AtomicU64,
+    memory_peak: AtomicU64,
+    random: AtomicU64,
+    pub(crate) processes: AtomicU64,
+    pub(crate) epochs: AtomicU64,
+    /// Fuel that the first program had left when its host last looked, at an epoch: all that is known of one that is stopped.
+    pub(crate) fuel_left: AtomicU64,
+}
+
+impl Meter {
+    pub(crate) fn new(limits: Limits) -> Arc<Meter> {
+        let fuel = limits.fuel.unwrap_or(0);
+        Arc::new(Meter {
+            limits,
+            hits: Mutex::default(),
+            stopped: OnceLock::new(),
+            wake: Notify::new(),
+            memory: AtomicU64::new(0),
+            memory_peak: AtomicU64::new(0),
+            random: AtomicU64::new(0),
+            processes: AtomicU64::new(0),
+            epochs: AtomicU64::new(0),
+            fuel_left: AtomicU64::new(fuel),
+        })
+    }
+
+    /// Notes a limit that the guest was told of and may cope with.
+    pub(crate) fn hit(&self, limit: Limit) {
+        let mut hits = self.hits.lock().unwrap_or_else(PoisonError::into_inner);
+        if !hits.contains(&limit) {
+            hits.push(limit);
+        }
+    }
+
+    /// Notes a limit that ends the whole invocation, now.
+    pub(crate) fn stop(&self, limit: Limit) -> LimitExceeded {
+        self.hit(limit);
+        let first = *self.stopped.get_or_init(|| limit);
+        self.wake.notify_waiters();
+        LimitExceeded(first)
+    }
+
+    /// The limit that ended the invocation.
+    pub(crate) fn stop_reason(&self) -> Option<Limit> {
+        self.stopped.get().copied()
+    }
+
+    /// Resolves when a limit ends the invocation, with that limit.
+    pub(crate) async fn stopped(&self) -> Limit {
+        loop {
+            let woken = self.wake.notified();
+            if let Some(limit) = self.stop_reason() {
+                return limit;
+            }
+            woken.await;
+        }
+    }
+
+    /// The limits that were run into, in order.
+    pub(crate) fn hits(&self) -> Vec<LimitHit> {
+        let hits = self.hits.lock().unwrap_or_else(PoisonError::into_inner);
+        hits.iter().map(|&limit| LimitHit { limit, value: self.limits.get(limit).unwrap_or(0) }).collect()
+    }
+
+    /// Charges random bytes.
+    pub(crate) fn charge_random(&self, bytes: u64) -> Result<(), LimitExceeded> {
+        let used = self.random.fetch_add(bytes, Relaxed).saturating_add(bytes);
+        if used > self.limits.random { Err(self.stop(Limit::Random)) } else { Ok(()) }
+    }
+
+    /// Highest linear memory alive at once.
+    pub(crate) fn memory_peak(&self) -> u64 {
+        self.memory_peak.load(Relaxed)
+    }
+
+    fn grow_memory(&self, bytes: u64) -> bool {
+        let before = self.memory.fetch_add(bytes, Relaxed);
+        if before.saturating_add(bytes) > self.limits.memory {
+            self.memory.fetch_sub(bytes, Relaxed);
+            self.hit(Limit::Memory);
+            return false;
+        }
+        self.memory_peak.fetch_max(before + bytes, Relaxed);
+        true
+    }
+}
+
+/// Bytes that the host keeps for a guest outside its store: what a started program is given to read and what it has written. They count as
+/// memory, since programs that are started side by side would otherwise fill the host's; given back when dropped.
+#[derive(Debug)]
+pub(crate) struct Held {
+    meter: Arc<Meter>,
+    bytes: u64,
+}
+
+impl Held {
+    pub(crate) fn nothing(meter: Arc<Meter>) -> Held {
+        Held { meter, bytes: 0 }
+    }
+
+    /// Counts more; `false`, and nothing counted, where that is over the limit.
+    pub(crate) fn grow(&mut self, bytes: u64) -> bool {
+        let fits = self.meter.grow_memory(bytes);
+        if fits {
+            self.bytes += bytes;
+        }
+        fits
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.meter.memory.fetch_sub(self.bytes, Relaxed);
+    }
+}
+
+/// The error that a host call ends a guest with when a limit is exceeded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("limit {0} exceeded")]
+pub(crate) struct LimitExceeded(pub(crate) Limit);
+
+/// One store's hold on the meter; gives its memory back when the store is gone.
+#[derive(Debug)]
+pub(crate) struct StoreMeter {
+    meter: Arc<Meter>,
+    memory: Held,
+    table_elements: u64,
+}
+
+impl StoreMeter {
+    pub(crate) fn new(meter: Arc<Meter>) -> StoreMeter {
+        StoreMeter { memory: Held::nothing(meter.clone()), meter, table_elements: 0 }
+    }
+}
+
+impl ResourceLimiter for StoreMeter {
+    fn memory_growing(&mut self, current: usize, desired: usize, _maximum: Option<usize>) -> wasmtime::Result<bool> {
+        Ok(self.memory.grow(desired.saturating_sub(current) as u64))
+    }
+
+    fn table_growing(&mut self, current: usize, desired: usize, _maximum: Option<usize>) -> wasmtime::Result<bool> {
+        let more = desired.saturating_sub(current) as u64;
+        let fits = self.table_elements.saturating_add(more) <= self.meter.limits.table_elements;
+        if fits {
+            self.table_elements += more;
+        } else {
+            self.meter.hit(Limit::TableElements);
+        }
+        Ok(fits)
+    }
+
+    fn instances(&self) -> usize {
+        usize::try_from(self.meter.limits.instances).unwrap_or(usize::MAX)
+    }
+}

@@ -1,0 +1,92 @@
+//! The folders of one invocation: the granted ones, and a scratch folder that is gone with it.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::sync::Arc;
+
+use cap_std::fs::Dir;
+use tempfile::TempDir;
+
+use super::files::{ApplyError, Guarded, OpenMount, Vfs};
+use crate::outcome::{Change, Denial};
+use crate::policy::capabilities::{Capabilities, MountMode};
+
+/// What an invocation's guests see, and the scratch folder behind it. Dropping it removes the scratch folder.
+#[derive(Debug)]
+pub(super) struct Mounts {
+    pub(super) vfs: Arc<Vfs>,
+    scratch: TempDir,
+}
+
+/// The writes that an invocation kept aside. They are gone with this value.
+#[derive(Debug, Default)]
+pub struct Overlays(Option<Mounts>);
+
+/// Opens everything that the capabilities name, and the skill's own folder.
+pub(super) fn open(
+    capabilities: &Arc<Capabilities>,
+    skill: Option<OwnedFd>,
+    guarded: &Guarded,
+    scratch_root: &Path,
+) -> Result<Mounts, Denial> {
+    let no_scratch = |error: io::Error| Denial {
+        what: "make the scratch folder".into(),
+        rule: format!("{}: {error}", scratch_root.display()),
+        fix: Some("set TMPDIR to a folder that can be written".into()),
+    };
+    let scratch = tempfile::Builder::new().prefix("skillhost-").tempdir_in(scratch_root).map_err(no_scratch)?;
+    let mut mounts = vec![OpenMount::scratch(folder(scratch.path(), "tmp").map_err(no_scratch)?)];
+    mounts.extend(skill.map(OpenMount::skill));
+    for (index, mount) in capabilities.mounts.iter().enumerate() {
+        let opened = OpenMount::open(mount, guarded)?;
+        mounts.push(match mount.mode {
+            MountMode::Overlay => opened.over(folder(scratch.path(), &format!("upper{index}")).map_err(no_scratch)?),
+            MountMode::Read | MountMode::Write => opened,
+        });
+    }
+    Ok(Mounts { vfs: Vfs::new(mounts, capabilities.clone()), scratch })
+}
+
+fn folder(scratch: &Path, name: &str) -> io::Result<OwnedFd> {
+    let path = scratch.join(name);
+    std::fs::create_dir(&path)?;
+    #[expect(clippy::disallowed_methods, reason = "a scratch folder that was just made, by this process, for this invocation")]
+    let dir = Dir::open_ambient_dir(&path, cap_std::ambient_authority())?;
+    Ok(dir.into_std_file().into())
+}
+
+impl Overlays {
+    pub(super) fn of(mounts: Mounts) -> Overlays {
+        Overlays(Some(mounts))
+    }
+
+    /// What would change, by path.
+    pub fn changes(&self) -> Vec<Change> {
+        self.0.as_ref().map_or_else(Vec::new, |mounts| mounts.vfs.changes())
+    }
+
+    /// The same as a unified diff.
+    pub fn diff(&self) -> String {
+        self.0.as_ref().map_or_else(String::new, |mounts| mounts.vfs.diff())
+    }
+
+    /// Makes the changes in the folders themselves, each file at once.
+    ///
+    /// # Errors
+    /// A folder changed meanwhile: then nothing was done; or a write failed.
+    pub fn apply(&self) -> Result<(), ApplyError> {
+        self.0.as_ref().map_or(Ok(()), |mounts| mounts.vfs.apply())
+    }
+
+    /// Removes the scratch folder now, rather than when this value is dropped.
+    ///
+    /// # Errors
+    /// It could not be removed whole.
+    pub fn close(self) -> io::Result<()> {
+        match self.0 {
+            Some(mounts) => mounts.scratch.close(),
+            None => Ok(()),
+        }
+    }
+}

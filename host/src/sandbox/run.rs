@@ -1,0 +1,199 @@
+//! Running a program under capabilities: open what it is granted, prepare it, run it within its bounds, and say what it came to.
+
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Instant;
+
+use futures::future::BoxFuture;
+
+use super::Sandbox;
+use super::ended::Ended;
+use super::engine::Mode;
+use super::files::Guarded;
+use super::invocation::Invocation;
+use super::meter::Meter;
+use super::mounts::{self, Overlays};
+use super::stdio::{Input, Out, Sink, Stdin};
+use super::store::Given;
+use crate::limits::Limit;
+use crate::outcome::{LimitHit, Outcome, Output, Status, Usage};
+use crate::policy::capabilities::Capabilities;
+use crate::runtime::{Program, Programs};
+
+/// The streams of an invocation, and what stops it from outside.
+#[derive(Default)]
+pub struct Io {
+    /// Standard input of the first program.
+    pub stdin: Stdin,
+    /// Its standard output.
+    pub stdout: Sink,
+    /// Its standard error.
+    pub stderr: Sink,
+    /// Resolves when the invocation is to be interrupted.
+    pub interrupt: Option<BoxFuture<'static, ()>>,
+}
+
+/// What an invocation is asked to do.
+pub struct Invoke<'a> {
+    /// What runs.
+    pub program: &'a Program,
+    /// What else it may start; `None` where there is no skill.
+    pub programs: Option<Programs>,
+    /// What it may touch.
+    pub capabilities: &'a Capabilities,
+    /// `/skill`.
+    pub skill: Option<OwnedFd>,
+    /// Folders that are mounted only when the operator spells them out.
+    pub guarded: &'a Guarded,
+    /// Where scratch folders are made.
+    pub scratch: &'a Path,
+}
+
+/// An invocation's outcome, and the writes that it kept aside.
+pub struct Finished {
+    /// What happened.
+    pub outcome: Outcome,
+    /// The overlays, for a diff or to be applied. Gone with this value.
+    pub overlays: Overlays,
+}
+
+/// Runs a program that is granted nothing but scratch space, and belongs to no skill.
+pub async fn run_alone(sandbox: &Sandbox, program: &Program, scratch: &Path) -> Finished {
+    let capabilities = Capabilities::default();
+    let what = Invoke { program, programs: None, capabilities: &capabilities, skill: None, guarded: &Guarded::default(), scratch };
+    run(sandbox, what, Io::default()).await
+}
+
+/// Runs a program under capabilities until it ends, or a bound ends it.
+pub async fn run(sandbox: &Sandbox, what: Invoke<'_>, io: Io) -> Finished {
+    let started = Instant::now();
+    let capabilities = Arc::new(what.capabilities.clone());
+    // Files hold the first three, `process` holds `spawn`, the sender `fetch` and `methods`: a new field does not compile until it has a
+    // place of its own.
+    let Capabilities { mounts: _, read: _, write: _, spawn: _, fetch: _, methods: _, env: _, limits } = what.capabilities;
+    let meter = Meter::new(limits.clone());
+    let mounts = match mounts::open(&capabilities, what.skill, what.guarded, what.scratch) {
+        Ok(mounts) => mounts,
+        Err(denial) => return Finished::refused(Status::Denied(denial), started),
+    };
+    let mut interrupted = std::pin::pin!(async {
+        match io.interrupt {
+            Some(interrupt) => interrupt.await,
+            None => std::future::pending().await,
+        }
+    });
+    let mode = if capabilities.limits.fuel.is_some() { Mode::Metered } else { Mode::Fast };
+    let prepared = tokio::select! {
+        biased;
+        () = &mut interrupted => Err(Status::Interrupted),
+        prepared = sandbox.prepare(&what.program.component, mode, &capabilities.limits) => prepared,
+    };
+    let prepared = match prepared {
+        Ok(prepared) => prepared,
+        Err(status) => return Finished::refused(status, started),
+    };
+    if let Some(status) = prepared.lacks(&what.program.entry) {
+        return Finished::refused(status, started);
+    }
+
+    let invocation = Invocation::new(sandbox, &capabilities, what.programs, mounts.vfs.clone(), meter.clone(), mode);
+    let stdout = Out::new(io.stdout, Limit::Stdout, meter.clone());
+    let stderr = Out::new(io.stderr, Limit::Stderr, meter.clone());
+    let cwd = if capabilities.mounts.iter().any(|m| m.guest == "/workspace") { "/workspace" } else { "/skill" };
+    let given = Given {
+        stdin: Input::new(io.stdin),
+        stdout: stdout.clone(),
+        stderr: stderr.clone(),
+        env: environment(&capabilities, cwd),
+        cwd: cwd.to_owned(),
+        depth: 0,
+        fuel: capabilities.limits.fuel,
+    };
+
+    // The deadline stands outside the store's event loop: inside, a spinning guest would keep it from being looked at.
+    let (end, burnt) = tokio::select! {
+        biased;
+        () = &mut interrupted => (End::Interrupted, None),
+        limit = meter.stopped() => (End::Stopped(limit), None),
+        () = tokio::time::sleep(capabilities.limits.timeout()) => (End::Stopped(meter.stop(Limit::Timeout).0), None),
+        (ended, burnt) = invocation.execute(what.program, &prepared, given) => (End::Itself(ended), Some(burnt)),
+    };
+    let mut outcome = Outcome {
+        status: Status::Interrupted,
+        stdout: Output(stdout.take()),
+        stderr: Output(stderr.take()),
+        result: None,
+        error: None,
+        usage: Usage { stdout_bytes: stdout.seen(), stderr_bytes: stderr.seen(), ..invocation.usage(started, burnt) },
+        files: invocation.vfs.touched(),
+        requests: invocation.sender.requests(),
+        changes: mounts.vfs.changes(),
+        denials: invocation.denials(),
+        limits_hit: Vec::new(),
+    };
+    invocation.note_hits();
+    outcome.limits_hit = meter.hits();
+    outcome.status = status(end, &mut outcome, &meter);
+    Finished { outcome, overlays: Overlays::of(mounts) }
+}
+
+enum End {
+    Itself(Ended),
+    Stopped(Limit),
+    Interrupted,
+}
+
+/// A guest that failed after it was told of a limit failed of that limit.
+fn status(end: End, outcome: &mut Outcome, meter: &Meter) -> Status {
+    let first = outcome.limits_hit.first().cloned();
+    let hit = |limit| Status::LimitHit(LimitHit { limit, value: meter.limits.get(limit).unwrap_or(0) });
+    // One that was to be ended may have been quick enough to end by itself.
+    if let (End::Itself(_), Some(limit)) = (&end, meter.stop_reason()) {
+        return hit(limit);
+    }
+    match end {
+        End::Interrupted => Status::Interrupted,
+        End::Stopped(limit) => hit(limit),
+        End::Itself(Ended::Limit(limit)) => hit(limit),
+        End::Itself(Ended::Exited(0)) => Status::Exited { code: 0 },
+        End::Itself(Ended::Exited(code)) => first.map_or(Status::Exited { code }, Status::LimitHit),
+        End::Itself(Ended::Trapped(message)) => first.map_or(Status::Trapped { message }, Status::LimitHit),
+        End::Itself(Ended::Tool(Ok(value))) => {
+            outcome.result = Some(value);
+            Status::Exited { code: 0 }
+        }
+        End::Itself(Ended::Tool(Err(message))) => {
+            outcome.error = Some(message);
+            first.map_or(Status::Exited { code: 1 }, Status::LimitHit)
+        }
+    }
+}
+
+impl Finished {
+    /// The outcome of something that never ran.
+    pub fn not_run(outcome: Outcome) -> Finished {
+        Finished { outcome, overlays: Overlays::default() }
+    }
+
+    fn refused(status: Status, started: Instant) -> Finished {
+        let usage = Usage { wall_ms: started.elapsed().as_secs_f64() * 1e3, ..Usage::default() };
+        let limits_hit = if let Status::LimitHit(hit) = &status { vec![hit.clone()] } else { Vec::new() };
+        Finished::not_run(Outcome { status, usage, limits_hit, ..Outcome::default() })
+    }
+}
+
+/// What every guest finds in its environment, under the operator's own variables.
+fn environment(capabilities: &Capabilities, cwd: &str) -> Vec<(String, String)> {
+    let own = [
+        ("HOME", "/tmp"),
+        ("TMPDIR", "/tmp"),
+        ("PWD", cwd),
+        ("LANG", "C.UTF-8"),
+        ("SKILL_DIR", "/skill"),
+        ("CLAUDE_SKILL_DIR", "/skill"),
+        ("CLAUDE_PLUGIN_ROOT", "/skill"),
+    ];
+    let own = own.into_iter().filter(|(name, _)| !capabilities.env.contains_key(*name));
+    own.map(|(n, v)| (n.to_owned(), v.to_owned())).chain(capabilities.env.clone()).collect()
+}

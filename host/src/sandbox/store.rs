@@ -1,0 +1,115 @@
+//! One program in a store of its own: what it is given, the bounds set on the store.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+use wasmtime::{Store, UpdateDeadline};
+use wasmtime_wasi::WasiCtxBuilder;
+use wasmtime_wasi_http::WasiHttpCtx;
+
+use super::ended::Ended;
+use super::http::hooks::Hooks;
+use super::invocation::Invocation;
+use super::meter::{LimitExceeded, StoreMeter};
+use super::state::State;
+use super::stdio::{Input, Out};
+use super::{Prepared, tools};
+use crate::runtime::{Entry, Program};
+
+/// What a program is given beside its capabilities.
+pub(super) struct Given {
+    pub(super) stdin: Input,
+    pub(super) stdout: Out,
+    pub(super) stderr: Out,
+    pub(super) env: Vec<(String, String)>,
+    pub(super) cwd: String,
+    pub(super) depth: u64,
+    pub(super) fuel: Option<u64>,
+}
+
+impl Invocation {
+    /// Runs one program in a store of its own. Also returns the fuel it burnt.
+    pub(super) async fn execute(self: &Arc<Self>, program: &Program, prepared: &Prepared, given: Given) -> (Ended, u64) {
+        let fuel = given.fuel;
+        let entry = program.entry.clone();
+        let mut store = match self.store(program, prepared, given) {
+            Ok(store) => store,
+            Err(error) => return (Ended::by(&error, &self.meter), 0),
+        };
+        let result = call(&mut store, prepared, entry).await;
+        let burnt = fuel.map_or(0, |given| given.saturating_sub(store.get_fuel().unwrap_or(0)));
+        let ended = result.unwrap_or_else(|error| Ended::by(&error, &self.meter));
+        (ended, burnt)
+    }
+
+    fn store(self: &Arc<Self>, program: &Program, prepared: &Prepared, given: Given) -> wasmtime::Result<Store<State>> {
+        let limits = &self.meter.limits;
+        let handles = usize::try_from(limits.handles)?;
+        let host_call = usize::try_from(limits.host_call)?;
+
+        let mut wasi = WasiCtxBuilder::new();
+        wasi.stdin(given.stdin).stdout(given.stdout).stderr(given.stderr).arg(&program.name).args(&program.args).initial_cwd(&given.cwd);
+        for (name, value) in &given.env {
+            wasi.env(name, value);
+        }
+        // Denied already by default; said here so that a change of that default changes nothing.
+        wasi.allow_tcp(false).allow_udp(false).allow_ip_name_lookup(false);
+
+        let mut table = wasmtime::component::ResourceTable::new();
+        table.set_max_capacity(handles);
+        let state = State {
+            invocation: self.clone(),
+            fuel_turn: Arc::default(),
+            depth: given.depth,
+            env: given.env,
+            cwd: given.cwd,
+            meter: StoreMeter::new(self.meter.clone()),
+            table,
+            wasi: wasi.build(),
+            http: WasiHttpCtx::new(),
+            hooks: Hooks(self.sender.clone()),
+        };
+        let mut store = Store::new(prepared.pre.engine(), state);
+        store.limiter(|state| &mut state.meter);
+        store.set_hostcall_fuel(host_call);
+        store.set_max_component_handles(handles);
+        if let Some(table) = store.concurrent_resource_table() {
+            table.set_max_capacity(handles);
+        }
+        if let Some(fuel) = given.fuel {
+            store.set_fuel(fuel)?;
+        }
+        store.set_epoch_deadline(1);
+        store.epoch_deadline_callback(|context| {
+            let State { invocation, depth, .. } = context.data();
+            let meter = &invocation.meter;
+            meter.epochs.fetch_add(1, Relaxed);
+            if let (0, Ok(left)) = (depth, context.get_fuel()) {
+                meter.fuel_left.store(left, Relaxed);
+            }
+            match meter.stop_reason() {
+                Some(limit) => Err(LimitExceeded(limit).into()),
+                // Others get their turn: the deadline outside, and other guests of this thread.
+                None => Ok(UpdateDeadline::YieldCustom(1, Box::pin(tokio::task::yield_now()))),
+            }
+        });
+        Ok(store)
+    }
+}
+
+async fn call(store: &mut Store<State>, prepared: &Prepared, entry: Entry) -> wasmtime::Result<Ended> {
+    match entry {
+        Entry::Command if prepared.exports.run_p3 => {
+            let command = wasmtime_wasi::p3::bindings::CommandPre::new(prepared.pre.clone())?.instantiate_async(&mut *store).await?;
+            let result = store.run_concurrent(async |accessor| command.wasi_cli_run().call_run(accessor).await).await??;
+            Ok(Ended::Exited(if result.is_ok() { 0 } else { 1 }))
+        }
+        Entry::Command => {
+            let command = wasmtime_wasi::p2::bindings::CommandPre::new(prepared.pre.clone())?.instantiate_async(&mut *store).await?;
+            let result = command.wasi_cli_run().call_run(&mut *store).await?;
+            Ok(Ended::Exited(if result.is_ok() { 0 } else { 1 }))
+        }
+        Entry::Tool { name, input } => tools::call(store, prepared, &name, input).await.map(Ended::Tool),
+        Entry::ListTools => tools::list(store, prepared).await.map(Ended::Tool),
+    }
+}

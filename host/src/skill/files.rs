@@ -1,0 +1,212 @@
+//! The files of a skill: listed without being read, read within bounds, and hashed. Nothing leaves the skill's `Dir`.
+
+use std::io::{self, Read};
+use std::path::Path;
+
+use cap_std::fs::{Dir, File, OpenOptions, OpenOptionsExt};
+use serde::Serialize;
+use sha2::{Digest, Sha256};
+
+use super::rules::{self, Effect, Rule};
+use super::{Caps, Skill};
+use crate::diagnostic::Diagnostic;
+use crate::limits::show_size;
+
+/// One file of a skill.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct SkillFile {
+    /// Path inside the skill, parts separated by `/`.
+    pub path: String,
+    /// Bytes; of a symlink, those of the file that it leads to (0 for a folder).
+    pub size: u64,
+    /// Where a symlink leads, as written. It is known to stay inside the skill.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub link: Option<String>,
+}
+
+impl Skill {
+    /// The skill's content as `sha256:<hex>`.
+    ///
+    /// The hash is over the line `skillhost skill 1` and then, for each of `files` in the order of their paths' bytes: `f` for a
+    /// file or `l` for a symlink, the path's length and the path, the content's length and the content, which for a symlink is its
+    /// target as written. Lengths are 8 bytes, little endian. Times, owners and modes do not count: they differ between clones.
+    ///
+    /// # Errors
+    /// A file that cannot be read, or whose size is not what it was when the skill was loaded.
+    pub fn digest(&self) -> io::Result<String> {
+        let mut hash = Sha256::new();
+        hash.update(b"skillhost skill 1\n");
+        for file in &self.files {
+            hash.update(if file.link.is_some() { b"l" } else { b"f" });
+            hash.update((file.path.len() as u64).to_le_bytes());
+            hash.update(&file.path);
+            match &file.link {
+                Some(target) => {
+                    hash.update((target.len() as u64).to_le_bytes());
+                    hash.update(target);
+                }
+                None => {
+                    hash.update(file.size.to_le_bytes());
+                    let copied = io::copy(&mut open(&self.dir, &file.path)?.take(file.size + 1), &mut HashWriter(&mut hash))?;
+                    if copied != file.size {
+                        return Err(io::Error::other(format!("`{}` changed since the skill was loaded", file.path)));
+                    }
+                }
+            }
+        }
+        Ok(hash.finalize().iter().fold("sha256:".to_owned(), |hex, byte| format!("{hex}{byte:02x}")))
+    }
+
+    /// Reads one of `files`, at most the bytes that a skill may have altogether.
+    ///
+    /// # Errors
+    /// `NotFound` for what is not among `files`; `FileTooLarge` for one that grew beyond the cap; else why it cannot be read.
+    pub fn read(&self, path: &str) -> io::Result<Vec<u8>> {
+        if self.files.binary_search_by(|f| f.path.as_str().cmp(path)).is_err() {
+            return Err(io::Error::new(io::ErrorKind::NotFound, format!("`{path}` is not a file of the skill")));
+        }
+        read_bounded(&self.dir, path, self.caps.total)
+    }
+}
+
+/// Reads a regular file of at most `cap` bytes.
+pub(super) fn read_bounded(dir: &Dir, path: &str, cap: u64) -> io::Result<Vec<u8>> {
+    let file = open(dir, path)?;
+    let mut bytes = Vec::with_capacity(usize::try_from(file.metadata()?.len().min(cap)).unwrap_or(0) + 1);
+    file.take(cap + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > cap {
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, format!("`{path}` is larger than {}", show_size(cap))));
+    }
+    Ok(bytes)
+}
+
+/// Opens a regular file. Non-blocking, since opening a pipe would otherwise wait for a writer.
+fn open(dir: &Dir, path: &str) -> io::Result<File> {
+    let flags = rustix::fs::OFlags::NONBLOCK.bits() as i32;
+    let file = dir.open_with(path, OpenOptions::new().read(true).custom_flags(flags))?;
+    match file.metadata()?.is_file() {
+        true => Ok(file),
+        false => Err(io::Error::other(format!("`{path}` is not a regular file"))),
+    }
+}
+
+struct HashWriter<'a>(&'a mut Sha256);
+
+impl io::Write for HashWriter<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.update(bytes);
+        Ok(bytes.len())
+    }
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// The files of a folder, by their paths' bytes, and what is wrong with them.
+pub(super) struct Listing<'a> {
+    root: &'a Dir,
+    shown_root: &'a Path,
+    caps: &'a Caps,
+    pub(super) files: Vec<SkillFile>,
+    pub(super) diagnostics: Vec<Diagnostic>,
+    pub(super) effect: Effect,
+    entries: usize,
+    bytes: u64,
+}
+
+/// Lists a skill's folder. Stops where a cap is passed.
+pub(super) fn list<'a>(root: &'a Dir, shown_root: &'a Path, caps: &'a Caps) -> Listing<'a> {
+    let (files, diagnostics) = (Vec::new(), Vec::new());
+    let mut listing = Listing { root, shown_root, caps, files, diagnostics, effect: Effect::Loads, entries: 0, bytes: 0 };
+    // Folders still to be listed; symlinked ones are not entered, so there are no cycles.
+    let mut folders = vec![String::new()];
+    while let Some(folder) = folders.pop() {
+        if let Err(error) = listing.folder(&folder, &mut folders) {
+            listing.report(&rules::UNREADABLE, &folder, format!("the folder cannot be read: {error}"));
+        }
+        if listing.effect == Effect::Refused {
+            break;
+        }
+    }
+    listing.files.sort();
+    listing.diagnostics.sort_by(|a, b| a.file.cmp(&b.file));
+    listing
+}
+
+impl Listing<'_> {
+    fn folder(&mut self, folder: &str, folders: &mut Vec<String>) -> io::Result<()> {
+        for entry in self.root.read_dir(if folder.is_empty() { "." } else { folder })? {
+            let entry = entry?;
+            self.entries += 1;
+            if self.entries > self.caps.files {
+                let message = format!("the skill has more than {} files and folders", self.caps.files);
+                self.report(&rules::SKILL_FILES, "", message);
+                return Ok(());
+            }
+            let name = entry.file_name();
+            let Some(name) = name.to_str() else {
+                let message = format!("`{}` is not UTF-8 and is left out", name.to_string_lossy().escape_debug());
+                self.report(&rules::FILE_NAME, folder, message);
+                continue;
+            };
+            let path = if folder.is_empty() { name.to_owned() } else { format!("{folder}/{name}") };
+            let found = entry.metadata()?;
+            let kind = found.file_type();
+            if kind.is_dir() {
+                folders.push(path);
+            } else if kind.is_symlink() {
+                self.link(path);
+            } else if kind.is_file() {
+                self.file(path, found.len());
+            } else {
+                self.report(&rules::FILE_KIND, &path, "this is neither a file, a folder nor a symlink, and is left out".into());
+            }
+            if self.effect == Effect::Refused {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    fn file(&mut self, path: String, size: u64) {
+        self.bytes = self.bytes.saturating_add(size);
+        if self.bytes > self.caps.total {
+            let message = format!("the files of the skill have more than {} together", show_size(self.caps.total));
+            self.report(&rules::SKILL_SIZE, "", message);
+        }
+        self.files.push(SkillFile { path, size, link: None });
+    }
+
+    fn link(&mut self, path: String) {
+        let target = self.root.read_link_contents(&path).map(|t| t.to_string_lossy().into_owned()).unwrap_or_default();
+        match self.root.metadata(&path) {
+            Ok(to) if to.is_file() => self.files.push(SkillFile { path, size: to.len(), link: Some(target) }),
+            Ok(to) if to.is_dir() => self.files.push(SkillFile { path, size: 0, link: Some(target) }),
+            Ok(_) => self.report(&rules::FILE_KIND, &path, "the symlink leads to neither a file nor a folder, and is left out".into()),
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                self.report(
+                    &rules::LINK_OUTSIDE,
+                    &path,
+                    format!("the symlink leads out of the skill, to `{}`", super::findings::shown(&target)),
+                );
+            }
+            Err(error) => self.report(&rules::LINK_BROKEN, &path, format!("the symlink leads nowhere: {error}")),
+        }
+    }
+
+    fn report(&mut self, rule: &Rule, path: &str, message: String) {
+        self.effect = self.effect.max(rule.effect);
+        let file = if path.is_empty() { self.shown_root.to_owned() } else { self.shown_root.join(path) }.display().to_string();
+        self.diagnostics.push(Diagnostic { severity: rule.severity, rule: rule.name, message, file, span: None, fix: fix(rule) });
+    }
+}
+
+fn fix(rule: &Rule) -> Option<String> {
+    let fix = match rule {
+        r if *r == rules::LINK_OUTSIDE => "replace the symlink by a copy of the file",
+        r if *r == rules::LINK_BROKEN || *r == rules::FILE_KIND => "remove it",
+        r if *r == rules::SKILL_FILES || *r == rules::SKILL_SIZE => "keep build output, caches and data out of the skill's folder",
+        _ => return None,
+    };
+    Some(fix.into())
+}

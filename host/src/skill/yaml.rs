@@ -1,0 +1,266 @@
+//! The frontmatter's YAML as a tree of nodes that know their place.
+//!
+//! Built from the parser's events rather than through serde, for the place of every key and value. An alias shares its anchor's
+//! value, so that expanding costs nothing; depth, nodes and aliases are bounded all the same.
+
+use std::collections::{HashMap, HashSet};
+use std::ops::Range;
+use std::rc::Rc;
+
+use serde_saphyr::granit_parser::{self, Event, Parser, ScalarStyle, ScanError};
+
+/// Levels of lists and maps. The specification needs two; clients' own fields (hooks) reach six.
+const MAX_DEPTH: usize = 32;
+/// Scalars, lists, maps and aliases.
+const MAX_NODES: usize = 10_000;
+/// Aliases. Real skills use none.
+const MAX_ALIASES: usize = 50;
+
+/// A value and where it is written.
+#[derive(Debug, Clone)]
+pub(super) struct Node {
+    pub(super) value: Rc<Value>,
+    /// Byte range of the file; for an alias, the alias.
+    pub(super) at: Range<usize>,
+}
+
+#[derive(Debug)]
+pub(super) enum Value {
+    Scalar {
+        text: String,
+        /// Without quotes, and so a number, a boolean or null where it looks like one.
+        plain: bool,
+    },
+    List(Vec<Node>),
+    Map(Vec<(Node, Node)>),
+}
+
+/// A document that could be read.
+pub(super) struct Document {
+    /// `None` where there is nothing but comments.
+    pub(super) root: Option<Node>,
+    /// Keys that occur a second time in their map.
+    pub(super) duplicates: Vec<Node>,
+}
+
+/// Why a document could not be read.
+pub(super) struct Broken {
+    pub(super) kind: BrokenKind,
+    pub(super) at: Range<usize>,
+    pub(super) message: String,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum BrokenKind {
+    Syntax,
+    Bounds,
+    Feature,
+}
+
+impl Node {
+    /// The text of a scalar that is not null.
+    pub(super) fn text(&self) -> Option<&str> {
+        match &*self.value {
+            Value::Scalar { text, .. } if !self.is_null() => Some(text),
+            _ => None,
+        }
+    }
+
+    pub(super) fn is_null(&self) -> bool {
+        matches!(&*self.value, Value::Scalar { text, plain: true } if is_null(text))
+    }
+
+    /// What it is, for messages.
+    pub(super) fn kind(&self) -> &'static str {
+        match &*self.value {
+            Value::Map(_) => "a map",
+            Value::List(_) => "a list",
+            Value::Scalar { text, plain: true } if is_null(text) => "empty",
+            Value::Scalar { text, plain: true } if is_bool(text) => "a boolean",
+            Value::Scalar { text, plain: true } if is_number(text) => "a number",
+            Value::Scalar { .. } => "a string",
+        }
+    }
+
+    /// A scalar that YAML reads as a string.
+    pub(super) fn is_string(&self) -> bool {
+        matches!(&*self.value, Value::Scalar { text, plain } if !plain || is_string(text))
+    }
+}
+
+/// Whether an unquoted scalar is a string by YAML's core schema.
+pub(super) fn is_string(text: &str) -> bool {
+    !is_null(text) && !is_bool(text) && !is_number(text)
+}
+
+fn is_null(text: &str) -> bool {
+    matches!(text, "" | "~" | "null" | "Null" | "NULL")
+}
+
+fn is_bool(text: &str) -> bool {
+    matches!(text, "true" | "True" | "TRUE" | "false" | "False" | "FALSE")
+}
+
+fn is_number(text: &str) -> bool {
+    let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
+    let based = |prefix, radix| text.strip_prefix(prefix).is_some_and(|d: &str| !d.is_empty() && d.chars().all(|c| c.is_digit(radix)));
+    matches!(unsigned, ".inf" | ".Inf" | ".INF")
+        || matches!(text, ".nan" | ".NaN" | ".NAN")
+        || based("0o", 8)
+        || based("0x", 16)
+        || (unsigned.starts_with(|c: char| c.is_ascii_digit() || c == '.') && unsigned.parse::<f64>().is_ok())
+}
+
+/// Finds the field that breaks a document, where one alone does: an open quote or bracket is noticed only lines later.
+pub(super) fn blame(source: &str, part: Range<usize>) -> Option<Broken> {
+    let starts_field =
+        |line: &Range<usize>| source[line.clone()].starts_with(|c: char| !c.is_whitespace() && !matches!(c, '-' | '#' | ']' | '}'));
+    let mut starts: Vec<usize> =
+        super::frontmatter::lines_from(&source[..part.end], part.start).filter(starts_field).map(|l| l.start).collect();
+    starts.push(part.end);
+    let fields = starts.windows(2).map(|w| w[0]..w[1]);
+    // An alias is unknown in a field on its own.
+    fields.filter_map(|field| read(source, field).err()).find(|b| b.kind == BrokenKind::Syntax && b.message != UNKNOWN_ALIAS)
+}
+
+const UNKNOWN_ALIAS: &str = "the alias has no anchor before it";
+
+/// Reads one document from a stretch of the file.
+pub(super) fn read(source: &str, part: Range<usize>) -> Result<Document, Broken> {
+    let options = granit_parser::options! { emit_comments: false, flow_nesting_limit: MAX_DEPTH, block_nesting_limit: MAX_DEPTH };
+    let text = &source[part.clone()];
+    let mut builder = Builder::default();
+    for event in Parser::new_from_str_with_options(text, options) {
+        let (event, span) = event.map_err(|e| scan_error(&e, &part, text))?;
+        let at = span.byte_range().map_or(part.start..part.start, |r| part.start + r.start..part.start + r.end);
+        let tag = span.tag_span().and_then(|tag| tag.byte_range()).map(|r| part.start + r.start..part.start + r.end);
+        builder.event(event, at, tag)?;
+    }
+    Ok(Document { root: builder.root, duplicates: builder.duplicates })
+}
+
+fn scan_error(error: &ScanError, part: &Range<usize>, text: &str) -> Broken {
+    let (kind, message) = match error.kind() {
+        granit_parser::ErrorKind::RecursionLimitExceeded => (BrokenKind::Bounds, format!("lists and maps nest deeper than {MAX_DEPTH}")),
+        granit_parser::ErrorKind::UnknownAnchor => (BrokenKind::Syntax, UNKNOWN_ALIAS.to_owned()),
+        granit_parser::ErrorKind::UnclosedQuotedScalar | granit_parser::ErrorKind::InvalidQuotedScalarIndent => {
+            (BrokenKind::Syntax, "the quoted text is not closed".to_owned())
+        }
+        _ => (BrokenKind::Syntax, error.info()),
+    };
+    // Errors at the end point behind the last line; the last thing written is what an author looks for.
+    let offset = error.marker().byte_offset().unwrap_or(0).min(text.trim_end().len());
+    let start = part.start + text.floor_char_boundary(offset);
+    Broken { kind, at: start..start + 1, message }
+}
+
+#[derive(Default)]
+struct Builder {
+    root: Option<Node>,
+    documents: usize,
+    open: Vec<Open>,
+    anchors: HashMap<usize, Rc<Value>>,
+    nodes: usize,
+    aliases: usize,
+    duplicates: Vec<Node>,
+}
+
+/// A list or map whose end is still to come.
+struct Open {
+    items: Vec<Node>,
+    at: Range<usize>,
+    anchor: usize,
+}
+
+impl Builder {
+    fn event(&mut self, event: Event<'_>, at: Range<usize>, tag_at: Option<Range<usize>>) -> Result<(), Broken> {
+        match event {
+            Event::DocumentStart(..) => {
+                self.documents += 1;
+                if self.documents > 1 {
+                    return Err(Broken { kind: BrokenKind::Syntax, at, message: "a second YAML document starts here".into() });
+                }
+            }
+            Event::Scalar(text, style, anchor, tag) => {
+                refuse_tag(tag.is_some(), tag_at.as_ref().unwrap_or(&at))?;
+                let plain = style == ScalarStyle::Plain;
+                self.complete(Value::Scalar { text: text.into_owned(), plain }, at, anchor)?;
+            }
+            Event::SequenceStart(_, anchor, tag) | Event::MappingStart(_, anchor, tag) => {
+                refuse_tag(tag.is_some(), tag_at.as_ref().unwrap_or(&at))?;
+                if self.open.len() == MAX_DEPTH {
+                    return Err(Broken { kind: BrokenKind::Bounds, at, message: format!("lists and maps nest deeper than {MAX_DEPTH}") });
+                }
+                self.open.push(Open { items: Vec::new(), at, anchor });
+            }
+            Event::SequenceEnd => {
+                let Some(open) = self.open.pop() else { return Ok(()) };
+                self.complete(Value::List(open.items), open.at.start..at.end, open.anchor)?;
+            }
+            Event::MappingEnd => {
+                let Some(open) = self.open.pop() else { return Ok(()) };
+                let pairs = self.pairs(open.items)?;
+                self.complete(Value::Map(pairs), open.at.start..at.end, open.anchor)?;
+            }
+            Event::Alias(anchor) => {
+                self.aliases += 1;
+                if self.aliases > MAX_ALIASES {
+                    return Err(Broken { kind: BrokenKind::Bounds, at, message: format!("there are more than {MAX_ALIASES} aliases") });
+                }
+                let Some(value) = self.anchors.get(&anchor).cloned() else {
+                    return Err(Broken { kind: BrokenKind::Syntax, at, message: "the alias stands inside its own anchor".into() });
+                };
+                self.place(Node { value, at })?;
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn pairs(&mut self, items: Vec<Node>) -> Result<Vec<(Node, Node)>, Broken> {
+        let mut pairs = Vec::with_capacity(items.len() / 2);
+        let mut items = items.into_iter();
+        while let (Some(key), Some(value)) = (items.next(), items.next()) {
+            if matches!(&*key.value, Value::Scalar { text, plain: true } if text == "<<") {
+                return Err(Broken { kind: BrokenKind::Feature, at: key.at, message: "`<<` merges another map into this one".into() });
+            }
+            pairs.push((key, value));
+        }
+        let mut seen = HashSet::new();
+        for (key, _) in &pairs {
+            if let Value::Scalar { text, .. } = &*key.value
+                && !seen.insert(text.as_str())
+            {
+                self.duplicates.push(key.clone());
+            }
+        }
+        Ok(pairs)
+    }
+
+    fn complete(&mut self, value: Value, at: Range<usize>, anchor: usize) -> Result<(), Broken> {
+        let value = Rc::new(value);
+        if anchor != 0 {
+            self.anchors.insert(anchor, value.clone());
+        }
+        self.place(Node { value, at })
+    }
+
+    fn place(&mut self, node: Node) -> Result<(), Broken> {
+        self.nodes += 1;
+        if self.nodes > MAX_NODES {
+            return Err(Broken { kind: BrokenKind::Bounds, at: node.at, message: format!("there are more than {MAX_NODES} values") });
+        }
+        match self.open.last_mut() {
+            Some(open) => open.items.push(node),
+            None => self.root = Some(node),
+        }
+        Ok(())
+    }
+}
+
+fn refuse_tag(tagged: bool, at: &Range<usize>) -> Result<(), Broken> {
+    match tagged {
+        true => Err(Broken { kind: BrokenKind::Feature, at: at.clone(), message: "the value carries a YAML tag".into() }),
+        false => Ok(()),
+    }
+}
