@@ -1,0 +1,278 @@
+//! Where the hostile guest runs: a host of its own in a folder of its own, with things around it that it must not reach.
+
+use std::collections::BTreeMap;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+use skillhost::invoke::{Host, HostOptions, Request};
+use skillhost::limits::Limit;
+use skillhost::outcome::{LimitHit, Outcome, Status};
+use skillhost::policy::capabilities::MountMode;
+use skillhost::policy::{Overrides, Policy};
+use skillhost::runtime::Entry;
+use skillhost::sandbox::files::Guarded;
+use skillhost::sandbox::http::{Resolver, Roots, Tls};
+use skillhost::sandbox::{Allocation, Io, Options, Stdin};
+
+/// What lies in the files outside.
+pub const SECRET: &str = "a secret that no guest may see";
+
+/// Longer than any test lets a guest run. A host that is silent for so long hangs.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// A host, a skill, a workspace, and what lies beside each of them.
+pub struct Arena {
+    pub dir: tempfile::TempDir,
+    pub host: Host,
+}
+
+impl Arena {
+    /// With the hostile component as the skill's.
+    pub fn new() -> Arena {
+        Arena::with(&hostile(), Resolver::System)
+    }
+
+    /// With the hostile component, in a host that gets its memory in another way.
+    pub fn allocating(allocation: Allocation) -> Arena {
+        Arena::with_both(&hostile(), Resolver::System, allocation)
+    }
+
+    /// With another component, or with names that mean what a test says.
+    pub fn with(component: &[u8], resolver: Resolver) -> Arena {
+        Arena::with_both(component, resolver, Allocation::OnDemand)
+    }
+
+    fn with_both(component: &[u8], resolver: Resolver, allocation: Allocation) -> Arena {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path();
+        for folder in ["skills/hostile/in", "workspace/in", "workspace/flip", "scratch", "home"] {
+            std::fs::create_dir_all(root.join(folder)).unwrap();
+        }
+        for beside in ["", "skills", "scratch"] {
+            let outside = root.join(beside).join("outside");
+            std::fs::create_dir_all(&outside).unwrap();
+            std::fs::write(outside.join("secret.txt"), SECRET).unwrap();
+            std::fs::write(outside.join("only-outside"), "").unwrap();
+        }
+        std::fs::write(root.join("skills/hostile/SKILL.md"), MANIFEST).unwrap();
+        std::fs::write(root.join("skills/hostile/hostile.wasm"), component).unwrap();
+        let workspace = root.join("workspace");
+        std::fs::write(workspace.join("own.txt"), "the user's own").unwrap();
+        std::fs::write(root.join("outside/other-name.txt"), "of two names").unwrap();
+        std::fs::hard_link(root.join("outside/other-name.txt"), workspace.join("linked.txt")).unwrap();
+        for (target, link) in [
+            (root.join("outside/secret.txt"), "link-absolute"),
+            ("../outside/secret.txt".into(), "link-relative"),
+            ("link-relative".into(), "link-to-link"),
+            ("../outside".into(), "link-dir"),
+            ("/".into(), "link-root"),
+            ("/proc/self".into(), "link-proc"),
+            ("../..".into(), "in/link-up"),
+        ] {
+            symlink(target, workspace.join(link)).unwrap();
+        }
+        Arena { host: Host::new(options(root, resolver, allocation)), dir }
+    }
+
+    pub fn path(&self, rel: &str) -> PathBuf {
+        self.dir.path().join(rel)
+    }
+
+    /// Puts another component in the skill.
+    pub fn put(&self, component: &[u8]) {
+        std::fs::write(self.path("skills/hostile/hostile.wasm"), component).unwrap();
+    }
+
+    /// A run to be described.
+    pub fn run(&self, args: &[&str]) -> Run<'_> {
+        Run {
+            arena: self,
+            host: self.host.clone(),
+            args: args.iter().map(|arg| (*arg).to_owned()).collect(),
+            overrides: Overrides { workspace: Some((self.path("workspace"), MountMode::Write)), ..Overrides::default() },
+            stdin: Stdin::Empty,
+        }
+    }
+
+    /// The arena's host, were some of the arena's folders its own.
+    pub fn owning<'a>(&self, folders: impl IntoIterator<Item = &'a str>) -> Host {
+        let options = options(self.dir.path(), Resolver::System, Allocation::OnDemand);
+        let own = folders.into_iter().map(|folder| self.path(folder)).collect();
+        Host::new(HostOptions { guarded: Guarded { own, ..options.guarded }, ..options })
+    }
+
+    /// Everything in the arena but the host's own log and cache: what a guest must leave as it was.
+    pub fn snapshot(&self) -> BTreeMap<String, String> {
+        let mut found = BTreeMap::new();
+        for part in ["outside", "skills", "scratch", "workspace", "home", "own"] {
+            if self.path(part).exists() {
+                list(self.dir.path(), &self.path(part), &mut found);
+            }
+        }
+        found
+    }
+
+    /// The host still serves, in the same process and with the same engine.
+    pub fn assert_alive(&self) {
+        let (before, hostile) = (std::fs::read(self.path("skills/hostile/hostile.wasm")).unwrap(), hostile());
+        if before != hostile {
+            self.put(&hostile);
+        }
+        let outcome = self.run(&["burn", "1000"]).go();
+        assert_eq!(outcome.status, Status::Exited { code: 0 }, "the next run: {outcome:?}");
+        if before != hostile {
+            self.put(&before);
+        }
+    }
+
+    /// The lines of the audit log.
+    pub fn audit(&self) -> Vec<serde_json::Value> {
+        let text = std::fs::read_to_string(self.path("audit.jsonl")).unwrap_or_default();
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+}
+
+const MANIFEST: &str = "\
+---
+name: hostile
+description: Attempts to get out of the sandbox, and to use it up. Use when testing a host.
+metadata:
+  component: hostile.wasm
+---
+";
+
+/// The hostile component, as `cargo xtask components` leaves it.
+pub fn hostile() -> Vec<u8> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/components/hostile.wasm");
+    std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}; build it: `cargo xtask components`", path.display()))
+}
+
+fn options(root: &Path, resolver: Resolver, allocation: Allocation) -> HostOptions {
+    HostOptions {
+        sandbox: Options {
+            compiler: env!("CARGO_BIN_EXE_skillhost").into(),
+            // One for all tests: a component is compiled once.
+            cache: Path::new(env!("CARGO_TARGET_TMPDIR")).join("components"),
+            allocation,
+            tls: Tls::new(Roots::default()).unwrap().into(),
+            resolver,
+        },
+        scratch: root.join("scratch"),
+        guarded: Guarded { home: Some(root.join("home")), own: Vec::new() },
+        audit: root.join("audit.jsonl"),
+        caps: Default::default(),
+    }
+}
+
+/// A run under a policy.
+pub struct Run<'a> {
+    arena: &'a Arena,
+    host: Host,
+    args: Vec<String>,
+    overrides: Overrides,
+    stdin: Stdin,
+}
+
+impl Run<'_> {
+    pub fn limit(mut self, limit: Limit, value: u64) -> Self {
+        self.overrides.limits.push((limit, value));
+        self
+    }
+
+    pub fn allow(mut self, entry: &str) -> Self {
+        self.overrides.allow.push(entry.to_owned());
+        self
+    }
+
+    pub fn deny(mut self, entry: &str) -> Self {
+        self.overrides.deny.push(entry.to_owned());
+        self
+    }
+
+    pub fn workspace(mut self, mode: MountMode) -> Self {
+        self.overrides.workspace = Some((self.arena.path("workspace"), mode));
+        self
+    }
+
+    /// Another folder of the host as the workspace.
+    pub fn folder(mut self, host: &Path) -> Self {
+        self.overrides.workspace = Some((host.to_owned(), MountMode::Write));
+        self
+    }
+
+    /// By another host.
+    pub fn by(mut self, host: Host) -> Self {
+        self.host = host;
+        self
+    }
+
+    pub fn stdin(mut self, stdin: Stdin) -> Self {
+        self.stdin = stdin;
+        self
+    }
+
+    /// Runs it, in a thread whose silence fails the test.
+    pub fn go(self) -> Outcome {
+        let policy = Policy::builtin().with_command_line(self.overrides).unwrap_or_else(|findings| panic!("{findings:?}"));
+        let (host, skill, args, stdin) = (self.host, self.arena.path("skills/hostile"), self.args, self.stdin);
+        let (tell, told) = mpsc::channel();
+        let shown = args.join(" ");
+        std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+            let request = Request { skill: &skill, policy: &policy, entry: Entry::Command, args, io: Io { stdin, ..Io::default() } };
+            let outcome = runtime.block_on(host.invoke(request)).map(|invoked| invoked.finished.outcome);
+            runtime.shutdown_background();
+            // Nobody listens where the test has given up.
+            tell.send(outcome.unwrap_or_else(|error| panic!("{error}"))).ok();
+        });
+        told.recv_timeout(PATIENCE)
+            .unwrap_or_else(|error| panic!("`hostile {}`: the host did not come back: {error}", shown.get(..80).unwrap_or(&shown)))
+    }
+
+    /// Runs it, and expects its limit to end it soon.
+    pub fn hits(self, limit: Limit) -> Outcome {
+        let shown = self.args.join(" ");
+        let started = Instant::now();
+        let outcome = self.go();
+        assert_hit(&outcome, limit, &shown);
+        assert!(started.elapsed() < Duration::from_secs(30), "`hostile {shown}` took {:?} to be stopped", started.elapsed());
+        outcome
+    }
+
+    /// Runs it, and expects it to end well within its limits.
+    pub fn obeys(self) -> Outcome {
+        let shown = self.args.join(" ");
+        let outcome = self.go();
+        assert_eq!(outcome.status, Status::Exited { code: 0 }, "`hostile {shown}`: {outcome:?}");
+        assert_eq!(outcome.limits_hit, [], "`hostile {shown}`");
+        outcome
+    }
+}
+
+/// That a limit ended a run, and is the first that it ran into.
+pub fn assert_hit(outcome: &Outcome, limit: Limit, shown: &str) {
+    match &outcome.status {
+        Status::LimitHit(LimitHit { limit: hit, .. }) if *hit == limit => {}
+        other => panic!("`hostile {shown}` was to hit {limit}: {other:?}, {:?}, {}", outcome.limits_hit, outcome.stderr.text()),
+    }
+    assert_eq!(outcome.limits_hit.first().map(|hit| hit.limit), Some(limit), "`hostile {shown}`");
+}
+
+/// Names, kinds, contents and times below a folder.
+fn list(root: &Path, at: &Path, found: &mut BTreeMap<String, String>) {
+    let meta = std::fs::symlink_metadata(at).unwrap();
+    let name = at.strip_prefix(root).unwrap().to_string_lossy().into_owned();
+    if meta.is_dir() {
+        found.insert(name, "folder".into());
+        for entry in std::fs::read_dir(at).unwrap() {
+            list(root, &entry.unwrap().path(), found);
+        }
+    } else if meta.is_symlink() {
+        found.insert(name, format!("link to {}", std::fs::read_link(at).unwrap().display()));
+    } else {
+        let bytes = std::fs::read(at).unwrap();
+        found.insert(name, format!("{} {:?}", skillhost::runtime::digest(&bytes), meta.modified().unwrap()));
+    }
+}

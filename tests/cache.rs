@@ -1,0 +1,150 @@
+//! Compiled components on disk: found again, rebuilt where they are not whole, and never taken from where others may write.
+
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Output, Stdio};
+
+use tempfile::TempDir;
+
+use crate::cli::{User, text};
+
+/// A user with a cache of their own.
+struct Place {
+    user: User,
+    root: TempDir,
+}
+
+impl Place {
+    /// With one component compiled.
+    fn warm() -> Place {
+        let place = Place { user: User::new(), root: tempfile::tempdir().unwrap() };
+        assert!(place.run().status.success());
+        place
+    }
+
+    fn cache(&self) -> PathBuf {
+        self.root.path().join("skillhost/components")
+    }
+
+    fn run(&self) -> Output {
+        let mut command = self.user.command(env!("CARGO_BIN_EXE_skillhost"));
+        command.env("XDG_CACHE_HOME", self.root.path()).args(["run", "hello"]).output().unwrap()
+    }
+
+    fn says_hello(&self) {
+        let run = self.run();
+        assert_eq!((text(&run.stdout).as_str(), text(&run.stderr).as_str()), ("hello from 0.3\n", ""));
+    }
+
+    fn entry(&self, extension: &str) -> PathBuf {
+        let mut found = entries(&self.cache());
+        found.retain(|path| path.extension().is_some_and(|e| e == extension));
+        assert_eq!(found.len(), 1, "{found:?}");
+        found.remove(0)
+    }
+}
+
+fn entries(folder: &Path) -> Vec<PathBuf> {
+    std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect()
+}
+
+/// Which file it is: one that was written anew differs, even where it got the old one's inode.
+fn identity(path: &Path) -> (u64, std::time::SystemTime) {
+    let metadata = std::fs::metadata(path).unwrap();
+    (std::os::unix::fs::MetadataExt::ino(&metadata), metadata.modified().unwrap())
+}
+
+#[test]
+fn a_second_run_takes_what_the_first_one_left() {
+    let place = Place::warm();
+    let before = identity(&place.entry("cwasm"));
+    place.says_hello();
+    assert_eq!(identity(&place.entry("cwasm")), before);
+    assert_eq!(entries(&place.cache()).len(), 2, "the code and its stamp, and nothing temporary");
+}
+
+#[test]
+fn code_that_was_changed_is_never_run_and_is_built_again() {
+    let place = Place::warm();
+    let code = place.entry("cwasm");
+    let whole = std::fs::read(&code).unwrap();
+    let middle = whole.len() / 2;
+    let mut flipped = whole.clone();
+    flipped[middle] ^= 0xff;
+    for broken in [&flipped[..], &whole[..middle], b"", b"not code"] {
+        std::fs::write(&code, broken).unwrap();
+        place.says_hello();
+        assert_eq!(std::fs::read(&code).unwrap(), whole, "built again");
+    }
+}
+
+#[test]
+fn code_without_a_stamp_that_vouches_for_it_is_built_again() {
+    let place = Place::warm();
+    let stamp = place.entry("stamp");
+    for broken in ["", "{", "null", "{\"digest\": \"0\"}"] {
+        std::fs::write(&stamp, broken).unwrap();
+        let before = identity(&place.entry("cwasm"));
+        place.says_hello();
+        assert_ne!(identity(&place.entry("cwasm")), before, "{broken:?}");
+    }
+    std::fs::remove_file(&stamp).unwrap();
+    place.says_hello();
+}
+
+#[test]
+fn a_cache_that_others_may_write_is_refused() {
+    let place = Place::warm();
+    for mode in [0o770, 0o707, 0o777] {
+        std::fs::set_permissions(place.cache(), std::fs::Permissions::from_mode(mode)).unwrap();
+        let run = place.run();
+        assert_eq!((run.status.code(), text(&run.stdout).as_str()), (Some(74), ""), "{mode:o}");
+        assert!(text(&run.stderr).contains("chmod 700"), "{run:?}");
+    }
+}
+
+#[test]
+fn a_cache_that_was_moved_elsewhere_still_serves() {
+    let mut place = Place::warm();
+    let elsewhere = tempfile::tempdir().unwrap();
+    let (from, to) = (place.cache(), elsewhere.path().join("skillhost/components"));
+    std::fs::create_dir_all(&to).unwrap();
+    std::fs::set_permissions(&to, std::fs::Permissions::from_mode(0o700)).unwrap();
+    for path in entries(&from) {
+        std::fs::copy(&path, to.join(path.file_name().unwrap())).unwrap();
+    }
+    place.root = elsewhere;
+    let copied = identity(&place.entry("cwasm"));
+    place.says_hello();
+    assert_eq!(identity(&place.entry("cwasm")), copied, "the copy's bytes are right, so it is used");
+}
+
+#[test]
+fn hosts_that_compile_the_same_at_once_do_not_disturb_each_other() {
+    let place = Place { user: User::new(), root: tempfile::tempdir().unwrap() };
+    let start = || {
+        let mut command = place.user.command(env!("CARGO_BIN_EXE_skillhost"));
+        command
+            .env("XDG_CACHE_HOME", place.root.path())
+            .args(["run", "hello"])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap()
+    };
+    let started: Vec<_> = (0..6).map(|_| start()).collect();
+    for child in started {
+        let run = child.wait_with_output().unwrap();
+        assert_eq!((text(&run.stdout).as_str(), text(&run.stderr).as_str()), ("hello from 0.3\n", ""));
+    }
+    assert_eq!(entries(&place.cache()).len(), 2, "{:?}", entries(&place.cache()));
+}
+
+#[test]
+fn a_cache_that_cannot_be_made_is_told() {
+    let user = User::new();
+    let mut command = user.command(env!("CARGO_BIN_EXE_skillhost"));
+    let run = command.env("XDG_CACHE_HOME", "/dev/null").args(["run", "hello"]).output().unwrap();
+    assert_eq!(run.status.code(), Some(74), "{run:?}");
+    assert_eq!(user.records()[0]["status"]["kind"], "failed");
+}

@@ -1,0 +1,170 @@
+//! The command line as a user meets it: the real binary, in folders of its own, with a home of its own.
+//!
+//! The guests are `tests/guests/*.wat`; each is a skill of the same name whose component it is. What else the commands meet is in
+//! `tests/cases/cli/setup`, copied over them.
+
+mod completions;
+mod help;
+mod json;
+mod signals;
+mod terminal;
+mod transcripts;
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::sync::LazyLock;
+
+use tempfile::TempDir;
+
+/// A user's place: a home, and a folder to work in that holds the skills.
+pub struct User {
+    root: TempDir,
+}
+
+/// Compiled components are the same for all: compiling each once is enough.
+static CACHE: LazyLock<TempDir> = LazyLock::new(|| tempfile::tempdir().unwrap());
+
+/// Every guest, by name.
+static GUESTS: LazyLock<Vec<(String, Vec<u8>)>> = LazyLock::new(|| {
+    let mut guests: Vec<(String, Vec<u8>)> = files(&repository("tests/guests"))
+        .into_iter()
+        .map(|path| (stem(&path), wat::parse_file(&path).unwrap_or_else(|error| panic!("{error}"))))
+        .collect();
+    guests.sort();
+    guests
+});
+
+pub fn repository(path: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(path).canonicalize().unwrap()
+}
+
+/// A guest's component.
+pub fn guest(name: &str) -> &'static [u8] {
+    &GUESTS.iter().find(|(n, _)| n == name).unwrap_or_else(|| panic!("no guest {name}")).1
+}
+
+/// Writes a skill whose component is a guest.
+pub fn skill_of(guest_name: &str, folder: &Path) {
+    std::fs::create_dir_all(folder).unwrap();
+    let name = folder.file_name().unwrap().to_str().unwrap();
+    let text = format!("---\nname: {name}\ndescription: A guest of the tests. Use to test.\nmetadata:\n  component: {name}.wasm\n---\n");
+    std::fs::write(folder.join("SKILL.md"), text).unwrap();
+    std::fs::write(folder.join(format!("{name}.wasm")), guest(guest_name)).unwrap();
+}
+
+impl User {
+    pub fn new() -> User {
+        let user = User { root: tempfile::tempdir().unwrap() };
+        for folder in ["home", "tmp", "work"] {
+            std::fs::create_dir(user.root.path().join(folder)).unwrap();
+        }
+        for (name, _) in GUESTS.iter() {
+            skill_of(name, &user.work().join(name));
+        }
+        copy(&repository("tests/cases/cli/setup"), &user.work());
+        user
+    }
+
+    pub fn work(&self) -> PathBuf {
+        self.root.path().join("work")
+    }
+
+    pub fn home(&self) -> PathBuf {
+        self.root.path().join("home")
+    }
+
+    /// The records of the audit log in its standard place.
+    pub fn records(&self) -> Vec<serde_json::Value> {
+        let text = std::fs::read_to_string(self.home().join(".local/state/skillhost/audit.jsonl")).unwrap_or_default();
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+
+    /// A command in this user's environment, and nothing else's.
+    pub fn command(&self, program: &str) -> Command {
+        let bin = Path::new(env!("CARGO_BIN_EXE_skillhost")).parent().unwrap();
+        let mut command = Command::new(program);
+        command
+            .env_clear()
+            .env("PATH", format!("{}:/usr/bin:/bin", bin.display()))
+            .env("HOME", self.home())
+            .env("XDG_CACHE_HOME", CACHE.path())
+            .env("TMPDIR", self.root.path().join("tmp"))
+            .env("LC_ALL", "C")
+            .current_dir(self.work())
+            .stdin(Stdio::null());
+        command
+    }
+
+    pub fn skillhost(&self, args: &[&str]) -> Output {
+        self.command(env!("CARGO_BIN_EXE_skillhost")).args(args).output().unwrap()
+    }
+
+    /// What a text says, with what differs from run to run and place to place named instead.
+    pub fn normal(&self, text: &str) -> String {
+        let root = self.root.path().canonicalize().unwrap();
+        let text = text.replace(&root.join("work").display().to_string(), "[work]");
+        let text = text.replace(&root.join("home").display().to_string(), "[home]");
+        let text = text.replace(&root.join("tmp").display().to_string(), "[tmp]");
+        let text = text.replace(&CACHE.path().display().to_string(), "[cache]");
+        text.split_inclusive('\n').map(measured).collect()
+    }
+
+    /// What is left of scratch folders: nothing, if all went well.
+    pub fn scratch(&self) -> Vec<PathBuf> {
+        files(&self.root.path().join("tmp"))
+    }
+}
+
+/// A line of JSON that tells a measured value, without it.
+fn measured(line: &str) -> String {
+    for key in ["\"wall_ms\": ", "\"epochs\": "] {
+        if let Some((before, rest)) = line.split_once(key) {
+            let number = rest.trim_start_matches(|c: char| c.is_ascii_digit() || matches!(c, '.' | 'e' | '-'));
+            return format!("{before}{key}[measured]{number}");
+        }
+    }
+    match line.split_once("sha256:") {
+        Some((before, rest)) if rest.len() >= 64 => format!("{before}sha256:[digest]{}", &rest[64..]),
+        _ => line.to_owned(),
+    }
+}
+
+pub fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let mut paths: Vec<PathBuf> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    paths.sort();
+    paths
+}
+
+fn stem(path: &Path) -> String {
+    path.file_stem().unwrap().to_str().unwrap().to_owned()
+}
+
+fn copy(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for path in files(from) {
+        let target = to.join(path.file_name().unwrap());
+        if path.is_dir() {
+            copy(&path, &target);
+        } else {
+            std::fs::copy(&path, &target).unwrap();
+        }
+    }
+}
+
+/// Compares with a file, or writes it where `BLESS=1`.
+pub fn pinned(path: &Path, text: &str) -> Result<(), String> {
+    if std::env::var_os("BLESS").is_some() {
+        std::fs::write(path, text).unwrap();
+        return Ok(());
+    }
+    let expected = std::fs::read_to_string(path).unwrap_or_default();
+    if expected == text {
+        return Ok(());
+    }
+    let diff = similar::TextDiff::from_lines(expected.as_str(), text).unified_diff().header("expected", "found").to_string();
+    Err(format!("{} (BLESS=1 takes what was found):\n{diff}", path.display()))
+}

@@ -1,0 +1,33 @@
+//! `--help` of every verb, pinned as docs/cli.md. `BLESS=1` writes it.
+
+use std::fmt::Write as _;
+
+use super::{User, pinned, repository, text};
+
+const VERBS: [&str; 7] = ["run", "check", "inspect", "new", "build", "schema", "completions"];
+
+#[test]
+fn the_documented_help_is_the_help() {
+    let user = User::new();
+    let mut page = String::from("# The command line\n\nWhat `skillhost --help` and the help of each verb print.\n");
+    for verb in [""].iter().chain(&VERBS) {
+        let args: Vec<&str> = [*verb, "--help"].into_iter().filter(|arg| !arg.is_empty()).collect();
+        let run = user.skillhost(&args);
+        assert!(run.status.success() && run.stderr.is_empty(), "{run:?}");
+        let title = if verb.is_empty() { "skillhost".to_owned() } else { format!("skillhost {verb}") };
+        write!(page, "\n## {title}\n\n```text\n{}\n```\n", text(&run.stdout).trim_end()).unwrap();
+    }
+    pinned(&repository("docs").join("cli.md"), &page).unwrap_or_else(|difference| panic!("{difference}"));
+}
+
+#[test]
+fn every_verb_has_examples_and_a_summary_of_one_line() {
+    let user = User::new();
+    let list = text(&user.skillhost(&["--help"]).stdout);
+    for verb in VERBS {
+        let help = text(&user.skillhost(&[verb, "--help"]).stdout);
+        assert!(help.contains("\nExamples:\n  "), "{verb} has no examples");
+        let mut lines = list.lines().skip_while(|line| !line.starts_with(&format!("  {verb} "))).skip(1);
+        assert!(lines.next().is_some_and(|next| !next.starts_with("      ")), "the summary of {verb} wraps");
+    }
+}

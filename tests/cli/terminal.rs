@@ -1,0 +1,76 @@
+//! Colours where they are wanted, and nothing that a skill or a guest wrote reaches the terminal as an escape.
+
+use super::{User, text};
+
+/// What is printed where colours are forced, on both streams.
+fn coloured(user: &User, args: &[&str]) -> String {
+    let run = user.command(env!("CARGO_BIN_EXE_skillhost")).env("CLICOLOR_FORCE", "1").args(args).output().unwrap();
+    format!("{}{}", text(&run.stdout), text(&run.stderr))
+}
+
+/// A text without the colours that skillhost itself uses.
+fn without_colours(text: &str) -> String {
+    let mut rest = text;
+    let mut out = String::new();
+    while let Some((before, after)) = rest.split_once("\u{1b}[") {
+        out.push_str(before);
+        let end = after.find(|c: char| !c.is_ascii_digit() && c != ';').unwrap();
+        assert_eq!(&after[end..=end], "m", "only colours: {text:?}");
+        rest = &after[end + 1..];
+    }
+    out + rest
+}
+
+fn make_hostile_skill(user: &User) {
+    let folder = user.work().join("hostile");
+    std::fs::create_dir_all(&folder).unwrap();
+    let skill = "---\nname: \"\\e[31mred\"\ndescription: \"d\\e[2J\"\nallowed-tools:\n  - \"Read(\\e[31m)\"\n  - \"\\u202eFoo\\u009b1m\"\nmetadata:\n  component: \"\\e[2J.wasm\"\n  \"\\e[1m\": x\n\"\\e[7m\": \"1\u{202e}\u{9b}\" # \u{200f}\n---\n";
+    std::fs::write(folder.join("SKILL.md"), skill).unwrap();
+    std::os::unix::fs::symlink("/etc/passwd", folder.join("\u{1b}[31mlink\u{202e}")).unwrap();
+    std::fs::write(folder.join(std::ffi::OsStr::new("skill.MD\u{1b}[2J")), "x").unwrap();
+}
+
+#[test]
+fn a_pipe_gets_no_colours_and_a_forced_terminal_does() {
+    let user = User::new();
+    let plain = user.skillhost(&["check", "nowhere"]);
+    assert!(!text(&plain.stdout).contains('\u{1b}') && plain.stderr.is_empty(), "{plain:?}");
+    assert!(coloured(&user, &["check", "nowhere"]).contains("\u{1b}["));
+    let none = user.command(env!("CARGO_BIN_EXE_skillhost")).env("NO_COLOR", "1").args(["run", "nowhere"]).output().unwrap();
+    assert!(!text(&none.stderr).contains('\u{1b}'));
+}
+
+#[test]
+fn a_hostile_skill_draws_nothing() {
+    let user = User::new();
+    make_hostile_skill(&user);
+    for args in [
+        &["check", "hostile"][..],
+        &["check", "hostile", "hello"],
+        &["run", "hostile"],
+        &["run", "hostile", "--explain"],
+        &["inspect", "hostile"],
+        &["inspect", "echo"],
+        &["run", "trap"],
+        &["run", "echo", "\u{1b}[31mtool"],
+        &["run", "echo", "echo", "--input", "{\"\\u001b[2J\u{9b}\": 1}"],
+    ] {
+        let shown = without_colours(&coloured(&user, args));
+        let hidden: Vec<char> = shown.chars().filter(|c| *c != '\n' && skillhost::diagnostic::is_hidden(*c)).collect();
+        assert!(hidden.is_empty(), "{args:?}: {hidden:?} in {shown:?}");
+    }
+}
+
+#[test]
+fn narrow_and_wide_terminals_get_tables_that_fit() {
+    let user = User::new();
+    for columns in [40_usize, 80, 140] {
+        let inner = format!("stty cols {columns}; skillhost run tools --explain");
+        let run = user.command("script").args(["-qec", &inner, "/dev/null"]).output();
+        // A machine without script(1) shows nothing here.
+        let Ok(run) = run else { return };
+        let shown = without_colours(&text(&run.stdout).replace('\r', ""));
+        let widest = shown.lines().map(|line| line.chars().count()).max().unwrap_or(0);
+        assert!(shown.contains("capability") && widest <= columns, "{columns} columns: {widest}\n{shown}");
+    }
+}

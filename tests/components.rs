@@ -1,0 +1,354 @@
+//! Components that no compiler of ours emits: bombs for the compiler and for tables, traps at odd moments, and files that are no component.
+
+use std::fmt::Write as _;
+use std::time::{Duration, Instant};
+
+use proptest::test_runner::{RngAlgorithm, TestRng};
+use skillhost::limits::Limit;
+use skillhost::outcome::{Outcome, Status};
+use skillhost::sandbox::http::Resolver;
+
+use crate::arena::{Arena, hostile};
+
+/// A component from its text.
+fn component(text: &str) -> Vec<u8> {
+    wat::parse_str(text).unwrap_or_else(|error| panic!("{error}\n{text}"))
+}
+
+/// A command around a core module that exports `run`, which returns 0 for success.
+fn command(module: &str) -> Vec<u8> {
+    component(&format!(
+        r#"(component
+            (core module $m {module})
+            (core instance $i (instantiate $m))
+            (func $run (result (result)) (canon lift (core func $i "run")))
+            (instance $run (export "run" (func $run)))
+            (export "wasi:cli/run@0.2.6" (instance $run)))"#
+    ))
+}
+
+fn arena(component: &[u8]) -> Arena {
+    Arena::with(component, Resolver::System)
+}
+
+/// Runs a component by itself; the host goes on afterwards.
+fn outcome_of(component: &[u8]) -> Outcome {
+    let arena = arena(component);
+    let outcome = arena.run(&[]).limit(Limit::Timeout, 5_000).go();
+    arena.assert_alive();
+    outcome
+}
+
+fn assert_trapped(component: &[u8], words: &str) {
+    match outcome_of(component).status {
+        Status::Trapped { message } => assert!(message.contains(words), "{message}"),
+        other => panic!("no trap: {other:?}"),
+    }
+}
+
+fn assert_invalid(component: &[u8], words: &str) -> Outcome {
+    let outcome = outcome_of(component);
+    match &outcome.status {
+        Status::Invalid { message, .. } => assert!(message.contains(words), "{message}"),
+        other => panic!("not invalid: {other:?}"),
+    }
+    outcome
+}
+
+#[test]
+pub fn table_elements() {
+    let growing = |by: u32| {
+        command(&format!(
+            "(table 10 funcref) (func (export \"run\") (result i32) (i32.eq (table.grow (ref.null func) (i32.const {by})) (i32.const -1)))"
+        ))
+    };
+    arena(&growing(90)).run(&[]).limit(Limit::TableElements, 100).obeys();
+    arena(&growing(91)).run(&[]).limit(Limit::TableElements, 100).hits(Limit::TableElements);
+    arena(&growing(u32::MAX - 10)).run(&[]).hits(Limit::TableElements);
+    // As large at the start, in one table and in many.
+    let at_once = |tables: &str| command(&format!("{tables} (func (export \"run\") (result i32) (i32.const 0))"));
+    arena(&at_once("(table 100 funcref)")).run(&[]).limit(Limit::TableElements, 100).obeys();
+    arena(&at_once("(table 101 funcref)")).run(&[]).limit(Limit::TableElements, 100).hits(Limit::TableElements);
+    arena(&at_once(&"(table 10 funcref)".repeat(11))).run(&[]).limit(Limit::TableElements, 100).hits(Limit::TableElements);
+}
+
+#[test]
+pub fn instances() {
+    let many = |count: usize| {
+        component(&format!(
+            r#"(component
+                (core module $m (memory 1) (func (export "run") (result i32) (i32.const 0)))
+                {}
+                (core instance $i (instantiate $m))
+                (func $run (result (result)) (canon lift (core func $i "run")))
+                (instance $run (export "run" (func $run)))
+                (export "wasi:cli/run@0.2.6" (instance $run)))"#,
+            "(core instance (instantiate $m))".repeat(count - 1)
+        ))
+    };
+    arena(&many(20)).run(&[]).limit(Limit::Instances, 20).obeys();
+    arena(&many(21)).run(&[]).limit(Limit::Instances, 20).hits(Limit::Instances);
+    arena(&many(900)).run(&[]).hits(Limit::Instances);
+    // Their memories are counted together.
+    arena(&many(20)).run(&[]).limit(Limit::Memory, 20 << 16).obeys();
+    arena(&many(21)).run(&[]).limit(Limit::Memory, 20 << 16).hits(Limit::Memory);
+}
+
+#[test]
+fn memory_that_is_there_from_the_start_counts() {
+    let with = |pages: u32| command(&format!("(memory {pages}) (func (export \"run\") (result i32) (i32.const 0))"));
+    arena(&with(16)).run(&[]).limit(Limit::Memory, 1 << 20).obeys();
+    arena(&with(17)).run(&[]).limit(Limit::Memory, 1 << 20).hits(Limit::Memory);
+    arena(&with(65_536)).run(&[]).hits(Limit::Memory);
+}
+
+/// A function of that many statements, all of whose values are alive until the end.
+pub fn long_function(statements: usize) -> Vec<u8> {
+    let mut body = String::new();
+    for n in 0..statements {
+        write!(
+            body,
+            "(local.set {} (i32.add (i32.mul (local.get {}) (local.get {})) (i32.load (local.get {}))))",
+            n % 500,
+            (n * 7 + 3) % 500,
+            (n * 13 + 5) % 500,
+            (n * 17 + 1) % 500
+        )
+        .unwrap();
+        if n % 10 == 0 {
+            write!(body, "(if (local.get {}) (then (local.set {} (i32.const {n}))))", n % 499, n % 497).unwrap();
+        }
+    }
+    command(&format!("(memory 1) (func (export \"run\") (result i32) (local {}) {body} (i32.const 0))", "i32 ".repeat(500)))
+}
+
+#[test]
+pub fn compile() {
+    arena(&long_function(100)).run(&[]).limit(Limit::Compile, 60_000).obeys();
+    let arena = arena(&long_function(60_000));
+    let started = Instant::now();
+    let outcome = arena.run(&[]).limit(Limit::Compile, 1_000).hits(Limit::Compile);
+    assert!(started.elapsed() < Duration::from_secs(10), "{:?}", started.elapsed());
+    assert_eq!(outcome.limits_hit[0].value, 1_000);
+    arena.assert_alive();
+    assert_eq!(compilers_with(&["fast", "1000"]), 0, "a compiler is still running");
+}
+
+#[test]
+pub fn compile_memory() {
+    arena(&long_function(101)).run(&[]).limit(Limit::CompileMemory, 2 << 30).obeys();
+    let arena = arena(&long_function(60_001));
+    arena.run(&[]).limit(Limit::CompileMemory, 300_000_000).hits(Limit::CompileMemory);
+    arena.assert_alive();
+}
+
+/// Compiler processes that were started with these arguments.
+pub fn compilers_with(arguments: &[&str]) -> usize {
+    let wanted = format!("{}\0{}\0", skillhost::sandbox::COMPILER_VERB, arguments.join("\0"));
+    let processes = std::fs::read_dir("/proc").unwrap().filter_map(Result::ok);
+    processes
+        .filter_map(|process| std::fs::read_to_string(process.path().join("cmdline")).ok())
+        .filter(|line| line.contains(&wanted))
+        .count()
+}
+
+#[test]
+fn a_trap_in_a_destructor_is_a_trap_of_the_guest() {
+    let with = |run: &str| {
+        component(&format!(
+            r#"(component
+                (core module $d (func (export "dtor") (param i32) unreachable))
+                (core instance $d (instantiate $d))
+                (type $r (resource (rep i32) (dtor (func $d "dtor"))))
+                (core func $new (canon resource.new $r))
+                (core func $drop (canon resource.drop $r))
+                (core module $m
+                    (import "" "new" (func $new (param i32) (result i32)))
+                    (import "" "drop" (func $drop (param i32)))
+                    (func (export "run") (result i32) {run} (i32.const 0)))
+                (core instance $i (instantiate $m (with "" (instance (export "new" (func $new)) (export "drop" (func $drop))))))
+                (func $run (result (result)) (canon lift (core func $i "run")))
+                (instance $run (export "run" (func $run)))
+                (export "wasi:cli/run@0.2.6" (instance $run)))"#
+        ))
+    };
+    assert_trapped(&with("(call $drop (call $new (i32.const 1)))"), "unreachable");
+    // Twice, and of something that never was.
+    assert_trapped(&with("(call $drop (i32.const 7))"), "unknown handle index 7");
+    // Left behind: no destructor runs when a store goes.
+    assert_eq!(outcome_of(&with("(drop (call $new (i32.const 1)))")).status, Status::Exited { code: 0 });
+}
+
+/// A command that asks for its arguments, with a `realloc` of its own for where they go.
+fn with_realloc(body: &str) -> Vec<u8> {
+    component(&format!(
+        r#"(component
+            (import "wasi:cli/environment@0.2.6" (instance $env (export "get-arguments" (func (result (list string))))))
+            (core module $libc (memory (export "memory") 1) (func (export "realloc") (param i32 i32 i32 i32) (result i32) {body}))
+            (core instance $libc (instantiate $libc))
+            (core func $args (canon lower (func $env "get-arguments") (memory $libc "memory") (realloc (func $libc "realloc"))))
+            (core module $m
+                (import "" "args" (func $args (param i32)))
+                (func (export "run") (result i32) (call $args (i32.const 0)) (i32.const 0)))
+            (core instance $i (instantiate $m (with "" (instance (export "args" (func $args))))))
+            (func $run (result (result)) (canon lift (core func $i "run")))
+            (instance $run (export "run" (func $run)))
+            (export "wasi:cli/run@0.2.6" (instance $run)))"#
+    ))
+}
+
+#[test]
+fn an_allocator_that_lies_harms_nobody_else() {
+    assert_eq!(outcome_of(&with_realloc("(i32.const 1024)")).status, Status::Exited { code: 0 });
+    assert_trapped(&with_realloc("unreachable"), "unreachable");
+    assert_trapped(&with_realloc("(i32.const 0xfffffff0)"), "beyond end of memory");
+    assert_trapped(&with_realloc("(i32.const 65532)"), "beyond end of memory");
+    assert_trapped(&with_realloc("(i32.const 3)"), "not aligned");
+    let spinning = arena(&with_realloc("(loop (br 0)) unreachable"));
+    spinning.run(&[]).limit(Limit::Timeout, 200).hits(Limit::Timeout);
+    spinning.assert_alive();
+}
+
+#[test]
+fn a_trap_after_the_result_is_out_is_a_trap() {
+    let after = component(
+        r#"(component
+            (core module $m (func (export "run") (result i32) (i32.const 0)) (func (export "after") (param i32) unreachable))
+            (core instance $i (instantiate $m))
+            (func $run (result (result)) (canon lift (core func $i "run") (post-return (func $i "after"))))
+            (instance $run (export "run" (func $run)))
+            (export "wasi:cli/run@0.2.6" (instance $run)))"#,
+    );
+    assert_trapped(&after, "unreachable");
+    assert_trapped(&returning("unreachable", "unreachable"), "unreachable");
+}
+
+/// An asynchronous command that returns its result, and then goes on: at once, and each time that it is called back.
+fn returning(then: &str, callback: &str) -> Vec<u8> {
+    component(&format!(
+        r#"(component
+            (core func $return (canon task.return (result (result))))
+            (core module $m
+                (import "" "return" (func $return (param i32)))
+                (func (export "run") (result i32) (call $return (i32.const 0)) {then})
+                (func (export "callback") (param i32 i32 i32) (result i32) {callback}))
+            (core instance $i (instantiate $m (with "" (instance (export "return" (func $return))))))
+            (func $run async (result (result)) (canon lift (core func $i "run") async (callback (func $i "callback"))))
+            (instance $run (export "run" (func $run)))
+            (export "wasi:cli/run@0.3.0" (instance $run)))"#
+    ))
+}
+
+#[test]
+fn what_goes_on_after_its_result_is_out_comes_to_an_end() {
+    const EXIT: &str = "(i32.const 0)";
+    const YIELD: &str = "(i32.const 1)";
+    assert_eq!(outcome_of(&returning(EXIT, EXIT)).status, Status::Exited { code: 0 });
+    // Yields for ever.
+    let outcome = outcome_of(&returning(YIELD, YIELD));
+    assert!(matches!(outcome.status, Status::Exited { code: 0 } | Status::LimitHit(_)), "{outcome:?}");
+    // Spins and never yields.
+    let spinning = arena(&returning("(loop (br 0)) unreachable", EXIT));
+    let outcome = spinning.run(&[]).limit(Limit::Timeout, 200).go();
+    assert!(matches!(outcome.status, Status::Exited { code: 0 } | Status::LimitHit(_)), "{outcome:?}");
+    spinning.assert_alive();
+}
+
+#[test]
+fn an_exit_code_beyond_a_byte_is_cut_to_one() {
+    let exit = component(
+        r#"(component
+            (import "wasi:cli/exit@0.3.0" (instance $exit (export "exit-with-code" (func (param "status-code" u8)))))
+            (core func $exit (canon lower (func $exit "exit-with-code")))
+            (core module $m (import "" "exit" (func $exit (param i32))) (func (export "run") (result i32) (call $exit (i32.const 300)) (i32.const 0)))
+            (core instance $i (instantiate $m (with "" (instance (export "exit" (func $exit))))))
+            (func $run (result (result)) (canon lift (core func $i "run")))
+            (instance $run (export "run" (func $run)))
+            (export "wasi:cli/run@0.2.6" (instance $run)))"#,
+    );
+    assert_eq!(outcome_of(&exit).status, Status::Exited { code: 44 });
+}
+
+#[test]
+fn what_is_imported_and_not_offered_is_named() {
+    let importing = |import: &str| component(&format!("(component (import {import}))"));
+    assert_invalid(&importing(r#""evil:host/everything@1.0.0" (instance (export "open" (func)))"#), "evil:host/everything");
+    // Known by name, but not as it is.
+    assert_invalid(
+        &importing(r#""wasi:cli/environment@0.2.6" (instance (export "get-arguments" (func (result string))))"#),
+        "wasi:cli/environment",
+    );
+    assert_invalid(&importing(r#""wasi:cli/environment@0.2.6" (instance (export "set-environment" (func)))"#), "set-environment");
+}
+
+#[test]
+fn what_exports_nothing_to_run_is_told_so() {
+    let outcome = assert_invalid(&component("(component)"), "wasi:cli/run");
+    assert!(outcome.stdout.0.is_empty());
+    let library = r#"(component (core module $m (func (export "f"))) (core instance $i (instantiate $m)) (func (export "f") (canon lift (core func $i "f"))))"#;
+    assert_invalid(&component(library), "it exports f");
+}
+
+#[test]
+fn what_is_no_component_is_not_run() {
+    assert_invalid(b"", "no WebAssembly");
+    assert_invalid(b"#!/bin/sh\necho out of the sandbox\n", "no WebAssembly");
+    assert_invalid(b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0", "no WebAssembly");
+    assert_invalid(b"(component)", "no WebAssembly");
+    assert_invalid(b"\0asm", "version");
+    assert_invalid(b"\0asm\x02\0\0\0", "version");
+    let outcome = assert_invalid(&wat::parse_str("(module)").unwrap(), "core module");
+    assert!(matches!(outcome.status, Status::Invalid { fix: Some(_), .. }));
+    // Compiled code of somebody else's is not a component either.
+    let mut elf = vec![0; 4096];
+    elf[..20].copy_from_slice(b"\x7fELF\x02\x01\x01\xc8\0\0\0\0\0\0\0\0\x01\0>\0");
+    assert_invalid(&elf, "no WebAssembly");
+}
+
+#[test]
+fn a_component_that_was_cut_short_is_not_run() {
+    let whole = hostile();
+    let arena = arena(b"");
+    for eighth in 0..8 {
+        let cut = &whole[..(whole.len() * eighth / 8).max(8) + eighth];
+        arena.put(cut);
+        let outcome = arena.run(&["verbs"]).go();
+        assert!(matches!(outcome.status, Status::Invalid { .. }), "cut at {}: {outcome:?}", cut.len());
+    }
+    arena.assert_alive();
+}
+
+#[test]
+fn noise_after_a_right_beginning_is_not_run() {
+    use proptest::prelude::RngExt as _;
+    let mut random = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
+    let arena = arena(b"");
+    for _ in 0..30 {
+        let mut bytes = b"\0asm\x0d\0\x01\0".to_vec();
+        let length = random.random_range(1..2000);
+        bytes.extend((0..length).map(|_| random.random::<u8>()));
+        arena.put(&bytes);
+        let outcome = arena.run(&[]).go();
+        assert!(matches!(outcome.status, Status::Invalid { .. }), "{bytes:?}: {outcome:?}");
+    }
+    arena.assert_alive();
+}
+
+#[test]
+fn a_component_with_flipped_bits_does_no_harm() {
+    use proptest::prelude::RngExt as _;
+    let mut random = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
+    let arena = arena(b"");
+    let whole = command("(memory 1) (func (export \"run\") (result i32) (i32.load (i32.const 100)))");
+    for _ in 0..60 {
+        let mut bytes = whole.clone();
+        for _ in 0..2 {
+            let at = random.random_range(8..bytes.len());
+            bytes[at] ^= 1 << random.random_range(0..8);
+        }
+        arena.put(&bytes);
+        // Whatever it has become: the host says what, and goes on.
+        arena.run(&[]).limit(Limit::Timeout, 5_000).limit(Limit::CompileMemory, 1 << 30).go();
+    }
+    arena.assert_alive();
+}

@@ -1,0 +1,116 @@
+//! What the documents say is what the code does: their tables, figures and links. `BLESS=1` writes the figures anew.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::sync::PoisonError;
+
+use skillhost::limits::{Limit, Limits};
+use skillhost::policy::capabilities::MountMode;
+use skillhost::policy::{Overrides, Policy, grant};
+use skillhost::skill::manifest::{Manifest, ToolEntry};
+
+use crate::cli::repository;
+use crate::readme::blocks::{BLESSING, Document, code};
+
+#[test]
+fn the_permission_table_says_what_the_policy_says() {
+    let workspace = Some(("/host/work".into(), MountMode::Write));
+    let policy = Policy::everything().with_command_line(Overrides { workspace, ..Overrides::default() }).unwrap();
+    let rows = Document::read("README.md").table("in `allowed-tools`");
+    for row in &rows {
+        for entry in code(&row[0]) {
+            let asked = vec![ToolEntry { text: entry.to_owned(), span: None }];
+            let skill = Manifest { name: "demo".into(), allowed_tools: Some(asked), ..Manifest::default() };
+            let decisions = grant(&skill, &policy).decisions;
+            let meaning = decisions[0].meaning.replace('`', "");
+            // Asked of a policy that allows all of it, so nothing is narrowed.
+            let meaning = if entry == "WebFetch" { format!("{meaning}, as far as the policy allows") } else { meaning };
+            assert_eq!(row[1].replace('`', ""), meaning, "{entry}");
+        }
+    }
+    assert!(rows.len() > 8);
+}
+
+#[test]
+fn the_exit_codes_are_those_of_the_help() {
+    let help = Command::new(env!("CARGO_BIN_EXE_skillhost")).arg("--help").output().unwrap().stdout;
+    let help = String::from_utf8(help).unwrap();
+    let (_, codes) = help.split_once("Exit codes").unwrap();
+    let codes = codes.lines().filter_map(|line| line.trim().split_once("  ")).map(|(code, means)| vec![code.to_owned(), means.to_owned()]);
+    assert_eq!(Document::read("README.md").table("exit code")[1..], codes.collect::<Vec<_>>());
+}
+
+#[test]
+fn the_table_of_limits_is_that_of_the_code() {
+    let rows = Document::read("docs/limits.md").table("limit");
+    let defaults = Limits::default();
+    for (limit, row) in Limit::ALL.into_iter().zip(&rows) {
+        let metadata = limit.in_manifest().then(|| "metadata".to_owned());
+        let set = limit.flag().map(|flag| format!("`{flag}`")).into_iter().chain(metadata).chain(["policy".to_owned()]);
+        let default = defaults.get(limit).map_or("off".to_owned(), |value| limit.show(value));
+        assert_eq!(row[..3], [format!("`{limit}`"), default, set.collect::<Vec<_>>().join(", ")]);
+    }
+    assert_eq!(rows.len(), Limit::ALL.len());
+    assert!(Document::read("README.md").lines.join(" ").contains(&format!("{} limits", rows.len())));
+}
+
+#[test]
+fn every_attack_is_in_the_readme_and_its_test_is_there() {
+    let set = |cells: Vec<String>| -> BTreeSet<String> { cells.iter().flat_map(|c| code(c)).map(str::to_owned).collect() };
+    let rows = Document::read("README.md").table("a guest cannot");
+    let full = Document::read("docs/security.md").table("A guest cannot ...");
+    let column = |rows: &[Vec<String>], n: usize| set(rows.iter().map(|row| row[n].clone()).collect());
+    assert_eq!(column(&rows, 2), column(&full, 1), "attempts: README.md and docs/security.md");
+    assert_eq!(column(&rows, 3), column(&full, 2), "tests: README.md and docs/security.md");
+    let files = fs::read_dir(repository("tests/escape")).unwrap();
+    let escape: String = files.map(|file| fs::read_to_string(file.unwrap().path()).unwrap()).collect();
+    for test in column(&rows, 3) {
+        assert!(escape.contains(&format!("fn {test}()")), "tests/escape has no {test}");
+    }
+}
+
+/// The README's figures are those of `docs/figures.json`, which is written by hand after a measurement.
+#[test]
+fn the_figures_are_those_that_were_measured() {
+    let figures: serde_json::Value = serde_json::from_slice(&fs::read(repository("docs/figures.json")).unwrap()).unwrap();
+    let text = |value: &serde_json::Value| value.as_str().unwrap_or("not measured yet").to_owned();
+    let rows = figures["figures"].as_array().unwrap().iter().map(|row| format!("| {} | {} |", text(&row["what"]), text(&row["value"])));
+    let head = [format!("Measured on: {}.", text(&figures["machine"])), String::new(), "| what | figure |".into(), "|---|---|".into()];
+    let table: Vec<String> = head.into_iter().chain(rows).collect();
+    let _turn = BLESSING.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut readme = Document::read("README.md");
+    let section = readme.section("figures");
+    if std::env::var_os("BLESS").is_some() {
+        readme.lines.splice(section, table);
+        return readme.write();
+    }
+    assert_eq!(readme.lines[section], table, "BLESS=1 writes what is");
+}
+
+#[test]
+fn links_lead_to_files_and_headings() {
+    for name in
+        ["README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md", "guest-sdk/README.md"].map(str::to_owned).into_iter().chain(docs())
+    {
+        let document = Document::read(&name);
+        let folder = repository(&name).parent().unwrap().to_owned();
+        for link in document.lines.iter().flat_map(|l| l.split("](").skip(1)).filter_map(|l| l.split(')').next()) {
+            let (path, heading) = link.split_once('#').unwrap_or((link, ""));
+            let target = if path.is_empty() { repository(&name) } else { folder.join(path) };
+            assert!(link.contains("://") || target.exists(), "{name}: {link}");
+            assert!(heading.is_empty() || has_heading(&target, heading), "{name}: {link}");
+        }
+    }
+}
+
+fn docs() -> Vec<String> {
+    let entries = fs::read_dir(repository("docs")).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap());
+    entries.filter(|name| name.ends_with(".md")).map(|name| format!("docs/{name}")).collect()
+}
+
+fn has_heading(file: &Path, heading: &str) -> bool {
+    let text = fs::read_to_string(file).unwrap();
+    text.lines().any(|l| l.starts_with('#') && l.trim_start_matches('#').trim().to_lowercase().replace(' ', "-") == heading)
+}

@@ -1,0 +1,48 @@
+//! What is around the host: its variables, its programs.
+
+use skillhost::outcome::Status;
+
+use super::{denied, report};
+use crate::arena::Arena;
+
+#[test]
+pub fn the_host_s_environment_and_paths_are_not_seen() {
+    let arena = Arena::new();
+    // What this very process, the host, has around it: its folders, and what cargo and the shell have set for it.
+    let mut secrets = vec![arena.dir.path().to_string_lossy().into_owned()];
+    let vars = std::env::vars().filter(|(name, _)| name == "PATH" || name.starts_with("CARGO"));
+    secrets.extend(vars.map(|(_, value)| value).filter(|value| value.len() > 6));
+    assert!(secrets.len() > 1);
+    let reversed: Vec<String> = secrets.iter().map(|secret| secret.chars().rev().collect()).collect();
+    let mut args = vec!["environment"];
+    args.extend(reversed.iter().map(String::as_str));
+    let outcome = arena.run(&args).go();
+    let report = report(&outcome);
+    assert_eq!(report["denied"], true, "{report:#}");
+    assert_eq!(outcome.status, Status::Exited { code: 0 });
+}
+
+#[test]
+pub fn the_host_s_programs_are_not_started() {
+    let arena = Arena::new();
+    denied(&arena, arena.run(&["programs"]));
+    let outcome = denied(&arena, arena.run(&["programs"]).deny("Bash"));
+    assert!(outcome.denials.iter().any(|denial| denial.what.contains("/bin/sh")), "{:?}", outcome.denials);
+}
+
+#[test]
+pub fn a_command_is_compared_with_its_arguments() {
+    let arena = Arena::new();
+    let manifest =
+        "---\nname: hostile\ndescription: Starts itself.\nallowed-tools: Bash(hostile verbs)\nmetadata:\n  component: hostile.wasm\n---\n";
+    std::fs::write(arena.path("skills/hostile/SKILL.md"), manifest).unwrap();
+    arena.run(&["start", "1", "verbs"]).obeys();
+    for refused in [&["verbs", "more"][..], &["burn", "1"], &["verbs "], &["verbs\n"], &["verbs; burn"], &[""]] {
+        let mut args = vec!["start", "1"];
+        args.extend(refused);
+        let outcome = arena.run(&args).go();
+        assert_eq!(outcome.status, Status::Exited { code: 1 }, "{refused:?}");
+        assert!(outcome.stderr.text().contains("denied"), "{refused:?}: {}", outcome.stderr.text());
+        assert_eq!(outcome.usage.processes, 0, "{refused:?}");
+    }
+}

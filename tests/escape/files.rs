@@ -1,0 +1,171 @@
+//! Ways out by the names of files, and what files cost.
+
+use std::os::unix::fs::symlink;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use serde_json::Value;
+use skillhost::limits::Limit;
+use skillhost::outcome::Status;
+use skillhost::policy::capabilities::MountMode;
+
+use super::{denied, report};
+use crate::arena::{Arena, SECRET};
+
+#[test]
+pub fn dots_lead_nowhere() {
+    let arena = Arena::new();
+    for mode in [MountMode::Write, MountMode::Overlay, MountMode::Read] {
+        denied(&arena, arena.run(&["traversal", SECRET]).workspace(mode));
+    }
+}
+
+#[test]
+pub fn absolute_paths_are_refused() {
+    let arena = Arena::new();
+    let (secret, workspace) = (arena.path("outside/secret.txt"), arena.path("workspace"));
+    denied(&arena, arena.run(&["absolute", secret.to_str().unwrap(), workspace.to_str().unwrap()]));
+}
+
+#[test]
+pub fn processes_and_devices_of_the_host_are_not_there() {
+    let arena = Arena::new();
+    denied(&arena, arena.run(&["proc"]));
+}
+
+#[test]
+pub fn what_the_rules_leave_out_has_no_other_name() {
+    let arena = Arena::new();
+    std::fs::write(arena.path("workspace/hidden.txt"), SECRET).unwrap();
+    for link in ["link.csv", "in/link.csv"] {
+        symlink("hidden.txt", arena.path("workspace").join(link)).unwrap();
+    }
+    std::fs::write(
+        arena.path("skills/hostile/SKILL.md"),
+        "---\nname: hostile\ndescription: Reads tables.\nallowed-tools: Read(*.csv) Write(*.csv)\nmetadata:\n  component: hostile.wasm\n---\n",
+    )
+    .unwrap();
+    denied(&arena, arena.run(&["glob", SECRET]));
+}
+
+#[test]
+pub fn what_is_read_only_stays_as_it_is() {
+    let arena = Arena::new();
+    std::fs::copy(arena.path("skills/hostile/SKILL.md"), arena.path("workspace/SKILL.md")).unwrap();
+    denied(&arena, arena.run(&["read-only", "/skill", "/workspace"]).workspace(MountMode::Read));
+}
+
+#[test]
+pub fn the_host_s_own_files_are_in_no_folder() {
+    let arena = Arena::new();
+    let own = ["own/cache", "own/state/skillhost"];
+    let whole = arena.dir.path().canonicalize().unwrap();
+    for path in own {
+        std::fs::create_dir_all(whole.join(path)).unwrap();
+        std::fs::write(whole.join(path).join("code.cwasm"), "native code").unwrap();
+    }
+    let host = arena.owning(own);
+    // The folder of everything, spelled out; `own/state/skillhost` is found by a link as well.
+    symlink("skillhost", whole.join("own/state/by-link")).unwrap();
+    let args = ["state", "audit.jsonl", "own/cache", "own/cache/code.cwasm", "own/state/skillhost", "own/state/by-link/code.cwasm"];
+    let before = arena.snapshot();
+    let outcome = arena.run(&args).folder(&whole).by(host.clone()).go();
+    assert_eq!(
+        (&report(&outcome)["detail"]["escapes"], outcome.status),
+        (&Value::Array(vec![]), Status::Exited { code: 0 }),
+        "{}",
+        outcome.stdout.text()
+    );
+    assert_eq!(arena.snapshot(), before);
+    assert_eq!(arena.audit().len(), 1);
+    // A folder inside of them is not there at all.
+    let outcome = arena.run(&["state", "."]).folder(&whole.join("own/cache")).by(host).go();
+    assert!(outcome.stdout.text().contains("no folder to try"), "{outcome:?}");
+    assert!(!whole.join("own/cache/made-by-a-guest").exists());
+}
+
+#[test]
+pub fn symbolic_links_lead_nowhere_and_are_not_made() {
+    let arena = Arena::new();
+    for mode in [MountMode::Write, MountMode::Overlay] {
+        denied(&arena, arena.run(&["symlink", SECRET]).workspace(mode));
+    }
+}
+
+#[test]
+pub fn files_with_a_name_outside_are_not_written_and_links_are_not_made() {
+    let arena = Arena::new();
+    denied(&arena, arena.run(&["hardlink"]));
+}
+
+#[test]
+pub fn a_link_that_takes_a_folder_s_place_is_not_followed() {
+    let arena = Arena::new();
+    let (flip, folder, link) = (arena.path("workspace/flip"), arena.path("workspace/a-folder"), arena.path("workspace/a-link"));
+    symlink(arena.path("outside"), &link).unwrap();
+    let done = Arc::new(AtomicBool::new(false));
+    let flipping = {
+        let (done, flip) = (done.clone(), flip.clone());
+        std::thread::spawn(move || {
+            let mut flips = 0_u64;
+            while !done.load(Ordering::SeqCst) {
+                std::fs::rename(&flip, &folder).unwrap();
+                std::fs::rename(&link, &flip).unwrap();
+                std::fs::rename(&flip, &link).unwrap();
+                std::fs::rename(&folder, &flip).unwrap();
+                flips += 1;
+            }
+            flips
+        })
+    };
+    let outside = std::fs::read_dir(arena.path("outside")).unwrap().count();
+    let outcome = arena.run(&["race", SECRET, "3000"]).go();
+    done.store(true, Ordering::SeqCst);
+    let flips = flipping.join().unwrap();
+    assert!(flips > 100, "only {flips} flips: this proves nothing");
+    assert_eq!(
+        (report(&outcome)["denied"].clone(), outcome.status),
+        (Value::Bool(true), Status::Exited { code: 0 }),
+        "{}",
+        outcome.stdout.text()
+    );
+    assert_eq!(std::fs::read_dir(arena.path("outside")).unwrap().count(), outside, "a file was made outside");
+    assert!(flip.is_dir());
+    arena.assert_alive();
+}
+
+#[test]
+pub fn the_disk_is_not_filled() {
+    for version in ["0.3", "0.2"] {
+        for (at, mode) in [("/tmp", MountMode::Write), ("/workspace", MountMode::Write), ("/workspace", MountMode::Overlay)] {
+            let arena = Arena::new();
+            let run = arena.run(&["disk", at, version]).workspace(mode).limit(Limit::Disk, 3 << 20);
+            let outcome = run.go();
+            assert_eq!(outcome.status, Status::Exited { code: 0 }, "{outcome:?}");
+            assert_eq!(report(&outcome)["denied"], true, "{}", outcome.stdout.text());
+            assert_eq!(outcome.limits_hit.iter().map(|hit| hit.limit).collect::<Vec<_>>(), [Limit::Disk]);
+            let size = std::fs::metadata(arena.path("workspace/full")).map_or(0, |meta| meta.len());
+            assert!(size <= 3 << 20, "{size}");
+            assert_eq!(std::fs::read_dir(arena.path("scratch")).unwrap().count(), 1, "scratch space is left");
+            arena.assert_alive();
+        }
+    }
+}
+
+#[test]
+pub fn a_million_files_are_not_made() {
+    for version in ["0.3", "0.2"] {
+        for at in ["/tmp", "/workspace"] {
+            let arena = Arena::new();
+            let before = std::fs::read_dir(arena.path("workspace")).unwrap().count();
+            let outcome = arena.run(&["files", at, version]).limit(Limit::Files, 100).go();
+            assert_eq!(outcome.status, Status::Exited { code: 0 }, "{outcome:?}");
+            assert_eq!(report(&outcome)["denied"], true, "{}", outcome.stdout.text());
+            assert_eq!(outcome.limits_hit.iter().map(|hit| hit.limit).collect::<Vec<_>>(), [Limit::Files]);
+            let made = std::fs::read_dir(arena.path("workspace")).unwrap().count() - before;
+            assert_eq!(made, if at == "/tmp" { 0 } else { 100 });
+            assert_eq!(std::fs::read_dir(arena.path("scratch")).unwrap().count(), 1, "scratch space is left");
+            arena.assert_alive();
+        }
+    }
+}

@@ -1,0 +1,50 @@
+;; A component with one typed tool, `echo`, whose output is its input.
+(component
+  (type $tool' (record
+    (field "name" string) (field "description" string) (field "input-schema" string) (field "output-schema" (option string))))
+  (type $tool-error' (variant (case "unknown-tool" string) (case "invalid-input" string) (case "failed" string)))
+  (core module $m
+    (memory (export "memory") 2)
+    (data (i32.const 16) "echo")
+    (data (i32.const 32) "Returns its input.\1b[2J\nSecond line.")
+    (data (i32.const 128) "{\"type\":\"object\",\"required\":[\"text\"],\"properties\":{\"text\":{\"type\":\"string\"}},\"additionalProperties\":false}")
+    ;; The list at 512: a pointer and a length. Its one record at 528.
+    (data (i32.const 512) "\10\02\00\00\01\00\00\00")
+    (data (i32.const 528) "\10\00\00\00\04\00\00\00" "\20\00\00\00\23\00\00\00" "\80\00\00\00\6a\00\00\00" "\00\00\00\00")
+    (global $next (mut i32) (i32.const 4096))
+    (func (export "realloc") (param i32 i32 i32 i32) (result i32) (local $at i32)
+      (local.set $at (i32.and (i32.add (global.get $next) (i32.const 7)) (i32.const -8)))
+      (global.set $next (i32.add (local.get $at) (local.get 3)))
+      (local.get $at))
+    (func (export "list-tools") (result i32) (i32.const 512))
+    (func (export "call") (param $name i32) (param $name-length i32) (param $input i32) (param $length i32) (result i32)
+      (i32.store8 (i32.const 1024) (i32.const 0))
+      (i32.store (i32.const 1028) (local.get $input))
+      (i32.store (i32.const 1032) (local.get $length))
+      (i32.const 1024)))
+  (core instance $i (instantiate $m))
+  (alias core export $i "memory" (core memory $memory))
+  (alias core export $i "realloc" (core func $realloc))
+  (func $list (result (list $tool')) (canon lift (core func $i "list-tools") (memory $memory)))
+  (func $call async (param "name" string) (param "input" string) (result (result string (error $tool-error')))
+    (canon lift (core func $i "call") (memory $memory) (realloc $realloc)))
+  ;; An exported function may only speak of types that are exported by name, beside it.
+  (component $named
+    (type $tool' (record
+      (field "name" string) (field "description" string) (field "input-schema" string) (field "output-schema" (option string))))
+    (type $tool-error' (variant (case "unknown-tool" string) (case "invalid-input" string) (case "failed" string)))
+    (import "tool" (type $tool (eq $tool')))
+    (import "tool-error" (type $tool-error (eq $tool-error')))
+    (import "list" (func $list (result (list $tool))))
+    (import "call" (func $call async (param "name" string) (param "input" string) (result (result string (error $tool-error)))))
+    (export $tool-out "tool" (type $tool'))
+    (export $tool-error-out "tool-error" (type $tool-error'))
+    (export "list-tools" (func $list) (func (result (list $tool-out))))
+    (export "call" (func $call)
+      (func async (param "name" string) (param "input" string) (result (result string (error $tool-error-out))))))
+  (instance $tools (instantiate $named
+    (with "tool" (type $tool'))
+    (with "tool-error" (type $tool-error'))
+    (with "list" (func $list))
+    (with "call" (func $call))))
+  (export "skillhost:skill/tools@0.1.0" (instance $tools)))

@@ -1,0 +1,25 @@
+//! The integration tests, in one binary: one module per subject.
+#![allow(
+    clippy::disallowed_methods,
+    clippy::unwrap_used,
+    unreachable_pub,
+    reason = "tests make their own folders, and a helper that fails fails its test"
+)]
+
+mod arena;
+mod audit;
+mod cache;
+mod cli;
+mod components;
+mod docs;
+mod escape;
+mod limits;
+mod policy;
+mod readme;
+mod servers;
+mod signals;
+mod skill;
+mod skill_properties;
+mod tidy;
+mod together;
+mod world;

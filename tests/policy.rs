@@ -1,0 +1,77 @@
+//! What an operator allows, and how it meets what a skill asks for.
+
+mod cases;
+mod entries;
+mod grants;
+mod properties;
+
+use std::path::Path;
+
+use skillhost::policy::capabilities::{Capabilities, Mount, MountMode, PathAccess};
+use skillhost::policy::tool::Target;
+use skillhost::policy::{Grant, Overrides, Policy, grant, load};
+use skillhost::skill::manifest::{Manifest, ToolEntry};
+
+/// A skill that asks for these entries; `None`: without `allowed-tools`.
+fn skill(entries: Option<&[&str]>) -> Manifest {
+    let entry = |text: &&str| ToolEntry { text: (*text).to_owned(), span: None };
+    Manifest {
+        name: "demo".into(),
+        description: "d".into(),
+        allowed_tools: entries.map(|e| e.iter().map(entry).collect()),
+        ..Manifest::default()
+    }
+}
+
+fn asks(entries: &[&str]) -> Manifest {
+    skill(Some(entries))
+}
+
+/// A policy file's text, which must be right.
+fn policy(text: &str) -> Policy {
+    load(Path::new("policy.yaml"), text, Some(Path::new("/home/op"))).unwrap_or_else(|e| panic!("{:#?}", e.diagnostics))
+}
+
+/// The built-in policy with a workspace.
+fn builtin() -> Policy {
+    with_workspace(Policy::builtin(), MountMode::Write)
+}
+
+fn with_workspace(policy: Policy, mode: MountMode) -> Policy {
+    policy.with_command_line(Overrides { workspace: Some(("/host/work".into(), mode)), ..Overrides::default() }).unwrap()
+}
+
+fn granted(entries: &[&str], policy: &Policy) -> Grant {
+    grant(&asks(entries), policy)
+}
+
+/// What may be done with a path, in the mount that holds it; nothing where no mount does.
+fn access(c: &Capabilities, path: &str) -> PathAccess {
+    let holds = |m: &&Mount| path == m.guest || path.starts_with(&format!("{}/", m.guest));
+    c.mounts.iter().find(holds).map_or(PathAccess::None, |m| c.path_access(m, path))
+}
+
+fn may_spawn(c: &Capabilities, command: &str) -> bool {
+    let argv: Vec<String> = command.split(' ').map(str::to_owned).collect();
+    c.spawn.allows(|p| p.matches(&argv))
+}
+
+/// Whether a request may be sent to a public address of that host.
+fn may_fetch(c: &Capabilities, url: &str) -> bool {
+    c.fetch.allows(|p| p.matches(&target(url)))
+}
+
+/// The same where the host turns out to be on a private network.
+fn may_fetch_private(c: &Capabilities, url: &str) -> bool {
+    c.fetch.allows(|p| p.private && p.matches(&target(url)))
+}
+
+fn target(url: &str) -> Target {
+    let (scheme, rest) = url.split_once("://").unwrap();
+    let https = scheme == "https";
+    let (host, port) = match rest.rsplit_once(':') {
+        Some((host, port)) if !host.is_empty() && !port.ends_with(']') => (host, port.parse().unwrap()),
+        _ => (rest, if https { 443 } else { 80 }),
+    };
+    Target { https, host: host.trim_matches(['[', ']']).to_owned(), port }
+}

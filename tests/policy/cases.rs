@@ -1,0 +1,121 @@
+//! Policy files and what is said of them: `tests/cases/policy/*.yaml` beside `*.expected`. `BLESS=1` rewrites the expectations.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use skillhost::policy::{Layer, MountRule, load, schema};
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/cases/policy")
+}
+
+fn cases() -> Vec<PathBuf> {
+    let mut cases: Vec<PathBuf> = std::fs::read_dir(folder()).unwrap().map(|e| e.unwrap().path()).collect();
+    cases.retain(|p| p.extension().is_some_and(|e| e == "yaml"));
+    cases.sort();
+    assert!(cases.len() > 10, "the cases are there");
+    cases
+}
+
+fn verdict(path: &Path) -> String {
+    let text = std::fs::read_to_string(path).unwrap();
+    let name = Path::new(path.file_name().unwrap());
+    let mut out = String::new();
+    match load(name, &text, Some(Path::new("/home/op"))) {
+        Ok(policy) => policy.layers.iter().for_each(|layer| out.push_str(&describe(layer))),
+        Err(error) => {
+            for d in error.diagnostics {
+                let at = d.span.map_or(String::new(), |s| format!(":{}:{}", s.line, s.column));
+                writeln!(out, "{}{at}: {}: {}", d.file, d.rule, d.message).unwrap();
+                if let Some(fix) = d.fix {
+                    writeln!(out, "    fix: {fix}").unwrap();
+                }
+            }
+        }
+    }
+    out
+}
+
+fn describe(layer: &Layer) -> String {
+    let mut out = format!("for {}:\n", layer.applies_to.as_ref().map_or("all", |glob| glob.pattern()));
+    for (list, rules) in [("allow", &layer.allow), ("deny", &layer.deny)] {
+        for rule in rules {
+            writeln!(out, "  {}: {list} {}", rule.place, rule.text).unwrap();
+        }
+    }
+    for MountRule { mount, place } in &layer.mounts {
+        writeln!(out, "  {place}: mount {} at {} ({:?})", mount.host.display(), mount.guest, mount.mode).unwrap();
+    }
+    for rule in &layer.env {
+        writeln!(out, "  {}: env {} {:?}", rule.place, rule.name, rule.value).unwrap();
+    }
+    for rule in &layer.limits {
+        writeln!(out, "  {}: limit {} {}", rule.place, rule.limit, rule.limit.show(rule.value)).unwrap();
+    }
+    if let Some(methods) = &layer.methods {
+        writeln!(out, "  methods {}", methods.join(" ")).unwrap();
+    }
+    out
+}
+
+#[test]
+fn each_policy_is_judged_as_its_expectation_says() {
+    let mut wrong = Vec::new();
+    for case in cases() {
+        let (found, expected) = (verdict(&case), case.with_extension("expected"));
+        if std::env::var_os("BLESS").is_some() {
+            std::fs::write(&expected, &found).unwrap();
+        } else if std::fs::read_to_string(&expected).unwrap_or_default() != found {
+            wrong.push(format!("{}:\n{found}", case.display()));
+        }
+    }
+    assert!(wrong.is_empty(), "BLESS=1 accepts:\n{}", wrong.join("\n"));
+}
+
+#[test]
+fn the_schema_agrees_with_the_reader_about_keys_and_types() {
+    let validator = jsonschema::validator_for(&schema()).unwrap();
+    for case in cases() {
+        let text = std::fs::read_to_string(&case).unwrap();
+        let Ok(json) = serde_saphyr::from_str::<serde_json::Value>(&text) else { continue };
+        let errors = load(&case, &text, Some(Path::new("/home/op"))).err().map_or(Vec::new(), |e| e.diagnostics);
+        let structural = ["policy-key", "policy-type", "policy-method", "policy-skill-name"];
+        if errors.is_empty() {
+            assert!(validator.is_valid(&json), "{}: {:?}", case.display(), validator.iter_errors(&json).next());
+        } else if errors.iter().any(|d| structural.contains(&d.rule)) {
+            assert!(!validator.is_valid(&json), "{}", case.display());
+        }
+    }
+}
+
+#[test]
+fn the_documented_policy_is_read_and_fits_the_schema() {
+    let page = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/policy.md")).unwrap();
+    let blocks: Vec<&str> = page.split("```yaml\n").skip(1).map(|b| b.split("```").next().unwrap()).collect();
+    assert!(!blocks.is_empty());
+    let validator = jsonschema::validator_for(&schema()).unwrap();
+    for block in blocks {
+        let policy = load(Path::new("policy.yaml"), block, Some(Path::new("/home/op")));
+        assert!(policy.is_ok(), "{policy:#?}");
+        let json: serde_json::Value = serde_saphyr::from_str(block).unwrap();
+        assert!(validator.is_valid(&json), "{:?}", validator.iter_errors(&json).next());
+    }
+}
+
+#[test]
+fn a_policy_larger_than_a_mebibyte_is_not_read() {
+    let text = format!("# {}\ndefault: {{}}\n", "x".repeat(1 << 20));
+    assert_eq!(load(Path::new("p"), &text, None).unwrap_err().diagnostics[0].rule, "policy-size");
+}
+
+#[test]
+fn an_alias_bomb_is_stopped() {
+    let mut text = String::from("a: &a [x, x, x, x, x, x, x, x, x, x]\n");
+    for i in 0..8 {
+        let (this, last) = (char::from(b'b' + i), char::from(b'a' + i));
+        writeln!(text, "{this}: &{this} [{}]", vec![format!("*{last}"); 10].join(", ")).unwrap();
+    }
+    assert!(load(Path::new("p"), &text, None).is_err());
+    let deep = format!("default: {}{}", "[".repeat(10_000), "]".repeat(10_000));
+    assert!(load(Path::new("p"), &deep, None).is_err());
+}

@@ -1,0 +1,258 @@
+//! How what a skill asks for meets what the operator allows.
+
+use skillhost::limits::Limit;
+use skillhost::policy::capabilities::{MountMode, PathAccess};
+use skillhost::policy::{Overrides, Policy, Verdict, explain, grant};
+
+use super::{access, asks, builtin, granted, may_fetch, may_fetch_private, may_spawn, policy, skill, with_workspace};
+
+/// The design's table, row by row, under the built-in policy with a network rule.
+#[test]
+fn each_kind_of_entry_becomes_its_capability() {
+    let policy = builtin().with_command_line(Overrides { allow: vec!["WebFetch".into()], ..Overrides::default() }).unwrap();
+    let (w, docs, out) = ("/workspace/a.csv", "/workspace/docs/x", "/workspace/out/x");
+    use PathAccess::{None, Read, Traverse, Write};
+    for (entries, expected, spawn, fetch) in [
+        (&["Read"][..], [(w, Read), (docs, Read), (out, Read)], [false, false], [false, false]),
+        (&["Glob"], [(w, Read), (docs, Read), (out, Read)], [false, false], [false, false]),
+        (&["Read(docs/**)"], [(w, None), (docs, Read), ("/workspace", Traverse)], [false, false], [false, false]),
+        (&["Read(*.csv)"], [(w, Read), (docs, None), ("/workspace", Traverse)], [false, false], [false, false]),
+        (&["Write"], [(w, Write), (docs, Write), (out, Write)], [false, false], [false, false]),
+        (&["Write(out/**)"], [(w, None), (docs, None), (out, Write)], [false, false], [false, false]),
+        (&["Read", "Write(out/**)"], [(w, Read), (docs, Read), (out, Write)], [false, false], [false, false]),
+        (&["Bash"], [(w, Write), (docs, Write), (out, Write)], [true, true], [false, false]),
+        (&["Bash(python3:*)"], [(w, Write), (docs, Write), (out, Write)], [true, false], [false, false]),
+        (&["Bash(python3:*)", "Read(docs)"], [(w, None), (docs, Read), (out, None)], [true, false], [false, false]),
+        (&["Bash", "Raed(docs)"], [(w, None), (docs, None), (out, None)], [true, true], [false, false]),
+        (&["WebFetch(domain:api.example.com)"], [(w, None), (docs, None), (out, None)], [false, false], [true, false]),
+        (&["WebFetch"], [(w, None), (docs, None), (out, None)], [false, false], [true, true]),
+        (&["WebSearch", "mcp__x__y"], [(w, None), (docs, None), (out, None)], [false, false], [false, false]),
+        (&[], [(w, None), (docs, None), (out, None)], [false, false], [false, false]),
+    ] {
+        let c = granted(entries, &policy).capabilities;
+        for (path, want) in expected {
+            assert_eq!(access(&c, path), want, "{entries:?} {path}");
+        }
+        assert_eq!([may_spawn(&c, "python3 x.py"), may_spawn(&c, "sh x.sh")], spawn, "{entries:?}");
+        assert_eq!([may_fetch(&c, "https://api.example.com"), may_fetch(&c, "https://other.example")], fetch, "{entries:?}");
+        assert!(!may_fetch(&c, "http://api.example.com"), "the operator's WebFetch is HTTPS alone");
+    }
+}
+
+#[test]
+fn the_builtin_policy_grants_files_and_programs_and_no_network_and_no_variables() {
+    let c = grant(&skill(None), &builtin()).capabilities;
+    assert_eq!(access(&c, "/workspace/x"), PathAccess::Write);
+    assert!(may_spawn(&c, "python3 x.py"));
+    assert!(!may_fetch(&c, "https://example.com"));
+    assert!(c.env.is_empty());
+    let c = grant(&skill(None), &Policy::builtin()).capabilities;
+    assert!(c.mounts.is_empty(), "no workspace is named, none is there");
+}
+
+#[test]
+fn a_read_only_workspace_is_not_written_whatever_is_asked() {
+    let result = granted(&["Write"], &with_workspace(Policy::builtin(), MountMode::Read));
+    assert_eq!(access(&result.capabilities, "/workspace/x"), PathAccess::Read);
+    assert_eq!(result.decisions[0].verdict, Verdict::Narrowed);
+    assert!(result.decisions[0].rule.contains("--workspace"), "{:?}", result.decisions);
+}
+
+#[test]
+fn a_mount_that_no_entry_writes_is_read_only_and_one_that_none_reaches_is_not_there() {
+    let read = granted(&["Read(docs)"], &builtin()).capabilities;
+    assert_eq!(read.mounts[0].mode, MountMode::Read);
+    assert!(granted(&["Read(/data/**)"], &builtin()).capabilities.mounts.is_empty());
+    assert!(granted(&["WebSearch"], &builtin()).capabilities.mounts.is_empty());
+}
+
+#[test]
+fn a_recovered_frontmatter_is_granted_nothing_and_each_entry_says_so() {
+    let mut manifest = asks(&["Read", "Bash"]);
+    manifest.recovered = true;
+    let policy = policy("default: { allow: [Read, Bash, WebFetch], env: [A=b], mounts: [{ host: x, guest: /data }] }");
+    let result = grant(&manifest, &policy);
+    let c = &result.capabilities;
+    assert!(c.mounts.is_empty() && c.env.is_empty() && c.methods.is_empty());
+    assert!(c.read.is_nothing() && c.write.is_nothing() && c.spawn.is_nothing() && c.fetch.is_nothing());
+    assert_eq!(result.decisions.len(), 2);
+    assert!(result.decisions.iter().all(|d| d.verdict == Verdict::Refused));
+}
+
+#[test]
+fn deny_beats_allow_from_whichever_layer() {
+    let text = "default: { allow: [Read, Write, Bash, WebFetch] }\nskills: { d*: { deny: [Read(secret/**), Write(log), Bash(rm:*), WebFetch(domain:evil.example)] } }";
+    let flags = Overrides { allow: vec!["Read(secret/**)".into(), "WebFetch(https://evil.example:8443)".into()], ..Overrides::default() };
+    let c = grant(&skill(None), &with_workspace(policy(text), MountMode::Write).with_command_line(flags).unwrap()).capabilities;
+    assert_eq!(access(&c, "/workspace/secret/x"), PathAccess::None);
+    assert_eq!(access(&c, "/workspace/log/x"), PathAccess::Read);
+    assert_eq!(access(&c, "/workspace/x"), PathAccess::Write);
+    assert!(may_spawn(&c, "ls") && !may_spawn(&c, "rm -rf x") && !may_spawn(&c, "/bin/rm x"));
+    assert!(may_fetch(&c, "https://good.example"));
+    assert!(!may_fetch(&c, "https://evil.example") && !may_fetch(&c, "https://evil.example:8443"));
+}
+
+#[test]
+fn a_section_is_for_the_skills_of_its_name_alone() {
+    let policy = policy("skills: { other: { allow: [Bash] }, de*: { allow: [\"Bash(jq:*)\"] } }");
+    let c = grant(&skill(None), &policy).capabilities;
+    assert!(may_spawn(&c, "jq .") && !may_spawn(&c, "sh"));
+}
+
+#[test]
+fn no_wildcard_opens_a_private_address() {
+    let c = granted(&["WebFetch"], &policy("default: { allow: [WebFetch, \"WebFetch(domain:*.example.com)\"] }")).capabilities;
+    assert!(may_fetch(&c, "https://a.example.com") && !may_fetch_private(&c, "https://a.example.com"));
+    let c = granted(&["WebFetch"], &policy("default: { allow: [\"WebFetch(http://localhost:3000)\"] }")).capabilities;
+    assert!(may_fetch_private(&c, "http://localhost:3000") && !may_fetch_private(&c, "http://localhost:3001"));
+}
+
+#[test]
+fn a_skill_that_asks_for_a_private_address_is_told_that_a_wildcard_does_not_open_it() {
+    let result = granted(&["WebFetch(domain:127.0.0.1)"], &policy("default: { allow: [WebFetch] }"));
+    assert_eq!(result.decisions[0].verdict, Verdict::Refused, "{:?}", result.decisions);
+}
+
+#[test]
+fn each_refusal_names_the_rule_and_the_line_that_would_allow_it() {
+    let entry = "WebFetch(domain:api.example.com)";
+    let d = granted(&[entry], &builtin()).decisions.remove(0);
+    assert_eq!((d.verdict, d.rule.as_str()), (Verdict::Refused, "no `allow` of the built-in policy"));
+    assert_eq!(
+        d.fix.as_deref(),
+        Some(
+            r#"--allow 'WebFetch(domain:api.example.com)', or in a policy file: skills: { demo: { allow: ["WebFetch(domain:api.example.com)"] } }"#
+        )
+    );
+    // The advice works, both ways.
+    let flag = Overrides { allow: vec![entry.into()], ..Overrides::default() };
+    let with_flag = builtin().with_command_line(flag).unwrap();
+    assert_eq!(granted(&[entry], &with_flag).decisions[0].verdict, Verdict::Granted);
+    let line = d.fix.unwrap().split("in a policy file: ").nth(1).unwrap().to_owned();
+    assert_eq!(granted(&[entry], &policy(&line)).decisions[0].verdict, Verdict::Granted);
+
+    let denied = policy("default:\n  allow: [Bash]\n  deny:\n    - Bash(rm:*)\n");
+    let d = granted(&["Bash(rm x)", "Read"], &denied).decisions.remove(0);
+    assert_eq!((d.verdict, d.rule.as_str(), d.fix), (Verdict::Refused, "deny `Bash(rm:*)` (policy.yaml:4:7)", None));
+    let d = granted(&["WebSearch"], &builtin()).decisions.remove(0);
+    assert!(d.verdict == Verdict::Refused && d.meaning.contains("nothing here can grant it"), "{d:?}");
+}
+
+#[test]
+fn a_verdict_says_whether_all_or_a_part_was_granted() {
+    let policy = with_workspace(
+        policy("default: { allow: [Read(docs/**), Write(out), \"Bash(git:*)\", \"WebFetch(domain:*.example.com)\"] }"),
+        MountMode::Write,
+    );
+    for (entry, verdict) in [
+        ("Read(docs/api/*.md)", Verdict::Granted),
+        ("Read", Verdict::Narrowed),
+        ("Read(src)", Verdict::Refused),
+        ("Write(out/a.txt)", Verdict::Granted),
+        ("Write(docs)", Verdict::Narrowed),
+        ("Write(src)", Verdict::Refused),
+        ("Bash(git commit:*)", Verdict::Narrowed), // alone it asks for all files too
+        ("Bash(rm:*)", Verdict::Narrowed),         // and gets some of these
+        ("Bash", Verdict::Narrowed),
+        ("WebFetch(domain:a.example.com)", Verdict::Granted),
+        ("WebFetch(domain:a.example.com:8443)", Verdict::Refused),
+        ("WebFetch", Verdict::Narrowed),
+        ("Read({baseDir}/x)", Verdict::Granted),
+        ("Write(/tmp/x)", Verdict::Granted),
+        ("Write(/skill/x)", Verdict::Narrowed),
+    ] {
+        let d = granted(&[entry], &policy).decisions.remove(0);
+        assert_eq!(d.verdict, verdict, "{d:?}");
+    }
+    let together = granted(&["Read(docs)", "Bash(git commit:*)", "Bash(rm:*)"], &policy).decisions;
+    assert_eq!(together.iter().map(|d| d.verdict).collect::<Vec<_>>(), [Verdict::Granted, Verdict::Granted, Verdict::Refused]);
+}
+
+#[test]
+fn a_grant_without_a_mounted_folder_says_so() {
+    let d = granted(&["Read(docs/**)"], &Policy::builtin()).decisions.remove(0);
+    assert!(d.meaning.contains("no folder is mounted there"), "{d:?}");
+    assert_eq!(d.fix.as_deref(), Some("--workspace DIR"));
+}
+
+#[test]
+fn limits_are_raised_by_the_operator_and_lowered_by_anyone() {
+    let text = "limits: { timeout: 2m, memory: 1GiB }\nskills: { demo: { limits: { timeout: 90s, files: 7 } }, d*: { limits: { timeout: 80s, files: 9 } } }";
+    let mut manifest = asks(&[]);
+    manifest.limits = [(Limit::Timeout, 1_000_000), (Limit::Memory, 1 << 20), (Limit::Fuel, 5), (Limit::Files, 1)].into();
+    let result = grant(&manifest, &policy(text));
+    let limits = &result.capabilities.limits;
+    assert_eq!((limits.timeout_ms, limits.memory, limits.fuel, limits.files), (80_000, 1 << 20, Some(5), 7));
+    assert_eq!(result.decisions.len(), 1);
+    let d = &result.decisions[0];
+    assert!(d.verdict == Verdict::Narrowed && d.meaning.contains("1m 20s") && d.rule.contains("policy.yaml:2:"), "{d:?}");
+
+    let flags = Overrides { limits: vec![(Limit::Timeout, 500_000), (Limit::Fuel, 4)], ..Overrides::default() };
+    let limits = grant(&manifest, &policy(text).with_command_line(flags).unwrap()).capabilities.limits;
+    assert_eq!((limits.timeout_ms, limits.fuel), (500_000, Some(4)));
+}
+
+#[test]
+fn values_of_variables_reach_the_guest_and_nobody_else() {
+    let mut policy = policy("default: { env: [TOKEN=hunter2, HOST_ONE, ABSENT] }");
+    policy.resolve_env(|name| (name == "HOST_ONE").then(|| "hunter3".into()));
+    let result = grant(&asks(&[]), &policy);
+    let env = &result.capabilities.env;
+    assert_eq!((env["TOKEN"].as_str(), env["HOST_ONE"].as_str(), env.len()), ("hunter2", "hunter3", 2));
+    assert_eq!(result.decisions[0].entry, "env ABSENT");
+    for shown in [explain(&result, 100), serde_json::to_string(&result).unwrap(), format!("{result:?}"), format!("{policy:?}")] {
+        assert!(shown.contains("TOKEN") && !shown.contains("hunter"), "{shown}");
+    }
+}
+
+#[test]
+fn methods_are_all_but_tunnels_and_echoes_until_a_list_narrows_them() {
+    let all = granted(&["WebFetch"], &builtin()).capabilities.methods;
+    assert_eq!(all, ["DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT"]);
+    let text = "default: { methods: [GET, POST] }\nskills: { demo: { methods: [GET, PUT] } }";
+    assert_eq!(granted(&["WebFetch"], &policy(text)).capabilities.methods, ["GET"]);
+}
+
+#[test]
+fn the_command_line_replaces_the_policys_workspace_and_refuses_one_that_others_lie_in() {
+    let text = "default: { allow: [Read], mounts: [{ host: /a, guest: /workspace }] }";
+    let c = grant(&skill(None), &with_workspace(policy(text), MountMode::Read)).capabilities;
+    assert_eq!((c.mounts.len(), c.mounts[0].host.to_str()), (1, Some("/host/work")));
+    let inside = policy("default: { mounts: [{ host: /a, guest: /workspace/inner }] }");
+    let flags = Overrides { workspace: Some(("/host".into(), MountMode::Read)), ..Overrides::default() };
+    assert_eq!(inside.with_command_line(flags).unwrap_err()[0].rule, "policy-mount");
+}
+
+#[test]
+fn flags_that_cannot_be_understood_are_errors_all_at_once() {
+    let flags = Overrides { allow: vec!["bash".into()], deny: vec!["WebFetch(x)".into()], env: vec!["1=2".into()], ..Overrides::default() };
+    let errors = Policy::builtin().with_command_line(flags).unwrap_err();
+    let files: Vec<&str> = errors.iter().map(|d| d.file.as_str()).collect();
+    assert_eq!(files, ["--allow", "--deny", "--env"]);
+}
+
+#[test]
+fn a_hostile_entry_cannot_write_to_the_terminal() {
+    let result = granted(&["Read(\u{1b}]0;x\u{7})", "\u{202e}Bash", "WebFetch(domain:\u{1b}[1m)"], &builtin());
+    let shown = explain(&result, 80);
+    assert!(!shown.contains(['\u{1b}', '\u{7}', '\u{202e}']), "{shown:?}");
+}
+
+#[test]
+fn the_explanation_shows_entries_then_capabilities() {
+    let policy = with_workspace(policy("default: { allow: [Read, \"Bash(jq:*)\"], deny: [Read(.env)] }"), MountMode::Read);
+    let shown = explain(&granted(&["Read(docs/**)", "Bash(jq .)", "WebSearch"], &policy), 110);
+    for part in [
+        "Read(docs/**)",
+        "granted",
+        "refused",
+        "policy.yaml:1:",
+        "/workspace = /host/work (read-only)",
+        "but not: /workspace/.env",
+        "programs   ┆ jq . ",
+        "timeout 1m",
+    ] {
+        assert!(shown.contains(part), "{part} in\n{shown}");
+    }
+    assert!(shown.lines().all(|line| line.chars().count() <= 110), "{shown}");
+}

@@ -1,0 +1,133 @@
+//! A Markdown file as its code blocks and tables, and put back together.
+
+use std::fs;
+use std::ops::Range;
+use std::path::PathBuf;
+use std::sync::Mutex;
+
+use crate::cli::repository;
+
+/// A Markdown file of the repository.
+pub struct Document {
+    path: PathBuf,
+    pub lines: Vec<String>,
+}
+
+/// A fenced block.
+#[derive(Debug, Clone)]
+pub struct Block {
+    /// What follows the fence: `console`, `yaml`.
+    pub lang: String,
+    /// The lines between the fences, as indices into the document.
+    pub inner: Range<usize>,
+    /// The text of those lines.
+    pub text: String,
+    /// Why no test runs it: `<!-- not run: REASON -->` on the line above the fence.
+    pub not_run: Option<String>,
+}
+
+/// A command of a console block: the line or lines after `$ `, and what the document shows below them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Step {
+    pub command: String,
+    /// The shown output, as indices into the document.
+    pub shown: Range<usize>,
+}
+
+/// Held from reading a document to writing it, by tests that bless parts of the same one.
+pub static BLESSING: Mutex<()> = Mutex::new(());
+
+impl Document {
+    pub fn read(name: &str) -> Document {
+        let path = repository("").join(name);
+        let text = fs::read_to_string(&path).unwrap_or_else(|e| panic!("{name}: {e}"));
+        Document { path, lines: text.lines().map(str::to_owned).collect() }
+    }
+
+    pub fn write(&self) {
+        fs::write(&self.path, self.lines.join("\n") + "\n").unwrap();
+    }
+
+    pub fn blocks(&self) -> Vec<Block> {
+        let mut blocks = Vec::new();
+        let mut at = 0;
+        while at < self.lines.len() {
+            if let Some(lang) = self.lines[at].strip_prefix("```") {
+                let rest = &self.lines[at + 1..];
+                let length = rest.iter().position(|l| l == "```").unwrap_or_else(|| panic!("line {}: the block has no end", at + 1));
+                let above = at.checked_sub(1).map_or("", |i| self.lines[i].as_str());
+                let not_run = above.strip_prefix("<!-- not run: ").and_then(|l| l.strip_suffix(" -->")).map(str::to_owned);
+                let text = rest[..length].join("\n") + "\n";
+                blocks.push(Block { lang: lang.to_owned(), inner: at + 1..at + 1 + length, text, not_run });
+                at += length + 1;
+            }
+            at += 1;
+        }
+        blocks
+    }
+
+    /// The commands of a console block. A line that ends in `\` goes on in the next.
+    pub fn steps(&self, block: &Block) -> Vec<Step> {
+        let mut steps: Vec<Step> = Vec::new();
+        let mut goes_on = false;
+        for at in block.inner.clone() {
+            let line = self.lines[at].as_str();
+            match (line.strip_prefix("$ "), steps.last_mut()) {
+                (_, Some(step)) if goes_on => {
+                    step.command.push_str(&format!("\n{line}"));
+                    step.shown = at + 1..at + 1;
+                }
+                (Some(command), _) => steps.push(Step { command: command.to_owned(), shown: at + 1..at + 1 }),
+                (None, Some(step)) => step.shown.end = at + 1,
+                (None, None) => panic!("line {}: a console block begins with `$ `", at + 1),
+            }
+            goes_on = line.ends_with('\\') && steps.last().is_some_and(|s| s.shown.is_empty());
+        }
+        steps
+    }
+
+    /// The rows of the first table whose first column has that head, as cells; without head and rule.
+    pub fn table(&self, head: &str) -> Vec<Vec<String>> {
+        let cells = |line: &str| -> Option<Vec<String>> {
+            let inner = line.strip_prefix("| ")?.strip_suffix(" |")?;
+            Some(inner.split(" | ").map(|cell| cell.trim().to_owned()).collect())
+        };
+        let start = self.lines.iter().position(|l| cells(l).is_some_and(|c| c[0] == head));
+        let start = start.unwrap_or_else(|| panic!("{}: no table whose first column is `{head}`", self.path.display()));
+        self.lines[start + 2..].iter().map_while(|l| cells(l)).collect()
+    }
+
+    /// The lines between `<!-- NAME` and `<!-- /NAME -->`.
+    pub fn section(&self, name: &str) -> Range<usize> {
+        let find = |start: &str| self.lines.iter().position(|l| l.starts_with(start)).unwrap_or_else(|| panic!("no line `{start}`"));
+        find(&format!("<!-- {name}:")) + 1..find(&format!("<!-- /{name} -->"))
+    }
+}
+
+/// What stands between backticks.
+pub fn code(text: &str) -> Vec<&str> {
+    text.split('`').skip(1).step_by(2).collect()
+}
+
+/// Whether an output is what is shown: a line `...` stands for any lines, `...` within a line for any text.
+pub fn matches(shown: &[&str], output: &[&str]) -> bool {
+    match (shown.split_first(), output.split_first()) {
+        (None, None) => true,
+        (Some((&"...", rest)), _) => (0..=output.len()).any(|skip| matches(rest, &output[skip..])),
+        (Some((line, rest)), Some((first, others))) => line_matches(line, first) && matches(rest, others),
+        _ => false,
+    }
+}
+
+fn line_matches(shown: &str, line: &str) -> bool {
+    let Some((head, tail)) = shown.split_once("...") else { return shown == line };
+    let Some(rest) = line.strip_prefix(head) else { return false };
+    (0..=rest.len()).filter(|at| rest.is_char_boundary(*at)).any(|at| line_matches(tail, &rest[at..]))
+}
+
+#[test]
+fn three_dots_stand_for_anything_and_nothing_else_does() {
+    let m = |shown: &str, output: &str| matches(&shown.lines().collect::<Vec<_>>(), &output.lines().collect::<Vec<_>>());
+    assert!(m("a\n...\nd", "a\nb\nc\nd") && m("a\n...", "a") && m("in ... s", "in 1.5 s") && m("x...", "x"));
+    assert!(!m("a\n...\nd", "a\nb") && !m("in ... s", "in 1.5 ms") && !m("a", "a\nb") && !m("a\nb", "a") && !m("", "a"));
+}

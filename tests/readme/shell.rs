@@ -1,0 +1,110 @@
+//! A place of its own for the README's commands: a copy of the skills, a home folder, a web server, `skillhost` on the path.
+
+use std::env;
+use std::fs;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use skillhost_toolchain::{Progress, Source, find};
+
+use crate::cli::repository;
+
+/// The port that the README's server listens on; the test's own listens on another.
+const PORT: &str = "localhost:8000";
+
+pub struct Place {
+    // Held: dropping it removes the folder.
+    _folder: tempfile::TempDir,
+    work: PathBuf,
+    variables: Vec<(&'static str, String)>,
+    server: String,
+}
+
+impl Place {
+    pub fn new() -> Place {
+        let folder = tempfile::tempdir().unwrap();
+        let (work, home) = (folder.path().join("work"), folder.path().join("home"));
+        fs::create_dir(&home).unwrap();
+        for skill in ["calculator", "data-convert", "web-fetch"] {
+            let from = repository("skills").join(skill);
+            assert!(from.join(format!("{skill}.wasm")).is_file(), "skills/{skill}/{skill}.wasm is missing: run `cargo xtask components`");
+            copy(&from, &work.join("skills").join(skill));
+        }
+        let server = serve(work.clone());
+        Place { variables: variables(&home), _folder: folder, work, server }
+    }
+
+    pub fn write(&self, name: &str, text: &str) {
+        fs::write(self.work.join(name), text).unwrap();
+    }
+
+    /// Runs a command as a person would type it. Returns both streams, as a terminal shows them, and whether it ended with 0.
+    pub fn run(&self, command: &str) -> (String, bool) {
+        let mut shell = Command::new("sh");
+        shell.arg("-c").arg(format!("exec 2>&1\n{}", command.replace(PORT, &self.server))).current_dir(&self.work).stdin(Stdio::null());
+        for name in ["XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_DATA_HOME", "SKILLHOST_POLICY"] {
+            shell.env_remove(name);
+        }
+        let output = shell.envs(self.variables.iter().map(|(name, value)| (name, value))).output().unwrap();
+        (String::from_utf8(output.stdout).unwrap().replace(&self.server, PORT), output.status.success())
+    }
+}
+
+fn variables(home: &Path) -> Vec<(&'static str, String)> {
+    let text = |path: &Path| path.to_str().unwrap().to_owned();
+    let variable = |name: &str, otherwise: &str| {
+        env::var(name).unwrap_or_else(|_| text(&Path::new(&env::var("HOME").unwrap_or_default()).join(otherwise)))
+    };
+    let program = Path::new(env!("CARGO_BIN_EXE_skillhost")).parent().unwrap();
+    let mut variables = vec![
+        ("HOME", text(home)),
+        ("PATH", format!("{}:{}", text(program), env::var("PATH").unwrap_or_default())),
+        ("CARGO_HOME", variable("CARGO_HOME", ".cargo")),
+        ("RUSTUP_HOME", variable("RUSTUP_HOME", ".rustup")),
+        // Kept between runs, as an author's cache is: what skills stand on is compiled once.
+        ("XDG_CACHE_HOME", text(&Path::new(env!("CARGO_TARGET_TMPDIR")).join("readme"))),
+    ];
+    // Where the toolchain for components had to be made, the one that is here serves.
+    let toolchain = find(&repository("").join("target/toolchain"), Source::Any, &Progress::silent()).unwrap();
+    variables.extend(toolchain.rustc.map(|rustc| ("RUSTC", text(&rustc))));
+    variables
+}
+
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap().map(Result::unwrap) {
+        let to = to.join(entry.file_name());
+        if entry.file_type().unwrap().is_dir() {
+            copy(&entry.path(), &to);
+        } else {
+            fs::copy(entry.path(), to).unwrap();
+        }
+    }
+}
+
+/// Serves the files of a folder on loopback, as `python3 -m http.server` would. Returns `localhost:PORT`.
+fn serve(folder: PathBuf) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            // A client that goes away is its own business.
+            let _ = stream.and_then(|stream| answer(&folder, stream));
+        }
+    });
+    format!("localhost:{port}")
+}
+
+fn answer(folder: &Path, mut stream: TcpStream) -> std::io::Result<()> {
+    let mut head = BufReader::new(stream.try_clone()?).lines().map_while(Result::ok).take_while(|line| !line.is_empty());
+    let name = head.next().and_then(|line| line.split(' ').nth(1).map(|path| path.trim_start_matches('/').to_owned()));
+    head.for_each(drop);
+    let (status, body) = match name.map(|name| fs::read(folder.join(name))) {
+        Some(Ok(body)) => ("200 OK", body),
+        _ => ("404 Not Found", Vec::new()),
+    };
+    write!(stream, "HTTP/1.1 {status}\r\ncontent-type: text/html\r\ncontent-length: {}\r\nconnection: close\r\n\r\n", body.len())?;
+    stream.write_all(&body)
+}

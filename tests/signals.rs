@@ -1,0 +1,310 @@
+//! `skillhost run` as a process among others: interrupted, killed, blocked, read slowly.
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::path::PathBuf;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::arena::Arena;
+
+/// The arena's skill, run by the binary, with folders of its own for everything.
+struct Machine {
+    arena: Arena,
+    audit: PathBuf,
+}
+
+impl Machine {
+    fn new() -> Machine {
+        let arena = Arena::new();
+        // The component is compiled before anything is timed.
+        arena.run(&["verbs"]).obeys();
+        let own = arena.path("cache/skillhost");
+        std::fs::create_dir_all(&own).unwrap();
+        let shared = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("components");
+        std::os::unix::fs::symlink(shared, own.join("components")).unwrap();
+        std::fs::create_dir_all(arena.path("temporary")).unwrap();
+        std::fs::remove_file(arena.path("audit.jsonl")).unwrap();
+        Machine { audit: arena.path("audit.jsonl"), arena }
+    }
+
+    fn command(&self, flags: &[&str], args: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_skillhost"));
+        command.arg("run").arg(self.arena.path("skills/hostile")).arg("--workspace").arg(self.arena.path("workspace"));
+        command.arg("--audit").arg(&self.audit).args(flags).arg("--").args(args);
+        command.env_clear().env("HOME", self.arena.path("home")).env("XDG_CACHE_HOME", self.arena.path("cache"));
+        command.env("TMPDIR", self.arena.path("temporary")).env("CANARY", "a variable of the host");
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+    }
+
+    fn start(&self, flags: &[&str], args: &[&str]) -> Child {
+        self.command(flags, args).spawn().unwrap()
+    }
+
+    /// What is left of scratch folders.
+    fn scratch(&self) -> Vec<String> {
+        let entries = std::fs::read_dir(self.arena.path("temporary")).unwrap();
+        entries.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned()).collect()
+    }
+
+    fn statuses(&self) -> Vec<String> {
+        self.arena.audit().iter().map(|line| line["status"]["kind"].as_str().unwrap().to_owned()).collect()
+    }
+}
+
+/// Waits for the end, but not for ever.
+fn wait(child: &mut Child) -> ExitStatus {
+    let started = Instant::now();
+    loop {
+        if let Some(status) = child.try_wait().unwrap() {
+            return status;
+        }
+        if started.elapsed() > Duration::from_secs(30) {
+            child.kill().unwrap();
+            panic!("it did not end");
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+fn signal(child: &Child, signal: rustix::process::Signal) {
+    let pid = rustix::process::Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
+    rustix::process::kill_process(pid, signal).unwrap();
+}
+
+fn text(stream: Option<impl std::io::Read>) -> String {
+    let mut text = String::new();
+    stream.unwrap().read_to_string(&mut text).unwrap();
+    text
+}
+
+#[test]
+fn an_interrupt_ends_the_guest_cleans_up_and_is_recorded() {
+    use rustix::process::Signal;
+    let machine = Machine::new();
+    for (nth, sent) in [Signal::INT, Signal::TERM].into_iter().enumerate() {
+        for args in [&["lines", "1000", "50"][..], &["sleep"], &["spin"]] {
+            // Where there is no output to wait for, the scratch folder tells that the guest is about to run.
+            let mut child = machine.start(&[], args);
+            if args[0] == "lines" {
+                let mut line = String::new();
+                BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+                assert_eq!(line, "line 0\n");
+                assert_eq!(machine.scratch().len(), 1);
+            } else {
+                while machine.scratch().is_empty() {
+                    std::thread::sleep(Duration::from_millis(2));
+                }
+                std::thread::sleep(Duration::from_millis(100));
+            }
+            let started = Instant::now();
+            signal(&child, sent);
+            let status = wait(&mut child);
+            assert_eq!(status.code(), Some(130), "{args:?}: {status:?} {}", text(child.stderr));
+            assert!(started.elapsed() < Duration::from_secs(3), "{args:?} took {:?}", started.elapsed());
+            assert_eq!(machine.scratch(), Vec::<String>::new(), "{args:?}");
+        }
+        assert_eq!(machine.statuses(), vec!["interrupted"; 3 * (nth + 1)]);
+    }
+}
+
+#[test]
+fn a_guest_that_waits_for_a_terminal_runs_out_of_time() {
+    let machine = Machine::new();
+    for verb in ["stdin", "cat"] {
+        let (input, _open) = std::io::pipe().unwrap();
+        let mut child = machine.command(&["--timeout", "300ms"], &[verb]).stdin(input).spawn().unwrap();
+        assert_eq!(wait(&mut child).code(), Some(124));
+        assert!(text(child.stderr).contains("--timeout"), "the message names no flag");
+    }
+    assert_eq!(machine.scratch(), Vec::<String>::new());
+    assert_eq!(machine.statuses(), ["limit-hit", "limit-hit"]);
+}
+
+#[test]
+fn a_host_that_is_killed_leaves_the_next_one_working() {
+    let machine = Machine::new();
+    let mut child = machine.start(&[], &["sleep"]);
+    while machine.scratch().is_empty() {
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    std::thread::sleep(Duration::from_millis(100));
+    child.kill().unwrap();
+    wait(&mut child);
+    let mut next = machine.start(&[], &["burn", "1000"]);
+    assert_eq!(wait(&mut next).code(), Some(0), "{}", text(next.stderr));
+    assert_eq!(machine.statuses().last().map(String::as_str), Some("exited"));
+}
+
+#[test]
+fn a_host_that_is_killed_while_it_compiles_leaves_the_next_one_working() {
+    let machine = Machine::new();
+    let cache = machine.arena.path("cache/skillhost/components");
+    std::fs::remove_file(&cache).unwrap();
+    let mut child = machine.start(&[], &["burn", "1000"]);
+    while std::fs::read_dir(&cache).map_or(0, Iterator::count) == 0 {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    child.kill().unwrap();
+    wait(&mut child);
+    let mut next = machine.start(&[], &["burn", "1000"]);
+    assert_eq!(wait(&mut next).code(), Some(0), "{}", text(next.stderr));
+}
+
+#[test]
+fn a_compiler_does_not_outlive_its_host() {
+    use rustix::process::Signal;
+    for (end, limit) in [(Signal::INT, "77s"), (Signal::KILL, "78s")] {
+        let machine = Machine::new();
+        let cache = machine.arena.path("cache/skillhost/components");
+        std::fs::remove_file(&cache).unwrap();
+        machine.arena.put(&crate::components::long_function(200_000));
+        let policy = machine.arena.path("policy.yaml");
+        std::fs::write(&policy, format!("limits: {{ compile: {limit} }}\n")).unwrap();
+        let mut child = machine.start(&["--policy", policy.to_str().unwrap()], &[]);
+        let compilers = || crate::components::compilers_with(&["fast", &limit.replace('s', "000")]);
+        while compilers() == 0 {
+            assert!(child.try_wait().unwrap().is_none(), "it did not compile");
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        std::thread::sleep(Duration::from_millis(200));
+        signal(&child, end);
+        let status = wait(&mut child);
+        let started = Instant::now();
+        while compilers() > 0 {
+            assert!(started.elapsed() < Duration::from_secs(3), "the compiler goes on after {end:?}");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        if end == Signal::INT {
+            assert_eq!(status.code(), Some(130), "{}", text(child.stderr));
+            assert_eq!(machine.statuses(), ["interrupted"]);
+            assert_eq!(std::fs::read_dir(&cache).unwrap().count(), 0, "something half written is in the cache");
+        }
+    }
+}
+
+#[test]
+fn a_run_that_cannot_be_recorded_does_not_happen() {
+    let machine = Machine::new();
+    let audit = machine.arena.path("audit.jsonl");
+    std::fs::create_dir(&audit).unwrap();
+    let mut child = machine.start(&[], &["write", "1000", "/workspace"]);
+    assert_eq!(wait(&mut child).code(), Some(74));
+    assert!(text(child.stderr).contains("audit"));
+    assert_eq!(text(child.stdout), "");
+    assert!(!machine.arena.path("workspace/written").exists(), "it ran");
+}
+
+#[test]
+fn a_record_that_is_lost_at_the_end_fails_the_run() {
+    let mut machine = Machine::new();
+    machine.audit = "/dev/full".into();
+    let mut child = machine.start(&[], &["burn", "1000"]);
+    assert_eq!(wait(&mut child).code(), Some(74), "{}", text(child.stderr));
+}
+
+#[test]
+fn the_policy_in_force_and_the_log_are_out_of_reach() {
+    let mut machine = Machine::new();
+    machine.audit = machine.arena.path("workspace/log.jsonl");
+    let policy = machine.arena.path("workspace/policy.yaml");
+    std::fs::write(&policy, "default: { allow: [Read, Write] }\n").unwrap();
+    let flags = ["--policy", policy.to_str().unwrap()];
+    let mut child = machine.start(&flags, &["state", "policy.yaml", "log.jsonl"]);
+    let code = wait(&mut child).code();
+    assert_eq!(code, Some(0), "{}{}", text(child.stdout), text(child.stderr));
+    assert_eq!(std::fs::read_to_string(policy).unwrap(), "default: { allow: [Read, Write] }\n");
+    assert_eq!(std::fs::read_to_string(&machine.audit).unwrap().lines().count(), 1);
+}
+
+#[test]
+fn output_arrives_while_the_guest_still_runs() {
+    let machine = Machine::new();
+    let mut child = machine.start(&[], &["lines", "3", "1000"]);
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    assert_eq!(lines.next().unwrap().unwrap(), "line 0");
+    assert!(child.try_wait().unwrap().is_none(), "it had ended already");
+    let started = Instant::now();
+    assert_eq!(lines.next().unwrap().unwrap(), "line 1");
+    assert!(started.elapsed() > Duration::from_millis(500), "both lines came at once");
+    assert_eq!(wait(&mut child).code(), Some(0));
+}
+
+#[test]
+fn a_slow_reader_does_not_defeat_the_timeout() {
+    let machine = Machine::new();
+    for stream in ["stdout", "stderr"] {
+        // Nobody reads: the pipe fills up after 64 KiB.
+        let started = Instant::now();
+        let mut child = machine.start(&["--timeout", "500ms"], &["flood", stream]);
+        if stream == "stdout" {
+            assert_eq!(wait(&mut child).code(), Some(124));
+        } else {
+            // The host's own last word goes to stderr too: it may wait for its reader, but the guest is over.
+            std::thread::sleep(Duration::from_secs(1));
+            let mut rest = Vec::new();
+            child.stderr.take().unwrap().read_to_end(&mut rest).unwrap();
+            assert_eq!(wait(&mut child).code(), Some(124));
+        }
+        assert!(started.elapsed() < Duration::from_secs(10));
+        assert_eq!(machine.scratch(), Vec::<String>::new());
+    }
+}
+
+#[test]
+fn a_reader_that_goes_away_ends_a_guest_that_heeds_it() {
+    let machine = Machine::new();
+    let mut child = machine.start(&["--timeout", "10s"], &["flood", "stdout"]);
+    let mut some = [0; 1000];
+    child.stdout.take().unwrap().read_exact(&mut some).unwrap();
+    let started = Instant::now();
+    let code = wait(&mut child).code();
+    assert!(started.elapsed() < Duration::from_secs(5), "it went on for {:?}", started.elapsed());
+    assert_ne!(code, Some(124));
+    assert_eq!(machine.statuses().len(), 1);
+}
+
+#[test]
+fn the_binary_s_environment_reaches_no_guest() {
+    let machine = Machine::new();
+    let mut child = machine.start(&[], &["environment", "tsoh eht fo elbairav a"]);
+    let code = wait(&mut child).code();
+    assert_eq!(code, Some(0), "{}", text(child.stdout));
+    // By name it does, where the operator says so: the same attack then finds it.
+    let mut child = machine.start(&["--env", "CANARY"], &["environment", "tsoh eht fo elbairav a"]);
+    assert_eq!(wait(&mut child).code(), Some(3), "{}", text(child.stdout));
+    let log = std::fs::read_to_string(machine.arena.path("audit.jsonl")).unwrap();
+    assert!(!log.contains("a variable of the host"), "a value is in the audit log");
+}
+
+#[test]
+fn exit_codes_say_how_it_ended() {
+    let machine = Machine::new();
+    let code = |flags: &[&str], args: &[&str]| {
+        wait(&mut machine.command(flags, args).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()).code()
+    };
+    assert_eq!(code(&[], &["exit", "7"]), Some(7));
+    assert_eq!(code(&[], &["trap"]), Some(134));
+    assert_eq!(code(&["--timeout", "200ms"], &["spin"]), Some(124));
+    assert_eq!(code(&["--fuel", "10000000"], &["spin"]), Some(125));
+    assert_eq!(code(&["--memory", "16MiB"], &["memory-in-pieces"]), Some(125));
+    machine.arena.put(b"no component");
+    assert_eq!(code(&[], &["verbs"]), Some(65));
+}
+
+#[test]
+fn input_comes_through_whole() {
+    let machine = Machine::new();
+    let mut child = machine.command(&[], &["cat"]).stdin(Stdio::piped()).spawn().unwrap();
+    let sent: Vec<u8> = (0..3_000_000_u32).map(|n| (n % 251) as u8).collect();
+    let mut stdin = child.stdin.take().unwrap();
+    let writing = {
+        let sent = sent.clone();
+        std::thread::spawn(move || stdin.write_all(&sent).unwrap())
+    };
+    let mut got = Vec::new();
+    child.stdout.take().unwrap().read_to_end(&mut got).unwrap();
+    writing.join().unwrap();
+    assert_eq!(wait(&mut child).code(), Some(0));
+    assert!(got == sent, "{} bytes of {}", got.len(), sent.len());
+}

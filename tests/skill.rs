@@ -1,0 +1,396 @@
+//! What becomes of skills as people write them. Each case is a folder of `cases/skill`: the skill, and `expected.txt`, which says
+//! whether it loads, as what, and what is wrong with it. `BLESS=1` writes the expectations anew.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use skillhost::diagnostic::{Diagnostic, Severity, render};
+use skillhost::skill::rules::{Effect, RULES};
+use skillhost::skill::{Caps, Skill};
+
+const GOOD: &str = "---\nname: NAME\ndescription: Does a thing. Use when a thing is to be done.\nallowed-tools: Read\n---\n";
+
+/// Skills that do not live well in a repository: bytes that editors and git would touch, symlinks, and sheer size.
+const GENERATED: &[(&str, Make)] = &[
+    ("byte-order-mark", |folder| write(folder, "SKILL.md", format!("\u{feff}{GOOD}Body.\n"))),
+    ("byte-order-mark-and-blanks", |folder| write(folder, "SKILL.md", format!("\u{feff}{}", GOOD.replacen("---\n", "---  \n", 1)))),
+    ("nul-in-frontmatter", |folder| write(folder, "SKILL.md", GOOD.replace("Read", "Read\0Bash"))),
+    ("nul-in-body", |folder| write(folder, "SKILL.md", format!("{GOOD}\nOne\0two\0three\n"))),
+    ("not-utf8-in-frontmatter", |folder| {
+        let (head, tail) = GOOD.split_once("a thing").unwrap();
+        write(folder, "SKILL.md", [head.as_bytes(), b"caf\xe9", tail.as_bytes()].concat());
+    }),
+    ("not-utf8-in-body", |folder| write(folder, "SKILL.md", [GOOD.as_bytes(), b"caf\xe9\n"].concat())),
+    ("utf16", |folder| {
+        let bytes = "\u{feff}---\nname: utf16\n---\n".encode_utf16().flat_map(u16::to_le_bytes).collect::<Vec<u8>>();
+        write(folder, "SKILL.md", bytes);
+    }),
+    ("empty-file", |folder| write(folder, "SKILL.md", "")),
+    ("body-of-160-kb", |folder| write(folder, "SKILL.md", format!("{GOOD}{}", "Forty bytes of text, the line end too.\n".repeat(4_096)))),
+    ("frontmatter-too-long", |folder| write(folder, "SKILL.md", GOOD.replace("name:", &format!("# {}\nname:", "x".repeat(70_000))))),
+    ("too-many-tools", |folder| write(folder, "SKILL.md", GOOD.replace("Read", &"Read ".repeat(1_001)))),
+    ("skill-md-too-large", |folder| write(folder, "SKILL.md", format!("{GOOD}{}", "x".repeat(1 << 20)))),
+    ("too-many-files", |folder| {
+        write(folder, "SKILL.md", GOOD);
+        (0..2_000).for_each(|i| write(folder, &format!("data/{i}.txt"), ""));
+    }),
+    ("too-large", |folder| {
+        write(folder, "SKILL.md", GOOD);
+        fs::File::create(folder.join("data.bin")).unwrap().set_len(10 << 20).unwrap();
+    }),
+    ("link-inside", |folder| {
+        write(folder, "SKILL.md", GOOD);
+        write(folder, "lib/tool.py", "print(1)\n");
+        symlink("../lib/tool.py", mkdir(folder, "scripts").join("tool.py")).unwrap();
+        symlink("lib", folder.join("library")).unwrap();
+    }),
+    ("link-outside", |folder| {
+        write(folder, "SKILL.md", GOOD);
+        symlink("/etc/passwd", folder.join("absolute")).unwrap();
+        symlink("../../../../../../../../etc/passwd", folder.join("relative")).unwrap();
+        symlink("/etc", folder.join("folder")).unwrap();
+    }),
+    ("link-nowhere", |folder| {
+        write(folder, "SKILL.md", GOOD);
+        symlink("missing", folder.join("missing-link")).unwrap();
+        symlink("loop", folder.join("loop")).unwrap();
+    }),
+    ("skill-md-is-a-link-outside", |folder| {
+        write(&folder.with_file_name("elsewhere"), "SKILL.md", GOOD);
+        symlink("../elsewhere/SKILL.md", folder.join("SKILL.md")).unwrap();
+    }),
+    ("skill-md-is-a-pipe", |folder| mkfifo(&folder.join("SKILL.md"))),
+    ("pipe", |folder| {
+        write(folder, "SKILL.md", GOOD);
+        mkfifo(&folder.join("pipe"));
+    }),
+    ("file-name-not-utf8", |folder| {
+        use std::os::unix::ffi::OsStrExt;
+        write(folder, "SKILL.md", GOOD);
+        fs::write(folder.join(std::ffi::OsStr::from_bytes(b"caf\xe9.txt")), "").unwrap();
+    }),
+    ("not-a-folder", |folder| {
+        fs::remove_dir(folder).unwrap();
+        fs::write(folder, "a file").unwrap();
+    }),
+    ("not-there", |folder| fs::remove_dir(folder).unwrap()),
+];
+
+#[test]
+fn every_case_loads_or_is_refused_as_expected() {
+    let mut wrong = String::new();
+    for name in all_cases() {
+        let actual = report(&load(&name), &name);
+        let file = cases().join(&name).join("expected.txt");
+        if std::env::var_os("BLESS").is_some() {
+            write(&cases().join(&name), "expected.txt", &actual);
+        }
+        let expected = fs::read_to_string(&file).unwrap_or_default();
+        if actual != expected {
+            writeln!(wrong, "== {name}\n{}", similar::TextDiff::from_lines(&expected, &actual).unified_diff()).unwrap();
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong}\nBLESS=1 writes the expectations anew");
+}
+
+#[test]
+fn every_rule_is_broken_by_a_case_and_has_the_effect_it_says() {
+    let mut unbroken: Vec<&str> = RULES.iter().map(|r| r.name).filter(|r| *r != "unreadable").collect();
+    for name in all_cases() {
+        let loaded = load(&name);
+        let diagnostics = diagnostics(&loaded);
+        unbroken.retain(|rule| diagnostics.iter().all(|d| d.rule != *rule));
+        let effect = diagnostics.iter().map(|d| RULES.iter().find(|r| r.name == d.rule).unwrap().effect).max();
+        match &loaded {
+            Err(_) => assert_eq!(effect, Some(Effect::Refused), "{name}"),
+            Ok(skill) => assert_eq!(skill.manifest.recovered, effect == Some(Effect::GrantsNothing), "{name}"),
+        }
+    }
+    assert!(unbroken.is_empty(), "no case breaks {unbroken:?}");
+}
+
+#[test]
+fn what_had_to_be_recovered_asks_for_nothing() {
+    let mut recovered = 0;
+    for skill in all_cases().iter().filter_map(|name| load(name).ok()).filter(|s| s.manifest.recovered) {
+        assert_eq!(skill.manifest.allowed_tools, Some(vec![]), "{}", skill.name);
+        assert!(skill.manifest.component.is_none() && skill.manifest.metadata.is_empty(), "{}", skill.name);
+        recovered += 1;
+    }
+    assert!(recovered > 10);
+}
+
+#[test]
+fn findings_are_rendered_as_snippets_that_point_into_the_file() {
+    let mut actual = String::new();
+    for case in [
+        "several-at-once",
+        "crlf",
+        "byte-order-mark-and-blanks",
+        "unquoted-colon-in-a-long-value",
+        "tab-indentation",
+        "unclosed-quote",
+        "description-too-long",
+        "tools-block-list",
+        "name-with-escape-sequence",
+        "nul-in-body",
+        "frontmatter-too-long",
+        "link-outside",
+        "no-skill-md",
+    ] {
+        let loaded = load(case);
+        let (source, root) = match &loaded {
+            Ok(skill) => (&skill.source, &skill.root),
+            Err(error) => (&error.text, &error.root),
+        };
+        let rendered = anstream::adapter::strip_str(&render(diagnostics(&loaded), source)).to_string();
+        writeln!(actual, "== {case}\n\n{}", rendered.replace(&format!("{}/", root.parent().unwrap().display()), "")).unwrap();
+    }
+    let file = root().join("tests/cases/skill-snippets.txt");
+    if std::env::var_os("BLESS").is_some() {
+        fs::write(&file, &actual).unwrap();
+    }
+    let expected = fs::read_to_string(file).unwrap_or_default();
+    assert_eq!(expected, actual, "BLESS=1 writes the snippets anew:\n{}", similar::TextDiff::from_lines(&expected, &actual).unified_diff());
+}
+
+#[test]
+fn the_documentation_lists_the_rules() {
+    let mut text = String::from(
+        "# Rules for skills\n\n`skillhost check` holds a skill to these rules. An error makes it exit with 1. The last column says what \
+         becomes of a skill that breaks the rule when it is run.\n\n| rule | severity | what it asks for | source | when run |\n|---|---|---|---|---|\n",
+    );
+    for rule in RULES {
+        let severity = if rule.severity == Severity::Error { "error" } else { "warning" };
+        let effect = match rule.effect {
+            Effect::Loads => "loads",
+            Effect::GrantsNothing => "loads with name and description alone, granted nothing",
+            Effect::Refused => "does not load",
+        };
+        writeln!(text, "| `{}` | {severity} | {} | {} | {effect} |", rule.name, rule.says, rule.source).unwrap();
+    }
+    let file = root().join("docs/rules.md");
+    if std::env::var_os("BLESS").is_some() {
+        fs::write(&file, &text).unwrap();
+    }
+    assert_eq!(fs::read_to_string(file).unwrap(), text, "BLESS=1 writes docs/rules.md anew");
+}
+
+#[test]
+fn the_digest_is_of_names_lengths_and_content_and_of_nothing_else() {
+    let folder = tempfile::tempdir().unwrap();
+    let digest = |files: &[(&str, &str)]| {
+        let skill = folder.path().join("skill");
+        write(&skill, "SKILL.md", GOOD);
+        files.iter().for_each(|(path, text)| write(&skill, path, text));
+        let digest = Skill::load(&skill, &Caps::default()).unwrap().digest().unwrap();
+        fs::remove_dir_all(&skill).unwrap();
+        digest
+    };
+    let one = digest(&[("a", "bc"), ("d/e", "f")]);
+    assert!(one.starts_with("sha256:") && one.len() == 7 + 64, "{one}");
+    assert_eq!(one, digest(&[("d/e", "f"), ("a", "bc")]), "the order of creation does not count");
+    for other in [[("a", "bd"), ("d/e", "f")], [("ab", "c"), ("d/e", "f")], [("a", "bcd"), ("/e", "f")], [("a", "bc"), ("d.e", "f")]] {
+        let other = other.map(|(path, text)| (path.trim_start_matches('/'), text));
+        assert_ne!(one, digest(&other), "{other:?}");
+    }
+}
+
+#[test]
+fn a_symlink_counts_in_the_digest_as_its_target() {
+    let digest = |target: &str| {
+        let folder = tempfile::tempdir().unwrap();
+        write(folder.path(), "SKILL.md", GOOD);
+        write(folder.path(), "a", "same");
+        write(folder.path(), "b", "same");
+        symlink(target, folder.path().join("link")).unwrap();
+        Skill::load(folder.path(), &Caps::default()).unwrap().digest().unwrap()
+    };
+    assert_ne!(digest("a"), digest("b"));
+}
+
+#[test]
+fn a_file_that_changed_since_loading_is_not_digested() {
+    let folder = tempfile::tempdir().unwrap();
+    write(folder.path(), "SKILL.md", GOOD);
+    write(folder.path(), "a", "four");
+    let skill = Skill::load(folder.path(), &Caps::default()).unwrap();
+    assert!(skill.digest().is_ok());
+    write(folder.path(), "a", "longer");
+    assert!(skill.digest().unwrap_err().to_string().contains("`a` changed"));
+}
+
+#[test]
+fn only_listed_files_are_read_and_never_a_pipe_or_what_lies_outside() {
+    let folder = tempfile::tempdir().unwrap();
+    let skill = folder.path().join("skill");
+    write(&skill, "SKILL.md", GOOD);
+    write(&skill, "data/a.txt", "inside");
+    write(folder.path(), "secret", "outside");
+    symlink("../secret", skill.join("link")).unwrap();
+    let loaded = Skill::load(&skill, &Caps::default()).unwrap();
+    assert_eq!(loaded.read("data/a.txt").unwrap(), b"inside");
+    for path in ["link", "../secret", "data", "data/../data/a.txt", "/etc/passwd", ""] {
+        assert_eq!(loaded.read(path).unwrap_err().kind(), std::io::ErrorKind::NotFound, "{path}");
+    }
+    // Swapped after loading: the handle still does not leave the skill, nor wait for a writer.
+    fs::remove_file(skill.join("data/a.txt")).unwrap();
+    symlink("../../secret", skill.join("data/a.txt")).unwrap();
+    assert!(loaded.read("data/a.txt").is_err());
+    fs::remove_file(skill.join("data/a.txt")).unwrap();
+    mkfifo(&skill.join("data/a.txt"));
+    assert!(loaded.read("data/a.txt").unwrap_err().to_string().contains("not a regular file"));
+}
+
+#[test]
+fn each_cap_is_obeyed_to_the_last_byte_and_no_further() {
+    let folder = tempfile::tempdir().unwrap();
+    let skill = folder.path().join("skill");
+    write(&skill, "SKILL.md", GOOD);
+    write(&skill, "data/a.txt", "12345");
+    let skill_md = fs::metadata(skill.join("SKILL.md")).unwrap().len();
+    let exact = Caps { skill_md, total: skill_md + 5, files: 3 };
+    assert!(Skill::load(&skill, &exact).is_ok());
+    for (rule, caps) in [
+        ("skill-md-size", Caps { skill_md: skill_md - 1, ..exact.clone() }),
+        ("skill-size", Caps { total: skill_md + 4, ..exact.clone() }),
+        ("skill-files", Caps { files: 2, ..exact.clone() }),
+    ] {
+        let error = Skill::load(&skill, &caps).unwrap_err();
+        assert_eq!(error.diagnostics.iter().map(|d| d.rule).collect::<Vec<_>>(), [rule]);
+    }
+}
+
+#[test]
+fn the_folder_may_be_named_in_any_way() {
+    let folder = tempfile::tempdir().unwrap();
+    let skill = folder.path().join("thing");
+    write(&skill, "SKILL.md", GOOD.replace("NAME", "thing"));
+    symlink(&skill, folder.path().join("alias")).unwrap();
+    for (path, name) in [
+        (skill.join(""), "thing"),
+        (skill.join("."), "thing"),
+        (mkdir(&skill, "x").join(".."), "thing"),
+        (folder.path().join("alias"), "alias"),
+    ] {
+        assert_eq!(Skill::load(&path, &Caps::default()).unwrap().name, name, "{}", path.display());
+    }
+}
+
+#[test]
+fn a_typical_skill_loads_in_little_time() {
+    let folder = tempfile::tempdir().unwrap();
+    write(folder.path(), "SKILL.md", format!("{GOOD}{}", "Forty bytes of text, the line end too.\n".repeat(400)));
+    (0..4).for_each(|i| write(folder.path(), &format!("scripts/{i}.py"), "x".repeat(4_000)));
+    let fastest = (0..50).map(|_| timed(|| drop(Skill::load(folder.path(), &Caps::default()).unwrap()))).min().unwrap();
+    assert!(fastest < Duration::from_millis(5), "{fastest:?} unoptimised");
+}
+
+fn timed(work: impl FnOnce()) -> Duration {
+    let start = Instant::now();
+    work();
+    start.elapsed()
+}
+
+/// Puts a skill into an empty folder.
+type Make = fn(&Path);
+type Loaded = Result<Skill, skillhost::skill::SkillError>;
+
+fn all_cases() -> Vec<String> {
+    let mut names: Vec<String> = fs::read_dir(cases()).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
+    names.extend(GENERATED.iter().map(|(name, _)| (*name).to_owned()));
+    names.sort();
+    names.dedup();
+    assert!(names.len() > 80, "cases are found");
+    names
+}
+
+/// Loads a case's skill, which is generated, or else the one folder beside `expected.txt`.
+fn load(case: &str) -> Loaded {
+    if let Some((name, make)) = GENERATED.iter().find(|(name, _)| *name == case) {
+        let scratch = tempfile::tempdir().unwrap();
+        let folder = mkdir(scratch.path(), name);
+        make(&folder);
+        return Skill::load(&folder, &Caps::default());
+    }
+    let folder = fs::read_dir(cases().join(case)).unwrap().map(|e| e.unwrap().path()).find(|p| p.is_dir());
+    Skill::load(&folder.unwrap_or_else(|| panic!("{case} has no skill folder")), &Caps::default())
+}
+
+fn diagnostics(loaded: &Loaded) -> &[Diagnostic] {
+    match loaded {
+        Ok(skill) => &skill.diagnostics,
+        Err(error) => &error.diagnostics,
+    }
+}
+
+/// What `expected.txt` says.
+fn report(loaded: &Loaded, case: &str) -> String {
+    let mut out = String::new();
+    let root = match loaded {
+        Ok(skill) => {
+            let mut json = serde_json::to_value(&skill.manifest).unwrap();
+            for entry in json["allowed_tools"].as_array_mut().into_iter().flatten() {
+                let span = &entry["span"];
+                *entry = format!("{} at {}:{}+{}", entry["text"].as_str().unwrap(), span["line"], span["column"], span["length"]).into();
+            }
+            writeln!(out, "loads: {}\n{}", skill.name, serde_json::to_string_pretty(&json).unwrap()).unwrap();
+            if skill.files.len() > 1 {
+                let shown = skill.files.iter().map(|f| match &f.link {
+                    Some(target) => format!("{} -> {target}", f.path),
+                    None => f.path.clone(),
+                });
+                writeln!(out, "files: {}", shown.collect::<Vec<_>>().join(", ")).unwrap();
+            }
+            writeln!(out, "body from line {}", skill.source[..skill.body_offset].matches('\n').count() + 1).unwrap();
+            &skill.root
+        }
+        Err(error) => {
+            let message = error.to_string().replace(&error.root.display().to_string(), case);
+            writeln!(out, "refused: {message}").unwrap();
+            &error.root
+        }
+    };
+    let parent = root.parent().unwrap().display().to_string() + "/";
+    for d in diagnostics(loaded) {
+        let place = d.span.map(|s| format!(":{}:{}", s.line, s.column)).unwrap_or_default();
+        let severity = if d.severity == Severity::Error { "error" } else { "warning" };
+        writeln!(out, "\n{}{place} {severity} {} {}", d.file.replace(&parent, ""), d.rule, d.message).unwrap();
+        if let Some(fix) = &d.fix {
+            writeln!(out, "  fix: {}", fix.replace(parent.trim_end_matches('/'), "..").replace('\n', "\n       ")).unwrap();
+        }
+    }
+    out
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+fn cases() -> PathBuf {
+    root().join("tests/cases/skill")
+}
+
+fn write(folder: &Path, path: &str, content: impl AsRef<[u8]>) {
+    let content = content.as_ref();
+    let file = folder.join(path);
+    fs::create_dir_all(file.parent().unwrap()).unwrap();
+    let name = folder.file_name().unwrap().to_str().unwrap();
+    let content = match content.windows(4).position(|w| w == b"NAME") {
+        Some(at) => [&content[..at], name.as_bytes(), &content[at + 4..]].concat(),
+        None => content.to_owned(),
+    };
+    fs::write(file, content).unwrap();
+}
+
+fn mkdir(folder: &Path, name: &str) -> PathBuf {
+    fs::create_dir_all(folder.join(name)).unwrap();
+    folder.join(name)
+}
+
+fn mkfifo(path: &Path) {
+    rustix::fs::mknodat(rustix::fs::CWD, path, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
+}

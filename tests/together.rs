@@ -1,0 +1,141 @@
+//! Many invocations of one host at once, on a runtime that goes on: none harms another, and what is over leaves nothing behind.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use skillhost::invoke::{Host, Request};
+use skillhost::limits::Limit;
+use skillhost::outcome::{Outcome, Status};
+use skillhost::policy::capabilities::MountMode;
+use skillhost::policy::{Overrides, Policy};
+use skillhost::runtime::Entry;
+use skillhost::sandbox::{Allocation, Io};
+
+use crate::arena::Arena;
+
+fn policy(arena: &Arena, limits: &[(Limit, u64)]) -> Policy {
+    let workspace = Some((arena.path("workspace"), MountMode::Write));
+    Policy::builtin().with_command_line(Overrides { workspace, limits: limits.to_vec(), ..Overrides::default() }).unwrap()
+}
+
+async fn invoke(host: Host, arena: &Arena, limits: &[(Limit, u64)], args: &[&str]) -> Outcome {
+    let policy = policy(arena, limits);
+    let args = args.iter().map(|arg| (*arg).to_owned()).collect();
+    let request = Request { skill: &arena.path("skills/hostile"), policy: &policy, entry: Entry::Command, args, io: Io::default() };
+    host.invoke(request).await.unwrap().finished.outcome
+}
+
+/// Waits until scratch space is as it was; programs that were told to end may take a moment.
+fn assert_scratch_is_empty(arena: &Arena) {
+    let started = Instant::now();
+    loop {
+        let names: Vec<_> = std::fs::read_dir(arena.path("scratch")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        if names == ["outside"] {
+            return;
+        }
+        assert!(started.elapsed() < Duration::from_secs(5), "{names:?} are left");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+#[test]
+fn a_spinning_guest_does_not_keep_others_of_its_thread_from_running() {
+    let arena = Arena::new();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let (spun, served) = runtime.block_on(async {
+        tokio::join!(invoke(arena.host.clone(), &arena, &[(Limit::Timeout, 3_000)], &["spin"]), async {
+            let started = Instant::now();
+            let outcome = invoke(arena.host.clone(), &arena, &[], &["burn", "1000"]).await;
+            (outcome, started.elapsed())
+        })
+    });
+    assert!(matches!(spun.status, Status::LimitHit(_)), "{spun:?}");
+    assert_eq!(served.0.status, Status::Exited { code: 0 });
+    assert!(served.1 < Duration::from_secs(2), "it was served after {:?}", served.1);
+}
+
+#[test]
+fn programs_of_a_run_that_is_over_are_over_too() {
+    let arena = Arena::new();
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    for child in [&["spin"][..], &["sleep"], &["files", "/tmp"], &["flood"], &["start", "1", "spin"]] {
+        let mut args = vec!["start", "1"];
+        args.extend(child);
+        let limits = [(Limit::Timeout, 300), (Limit::Files, 1_000_000), (Limit::Stdout, 1 << 40), (Limit::Memory, 1 << 40)];
+        let outcome = runtime.block_on(invoke(arena.host.clone(), &arena, &limits, &args));
+        assert!(matches!(&outcome.status, Status::LimitHit(hit) if hit.limit == Limit::Timeout), "{child:?}: {outcome:?}");
+        assert_scratch_is_empty(&arena);
+    }
+    // Nothing goes on in the background: the processor is idle.
+    std::thread::sleep(Duration::from_millis(100));
+    assert_eq!(runtime.metrics().num_alive_tasks(), 0, "tasks of ended runs are alive");
+}
+
+#[test]
+fn a_run_that_is_dropped_is_cleaned_up_and_recorded() {
+    let arena = Arena::new();
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    for args in [&["sleep"][..], &["spin"], &["start", "1", "sleep"]] {
+        let dropped = runtime
+            .block_on(async { tokio::time::timeout(Duration::from_millis(300), invoke(arena.host.clone(), &arena, &[], args)).await });
+        assert!(dropped.is_err(), "{args:?} ended: {dropped:?}");
+        assert_scratch_is_empty(&arena);
+    }
+    arena.assert_alive();
+    let statuses: Vec<_> = arena.audit().iter().map(|line| line["status"]["kind"].as_str().unwrap().to_owned()).collect();
+    assert_eq!(statuses, ["interrupted", "interrupted", "interrupted", "exited"]);
+}
+
+#[test]
+fn attackers_side_by_side_do_not_harm_each_other() {
+    let arena = Arc::new(Arena::new());
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let attacks: Vec<&[&str]> = vec![
+        &["spin"],
+        &["memory-in-pieces"],
+        &["fork", "8"],
+        &["flood"],
+        &["recursion"],
+        &["trap"],
+        &["handles"],
+        &["random"],
+        &["disk", "/tmp"],
+        &["sleep"],
+    ];
+    let limits =
+        [(Limit::Timeout, 3_000), (Limit::Memory, 64 << 20), (Limit::Processes, 20), (Limit::Disk, 1 << 20), (Limit::Stdout, 1 << 20)];
+    let mut running = Vec::new();
+    for _ in 0..3 {
+        for attack in &attacks {
+            let (arena, attack) = (arena.clone(), attack.to_vec());
+            running.push(runtime.spawn(async move { invoke(arena.host.clone(), &arena, &limits, &attack).await }));
+        }
+    }
+    for one in running {
+        let outcome = runtime.block_on(one).unwrap();
+        assert!(!matches!(outcome.status, Status::Exited { code: 3 } | Status::Interrupted), "{outcome:?}");
+    }
+    assert_scratch_is_empty(&arena);
+    assert_eq!(arena.audit().len(), 3 * attacks.len());
+    arena.assert_alive();
+}
+
+#[test]
+fn a_host_that_keeps_memory_ready_is_no_weaker() {
+    let arena = Arena::allocating(Allocation::Pooling(4));
+    arena.run(&["nest", "3"]).obeys();
+    arena.run(&["alloc", "40"]).limit(Limit::Memory, 64 << 20).obeys();
+    arena.run(&["alloc", "70"]).limit(Limit::Memory, 64 << 20).hits(Limit::Memory);
+    arena.run(&["recursion"]).hits(Limit::Stack);
+    arena.run(&["handles"]).go();
+    arena.run(&["spin"]).limit(Limit::Timeout, 200).hits(Limit::Timeout);
+    // More programs at once than there is room for: those over it are refused, the caller goes on.
+    let outcome = arena.run(&["fork", "8"]).limit(Limit::Processes, 100).go();
+    assert!(!matches!(outcome.status, Status::Trapped { .. }), "{outcome:?}");
+    for _ in 0..10 {
+        arena.assert_alive();
+    }
+    // What one guest leaves in memory, the next does not find: a slot is used again only when it is clean.
+    arena.run(&["alloc", "40"]).obeys();
+    arena.run(&["zeroed", "40"]).obeys();
+}

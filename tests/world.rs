@@ -1,0 +1,60 @@
+//! What a component imports, against what its skill asks for.
+
+use skillhost::policy::{Policy, grant};
+use skillhost::skill::manifest::{Manifest, ToolEntry};
+use skillhost::world::{World, read};
+
+use crate::cli::guest;
+
+/// What is said of a component with these imports in a skill that asks for these entries.
+fn unasked(imports: &[&str], entries: &[&str]) -> Vec<String> {
+    let entry = |text: &&str| ToolEntry { text: (*text).to_owned(), span: None };
+    let manifest = Manifest {
+        name: "demo".into(),
+        description: "d".into(),
+        allowed_tools: Some(entries.iter().map(entry).collect()),
+        ..Manifest::default()
+    };
+    let world = World { imports: imports.iter().map(|name| (*name).to_owned()).collect(), exports: Vec::new(), wit: String::new() };
+    world.unasked(&grant(&manifest, &Policy::everything()).capabilities)
+}
+
+#[test]
+fn an_import_without_its_entry_is_told_and_one_with_it_is_not() {
+    for (import, entry, word) in [
+        ("wasi:http/client@0.3.0", "WebFetch(domain:example.com)", "WebFetch"),
+        ("wasi:http/outgoing-handler@0.2.0", "WebFetch(domain:example.com)", "WebFetch"),
+        ("skillhost:skill/process@0.1.0", "Bash(jq:*)", "Bash"),
+        ("wasi:filesystem/types@0.3.0", "Read", "Read"),
+        ("wasi:filesystem/types@0.2.0", "Write(out/**)", "Read"),
+    ] {
+        let told = unasked(&[import], &[]);
+        assert!(told.len() == 1 && told[0].contains(word), "{import}: {told:?}");
+        assert_eq!(unasked(&[import], &[entry]), Vec::<String>::new(), "{import} with {entry}");
+    }
+}
+
+#[test]
+fn sockets_are_told_whatever_is_asked() {
+    assert_eq!(unasked(&["wasi:sockets/types@0.3.0"], &["Read", "Write", "Bash", "WebFetch"]).len(), 1);
+}
+
+#[test]
+fn what_every_guest_has_is_not_told() {
+    assert!(unasked(&["wasi:cli/stdout@0.3.0", "wasi:clocks/monotonic-clock@0.3.0", "wasi:random/random@0.3.0"], &[]).is_empty());
+}
+
+#[test]
+fn a_world_is_read_from_the_binary() {
+    let world = read(guest("unknown")).unwrap();
+    assert_eq!((world.imports, world.exports), (vec!["acme:database/query@1.0.0".to_owned()], vec!["wasi:cli/run@0.3.0".to_owned()]));
+    assert!(world.wit.contains("export wasi:cli/run@0.3.0;"));
+    assert!(read(guest("echo")).unwrap().offers_tools() && !read(guest("hello2")).unwrap().offers_tools());
+}
+
+#[test]
+fn what_is_no_component_is_told() {
+    assert!(read(b"hello").unwrap_err().contains("no WebAssembly"));
+    assert!(read(b"\0asm\x01\0\0\0").unwrap_err().contains("core module"));
+    assert!(read(b"\0asm\x0d\0\x01\0garbage").is_err());
+}
