@@ -1,0 +1,84 @@
+//! Set-up and chores: `cargo xtask demo | test | components | python | bench | toolchain`.
+//!
+//! Needs rustup's stable toolchain, a C compiler and git; everything else is found or made. Each verb is a file.
+
+#![expect(clippy::disallowed_methods, reason = "a chore starts cargo, and works on the files of this repository")]
+
+mod components;
+mod demo;
+mod python;
+mod test;
+mod toolchain;
+mod workspace;
+
+use std::io::Write as _;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+use skillhost_toolchain::{Error, Progress};
+
+#[derive(Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask", about = "Set-up and chores of skillhost", version)]
+struct Args {
+    /// Show the output of each command as it comes
+    #[arg(long, short, global = true)]
+    verbose: bool,
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Subcommand)]
+enum Verb {
+    /// Build everything and run a skill on real data: permissions, result and cost
+    Demo,
+    /// Run every check and test, as CI does
+    Test,
+    /// Build the components: the runtimes, the skills and the SDK's examples
+    Components,
+    /// Build the Python runtime: CPython as one component
+    Python,
+    /// Run the benchmarks
+    Bench {
+        /// Arguments for `cargo bench`
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        args: Vec<String>,
+    },
+    /// Find or make a toolchain for the components, and prove it on a small one
+    Toolchain {
+        /// Make it from Debian's packages, as on a machine where rustup can add no target
+        #[arg(long)]
+        from_packages: bool,
+    },
+}
+
+fn main() -> ExitCode {
+    let args = Args::parse();
+    let progress = Progress::new(args.verbose);
+    let result = match args.verb {
+        Verb::Demo => demo::run(&progress),
+        Verb::Test => test::run(&progress),
+        Verb::Components => components::run(&progress),
+        Verb::Python => python::run(&progress),
+        Verb::Bench { args } => bench(&args, &progress),
+        Verb::Toolchain { from_packages } => toolchain::run(from_packages, &progress),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            drop(writeln!(anstream::stderr(), "error: {error}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn bench(args: &[String], progress: &Progress) -> Result<(), Error> {
+    components::run(progress)?;
+    let mut cargo = workspace::cargo(&workspace::root());
+    progress.loud_step("benchmarks", |step| step.run_loud(cargo.args(["bench", "-p", "skillhost"]).args(args)))?;
+    Ok(())
+}
+
+/// One line on stdout. That nobody reads it is no reason to stop.
+fn say(line: impl std::fmt::Display) {
+    drop(writeln!(anstream::stdout(), "{line}"));
+}
