@@ -19,8 +19,8 @@ use skillhost::sandbox::{Allocation, Io, Options, Stdin};
 /// What lies in the files outside.
 pub const SECRET: &str = "a secret that no guest may see";
 
-/// Longer than any test lets a guest run. A host that is silent for so long hangs.
-const PATIENCE: Duration = Duration::from_secs(120);
+/// What takes longer has hung. Far more than a loaded machine needs: how fast something is, benchmarks say.
+pub const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A host, a skill, a workspace, and what lies beside each of them.
 pub struct Arena {
@@ -237,7 +237,7 @@ impl Run<'_> {
         let started = Instant::now();
         let outcome = self.go();
         assert_hit(&outcome, limit, &shown);
-        assert!(started.elapsed() < Duration::from_secs(30), "`hostile {shown}` took {:?} to be stopped", started.elapsed());
+        assert!(started.elapsed() < PATIENCE, "`hostile {shown}` took {:?} to be stopped", started.elapsed());
         outcome
     }
 

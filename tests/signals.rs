@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::arena::Arena;
+use crate::arena::{Arena, PATIENCE};
 
 /// The arena's skill, run by the binary, with folders of its own for everything.
 struct Machine {
@@ -59,7 +59,7 @@ fn wait(child: &mut Child) -> ExitStatus {
         if let Some(status) = child.try_wait().unwrap() {
             return status;
         }
-        if started.elapsed() > Duration::from_secs(30) {
+        if started.elapsed() > PATIENCE {
             child.kill().unwrap();
             panic!("it did not end");
         }
@@ -101,7 +101,7 @@ fn an_interrupt_ends_the_guest_cleans_up_and_is_recorded() {
             signal(&child, sent);
             let status = wait(&mut child);
             assert_eq!(status.code(), Some(130), "{args:?}: {status:?} {}", text(child.stderr));
-            assert!(started.elapsed() < Duration::from_secs(3), "{args:?} took {:?}", started.elapsed());
+            assert!(started.elapsed() < PATIENCE, "{args:?} took {:?}", started.elapsed());
             assert_eq!(machine.scratch(), Vec::<String>::new(), "{args:?}");
         }
         assert_eq!(machine.statuses(), vec!["interrupted"; 3 * (nth + 1)]);
@@ -172,7 +172,7 @@ fn a_compiler_does_not_outlive_its_host() {
         let status = wait(&mut child);
         let started = Instant::now();
         while compilers() > 0 {
-            assert!(started.elapsed() < Duration::from_secs(3), "the compiler goes on after {end:?}");
+            assert!(started.elapsed() < PATIENCE, "the compiler goes on after {end:?}");
             std::thread::sleep(Duration::from_millis(10));
         }
         if end == Signal::INT {
@@ -246,7 +246,7 @@ fn a_slow_reader_does_not_defeat_the_timeout() {
             child.stderr.take().unwrap().read_to_end(&mut rest).unwrap();
             assert_eq!(wait(&mut child).code(), Some(124));
         }
-        assert!(started.elapsed() < Duration::from_secs(10));
+        assert!(started.elapsed() < PATIENCE);
         assert_eq!(machine.scratch(), Vec::<String>::new());
     }
 }
@@ -254,12 +254,12 @@ fn a_slow_reader_does_not_defeat_the_timeout() {
 #[test]
 fn a_reader_that_goes_away_ends_a_guest_that_heeds_it() {
     let machine = Machine::new();
-    let mut child = machine.start(&["--timeout", "10s"], &["flood", "stdout"]);
+    let mut child = machine.start(&["--timeout", "10m"], &["flood", "stdout"]);
     let mut some = [0; 1000];
     child.stdout.take().unwrap().read_exact(&mut some).unwrap();
     let started = Instant::now();
     let code = wait(&mut child).code();
-    assert!(started.elapsed() < Duration::from_secs(5), "it went on for {:?}", started.elapsed());
+    assert!(started.elapsed() < PATIENCE, "it went on for {:?}", started.elapsed());
     assert_ne!(code, Some(124));
     assert_eq!(machine.statuses().len(), 1);
 }

@@ -11,7 +11,7 @@ use skillhost::policy::{Overrides, Policy};
 use skillhost::runtime::Entry;
 use skillhost::sandbox::{Allocation, Io};
 
-use crate::arena::Arena;
+use crate::arena::{Arena, PATIENCE};
 
 fn policy(arena: &Arena, limits: &[(Limit, u64)]) -> Policy {
     let workspace = Some((arena.path("workspace"), MountMode::Write));
@@ -33,7 +33,7 @@ fn assert_scratch_is_empty(arena: &Arena) {
         if names == ["outside"] {
             return;
         }
-        assert!(started.elapsed() < Duration::from_secs(5), "{names:?} are left");
+        assert!(started.elapsed() < PATIENCE, "{names:?} are left");
         std::thread::sleep(Duration::from_millis(10));
     }
 }
@@ -42,16 +42,13 @@ fn assert_scratch_is_empty(arena: &Arena) {
 fn a_spinning_guest_does_not_keep_others_of_its_thread_from_running() {
     let arena = Arena::new();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let (spun, served) = runtime.block_on(async {
-        tokio::join!(invoke(arena.host.clone(), &arena, &[(Limit::Timeout, 3_000)], &["spin"]), async {
-            let started = Instant::now();
-            let outcome = invoke(arena.host.clone(), &arena, &[], &["burn", "1000"]).await;
-            (outcome, started.elapsed())
-        })
+    runtime.block_on(async {
+        tokio::select! {
+            biased;
+            served = invoke(arena.host.clone(), &arena, &[], &["burn", "1000"]) => assert_eq!(served.status, Status::Exited { code: 0 }),
+            spun = invoke(arena.host.clone(), &arena, &[(Limit::Timeout, 60_000)], &["spin"]) => panic!("the other was not served before {spun:?}"),
+        }
     });
-    assert!(matches!(spun.status, Status::LimitHit(_)), "{spun:?}");
-    assert_eq!(served.0.status, Status::Exited { code: 0 });
-    assert!(served.1 < Duration::from_secs(2), "it was served after {:?}", served.1);
 }
 
 #[test]

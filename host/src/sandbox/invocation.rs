@@ -4,10 +4,14 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
+use tempfile::TempDir;
+use tokio_util::task::TaskTracker;
+
 use super::engine::Mode;
 use super::files::Vfs;
 use super::http::Sender;
 use super::meter::Meter;
+use super::mounts::Mounts;
 use super::{Sandbox, process};
 use crate::outcome::{Denial, Usage};
 use crate::policy::capabilities::Capabilities;
@@ -23,6 +27,9 @@ pub(super) struct Invocation {
     pub(super) meter: Arc<Meter>,
     pub(super) mode: Mode,
     pub(super) spawn_denials: Mutex<Vec<Denial>>,
+    /// The programs that were started and have not ended.
+    pub(super) started: TaskTracker,
+    _scratch: Arc<TempDir>,
 }
 
 impl Invocation {
@@ -31,7 +38,7 @@ impl Invocation {
         sandbox: &Sandbox,
         capabilities: &Arc<Capabilities>,
         programs: Option<Programs>,
-        vfs: Arc<Vfs>,
+        mounts: &Mounts,
         meter: Arc<Meter>,
         mode: Mode,
     ) -> Arc<Invocation> {
@@ -42,11 +49,13 @@ impl Invocation {
             sandbox: sandbox.clone(),
             capabilities: capabilities.clone(),
             programs,
-            vfs,
+            vfs: mounts.vfs.clone(),
             sender: sandbox.sender(capabilities),
             meter,
             mode,
             spawn_denials: Mutex::default(),
+            started: TaskTracker::new(),
+            _scratch: mounts.scratch.clone(),
         })
     }
 

@@ -12,11 +12,12 @@ use super::files::{ApplyError, Guarded, OpenMount, Vfs};
 use crate::outcome::{Change, Denial};
 use crate::policy::capabilities::{Capabilities, MountMode};
 
-/// What an invocation's guests see, and the scratch folder behind it. Dropping it removes the scratch folder.
+/// What an invocation's guests see, and the scratch folder behind it, which is removed with the last that holds it.
 #[derive(Debug)]
 pub(super) struct Mounts {
     pub(super) vfs: Arc<Vfs>,
-    scratch: TempDir,
+    /// Shared with every program that still runs: one that made a file while the folder is removed would keep it from going.
+    pub(super) scratch: Arc<TempDir>,
 }
 
 /// The writes that an invocation kept aside. They are gone with this value.
@@ -45,7 +46,7 @@ pub(super) fn open(
             MountMode::Read | MountMode::Write => opened,
         });
     }
-    Ok(Mounts { vfs: Vfs::new(mounts, capabilities.clone()), scratch })
+    Ok(Mounts { vfs: Vfs::new(mounts, capabilities.clone()), scratch: Arc::new(scratch) })
 }
 
 fn folder(scratch: &Path, name: &str) -> io::Result<OwnedFd> {
@@ -84,8 +85,8 @@ impl Overlays {
     /// # Errors
     /// It could not be removed whole.
     pub fn close(self) -> io::Result<()> {
-        match self.0 {
-            Some(mounts) => mounts.scratch.close(),
+        match self.0.and_then(|mounts| Arc::into_inner(mounts.scratch)) {
+            Some(scratch) => scratch.close(),
             None => Ok(()),
         }
     }

@@ -65,7 +65,7 @@ impl process::HostWithStore<State> for HasSelf<State> {
             Some(_) => Some(accessor.with(|mut access| access.as_context_mut().get_fuel())?),
             None => None,
         };
-        let task = AbortOnDrop(tokio::spawn(start(invocation.clone(), caller, what, fuel)));
+        let task = AbortOnDrop(invocation.started.spawn(start(invocation.clone(), caller, what, fuel)));
         let (result, burnt) = task.join().await?;
         if turn.is_some() {
             accessor.with(|mut access| {

@@ -97,7 +97,7 @@ pub async fn run(sandbox: &Sandbox, what: Invoke<'_>, io: Io) -> Finished {
         return Finished::refused(status, started);
     }
 
-    let invocation = Invocation::new(sandbox, &capabilities, what.programs, mounts.vfs.clone(), meter.clone(), mode);
+    let invocation = Invocation::new(sandbox, &capabilities, what.programs, &mounts, meter.clone(), mode);
     let stdout = Out::new(io.stdout, Limit::Stdout, meter.clone());
     let stderr = Out::new(io.stderr, Limit::Stderr, meter.clone());
     let cwd = if capabilities.mounts.iter().any(|m| m.guest == "/workspace") { "/workspace" } else { "/skill" };
@@ -119,6 +119,9 @@ pub async fn run(sandbox: &Sandbox, what: Invoke<'_>, io: Io) -> Finished {
         () = tokio::time::sleep(capabilities.limits.timeout()) => (End::Stopped(meter.stop(Limit::Timeout).0), None),
         (ended, burnt) = invocation.execute(what.program, &prepared, given) => (End::Itself(ended), Some(burnt)),
     };
+    // What the program started and left has been told to end, and does at its next epoch: nothing of a run goes on after it.
+    invocation.started.close();
+    invocation.started.wait().await;
     let mut outcome = Outcome {
         status: Status::Interrupted,
         stdout: Output(stdout.take()),
