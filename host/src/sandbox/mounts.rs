@@ -8,7 +8,7 @@ use std::sync::Arc;
 use cap_std::fs::Dir;
 use tempfile::TempDir;
 
-use super::files::{ApplyError, Guarded, OpenMount, Vfs};
+use super::files::{ApplyError, Chance, Guarded, OpenMount, Vfs};
 use crate::outcome::{Change, Denial};
 use crate::policy::capabilities::{Capabilities, MountMode};
 
@@ -24,12 +24,14 @@ pub(super) struct Mounts {
 #[derive(Debug, Default)]
 pub struct Overlays(Option<Mounts>);
 
-/// Opens everything that the capabilities name, and the skill's own folder.
+/// Opens everything that the capabilities name, and puts it together with the skill's own folder and what is `beside`.
 pub(super) fn open(
     capabilities: &Arc<Capabilities>,
     skill: Option<OwnedFd>,
+    (beside, commands): (Vec<OpenMount>, &[String]),
     guarded: &Guarded,
     scratch_root: &Path,
+    chance: Chance,
 ) -> Result<Mounts, Denial> {
     let no_scratch = |error: io::Error| Denial {
         what: "make the scratch folder".into(),
@@ -46,6 +48,12 @@ pub(super) fn open(
             MountMode::Read | MountMode::Write => opened,
         });
     }
+    for mount in &capabilities.packages {
+        mounts.push(OpenMount::open(mount, guarded)?.as_packages());
+    }
+    mounts.extend(beside);
+    let root = folder(scratch.path(), "root").and_then(|root| Ok(OpenMount::root(root, &mounts, commands, chance)?));
+    mounts.push(root.map_err(no_scratch)?);
     Ok(Mounts { vfs: Vfs::new(mounts, capabilities.clone()), scratch: Arc::new(scratch) })
 }
 
