@@ -13,7 +13,7 @@ use crate::policy::{Grant, Origin, Policy, grant};
 use crate::runtime::built_in::BuiltIns;
 use crate::runtime::{self, Entry, Program, Programs};
 use crate::sandbox::files::{Guarded, OpenMount};
-use crate::sandbox::{self, Finished, Io, Sandbox, Tool};
+use crate::sandbox::{self, Beside, Finished, Io, Sandbox, Tool};
 use crate::skill::{Caps, Skill, SkillError};
 
 pub use target::{Choice, Target, component};
@@ -167,21 +167,22 @@ impl Host {
     }
 
     /// What guests find beside the skill and the granted folders: the skill where agents have it in the home folder, and, where a built-in
-    /// program may run, the packages that come with it.
-    fn beside(&self, skill: &Skill, program: &Program, programs: &Programs, capabilities: &Capabilities) -> Result<Vec<OpenMount>, Status> {
+    /// program may run, the packages that come with it, and their commands.
+    fn beside(&self, skill: &Skill, program: &Program, programs: &Programs, capabilities: &Capabilities) -> Result<Beside, Status> {
         let failed = |message: String, fix| Status::Failed { message, fix };
-        let mut beside = Vec::new();
+        let mut beside = Beside::default();
         let mut names = vec![&skill.name, &skill.manifest.name];
         names.dedup();
         for name in names.into_iter().filter(|name| !name.is_empty()) {
             let folder =
                 skill.dir.try_clone().map_err(|error| failed(format!("the skill's folder cannot be opened again: {error}"), None))?;
-            beside.push(OpenMount::skill_at(format!("/tmp/.claude/skills/{name}"), folder.into_std_file().into()));
+            beside.mounts.push(OpenMount::skill_at(format!("/tmp/.claude/skills/{name}"), folder.into_std_file().into()));
         }
         if program.component.built_in().is_some() || !capabilities.spawn.is_nothing() {
             for built_in in programs.built_in().map_err(|error| failed(error.message, error.fix))? {
+                beside.commands.extend(built_in.facts.programs.iter().cloned());
                 if let Some((guest, folder)) = built_in.packages().map_err(|error| failed(error.message, error.fix))? {
-                    beside.push(OpenMount::packages(guest, folder.into_std_file().into()));
+                    beside.mounts.push(OpenMount::packages(guest, folder.into_std_file().into()));
                 }
             }
         }

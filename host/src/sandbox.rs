@@ -32,7 +32,7 @@ use wasmtime::component::{InstancePre, Linker};
 
 pub use compile::{COMPILER_VERB, compiler_main};
 pub use engine::{Allocation, EPOCH, Mode};
-pub use mounts::Overlays;
+pub use mounts::{Beside, Overlays};
 pub use run::{Finished, Invoke, Io, run, run_alone};
 pub use stdio::{Sink, Stdin};
 pub use tools::Tool;

@@ -20,6 +20,15 @@ pub(super) struct Mounts {
     pub(super) scratch: Arc<TempDir>,
 }
 
+/// What guests find beside the skill and what the capabilities name: read-only, and the host's own doing.
+#[derive(Debug, Default)]
+pub struct Beside {
+    /// Packages of the programs, the skill under other names.
+    pub mounts: Vec<OpenMount>,
+    /// Commands that are shown in `/usr/bin`.
+    pub commands: Vec<String>,
+}
+
 /// The writes that an invocation kept aside. They are gone with this value.
 #[derive(Debug, Default)]
 pub struct Overlays(Option<Mounts>);
@@ -28,7 +37,7 @@ pub struct Overlays(Option<Mounts>);
 pub(super) fn open(
     capabilities: &Arc<Capabilities>,
     skill: Option<OwnedFd>,
-    (beside, commands): (Vec<OpenMount>, &[String]),
+    beside: Beside,
     guarded: &Guarded,
     scratch_root: &Path,
     chance: Chance,
@@ -51,8 +60,8 @@ pub(super) fn open(
     for mount in &capabilities.packages {
         mounts.push(OpenMount::open(mount, guarded)?.as_packages());
     }
-    mounts.extend(beside);
-    let root = folder(scratch.path(), "root").and_then(|root| Ok(OpenMount::root(root, &mounts, commands, chance)?));
+    mounts.extend(beside.mounts);
+    let root = folder(scratch.path(), "root").and_then(|root| Ok(OpenMount::root(root, &mounts, &beside.commands, chance)?));
     mounts.push(root.map_err(no_scratch)?);
     Ok(Mounts { vfs: Vfs::new(mounts, capabilities.clone()), scratch: Arc::new(scratch) })
 }

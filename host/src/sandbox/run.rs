@@ -10,10 +10,10 @@ use futures::future::BoxFuture;
 use super::Sandbox;
 use super::ended::Ended;
 use super::engine::Mode;
-use super::files::{Chance, Guarded, OpenMount};
+use super::files::{Chance, Guarded};
 use super::invocation::Invocation;
 use super::meter::Meter;
-use super::mounts::{self, Overlays};
+use super::mounts::{self, Beside, Overlays};
 use super::random;
 use super::stdio::{Input, Out, Sink, Stdin};
 use super::store::Given;
@@ -45,8 +45,8 @@ pub struct Invoke<'a> {
     pub capabilities: &'a Capabilities,
     /// `/skill`.
     pub skill: Option<OwnedFd>,
-    /// What else is there to read: packages of the programs, the skill under other names.
-    pub beside: Vec<OpenMount>,
+    /// What else is there to read.
+    pub beside: Beside,
     /// Folders that are mounted only when the operator spells them out.
     pub guarded: &'a Guarded,
     /// Where scratch folders are made.
@@ -69,7 +69,7 @@ pub async fn run_alone(sandbox: &Sandbox, program: &Program, scratch: &Path) -> 
         programs: None,
         capabilities: &capabilities,
         skill: None,
-        beside: Vec::new(),
+        beside: Beside::default(),
         guarded: &Guarded::default(),
         scratch,
     };

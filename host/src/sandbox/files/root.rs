@@ -59,18 +59,16 @@ impl OpenMount {
 impl Vfs {
     /// Where a path from `/` goes on: the mount that it leads into, and the rest of it; for what is in no mount, `/` and its canonical path.
     /// `None` where `m` is not `/`.
-    ///
-    /// # Errors
-    /// `PERM` for a path that climbs above `/`.
-    pub(super) fn from_root(&self, m: usize, base: &str, path: &str) -> Result<Option<(usize, String)>, Errno> {
+    pub(super) fn from_root(&self, m: usize, base: &str, path: &str) -> Option<(usize, String)> {
         if !matches!(self.mounts[m].rules, Rules::Root(_)) {
-            return Ok(None);
+            return None;
         }
         let mut names: Vec<&str> = Vec::new();
         for name in base.split('/').chain(path.split('/')) {
             match name {
                 "" | "." => {}
-                ".." => drop(names.pop().ok_or(Errno::PERM)?),
+                // `/..` is `/`.
+                ".." => drop(names.pop()),
                 name => names.push(name),
             }
         }
@@ -81,7 +79,7 @@ impl Vfs {
         };
         let inner = self.mounts.iter().enumerate().filter(|(other, _)| *other != m);
         let nearest = inner.filter_map(|(other, mount)| Some((other, mount.guest.len(), rest(&mount.guest)?))).max_by_key(|found| found.1);
-        Ok(Some(nearest.map_or((m, path.clone()), |(other, _, rest)| (other, rest))))
+        Some(nearest.map_or((m, path.clone()), |(other, _, rest)| (other, rest)))
     }
 
     /// The device at a canonical path.
