@@ -1,11 +1,14 @@
 //! Programs that start programs: `skillhost:skill/process`. A started program is a component in a fresh store of the same invocation,
 //! under the same capabilities and what is left of its limits.
 //!
-//! `start` decides whether a program may start, and starts it; `child` is what its caller holds of it; `streams` are the pipes between
+//! `start` decides whether a program may start, and starts it: `shims` say what a command line comes to, `names` why there is no such
+//! command. `child` is what its caller holds of it; `streams` are the pipes between
 //! them; `record` keeps what becomes of each.
 
 mod child;
+mod names;
 pub(super) mod record;
+mod shims;
 mod start;
 mod streams;
 
