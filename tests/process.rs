@@ -1,8 +1,10 @@
 //! Programs start programs: their streams flow while both run, within bounds, and nothing outlives the run.
 
+use skillhost::invoke::{Request, Target};
 use skillhost::limits::Limit;
 use skillhost::outcome::{Outcome, ProcessEnd, Status};
-use skillhost::sandbox::Stdin;
+use skillhost::policy::Policy;
+use skillhost::sandbox::{Io, Stdin};
 
 use crate::arena::Arena;
 
@@ -232,4 +234,102 @@ fn a_command_that_is_not_here_has_a_reason() {
         let [denial] = &outcome.denials[..] else { panic!("{line}: {outcome:?}") };
         assert!(denial.what == format!("start `{line}`") && denial.rule.starts_with(reason), "{denial:?}");
     }
+}
+
+/// What a guest of WASI 0.2 needs of the interface: less than there is, and nothing that is `async`.
+const SUBSET: &str = "
+package test:old;
+
+package wasi:cli@0.2.12 {
+  interface run { run: func() -> result; }
+}
+
+package skillhost:skill@0.1.0 {
+  interface process {
+    variant error { not-found(string), denied(string), limit(string), trapped(string), closed, timeout }
+    resource reader { read: func(max: u32, timeout-ms: option<u32>) -> result<list<u8>, error>; }
+    resource writer;
+    pipe: func() -> result<tuple<reader, writer>, error>;
+    variant input { inherit, none, pipe, %from(borrow<reader>) }
+    variant output { inherit, none, pipe, to(borrow<writer>), to-stdout }
+    variant status { exited(u8), killed, trapped(string), limit(string) }
+    resource child { wait: func(timeout-ms: option<u32>) -> option<status>; }
+    spawn: func(argv: list<string>, env: option<list<tuple<string, string>>>, cwd: option<string>, stdin: input, stdout: output, stderr: output) -> result<child, error>;
+  }
+}
+
+world guest {
+  import skillhost:skill/process@0.1.0;
+  export wasi:cli/run@0.2.12;
+}
+";
+
+/// A guest of WASI 0.2, whose `run` has this body: it returns 0 where all is well.
+fn old_guest(body: &str) -> Vec<u8> {
+    let process = r#"(import "skillhost:skill/process@0.1.0""#;
+    let module = format!(
+        r#"(module
+            {process} "pipe" (func $pipe (param i32)))
+            {process} "[method]reader.read" (func $read (param i32 i32 i32 i32 i32)))
+            {process} "[method]child.wait" (func $wait (param i32 i32 i32 i32)))
+            {process} "spawn" (func $spawn (param i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32)))
+            (memory (export "memory") 4)
+            (global $top (mut i32) (i32.const 4096))
+            (func (export "cabi_realloc") (param i32 i32 i32 i32) (result i32)
+                (global.set $top (i32.and (i32.add (global.get $top) (i32.const 7)) (i32.const -8)))
+                (global.get $top)
+                (global.set $top (i32.add (global.get $top) (local.get 3))))
+            ;; `other exit 7`: three strings.
+            (data (i32.const 0) "otherexit7")
+            (data (i32.const 16) "\00\00\00\00\05\00\00\00\05\00\00\00\04\00\00\00\09\00\00\00\01\00\00\00")
+            (func (export "wasi:cli/run@0.2.12#run") (result i32) {body}))"#
+    );
+    let mut module = wat::parse_str(&module).unwrap();
+    let mut resolve = wit_parser::Resolve::default();
+    let package = resolve.push_str("old.wit", SUBSET).unwrap();
+    let world = resolve.select_world(&[package], Some("guest")).unwrap();
+    wit_component::embed_component_metadata(&mut module, &resolve, world, wit_component::StringEncoding::UTF8).unwrap();
+    wit_component::ComponentEncoder::default().module(&module).unwrap().validate(true).encode().unwrap()
+}
+
+#[test]
+fn a_guest_of_wasi_0_2_starts_programs_and_waits() {
+    let arena = Arena::new();
+    std::fs::write(arena.path("skills/hostile/other.wasm"), crate::arena::hostile()).unwrap();
+    // Spawns with no environment of its own and inherited streams, waits, and looks at the status: some, exited, 7.
+    arena.put(&old_guest(
+        "(call $spawn (i32.const 16) (i32.const 3) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0)
+            (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 1024))
+        (if (i32.load8_u (i32.const 1024)) (then unreachable))
+        (call $wait (i32.load (i32.const 1028)) (i32.const 0) (i32.const 0) (i32.const 2048))
+        (if (i32.ne (i32.load8_u (i32.const 2048)) (i32.const 1)) (then unreachable))
+        (i32.ne (i32.load16_u (i32.const 2052)) (i32.const 0)) (i32.ne (i32.load8_u (i32.const 2056)) (i32.const 7)) i32.or",
+    ));
+    let outcome = arena.run(&[]).obeys();
+    assert_eq!(ends(&outcome), [ProcessEnd::Exited { code: 7 }]);
+}
+
+#[test]
+fn a_guest_of_wasi_0_2_that_blocks_blocks_nobody_else() {
+    let (arena, other) = (Arena::new(), Arena::new());
+    // Reads a pipe whose other end it holds itself: for ever.
+    arena.put(&old_guest(
+        "(call $pipe (i32.const 1024))
+        (call $read (i32.load (i32.const 1028)) (i32.const 1) (i32.const 0) (i32.const 0) (i32.const 2048)) unreachable",
+    ));
+    arena.run(&[]).limit(Limit::Timeout, 300).hits(Limit::Timeout);
+    let policy = Policy::builtin();
+    let invoke = async |arena: &Arena, args: &[&str]| {
+        let args = args.iter().map(|arg| (*arg).to_owned()).collect();
+        let request = Request { skill: &arena.path("skills/hostile"), policy: &policy, target: Target::Main, args, io: Io::default() };
+        arena.host.invoke(request).await.unwrap().finished.outcome
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        tokio::select! {
+            biased;
+            blocked = invoke(&arena, &[]) => panic!("it did not block: {blocked:?}"),
+            served = invoke(&other, &["talk", "2"]) => assert_eq!(served.status, Status::Exited { code: 0 }),
+        }
+    });
 }

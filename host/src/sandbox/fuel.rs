@@ -42,6 +42,7 @@ pub(super) fn settle(mut context: StoreContextMut<'_, State>) -> wasmtime::Resul
 
 /// Charges what a program has burnt since the last look; returns what is left for all. `None` where no fuel is counted.
 pub(super) fn look(context: &mut StoreContextMut<'_, State>) -> Option<u64> {
+    context.data().invocation.capabilities.limits.fuel?;
     let now = context.get_fuel().ok()?;
     let state = context.data_mut();
     let burnt = std::mem::replace(&mut state.fuel, now).saturating_sub(now);

@@ -138,6 +138,8 @@ impl process::HostWithStore<State> for HasSelf<State> {
     ) -> wasmtime::Result<(Vec<u32>, Vec<u32>)> {
         accessor.with(|mut access| fuel::settle(access.as_context_mut()))?;
         let mut ends = accessor.with(|mut access| streams::Polled::of(access.get(), &readers, &writers))?;
+        // Never at once: what a guest burns must not depend on who was faster.
+        tokio::task::yield_now().await;
         let ready = ends.ready().await;
         accessor.with(|mut access| fuel::settle(access.as_context_mut()))?;
         Ok(ready)

@@ -76,16 +76,16 @@ pub(in crate::sandbox) fn denials(invocation: &Invocation) -> Vec<Denial> {
 
 /// Finds the program that a command means, checks it against the capabilities and the limits, and makes it ready.
 pub(super) async fn prepare(invocation: &Invocation, caller: Caller, what: Asked) -> Result<Startable, Error> {
-    let mut held = Held::nothing(invocation.meter.clone());
-    if !held.grow(size(&what)) {
-        return Err(Error::Limit(Limit::Memory.to_string()));
-    }
     let asked = what.argv.clone();
     let line = shims::Line { argv: what.argv, env: what.env.unwrap_or(caller.env), cwd: what.cwd.or(Some(caller.cwd)), timeout: None };
     let no_program = |message, fix| Error::NotFound(refuse(invocation, &asked, message, fix));
     let Some(programs) = &invocation.programs else { return Err(no_program("there are no programs here".into(), None)) };
     let is_program = |name: &str| programs.find(name).is_ok_and(|found| found.is_some());
     let line = shims::unwrap(line, is_program).map_err(|message| no_program(message, None))?;
+    let mut held = Held::nothing(invocation.meter.clone());
+    if !held.grow(size(&line)) {
+        return Err(Error::Limit(Limit::Memory.to_string()));
+    }
     let cwd = line.cwd.unwrap_or_default();
     let found = programs.start(&line.argv, &cwd, |path| invocation.vfs.head(path, HEAD));
     let program = found.map_err(|error| match line.argv.first().and_then(|command| names::never(command)) {
@@ -232,9 +232,9 @@ fn status_of(ended: &Ended) -> Status {
     }
 }
 
-/// Bytes that the host keeps of a command while it runs.
-fn size(what: &Asked) -> u64 {
-    let words = what.argv.iter().map(String::len);
-    let env = what.env.iter().flatten().map(|(name, value)| name.len() + value.len());
+/// Bytes that the host keeps of a command while it runs: it has the words twice.
+fn size(line: &shims::Line) -> u64 {
+    let words = line.argv.iter().map(|word| 2 * word.len());
+    let env = line.env.iter().map(|(name, value)| name.len() + value.len());
     words.chain(env).sum::<usize>() as u64
 }
