@@ -15,6 +15,8 @@ mod docs;
 mod escape;
 mod limits;
 mod policy;
+mod programs;
+mod python;
 mod readme;
 mod servers;
 mod signals;

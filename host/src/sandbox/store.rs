@@ -13,7 +13,7 @@ use super::invocation::Invocation;
 use super::meter::{LimitExceeded, StoreMeter};
 use super::state::State;
 use super::stdio::{Input, Out};
-use super::{Prepared, tools};
+use super::{Prepared, stack, tools};
 use crate::runtime::{Entry, Program};
 
 /// What a program is given beside its capabilities.
@@ -30,6 +30,7 @@ pub(super) struct Given {
 impl Invocation {
     /// Runs one program in a store of its own. Also returns the fuel it burnt.
     pub(super) async fn execute(self: &Arc<Self>, program: &Program, prepared: &Prepared, given: Given) -> (Ended, u64) {
+        self.meter.note_stack(stack(&program.component, &self.meter.limits));
         let fuel = given.fuel;
         let entry = program.entry.clone();
         let mut store = match self.store(program, prepared, given) {
