@@ -16,6 +16,8 @@ mod escape;
 mod limits;
 mod policy;
 mod process;
+mod programs;
+mod python;
 mod readme;
 mod servers;
 mod signals;
