@@ -28,7 +28,7 @@ mod words;
 pub use commands::{Availability, availability};
 pub use need::{Effect, Kind, Need, Place, Status};
 pub use summary::{Reason, Summary, summarize};
-pub use units::check;
+pub use units::{check, exercise};
 
 use serde::Serialize;
 

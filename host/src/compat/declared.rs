@@ -98,7 +98,7 @@ fn requirement(text: &str, at: usize) -> Option<Declared> {
     let rest = text[name.len()..].trim_start();
     let rest = rest.strip_prefix('[').and_then(|r| r.split_once(']')).map_or(rest, |(_, after)| after);
     // An address, or a file's name.
-    if rest.starts_with(['@', ':', '/', '\\']) {
+    if rest.starts_with(['@', ':', '/', '\\', '+']) {
         return None;
     }
     let versions = rest.split([';', '#']).next().unwrap_or(rest).trim().trim_matches(['(', ')']);

@@ -9,13 +9,19 @@ use super::{Reach, Role};
 use crate::policy::capabilities::{Capabilities, Scope};
 use crate::policy::tool::{CommandPattern, Target};
 use crate::skill::Skill;
+use crate::skill::files::SkillFile;
 
 /// Needs of one script that are told apart: an author reads a few, and a hostile text could make millions.
 const MAX_NEEDS: usize = 100;
 
 /// What is the same for all scripts of a skill.
 pub(super) struct Facts<'a> {
-    pub(super) skill: &'a Skill,
+    /// The skill's name: its folder's.
+    pub(super) name: &'a str,
+    /// Its files, by path.
+    files: &'a [SkillFile],
+    /// Whether its frontmatter was broken.
+    recovered: bool,
     pub(super) capabilities: &'a Capabilities,
     /// The names that some file or folder of the skill can be imported by, wherever it lies.
     modules: HashSet<&'a str>,
@@ -33,17 +39,22 @@ pub(super) enum Lack {
 }
 
 impl<'a> Facts<'a> {
-    pub(super) fn new(skill: &'a Skill, capabilities: &'a Capabilities) -> Facts<'a> {
-        let python = skill.files.iter().filter_map(|file| file.path.strip_suffix(".py"));
+    pub(super) fn of(skill: &'a Skill, capabilities: &'a Capabilities) -> Facts<'a> {
+        Facts::new(&skill.name, &skill.files, skill.manifest.recovered, capabilities)
+    }
+
+    /// Of a skill's name, its files by path, and whether its frontmatter was broken.
+    pub(super) fn new(name: &'a str, files: &'a [SkillFile], recovered: bool, capabilities: &'a Capabilities) -> Facts<'a> {
+        let python = files.iter().filter_map(|file| file.path.strip_suffix(".py"));
         let modules = python.flat_map(|path| path.split('/')).collect();
-        let paths = skill.files.iter().rev().map(|file| file.path.as_str());
+        let paths = files.iter().rev().map(|file| file.path.as_str());
         let names = paths.map(|path| (path.rsplit('/').next().unwrap_or(path), path)).collect();
-        Facts { skill, capabilities, modules, names }
+        Facts { name, files, recovered, capabilities, modules, names }
     }
 
     /// Whether the skill has a file of that path.
     pub(super) fn has(&self, path: &str) -> bool {
-        self.skill.files.binary_search_by(|f| f.path.as_str().cmp(path)).is_ok()
+        self.files.binary_search_by(|f| f.path.as_str().cmp(path)).is_ok()
     }
 
     /// The file of that name, wherever in the skill it lies.
@@ -55,8 +66,8 @@ impl<'a> Facts<'a> {
     pub(super) fn has_module_in(&self, folder: &str, name: &str) -> bool {
         let base = if folder.is_empty() { name.to_owned() } else { format!("{folder}/{name}") };
         let inside = format!("{base}/");
-        let at = self.skill.files.partition_point(|f| f.path < inside);
-        self.has(&format!("{base}.py")) || self.skill.files.get(at).is_some_and(|f| f.path.starts_with(&inside))
+        let at = self.files.partition_point(|f| f.path < inside);
+        self.has(&format!("{base}.py")) || self.files.get(at).is_some_and(|f| f.path.starts_with(&inside))
     }
 
     /// Whether the skill has a module of that name anywhere.
@@ -80,7 +91,7 @@ impl<'a> Facts<'a> {
 
     /// Who does not let something through that matches patterns so; `None` where it is granted.
     pub(super) fn lack<P>(&self, scope: &Scope<P>, matches: impl Fn(&P) -> bool) -> Option<Lack> {
-        if self.skill.manifest.recovered {
+        if self.recovered {
             return Some(Lack::Recovered);
         }
         if scope.none_of.iter().any(&matches) {

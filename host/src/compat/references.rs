@@ -36,7 +36,7 @@ const MAX_MISSING: usize = 50;
 
 /// What a name means.
 pub(super) fn resolve(name: &str, facts: &Facts<'_>) -> Resolved {
-    let folder = format!("skills/{}/", facts.skill.name);
+    let folder = format!("skills/{}/", facts.name);
     let below = name.find(&folder).map(|at| &name[at + folder.len()..]);
     let rooted = below.or_else(|| ROOTS.iter().find_map(|root| name.strip_prefix(root)));
     let path = rooted.unwrap_or(name);
@@ -59,14 +59,13 @@ pub(super) fn resolve(name: &str, facts: &Facts<'_>) -> Resolved {
     Resolved::Other
 }
 
-/// The scripts that SKILL.md names and the skill does not hold.
-pub(super) fn missing(facts: &Facts<'_>) -> Vec<Need> {
-    let skill = facts.skill;
-    let body = &skill.source[skill.body_offset..];
+/// The scripts that SKILL.md names, from an offset on, and the skill does not hold.
+pub(super) fn missing(facts: &Facts<'_>, file: &str, text: &str, from: usize) -> Vec<Need> {
+    let body = &text[from..];
     let ends = |c: char| c.is_whitespace() || "`\"'()[],;|=!?".contains(c);
     let mut needs: Vec<Need> = Vec::new();
     let mut seen = std::collections::HashSet::new();
-    let mut at = skill.body_offset;
+    let mut at = from;
     for part in body.split_inclusive(ends) {
         let offset = at;
         at += part.len();
@@ -86,7 +85,7 @@ pub(super) fn missing(facts: &Facts<'_>) -> Vec<Need> {
                 status: Status::Missing,
                 effect: Effect::None,
                 version: None,
-                place: Place::at(&skill.skill_file, &skill.source, offset),
+                place: Place::at(file, text, offset),
                 message: Some(format!("SKILL.md names `{path}`, which the skill does not hold")),
                 fix: elsewhere.map(|there| format!("name it as it is: {there}")),
                 name: path,

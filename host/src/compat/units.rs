@@ -1,8 +1,10 @@
 //! Finds what of a skill can run, judges each part, and then what follows for those that use each other.
 
+use std::ops::Range;
+
 use super::judge::{Facts, Judge, Judged};
 use super::need::{Effect, Kind, Need, Place, Status};
-use super::{Caller, Compatibility, Reach, Role, Script, Verdict, blocks, declared, modules, references, shell};
+use super::{Caller, Compatibility, Reach, Role, Script, Verdict, blocks, declared, imports, modules, references, shell, words};
 use crate::limits::show_size;
 use crate::policy::capabilities::Capabilities;
 use crate::skill::Skill;
@@ -16,15 +18,49 @@ const MAX_SCRIPT: u64 = 1 << 20;
 ///
 /// Reads the skill's scripts and runs nothing. A file that cannot be read or is larger than 1 MiB is told as not read.
 pub fn check(skill: &Skill, capabilities: &Capabilities) -> Compatibility {
-    let facts = Facts::new(skill, capabilities);
-    let mut units: Vec<Unit> = skill.files.iter().filter(|file| file.link.is_none()).filter_map(|file| unit(&facts, file)).collect();
-    units.extend(blocks::find(&skill.source, skill.body_offset).iter().filter_map(|found| block(&facts, found)));
+    let facts = Facts::of(skill, capabilities);
+    let mut units: Vec<Unit> = skill.files.iter().filter(|file| file.link.is_none()).filter_map(|file| unit(&facts, skill, file)).collect();
+    units.extend(blocks::find(&skill.source, skill.body_offset).iter().filter_map(|found| block(&facts, skill, found)));
     mark_modules(&mut units);
     follow_uses(&mut units);
-    let mut needs = references::missing(&facts);
-    needs.extend(declared_needs(&facts, &units));
+    let mut needs = references::missing(&facts, &skill.skill_file, &skill.source, skill.body_offset);
+    needs.extend(declared_needs(&facts, skill, &units));
     let scripts: Vec<Script> = units.into_iter().map(|unit| unit.script).collect();
     Compatibility { verdict: verdict(&scripts), scripts, needs }
+}
+
+/// Reads any text as Python, as shell and as SKILL.md, and judges it: for tests and fuzzing.
+///
+/// # Panics
+/// Where a reader does, or finds something at a place that is none of the text's.
+#[doc(hidden)]
+pub fn exercise(text: &str) {
+    let within = |at: &Range<usize>| assert!(text.get(at.clone()).is_some(), "{at:?}");
+    let scan = imports::scan(text);
+    scan.imports.iter().for_each(|import| within(&import.at));
+    scan.texts.iter().for_each(within);
+    let script = words::read(text, 0..text.len());
+    for command in &script.commands {
+        assert!(!command.words.is_empty());
+        command.words.iter().for_each(|word| within(&word.at));
+        command.here.iter().for_each(within);
+    }
+    let blocks = blocks::find(text, 0);
+    blocks.iter().flat_map(|block| &block.parts).for_each(within);
+    for (name, _, at) in [declared::inline, declared::requirements, declared::project].into_iter().flat_map(|read| read(text)) {
+        assert!(text[at..].starts_with(&name));
+    }
+    let file = |path: &str| SkillFile { path: path.to_owned(), size: 0, link: None };
+    let files = [file("SKILL.md"), file("a/b.py"), file("scripts/a.sh"), file("x.py")];
+    let nothing = Capabilities::default();
+    let facts = Facts::new("case", &files, false, &nothing);
+    let mut python = Judge::new(&facts, "x.py", text, Role::Script);
+    modules::judge(&mut python, text, 0..text.len(), 0);
+    let mut bash = Judge::new(&facts, "scripts/a.sh", text, Role::Script);
+    shell::judge(&mut bash, text, 0..text.len(), Reach::Always, Caller::Shell, 0);
+    for needs in [python.finish().needs, bash.finish().needs, references::missing(&facts, "SKILL.md", text, 0)] {
+        assert!(needs.iter().all(|need| need.place.line > 0 && need.place.column > 0));
+    }
 }
 
 /// A script with the files that it uses.
@@ -35,16 +71,16 @@ struct Unit {
     main: bool,
 }
 
-fn unit(facts: &Facts<'_>, file: &SkillFile) -> Option<Unit> {
+fn unit(facts: &Facts<'_>, skill: &Skill, file: &SkillFile) -> Option<Unit> {
     let path = file.path.as_str();
-    if facts.skill.manifest.component.as_deref() == Some(path) {
+    if skill.manifest.component.as_deref() == Some(path) {
         return Some(Unit::new(path, Role::Component, "wasm", Judged { needs: Vec::new(), uses: Vec::new() }));
     }
-    if path == facts.skill.skill_file || !script::may_be_script(path) {
+    if path == skill.skill_file || !script::may_be_script(path) {
         return None;
     }
     let large = file.size > MAX_SCRIPT;
-    let bytes = if large { Vec::new() } else { facts.skill.read(path).ok()? };
+    let bytes = if large { Vec::new() } else { skill.read(path).ok()? };
     let interpreter = script::interpreter(path, &bytes)?;
     let text = String::from_utf8_lossy(&bytes);
     let mut judge = Judge::new(facts, path, &text, Role::Script);
@@ -64,7 +100,7 @@ fn unit(facts: &Facts<'_>, file: &SkillFile) -> Option<Unit> {
         }
         Interpreter::Other(program) => {
             // Those of web pages and templates are for others to run.
-            if !is_for_running(facts, path, &bytes) {
+            if !is_for_running(skill, path, &bytes) {
                 return None;
             }
             let message = format!("`{program}` does not run here yet: scripts are in Python or bash");
@@ -81,13 +117,12 @@ fn unit(facts: &Facts<'_>, file: &SkillFile) -> Option<Unit> {
 }
 
 /// Whether a file in a language of the web is a script of the skill: by its shebang, its folder, or SKILL.md.
-fn is_for_running(facts: &Facts<'_>, path: &str, bytes: &[u8]) -> bool {
+fn is_for_running(skill: &Skill, path: &str, bytes: &[u8]) -> bool {
     let name = path.rsplit('/').next().unwrap_or(path);
-    bytes.starts_with(b"#!") || path.split('/').any(|part| matches!(part, "scripts" | "bin")) || facts.skill.source.contains(name)
+    bytes.starts_with(b"#!") || path.split('/').any(|part| matches!(part, "scripts" | "bin")) || skill.source.contains(name)
 }
 
-fn block(facts: &Facts<'_>, found: &blocks::Block) -> Option<Unit> {
-    let skill = facts.skill;
+fn block(facts: &Facts<'_>, skill: &Skill, found: &blocks::Block) -> Option<Unit> {
     let mut judge = Judge::new(facts, &skill.skill_file, &skill.source, Role::Block);
     for part in &found.parts {
         shell::judge(&mut judge, &skill.source, part.clone(), Reach::Always, Caller::Shell, 0);
@@ -188,17 +223,17 @@ fn verdict(scripts: &[Script]) -> Verdict {
 }
 
 /// What `requirements.txt` and `pyproject.toml` declare and no script needs by itself.
-fn declared_needs(facts: &Facts<'_>, units: &[Unit]) -> Vec<Need> {
+fn declared_needs(facts: &Facts<'_>, skill: &Skill, units: &[Unit]) -> Vec<Need> {
     let known: std::collections::HashSet<&str> =
         units.iter().flat_map(|u| &u.script.needs).filter(|n| n.kind == Kind::Package).map(|n| n.name.as_str()).collect();
     let mut found = Vec::new();
-    for file in facts.skill.files.iter().filter(|file| file.size <= MAX_SCRIPT && file.link.is_none()) {
+    for file in skill.files.iter().filter(|file| file.size <= MAX_SCRIPT && file.link.is_none()) {
         let read = match file.path.rsplit('/').next().unwrap_or(&file.path) {
             "requirements.txt" => declared::requirements,
             "pyproject.toml" => declared::project,
             _ => continue,
         };
-        let Ok(bytes) = facts.skill.read(&file.path) else { continue };
+        let Ok(bytes) = skill.read(&file.path) else { continue };
         let text = String::from_utf8_lossy(&bytes);
         let mut judge = Judge::new(facts, &file.path, &text, Role::Module);
         for (name, wanted, offset) in read(&text) {
