@@ -1,20 +1,22 @@
-//! What `check` says of scripts as people write them. Each case is a folder of `cases/compat`: the skill, and `expected.txt`.
-//! `BLESS=1` writes the expectations anew.
+//! What `check` says of scripts as people write them. Each case is a folder of `cases/compat`: the skill, `expected.txt`,
+//! and `allow.txt` where the operator allows more than the built-in policy. `BLESS=1` writes the expectations anew.
 
 use std::fmt::Write as _;
 use std::fs;
+use std::path::Path;
 
 use proptest::prelude::*;
 use skillhost::compat::{self, Compatibility, Effect, Kind, Role, Status, Verdict};
-use skillhost::policy::{Policy, grant};
+use skillhost::policy::{Overrides, Policy, grant};
 use skillhost::skill::{Caps, Skill, catalog};
 
 use crate::cli::{pinned, repository};
 
-/// The report on a skill under the built-in policy, and every host allowed that the skill asks for.
-fn check(folder: &std::path::Path) -> Compatibility {
+/// The report on a skill under the built-in policy, with these entries allowed too.
+fn check(folder: &Path, allow: &[String]) -> Compatibility {
     let skill = Skill::load(folder, &Caps::default()).unwrap();
-    let policy = Policy::everything();
+    let overrides = Overrides { allow: allow.to_vec(), ..Overrides::default() };
+    let policy = Policy::builtin().with_command_line(overrides).unwrap();
     compat::check(&skill, &grant(&skill.asks(), &policy).capabilities)
 }
 
@@ -28,7 +30,7 @@ fn report(files: &[(&str, &str)]) -> Compatibility {
         fs::create_dir_all(file.parent().unwrap()).unwrap();
         fs::write(file, text).unwrap();
     }
-    check(&folder)
+    check(&folder, &[])
 }
 
 #[test]
@@ -41,7 +43,9 @@ fn every_case_is_told_as_expected() {
         .iter()
         .filter_map(|name| {
             let folder = repository("tests/cases/compat").join(name);
-            pinned(&folder.join("expected.txt"), &shown(&check(&folder.join(name)))).err()
+            let allow = fs::read_to_string(folder.join("allow.txt")).unwrap_or_default();
+            let allow: Vec<String> = allow.lines().map(str::to_owned).collect();
+            pinned(&folder.join("expected.txt"), &shown(&check(&folder.join(name), &allow))).err()
         })
         .collect();
     assert!(problems.is_empty(), "{}", problems.join("\n"));
@@ -117,7 +121,8 @@ fn needs_are_bounded() {
     let imports: String = (0..1_000).map(|i| format!("import module_{i}\n")).collect();
     assert_eq!(report(&[("a.py", &imports)]).scripts[0].needs.len(), 100);
     let commands: String = (0..1_000).map(|i| format!("tool{i}; ./{i}.sh; curl https://a{i}.io\n")).collect();
-    assert_eq!(report(&[("a.sh", &commands)]).scripts[0].needs.len(), 100);
+    let needs = &report(&[("a.sh", &commands)]).scripts[0].needs;
+    assert_eq!((needs.len(), needs.iter().filter(|need| need.is_unmet()).count()), (101, 100));
 }
 
 #[test]

@@ -60,7 +60,7 @@ pub struct Script {
     pub program: String,
     /// Whether it runs.
     pub verdict: Verdict,
-    /// What it needs and what became of it, in the order of the text; at most 100 that differ.
+    /// What it needs and what became of it, in the order of the text; at most 100 that are met and 100 that are not.
     pub needs: Vec<Need>,
 }
 

@@ -11,7 +11,8 @@ use crate::policy::tool::{CommandPattern, Target};
 use crate::skill::Skill;
 use crate::skill::files::SkillFile;
 
-/// Needs of one script that are told apart: an author reads a few, and a hostile text could make millions.
+/// Needs of one script that are kept, of those that are met and of those that are not: an author reads a few, and a hostile text could
+/// make millions.
 const MAX_NEEDS: usize = 100;
 
 /// What is the same for all scripts of a skill.
@@ -116,10 +117,12 @@ pub(super) struct Judge<'a> {
     /// Each need with its offset in the text.
     needs: Vec<(usize, Need)>,
     seen: HashMap<(Kind, String), usize>,
+    /// How many are kept that are met, and that are not.
+    kept: [usize; 2],
     /// Where texts inside the text are said to be: where the outermost of them starts.
     pub(super) inside: Option<usize>,
     /// Files of the skill that are imported or run, and where.
-    pub(super) uses: Vec<(String, usize, Reach)>,
+    uses: Vec<(usize, Use)>,
     /// What first asks servers.
     pub(super) client: Option<(String, usize, Reach)>,
     pub(super) hosts: Vec<(usize, Target)>,
@@ -135,13 +138,21 @@ pub(super) enum Caller {
 /// The needs of a text, and the files of the skill that it uses.
 pub(super) struct Judged {
     pub(super) needs: Vec<Need>,
-    pub(super) uses: Vec<(String, Place, Reach)>,
+    pub(super) uses: Vec<Use>,
+}
+
+/// A file of the skill that a text imports or runs.
+pub(super) struct Use {
+    pub(super) path: String,
+    pub(super) imported: bool,
+    pub(super) reach: Reach,
+    pub(super) place: Place,
 }
 
 impl<'a> Judge<'a> {
     pub(super) fn new(facts: &'a Facts<'a>, file: &'a str, text: &'a str, role: Role) -> Judge<'a> {
         let (needs, seen, uses, hosts) = (Vec::new(), HashMap::new(), Vec::new(), Vec::new());
-        Judge { facts, file, text, role, needs, seen, inside: None, uses, client: None, hosts }
+        Judge { facts, file, text, role, needs, seen, kept: [0; 2], inside: None, uses, client: None, hosts }
     }
 
     pub(super) fn finish(mut self) -> Judged {
@@ -151,8 +162,7 @@ impl<'a> Judge<'a> {
         for (offset, need) in self.needs {
             needs.push(Need { place: Place::at(self.file, self.text, offset), ..need });
         }
-        self.uses.truncate(MAX_NEEDS);
-        let uses = self.uses.into_iter().map(|(path, offset, reach)| (path, Place::at(self.file, self.text, offset), reach));
+        let uses = self.uses.into_iter().map(|(offset, used)| Use { place: Place::at(self.file, self.text, offset), ..used });
         Judged { uses: uses.collect(), needs }
     }
 
@@ -163,8 +173,13 @@ impl<'a> Judge<'a> {
 
     /// A need of which nothing is said yet.
     pub(super) fn blank(&self, kind: Kind, name: &str, status: Status) -> Need {
-        let place = Place { file: String::new(), line: 0, column: 0 };
+        let place = self.nowhere();
         Need { kind, name: name.to_owned(), status, effect: Effect::None, version: None, place, message: None, fix: None }
+    }
+
+    /// Until the place is worked out, once for each that is kept.
+    fn nowhere(&self) -> Place {
+        Place { file: String::new(), line: 0, column: 0 }
     }
 
     /// What is lost for want of something that is come to so.
@@ -181,19 +196,29 @@ impl<'a> Judge<'a> {
             if need.effect > known.effect || (need.is_unmet() && !known.is_unmet()) {
                 (*first, *known) = (offset, need);
             }
-        } else if self.needs.len() < MAX_NEEDS {
+            return;
+        }
+        let kept = &mut self.kept[usize::from(need.is_unmet())];
+        if *kept < MAX_NEEDS {
+            *kept += 1;
             self.seen.insert(key, self.needs.len());
             self.needs.push((offset, need));
         }
     }
 
-    /// A file of the skill, if it is one.
-    pub(super) fn uses(&mut self, named: &str, offset: usize, reach: Reach) -> bool {
+    /// A file that is named to be run; whether it is one of the skill's.
+    pub(super) fn runs(&mut self, named: &str, offset: usize, reach: Reach) -> bool {
         let Resolved::Own(path) = references::resolve(named, self.facts) else { return false };
-        if path != self.file && self.uses.len() < MAX_NEEDS {
-            self.uses.push((path, self.inside.unwrap_or(offset), reach));
-        }
+        self.uses(path, false, offset, reach);
         true
+    }
+
+    /// A file of the skill that is imported or run.
+    pub(super) fn uses(&mut self, path: String, imported: bool, offset: usize, reach: Reach) {
+        if path != self.file && self.uses.len() < MAX_NEEDS {
+            let place = self.nowhere();
+            self.uses.push((self.inside.unwrap_or(offset), Use { path, imported, reach, place }));
+        }
     }
 
     /// Something that asks servers.
@@ -215,7 +240,7 @@ impl<'a> Judge<'a> {
         let name = program.rsplit('/').next().unwrap_or(program);
         let path = program.strip_suffix(name).unwrap_or_default();
         let standard = matches!(path, "" | "/bin/" | "/usr/bin/" | "/usr/local/bin/" | "/usr/sbin/" | "/sbin/" | "/opt/homebrew/bin/");
-        if !standard || name.is_empty() || self.uses(program, offset, reach) {
+        if !standard || name.is_empty() || self.runs(program, offset, reach) {
             return;
         }
         // A word with other characters is a placeholder or prose.
@@ -242,7 +267,7 @@ impl<'a> Judge<'a> {
                 Some(format!("`{name}` installs nothing here: what it would install is there or is not")),
                 None,
             ),
-            Availability::Never(what, instead) => (Status::NeverHere, effect, Some(never(what)), instead.map(|i| format!("use {i}"))),
+            Availability::Never(what, instead) => (Status::NeverHere, effect, Some(never(what)), instead.map(str::to_owned)),
             Availability::Unknown => {
                 // What stands in a block of instructions may be anything.
                 let effect = if self.role == Role::Block { Effect::Part } else { effect };

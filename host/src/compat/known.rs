@@ -1,5 +1,10 @@
 //! Packages that skills use and the set does not hold: what a module's package is called, and of what kind it is.
 
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+use super::packages::normal;
+
 /// Why a package is not in the set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Why {
@@ -20,25 +25,30 @@ pub(super) struct Known {
     pub(super) instead: Option<&'static str>,
 }
 
-/// By module, or by distribution; a dotted module goes before its parent.
+static MODULES: LazyLock<HashMap<&str, Known>> = LazyLock::new(|| {
+    let instead: HashMap<&str, &'static str> = INSTEAD.iter().copied().collect();
+    let tables = [(PURE, Why::Pure), (SDK, Why::Sdk), (NATIVE, Why::Native)];
+    let rows = tables.into_iter().flat_map(|(table, why)| table.iter().map(move |(module, distribution)| (*module, *distribution, why)));
+    rows.map(|(module, name, why)| (module, Known { distribution: name, why, instead: instead.get(name).copied() })).collect()
+});
+
+static DISTRIBUTIONS: LazyLock<HashMap<String, Known>> =
+    LazyLock::new(|| MODULES.values().map(|known| (normal(known.distribution), *known)).collect());
+
+/// By the module's dotted name, else its parent's.
 pub(super) fn find(module: &str) -> Option<Known> {
     let mut name = module;
     loop {
-        for (table, why) in [(NATIVE, Why::Native), (SDK, Why::Sdk), (PURE, Why::Pure)] {
-            if let Some((_, distribution)) = table.iter().find(|(import, _)| *import == name) {
-                let instead = INSTEAD.iter().find(|(known, _)| known == distribution).map(|(_, instead)| *instead);
-                return Some(Known { distribution, why, instead });
-            }
+        if let Some(known) = MODULES.get(name) {
+            return Some(*known);
         }
         name = name.rsplit_once('.')?.0;
     }
 }
 
-/// The package of that name, as `requirements.txt` spells it.
+/// By the distribution's name, as [`normal`] gives it.
 pub(super) fn distribution(name: &str) -> Option<Known> {
-    let all = [NATIVE, SDK, PURE].into_iter().flatten();
-    let (module, _) = all.into_iter().find(|(_, distribution)| super::packages::normal(distribution) == name)?;
-    find(module)
+    DISTRIBUTIONS.get(name).copied()
 }
 
 #[rustfmt::skip]
@@ -154,9 +164,17 @@ mod tests {
     }
 
     #[test]
+    fn a_module_is_of_one_package_and_a_package_of_one_kind() {
+        assert_eq!(MODULES.len(), [NATIVE, SDK, PURE].iter().map(|table| table.len()).sum::<usize>());
+        for known in MODULES.values() {
+            assert_eq!(distribution(&normal(known.distribution)).map(|k| k.why), Some(known.why), "{}", known.distribution);
+        }
+    }
+
+    #[test]
     fn what_stands_in_for_a_package_is_for_one_that_is_known() {
         for (distribution, _) in INSTEAD {
-            assert!(self::distribution(&super::super::packages::normal(distribution)).is_some(), "{distribution}");
+            assert!(self::distribution(&normal(distribution)).is_some(), "{distribution}");
         }
     }
 }

@@ -35,16 +35,18 @@ pub(super) fn judge(judge: &mut Judge<'_>, text: &str, part: Range<usize>, nesti
             && let Some(path) = judge.facts.module_file(judge.folder(), &import.module)
         {
             let reach = if effect == Effect::Whole { Reach::Always } else { Reach::Sometimes };
-            judge.uses(&path, from + import.at.start, reach);
+            judge.uses(path, true, from + import.at.start, reach);
         }
     }
     for spawn in scan.spawns {
         match spawn.command {
             Started::Argv(argv) => shell::argv(judge, &argv.words, from + argv.at.start, spawn.reach),
             Started::Shell(at) => {
+                let argv = [Some("sh".to_owned()), Some("-c".to_owned()), None];
+                judge.command(&argv, from + at.start, spawn.reach, Caller::Python);
                 let outer = judge.inside;
                 judge.inside.get_or_insert(from + at.start);
-                shell::judge(judge, part, at, spawn.reach, Caller::Python, nesting + 1);
+                shell::judge(judge, part, at, spawn.reach, Caller::Shell, nesting + 1);
                 judge.inside = outer;
             }
         }

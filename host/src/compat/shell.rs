@@ -10,6 +10,8 @@ use super::{Reach, modules, network};
 
 /// Levels of texts inside texts: `bash -c`, `eval`, `python3 -c`.
 const MAX_NESTING: usize = 3;
+/// Words before a command that only say how it is to be started: `env`, `xargs`, `timeout`.
+const MAX_PREFIXES: usize = 8;
 
 /// Judges a part of a text.
 pub(super) fn judge(judge: &mut Judge<'_>, text: &str, part: Range<usize>, reach: Reach, caller: Caller, nesting: usize) {
@@ -51,7 +53,8 @@ impl Commands<'_, '_, '_> {
         if !matches!(words.first().map(|w| w.text.as_str()), Some("echo" | "printf" | "cat")) {
             words.iter().filter(|word| word.text.contains("://")).for_each(|word| self.addresses(word));
         }
-        while let Some((first, rest)) = words.split_first() {
+        for _ in 0..MAX_PREFIXES {
+            let Some((first, rest)) = words.split_first() else { return };
             let name = first.text.rsplit('/').next().unwrap_or(&first.text);
             if self.functions.contains(&first.text) {
                 return;
@@ -166,7 +169,7 @@ impl Commands<'_, '_, '_> {
 
     /// A file that is run.
     fn script(&mut self, word: &Word, reach: Reach) {
-        self.judge.uses(&word.text, word.at.start, reach);
+        self.judge.runs(&word.text, word.at.start, reach);
     }
 
     /// A text for the shell in a word.

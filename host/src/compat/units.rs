@@ -1,9 +1,10 @@
 //! Finds what of a skill can run, judges each part, and then what follows for those that use each other.
 
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
-use super::judge::{Facts, Judge, Judged};
-use super::need::{Effect, Kind, Need, Place, Status};
+use super::judge::{Facts, Judge, Judged, Use};
+use super::need::{Effect, Kind, Need, Status};
 use super::{Caller, Compatibility, Reach, Role, Script, Verdict, blocks, declared, imports, modules, references, shell, words};
 use crate::limits::show_size;
 use crate::policy::capabilities::Capabilities;
@@ -66,7 +67,7 @@ pub fn exercise(text: &str) {
 /// A script with the files that it uses.
 struct Unit {
     script: Script,
-    uses: Vec<(String, Place, Reach)>,
+    uses: Vec<Use>,
     /// Whether it does something when it is run by itself.
     main: bool,
 }
@@ -144,10 +145,11 @@ impl Unit {
 
 /// A Python file that others import and that does nothing by itself is a module of theirs.
 fn mark_modules(units: &mut [Unit]) {
-    let used: std::collections::HashSet<String> = units.iter().flat_map(|unit| unit.uses.iter().map(|(path, ..)| path.clone())).collect();
+    let imported = units.iter().flat_map(|unit| &unit.uses).filter(|used| used.imported);
+    let imported: HashSet<String> = imported.map(|used| used.path.clone()).collect();
     for unit in units.iter_mut().filter(|unit| unit.script.role == Role::Script) {
         let package = unit.script.file.ends_with("__init__.py");
-        if package || (!unit.main && used.contains(&unit.script.file)) {
+        if package || (!unit.main && imported.contains(&unit.script.file)) {
             unit.script.role = Role::Module;
         }
     }
@@ -161,11 +163,11 @@ fn follow_uses(units: &mut [Unit]) {
         for unit in units.iter_mut() {
             unit.script.verdict = own_verdict(&unit.script.needs);
         }
-        let verdicts: std::collections::HashMap<String, Verdict> =
+        let verdicts: HashMap<String, Verdict> =
             units.iter().filter(|u| u.script.role != Role::Block).map(|u| (u.script.file.clone(), u.script.verdict)).collect();
         let mut changed = false;
         for unit in units.iter_mut() {
-            for (path, place, reach) in &unit.uses {
+            for Use { path, place, reach, .. } in &unit.uses {
                 let effect = match (verdicts.get(path), reach) {
                     (Some(Verdict::DoesNotRunHere), Reach::Always) => Effect::Whole,
                     (Some(Verdict::DoesNotRunHere), Reach::Sometimes) | (Some(Verdict::RunsPartly), _) => Effect::Part,
@@ -224,7 +226,7 @@ fn verdict(scripts: &[Script]) -> Verdict {
 
 /// What `requirements.txt` and `pyproject.toml` declare and no script needs by itself.
 fn declared_needs(facts: &Facts<'_>, skill: &Skill, units: &[Unit]) -> Vec<Need> {
-    let known: std::collections::HashSet<&str> =
+    let known: HashSet<&str> =
         units.iter().flat_map(|u| &u.script.needs).filter(|n| n.kind == Kind::Package).map(|n| n.name.as_str()).collect();
     let mut found = Vec::new();
     for file in skill.files.iter().filter(|file| file.size <= MAX_SCRIPT && file.link.is_none()) {

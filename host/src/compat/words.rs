@@ -2,7 +2,9 @@
 //!
 //! Any text has some reading, each byte is looked at once, and nesting is bounded: what is nested deeper is not looked into.
 
+mod compound;
 mod expand;
+mod redirect;
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -111,6 +113,13 @@ struct List {
 }
 
 impl List {
+    /// A function's body is one compound command.
+    fn end_function(&mut self) {
+        if self.open.last() == Some(&Open::Function) {
+            self.open.pop();
+        }
+    }
+
     fn reach(&self) -> Reach {
         let always = self.open.iter().all(|open| *open == Open::Brace) && !self.chained;
         if always { self.base } else { Reach::Sometimes }
@@ -180,10 +189,6 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn is_redirection(&self) -> bool {
-        self.starts("&>")
-    }
-
     /// `;`, `&`, `|` and their doubles.
     fn separator(&mut self, list: &mut List) {
         let two = &self.bytes[self.at..self.bytes.len().min(self.at + 2)];
@@ -219,7 +224,7 @@ impl<'a> Reader<'a> {
             } else {
                 self.nested(list.reach(), End::Paren);
             }
-            end_function(list);
+            list.end_function();
         } else {
             self.at += 1;
             self.skip_blanks();
@@ -251,72 +256,6 @@ impl<'a> Reader<'a> {
         self.here.splice(0..0, outer);
         self.depth -= 1;
         self.at += usize::from(self.at < self.bytes.len());
-    }
-
-    fn redirection(&mut self, list: &mut List) {
-        // `2>`: the number is no argument.
-        if let Some(word) = list.words.last()
-            && word.at.end == self.at
-            && word.text.bytes().all(|b| b.is_ascii_digit())
-            && self.peek(0) != Some(b'&')
-        {
-            list.words.pop();
-        }
-        if self.starts("<(") || self.starts(">(") {
-            self.at += 2;
-            let at = self.at - 2..self.at;
-            self.nested(list.reach(), End::Paren);
-            list.words.push(Word { text: "$()".into(), at, computed: true, quoted: true });
-            return;
-        }
-        let text = self.starts("<<<");
-        let document = !text && self.starts("<<");
-        self.at += if text {
-            3
-        } else if document {
-            2
-        } else {
-            1
-        };
-        let tabs = document && self.peek(0) == Some(b'-');
-        while matches!(self.peek(0), Some(b'<' | b'>' | b'&' | b'|')) {
-            self.at += 1;
-        }
-        if self.peek(0) == Some(b'-') {
-            self.at += 1;
-            if !document {
-                // `<&-` closes.
-                return;
-            }
-        }
-        self.skip_blanks();
-        let before = self.at;
-        let word = self.word(list.reach(), End::Text);
-        if document && !word.text.is_empty() && before < self.at {
-            self.here.push(Here { delimiter: word.text, tabs, command: None });
-        }
-    }
-
-    /// The bodies of the here-documents whose line has ended.
-    fn here_documents(&mut self) {
-        for here in std::mem::take(&mut self.here) {
-            let start = self.at;
-            let mut end = self.bytes.len();
-            while self.at < self.bytes.len() {
-                let line_start = self.at;
-                self.skip_line();
-                let line = self.text[line_start..self.at].trim_end_matches('\r');
-                let line = if here.tabs { line.trim_start_matches('\t') } else { line };
-                self.at += usize::from(self.at < self.bytes.len());
-                if line == here.delimiter {
-                    end = line_start;
-                    break;
-                }
-            }
-            if let Some(command) = here.command.and_then(|index| self.script.commands.get_mut(index)) {
-                command.here = Some(start..end);
-            }
-        }
     }
 
     /// A word, and what it means where it stands.
@@ -364,90 +303,6 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Whether a word in the place of a command is a keyword; if so, what it opens or closes.
-    fn keyword(&mut self, list: &mut List, word: &str) -> bool {
-        let close = |list: &mut List, kinds: &[Open]| {
-            if list.open.last().is_some_and(|open| kinds.contains(open)) {
-                list.open.pop();
-            }
-            end_function(list);
-        };
-        match word {
-            "if" => list.open.push(Open::If),
-            "while" | "until" => list.open.push(Open::Loop),
-            "then" | "elif" | "else" | "do" | "!" | "time" | "coproc" => {}
-            "fi" => close(list, &[Open::If]),
-            "done" => close(list, &[Open::Loop]),
-            "esac" => close(list, &[Open::Case(true), Open::Case(false)]),
-            "{" => list.open.push(if list.chained { Open::ChainedBrace } else { Open::Brace }),
-            "}" => close(list, &[Open::Brace, Open::ChainedBrace]),
-            "for" | "select" => {
-                list.open.push(Open::Loop);
-                self.skip_blanks();
-                if self.starts("((") {
-                    self.at += 2;
-                    self.arithmetic(2);
-                } else {
-                    self.word_list();
-                }
-            }
-            "case" => {
-                self.skip_blanks();
-                self.word(list.reach(), End::Text);
-                self.skip_blanks();
-                while self.peek(0) == Some(b'\n') {
-                    self.at += 1;
-                    self.skip_blanks();
-                }
-                self.at += if self.starts("in") { 2 } else { 0 };
-                list.open.push(Open::Case(true));
-            }
-            "function" => {
-                self.skip_blanks();
-                let name = self.word(Reach::Sometimes, End::Text).text;
-                self.skip_blanks();
-                self.at += if self.starts("()") { 2 } else { 0 };
-                self.define(list, name);
-            }
-            "[[" => self.test(list.reach()),
-            _ => return false,
-        }
-        true
-    }
-
-    /// The words of `for x in a b c`, up to what ends them.
-    fn word_list(&mut self) {
-        while let Some(byte) = self.peek(0) {
-            match byte {
-                b';' | b'\n' | b')' | b'`' => return,
-                b'\\' if self.line_ends(1) => self.join_lines(),
-                _ => {
-                    let start = self.at;
-                    self.word(Reach::Sometimes, End::Text);
-                    self.at += usize::from(self.at == start);
-                }
-            }
-        }
-    }
-
-    /// The rest of `[[ ... ]]`.
-    fn test(&mut self, reach: Reach) {
-        while let Some(byte) = self.peek(0) {
-            if self.starts("]]") {
-                self.at += 2;
-                return;
-            }
-            match byte {
-                b' ' | b'\t' | b'\n' | b'<' | b'>' | b'(' | b')' | b'&' | b'|' | b';' => self.at += 1,
-                _ => {
-                    let start = self.at;
-                    self.word(reach, End::Text);
-                    self.at += usize::from(self.at == start);
-                }
-            }
-        }
-    }
-
     /// Puts the words so far into a command.
     fn command(&mut self, list: &mut List, or: bool) {
         let words = std::mem::take(&mut list.words);
@@ -462,13 +317,6 @@ impl<'a> Reader<'a> {
         let index = self.script.commands.len();
         self.here.iter_mut().filter(|here| here.command.is_none()).for_each(|here| here.command = Some(index));
         self.script.commands.push(Command { words, reach, here: None });
-    }
-}
-
-/// A function's body is one compound command.
-fn end_function(list: &mut List) {
-    if list.open.last() == Some(&Open::Function) {
-        list.open.pop();
     }
 }
 
