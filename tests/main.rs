@@ -16,6 +16,7 @@ mod docs;
 mod escape;
 mod limits;
 mod policy;
+mod process;
 mod readme;
 mod servers;
 mod signals;

@@ -73,8 +73,8 @@ fn every_test_file_is_a_module() {
 const LAYERS: [&[&str]; 8] = [
     &["limits", "outcome", "diagnostic", "policy::capabilities", "policy::tool"],
     &["skill", "policy"],
-    &["compat"],
     &["runtime"],
+    &["compat"],
     &["sandbox"],
     &["world", "audit"],
     &["invoke"],

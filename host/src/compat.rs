@@ -56,7 +56,7 @@ pub struct Script {
     pub line: Option<usize>,
     /// What it is to the skill.
     pub role: Role,
-    /// The program that runs it, such as `python3`, `bash` or `node`.
+    /// The program that runs it, `python3`, `bash`, `sh` or `wasm`; else the language, such as `JavaScript`.
     pub program: String,
     /// Whether it runs.
     pub verdict: Verdict,

@@ -12,8 +12,8 @@
 //! | spine | [`invoke`] | find the skill, parse, grant, prepare, run, record |
 //! | skill | [`skill`] | a folder becomes a `Skill`; the only code that knows SKILL.md |
 //! | policy | [`policy`] | `grant(&Manifest, &Policy)`: pure, no I/O |
-//! | compat | [`compat`] | what the scripts need and whether it is here, told from their texts: what `check` reports |
 //! | runtime | [`runtime`] | which component runs, with which argv; carries no authority |
+//! | compat | [`compat`] | what the scripts need and whether it is here, told from their texts: what `check` reports |
 //! | sandbox | [`sandbox`] | a program under capabilities becomes an `Outcome`; the only code that knows wasmtime |
 //! | outcome | [`outcome`] | what happened, as plain data |
 //! | audit | [`audit`] | one `Record` per invocation, whatever the outcome |
@@ -21,7 +21,7 @@
 //! What holds everywhere, each by a test:
 //! - `Program` says what runs and carries no authority; `Capabilities` says what it may touch; only `sandbox` reads both.
 //! - The same `Capabilities` value is what `check` prints, what the sandbox enforces and what the audit log keeps.
-//! - A module uses only those above it: limits, outcome, diagnostic, capabilities < skill, policy < compat < runtime < sandbox < audit < invoke < cli.
+//! - A module uses only those above it: limits, outcome, diagnostic, capabilities < skill, policy < runtime < compat < sandbox < audit < invoke < cli.
 //! - Ambient authority is banned by clippy's `disallowed-methods` and asked for by name where it is needed.
 //! - A broken policy, manifest or audit log stops the run. Nothing falls back to something wider.
 

@@ -8,7 +8,6 @@ pub mod catalog;
 pub mod files;
 pub mod manifest;
 pub mod rules;
-pub mod script;
 
 mod fields;
 mod findings;

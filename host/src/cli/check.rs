@@ -66,7 +66,7 @@ struct Report {
 pub(crate) fn main(args: &Args) -> Result<Exit, Failure> {
     let places = Places::find()?;
     let policy = args.permissions.policy(&places)?;
-    let host = Host::new(places.host_options(None)?);
+    let host = Host::new(places.host_options(None, None)?);
     let found: Vec<Vec<PathBuf>> = args.skills.iter().map(|path| skills(path)).collect();
     // The folder that was named is none of the skills.
     let catalog = found.iter().zip(&args.skills).any(|(found, named)| !found.contains(named));

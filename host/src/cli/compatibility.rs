@@ -1,6 +1,6 @@
 //! The compatibility report as people read it.
 
-use skillhost::compat::{Compatibility, Effect, Need, Role, Script, Status, Summary, Verdict};
+use skillhost::compat::{Compatibility, Effect, Kind, Need, Role, Script, Status, Summary, Verdict};
 use skillhost::diagnostic::printable;
 
 use super::show::{self, CYAN, YELLOW};
@@ -16,14 +16,17 @@ pub(crate) fn in_full(report: &Compatibility) -> String {
     for script in rows {
         let met = met(script);
         let met = if met.is_empty() { String::new() } else { format!("  {met}") };
-        out.push_str(&format!("  {:width$}  {:7}  {}{met}\n", name(script), printable(&script.program), script.verdict.words()));
+        out.push_str(&format!("  {:width$}  {:10}  {}{met}\n", name(script), printable(&script.program), script.verdict.words()));
         out.push_str(&unmet(&script.needs));
     }
     let well = blocks.iter().filter(|block| quiet(block)).count();
     if well > 0 {
         out.push_str(&format!("  {well} shell block{} of SKILL.md: {}\n", if well == 1 { "" } else { "s" }, Verdict::RunsHere.words()));
     }
-    out.push_str(&unmet(&report.needs));
+    let of_the_skill = unmet(&report.needs);
+    if !of_the_skill.is_empty() {
+        out.push_str(&format!("  the skill itself\n{of_the_skill}"));
+    }
     out
 }
 
@@ -32,7 +35,9 @@ pub(crate) fn in_short(report: &Compatibility) -> String {
     /// Names that are told.
     const MOST: usize = 6;
     let mut names: Vec<String> = Vec::new();
-    let mut against: Vec<&Need> = report.scripts.iter().flat_map(|script| &script.needs).filter(|n| n.effect != Effect::None).collect();
+    // A file that does not run has reasons of its own.
+    let mut against: Vec<&Need> =
+        report.scripts.iter().flat_map(|script| &script.needs).filter(|n| n.effect != Effect::None && n.kind != Kind::File).collect();
     against.sort_by_key(|need| std::cmp::Reverse(need.effect));
     for need in against {
         let name = format!("{} ({})", printable(&need.name), word(need.status));

@@ -261,6 +261,8 @@ impl<'a> Judge<'a> {
                 None => (Status::BuiltIn, Effect::None, None, None),
             },
             Availability::Program => self.granted(argv, name),
+            // A component of the skill's is a program by its name.
+            _ if self.facts.named(&format!("{name}.wasm")).is_some() => self.granted(argv, name),
             Availability::Installer => (
                 Status::NeverHere,
                 Effect::None,

@@ -148,7 +148,7 @@ impl Judge<'_> {
                 Need { effect, message, fix: Some(fix.to_owned()), ..self.blank(Kind::Module, module, Status::Removed) }
             }
             Found::InSet(package) => {
-                Need { version: Some(package.version.clone()), ..self.blank(Kind::Package, &package.distribution, Status::BuiltIn) }
+                Need { version: Some(package.version.clone()), ..self.blank(Kind::Package, &package.name, Status::BuiltIn) }
             }
             found => self.package(found, root, effect),
         };
@@ -186,10 +186,10 @@ impl Judge<'_> {
         let need = match found {
             Found::InSet(package) => {
                 let fits = declared::fits(&package.version, wanted);
-                let message = format!("the package set holds {} {}, and `{wanted}` is asked for", package.distribution, package.version);
+                let message = format!("the package set holds {} {}, and `{wanted}` is asked for", package.name, package.version);
                 let message = (!fits).then_some(message);
                 let version = Some(package.version.clone());
-                Need { version, message, ..self.blank(Kind::Package, &package.distribution, Status::BuiltIn) }
+                Need { version, message, ..self.blank(Kind::Package, &package.name, Status::BuiltIn) }
             }
             found => self.package(found, name, effect),
         };

@@ -15,7 +15,7 @@ const SET: &str = include_str!("../../../components/python/packages/set.json");
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub(super) struct Package {
     /// What it is installed by.
-    pub(super) distribution: String,
+    pub(super) name: String,
     pub(super) version: String,
     /// The modules that it brings.
     pub(super) imports: Vec<String>,
@@ -32,7 +32,7 @@ static PACKAGES: LazyLock<Set> = LazyLock::new(|| {
     let packages: Vec<Package> = serde_json::from_str(SET).unwrap_or_default();
     let numbered = || packages.iter().enumerate();
     let by_import = numbered().flat_map(|(at, package)| package.imports.iter().map(move |import| (import.clone(), at))).collect();
-    let by_name = numbered().map(|(at, package)| (normal(&package.distribution), at)).collect();
+    let by_name = numbered().map(|(at, package)| (normal(&package.name), at)).collect();
     Set { by_import, by_name, packages }
 });
 
@@ -107,7 +107,7 @@ mod tests {
     #[test]
     fn modules_and_distributions_are_told_apart() {
         let set = |found| match found {
-            Found::InSet(package) => package.distribution.clone(),
+            Found::InSet(package) => package.name.clone(),
             other => format!("{other:?}"),
         };
         assert_eq!(set(module("yaml")), "PyYAML");

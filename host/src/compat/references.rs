@@ -2,6 +2,7 @@
 
 use super::judge::Facts;
 use super::need::{Effect, Kind, Need, Place, Status};
+use crate::runtime::scripts;
 
 /// What a name in a text means.
 #[derive(Debug, PartialEq, Eq)]
@@ -14,18 +15,6 @@ pub(super) enum Resolved {
     Other,
 }
 
-/// How a name says that it is inside the skill.
-const ROOTS: [&str; 8] = [
-    "{baseDir}/",
-    "${baseDir}/",
-    "${CLAUDE_SKILL_DIR}/",
-    "$CLAUDE_SKILL_DIR/",
-    "${CLAUDE_PLUGIN_ROOT}/",
-    "$CLAUDE_PLUGIN_ROOT/",
-    "/skill/",
-    "<skill-dir>/",
-];
-
 /// Folders that are a skill's own by convention.
 const FOLDERS: [&str; 2] = ["scripts/", "bin/"];
 
@@ -36,19 +25,16 @@ const MAX_MISSING: usize = 50;
 
 /// What a name means.
 pub(super) fn resolve(name: &str, facts: &Facts<'_>) -> Resolved {
-    let folder = format!("skills/{}/", facts.name);
-    let below = name.find(&folder).map(|at| &name[at + folder.len()..]);
-    let rooted = below.or_else(|| ROOTS.iter().find_map(|root| name.strip_prefix(root)));
-    let path = rooted.unwrap_or(name);
-    let path = path.strip_prefix("./").unwrap_or(path);
-    if path.is_empty() || path.starts_with(['/', '~']) || path.split('/').any(|part| part == "..") {
-        return Resolved::Other;
-    }
+    let plain = name.strip_prefix("./").unwrap_or(name);
+    let Some(path) = scripts::inside(&[facts.name], name) else { return Resolved::Other };
+    // Something stood before it that means the skill's folder.
+    let rooted = plain.len() > path.len();
+    let path = path.as_str();
     if facts.has(path) {
         return Resolved::Own(path.to_owned());
     }
     let sure = path.bytes().all(|b| b.is_ascii_alphanumeric() || b"._-/".contains(&b));
-    if sure && (rooted.is_some() || FOLDERS.iter().any(|folder| path.starts_with(folder))) {
+    if sure && (rooted || FOLDERS.iter().any(|folder| path.starts_with(folder))) {
         return Resolved::Missing(path.to_owned());
     }
     // A bare name, or one below a variable.
@@ -72,7 +58,7 @@ pub(super) fn missing(facts: &Facts<'_>, file: &str, text: &str, from: usize) ->
         let name = part.trim_end_matches(ends).trim_end_matches(['.', ':']);
         let plain = name.trim_start_matches("./");
         let candidate = SCRIPTS.iter().any(|end| name.ends_with(end))
-            && (name.contains("skills/") || ROOTS.iter().chain(&FOLDERS).any(|root| plain.starts_with(root)));
+            && (name.contains("skills/") || plain.starts_with(['{', '$', '/']) || FOLDERS.iter().any(|folder| plain.starts_with(folder)));
         if !candidate || needs.len() == MAX_MISSING {
             continue;
         }

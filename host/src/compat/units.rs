@@ -8,9 +8,9 @@ use super::need::{Effect, Kind, Need, Status};
 use super::{Caller, Compatibility, Reach, Role, Script, Verdict, blocks, declared, imports, modules, references, shell, words};
 use crate::limits::show_size;
 use crate::policy::capabilities::Capabilities;
+use crate::runtime::scripts;
 use crate::skill::Skill;
 use crate::skill::files::SkillFile;
-use crate::skill::script::{self, Interpreter};
 
 /// Bytes of a script that are read. The longest in use has some 200 KB.
 const MAX_SCRIPT: u64 = 1 << 20;
@@ -77,12 +77,12 @@ fn unit(facts: &Facts<'_>, skill: &Skill, file: &SkillFile) -> Option<Unit> {
     if skill.manifest.component.as_deref() == Some(path) {
         return Some(Unit::new(path, Role::Component, "wasm", Judged { needs: Vec::new(), uses: Vec::new() }));
     }
-    if path == skill.skill_file || !script::may_be_script(path) {
+    if path == skill.skill_file {
         return None;
     }
+    let scripts::Script { run, .. } = scripts::of(skill, path)?;
     let large = file.size > MAX_SCRIPT;
     let bytes = if large { Vec::new() } else { skill.read(path).ok()? };
-    let interpreter = script::interpreter(path, &bytes)?;
     let text = String::from_utf8_lossy(&bytes);
     let mut judge = Judge::new(facts, path, &text, Role::Script);
     if large {
@@ -90,26 +90,26 @@ fn unit(facts: &Facts<'_>, skill: &Skill, file: &SkillFile) -> Option<Unit> {
         let need = Need { message: Some(message), ..judge.blank(Kind::File, path, Status::NotRead) };
         judge.add(0, need);
     }
-    let program = match interpreter {
-        Interpreter::Python => {
+    let program = match run {
+        Ok(by) if by.command == "python3" => {
             modules::judge(&mut judge, &text, 0..text.len(), 0);
-            "python3".to_owned()
+            by.command
         }
-        Interpreter::Shell => {
+        Ok(by) => {
             shell::judge(&mut judge, &text, 0..text.len(), Reach::Always, Caller::Shell, 0);
-            "bash".to_owned()
+            by.command
         }
-        Interpreter::Other(program) => {
+        Err(language) => {
             // Those of web pages and templates are for others to run.
             if !is_for_running(skill, path, &bytes) {
                 return None;
             }
-            let message = format!("`{program}` does not run here yet: scripts are in Python or bash");
+            let message = format!("{language} does not run here yet: scripts are in Python or bash");
             let fix = Some("write it in Python or bash, or compile it to a component".to_owned());
             let need =
-                Need { effect: Effect::Whole, message: Some(message), fix, ..judge.blank(Kind::Language, &program, Status::NeverHere) };
+                Need { effect: Effect::Whole, message: Some(message), fix, ..judge.blank(Kind::Language, &language, Status::NeverHere) };
             judge.add(0, need);
-            program
+            language
         }
     };
     let mut unit = Unit::new(path, Role::Script, &program, judge.finish());
