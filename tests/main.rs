@@ -10,6 +10,7 @@ mod arena;
 mod audit;
 mod cache;
 mod cli;
+mod compat;
 mod components;
 mod docs;
 mod escape;
