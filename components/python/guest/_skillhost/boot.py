@@ -19,7 +19,7 @@ encodings.utf_16 encodings.utf_8_sig enum errno fnmatch fractions functools geto
 hmac html html.entities html.parser http http.client http.cookies importlib.metadata importlib.resources
 importlib.util inspect io ipaddress itertools json keyword linecache locale logging logging.handlers math mimetypes
 multiprocessing multiprocessing.dummy multiprocessing.pool numbers operator optparse os os.path pathlib pickle pkgutil
-platform posixpath pprint queue quopri random re reprlib runpy secrets select selectors shlex shutil signal socket
+platform posixpath pprint queue quopri random re reprlib runpy secrets select selectors shlex shutil signal socket ssl
 sqlite3 stat statistics string stringprep struct subprocess sys tarfile tempfile textwrap threading time timeit token
 tokenize tomllib traceback types typing unicodedata unittest urllib.error urllib.parse urllib.request urllib.response
 urllib.robotparser uuid warnings weakref xml.dom.minidom xml.etree.ElementTree xml.sax xml.sax.saxutils zipfile zlib
@@ -43,17 +43,23 @@ C()
 
 
 def prepare():
+    from . import sockets
+
+    # Before whatever looks for `ssl` and for a socket's class.
+    sockets.install()
     for name in USUAL:
         importlib.import_module(name)
     # Not before: each of them imports what it mends.
-    from . import errors, hashes, loop, missing, pools, system, threads
+    from . import clients, errors, hashes, loop, missing, pools, programs, system, threads
 
     stdlib.adopt()
     errors.install()
     system.install()
     threads.install()
     pools.install()
+    programs.install()
     loop.install()
+    clients.install()
     hashes.install()
     missing.install()
 
