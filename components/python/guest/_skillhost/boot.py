@@ -2,6 +2,7 @@
 
 import gc
 import importlib
+import importlib.util
 import io
 import os
 import sys
@@ -47,6 +48,7 @@ def prepare():
 
     # Before whatever looks for `ssl` and for a socket's class.
     sockets.install()
+    stand_in("ssl", "tls")
     for name in USUAL:
         importlib.import_module(name)
     # Not before: each of them imports what it mends.
@@ -64,6 +66,13 @@ def prepare():
     missing.install()
 
 
+def stand_in(name, ours):
+    """Makes a module of this package the one of that name."""
+    spec = importlib.util.spec_from_file_location(name, f"{os.path.dirname(__file__)}/{ours}.py")
+    sys.modules[name] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(sys.modules[name])
+
+
 def settle():
     """The last thing that happens in the image."""
     from . import main
@@ -78,6 +87,8 @@ def settle():
 
     linecache.clearcache()
     os.environ._data.clear()
+    # What is imported from is mostly read-only, and each attempt to write there would be recorded as a denial.
+    sys.dont_write_bytecode = True
     gc.collect()
     gc.collect()
     gc.freeze()

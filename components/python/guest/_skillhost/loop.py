@@ -18,13 +18,14 @@ class Selector(programs.Selector):
         # Process number -> what is called with it and its exit code.
         self.children = {}
         # (resource of `wasi:http`, future)
-        self.subjects = []
+        self.requests = []
 
     def select(self, timeout=None):
         until = None if timeout is None else time.monotonic() + max(0, timeout)
         while True:
             left = None if until is None else max(0, until - time.monotonic())
-            kinds = [kind for kind, there in ((self.pipes, self._fd_to_key), (self.answers, self.subjects), (self.exits, self.children)) if there]
+            kinds = [(self.pipes, any(self.subjects())), (self.answers, self.requests), (self.exits, self.children)]
+            kinds = [kind for kind, there in kinds if there]
             if not kinds:
                 self.nothing(left)
                 return []
@@ -48,17 +49,17 @@ class Selector(programs.Selector):
         return super().select(timeout) or None
 
     def answers(self, timeout):
-        self.subjects = [(subject, future) for subject, future in self.subjects if not future.done()]
-        if not self.subjects:
+        self.requests = [(subject, future) for subject, future in self.requests if not future.done()]
+        if not self.requests:
             return []
         try:
-            ready = web.wait([subject for subject, _ in self.subjects], timeout)
+            ready = web.wait([subject for subject, _ in self.requests], timeout)
         except web.Late:
             return None
         for index in ready:
-            _, future = self.subjects[index]
+            _, future = self.requests[index]
             future.set_result(None)
-        self.subjects = [(subject, future) for subject, future in self.subjects if not future.done()]
+        self.requests = [(subject, future) for subject, future in self.requests if not future.done()]
         return []
 
     def exits(self, timeout):
@@ -103,7 +104,7 @@ class Loop(asyncio.unix_events._UnixSelectorEventLoop):
     def ready(self, subject):
         """A future that is done when a resource of `wasi:http` is ready."""
         future = self.create_future()
-        self._selector.subjects.append((subject, future))
+        self._selector.requests.append((subject, future))
         return future
 
     def _make_self_pipe(self):

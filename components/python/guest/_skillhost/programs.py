@@ -221,10 +221,10 @@ def waitpid(pid, options):
     raise ChildProcessError(errno.ECHILD, os.strerror(errno.ECHILD))
 
 
-def kill(pid, number, *, kill=os.kill):
+def kill(pid, number):
     child = CHILDREN.get(pid)
     if child is None:
-        return kill(pid, number)
+        return system.kill(pid, number)
     if number and number not in HARMLESS and child.handle.wait(0) is None:
         child.signal = number
         child.handle.kill()
@@ -264,20 +264,27 @@ def statuses():
 class Selector(selectors._BaseSelectorImpl):
     """`selectors.DefaultSelector`: pipes are waited for; everything else is always ready, as files are."""
 
-    def select(self, timeout=None):
-        readers, writers, found = {}, {}, {}
+    def subjects(self):
+        """What is asked for, as (end, key): to be read, to be written, and always ready."""
+        readers, writers, others = [], [], []
         for key in self._fd_to_key.values():
             end = pipes.TABLE.get(key.fd)
-            if isinstance(end, pipes.ReadEnd) and key.events & selectors.EVENT_READ:
-                readers[id(end)] = end, key
-            elif isinstance(end, pipes.WriteEnd) and key.events & selectors.EVENT_WRITE:
-                writers[id(end)] = end, key
+            if isinstance(end, pipes.ReadEnd):
+                readers += [(end, key)] * bool(key.events & selectors.EVENT_READ)
+            elif isinstance(end, pipes.WriteEnd):
+                # asyncio asks whether a write end can be read, to hear that nobody reads. It hears that when it writes.
+                writers += [(end, key)] * bool(key.events & selectors.EVENT_WRITE)
             else:
-                found[key.fd] = key
-        timeout = 0 if found else timeout if timeout is None else max(0, timeout)
-        filled, emptied = waits.ready([end for end, _ in readers.values()], [end for end, _ in writers.values()], timeout)
-        done = [(readers[id(end)][1], selectors.EVENT_READ) for end in filled] + [(writers[id(end)][1], selectors.EVENT_WRITE) for end in emptied]
-        return done + [(key, key.events) for key in found.values()]
+                others.append((end, key))
+        return readers, writers, others
+
+    def select(self, timeout=None):
+        readers, writers, others = self.subjects()
+        timeout = 0 if others else timeout if timeout is None else max(0, timeout)
+        filled, emptied = waits.ready([end for end, _ in readers], [end for end, _ in writers], timeout)
+        found = [(key, selectors.EVENT_READ) for end, key in readers if end in filled]
+        found += [(key, selectors.EVENT_WRITE) for end, key in writers if end in emptied]
+        return found + [(key, key.events) for _, key in others]
 
 
 def select_select(rlist, wlist, xlist, timeout=None, *, select=select.select):

@@ -294,7 +294,12 @@ class socket:
         if not self._replay:
             if self._exchange is None:
                 return b""
-            piece = self._exchange.read(web.PIECE if self._chunked else size)
+            try:
+                piece = self._exchange.read(web.PIECE if self._chunked else size)
+            except web.Cut:
+                # As natively: the connection ends, before the client has had what the head or the chunks promised.
+                self._drop()
+                return b""
             if piece is None:
                 return None
             if not piece:

@@ -20,6 +20,10 @@ class Late(Exception):
     """A wait's timeout is over."""
 
 
+class Cut(Exception):
+    """The server went away in the middle of its response."""
+
+
 def drop(handle):
     handle.__exit__(None, None, None)
 
@@ -130,7 +134,7 @@ class Exchange:
         """A piece of the response's body; empty at its end; none when there is nothing yet.
 
         # Raises
-        OSError
+        Cut, OSError
         """
         try:
             return self.source.read(min(size, PIECE)) or None
@@ -139,7 +143,9 @@ class Exchange:
         if isinstance(reason, streams.StreamError_Closed):
             return b""
         code = types.http_error_code(reason.value)
-        raise reset("the response broke off") if code is None else meaning(code, self.origin)
+        if code is None or isinstance(code, types.ErrorCode_HttpProtocolError | types.ErrorCode_ConnectionTerminated):
+            raise Cut
+        raise meaning(code, self.origin)
 
     def close(self):
         for name in ("source", "incoming", "stream", "body", "future"):
