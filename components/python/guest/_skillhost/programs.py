@@ -165,10 +165,9 @@ def given_output(number, own, files, opened):
 
 def spawn(args, env, cwd, stdin, stdout, stderr):
     variables = [plain(name, value) for name, value in (os.environ if env is None else env).items()]
-    where = plain(os.getcwd() if cwd is None else os.path.abspath(cwd))[0]
-    # Whoever stands in `/`, which need not be there, stands where the program began.
+    (where,) = plain(os.getcwd() if cwd is None else os.path.abspath(cwd))
     try:
-        return Program(process.spawn(list(plain(*args)), variables, None if where == "/" else where, stdin, stdout, stderr))
+        return Program(process.spawn(list(plain(*args)), variables, where, stdin, stdout, stderr))
     except Err as refused:
         reason = refused.value
     error = pipes.meaning(reason)
