@@ -11,7 +11,8 @@ use super::bindings::skillhost::skill::process::{Error, Status};
 use super::record::Entry as Recorded;
 use crate::limits::Limit;
 use crate::outcome::Denial;
-use crate::runtime::{Entry, Program};
+use crate::runtime::Program;
+use crate::runtime::dispatch::HEAD;
 use crate::sandbox::ended::Ended;
 use crate::sandbox::invocation::Invocation;
 use crate::sandbox::meter::Held;
@@ -182,7 +183,9 @@ fn status_of(ended: &Ended) -> Status {
 }
 
 fn check(invocation: &Invocation, caller: &Caller, what: &Asked) -> Result<Program, Error> {
-    let Some(command) = what.argv.first() else { return Err(Error::NotFound("an empty command".into())) };
+    if what.argv.is_empty() {
+        return Err(Error::NotFound("an empty command".into()));
+    }
     if !invocation.capabilities.spawn.allows(|pattern| pattern.matches(&what.argv)) {
         return Err(Error::Denied(deny(invocation, &what.argv)));
     }
@@ -197,17 +200,8 @@ fn check(invocation: &Invocation, caller: &Caller, what: &Asked) -> Result<Progr
         return Err(Error::Limit(format!("{} programs may be started", limits.processes)));
     }
     let Some(programs) = &invocation.programs else { return Err(Error::NotFound("there are no programs here".into())) };
-    match programs.find(command) {
-        Ok(Some(component)) => {
-            let args = what.argv[1..].to_vec();
-            Ok(Program { name: command.clone(), component, entry: Entry::Command, args })
-        }
-        Ok(None) => {
-            let names: Vec<_> = programs.names().collect();
-            Err(Error::NotFound(format!("no program `{command}` here; there is: {}", names.join(", "))))
-        }
-        Err(error) => Err(Error::NotFound(format!("{command}: {error}"))),
-    }
+    let cwd = what.cwd.as_deref().unwrap_or(&caller.cwd);
+    programs.start(&what.argv, cwd, |path| invocation.vfs.head(path, HEAD)).map_err(|error| Error::NotFound(error.message))
 }
 
 fn deny(invocation: &Invocation, argv: &[String]) -> String {
