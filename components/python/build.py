@@ -157,13 +157,12 @@ def publish_packages(made):
     problem = packages.check_lists(found, os.environ.get("BLESS") == "1")
     if problem:
         raise Failed(problem)
-    folder, text = OUT / "python-packages", json.dumps(found, indent=2) + "\n"
-    key = (made / "key").read_text()
-    if not (folder / ".key").is_file() or (folder / ".key").read_text() != key:
+    folder, copied = OUT / "python-packages", made / "copied"
+    if not (copied.is_file() and folder.is_dir()):
         shutil.rmtree(folder, ignore_errors=True)
         shutil.copytree(made / "site", folder)
-        (folder / ".key").write_text(key)
-    (OUT / "python-packages.json").write_text(text)
+        copied.touch()
+    (OUT / "python-packages.json").write_text(json.dumps(found, indent=2) + "\n")
     print(f"target/components/python-packages: {len(found)} packages, {sum(p.stat().st_size for p in folder.rglob('*')) / (1 << 20):.1f} MiB")
 
 

@@ -14,6 +14,12 @@ SET = pathlib.Path(__file__).resolve().parent.parent / "packages"
 DOCUMENT = SET.parent.parent.parent / "docs/packages.md"
 # As cp314 on Linux: for what has no wheel for every machine. Its native parts go, and what is left is the same everywhere.
 TARGET = ["--python-version=3.14", "--implementation=cp", "--platform=any", "--platform=manylinux2014_x86_64", "--only-binary=:all:"]
+# The name of PyYAML's native half, which says so when it is imported: no module is better than one that fails.
+LEFT_OUT = ["_yaml"]
+# networkx imports bz2 to read graphs in such files, and would not be importable without it.
+MENDED = {
+    "networkx/utils/decorators.py": [("import bz2\n", ""), ('    ".bz2": bz2.BZ2File,\n', "")],
+}
 NATIVE = {".so", ".pyd", ".dll", ".dylib", ".c", ".h", ".pyx", ".pxd"}
 # Of the licences that are named by a classifier alone: SPDX's names.
 CLASSIFIERS = {
@@ -33,7 +39,7 @@ Python, compiled by the interpreter that runs it.
 
 Not among them: pydantic. From 2.0 on its core is native code, and 1.x, the last pure line, has other methods and does not know Python 3.14.
 jsonschema is 4.17, the last before its own core became native; typer is 0.28, the last without pydantic; python-dateutil is 2.x, which
-scripts were written for. Where PyYAML, markupsafe and charset-normalizer have a faster native half, the pure one runs.
+scripts were written for. networkx reads no `.bz2` files here. Where PyYAML, markupsafe and charset-normalizer have a faster native half, the pure one runs.
 
 | package | version | licence | imports |
 |---|---|---|---|
@@ -54,6 +60,14 @@ def install(folder, pip, run):
 
 
 def strip(site):
+    for name in LEFT_OUT:
+        shutil.rmtree(site / name)
+    for name, changes in MENDED.items():
+        text = (site / name).read_text(encoding="utf-8")
+        for old, new in changes:
+            assert text.count(old) == 1, f"{name} is not what it was: {old!r}"
+            text = text.replace(old, new)
+        (site / name).write_text(text, encoding="utf-8")
     for folder, folders, names in os.walk(site):
         for name in [name for name in folders if name in ("bin", "test", "tests", "_tests", "__pycache__")]:
             folders.remove(name)
