@@ -133,12 +133,9 @@ fn check(invocation: &Invocation, caller: &Caller, what: &Command) -> Result<Pro
     match programs.find(command) {
         Ok(Some(component)) => {
             let args = what.argv[1..].to_vec();
-            Ok(Program { name: command.clone(), component, entry: Entry::Command, args })
+            Ok(Program { name: command.clone(), component, entry: Entry::Command, args, script: None })
         }
-        Ok(None) => {
-            let names: Vec<_> = programs.names().collect();
-            Err(Error::NotFound(format!("no program `{command}` here; there is: {}", names.join(", "))))
-        }
+        Ok(None) => Err(Error::NotFound(format!("no program `{command}` here; there is: {}", programs.names().join(", ")))),
         Err(error) => Err(Error::NotFound(format!("{command}: {error}"))),
     }
 }

@@ -173,6 +173,18 @@ fn status(end: End, outcome: &mut Outcome, meter: &Meter) -> Status {
     }
 }
 
+impl Io {
+    /// The streams of a typed tool: its input is not on stdin, and stdout is its result's alone, so what it prints goes to stderr.
+    #[must_use]
+    pub fn of_tool(self) -> Io {
+        let stdout = match (&self.stdout, &self.stderr) {
+            (Sink::Descriptor(_), Sink::Descriptor(stderr)) => stderr.try_clone().map_or(Sink::Capture, Sink::Descriptor),
+            _ => Sink::Capture,
+        };
+        Io { stdin: Stdin::Empty, stdout, ..self }
+    }
+}
+
 impl Finished {
     /// The outcome of something that never ran.
     pub fn not_run(outcome: Outcome) -> Finished {
@@ -189,6 +201,7 @@ impl Finished {
 /// What every guest finds in its environment, under the operator's own variables.
 fn environment(capabilities: &Capabilities, cwd: &str) -> Vec<(String, String)> {
     let own = [
+        ("PATH", "/usr/local/bin:/usr/bin:/bin"),
         ("HOME", "/tmp"),
         ("TMPDIR", "/tmp"),
         ("PWD", cwd),
