@@ -12,8 +12,8 @@ use crate::policy::capabilities::Capabilities;
 use crate::policy::{Grant, Origin, Policy, grant};
 use crate::runtime::built_in::BuiltIns;
 use crate::runtime::{self, Entry, Program, Programs};
-use crate::sandbox::files::Guarded;
-use crate::sandbox::{self, Finished, Io, Sandbox, Tool};
+use crate::sandbox::files::{Guarded, OpenMount};
+use crate::sandbox::{self, Beside, Finished, Io, Sandbox, Tool};
 use crate::skill::{Caps, Skill, SkillError};
 
 pub use target::{Choice, Target, component};
@@ -166,6 +166,29 @@ impl Host {
         }
     }
 
+    /// What guests find beside the skill and the granted folders: the skill where agents have it in the home folder, and, where a built-in
+    /// program may run, the packages that come with it, and their commands.
+    fn beside(&self, skill: &Skill, program: &Program, programs: &Programs, capabilities: &Capabilities) -> Result<Beside, Status> {
+        let failed = |message: String, fix| Status::Failed { message, fix };
+        let mut beside = Beside::default();
+        let mut names = vec![&skill.name, &skill.manifest.name];
+        names.dedup();
+        for name in names.into_iter().filter(|name| !name.is_empty()) {
+            let folder =
+                skill.dir.try_clone().map_err(|error| failed(format!("the skill's folder cannot be opened again: {error}"), None))?;
+            beside.mounts.push(OpenMount::skill_at(format!("/tmp/.claude/skills/{name}"), folder.into_std_file().into()));
+        }
+        if program.component.built_in().is_some() || !capabilities.spawn.is_nothing() {
+            for built_in in programs.built_in().map_err(|error| failed(error.message, error.fix))? {
+                beside.commands.extend(built_in.facts.programs.iter().cloned());
+                if let Some((guest, folder)) = built_in.packages().map_err(|error| failed(error.message, error.fix))? {
+                    beside.mounts.push(OpenMount::packages(guest, folder.into_std_file().into()));
+                }
+            }
+        }
+        Ok(beside)
+    }
+
     /// What must stay this host's own, whatever folder is granted.
     fn own_files<'a>(&'a self, policy: &'a Policy) -> impl Iterator<Item = &'a Path> {
         let options = &self.options;
@@ -186,8 +209,13 @@ impl Host {
                 return Finished::not_run(not_run(Status::Failed { message, fix: None }));
             }
         };
+        let beside = match self.beside(skill, program, &programs, capabilities) {
+            Ok(beside) => beside,
+            Err(status) => return Finished::not_run(not_run(status)),
+        };
         let what = sandbox::Invoke {
             program,
+            beside,
             programs: Some(programs),
             capabilities,
             skill: Some(folder),

@@ -1,7 +1,7 @@
 //! Which component runs, and with which argv. What is here says what runs and carries no authority.
 //!
 //! In reading order: `dispatch` and `shebang` say which program runs a file, `scripts` which file a name means; `built_in` has the programs
-//! that come with the host, `programs` those and the skill's own. `stamp` tells whether a file is still the one that was looked at.
+//! that come with the host, `programs` those and the skill's own, `spawn` which of them a command line starts. `stamp` tells whether a file is still the one that was looked at.
 
 use std::io;
 use std::sync::Arc;
@@ -13,6 +13,7 @@ pub mod dispatch;
 mod programs;
 pub mod scripts;
 mod shebang;
+pub mod spawn;
 pub(crate) mod stamp;
 
 pub use programs::Programs;

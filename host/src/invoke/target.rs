@@ -5,6 +5,7 @@ use crate::outcome::Status;
 use crate::runtime::built_in::ProgramError;
 use crate::runtime::dispatch::{self, HEAD, Interpreter, Kind};
 use crate::runtime::scripts::{self, Found, Script};
+use crate::runtime::spawn::SKILL;
 use crate::runtime::{self, Component, Entry, Program, Programs, ScriptId};
 use crate::skill::Skill;
 
@@ -43,9 +44,6 @@ pub(super) enum NoProgram {
     Choice(Choice),
     Status(Status),
 }
-
-/// Where guests see the skill.
-const SKILL: &str = "/skill";
 
 /// What runs, for a request.
 pub(super) fn program(skill: &Skill, programs: &Programs, target: &Target, args: &[String]) -> Result<Program, NoProgram> {

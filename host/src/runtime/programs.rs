@@ -44,6 +44,11 @@ impl Programs {
         names
     }
 
+    /// The skill.
+    pub(super) fn skill(&self) -> &Skill {
+        &self.skill
+    }
+
     /// The built-in programs.
     ///
     /// # Errors
