@@ -1,11 +1,11 @@
 """Builds `target/components/python.wasm`, and `python.json` beside it: CPython as one component that behaves as `python3`.
 And `python-packages`, the packages that its scripts import, with their list in `python-packages.json`.
 
-    python3 components/python/build.py
+    python3 components/python/build.py [--check]
 
-Five stages, each made again only when something that it is made from has changed: the tools, the standard library compiled by the
-interpreter itself, the memory image, the merge of its modules, and the packages. All of it lies in `target/python`. `BLESS=1` writes the
-lists of packages that are in the repository.
+`--check` says what is missing to build it, and builds nothing. Five stages, each made again only when something that it is made from has
+changed: the tools, the standard library compiled by the interpreter itself, the memory image, the merge of its modules, and the packages.
+All of it lies in `target/python`. `BLESS=1` writes the lists of packages that are in the repository.
 """
 
 import hashlib
@@ -33,6 +33,8 @@ class Failed(Exception):
 
 def main():
     check_prerequisites()
+    if sys.argv[1:] == ["--check"]:
+        return
     WORK.mkdir(parents=True, exist_ok=True)
     tools = stage("tools", [HERE / "build/requirements.txt", HERE / "build/package.json", HERE / "build/package-lock.json"], make_tools)
     stdlib = stage("stdlib", [tools, HERE / "build/compile_stdlib.py", HERE / "wit"], make_stdlib)
@@ -139,10 +141,16 @@ def python(folder):
 def publish(merged):
     component = (merged / "python.wasm").read_bytes()
     facts = {
-        "name": "python3",
+        "name": "python",
         "version": (WORK / "stdlib/stdlib.version").read_text(),
+        "programs": ["python3", "python", "python3.14"],
+        "wasm": "python.wasm",
         "size": len(component),
         "digest": "sha256:" + hashlib.sha256(component).hexdigest(),
+        # With less, deep recursion in Python hits the stack's limit before it becomes a RecursionError.
+        "limits": {"stack": "32MiB"},
+        # A folder beside it, where there is one, for /usr/lib/python3.14/site-packages.
+        "packages": "python-packages",
     }
     OUT.mkdir(parents=True, exist_ok=True)
     for name, content in (("python.wasm", component), ("python.json", json.dumps(facts, indent=2).encode() + b"\n")):
