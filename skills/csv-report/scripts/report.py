@@ -160,9 +160,14 @@ def in_short(column) -> str:
         if column["distinct"] == 1:
             return f"always {clip(first['value'], 40)}"
         if scattered(column):
-            return f"{column['length']['min']} to {column['length']['max']} characters"
+            return characters(column)
         return f"most often {clip(first['value'], 40)} ({share(first['count'], column['count'])})"
     return ""
+
+
+def characters(column) -> str:
+    shortest, longest = column["length"]["min"], column["length"]["max"]
+    return f"{shortest:,} characters" if shortest == longest else f"{shortest:,} to {longest:,} characters"
 
 
 def scattered(column) -> bool:
@@ -214,8 +219,9 @@ def figures(column, rows) -> str:
     elif kind in ("date", "time"):
         shown += [("first", column["min"]), ("last", column["max"]), ("days between", f"{column['days']:,}")]
     elif kind == "text":
-        length = column["length"]
-        shown.append(("characters", f"{length['min']} to {length['max']}, mean {figure(length['mean'])}"))
+        shown.append(("length", characters(column)))
+        if scattered(column):
+            shown.append(("for example", ", ".join(clip(entry["value"], 40) for entry in column["top"][:3])))
     return '<dl class="figures">' + "".join(f"<div><dt>{name}</dt><dd>{escape(value)}</dd></div>" for name, value in shown) + "</dl>"
 
 
