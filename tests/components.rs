@@ -1,7 +1,7 @@
 //! Components that no compiler of ours emits: bombs for the compiler and for tables, traps at odd moments, and files that are no component.
 
 use std::fmt::Write as _;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use proptest::test_runner::{RngAlgorithm, TestRng};
 use skillhost::limits::Limit;
