@@ -16,6 +16,7 @@ mod escape;
 mod limits;
 mod policy;
 mod readme;
+mod scripts;
 mod servers;
 mod signals;
 mod skill;

@@ -11,7 +11,8 @@ try:
     import requests
     import endpoints
 except ImportError as error:
-    sys.exit(f"error: a package is missing ({error.name}): pip install -r requirements.txt")
+    print(f"error: a package is missing ({error.name}): pip install -r requirements.txt", file=sys.stderr)
+    sys.exit(2)
 
 import answers
 

@@ -13,7 +13,8 @@ try:
     from pypdf import PdfReader
     from pypdf.errors import PyPdfError
 except ImportError:
-    sys.exit("error: the package pypdf is missing: pip install -r requirements.txt")
+    print("error: the package pypdf is missing: pip install -r requirements.txt", file=sys.stderr)
+    sys.exit(2)
 
 # How much is shown before and after what was found.
 CONTEXT = 60
