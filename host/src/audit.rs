@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use crate::outcome::{Denial, LimitHit, Outcome, RequestMade, Status, Usage};
 use crate::policy::capabilities::Capabilities;
+use crate::runtime::ScriptId;
 
 /// The version of the record's form.
 pub const VERSION: u32 = 1;
@@ -53,6 +54,12 @@ pub struct SkillId {
 pub struct ProgramId {
     /// The name it was started by.
     pub name: String,
+    /// The version of a built-in program.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+    /// The skill's script that it ran.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub script: Option<ScriptId>,
     /// The typed tool that was called.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool: Option<String>,

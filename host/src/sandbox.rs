@@ -32,7 +32,7 @@ use wasmtime::component::{InstancePre, Linker};
 
 pub use compile::{COMPILER_VERB, compiler_main};
 pub use engine::{Allocation, EPOCH, Mode};
-pub use mounts::Overlays;
+pub use mounts::{Beside, Overlays};
 pub use run::{Finished, Invoke, Io, run, run_alone};
 pub use stdio::{Sink, Stdin};
 pub use tools::Tool;
@@ -100,11 +100,12 @@ impl Sandbox {
 
     /// Compiles, loads and links a component, or takes what is ready.
     async fn prepare(&self, component: &Component, mode: Mode, limits: &Limits) -> Result<Prepared, Status> {
-        let key = (mode, limits.stack, component.digest.clone());
+        let stack = stack(component, limits);
+        let key = (mode, stack, component.digest.clone());
         if let Some(prepared) = self.0.prepared.lock().unwrap_or_else(PoisonError::into_inner).get(&key) {
             return Ok(prepared.clone());
         }
-        let linker = self.linker(mode, limits.stack).map_err(|error| failed("the engine could not start", error))?;
+        let linker = self.linker(mode, stack).map_err(|error| failed("the engine could not start", error))?;
         let engine = linker.engine();
         let loaded = self.load(engine, component, mode, limits).await?;
         let exports = Exports::of(&loaded, engine);
@@ -140,12 +141,12 @@ impl Sandbox {
         if let Some(loaded) = cache.load(engine, component) {
             return Ok(loaded);
         }
-        check_kind(&component.bytes)?;
+        let bytes = component.bytes().map_err(|error| failed("the component cannot be read", error))?;
+        check_kind(&bytes)?;
         let compiler = &self.0.options.compiler;
         // Another host that finds the entry half made, or broken before, removes it: then it is made again.
         for _ in 0..3 {
-            let stored =
-                cache.store(engine, component, async |to| compile::compile(compiler, &component.bytes, mode, limits, to).await).await;
+            let stored = cache.store(engine, component, async |to| compile::compile(compiler, &bytes, mode, limits, to).await).await;
             stored.map_err(|error| not_compiled(error, limits))?;
             if let Some(loaded) = cache.load(engine, component) {
                 return Ok(loaded);
@@ -153,6 +154,11 @@ impl Sandbox {
         }
         Err(failed("the compiled component did not load", "it was changed or removed each time it was written"))
     }
+}
+
+/// The stack that a program's engine gives it: what it needs itself, where nobody has set another.
+fn stack(component: &Component, limits: &Limits) -> u64 {
+    limits.stack.max(component.built_in().map_or(0, |built_in| built_in.stack))
 }
 
 fn not_compiled(error: CompileError, limits: &Limits) -> Status {

@@ -42,9 +42,9 @@ impl Invocation {
         meter: Arc<Meter>,
         mode: Mode,
     ) -> Arc<Invocation> {
-        // Field by field, so that a new one is not carried about without being enforced: the file layer has `mounts`, `read` and `write`;
+        // Field by field, so that a new one is not carried about without being enforced: the file layer has `mounts` to `write`;
         // the sender `fetch` and `methods`; `process.rs` has `spawn`; every store `env`; the meter and all of them `limits`.
-        let Capabilities { mounts: _, read: _, write: _, spawn: _, fetch: _, methods: _, env: _, limits: _ } = &**capabilities;
+        let Capabilities { mounts: _, packages: _, read: _, write: _, spawn: _, fetch: _, methods: _, env: _, limits: _ } = &**capabilities;
         Arc::new(Invocation {
             sandbox: sandbox.clone(),
             capabilities: capabilities.clone(),

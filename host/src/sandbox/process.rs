@@ -15,7 +15,8 @@ use super::stdio::{Input, Out, Stdin};
 use super::store::Given;
 use crate::limits::Limit;
 use crate::outcome::Denial;
-use crate::runtime::{Entry, Program};
+use crate::runtime::Program;
+use crate::runtime::dispatch::HEAD;
 
 mod bindings {
     #![allow(missing_docs, unreachable_pub, reason = "generated from WIT, where the documentation is")]
@@ -115,7 +116,9 @@ fn start(
 }
 
 fn check(invocation: &Invocation, caller: &Caller, what: &Command) -> Result<Program, Error> {
-    let Some(command) = what.argv.first() else { return Err(Error::NotFound("an empty command".into())) };
+    if what.argv.is_empty() {
+        return Err(Error::NotFound("an empty command".into()));
+    }
     if !invocation.capabilities.spawn.allows(|pattern| pattern.matches(&what.argv)) {
         return Err(Error::Denied(deny(invocation, &what.argv)));
     }
@@ -130,17 +133,8 @@ fn check(invocation: &Invocation, caller: &Caller, what: &Command) -> Result<Pro
         return Err(Error::Limit(format!("{} programs may be started", limits.processes)));
     }
     let Some(programs) = &invocation.programs else { return Err(Error::NotFound("there are no programs here".into())) };
-    match programs.find(command) {
-        Ok(Some(component)) => {
-            let args = what.argv[1..].to_vec();
-            Ok(Program { name: command.clone(), component, entry: Entry::Command, args })
-        }
-        Ok(None) => {
-            let names: Vec<_> = programs.names().collect();
-            Err(Error::NotFound(format!("no program `{command}` here; there is: {}", names.join(", "))))
-        }
-        Err(error) => Err(Error::NotFound(format!("{command}: {error}"))),
-    }
+    let cwd = what.cwd.as_deref().unwrap_or(&caller.cwd);
+    programs.start(&what.argv, cwd, |path| invocation.vfs.head(path, HEAD)).map_err(|error| Error::NotFound(error.message))
 }
 
 fn deny(invocation: &Invocation, argv: &[String]) -> String {
