@@ -83,7 +83,7 @@ fn difference(case: &Case, machine: &Machine, also: &impl Fn(&Case, &Found) -> R
     if native.code != case.exit {
         writeln!(text, "natively the exit code is {}, not {}", native.code, case.exit).unwrap();
     }
-    if native.stdout.is_empty() && native.files == case.given() {
+    if native.stdout.is_empty() && native.stderr.is_empty() && native.files == case.given() {
         writeln!(text, "natively it does nothing that could differ").unwrap();
     }
     also(case, &native).unwrap_or_else(|error| text += &error);
