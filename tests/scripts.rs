@@ -40,7 +40,9 @@ fn the_scripts_are_like_those_of_real_skills() {
     let python: Vec<&str> = scripts.iter().filter(|(name, _)| name.ends_with(".py")).map(|(_, text)| text.as_str()).collect();
     assert!(scripts.len() >= 40 && python.len() >= 28 && scripts.len() - python.len() >= 12, "{} of {}", python.len(), scripts.len());
     // Percent of the Python scripts, rounded down.
-    for (what, least) in [("argparse", 61), ("open(", 40), ("environ", 10), ("stdin", 7), ("subprocess", 10), ("urllib", 5), ("__file__", 10)] {
+    for (what, least) in
+        [("argparse", 61), ("open(", 40), ("environ", 10), ("stdin", 7), ("subprocess", 10), ("urllib", 5), ("__file__", 10)]
+    {
         let count = python.iter().filter(|text| text.contains(what)).count();
         assert!(count * 100 >= python.len() * least, "{count} of {} scripts hold `{what}`", python.len());
     }

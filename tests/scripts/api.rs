@@ -103,10 +103,10 @@ const USERS: [(u32, &str, &str); 5] =
 
 fn answer(asked: &Asked, orders: &mut Vec<Value>) -> (&'static str, String, String) {
     let user = |(id, name, city): &(u32, &str, &str)| json!({"id": id, "name": name, "city": city});
-    let found = |value: Value| ("200 OK", "content-type: application/json; charset=utf-8\r\nx-served-by: test\r\n".to_owned(), value.to_string());
-    let wrong = |status: &'static str, text: &str| {
-        (status, "content-type: application/json\r\n".to_owned(), json!({"error": text}).to_string())
-    };
+    let found =
+        |value: Value| ("200 OK", "content-type: application/json; charset=utf-8\r\nx-served-by: test\r\n".to_owned(), value.to_string());
+    let wrong =
+        |status: &'static str, text: &str| (status, "content-type: application/json\r\n".to_owned(), json!({"error": text}).to_string());
     match (asked.method, asked.path) {
         ("GET" | "HEAD", "/health") => found(json!({"status": "ok", "version": "1.4.2"})),
         ("GET", "/users") => {
@@ -135,7 +135,9 @@ fn answer(asked: &Asked, orders: &mut Vec<Value>) -> (&'static str, String, Stri
         ("GET", "/old") => ("302 Found", "location: /users/1\r\n".to_owned(), String::new()),
         ("GET", "/broken") => wrong("500 Internal Server Error", "out of tea"),
         ("GET", "/page.html") => ("200 OK", "content-type: text/html; charset=utf-8\r\n".to_owned(), PAGE.to_owned()),
-        ("GET", "/data.csv") => ("200 OK", "content-type: text/csv\r\n".to_owned(), "city,people\nKöln,1084831\nZürich,447082\n".to_owned()),
+        ("GET", "/data.csv") => {
+            ("200 OK", "content-type: text/csv\r\n".to_owned(), "city,people\nKöln,1084831\nZürich,447082\n".to_owned())
+        }
         (method, "/echo") => found(json!({
             "method": method,
             "query": asked.query,
