@@ -7,6 +7,7 @@
 mod components;
 mod demo;
 mod python;
+mod shell;
 mod test;
 mod toolchain;
 mod workspace;
