@@ -5,10 +5,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use skillhost::invoke::{Host, HostOptions, Request};
+use skillhost::invoke::{Host, HostOptions, Request, Target};
 use skillhost::outcome::Status;
 use skillhost::policy::{Policy, grant};
-use skillhost::runtime::Entry;
 use skillhost::sandbox::files::Guarded;
 use skillhost::sandbox::http::{Resolver, Roots, Tls};
 use skillhost::sandbox::{Allocation, Io, Options};
@@ -42,6 +41,7 @@ impl Bench {
                 tls: Arc::new(Tls::new(Roots::default()).unwrap()),
                 resolver: Resolver::System,
             },
+            programs: Vec::new(),
             scratch: self.folder.path().into(),
             guarded: Guarded::default(),
             audit: self.folder.path().join("audit.jsonl"),
@@ -50,7 +50,7 @@ impl Bench {
     }
 
     async fn invoke(&self, host: &Host, policy: &Policy) {
-        let request = Request { skill: &self.skill, policy, entry: Entry::Command, args: vec!["x".into()], io: Io::default() };
+        let request = Request { skill: &self.skill, policy, target: Target::Main, args: vec!["x".into()], io: Io::default() };
         let done = host.invoke(request).await.unwrap();
         assert_eq!(done.finished.outcome.status, Status::Exited { code: 0 });
     }

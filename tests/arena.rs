@@ -6,12 +6,11 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use skillhost::invoke::{Host, HostOptions, Request};
+use skillhost::invoke::{Host, HostOptions, Request, Target};
 use skillhost::limits::Limit;
 use skillhost::outcome::{LimitHit, Outcome, Status};
 use skillhost::policy::capabilities::MountMode;
 use skillhost::policy::{Overrides, Policy};
-use skillhost::runtime::Entry;
 use skillhost::sandbox::files::Guarded;
 use skillhost::sandbox::http::{Resolver, Roots, Tls};
 use skillhost::sandbox::{Allocation, Io, Options, Stdin};
@@ -159,6 +158,7 @@ fn options(root: &Path, resolver: Resolver, allocation: Allocation) -> HostOptio
             tls: Tls::new(Roots::default()).unwrap().into(),
             resolver,
         },
+        programs: Vec::new(),
         scratch: root.join("scratch"),
         guarded: Guarded { home: Some(root.join("home")), own: Vec::new() },
         audit: root.join("audit.jsonl"),
@@ -221,7 +221,7 @@ impl Run<'_> {
         let shown = args.join(" ");
         std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-            let request = Request { skill: &skill, policy: &policy, entry: Entry::Command, args, io: Io { stdin, ..Io::default() } };
+            let request = Request { skill: &skill, policy: &policy, target: Target::Main, args, io: Io { stdin, ..Io::default() } };
             let outcome = runtime.block_on(host.invoke(request)).map(|invoked| invoked.finished.outcome);
             runtime.shutdown_background();
             // Nobody listens where the test has given up.

@@ -15,6 +15,7 @@ mod docs;
 mod escape;
 mod limits;
 mod policy;
+mod process;
 mod readme;
 mod servers;
 mod signals;

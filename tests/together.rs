@@ -3,12 +3,11 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use skillhost::invoke::{Host, Request};
+use skillhost::invoke::{Host, Request, Target};
 use skillhost::limits::Limit;
 use skillhost::outcome::{Outcome, Status};
 use skillhost::policy::capabilities::MountMode;
 use skillhost::policy::{Overrides, Policy};
-use skillhost::runtime::Entry;
 use skillhost::sandbox::{Allocation, Io};
 
 use crate::arena::{Arena, PATIENCE};
@@ -21,7 +20,7 @@ fn policy(arena: &Arena, limits: &[(Limit, u64)]) -> Policy {
 async fn invoke(host: Host, arena: &Arena, limits: &[(Limit, u64)], args: &[&str]) -> Outcome {
     let policy = policy(arena, limits);
     let args = args.iter().map(|arg| (*arg).to_owned()).collect();
-    let request = Request { skill: &arena.path("skills/hostile"), policy: &policy, entry: Entry::Command, args, io: Io::default() };
+    let request = Request { skill: &arena.path("skills/hostile"), policy: &policy, target: Target::Main, args, io: Io::default() };
     host.invoke(request).await.unwrap().finished.outcome
 }
 

@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use crate::outcome::{Denial, LimitHit, Outcome, RequestMade, Status, Usage};
+use crate::outcome::{Denial, LimitHit, Outcome, Process, RequestMade, Status, Usage};
 use crate::policy::capabilities::Capabilities;
+use crate::runtime::ScriptId;
 
 /// The version of the record's form.
 pub const VERSION: u32 = 1;
@@ -33,6 +34,10 @@ pub struct Record {
     pub files_touched: u64,
     /// Outbound HTTP requests.
     pub requests: Vec<RequestMade>,
+    /// Each program that was started, in order, at most 1,000.
+    pub processes: Vec<Process>,
+    /// Programs that were started beyond those.
+    pub processes_omitted: u64,
     /// What was refused.
     pub denials: Vec<Denial>,
     /// Limits that were run into.
@@ -53,6 +58,12 @@ pub struct SkillId {
 pub struct ProgramId {
     /// The name it was started by.
     pub name: String,
+    /// The version of a built-in program.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+    /// The skill's script that it ran.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub script: Option<ScriptId>,
     /// The typed tool that was called.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool: Option<String>,
@@ -123,6 +134,8 @@ impl Record {
             usage: outcome.usage.clone(),
             files_touched: outcome.files.len() as u64,
             requests: outcome.requests.clone(),
+            processes: outcome.processes.clone(),
+            processes_omitted: outcome.processes_omitted,
             denials: outcome.denials.clone(),
             limits_hit: outcome.limits_hit.clone(),
         }

@@ -1,6 +1,7 @@
 //! The spine: a request becomes a skill, capabilities, a program, an outcome and a record. Every front end meets here.
 
 mod own;
+mod target;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -9,16 +10,23 @@ use crate::audit::{AuditError, Log, ProgramId, Record, SkillId};
 use crate::outcome::{Outcome, Status, Usage};
 use crate::policy::capabilities::Capabilities;
 use crate::policy::{Grant, Origin, Policy, grant};
+use crate::runtime::built_in::BuiltIns;
 use crate::runtime::{self, Entry, Program, Programs};
-use crate::sandbox::files::Guarded;
-use crate::sandbox::{self, Finished, Io, Sandbox, Tool};
+use crate::sandbox::files::{Guarded, OpenMount};
+use crate::sandbox::{self, Beside, Finished, Io, Sandbox, Tool};
 use crate::skill::{Caps, Skill, SkillError};
+
+pub use target::{Choice, Target, component};
+
+use target::NoProgram;
 
 /// Where a host keeps things, and what it stands on.
 #[derive(Debug, Clone)]
 pub struct HostOptions {
     /// The engine's.
     pub sandbox: sandbox::Options,
+    /// The folders of built-in programs, first come first served.
+    pub programs: Vec<PathBuf>,
     /// Where scratch folders are made.
     pub scratch: PathBuf,
     /// Folders that are mounted only when the operator spells them out: the home folder and the host's own state.
@@ -42,8 +50,8 @@ pub struct Request<'a> {
     pub skill: &'a Path,
     /// What the operator allows.
     pub policy: &'a Policy,
-    /// Which export of the skill's component.
-    pub entry: Entry,
+    /// What of the skill is to run.
+    pub target: Target,
     /// The arguments.
     pub args: Vec<String>,
     /// The streams.
@@ -66,6 +74,9 @@ pub enum InvokeError {
     /// The skill does not load.
     #[error(transparent)]
     Skill(Box<SkillError>),
+    /// It is not clear what is to run.
+    #[error(transparent)]
+    Choice(Choice),
     /// The record could not be written, so the run has failed.
     #[error(transparent)]
     Audit(#[from] AuditError),
@@ -109,25 +120,35 @@ impl Host {
         let digested = digest
             .as_ref()
             .map_err(|error| Status::Failed { message: format!("the skill's files cannot be digested: {error}"), fix: None });
-        let program = digested.and_then(|_| component(&skill)).map(|(path, component)| {
-            let name = skill.manifest.name.clone();
-            (path, Program { name, component, entry: request.entry, args: request.args })
-        });
+        let programs = self.programs(skill.clone());
+        let program = digested.map_err(NoProgram::Status).and_then(|_| target::program(&skill, &programs, &request.target, &request.args));
         let id = SkillId { name: skill.manifest.name.clone(), digest: digest.ok() };
-        let ran = program.as_ref().ok().map(|(_, program)| ProgramId::of(program));
+        let ran = program.as_ref().ok().map(ProgramId::of);
         let pending = Pending { log, open: Some((time, id, ran, grant.capabilities.clone())) };
         let finished = match program {
-            Ok((path, program)) => {
-                let mut finished = self.run(&skill, &program, &grant.capabilities, request.io).await;
-                if let Status::Invalid { message, .. } = &mut finished.outcome.status {
+            Ok(program) => {
+                let io = if let Entry::Tool { .. } = program.entry { request.io.of_tool() } else { request.io };
+                let mut finished = self.run(&skill, &program, programs, &grant.capabilities, io).await;
+                if let (Status::Invalid { message, .. }, None, Some(path)) =
+                    (&mut finished.outcome.status, program.component.built_in(), &skill.manifest.component)
+                {
                     *message = format!("{path}: {message}");
                 }
                 finished
             }
-            Err(status) => Finished::not_run(not_run(status)),
+            Err(NoProgram::Status(status)) => Finished::not_run(not_run(status)),
+            Err(NoProgram::Choice(choice)) => {
+                pending.close(&not_run(invalid(choice.message.clone(), None)))?;
+                return Err(InvokeError::Choice(choice));
+            }
         };
         pending.close(&finished.outcome)?;
         Ok(Invoked { skill, grant, finished })
+    }
+
+    /// The programs that an invocation of a skill can start.
+    fn programs(&self, skill: Arc<Skill>) -> Programs {
+        Programs::of(skill, BuiltIns { folders: self.options.programs.clone(), cache: self.options.sandbox.cache.clone() })
     }
 
     /// Asks a component for its typed tools, in a sandbox that grants nothing. Nothing of it is recorded: nothing was invoked.
@@ -136,7 +157,7 @@ impl Host {
     /// How it ended instead of answering.
     pub async fn tools(&self, component: &runtime::Component) -> Result<Vec<Tool>, Status> {
         let entry = Entry::ListTools;
-        let program = Program { name: "tools".into(), component: component.clone(), entry, args: Vec::new() };
+        let program = Program { name: "tools".into(), component: component.clone(), entry, args: Vec::new(), script: None };
         let finished = sandbox::run_alone(&self.sandbox, &program, &self.options.scratch).await;
         match finished.outcome {
             Outcome { result: Some(tools), .. } => serde_json::from_value(tools).map_err(|error| invalid(error.to_string(), None)),
@@ -145,10 +166,34 @@ impl Host {
         }
     }
 
+    /// What guests find beside the skill and the granted folders: the skill where agents have it in the home folder, and, where a built-in
+    /// program may run, the packages that come with it, and their commands.
+    fn beside(&self, skill: &Skill, program: &Program, programs: &Programs, capabilities: &Capabilities) -> Result<Beside, Status> {
+        let failed = |message: String, fix| Status::Failed { message, fix };
+        let mut beside = Beside::default();
+        let mut names = vec![&skill.name, &skill.manifest.name];
+        names.dedup();
+        for name in names.into_iter().filter(|name| !name.is_empty()) {
+            let folder =
+                skill.dir.try_clone().map_err(|error| failed(format!("the skill's folder cannot be opened again: {error}"), None))?;
+            beside.mounts.push(OpenMount::skill_at(format!("/tmp/.claude/skills/{name}"), folder.into_std_file().into()));
+        }
+        if program.component.built_in().is_some() || !capabilities.spawn.is_nothing() {
+            for built_in in programs.built_in().map_err(|error| failed(error.message, error.fix))? {
+                beside.commands.extend(built_in.facts.programs.iter().cloned());
+                if let Some((guest, folder)) = built_in.packages().map_err(|error| failed(error.message, error.fix))? {
+                    beside.mounts.push(OpenMount::packages(guest, folder.into_std_file().into()));
+                }
+            }
+        }
+        Ok(beside)
+    }
+
     /// What must stay this host's own, whatever folder is granted.
     fn own_files<'a>(&'a self, policy: &'a Policy) -> impl Iterator<Item = &'a Path> {
         let options = &self.options;
-        let places = options.guarded.own.iter().chain([&options.sandbox.cache, &options.audit]);
+        // Whoever writes a built-in program decides what the next skill's `python3` does.
+        let places = options.guarded.own.iter().chain([&options.sandbox.cache, &options.audit]).chain(&options.programs);
         let policies = policy.layers.iter().filter_map(|layer| match &layer.origin {
             Origin::File(path) => Some(path),
             Origin::BuiltIn | Origin::CommandLine => None,
@@ -156,7 +201,7 @@ impl Host {
         places.chain(policies).map(PathBuf::as_path)
     }
 
-    async fn run(&self, skill: &Arc<Skill>, program: &Program, capabilities: &Capabilities, io: Io) -> Finished {
+    async fn run(&self, skill: &Skill, program: &Program, programs: Programs, capabilities: &Capabilities, io: Io) -> Finished {
         let folder = match skill.dir.try_clone() {
             Ok(folder) => folder.into_std_file().into(),
             Err(error) => {
@@ -164,40 +209,20 @@ impl Host {
                 return Finished::not_run(not_run(Status::Failed { message, fix: None }));
             }
         };
+        let beside = match self.beside(skill, program, &programs, capabilities) {
+            Ok(beside) => beside,
+            Err(status) => return Finished::not_run(not_run(status)),
+        };
         let what = sandbox::Invoke {
             program,
-            programs: Some(Programs::of(skill.clone())),
+            beside,
+            programs: Some(programs),
             capabilities,
             skill: Some(folder),
             guarded: &self.options.guarded,
             scratch: &self.options.scratch,
         };
         sandbox::run(&self.sandbox, what, io).await
-    }
-}
-
-/// The component that a skill declares, and its path in the skill.
-///
-/// # Errors
-/// `Status::Invalid`: the skill declares none, or it cannot be read.
-pub fn component(skill: &Skill) -> Result<(&str, runtime::Component), Status> {
-    let Some(path) = &skill.manifest.component else {
-        let here = skill.files.iter().map(|file| file.path.as_str()).find(|path| path.ends_with(".wasm"));
-        let fix = match here {
-            _ if skill.manifest.recovered => {
-                format!("mend the frontmatter of {}: `skillhost check {}` shows what is wrong", skill.skill_file, skill.root.display())
-            }
-            Some(here) => format!("name it in {}: `metadata: {{ component: {here} }}`", skill.skill_file),
-            None => "build one with `skillhost build`, or run a skill that carries one".to_owned(),
-        };
-        return Err(invalid(format!("the skill `{}` declares no component", skill.name), Some(fix)));
-    };
-    match skill.read(path) {
-        Ok(bytes) => Ok((path, runtime::Component::new(bytes))),
-        Err(error) => {
-            let fix = format!("build it: `skillhost build {}`", skill.root.display());
-            Err(invalid(format!("the component `{path}` cannot be read: {error}"), Some(fix)))
-        }
     }
 }
 
@@ -235,7 +260,9 @@ impl ProgramId {
                 (None, runtime::digest(&joined))
             }
         };
-        ProgramId { name: program.name.clone(), tool, component: program.component.digest.clone(), arguments }
+        let version = program.component.built_in().map(|built_in| built_in.facts.version.clone());
+        let component = program.component.digest.clone();
+        ProgramId { name: program.name.clone(), version, script: program.script.clone(), tool, component, arguments }
     }
 }
 

@@ -36,6 +36,9 @@ pub(crate) use crate::diagnostic::printable;
 /// Where `--workspace` is mounted.
 pub const WORKSPACE: &str = "/workspace";
 
+/// Where `--site-packages` are mounted, each under its number.
+pub const SITE_PACKAGES: &str = "/usr/local/lib/site-packages";
+
 /// What an operator allows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Policy {
@@ -54,6 +57,8 @@ pub struct Overrides {
     pub deny: Vec<String>,
     /// `--env NAME=VALUE`, or `--env NAME` for the host's own value.
     pub env: Vec<String>,
+    /// `--site-packages DIR`.
+    pub packages: Vec<PathBuf>,
     /// `--timeout`, `--memory`, `--fuel`.
     pub limits: Vec<(Limit, u64)>,
 }
@@ -121,6 +126,7 @@ impl Policy {
             }));
             layer.mounts.push(rule);
         }
+        layer.packages = overrides.packages;
         for (limit, value) in overrides.limits {
             layer.limits.push(LimitRule { limit, value, place: limit.flag().unwrap_or("the command line").into() });
         }

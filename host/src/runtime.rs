@@ -1,12 +1,24 @@
 //! Which component runs, and with which argv. What is here says what runs and carries no authority.
+//!
+//! In reading order: `dispatch` and `shebang` say which program runs a file, `scripts` which file a name means; `built_in` has the programs
+//! that come with the host, `programs` those and the skill's own, `spawn` which of them a command line starts. `stamp` tells whether a file is still the one that was looked at.
 
-use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 
 use sha2::{Digest as _, Sha256};
 
-use crate::skill::Skill;
+pub mod built_in;
+pub mod dispatch;
+mod programs;
+pub mod scripts;
+mod shebang;
+pub mod spawn;
+pub(crate) mod stamp;
+
+pub use programs::Programs;
+
+use built_in::BuiltIn;
 
 /// What one store runs.
 #[derive(Debug, Clone)]
@@ -19,6 +31,17 @@ pub struct Program {
     pub entry: Entry,
     /// The arguments after the name.
     pub args: Vec<String>,
+    /// The skill's script that it runs, where it runs one.
+    pub script: Option<ScriptId>,
+}
+
+/// A script of a skill: which, and what it was.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, schemars::JsonSchema)]
+pub struct ScriptId {
+    /// Its path in the skill.
+    pub path: String,
+    /// The digest of its bytes, `sha256:` and 64 hex digits.
+    pub digest: String,
 }
 
 /// Which export of a component is called.
@@ -37,20 +60,45 @@ pub enum Entry {
     ListTools,
 }
 
-/// A component's bytes, not yet looked at.
+/// A component: what it is, and where its bytes are.
 #[derive(Debug, Clone)]
 pub struct Component {
     /// `sha256:` and 64 hex digits.
     pub digest: String,
-    /// The binary.
-    pub bytes: Arc<[u8]>,
+    source: Source,
+}
+
+#[derive(Debug, Clone)]
+enum Source {
+    Bytes(Arc<[u8]>),
+    /// Read only to be compiled.
+    BuiltIn(Arc<BuiltIn>),
 }
 
 impl Component {
-    /// Takes a binary and its digest.
+    /// Takes a binary, and computes its digest.
     pub fn new(bytes: impl Into<Arc<[u8]>>) -> Component {
         let bytes = bytes.into();
-        Component { digest: digest(&bytes), bytes }
+        Component { digest: digest(&bytes), source: Source::Bytes(bytes) }
+    }
+
+    /// The binary.
+    ///
+    /// # Errors
+    /// It cannot be read, or is not any more what its digest says.
+    pub fn bytes(&self) -> io::Result<Arc<[u8]>> {
+        match &self.source {
+            Source::Bytes(bytes) => Ok(bytes.clone()),
+            Source::BuiltIn(built_in) => built_in.bytes(),
+        }
+    }
+
+    /// The built-in program that it is, if it is one.
+    pub fn built_in(&self) -> Option<&BuiltIn> {
+        match &self.source {
+            Source::Bytes(_) => None,
+            Source::BuiltIn(built_in) => Some(built_in),
+        }
     }
 }
 
@@ -67,43 +115,4 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
         let _ = write!(text, "{byte:02x}");
         text
     })
-}
-
-/// The programs that a skill brings: each `.wasm` file by its stem, and the main component by the skill's name too.
-#[derive(Debug, Clone)]
-pub struct Programs {
-    skill: Arc<Skill>,
-    paths: BTreeMap<String, String>,
-}
-
-impl Programs {
-    /// Lists a skill's programs; reads none.
-    pub fn of(skill: Arc<Skill>) -> Programs {
-        let mut paths = BTreeMap::new();
-        for file in &skill.files {
-            let name = file.path.rsplit('/').next().unwrap_or(&file.path);
-            if let Some(stem) = name.strip_suffix(".wasm") {
-                paths.entry(stem.to_owned()).or_insert_with(|| file.path.clone());
-            }
-        }
-        if let Some(main) = &skill.manifest.component {
-            paths.insert(skill.manifest.name.clone(), main.clone());
-        }
-        Programs { skill, paths }
-    }
-
-    /// The names that can be started.
-    pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.paths.keys().map(String::as_str)
-    }
-
-    /// The component that a command's first word names, by file name or path; `None` where there is none.
-    ///
-    /// # Errors
-    /// The file cannot be read, or is over the skill's own size limit.
-    pub fn find(&self, command: &str) -> io::Result<Option<Component>> {
-        let name = command.rsplit('/').next().unwrap_or(command);
-        let Some(path) = self.paths.get(name.strip_suffix(".wasm").unwrap_or(name)) else { return Ok(None) };
-        self.skill.read(path).map(|bytes| Some(Component::new(bytes)))
-    }
 }

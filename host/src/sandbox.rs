@@ -2,25 +2,31 @@
 //!
 //! In reading order: [`run()`] is one invocation from start to end; `mounts` opens what it may see, `invocation` is what its programs
 //! share, `store` runs one of them, `process` lets one start another. Before that a component is made ready: `engine`, `compile`,
-//! `cache`, and `wasi`, which links everything a guest can import. Behind the imports: [`files`], [`http`], `random`, `stdio`, `tools`.
-//! `meter` counts what all of them use.
+//! `cache`, and `wasi`, which links everything a guest can import. Behind the imports: [`files`], [`http`], `random`, `stdio`, `tools`;
+//! `pipe` joins programs, `children` says who ends with whom. `meter` counts what all of them use, `fuel` what they burn.
 
 mod cache;
+mod children;
 mod compile;
+mod descriptor;
 mod ended;
 mod engine;
 pub mod files;
+mod fuel;
 pub mod http;
 mod invocation;
 mod meter;
 mod mounts;
+mod pipe;
 mod process;
 mod random;
 mod run;
 mod state;
 mod stdio;
+mod stdio_p2;
 mod store;
 mod tools;
+mod waiters;
 mod wasi;
 
 use std::collections::HashMap;
@@ -32,7 +38,7 @@ use wasmtime::component::{InstancePre, Linker};
 
 pub use compile::{COMPILER_VERB, compiler_main};
 pub use engine::{Allocation, EPOCH, Mode};
-pub use mounts::Overlays;
+pub use mounts::{Beside, Overlays};
 pub use run::{Finished, Invoke, Io, run, run_alone};
 pub use stdio::{Sink, Stdin};
 pub use tools::Tool;
@@ -100,11 +106,12 @@ impl Sandbox {
 
     /// Compiles, loads and links a component, or takes what is ready.
     async fn prepare(&self, component: &Component, mode: Mode, limits: &Limits) -> Result<Prepared, Status> {
-        let key = (mode, limits.stack, component.digest.clone());
+        let stack = stack(component, limits);
+        let key = (mode, stack, component.digest.clone());
         if let Some(prepared) = self.0.prepared.lock().unwrap_or_else(PoisonError::into_inner).get(&key) {
             return Ok(prepared.clone());
         }
-        let linker = self.linker(mode, limits.stack).map_err(|error| failed("the engine could not start", error))?;
+        let linker = self.linker(mode, stack).map_err(|error| failed("the engine could not start", error))?;
         let engine = linker.engine();
         let loaded = self.load(engine, component, mode, limits).await?;
         let exports = Exports::of(&loaded, engine);
@@ -140,12 +147,12 @@ impl Sandbox {
         if let Some(loaded) = cache.load(engine, component) {
             return Ok(loaded);
         }
-        check_kind(&component.bytes)?;
+        let bytes = component.bytes().map_err(|error| failed("the component cannot be read", error))?;
+        check_kind(&bytes)?;
         let compiler = &self.0.options.compiler;
         // Another host that finds the entry half made, or broken before, removes it: then it is made again.
         for _ in 0..3 {
-            let stored =
-                cache.store(engine, component, async |to| compile::compile(compiler, &component.bytes, mode, limits, to).await).await;
+            let stored = cache.store(engine, component, async |to| compile::compile(compiler, &bytes, mode, limits, to).await).await;
             stored.map_err(|error| not_compiled(error, limits))?;
             if let Some(loaded) = cache.load(engine, component) {
                 return Ok(loaded);
@@ -153,6 +160,11 @@ impl Sandbox {
         }
         Err(failed("the compiled component did not load", "it was changed or removed each time it was written"))
     }
+}
+
+/// The stack that a program's engine gives it: what it needs itself, where nobody has set another.
+fn stack(component: &Component, limits: &Limits) -> u64 {
+    limits.stack.max(component.built_in().map_or(0, |built_in| built_in.stack))
 }
 
 fn not_compiled(error: CompileError, limits: &Limits) -> Status {

@@ -4,7 +4,7 @@ use skillhost_guest::println;
 use skillhost_guest::process::ExitCode;
 
 use crate::report::Report;
-use crate::{ambient, bombs, endings, links, loads, network, paths, web};
+use crate::{ambient, bombs, endings, family, links, loads, network, paths, web};
 
 macro_rules! verbs {
     ($kind:ident, $call:ident: $($name:literal => $function:path,)+) => {
@@ -87,6 +87,11 @@ verbs! { LOADS, load:
     "burn" => loads::burn,
     "hand-over" => loads::hand_over,
     "cat" => loads::cat,
+    "talk" => family::talk,
+    "pipeline" => family::pipeline,
+    "pour" => family::pour,
+    "count" => family::count,
+    "share" => family::share,
 }
 
 #[skillhost_guest::main]

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 use skillhost::policy::{self, Policy};
-use skillhost::runtime::Component;
+use skillhost::runtime::digest;
 use skillhost::skill::Skill;
 use skillhost::world::{self, World};
 use skillhost_toolchain::{Progress, Source, find, skill};
@@ -58,10 +58,9 @@ pub(crate) fn main(args: &Args) -> Result<Exit, Failure> {
     let path = built.map_err(failure)?;
     #[expect(clippy::disallowed_methods, reason = "the file that was just built")]
     let bytes = std::fs::read(&path).map_err(|error| Failure::new(Exit::Io, format!("{}: {error}", path.display())))?;
-    let component = Component::new(bytes);
-    let world = world::read(&component.bytes).map_err(|message| Failure::new(Exit::Invalid, format!("{}: {message}", path.display())))?;
-    let report =
-        Report { warnings: warnings(&skill, &world), component: path, digest: component.digest, size: component.bytes.len(), world };
+    let digest = digest(&bytes);
+    let world = world::read(&bytes).map_err(|message| Failure::new(Exit::Invalid, format!("{}: {message}", path.display())))?;
+    let report = Report { warnings: warnings(&skill, &world), component: path, digest, size: bytes.len(), world };
     if args.json {
         show::json(&report)?;
     } else {

@@ -49,7 +49,7 @@ struct Report {
 pub(crate) fn main(args: &Args) -> Result<Exit, Failure> {
     let places = Places::find()?;
     let policy = args.permissions.policy(&places)?;
-    let host = Host::new(places.host_options(None)?);
+    let host = Host::new(places.host_options(None, None)?);
     let reports: Vec<Report> = args.skills.iter().map(|path| report(path, &host, &policy)).collect();
     match reports.as_slice() {
         _ if args.json => show::json(&reports)?,

@@ -44,10 +44,11 @@ struct Report {
 
 pub(crate) fn main(args: &Args) -> Result<Exit, Failure> {
     let (file, component) = component(&args.path)?;
-    check_kind(&component.bytes).map_err(|status| not_run(&status, &format!("{file}: ")))?;
-    let world = world::read(&component.bytes).map_err(|message| Failure::new(Exit::Invalid, format!("{file}: {message}")))?;
+    let bytes = component.bytes().map_err(|error| Failure::new(Exit::Io, format!("{file}: {error}")))?;
+    check_kind(&bytes).map_err(|status| not_run(&status, &format!("{file}: ")))?;
+    let world = world::read(&bytes).map_err(|message| Failure::new(Exit::Invalid, format!("{file}: {message}")))?;
     let tools = if world.offers_tools() { tools(&component)? } else { Vec::new() };
-    let report = Report { digest: component.digest.clone(), size: component.bytes.len(), world, tools };
+    let report = Report { digest: component.digest.clone(), size: bytes.len(), world, tools };
     if args.json {
         show::json(&report)?
     } else {
@@ -74,7 +75,7 @@ fn component(path: &Path) -> Result<(String, Component), Failure> {
 }
 
 fn tools(component: &Component) -> Result<Vec<Tool>, Failure> {
-    let host = Host::new(Places::find()?.host_options(None)?);
+    let host = Host::new(Places::find()?.host_options(None, None)?);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| Failure::new(Exit::Io, format!("no event loop: {error}")))?;
     runtime.block_on(host.tools(component)).map_err(|status| not_run(&status, "the component does not list its tools: "))

@@ -29,6 +29,9 @@ pub(crate) struct Permissions {
     /// Set a variable for the guest, or pass the host's own by its name (repeatable)
     #[arg(long, value_name = "NAME[=VALUE]")]
     env: Vec<String>,
+    /// Add a folder of Python packages, read-only (repeatable)
+    #[arg(long, value_name = "DIR")]
+    site_packages: Vec<PathBuf>,
     /// Wall time of the whole run, such as 30s
     #[arg(long, value_name = "TIME", value_parser = parse_limit(Limit::Timeout))]
     timeout: Option<u64>,
@@ -56,6 +59,7 @@ impl Permissions {
             allow: self.allow.clone(),
             deny: self.deny.clone(),
             env: self.env.clone(),
+            packages: self.site_packages.clone(),
             limits: limits.into_iter().filter_map(|(limit, value)| Some((limit, value?))).collect(),
         };
         let mut policy = base.with_command_line(overrides).map_err(|findings| {

@@ -1,6 +1,6 @@
 //! Where things are on this machine: the XDG folders, the home folder, the folder for scratch space. Read from the environment once.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use etcetera::base_strategy::{BaseStrategy as _, Xdg};
 use skillhost::invoke::HostOptions;
@@ -36,10 +36,11 @@ impl Places {
     }
 
     /// A host for one command line.
-    pub(crate) fn host_options(&self, audit: Option<PathBuf>) -> Result<HostOptions, Failure> {
+    pub(crate) fn host_options(&self, audit: Option<PathBuf>, programs: Option<&Path>) -> Result<HostOptions, Failure> {
         let compiler = std::env::current_exe().map_err(|error| Failure::new(Exit::Io, format!("this program's own path: {error}")))?;
         let tls = Tls::new(Roots::default()).map_err(|error| Failure::new(Exit::Io, format!("TLS: {error}")))?;
         Ok(HostOptions {
+            programs: program_folders(programs, &compiler)?,
             sandbox: Options {
                 compiler,
                 cache: self.cache.join("components"),
@@ -53,4 +54,23 @@ impl Places {
             caps: Default::default(),
         })
     }
+}
+
+/// The environment variable that names the folder of built-in programs.
+const PROGRAMS_VARIABLE: &str = "SKILLHOST_PROGRAMS";
+
+/// The folder that was named, which has to be there; or those beside this executable, by its real place.
+fn program_folders(named: Option<&Path>, executable: &Path) -> Result<Vec<PathBuf>, Failure> {
+    #[expect(clippy::disallowed_methods, reason = "the command line reads the environment")]
+    let variable =
+        || std::env::var_os(PROGRAMS_VARIABLE).filter(|value| !value.is_empty()).map(|path| (path.into(), "$SKILLHOST_PROGRAMS"));
+    if let Some((folder, by)) = named.map(|path| (path.to_owned(), "--programs")).or_else(variable) {
+        let absolute = folder.canonicalize().map_err(|error| {
+            Failure::new(Exit::Usage, format!("the folder of programs {} (from {by}) cannot be opened: {error}", folder.display()))
+        })?;
+        return Ok(vec![absolute]);
+    }
+    let executable = executable.canonicalize().unwrap_or_else(|_| executable.to_owned());
+    let above = executable.parent().and_then(Path::parent);
+    Ok(above.into_iter().flat_map(|above| ["components", "share/skillhost"].map(|folder| above.join(folder))).collect())
 }

@@ -1,17 +1,17 @@
 //! `skillhost run`: a skill's command or one of its typed tools, under a policy.
 
-use std::io::{IsTerminal as _, Read as _};
+use std::io::Read as _;
 use std::os::fd::AsFd;
 use std::path::PathBuf;
 
 use futures::future::BoxFuture;
 use skillhost::diagnostic::{Diagnostic, Severity, Span};
-use skillhost::invoke::{Host, InvokeError, Invoked, Request};
+use skillhost::invoke::{Choice, Host, InvokeError, Invoked, Request, Target};
 use skillhost::limits::show_size;
 use skillhost::outcome::Outcome;
 use skillhost::policy;
 use skillhost::policy::capabilities::MountMode;
-use skillhost::runtime::Entry;
+use skillhost::runtime::scripts::Script;
 use skillhost::sandbox::{Io, Sink, Stdin};
 use skillhost::skill::{Skill, SkillError};
 
@@ -35,12 +35,16 @@ Examples:
 pub(crate) struct Args {
     /// The skill's folder
     skill: PathBuf,
-    /// One of the skill's typed tools; without it the skill's command runs
-    tool: Option<String>,
+    /// One of the skill's scripts, by its path or name, or one of its typed tools; without it the skill's component or only script runs
+    #[arg(value_name = "SCRIPT|TOOL")]
+    name: Option<String>,
+    /// Run a shell command as an agent would: `python3 scripts/a.py | head -3`
+    #[arg(long, value_name = "TEXT", conflicts_with = "name")]
+    command: Option<String>,
     /// The tool's input, as JSON; `-` reads it from stdin
-    #[arg(long, value_name = "JSON", requires = "tool")]
+    #[arg(long, value_name = "JSON", requires = "name", conflicts_with = "args")]
     input: Option<String>,
-    /// The command's arguments
+    /// The arguments of the script or command
     #[arg(last = true, value_name = "ARGS")]
     args: Vec<String>,
 
@@ -59,6 +63,9 @@ pub(crate) struct Args {
     /// Where the audit record goes, instead of the state folder
     #[arg(long, value_name = "FILE")]
     audit: Option<PathBuf>,
+    /// The folder of built-in programs [default: $SKILLHOST_PROGRAMS, else those beside this executable]
+    #[arg(long, value_name = "DIR")]
+    programs: Option<PathBuf>,
 
     #[command(flatten)]
     permissions: Permissions,
@@ -67,7 +74,7 @@ pub(crate) struct Args {
 pub(crate) fn main(args: Args) -> Result<Exit, Failure> {
     let places = Places::find()?;
     let policy = args.permissions.policy(&places)?;
-    let host = Host::new(places.host_options(args.audit.clone())?);
+    let host = Host::new(places.host_options(args.audit.clone(), args.programs.as_deref())?);
     if args.explain {
         return explain(&args, &host, &policy);
     }
@@ -78,10 +85,7 @@ pub(crate) fn main(args: Args) -> Result<Exit, Failure> {
             Failure::new(Exit::Usage, format!("{flag} needs a workspace whose writes are kept aside")).fix("--workspace DIR:overlay")
         );
     }
-    let entry = match &args.tool {
-        Some(name) => Entry::Tool { name: name.clone(), input: input(args.input.as_deref())? },
-        None => Entry::Command,
-    };
+    let target = target(&args)?;
     raise_descriptor_limit();
     // One guest, one thread: a second would only cost its start.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
@@ -89,12 +93,21 @@ pub(crate) fn main(args: Args) -> Result<Exit, Failure> {
     // The handlers are there before anything is: what is made from here on is cleaned up.
     let inside = runtime.enter();
     let interrupt = interrupt().map_err(|error| Failure::new(Exit::Io, format!("no signal handlers: {error}")))?;
-    let request = Request { skill: &args.skill, policy: &policy, io: io(&args, interrupt)?, entry, args: args.args.clone() };
-    let invoked = runtime.block_on(host.invoke(request)).map_err(failure)?;
+    let request = Request { skill: &args.skill, policy: &policy, io: io(&args, interrupt)?, target, args: args.args.clone() };
+    let invoked = runtime.block_on(host.invoke(request)).map_err(|error| failure(&args, error))?;
     drop(inside);
     // A thread that waits for the terminal would keep the runtime from ending.
     runtime.shutdown_background();
     finish(&args, invoked)
+}
+
+fn target(args: &Args) -> Result<Target, Failure> {
+    Ok(match (&args.name, &args.command, &args.input) {
+        (Some(name), _, None) => Target::Named(name.clone()),
+        (Some(name), _, Some(given)) => Target::Tool { name: name.clone(), input: input(given)? },
+        (None, Some(text), _) => Target::Shell(text.clone()),
+        (None, None, _) => Target::Main,
+    })
 }
 
 /// Guests may hold more files than the usual soft limit of 1,024: each costs the host a descriptor, within its own limit `handles`.
@@ -121,10 +134,9 @@ fn explain(args: &Args, host: &Host, policy: &policy::Policy) -> Result<Exit, Fa
 const INPUT_MAX: u64 = 64 << 20;
 
 /// A tool's input, which is at least JSON. What its schema says of it, the sandbox checks.
-fn input(given: Option<&str>) -> Result<String, Failure> {
+fn input(given: &str) -> Result<String, Failure> {
     let text = match given {
-        None => "{}".to_owned(),
-        Some("-") => {
+        "-" => {
             let mut bytes = Vec::new();
             let read = std::io::stdin().take(INPUT_MAX + 1).read_to_end(&mut bytes);
             read.map_err(|error| Failure::new(Exit::Io, format!("the tool's input cannot be read from stdin: {error}")))?;
@@ -133,11 +145,11 @@ fn input(given: Option<&str>) -> Result<String, Failure> {
             }
             String::from_utf8(bytes).map_err(|error| Failure::new(Exit::Usage, format!("the tool's input on stdin is no text: {error}")))?
         }
-        Some(text) => text.to_owned(),
+        text => text.to_owned(),
     };
     let parsed: Result<serde::de::IgnoredAny, _> = serde_json::from_str(&text);
     parsed.map_err(|error| {
-        let place = if given == Some("-") { "<stdin>" } else { "--input" };
+        let place = if given == "-" { "<stdin>" } else { "--input" };
         let found = [Diagnostic {
             severity: Severity::Error,
             rule: "json",
@@ -168,22 +180,12 @@ fn io(args: &Args, interrupt: BoxFuture<'static, ()>) -> Result<Io, Failure> {
     let own = |fd: std::os::fd::BorrowedFd<'_>| {
         fd.try_clone_to_owned().map_err(|error| Failure::new(Exit::Io, format!("a standard stream is closed: {error}")))
     };
-    let stdin = std::io::stdin();
-    let stdin = match args.tool {
-        // A typed tool has its input; what else is on stdin is not for it.
-        Some(_) => Stdin::Empty,
-        None => Stdin::Descriptor(own(stdin.as_fd())?),
+    let stdin = Stdin::Descriptor(own(std::io::stdin().as_fd())?);
+    let (stdout, stderr) = match args.json {
+        true => (Sink::Capture, Sink::Capture),
+        false => (Sink::Descriptor(own(std::io::stdout().as_fd())?), Sink::Descriptor(own(std::io::stderr().as_fd())?)),
     };
-    let capture = args.json || (args.tool.is_some() && !std::io::stdout().is_terminal());
-    let sinks = if capture && args.json {
-        (Sink::Capture, Sink::Capture)
-    } else if args.tool.is_some() {
-        // Stdout is the tool's result alone.
-        (Sink::Descriptor(own(std::io::stderr().as_fd())?), Sink::Descriptor(own(std::io::stderr().as_fd())?))
-    } else {
-        (Sink::Descriptor(own(std::io::stdout().as_fd())?), Sink::Descriptor(own(std::io::stderr().as_fd())?))
-    };
-    Ok(Io { stdin, stdout: sinks.0, stderr: sinks.1, interrupt: Some(interrupt) })
+    Ok(Io { stdin, stdout, stderr, interrupt: Some(interrupt) })
 }
 
 /// Resolves at Ctrl-C, or the polite kill of a supervisor.
@@ -241,11 +243,28 @@ pub(super) fn invalid_skill(error: SkillError) -> Failure {
     Failure::new(Exit::Invalid, format!("the skill {} does not load", error.root.display()))
 }
 
-fn failure(error: InvokeError) -> Failure {
+fn failure(args: &Args, error: InvokeError) -> Failure {
     match error {
         InvokeError::Skill(error) => invalid_skill(*error),
+        InvokeError::Choice(choice) => unclear(args, &choice),
         InvokeError::Audit(error) => {
             Failure::new(Exit::Io, format!("{error}; a run that cannot be recorded fails")).fix("name another file: `--audit FILE`")
         }
+    }
+}
+
+/// What there is to choose from, as command lines.
+fn unclear(args: &Args, choice: &Choice) -> Failure {
+    let skill = args.skill.display();
+    let line = |script: &Script| match &script.run {
+        Ok(_) => format!("skillhost run {skill} {}", script.path),
+        Err(language) => format!("{}: {language}, which does not run here", script.path),
+    };
+    let list = choice.scripts.iter().map(line).collect::<Vec<_>>().join("\n");
+    let failure = Failure::new(Exit::Usage, choice.message.clone());
+    match &choice.suggestion {
+        Some(path) => failure.fix(format!("did you mean `{path}`?\n{list}")),
+        None if list.is_empty() => failure,
+        None => failure.fix(list),
     }
 }

@@ -14,7 +14,7 @@ pub(super) fn deny<'a>(capabilities: &mut Capabilities, own: impl IntoIterator<I
         let guest = mount.guest.clone();
         own.iter().filter_map(move |own| within(&root, own).map(|rel| [guest.as_str(), &rel].concat())).collect::<Vec<_>>()
     };
-    for path in capabilities.mounts.iter().flat_map(reached) {
+    for path in capabilities.mounts.iter().chain(&capabilities.packages).flat_map(reached) {
         let path = globset::escape(&path);
         // A glob that does not compile would be one that does not hold.
         let globs = [path.clone(), format!("{path}/**")].map(|glob| PathGlob::new(&glob).unwrap_or_else(|_| PathGlob::everything()));

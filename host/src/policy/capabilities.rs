@@ -13,6 +13,8 @@ use crate::limits::Limits;
 pub struct Capabilities {
     /// The folders that guests see beside `/skill` (read-only) and `/tmp` (scratch), sorted by guest path.
     pub mounts: Vec<Mount>,
+    /// Folders of packages for the built-in programs, read-only whatever else may be read.
+    pub packages: Vec<Mount>,
     /// Which guest paths may be read, within the mounts.
     pub read: Scope<PathGlob>,
     /// Which guest paths may be written (and read), within the writable mounts.

@@ -9,7 +9,7 @@ use super::entry::{self, Side, Tool};
 use super::schema::METHOD_NAMES;
 use super::tool::{CommandPattern, HostPattern, PathGlob};
 use super::verdict::{Judge, Pattern};
-use super::{EnvValue, Layer, LimitRule, Origin, Policy, Rule, printable};
+use super::{EnvValue, Layer, LimitRule, Origin, Policy, Rule, SITE_PACKAGES, printable};
 use crate::diagnostic::Span;
 use crate::limits::{Limit, Limits};
 use crate::skill::manifest::Manifest;
@@ -87,7 +87,8 @@ pub fn grant(manifest: &Manifest, policy: &Policy) -> Grant {
     entries.append(&mut decisions);
     let env = resolve_env(&layers, &mut entries);
     let methods = resolve_methods(&layers);
-    Grant { capabilities: Capabilities { mounts, read, write, spawn, fetch, methods, env, limits }, decisions: entries }
+    let packages = resolve_packages(&layers);
+    Grant { capabilities: Capabilities { mounts, packages, read, write, spawn, fetch, methods, env, limits }, decisions: entries }
 }
 
 /// One side's patterns, each with whoever said so.
@@ -187,6 +188,11 @@ fn resolve_mounts(layers: &[&Layer], read: &Scope<PathGlob>, write: &Scope<PathG
         }
     }
     (mounts, read_only)
+}
+
+fn resolve_packages(layers: &[&Layer]) -> Vec<Mount> {
+    let folders = layers.iter().flat_map(|l| &l.packages).enumerate();
+    folders.map(|(n, host)| Mount { guest: format!("{SITE_PACKAGES}/{}", n + 1), host: host.clone(), mode: MountMode::Read }).collect()
 }
 
 /// All the methods that may be granted, less what the layers leave out.

@@ -22,6 +22,8 @@ pub struct Layer {
     pub deny: Vec<Rule>,
     /// Folders to show.
     pub mounts: Vec<MountRule>,
+    /// Folders of packages to add.
+    pub packages: Vec<PathBuf>,
     /// Variables to set.
     pub env: Vec<EnvRule>,
     /// The HTTP methods that may be used; `None` says nothing about them. Several lists narrow each other.
@@ -111,6 +113,7 @@ impl Layer {
             allow: Vec::new(),
             deny: Vec::new(),
             mounts: Vec::new(),
+            packages: Vec::new(),
             env: Vec::new(),
             methods: None,
             limits: Vec::new(),

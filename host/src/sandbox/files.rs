@@ -1,9 +1,9 @@
-//! The one file layer behind WASI 0.2 and 0.3: `/skill` read-only, `/tmp` as scratch, and the granted folders.
+//! The one file layer behind WASI 0.2 and 0.3: `/skill` read-only, `/tmp` as scratch, the granted folders, and `/` with all of them.
 //!
 //! Path rules, quota, accounts, denials and overlays live here once, for both versions of WASI: a rule that held in one and not
 //! in the other would be an escape. In reading order:
 //!
-//! - `mount`: a host folder is opened, once. `beneath`: the only way into it.
+//! - `mount`: a host folder is opened, once. `beneath`: the only way into it. `root`: `/`, and the devices in it.
 //! - `path`: text to canonical path. `access`: what the capabilities say of one. `quota`, `account`: what is used up.
 //! - `open`, `handle`, `metadata`, `readdir`, `change`: the operations.
 //! - `overlay`, `raise`: writes kept aside. `changes`, `diff`, `apply`: what becomes of them.
@@ -36,6 +36,7 @@ mod path;
 mod quota;
 mod raise;
 mod readdir;
+mod root;
 mod wasi;
 mod wasi_p2;
 mod wasi_p2_streams;
@@ -50,6 +51,7 @@ pub use mount::{Guarded, OpenMount};
 pub use open::Want;
 
 pub use readdir::Listing;
+pub use root::Chance;
 pub use wasi::{Files, FsView, add_to_linker};
 
 use mount::Layer;
@@ -107,7 +109,7 @@ impl Vfs {
     /// The account of a path; of `/tmp` nobody keeps any.
     fn account(&self, m: usize, rel: &str) -> Arc<account::Account> {
         match self.mounts[m].rules {
-            mount::Rules::Scratch => Arc::default(),
+            mount::Rules::Scratch | mount::Rules::Root(_) | mount::Rules::Packages => Arc::default(),
             _ => self.ledger.account(self.mounts[m].guest_path(rel)),
         }
     }

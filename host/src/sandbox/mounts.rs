@@ -8,7 +8,7 @@ use std::sync::Arc;
 use cap_std::fs::Dir;
 use tempfile::TempDir;
 
-use super::files::{ApplyError, Guarded, OpenMount, Vfs};
+use super::files::{ApplyError, Chance, Guarded, OpenMount, Vfs};
 use crate::outcome::{Change, Denial};
 use crate::policy::capabilities::{Capabilities, MountMode};
 
@@ -20,16 +20,27 @@ pub(super) struct Mounts {
     pub(super) scratch: Arc<TempDir>,
 }
 
+/// What guests find beside the skill and what the capabilities name: read-only, and the host's own doing.
+#[derive(Debug, Default)]
+pub struct Beside {
+    /// Packages of the programs, the skill under other names.
+    pub mounts: Vec<OpenMount>,
+    /// Commands that are shown in `/usr/bin`.
+    pub commands: Vec<String>,
+}
+
 /// The writes that an invocation kept aside. They are gone with this value.
 #[derive(Debug, Default)]
 pub struct Overlays(Option<Mounts>);
 
-/// Opens everything that the capabilities name, and the skill's own folder.
+/// Opens everything that the capabilities name, and puts it together with the skill's own folder and what is `beside`.
 pub(super) fn open(
     capabilities: &Arc<Capabilities>,
     skill: Option<OwnedFd>,
+    beside: Beside,
     guarded: &Guarded,
     scratch_root: &Path,
+    chance: Chance,
 ) -> Result<Mounts, Denial> {
     let no_scratch = |error: io::Error| Denial {
         what: "make the scratch folder".into(),
@@ -46,6 +57,12 @@ pub(super) fn open(
             MountMode::Read | MountMode::Write => opened,
         });
     }
+    for mount in &capabilities.packages {
+        mounts.push(OpenMount::open(mount, guarded)?.as_packages());
+    }
+    mounts.extend(beside.mounts);
+    let root = folder(scratch.path(), "root").and_then(|root| Ok(OpenMount::root(root, &mounts, &beside.commands, chance)?));
+    mounts.push(root.map_err(no_scratch)?);
     Ok(Mounts { vfs: Vfs::new(mounts, capabilities.clone()), scratch: Arc::new(scratch) })
 }
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use rand::Rng;
+use rustix::io::Errno;
 use wasmtime::component::{HasData, Linker};
 use wasmtime_wasi::p2::bindings::random as p2;
 use wasmtime_wasi::p3::bindings::random as p3;
@@ -58,6 +59,13 @@ impl p2::insecure_seed::Host for RandomView<'_> {
     fn insecure_seed(&mut self) -> wasmtime::Result<(u64, u64)> {
         Ok((self.word()?, self.word()?))
     }
+}
+
+/// Fills a buffer, as a device does.
+pub(super) fn fill(meter: &Meter, buffer: &mut [u8]) -> Result<(), Errno> {
+    meter.charge_random(buffer.len() as u64).map_err(|_| Errno::IO)?;
+    rand::rng().fill_bytes(buffer);
+    Ok(())
 }
 
 /// 0.3 may hand out fewer bytes than asked for: at most this many a call.

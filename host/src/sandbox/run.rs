@@ -10,10 +10,12 @@ use futures::future::BoxFuture;
 use super::Sandbox;
 use super::ended::Ended;
 use super::engine::Mode;
-use super::files::Guarded;
+use super::files::{Chance, Guarded};
+use super::fuel::Cost;
 use super::invocation::Invocation;
 use super::meter::Meter;
-use super::mounts::{self, Overlays};
+use super::mounts::{self, Beside, Overlays};
+use super::random;
 use super::stdio::{Input, Out, Sink, Stdin};
 use super::store::Given;
 use crate::limits::Limit;
@@ -44,6 +46,8 @@ pub struct Invoke<'a> {
     pub capabilities: &'a Capabilities,
     /// `/skill`.
     pub skill: Option<OwnedFd>,
+    /// What else is there to read.
+    pub beside: Beside,
     /// Folders that are mounted only when the operator spells them out.
     pub guarded: &'a Guarded,
     /// Where scratch folders are made.
@@ -61,7 +65,15 @@ pub struct Finished {
 /// Runs a program that is granted nothing but scratch space, and belongs to no skill.
 pub async fn run_alone(sandbox: &Sandbox, program: &Program, scratch: &Path) -> Finished {
     let capabilities = Capabilities::default();
-    let what = Invoke { program, programs: None, capabilities: &capabilities, skill: None, guarded: &Guarded::default(), scratch };
+    let what = Invoke {
+        program,
+        programs: None,
+        capabilities: &capabilities,
+        skill: None,
+        beside: Beside::default(),
+        guarded: &Guarded::default(),
+        scratch,
+    };
     run(sandbox, what, Io::default()).await
 }
 
@@ -69,11 +81,15 @@ pub async fn run_alone(sandbox: &Sandbox, program: &Program, scratch: &Path) -> 
 pub async fn run(sandbox: &Sandbox, what: Invoke<'_>, io: Io) -> Finished {
     let started = Instant::now();
     let capabilities = Arc::new(what.capabilities.clone());
-    // Files hold the first three, `process` holds `spawn`, the sender `fetch` and `methods`: a new field does not compile until it has a
+    // Files hold the first four, `process` holds `spawn`, the sender `fetch` and `methods`: a new field does not compile until it has a
     // place of its own.
-    let Capabilities { mounts: _, read: _, write: _, spawn: _, fetch: _, methods: _, env: _, limits } = what.capabilities;
+    let Capabilities { mounts: _, packages: _, read: _, write: _, spawn: _, fetch: _, methods: _, env: _, limits } = what.capabilities;
     let meter = Meter::new(limits.clone());
-    let mounts = match mounts::open(&capabilities, what.skill, what.guarded, what.scratch) {
+    let chance = {
+        let meter = meter.clone();
+        Chance::new(move |buffer| random::fill(&meter, buffer))
+    };
+    let mounts = match mounts::open(&capabilities, what.skill, what.beside, what.guarded, what.scratch, chance) {
         Ok(mounts) => mounts,
         Err(denial) => return Finished::refused(Status::Denied(denial), started),
     };
@@ -108,29 +124,35 @@ pub async fn run(sandbox: &Sandbox, what: Invoke<'_>, io: Io) -> Finished {
         env: environment(&capabilities, cwd),
         cwd: cwd.to_owned(),
         depth: 0,
-        fuel: capabilities.limits.fuel,
+        cost: Cost::new(),
     };
+    // Also where this function is dropped.
+    let over = Over(&invocation);
 
     // The deadline stands outside the store's event loop: inside, a spinning guest would keep it from being looked at.
-    let (end, burnt) = tokio::select! {
+    let end = tokio::select! {
         biased;
-        () = &mut interrupted => (End::Interrupted, None),
-        limit = meter.stopped() => (End::Stopped(limit), None),
-        () = tokio::time::sleep(capabilities.limits.timeout()) => (End::Stopped(meter.stop(Limit::Timeout).0), None),
-        (ended, burnt) = invocation.execute(what.program, &prepared, given) => (End::Itself(ended), Some(burnt)),
+        () = &mut interrupted => End::Interrupted,
+        limit = meter.stopped() => End::Stopped(limit),
+        () = tokio::time::sleep(capabilities.limits.timeout()) => End::Stopped(meter.stop(Limit::Timeout).0),
+        ended = invocation.execute(what.program, &prepared, given) => End::Itself(ended),
     };
+    drop(over);
     // What the program started and left has been told to end, and does at its next epoch: nothing of a run goes on after it.
     invocation.started.close();
     invocation.started.wait().await;
+    let (processes, processes_omitted) = invocation.processes.listed();
     let mut outcome = Outcome {
         status: Status::Interrupted,
         stdout: Output(stdout.take()),
         stderr: Output(stderr.take()),
         result: None,
         error: None,
-        usage: Usage { stdout_bytes: stdout.seen(), stderr_bytes: stderr.seen(), ..invocation.usage(started, burnt) },
+        usage: Usage { stdout_bytes: stdout.seen(), stderr_bytes: stderr.seen(), ..invocation.usage(started) },
         files: invocation.vfs.touched(),
         requests: invocation.sender.requests(),
+        processes,
+        processes_omitted,
         changes: mounts.vfs.changes(),
         denials: invocation.denials(),
         limits_hit: Vec::new(),
@@ -139,6 +161,15 @@ pub async fn run(sandbox: &Sandbox, what: Invoke<'_>, io: Io) -> Finished {
     outcome.limits_hit = meter.hits();
     outcome.status = status(end, &mut outcome, &meter);
     Finished { outcome, overlays: Overlays::of(mounts) }
+}
+
+/// Ends what is left running of a run that is over.
+struct Over<'a>(&'a Invocation);
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.0.orphans.end();
+    }
 }
 
 enum End {
@@ -173,6 +204,18 @@ fn status(end: End, outcome: &mut Outcome, meter: &Meter) -> Status {
     }
 }
 
+impl Io {
+    /// The streams of a typed tool: its input is not on stdin, and stdout is its result's alone, so what it prints goes to stderr.
+    #[must_use]
+    pub fn of_tool(self) -> Io {
+        let stdout = match (&self.stdout, &self.stderr) {
+            (Sink::Descriptor(_), Sink::Descriptor(stderr)) => stderr.try_clone().map_or(Sink::Capture, Sink::Descriptor),
+            _ => Sink::Capture,
+        };
+        Io { stdin: Stdin::Empty, stdout, ..self }
+    }
+}
+
 impl Finished {
     /// The outcome of something that never ran.
     pub fn not_run(outcome: Outcome) -> Finished {
@@ -189,6 +232,7 @@ impl Finished {
 /// What every guest finds in its environment, under the operator's own variables.
 fn environment(capabilities: &Capabilities, cwd: &str) -> Vec<(String, String)> {
     let own = [
+        ("PATH", "/usr/local/bin:/usr/bin:/bin"),
         ("HOME", "/tmp"),
         ("TMPDIR", "/tmp"),
         ("PWD", cwd),
@@ -197,6 +241,8 @@ fn environment(capabilities: &Capabilities, cwd: &str) -> Vec<(String, String)> 
         ("CLAUDE_SKILL_DIR", "/skill"),
         ("CLAUDE_PLUGIN_ROOT", "/skill"),
     ];
+    let packages: Vec<&str> = capabilities.packages.iter().map(|mount| mount.guest.as_str()).collect();
+    let packages = Some(("SKILLHOST_SITE_PACKAGES".to_owned(), packages.join(":"))).filter(|_| !packages.is_empty());
     let own = own.into_iter().filter(|(name, _)| !capabilities.env.contains_key(*name));
-    own.map(|(n, v)| (n.to_owned(), v.to_owned())).chain(capabilities.env.clone()).collect()
+    own.map(|(n, v)| (n.to_owned(), v.to_owned())).chain(capabilities.env.clone()).chain(packages).collect()
 }

@@ -67,6 +67,16 @@ impl Skill {
         }
         read_bounded(&self.dir, path, self.caps.total)
     }
+
+    /// The start of one of `files`, at most that many bytes.
+    ///
+    /// # Errors
+    /// As [`Skill::read`], whatever the size.
+    pub fn head(&self, path: &str, bytes: usize) -> io::Result<Vec<u8>> {
+        let mut head = Vec::with_capacity(bytes);
+        open(&self.dir, path)?.take(bytes as u64).read_to_end(&mut head)?;
+        Ok(head)
+    }
 }
 
 /// Reads a regular file of at most `cap` bytes.

@@ -59,7 +59,9 @@ impl Vfs {
         let granted = match &mount.rules {
             Rules::Skill => return PathAccess::Read,
             Rules::Scratch => return PathAccess::Write,
-            Rules::Granted(granted) => granted,
+            Rules::Root(_) => return self.access_of_root(m, rel),
+            Rules::Packages => None,
+            Rules::Granted(granted) => Some(granted),
         };
         let mut known = lock(&self.decisions.known[m]);
         if let Some(access) = known.get(rel) {
@@ -86,8 +88,22 @@ impl Vfs {
         access
     }
 
-    fn decide(&self, mount: &OpenMount, granted: &Mount, rel: &str) -> PathAccess {
-        let access = self.decisions.capabilities.path_access(granted, &mount.guest_path(rel));
+    /// A mount that is not there for the guest is not there in `/` either.
+    fn access_of_root(&self, m: usize, rel: &str) -> PathAccess {
+        let path = self.mounts[m].guest_path(rel);
+        match self.mounts.iter().position(|mount| mount.guest == path).filter(|other| *other != m) {
+            Some(other) => self.access(other, "").min(PathAccess::Read),
+            None => PathAccess::Read,
+        }
+    }
+
+    fn decide(&self, mount: &OpenMount, granted: Option<&Mount>, rel: &str) -> PathAccess {
+        let (capabilities, path) = (&self.decisions.capabilities, mount.guest_path(rel));
+        let access = match granted {
+            Some(granted) => capabilities.path_access(granted, &path),
+            None if capabilities.read.none_of.iter().any(|glob| glob.matches(&path)) => PathAccess::None,
+            None => PathAccess::Read,
+        };
         match mount.layer {
             Layer::ReadOnly => access.min(PathAccess::Read),
             Layer::InPlace | Layer::Overlay(_) => access,
@@ -139,8 +155,14 @@ impl Vfs {
         let denied = denied_by(scope, &path).or_else(|| paths().find_map(|p| denied_by(read, &p)));
         let read_only = matches!(mount.layer, Layer::ReadOnly) && attempt != Attempt::Read;
         let denial = match (&mount.rules, denied) {
-            (Rules::Skill | Rules::Scratch, _) => Denial { what, rule: format!("{} is read-only", mount.guest), fix: None },
-            (Rules::Granted(_), Some(pattern)) => Denial { what, rule: format!("`{pattern}` is denied"), fix: None },
+            (Rules::Root(_), _) => {
+                let fix = Some("write below /workspace (`--workspace DIR`) or /tmp".to_owned());
+                Denial { what, rule: "no folder that may be written is there".to_owned(), fix }
+            }
+            (Rules::Skill | Rules::Scratch, _) | (Rules::Packages, None) => {
+                Denial { what, rule: format!("{} is read-only", mount.guest), fix: None }
+            }
+            (Rules::Granted(_) | Rules::Packages, Some(pattern)) => Denial { what, rule: format!("`{pattern}` is denied"), fix: None },
             (Rules::Granted(granted), None) if read_only => Denial {
                 what,
                 rule: format!("the mount {} is read-only", mount.guest),
@@ -168,7 +190,7 @@ impl Vfs {
 impl OpenMount {
     /// The absolute guest path of a canonical path.
     pub(super) fn guest_path(&self, rel: &str) -> String {
-        if rel.is_empty() { self.guest.clone() } else { format!("{}/{rel}", self.guest) }
+        if rel.is_empty() { self.guest.clone() } else { format!("{}/{rel}", self.guest.trim_end_matches('/')) }
     }
 }
 

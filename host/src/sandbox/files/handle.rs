@@ -3,12 +3,13 @@
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-use rustix::fs;
+use rustix::fs::{self, FileType};
 use rustix::io::{self, Errno};
 
 use super::account::Account;
 use super::lock;
 use super::quota::{Body, Ledger, Ticket};
+use super::root::Device;
 use crate::limits::Limit;
 
 /// A guest's descriptor.
@@ -38,6 +39,8 @@ pub struct OpenFile {
     pub(super) rel: String,
     pub(super) read: bool,
     pub(super) write: bool,
+    /// What it is, where it is no file.
+    pub(super) device: Option<Device>,
     /// In writable storage alone. Before `fd`, so that it is dropped first: an inode number is free only once its body is forgotten.
     pub(super) body: Option<Arc<Body>>,
     pub(super) fd: OwnedFd,
@@ -75,6 +78,11 @@ impl Handle {
 }
 
 impl OpenFile {
+    /// What guests are told that it is.
+    pub fn kind(&self) -> FileType {
+        if self.device.is_some() { FileType::CharacterDevice } else { FileType::RegularFile }
+    }
+
     /// Whether it may be read.
     pub fn readable(&self) -> bool {
         self.read
@@ -93,6 +101,9 @@ impl OpenFile {
         if !self.read {
             return Err(Errno::BADF);
         }
+        if let Some(device) = &self.device {
+            return device.read(buffer);
+        }
         let count = io::retry_on_intr(|| io::pread(&self.fd, &mut *buffer, offset))?;
         self.ledger.count_read(&self.account, count);
         Ok(count)
@@ -103,6 +114,9 @@ impl OpenFile {
     /// # Errors
     /// `NOSPC` where the quota lets nothing in; `BADF` where it is not open for writing; the host's own.
     pub fn write_at(&self, bytes: &[u8], offset: Option<u64>) -> Result<usize, Errno> {
+        if self.device.is_some() {
+            return if self.write { Ok(bytes.len()) } else { Err(Errno::BADF) };
+        }
         let mut state = lock(&self.writable_body()?.state);
         let offset = offset.unwrap_or(state.size);
         let end = offset.checked_add(bytes.len() as u64).filter(|end| i64::try_from(*end).is_ok()).ok_or(Errno::FBIG)?;
@@ -135,6 +149,9 @@ impl OpenFile {
 
     /// Bytes that a write at `offset` (`None`: at the end) can place before the quota stops it.
     pub fn room(&self, offset: Option<u64>) -> u64 {
+        if self.device.is_some() {
+            return u64::MAX;
+        }
         let Some(body) = &self.body else { return 0 };
         let size = lock(&body.state).size;
         let left = self.ledger.bytes_left();
@@ -153,6 +170,9 @@ impl OpenFile {
     /// # Errors
     /// `NOSPC` over the quota; `BADF` where it is not open for writing; the host's own.
     pub fn set_size(&self, size: u64) -> Result<(), Errno> {
+        if self.device.is_some() {
+            return if self.write { Ok(()) } else { Err(Errno::BADF) };
+        }
         let mut state = lock(&self.writable_body()?.state);
         let growth = size.saturating_sub(state.size);
         self.ledger.charge_all(growth)?;

@@ -7,7 +7,7 @@ use sha2::{Digest, Sha256};
 use super::access::Attempt;
 use super::handle::Handle;
 use super::overlay::Tree;
-use super::path::climbs_out;
+use super::path::{At, climbs_out};
 use super::{Vfs, beneath, lock};
 use crate::policy::capabilities::PathAccess;
 
@@ -44,7 +44,7 @@ impl Vfs {
     /// `NOENT` for a folder that is gone; the host's own.
     pub fn stat(&self, handle: &Handle) -> Result<Metadata, Errno> {
         match handle {
-            Handle::File(file) => Ok(metadata(&fs::fstat(&file.fd)?)),
+            Handle::File(file) => Ok(Metadata { kind: file.kind(), ..metadata(&fs::fstat(&file.fd)?) }),
             Handle::Folder(folder) => Ok(metadata(&self.look(&lock(&self.tree), folder.mount, &folder.rel)?)),
         }
     }
@@ -54,7 +54,10 @@ impl Vfs {
     /// # Errors
     /// `NOENT` for what is not there or not visible; else as `fstatat`.
     pub fn stat_at(&self, base: &Handle, path: &str, follow: bool) -> Result<Metadata, Errno> {
-        self.seen(base, path, follow, |_, stat| metadata(stat))
+        self.seen(base, path, follow, |at, _, stat| {
+            let found = metadata(stat);
+            Metadata { kind: self.shown_kind(at.m, at.rel, found.kind), ..found }
+        })
     }
 
     /// 128 bits that stand for an open file or folder: a digest of its guest path, the same on every machine and in every run.
@@ -68,7 +71,7 @@ impl Vfs {
     /// # Errors
     /// As [`Vfs::stat_at`].
     pub fn metadata_hash_at(&self, base: &Handle, path: &str, follow: bool) -> Result<(u64, u64), Errno> {
-        self.seen(base, path, follow, |path, _| hash(path))
+        self.seen(base, path, follow, |_, path, _| hash(path))
     }
 
     /// Where the symlink `path` points, relative to its folder.
@@ -141,15 +144,15 @@ impl Vfs {
     }
 
     /// Runs `get` on the guest path and the metadata of a visible path.
-    fn seen<T>(&self, base: &Handle, path: &str, follow: bool, get: impl Fn(&str, &Stat) -> T) -> Result<T, Errno> {
+    fn seen<T>(&self, base: &Handle, path: &str, follow: bool, get: impl Fn(At<'_>, &str, &Stat) -> T) -> Result<T, Errno> {
         let mut tree = lock(&self.tree);
         self.resolve(&mut tree, base, path, follow, |tree, at| {
             let stat = self.look(tree, at.m, at.rel)?;
             match beneath::kind(&stat) {
                 FileType::Symlink if follow || at.folder => Err(Errno::LOOP),
-                FileType::Directory => Ok(get(&self.mounts[at.m].guest_path(at.rel), &stat)),
+                FileType::Directory => Ok(get(at, &self.mounts[at.m].guest_path(at.rel), &stat)),
                 _ if at.folder => Err(Errno::NOTDIR),
-                _ => Ok(get(&self.mounts[at.m].guest_path(at.rel), &stat)),
+                _ => Ok(get(at, &self.mounts[at.m].guest_path(at.rel), &stat)),
             }
         })
     }

@@ -8,7 +8,9 @@ use rustix::fs::{self, Mode, ResolveFlags};
 use rustix::io::Errno;
 
 use super::beneath::FOLDER;
+use super::root::Chance;
 use crate::outcome::Denial;
+use crate::policy::SITE_PACKAGES;
 use crate::policy::capabilities::{Mount, MountMode};
 
 /// A host folder, opened, and what guests may do in it.
@@ -28,6 +30,10 @@ pub(super) enum Rules {
     Skill,
     /// `/tmp`: everything may be written, and it is gone afterwards.
     Scratch,
+    /// `/`: read, and of nobody's account.
+    Root(Chance),
+    /// Packages of a program: read, but for what is denied, and of nobody's account.
+    Packages,
     /// The capabilities decide on each path.
     Granted(Mount),
 }
@@ -96,6 +102,22 @@ impl OpenMount {
         OpenMount { guest: "/skill".to_owned(), root: folder, rules: Rules::Skill, layer: Layer::ReadOnly }
     }
 
+    /// A folder of packages, at `guest`: read-only, whatever may be read elsewhere; what may not be read is denied here too.
+    pub fn packages(guest: String, folder: OwnedFd) -> OpenMount {
+        OpenMount { guest, root: folder, rules: Rules::Packages, layer: Layer::ReadOnly }
+    }
+
+    /// The same folder as one of packages.
+    #[must_use]
+    pub fn as_packages(self) -> OpenMount {
+        OpenMount::packages(self.guest, self.root)
+    }
+
+    /// The skill's own folder under another name.
+    pub fn skill_at(guest: String, folder: OwnedFd) -> OpenMount {
+        OpenMount { guest, ..OpenMount::skill(folder) }
+    }
+
     /// The scratch folder, at `/tmp`: writable, within the quota.
     pub fn scratch(folder: OwnedFd) -> OpenMount {
         OpenMount { guest: "/tmp".to_owned(), root: folder, rules: Rules::Scratch, layer: Layer::InPlace }
@@ -156,6 +178,8 @@ fn spelling(mount: &Mount, real: &Path) -> String {
             MountMode::Overlay => ":overlay",
         };
         format!("--workspace {}{mode}", quoted(real))
+    } else if mount.guest.starts_with(SITE_PACKAGES) {
+        format!("--site-packages {}", quoted(real))
     } else {
         format!("`host: {}` for the mount {} in the policy", quoted(real), mount.guest)
     }

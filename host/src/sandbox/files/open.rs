@@ -7,6 +7,7 @@ use rustix::io::Errno;
 
 use super::access::Attempt;
 use super::handle::{Handle, OpenFile, OpenFolder};
+use super::mount::Rules;
 use super::overlay::Tree;
 use super::path::At;
 use super::quota::Ticket;
@@ -71,6 +72,7 @@ impl Vfs {
             Err(e) => return Err(e),
         };
         match beneath::kind(&stat) {
+            FileType::RegularFile if !at.folder && !want.directory && self.device(at.m, at.rel).is_some() => self.open_device(at, want),
             FileType::Symlink => Err(Errno::LOOP),
             FileType::Directory if want.changes() || want.create => Err(Errno::ISDIR),
             FileType::Directory => self.folder(at.m, at.rel),
@@ -114,7 +116,32 @@ impl Vfs {
         Ok(Handle::File(Arc::new(file)))
     }
 
+    fn open_device(&self, At { m, rel, .. }: At<'_>, want: Want) -> Result<Handle, Errno> {
+        let ticket = self.ledger.ticket()?;
+        // The empty file behind it, for its metadata.
+        let fd = beneath::open(self.mounts[m].lower(), rel, OFlags::RDONLY | OFlags::NOFOLLOW)?;
+        let (rel, device) = (rel.to_owned(), self.device(m, rel));
+        let (account, ledger) = (Arc::default(), self.ledger.clone());
+        let (read, write) = (want.read, want.write);
+        Ok(Handle::File(Arc::new(OpenFile {
+            mount: m,
+            rel,
+            read,
+            write,
+            device,
+            body: None,
+            fd,
+            durable: false,
+            account,
+            ledger,
+            _ticket: ticket,
+        })))
+    }
+
     fn create(&self, tree: &mut Tree, At { m, rel, .. }: At<'_>, want: Want) -> Result<Handle, Errno> {
+        if let (Rules::Root(_), Some((folder, _))) = (&self.mounts[m].rules, rel.rsplit_once('/')) {
+            self.look(tree, m, folder)?;
+        }
         self.check_write(m, rel, Attempt::Create)?;
         let ticket = self.ledger.ticket()?;
         self.ledger.charge_file()?;
@@ -137,6 +164,7 @@ impl Vfs {
             rel: rel.to_owned(),
             read: want.read,
             write: want.write,
+            device: None,
             // Readers too: a removed file takes its space until the last handle closes.
             body: self.is_writable_storage(tree, m, rel).then(|| self.ledger.body(stat)),
             fd,

@@ -42,17 +42,20 @@ impl Vfs {
         mut act: impl FnMut(&mut Tree, At<'_>) -> Result<T, Errno>,
     ) -> Result<T, Errno> {
         let Handle::Folder(base) = base else { return Err(Errno::NOTDIR) };
-        let m = base.mount;
         check_text(path)?;
         let folder = path.ends_with('/') || path.ends_with("/.") || path == ".";
+        let (m, base, path) = match self.from_root(base.mount, &base.rel, path) {
+            Some((m, rest)) => (m, "", rest),
+            None => (base.mount, base.rel.as_str(), path.to_owned()),
+        };
         if path.split('/').all(|c| c != "..") {
-            let rel = bounded(components(path).fold(base.rel.clone(), |rel, name| beneath::join(&rel, name)))?;
+            let rel = bounded(components(&path).fold(base.to_owned(), |rel, name| beneath::join(&rel, name)))?;
             match act(tree, At { m, rel: &rel, folder }) {
                 Err(Errno::LOOP | Errno::NOTDIR) => {}
                 done => return done,
             }
         }
-        let rel = self.walk(tree, m, &base.rel, path, follow || folder)?;
+        let rel = self.walk(tree, m, base, &path, follow || folder)?;
         act(tree, At { m, rel: &rel, folder })
     }
 

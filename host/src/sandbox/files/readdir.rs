@@ -38,7 +38,11 @@ impl Vfs {
         let mut ticket = self.ledger.ticket()?;
         let tree = lock(&self.tree);
         self.look(&tree, m, rel)?;
-        let named = self.list(&tree, m, rel)?.into_iter().filter_map(|(name, kind)| Some((name.into_string().ok()?, kind)));
+        let named = self.list(&tree, m, rel)?.into_iter().filter_map(|(name, kind)| {
+            let name = name.into_string().ok()?;
+            let kind = self.shown_kind(m, &beneath::join(rel, &name), kind);
+            Some((name, kind))
+        });
         let mut entries: Vec<_> = named.filter(|(name, kind)| self.is_listed(m, &beneath::join(rel, name), *kind)).collect();
         drop(tree);
         ticket.hold_entries(entries.iter().map(|(name, _)| name.as_str()))?;

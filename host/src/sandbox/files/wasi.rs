@@ -98,7 +98,7 @@ macro_rules! conversions {
         fn kind_of(handle: &Handle) -> DescriptorType {
             match handle {
                 Handle::Folder(_) => DescriptorType::Directory,
-                Handle::File(_) => DescriptorType::RegularFile,
+                Handle::File(file) => kind(file.kind()),
             }
         }
 

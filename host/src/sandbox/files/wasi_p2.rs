@@ -215,6 +215,7 @@ fn kind(file_type: FileType) -> DescriptorType {
         FileType::Directory => DescriptorType::Directory,
         FileType::RegularFile => DescriptorType::RegularFile,
         FileType::Symlink => DescriptorType::SymbolicLink,
+        FileType::CharacterDevice => DescriptorType::CharacterDevice,
         _ => DescriptorType::Unknown,
     }
 }

@@ -250,6 +250,7 @@ pub(super) fn kind(file_type: FileType) -> DescriptorType {
         FileType::Directory => DescriptorType::Directory,
         FileType::RegularFile => DescriptorType::RegularFile,
         FileType::Symlink => DescriptorType::SymbolicLink,
+        FileType::CharacterDevice => DescriptorType::CharacterDevice,
         _ => DescriptorType::Other(None),
     }
 }

@@ -1,0 +1,167 @@
+//! What a request asks for becomes a program: a component's command or tool, a script and what runs it, or a shell command.
+
+use super::invalid;
+use crate::outcome::Status;
+use crate::runtime::built_in::ProgramError;
+use crate::runtime::dispatch::{self, HEAD, Interpreter, Kind};
+use crate::runtime::scripts::{self, Found, Script};
+use crate::runtime::spawn::SKILL;
+use crate::runtime::{self, Component, Entry, Program, Programs, ScriptId};
+use crate::skill::Skill;
+
+/// What of a skill is to run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Target {
+    /// Its component's command; where it has no component, its only script.
+    Main,
+    /// A script, by its path or as people and instructions name it; else the typed tool of that name, without input.
+    Named(String),
+    /// A typed tool of its component.
+    Tool {
+        /// The tool's name.
+        name: String,
+        /// Its input, a JSON text.
+        input: String,
+    },
+    /// A text for the shell, as an agent would run it.
+    Shell(String),
+}
+
+/// A request that does not say which of several things it means.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct Choice {
+    /// What is not clear.
+    pub message: String,
+    /// What it may have meant.
+    pub suggestion: Option<String>,
+    /// What there is, by path. Those with a language do not run here.
+    pub scripts: Vec<Script>,
+}
+
+/// Why a request is no program.
+pub(super) enum NoProgram {
+    Choice(Choice),
+    Status(Status),
+}
+
+/// What runs, for a request.
+pub(super) fn program(skill: &Skill, programs: &Programs, target: &Target, args: &[String]) -> Result<Program, NoProgram> {
+    let own = |entry: Entry| {
+        let (_, component) = component(skill).map_err(NoProgram::Status)?;
+        Ok(Program { name: skill.manifest.name.clone(), component, entry, args: args.to_vec(), script: None })
+    };
+    match target {
+        Target::Main if skill.manifest.component.is_some() || skill.manifest.recovered => own(Entry::Command),
+        Target::Main => script(skill, programs, &only(skill)?, args),
+        Target::Tool { name, input } => own(Entry::Tool { name: name.clone(), input: input.clone() }),
+        Target::Named(name) => match scripts::find(skill, name) {
+            Found::File(path) => script(skill, programs, &path, args),
+            Found::Several(paths) => Err(several(skill, name, &paths)),
+            Found::Nothing if skill.manifest.component.is_some() => own(Entry::Tool { name: name.clone(), input: "{}".into() }),
+            Found::Nothing => Err(unknown(skill, name)),
+        },
+        Target::Shell(text) => {
+            let component = installed(programs, "bash")?;
+            // Not a variable, which the environment could hold.
+            let text = text.replace("{baseDir}", SKILL);
+            let args = [&["-c".to_owned(), text, "bash".to_owned()], args].concat();
+            Ok(Program { name: "bash".into(), component, entry: Entry::Command, args, script: None })
+        }
+    }
+}
+
+/// A script by its path, and what runs it.
+fn script(skill: &Skill, programs: &Programs, path: &str, args: &[String]) -> Result<Program, NoProgram> {
+    let unreadable = |error| NoProgram::Status(invalid(format!("`{path}` cannot be read: {error}"), None));
+    let content = skill.read(path).map_err(unreadable)?;
+    let Interpreter { command, args: before } = match dispatch::kind(path, &content[..content.len().min(HEAD)]) {
+        Kind::Script(interpreter) => interpreter,
+        Kind::NotHere { language } => {
+            let message = format!("`{path}` is a script for {language}, which does not run here");
+            let fix = "what runs here: Python 3, shell scripts, and WebAssembly components".to_owned();
+            return Err(NoProgram::Status(invalid(message, Some(fix))));
+        }
+        Kind::Other => {
+            let message = format!("`{path}` is no script: it has no `#!` line, and no extension that says what runs it");
+            let fix = format!(
+                "start it with `#!/usr/bin/env python3` or `#!/bin/bash`, or name what reads it: `--command 'python3 {SKILL}/{path}'`"
+            );
+            return Err(NoProgram::Status(invalid(message, Some(fix))));
+        }
+    };
+    let component = installed(programs, &command)?;
+    let args = [&before[..], &[format!("{SKILL}/{path}")], args].concat();
+    let script = Some(ScriptId { path: path.to_owned(), digest: runtime::digest(&content) });
+    Ok(Program { name: command, component, entry: Entry::Command, args, script })
+}
+
+fn installed(programs: &Programs, command: &str) -> Result<Component, NoProgram> {
+    let status = |ProgramError { message, fix }| NoProgram::Status(Status::Failed { message, fix });
+    match programs.find(command).map_err(status)? {
+        Some(component) => Ok(component),
+        None => Err(NoProgram::Status(invalid(format!("there is no program `{command}` here"), None))),
+    }
+}
+
+/// The script of a skill that has but one.
+fn only(skill: &Skill) -> Result<String, NoProgram> {
+    let all = scripts::all(skill);
+    let here: Vec<&Script> = all.iter().filter(|script| script.run.is_ok()).collect();
+    match (here.as_slice(), all.as_slice()) {
+        ([one], _) => Ok(one.path.clone()),
+        ([], []) => Err(NoProgram::Status(no_program(skill))),
+        ([], [one]) => Ok(one.path.clone()),
+        _ => {
+            let message = format!("the skill `{}` has {} scripts: name the one to run", skill.name, all.len());
+            Err(NoProgram::Choice(Choice { message, suggestion: None, scripts: all }))
+        }
+    }
+}
+
+fn several(skill: &Skill, name: &str, paths: &[String]) -> NoProgram {
+    let scripts = paths.iter().filter_map(|path| scripts::of(skill, path)).collect();
+    NoProgram::Choice(Choice {
+        message: format!("several files of the skill `{}` are called `{name}`", skill.name),
+        suggestion: None,
+        scripts,
+    })
+}
+
+fn unknown(skill: &Skill, name: &str) -> NoProgram {
+    let all = scripts::all(skill);
+    let base = |path: &str| path.rsplit('/').next().unwrap_or(path).to_owned();
+    let likeness = |script: &&Script| strsim::jaro_winkler(&base(name), &base(&script.path));
+    let nearest = all.iter().max_by(|a, b| likeness(a).total_cmp(&likeness(b))).filter(|script| likeness(script) > 0.8);
+    let suggestion = nearest.map(|script| script.path.clone());
+    NoProgram::Choice(Choice { message: format!("the skill `{}` has no script `{name}`", skill.name), suggestion, scripts: all })
+}
+
+/// The component that a skill declares, and its path in the skill.
+///
+/// # Errors
+/// `Status::Invalid`: the skill declares none, or it cannot be read.
+pub fn component(skill: &Skill) -> Result<(&str, Component), Status> {
+    let Some(path) = &skill.manifest.component else { return Err(no_program(skill)) };
+    match skill.read(path) {
+        Ok(bytes) => Ok((path, Component::new(bytes))),
+        Err(error) => {
+            let fix = format!("build it: `skillhost build {}`", skill.root.display());
+            Err(invalid(format!("the component `{path}` cannot be read: {error}"), Some(fix)))
+        }
+    }
+}
+
+/// That a skill declares no component, nor has what else could run.
+fn no_program(skill: &Skill) -> Status {
+    let here = skill.files.iter().map(|file| file.path.as_str()).find(|path| path.ends_with(".wasm"));
+    let (what, fix) = match here {
+        _ if skill.manifest.recovered => (
+            "declares no component",
+            format!("mend the frontmatter of {}: `skillhost check {}` shows what is wrong", skill.skill_file, skill.root.display()),
+        ),
+        Some(here) => ("declares no component", format!("name it in {}: `metadata: {{ component: {here} }}`", skill.skill_file)),
+        None => ("has instructions only: no component, and no script", "`--command TEXT` runs a command beside it".to_owned()),
+    };
+    invalid(format!("the skill `{}` {what}", skill.name), Some(fix))
+}

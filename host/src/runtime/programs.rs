@@ -1,0 +1,90 @@
+//! The programs that an invocation can start: those that come with the host, and those that the skill brings.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, OnceLock};
+
+use super::built_in::{BUILD, BuiltIn, BuiltIns, EXPECTED, ProgramError};
+use super::{Component, dispatch};
+use crate::skill::Skill;
+
+/// The programs of one invocation, by the commands that start them.
+///
+/// A built-in program comes first, so that a skill cannot put its own in the place of `python3` or `bash`: whoever allows `Bash(python3:*)`
+/// means the one that they know. The skill's own are each `.wasm` file by its stem, and the main component by the skill's name too.
+#[derive(Debug, Clone)]
+pub struct Programs {
+    skill: Arc<Skill>,
+    paths: BTreeMap<String, String>,
+    built_ins: BuiltIns,
+    listed: OnceLock<Result<Vec<Arc<BuiltIn>>, ProgramError>>,
+}
+
+impl Programs {
+    /// Lists a skill's programs; reads none, and none of the built-in ones until one is looked for.
+    pub fn of(skill: Arc<Skill>, built_ins: BuiltIns) -> Programs {
+        let mut paths = BTreeMap::new();
+        for file in &skill.files {
+            let name = file.path.rsplit('/').next().unwrap_or(&file.path);
+            if let Some(stem) = name.strip_suffix(".wasm") {
+                paths.entry(stem.to_owned()).or_insert_with(|| file.path.clone());
+            }
+        }
+        if let Some(main) = &skill.manifest.component {
+            paths.insert(skill.manifest.name.clone(), main.clone());
+        }
+        Programs { skill, paths, built_ins, listed: OnceLock::new() }
+    }
+
+    /// The commands that can be started.
+    pub fn names(&self) -> Vec<String> {
+        let built_in = self.built_in().unwrap_or_default().iter().flat_map(|one| &one.facts.programs);
+        let mut names: Vec<String> = built_in.chain(self.paths.keys()).cloned().collect();
+        names.sort();
+        names.dedup();
+        names
+    }
+
+    /// The skill.
+    pub(super) fn skill(&self) -> &Skill {
+        &self.skill
+    }
+
+    /// The built-in programs.
+    ///
+    /// # Errors
+    /// One of their JSON files is broken.
+    pub fn built_in(&self) -> Result<&[Arc<BuiltIn>], ProgramError> {
+        let list = || Ok(self.built_ins.list()?.into_iter().map(Arc::new).collect());
+        self.listed.get_or_init(list).as_ref().map(Vec::as_slice).map_err(Clone::clone)
+    }
+
+    /// The component that a command's first word names, by file name or path; `None` where there is none.
+    ///
+    /// # Errors
+    /// It is one that is broken or missing, or cannot be read.
+    pub fn find(&self, command: &str) -> Result<Option<Component>, ProgramError> {
+        let name = command.rsplit('/').next().unwrap_or(command);
+        let name = dispatch::command(name).unwrap_or(name);
+        if let Some(built_in) = self.built_in()?.iter().find(|one| one.facts.programs.iter().any(|p| p == name)) {
+            return built_in.component().map(Some);
+        }
+        if EXPECTED.iter().any(|(_, commands)| commands.contains(&name)) {
+            // Never the skill's own in its place.
+            return Err(self.missing(name));
+        }
+        let Some(path) = self.paths.get(name.strip_suffix(".wasm").unwrap_or(name)) else { return Ok(None) };
+        match self.skill.read(path) {
+            Ok(bytes) => Ok(Some(Component::new(bytes))),
+            Err(error) => Err(ProgramError { message: format!("{path}: {error}"), fix: None }),
+        }
+    }
+
+    fn missing(&self, command: &str) -> ProgramError {
+        let folders: Vec<String> = self.built_ins.folders.iter().map(|folder| folder.display().to_string()).collect();
+        let place = if folders.is_empty() { "no folder of programs is here".into() } else { format!("not in {}", folders.join(", ")) };
+        ProgramError {
+            message: format!("the program `{command}` is not installed: {place}"),
+            fix: Some(format!("build it: `{BUILD}`; or name the folder that holds it: `--programs DIR`")),
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! `/` and `/dev`: the folder that the mounts are in, read-only, and the devices that programs expect.
+//!
+//! A real folder of the invocation's own stands behind `/`: empty but for folders where the mounts are, so that they are listed, and
+//! empty files for the devices. What a path below `/` leads into a mount is looked up there; nothing is followed out of a mount into `/`.
+
+use std::fmt;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use rustix::fs::{self, FileType, Mode, OFlags};
+use rustix::io::Errno;
+
+use super::beneath;
+use super::mount::{Layer, OpenMount, Rules};
+use super::{Vfs, Want};
+
+/// Fills a buffer with random bytes, within the invocation's budget.
+#[derive(Clone)]
+pub struct Chance(Arc<dyn Fn(&mut [u8]) -> Result<(), Errno> + Send + Sync>);
+
+/// A device.
+#[derive(Debug, Clone)]
+pub(super) enum Device {
+    /// At its end at once, and takes everything.
+    Null,
+    /// Zeros without end; takes everything.
+    Zero,
+    /// Random bytes without end; takes everything.
+    Random(Chance),
+}
+
+/// The devices below `/dev`. Standard streams are not among them: they are a program's own, and these are an invocation's.
+const DEVICES: [&str; 4] = ["null", "zero", "random", "urandom"];
+
+impl OpenMount {
+    /// `/`, behind which stands `folder`, an empty folder of the invocation's own. In it are made: the folders for `mounts`, the devices,
+    /// and in `/usr/bin` an empty file for each of `commands`, for programs that look whether there is one.
+    ///
+    /// # Errors
+    /// The host's own.
+    pub fn root(folder: OwnedFd, mounts: &[OpenMount], commands: &[String], chance: Chance) -> Result<OpenMount, Errno> {
+        for path in mounts.iter().map(|mount| mount.guest.trim_start_matches('/')).chain(["dev", "usr/bin"]) {
+            for folder_path in beneath::ancestors(path).chain([path]) {
+                match fs::mkdirat(&folder, folder_path, Mode::from_raw_mode(0o700)) {
+                    Err(Errno::EXIST) | Ok(()) => {}
+                    Err(e) => return Err(e),
+                }
+            }
+        }
+        let devices = DEVICES.iter().map(|name| format!("dev/{name}"));
+        for path in devices.chain(commands.iter().map(|name| format!("usr/bin/{name}"))) {
+            let flags = OFlags::CREATE | OFlags::WRONLY | OFlags::CLOEXEC;
+            fs::openat(&folder, path, flags, Mode::from_raw_mode(0o600))?;
+        }
+        Ok(OpenMount { guest: "/".to_owned(), root: folder, rules: Rules::Root(chance), layer: Layer::ReadOnly })
+    }
+}
+
+impl Vfs {
+    /// Where a path from `/` goes on: the mount that it leads into, and the rest of it; for what is in no mount, `/` and its canonical path.
+    /// `None` where `m` is not `/`.
+    pub(super) fn from_root(&self, m: usize, base: &str, path: &str) -> Option<(usize, String)> {
+        if !matches!(self.mounts[m].rules, Rules::Root(_)) {
+            return None;
+        }
+        let mut names: Vec<&str> = Vec::new();
+        for name in base.split('/').chain(path.split('/')) {
+            match name {
+                "" | "." => {}
+                // `/..` is `/`.
+                ".." => drop(names.pop()),
+                name => names.push(name),
+            }
+        }
+        let path = names.join("/");
+        let rest = |guest: &str| {
+            let rest = path.strip_prefix(guest.trim_start_matches('/'))?;
+            (rest.is_empty() || rest.starts_with('/')).then(|| rest.trim_start_matches('/').to_owned())
+        };
+        let inner = self.mounts.iter().enumerate().filter(|(other, _)| *other != m);
+        let nearest = inner.filter_map(|(other, mount)| Some((other, mount.guest.len(), rest(&mount.guest)?))).max_by_key(|found| found.1);
+        Some(nearest.map_or((m, path.clone()), |(other, _, rest)| (other, rest)))
+    }
+
+    /// The device at a canonical path.
+    pub(super) fn device(&self, m: usize, rel: &str) -> Option<Device> {
+        let Rules::Root(chance) = &self.mounts[m].rules else { return None };
+        match rel.strip_prefix("dev/")? {
+            "null" => Some(Device::Null),
+            "zero" => Some(Device::Zero),
+            "random" | "urandom" => Some(Device::Random(chance.clone())),
+            _ => None,
+        }
+    }
+
+    /// What guests are told that a thing is.
+    pub(super) fn shown_kind(&self, m: usize, rel: &str, kind: FileType) -> FileType {
+        if self.device(m, rel).is_some() { FileType::CharacterDevice } else { kind }
+    }
+
+    /// The start of the file at an absolute guest path, at most that many bytes; `None` where there is none that the guest may read.
+    pub fn head(&self, path: &str, bytes: usize) -> Option<Vec<u8>> {
+        let m = self.mounts.iter().position(|mount| matches!(mount.rules, Rules::Root(_)))?;
+        let root = self.folder(m, "").ok()?;
+        let opened = self.open_at(&root, path.trim_start_matches('/'), Want { follow: true, read: true, ..Want::default() }).ok()?;
+        let mut head = vec![0; bytes];
+        let count = opened.file().ok()?.read_at(&mut head, 0).ok()?;
+        head.truncate(count);
+        Some(head)
+    }
+}
+
+impl Device {
+    /// Reads: as many bytes as were read.
+    pub(super) fn read(&self, buffer: &mut [u8]) -> Result<usize, Errno> {
+        match self {
+            Device::Null => return Ok(0),
+            Device::Zero => buffer.fill(0),
+            Device::Random(Chance(fill)) => fill(buffer)?,
+        }
+        Ok(buffer.len())
+    }
+}
+
+impl Chance {
+    /// From what fills a buffer.
+    pub fn new(fill: impl Fn(&mut [u8]) -> Result<(), Errno> + Send + Sync + 'static) -> Chance {
+        Chance(Arc::new(fill))
+    }
+}
+
+impl fmt::Debug for Chance {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Chance")
+    }
+}
