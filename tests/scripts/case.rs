@@ -157,7 +157,12 @@ impl Machine {
         let output = Command::new("python3").args(["-c", "import sys; print(sys.executable)"]).output();
         let output = output.unwrap_or_else(|error| panic!("python3 3.11 or later is needed to compare with: {error}"));
         let python = PathBuf::from(String::from_utf8(output.stdout).unwrap().trim());
-        Machine { path: format!("{}:/usr/local/bin:/usr/bin:/bin", python.parent().unwrap().display()) }
+        let path = format!("{}:/usr/local/bin:/usr/bin:/bin", python.parent().unwrap().display());
+        for tool in ["bash", "jq", "curl", "zip", "unzip"] {
+            let there = path.split(':').any(|folder| Path::new(folder).join(tool).is_file());
+            assert!(there, "{tool} is needed to compare with: `apt install bash jq curl zip unzip`");
+        }
+        Machine { path }
     }
 }
 

@@ -31,7 +31,7 @@ def main():
     print(f"longest    {max(words, key=lambda w: (len(w), w))}")
     for word, n in sorted(counts.items(), key=lambda kv: (-kv[1], kv[0]))[:8]:
         print(f"  {n:>2} {word:<10}|{word.title():>10}|{word.upper():^10}|")
-    numbers = [unicodedata.numeric(c) for c in text if c.isnumeric()]
+    numbers = [unicodedata.decimal(c) for c in text if c.isdecimal()]
     print(f"numerals   {numbers}")
     names = [unicodedata.name(c, "?") for c in text if ord(c) > 0xFFFF]
     print(textwrap.fill(", ".join(names), 60, initial_indent="astral     ", subsequent_indent="           "))
