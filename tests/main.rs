@@ -20,6 +20,7 @@ mod process;
 mod programs;
 mod python;
 mod readme;
+mod scripts;
 mod servers;
 mod signals;
 mod skill;

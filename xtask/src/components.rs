@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use skillhost_toolchain::{Build, Component, Error, Progress, WasmToolchain, files};
 
-use crate::{python, say, toolchain, workspace};
+use crate::{python, say, shell, toolchain, workspace};
 
 /// Builds them all. Where the Python runtime cannot be built, the others are, and what is missing is said at the end.
 pub(crate) fn run(progress: &Progress) -> Result<(), Error> {
@@ -28,6 +28,7 @@ pub(crate) fn run(progress: &Progress) -> Result<(), Error> {
 pub(crate) fn build(root: &Path, toolchain: &WasmToolchain, progress: &Progress) -> Result<Vec<PathBuf>, Error> {
     let target_dir = workspace::guest_target_dir(root);
     let mut placed = Vec::new();
+    progress.step("prepare the source of the shell", |step| shell::prepare(root, step))?;
     // The SDK is a library: what runs of it is what its users build.
     for dir in workspace::guests(root)?.into_iter().filter(|dir| !dir.ends_with("guest-sdk")) {
         let build = Build { dir: &dir, profile: "release", target_dir: &target_dir, args: &[] };
@@ -36,6 +37,7 @@ pub(crate) fn build(root: &Path, toolchain: &WasmToolchain, progress: &Progress)
             placed.push(place(root, &component)?);
         }
     }
+    shell::describe(root, &root.join("target/components/shell.wasm"))?;
     placed.sort();
     Ok(placed)
 }

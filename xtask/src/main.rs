@@ -8,6 +8,7 @@ mod components;
 mod conformance;
 mod demo;
 mod python;
+mod shell;
 mod test;
 mod toolchain;
 mod workspace;
