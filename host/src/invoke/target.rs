@@ -40,8 +40,11 @@ pub struct Choice {
 }
 
 /// Why a request is no program.
-pub(super) enum NoProgram {
+#[derive(Debug, Clone)]
+pub enum NoProgram {
+    /// It is not clear which.
     Choice(Choice),
+    /// It cannot be had.
     Status(Status),
 }
 
