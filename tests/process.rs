@@ -159,7 +159,7 @@ fn what_became_of_each_program_is_told_and_recorded() {
     assert_eq!(record["processes"][1]["argv_digest"], digest.as_str());
     assert_eq!((&record["processes"][0]["exit"]["kind"], &record["processes_omitted"]), (&"exited".into(), &0.into()));
     // No more than a thousand are listed.
-    let outcome = arena.run(&["start", "1005"]).limit(Limit::Processes, 2_000).limit(Limit::Timeout, 100_000).obeys();
+    let outcome = arena.run(&["turns", "1005"]).limit(Limit::Processes, 2_000).limit(Limit::Timeout, 100_000).obeys();
     assert_eq!((outcome.processes.len(), outcome.processes_omitted, outcome.usage.processes), (1_000, 5, 1_005));
 }
 

@@ -265,6 +265,17 @@ pub(crate) async fn grandchild(args: &[String]) -> Report {
     done(format!("{:?}", child.wait().await))
 }
 
+/// Starts a program N times in turn, and waits for each.
+pub(crate) async fn turns(args: &[String]) -> Report {
+    for _ in 0..number(args, 0) {
+        let child = spawn(itself(&["exit", "0"]).stdout(Stdio::piped())).await;
+        if !child.wait().await.success() {
+            refused("it failed");
+        }
+    }
+    done("started")
+}
+
 /// Starts N programs that burn without end, each under one that does the same.
 pub(crate) async fn side_by_side(args: &[String]) -> Report {
     if let Some(which) = args.get(1) {

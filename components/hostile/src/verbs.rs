@@ -108,6 +108,7 @@ verbs! { LOADS, load:
     "poll" => family::poll,
     "grandchild" => family::grandchild,
     "deaf" => family::deaf,
+    "turns" => family::turns,
     "side-by-side" => family::side_by_side,
 }
 
