@@ -1,6 +1,7 @@
 //! Where the hostile guest runs: a host of its own in a folder of its own, with things around it that it must not reach.
 
 use std::collections::BTreeMap;
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;
@@ -13,7 +14,7 @@ use skillhost::policy::capabilities::MountMode;
 use skillhost::policy::{Overrides, Policy};
 use skillhost::sandbox::files::Guarded;
 use skillhost::sandbox::http::{Resolver, Roots, Tls};
-use skillhost::sandbox::{Allocation, Io, Options, Stdin};
+use skillhost::sandbox::{Allocation, Io, Options, Sink, Stdin};
 
 /// What lies in the files outside.
 pub const SECRET: &str = "a secret that no guest may see";
@@ -92,6 +93,7 @@ impl Arena {
             args: args.iter().map(|arg| (*arg).to_owned()).collect(),
             overrides: Overrides { workspace: Some((self.path("workspace"), MountMode::Write)), ..Overrides::default() },
             stdin: Stdin::Empty,
+            stdout: Sink::Capture,
         }
     }
 
@@ -174,6 +176,7 @@ pub struct Run<'a> {
     args: Vec<String>,
     overrides: Overrides,
     stdin: Stdin,
+    stdout: Sink,
 }
 
 impl Run<'_> {
@@ -214,15 +217,20 @@ impl Run<'_> {
         self
     }
 
+    pub fn stdout(mut self, stdout: impl Into<OwnedFd>) -> Self {
+        self.stdout = Sink::Descriptor(stdout.into());
+        self
+    }
+
     /// Runs it, in a thread whose silence fails the test.
     pub fn go(self) -> Outcome {
         let policy = Policy::builtin().with_command_line(self.overrides).unwrap_or_else(|findings| panic!("{findings:?}"));
-        let (host, skill, args, stdin) = (self.host, self.arena.path("skills/hostile"), self.args, self.stdin);
+        let (host, skill, args, stdin, stdout) = (self.host, self.arena.path("skills/hostile"), self.args, self.stdin, self.stdout);
         let (tell, told) = mpsc::channel();
         let shown = args.join(" ");
         std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-            let request = Request { skill: &skill, policy: &policy, target: Target::Main, args, io: Io { stdin, ..Io::default() } };
+            let request = Request { skill: &skill, policy: &policy, target: Target::Main, args, io: Io { stdin, stdout, ..Io::default() } };
             let outcome = runtime.block_on(host.invoke(request)).map(|invoked| invoked.finished.outcome);
             runtime.shutdown_background();
             // Nobody listens where the test has given up.

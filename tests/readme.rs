@@ -81,6 +81,8 @@ fn every_block_is_of_a_kind_that_is_tested() {
             "yaml" => policy_file(at, &block.text),
             // Doc tests of the library.
             "rust" | "rust,no_run" => assert!(host.contains("include_str!(\"../../README.md\")")),
+            // Files, which the commands above run.
+            "python" | "bash" => assert!(file_name(&block.text).is_some(), "README.md:{at}: its first line is no `# PATH`"),
             // What `skillhost new` writes and `skillhost build` compiles, in the commands above.
             "rust,ignore" => assert!(template.contains(&block.text), "README.md:{at}: not in the template of `skillhost new`"),
             other => panic!("README.md:{at}: no test knows blocks of `{other}`"),
@@ -116,9 +118,10 @@ fn policy_file(at: usize, text: &str) {
     assert!(errors.iter().all(|d| d.severity != Severity::Error), "README.md:{at}: {errors:#?}");
 }
 
-/// The file that a block is: its first line is `# NAME.yaml`.
+/// The file that a block is: its first line is `# NAME.yaml`, or the path of a script.
 fn file_name(text: &str) -> Option<&str> {
-    text.lines().next()?.strip_prefix("# ").filter(|name| name.ends_with(".yaml") && !name.contains(' '))
+    let name = text.lines().next()?.strip_prefix("# ").filter(|name| !name.contains(' '))?;
+    [".yaml", ".py", ".sh"].iter().any(|end| name.ends_with(end)).then_some(name)
 }
 
 /// A line without what differs from run to run.

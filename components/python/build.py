@@ -1,9 +1,11 @@
 """Builds `target/components/python.wasm`, and `python.json` beside it: CPython as one component that behaves as `python3`.
+And `python-packages`, the packages that its scripts import, with their list in `python-packages.json`.
 
-    python3 components/python/build.py
+    python3 components/python/build.py [--check]
 
-Four stages, each made again only when something that it is made from has changed: the tools, the standard library compiled by the
-interpreter itself, the memory image, and the merge of its modules. All of it lies in `target/python`.
+`--check` says what is missing to build it, and builds nothing. Five stages, each made again only when something that it is made from has
+changed: the tools, the standard library compiled by the interpreter itself, the memory image, the merge of its modules, and the packages.
+All of it lies in `target/python`. `BLESS=1` writes the lists of packages that are in the repository.
 """
 
 import hashlib
@@ -22,6 +24,7 @@ OUT = ROOT / "target" / "components"
 
 sys.path.insert(0, str(HERE / "build"))
 import merge  # noqa: E402
+import packages  # noqa: E402
 
 
 class Failed(Exception):
@@ -30,13 +33,18 @@ class Failed(Exception):
 
 def main():
     check_prerequisites()
+    if sys.argv[1:] == ["--check"]:
+        return
     WORK.mkdir(parents=True, exist_ok=True)
     tools = stage("tools", [HERE / "build/requirements.txt", HERE / "build/package.json", HERE / "build/package-lock.json"], make_tools)
     stdlib = stage("stdlib", [tools, HERE / "build/compile_stdlib.py", HERE / "wit"], make_stdlib)
     image = stage("image", [stdlib, HERE / "guest", HERE / "wit"], make_image)
     merging = [HERE / "build" / f"{name}.py" for name in ("merge", "component", "fold", "roles", "wasm", "wrap")]
     merged = stage("merged", [image, *merging], make_merged)
+    listed = [HERE / "packages" / name for name in ("requirements.txt", "sdists.txt")]
+    made = stage("packages", [tools, HERE / "build/compile_packages.py", HERE / "build/packages.py", *listed, HERE / "wit"], make_packages)
     publish(WORK / merged)
+    publish_packages(WORK / made)
 
 
 def check_prerequisites():
@@ -110,6 +118,13 @@ def make_merged(folder):
     (folder / "python.wasm").write_bytes(component)
 
 
+def make_packages(folder):
+    packages.install(folder, [python(WORK / "tools"), "-m", "pip"], run)
+    shutil.copy(HERE / "build/compile_packages.py", folder)
+    componentize(folder, "compile_packages", folder / "unused.wasm")
+    (folder / "unused.wasm").unlink()
+
+
 def componentize(app, module, output):
     # It would put the site-packages of whatever Python it finds on the guest's path; in an empty environment it finds none.
     nothing = WORK / "empty"
@@ -126,10 +141,16 @@ def python(folder):
 def publish(merged):
     component = (merged / "python.wasm").read_bytes()
     facts = {
-        "name": "python3",
+        "name": "python",
         "version": (WORK / "stdlib/stdlib.version").read_text(),
+        "programs": ["python3", "python", "python3.14"],
+        "wasm": "python.wasm",
         "size": len(component),
         "digest": "sha256:" + hashlib.sha256(component).hexdigest(),
+        # With less, deep recursion in Python hits the stack's limit before it becomes a RecursionError.
+        "limits": {"stack": "32MiB"},
+        # A folder beside it, where there is one, for /usr/lib/python3.14/site-packages.
+        "packages": "python-packages",
     }
     OUT.mkdir(parents=True, exist_ok=True)
     for name, content in (("python.wasm", component), ("python.json", json.dumps(facts, indent=2).encode() + b"\n")):
@@ -137,6 +158,20 @@ def publish(merged):
             (OUT / f".{name}").write_bytes(content)
             os.replace(OUT / f".{name}", OUT / name)
     print(f"target/components/python.wasm: CPython {facts['version']}, {facts['size'] / (1 << 20):.1f} MiB, {facts['digest']}")
+
+
+def publish_packages(made):
+    found = packages.facts(made / "site")
+    problem = packages.check_lists(found, os.environ.get("BLESS") == "1")
+    if problem:
+        raise Failed(problem)
+    folder, copied = OUT / "python-packages", made / "copied"
+    if not (copied.is_file() and folder.is_dir()):
+        shutil.rmtree(folder, ignore_errors=True)
+        shutil.copytree(made / "site", folder)
+        copied.touch()
+    (OUT / "python-packages.json").write_text(json.dumps(found, indent=2) + "\n")
+    print(f"target/components/python-packages: {len(found)} packages, {sum(p.stat().st_size for p in folder.rglob('*')) / (1 << 20):.1f} MiB")
 
 
 def run(*command, **options):

@@ -1,6 +1,12 @@
 //! Ending this program, and running others of the sandbox.
 
+mod child;
+
 use std::fmt;
+use std::io;
+
+use child::Kind;
+pub use child::{Child, ExitStatus, PipeReader, PipeWriter, Stdio, pipe};
 
 use crate::bindings::exit::wasi::cli::exit::exit_with_code;
 use crate::bindings::process::skillhost::skill::process as host;
@@ -75,22 +81,24 @@ impl From<ExitCode> for u8 {
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Command {
     argv: Vec<String>,
     env: Option<Vec<(String, String)>>,
     current_dir: Option<String>,
-    stdin: Vec<u8>,
+    stdin: Option<Stdio>,
+    stdout: Option<Stdio>,
+    stderr: Option<Stdio>,
 }
 
 impl Command {
-    /// Runs `program` with this program's environment and working directory and an empty standard input.
+    /// Runs `program` with this program's environment and working directory.
     ///
     /// ```no_run
     /// let command = skillhost_guest::process::Command::new("bash");
     /// ```
     pub fn new(program: impl Into<String>) -> Self {
-        Self { argv: vec![program.into()], env: None, current_dir: None, stdin: Vec::new() }
+        Self { argv: vec![program.into()], env: None, current_dir: None, stdin: None, stdout: None, stderr: None }
     }
 
     /// Adds an argument.
@@ -146,17 +154,85 @@ impl Command {
         self
     }
 
-    /// All of its standard input.
+    /// Its standard input: bytes, or a [`Stdio`]. Without, it is this program's for [`Command::spawn`], and empty for [`Command::output`].
     ///
     /// ```no_run
     /// let command = skillhost_guest::process::Command::new("jq").arg(".").stdin(r#"{"a": 1}"#);
     /// ```
-    pub fn stdin(mut self, bytes: impl Into<Vec<u8>>) -> Self {
-        self.stdin = bytes.into();
+    pub fn stdin(mut self, from: impl Into<Stdio>) -> Self {
+        self.stdin = Some(from.into());
         self
     }
 
-    /// Runs it to its end.
+    /// Its standard output. Without, it is this program's for [`Command::spawn`], and kept for [`Command::output`].
+    ///
+    /// ```no_run
+    /// use skillhost_guest::process::{Command, Stdio};
+    ///
+    /// let command = Command::new("bash").stdout(Stdio::piped());
+    /// ```
+    pub fn stdout(mut self, to: impl Into<Stdio>) -> Self {
+        self.stdout = Some(to.into());
+        self
+    }
+
+    /// Its standard error, likewise.
+    ///
+    /// ```no_run
+    /// use skillhost_guest::process::{Command, Stdio};
+    ///
+    /// let command = Command::new("bash").stdout(Stdio::piped()).stderr(Stdio::to_stdout());
+    /// ```
+    pub fn stderr(mut self, to: impl Into<Stdio>) -> Self {
+        self.stderr = Some(to.into());
+        self
+    }
+
+    /// Starts it, and lets it run beside this program. Bytes for its standard input are written before this returns: of more than 64 KiB
+    /// the program has to have read the rest.
+    ///
+    /// # Errors
+    ///
+    /// Where it does not start.
+    ///
+    /// # Panics
+    ///
+    /// Where bytes are given for an output, a reading end for an output or a writing end for the input.
+    ///
+    /// ```no_run
+    /// use skillhost_guest::process::{Command, Stdio};
+    ///
+    /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+    /// let mut child = Command::new("sort").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().await?;
+    /// let mut input = child.stdin.take().expect("asked for");
+    /// input.write_all("b\na\n").await?;
+    /// drop(input);
+    /// let sorted = child.stdout.take().expect("asked for").read_to_end().await?;
+    /// assert_eq!(sorted, b"a\nb\n");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn spawn(self) -> Result<Child, Error> {
+        let Stdio(stdin) = self.stdin.unwrap_or_else(Stdio::inherit);
+        let Stdio(stdout) = self.stdout.unwrap_or_else(Stdio::inherit);
+        let Stdio(stderr) = self.stderr.unwrap_or_else(Stdio::inherit);
+        let input = match &stdin {
+            Kind::Inherit => host::Input::Inherit,
+            Kind::Null => host::Input::None,
+            Kind::Piped | Kind::Bytes(_) => host::Input::Pipe,
+            Kind::Reader(reader) => host::Input::From(&reader.handle),
+            Kind::Writer(_) | Kind::Stdout => panic!("standard input is read, not written"),
+        };
+        let handle = host::spawn(&self.argv, self.env.as_deref(), self.current_dir.as_deref(), &input, &output(&stdout), &output(&stderr))?;
+        let mut child = Child::new(handle);
+        if let (Kind::Bytes(bytes), Some(mut writer)) = (&stdin, child.stdin.take_if(|_| matches!(stdin, Kind::Bytes(_)))) {
+            // A program may end before it has read all of it: that is its own affair.
+            writer.write_all(bytes).await.ok();
+        }
+        Ok(child)
+    }
+
+    /// Runs it to its end. Of the streams only bytes for standard input are heeded: the output is kept.
     ///
     /// # Errors
     ///
@@ -174,14 +250,24 @@ impl Command {
     /// # }
     /// ```
     pub async fn output(self) -> Result<Output, Error> {
-        let command = host::Command { argv: self.argv, env: self.env, cwd: self.current_dir, stdin: self.stdin };
-        match host::run(command).await {
-            Ok(completed) => Ok(Output { code: completed.exit_code, stdout: completed.stdout, stderr: completed.stderr }),
-            Err(host::Error::NotFound(message)) => Err(Error::NotFound(message)),
-            Err(host::Error::Denied(message)) => Err(Error::Denied(message)),
-            Err(host::Error::Limit(message)) => Err(Error::Limit(message)),
-            Err(host::Error::Trapped(message)) => Err(Error::Trapped(message)),
-        }
+        let stdin = match self.stdin {
+            Some(Stdio(Kind::Bytes(bytes))) => bytes,
+            _ => Vec::new(),
+        };
+        let command = host::Command { argv: self.argv, env: self.env, cwd: self.current_dir, stdin };
+        let completed = host::run(command).await?;
+        Ok(Output { code: completed.exit_code, stdout: completed.stdout, stderr: completed.stderr })
+    }
+}
+
+fn output(to: &Kind) -> host::Output<'_> {
+    match to {
+        Kind::Inherit => host::Output::Inherit,
+        Kind::Null => host::Output::None,
+        Kind::Piped => host::Output::Pipe,
+        Kind::Writer(writer) => host::Output::To(&writer.handle),
+        Kind::Stdout => host::Output::ToStdout,
+        Kind::Bytes(_) | Kind::Reader(_) => panic!("an output is written, not read"),
     }
 }
 
@@ -243,6 +329,34 @@ pub enum Error {
     Limit(String),
     /// The program trapped.
     Trapped(String),
+    /// Nobody reads the pipe any more.
+    Closed,
+}
+
+impl From<host::Error> for Error {
+    fn from(error: host::Error) -> Self {
+        match error {
+            host::Error::NotFound(message) => Self::NotFound(message),
+            host::Error::Denied(message) => Self::Denied(message),
+            host::Error::Limit(message) => Self::Limit(message),
+            host::Error::Trapped(message) => Self::Trapped(message),
+            host::Error::Closed => Self::Closed,
+            host::Error::Timeout => Self::Limit("timeout".into()),
+        }
+    }
+}
+
+impl From<Error> for io::Error {
+    fn from(error: Error) -> Self {
+        let kind = match error {
+            Error::NotFound(_) => io::ErrorKind::NotFound,
+            Error::Denied(_) => io::ErrorKind::PermissionDenied,
+            Error::Limit(_) => io::ErrorKind::QuotaExceeded,
+            Error::Trapped(_) => io::ErrorKind::Other,
+            Error::Closed => io::ErrorKind::BrokenPipe,
+        };
+        io::Error::new(kind, error)
+    }
 }
 
 impl fmt::Display for Error {
@@ -252,6 +366,7 @@ impl fmt::Display for Error {
             Error::Denied(message) => write!(f, "denied: {message}"),
             Error::Limit(message) => write!(f, "limit hit: {message}"),
             Error::Trapped(message) => write!(f, "the program trapped: {message}"),
+            Error::Closed => write!(f, "nobody reads the pipe any more"),
         }
     }
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use crate::outcome::{Denial, LimitHit, Outcome, RequestMade, Status, Usage};
+use crate::outcome::{Denial, LimitHit, Outcome, Process, RequestMade, Status, Usage};
 use crate::policy::capabilities::Capabilities;
 use crate::runtime::ScriptId;
 
@@ -34,6 +34,10 @@ pub struct Record {
     pub files_touched: u64,
     /// Outbound HTTP requests.
     pub requests: Vec<RequestMade>,
+    /// Each program that was started, in order, at most 1,000.
+    pub processes: Vec<Process>,
+    /// Programs that were started beyond those.
+    pub processes_omitted: u64,
     /// What was refused.
     pub denials: Vec<Denial>,
     /// Limits that were run into.
@@ -130,6 +134,8 @@ impl Record {
             usage: outcome.usage.clone(),
             files_touched: outcome.files.len() as u64,
             requests: outcome.requests.clone(),
+            processes: outcome.processes.clone(),
+            processes_omitted: outcome.processes_omitted,
             denials: outcome.denials.clone(),
             limits_hit: outcome.limits_hit.clone(),
         }

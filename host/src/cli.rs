@@ -2,6 +2,7 @@
 
 mod build;
 mod check;
+mod compatibility;
 mod exit;
 mod inspect;
 mod new;

@@ -27,6 +27,10 @@ pub struct Outcome {
     pub files: BTreeMap<String, Touched>,
     /// Each outbound HTTP request, in order, refused ones included.
     pub requests: Vec<RequestMade>,
+    /// Each program that was started, in order, at most 1,000. The first program of the run is not among them.
+    pub processes: Vec<Process>,
+    /// Programs that were started beyond those.
+    pub processes_omitted: u64,
     /// With an overlay: what the run would change in the folder, sorted by path.
     pub changes: Vec<Change>,
     /// What the guest tried and was not allowed, once each, at most 100.
@@ -168,6 +172,50 @@ pub struct RequestMade {
     pub sent: u64,
     /// Bytes of the response body.
     pub received: u64,
+}
+
+/// One program that a guest started.
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
+pub struct Process {
+    /// The name it was started by: at most 200 bytes of it.
+    pub argv0: String,
+    /// Over the whole command line, each word closed by a NUL: `sha256:` and 64 hex digits. The words themselves may hold secrets.
+    pub argv_digest: String,
+    /// How it ended.
+    pub exit: ProcessEnd,
+    /// From its start to its end, in milliseconds.
+    pub wall_ms: f64,
+    /// Fuel burnt, without the programs that it started; only on the engine that counts it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fuel: Option<u64>,
+    /// Epochs (of `sandbox::EPOCH`) during which it ran; only on the engine that counts no fuel.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub epochs: Option<u64>,
+    /// 1 where the first program started it, one more for each between.
+    pub depth: u64,
+}
+
+/// How a started program ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum ProcessEnd {
+    /// By itself.
+    Exited {
+        /// Its exit code, 0 to 255.
+        code: u8,
+    },
+    /// Another program killed it, or it ended with the one that started it or with the run.
+    Killed,
+    /// By a trap.
+    Trapped {
+        /// The start of the trap's message.
+        message: String,
+    },
+    /// A limit ended it.
+    Limit {
+        /// The limit's key.
+        limit: String,
+    },
 }
 
 /// One path that an overlay run would change.

@@ -2,25 +2,31 @@
 //!
 //! In reading order: [`run()`] is one invocation from start to end; `mounts` opens what it may see, `invocation` is what its programs
 //! share, `store` runs one of them, `process` lets one start another. Before that a component is made ready: `engine`, `compile`,
-//! `cache`, and `wasi`, which links everything a guest can import. Behind the imports: [`files`], [`http`], `random`, `stdio`, `tools`.
-//! `meter` counts what all of them use.
+//! `cache`, and `wasi`, which links everything a guest can import. Behind the imports: [`files`], [`http`], `random`, `stdio`, `tools`;
+//! `pipe` joins programs, `children` says who ends with whom. `meter` counts what all of them use, `fuel` what they burn.
 
 mod cache;
+mod children;
 mod compile;
+mod descriptor;
 mod ended;
 mod engine;
 pub mod files;
+mod fuel;
 pub mod http;
 mod invocation;
 mod meter;
 mod mounts;
+mod pipe;
 mod process;
 mod random;
 mod run;
 mod state;
 mod stdio;
+mod stdio_p2;
 mod store;
 mod tools;
+mod waiters;
 mod wasi;
 
 use std::collections::HashMap;

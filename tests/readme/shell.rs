@@ -28,9 +28,11 @@ impl Place {
         let (work, home) = (folder.path().join("work"), folder.path().join("home"));
         fs::create_dir(&home).unwrap();
         for skill in ["calculator", "data-convert", "web-fetch"] {
-            let from = repository("skills").join(skill);
-            assert!(from.join(format!("{skill}.wasm")).is_file(), "skills/{skill}/{skill}.wasm is missing: run `cargo xtask components`");
-            copy(&from, &work.join("skills").join(skill));
+            let component = repository("skills").join(skill).join(format!("{skill}.wasm"));
+            assert!(component.is_file(), "{} is missing: run `cargo xtask components`", component.display());
+        }
+        for skill in ["calculator", "csv-report", "data-convert", "log-triage", "web-fetch"] {
+            copy(&repository("skills").join(skill), &work.join("skills").join(skill));
         }
         let server = serve(work.clone());
         Place { variables: variables(&home), _folder: folder, work, server }

@@ -4,22 +4,31 @@ use std::path::{Path, PathBuf};
 
 use skillhost_toolchain::{Build, Component, Error, Progress, WasmToolchain, files};
 
-use crate::{say, toolchain, workspace};
+use crate::{python, say, shell, toolchain, workspace};
 
+/// Builds them all. Where the Python runtime cannot be built, the others are, and what is missing is said at the end.
 pub(crate) fn run(progress: &Progress) -> Result<(), Error> {
     let root = workspace::root();
+    let lacking = python::check();
     let toolchain = toolchain::get(&root, progress)?;
     for path in build(&root, &toolchain, progress)? {
         let size = path.metadata().map_err(Error::context(path.display()))?.len();
         say(format!("{:>9.1} KiB  {}", size as f64 / 1024.0, workspace::name(&root, &path)));
     }
-    Ok(())
+    match lacking {
+        Ok(()) => python::run(progress),
+        Err(why) => {
+            say(format!("not built: the Python runtime. The host will have no `python3`, and run no Python scripts.\n{why}"));
+            Ok(())
+        }
+    }
 }
 
-/// Builds them all, and returns where they are: a skill's component in the skill's folder, the others in `target/components`.
+/// Builds those of Rust, and returns where they are: a skill's component in the skill's folder, the others in `target/components`.
 pub(crate) fn build(root: &Path, toolchain: &WasmToolchain, progress: &Progress) -> Result<Vec<PathBuf>, Error> {
     let target_dir = workspace::guest_target_dir(root);
     let mut placed = Vec::new();
+    progress.step("prepare the source of the shell", |step| shell::prepare(root, step))?;
     // The SDK is a library: what runs of it is what its users build.
     for dir in workspace::guests(root)?.into_iter().filter(|dir| !dir.ends_with("guest-sdk")) {
         let build = Build { dir: &dir, profile: "release", target_dir: &target_dir, args: &[] };
@@ -28,6 +37,7 @@ pub(crate) fn build(root: &Path, toolchain: &WasmToolchain, progress: &Progress)
             placed.push(place(root, &component)?);
         }
     }
+    shell::describe(root, &root.join("target/components/shell.wasm"))?;
     placed.sort();
     Ok(placed)
 }

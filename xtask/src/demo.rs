@@ -1,4 +1,6 @@
-//! `cargo xtask demo`: from a clean clone to a skill that worked on real data, with what it was allowed and what it cost.
+//! `cargo xtask demo`: from a clean clone to skills that worked on real data, with what each was allowed and what it cost.
+
+mod inputs;
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -6,36 +8,56 @@ use std::process::{Command, Stdio};
 use std::time::Instant;
 
 use serde_json::Value;
-use skillhost_toolchain::{Error, Progress, Step, files};
+use skillhost_toolchain::{Error, Progress, Step};
 
-use crate::{components, say, toolchain, workspace};
+use crate::{components, python, say, toolchain, workspace};
 
-const SKILL: &str = "skills/data-convert";
+/// A skill at work: a component, a Python script, a shell script.
+struct Scene {
+    skill: &'static str,
+    /// The script that runs; none of a component.
+    script: Option<&'static str>,
+    args: &'static [&'static str],
+    /// In the folder of the demo, which is the workspace: what it reads.
+    input: &'static str,
+    /// The input comes on stdin, and the workspace is not named.
+    stdin: bool,
+}
 
-/// What the skill is asked: which licences the project's dependencies are under, and how many are under each.
-const FILTER: &str = "[.packages[].license // \"none\"] | group_by(.) | map({license: .[0], crates: length}) | sort_by(-.crates) | .[:8]";
+const SCENES: [Scene; 3] = [
+    Scene { skill: "data-convert", script: None, args: &["-f", inputs::LICENCES], input: inputs::METADATA, stdin: true },
+    Scene {
+        skill: "csv-report",
+        script: Some("scripts/csv_report.py"),
+        args: &[inputs::DEPENDENCIES, "-o", "dependencies.html"],
+        input: inputs::DEPENDENCIES,
+        stdin: false,
+    },
+    Scene { skill: "log-triage", script: Some("scripts/triage.sh"), args: &["--top", "5", inputs::LOG], input: inputs::LOG, stdin: false },
+];
+
+/// Of a result, what is shown.
+const SHOWN_LINES: usize = 24;
 
 pub(crate) fn run(progress: &Progress) -> Result<(), Error> {
     let start = Instant::now();
     let root = workspace::root();
     let toolchain = toolchain::get(&root, progress)?;
     components::build(&root, &toolchain, progress)?;
+    python::run(progress)?;
     let skillhost = progress.step("build skillhost in release mode", |step| build_host(&root, step))?;
-    let input = progress.step("describe this workspace's dependencies", |step| write_input(&root, step))?;
-
-    let explained = progress.step("ask what the skill may do", |step| {
-        step.run(Command::new(&skillhost).current_dir(&root).args(["run", SKILL, "--explain"])).map_err(Error::from)
-    })?;
-    let outcome = progress.step("run the skill", |_| run_skill(&root, &skillhost, &input))?;
-
-    say(format!("\n# skillhost run {SKILL} --explain\n\n{}", String::from_utf8_lossy(&explained).trim_end()));
-    say(format!(
-        "\n# skillhost run {SKILL} -- -f '{FILTER}' < {}\n\n{}",
-        workspace::name(&root, &input),
-        text(&outcome["stdout"]).trim_end()
-    ));
-    say(format!("\n# What it cost\n\n{}", cost(&outcome["usage"], &input)?));
-    say(format!("\nxtask demo: ok in {:.1} s", start.elapsed().as_secs_f64()));
+    let demo = Demo { folder: root.join("target/demo"), skillhost, root };
+    progress.step("describe this workspace's dependencies", |step| inputs::metadata(&demo.root, &demo.folder, step))?;
+    progress.step("write them as CSV, by data-convert", |_| inputs::dependencies(&demo))?;
+    progress.step("make an access log", |_| inputs::log(&demo.folder))?;
+    for scene in &SCENES {
+        let (allowed, outcome) = progress.step(&format!("run {}", scene.skill), |step| demo.play(scene, step))?;
+        say(format!("\n# {}\n\n{allowed}", demo.shown(scene)));
+        say(format!("\n{}", shortened(text(&outcome["stdout"]))));
+        say(format!("\n{}", cost(&outcome["usage"], &demo.folder.join(scene.input))?));
+    }
+    say(format!("\nThe report is {}.", workspace::name(&demo.root, &demo.folder.join("dependencies.html"))));
+    say(format!("xtask demo: ok in {:.1} s", start.elapsed().as_secs_f64()));
     Ok(())
 }
 
@@ -49,30 +71,84 @@ fn build_host(root: &Path, step: &Step) -> Result<PathBuf, Error> {
     built.ok_or_else(|| Error::new("cargo reports no program skillhost"))
 }
 
-/// A megabyte or two of JSON that every machine has: what cargo knows of the crates that this workspace stands on.
-fn write_input(root: &Path, step: &Step) -> Result<PathBuf, Error> {
-    let version = step.run(Command::new("rustc").arg("-vV"))?;
-    let version = String::from_utf8_lossy(&version).into_owned();
-    let host = version.lines().find_map(|l| l.strip_prefix("host: ")).ok_or_else(|| Error::new("`rustc -vV` names no host"))?;
-    let metadata = step.run(workspace::cargo(root).args(["metadata", "--format-version", "1", "--locked", "--filter-platform", host]))?;
-    let path = root.join("target/demo/metadata.json");
-    files::write_if_changed(&path, &metadata)?;
-    Ok(path)
+/// Where it happens.
+struct Demo {
+    root: PathBuf,
+    /// The inputs, and what is made of them.
+    folder: PathBuf,
+    skillhost: PathBuf,
 }
 
-/// Returns the outcome, as `--json` prints it.
-fn run_skill(root: &Path, skillhost: &Path, input: &Path) -> Result<Value, Error> {
-    let stdin = File::open(input).map_err(Error::context(input.display()))?;
-    let mut command = Command::new(skillhost);
-    command.current_dir(root).args(["run", SKILL, "--json", "--", "-f", FILTER]).stdin(stdin).stderr(Stdio::piped());
-    let output = command.output().map_err(Error::context(skillhost.display()))?;
-    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
-    let outcome: Value = serde_json::from_slice(&output.stdout)
-        .map_err(Error::context(format!("skillhost printed no outcome ({})\n{stderr}", output.status)))?;
-    if outcome["status"]["kind"] == "exited" && outcome["status"]["code"] == 0 && output.status.success() {
-        return Ok(outcome);
+impl Demo {
+    /// Returns what the skill is allowed, and the outcome as `--json` prints it.
+    fn play(&self, scene: &Scene, step: &Step) -> Result<(String, Value), Error> {
+        let mut explain = self.command(scene);
+        let explained = step.run(explain.args(["--explain", "--json"]))?;
+        let explained = serde_json::from_slice(&explained).map_err(Error::context("--explain --json"))?;
+        Ok((allowed(&explained), self.outcome(scene)?))
     }
-    Err(Error::new(format!("the skill failed: {}\n{}{stderr}", outcome["status"], text(&outcome["stderr"]))))
+
+    fn outcome(&self, scene: &Scene) -> Result<Value, Error> {
+        let mut command = self.command(scene);
+        command.args(["--json", "--"]).args(scene.args).stderr(Stdio::piped());
+        if scene.stdin {
+            let input = self.folder.join(scene.input);
+            command.stdin(File::open(&input).map_err(Error::context(input.display()))?);
+        }
+        let output = command.output().map_err(Error::context(self.skillhost.display()))?;
+        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+        let outcome: Value = serde_json::from_slice(&output.stdout)
+            .map_err(Error::context(format!("skillhost printed no outcome ({})\n{stderr}", output.status)))?;
+        if outcome["status"]["kind"] == "exited" && outcome["status"]["code"] == 0 && output.status.success() {
+            return Ok(outcome);
+        }
+        Err(Error::new(format!("{} failed: {}\n{}{stderr}", scene.skill, outcome["status"], text(&outcome["stderr"]))))
+    }
+
+    /// `skillhost run` of a scene, without the arguments after `--`.
+    fn command(&self, scene: &Scene) -> Command {
+        let mut command = Command::new(&self.skillhost);
+        command.current_dir(&self.root).arg("run").arg(format!("skills/{}", scene.skill)).args(scene.script);
+        if !scene.stdin {
+            command.arg("--workspace").arg(&self.folder);
+        }
+        command.stdin(Stdio::null());
+        command
+    }
+
+    /// The command as a person would type it.
+    fn shown(&self, scene: &Scene) -> String {
+        let folder = workspace::name(&self.root, &self.folder);
+        let script = scene.script.map(|script| format!(" {script}")).unwrap_or_default();
+        let (workspace, stdin) = match scene.stdin {
+            true => (String::new(), format!(" < {folder}/{}", scene.input)),
+            false => (format!(" --workspace {folder}"), String::new()),
+        };
+        let quoted = |arg: &&str| if arg.contains([' ', '[', '"']) { format!("'{arg}'") } else { (*arg).to_owned() };
+        let args: Vec<String> = scene.args.iter().map(quoted).collect();
+        format!("skillhost run skills/{}{script}{workspace} -- {}{stdin}", scene.skill, args.join(" "))
+    }
+}
+
+/// The decisions on what the skill asks for, and the limits that are met first, of what `--explain --json` prints.
+fn allowed(explained: &Value) -> String {
+    let entries = explained["decisions"].as_array().into_iter().flatten();
+    let mut lines: Vec<String> =
+        entries.map(|e| format!("{:<12} {}: {}", text(&e["verdict"]), text(&e["entry"]), text(&e["meaning"]))).collect();
+    let limits = &explained["capabilities"]["limits"];
+    let seconds = limits["timeout_ms"].as_f64().unwrap_or_default() / 1000.0;
+    let mib = limits["memory"].as_f64().unwrap_or_default() / 1_048_576.0;
+    lines.push(format!("{:<12} {seconds:.0} s, {mib:.0} MiB of memory", "at most"));
+    lines.join("\n")
+}
+
+fn shortened(text: &str) -> String {
+    let lines: Vec<&str> = text.trim_end().lines().collect();
+    let mut shown = lines[..lines.len().min(SHOWN_LINES)].join("\n");
+    if lines.len() > SHOWN_LINES {
+        shown += &format!("\n... and {} more lines", lines.len() - SHOWN_LINES);
+    }
+    shown
 }
 
 fn cost(usage: &Value, input: &Path) -> Result<String, Error> {
@@ -82,7 +158,7 @@ fn cost(usage: &Value, input: &Path) -> Result<String, Error> {
     let rows = [
         ("time", format!("{:.0} ms", number("wall_ms")?)),
         ("peak memory", mib(number("memory_peak")?)),
-        ("input", format!("{} on stdin", mib(size as f64))),
+        ("input", mib(size as f64)),
         ("files", format!("{} read, {} written", mib(number("bytes_read")?), mib(number("bytes_written")?))),
         ("network", format!("{} sent, {} received", mib(number("http_sent")?), mib(number("http_received")?))),
         ("programs", format!("{}", number("processes")?)),
@@ -90,7 +166,7 @@ fn cost(usage: &Value, input: &Path) -> Result<String, Error> {
     Ok(rows.map(|(name, value)| format!("{name:<12} {value}")).join("\n"))
 }
 
-/// A stream of the outcome that is text.
-fn text(output: &Value) -> &str {
+/// A value of JSON that is text.
+pub(crate) fn text(output: &Value) -> &str {
     output.as_str().unwrap_or("(not text)")
 }

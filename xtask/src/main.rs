@@ -1,12 +1,14 @@
-//! Set-up and chores: `cargo xtask demo | test | components | python | bench | toolchain`.
+//! Set-up and chores: `cargo xtask demo | test | components | python | conformance | bench | toolchain`.
 //!
 //! Needs rustup's stable toolchain, a C compiler and git; everything else is found or made. Each verb is a file.
 
 #![expect(clippy::disallowed_methods, reason = "a chore starts cargo, and works on the files of this repository")]
 
 mod components;
+mod conformance;
 mod demo;
 mod python;
+mod shell;
 mod test;
 mod toolchain;
 mod workspace;
@@ -37,6 +39,11 @@ enum Verb {
     Components,
     /// Build the Python runtime: CPython as one component
     Python,
+    /// Run others' own tests of a runtime in the sandbox
+    Conformance {
+        #[command(subcommand)]
+        runtime: Conformance,
+    },
     /// Run the benchmarks
     Bench {
         /// Arguments for `cargo bench`
@@ -51,6 +58,16 @@ enum Verb {
     },
 }
 
+#[derive(Subcommand)]
+enum Conformance {
+    /// CPython's tests, which come from Debian's packages
+    Python {
+        /// `--json`, `--testsuite DIR`, names of modules: see components/python/conformance/run.py
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        args: Vec<String>,
+    },
+}
+
 fn main() -> ExitCode {
     let args = Args::parse();
     let progress = Progress::new(args.verbose);
@@ -59,6 +76,7 @@ fn main() -> ExitCode {
         Verb::Test => test::run(&progress),
         Verb::Components => components::run(&progress),
         Verb::Python => python::run(&progress),
+        Verb::Conformance { runtime: Conformance::Python { args } } => conformance::python(&args, &progress),
         Verb::Bench { args } => bench(&args, &progress),
         Verb::Toolchain { from_packages } => toolchain::run(from_packages, &progress),
     };

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use skillhost_toolchain::{Error, Progress, TARGET, WasmToolchain};
 
-use crate::{components, say, toolchain, workspace};
+use crate::{components, python, say, toolchain, workspace};
 
 pub(crate) fn run(progress: &Progress) -> Result<(), Error> {
     let start = Instant::now();
@@ -26,6 +26,7 @@ fn steps(root: &Path, progress: &Progress) -> Result<(), Error> {
     for component in ["rustfmt", "clippy"] {
         need(component, progress)?;
     }
+    python::check()?;
     progress.step("format", |step| {
         workspace::all(root)?.iter().try_for_each(|dir| {
             step.run(workspace::cargo(dir).args(["fmt", "--all", "--check"]))
@@ -47,8 +48,13 @@ fn steps(root: &Path, progress: &Progress) -> Result<(), Error> {
         }
     }
     components::build(root, &toolchain, progress)?;
+    python::run(progress)?;
     progress.loud_step("unit, integration and doc tests", |step| {
         step.run_loud(workspace::cargo(root).args(["test", "--workspace", "--locked"]))
+    })?;
+    progress.loud_step("cases of the Python runtime", |step| {
+        step.run_loud(workspace::cargo(root).args(["build", "-p", "skillhost", "--locked"]))?;
+        step.run_loud(&mut python::cases())
     })?;
     for dir in &guests {
         let name = format!("native tests of {}", workspace::name(root, dir));

@@ -6,7 +6,7 @@ use std::process::Command;
 use skillhost_toolchain::Error;
 
 /// The folders whose crates compile to components, in the order in which they need one another.
-const GUESTS: [&str; 3] = ["guest-sdk", "components", "skills"];
+const GUESTS: [&str; 4] = ["guest-sdk", "components", "components/shell", "skills"];
 
 /// The root of the repository.
 pub(crate) fn root() -> PathBuf {

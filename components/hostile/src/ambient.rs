@@ -56,5 +56,6 @@ fn kind(error: Error) -> &'static str {
         Error::Denied(_) => "denied",
         Error::Limit(_) => "limit",
         Error::Trapped(_) => "trapped",
+        Error::Closed => "closed",
     }
 }

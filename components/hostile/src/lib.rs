@@ -13,6 +13,7 @@ mod bindings;
 mod bombs;
 mod endings;
 mod exchange;
+mod family;
 mod files;
 mod links;
 mod loads;

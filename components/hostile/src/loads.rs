@@ -11,19 +11,19 @@ use crate::files::{Wasi, folder};
 use crate::report::Report;
 
 /// A load that did what was asked.
-fn done(what: impl Into<String>) -> Report {
+pub(crate) fn done(what: impl Into<String>) -> Report {
     let mut report = Report::default();
     report.answer(what);
     report
 }
 
 /// A load that was refused: exit code 1, by a panic that says why.
-fn refused(why: impl std::fmt::Display) -> ! {
+pub(crate) fn refused(why: impl std::fmt::Display) -> ! {
     skillhost_guest::eprintln!("refused: {why}");
     skillhost_guest::process::exit(1)
 }
 
-fn number(args: &[String], at: usize) -> u64 {
+pub(crate) fn number(args: &[String], at: usize) -> u64 {
     args.get(at).and_then(|text| text.parse().ok()).unwrap_or_else(|| refused(format!("argument {at} is no number")))
 }
 

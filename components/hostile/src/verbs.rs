@@ -4,7 +4,7 @@ use skillhost_guest::println;
 use skillhost_guest::process::ExitCode;
 
 use crate::report::Report;
-use crate::{ambient, bombs, endings, links, loads, network, paths, web};
+use crate::{ambient, bombs, endings, family, links, loads, network, paths, web};
 
 macro_rules! verbs {
     ($kind:ident, $call:ident: $($name:literal => $function:path,)+) => {
@@ -58,6 +58,12 @@ verbs! { ATTACKS, attack:
     "spawn-again" => bombs::spawn_again,
     "fork" => bombs::fork,
     "hoard" => bombs::hoard,
+    "pipes" => family::pipes,
+    "poll-bomb" => family::poll_bomb,
+    "leave" => family::leave,
+    "kill-tree" => family::kill_tree,
+    "broken-pipe" => family::broken_pipe,
+    "unread" => family::unread,
     "tasks" => bombs::tasks,
     "streams" => bombs::streams,
     "trap" => endings::trap,
@@ -87,6 +93,22 @@ verbs! { LOADS, load:
     "burn" => loads::burn,
     "hand-over" => loads::hand_over,
     "cat" => loads::cat,
+    "talk" => family::talk,
+    "pipeline" => family::pipeline,
+    "pour" => family::pour,
+    "count" => family::count,
+    "share" => family::share,
+    "launch" => family::launch,
+    "surroundings" => family::surroundings,
+    "elsewhere" => family::elsewhere,
+    "both" => family::both,
+    "joined" => family::joined,
+    "drip" => family::drip,
+    "patience" => family::patience,
+    "poll" => family::poll,
+    "grandchild" => family::grandchild,
+    "deaf" => family::deaf,
+    "side-by-side" => family::side_by_side,
 }
 
 #[skillhost_guest::main]

@@ -40,10 +40,14 @@ metadata:
 ---
 """
 # CPython calls itself deeper than other programs do before it says RecursionError.
-POLICY = """limits: { stack: 32MiB }
+POLICY = """limits: {{ stack: 32MiB }}
 default:
   allow: [Read, Write]
+  mounts:
+    - {{ host: {packages}, guest: {guest}, mode: read }}
 """
+PACKAGES = ROOT / "target/components/python-packages"
+PACKAGES_IN_GUEST = "/usr/lib/python3.14/site-packages"
 BLESS = os.environ.get("BLESS") == "1"
 
 
@@ -72,13 +76,16 @@ def main():
     sys.exit(1 if failed or not ran else 0)
 
 
+OURS = {"PYTHONDONTWRITEBYTECODE": "1", "TZ": "UTC", "PYTHONUTF8": "1"}
+
+
 class Native:
     def __init__(self, python):
         self.python = python
 
     def command(self, words, workspace, variables):
         given = dict(variable.split("=", 1) for variable in variables)
-        return [self.python, *words], {**os.environ, **given, "PYTHONDONTWRITEBYTECODE": "1", "TZ": "UTC", "PYTHONUTF8": "1"}
+        return [self.python, *words], {**os.environ, **OURS, **given, "PYTHONPATH": str(PACKAGES)}
 
 
 class Sandboxed:
@@ -89,11 +96,11 @@ class Sandboxed:
         (self.skill / "SKILL.md").write_text(SKILL)
         shutil.copy(component, self.skill / "python.wasm")
         self.policy = folder / "policy.yaml"
-        self.policy.write_text(POLICY)
+        self.policy.write_text(POLICY.format(packages=json.dumps(str(PACKAGES)), guest=PACKAGES_IN_GUEST))
 
     def command(self, words, workspace, variables):
         options = [f"--workspace={workspace}", f"--audit={self.audit}", f"--policy={self.policy}"]
-        options += [f"--env={variable}" for variable in variables]
+        options += [f"--env={variable}" for variable in [f"PYTHONPATH={PACKAGES_IN_GUEST}", *variables]]
         return [self.skillhost, "run", *options, str(self.skill), "--", *words], None
 
 

@@ -33,7 +33,11 @@ impl Ended {
             _ => untyped_limit(&error.root_cause().to_string()),
         };
         if let Some(limit) = limit {
-            meter.hit(limit);
+            match limit {
+                // There is none left for any other program either.
+                Limit::Fuel => drop(meter.stop(limit)),
+                _ => meter.hit(limit),
+            }
             return Ended::Limit(limit);
         }
         Ended::Trapped(trap_message(error))

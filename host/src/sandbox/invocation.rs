@@ -7,11 +7,13 @@ use std::time::Instant;
 use tempfile::TempDir;
 use tokio_util::task::TaskTracker;
 
+use super::children::Orphans;
 use super::engine::Mode;
 use super::files::Vfs;
 use super::http::Sender;
 use super::meter::Meter;
 use super::mounts::Mounts;
+use super::process::record::Records;
 use super::{Sandbox, process};
 use crate::outcome::{Denial, Usage};
 use crate::policy::capabilities::Capabilities;
@@ -29,6 +31,8 @@ pub(super) struct Invocation {
     pub(super) spawn_denials: Mutex<Vec<Denial>>,
     /// The programs that were started and have not ended.
     pub(super) started: TaskTracker,
+    pub(super) orphans: Orphans,
+    pub(super) processes: Records,
     _scratch: Arc<TempDir>,
 }
 
@@ -55,19 +59,20 @@ impl Invocation {
             mode,
             spawn_denials: Mutex::default(),
             started: TaskTracker::new(),
+            orphans: Orphans::default(),
+            processes: Records::new(mode),
             _scratch: mounts.scratch.clone(),
         })
     }
 
-    /// What was used so far; `burnt` is the fuel, where the first program ended by itself.
-    pub(super) fn usage(&self, started: Instant, burnt: Option<u64>) -> Usage {
+    /// What was used so far.
+    pub(super) fn usage(&self, started: Instant) -> Usage {
         let limits = &self.capabilities.limits;
         let files = self.vfs.usage();
         let (http_sent, http_received) = self.sender.usage();
         Usage {
             wall_ms: started.elapsed().as_secs_f64() * 1e3,
-            // A guest that was stopped from outside took its store's count with it: what is left is the last look at it.
-            fuel: limits.fuel.map(|limit| burnt.unwrap_or_else(|| limit - self.meter.fuel_left.load(Relaxed))),
+            fuel: limits.fuel.map(|_| self.meter.burnt()),
             epochs: (self.mode == Mode::Fast).then(|| self.meter.epochs.load(Relaxed)),
             memory_peak: self.meter.memory_peak(),
             bytes_read: files.bytes_read,

@@ -21,15 +21,14 @@ pub(crate) struct Meter {
     random: AtomicU64,
     pub(crate) processes: AtomicU64,
     pub(crate) epochs: AtomicU64,
+    /// Fuel that all programs have burnt, as far as their hosts have looked.
+    burnt: AtomicU64,
     /// The largest stack that a program was given.
     stack: AtomicU64,
-    /// Fuel that the first program had left when its host last looked, at an epoch: all that is known of one that is stopped.
-    pub(crate) fuel_left: AtomicU64,
 }
 
 impl Meter {
     pub(crate) fn new(limits: Limits) -> Arc<Meter> {
-        let fuel = limits.fuel.unwrap_or(0);
         Arc::new(Meter {
             limits,
             hits: Mutex::default(),
@@ -40,8 +39,8 @@ impl Meter {
             random: AtomicU64::new(0),
             processes: AtomicU64::new(0),
             epochs: AtomicU64::new(0),
+            burnt: AtomicU64::new(0),
             stack: AtomicU64::new(0),
-            fuel_left: AtomicU64::new(fuel),
         })
     }
 
@@ -102,7 +101,22 @@ impl Meter {
         if used > self.limits.random { Err(self.stop(Limit::Random)) } else { Ok(()) }
     }
 
-    /// Highest linear memory alive at once.
+    /// Charges fuel; returns what is left for all programs together. What goes over the limit ends the invocation.
+    pub(crate) fn burn(&self, fuel: u64) -> u64 {
+        let burnt = self.burnt.fetch_add(fuel, Relaxed).saturating_add(fuel);
+        let limit = self.limits.fuel.unwrap_or(0);
+        if burnt > limit {
+            self.stop(Limit::Fuel);
+        }
+        limit.saturating_sub(burnt)
+    }
+
+    /// Fuel burnt. Programs that ran side by side may have burnt a little over the limit before they were stopped; what is over is not told.
+    pub(crate) fn burnt(&self) -> u64 {
+        self.burnt.load(Relaxed).min(self.limits.fuel.unwrap_or(0))
+    }
+
+    /// Highest memory alive at once.
     pub(crate) fn memory_peak(&self) -> u64 {
         self.memory_peak.load(Relaxed)
     }
@@ -140,11 +154,16 @@ impl Held {
         }
         fits
     }
+
+    /// Gives all of it back.
+    pub(crate) fn release(&mut self) {
+        self.meter.memory.fetch_sub(std::mem::take(&mut self.bytes), Relaxed);
+    }
 }
 
 impl Drop for Held {
     fn drop(&mut self) {
-        self.meter.memory.fetch_sub(self.bytes, Relaxed);
+        self.release();
     }
 }
 

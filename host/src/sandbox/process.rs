@@ -1,22 +1,34 @@
-//! Programs that start programs: `skillhost:skill/process`. A started program is a component in a fresh store of the same
-//! invocation, under the same capabilities and what is left of its limits.
+//! Programs that start programs: `skillhost:skill/process`. A started program is a component in a fresh store of the same invocation,
+//! under the same capabilities and what is left of its limits.
+//!
+//! `start` decides whether a program may start, and starts it: `shims` say what a command line comes to, `names` why there is no such
+//! command. `child` is what its caller holds of it; `streams` are the pipes between
+//! them; `record` keeps what becomes of each.
 
-use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{Arc, PoisonError};
+mod child;
+mod names;
+pub(super) mod record;
+mod shims;
+mod start;
+mod streams;
+
+use std::task::Poll;
+use std::time::Duration;
 
 use wasmtime::AsContextMut as _;
-use wasmtime::component::{Accessor, HasSelf, Linker};
+use wasmtime::component::{Access, Accessor, HasSelf, Linker, Resource};
 
 use super::ended::Ended;
-use super::invocation::Invocation;
+use super::fuel;
 use super::meter::Held;
+use super::pipe::{Reader, Writer, pipe};
 use super::state::State;
-use super::stdio::{Input, Out, Stdin};
-use super::store::Given;
+use super::stdio::{self, Out, Stdin};
 use crate::limits::Limit;
-use crate::outcome::Denial;
-use crate::runtime::Program;
-use crate::runtime::dispatch::HEAD;
+use child::{Child, Ends};
+use start::{Asked, Caller, Streams};
+
+pub(super) use start::denials;
 
 mod bindings {
     #![allow(missing_docs, unreachable_pub, reason = "generated from WIT, where the documentation is")]
@@ -24,173 +36,169 @@ mod bindings {
         inline: "package skillhost:host-process; world process-guest { import skillhost:skill/process@0.1.0; }",
         path: "../wit",
         world: "skillhost:host-process/process-guest",
-        imports: { default: async | store | trappable },
+        imports: {
+            "skillhost:skill/process.[drop]reader": trappable,
+            "skillhost:skill/process.[drop]writer": trappable,
+            "skillhost:skill/process.[drop]child": trappable,
+            default: async | store | trappable,
+        },
+        with: {
+            "skillhost:skill/process.reader": crate::sandbox::pipe::Reader,
+            "skillhost:skill/process.writer": crate::sandbox::pipe::Writer,
+            "skillhost:skill/process.child": super::child::Child,
+        },
         require_store_data_send: true,
     });
 }
 
-use bindings::skillhost::skill::process::{self, Command, Completed, Error};
+use bindings::skillhost::skill::process::{self, Command, Completed, Error, Input, Output};
 
 /// Links the interface.
 pub(super) fn add_to_linker(linker: &mut Linker<State>) -> wasmtime::Result<()> {
     process::add_to_linker::<State, HasSelf<State>>(linker, |state| state)
 }
 
-/// What was asked to be started and may not be, for the outcome.
-pub(super) fn denials(invocation: &Invocation) -> Vec<Denial> {
-    invocation.spawn_denials.lock().unwrap_or_else(PoisonError::into_inner).clone()
-}
+/// Access to a store, in a function that blocks its guest.
+type Blocking<'a> = Access<'a, State, HasSelf<State>>;
 
 impl process::Host for State {}
 
 impl process::HostWithStore<State> for HasSelf<State> {
     async fn run(accessor: &Accessor<State, Self>, what: Command) -> wasmtime::Result<Result<Completed, Error>> {
-        let (invocation, fuel_turn, caller) = accessor.with(|mut access| {
-            let state = access.get();
-            (
-                state.invocation.clone(),
-                state.fuel_turn.clone(),
-                Caller { depth: state.depth, env: state.env.clone(), cwd: state.cwd.clone() },
-            )
-        });
-        // Before anything is waited for: any number of calls may wait.
-        let mut held = Held::nothing(invocation.meter.clone());
-        if !held.grow(size(&what)) {
-            return Ok(Err(Error::Limit(Limit::Memory.to_string())));
+        accessor.with(|mut access| fuel::settle(access.as_context_mut()))?;
+        let (invocation, caller) = accessor.with(|mut access| (access.get().invocation.clone(), Caller::of(access.get())));
+        let Command { argv, env, cwd, stdin } = what;
+        let result = async {
+            // Before anything is waited for: any number of calls may wait.
+            let mut held = Held::nothing(invocation.meter.clone());
+            if !held.grow(stdin.len() as u64) {
+                return Err(full());
+            }
+            let started = start::prepare(&invocation, caller, Asked { argv, env, cwd }).await?;
+            let stdout = Out::of_child(Limit::Stdout, invocation.meter.clone());
+            let stderr = Out::of_child(Limit::Stderr, invocation.meter.clone());
+            let stdin = stdio::Input::new(Stdin::Bytes(stdin));
+            let streams = Streams { stdin, stdout: stdout.clone(), stderr: stderr.clone() };
+            let running = start::go(&invocation, started, streams);
+            match running.ended().await {
+                Some(Ended::Exited(exit_code)) => Ok(Completed { exit_code, stdout: stdout.take(), stderr: stderr.take() }),
+                Some(Ended::Trapped(message)) => Err(Error::Trapped(message)),
+                Some(Ended::Limit(limit)) => Err(Error::Limit(limit.to_string())),
+                Some(Ended::Tool(_)) | None => Err(Error::Trapped("it was ended".into())),
+            }
         }
-        let turn = match invocation.capabilities.limits.fuel {
-            Some(_) => Some(fuel_turn.lock().await),
-            None => None,
-        };
-        let fuel = match &turn {
-            Some(_) => Some(accessor.with(|mut access| access.as_context_mut().get_fuel())?),
-            None => None,
-        };
-        let task = AbortOnDrop(invocation.started.spawn(start(invocation.clone(), caller, what, fuel)));
-        let (result, burnt) = task.join().await?;
-        if turn.is_some() {
-            accessor.with(|mut access| {
-                let mut context = access.as_context_mut();
-                let left = context.get_fuel()?.saturating_sub(burnt);
-                context.set_fuel(left)
-            })?;
-        }
+        .await;
+        accessor.with(|mut access| fuel::settle(access.as_context_mut()))?;
         Ok(result)
     }
-}
 
-struct Caller {
-    depth: u64,
-    env: Vec<(String, String)>,
-    cwd: String,
-}
+    async fn spawn(
+        mut host: Blocking<'_>,
+        argv: Vec<String>,
+        env: Option<Vec<(String, String)>>,
+        cwd: Option<String>,
+        stdin: Input,
+        stdout: Output,
+        stderr: Output,
+    ) -> wasmtime::Result<Result<Resource<Child>, Error>> {
+        fuel::settle(host.as_context_mut())?;
+        let invocation = host.get().invocation.clone();
+        let caller = Caller::of(host.get());
+        let started = match start::prepare(&invocation, caller, Asked { argv, env, cwd }).await {
+            Ok(started) => started,
+            Err(error) => return Ok(Err(error)),
+        };
+        let state = host.get();
+        let Some((streams, ends)) = connect(state, stdin, stdout, stderr)? else { return Ok(Err(full())) };
+        let running = start::go(&invocation, started, streams);
+        state.children.add(running.abort_handle());
+        Ok(Ok(state.table.push(Child::new(running, ends))?))
+    }
 
-/// A started program ends with the one that waits for it.
-struct AbortOnDrop<T>(tokio::task::JoinHandle<T>);
+    async fn pipe(mut host: Blocking<'_>) -> wasmtime::Result<Result<(Resource<Reader>, Resource<Writer>), Error>> {
+        let state = host.get();
+        let Some((reader, writer)) = pipe(&state.invocation.meter) else { return Ok(Err(full())) };
+        Ok(Ok((state.table.push(reader)?, state.table.push(writer)?)))
+    }
 
-impl<T> AbortOnDrop<T> {
-    async fn join(mut self) -> Result<T, tokio::task::JoinError> {
-        (&mut self.0).await
+    async fn poll(
+        mut host: Blocking<'_>,
+        readers: Vec<Resource<Reader>>,
+        writers: Vec<Resource<Writer>>,
+        timeout_ms: Option<u32>,
+    ) -> wasmtime::Result<(Vec<u32>, Vec<u32>)> {
+        let mut ends = streams::Polled::of(host.get(), &readers, &writers)?;
+        Ok(blocking(&mut host, timeout_ms, ends.ready()).await?.unwrap_or_default())
+    }
+
+    async fn ready(
+        accessor: &Accessor<State, Self>,
+        readers: Vec<Resource<Reader>>,
+        writers: Vec<Resource<Writer>>,
+    ) -> wasmtime::Result<(Vec<u32>, Vec<u32>)> {
+        accessor.with(|mut access| fuel::settle(access.as_context_mut()))?;
+        let mut ends = accessor.with(|mut access| streams::Polled::of(access.get(), &readers, &writers))?;
+        // Never at once: what a guest burns must not depend on who was faster.
+        tokio::task::yield_now().await;
+        let ready = ends.ready().await;
+        accessor.with(|mut access| fuel::settle(access.as_context_mut()))?;
+        Ok(ready)
     }
 }
 
-impl<T> Drop for AbortOnDrop<T> {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
-}
-
-// Boxed: a program that starts itself would otherwise have a future of infinite size.
-fn start(
-    invocation: Arc<Invocation>,
-    caller: Caller,
-    what: Command,
-    fuel: Option<u64>,
-) -> futures::future::BoxFuture<'static, (Result<Completed, Error>, u64)> {
-    Box::pin(async move {
-        match check(&invocation, &caller, &what) {
-            Err(error) => (Err(error), 0),
-            Ok(program) => execute(&invocation, caller, what, program, fuel).await,
+/// The program's ends of its streams, and its caller's; `None` where memory has no room for a pipe.
+fn connect(state: &State, stdin: Input, stdout: Output, stderr: Output) -> wasmtime::Result<Option<(Streams, Ends)>> {
+    let meter = &state.invocation.meter;
+    let mut ends = Ends::default();
+    let stdin = match stdin {
+        Input::Inherit => state.stdin.clone(),
+        Input::None => stdio::Input::new(Stdin::Empty),
+        Input::From(reader) => stdio::Input::Pipe(state.table.get(&reader)?.clone()),
+        Input::Pipe => {
+            let Some((reader, writer)) = pipe(meter) else { return Ok(None) };
+            ends.stdin = Some(writer);
+            stdio::Input::Pipe(reader)
         }
-    })
+    };
+    let output = |output: Output, inherited: &Out, joined: &Out, end: &mut Option<Reader>| -> wasmtime::Result<Option<Out>> {
+        Ok(Some(match output {
+            Output::Inherit => inherited.clone(),
+            Output::None => Out::nowhere(meter.clone()),
+            Output::To(writer) => Out::pipe(state.table.get(&writer)?.clone(), meter.clone()),
+            Output::ToStdout => joined.clone(),
+            Output::Pipe => {
+                let Some((reader, writer)) = pipe(meter) else { return Ok(None) };
+                *end = Some(reader);
+                Out::pipe(writer, meter.clone())
+            }
+        }))
+    };
+    let Some(stdout) = output(stdout, &state.stdout, &state.stdout, &mut ends.stdout)? else { return Ok(None) };
+    let Some(stderr) = output(stderr, &state.stderr, &stdout, &mut ends.stderr)? else { return Ok(None) };
+    Ok(Some((Streams { stdin, stdout, stderr }, ends)))
 }
 
-fn check(invocation: &Invocation, caller: &Caller, what: &Command) -> Result<Program, Error> {
-    if what.argv.is_empty() {
-        return Err(Error::NotFound("an empty command".into()));
-    }
-    if !invocation.capabilities.spawn.allows(|pattern| pattern.matches(&what.argv)) {
-        return Err(Error::Denied(deny(invocation, &what.argv)));
-    }
-    let limits = &invocation.meter.limits;
-    if caller.depth >= limits.process_depth {
-        invocation.meter.hit(Limit::ProcessDepth);
-        return Err(Error::Limit(format!("programs may start programs {} deep", limits.process_depth)));
-    }
-    if invocation.meter.processes.fetch_add(1, Relaxed) >= limits.processes {
-        invocation.meter.processes.fetch_sub(1, Relaxed);
-        invocation.meter.hit(Limit::Processes);
-        return Err(Error::Limit(format!("{} programs may be started", limits.processes)));
-    }
-    let Some(programs) = &invocation.programs else { return Err(Error::NotFound("there are no programs here".into())) };
-    let cwd = what.cwd.as_deref().unwrap_or(&caller.cwd);
-    programs.start(&what.argv, cwd, |path| invocation.vfs.head(path, HEAD)).map_err(|error| Error::NotFound(error.message))
+/// Waits for a future, at most that long. The guest is charged before and after, and lets others have what it leaves meanwhile.
+async fn blocking<T>(host: &mut Blocking<'_>, timeout_ms: Option<u32>, future: impl Future<Output = T>) -> wasmtime::Result<Option<T>> {
+    fuel::settle(host.as_context_mut())?;
+    let value = match timeout_ms {
+        None => Some(future.await),
+        Some(ms) => {
+            let mut future = std::pin::pin!(future);
+            match futures::poll!(&mut future) {
+                Poll::Ready(value) => Some(value),
+                Poll::Pending => {
+                    // A guest that asks again and again gives those that it asks for their turn.
+                    tokio::task::yield_now().await;
+                    tokio::time::timeout(Duration::from_millis(ms.into()), future).await.ok()
+                }
+            }
+        }
+    };
+    fuel::settle(host.as_context_mut())?;
+    Ok(value)
 }
 
-fn deny(invocation: &Invocation, argv: &[String]) -> String {
-    let command = argv.join(" ");
-    let program = argv[0].rsplit('/').next().unwrap_or(&argv[0]);
-    let denial = Denial {
-        what: format!("start `{}`", command.chars().take(200).collect::<String>()),
-        rule: "no `Bash` entry that both the skill asks for and the policy allows covers it".into(),
-        fix: Some(format!("`Bash({program}:*)` in the skill's allowed-tools, and `--allow 'Bash({program}:*)'`")),
-    };
-    let mut denials = invocation.spawn_denials.lock().unwrap_or_else(PoisonError::into_inner);
-    if denials.len() < 100 && !denials.contains(&denial) {
-        denials.push(denial.clone());
-    }
-    denial.rule
-}
-
-async fn execute(
-    invocation: &Arc<Invocation>,
-    caller: Caller,
-    what: Command,
-    program: Program,
-    fuel: Option<u64>,
-) -> (Result<Completed, Error>, u64) {
-    let limits = &invocation.meter.limits;
-    let prepared = match invocation.sandbox.prepare(&program.component, invocation.mode, limits).await {
-        Ok(prepared) => prepared,
-        Err(status) => return (Err(Error::NotFound(super::say(&status))), 0),
-    };
-    if let Some(status) = prepared.lacks(&program.entry) {
-        return (Err(Error::NotFound(super::say(&status))), 0);
-    }
-    let stdout = Out::of_child(Limit::Stdout, invocation.meter.clone());
-    let stderr = Out::of_child(Limit::Stderr, invocation.meter.clone());
-    let given = Given {
-        stdin: Input::new(Stdin::Bytes(what.stdin)),
-        stdout: stdout.clone(),
-        stderr: stderr.clone(),
-        env: what.env.unwrap_or(caller.env),
-        cwd: what.cwd.unwrap_or(caller.cwd),
-        depth: caller.depth + 1,
-        fuel,
-    };
-    let (ended, burnt) = invocation.execute(&program, &prepared, given).await;
-    let result = match ended {
-        Ended::Exited(exit_code) => Ok(Completed { exit_code, stdout: stdout.take(), stderr: stderr.take() }),
-        Ended::Trapped(message) => Err(Error::Trapped(message)),
-        Ended::Limit(limit) => Err(Error::Limit(limit.to_string())),
-        Ended::Tool(_) => Err(Error::NotFound("a tool is no command".into())),
-    };
-    (result, burnt)
-}
-
-/// Bytes that the host keeps of a command while it runs.
-fn size(what: &Command) -> u64 {
-    let words = what.argv.iter().map(String::len);
-    let env = what.env.iter().flatten().map(|(name, value)| name.len() + value.len());
-    (what.stdin.len() + words.chain(env).sum::<usize>()) as u64
+fn full() -> Error {
+    Error::Limit(Limit::Memory.to_string())
 }

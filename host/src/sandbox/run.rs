@@ -11,6 +11,7 @@ use super::Sandbox;
 use super::ended::Ended;
 use super::engine::Mode;
 use super::files::{Chance, Guarded};
+use super::fuel::Cost;
 use super::invocation::Invocation;
 use super::meter::Meter;
 use super::mounts::{self, Beside, Overlays};
@@ -123,29 +124,35 @@ pub async fn run(sandbox: &Sandbox, what: Invoke<'_>, io: Io) -> Finished {
         env: environment(&capabilities, cwd),
         cwd: cwd.to_owned(),
         depth: 0,
-        fuel: capabilities.limits.fuel,
+        cost: Cost::new(),
     };
+    // Also where this function is dropped.
+    let over = Over(&invocation);
 
     // The deadline stands outside the store's event loop: inside, a spinning guest would keep it from being looked at.
-    let (end, burnt) = tokio::select! {
+    let end = tokio::select! {
         biased;
-        () = &mut interrupted => (End::Interrupted, None),
-        limit = meter.stopped() => (End::Stopped(limit), None),
-        () = tokio::time::sleep(capabilities.limits.timeout()) => (End::Stopped(meter.stop(Limit::Timeout).0), None),
-        (ended, burnt) = invocation.execute(what.program, &prepared, given) => (End::Itself(ended), Some(burnt)),
+        () = &mut interrupted => End::Interrupted,
+        limit = meter.stopped() => End::Stopped(limit),
+        () = tokio::time::sleep(capabilities.limits.timeout()) => End::Stopped(meter.stop(Limit::Timeout).0),
+        ended = invocation.execute(what.program, &prepared, given) => End::Itself(ended),
     };
+    drop(over);
     // What the program started and left has been told to end, and does at its next epoch: nothing of a run goes on after it.
     invocation.started.close();
     invocation.started.wait().await;
+    let (processes, processes_omitted) = invocation.processes.listed();
     let mut outcome = Outcome {
         status: Status::Interrupted,
         stdout: Output(stdout.take()),
         stderr: Output(stderr.take()),
         result: None,
         error: None,
-        usage: Usage { stdout_bytes: stdout.seen(), stderr_bytes: stderr.seen(), ..invocation.usage(started, burnt) },
+        usage: Usage { stdout_bytes: stdout.seen(), stderr_bytes: stderr.seen(), ..invocation.usage(started) },
         files: invocation.vfs.touched(),
         requests: invocation.sender.requests(),
+        processes,
+        processes_omitted,
         changes: mounts.vfs.changes(),
         denials: invocation.denials(),
         limits_hit: Vec::new(),
@@ -154,6 +161,15 @@ pub async fn run(sandbox: &Sandbox, what: Invoke<'_>, io: Io) -> Finished {
     outcome.limits_hit = meter.hits();
     outcome.status = status(end, &mut outcome, &meter);
     Finished { outcome, overlays: Overlays::of(mounts) }
+}
+
+/// Ends what is left running of a run that is over.
+struct Over<'a>(&'a Invocation);
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.0.orphans.end();
+    }
 }
 
 enum End {

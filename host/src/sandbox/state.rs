@@ -6,22 +6,30 @@ use wasmtime::component::ResourceTable;
 use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
 use wasmtime_wasi_http::{WasiHttpCtx, WasiHttpCtxView, WasiHttpView};
 
+use super::children::Children;
 use super::files::FsView;
+use super::fuel::Cost;
 use super::http::hooks::Hooks;
 use super::invocation::Invocation;
 use super::meter::StoreMeter;
 use super::random::RandomView;
+use super::stdio::{Input, Out};
 
 /// One store's data: one program's.
 pub(super) struct State {
     pub(super) invocation: Arc<Invocation>,
-    /// With fuel, a program has one program at a time that it started, so that what that one burns is taken from it exactly.
-    pub(super) fuel_turn: Arc<tokio::sync::Mutex<()>>,
+    /// What the store's count stood at when it was last looked at; only where fuel is counted.
+    pub(super) fuel: u64,
+    pub(super) cost: Arc<Cost>,
     /// 0 for the program that was asked for, one more for each that it starts.
     pub(super) depth: u64,
-    /// The program's environment and working directory, which the programs that it starts inherit.
+    /// The program's environment, working directory and streams, which the programs that it starts inherit.
     pub(super) env: Vec<(String, String)>,
     pub(super) cwd: String,
+    pub(super) stdin: Input,
+    pub(super) stdout: Out,
+    pub(super) stderr: Out,
+    pub(super) children: Children,
     pub(super) meter: StoreMeter,
     pub(super) table: ResourceTable,
     pub(super) wasi: WasiCtx,

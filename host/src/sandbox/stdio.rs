@@ -1,21 +1,22 @@
-//! The guest's standard streams: bounded, kept, and passed on to a descriptor of the host as they come.
-//!
-//! The descriptors are the caller's. A terminal or a pipe that is not ready makes the guest wait, never the executor: each
-//! transfer asks `poll(2)` first, so that deadlines fire while a reader of ours is slow or stdin says nothing.
+//! A program's standard streams: a descriptor of the caller's, bytes, a pipe, or nothing. What the first program and those that inherit
+//! from it write is bounded, kept, or passed on as it comes; what goes through a pipe is its reader's.
 
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::task::{Context, Poll, Waker, ready};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, ready};
 
-use rustix::event::{PollFd, PollFlags};
-use tokio::io::unix::AsyncFd;
+use bytes::Bytes;
 use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use wasmtime_wasi::cli::{IsTerminal, StdinStream, StdoutStream};
-use wasmtime_wasi::p2::{OutputStream, Pollable, StreamError, StreamResult};
+use wasmtime_wasi::p2::{InputStream, OutputStream};
 
+use super::descriptor::Descriptor;
 use super::meter::{Held, Meter};
+use super::pipe::{Reader, Writer};
+use super::stdio_p2::{InP2, OutP2};
+use super::waiters::Place;
 use crate::limits::Limit;
 
 /// Where a guest's standard input comes from.
@@ -40,33 +41,78 @@ pub enum Sink {
     Descriptor(OwnedFd),
 }
 
-/// The most that one transfer moves. A pipe that `poll` calls writable takes at least `PIPE_BUF` (4,096) bytes without blocking.
-const PIPE_CHUNK: usize = 4096;
+/// A standard input. Clones share it: what one reads another does not.
+pub(super) enum Input {
+    Bytes(Arc<Mutex<Unread>>),
+    Descriptor(Arc<Mutex<Descriptor>>, Place),
+    Pipe(Reader),
+}
 
-#[derive(Clone)]
-pub(super) struct Input(Arc<Mutex<Source>>);
-
-enum Source {
-    Bytes { bytes: Vec<u8>, at: usize },
-    Descriptor(Ready),
+pub(super) struct Unread {
+    bytes: Vec<u8>,
+    at: usize,
 }
 
 impl Input {
     pub(super) fn new(stdin: Stdin) -> Input {
-        Input(Arc::new(Mutex::new(match stdin {
-            Stdin::Empty => Source::Bytes { bytes: Vec::new(), at: 0 },
-            Stdin::Bytes(bytes) => Source::Bytes { bytes, at: 0 },
-            Stdin::Descriptor(fd) => Source::Descriptor(Ready::new(fd, Interest::READABLE)),
-        })))
+        match stdin {
+            Stdin::Empty => Input::bytes(Vec::new()),
+            Stdin::Bytes(bytes) => Input::bytes(bytes),
+            Stdin::Descriptor(fd) => {
+                let descriptor = Descriptor::new(fd, Interest::READABLE);
+                let place = descriptor.place();
+                Input::Descriptor(Arc::new(Mutex::new(descriptor)), place)
+            }
+        }
+    }
+
+    fn bytes(bytes: Vec<u8>) -> Input {
+        Input::Bytes(Arc::new(Mutex::new(Unread { bytes, at: 0 })))
+    }
+
+    /// Takes at most `max` bytes; nothing at the end.
+    pub(super) fn poll_take(&mut self, cx: &Context<'_>, max: usize) -> Poll<io::Result<Vec<u8>>> {
+        match self {
+            Input::Bytes(unread) => {
+                let mut unread = lock(unread);
+                let taken = unread.bytes[unread.at..].iter().take(max).copied().collect::<Vec<_>>();
+                unread.at += taken.len();
+                Poll::Ready(Ok(taken))
+            }
+            Input::Descriptor(descriptor, place) => {
+                let mut bytes = vec![0; max];
+                let count = ready!(lock(descriptor).poll_read(cx, place, &mut bytes))?;
+                bytes.truncate(count);
+                Poll::Ready(Ok(bytes))
+            }
+            Input::Pipe(reader) => reader.poll_read(cx, max).map(Ok),
+        }
+    }
+
+    /// Waits until something can be taken, or the end.
+    pub(super) fn poll_ready(&mut self, cx: &Context<'_>) -> Poll<()> {
+        match self {
+            Input::Bytes(_) => Poll::Ready(()),
+            // An error shows when it is read.
+            Input::Descriptor(descriptor, place) => lock(descriptor).poll_ready(cx, place).map(drop),
+            Input::Pipe(reader) => reader.poll_ready(cx),
+        }
+    }
+}
+
+impl Clone for Input {
+    fn clone(&self) -> Input {
+        match self {
+            Input::Bytes(unread) => Input::Bytes(unread.clone()),
+            Input::Descriptor(descriptor, _) => Input::Descriptor(descriptor.clone(), lock(descriptor).place()),
+            Input::Pipe(reader) => Input::Pipe(reader.clone()),
+        }
     }
 }
 
 impl IsTerminal for Input {
     fn is_terminal(&self) -> bool {
-        match &*self.0.lock().unwrap_or_else(PoisonError::into_inner) {
-            Source::Bytes { .. } => false,
-            Source::Descriptor(ready) => rustix::termios::isatty(&ready.fd),
-        }
+        matches!(self, Input::Descriptor(descriptor, _) if lock(descriptor).is_terminal())
     }
 }
 
@@ -74,33 +120,40 @@ impl StdinStream for Input {
     fn async_stream(&self) -> Box<dyn AsyncRead + Send + Sync> {
         Box::new(self.clone())
     }
-}
 
-impl AsyncRead for Input {
-    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        match &mut *self.0.lock().unwrap_or_else(PoisonError::into_inner) {
-            Source::Bytes { bytes, at } => {
-                let n = buf.remaining().min(bytes.len() - *at);
-                buf.put_slice(&bytes[*at..*at + n]);
-                *at += n;
-                Poll::Ready(Ok(()))
-            }
-            Source::Descriptor(ready) => {
-                ready!(ready.poll(cx))?;
-                let n = rustix::io::read(&ready.fd, buf.initialize_unfilled())?;
-                buf.advance(n);
-                Poll::Ready(Ok(()))
-            }
-        }
+    // The stock adapter reads ahead: what it holds is lost to whoever shares the stream.
+    fn p2_stream(&self) -> Box<dyn InputStream> {
+        Box::new(InP2(self.clone()))
     }
 }
 
-/// One output stream of a guest and of the programs it starts with inherited output.
+impl AsyncRead for Input {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let bytes = ready!(self.poll_take(cx, buf.remaining()))?;
+        buf.put_slice(&bytes);
+        Poll::Ready(Ok(()))
+    }
+}
+
+/// A standard output or error. Clones write to the same place.
 #[derive(Clone)]
 pub(super) struct Out {
+    pub(super) meter: Arc<Meter>,
+    to: To,
+    /// What a 0.2 guest has written and its host not yet, when the guest ended.
+    left: Arc<Mutex<Vec<Bytes>>>,
+}
+
+enum To {
+    Counted(Arc<Counted>, Option<Place>),
+    Pipe(Writer),
+    Nowhere,
+}
+
+/// The output of a whole run, or of a program whose caller waits for all of it.
+struct Counted {
     limit: Limit,
-    meter: Arc<Meter>,
-    to: Arc<Mutex<Drain>>,
+    drain: Mutex<Drain>,
 }
 
 struct Drain {
@@ -108,41 +161,125 @@ struct Drain {
     /// What is kept of a started program, which its caller's memory has to have room for.
     held: Option<Held>,
     seen: u64,
-    to: Option<Ready>,
+    to: Option<Descriptor>,
 }
 
 impl Out {
     pub(super) fn new(sink: Sink, limit: Limit, meter: Arc<Meter>) -> Out {
         let to = match sink {
             Sink::Capture => None,
-            Sink::Descriptor(fd) => Some(Ready::new(fd, Interest::WRITABLE)),
+            Sink::Descriptor(fd) => Some(Descriptor::new(fd, Interest::WRITABLE)),
         };
-        Out { limit, meter, to: Arc::new(Mutex::new(Drain { kept: Vec::new(), held: None, seen: 0, to })) }
+        Out::counted(meter, limit, Drain { kept: Vec::new(), held: None, seen: 0, to })
     }
 
     /// The output of a started program, kept for its caller.
     pub(super) fn of_child(limit: Limit, meter: Arc<Meter>) -> Out {
         let held = Some(Held::nothing(meter.clone()));
-        Out { limit, meter, to: Arc::new(Mutex::new(Drain { kept: Vec::new(), held, seen: 0, to: None })) }
+        Out::counted(meter, limit, Drain { kept: Vec::new(), held, seen: 0, to: None })
     }
 
-    /// Bytes written so far.
+    /// Into a pipe.
+    pub(super) fn pipe(writer: Writer, meter: Arc<Meter>) -> Out {
+        Out { meter, to: To::Pipe(writer), left: Arc::default() }
+    }
+
+    /// Written and forgotten.
+    pub(super) fn nowhere(meter: Arc<Meter>) -> Out {
+        Out { meter, to: To::Nowhere, left: Arc::default() }
+    }
+
+    fn counted(meter: Arc<Meter>, limit: Limit, drain: Drain) -> Out {
+        let place = drain.to.as_ref().map(Descriptor::place);
+        Out { meter, to: To::Counted(Arc::new(Counted { limit, drain: Mutex::new(drain) }), place), left: Arc::default() }
+    }
+
+    /// Bytes written so far; only of a counted one.
     pub(super) fn seen(&self) -> u64 {
-        self.to.lock().unwrap_or_else(PoisonError::into_inner).seen
+        match &self.to {
+            To::Counted(counted, _) => lock(&counted.drain).seen,
+            To::Pipe(_) | To::Nowhere => 0,
+        }
     }
 
     /// What was kept; leaves nothing.
     pub(super) fn take(&self) -> Vec<u8> {
-        let mut drain = self.to.lock().unwrap_or_else(PoisonError::into_inner);
+        let To::Counted(counted, _) = &self.to else { return Vec::new() };
+        let mut drain = lock(&counted.drain);
         drain.held = None;
         std::mem::take(&mut drain.kept)
+    }
+
+    pub(super) fn poll_put(&mut self, cx: &Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        match &mut self.to {
+            To::Counted(counted, place) => counted.poll_put(cx, place.as_mut(), &self.meter, bytes),
+            To::Pipe(writer) => writer.poll_write(cx, bytes),
+            To::Nowhere => Poll::Ready(Ok(bytes.len())),
+        }
+    }
+
+    /// Leaves what its guest had no time to see written.
+    pub(super) fn leave(&self, bytes: Bytes) {
+        lock(&self.left).push(bytes);
+    }
+
+    /// Writes what the guest left, once it has ended.
+    pub(super) async fn finish(&mut self) {
+        let left = std::mem::take(&mut *lock(&self.left));
+        for mut bytes in left {
+            while !bytes.is_empty() {
+                match std::future::poll_fn(|cx| self.poll_put(cx, &bytes)).await {
+                    Ok(count) => bytes = bytes.slice(count..),
+                    // Nobody is left to be told.
+                    Err(_) => break,
+                }
+            }
+        }
+    }
+}
+
+impl Counted {
+    fn poll_put(&self, cx: &Context<'_>, place: Option<&mut Place>, meter: &Meter, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let mut drain = lock(&self.drain);
+        let drain = &mut *drain;
+        let room = meter.limits.get(self.limit).unwrap_or(0).saturating_sub(drain.seen);
+        let fits = bytes.len().min(usize::try_from(room).unwrap_or(usize::MAX));
+        if fits == 0 && !bytes.is_empty() {
+            meter.stop(self.limit);
+            return Poll::Ready(Err(io::ErrorKind::StorageFull.into()));
+        }
+        let written = match (&mut drain.to, place) {
+            (Some(descriptor), Some(place)) => ready!(descriptor.poll_write(cx, place, &bytes[..fits]))?,
+            _ => {
+                if drain.held.as_mut().is_some_and(|held| !held.grow(fits as u64)) {
+                    meter.stop(Limit::Memory);
+                    return Poll::Ready(Err(io::ErrorKind::OutOfMemory.into()));
+                }
+                drain.kept.extend_from_slice(&bytes[..fits]);
+                fits
+            }
+        };
+        drain.seen += written as u64;
+        Poll::Ready(Ok(written))
+    }
+}
+
+impl Clone for To {
+    fn clone(&self) -> To {
+        match self {
+            To::Counted(counted, _) => To::Counted(counted.clone(), lock(&counted.drain).to.as_ref().map(Descriptor::place)),
+            To::Pipe(writer) => To::Pipe(writer.clone()),
+            To::Nowhere => To::Nowhere,
+        }
     }
 }
 
 impl IsTerminal for Out {
     fn is_terminal(&self) -> bool {
-        let drain = self.to.lock().unwrap_or_else(PoisonError::into_inner);
-        drain.to.as_ref().is_some_and(|ready| rustix::termios::isatty(&ready.fd))
+        match &self.to {
+            To::Counted(counted, _) => lock(&counted.drain).to.as_ref().is_some_and(Descriptor::is_terminal),
+            To::Pipe(_) | To::Nowhere => false,
+        }
     }
 }
 
@@ -153,37 +290,13 @@ impl StdoutStream for Out {
 
     // The stock adapter writes from a task of its own: what it holds when the guest exits would be lost.
     fn p2_stream(&self) -> Box<dyn OutputStream> {
-        Box::new(OutP2 { out: self.clone(), held: bytes::Bytes::new(), failed: None })
+        Box::new(OutP2::new(self.clone()))
     }
 }
 
 impl AsyncWrite for Out {
-    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
-        let mut drain = self.to.lock().unwrap_or_else(PoisonError::into_inner);
-        let drain = &mut *drain;
-        let room = self.meter.limits.get(self.limit).unwrap_or(0).saturating_sub(drain.seen);
-        let fits = buf.len().min(usize::try_from(room).unwrap_or(usize::MAX));
-        if fits == 0 && !buf.is_empty() {
-            self.meter.stop(self.limit);
-            return Poll::Ready(Err(io::ErrorKind::StorageFull.into()));
-        }
-        let written = match &mut drain.to {
-            None => {
-                if drain.held.as_mut().is_some_and(|held| !held.grow(fits as u64)) {
-                    self.meter.stop(Limit::Memory);
-                    return Poll::Ready(Err(io::ErrorKind::OutOfMemory.into()));
-                }
-                drain.kept.extend_from_slice(&buf[..fits]);
-                fits
-            }
-            Some(ready) => {
-                ready!(ready.poll(cx))?;
-                let chunk = if ready.blocks { fits.min(PIPE_CHUNK) } else { fits };
-                rustix::io::write(&ready.fd, &buf[..chunk])?
-            }
-        };
-        drain.seen += written as u64;
-        Poll::Ready(Ok(written))
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        self.poll_put(cx, buf)
     }
 
     fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -195,106 +308,6 @@ impl AsyncWrite for Out {
     }
 }
 
-/// A descriptor and how to wait for it. The reactor is asked only once a transfer would block.
-struct Ready {
-    fd: Arc<OwnedFd>,
-    interest: Interest,
-    /// Anything but a regular file, whose transfers never wait.
-    blocks: bool,
-    waiting: Option<AsyncFd<Arc<OwnedFd>>>,
-}
-
-impl Ready {
-    fn new(fd: OwnedFd, interest: Interest) -> Ready {
-        let regular =
-            rustix::fs::fstat(&fd).is_ok_and(|s| rustix::fs::FileType::from_raw_mode(s.st_mode) == rustix::fs::FileType::RegularFile);
-        Ready { fd: Arc::new(fd), interest, blocks: !regular, waiting: None }
-    }
-
-    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let flags = if self.interest == Interest::READABLE { PollFlags::IN } else { PollFlags::OUT };
-        while self.blocks {
-            let mut fds = [PollFd::from_borrowed_fd(self.fd.as_fd(), flags)];
-            let now = rustix::time::Timespec { tv_sec: 0, tv_nsec: 0 };
-            // A hang-up or an error counts as ready: the transfer then says which.
-            if rustix::event::poll(&mut fds, Some(&now))? > 0 {
-                break;
-            }
-            let waiting = match &self.waiting {
-                Some(waiting) => waiting,
-                None => match register(&self.fd, self.interest) {
-                    Ok(waiting) => self.waiting.insert(waiting),
-                    // A device that cannot be waited for (/dev/null and its like) never blocks.
-                    Err(error) if error.kind() == io::ErrorKind::PermissionDenied => break,
-                    Err(error) => return Poll::Ready(Err(error)),
-                },
-            };
-            let mut guard = if self.interest == Interest::READABLE {
-                ready!(waiting.poll_read_ready(cx))?
-            } else {
-                ready!(waiting.poll_write_ready(cx))?
-            };
-            guard.clear_ready();
-        }
-        Poll::Ready(Ok(()))
-    }
-}
-
-fn register(fd: &Arc<OwnedFd>, interest: Interest) -> io::Result<AsyncFd<Arc<OwnedFd>>> {
-    #[expect(deprecated, reason = "its successor is unsafe for types that may close their descriptor; an owned one stays open")]
-    AsyncFd::with_interest(fd.clone(), interest)
-}
-
-/// The 0.2 form of an output: one piece is held while the descriptor is not ready, and nothing runs beside the guest.
-struct OutP2 {
-    out: Out,
-    held: bytes::Bytes,
-    failed: Option<io::Error>,
-}
-
-/// The most that a 0.2 guest may write without asking again.
-const PERMIT: usize = 64 << 10;
-
-impl OutP2 {
-    /// Writes what is held; pending while the descriptor is not ready.
-    fn poll_drain(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        while !self.held.is_empty() && self.failed.is_none() {
-            match ready!(Pin::new(&mut self.out).poll_write(cx, &self.held)) {
-                Ok(written) => self.held = self.held.slice(written..),
-                Err(error) => self.failed = Some(error),
-            }
-        }
-        Poll::Ready(())
-    }
-
-    fn drain_now(&mut self) -> StreamResult<bool> {
-        let drained = self.poll_drain(&mut Context::from_waker(Waker::noop())).is_ready();
-        match self.failed.take() {
-            Some(error) if error.kind() == io::ErrorKind::BrokenPipe => Err(StreamError::Closed),
-            Some(error) => Err(StreamError::LastOperationFailed(error.into())),
-            None => Ok(drained),
-        }
-    }
-}
-
-#[async_trait::async_trait]
-impl Pollable for OutP2 {
-    async fn ready(&mut self) {
-        std::future::poll_fn(|cx| self.poll_drain(cx)).await;
-    }
-}
-
-impl OutputStream for OutP2 {
-    fn check_write(&mut self) -> StreamResult<usize> {
-        Ok(if self.drain_now()? { PERMIT } else { 0 })
-    }
-
-    fn write(&mut self, bytes: bytes::Bytes) -> StreamResult<()> {
-        self.held = bytes;
-        self.drain_now().map(drop)
-    }
-
-    fn flush(&mut self) -> StreamResult<()> {
-        self.drain_now().map(drop)
-    }
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

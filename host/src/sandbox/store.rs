@@ -3,11 +3,13 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use wasmtime::{Store, UpdateDeadline};
-use wasmtime_wasi::WasiCtxBuilder;
+use wasmtime::{AsContextMut as _, Store, UpdateDeadline};
+use wasmtime_wasi::{I32Exit, WasiCtxBuilder};
 use wasmtime_wasi_http::WasiHttpCtx;
 
+use super::children::Children;
 use super::ended::Ended;
+use super::fuel::{self, Cost};
 use super::http::hooks::Hooks;
 use super::invocation::Invocation;
 use super::meter::{LimitExceeded, StoreMeter};
@@ -24,23 +26,30 @@ pub(super) struct Given {
     pub(super) env: Vec<(String, String)>,
     pub(super) cwd: String,
     pub(super) depth: u64,
-    pub(super) fuel: Option<u64>,
+    /// Where its cost is counted.
+    pub(super) cost: Arc<Cost>,
 }
 
 impl Invocation {
-    /// Runs one program in a store of its own. Also returns the fuel it burnt.
-    pub(super) async fn execute(self: &Arc<Self>, program: &Program, prepared: &Prepared, given: Given) -> (Ended, u64) {
+    /// Runs one program in a store of its own. When it returns, the program's ends of all streams are closed.
+    pub(super) async fn execute(self: &Arc<Self>, program: &Program, prepared: &Prepared, given: Given) -> Ended {
         self.meter.note_stack(stack(&program.component, &self.meter.limits));
-        let fuel = given.fuel;
+        let (mut stdout, mut stderr) = (given.stdout.clone(), given.stderr.clone());
         let entry = program.entry.clone();
-        let mut store = match self.store(program, prepared, given) {
-            Ok(store) => store,
-            Err(error) => return (Ended::by(&error, &self.meter), 0),
+        let ended = match self.store(program, prepared, given) {
+            Ok(mut store) => {
+                let result = call(&mut store, prepared, entry).await;
+                fuel::look(&mut store.as_context_mut());
+                if matches!(result, Ok(Ended::Exited(_))) || result.as_ref().is_err_and(|error| error.is::<I32Exit>()) {
+                    self.orphans.adopt(std::mem::take(&mut store.data_mut().children));
+                }
+                result
+            }
+            Err(error) => Err(error),
         };
-        let result = call(&mut store, prepared, entry).await;
-        let burnt = fuel.map_or(0, |given| given.saturating_sub(store.get_fuel().unwrap_or(0)));
-        let ended = result.unwrap_or_else(|error| Ended::by(&error, &self.meter));
-        (ended, burnt)
+        stdout.finish().await;
+        stderr.finish().await;
+        ended.unwrap_or_else(|error| Ended::by(&error, &self.meter))
     }
 
     fn store(self: &Arc<Self>, program: &Program, prepared: &Prepared, given: Given) -> wasmtime::Result<Store<State>> {
@@ -49,7 +58,8 @@ impl Invocation {
         let host_call = usize::try_from(limits.host_call)?;
 
         let mut wasi = WasiCtxBuilder::new();
-        wasi.stdin(given.stdin).stdout(given.stdout).stderr(given.stderr).arg(&program.name).args(&program.args).initial_cwd(&given.cwd);
+        wasi.stdin(given.stdin.clone()).stdout(given.stdout.clone()).stderr(given.stderr.clone());
+        wasi.arg(&program.name).args(&program.args).initial_cwd(&given.cwd);
         for (name, value) in &given.env {
             wasi.env(name, value);
         }
@@ -60,10 +70,15 @@ impl Invocation {
         table.set_max_capacity(handles);
         let state = State {
             invocation: self.clone(),
-            fuel_turn: Arc::default(),
+            fuel: 0,
+            cost: given.cost,
             depth: given.depth,
             env: given.env,
             cwd: given.cwd,
+            stdin: given.stdin,
+            stdout: given.stdout,
+            stderr: given.stderr,
+            children: Children::default(),
             meter: StoreMeter::new(self.meter.clone()),
             table,
             wasi: wasi.build(),
@@ -77,17 +92,14 @@ impl Invocation {
         if let Some(table) = store.concurrent_resource_table() {
             table.set_max_capacity(handles);
         }
-        if let Some(fuel) = given.fuel {
-            store.set_fuel(fuel)?;
-        }
+        fuel::fill(&mut store)?;
         store.set_epoch_deadline(1);
-        store.epoch_deadline_callback(|context| {
-            let State { invocation, depth, .. } = context.data();
+        store.epoch_deadline_callback(|mut context| {
+            fuel::look(&mut context);
+            let State { invocation, cost, .. } = context.data();
             let meter = &invocation.meter;
             meter.epochs.fetch_add(1, Relaxed);
-            if let (0, Ok(left)) = (depth, context.get_fuel()) {
-                meter.fuel_left.store(left, Relaxed);
-            }
+            cost.epochs.fetch_add(1, Relaxed);
             match meter.stop_reason() {
                 Some(limit) => Err(LimitExceeded(limit).into()),
                 // Others get their turn: the deadline outside, and other guests of this thread.

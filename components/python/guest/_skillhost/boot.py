@@ -2,6 +2,7 @@
 
 import gc
 import importlib
+import importlib.util
 import io
 import os
 import sys
@@ -19,7 +20,7 @@ encodings.utf_16 encodings.utf_8_sig enum errno fnmatch fractions functools geto
 hmac html html.entities html.parser http http.client http.cookies importlib.metadata importlib.resources
 importlib.util inspect io ipaddress itertools json keyword linecache locale logging logging.handlers math mimetypes
 multiprocessing multiprocessing.dummy multiprocessing.pool numbers operator optparse os os.path pathlib pickle pkgutil
-platform posixpath pprint queue quopri random re reprlib runpy secrets select selectors shlex shutil signal socket
+platform posixpath pprint queue quopri random re reprlib runpy secrets select selectors shlex shutil signal socket ssl
 sqlite3 stat statistics string stringprep struct subprocess sys tarfile tempfile textwrap threading time timeit token
 tokenize tomllib traceback types typing unicodedata unittest urllib.error urllib.parse urllib.request urllib.response
 urllib.robotparser uuid warnings weakref xml.dom.minidom xml.etree.ElementTree xml.sax xml.sax.saxutils zipfile zlib
@@ -43,19 +44,33 @@ C()
 
 
 def prepare():
+    from . import sockets
+
+    # Before whatever looks for `ssl` and for a socket's class.
+    sockets.install()
+    stand_in("ssl", "tls")
     for name in USUAL:
         importlib.import_module(name)
     # Not before: each of them imports what it mends.
-    from . import errors, hashes, loop, missing, pools, system, threads
+    from . import clients, errors, hashes, loop, missing, pools, programs, system, threads
 
     stdlib.adopt()
     errors.install()
     system.install()
     threads.install()
     pools.install()
+    programs.install()
     loop.install()
+    clients.install()
     hashes.install()
     missing.install()
+
+
+def stand_in(name, ours):
+    """Makes a module of this package the one of that name."""
+    spec = importlib.util.spec_from_file_location(name, f"{os.path.dirname(__file__)}/{ours}.py")
+    sys.modules[name] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(sys.modules[name])
 
 
 def settle():
@@ -72,6 +87,8 @@ def settle():
 
     linecache.clearcache()
     os.environ._data.clear()
+    # What is imported from is mostly read-only, and each attempt to write there would be recorded as a denial.
+    sys.dont_write_bytecode = True
     gc.collect()
     gc.collect()
     gc.freeze()

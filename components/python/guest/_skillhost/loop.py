@@ -1,41 +1,120 @@
-"""asyncio's event loop where there are no sockets to wait for: only time passes."""
+"""asyncio's event loop: Unix's own, over what can be waited for here: time, pipes, programs, and answers to HTTP requests."""
 
 import asyncio
-import asyncio.base_events
 import asyncio.runners
 import asyncio.unix_events
+import errno
 import time
 
-from . import threads
+from . import programs, threads, waits, web
+
+# Of several kinds of things to wait for, none can wait for another's: they take turns.
+TURN = 0.005
 
 
-class NoSockets:
-    """What the loop asks for events. There are none, and it sleeps until its next timer."""
-
-    def select(self, timeout=None):
-        if timeout is None:
-            if not threads.run_one():
-                raise threads.WouldHang(
-                    "the event loop waits for something that can no longer happen: no timer, task or thread is left that could go on"
-                )
-        elif timeout > 0:
-            time.sleep(timeout)
-        return []
-
-    def get_map(self):
-        return {}
-
-
-class Loop(asyncio.base_events.BaseEventLoop):
+class Selector(programs.Selector):
     def __init__(self):
         super().__init__()
-        self._selector = NoSockets()
+        # Process number -> what is called with it and its exit code.
+        self.children = {}
+        # (resource of `wasi:http`, future)
+        self.requests = []
 
-    def _process_events(self, events):
+    def select(self, timeout=None):
+        until = None if timeout is None else time.monotonic() + max(0, timeout)
+        while True:
+            left = None if until is None else max(0, until - time.monotonic())
+            kinds = [(self.pipes, any(self.subjects())), (self.answers, self.requests), (self.exits, self.children)]
+            kinds = [kind for kind, there in kinds if there]
+            if not kinds:
+                self.nothing(left)
+                return []
+            piece = left if len(kinds) == 1 else TURN if left is None else min(TURN, left)
+            for kind in kinds:
+                found = kind(piece)
+                if found is not None:
+                    return found
+            if left == 0:
+                return []
+
+    def nothing(self, left):
+        if left is None and not threads.run_one():
+            raise threads.WouldHang(
+                "the event loop waits for something that can no longer happen: no timer, task, thread or program is left that could go on"
+            )
+        if left:
+            time.sleep(left)
+
+    def pipes(self, timeout):
+        return super().select(timeout) or None
+
+    def answers(self, timeout):
+        self.requests = [(subject, future) for subject, future in self.requests if not future.done()]
+        if not self.requests:
+            return []
+        try:
+            ready = web.wait([subject for subject, _ in self.requests], timeout)
+        except web.Late:
+            return None
+        for index in ready:
+            _, future = self.requests[index]
+            future.set_result(None)
+        self.requests = [(subject, future) for subject, future in self.requests if not future.done()]
+        return []
+
+    def exits(self, timeout):
+        for number in list(self.children):
+            child = programs.CHILDREN.get(number)
+            status = child.wait(timeout if len(self.children) == 1 else 0) if child is not None else 0
+            if status is not None:
+                callback, args = self.children.pop(number)
+                callback(number, programs.os.waitstatus_to_exitcode(status), *args)
+                return []
+        if len(self.children) > 1:
+            waits.sleep(TURN if timeout is None else min(TURN, timeout))
+        return None
+
+
+class Watcher:
+    """What the loop tells of the programs that it has started."""
+
+    def __init__(self, selector):
+        self._selector = selector
+
+    def add_child_handler(self, pid, callback, *args):
+        self._selector.children[pid] = callback, args
+
+    def close(self):
+        pass
+
+
+def refused(*args, **kwargs):
+    raise PermissionError(errno.EACCES, "only HTTP leaves the sandbox: use urllib.request, http.client, requests or httpx")
+
+
+async def refused_later(*args, **kwargs):
+    refused()
+
+
+class Loop(asyncio.unix_events._UnixSelectorEventLoop):
+    def __init__(self, selector=None):
+        super().__init__(Selector())
+        self._watcher = Watcher(self._selector)
+
+    def ready(self, subject):
+        """A future that is done when a resource of `wasi:http` is ready."""
+        future = self.create_future()
+        self._selector.requests.append((subject, future))
+        return future
+
+    def _make_self_pipe(self):
+        # Nothing sleeps while another thread runs, so nothing needs to be woken.
+        self._ssock = self._csock = None
+
+    def _close_self_pipe(self):
         pass
 
     def _write_to_self(self):
-        # Nothing sleeps while another thread runs, so nothing needs to be woken.
         pass
 
     def run_in_executor(self, executor, func, *args):
@@ -52,6 +131,8 @@ class Loop(asyncio.base_events.BaseEventLoop):
 
     def remove_signal_handler(self, number):
         return False
+
+    create_connection = create_server = create_datagram_endpoint = create_unix_connection = create_unix_server = refused_later
 
 
 def install():

@@ -13,7 +13,7 @@ import warnings
 # Here, at the build: the module that componentize-py made is in the image, and in no folder afterwards.
 from wit_world.imports import exit
 
-from . import fresh, stdlib, system
+from . import fresh, installers, stdlib, system, waits
 
 USAGE = """usage: python3 [option] ... [-c cmd | -m mod | file | -] [arg] ...
 Options:
@@ -39,7 +39,10 @@ class UsageError(Exception):
 def run():
     system.open_streams()
     fresh.start()
-    code = end(lambda: command(sys.argv[1:]))
+    name, *arguments = sys.argv or ["python3"]
+    if os.path.basename(name) in ("pip", "pip3"):
+        arguments = ["-m", "pip", *arguments]
+    code = end(lambda: command(arguments))
     if code:
         exit.exit_with_code(code)
 
@@ -52,7 +55,8 @@ def command(arguments):
         usage, *_ = USAGE.splitlines()
         sys.stderr.write(f"{error}\n{usage}\nTry `python3 -h' for more information.\n")
         raise SystemExit(2) from None
-    library = [path for path in os.environ.get("PYTHONPATH", "").split(":") if path] + [os.path.dirname(os.__file__)]
+    library = [*folders("PYTHONPATH"), os.path.dirname(os.__file__)]
+    library += filter(os.path.isdir, [*folders("SKILLHOST_SITE_PACKAGES"), PACKAGES])
     sys.path_importer_cache.clear()
     sys.modules["__main__"] = module = types.ModuleType("__main__")
     module.__builtins__ = builtins
@@ -70,6 +74,8 @@ def command(arguments):
         name, *rest = arguments
         sys.argv[:] = ["-m", *rest]
         sys.path[:] = [os.getcwd(), *library]
+        if name in installers.PROGRAMS:
+            raise SystemExit(installers.PROGRAMS[name](rest))
         neighbours(os.getcwd())
         runpy._run_module_as_main(name)
     elif what == "-":
@@ -80,6 +86,14 @@ def command(arguments):
         script, *rest = arguments
         sys.argv[:] = [script, *rest]
         run_file(module, script, library)
+
+
+# The packages that the host brings.
+PACKAGES = "/usr/lib/python3.14/site-packages"
+
+
+def folders(variable):
+    return [path for path in os.environ.get(variable, "").split(":") if path]
 
 
 def options(arguments):
@@ -160,7 +174,7 @@ def end(program):
     code = guarded(program)
     if isinstance(code, system.Exit):
         return code.args[0] & 0xFF
-    for last in (threading._shutdown, atexit._run_exitfuncs):
+    for last in (threading._shutdown, atexit._run_exitfuncs, waits.finish):
         result = guarded(last)
         if isinstance(result, system.Exit):
             return result.args[0] & 0xFF

@@ -7,7 +7,6 @@ WHY = {
     "_bz2": "bz2 needs a native library that is not here: use gzip, zlib or zipfile's deflate",
     "_lzma": "lzma needs a native library that is not here: use gzip, zlib or zipfile's deflate",
     "_zstd": "compression.zstd needs a native library that is not here: use gzip, zlib or zipfile's deflate",
-    "_ssl": "ssl needs a native library that is not here",
     "_ctypes": "ctypes calls native libraries, and there are none in a sandbox",
     "_curses": "curses needs a terminal: print plain text",
     "readline": "readline needs a terminal: use input()",

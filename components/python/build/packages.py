@@ -1,0 +1,117 @@
+"""The packages beside the interpreter: installed by pip, stripped to what is pure Python, and listed.
+
+The list is written twice into the repository, for the host (`set.json`) and for people (`docs/packages.md`).
+"""
+
+import csv
+import email
+import json
+import os
+import pathlib
+import shutil
+
+SET = pathlib.Path(__file__).resolve().parent.parent / "packages"
+DOCUMENT = SET.parent.parent.parent / "docs/packages.md"
+# As cp314 on Linux: for what has no wheel for every machine. Its native parts go, and what is left is the same everywhere.
+TARGET = ["--python-version=3.14", "--implementation=cp", "--platform=any", "--platform=manylinux2014_x86_64", "--only-binary=:all:"]
+# The name of PyYAML's native half, which says so when it is imported: no module is better than one that fails.
+LEFT_OUT = ["_yaml"]
+# networkx imports bz2 to read graphs in such files, and would not be importable without it.
+MENDED = {
+    "networkx/utils/decorators.py": [("import bz2\n", ""), ('    ".bz2": bz2.BZ2File,\n', "")],
+}
+NATIVE = {".so", ".pyd", ".dll", ".dylib", ".c", ".h", ".pyx", ".pxd"}
+# Of the licences that are named by a classifier alone: SPDX's names.
+CLASSIFIERS = {
+    "License :: OSI Approved :: Apache Software License": "Apache-2.0",
+    "License :: OSI Approved :: BSD License": "BSD-3-Clause",
+    "License :: OSI Approved :: ISC License (ISCL)": "ISC",
+    "License :: OSI Approved :: MIT License": "MIT",
+    "License :: OSI Approved :: Mozilla Public License 2.0 (MPL 2.0)": "MPL-2.0",
+    "License :: OSI Approved :: Python Software Foundation License": "PSF-2.0",
+}
+
+HEAD = """# Python packages
+
+Scripts import these without installing anything. They lie in `target/components/python-packages`, which is mounted read-only at
+`/usr/lib/python3.14/site-packages`. Versions and hashes are pinned in `components/python/packages/requirements.txt`; all of it is pure
+Python, compiled by the interpreter that runs it.
+
+Not among them: pydantic. From 2.0 on its core is native code, and 1.x, the last pure line, has other methods and does not know Python 3.14.
+jsonschema is 4.17, the last before its own core became native; typer is 0.28, the last without pydantic; python-dateutil is 2.x, which
+scripts were written for. networkx reads no `.bz2` files here. Where PyYAML, markupsafe and charset-normalizer have a faster native half, the pure one runs.
+
+| package | version | licence | imports |
+|---|---|---|---|
+"""
+
+
+def install(folder, pip, run):
+    """Fills `folder/site`. `pip` is the command, `run` starts one."""
+    site, wheels = folder / "site", folder / "wheels"
+    # The Python that runs pip may be older than the one that runs the packages.
+    strictly = ["--quiet", "--disable-pip-version-check", "--no-deps", "--ignore-requires-python"]
+    pure = ["--no-build-isolation", "--no-binary=:all:", "--require-hashes"]
+    run(*pip, "wheel", *strictly, *pure, f"--wheel-dir={wheels}", "-r", SET / "sdists.txt")
+    run(*pip, "install", *strictly, "--no-compile", f"--target={site}", *TARGET, "--require-hashes", "-r", SET / "requirements.txt")
+    run(*pip, "install", *strictly, "--no-compile", f"--target={site}", "--no-index", *wheels.glob("*-none-any.whl"))
+    shutil.rmtree(wheels)
+    strip(site)
+
+
+def strip(site):
+    for name in LEFT_OUT:
+        shutil.rmtree(site / name)
+    for name, changes in MENDED.items():
+        text = (site / name).read_text(encoding="utf-8")
+        for old, new in changes:
+            assert text.count(old) == 1, f"{name} is not what it was: {old!r}"
+            text = text.replace(old, new)
+        (site / name).write_text(text, encoding="utf-8")
+    for folder, folders, names in os.walk(site):
+        for name in [name for name in folders if name in ("bin", "test", "tests", "_tests", "__pycache__")]:
+            folders.remove(name)
+            shutil.rmtree(os.path.join(folder, name))
+        for name in names:
+            path = pathlib.Path(folder, name)
+            # What pip notes of the machine it ran on, and what only checkers and test runners read.
+            if path.suffix in NATIVE or path.suffix == ".pyi" or name in ("direct_url.json", "REQUESTED", "conftest.py"):
+                path.unlink()
+    for record in site.glob("*.dist-info/RECORD"):
+        with record.open(newline="") as file:
+            kept = [row for row in csv.reader(file) if (site / row[0]).is_file()]
+        with record.open("w", newline="") as file:
+            csv.writer(file, lineterminator="\n").writerows(kept)
+
+
+def facts(site):
+    """Of each distribution: name, version, licence and the names it is imported by."""
+    found = []
+    for info in site.glob("*.dist-info"):
+        metadata = email.message_from_string((info / "METADATA").read_text(encoding="utf-8"))
+        with (info / "RECORD").open(newline="") as file:
+            tops = {row[0].partition("/")[0] for row in csv.reader(file) if row[0].endswith(".py")}
+        imports = sorted(top.removesuffix(".py") for top in tops)
+        found.append({"name": metadata["Name"], "version": metadata["Version"], "licence": licence(metadata), "imports": imports})
+    return sorted(found, key=lambda one: one["name"].lower())
+
+
+def licence(metadata):
+    named = [CLASSIFIERS[line] for line in metadata.get_all("Classifier", []) if line in CLASSIFIERS]
+    return metadata["License-Expression"] or " OR ".join(named) or metadata["License"] or ""
+
+
+def check_lists(found, bless):
+    """The lists in the repository must say what was built. Returns what to do if they don't."""
+    listed = [{key: one[key] for key in ("name", "version", "imports")} for one in found]
+    rows = ["| {name} | {version} | {licence} | {names} |\n".format(**one, names=", ".join(f"`{i}`" for i in one["imports"])) for one in found]
+    wanted = {
+        SET / "set.json": "[\n" + ",\n".join("  " + json.dumps(one) for one in listed) + "\n]\n",
+        DOCUMENT: HEAD + "".join(rows),
+    }
+    for path, text in wanted.items():
+        if bless:
+            path.write_text(text, encoding="utf-8")
+        elif not path.is_file() or path.read_text(encoding="utf-8") != text:
+            return f"{path} does not say what was built\n  fix: BLESS=1 cargo xtask python"
+    return None

@@ -1,0 +1,204 @@
+"""`python3 -m pip`, `venv` and `ensurepip`: nothing can be installed in a sandbox, and a script that makes sure of its packages goes on
+where they are there."""
+
+import importlib.metadata
+import os
+import re
+import sys
+
+from . import missing
+
+USAGE = """usage: python3 -m pip install | list | freeze | show | check ...
+This is a sandbox's pip: it installs nothing, and tells whether what is asked for is there."""
+
+# Options of `pip install` that are followed by a value.
+WITH_VALUE = set(
+    """-c --constraint -e --editable -t --target -i --index-url --extra-index-url -f --find-links --platform --python-version
+    --implementation --abi --root --prefix --src --upgrade-strategy --config-settings -C --global-option --no-binary --only-binary
+    --progress-bar --report --proxy --retries --timeout --trusted-host --cert --client-cert --cache-dir --log --python""".split()
+)
+# Where a distribution's name is not the name of its module.
+MODULES = {
+    "pillow": "PIL", "opencv-python": "cv2", "opencv-python-headless": "cv2", "scikit-learn": "sklearn", "psycopg2-binary": "psycopg2",
+}  # fmt: skip
+
+
+def normal(name):
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def pip(arguments):
+    words = [word for word in arguments if not word.startswith("-")]
+    if "--version" in arguments or "-V" in arguments:
+        print(f"pip 0 (the sandbox's own, which installs nothing) (python {sys.version_info[0]}.{sys.version_info[1]})")
+        return 0
+    if not words or {"-h", "--help"} & set(arguments) or words[0] == "help":
+        print(USAGE)
+        return 0
+    verb = words[0]
+    rest = arguments[arguments.index(verb) + 1 :]
+    verbs = {"install": install, "list": show_all, "freeze": freeze, "show": show, "check": lambda rest: print("No broken requirements found.") or 0}
+    if verb not in verbs:
+        return fail(f"pip {verb} is not available in a sandbox")
+    return verbs[verb](rest)
+
+
+def fail(why):
+    print(f"ERROR: {why}", file=sys.stderr)
+    return 1
+
+
+def install(arguments):
+    wanted, quiet = [], False
+    words = iter(arguments)
+    for word in words:
+        if word in ("-r", "--requirement") or word.startswith("--requirement="):
+            path = word.partition("=")[2] or next(words, "")
+            try:
+                wanted += requirements(path)
+            except OSError as error:
+                return fail(f"Could not open requirements file: [Errno {error.errno}] {error.strerror}: {path!r}")
+        elif word in ("-e", "--editable"):
+            wanted.append(next(words, "."))
+        elif word in WITH_VALUE:
+            next(words, None)
+        elif word.startswith("-"):
+            quiet = quiet or word in ("-q", "-qq", "--quiet")
+        else:
+            wanted.append(word)
+    if not wanted:
+        return fail('You must give at least one requirement to install (see "pip help install")')
+    problems = []
+    for requirement in wanted:
+        problem, there = judge(requirement)
+        if problem:
+            problems.append(problem)
+        elif there and not quiet:
+            print(f"Requirement already satisfied: {requirement} in {os.path.dirname(there._path)} ({there.version}): it is in the sandbox's set")
+    for problem in problems:
+        fail(problem)
+    return 1 if problems else 0
+
+
+def requirements(path):
+    """The lines of a requirements file that ask for something, those of the files that it names included."""
+    with open(path, encoding="utf-8") as file:
+        lines = file.read().replace("\\\n", " ").splitlines()
+    found = []
+    for line in lines:
+        line = re.sub(r"(^|\s)#.*", "", line).strip()
+        option, _, value = line.partition(" ")
+        if option in ("-r", "--requirement"):
+            found += requirements(os.path.join(os.path.dirname(path), value.strip()))
+        elif option in ("-e", "--editable"):
+            found.append(value.strip())
+        elif line and not line.startswith("-"):
+            found.append(re.sub(r"\s+--hash=.*", "", line))
+    return found
+
+
+def judge(requirement):
+    """(why it cannot be had, the distribution that is there)"""
+    match = re.fullmatch(r"\s*([A-Za-z0-9][\w.-]*)\s*(?:\[[^]]*\])?\s*([^;@]*?)\s*(?:;\s*(.*))?", requirement)
+    if match is None or os.sep in requirement or requirement in (".", ".."):
+        return f"{requirement} cannot be installed: a sandbox installs nothing; a skill's own modules are imported from its folder", None
+    name, versions, marker = match.groups()
+    if marker and not applies(marker):
+        return None, None
+    try:
+        there = importlib.metadata.distribution(name)
+    except importlib.metadata.PackageNotFoundError:
+        why = missing.WHY.get(MODULES.get(normal(name), name.replace("-", "_")))
+        return f"{name} cannot be installed: a sandbox installs nothing, and {why or f'{name} is not in its set of packages'}", None
+    if not fits(there.version, versions.strip("() ")):
+        return f"{name} {versions} cannot be installed: a sandbox installs nothing, and its set of packages has {there.version}", None
+    return None, there
+
+
+def applies(marker):
+    try:
+        from packaging.markers import Marker
+    except ImportError:
+        # Without the package that understands it, it is taken to apply.
+        return True
+    return Marker(marker).evaluate()
+
+
+def fits(version, asked):
+    """PEP 440, by `packaging` where it is there; else by the numbers alone."""
+    try:
+        from packaging.specifiers import SpecifierSet
+    except ImportError:
+        return all(compare(numbers(version), *re.fullmatch(r"\s*(===|[=!<>~]=|[<>])\s*(\S+)\s*", one).groups()) for one in asked.split(",") if one)
+    return SpecifierSet(asked).contains(version, prereleases=True)
+
+
+def numbers(version):
+    return [int(number) for number in re.findall(r"\d+", re.match(r"[\d.]*", version)[0])]
+
+
+def compare(have, operator, asked):
+    want = numbers(asked)
+    if operator in ("==", "===", "!="):
+        same = have[: len(want)] == want if asked.endswith(".*") else padded(have, want) == padded(want, have)
+        return same != (operator == "!=")
+    if operator == "~=":
+        return padded(have, want) >= padded(want, have) and have[: len(want) - 1] == want[:-1]
+    left, right = padded(have, want), padded(want, have)
+    return {">=": left >= right, "<=": left <= right, ">": left > right, "<": left < right}[operator]
+
+
+def padded(one, other):
+    return one + [0] * (len(other) - len(one))
+
+
+def distributions():
+    return sorted(importlib.metadata.distributions(), key=lambda one: normal(one.name))
+
+
+def show_all(arguments):
+    if "--format=json" in arguments or "json" in arguments:
+        import json
+
+        print(json.dumps([{"name": one.name, "version": one.version} for one in distributions()]))
+        return 0
+    rows = [("Package", "Version"), *((one.name, one.version) for one in distributions())]
+    widths = [max(len(row[column]) for row in rows) for column in (0, 1)]
+    for row in [rows[0], tuple("-" * width for width in widths), *rows[1:]]:
+        print(f"{row[0]:<{widths[0]}} {row[1]}")
+    return 0
+
+
+def freeze(arguments):
+    for one in distributions():
+        print(f"{one.name}=={one.version}")
+    return 0
+
+
+def show(arguments):
+    code = 1
+    for name in arguments:
+        if name.startswith("-"):
+            continue
+        try:
+            one = importlib.metadata.distribution(name)
+        except importlib.metadata.PackageNotFoundError:
+            print(f"WARNING: Package(s) not found: {name}", file=sys.stderr)
+            continue
+        about = one.metadata
+        print(f"Name: {one.name}\nVersion: {one.version}\nSummary: {about.get('Summary', '')}\nLocation: {os.path.dirname(one._path)}")
+        code = 0
+    return code
+
+
+def venv(arguments):
+    return fail("a sandbox has no virtual environments: run python3 as it is. `python3 -m pip list` says which packages are there")
+
+
+def ensurepip(arguments):
+    print("pip is there; it installs nothing in a sandbox")
+    return 0
+
+
+# What `python3 -m NAME` runs.
+PROGRAMS = {"pip": pip, "venv": venv, "virtualenv": venv, "ensurepip": ensurepip}

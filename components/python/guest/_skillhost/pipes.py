@@ -1,0 +1,275 @@
+"""Pipes between programs as file descriptors, so that the standard library's own `subprocess` works over them.
+
+The numbers are of this table alone, above every one that libc gives out. `os.read`, `os.write`, `os.close` and their like look here first.
+"""
+
+import builtins
+import errno
+import io
+import os
+import stat
+import types
+
+from componentize_py_types import Err
+from wit_world.imports import process
+
+FIRST = 1 << 20
+# As much as a pipe holds.
+PIECE = 1 << 16
+TABLE = {}
+
+
+def failure(number):
+    return OSError(number, os.strerror(number))
+
+
+class End:
+    """One end of a pipe, or of none (`/dev/null`). Closed when the last descriptor of it is."""
+
+    handle = None
+    references = 0
+
+    def __init__(self, handle=None):
+        self.handle = handle
+        self.blocking = True
+
+    def close(self):
+        handle, self.handle = self.handle, None
+        if handle is not None:
+            handle.__exit__(None, None, None)
+
+    def read(self, size):
+        raise failure(errno.EBADF)
+
+    def write(self, data):
+        raise failure(errno.EBADF)
+
+
+class Null(End):
+    def read(self, size):
+        return b""
+
+    def write(self, data):
+        return len(data)
+
+
+class ReadEnd(End):
+    def __init__(self, handle):
+        super().__init__(handle)
+        # What was taken out early, so that the writer could go on: see `waits`.
+        self.backlog = bytearray()
+        self.ended = False
+
+    def waiting(self):
+        return self.backlog or self.ended
+
+    def read(self, size):
+        if not self.waiting():
+            waits.for_reading(self)
+        if self.backlog:
+            piece = bytes(self.backlog[:size])
+            del self.backlog[:size]
+            return piece
+        return b"" if self.ended else self.take(size)
+
+    def take(self, size):
+        """From the pipe itself. Blocks while there is nothing."""
+        try:
+            data = self.handle.read(min(size, PIECE), None)
+        except Err as refused:
+            reason = refused.value
+        else:
+            self.ended = not data and size > 0
+            return data
+        raise meaning(reason)
+
+
+class WriteEnd(End):
+    def write(self, data):
+        if not len(data):
+            return 0
+        waits.for_writing(self)
+        return self.give(data)
+
+    def give(self, data):
+        """Blocks while nothing fits. Bytes go as text: the bindings do not free a list of bytes that was handed over."""
+        try:
+            return self.handle.write_latin1(str(memoryview(data).cast("B")[:PIECE], "latin-1"))
+        except Err as refused:
+            reason = refused.value
+        raise meaning(reason)
+
+
+def meaning(reason):
+    """The OSError that says what the process interface said."""
+    text = getattr(reason, "value", "")
+    if isinstance(reason, process.Error_NotFound):
+        return failure(errno.ENOENT)
+    if isinstance(reason, process.Error_Denied):
+        return PermissionError(errno.EACCES, text or os.strerror(errno.EACCES))
+    if isinstance(reason, process.Error_Limit):
+        return BlockingIOError(errno.EAGAIN, f"limit reached: {text}")
+    if isinstance(reason, process.Error_Closed):
+        return failure(errno.EPIPE)
+    if isinstance(reason, process.Error_Timeout):
+        return failure(errno.EAGAIN)
+    return OSError(errno.EIO, text or os.strerror(errno.EIO))
+
+
+def add(end):
+    """The lowest free number, as a system would give."""
+    number = FIRST
+    while number in TABLE:
+        number += 1
+    end.references += 1
+    TABLE[number] = end
+    return number
+
+
+def new():
+    """A pipe: its read end and its write end."""
+    try:
+        reader, writer = process.pipe()
+    except Err as refused:
+        reason = refused.value
+    else:
+        return ReadEnd(reader), WriteEnd(writer)
+    raise meaning(reason)
+
+
+def pipe():
+    reader, writer = new()
+    return add(reader), add(writer)
+
+
+def close(number):
+    end = TABLE.pop(number, None)
+    if end is None:
+        raise failure(errno.EBADF)
+    end.references -= 1
+    if not end.references:
+        end.close()
+
+
+def dup(number):
+    return add(TABLE[number])
+
+
+class File(io.RawIOBase):
+    """What `FileIO` is to libc's descriptors."""
+
+    def __init__(self, number, mode, closefd=True):
+        self._number, self._closefd = number, closefd
+        self.mode, self.name = mode, number
+
+    def fileno(self):
+        if self.closed:
+            raise ValueError("I/O operation on closed file")
+        return self._number
+
+    def readable(self):
+        return "r" in self.mode or "+" in self.mode
+
+    def writable(self):
+        return "r" not in self.mode or "+" in self.mode
+
+    def readinto(self, buffer):
+        try:
+            data = read(self.fileno(), len(buffer))
+        except BlockingIOError:
+            return None
+        buffer[: len(data)] = data
+        return len(data)
+
+    def write(self, data):
+        return write(self.fileno(), data)
+
+    def close(self):
+        if not self.closed:
+            super().close()
+            if self._closefd:
+                close(self._number)
+
+
+def read(number, size):
+    end = TABLE.get(number)
+    if end is None:
+        raise failure(errno.EBADF)
+    return end.read(size)
+
+
+def write(number, data):
+    end = TABLE.get(number)
+    if end is None:
+        raise failure(errno.EBADF)
+    return end.write(data)
+
+
+def open(file, mode="r", buffering=-1, encoding=None, errors=None, newline=None, closefd=True, opener=None):
+    """As `io.open`, of a descriptor that may be one of these."""
+    if not isinstance(file, int) or file < FIRST:
+        return builtins.open(file, mode, buffering, encoding, errors, newline, closefd, opener)
+    if file not in TABLE:
+        raise failure(errno.EBADF)
+    raw = File(file, mode.replace("t", ""), closefd)
+    if buffering == 0 and "b" in mode:
+        return raw
+    size = io.DEFAULT_BUFFER_SIZE if buffering in (-1, 1) else buffering
+    binary = io.BufferedReader(raw, size) if raw.readable() else io.BufferedWriter(raw, size)
+    if "b" in mode:
+        return binary
+    text = io.TextIOWrapper(binary, encoding, errors, newline, line_buffering=buffering == 1)
+    text.mode = mode
+    return text
+
+
+def either(ours, theirs):
+    """`theirs`, save for the numbers of the table."""
+
+    def function(fd, *args, **kwargs):
+        if type(fd) is int and fd >= FIRST:
+            return ours(fd, *args, **kwargs)
+        return theirs(fd, *args, **kwargs)
+
+    function.__name__ = theirs.__name__
+    return function
+
+
+def fdopen(fd, mode="r", buffering=-1, encoding=None, *args, **kwargs):
+    if not isinstance(fd, int):
+        raise TypeError(f"invalid fd type ({type(fd)}, expected integer)")
+    return open(fd, mode, buffering, encoding, *args, **kwargs)
+
+
+def fstat(number):
+    if number not in TABLE:
+        raise failure(errno.EBADF)
+    return os.stat_result((stat.S_IFIFO | 0o600, number, 0, 1, 1000, 1000, 0, 0, 0, 0))
+
+
+def set_blocking(number, blocking):
+    TABLE[number].blocking = blocking
+
+
+def missing(fd, *_):
+    raise failure(errno.EBADF)
+
+
+def install():
+    global waits
+    from . import waits
+
+    os.pipe, os.fdopen = pipe, fdopen
+    os.pipe2 = lambda flags: pipe()
+    for name, ours in {
+        "fstat": fstat, "read": read, "write": write, "close": close, "dup": dup, "set_blocking": set_blocking,
+        "get_blocking": lambda number: TABLE[number].blocking, "isatty": lambda number: False,
+        "set_inheritable": lambda number, inheritable: None, "get_inheritable": lambda number: False,
+    }.items():  # fmt: skip
+        setattr(os, name, either(ours, getattr(os, name, missing)))
+
+
+# `subprocess` opens its pipes with `io.open`: it is given this in place of `io`.
+IO = types.ModuleType("io")
+vars(IO).update(vars(io))
+IO.open = open

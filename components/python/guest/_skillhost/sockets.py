@@ -1,0 +1,489 @@
+"""A `socket` that speaks HTTP/1.1 and nothing else, so that every client above it works as it is.
+
+The request that is written to it is read, and handed to the host (`web`); what the host answers is written out again as HTTP/1.1 for the
+client to read. A body of unknown length is written in chunks, so that each piece is handed on as it comes. Nothing is sent before the
+request is complete, or its body longer than a piece: only then is it known how long the client will wait for the answer.
+"""
+
+import errno
+import http
+import io
+import os
+import socket as stdlib
+import time
+
+from . import web
+
+# Names whose capitals are not those of their words. `wasi:http` knows names in small letters only.
+NAMES = {
+    name.lower(): name
+    for name in """ETag WWW-Authenticate X-XSS-Protection X-UA-Compatible X-DNS-Prefetch-Control DNT TE NEL SourceMap
+    Content-MD5 P3P X-RateLimit-Limit X-RateLimit-Remaining X-RateLimit-Reset X-RateLimit-Used X-RateLimit-Resource X-GitHub-Request-Id
+    X-GitHub-Media-Type Sec-WebSocket-Accept""".split()
+}
+LONGEST_HEAD = 64 << 10
+
+
+def shown(name):
+    return NAMES.get(name) or "-".join(word.capitalize() for word in name.split("-"))
+
+
+def refused(what):
+    return PermissionError(errno.EACCES, what)
+
+
+class Chunks:
+    """Undoes `Transfer-Encoding: chunked`."""
+
+    def __init__(self):
+        self.rest, self.left, self.state = bytearray(), 0, "size"
+
+    def feed(self, data):
+        self.rest += data
+        out = bytearray()
+        while self.state != "end":
+            if self.state == "data":
+                piece = self.rest[: self.left]
+                del self.rest[: len(piece)]
+                out += piece
+                self.left -= len(piece)
+                if self.left:
+                    break
+                self.state = "after"
+                continue
+            line, found, _ = self.rest.partition(b"\r\n")
+            if not found:
+                break
+            del self.rest[: len(line) + 2]
+            if self.state == "size":
+                self.left = int(line.partition(b";")[0], 16)
+                self.state = "data" if self.left else "trailers"
+            elif self.state == "after":
+                self.state = "size"
+            elif not line:
+                self.state = "end"
+        return bytes(out)
+
+
+class Request:
+    """A request as its client writes it: taken apart as far as it has come."""
+
+    def __init__(self):
+        self.written = bytearray()
+        self.head = None
+        self.body, self.left, self.chunks = bytearray(), 0, None
+
+    def complete(self):
+        return self.head is not None and (self.chunks.state == "end" if self.chunks else not self.left)
+
+    def feed(self, data):
+        if self.head is None:
+            self.written += data
+            check_method(self.written)
+            head, found, data = self.written.partition(b"\r\n\r\n")
+            if not found:
+                if len(head) > LONGEST_HEAD:
+                    raise OSError(errno.EMSGSIZE, f"a head of over {LONGEST_HEAD} bytes")
+                return
+            self.read_head(head.decode("latin-1"))
+        if self.chunks:
+            self.body += self.chunks.feed(data)
+        else:
+            self.body += data[: self.left]
+            self.left -= len(data[: self.left])
+
+    def read_head(self, head):
+        first, *lines = head.split("\r\n")
+        method, target, _ = first.split(" ", 2)
+        headers = []
+        for line in lines:
+            name, _, value = line.partition(":")
+            value = value.strip()
+            if name.lower() == "transfer-encoding":
+                self.chunks = Chunks()
+                continue
+            if name.lower() == "content-length":
+                self.left = int(value)
+            headers.append((name, value.encode("latin-1")))
+        self.head = method, target, headers
+
+
+def check_method(written):
+    word, found, _ = written[:32].partition(b" ")
+    if not word.isalpha() or not (found or len(written) < 32):
+        raise OSError(errno.EPROTONOSUPPORT, "only HTTP leaves the sandbox")
+
+
+class socket:
+    """A stream socket. `connect` remembers where to; the rest is in this file's head."""
+
+    __module__ = "socket"
+
+    def __init__(self, family=-1, type=-1, proto=-1, fileno=None):
+        self.family = stdlib.AF_INET if family == -1 else family
+        self.type = stdlib.SOCK_STREAM if type == -1 else type
+        self.proto = 0 if proto == -1 else proto
+        self.timeout = DEFAULT_TIMEOUT
+        self._peer, self._tls, self._server_name = None, False, None
+        self._request, self._exchange, self._answer, self._chunked = Request(), None, None, False
+        self._replay, self._connect_timeout = memoryview(b""), None
+        self._files, self._closed = 0, False
+
+    # What is set and asked, and means nothing here.
+
+    def settimeout(self, seconds):
+        if seconds is not None and seconds < 0:
+            raise ValueError("Timeout value out of range")
+        self.timeout = seconds
+
+    def gettimeout(self):
+        return self.timeout
+
+    def setblocking(self, blocking):
+        self.timeout = None if blocking else 0.0
+
+    def getblocking(self):
+        return self.timeout != 0.0
+
+    def setsockopt(self, *args):
+        pass
+
+    def getsockopt(self, level, name, size=0):
+        return bytes(size) if size else self.type if name == getattr(stdlib, "SO_TYPE", 3) else 0
+
+    def set_inheritable(self, inheritable):
+        pass
+
+    def fileno(self):
+        return -1
+
+    def getpeername(self):
+        if self._peer is None:
+            raise OSError(errno.ENOTCONN, os.strerror(errno.ENOTCONN))
+        return self._peer
+
+    def getsockname(self):
+        return ("127.0.0.1", 0)
+
+    def shutdown(self, how):
+        pass
+
+    # What a sandbox does not do.
+
+    def bind(self, address):
+        if address[1]:
+            raise refused("a sandbox has no listening sockets")
+
+    def listen(self, backlog=0):
+        raise refused("a sandbox has no listening sockets")
+
+    accept = listen
+
+    def sendto(self, *args):
+        raise refused("only HTTP leaves the sandbox, and no datagram")
+
+    recvfrom = recvmsg = sendmsg = sendto
+
+    # The connection.
+
+    def connect(self, address):
+        if self.type & 15 != stdlib.SOCK_STREAM or self.family not in (stdlib.AF_INET, stdlib.AF_INET6):
+            raise refused("only HTTP leaves the sandbox: no datagrams, and no sockets of the system")
+        self._peer, self._connect_timeout = address, self.timeout
+
+    def connect_ex(self, address):
+        try:
+            self.connect(address)
+        except OSError as error:
+            return error.errno
+        return 0
+
+    def _start_tls(self, server_name):
+        self._tls, self._server_name = True, server_name
+        return self
+
+    def _origin(self):
+        host, port = self.getpeername()[:2]
+        return self._tls, host.decode() if isinstance(host, bytes) else host, port
+
+    def sendall(self, data, flags=0):
+        if self._closed:
+            raise OSError(errno.EBADF, os.strerror(errno.EBADF))
+        view = memoryview(data).cast("B")
+        for at in range(0, len(view), web.PIECE):
+            self._take(bytes(view[at : at + web.PIECE]))
+
+    def send(self, data, flags=0):
+        self.sendall(data)
+        return memoryview(data).nbytes
+
+    def sendfile(self, file, offset=0, count=None):
+        if offset:
+            file.seek(offset)
+        sent = 0
+        while piece := file.read(web.PIECE if count is None else min(web.PIECE, count - sent)):
+            self.sendall(piece)
+            sent += len(piece)
+        return sent
+
+    def _take(self, data):
+        if self._request.complete():
+            if self._answer is None:
+                raise OSError(errno.EPIPE, "one request at a time leaves the sandbox")
+            # The client has its answer, and asks again.
+            self._drop()
+            self._request, self._answer = Request(), None
+        self._request.feed(data)
+        if len(self._request.body) > web.PIECE:
+            self._start(None)
+            self._pass_on()
+
+    def _start(self, first_byte_timeout):
+        if self._exchange is not None:
+            return
+        method, target, headers = self._request.head
+        origin = self._origin()
+        if method == "CONNECT":
+            raise OSError(errno.EPROTONOSUPPORT, "no proxies in a sandbox: the host sends the requests itself")
+        if "://" in target:
+            where, _, path = target.partition("://")[2].partition("/")
+            if where.rpartition("@")[2] not in (web.authority(origin), f"{origin[1]}:{origin[2]}"):
+                raise OSError(errno.EPROTONOSUPPORT, "no proxies in a sandbox: the host sends the requests itself")
+            target = "/" + path
+        self._exchange = web.Exchange(origin, method, target, headers, self._connect_timeout, first_byte_timeout)
+
+    def _pass_on(self):
+        body, self._request.body = self._request.body, bytearray()
+        try:
+            self._exchange.write(body, self.timeout)
+        except web.Late:
+            raise TimeoutError("timed out") from None
+
+    def _finish_request(self):
+        if self._request.head is None or not self._request.complete():
+            raise OSError(errno.EPROTONOSUPPORT, "only HTTP leaves the sandbox, where the client speaks first")
+        self._start(self.timeout)
+        if self._exchange.stream is not None:
+            self._pass_on()
+            self._exchange.end()
+
+    def _answered(self):
+        """Whether the answer has begun."""
+        self._answer = self._exchange.response()
+        if self._answer is not None:
+            self._write_head(*self._answer)
+        return self._answer is not None
+
+    def _write_head(self, status, headers):
+        method, _, _ = self._request.head
+        try:
+            reason = http.HTTPStatus(status).phrase
+        except ValueError:
+            reason = ""
+        lines = [f"HTTP/1.1 {status} {reason}".encode()] + [shown(name).encode() + b": " + value for name, value in headers]
+        bodiless = method == "HEAD" or status in (204, 304)
+        self._chunked = not bodiless and all(name.lower() != "content-length" for name, _ in headers)
+        if self._chunked:
+            lines.append(b"Transfer-Encoding: chunked")
+        self._replay = memoryview(b"\r\n".join([*lines, b"Connection: close", b"", b""]))
+
+    def recv_now(self, size):
+        """What can be read without waiting, or none."""
+        if self._answer is None and not self._answered():
+            return None
+        if not self._replay:
+            if self._exchange is None:
+                return b""
+            try:
+                piece = self._exchange.read(web.PIECE if self._chunked else size)
+            except web.Cut:
+                # As natively: the connection ends, before the client has had what the head or the chunks promised.
+                self._drop()
+                return b""
+            if piece is None:
+                return None
+            if not piece:
+                self._drop()
+            self._replay = memoryview(b"%x\r\n%s\r\n" % (len(piece), piece) if self._chunked else piece)
+        piece = bytes(self._replay[:size])
+        self._replay = self._replay[size:]
+        return piece
+
+    def begin_reading(self):
+        """Sends what is left of the request. Returns whether the timeout is to be kept here.
+
+        The wait for an answer is the host's, which tells connecting from answering, unless the request was begun before its timeout was known.
+        """
+        begun = self._answer is not None or self._exchange is not None
+        if self._answer is None:
+            self._finish_request()
+        return begun
+
+    def subject(self):
+        """What to wait for before `recv_now` gives more."""
+        return self._exchange.future if self._answer is None else self._exchange.source
+
+    def recv(self, size, flags=0):
+        if self._closed and not self._files:
+            raise OSError(errno.EBADF, os.strerror(errno.EBADF))
+        limit = self.timeout if self.begin_reading() else None
+        until = None if limit is None else time.monotonic() + limit
+        while (piece := self.recv_now(size)) is None:
+            try:
+                web.wait([self.subject()], None if until is None else max(0, until - time.monotonic()))
+            except web.Late:
+                raise TimeoutError("timed out") from None
+        return piece
+
+    def recv_into(self, buffer, size=0, flags=0):
+        view = memoryview(buffer).cast("B")
+        piece = self.recv(size or len(view))
+        view[: len(piece)] = piece
+        return len(piece)
+
+    read, write = recv, send
+
+    def makefile(self, mode="r", buffering=None, *, encoding=None, errors=None, newline=None):
+        self._files += 1
+        raw = File(self, mode)
+        if buffering == 0:
+            return raw
+        size = io.DEFAULT_BUFFER_SIZE if buffering in (None, -1) else buffering
+        reads, writes = raw.readable(), raw.writable()
+        binary = io.BufferedRWPair(raw, raw, size) if reads and writes else io.BufferedReader(raw, size) if reads else io.BufferedWriter(raw, size)
+        return binary if "b" in mode else io.TextIOWrapper(binary, encoding, errors, newline)
+
+    def _drop(self):
+        exchange, self._exchange = self._exchange, None
+        if exchange is not None:
+            exchange.close()
+
+    def _release(self):
+        if self._closed and not self._files:
+            if self._request.complete() and self._exchange is None and self._answer is None:
+                # Nobody asks for the answer; the request is sent all the same.
+                self._files = 1
+                try:
+                    self.recv(1)
+                except OSError:
+                    pass
+                self._files = 0
+            self._drop()
+
+    def close(self):
+        if not self._closed:
+            self._closed = True
+            self._release()
+
+    def detach(self):
+        self.close()
+        return -1
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    # What `ssl` adds to a socket.
+
+    def getpeercert(self, binary_form=False):
+        if binary_form:
+            return b""
+        _, host, _ = self._origin()
+        return {"subject": ((("commonName", host),),), "subjectAltName": (("DNS", host),)}
+
+    def version(self):
+        return "TLSv1.3"
+
+    def cipher(self):
+        return ("TLS_AES_128_GCM_SHA256", "TLSv1.3", 128)
+
+    def selected_alpn_protocol(self):
+        return None
+
+    def do_handshake(self, block=False):
+        pass
+
+    def pending(self):
+        return len(self._replay)
+
+    def unwrap(self):
+        return self
+
+
+class File(io.RawIOBase):
+    """`makefile`."""
+
+    def __init__(self, owner, mode):
+        self._owner, self.mode = owner, mode
+
+    def readable(self):
+        return "r" in self.mode or "w" not in self.mode
+
+    def writable(self):
+        return "w" in self.mode
+
+    def readinto(self, buffer):
+        return self._owner.recv_into(buffer)
+
+    def write(self, data):
+        return self._owner.send(data)
+
+    def fileno(self):
+        return -1
+
+    def close(self):
+        if not self.closed:
+            super().close()
+            self._owner._files -= 1
+            self._owner._release()
+
+
+DEFAULT_TIMEOUT = None
+
+
+def setdefaulttimeout(seconds):
+    global DEFAULT_TIMEOUT
+    DEFAULT_TIMEOUT = seconds
+
+
+PORTS = {"http": 80, "https": 443}
+
+
+def getaddrinfo(host, port, family=0, type=0, proto=0, flags=0):
+    """Its name is a host's address: names are resolved by the real host, when a request is sent."""
+    if isinstance(host, bytes):
+        host = host.decode("idna")
+    if isinstance(port, (str, bytes)):
+        port = port.decode() if isinstance(port, bytes) else port
+        if not port.isdigit() and port not in PORTS:
+            raise stdlib.gaierror(getattr(stdlib, "EAI_SERVICE", -8), "Servname not supported for ai_socktype")
+        port = int(port) if port.isdigit() else PORTS[port]
+    return [(stdlib.AF_INET, stdlib.SOCK_STREAM, 6, "", (host or "127.0.0.1", port or 0))]
+
+
+def no_lookup(*args):
+    raise stdlib.gaierror(stdlib.EAI_NONAME, "a sandbox does not resolve names: the host does, when a request is sent")
+
+
+# Numbers of Linux, where libc has none.
+NUMBERS = {
+    "AF_UNIX": 1, "AF_INET": 2, "AF_INET6": 10, "SOCK_STREAM": 1, "SOCK_DGRAM": 2, "IPPROTO_TCP": 6, "IPPROTO_UDP": 17, "IPPROTO_IPV6": 41,
+    "SOL_SOCKET": 1, "SO_REUSEADDR": 2, "SO_TYPE": 3, "SO_ERROR": 4, "SO_BROADCAST": 6, "SO_SNDBUF": 7, "SO_RCVBUF": 8, "SO_KEEPALIVE": 9,
+    "SO_LINGER": 13, "SO_REUSEPORT": 15, "TCP_NODELAY": 1, "TCP_KEEPIDLE": 4, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 6, "IPV6_V6ONLY": 26,
+    "AI_PASSIVE": 1, "AI_CANONNAME": 2, "AI_NUMERICHOST": 4, "AI_ADDRCONFIG": 32, "EAI_NONAME": -2, "EAI_AGAIN": -3, "EAI_FAMILY": -6,
+    "EAI_SERVICE": -8, "NI_NUMERICHOST": 1, "NI_NUMERICSERV": 2, "SHUT_RD": 0, "SHUT_WR": 1, "SHUT_RDWR": 2, "INADDR_ANY": 0, "SOMAXCONN": 4096,
+}  # fmt: skip
+
+
+def install():
+    for name, number in NUMBERS.items():
+        if not hasattr(stdlib, name):
+            setattr(stdlib, name, number)
+    stdlib.socket = stdlib.SocketType = socket
+    stdlib.getaddrinfo = getaddrinfo
+    stdlib.gethostbyname = stdlib.gethostbyname_ex = stdlib.gethostbyaddr = no_lookup
+    stdlib.setdefaulttimeout, stdlib.getdefaulttimeout = setdefaulttimeout, lambda: DEFAULT_TIMEOUT
+    if not hasattr(stdlib, "has_dualstack_ipv6"):
+        stdlib.has_dualstack_ipv6 = lambda: False

@@ -1,0 +1,170 @@
+"""Waiting for pipes and programs, and what is to be done meanwhile.
+
+A file of this program cannot be handed to another: its bytes are carried over (`Pump`) whenever this program waits. A thread that was
+started and has not run yet may be what the wait is for, so that it runs first. A reader further down the stack, which waits and cannot go
+on before what runs on top of it has ended, is emptied into its backlog: else the program that fills it would stand still.
+"""
+
+import math
+import time
+
+from wit_world.imports import process
+
+from . import pipes, threads
+
+PUMPS = []
+# The read ends that the waits further down the stack are for.
+BELOW = []
+LONGEST = (1 << 32) - 1
+sleep_really = time.sleep
+
+
+class Pump:
+    """From a file to a program's standard input, or from its output to a file."""
+
+    def __init__(self, read_end=None, write_end=None, file=None):
+        self.read_end, self.write_end, self.file = read_end, write_end, file
+        self.rest = b""
+        PUMPS.append(self)
+
+    def carry(self):
+        """One piece, when the pipe is ready for it."""
+        try:
+            if self.read_end is not None:
+                piece = self.read_end.take(pipes.PIECE)
+                if piece:
+                    return self.file.write(piece)
+            else:
+                self.rest = self.rest or self.file.read(pipes.PIECE)
+                if self.rest:
+                    self.rest = self.rest[self.write_end.give(self.rest) :]
+                    return None
+        except OSError:
+            # The other side reads no more, or the file takes no more: the program finds its pipe closed, and copes or ends.
+            pass
+        self.stop()
+        return None
+
+    def stop(self):
+        PUMPS.remove(self)
+        (self.read_end or self.write_end).close()
+        self.file.close()
+
+
+def milliseconds(seconds):
+    return None if seconds is None else min(LONGEST, max(0, math.ceil(seconds * 1000)))
+
+
+def for_reading(end):
+    if not end.blocking:
+        if not ready([end], [], 0)[0]:
+            raise BlockingIOError(pipes.errno.EAGAIN, pipes.os.strerror(pipes.errno.EAGAIN))
+    elif PUMPS or BELOW or threads.READY:
+        ready([end], [], None)
+
+
+def for_writing(end):
+    if not end.blocking:
+        if not ready([], [end], 0)[1]:
+            raise BlockingIOError(pipes.errno.EAGAIN, pipes.os.strerror(pipes.errno.EAGAIN))
+    elif PUMPS or BELOW or threads.READY:
+        ready([], [end], None)
+
+
+def ready(readers, writers, timeout):
+    """Waits until an end is ready, or the timeout (seconds, or none) is over. Returns those that are."""
+    until = None if timeout is None else time.monotonic() + timeout
+    while True:
+        left = None if until is None else max(0, until - time.monotonic())
+        found = turn(readers, writers, 0 if threads.READY else left)
+        if any(found):
+            return found
+        if threads.READY:
+            BELOW.extend(readers)
+            try:
+                threads.run_one()
+            finally:
+                del BELOW[len(BELOW) - len(readers) :]
+        elif left is not None and time.monotonic() >= until:
+            return [], []
+
+
+def turn(readers, writers, timeout):
+    """One wait, in which pumps and backlogs get what is theirs."""
+    full = [end for end in readers if end.waiting()]
+    if full:
+        return full, []
+    sources = [pump for pump in PUMPS if pump.read_end is not None]
+    sinks = [pump for pump in PUMPS if pump.write_end is not None]
+    # A writer whose readers have yet to run waits for what they would read.
+    starved = others(readers) if BELOW or (writers and threads.READY) else []
+    wait_for = [*readers, *(pump.read_end for pump in sources), *starved]
+    give_to = [*writers, *(pump.write_end for pump in sinks)]
+    if not wait_for and not give_to:
+        sleep_really(timeout or 0)
+        return [], []
+    filled, emptied = process.poll([end.handle for end in wait_for], [end.handle for end in give_to], milliseconds(timeout))
+    for index in filled:
+        at = index - len(readers)
+        if at >= len(sources):
+            starved[at - len(sources)].backlog += starved[at - len(sources)].take(pipes.PIECE)
+        elif at >= 0:
+            sources[at].carry()
+    for index in emptied:
+        if index >= len(writers):
+            sinks[index - len(writers)].carry()
+    return [readers[i] for i in filled if i < len(readers)], [writers[i] for i in emptied if i < len(writers)]
+
+
+def others(readers):
+    """Every open read end that somebody else may be waiting for."""
+    pumped = [pump.read_end for pump in PUMPS]
+    mine = [*readers, *pumped]
+    ends = {id(end): end for end in [*BELOW, *pipes.TABLE.values()] if isinstance(end, pipes.ReadEnd)}
+    return [end for end in ends.values() if end.handle is not None and not end.ended and end not in mine]
+
+
+def sleep(seconds):
+    """`time.sleep`, for a program that has started others."""
+    until = time.monotonic() + seconds
+    while PUMPS and (left := until - time.monotonic()) > 0:
+        turn([], [], left)
+    sleep_really(max(0, until - time.monotonic()))
+
+
+def for_program(child, timeout):
+    """A program's status, or none when the timeout is over."""
+    until = None if timeout is None else time.monotonic() + timeout
+    while threads.run_one():
+        pass
+    while PUMPS or BELOW:
+        status = child.wait(0)
+        left = None if until is None else until - time.monotonic()
+        if status is None and (left is None or left > 0):
+            # Its end is not among what can be polled.
+            turn([], [], 0.02 if left is None else min(0.02, left))
+            continue
+        settle()
+        return status
+    return child.wait(milliseconds(None if until is None else until - time.monotonic()))
+
+
+def settle():
+    """What a program that has ended left in its pipes."""
+    while any(pump.read_end is not None for pump in PUMPS):
+        sources = [pump for pump in PUMPS if pump.read_end is not None]
+        filled, _ = process.poll([pump.read_end.handle for pump in sources], [], 0)
+        if not filled:
+            return
+        for index in filled:
+            sources[index].carry()
+
+
+def finish():
+    """At the end of this program: what it has promised to carry is carried."""
+    while PUMPS:
+        turn([], [], None)
+
+
+def install():
+    threads.wait_really = sleep

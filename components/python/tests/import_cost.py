@@ -1,0 +1,56 @@
+"""What importing each package costs in the sandbox, beside native CPython with the same packages.
+
+    python3 components/python/tests/import_cost.py --skillhost PATH --native python3.14 [--runs 15] [NAME...]
+
+Each import is timed inside a fresh interpreter, native and sandboxed in turn, and the median is printed; both find compiled files. It is a
+measurement and no test: it fails on nothing.
+"""
+
+import argparse
+import json
+import pathlib
+import shutil
+import statistics
+import subprocess
+import tempfile
+
+import run
+
+PROGRAM = "import time; start = time.perf_counter(); import {}; print(time.perf_counter() - start)"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--skillhost", required=True, metavar="PATH")
+    parser.add_argument("--native", required=True, metavar="PYTHON")
+    parser.add_argument("--runs", type=int, default=15)
+    parser.add_argument("names", nargs="*", help="only these modules")
+    args = parser.parse_args()
+    listed = json.loads((run.PACKAGES.parent / "python-packages.json").read_text())
+    names = args.names or [name for one in listed for name in one["imports"] if not name.startswith("_")]
+    with tempfile.TemporaryDirectory() as folder:
+        folder = pathlib.Path(folder)
+        native = {"PYTHONPATH": str(compiled(args.native, folder / "packages"))}
+        host = run.Sandboxed(args.skillhost, run.ROOT / "target/components/python.wasm", folder)
+        print(f"{'ms':<24}{'native':>8}{'sandbox':>8}{'ratio':>8}")
+        for name in names:
+            program, there, here = PROGRAM.format(name), [], []
+            for _ in range(args.runs):
+                there.append(timed([args.native, "-c", program], native))
+                here.append(timed(*host.command(["-c", program], folder, [])))
+            one, other = statistics.median(there) * 1000, statistics.median(here) * 1000
+            print(f"{name:<24}{one:>8.1f}{other:>8.1f}{other / one:>8.2f}", flush=True)
+
+
+def compiled(python, folder):
+    shutil.copytree(run.PACKAGES, folder, ignore=shutil.ignore_patterns("__pycache__"))
+    subprocess.run([python, "-W", "ignore", "-m", "compileall", "-q", folder], check=True)
+    return folder
+
+
+def timed(command, environment):
+    return float(subprocess.run(command, env=environment, stdout=subprocess.PIPE, check=True).stdout)
+
+
+if __name__ == "__main__":
+    main()

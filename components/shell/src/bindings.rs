@@ -1,0 +1,28 @@
+//! Bindings to WASI 0.3 and to the programs of the sandbox, generated.
+
+#![allow(unreachable_pub, clippy::undocumented_unsafe_blocks, reason = "generated")]
+
+wit_bindgen::generate!({
+    path: "wit",
+    inline: "
+        package skillhost:shell;
+        world shell {
+            import wasi:cli/environment@0.3.0;
+            import wasi:cli/exit@0.3.0;
+            import wasi:cli/stdin@0.3.0;
+            import wasi:cli/stdout@0.3.0;
+            import wasi:cli/stderr@0.3.0;
+            import wasi:clocks/monotonic-clock@0.3.0;
+            import wasi:clocks/system-clock@0.3.0;
+            import wasi:filesystem/types@0.3.0;
+            import wasi:filesystem/preopens@0.3.0;
+            import wasi:http/types@0.3.0;
+            import wasi:http/client@0.3.0;
+            import wasi:random/random@0.3.0;
+            import skillhost:skill/process@0.1.0;
+            export wasi:cli/run@0.3.0;
+        }
+    ",
+    world: "skillhost:shell/shell",
+    generate_all,
+});

@@ -1,0 +1,300 @@
+//! curl's command line.
+
+use std::time::Duration;
+
+use super::VERSION;
+use super::failure::Failure;
+
+/// Where a body goes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Output {
+    Stdout,
+    File(String),
+    /// `-O`.
+    RemoteName,
+}
+
+/// What a request carries.
+#[derive(Debug, Clone)]
+pub(super) enum Part {
+    /// `-d`: line ends are taken out of files.
+    Data(String),
+    /// `--data-raw`.
+    Raw(String),
+    /// `--data-binary`.
+    Binary(String),
+    /// `--data-urlencode`.
+    Encode(String),
+    /// `--json`.
+    Json(String),
+    /// `-F`.
+    Form(String),
+    /// `--form-string`.
+    FormText(String),
+}
+
+/// The command line, understood.
+#[derive(Debug, Default)]
+pub(super) struct Options {
+    pub(super) urls: Vec<String>,
+    pub(super) outputs: Vec<Output>,
+    pub(super) method: Option<String>,
+    pub(super) headers: Vec<String>,
+    pub(super) parts: Vec<Part>,
+    pub(super) upload: Option<String>,
+    pub(super) as_query: bool,
+    pub(super) head: bool,
+    pub(super) include: bool,
+    pub(super) silent: bool,
+    pub(super) show_error: bool,
+    pub(super) verbose: bool,
+    pub(super) fail: bool,
+    pub(super) fail_with_body: bool,
+    pub(super) follow: bool,
+    pub(super) keep_method: bool,
+    pub(super) trust_location: bool,
+    pub(super) max_redirects: u32,
+    pub(super) user: Option<String>,
+    pub(super) agent: Option<String>,
+    pub(super) cookies: Vec<String>,
+    pub(super) write_out: Option<String>,
+    pub(super) dump_header: Option<String>,
+    pub(super) max_time: Option<Duration>,
+    pub(super) connect_timeout: Option<Duration>,
+    pub(super) retries: u32,
+    pub(super) retry_delay: Option<Duration>,
+    pub(super) retry_all: bool,
+    pub(super) retry_refused: bool,
+    pub(super) create_dirs: bool,
+    pub(super) output_dir: Option<String>,
+    /// `--version` and `--help`: nothing else is done.
+    pub(super) told: Option<String>,
+}
+
+/// Options that take a word, by letter and long name.
+const WITH_VALUE: &[(char, &str)] = &[
+    ('A', "user-agent"),
+    ('b', "cookie"),
+    ('c', "cookie-jar"),
+    ('C', "continue-at"),
+    ('d', "data"),
+    ('D', "dump-header"),
+    ('e', "referer"),
+    ('F', "form"),
+    ('H', "header"),
+    ('m', "max-time"),
+    ('o', "output"),
+    ('r', "range"),
+    ('T', "upload-file"),
+    ('u', "user"),
+    ('w', "write-out"),
+    ('x', "proxy"),
+    ('X', "request"),
+    ('E', "cert"),
+    ('K', "config"),
+    ('Y', "speed-limit"),
+    ('y', "speed-time"),
+    ('\0', "data-raw"),
+    ('\0', "data-ascii"),
+    ('\0', "data-binary"),
+    ('\0', "data-urlencode"),
+    ('\0', "json"),
+    ('\0', "form-string"),
+    ('\0', "url"),
+    ('\0', "max-redirs"),
+    ('\0', "connect-timeout"),
+    ('\0', "retry"),
+    ('\0', "retry-delay"),
+    ('\0', "retry-max-time"),
+    ('\0', "output-dir"),
+    ('\0', "oauth2-bearer"),
+    ('\0', "cacert"),
+    ('\0', "key"),
+    ('\0', "resolve"),
+    ('\0', "interface"),
+    ('\0', "limit-rate"),
+    ('\0', "noproxy"),
+    ('\0', "unix-socket"),
+    ('\0', "max-filesize"),
+    ('\0', "keepalive-time"),
+    ('\0', "proto"),
+    ('\0', "proto-redir"),
+    ('\0', "tls-max"),
+    ('\0', "ciphers"),
+];
+
+/// Options that are words of their own.
+const FLAGS: &[(char, &str)] = &[
+    ('s', "silent"),
+    ('S', "show-error"),
+    ('f', "fail"),
+    ('L', "location"),
+    ('I', "head"),
+    ('i', "include"),
+    ('O', "remote-name"),
+    ('J', "remote-header-name"),
+    ('k', "insecure"),
+    ('G', "get"),
+    ('v', "verbose"),
+    ('V', "version"),
+    ('h', "help"),
+    ('N', "no-buffer"),
+    ('#', "progress-bar"),
+    ('4', "ipv4"),
+    ('6', "ipv6"),
+    ('g', "globoff"),
+    ('q', "disable"),
+    ('R', "remote-time"),
+    ('0', "http1.0"),
+    ('1', "tlsv1"),
+    ('n', "netrc"),
+    ('\0', "fail-with-body"),
+    ('\0', "location-trusted"),
+    ('\0', "compressed"),
+    ('\0', "create-dirs"),
+    ('\0', "retry-all-errors"),
+    ('\0', "retry-connrefused"),
+    ('\0', "no-progress-meter"),
+    ('\0', "post301"),
+    ('\0', "post302"),
+    ('\0', "post303"),
+    ('\0', "basic"),
+    ('\0', "http1.1"),
+    ('\0', "http2"),
+    ('\0', "tlsv1.2"),
+    ('\0', "tlsv1.3"),
+    ('\0', "no-keepalive"),
+    ('\0', "path-as-is"),
+    ('\0', "ssl-reqd"),
+    ('\0', "tcp-nodelay"),
+    ('\0', "no-sessionid"),
+    ('\0', "raw"),
+    ('\0', "fail-early"),
+    ('\0', "styled-output"),
+    ('\0', "remote-name-all"),
+];
+
+/// # Errors
+/// What curl says of a command line that it does not take.
+pub(super) fn parse(args: &[String]) -> Result<Options, Failure> {
+    let mut options = Options { max_redirects: 50, ..Options::default() };
+    let mut words = args.iter();
+    while let Some(word) = words.next() {
+        if let Some(long) = word.strip_prefix("--").filter(|long| !long.is_empty()) {
+            let (long, given) = match long.split_once('=') {
+                Some((name, value)) if WITH_VALUE.iter().any(|(_, known)| *known == name) => (name, Some(value.to_owned())),
+                _ => (long, None),
+            };
+            if WITH_VALUE.iter().any(|(_, known)| *known == long) {
+                let value = given.or_else(|| words.next().cloned()).ok_or_else(|| lacks(word))?;
+                take(&mut options, long, value)?;
+            } else {
+                let known = long.strip_prefix("no-").filter(|rest| FLAGS.iter().any(|(_, name)| name == rest));
+                match known {
+                    Some(_) if !FLAGS.iter().any(|(_, name)| *name == long) => {}
+                    _ => flag(&mut options, long, word)?,
+                }
+            }
+        } else if word.len() > 1 && word.starts_with('-') && word != "--" {
+            let mut letters = word.char_indices().skip(1);
+            while let Some((at, letter)) = letters.next() {
+                if let Some((_, long)) = WITH_VALUE.iter().find(|(known, _)| *known == letter) {
+                    let attached = &word[at + letter.len_utf8()..];
+                    let value =
+                        if attached.is_empty() { words.next().cloned().ok_or_else(|| lacks(&format!("-{letter}")))? } else { attached.to_owned() };
+                    take(&mut options, long, value)?;
+                    break;
+                }
+                let long = FLAGS.iter().find(|(known, _)| *known == letter).map(|(_, long)| *long);
+                flag(&mut options, long.unwrap_or(""), &format!("-{letter}"))?;
+            }
+        } else if word != "--" {
+            options.urls.push(word.clone());
+        }
+    }
+    Ok(options)
+}
+
+fn lacks(option: &str) -> Failure {
+    Failure::new(2, format!("option {option}: requires parameter"))
+}
+
+fn flag(options: &mut Options, long: &str, shown: &str) -> Result<(), Failure> {
+    match long {
+        "silent" => options.silent = true,
+        "show-error" => options.show_error = true,
+        "fail" => options.fail = true,
+        "fail-with-body" => options.fail_with_body = true,
+        "location" => options.follow = true,
+        "location-trusted" => (options.follow, options.trust_location) = (true, true),
+        "head" => options.head = true,
+        "include" => options.include = true,
+        "remote-name" => options.outputs.push(Output::RemoteName),
+        "get" => options.as_query = true,
+        "verbose" => options.verbose = true,
+        "create-dirs" => options.create_dirs = true,
+        "retry-all-errors" => options.retry_all = true,
+        "retry-connrefused" => options.retry_refused = true,
+        "post301" | "post302" | "post303" => options.keep_method = true,
+        "version" => {
+            options.told = Some(format!("curl {VERSION} (wasm32-skillhost) skillhost\nProtocols: http https\nFeatures: HTTP2 HTTPS\n"));
+        }
+        "help" => options.told = Some("Usage: curl [options...] <url>\n".into()),
+        "insecure" => {
+            return Err(Failure::new(4, format!("{shown}: certificates are always verified here; the operator's policy names other roots")));
+        }
+        "netrc" => return Err(Failure::new(4, format!("{shown}: there is no netrc here"))),
+        // How bytes are shown, kept or carried: the sandbox's sender has one way.
+        name if FLAGS.iter().any(|(_, known)| *known == name) => {}
+        _ => return Err(Failure::new(2, format!("option {shown}: is unknown"))),
+    }
+    Ok(())
+}
+
+fn take(options: &mut Options, long: &str, value: String) -> Result<(), Failure> {
+    match long {
+        "user-agent" => options.agent = Some(value),
+        "cookie" => options.cookies.push(value),
+        "data" | "data-ascii" => options.parts.push(Part::Data(value)),
+        "data-raw" => options.parts.push(Part::Raw(value)),
+        "data-binary" => options.parts.push(Part::Binary(value)),
+        "data-urlencode" => options.parts.push(Part::Encode(value)),
+        "json" => options.parts.push(Part::Json(value)),
+        "form" => options.parts.push(Part::Form(value)),
+        "form-string" => options.parts.push(Part::FormText(value)),
+        "dump-header" => options.dump_header = Some(value),
+        "referer" => options.headers.push(format!("Referer: {value}")),
+        "header" => options.headers.push(value),
+        "range" => options.headers.push(format!("Range: bytes={value}")),
+        "oauth2-bearer" => options.headers.push(format!("Authorization: Bearer {value}")),
+        "max-time" => options.max_time = Some(seconds(long, &value)?),
+        "connect-timeout" => options.connect_timeout = Some(seconds(long, &value)?),
+        "output" => options.outputs.push(if value == "-" { Output::Stdout } else { Output::File(value) }),
+        "output-dir" => options.output_dir = Some(value),
+        "upload-file" => options.upload = Some(value),
+        "user" => options.user = Some(value),
+        "write-out" => options.write_out = Some(value),
+        "request" => options.method = Some(value),
+        "url" => options.urls.push(value),
+        "max-redirs" => options.max_redirects = if value == "-1" { u32::MAX } else { number(long, &value)? },
+        "retry" => options.retries = number(long, &value)?,
+        "retry-delay" => options.retry_delay = Some(seconds(long, &value)?).filter(|delay| !delay.is_zero()),
+        "proxy" if !value.is_empty() => return Err(Failure::new(5, "proxies are not used in the sandbox")),
+        "unix-socket" | "interface" | "resolve" | "cert" | "key" | "cacert" | "config" => {
+            return Err(Failure::new(4, format!("option --{long}: not available in the sandbox")));
+        }
+        "cookie-jar" | "continue-at" => return Err(Failure::new(4, format!("option --{long}: not supported here"))),
+        // Bounds and tuning that the sandbox has of its own.
+        _ => {}
+    }
+    Ok(())
+}
+
+fn number(long: &str, value: &str) -> Result<u32, Failure> {
+    value.parse().map_err(|_| Failure::new(2, format!("option --{long}: expected a proper numerical parameter")))
+}
+
+fn seconds(long: &str, value: &str) -> Result<Duration, Failure> {
+    let seconds: f64 = value.parse().map_err(|_| Failure::new(2, format!("option --{long}: expected a proper numerical parameter")))?;
+    Duration::try_from_secs_f64(seconds).map_err(|_| Failure::new(2, format!("option --{long}: expected a positive numerical parameter")))
+}

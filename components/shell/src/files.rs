@@ -1,0 +1,327 @@
+//! The sandbox's files as bashkit's file system: the same that every other program of the sandbox sees.
+
+mod errors;
+mod modes;
+mod places;
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bashkit::{DirEntry, FileSystem, FileSystemExt, FileType, Metadata, Result};
+use send_wrapper::SendWrapper;
+use wit_bindgen::StreamResult;
+
+use crate::bindings::wasi::clocks::system_clock::Instant;
+use crate::bindings::wasi::filesystem::types::{
+    Descriptor, DescriptorFlags, DescriptorStat, DescriptorType, NewTimestamp, OpenFlags, PathFlags,
+};
+use crate::bindings::wit_stream;
+use crate::hooks;
+use errors::{error, missing, refused};
+use modes::Modes;
+use places::{At, Places};
+
+/// bashkit's clock, which has another type on this target than elsewhere.
+type SystemTime = bashkit::time::SystemTime;
+
+/// Bytes per read and write.
+const CHUNK: usize = 64 * 1024;
+
+/// What one read of an endless device gives: those that need more ask by count (`head -c`, `dd`).
+const DEVICE_CHUNK: usize = 64 * 1024;
+
+/// The file system. One for the shell and all its subshells.
+pub(crate) struct Files {
+    places: SendWrapper<Places>,
+    modes: Modes,
+}
+
+impl Files {
+    pub(crate) fn new() -> Files {
+        Files { places: SendWrapper::new(Places::granted()), modes: Modes::default() }
+    }
+
+    fn at(&self, path: &Path) -> io::Result<At<'_>> {
+        self.places.find(path)
+    }
+
+    async fn open(&self, path: &Path, open: OpenFlags, flags: DescriptorFlags) -> io::Result<Descriptor> {
+        let at = self.at(path)?;
+        at.folder.open_at(PathFlags::SYMLINK_FOLLOW, at.relative, open, flags).await.map_err(error)
+    }
+
+    async fn write(&self, path: &Path, bytes: &[u8], open: OpenFlags, append: bool) -> io::Result<()> {
+        if is_sink(path) {
+            return Ok(());
+        }
+        let file = self.open(path, OpenFlags::CREATE | open, DescriptorFlags::WRITE).await.map_err(|e| self.why_not_written(path, e))?;
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        let (mut writer, reader) = wit_stream::new::<u8>();
+        let done = if append { file.append_via_stream(reader) } else { file.write_via_stream(reader, 0) };
+        for chunk in bytes.chunks(CHUNK) {
+            if !writer.write_all(chunk.to_vec()).await.is_empty() {
+                break;
+            }
+        }
+        drop(writer);
+        done.await.map_err(error)
+    }
+
+    /// Outside of what is granted nothing can be made: that is a matter of permission where the folder is there for the shell.
+    fn why_not_written(&self, path: &Path, error: io::Error) -> io::Error {
+        let shown = path.parent().is_some_and(|parent| parent == Path::new("/"));
+        if error.kind() == io::ErrorKind::NotFound && shown && self.places.find(path).is_err() { refused() } else { error }
+    }
+
+    async fn stat_at(&self, path: &Path, follow: PathFlags) -> io::Result<Metadata> {
+        if let Some(kind) = device(path) {
+            return Ok(Metadata { file_type: kind, size: 0, mode: 0o666, ..Metadata::default() });
+        }
+        match self.at(path) {
+            Ok(at) => {
+                let stat = at.folder.stat_at(follow, at.relative).await.map_err(error)?;
+                Ok(self.modes.apply(path, metadata(&stat), at.writable))
+            }
+            Err(_) if self.places.is_above(path) => Ok(folder()),
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn list(&self, path: &Path) -> io::Result<Vec<DirEntry>> {
+        if self.places.is_above(path) && self.at(path).is_err() {
+            return Ok(self.places.below(path).map(|name| DirEntry { name, metadata: folder() }).collect());
+        }
+        let folder = self.open(path, OpenFlags::DIRECTORY, DescriptorFlags::READ).await?;
+        let (entries, done) = folder.read_directory();
+        let names = entries.collect().await;
+        done.await.map_err(error)?;
+        let mut listed = Vec::with_capacity(names.len());
+        for entry in names {
+            // One that went away in between is not listed.
+            if let Ok(metadata) = self.stat_at(&path.join(&entry.name), PathFlags::empty()).await {
+                listed.push(DirEntry { name: entry.name, metadata });
+            }
+        }
+        Ok(listed)
+    }
+
+    async fn make_folder(&self, path: &Path) -> io::Result<()> {
+        let at = match self.at(path) {
+            Ok(at) => at,
+            Err(_) if self.places.is_above(path) => return Err(errors::exists()),
+            Err(error) => return Err(self.why_not_written(path, error)),
+        };
+        if at.is_mount() {
+            return Err(errors::exists());
+        }
+        at.folder.create_directory_at(at.relative).await.map_err(error)
+    }
+
+    async fn make_folders(&self, path: &Path) -> io::Result<()> {
+        let mut made = PathBuf::new();
+        for part in path.components() {
+            made.push(part);
+            match self.make_folder(&made).await {
+                Ok(()) => {}
+                Err(error) => match self.stat_at(&made, PathFlags::SYMLINK_FOLLOW).await {
+                    Ok(found) if found.file_type.is_dir() => {}
+                    Ok(_) if made == path => return Err(errors::exists()),
+                    Ok(_) => return Err(errors::no_folder()),
+                    Err(_) => return Err(error),
+                },
+            }
+        }
+        Ok(())
+    }
+
+    async fn remove_one(&self, path: &Path) -> io::Result<()> {
+        let at = self.at(path)?;
+        if at.is_mount() {
+            return Err(errors::busy());
+        }
+        let stat = at.folder.stat_at(PathFlags::empty(), at.relative.clone()).await.map_err(error)?;
+        let removed = match stat.type_ {
+            DescriptorType::Directory => at.folder.remove_directory_at(at.relative).await,
+            _ => at.folder.unlink_file_at(at.relative).await,
+        };
+        self.modes.forget(path);
+        removed.map_err(error)
+    }
+
+    async fn remove_tree(&self, path: &Path) -> io::Result<()> {
+        if self.stat_at(path, PathFlags::empty()).await?.file_type.is_dir() {
+            for entry in self.list(path).await? {
+                Box::pin(self.remove_tree(&path.join(entry.name))).await?;
+            }
+        }
+        self.remove_one(path).await
+    }
+
+    async fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
+        match path.to_str() {
+            Some("/dev/null") => return Ok(Vec::new()),
+            Some("/dev/zero") => return Ok(vec![0; DEVICE_CHUNK]),
+            Some("/dev/urandom" | "/dev/random") => {
+                let mut bytes = vec![0; DEVICE_CHUNK];
+                hooks::random(&mut bytes);
+                return Ok(bytes);
+            }
+            _ => {}
+        }
+        if self.places.is_above(path) && self.at(path).is_err() {
+            return Err(errors::is_folder());
+        }
+        let file = self.open(path, OpenFlags::empty(), DescriptorFlags::READ).await?;
+        let (mut reader, done) = file.read_via_stream(0);
+        let mut all = Vec::with_capacity(CHUNK);
+        loop {
+            if all.capacity() - all.len() < CHUNK {
+                all.reserve(CHUNK.max(all.len()));
+            }
+            let (status, bytes) = reader.read(all).await;
+            all = bytes;
+            if status == StreamResult::Dropped {
+                break;
+            }
+        }
+        done.await.map_err(error)?;
+        Ok(all)
+    }
+}
+
+#[async_trait]
+impl FileSystemExt for Files {
+    fn backend_kind(&self) -> &'static str {
+        "sandbox"
+    }
+}
+
+#[async_trait]
+impl FileSystem for Files {
+    async fn read_file(&self, path: &Path) -> Result<Vec<u8>> {
+        Ok(SendWrapper::new(self.read(path)).await?)
+    }
+
+    async fn write_file(&self, path: &Path, content: &[u8]) -> Result<()> {
+        Ok(SendWrapper::new(self.write(path, content, OpenFlags::TRUNCATE, false)).await?)
+    }
+
+    async fn append_file(&self, path: &Path, content: &[u8]) -> Result<()> {
+        Ok(SendWrapper::new(self.write(path, content, OpenFlags::empty(), true)).await?)
+    }
+
+    async fn mkdir(&self, path: &Path, recursive: bool) -> Result<()> {
+        Ok(SendWrapper::new(async { if recursive { self.make_folders(path).await } else { self.make_folder(path).await } }).await?)
+    }
+
+    async fn remove(&self, path: &Path, recursive: bool) -> Result<()> {
+        Ok(SendWrapper::new(async { if recursive { self.remove_tree(path).await } else { self.remove_one(path).await } }).await?)
+    }
+
+    async fn stat(&self, path: &Path) -> Result<Metadata> {
+        Ok(SendWrapper::new(self.stat_at(path, PathFlags::SYMLINK_FOLLOW)).await?)
+    }
+
+    async fn lstat(&self, path: &Path) -> Result<Metadata> {
+        Ok(SendWrapper::new(self.stat_at(path, PathFlags::empty())).await?)
+    }
+
+    async fn read_dir(&self, path: &Path) -> Result<Vec<DirEntry>> {
+        Ok(SendWrapper::new(self.list(path)).await?)
+    }
+
+    async fn exists(&self, path: &Path) -> Result<bool> {
+        Ok(SendWrapper::new(self.stat_at(path, PathFlags::SYMLINK_FOLLOW)).await.is_ok())
+    }
+
+    async fn rename(&self, from: &Path, to: &Path) -> Result<()> {
+        SendWrapper::new(async {
+            let (old, new) = (self.at(from)?, self.at(to).map_err(|e| self.why_not_written(to, e))?);
+            old.folder.rename_at(old.relative, new.folder, new.relative).await.map_err(error)?;
+            self.modes.moved(from, to);
+            io::Result::Ok(())
+        })
+        .await?;
+        Ok(())
+    }
+
+    async fn copy(&self, from: &Path, to: &Path) -> Result<()> {
+        SendWrapper::new(async {
+            let bytes = self.read(from).await?;
+            self.write(to, &bytes, OpenFlags::TRUNCATE, false).await?;
+            self.modes.copied(from, to);
+            io::Result::Ok(())
+        })
+        .await?;
+        Ok(())
+    }
+
+    async fn symlink(&self, target: &Path, link: &Path) -> Result<()> {
+        SendWrapper::new(async {
+            let at = self.at(link)?;
+            let target = target.to_str().ok_or_else(missing)?.to_owned();
+            at.folder.symlink_at(target, at.relative).await.map_err(error)
+        })
+        .await?;
+        Ok(())
+    }
+
+    async fn read_link(&self, path: &Path) -> Result<PathBuf> {
+        let target = SendWrapper::new(async {
+            let at = self.at(path)?;
+            at.folder.readlink_at(at.relative).await.map_err(error)
+        })
+        .await?;
+        Ok(target.into())
+    }
+
+    async fn chmod(&self, path: &Path, mode: u32) -> Result<()> {
+        SendWrapper::new(self.stat_at(path, PathFlags::SYMLINK_FOLLOW)).await?;
+        self.modes.set(path, mode);
+        Ok(())
+    }
+
+    async fn set_modified_time(&self, path: &Path, time: SystemTime) -> Result<()> {
+        SendWrapper::new(async {
+            let at = self.at(path)?;
+            let since = time.duration_since(bashkit::time::UNIX_EPOCH).unwrap_or_default();
+            let stamp = || NewTimestamp::Timestamp(Instant { seconds: since.as_secs() as i64, nanoseconds: since.subsec_nanos() });
+            at.folder.set_times_at(PathFlags::SYMLINK_FOLLOW, at.relative, stamp(), stamp()).await.map_err(error)
+        })
+        .await?;
+        Ok(())
+    }
+}
+
+fn metadata(stat: &DescriptorStat) -> Metadata {
+    let (file_type, mode) = match stat.type_ {
+        DescriptorType::Directory => (FileType::Directory, 0o755),
+        DescriptorType::SymbolicLink => (FileType::Symlink, 0o777),
+        _ => (FileType::File, 0o644),
+    };
+    let modified = stat.data_modification_timestamp.as_ref().map_or(bashkit::time::UNIX_EPOCH, time);
+    Metadata { file_type, size: stat.size, mode, modified, created: modified }
+}
+
+fn time(instant: &Instant) -> SystemTime {
+    bashkit::time::UNIX_EPOCH + Duration::new(instant.seconds.try_into().unwrap_or(0), instant.nanoseconds)
+}
+
+/// A folder of the shell's own, above the mounts.
+fn folder() -> Metadata {
+    Metadata { file_type: FileType::Directory, size: 4096, mode: 0o755, ..Metadata::default() }
+}
+
+/// Devices that the shell plays itself.
+fn device(path: &Path) -> Option<FileType> {
+    matches!(path.to_str()?, "/dev/null" | "/dev/zero" | "/dev/urandom" | "/dev/random").then_some(FileType::File)
+}
+
+fn is_sink(path: &Path) -> bool {
+    device(path).is_some()
+}
+

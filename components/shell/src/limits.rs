@@ -1,0 +1,52 @@
+//! bashkit's own limits, all out of the way: the sandbox has its own for time, memory, output and depth, and its are told.
+
+use std::time::Duration;
+
+use bashkit::{ExecutionLimits, MemoryLimits, SessionLimits};
+
+/// What one function call takes of the stack, with room: the depth is bounded so that it ends as an error, as in bash.
+const FUNCTION_DEPTH: usize = 1_000;
+
+pub(crate) fn execution() -> ExecutionLimits {
+    ExecutionLimits {
+        max_work_units: u64::MAX,
+        max_aggregate_input_bytes: u64::MAX,
+        max_live_intermediate_bytes: u64::MAX,
+        max_commands: usize::MAX,
+        max_loop_iterations: usize::MAX,
+        max_total_loop_iterations: usize::MAX,
+        max_function_depth: FUNCTION_DEPTH,
+        timeout: Duration::MAX,
+        parser_timeout: Duration::MAX,
+        max_input_bytes: usize::MAX,
+        max_ast_depth: 100,
+        max_parser_operations: usize::MAX,
+        // Headroom: the counters are compared after they were added to.
+        max_stdout_bytes: usize::MAX / 2,
+        max_stderr_bytes: usize::MAX / 2,
+        max_subst_depth: 100,
+        max_subshell_depth: 100,
+        max_file_descriptors: 1 << 20,
+        max_history_entries: 0,
+        max_history_bytes: 0,
+        max_history_output_bytes: 1 << 20,
+        max_word_split_fields: usize::MAX / 2,
+        max_word_split_bytes: usize::MAX / 2,
+        max_background_jobs: 1 << 16,
+        capture_final_env: false,
+    }
+}
+
+pub(crate) fn session() -> SessionLimits {
+    SessionLimits { max_total_commands: u64::MAX, max_exec_calls: u64::MAX }
+}
+
+pub(crate) fn memory() -> MemoryLimits {
+    MemoryLimits {
+        max_variable_count: usize::MAX / 2,
+        max_total_variable_bytes: usize::MAX / 2,
+        max_array_entries: usize::MAX / 2,
+        max_function_count: usize::MAX / 2,
+        max_function_body_bytes: usize::MAX / 2,
+    }
+}

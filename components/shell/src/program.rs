@@ -1,0 +1,140 @@
+//! Programs of the sandbox that are not the shell's own: python3, and what a skill brings.
+
+mod flow;
+mod shims;
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use bashkit::{Builtin, BuiltinContext, Command, CommandContext, CommandResolver, CommandStatus, ExecResult, InputKind, LiveInput, Result};
+use futures_util::future::{Either, join, select};
+use send_wrapper::SendWrapper;
+
+use crate::bindings::skillhost::skill::process::{self, Child, Error, Input, Output, Status};
+use crate::session::Outputs;
+
+pub(crate) use shims::Shim;
+
+/// Exit codes of a program that did not run, or did not end by itself.
+const DENIED: i32 = 126;
+const KILLED: i32 = 137;
+const TRAPPED: i32 = 134;
+
+/// The shell's own streams, which programs can inherit.
+#[derive(Clone)]
+pub(crate) struct Own {
+    pub(crate) stdin: LiveInput,
+    pub(crate) outputs: SendWrapper<Rc<Outputs>>,
+}
+
+/// Runs a program by the name it is called by.
+pub(crate) struct Program {
+    pub(crate) own: Own,
+}
+
+#[async_trait]
+impl Command for Program {
+    async fn execute(&self, context: CommandContext<'_>) -> Result<CommandStatus> {
+        let argv = std::iter::once(context.name.to_owned()).chain(context.args.iter().cloned()).collect();
+        SendWrapper::new(run(&self.own, &context, argv)).await
+    }
+}
+
+/// What a name means that is nothing in the shell: a program, if the host has one.
+pub(crate) struct Elsewhere {
+    pub(crate) own: Own,
+}
+
+impl CommandResolver for Elsewhere {
+    fn resolve(&self, name: &str) -> Option<Arc<dyn Builtin>> {
+        let own = self.own.clone();
+        (!name.is_empty()).then(|| bashkit::command_builtin(name, Program { own }))
+    }
+}
+
+/// Starts `argv`, moves its streams and waits for its end.
+pub(crate) async fn run(own: &Own, context: &CommandContext<'_>, argv: Vec<String>) -> Result<CommandStatus> {
+    let stdin = match context.stdin.kind(&own.stdin).await {
+        InputKind::Untouched => Input::Inherit,
+        InputKind::Ended => Input::None,
+        InputKind::Other => Input::Pipe,
+    };
+    let stdout = match context.inherited(&context.stdout) {
+        _ if context.stdout.is_discarded() => Output::None,
+        Some(1) => Output::Inherit,
+        _ => Output::Pipe,
+    };
+    let stderr = match context.inherited(&context.stderr) {
+        _ if context.stderr.is_discarded() => Output::None,
+        _ if context.stderr.same_as(&context.stdout) && !matches!(stdout, Output::None) => Output::ToStdout,
+        Some(2) => Output::Inherit,
+        _ => Output::Pipe,
+    };
+    // What the shell has written comes before what the program writes.
+    own.outputs.settle(|| context.stdout.is_drained() && context.stderr.is_drained()).await;
+    let env = context.env.iter().map(|(name, value)| (name.clone(), value.clone())).collect::<Vec<_>>();
+    let cwd = context.cwd.to_str().map(str::to_owned);
+    let child = match process::spawn(&argv, Some(&env), cwd.as_deref(), stdin, stdout, stderr) {
+        Ok(child) => child,
+        Err(error) => return refused(context, &argv[0], error).await,
+    };
+    let status = follow(context, &child).await?;
+    let (code, why) = match status {
+        Status::Exited(code) => (i32::from(code), None),
+        Status::Killed => (KILLED, Some("Killed".to_owned())),
+        Status::Trapped(why) => (TRAPPED, Some(format!("Aborted: {why}"))),
+        Status::Limit(limit) => (KILLED, Some(format!("Killed: over the sandbox's limit {limit}"))),
+    };
+    if let Some(why) = why {
+        say(context, &format!("bash: {}: {why}\n", argv[0])).await?;
+    }
+    Ok(CommandStatus::with_code(code))
+}
+
+async fn refused(context: &CommandContext<'_>, name: &str, error: Error) -> Result<CommandStatus> {
+    let why = match error {
+        Error::NotFound(_) => return Ok(CommandStatus::with_code(bashkit::NOT_HERE)),
+        Error::Denied(why) => format!("Permission denied: {why}"),
+        Error::Limit(limit) => format!("Resource temporarily unavailable: the sandbox's limit {limit}"),
+        Error::Trapped(why) => why,
+        Error::Closed | Error::Timeout => "Input/output error".to_owned(),
+    };
+    say(context, &format!("bash: {name}: {why}\n")).await?;
+    Ok(CommandStatus::with_code(DENIED))
+}
+
+async fn say(context: &CommandContext<'_>, message: &str) -> Result<()> {
+    match context.stderr.write_all(message.as_bytes()).await {
+        Err(bashkit::Error::Io(_)) => Ok(()),
+        written => written,
+    }
+}
+
+/// Moves the streams that go through the shell, until the program has ended.
+async fn follow(context: &CommandContext<'_>, child: &Child) -> Result<Status> {
+    let failed = RefCell::new(None);
+    let note = |result: Result<()>| {
+        if let Err(error) = result {
+            failed.borrow_mut().get_or_insert(error);
+        }
+    };
+    let outputs = join(
+        async { note(flow::out(child.stdout(), &context.stdout).await) },
+        async { note(flow::out(child.stderr(), &context.stderr).await) },
+    );
+    let ended = Box::pin(async {
+        outputs.await;
+        child.ended().await
+    });
+    let input = Box::pin(async { note(flow::in_(child.stdin(), &context.stdin).await) });
+    let status = match select(ended, input).await {
+        Either::Left((status, _)) => status,
+        Either::Right(((), ended)) => ended.await,
+    };
+    match failed.into_inner() {
+        Some(error) => Err(error),
+        None => Ok(status),
+    }
+}

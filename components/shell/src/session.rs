@@ -1,0 +1,222 @@
+//! One run of the shell, from its command line to its exit code.
+
+use std::cell::{Cell, RefCell};
+use std::future::poll_fn;
+use std::path::Path;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::Poll;
+
+use bashkit::{Bash, Error, ExecOptions, FileSystem, LiveInput};
+use futures_util::future::{Either, select};
+use send_wrapper::SendWrapper;
+
+use crate::bindings::wasi::cli::environment;
+use crate::curl::Curl;
+use crate::command_line::{self, CommandLine, Source};
+use crate::files::Files;
+use crate::program::{Elsewhere, Own, Program, Shim};
+use crate::stdio::{Input, Output};
+use crate::limits;
+
+/// What bash ends with when its own command line is wrong.
+const USAGE: u8 = 2;
+
+/// The two outputs. Shared by everything that writes.
+pub(crate) struct Outputs {
+    out: Output,
+    err: Output,
+    /// Writes that the host has not taken yet.
+    under_way: Cell<usize>,
+}
+
+impl Outputs {
+    fn new() -> Outputs {
+        Outputs { out: Output::new(1), err: Output::new(2), under_way: Cell::new(0) }
+    }
+
+    /// Waits until the host has taken everything; `drained` says that nothing waits before it.
+    pub(crate) async fn settle(&self, drained: impl Fn() -> bool) {
+        poll_fn(|context| {
+            if self.under_way.get() == 0 && drained() {
+                return Poll::Ready(());
+            }
+            // Whoever moves the bytes has its turn before this is asked again.
+            context.waker().wake_by_ref();
+            Poll::Pending
+        })
+        .await;
+    }
+}
+
+/// For bashkit, as soon as it hands bytes over.
+fn sink(outputs: &Rc<Outputs>, pick: fn(&Outputs) -> &Output) -> impl FnMut(Vec<u8>) -> SendWrapper<BoxedWrite> + Send {
+    let outputs = SendWrapper::new(outputs.clone());
+    move |bytes| {
+        let outputs = outputs.clone();
+        outputs.under_way.set(outputs.under_way.get() + 1);
+        SendWrapper::new(Box::pin(async move {
+            let written = pick(&outputs).write_all(bytes).await;
+            outputs.under_way.set(outputs.under_way.get() - 1);
+            Ok(written?)
+        }))
+    }
+}
+
+type BoxedWrite = Pin<Box<dyn Future<Output = bashkit::Result<()>>>>;
+
+/// Runs the shell; returns its exit code.
+pub(crate) async fn run(argv: Vec<String>) -> u8 {
+    let outputs = Rc::new(Outputs::new());
+    let code = match command_line::parse(argv) {
+        Err(message) => {
+            complain(&outputs, &format!("bash: {message}\n")).await;
+            USAGE
+        }
+        Ok(CommandLine { source: Source::Tell(text), .. }) => {
+            outputs.out.write_all(text.into()).await.ok();
+            0
+        }
+        Ok(line) => execute(&outputs, line).await,
+    };
+    outputs.out.finish().await;
+    outputs.err.finish().await;
+    code
+}
+
+async fn complain(outputs: &Outputs, message: &str) {
+    // Without a stderr, the exit code has to do.
+    outputs.err.write_all(message.into()).await.ok();
+}
+
+async fn execute(outputs: &Rc<Outputs>, line: CommandLine) -> u8 {
+    let files: Arc<dyn FileSystem> = Arc::new(Files::new());
+    let cwd = environment::get_initial_cwd().unwrap_or_else(|| "/".into());
+    let input = Rc::new(RefCell::new(Input::default()));
+    let script = match &line.source {
+        Source::Text(text) => text.clone(),
+        Source::File(path) => match files.read_file(&Path::new(&cwd).join(path)).await {
+            Ok(bytes) => text(&bytes),
+            Err(error) => {
+                let reason = reason(&error);
+                complain(outputs, &format!("bash: {path}: {reason}\n")).await;
+                return if reason == "Is a directory" { 126 } else { 127 };
+            }
+        },
+        Source::Stdin => {
+            let mut all = Vec::new();
+            loop {
+                let bytes = input.borrow_mut().read().await;
+                if bytes.is_empty() {
+                    break text(&all);
+                }
+                all.extend(bytes);
+            }
+        }
+        Source::Tell(_) => return 0,
+    };
+    let own_stdin = LiveInput::default();
+    let own = Own { stdin: own_stdin.clone(), outputs: SendWrapper::new(outputs.clone()) };
+    let mut bash = interpreter(files, &cwd, &own);
+    let options = ExecOptions::new().arg0(line.name.clone()).positional(line.args.clone()).live_stdin(own_stdin.clone());
+    let script = format!("{}{script}", prelude(&line));
+    let shell = bash.execute(&script).options(options).stdout_fn(sink(outputs, |o| &o.out)).stderr_fn(sink(outputs, |o| &o.err)).into_future();
+    let feed = Box::pin(feed(own_stdin, input));
+    let result = match select(shell, feed).await {
+        Either::Left((result, _)) => result,
+        Either::Right(((), shell)) => shell.await,
+    };
+    match result {
+        Ok(result) => {
+            let truncated = result.stdout_truncated || result.stderr_truncated;
+            if truncated {
+                complain(outputs, "bash: output was cut at a limit of the interpreter\n").await;
+            }
+            if truncated && result.exit_code == 0 { 1 } else { (result.exit_code & 0xff) as u8 }
+        }
+        Err(error) => failed(outputs, &error).await,
+    }
+}
+
+/// Hands standard input to whoever reads of it, no further than it is asked for.
+async fn feed(own: LiveInput, input: Rc<RefCell<Input>>) {
+    loop {
+        own.wanted().await;
+        let mut taken = input.take();
+        let bytes = taken.read().await;
+        input.replace(taken);
+        if bytes.is_empty() {
+            own.end();
+            return;
+        }
+        own.fill(&bytes);
+    }
+}
+
+/// What ended the interpreter itself.
+async fn failed(outputs: &Outputs, error: &Error) -> u8 {
+    let (message, code) = match error {
+        // Nobody reads any more: what SIGPIPE would do.
+        Error::Io(io) if io.kind() == std::io::ErrorKind::BrokenPipe => return 141,
+        Error::Parse { line, message, .. } if *line > 0 => (format!("line {line}: {message}"), 2),
+        Error::Parse { message, .. } => (message.clone(), 2),
+        other => (other.to_string(), 1),
+    };
+    let message = message.trim_end();
+    complain(outputs, &format!("bash: {message}\n")).await;
+    code
+}
+
+fn interpreter(files: Arc<dyn FileSystem>, cwd: &str, own: &Own) -> Bash {
+    let mut builder = Bash::builder()
+        .fs(files)
+        .follow_symlinks(false)
+        .cwd(cwd)
+        .username("user")
+        .hostname("sandbox")
+        .limits(limits::execution())
+        .session_limits(limits::session())
+        .memory_limits(limits::memory())
+        .tty(0, false)
+        .tty(1, false)
+        .tty(2, false);
+    for (name, value) in environment::get_environment() {
+        builder = builder.env(name, value);
+    }
+    for name in ["python3", "python"] {
+        builder = builder.command(name, Program { own: own.clone() });
+    }
+    for name in ["pip", "pip3", "uv", "uvx"] {
+        builder = builder.command(name, Shim { own: own.clone() });
+    }
+    builder.command("curl", Curl).command_resolver(Arc::new(Elsewhere { own: own.clone() })).build()
+}
+
+/// Options of the command line, put before the first line without making another one of it.
+fn prelude(line: &CommandLine) -> String {
+    let mut commands = String::new();
+    if !line.shopt.is_empty() {
+        for option in line.shopt.chunks(2) {
+            commands += &format!("shopt {}; ", option.join(" "));
+        }
+    }
+    if !line.set.is_empty() {
+        commands += &format!("set {}; ", line.set.join(" "));
+    }
+    commands
+}
+
+/// A script's text: without a byte order mark, and with the line ends of where it runs.
+fn text(bytes: &[u8]) -> String {
+    let text = String::from_utf8_lossy(bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes));
+    let (lines, returns) = (text.matches('\n').count(), text.matches("\r\n").count());
+    if lines > 0 && lines == returns { text.replace("\r\n", "\n") } else { text.into_owned() }
+}
+
+fn reason(error: &Error) -> String {
+    match error {
+        Error::Io(io) => io.to_string(),
+        other => other.to_string(),
+    }
+}

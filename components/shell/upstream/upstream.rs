@@ -1,0 +1,1 @@
+//! Nothing: this package names a dependency.

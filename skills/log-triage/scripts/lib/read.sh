@@ -1,0 +1,16 @@
+# Reads logs of each kind into records. Sourced by triage.sh.
+
+read_logs() {
+  local lib=${BASH_SOURCE[0]%/*}
+  : > "$work/json"
+  : > "$work/ignored"
+  # Lines of text become records at once; those of JSON are put aside, since jq reads them better.
+  cat -- "$@" | tr -d '\r' | awk -v dir="$work" -f "$lib/lines.awk"
+  if [[ -s $work/json ]]; then
+    jq -R -r -f "$lib/records.jq" "$work/json" > "$work/from-json"
+    grep -v '^ignored$' "$work/from-json" || true
+    local broken
+    broken=$(grep -c '^ignored$' "$work/from-json" || true)
+    echo $(($(cat "$work/ignored") + broken)) > "$work/ignored"
+  fi
+}

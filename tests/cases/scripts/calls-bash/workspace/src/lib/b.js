@@ -1,0 +1,3 @@
+// TODO later
+x
+y

@@ -1,0 +1,5 @@
+"""Recipes."""
+from .parsing import Recipe, parse
+
+__all__ = ["Recipe", "parse"]
+__version__ = "0.3"

@@ -1,0 +1,120 @@
+//! Scripts do in the sandbox what they do natively: the same output, exit code and files as with the machine's python3 and bash.
+//!
+//! A case is a folder: `case.yaml` ([`Case`]), `stdin`, `workspace/` (the files it starts with) and `skill/`. The cases of the example
+//! skills lie in `skills/NAME/tests/`, have the skill itself in place of `skill/`, and pin what is printed in `expected`.
+
+mod api;
+mod case;
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use crate::cli::{pinned, repository};
+use api::Api;
+use case::{Case, Found, Machine};
+
+/// The skills that are scripts.
+const SKILLS: [&str; 5] = ["api-probe", "changelog", "csv-report", "log-triage", "pdf-text"];
+
+#[test]
+fn scripts_do_what_they_do_natively() {
+    check(&cases(&repository("tests/cases/scripts")), |_, _| Ok(()));
+}
+
+#[test]
+fn the_example_skills_do_what_they_do_natively() {
+    let cases: Vec<Case> = SKILLS.iter().flat_map(|name| cases(&repository("skills").join(name).join("tests"))).collect();
+    check(&cases, |case, native| pinned(&case.folder.join("expected"), &native.text()));
+}
+
+/// In the shares of public skills: what most of them do, most of these do.
+#[test]
+fn the_scripts_are_like_those_of_real_skills() {
+    let scripts: Vec<(String, String)> = cases(&repository("tests/cases/scripts"))
+        .iter()
+        .map(|case| (case.script.clone(), std::fs::read_to_string(case.skill.join(&case.script)).unwrap()))
+        .collect();
+    let python: Vec<&str> = scripts.iter().filter(|(name, _)| name.ends_with(".py")).map(|(_, text)| text.as_str()).collect();
+    assert!(scripts.len() >= 40 && python.len() >= 28 && scripts.len() - python.len() >= 12, "{} of {}", python.len(), scripts.len());
+    // Percent of the Python scripts, rounded down.
+    for (what, least) in
+        [("argparse", 61), ("open(", 40), ("environ", 10), ("stdin", 7), ("subprocess", 10), ("urllib", 5), ("__file__", 10)]
+    {
+        let count = python.iter().filter(|text| text.contains(what)).count();
+        assert!(count * 100 >= python.len() * least, "{count} of {} scripts hold `{what}`", python.len());
+    }
+    assert!(python.iter().filter(|text| !text.is_ascii()).count() * 100 >= python.len() * 40);
+}
+
+/// The cases below a folder, by name; with `CASE=TEXT` those whose name holds it.
+fn cases(folder: &Path) -> Vec<Case> {
+    let wanted = std::env::var("CASE").unwrap_or_default();
+    let mut folders: Vec<PathBuf> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    folders.retain(|path| path.join("case.yaml").is_file() && path.to_str().unwrap().contains(&wanted));
+    folders.sort();
+    folders.iter().map(|folder| Case::read(folder)).collect()
+}
+
+/// Runs each natively and in the sandbox, several at a time. `also` says what is wrong with the native run.
+fn check(cases: &[Case], also: impl Fn(&Case, &Found) -> Result<(), String> + Sync) {
+    let machine = Machine::find();
+    let next = AtomicUsize::new(0);
+    let work = || {
+        let mut wrong = Vec::new();
+        while let Some(case) = cases.get(next.fetch_add(1, Ordering::Relaxed)) {
+            wrong.extend(difference(case, &machine, &also).map(|text| format!("==> {}\n{text}", case.name())));
+        }
+        wrong
+    };
+    let wrong: Vec<String> = std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..2).map(|_| scope.spawn(work)).collect();
+        workers.into_iter().flat_map(|worker| worker.join().unwrap()).collect()
+    });
+    assert!(wrong.is_empty(), "{} of {} differ\n{}", wrong.len(), cases.len(), wrong.join("\n"));
+}
+
+/// What is wrong with a case, if anything.
+fn difference(case: &Case, machine: &Machine, also: &impl Fn(&Case, &Found) -> Result<(), String>) -> Option<String> {
+    // One each, so that what one of them left is not seen by the other.
+    let native = case.run_natively(machine, &Api::start());
+    let sandboxed = case.run_sandboxed(&Api::start());
+    let mut text = String::new();
+    if native.code != case.exit {
+        writeln!(text, "natively the exit code is {}, not {}", native.code, case.exit).unwrap();
+    }
+    if native.stdout.is_empty() && native.stderr.is_empty() && native.files == case.given() {
+        writeln!(text, "natively it does nothing that could differ").unwrap();
+    }
+    also(case, &native).unwrap_or_else(|error| text += &error);
+    if native.code != sandboxed.code {
+        writeln!(text, "exit code: {} natively, {} in the sandbox", native.code, sandboxed.code).unwrap();
+    }
+    text += &diff("stdout", &native.stdout, &sandboxed.stdout);
+    let none = Vec::new();
+    for path in native.files.keys().chain(sandboxed.files.keys().filter(|path| !native.files.contains_key(*path))) {
+        let sides = [native.files.get(path), sandboxed.files.get(path)];
+        match sides {
+            [Some(_), None] => writeln!(text, "{path}: not there in the sandbox").unwrap(),
+            [None, Some(_)] => writeln!(text, "{path}: there only in the sandbox").unwrap(),
+            [a, b] => text += &diff(path, a.unwrap_or(&none), b.unwrap_or(&none)),
+        }
+    }
+    if text.is_empty() {
+        return None;
+    }
+    write!(text, "stderr natively:\n{}stderr in the sandbox:\n{}", native.stderr, sandboxed.stderr).unwrap();
+    Some(text)
+}
+
+fn diff(what: &str, native: &[u8], sandboxed: &[u8]) -> String {
+    if native == sandboxed {
+        return String::new();
+    }
+    let (a, b) = (String::from_utf8_lossy(native), String::from_utf8_lossy(sandboxed));
+    if a == b {
+        return format!("{what}: bytes that are not UTF-8 differ\n");
+    }
+    let heads = (format!("{what}, natively"), format!("{what}, in the sandbox"));
+    similar::TextDiff::from_lines(a.as_ref(), b.as_ref()).unified_diff().header(&heads.0, &heads.1).to_string()
+}
