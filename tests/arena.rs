@@ -97,11 +97,12 @@ impl Arena {
         }
     }
 
-    /// The arena's host, were some of the arena's folders its own.
+    /// The arena's host, were some of the arena's folders its own, and `own/programs` that of its programs.
     pub fn owning<'a>(&self, folders: impl IntoIterator<Item = &'a str>) -> Host {
         let options = options(self.dir.path(), Resolver::System, Allocation::OnDemand);
         let own = folders.into_iter().map(|folder| self.path(folder)).collect();
-        Host::new(HostOptions { guarded: Guarded { own, ..options.guarded }, ..options })
+        let programs = vec![self.path("own/programs")];
+        Host::new(HostOptions { programs, guarded: Guarded { own, ..options.guarded }, ..options })
     }
 
     /// Everything in the arena but the host's own log and cache: what a guest must leave as it was.

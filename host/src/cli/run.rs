@@ -24,6 +24,7 @@ use super::{Failure, show};
 
 /// Runs a skill in the sandbox
 ///
+/// What runs is the skill's component, one of its typed tools, or one of its Python or shell scripts.
 /// The guest sees /skill (read-only), /workspace (the folder named by --workspace) and /tmp (scratch, gone afterwards). It is given
 /// what the skill's allowed-tools asks for and the policy grants, and no more; `--explain` shows that without running anything.
 #[derive(Debug, clap::Args)]
@@ -31,6 +32,8 @@ use super::{Failure, show};
 Examples:
   skillhost run skills/data-convert -- -f '.items[]' < in.yaml
   skillhost run skills/calculator calculate --input '{\"expression\": \"0.1 + 0.2\"}'
+  skillhost run SKILL scripts/report.py --workspace . -- --verbose data.csv
+  skillhost run SKILL --workspace . --command 'python3 scripts/report.py data.csv | head -3'
   skillhost run SKILL --workspace . --explain
   skillhost run SKILL --workspace .:overlay --diff -- ARGS
   skillhost run SKILL --allow 'WebFetch(domain:api.example.com)' --timeout 10s -- ARGS")]
