@@ -145,6 +145,26 @@ fn a_component_is_a_script_that_runs() {
 }
 
 #[test]
+fn packages_that_the_operator_brings_are_there_unless_they_are_native() {
+    let scratch = tempfile::tempdir().unwrap();
+    let (folder, site) = (scratch.path().join("case"), scratch.path().join("site"));
+    for path in ["case", "site/mystery", "site/numpy", "site/PyPDF2", "site/PyPDF2-3.0.dist-info"] {
+        fs::create_dir_all(scratch.path().join(path)).unwrap();
+    }
+    fs::write(site.join("single.py"), "").unwrap();
+    fs::write(folder.join("SKILL.md"), "---\nname: case\ndescription: A case. Use to test.\n---\n").unwrap();
+    fs::write(folder.join("a.py"), "import mystery.x\nimport single\nimport PyPDF2\nimport numpy\nimport other\n").unwrap();
+    let skill = Skill::load(&folder, &Caps::default()).unwrap();
+    let lacks = |packages: Vec<std::path::PathBuf>| {
+        let policy = Policy::builtin().with_command_line(Overrides { packages, ..Overrides::default() }).unwrap();
+        let report = compat::check(&skill, &grant(&skill.asks(), &policy).capabilities);
+        report.scripts[0].needs.iter().map(|need| need.name.clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(lacks(vec![site]), ["numpy", "other"]);
+    assert_eq!(lacks(vec![scratch.path().join("nowhere")]), ["mystery", "single", "PyPDF2", "numpy", "other"]);
+}
+
+#[test]
 fn a_folder_of_skills_is_walked_without_leaving_it() {
     let scratch = tempfile::tempdir().unwrap();
     let make = |path: &str| {

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use super::commands::{self, Availability};
 use super::need::{Effect, Kind, Need, Place, Status};
 use super::references::{self, Resolved};
-use super::{Reach, Role};
+use super::{Reach, Role, packages};
 use crate::policy::capabilities::{Capabilities, Scope};
 use crate::policy::tool::{CommandPattern, Target};
 use crate::skill::Skill;
@@ -28,6 +28,8 @@ pub(super) struct Facts<'a> {
     modules: HashSet<&'a str>,
     /// The first file of each name, wherever it lies.
     names: HashMap<&'a str, &'a str>,
+    /// The modules that `--site-packages` brings.
+    brought: HashSet<String>,
 }
 
 /// Who does not let something through.
@@ -50,7 +52,8 @@ impl<'a> Facts<'a> {
         let modules = python.flat_map(|path| path.split('/')).collect();
         let paths = files.iter().rev().map(|file| file.path.as_str());
         let names = paths.map(|path| (path.rsplit('/').next().unwrap_or(path), path)).collect();
-        Facts { name, files, recovered, capabilities, modules, names }
+        let brought = packages::brought(&capabilities.packages);
+        Facts { name, files, recovered, capabilities, modules, names, brought }
     }
 
     /// Whether the skill has a file of that path.
@@ -74,6 +77,11 @@ impl<'a> Facts<'a> {
     /// Whether the skill has a module of that name anywhere.
     pub(super) fn has_module(&self, name: &str) -> bool {
         self.modules.contains(name)
+    }
+
+    /// Whether the operator brings a module of that name.
+    pub(super) fn brings_module(&self, name: &str) -> bool {
+        self.brought.contains(name)
     }
 
     /// The file that a dotted name means, imported from a file in a folder.

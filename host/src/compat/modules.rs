@@ -6,7 +6,7 @@ use super::calls::Started;
 use super::declared;
 use super::imports::{self, Import, Scan};
 use super::judge::{Caller, Judge};
-use super::known::Why;
+use super::known::{Known, Why};
 use super::need::{Effect, Kind, Need, Status};
 use super::packages::{self, Found};
 use super::stdlib::Standard;
@@ -62,7 +62,7 @@ pub(super) fn judge(judge: &mut Judge<'_>, text: &str, part: Range<usize>, nesti
     }
 }
 
-/// What an import means, each module that differs by name. Empty for the skill's own.
+/// What an import means, each module that differs by name. Empty for the skill's own, and what `--site-packages` brings.
 fn look_up(judge: &Judge<'_>, import: &Import) -> Vec<(String, Found)> {
     let root = import.module.split('.').next().unwrap_or_default();
     if judge.facts.has_module_in(judge.folder(), root) {
@@ -70,6 +70,11 @@ fn look_up(judge: &Judge<'_>, import: &Import) -> Vec<(String, Found)> {
     }
     let whole = packages::module(&import.module);
     if whole == Found::Unknown && judge.facts.has_module(root) {
+        return Vec::new();
+    }
+    let native = matches!(whole, Found::Known(Known { why: Why::Native, .. }));
+    let lacks = matches!(whole, Found::Known(_) | Found::Unknown);
+    if lacks && !native && judge.facts.brings_module(root) {
         return Vec::new();
     }
     // `from google.cloud import storage` is about another package than `google.cloud`.

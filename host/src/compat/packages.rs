@@ -1,15 +1,20 @@
 //! What a Python module is: of the standard library, of the package set, of a package that is known, or none of them.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::LazyLock;
 
+use cap_std::fs::Dir;
 use serde::Deserialize;
 
 use super::known::{self, Known};
 use super::stdlib::{self, Standard};
+use crate::policy::capabilities::Mount;
 
 /// What the Python runtime brings along, as it is built.
 const SET: &str = include_str!("../../../components/python/packages/set.json");
+
+/// Entries of a folder of packages that are looked at.
+const MAX_BROUGHT: usize = 10_000;
 
 /// One package of the set.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -82,6 +87,24 @@ pub(super) fn normal(name: &str) -> String {
         }
     }
     out
+}
+
+/// The modules that folders of packages bring. A folder that cannot be read brings none: the run says so.
+pub(super) fn brought(folders: &[Mount]) -> HashSet<String> {
+    let mut names = HashSet::new();
+    for folder in folders {
+        #[expect(clippy::disallowed_methods, reason = "the operator named this folder")]
+        let Ok(dir) = Dir::open_ambient_dir(&folder.host, cap_std::ambient_authority()) else { continue };
+        for entry in dir.entries().into_iter().flatten().flatten().take(MAX_BROUGHT) {
+            let name = entry.file_name().to_string_lossy().into_owned();
+            let name = name.strip_suffix(".py").unwrap_or(&name);
+            // What has a dot is metadata, or native.
+            if !name.contains('.') {
+                names.insert(name.to_owned());
+            }
+        }
+    }
+    names
 }
 
 /// Modules that ask servers over HTTP.
