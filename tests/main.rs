@@ -16,6 +16,7 @@ mod escape;
 mod limits;
 mod policy;
 mod process;
+mod python;
 mod readme;
 mod servers;
 mod signals;
