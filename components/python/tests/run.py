@@ -43,7 +43,7 @@ allowed-tools: Read Write Bash WebFetch
 """
 # Every command line of python3, in place of the skill's own script.
 LAUNCHER = "import os, sys\n\nos.execv(sys.executable, [sys.executable, *sys.argv[1:]])\n"
-POLICY = """limits: { timeout: 10m }
+POLICY = """limits: { timeout: 10m, memory: 256MiB }
 default:
   allow: [Read, Write, Bash]
 """
