@@ -19,6 +19,7 @@ mod policy;
 mod process;
 mod programs;
 mod python;
+mod python_https;
 mod readme;
 mod scripts;
 mod servers;

@@ -296,7 +296,7 @@ def select_select(rlist, wlist, xlist, timeout=None, *, select=select.select):
             for file in files:
                 selector.register(file, event)
         found = selector.select(timeout)
-    return tuple([key.fileobj for key, events in found if events & event] for event in (selectors.EVENT_READ, selectors.EVENT_WRITE)) + ([],)
+    return *([key.fileobj for key, events in found if events & event] for event in (selectors.EVENT_READ, selectors.EVENT_WRITE)), []
 
 
 def install():

@@ -10,7 +10,8 @@ def py(code, *args):
     return [PY, "-c", code, *args]
 
 
-print(run(py("print('hi')"), capture_output=True, text=True))
+done = run(py("print('hi')"), capture_output=True, text=True)
+print(type(done).__name__, done.args[1:], done.returncode, repr(done.stdout), repr(done.stderr))
 print(run(py("print('hi')"), capture_output=True, text=True).stdout == "hi\n")
 print(check_output(py("import sys; sys.stdout.write(sys.stdin.read()[::-1])"), input=b"abc"))
 print(check_output(py("import sys; print(sys.argv[1:])", "a b", "é", ""), text=True))
