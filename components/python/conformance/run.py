@@ -145,10 +145,12 @@ def run_one(host, name, reasons):
     crashed = {}
     while True:
         records, module.broken, test = host.run(name, list(crashed))
-        if not module.broken or test is None or TIMED_OUT in module.broken or len(crashed) == MOST_CRASHES:
+        if not module.broken or test is None or module.broken.startswith(TIMED_OUT) or len(crashed) == MOST_CRASHES:
             break
         # One test that ends the program says nothing of the others.
         crashed[test] = module.broken
+    if module.broken and test:
+        module.broken = f"{test}: {module.broken}"
     module.seconds = round(time.monotonic() - start, 1)
     for record in records:
         outcome, test = record.get("outcome"), record.get("id", "")
