@@ -151,6 +151,13 @@ pub fn hostile() -> Vec<u8> {
     std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}; build it: `cargo xtask components`", path.display()))
 }
 
+/// A host with the built-in programs, as `cargo xtask components` leaves them.
+pub fn shell_host(root: &Path) -> Host {
+    let programs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/components");
+    assert!(programs.join("shell.json").is_file(), "{} has no shell; build it: `cargo xtask components`", programs.display());
+    Host::new(HostOptions { programs: vec![programs], ..options(root, Resolver::System, Allocation::OnDemand) })
+}
+
 fn options(root: &Path, resolver: Resolver, allocation: Allocation) -> HostOptions {
     HostOptions {
         sandbox: Options {

@@ -8,6 +8,7 @@
 
 mod arena;
 mod audit;
+mod bash;
 mod cache;
 mod cli;
 mod compat;
