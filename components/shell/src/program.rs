@@ -19,6 +19,7 @@ pub(crate) use shims::Shim;
 
 /// Exit codes of a program that did not run, or did not end by itself.
 const DENIED: i32 = 126;
+const NOT_FOUND: i32 = 127;
 const KILLED: i32 = 137;
 const TRAPPED: i32 = 134;
 
@@ -32,14 +33,26 @@ pub(crate) struct Own {
 /// Runs a program by the name it is called by.
 pub(crate) struct Program {
     pub(crate) own: Own,
+    /// The shell knows the name, so that it is found (`command -v`): that there is no program is told here.
+    pub(crate) known: bool,
 }
 
 #[async_trait]
 impl Command for Program {
     async fn execute(&self, context: CommandContext<'_>) -> Result<CommandStatus> {
         let argv = std::iter::once(context.name.to_owned()).chain(context.args.iter().cloned()).collect();
-        SendWrapper::new(run(&self.own, &context, argv)).await
+        let status = SendWrapper::new(run(&self.own, &context, argv)).await?;
+        if self.known { here(&context, status).await } else { Ok(status) }
     }
+}
+
+/// The status of a program that may not be installed.
+pub(crate) async fn here(context: &CommandContext<'_>, status: CommandStatus) -> Result<CommandStatus> {
+    if status.exit_code != bashkit::NOT_HERE {
+        return Ok(status);
+    }
+    say(context, &format!("bash: {}: command not found\n", context.name)).await?;
+    Ok(CommandStatus::with_code(NOT_FOUND))
 }
 
 /// What a name means that is nothing in the shell: a program, if the host has one.
@@ -50,7 +63,7 @@ pub(crate) struct Elsewhere {
 impl CommandResolver for Elsewhere {
     fn resolve(&self, name: &str) -> Option<Arc<dyn Builtin>> {
         let own = self.own.clone();
-        (!name.is_empty()).then(|| bashkit::command_builtin(name, Program { own }))
+        (!name.is_empty()).then(|| bashkit::command_builtin(name, Program { own, known: false }))
     }
 }
 

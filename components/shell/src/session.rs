@@ -186,7 +186,7 @@ fn interpreter(files: Arc<dyn FileSystem>, cwd: &str, own: &Own) -> Bash {
         builder = builder.env(name, value);
     }
     for name in ["python3", "python"] {
-        builder = builder.command(name, Program { own: own.clone() });
+        builder = builder.command(name, Program { own: own.clone(), known: true });
     }
     for name in ["pip", "pip3", "uv", "uvx"] {
         builder = builder.command(name, Shim { own: own.clone() });

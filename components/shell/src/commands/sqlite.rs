@@ -19,10 +19,6 @@ impl Command for Sqlite {
         let words = ["python3", "-c", SCRIPT].into_iter().map(str::to_owned);
         let argv = words.chain(context.args.iter().cloned()).collect();
         let status = SendWrapper::new(program::run(&self.own, &context, argv)).await?;
-        if status.exit_code == bashkit::NOT_HERE {
-            context.stderr.write_all(b"bash: sqlite3: command not found: it needs python3, which is not installed here\n").await?;
-            return Ok(CommandStatus::with_code(127));
-        }
-        Ok(status)
+        program::here(&context, status).await
     }
 }

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use bashkit::{Command, CommandContext, CommandStatus, Result};
 use send_wrapper::SendWrapper;
 
-use super::{Own, run};
+use super::{Own, here, run};
 
 /// `pip`, `pip3`, `uv`, `uvx`.
 pub(crate) struct Shim {
@@ -20,7 +20,10 @@ impl Command for Shim {
             _ => Some(python(&["-m", "pip"], context.args)),
         };
         match argv {
-            Some(argv) => SendWrapper::new(run(&self.own, &context, argv)).await,
+            Some(argv) => {
+                let status = SendWrapper::new(run(&self.own, &context, argv)).await?;
+                here(&context, status).await
+            }
             None => {
                 let line = [context.name].into_iter().chain(context.args.iter().map(String::as_str)).collect::<Vec<_>>().join(" ");
                 let message = format!("{}: `{line}` is not available in the sandbox; `uv run SCRIPT` and `uv pip install PACKAGE` are\n", context.name);
