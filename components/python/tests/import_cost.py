@@ -16,7 +16,12 @@ import tempfile
 
 import run
 
-PROGRAM = "import time; start = time.perf_counter(); import {}; print(time.perf_counter() - start)"
+PROGRAM = """import sys, time
+start = time.perf_counter()
+__import__(sys.argv[1])
+print(time.perf_counter() - start)
+"""
+SKILL = "---\nname: import-cost\ndescription: Imports one module.\nallowed-tools: Read\n---\n"
 
 
 def main():
@@ -31,13 +36,18 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
         native = {"PYTHONPATH": str(compiled(args.native, folder / "packages"))}
-        host = run.Sandboxed(args.skillhost, run.ROOT / "target/components/python.wasm", folder)
+        script = folder / "import-cost/scripts/cost.py"
+        script.parent.mkdir(parents=True)
+        script.write_text(PROGRAM)
+        (folder / "import-cost/SKILL.md").write_text(SKILL)
+        (folder / "policy.yaml").write_text("default: { allow: [Read] }\n")
+        options = [f"--policy={folder}/policy.yaml", f"--audit={folder}/audit.jsonl"]
         print(f"{'ms':<24}{'native':>8}{'sandbox':>8}{'ratio':>8}")
         for name in names:
-            program, there, here = PROGRAM.format(name), [], []
+            there, here = [], []
             for _ in range(args.runs):
-                there.append(timed([args.native, "-c", program], native))
-                here.append(timed(*host.command(["-c", program], folder, [])))
+                there.append(timed([args.native, script, name], native))
+                here.append(timed([args.skillhost, "run", *options, script.parent.parent, "scripts/cost.py", "--", name], None))
             one, other = statistics.median(there) * 1000, statistics.median(here) * 1000
             print(f"{name:<24}{one:>8.1f}{other:>8.1f}{other / one:>8.2f}", flush=True)
 
