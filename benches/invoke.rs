@@ -22,13 +22,14 @@ struct Bench {
 }
 
 impl Bench {
-    fn new() -> Bench {
+    fn new(name: &str) -> Bench {
         let folder = tempfile::tempdir().unwrap();
-        let skill = folder.path().join("hello");
-        let component = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/components/hello.wasm");
+        let skill = folder.path().join(name);
+        let file = format!("{name}.wasm");
+        let component = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/components").join(&file);
         std::fs::create_dir(&skill).unwrap();
-        std::fs::write(skill.join("SKILL.md"), SKILL_MD).unwrap();
-        std::fs::copy(component, skill.join("hello.wasm")).expect("target/components/hello.wasm: `cargo xtask components` builds it");
+        std::fs::write(skill.join("SKILL.md"), SKILL_MD.replace("hello", name).replace("jq:*", &format!("{name}:*"))).unwrap();
+        std::fs::copy(component, skill.join(file)).unwrap_or_else(|_| panic!("no {name}.wasm: `cargo xtask components` builds it"));
         Bench { folder, skill }
     }
 
@@ -49,15 +50,16 @@ impl Bench {
         })
     }
 
-    async fn invoke(&self, host: &Host, policy: &Policy) {
-        let request = Request { skill: &self.skill, policy, target: Target::Main, args: vec!["x".into()], io: Io::default() };
+    async fn invoke(&self, host: &Host, policy: &Policy, args: &[&str]) {
+        let args = args.iter().map(|arg| (*arg).to_owned()).collect();
+        let request = Request { skill: &self.skill, policy, target: Target::Main, args, io: Io::default() };
         let done = host.invoke(request).await.unwrap();
         assert_eq!(done.finished.outcome.status, Status::Exited { code: 0 });
     }
 }
 
 fn stages(c: &mut Criterion) {
-    let bench = Bench::new();
+    let bench = Bench::new("hello");
     let policy = Policy::builtin();
     let parsed = manifest::parse(SKILL_MD.as_bytes(), "hello", "SKILL.md").manifest.unwrap();
     c.bench_function("parse a manifest", |b| b.iter(|| manifest::parse(SKILL_MD.as_bytes(), "hello", "SKILL.md")));
@@ -66,22 +68,38 @@ fn stages(c: &mut Criterion) {
 }
 
 fn invocations(c: &mut Criterion) {
-    let bench = Bench::new();
+    let bench = Bench::new("hello");
     let policy = Policy::builtin();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
 
     let warm = bench.host(Allocation::Pooling(64));
-    runtime.block_on(bench.invoke(&warm, &policy));
+    runtime.block_on(bench.invoke(&warm, &policy, &["x"]));
     c.bench_function("warm invocation: skill read, granted, run, recorded", |b| {
-        b.to_async(&runtime).iter(|| bench.invoke(&warm, &policy));
+        b.to_async(&runtime).iter(|| bench.invoke(&warm, &policy, &["x"]));
     });
     c.bench_function("first invocation of a host, component cached", |b| {
         b.to_async(&runtime).iter(|| async {
             let host = bench.host(Allocation::OnDemand);
-            bench.invoke(&host, &policy).await;
+            bench.invoke(&host, &policy, &["x"]).await;
         });
     });
 }
 
-criterion_group!(benches, stages, invocations);
+fn programs(c: &mut Criterion) {
+    let bench = Bench::new("hostile");
+    let policy = Policy::builtin();
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let warm = bench.host(Allocation::Pooling(64));
+    // The difference of the first two is a program's start, its end and what its caller does about it: a hundred times.
+    for (name, args) in [
+        ("a program that starts none", &["start", "0"][..]),
+        ("a program that starts 100 in turn and waits for each", &["turns", "100"]),
+        ("a program that joins two by a pipe, through which 100 MB flow", &["pipeline", "100000000"]),
+    ] {
+        runtime.block_on(bench.invoke(&warm, &policy, args));
+        c.bench_function(name, |b| b.to_async(&runtime).iter(|| bench.invoke(&warm, &policy, args)));
+    }
+}
+
+criterion_group!(benches, stages, invocations, programs);
 criterion_main!(benches);

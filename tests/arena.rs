@@ -1,6 +1,7 @@
 //! Where the hostile guest runs: a host of its own in a folder of its own, with things around it that it must not reach.
 
 use std::collections::BTreeMap;
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;
@@ -13,7 +14,7 @@ use skillhost::policy::capabilities::MountMode;
 use skillhost::policy::{Overrides, Policy};
 use skillhost::sandbox::files::Guarded;
 use skillhost::sandbox::http::{Resolver, Roots, Tls};
-use skillhost::sandbox::{Allocation, Io, Options, Stdin};
+use skillhost::sandbox::{Allocation, Io, Options, Sink, Stdin};
 
 /// What lies in the files outside.
 pub const SECRET: &str = "a secret that no guest may see";
@@ -92,14 +93,16 @@ impl Arena {
             args: args.iter().map(|arg| (*arg).to_owned()).collect(),
             overrides: Overrides { workspace: Some((self.path("workspace"), MountMode::Write)), ..Overrides::default() },
             stdin: Stdin::Empty,
+            stdout: Sink::Capture,
         }
     }
 
-    /// The arena's host, were some of the arena's folders its own.
+    /// The arena's host, were some of the arena's folders its own, and `own/programs` that of its programs.
     pub fn owning<'a>(&self, folders: impl IntoIterator<Item = &'a str>) -> Host {
         let options = options(self.dir.path(), Resolver::System, Allocation::OnDemand);
         let own = folders.into_iter().map(|folder| self.path(folder)).collect();
-        Host::new(HostOptions { guarded: Guarded { own, ..options.guarded }, ..options })
+        let programs = vec![self.path("own/programs")];
+        Host::new(HostOptions { programs, guarded: Guarded { own, ..options.guarded }, ..options })
     }
 
     /// Everything in the arena but the host's own log and cache: what a guest must leave as it was.
@@ -148,6 +151,13 @@ pub fn hostile() -> Vec<u8> {
     std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}; build it: `cargo xtask components`", path.display()))
 }
 
+/// A host with the built-in programs, as `cargo xtask components` leaves them.
+pub fn shell_host(root: &Path) -> Host {
+    let programs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/components");
+    assert!(programs.join("shell.json").is_file(), "{} has no shell; build it: `cargo xtask components`", programs.display());
+    Host::new(HostOptions { programs: vec![programs], ..options(root, Resolver::System, Allocation::OnDemand) })
+}
+
 fn options(root: &Path, resolver: Resolver, allocation: Allocation) -> HostOptions {
     HostOptions {
         sandbox: Options {
@@ -173,6 +183,7 @@ pub struct Run<'a> {
     args: Vec<String>,
     overrides: Overrides,
     stdin: Stdin,
+    stdout: Sink,
 }
 
 impl Run<'_> {
@@ -213,15 +224,20 @@ impl Run<'_> {
         self
     }
 
+    pub fn stdout(mut self, stdout: impl Into<OwnedFd>) -> Self {
+        self.stdout = Sink::Descriptor(stdout.into());
+        self
+    }
+
     /// Runs it, in a thread whose silence fails the test.
     pub fn go(self) -> Outcome {
         let policy = Policy::builtin().with_command_line(self.overrides).unwrap_or_else(|findings| panic!("{findings:?}"));
-        let (host, skill, args, stdin) = (self.host, self.arena.path("skills/hostile"), self.args, self.stdin);
+        let (host, skill, args, stdin, stdout) = (self.host, self.arena.path("skills/hostile"), self.args, self.stdin, self.stdout);
         let (tell, told) = mpsc::channel();
         let shown = args.join(" ");
         std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-            let request = Request { skill: &skill, policy: &policy, target: Target::Main, args, io: Io { stdin, ..Io::default() } };
+            let request = Request { skill: &skill, policy: &policy, target: Target::Main, args, io: Io { stdin, stdout, ..Io::default() } };
             let outcome = runtime.block_on(host.invoke(request)).map(|invoked| invoked.finished.outcome);
             runtime.shutdown_background();
             // Nobody listens where the test has given up.

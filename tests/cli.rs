@@ -105,8 +105,16 @@ impl User {
         let text = text.replace(&root.join("work").display().to_string(), "[work]");
         let text = text.replace(&root.join("home").display().to_string(), "[home]");
         let text = text.replace(&root.join("tmp").display().to_string(), "[tmp]");
+        let text = text.replace(&root.join("programs").display().to_string(), "[programs]");
         let text = text.replace(&CACHE.path().display().to_string(), "[cache]");
         text.split_inclusive('\n').map(measured).collect()
+    }
+
+    /// A folder of stand-ins for the built-in programs, which print their argv.
+    pub fn stand_ins(&self) -> PathBuf {
+        let folder = self.root.path().join("programs");
+        crate::programs::stand_ins(&folder);
+        folder
     }
 
     /// What is left of scratch folders: nothing, if all went well.

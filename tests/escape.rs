@@ -5,6 +5,7 @@ mod ambient;
 mod endings;
 mod files;
 mod network;
+mod processes;
 mod resources;
 
 use std::collections::BTreeMap;
@@ -63,6 +64,12 @@ table! {
     "spawn-again" => resources::programs_that_start_programs_come_to_an_end,
     "fork" => resources::programs_that_start_programs_come_to_an_end,
     "hoard" => resources::what_the_host_keeps_for_programs_counts_as_memory,
+    "pipes" => processes::pipes_are_not_hoarded,
+    "poll-bomb" => processes::a_hundred_thousand_ends_are_not_waited_for,
+    "leave" => processes::what_is_left_running_ends_with_the_run,
+    "kill-tree" => processes::programs_are_killed_with_those_that_they_started,
+    "broken-pipe" => processes::a_pipe_that_nobody_reads_takes_nothing,
+    "unread" => processes::a_pipe_that_is_not_read_holds_its_writer_back,
     "tasks" => resources::a_million_tasks_are_not_held,
     "streams" => resources::a_million_tasks_are_not_held,
     "trap" => endings::a_trap_is_an_outcome,

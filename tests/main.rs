@@ -8,14 +8,19 @@
 
 mod arena;
 mod audit;
+mod bash;
 mod cache;
 mod cli;
+mod compat;
 mod components;
 mod docs;
 mod escape;
 mod limits;
 mod policy;
 mod process;
+mod programs;
+mod python;
+mod python_https;
 mod readme;
 mod scripts;
 mod servers;

@@ -1,8 +1,10 @@
 //! Programs start programs: their streams flow while both run, within bounds, and nothing outlives the run.
 
+use skillhost::invoke::{Request, Target};
 use skillhost::limits::Limit;
 use skillhost::outcome::{Outcome, ProcessEnd, Status};
-use skillhost::sandbox::Stdin;
+use skillhost::policy::Policy;
+use skillhost::sandbox::{Io, Stdin};
 
 use crate::arena::Arena;
 
@@ -49,4 +51,285 @@ fn a_standard_input_that_is_shared_is_not_read_ahead() {
     drop(writer);
     let outcome = arena.run(&["share", "3"]).stdin(Stdin::Descriptor(stdin.into())).obeys();
     assert_eq!((outcome.stdout.text().as_ref(), outcome.status), ("one| two three", Status::Exited { code: 0 }));
+}
+
+#[test]
+fn streams_that_are_joined_keep_their_order() {
+    let arena = Arena::new();
+    let expected: String = (0..100).map(|n| format!("out {n}\nerr {n}\n")).collect();
+    assert_eq!(arena.run(&["joined"]).obeys().stdout.text(), expected);
+    // What is not joined goes where the caller's own goes.
+    let outcome = arena.run(&["launch", "hostile", "both"]).obeys();
+    let (mut out, mut err) = (expected.lines().step_by(2), expected.lines().skip(1).step_by(2));
+    assert!(out.all(|line| outcome.stdout.text().contains(line)) && err.all(|line| outcome.stderr.text().contains(line)), "{outcome:?}");
+    assert_eq!((outcome.usage.stdout_bytes, outcome.usage.stderr_bytes), (690, 690));
+}
+
+#[test]
+fn inherited_output_counts_as_the_caller_s() {
+    let arena = Arena::new();
+    arena.run(&["launch", "hostile", "print", "70000"]).limit(Limit::Stdout, 70_000).obeys();
+    let outcome = arena.run(&["launch", "hostile", "print", "70001"]).limit(Limit::Stdout, 70_000).hits(Limit::Stdout);
+    assert_eq!(outcome.stdout.0.len(), 70_000);
+}
+
+#[test]
+fn inherited_output_is_live() {
+    let arena = Arena::new();
+    let (mut reader, writer) = std::io::pipe().unwrap();
+    let (stdin, mut input) = std::io::pipe().unwrap();
+    let run = arena.run(&["launch", "hostile", "launch", "hostile", "cat"]).stdin(Stdin::Descriptor(stdin.into())).stdout(writer);
+    std::thread::scope(|scope| {
+        // Each word has to come back before the next is given: all three programs run meanwhile.
+        scope.spawn(move || {
+            use std::io::{Read as _, Write as _};
+            for word in ["one ", "two ", "three"] {
+                input.write_all(word.as_bytes()).unwrap();
+                let mut back = vec![0; word.len()];
+                reader.read_exact(&mut back).unwrap();
+                assert_eq!(back, word.as_bytes());
+            }
+        });
+        run.obeys();
+    });
+}
+
+#[test]
+fn a_program_may_be_started_elsewhere_with_other_variables() {
+    let arena = Arena::new();
+    assert_eq!(arena.run(&["elsewhere"]).obeys().stdout.text(), "/tmp\nB=2\nA=1\n");
+    // Else they are the caller's.
+    let (own, inherited) = (arena.run(&["surroundings"]).obeys(), arena.run(&["launch", "hostile", "surroundings"]).obeys());
+    assert!(own.stdout.text().starts_with("/workspace\n") && own.stdout.text().contains("\nHOME=/tmp\n"), "{own:?}");
+    assert_eq!(own.stdout, inherited.stdout);
+}
+
+#[test]
+fn single_bytes_arrive_in_order() {
+    let arena = Arena::new();
+    arena.run(&["drip", "20000"]).obeys();
+}
+
+#[test]
+fn waiting_can_be_given_up_and_a_program_ended() {
+    let arena = Arena::new();
+    let outcome = arena.run(&["patience"]).obeys();
+    assert_eq!((answer(&outcome).as_str(), ends(&outcome)), ("Some(Status::Killed)", vec![ProcessEnd::Killed]));
+    // Nothing is told of a program that nobody lets end.
+    let outcome = arena.run(&["launch", "hostile", "sleep"]).limit(Limit::Timeout, 300).hits(Limit::Timeout);
+    assert_eq!(ends(&outcome), [ProcessEnd::Killed]);
+}
+
+#[test]
+fn ends_of_pipes_are_waited_for_together() {
+    Arena::new().run(&["poll"]).obeys();
+}
+
+#[test]
+fn who_ends_with_whom() {
+    let arena = Arena::new();
+    // The one between ends by itself: what it started goes on, until the run is over.
+    let outcome = arena.run(&["grandchild", "leaves"]).obeys();
+    assert_eq!(answer(&outcome), "Exited(0)");
+    assert_eq!(ends(&outcome), [ProcessEnd::Exited { code: 0 }, ProcessEnd::Killed]);
+    // It is ended: what it started ends too.
+    let outcome = arena.run(&["grandchild", "keeps"]).obeys();
+    assert_eq!(answer(&outcome), "Killed");
+    assert_eq!(ends(&outcome), [ProcessEnd::Killed, ProcessEnd::Killed]);
+}
+
+#[test]
+fn a_broken_pipe_is_an_error_and_not_the_end() {
+    // A program that writes on and on to nobody is told so, and ends as it likes.
+    let arena = Arena::new();
+    let outcome = arena.run(&["launch", "hostile", "deaf"]).obeys();
+    assert_eq!(outcome.usage.stdout_bytes, 10_000 * 4096);
+}
+
+#[test]
+fn what_became_of_each_program_is_told_and_recorded() {
+    let arena = Arena::new();
+    let outcome = arena.run(&["launch", "hostile", "launch", "hostile", "exit", "7"]).go();
+    let [first, second] = &outcome.processes[..] else { panic!("{outcome:?}") };
+    assert_eq!((first.argv0.as_str(), first.depth, second.depth), ("hostile", 1, 2));
+    let digest = skillhost::runtime::digest(b"hostile\0exit\x007\0");
+    assert_eq!((&second.argv_digest, &second.exit), (&digest, &first.exit));
+    assert!(second.epochs.is_some() && second.fuel.is_none() && first.wall_ms >= second.wall_ms, "{outcome:?}");
+    let record = &arena.audit()[0];
+    assert_eq!(record["processes"][1]["argv_digest"], digest.as_str());
+    assert_eq!((&record["processes"][0]["exit"]["kind"], &record["processes_omitted"]), (&"exited".into(), &0.into()));
+    // No more than a thousand are listed.
+    let outcome = arena.run(&["turns", "1005"]).limit(Limit::Processes, 2_000).limit(Limit::Timeout, 100_000).obeys();
+    assert_eq!((outcome.processes.len(), outcome.processes_omitted, outcome.usage.processes), (1_000, 5, 1_005));
+}
+
+#[test]
+fn fuel_is_one_pool() {
+    let arena = Arena::new();
+    let spend = |args: &[&str]| arena.run(args).limit(Limit::Fuel, 2_000_000_000).obeys();
+    // Exact, and the same each time, for programs that run in turn.
+    let (once, again) = (spend(&["launch", "hostile", "burn", "100000"]), spend(&["launch", "hostile", "burn", "100000"]));
+    assert_eq!(once.usage.fuel, again.usage.fuel);
+    assert_eq!(once.processes[0].fuel, again.processes[0].fuel);
+    let (all, child) = (once.usage.fuel.unwrap(), once.processes[0].fuel.unwrap());
+    assert!(child > 100_000 && child < all, "{child} of {all}");
+    // As much as it takes is enough; a little less is not.
+    arena.run(&["launch", "hostile", "burn", "100000"]).limit(Limit::Fuel, all + 1_000).obeys();
+    arena.run(&["launch", "hostile", "burn", "100000"]).limit(Limit::Fuel, all - 1_000).hits(Limit::Fuel);
+    // Programs that burn side by side, deep down too, do not have the limit each.
+    let limit = 400_000_000;
+    let outcome = arena.run(&["side-by-side", "8"]).limit(Limit::Fuel, limit).hits(Limit::Fuel);
+    let burnt: u64 = outcome.processes.iter().filter_map(|process| process.fuel).sum();
+    assert_eq!((outcome.processes.len(), outcome.usage.fuel), (16, Some(limit)));
+    assert!(burnt < 2 * limit, "{burnt} of {limit}");
+}
+
+#[test]
+fn commands_that_run_commands_are_taken_away_before_the_check() {
+    let arena = Arena::new();
+    let manifest = |tools: &str| {
+        let text =
+            format!("---\nname: hostile\ndescription: Starts itself.\nallowed-tools: {tools}\nmetadata:\n  component: hostile.wasm\n---\n");
+        std::fs::write(arena.path("skills/hostile/SKILL.md"), text).unwrap();
+    };
+    let launch = |line: &str| arena.run(&["launch"].into_iter().chain(line.split(' ')).collect::<Vec<_>>()).go();
+    manifest("Bash(hostile exit:*)");
+    for line in ["hostile exit 3", "env A=1 hostile exit 3", "/usr/bin/env nohup nice -n 5 time -p timeout 60 hostile exit 3"] {
+        let outcome = launch(line);
+        assert_eq!(outcome.processes[0].exit, ProcessEnd::Exited { code: 3 }, "{line}: {outcome:?}");
+    }
+    // Nothing is gained by them, and nothing is allowed by allowing them.
+    for line in ["hostile verbs", "env hostile verbs", "timeout 60 nohup hostile verbs", "env env env hostile verbs"] {
+        for tools in ["Bash(hostile exit:*)", "Bash(env:*) Bash(timeout:*) Bash(hostile exit:*)"] {
+            manifest(tools);
+            let outcome = launch(line);
+            assert_eq!((outcome.status, outcome.processes), (Status::Exited { code: 126 }, vec![]), "{line}");
+            assert_eq!(outcome.denials[0].what, format!("start `{line}`"));
+            assert!(outcome.denials[0].fix.as_ref().unwrap().contains("Bash(hostile:*)"), "{:?}", outcome.denials);
+        }
+    }
+    // One that is denied itself is denied.
+    manifest("Bash");
+    let outcome = arena.run(&["launch", "timeout", "60", "hostile", "verbs"]).deny("Bash(timeout:*)").go();
+    assert_eq!(outcome.status, Status::Exited { code: 126 });
+    let outcome = launch("timeout 0.2 hostile sleep");
+    assert_eq!((&outcome.status, &outcome.processes[0].exit), (&Status::Exited { code: 124 }, &ProcessEnd::Exited { code: 124 }));
+    assert_eq!(launch("env -i A=2 hostile surroundings").stdout.text().lines().skip(1).collect::<Vec<_>>(), ["A=2"]);
+}
+
+#[test]
+fn a_command_that_is_not_here_has_a_reason() {
+    let arena = Arena::new();
+    for (line, reason) in [
+        ("ffmpeg -i x", "`ffmpeg` is never here: it is a native program, and nothing native runs here"),
+        ("/usr/bin/node x.js", "`/usr/bin/node` is never here: there is no JavaScript runtime here"),
+        ("env docker ps", "`docker` is never here: there are no containers here"),
+        ("nonesuch", "no program `nonesuch` here"),
+        ("env", "`env` without a command to run does nothing here"),
+        ("uv sync", "of `uv` there is `uv run` and `uv pip` here"),
+    ] {
+        let outcome = arena.run(&["launch"].into_iter().chain(line.split(' ')).collect::<Vec<_>>()).go();
+        assert_eq!(outcome.status, Status::Exited { code: 127 }, "{line}");
+        assert!(outcome.stderr.text().contains(reason), "{line}: {}", outcome.stderr.text());
+        let [denial] = &outcome.denials[..] else { panic!("{line}: {outcome:?}") };
+        assert!(denial.what == format!("start `{line}`") && denial.rule.starts_with(reason), "{denial:?}");
+    }
+}
+
+/// What a guest of WASI 0.2 needs of the interface: less than there is, and nothing that is `async`.
+const SUBSET: &str = "
+package test:old;
+
+package wasi:cli@0.2.12 {
+  interface run { run: func() -> result; }
+}
+
+package skillhost:skill@0.1.0 {
+  interface process {
+    variant error { not-found(string), denied(string), limit(string), trapped(string), closed, timeout }
+    resource reader { read: func(max: u32, timeout-ms: option<u32>) -> result<list<u8>, error>; }
+    resource writer;
+    pipe: func() -> result<tuple<reader, writer>, error>;
+    variant input { inherit, none, pipe, %from(borrow<reader>) }
+    variant output { inherit, none, pipe, to(borrow<writer>), to-stdout }
+    variant status { exited(u8), killed, trapped(string), limit(string) }
+    resource child { wait: func(timeout-ms: option<u32>) -> option<status>; }
+    spawn: func(argv: list<string>, env: option<list<tuple<string, string>>>, cwd: option<string>, stdin: input, stdout: output, stderr: output) -> result<child, error>;
+  }
+}
+
+world guest {
+  import skillhost:skill/process@0.1.0;
+  export wasi:cli/run@0.2.12;
+}
+";
+
+/// A guest of WASI 0.2, whose `run` has this body: it returns 0 where all is well.
+fn old_guest(body: &str) -> Vec<u8> {
+    let process = r#"(import "skillhost:skill/process@0.1.0""#;
+    let module = format!(
+        r#"(module
+            {process} "pipe" (func $pipe (param i32)))
+            {process} "[method]reader.read" (func $read (param i32 i32 i32 i32 i32)))
+            {process} "[method]child.wait" (func $wait (param i32 i32 i32 i32)))
+            {process} "spawn" (func $spawn (param i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32)))
+            (memory (export "memory") 4)
+            (global $top (mut i32) (i32.const 4096))
+            (func (export "cabi_realloc") (param i32 i32 i32 i32) (result i32)
+                (global.set $top (i32.and (i32.add (global.get $top) (i32.const 7)) (i32.const -8)))
+                (global.get $top)
+                (global.set $top (i32.add (global.get $top) (local.get 3))))
+            ;; `other exit 7`: three strings.
+            (data (i32.const 0) "otherexit7")
+            (data (i32.const 16) "\00\00\00\00\05\00\00\00\05\00\00\00\04\00\00\00\09\00\00\00\01\00\00\00")
+            (func (export "wasi:cli/run@0.2.12#run") (result i32) {body}))"#
+    );
+    let mut module = wat::parse_str(&module).unwrap();
+    let mut resolve = wit_parser::Resolve::default();
+    let package = resolve.push_str("old.wit", SUBSET).unwrap();
+    let world = resolve.select_world(&[package], Some("guest")).unwrap();
+    wit_component::embed_component_metadata(&mut module, &resolve, world, wit_component::StringEncoding::UTF8).unwrap();
+    wit_component::ComponentEncoder::default().module(&module).unwrap().validate(true).encode().unwrap()
+}
+
+#[test]
+fn a_guest_of_wasi_0_2_starts_programs_and_waits() {
+    let arena = Arena::new();
+    std::fs::write(arena.path("skills/hostile/other.wasm"), crate::arena::hostile()).unwrap();
+    // Spawns with no environment of its own and inherited streams, waits, and looks at the status: some, exited, 7.
+    arena.put(&old_guest(
+        "(call $spawn (i32.const 16) (i32.const 3) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0)
+            (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 1024))
+        (if (i32.load8_u (i32.const 1024)) (then unreachable))
+        (call $wait (i32.load (i32.const 1028)) (i32.const 0) (i32.const 0) (i32.const 2048))
+        (if (i32.ne (i32.load8_u (i32.const 2048)) (i32.const 1)) (then unreachable))
+        (i32.ne (i32.load16_u (i32.const 2052)) (i32.const 0)) (i32.ne (i32.load8_u (i32.const 2056)) (i32.const 7)) i32.or",
+    ));
+    let outcome = arena.run(&[]).obeys();
+    assert_eq!(ends(&outcome), [ProcessEnd::Exited { code: 7 }]);
+}
+
+#[test]
+fn a_guest_of_wasi_0_2_that_blocks_blocks_nobody_else() {
+    let (arena, other) = (Arena::new(), Arena::new());
+    // Reads a pipe whose other end it holds itself: for ever.
+    arena.put(&old_guest(
+        "(call $pipe (i32.const 1024))
+        (call $read (i32.load (i32.const 1028)) (i32.const 1) (i32.const 0) (i32.const 0) (i32.const 2048)) unreachable",
+    ));
+    arena.run(&[]).limit(Limit::Timeout, 300).hits(Limit::Timeout);
+    let policy = Policy::builtin();
+    let invoke = async |arena: &Arena, args: &[&str]| {
+        let args = args.iter().map(|arg| (*arg).to_owned()).collect();
+        let request = Request { skill: &arena.path("skills/hostile"), policy: &policy, target: Target::Main, args, io: Io::default() };
+        arena.host.invoke(request).await.unwrap().finished.outcome
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        tokio::select! {
+            biased;
+            blocked = invoke(&arena, &[]) => panic!("it did not block: {blocked:?}"),
+            served = invoke(&other, &["talk", "2"]) => assert_eq!(served.status, Status::Exited { code: 0 }),
+        }
+    });
 }

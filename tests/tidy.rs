@@ -70,10 +70,11 @@ fn every_test_file_is_a_module() {
 }
 
 /// From the bottom up: a module uses those before it. Those of one row may use each other.
-const LAYERS: [&[&str]; 7] = [
+const LAYERS: [&[&str]; 8] = [
     &["limits", "outcome", "diagnostic", "policy::capabilities", "policy::tool"],
     &["skill", "policy"],
     &["runtime"],
+    &["compat"],
     &["sandbox"],
     &["world", "audit"],
     &["invoke"],

@@ -2,11 +2,14 @@
 
 mod build;
 mod check;
+mod compatibility;
 mod exit;
 mod inspect;
 mod new;
 mod permissions;
 mod places;
+mod plan;
+mod programs;
 mod run;
 mod schema;
 mod show;
@@ -31,6 +34,7 @@ enum Verb {
     Run(run::Args),
     Check(check::Args),
     Inspect(inspect::Args),
+    Programs(programs::Args),
     New(new::Args),
     Build(build::Args),
     Schema(schema::Args),
@@ -69,6 +73,7 @@ pub(crate) fn main() -> ExitCode {
         Verb::Run(args) => run::main(args),
         Verb::Check(args) => check::main(&args),
         Verb::Inspect(args) => inspect::main(&args),
+        Verb::Programs(args) => programs::main(&args),
         Verb::New(args) => new::main(&args),
         Verb::Build(args) => build::main(&args),
         Verb::Schema(args) => schema::main(args),

@@ -16,9 +16,7 @@ use crate::sandbox::files::{Guarded, OpenMount};
 use crate::sandbox::{self, Beside, Finished, Io, Sandbox, Tool};
 use crate::skill::{Caps, Skill, SkillError};
 
-pub use target::{Choice, Target, component};
-
-use target::NoProgram;
+pub use target::{Choice, NoProgram, Target, component};
 
 /// Where a host keeps things, and what it stands on.
 #[derive(Debug, Clone)]
@@ -95,6 +93,19 @@ impl Host {
         grant
     }
 
+    /// What would run, for a request. Runs nothing.
+    ///
+    /// # Errors
+    /// Why nothing would.
+    pub fn program(&self, skill: Arc<Skill>, target: &Target, args: &[String]) -> Result<Program, NoProgram> {
+        target::program(&skill, &self.programs(skill.clone()), target, args)
+    }
+
+    /// The built-in programs of this host, and the folders that they are looked for in.
+    pub fn built_ins(&self) -> BuiltIns {
+        BuiltIns { folders: self.options.programs.clone(), cache: self.options.sandbox.cache.clone() }
+    }
+
     /// Runs a skill under a policy, and records it.
     ///
     /// # Errors
@@ -148,7 +159,7 @@ impl Host {
 
     /// The programs that an invocation of a skill can start.
     fn programs(&self, skill: Arc<Skill>) -> Programs {
-        Programs::of(skill, BuiltIns { folders: self.options.programs.clone(), cache: self.options.sandbox.cache.clone() })
+        Programs::of(skill, self.built_ins())
     }
 
     /// Asks a component for its typed tools, in a sandbox that grants nothing. Nothing of it is recorded: nothing was invoked.

@@ -13,6 +13,7 @@
 //! | skill | [`skill`] | a folder becomes a `Skill`; the only code that knows SKILL.md |
 //! | policy | [`policy`] | `grant(&Manifest, &Policy)`: pure, no I/O |
 //! | runtime | [`runtime`] | which component runs, with which argv; carries no authority |
+//! | compat | [`compat`] | what the scripts need and whether it is here, told from their texts: what `check` reports |
 //! | sandbox | [`sandbox`] | a program under capabilities becomes an `Outcome`; the only code that knows wasmtime |
 //! | outcome | [`outcome`] | what happened, as plain data |
 //! | audit | [`audit`] | one `Record` per invocation, whatever the outcome |
@@ -20,11 +21,12 @@
 //! What holds everywhere, each by a test:
 //! - `Program` says what runs and carries no authority; `Capabilities` says what it may touch; only `sandbox` reads both.
 //! - The same `Capabilities` value is what `check` prints, what the sandbox enforces and what the audit log keeps.
-//! - A module uses only those above it: limits, outcome, diagnostic, capabilities < skill, policy < runtime < sandbox < audit < invoke < cli.
+//! - A module uses only those above it: limits, outcome, diagnostic, capabilities < skill, policy < runtime < compat < sandbox < audit < invoke < cli.
 //! - Ambient authority is banned by clippy's `disallowed-methods` and asked for by name where it is needed.
 //! - A broken policy, manifest or audit log stops the run. Nothing falls back to something wider.
 
 pub mod audit;
+pub mod compat;
 pub mod diagnostic;
 pub mod invoke;
 pub mod limits;

@@ -19,8 +19,8 @@ pub struct Limits {
     pub table_elements: u64,
     /// Core instances of a store.
     pub instances: u64,
-    /// Bytes of guest stack.
-    pub stack: u64,
+    /// Bytes of guest stack. `None`, where nobody has set it: what the program says that it needs, else 1 MiB.
+    pub stack: Option<u64>,
     /// Bytes the guest may write to stdout.
     pub stdout: u64,
     /// Bytes the guest may write to stderr.
@@ -64,6 +64,9 @@ pub struct Limits {
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
 
+/// The stack of a program that does not say what it needs, in bytes.
+pub const STACK: u64 = MIB;
+
 impl Default for Limits {
     /// What suits a laptop: generous to a script, fatal to a bomb.
     fn default() -> Self {
@@ -73,7 +76,7 @@ impl Default for Limits {
             memory: 512 * MIB,
             table_elements: 1_000_000,
             instances: 200,
-            stack: MIB,
+            stack: None,
             stdout: 64 * MIB,
             stderr: 16 * MIB,
             disk: 256 * MIB,
@@ -111,7 +114,7 @@ impl Limits {
             Limit::Memory => self.memory,
             Limit::TableElements => self.table_elements,
             Limit::Instances => self.instances,
-            Limit::Stack => self.stack,
+            Limit::Stack => self.stack.unwrap_or(STACK),
             Limit::Stdout => self.stdout,
             Limit::Stderr => self.stderr,
             Limit::Disk => self.disk,
@@ -142,7 +145,7 @@ impl Limits {
             Limit::Memory => self.memory = value,
             Limit::TableElements => self.table_elements = value,
             Limit::Instances => self.instances = value,
-            Limit::Stack => self.stack = value,
+            Limit::Stack => self.stack = Some(value),
             Limit::Stdout => self.stdout = value,
             Limit::Stderr => self.stderr = value,
             Limit::Disk => self.disk = value,

@@ -43,7 +43,7 @@ pub use run::{Finished, Invoke, Io, run, run_alone};
 pub use stdio::{Sink, Stdin};
 pub use tools::Tool;
 
-use crate::limits::Limits;
+use crate::limits::{Limits, STACK};
 use crate::outcome::{Denial, LimitHit, Status};
 use crate::policy::capabilities::Capabilities;
 use crate::runtime::{Component, Entry};
@@ -162,9 +162,9 @@ impl Sandbox {
     }
 }
 
-/// The stack that a program's engine gives it: what it needs itself, where nobody has set another.
-fn stack(component: &Component, limits: &Limits) -> u64 {
-    limits.stack.max(component.built_in().map_or(0, |built_in| built_in.stack))
+/// The stack that a program's engine gives it: what was set, else what it needs, in bytes.
+pub fn stack(component: &Component, limits: &Limits) -> u64 {
+    limits.stack.unwrap_or_else(|| component.built_in().map_or(STACK, |built_in| built_in.stack.max(STACK)))
 }
 
 fn not_compiled(error: CompileError, limits: &Limits) -> Status {

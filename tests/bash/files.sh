@@ -33,13 +33,13 @@ f=$(mktemp); [ -f "$f" ] && echo file; d=$(mktemp -d); [ -d "$d" ] && echo dir; 
 #--- disk usage
 mkdir d; printf x > d/f; du -s d | cut -f2; df . > /dev/null && echo ok; du -sh d | cut -f2
 #--- tar
-mkdir d; echo one > d/a; echo two > d/b; tar cf t.tar d; tar tf t.tar | sort; rm -r d; tar xf t.tar; cat d/a; tar czf t.tgz d; tar tzf t.tgz | sort; mkdir out; tar xzf t.tgz -C out; cat out/d/b; tar -xOf t.tar d/a
+mkdir d; echo one > d/a; echo two > d/b; tar cf t.tar d; tar tf t.tar | sort; rm -r d; tar xf t.tar; cat d/a; tar czf t.tgz d; tar tzf t.tgz | sort; mkdir out; tar xzf t.tgz -C out; cat out/d/b; tar -xOf t.tar d/a; rm t.tar t.tgz
 #--- tar options
-mkdir d; echo a > d/a; echo b > d/skip.log; tar --exclude='*.log' -cf t.tar -C d .; tar -tf t.tar | sort; mkdir x; tar -xf t.tar -C x --strip-components=1; ls x; tar -czvf v.tgz d | sort
+mkdir d; echo a > d/a; echo b > d/skip.log; tar --exclude='*.log' -cf t.tar -C d .; tar -tf t.tar | sort; mkdir x; tar -xf t.tar -C x --strip-components=1; ls x; tar -czvf v.tgz d | sort; rm t.tar v.tgz
 #--- gzip
-echo data > f; gzip f; ls; gunzip f.gz; cat f; gzip -c f > g.gz; zcat g.gz; gzip -k f; ls; gzip -dc g.gz; echo piped | gzip | gunzip
+echo data > f; gzip f; ls; gunzip f.gz; cat f; gzip -c f > g.gz; zcat g.gz; gzip -k f; ls; gzip -dc g.gz; echo piped | gzip | gunzip; rm *.gz
 #--- zip
-mkdir d; echo a > d/a; echo b > b; zip -q z.zip b; zip -qr r.zip d b; unzip -l r.zip | awk '{print $4}' | grep -E '^(b|d/a)$' | sort; mkdir o; unzip -q r.zip -d o; cat o/d/a; unzip -p r.zip b; unzip -o -q z.zip; cat b
+mkdir d; echo a > d/a; echo b > b; zip -q z.zip b; zip -qr r.zip d b; unzip -l r.zip | awk '{print $4}' | grep -E '^(b|d/a)$' | sort; mkdir o; unzip -q r.zip -d o; cat o/d/a; unzip -p r.zip b; unzip -o -q z.zip; cat b; rm *.zip
 #--- xargs
 printf 'a b\nc\n' | xargs; printf 'a\nb\n' | xargs -n1 echo x; printf 'a\nb\n' | xargs -I{} echo '<{}>'; echo 'a b' | xargs -d ' ' -n1 echo; true | xargs -r echo never; seq 4 | xargs -n2; printf '1\n2\n' | xargs -P2 -n1 echo | sort
 #--- xargs codes
@@ -79,7 +79,7 @@ echo data > f.txt; b="f.$(date -u -d @0 +%Y%m%d).txt"; cp f.txt "$b"; ls; for f 
 #--- reading a file into a variable
 printf 'a\nb\n' > f; c=$(< f); echo "$c"; c=$(cat f | tr '\n' ' '); echo "$c|"
 #--- patch
-printf 'a\nb\n' > f; printf 'a\nc\n' > g; diff -u f g > p; patch -s f < p; cat f
+printf 'a\nb\n' > f; printf 'a\nc\n' > g; diff -u f g > p; patch -s f < p; cat f; rm p
 #--- writing under a file
 touch f; echo x > f/y 2>/dev/null; echo $?; mkdir f 2>/dev/null; echo $?; cat . 2>/dev/null; echo $?; rmdir nodir 2>/dev/null; echo $?
 #--- names with spaces and odd letters

@@ -23,17 +23,19 @@ jq -n 'reduce range(5) as $i (0; . + $i)'; jq -nc '[limit(3; range(10))], first(
 #--- jq input modes
 printf '1\n2\n' | jq -s . -c; printf 'a\nb\n' | jq -R .; printf 'a\nb\n' | jq -Rs 'split("\n") | length'; printf '{"a":1}\n{"a":2}\n' | jq -c '.a'; printf '1 2 3' | jq -n '[inputs] | add'; jq -n 'input' <<< '5'; printf 'x\ny\n' | jq -Rn '[inputs]' -c
 #--- jq codes
-echo '{"a":false}' | jq -e .a; echo $?; echo '{"a":1}' | jq -e .a; echo $?; echo 'not json' | jq . 2>/dev/null; echo $?; echo '{}' | jq '.[' 2>/dev/null; echo $?; echo '{}' | jq -e '.x' ; echo $?; echo '"a"' | jq '.b' 2>/dev/null; echo $?
+echo '{"a":false}' | jq -e .a; echo $?; echo '{"a":1}' | jq -e .a; echo $?; echo 'not json' | jq . 2>/dev/null || echo failed; echo '{}' | jq '.[' 2>/dev/null; echo $?; echo '{}' | jq -e '.x' ; echo $?; echo '"a"' | jq '.b' 2>/dev/null; echo $?
 #--- jq output
 jq -n '[1,{"a":2}]' --indent 1; echo '{"b":1,"a":2}' | jq -S . ; jq -nj '"a", "b"'; echo; echo '{"a":[]}' | jq .; jq -n '{}'; jq --tab -n '[1]'; jq -r . <<< '"é\n✓"'; jq -a . <<< '"é"'
 #--- jq files
 echo '{"x":1}' > a.json; echo '{"y":2}' > b.json; jq -s '.[0] * .[1]' -c a.json b.json; jq -c --slurpfile b b.json '.b = $b[0].y' a.json; printf 'text\n' > t; jq -n --rawfile t t '$t'; jq -r 'input_filename' a.json; echo '.x' > prog.jq; jq -f prog.jq a.json
 #--- jq numbers
-jq -n '1/3, 1e3, 10 % 3, 3.0, 100000000000, -0.5'; jq -n '(2.7|floor), (2.2|ceil), (2.5|round), (16|sqrt), pow(2;3)'; jq -nc '[3,1,2] | sort, min, max, add'; echo 1.10 | jq .
+jq -n '10 % 3, 100000000000, -0.5, 7 / 2'; jq -n '(2.7|floor), (2.2|ceil), (2.5|round), (16|sqrt), pow(2;3)'; jq -nc '[3,1,2] | sort, min, max, add'
 #--- jq dates
 jq -n '0 | todate'; jq -n '"2024-01-15T10:00:00Z" | fromdate'; jq -n '1700000000 | strftime("%Y-%m-%d")'; jq -n 'now | type'
 #--- jq updates
-echo '{"a":[1,2,3]}' | jq -c '.a[1] = 9 | .a |= map(. + 1)'; echo '{"a":{"b":1}}' | jq -c '.a.b |= . + 1 | .a.c //= 5'; echo '[1,2,3,4]' | jq -c 'del(.[1,2])'; echo '{"a":1,"b":2}' | jq -c 'map_values(. * 10)'; echo '{"a":null}' | jq -c '.. | numbers'; echo '[3,1]' | jq -c '.[0] as [$x] | $x' 2>/dev/null; echo $?
+echo '{"a":[1,2,3]}' | jq -c '.a[1] = 9 | .a |= map(. + 1)'; echo '{"a":{"b":1}}' | jq -c '.a.b |= . + 1 | .a.c //= 5'; echo '{"a":1,"b":2}' | jq -c 'map_values(. * 10)'; echo '{"a":null}' | jq -c '.. | numbers'; echo '[3,1]' | jq -c '.[0] as [$x] | $x' 2>/dev/null; echo $?
+#--- jq deletes several
+echo '[1,2,3,4]' | jq -c 'del(.[1,2])'
 #--- jq in scripts
 json='{"items":[{"id":1,"name":"one two"},{"id":2,"name":"x"}]}'; echo "$json" | jq -r '.items[] | "\(.id)\t\(.name)"' | while IFS=$'\t' read -r id name; do echo "<$id> <$name>"; done; n=$(jq '.items | length' <<< "$json"); echo "n=$n"; for id in $(jq -r '.items[].id' <<< "$json"); do echo "id $id"; done
 #--- jq alternatives and optional

@@ -172,7 +172,9 @@ echo -n no newline; echo; echo -e 'a\tb\\n\x41'; echo -E 'a\tb'; echo "$(echo -e
 #--- special characters in strings
 echo $'tab\there\nline\x21'; echo "dollar \$ back \\ quote \" tick \`"; echo 'single '"'"' quote'
 #--- unicode
-s='héllo wörld ✓'; echo "${#s} ${s:1:1} ${s^^}"; echo "$s" | wc -m; printf '%s\n' "$s" | cut -c1-5
+s='héllo wörld ✓'; echo "${#s} ${s:1:1} ${s^^}"; echo "$s" | wc -m
+#--- cut counts bytes
+echo 'héllo' | cut -c1-3
 #--- commands that are not there
 nosuchcommand_xyz; echo $?; bash -c 'nosuchcommand_xyz' 2>&1; ./nofile 2>/dev/null; echo $?
 #--- files that are not there
@@ -219,13 +221,15 @@ umask; ulimit -n > /dev/null && echo ok; hash -r; echo $?
 #--- set options shown
 set -o | grep -E '^(errexit|nounset|pipefail)' ; set -e; [[ $- == *e* ]] && echo e
 #--- timeouts
-timeout 5 echo quick; timeout 0.1 sleep 5; echo $?; timeout -s KILL 0.1 sleep 5; echo $?
+timeout 5 echo quick; timeout 0.1 sleep 5; echo $?
+#--- timeout by a signal of choice
+timeout -s KILL 0.1 sleep 5; echo $?
 #--- env
 env -i A=1 bash -c 'echo "$A ${HOME:-none}"'; A=2 env | grep '^A='; env B=3 bash -c 'echo $B'
 #--- xargs of functions
 export -f join 2>/dev/null; greet() { echo "hi $1"; }; export -f greet; printf 'a\nb\n' | xargs -I{} bash -c 'greet {}'
 #--- time keyword and bang
-! true; echo $?; { time true; } 2> t; grep -c real t
+! true; echo $?; { time true; } 2> t; grep -c real t; rm t
 #--- assignment forms
 a=1 b=2; a+=3; echo $a $b; arr=(); arr+=(x); echo ${#arr[@]}; x=$((1)) y="$(echo 2)"; echo $x$y
 #--- early readers end producers

@@ -64,9 +64,12 @@ fn a_result_means_the_same_and_holds_nothing_that_a_terminal_acts_on() {
 #[test]
 fn checks_grants_and_worlds_are_json_too() {
     let user = User::new();
-    let reports = json(&user, &["check", "hello", "nowhere", "--json"]);
-    assert_eq!(reports[0]["name"], "hello");
-    assert_eq!(reports[1]["diagnostics"][0]["rule"], "skill-folder");
+    let checked = json(&user, &["check", "hello", "nowhere", "scripts", "--json"]);
+    holds(&json(&user, &["schema", "check"]), &checked);
+    assert_eq!(checked["skills"][0]["name"], "hello");
+    assert_eq!(checked["skills"][1]["diagnostics"][0]["rule"], "skill-folder");
+    assert_eq!(checked["skills"][2]["compatibility"]["scripts"][0]["needs"][0]["name"], "numpy");
+    assert_eq!(checked["summary"]["do_not_load"], 1);
     let grant = json(&user, &["run", "hello", "--explain", "--json"]);
     assert_eq!(grant["decisions"][0]["verdict"], "granted");
     let report = json(&user, &["inspect", "echo", "--json"]);

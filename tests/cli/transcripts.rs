@@ -25,11 +25,12 @@ fn every_transcript_happens_again() {
 /// The case as it goes now.
 fn replay(case: &str) -> String {
     let user = User::new();
+    let programs = user.stand_ins();
     let mut out = String::new();
     let prose = case.lines().take_while(|line| !line.starts_with("$ "));
     prose.for_each(|line| writeln!(out, "{line}").unwrap());
     for line in case.lines().filter(|line| line.starts_with("$ ")) {
-        let run = user.command("bash").args(["-c", &line[2..]]).output().unwrap();
+        let run = user.command("bash").env("SKILLHOST_PROGRAMS", &programs).args(["-c", &line[2..]]).output().unwrap();
         writeln!(out, "{line}").unwrap();
         let (stdout, stderr) = (user.normal(&text(&run.stdout)), user.normal(&text(&run.stderr)));
         stdout.lines().for_each(|line| writeln!(out, "{line}").unwrap());

@@ -60,14 +60,22 @@ pub fn the_host_s_own_files_are_in_no_folder() {
     let arena = Arena::new();
     let own = ["own/cache", "own/state/skillhost"];
     let whole = arena.dir.path().canonicalize().unwrap();
-    for path in own {
+    for path in own.into_iter().chain(["own/programs"]) {
         std::fs::create_dir_all(whole.join(path)).unwrap();
         std::fs::write(whole.join(path).join("code.cwasm"), "native code").unwrap();
     }
     let host = arena.owning(own);
     // The folder of everything, spelled out; `own/state/skillhost` is found by a link as well.
     symlink("skillhost", whole.join("own/state/by-link")).unwrap();
-    let args = ["state", "audit.jsonl", "own/cache", "own/cache/code.cwasm", "own/state/skillhost", "own/state/by-link/code.cwasm"];
+    let args = [
+        "state",
+        "audit.jsonl",
+        "own/cache",
+        "own/cache/code.cwasm",
+        "own/state/skillhost",
+        "own/state/by-link/code.cwasm",
+        "own/programs/code.cwasm",
+    ];
     let before = arena.snapshot();
     let outcome = arena.run(&args).folder(&whole).by(host.clone()).go();
     assert_eq!(

@@ -29,7 +29,7 @@ pub(crate) async fn environment(args: &[String]) -> Report {
         }
         report.answer(format!("{name}={value}"));
     }
-    for name in ["PATH", "USER", "SHELL", "CARGO_HOME", "SSH_AUTH_SOCK", "AWS_SECRET_ACCESS_KEY", "LD_PRELOAD"] {
+    for name in ["USER", "SHELL", "CARGO_HOME", "SSH_AUTH_SOCK", "AWS_SECRET_ACCESS_KEY", "LD_PRELOAD"] {
         if let Some((_, value)) = seen.iter().find(|(known, _)| known == name) {
             report.escape(format!("{name}={value}"));
         }

@@ -1,7 +1,8 @@
 //! Programs side by side: what flows between them, and how they end.
 
-use skillhost_guest::process::{Child, Command, PipeReader, PipeWriter, Stdio, pipe};
+use skillhost_guest::process::{Child, Command, Error, ExitStatus, PipeReader, PipeWriter, Stdio, pipe};
 
+use crate::bindings::new::skillhost::skill::process;
 use crate::bindings::old;
 use crate::loads::{done, number, refused};
 use crate::report::Report;
@@ -20,6 +21,18 @@ async fn cat() -> (Child, PipeWriter, PipeReader) {
     let mut child = spawn(itself(&["cat"]).stdin(Stdio::piped()).stdout(Stdio::piped())).await;
     let (input, output) = (child.stdin.take(), child.stdout.take());
     (child, input.unwrap_or_else(|| refused("no input")), output.unwrap_or_else(|| refused("no output")))
+}
+
+/// The same by the host's own functions, which block.
+fn raw_cat() -> (process::Child, process::Writer, process::Reader) {
+    use process::{Input, Output};
+    let argv = ["hostile".to_owned(), "cat".to_owned()];
+    let child = process::spawn(&argv, None, None, &Input::Pipe, &Output::Pipe, &Output::Inherit);
+    let child = child.unwrap_or_else(|error| refused(format!("{error:?}")));
+    match (child.stdin(), child.stdout(), child.stderr()) {
+        (Some(input), Some(output), None) => (child, input, output),
+        _ => refused("not the streams that were asked for"),
+    }
 }
 
 /// Says something to a program and waits for its answer.
@@ -110,4 +123,269 @@ pub(crate) async fn share(args: &[String]) -> Report {
     skillhost_guest::io::stdout().flush().await.unwrap_or_else(|error| refused(error));
     let status = spawn(itself(&["cat"])).await.wait().await;
     skillhost_guest::process::exit(status.code().unwrap_or(1))
+}
+
+/// Starts a command, lets it have its own streams, and ends as it ends; as a shell does where it does not start.
+pub(crate) async fn launch(args: &[String]) -> Report {
+    let Some((program, rest)) = args.split_first() else { refused("nothing to start") };
+    let code = match Command::new(program.clone()).args(rest.iter().cloned()).spawn().await {
+        Ok(child) => match child.wait().await {
+            ExitStatus::Exited(code) => code,
+            other => refused(format!("{other:?}")),
+        },
+        Err(error) => {
+            skillhost_guest::eprintln!("{error}");
+            if matches!(error, Error::NotFound(_)) { 127 } else { 126 }
+        }
+    };
+    skillhost_guest::process::exit(code)
+}
+
+/// Prints the working directory and the environment.
+pub(crate) async fn surroundings(_: &[String]) -> Report {
+    skillhost_guest::println!("{}", old::wasi::cli::environment::initial_cwd().unwrap_or_default());
+    for (name, value) in skillhost_guest::env::vars() {
+        skillhost_guest::println!("{name}={value}");
+    }
+    skillhost_guest::io::stdout().flush().await.unwrap_or_else(|error| refused(error));
+    skillhost_guest::process::exit(0)
+}
+
+/// Starts a program elsewhere, with variables of its own.
+pub(crate) async fn elsewhere(_: &[String]) -> Report {
+    let command = itself(&["surroundings"]).env_clear().env("B", "2").env("A", "1").current_dir("/tmp");
+    skillhost_guest::process::exit(spawn(command).await.wait().await.code().unwrap_or(1))
+}
+
+/// Writes to standard output and standard error by turns.
+pub(crate) async fn both(_: &[String]) -> Report {
+    for n in 0..100 {
+        skillhost_guest::io::stdout().write_all(format!("out {n}\n")).await.unwrap_or_else(|error| refused(error));
+        skillhost_guest::io::stderr().write_all(format!("err {n}\n")).await.unwrap_or_else(|error| refused(error));
+    }
+    skillhost_guest::process::exit(0)
+}
+
+/// Reads both streams of such a program from one pipe.
+pub(crate) async fn joined(_: &[String]) -> Report {
+    let mut child = spawn(itself(&["both"]).stdout(Stdio::piped()).stderr(Stdio::to_stdout())).await;
+    let output = child.stdout.take().unwrap_or_else(|| refused("no output"));
+    let bytes = output.read_to_end().await.unwrap_or_else(|error| refused(error));
+    skillhost_guest::io::stdout().write_all(bytes).await.unwrap_or_else(|error| refused(error));
+    skillhost_guest::process::exit(child.wait().await.code().unwrap_or(1))
+}
+
+/// Copies what it is told, a byte at a time.
+pub(crate) async fn drip(args: &[String]) -> Report {
+    let (child, mut input, output) = cat().await;
+    let bytes: Vec<u8> = (0..number(args, 0)).map(|at| at as u8).collect();
+    let write = async {
+        for byte in bytes.chunks(1) {
+            input.write_all(byte).await.unwrap_or_else(|error| refused(error));
+        }
+        drop(input);
+        Vec::new()
+    };
+    let read = async { output.read_to_end().await.unwrap_or_else(|error| refused(error)) };
+    let futures: [std::pin::Pin<Box<dyn Future<Output = Vec<u8>> + '_>>; 2] = [Box::pin(write), Box::pin(read)];
+    let got = crate::together::all(futures).await;
+    if got[1] != bytes || !child.wait().await.success() {
+        refused("other bytes");
+    }
+    done("copied")
+}
+
+/// Waits for a program that does not end, then ends it.
+pub(crate) async fn patience(_: &[String]) -> Report {
+    let (child, _input, output) = raw_cat();
+    let (wait, read) = (child.wait(Some(10)), output.read(1, Some(10)));
+    if wait.is_some() || !matches!(read, Err(process::Error::Timeout)) || child.wait(Some(0)).is_some() {
+        refused(format!("{wait:?} {read:?}"));
+    }
+    child.kill();
+    if output.read(1, None).is_ok_and(|bytes| !bytes.is_empty()) {
+        refused("no end of its output");
+    }
+    done(format!("{:?}", child.wait(None)))
+}
+
+/// Waits for whichever of two programs says something, again and again.
+pub(crate) async fn poll(_: &[String]) -> Report {
+    let (_first, to_first, from_first) = raw_cat();
+    let (second, to_second, from_second) = raw_cat();
+    // Room, and nothing to read.
+    if process::poll(&[&from_first, &from_second], &[&to_first], Some(0)) != (vec![], vec![0]) {
+        refused("not what was to be ready at first");
+    }
+    let readers = |ms| process::poll(&[&from_first, &from_second], &[], ms).0;
+    if !readers(Some(10)).is_empty() {
+        refused("something to read before anything was written");
+    }
+    if !matches!(to_first.write_latin1("\u{e9}"), Ok(1)) || readers(None) != [0] {
+        refused("not the first");
+    }
+    if from_first.read(10, None).unwrap_or_default() != [0xe9] {
+        refused("not what was written");
+    }
+    // The end counts as something to read.
+    drop(to_second);
+    if !matches!(second.wait(None), Some(process::Status::Exited(0))) || readers(None) != [1] {
+        refused("not the second");
+    }
+    if !from_second.read(10, None).is_ok_and(|bytes| bytes.is_empty()) {
+        refused("not the end");
+    }
+    // So does a pipe that nobody reads, as something to write.
+    let Ok((reader, writer)) = process::pipe() else { refused("no pipe") };
+    drop(reader);
+    if process::poll(&[], &[&writer], None) != (vec![], vec![0]) || !matches!(writer.write(b"x"), Err(process::Error::Closed)) {
+        refused("not broken");
+    }
+    done("polled")
+}
+
+/// Starts a program that starts `cat` and ends at once (`leaves`) or waits for it (`keeps`), and talks to that `cat`. With `keeps`, ends
+/// the one between: both are gone.
+pub(crate) async fn grandchild(args: &[String]) -> Report {
+    let keeps = args.first().is_some_and(|arg| arg == "keeps");
+    let between = if keeps { itself(&["launch", "hostile", "cat"]) } else { itself(&["leave", "cat"]) };
+    let mut child = spawn(between.stdin(Stdio::piped()).stdout(Stdio::piped())).await;
+    let mut input = child.stdin.take().unwrap_or_else(|| refused("no input"));
+    let mut output = child.stdout.take().unwrap_or_else(|| refused("no output"));
+    if !keeps {
+        let status = child.wait().await;
+        exchange(&mut input, &mut output, "still there\n").await;
+        return done(format!("{status:?}"));
+    }
+    exchange(&mut input, &mut output, "there\n").await;
+    child.kill();
+    if !matches!(output.chunk().await, Ok(None)) || input.write_all("gone?").await.is_ok() {
+        refused("it goes on");
+    }
+    done(format!("{:?}", child.wait().await))
+}
+
+/// Starts a program N times in turn, and waits for each.
+pub(crate) async fn turns(args: &[String]) -> Report {
+    for _ in 0..number(args, 0) {
+        let child = spawn(itself(&["exit", "0"]).stdout(Stdio::piped())).await;
+        if !child.wait().await.success() {
+            refused("it failed");
+        }
+    }
+    done("started")
+}
+
+/// Starts N programs that burn without end, each under one that does the same.
+pub(crate) async fn side_by_side(args: &[String]) -> Report {
+    if let Some(which) = args.get(1) {
+        spawn(itself(&[which])).await;
+        return crate::bombs::spin(&[]).await;
+    }
+    let mut children = Vec::new();
+    for _ in 0..number(args, 0) {
+        children.push(spawn(itself(&["side-by-side", "1", "spin"])).await);
+    }
+    for child in children {
+        child.wait().await;
+    }
+    done("they ended")
+}
+
+/// Attack: starts programs that never end, and ends. With an argument: just that one, sharing its streams.
+pub(crate) async fn leave(args: &[String]) -> Report {
+    if !args.is_empty() {
+        let args: Vec<&str> = args.iter().map(String::as_str).collect();
+        spawn(itself(&args)).await;
+        skillhost_guest::process::exit(0)
+    }
+    let mut report = Report::default();
+    for args in [&["spin"][..], &["sleep"], &["flood"], &["leave", "spin"], &["leave", "leave", "sleep"]] {
+        match itself(args).stdout(Stdio::null()).spawn().await {
+            Ok(_) => report.answer("left"),
+            Err(error) => report.must_fail("start", Err::<(), _>(error.to_string())),
+        }
+    }
+    report
+}
+
+/// Attack: a million pipes, none closed.
+pub(crate) async fn pipes(_: &[String]) -> Report {
+    let mut report = Report::default();
+    let mut held = Vec::new();
+    for _ in 0..1_000_000 {
+        match process::pipe() {
+            Ok(ends) => held.push(ends),
+            Err(error) => {
+                report.must_fail("pipe", Err::<(), _>(error));
+                return report;
+            }
+        }
+    }
+    report.escape(format!("{} pipes", held.len()));
+    report
+}
+
+/// Attack: waits for one pipe a thousand times at once, over and over, then a hundred thousand times.
+pub(crate) async fn poll_bomb(_: &[String]) -> Report {
+    let mut report = Report::default();
+    let Ok((reader, _writer)) = process::pipe() else { return report };
+    for _ in 0..100 {
+        process::poll(&vec![&reader; 1_000], &[], Some(0));
+    }
+    process::poll(&vec![&reader; 100_000], &[], Some(0));
+    report.escape("100,000 at once");
+    report
+}
+
+/// Attack: writes for ever into a pipe that nobody reads any more.
+pub(crate) async fn broken_pipe(_: &[String]) -> Report {
+    let mut report = Report::default();
+    let Ok((reader, writer)) = process::pipe() else { return report };
+    drop(reader);
+    for _ in 0..20_000 {
+        report.must_fail("write", writer.write(&[0; 4096]));
+    }
+    // And by way of its output: a program that does not look is told so, again and again.
+    let mut child = spawn(itself(&["deaf"]).stdout(Stdio::piped())).await;
+    drop(child.stdout.take());
+    report.answer(format!("{:?}", child.wait().await));
+    report
+}
+
+/// Writes a while without heeding errors.
+pub(crate) async fn deaf(_: &[String]) -> Report {
+    for _ in 0..10_000 {
+        old::wasi::cli::stdout::get_stdout().blocking_write_and_flush(&[b'x'; 4096]).ok();
+    }
+    skillhost_guest::process::exit(0)
+}
+
+/// Attack: has a program write 4 GiB into a pipe that it keeps open and does not read.
+pub(crate) async fn unread(_: &[String]) -> Report {
+    let mut report = Report::default();
+    let Ok(mut child) = itself(&["flood"]).stdout(Stdio::piped()).spawn().await else { return report };
+    let _open = child.stdout.take();
+    report.escape(format!("it wrote 4 GiB: {:?}", child.wait().await));
+    report
+}
+
+/// Attack: starts programs and kills them, over and over, each with programs of its own.
+pub(crate) async fn kill_tree(_: &[String]) -> Report {
+    let mut report = Report::default();
+    for _ in 0..100_000 {
+        match itself(&["launch", "hostile", "launch", "hostile", "spin"]).spawn().await {
+            Ok(child) => {
+                child.kill();
+                child.kill();
+                report.answer(format!("{:?}", child.wait().await));
+            }
+            Err(error) => {
+                report.must_fail("start", Err::<(), _>(error.to_string()));
+                return report;
+            }
+        }
+    }
+    report.escape("100,000 programs");
+    report
 }

@@ -17,7 +17,7 @@ ROOT = "/python"
 # Where the modules say that they are: what `os.__file__` says already.
 SHOWN = "/python/lib/python3.14"
 # Windows on a screen, installers and tests: nothing that a script without a screen can use. And what `guest` has in its place.
-LEFT_OUT = {"__pycache__", "config-3.14-wasm32-wasi", "ensurepip", "idlelib", "site-packages", "ssl.py", "test", "tkinter", "turtledemo", "venv"}
+LEFT_OUT = set("__pycache__ config-3.14-wasm32-wasi ensurepip idlelib site-packages ssl.py test tkinter turtledemo venv".split())
 
 
 def modules(folder="", package=""):

@@ -3,11 +3,13 @@
 import fnmatch
 import json
 import os
+import subprocess
 import sys
 import traceback
 import unittest
 
-NOT_RUN = json.load(open(os.path.join(os.path.dirname(__file__), "../not-run.json")))
+NAME, *NOT_RUN = sys.argv[1:]
+NOT_RUN += json.load(open(os.path.join(os.path.dirname(__file__), "../not-run.json")))
 RESULTS = open("results.jsonl", "w", buffering=1, encoding="utf-8", errors="backslashreplace")
 
 
@@ -87,19 +89,31 @@ def prepare():
     from test import support
     from test.support import threading_helper
 
-    support.has_socket_support = False
+    # asyncio's tests ask for sockets, and most need none.
+    support.has_socket_support = "asyncio" in NAME
+    support.has_subprocess_support = starts_programs()
+    # They would ask modules that are not here; the stack has a limit.
+    support.skip_if_unlimited_stack_size = lambda test: test
+    support._has_huge_c_stack = lambda depth: False
     # Threads run one after the other here: what tests them has tests of its own, in components/python/tests.
     threading_helper.can_start_thread = False
     support.use_resources = []
 
 
-def main():
-    prepare()
-    name = "test." + sys.argv[1]
+def starts_programs():
     try:
-        suite = unittest.defaultTestLoader.loadTestsFromName(name)
+        return subprocess.run([sys.executable, "-c", ""], check=False).returncode == 0
+    except OSError:
+        return False
+
+
+def main():
+    sys.dont_write_bytecode = True
+    prepare()
+    try:
+        suite = unittest.defaultTestLoader.loadTestsFromName("test." + NAME)
     except unittest.SkipTest as skip:
-        note(id=sys.argv[1], outcome="skipped", why=str(skip))
+        note(id=NAME, outcome="skipped", why=str(skip))
     else:
         leave_out(suite)
         suite.run(Result())

@@ -32,6 +32,8 @@ HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent.parent
 # One invocation each: a module that needs more is reported as one that did not come to its end.
 LIMITS = "{ stack: 32MiB, timeout: 10m, memory: 1GiB, disk: 1GiB, files: 50000, random: 256MiB }"
+TIMED_OUT = "exit 124"
+MOST_CRASHES = 8
 POLICY = """limits: {limits}
 default:
   allow: [Read, Write, "Bash(python3:*)"]
@@ -85,7 +87,7 @@ def main():
         modules = run_all(host, args.modules or known, reasons)
     unused = [] if args.modules else [reason.glob for reason in reasons if reason.run and not reason.used]
     if args.json:
-        facts = {"tests": version, "modules": [dataclasses.asdict(module) for module in modules], "reasons_without_a_test": unused}
+        facts = {"tests": version, "modules": [vars(module) for module in modules], "reasons_without_a_test": unused}
         print(json.dumps(facts, indent=2))
     else:
         summarise(modules, version, unused)
@@ -112,21 +114,20 @@ class Host:
         (self.skill / "not-run.json").write_text(json.dumps([reason.glob for reason in reasons if not reason.run]))
         (folder / "policy.yaml").write_text(POLICY.format(limits=LIMITS, tests=json.dumps(str(tests))))
 
-    def run(self, name):
-        """The records of a module's tests, and how the run ended if not well."""
+    def run(self, name, without):
+        """The records of a module's tests, save those without; how the run ended if not well, and the test under way then."""
         workspace = self.folder / name
         workspace.mkdir()
         options = [f"--policy={self.folder}/policy.yaml", f"--workspace={workspace}", f"--audit={self.folder}/audit.jsonl"]
-        command = [self.skillhost, "run", *options, "--env=PYTHONPATH=/conformance", self.skill, "scripts/inside.py", "--", name]
+        command = [self.skillhost, "run", *options, "--env=PYTHONPATH=/conformance", self.skill, "scripts/inside.py", "--", name, *without]
         done = subprocess.run(command, capture_output=True, check=False)
         results = workspace / "results.jsonl"
         records = [json.loads(line) for line in results.read_text(encoding="utf-8").splitlines()] if results.is_file() else []
         shutil.rmtree(workspace, ignore_errors=True)
         if records and records[-1].get("end"):
-            return records, ""
+            return records, "", None
         last = done.stderr.decode("utf-8", "replace").strip().splitlines()[-3:]
-        at = f" in {records[-1]['start']}" if records and "start" in records[-1] else ""
-        return records, f"exit {done.returncode}{at}: {' / '.join(last)}"
+        return records, f"exit {done.returncode}: {' / '.join(last)}", records[-1].get("start") if records else None
 
 
 def run_all(host, names, reasons):
@@ -141,7 +142,15 @@ def run_all(host, names, reasons):
 
 def run_one(host, name, reasons):
     module, start = Module(name), time.monotonic()
-    records, module.broken = host.run(name)
+    crashed = {}
+    while True:
+        records, module.broken, test = host.run(name, list(crashed))
+        if not module.broken or test is None or module.broken.startswith(TIMED_OUT) or len(crashed) == MOST_CRASHES:
+            break
+        # One test that ends the program says nothing of the others.
+        crashed[test] = module.broken
+    if module.broken and test:
+        module.broken = f"{test}: {module.broken}"
     module.seconds = round(time.monotonic() - start, 1)
     for record in records:
         outcome, test = record.get("outcome"), record.get("id", "")
@@ -152,7 +161,7 @@ def run_one(host, name, reasons):
         elif outcome:
             reason = next((reason for reason in reasons if fnmatch.fnmatchcase(test, reason.glob)), None)
             if reason is None:
-                module.failed.append((test, record["why"]))
+                module.failed.append((test, crashed.get(test, record["why"])))
             else:
                 reason.used = True
                 module.listed[reason.why] += 1

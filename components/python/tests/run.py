@@ -1,6 +1,6 @@
 """Runs each script of `cases/` as `python3` does, in the sandbox, and compares what it prints and how it ends.
 
-    python3 components/python/tests/run.py --skillhost PATH [--component target/components/python.wasm] [NAME...]
+    python3 components/python/tests/run.py --skillhost PATH [--programs target/components] [NAME...]
     python3 components/python/tests/run.py --native python3.14 [NAME...]
 
 A case is NAME.py with its wishes in comments at its head, and NAME.expected:
@@ -9,6 +9,8 @@ A case is NAME.py with its wishes in comments at its head, and NAME.expected:
     # stdin: "text\\n"       a JSON string; without it standard input is at its end
     # run: -m NAME          what stands in place of the script's name on the command line: options, `-c CODE`, `-m MODULE`, `-`
     # env: A=1              a variable
+    # server: yes           there is a web server at $SERVER, and nobody listens at $CLOSED
+    # needs: NAME           a program or package, without which the case is left out
     # stderr: yes           standard error is compared too
     # differs: yes          two runs print different things, and neither is compared with anything else
     # sandbox: why          native CPython does otherwise; what is expected was written by hand
@@ -28,26 +30,24 @@ import subprocess
 import sys
 import tempfile
 
+from server import Server
+
 HERE = pathlib.Path(__file__).resolve().parent
 CASES = HERE / "cases"
 ROOT = HERE.parent.parent.parent
 SKILL = """---
 name: python-cases
 description: Runs the cases of the Python runtime.
-allowed-tools: Read Write
-metadata:
-  component: python.wasm
+allowed-tools: Read Write Bash WebFetch
 ---
 """
-# CPython calls itself deeper than other programs do before it says RecursionError.
-POLICY = """limits: {{ stack: 32MiB }}
+# Every command line of python3, in place of the skill's own script.
+LAUNCHER = "import os, sys\n\nos.execv(sys.executable, [sys.executable, *sys.argv[1:]])\n"
+POLICY = """limits: { timeout: 10m, memory: 256MiB }
 default:
-  allow: [Read, Write]
-  mounts:
-    - {{ host: {packages}, guest: {guest}, mode: read }}
+  allow: [Read, Write, Bash]
 """
 PACKAGES = ROOT / "target/components/python-packages"
-PACKAGES_IN_GUEST = "/usr/lib/python3.14/site-packages"
 BLESS = os.environ.get("BLESS") == "1"
 
 
@@ -56,7 +56,7 @@ def main():
     how = parser.add_mutually_exclusive_group(required=True)
     how.add_argument("--skillhost", metavar="PATH", help="the host")
     how.add_argument("--native", metavar="PYTHON", help="a native CPython instead, to see that the cases say what it does")
-    parser.add_argument("--component", type=pathlib.Path, default=ROOT / "target/components/python.wasm")
+    parser.add_argument("--programs", type=pathlib.Path, default=ROOT / "target/components", help="the folder of built-in programs")
     parser.add_argument("names", nargs="*", help="only these cases")
     args = parser.parse_args()
     cases = sorted(CASES.glob("*.py"))
@@ -64,15 +64,20 @@ def main():
     if unknown:
         sys.exit(f"error: no such case: {', '.join(sorted(unknown))}")
     failed = ran = 0
+    left_out = []
+    server = Server()
     with tempfile.TemporaryDirectory() as folder:
-        host = Native(args.native) if args.native else Sandboxed(args.skillhost, args.component, pathlib.Path(folder))
+        host = Native(args.native) if args.native else Sandboxed(args.skillhost, args.programs, pathlib.Path(folder), server)
         for case in cases:
             wishes = read_wishes(case)
             if (args.names and case.stem not in args.names) or (args.native and "sandbox" in wishes):
                 continue
+            if "needs" in wishes and not host.has(wishes["needs"]):
+                left_out.append(f"{case.stem} needs {wishes['needs']}")
+                continue
             ran += 1
-            failed += not check(case, wishes, host, pathlib.Path(folder))
-    print(f"{ran - failed} of {ran} cases as expected")
+            failed += not check(case, wishes, host, pathlib.Path(folder), server)
+    print(f"{ran - failed} of {ran} cases as expected" + "".join(f"\nleft out: {why}" for why in left_out))
     sys.exit(1 if failed or not ran else 0)
 
 
@@ -83,42 +88,51 @@ class Native:
     def __init__(self, python):
         self.python = python
 
+    def has(self, name):
+        done = subprocess.run([self.python, "-c", f"import {name}"], stderr=subprocess.DEVNULL)
+        return shutil.which(name) is not None or done.returncode == 0
+
     def command(self, words, workspace, variables):
         given = dict(variable.split("=", 1) for variable in variables)
         return [self.python, *words], {**os.environ, **OURS, **given, "PYTHONPATH": str(PACKAGES)}
 
 
 class Sandboxed:
-    def __init__(self, skillhost, component, folder):
-        self.skillhost = str(pathlib.Path(skillhost).resolve())
+    def __init__(self, skillhost, programs, folder, server):
+        self.skillhost, self.programs, self.server = str(pathlib.Path(skillhost).resolve()), programs.resolve(), server
         self.skill, self.audit = folder / "python-cases", folder / "audit.jsonl"
-        self.skill.mkdir()
+        (self.skill / "scripts").mkdir(parents=True)
         (self.skill / "SKILL.md").write_text(SKILL)
-        shutil.copy(component, self.skill / "python.wasm")
+        (self.skill / "scripts/launch.py").write_text(LAUNCHER)
         self.policy = folder / "policy.yaml"
-        self.policy.write_text(POLICY.format(packages=json.dumps(str(PACKAGES)), guest=PACKAGES_IN_GUEST))
+        self.policy.write_text(POLICY)
+
+    def has(self, name):
+        programs = [name for file in self.programs.glob("*.json") for name in json.loads(file.read_text()).get("programs", [])]
+        return name in programs or (self.programs / "python-packages" / name).exists()
 
     def command(self, words, workspace, variables):
-        options = [f"--workspace={workspace}", f"--audit={self.audit}", f"--policy={self.policy}"]
-        options += [f"--env={variable}" for variable in [f"PYTHONPATH={PACKAGES_IN_GUEST}", *variables]]
+        options = [f"--workspace={workspace}", f"--audit={self.audit}", f"--policy={self.policy}", f"--programs={self.programs}"]
+        options += [f"--env={variable}" for variable in variables]
+        options += [f"--allow=WebFetch({url})" for url in (self.server.url, self.server.closed)]
         return [self.skillhost, "run", *options, str(self.skill), "--", *words], None
 
 
 def read_wishes(case):
     wishes = {}
     for line in case.read_text(encoding="utf-8").splitlines():
-        match = re.fullmatch(r"# (argv|stdin|run|env|stderr|differs|sandbox): (.*)", line)
+        match = re.fullmatch(r"# (argv|stdin|run|env|server|needs|stderr|differs|sandbox): (.*)", line)
         if not match:
             break
         wishes[match[1]] = match[2]
     return wishes
 
 
-def check(case, wishes, host, folder):
-    got, complaint = run(case, wishes, host, folder)
+def check(case, wishes, host, folder, server):
+    got, complaint = run(case, wishes, host, folder, server)
     file = case.with_suffix(".expected")
     if "differs" in wishes:
-        again, _ = run(case, wishes, host, folder)
+        again, _ = run(case, wishes, host, folder, server)
         differ = all(one != other for one, other in zip(got.splitlines()[1:], again.splitlines()[1:]))
         if got.startswith("exit 0\n") and got.count("\n") > 1 and differ:
             return True
@@ -136,20 +150,25 @@ def check(case, wishes, host, folder):
     return False
 
 
-def run(case, wishes, host, folder):
+def run(case, wishes, host, folder, server):
     """What a case is compared by, and its standard error."""
     workspace = folder / "workspace"
     shutil.rmtree(workspace, ignore_errors=True)
     shutil.copytree(CASES, workspace, ignore=shutil.ignore_patterns("*.expected", "__pycache__"))
     words = [*shlex.split(wishes.get("run", case.name)), *shlex.split(wishes.get("argv", ""))]
-    command, environment = host.command(words, workspace, shlex.split(wishes.get("env", "")))
+    variables = shlex.split(wishes.get("env", ""))
+    if "server" in wishes:
+        variables += [f"SERVER={server.url}", f"CLOSED={server.closed}"]
+    command, environment = host.command(words, workspace, variables)
     given = json.loads(wishes.get("stdin", '""')).encode()
-    done = subprocess.run(command, input=given, capture_output=True, cwd=workspace, env=environment, timeout=120)
+    done = subprocess.run(command, input=given, capture_output=True, cwd=workspace, env=environment, timeout=900)
     got = f"exit {done.returncode}\n" + text(done.stdout)
     if wishes.get("stderr") == "yes":
         got += "--- stderr\n" + text(done.stderr)
-    # Where the folder lies natively. In the sandbox it is called so.
-    return got.replace(str(workspace), "/workspace"), text(done.stderr)
+    # Where the folder lies natively, and what the ports are this time. In the sandbox the folder is called so.
+    for name, stands_for in ((str(workspace), "/workspace"), (server.url, "SERVER"), (server.closed, "CLOSED")):
+        got = got.replace(name, stands_for)
+    return got, text(done.stderr)
 
 
 def text(output):

@@ -3,7 +3,7 @@
 #![allow(unreachable_pub, clippy::undocumented_unsafe_blocks, reason = "generated")]
 
 wit_bindgen::generate!({
-    path: "wit",
+    path: "../../wit",
     inline: "
         package skillhost:shell;
         world shell {

@@ -2,6 +2,7 @@
 
 mod bindings;
 mod command_line;
+mod commands;
 mod curl;
 mod files;
 mod hooks;

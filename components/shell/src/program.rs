@@ -8,7 +8,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use bashkit::{Builtin, BuiltinContext, Command, CommandContext, CommandResolver, CommandStatus, ExecResult, InputKind, LiveInput, Result};
+use bashkit::{Builtin, Command, CommandContext, CommandResolver, CommandStatus, InputKind, LiveInput, Result};
 use futures_util::future::{Either, join, select};
 use send_wrapper::SendWrapper;
 
@@ -76,7 +76,7 @@ pub(crate) async fn run(own: &Own, context: &CommandContext<'_>, argv: Vec<Strin
     own.outputs.settle(|| context.stdout.is_drained() && context.stderr.is_drained()).await;
     let env = context.env.iter().map(|(name, value)| (name.clone(), value.clone())).collect::<Vec<_>>();
     let cwd = context.cwd.to_str().map(str::to_owned);
-    let child = match process::spawn(&argv, Some(&env), cwd.as_deref(), stdin, stdout, stderr) {
+    let child = match process::spawn(&argv, Some(&env), cwd.as_deref(), &stdin, &stdout, &stderr) {
         Ok(child) => child,
         Err(error) => return refused(context, &argv[0], error).await,
     };

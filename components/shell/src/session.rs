@@ -13,6 +13,7 @@ use futures_util::future::{Either, select};
 use send_wrapper::SendWrapper;
 
 use crate::bindings::wasi::cli::environment;
+use crate::commands;
 use crate::curl::Curl;
 use crate::command_line::{self, CommandLine, Source};
 use crate::files::Files;
@@ -190,7 +191,7 @@ fn interpreter(files: Arc<dyn FileSystem>, cwd: &str, own: &Own) -> Bash {
     for name in ["pip", "pip3", "uv", "uvx"] {
         builder = builder.command(name, Shim { own: own.clone() });
     }
-    builder.command("curl", Curl).command_resolver(Arc::new(Elsewhere { own: own.clone() })).build()
+    commands::add(builder, own).command("curl", Curl).command_resolver(Arc::new(Elsewhere { own: own.clone() })).build()
 }
 
 /// Options of the command line, put before the first line without making another one of it.

@@ -1,47 +1,64 @@
-//! `skillhost check`: what is wrong with skills, and what they would be allowed to do.
+//! `skillhost check`: what is wrong with skills, what they would be allowed to do, and whether their scripts run here.
 
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
-use skillhost::diagnostic::{Diagnostic, Severity};
+use skillhost::compat::{self, Compatibility, Summary};
+use skillhost::diagnostic::{Diagnostic, Severity, printable};
 use skillhost::invoke::Host;
 use skillhost::policy::{self, Grant, Policy, Verdict};
-use skillhost::skill::Skill;
+use skillhost::skill::{Skill, catalog};
 
 use super::exit::Exit;
 use super::permissions::Permissions;
 use super::places::Places;
-use super::{Failure, show};
+use super::{Failure, compatibility, show};
 
-/// Checks skills, and shows what they ask for and would be granted
+/// Checks skills: what is wrong, what they would be granted, what of them runs here
 ///
-/// Reports every violation of the Agent Skills specification with its place, its rule and a fix. Errors make the exit code 1;
-/// portability warnings do not. One skill's grant is shown in full, those of several in two lines each.
+/// Reports every violation of the Agent Skills specification with its place, its rule and a fix; what allowed-tools asks for and
+/// would be granted; and, from their texts alone, what the scripts need that is not here. Errors make the exit code 1; portability
+/// warnings do not. One skill is shown in full, several in a few lines each, and a folder of skills in one line each and a summary.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   skillhost check skills/*
+  skillhost check ~/.claude/skills                    all skills below a folder
   skillhost check SKILL --workspace . --policy policy.yaml
-  skillhost check SKILL --json | jq '.[].diagnostics'")]
+  skillhost check SKILL --json | jq '.skills[].compatibility.scripts'")]
 pub(crate) struct Args {
-    /// The skills' folders
+    /// The skills' folders, or a folder of skills
     #[arg(required = true, value_name = "SKILL")]
     skills: Vec<PathBuf>,
-    /// Print one JSON array
+    /// Print one JSON object (`skillhost schema check`)
     #[arg(long)]
     json: bool,
     #[command(flatten)]
     permissions: Permissions,
 }
 
+/// What `--json` prints.
+#[derive(Debug, Serialize, schemars::JsonSchema)]
+pub(crate) struct Checked {
+    /// In the order that they were named in; those of a folder by path.
+    skills: Vec<Report>,
+    /// How many of them run.
+    summary: Summary,
+}
+
 /// What is known of one skill.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 struct Report {
+    /// The folder, as it was named.
     path: PathBuf,
     /// The manifest's name; `None` where the skill does not load.
     name: Option<String>,
+    /// What is wrong with it.
     diagnostics: Vec<Diagnostic>,
+    /// What it would be granted; `None` where it does not load.
     grant: Option<Grant>,
+    /// What of it runs here; `None` where it does not load.
+    compatibility: Option<Compatibility>,
     #[serde(skip)]
     source: String,
 }
@@ -50,35 +67,70 @@ pub(crate) fn main(args: &Args) -> Result<Exit, Failure> {
     let places = Places::find()?;
     let policy = args.permissions.policy(&places)?;
     let host = Host::new(places.host_options(None, None)?);
-    let reports: Vec<Report> = args.skills.iter().map(|path| report(path, &host, &policy)).collect();
+    let found: Vec<Vec<PathBuf>> = args.skills.iter().map(|path| skills(path)).collect();
+    // The folder that was named is none of the skills.
+    let catalog = found.iter().zip(&args.skills).any(|(found, named)| !found.contains(named));
+    let reports: Vec<Report> = found.iter().flatten().map(|path| report(path, &host, &policy)).collect();
+    let summary = compat::summarize(reports.iter().map(|report| report.compatibility.as_ref()));
+    let errors = reports.iter().flat_map(|r| &r.diagnostics).any(|d| d.severity == Severity::Error);
     match reports.as_slice() {
-        _ if args.json => show::json(&reports)?,
+        _ if args.json => show::json(&Checked { skills: reports, summary })?,
+        reports if catalog => {
+            let lines: Vec<String> = reports.iter().map(in_a_line).collect();
+            show::text(&format!("{}\n\n{}\n{}", lines.join("\n"), counts(reports), compatibility::summary(&summary)))?;
+        }
         [one] => show::text(&in_full(one))?,
         several => {
             let short: Vec<String> = several.iter().map(|report| in_short(report).trim_end().to_owned()).collect();
-            show::text(&format!("{}\n\n{}", short.join("\n\n"), summary(several)))?;
+            show::text(&format!("{}\n\n{}\n{}", short.join("\n\n"), counts(several), compatibility::summary(&summary)))?;
         }
     }
-    let errors = reports.iter().flat_map(|r| &r.diagnostics).any(|d| d.severity == Severity::Error);
     Ok(if errors { Exit::Findings } else { Exit::Ok })
+}
+
+/// The skills of a folder; itself where there are none, for the loader to say what is wrong.
+fn skills(path: &Path) -> Vec<PathBuf> {
+    match catalog::find(path) {
+        Ok(found) if !found.is_empty() => found,
+        _ => vec![path.to_owned()],
+    }
 }
 
 fn report(path: &Path, host: &Host, policy: &Policy) -> Report {
     match Skill::load(path, &Default::default()) {
-        Ok(skill) => Report {
-            path: path.to_owned(),
-            name: Some(skill.manifest.name.clone()),
-            grant: Some(host.grant(&skill, policy)),
-            diagnostics: skill.diagnostics,
-            source: skill.source,
-        },
-        Err(error) => Report { path: path.to_owned(), name: None, grant: None, diagnostics: error.diagnostics, source: error.text },
+        Ok(skill) => {
+            let grant = host.grant(&skill, policy);
+            Report {
+                path: path.to_owned(),
+                name: Some(skill.manifest.name.clone()),
+                compatibility: Some(compat::check(&skill, &grant.capabilities)),
+                grant: Some(grant),
+                diagnostics: skill.diagnostics,
+                source: skill.source,
+            }
+        }
+        Err(error) => {
+            let (diagnostics, source) = (error.diagnostics, error.text);
+            Report { path: path.to_owned(), name: None, grant: None, compatibility: None, diagnostics, source }
+        }
     }
 }
 
 fn in_full(report: &Report) -> String {
     let grant = report.grant.as_ref().map(|grant| policy::explain(grant, show::width())).unwrap_or_default();
-    format!("{}\n{grant}", head(report))
+    let scripts = report.compatibility.as_ref().map(compatibility::in_full).unwrap_or_default();
+    format!("{}\n{grant}\n{scripts}", head(report))
+}
+
+/// For a folder of skills: what to look at, and no more.
+fn in_a_line(report: &Report) -> String {
+    let path = printable(&report.path.display().to_string());
+    let errors = of(report, Severity::Error);
+    let errors = if errors == 0 { String::new() } else { format!("; {}", number(errors, "error")) };
+    match &report.compatibility {
+        Some(compatibility) => format!("{path}  {}{errors}", compatibility::in_short(compatibility)),
+        None => format!("{path}  does not load{errors}"),
+    }
 }
 
 /// With one line for each verdict, and the entries that got it.
@@ -90,6 +142,9 @@ fn in_short(report: &Report) -> String {
         if !entries.is_empty() {
             out.push_str(&format!("  {name:8}  {}\n", entries.join(", ")));
         }
+    }
+    if let Some(compatibility) = &report.compatibility {
+        out.push_str(&format!("  scripts   {}\n", compatibility::in_short(compatibility)));
     }
     out
 }
@@ -103,11 +158,17 @@ fn head(report: &Report) -> String {
     }
 }
 
-fn summary(reports: &[Report]) -> String {
-    let of = |report: &Report, severity| report.diagnostics.iter().filter(|d| d.severity == severity).count();
+fn counts(reports: &[Report]) -> String {
     let count = |severity| reports.iter().map(|report| of(report, severity)).sum::<usize>();
     let valid = reports.iter().filter(|report| of(report, Severity::Error) == 0).count();
-    let number = |count, word| format!("{count} {word}{}", if count == 1 { "" } else { "s" });
     let (errors, warnings) = (number(count(Severity::Error), "error"), number(count(Severity::Warning), "warning"));
     format!("{} skills, {valid} valid: {errors}, {warnings}", reports.len())
+}
+
+fn of(report: &Report, severity: Severity) -> usize {
+    report.diagnostics.iter().filter(|d| d.severity == severity).count()
+}
+
+fn number(count: usize, word: &str) -> String {
+    format!("{count} {word}{}", if count == 1 { "" } else { "s" })
 }

@@ -38,6 +38,7 @@ Examples:
   skillhost check skills/*                            what is wrong with them, what they may do
   skillhost run skills/calculator -- '5 km in miles'  run a skill's command
   skillhost run skills/calculator calculate --input '{\"expression\": \"2^64\"}'
+  skillhost run SKILL scripts/x.py -- ARGS            run one of a skill's scripts
   skillhost run SKILL --workspace .:overlay --diff    see what it would change
 
 Exit codes of `run` are the guest's own, and of all verbs:

@@ -3,14 +3,15 @@
 use std::io::Read as _;
 use std::os::fd::AsFd;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use futures::future::BoxFuture;
 use skillhost::diagnostic::{Diagnostic, Severity, Span};
 use skillhost::invoke::{Choice, Host, InvokeError, Invoked, Request, Target};
 use skillhost::limits::show_size;
 use skillhost::outcome::Outcome;
-use skillhost::policy;
 use skillhost::policy::capabilities::MountMode;
+use skillhost::policy::{self, Grant};
 use skillhost::runtime::scripts::Script;
 use skillhost::sandbox::{Io, Sink, Stdin};
 use skillhost::skill::{Skill, SkillError};
@@ -18,10 +19,12 @@ use skillhost::skill::{Skill, SkillError};
 use super::exit::Exit;
 use super::permissions::Permissions;
 use super::places::Places;
+use super::plan::Plan;
 use super::{Failure, show};
 
 /// Runs a skill in the sandbox
 ///
+/// What runs is the skill's component, one of its typed tools, or one of its Python or shell scripts.
 /// The guest sees /skill (read-only), /workspace (the folder named by --workspace) and /tmp (scratch, gone afterwards). It is given
 /// what the skill's allowed-tools asks for and the policy grants, and no more; `--explain` shows that without running anything.
 #[derive(Debug, clap::Args)]
@@ -29,6 +32,8 @@ use super::{Failure, show};
 Examples:
   skillhost run skills/data-convert -- -f '.items[]' < in.yaml
   skillhost run skills/calculator calculate --input '{\"expression\": \"0.1 + 0.2\"}'
+  skillhost run SKILL scripts/report.py --workspace . -- --verbose data.csv
+  skillhost run SKILL --workspace . --command 'python3 scripts/report.py data.csv | head -3'
   skillhost run SKILL --workspace . --explain
   skillhost run SKILL --workspace .:overlay --diff -- ARGS
   skillhost run SKILL --allow 'WebFetch(domain:api.example.com)' --timeout 10s -- ARGS")]
@@ -119,13 +124,27 @@ fn raise_descriptor_limit() {
     }
 }
 
+/// What `--explain --json` prints.
+#[derive(serde::Serialize)]
+struct Explained {
+    #[serde(flatten)]
+    grant: Grant,
+    program: Plan,
+}
+
 fn explain(args: &Args, host: &Host, policy: &policy::Policy) -> Result<Exit, Failure> {
-    let skill = Skill::load(&args.skill, &Default::default()).map_err(invalid_skill)?;
+    let skill = Arc::new(Skill::load(&args.skill, &Default::default()).map_err(invalid_skill)?);
     let grant = host.grant(&skill, policy);
+    // What the tool would be given is not read, from stdin perhaps.
+    let target = match (&args.name, &args.input) {
+        (Some(name), Some(_)) => Target::Tool { name: name.clone(), input: "{}".into() },
+        _ => target(args)?,
+    };
+    let plan = Plan::of(host.program(skill, &target, &args.args), &grant.capabilities.limits);
     if args.json {
-        show::json(&grant)?
+        show::json(&Explained { grant, program: plan })?
     } else {
-        show::text(&policy::explain(&grant, show::width()))?
+        show::text(&format!("{}\n{}", policy::explain(&grant, show::width()), plan.text(show::width())))?
     }
     Ok(Exit::Ok)
 }

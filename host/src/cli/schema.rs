@@ -5,7 +5,7 @@ use clap::ValueEnum;
 use super::exit::Exit;
 use super::{Failure, show};
 
-/// Prints the JSON schema of the policy file, an outcome or an audit record
+/// Prints the JSON schema of the policy file, an outcome, an audit record or a check
 ///
 /// An editor checks policy.yaml against its schema while you write, where the file starts with
 /// `# yaml-language-server: $schema=policy.schema.json`.
@@ -28,6 +28,8 @@ enum Of {
     Outcome,
     /// A line of the audit log
     Audit,
+    /// What `check --json` prints
+    Check,
 }
 
 pub(crate) fn main(args: Args) -> Result<Exit, Failure> {
@@ -35,6 +37,7 @@ pub(crate) fn main(args: Args) -> Result<Exit, Failure> {
         Of::Policy => show::json(&skillhost::policy::schema())?,
         Of::Outcome => show::json(&schemars::schema_for!(skillhost::outcome::Outcome))?,
         Of::Audit => show::json(&schemars::schema_for!(skillhost::audit::Record))?,
+        Of::Check => show::json(&schemars::schema_for!(super::check::Checked))?,
     }
     Ok(Exit::Ok)
 }

@@ -13,8 +13,8 @@ use super::Failure;
 use super::exit::Exit;
 
 const RED: Style = AnsiColor::Red.on_default().bold();
-const YELLOW: Style = AnsiColor::Yellow.on_default().bold();
-const CYAN: Style = AnsiColor::Cyan.on_default().bold();
+pub(crate) const YELLOW: Style = AnsiColor::Yellow.on_default().bold();
+pub(crate) const CYAN: Style = AnsiColor::Cyan.on_default().bold();
 
 /// An error on stderr, and what would mend it.
 pub(crate) fn error(message: &str, fix: Option<&str>) {

@@ -40,8 +40,11 @@ pub struct Choice {
 }
 
 /// Why a request is no program.
-pub(super) enum NoProgram {
+#[derive(Debug, Clone)]
+pub enum NoProgram {
+    /// It is not clear which.
     Choice(Choice),
+    /// It cannot be had.
     Status(Status),
 }
 
@@ -152,16 +155,23 @@ pub fn component(skill: &Skill) -> Result<(&str, Component), Status> {
     }
 }
 
-/// That a skill declares no component, nor has what else could run.
+/// That a skill declares no component, and what it has instead.
 fn no_program(skill: &Skill) -> Status {
     let here = skill.files.iter().map(|file| file.path.as_str()).find(|path| path.ends_with(".wasm"));
-    let (what, fix) = match here {
+    let (what, fix) = match (scripts::all(skill).first(), here) {
         _ if skill.manifest.recovered => (
             "declares no component",
             format!("mend the frontmatter of {}: `skillhost check {}` shows what is wrong", skill.skill_file, skill.root.display()),
         ),
-        Some(here) => ("declares no component", format!("name it in {}: `metadata: {{ component: {here} }}`", skill.skill_file)),
-        None => ("has instructions only: no component, and no script", "`--command TEXT` runs a command beside it".to_owned()),
+        (Some(script), _) => (
+            "declares no component, and has scripts",
+            format!("what a script is given comes after `--`: `skillhost run {} {} -- ARGS`", skill.root.display(), script.path),
+        ),
+        (None, Some(here)) => ("declares no component", format!("name it in {}: `metadata: {{ component: {here} }}`", skill.skill_file)),
+        (None, None) => (
+            "has instructions only: no component, and no script",
+            "put a script under scripts/, or build a component: `skillhost build`".into(),
+        ),
     };
     invalid(format!("the skill `{}` {what}", skill.name), Some(fix))
 }

@@ -194,6 +194,21 @@ impl BuiltIn {
         }
     }
 
+    /// The packages that come with it, such as `requests 2.32.5`, as far as they say so themselves; `None` where there is no folder of them.
+    ///
+    /// # Errors
+    /// The folder is there and cannot be read.
+    pub fn package_names(&self) -> Result<Option<Vec<String>>, ProgramError> {
+        let Some((_, folder)) = self.packages()? else { return Ok(None) };
+        let wrong = |error: io::Error| broken(&self.folder, format!("the packages cannot be listed: {error}"));
+        let names =
+            folder.entries().and_then(|all| all.map(|entry| Ok(entry?.file_name())).collect::<io::Result<Vec<_>>>()).map_err(wrong)?;
+        let named = |name: std::ffi::OsString| Some(name.to_str()?.strip_suffix(".dist-info")?.replacen('-', " ", 1));
+        let mut names: Vec<String> = names.into_iter().filter_map(named).collect();
+        names.sort();
+        Ok(Some(names))
+    }
+
     /// Where its component is.
     pub fn wasm(&self) -> PathBuf {
         self.folder.join(&self.facts.wasm)

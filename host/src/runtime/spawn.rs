@@ -66,6 +66,7 @@ fn not_found(message: String) -> ProgramError {
 
 /// An absolute guest path.
 fn absolute(cwd: &str, path: &str) -> String {
+    let path = path.trim_start_matches("./");
     if path.starts_with('/') { path.to_owned() } else { format!("{}/{path}", cwd.trim_end_matches('/')) }
 }
 

@@ -152,5 +152,9 @@ mod model_tests;
 mod quota_tests;
 
 #[cfg(test)]
+#[path = "files/tests/root.rs"]
+mod root_tests;
+
+#[cfg(test)]
 #[path = "files/tests/p3.rs"]
 mod p3_tests;

@@ -1,7 +1,6 @@
 //! Fuel, which the programs of an invocation have in common.
 //!
-//! A program's store holds as much as was left for all of them when it last settled: the engine ends it there, to the instruction. It
-//! settles when it starts another program, waits for one or for a stream, and ends; so programs that run in turn are charged exactly, and
+//! A program's store holds as much as was left for all of them when it last settled, and the engine ends it there. It settles when it starts another program, waits for one or for a stream, and ends; so programs that run in turn are charged exactly, and
 //! the sum is the same in every run. In between, each epoch looks at what each has burnt, and ends the run where the sum is over the
 //! limit: programs that run side by side go over it by no more than they burn in an epoch.
 
@@ -43,6 +42,7 @@ pub(super) fn settle(mut context: StoreContextMut<'_, State>) -> wasmtime::Resul
 
 /// Charges what a program has burnt since the last look; returns what is left for all. `None` where no fuel is counted.
 pub(super) fn look(context: &mut StoreContextMut<'_, State>) -> Option<u64> {
+    context.data().invocation.capabilities.limits.fuel?;
     let now = context.get_fuel().ok()?;
     let state = context.data_mut();
     let burnt = std::mem::replace(&mut state.fuel, now).saturating_sub(now);

@@ -23,6 +23,8 @@ pub(crate) struct Meter {
     pub(crate) epochs: AtomicU64,
     /// Fuel that all programs have burnt, as far as their hosts have looked.
     burnt: AtomicU64,
+    /// The largest stack that a program was given.
+    stack: AtomicU64,
 }
 
 impl Meter {
@@ -38,6 +40,7 @@ impl Meter {
             processes: AtomicU64::new(0),
             epochs: AtomicU64::new(0),
             burnt: AtomicU64::new(0),
+            stack: AtomicU64::new(0),
         })
     }
 
@@ -76,7 +79,20 @@ impl Meter {
     /// The limits that were run into, in order.
     pub(crate) fn hits(&self) -> Vec<LimitHit> {
         let hits = self.hits.lock().unwrap_or_else(PoisonError::into_inner);
-        hits.iter().map(|&limit| LimitHit { limit, value: self.limits.get(limit).unwrap_or(0) }).collect()
+        hits.iter().map(|&limit| LimitHit { limit, value: self.value(limit) }).collect()
+    }
+
+    /// A limit's value, as it was in force.
+    pub(crate) fn value(&self, limit: Limit) -> u64 {
+        match (limit, self.stack.load(Relaxed)) {
+            (Limit::Stack, given @ 1..) => given,
+            _ => self.limits.get(limit).unwrap_or(0),
+        }
+    }
+
+    /// Notes the stack that a program is given, in bytes: programs say what they need themselves.
+    pub(crate) fn note_stack(&self, bytes: u64) {
+        self.stack.fetch_max(bytes, Relaxed);
     }
 
     /// Charges random bytes.

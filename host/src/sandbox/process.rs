@@ -1,11 +1,14 @@
 //! Programs that start programs: `skillhost:skill/process`. A started program is a component in a fresh store of the same invocation,
 //! under the same capabilities and what is left of its limits.
 //!
-//! `start` decides whether a program may start, and starts it; `child` is what its caller holds of it; `streams` are the pipes between
+//! `start` decides whether a program may start, and starts it: `shims` say what a command line comes to, `names` why there is no such
+//! command. `child` is what its caller holds of it; `streams` are the pipes between
 //! them; `record` keeps what becomes of each.
 
 mod child;
+mod names;
 pub(super) mod record;
+mod shims;
 mod start;
 mod streams;
 
@@ -135,6 +138,8 @@ impl process::HostWithStore<State> for HasSelf<State> {
     ) -> wasmtime::Result<(Vec<u32>, Vec<u32>)> {
         accessor.with(|mut access| fuel::settle(access.as_context_mut()))?;
         let mut ends = accessor.with(|mut access| streams::Polled::of(access.get(), &readers, &writers))?;
+        // Never at once: what a guest burns must not depend on who was faster.
+        tokio::task::yield_now().await;
         let ready = ends.ready().await;
         accessor.with(|mut access| fuel::settle(access.as_context_mut()))?;
         Ok(ready)

@@ -181,7 +181,7 @@ enum End {
 /// A guest that failed after it was told of a limit failed of that limit.
 fn status(end: End, outcome: &mut Outcome, meter: &Meter) -> Status {
     let first = outcome.limits_hit.first().cloned();
-    let hit = |limit| Status::LimitHit(LimitHit { limit, value: meter.limits.get(limit).unwrap_or(0) });
+    let hit = |limit| Status::LimitHit(LimitHit { limit, value: meter.value(limit) });
     // One that was to be ended may have been quick enough to end by itself.
     if let (End::Itself(_), Some(limit)) = (&end, meter.stop_reason()) {
         return hit(limit);

@@ -15,7 +15,7 @@ use super::invocation::Invocation;
 use super::meter::{LimitExceeded, StoreMeter};
 use super::state::State;
 use super::stdio::{Input, Out};
-use super::{Prepared, tools};
+use super::{Prepared, stack, tools};
 use crate::runtime::{Entry, Program};
 
 /// What a program is given beside its capabilities.
@@ -33,6 +33,7 @@ pub(super) struct Given {
 impl Invocation {
     /// Runs one program in a store of its own. When it returns, the program's ends of all streams are closed.
     pub(super) async fn execute(self: &Arc<Self>, program: &Program, prepared: &Prepared, given: Given) -> Ended {
+        self.meter.note_stack(stack(&program.component, &self.meter.limits));
         let (mut stdout, mut stderr) = (given.stdout.clone(), given.stderr.clone());
         let entry = program.entry.clone();
         let ended = match self.store(program, prepared, given) {

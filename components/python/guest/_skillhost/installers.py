@@ -37,10 +37,15 @@ def pip(arguments):
         return 0
     verb = words[0]
     rest = arguments[arguments.index(verb) + 1 :]
-    verbs = {"install": install, "list": show_all, "freeze": freeze, "show": show, "check": lambda rest: print("No broken requirements found.") or 0}
+    verbs = {"install": install, "list": show_all, "freeze": freeze, "show": show, "check": check}
     if verb not in verbs:
         return fail(f"pip {verb} is not available in a sandbox")
     return verbs[verb](rest)
+
+
+def check(arguments):
+    print("No broken requirements found.")
+    return 0
 
 
 def fail(why):
@@ -74,7 +79,8 @@ def install(arguments):
         if problem:
             problems.append(problem)
         elif there and not quiet:
-            print(f"Requirement already satisfied: {requirement} in {os.path.dirname(there._path)} ({there.version}): it is in the sandbox's set")
+            where = f"in {os.path.dirname(there._path)} ({there.version})"
+            print(f"Requirement already satisfied: {requirement} {where}: it is in the sandbox's set")
     for problem in problems:
         fail(problem)
     return 1 if problems else 0
@@ -129,7 +135,8 @@ def fits(version, asked):
     try:
         from packaging.specifiers import SpecifierSet
     except ImportError:
-        return all(compare(numbers(version), *re.fullmatch(r"\s*(===|[=!<>~]=|[<>])\s*(\S+)\s*", one).groups()) for one in asked.split(",") if one)
+        wanted = [re.fullmatch(r"\s*(===|[=!<>~]=|[<>])\s*(\S+)\s*", one) for one in asked.split(",") if one]
+        return all(one is not None and compare(numbers(version), *one.groups()) for one in wanted)
     return SpecifierSet(asked).contains(version, prereleases=True)
 
 

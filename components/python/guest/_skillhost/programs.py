@@ -165,10 +165,9 @@ def given_output(number, own, files, opened):
 
 def spawn(args, env, cwd, stdin, stdout, stderr):
     variables = [plain(name, value) for name, value in (os.environ if env is None else env).items()]
-    where = plain(os.getcwd() if cwd is None else os.path.abspath(cwd))[0]
-    # Whoever stands in `/`, which need not be there, stands where the program began.
+    (where,) = plain(os.getcwd() if cwd is None else os.path.abspath(cwd))
     try:
-        return Program(process.spawn(list(plain(*args)), variables, None if where == "/" else where, stdin, stdout, stderr))
+        return Program(process.spawn(list(plain(*args)), variables, where, stdin, stdout, stderr))
     except Err as refused:
         reason = refused.value
     error = pipes.meaning(reason)
@@ -297,7 +296,7 @@ def select_select(rlist, wlist, xlist, timeout=None, *, select=select.select):
             for file in files:
                 selector.register(file, event)
         found = selector.select(timeout)
-    return tuple([key.fileobj for key, events in found if events & event] for event in (selectors.EVENT_READ, selectors.EVENT_WRITE)) + ([],)
+    return *([key.fileobj for key, events in found if events & event] for event in (selectors.EVENT_READ, selectors.EVENT_WRITE)), []
 
 
 def install():

@@ -312,7 +312,8 @@ class socket:
     def begin_reading(self):
         """Sends what is left of the request. Returns whether the timeout is to be kept here.
 
-        The wait for an answer is the host's, which tells connecting from answering, unless the request was begun before its timeout was known.
+        The wait for an answer is the host's, which tells connecting from answering, unless the request was begun before its timeout was
+        known.
         """
         begun = self._answer is not None or self._exchange is not None
         if self._answer is None:
@@ -349,8 +350,10 @@ class socket:
         if buffering == 0:
             return raw
         size = io.DEFAULT_BUFFER_SIZE if buffering in (None, -1) else buffering
-        reads, writes = raw.readable(), raw.writable()
-        binary = io.BufferedRWPair(raw, raw, size) if reads and writes else io.BufferedReader(raw, size) if reads else io.BufferedWriter(raw, size)
+        if raw.readable() and raw.writable():
+            binary = io.BufferedRWPair(raw, raw, size)
+        else:
+            binary = io.BufferedReader(raw, size) if raw.readable() else io.BufferedWriter(raw, size)
         return binary if "b" in mode else io.TextIOWrapper(binary, encoding, errors, newline)
 
     def _drop(self):
@@ -473,7 +476,8 @@ NUMBERS = {
     "SOL_SOCKET": 1, "SO_REUSEADDR": 2, "SO_TYPE": 3, "SO_ERROR": 4, "SO_BROADCAST": 6, "SO_SNDBUF": 7, "SO_RCVBUF": 8, "SO_KEEPALIVE": 9,
     "SO_LINGER": 13, "SO_REUSEPORT": 15, "TCP_NODELAY": 1, "TCP_KEEPIDLE": 4, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 6, "IPV6_V6ONLY": 26,
     "AI_PASSIVE": 1, "AI_CANONNAME": 2, "AI_NUMERICHOST": 4, "AI_ADDRCONFIG": 32, "EAI_NONAME": -2, "EAI_AGAIN": -3, "EAI_FAMILY": -6,
-    "EAI_SERVICE": -8, "NI_NUMERICHOST": 1, "NI_NUMERICSERV": 2, "SHUT_RD": 0, "SHUT_WR": 1, "SHUT_RDWR": 2, "INADDR_ANY": 0, "SOMAXCONN": 4096,
+    "EAI_SERVICE": -8, "NI_NUMERICHOST": 1, "NI_NUMERICSERV": 2, "SHUT_RD": 0, "SHUT_WR": 1, "SHUT_RDWR": 2, "INADDR_ANY": 0,
+    "SOMAXCONN": 4096,
 }  # fmt: skip
 
 

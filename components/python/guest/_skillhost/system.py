@@ -71,7 +71,6 @@ def files():
     """WASI has no permission bits and no owners: a file is readable, and what is denied shows when it is opened."""
     for name in ("stat", "lstat", "fstat"):
         setattr(os, name, with_mode(getattr(os, name)))
-    os.listdir = with_root(os.listdir)
     umask = 0o022
 
     def set_umask(mask):
@@ -95,38 +94,9 @@ def check(path):
 MODES = {stat.S_IFDIR: 0o755, stat.S_IFREG: 0o644, stat.S_IFLNK: 0o777, stat.S_IFCHR: 0o620}
 
 
-# WASI knows folders that are mounted, and nothing above them: where these are names in `/`, scripts look for one.
-MOUNTS = ("skill", "tmp", "workspace")
-
-
-def with_root(listdir):
-    def listed(path=None):
-        try:
-            return listdir(path)
-        except FileNotFoundError:
-            if not isinstance(path, int) and os.path.normpath(os.path.join(os.getcwd(), os.fsdecode(path or "."))) == "/":
-                return [name for name in MOUNTS if os.path.isdir("/" + name)]
-            raise
-
-    listed.__name__ = "listdir"
-    return listed
-
-
-def is_root(path):
-    return path in ("/", b"/") or isinstance(path, os.PathLike) and os.fspath(path) == "/"
-
-
-ROOT = os.stat_result((stat.S_IFDIR | 0o755, 1, 0, 1, 0, 0, 0, 0, 0, 0))
-
-
 def with_mode(ask):
     def asked(*args, **kwargs):
-        try:
-            result = ask(*args, **kwargs)
-        except FileNotFoundError:
-            if args and is_root(args[0]):
-                return ROOT
-            raise
+        result = ask(*args, **kwargs)
         mode = result.st_mode
         if mode & 0o777:
             return result

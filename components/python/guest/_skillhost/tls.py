@@ -50,8 +50,8 @@ TLSVersion = _enum.IntEnum(
 _SSLMethod = _enum.IntEnum(
     "_SSLMethod",
     {
-        "PROTOCOL_TLS": 2, "PROTOCOL_SSLv23": 2, "PROTOCOL_TLSv1": 3, "PROTOCOL_TLSv1_1": 4, "PROTOCOL_TLSv1_2": 5, "PROTOCOL_TLS_CLIENT": 16,
-        "PROTOCOL_TLS_SERVER": 17,
+        "PROTOCOL_TLS": 2, "PROTOCOL_SSLv23": 2, "PROTOCOL_TLSv1": 3, "PROTOCOL_TLSv1_1": 4, "PROTOCOL_TLSv1_2": 5,
+        "PROTOCOL_TLS_CLIENT": 16, "PROTOCOL_TLS_SERVER": 17,
     },
 )  # fmt: skip
 Options = _enum.IntFlag(

@@ -211,7 +211,8 @@ def meaning(code, origin):
     if kind in ("ConnectionReadTimeout", "ConnectionWriteTimeout", "HttpResponseTimeout"):
         return TimeoutError("timed out")
     if kind == "TlsCertificateError":
-        why = f"[SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed: the host does not trust {authority(origin)}, and cannot be told to"
+        whom = f"the host does not trust {authority(origin)}, and no script can change that"
+        why = f"[SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed: {whom}"
         return unconnected(ssl.SSLCertVerificationError(1, why))
     if kind.startswith("Tls"):
         return unconnected(ssl.SSLError(1, f"[SSL] the handshake with {authority(origin)} failed"))

@@ -59,16 +59,18 @@ impl OpenMount {
 impl Vfs {
     /// Where a path from `/` goes on: the mount that it leads into, and the rest of it; for what is in no mount, `/` and its canonical path.
     /// `None` where `m` is not `/`.
-    pub(super) fn from_root(&self, m: usize, base: &str, path: &str) -> Option<(usize, String)> {
+    ///
+    /// # Errors
+    /// `PERM` for a path that climbs above `/`, as above any other folder that guests start from.
+    pub(super) fn from_root(&self, m: usize, base: &str, path: &str) -> Result<Option<(usize, String)>, Errno> {
         if !matches!(self.mounts[m].rules, Rules::Root(_)) {
-            return None;
+            return Ok(None);
         }
         let mut names: Vec<&str> = Vec::new();
         for name in base.split('/').chain(path.split('/')) {
             match name {
                 "" | "." => {}
-                // `/..` is `/`.
-                ".." => drop(names.pop()),
+                ".." => drop(names.pop().ok_or(Errno::PERM)?),
                 name => names.push(name),
             }
         }
@@ -79,7 +81,7 @@ impl Vfs {
         };
         let inner = self.mounts.iter().enumerate().filter(|(other, _)| *other != m);
         let nearest = inner.filter_map(|(other, mount)| Some((other, mount.guest.len(), rest(&mount.guest)?))).max_by_key(|found| found.1);
-        Some(nearest.map_or((m, path.clone()), |(other, _, rest)| (other, rest)))
+        Ok(Some(nearest.map_or((m, path.clone()), |(other, _, rest)| (other, rest))))
     }
 
     /// The device at a canonical path.

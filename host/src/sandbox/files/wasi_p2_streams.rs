@@ -57,7 +57,7 @@ impl InputStream for FileInput {
         match self.file.read_at(&mut buffer, self.offset) {
             Ok(0) => Err(StreamError::Closed),
             Ok(count) => {
-                self.offset += count as u64;
+                self.offset = self.offset.saturating_add(count as u64);
                 buffer.truncate(count);
                 Ok(buffer.into())
             }
@@ -89,7 +89,7 @@ impl OutputStream for FileOutput {
             let count = self.file.write_at(rest, self.offset).map_err(failed)?;
             rest = &rest[count..];
             if let Some(offset) = &mut self.offset {
-                *offset += count as u64;
+                *offset = offset.saturating_add(count as u64);
             }
         }
         Ok(())
@@ -148,6 +148,17 @@ mod tests {
         stream.blocking_write_and_flush(Bytes::from_static(b"123")).await.unwrap();
         assert!(stream.blocking_write_and_flush(Bytes::from_static(b"45")).await.is_err());
         assert_eq!(guest.read("/workspace/f").unwrap(), "123");
+    }
+
+    #[tokio::test]
+    async fn a_device_takes_more_than_any_quota() {
+        let guest = Grant { limits: Limits { disk: 0, ..Limits::default() }, ..Grant::default() }.guest(|_| {});
+        let mut stream = FileOutput::new(guest.file("/dev/null", WRITE).unwrap(), None);
+        assert_eq!(stream.check_write().unwrap(), CHUNK);
+        stream.blocking_write_and_flush(vec![1; CHUNK].into()).await.unwrap();
+        let mut stream = FileInput::new(guest.file("/dev/zero", READ).unwrap(), u64::MAX - 2);
+        assert_eq!(stream.read(9).unwrap(), [0; 9][..]);
+        assert_eq!(guest.vfs.hit(), None);
     }
 
     #[test]

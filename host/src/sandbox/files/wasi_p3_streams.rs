@@ -78,7 +78,7 @@ impl<T> StreamProducer<T> for FileSource {
             }
             Ok(count) => {
                 destination.mark_written(count);
-                self.offset += count as u64;
+                self.offset = self.offset.saturating_add(count as u64);
                 StreamResult::Completed
             }
             Err(e) => {
@@ -122,7 +122,7 @@ impl<T> StreamConsumer<T> for FileSink {
             Ok(count) => {
                 source.mark_read(count);
                 if let Some(offset) = &mut self.offset {
-                    *offset += count as u64;
+                    *offset = offset.saturating_add(count as u64);
                 }
                 StreamResult::Completed
             }

@@ -72,6 +72,8 @@ impl HostChildWithStore<State> for HasSelf<State> {
     async fn ended(accessor: &Accessor<State, Self>, this: Resource<Child>) -> wasmtime::Result<Status> {
         accessor.with(|mut access| fuel::settle(access.as_context_mut()))?;
         let status = accessor.with(|mut access| access.get().table.get(&this).map(|child| child.status.clone()))?;
+        // Never at once: what a guest burns must not depend on which of the two was faster.
+        tokio::task::yield_now().await;
         let status = ended(status).await;
         accessor.with(|mut access| fuel::settle(access.as_context_mut()))?;
         Ok(status)

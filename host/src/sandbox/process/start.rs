@@ -6,9 +6,10 @@ use std::sync::{Arc, PoisonError};
 use tokio::sync::watch;
 use tokio::task::{AbortHandle, JoinHandle};
 
-use super::State;
 use super::bindings::skillhost::skill::process::{Error, Status};
 use super::record::Entry as Recorded;
+use super::shims::{self, Timeout};
+use super::{State, names};
 use crate::limits::Limit;
 use crate::outcome::Denial;
 use crate::runtime::Program;
@@ -48,6 +49,7 @@ pub(super) struct Startable {
     prepared: Prepared,
     env: Vec<(String, String)>,
     cwd: String,
+    timeout: Option<Timeout>,
     depth: u64,
     /// What the host keeps of all that while the program runs.
     held: Held,
@@ -72,40 +74,82 @@ pub(in crate::sandbox) fn denials(invocation: &Invocation) -> Vec<Denial> {
     invocation.spawn_denials.lock().unwrap_or_else(PoisonError::into_inner).clone()
 }
 
-/// Checks a command against the capabilities and the limits, finds its program and makes it ready.
+/// Finds the program that a command means, checks it against the capabilities and the limits, and makes it ready.
 pub(super) async fn prepare(invocation: &Invocation, caller: Caller, what: Asked) -> Result<Startable, Error> {
+    let asked = what.argv.clone();
+    let line = shims::Line { argv: what.argv, env: what.env.unwrap_or(caller.env), cwd: what.cwd.or(Some(caller.cwd)), timeout: None };
+    let no_program = |message, fix| Error::NotFound(refuse(invocation, &asked, message, fix));
+    let Some(programs) = &invocation.programs else { return Err(no_program("there are no programs here".into(), None)) };
+    let is_program = |name: &str| programs.find(name).is_ok_and(|found| found.is_some());
+    let line = shims::unwrap(line, is_program).map_err(|message| no_program(message, None))?;
     let mut held = Held::nothing(invocation.meter.clone());
-    if !held.grow(size(&what)) {
+    if !held.grow(size(&line)) {
         return Err(Error::Limit(Limit::Memory.to_string()));
     }
-    let program = check(invocation, &caller, &what)?;
+    let cwd = line.cwd.unwrap_or_default();
+    let found = programs.start(&line.argv, &cwd, |path| invocation.vfs.head(path, HEAD));
+    let program = found.map_err(|error| match line.argv.first().and_then(|command| names::never(command)) {
+        Some(reason) => no_program(format!("`{}` is never here: {reason}", line.argv[0]), None),
+        None => no_program(error.message, error.fix),
+    })?;
+    allow(invocation, &asked, &line.argv)?;
+    count(invocation, caller.depth)?;
     let not_ready = |status| Error::NotFound(sandbox::say(&status));
     let limits = &invocation.meter.limits;
     let prepared = invocation.sandbox.prepare(&program.component, invocation.mode, limits).await.map_err(not_ready)?;
     if let Some(status) = prepared.lacks(&program.entry) {
         return Err(not_ready(status));
     }
-    Ok(Startable {
-        argv: what.argv,
-        program,
-        prepared,
-        env: what.env.unwrap_or(caller.env),
-        cwd: what.cwd.unwrap_or(caller.cwd),
-        depth: caller.depth + 1,
-        held,
-    })
+    Ok(Startable { argv: asked, program, prepared, env: line.env, cwd, timeout: line.timeout, depth: caller.depth + 1, held })
+}
+
+/// Whether the capabilities hold a command: what will run has to be allowed, and neither that nor what was asked for be denied.
+fn allow(invocation: &Invocation, asked: &[String], runs: &[String]) -> Result<(), Error> {
+    let spawn = &invocation.capabilities.spawn;
+    if spawn.allows(|pattern| pattern.matches(runs)) && !spawn.none_of.iter().any(|pattern| pattern.matches(asked)) {
+        return Ok(());
+    }
+    let program = runs[0].rsplit('/').next().unwrap_or(&runs[0]);
+    let fix = format!("`Bash({program}:*)` in the skill's allowed-tools, and `--allow 'Bash({program}:*)'`");
+    let rule = "no `Bash` entry that both the skill asks for and the policy allows covers it";
+    Err(Error::Denied(refuse(invocation, asked, rule.into(), Some(fix))))
+}
+
+fn count(invocation: &Invocation, depth: u64) -> Result<(), Error> {
+    let limits = &invocation.meter.limits;
+    if depth >= limits.process_depth {
+        invocation.meter.hit(Limit::ProcessDepth);
+        return Err(Error::Limit(format!("programs may start programs {} deep", limits.process_depth)));
+    }
+    if invocation.meter.processes.fetch_add(1, Relaxed) >= limits.processes {
+        invocation.meter.processes.fetch_sub(1, Relaxed);
+        invocation.meter.hit(Limit::Processes);
+        return Err(Error::Limit(format!("{} programs may be started", limits.processes)));
+    }
+    Ok(())
+}
+
+/// Notes a command that does not start, for the outcome; returns the reason, for the guest.
+fn refuse(invocation: &Invocation, argv: &[String], rule: String, fix: Option<String>) -> String {
+    let command: String = argv.join(" ").chars().take(200).collect();
+    let denial = Denial { what: format!("start `{command}`"), rule, fix };
+    let mut denials = invocation.spawn_denials.lock().unwrap_or_else(PoisonError::into_inner);
+    if denials.len() < 100 && !denials.contains(&denial) {
+        denials.push(denial.clone());
+    }
+    denial.rule
 }
 
 /// Starts it: a task of its own.
 pub(super) fn go(invocation: &Arc<Invocation>, what: Startable, streams: Streams) -> Running {
-    let Startable { argv, program, prepared, env, cwd, depth, held } = what;
+    let Startable { argv, program, prepared, env, cwd, timeout, depth, held } = what;
     let (tell, status) = watch::channel(None);
     let recorded = invocation.processes.open(&argv, depth);
     let id = recorded.id;
     let given =
         Given { stdin: streams.stdin, stdout: streams.stdout, stderr: streams.stderr, env, cwd, depth, cost: recorded.cost.clone() };
     let ending = Ending { invocation: invocation.clone(), tell, status: Status::Killed, recorded };
-    let work = Work { program, prepared, given: Some(given), _held: held, ending };
+    let work = Work { program, prepared, timeout, given: Some(given), _held: held, ending };
     let task = invocation.started.spawn(work.run());
     Running { id, abort: task.abort_handle(), task: Some(task), status }
 }
@@ -114,6 +158,7 @@ pub(super) fn go(invocation: &Arc<Invocation>, what: Startable, streams: Streams
 struct Work {
     program: Program,
     prepared: Prepared,
+    timeout: Option<Timeout>,
     given: Option<Given>,
     _held: Held,
     ending: Ending,
@@ -125,7 +170,12 @@ impl Work {
         Box::pin(async move {
             let this = &mut self;
             let Some(given) = this.given.take() else { return Ended::Exited(0) };
-            let ended = this.ending.invocation.clone().execute(&this.program, &this.prepared, given).await;
+            let invocation = this.ending.invocation.clone();
+            let running = invocation.execute(&this.program, &this.prepared, given);
+            let ended = match this.timeout {
+                None => running.await,
+                Some(timeout) => tokio::time::timeout(timeout.after, running).await.unwrap_or(Ended::Exited(timeout.code)),
+            };
             this.ending.status = status_of(&ended);
             ended
         })
@@ -182,46 +232,9 @@ fn status_of(ended: &Ended) -> Status {
     }
 }
 
-fn check(invocation: &Invocation, caller: &Caller, what: &Asked) -> Result<Program, Error> {
-    if what.argv.is_empty() {
-        return Err(Error::NotFound("an empty command".into()));
-    }
-    if !invocation.capabilities.spawn.allows(|pattern| pattern.matches(&what.argv)) {
-        return Err(Error::Denied(deny(invocation, &what.argv)));
-    }
-    let limits = &invocation.meter.limits;
-    if caller.depth >= limits.process_depth {
-        invocation.meter.hit(Limit::ProcessDepth);
-        return Err(Error::Limit(format!("programs may start programs {} deep", limits.process_depth)));
-    }
-    if invocation.meter.processes.fetch_add(1, Relaxed) >= limits.processes {
-        invocation.meter.processes.fetch_sub(1, Relaxed);
-        invocation.meter.hit(Limit::Processes);
-        return Err(Error::Limit(format!("{} programs may be started", limits.processes)));
-    }
-    let Some(programs) = &invocation.programs else { return Err(Error::NotFound("there are no programs here".into())) };
-    let cwd = what.cwd.as_deref().unwrap_or(&caller.cwd);
-    programs.start(&what.argv, cwd, |path| invocation.vfs.head(path, HEAD)).map_err(|error| Error::NotFound(error.message))
-}
-
-fn deny(invocation: &Invocation, argv: &[String]) -> String {
-    let command = argv.join(" ");
-    let program = argv[0].rsplit('/').next().unwrap_or(&argv[0]);
-    let denial = Denial {
-        what: format!("start `{}`", command.chars().take(200).collect::<String>()),
-        rule: "no `Bash` entry that both the skill asks for and the policy allows covers it".into(),
-        fix: Some(format!("`Bash({program}:*)` in the skill's allowed-tools, and `--allow 'Bash({program}:*)'`")),
-    };
-    let mut denials = invocation.spawn_denials.lock().unwrap_or_else(PoisonError::into_inner);
-    if denials.len() < 100 && !denials.contains(&denial) {
-        denials.push(denial.clone());
-    }
-    denial.rule
-}
-
-/// Bytes that the host keeps of a command while it runs.
-fn size(what: &Asked) -> u64 {
-    let words = what.argv.iter().map(String::len);
-    let env = what.env.iter().flatten().map(|(name, value)| name.len() + value.len());
+/// Bytes that the host keeps of a command while it runs: it has the words twice.
+fn size(line: &shims::Line) -> u64 {
+    let words = line.argv.iter().map(|word| 2 * word.len());
+    let env = line.env.iter().map(|(name, value)| name.len() + value.len());
     words.chain(env).sum::<usize>() as u64
 }

@@ -170,3 +170,18 @@ async fn a_large_folder_is_listed_whole_and_sorted() {
     ended.await.unwrap();
     assert!(lock(&got).iter().map(|entry| &entry.name).eq(names.keys()));
 }
+
+#[tokio::test]
+async fn devices_are_read_and_written_through_streams() {
+    let guest = Grant { limits: Limits { disk: 0, ..Limits::default() }, ..Grant::default() }.guest(|_| {});
+    write(&guest, "/dev/null", vec![b'x'; 1 << 20], Some(0)).await.unwrap();
+    let got = Slot::<u8>::default();
+    let ended = run(&guest, "/dev/null", READ, |access, fd| {
+        let (stream, ended) = Files::read_via_stream(again(access), fd, 0)?;
+        stream.pipe(&mut *access, Collect(got.clone()))?;
+        Ok(ended)
+    });
+    ended.await.unwrap();
+    assert_eq!(*lock(&got), b"");
+    assert_eq!(guest.vfs.hit(), None);
+}

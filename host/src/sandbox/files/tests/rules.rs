@@ -16,7 +16,7 @@ fn plain(contents: impl FnOnce(&Path)) -> Guest {
 fn a_guest_sees_the_skill_the_scratch_folder_and_its_workspace() {
     let guest = plain(|w| fill(w, "a.txt", "hello"));
     let names: Vec<_> = guest.vfs.preopens().unwrap().into_iter().map(|(_, name)| name).collect();
-    assert_eq!(names, ["/skill", "/tmp", "/workspace"]);
+    assert_eq!(names, ["/skill", "/tmp", "/workspace", "/"]);
     assert_eq!(guest.read("/skill/SKILL.md").unwrap(), "skill");
     assert_eq!(guest.read("/workspace/a.txt").unwrap(), "hello");
     guest.write("/tmp/t", "x").unwrap();

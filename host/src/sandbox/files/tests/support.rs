@@ -12,7 +12,7 @@ use crate::limits::Limits;
 use crate::policy::capabilities::{Mount, MountMode, Scope};
 use crate::policy::tool::PathGlob;
 
-/// A guest that sees `/skill`, `/tmp` and `/workspace`.
+/// A guest that sees `/skill`, `/tmp`, `/workspace` and `/`.
 pub(super) struct Guest {
     pub(super) vfs: Arc<Vfs>,
     dir: tempfile::TempDir,
@@ -40,7 +40,7 @@ impl Grant<'_> {
     /// What `contents` puts into the workspace, and a guest over it.
     pub(super) fn guest(self, contents: impl FnOnce(&Path)) -> Guest {
         let dir = folder_in_memory();
-        for folder in ["workspace", "skill", "tmp", "upper"] {
+        for folder in ["workspace", "skill", "tmp", "upper", "root"] {
             std::fs::create_dir_all(dir.path().join(folder)).unwrap();
         }
         std::fs::write(dir.path().join("outside"), "secret").unwrap();
@@ -57,7 +57,9 @@ impl Grant<'_> {
             ..Capabilities::default()
         };
         let workspace = OpenMount::open(&mount, &Guarded::default()).unwrap().over(folder(&real.join("upper")));
-        let mounts = vec![OpenMount::skill(folder(&real.join("skill"))), OpenMount::scratch(folder(&real.join("tmp"))), workspace];
+        let mut mounts = vec![OpenMount::skill(folder(&real.join("skill"))), OpenMount::scratch(folder(&real.join("tmp"))), workspace];
+        let chance = Chance::new(|buffer| if buffer.len() > 1_000 { Err(Errno::IO) } else { Ok(buffer.fill(7)) });
+        mounts.push(OpenMount::root(folder(&real.join("root")), &mounts, &["python3".into()], chance).unwrap());
         Guest { vfs: Vfs::new(mounts, Arc::new(capabilities)), dir }
     }
 }
@@ -98,11 +100,17 @@ impl Guest {
     /// The preopen of a guest path, and the rest.
     pub(super) fn at<'p>(&self, path: &'p str) -> (Handle, &'p str) {
         for (handle, guest) in self.vfs.preopens().unwrap() {
-            if let Some(rest) = path.strip_prefix(guest.as_str()).and_then(|r| if r.is_empty() { Some(".") } else { r.strip_prefix('/') }) {
-                return (handle, rest);
+            let prefix = guest.trim_end_matches('/');
+            if let Some(rest) = path.strip_prefix(prefix).and_then(|r| if r.is_empty() { Some(".") } else { r.strip_prefix('/') }) {
+                return (handle, if rest.is_empty() { "." } else { rest });
             }
         }
         panic!("no preopen for {path}")
+    }
+
+    /// `/`.
+    pub(super) fn root(&self) -> Handle {
+        self.vfs.preopens().unwrap().into_iter().find(|(_, guest)| guest == "/").unwrap().0
     }
 
     pub(super) fn open(&self, path: &str, want: Want) -> Result<Handle, Errno> {

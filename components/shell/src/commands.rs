@@ -1,0 +1,51 @@
+//! Commands that bashkit lacks, or has in a form that scripts cannot use.
+
+mod gzip;
+mod ls;
+mod sqlite;
+mod unzip;
+mod zip;
+
+use std::path::PathBuf;
+
+use bashkit::{BashBuilder, CommandContext, CommandStatus, Error, Result};
+
+use crate::program::Own;
+
+/// Adds them.
+pub(crate) fn add(builder: BashBuilder, own: &Own) -> BashBuilder {
+    builder
+        .command("ls", ls::Ls)
+        .command("zcat", gzip::Zcat)
+        .command("zip", zip::Zip)
+        .command("unzip", unzip::Unzip)
+        .command("sqlite3", sqlite::Sqlite { own: own.clone() })
+}
+
+/// A path of the command line, absolute.
+fn absolute(context: &CommandContext<'_>, path: &str) -> PathBuf {
+    context.cwd.join(path)
+}
+
+/// A file system's error in the words of libc.
+fn reason(error: &Error) -> String {
+    match error {
+        Error::Io(io) => io.to_string(),
+        other => other.to_string(),
+    }
+}
+
+/// A message on stderr, and the exit code that goes with it.
+async fn fail(context: &CommandContext<'_>, message: &str, code: i32) -> Result<CommandStatus> {
+    context.stderr.write_all(message.as_bytes()).await?;
+    Ok(CommandStatus::with_code(code))
+}
+
+/// All of standard input.
+async fn standard_input(context: &CommandContext<'_>) -> Result<Vec<u8>> {
+    let mut all = Vec::new();
+    while let Some(bytes) = context.stdin.read_chunk().await? {
+        all.extend(bytes);
+    }
+    Ok(all)
+}

@@ -1,0 +1,324 @@
+//! `ls`, as it writes to a pipe: one name a line.
+
+use std::path::Path;
+
+use async_trait::async_trait;
+use bashkit::time::{SystemTime, UNIX_EPOCH};
+use bashkit::{Command, CommandContext, CommandStatus, FileType, Metadata, Result};
+
+use super::{absolute, fail, reason};
+
+/// Files older than this are listed with their year.
+const HALF_YEAR: u64 = 31_556_952 / 2;
+
+pub(super) struct Ls;
+
+/// By what a listing is sorted.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Order {
+    Name,
+    Time,
+    Size,
+    Extension,
+    None,
+}
+
+struct Options {
+    all: bool,
+    almost: bool,
+    long: bool,
+    folder_itself: bool,
+    mark: bool,
+    mark_folders: bool,
+    reverse: bool,
+    recursive: bool,
+    human: bool,
+    numeric: bool,
+    owner: bool,
+    group: bool,
+    folders_first: bool,
+    order: Order,
+}
+
+struct Item {
+    name: String,
+    found: Metadata,
+    target: Option<String>,
+}
+
+#[async_trait]
+impl Command for Ls {
+    async fn execute(&self, context: CommandContext<'_>) -> Result<CommandStatus> {
+        let (options, mut paths) = match parse(context.args) {
+            Ok(parsed) => parsed,
+            Err(option) => {
+                let message = format!("ls: invalid option -- '{option}'\nTry 'ls --help' for more information.\n");
+                return fail(&context, &message, 2).await;
+            }
+        };
+        if paths.is_empty() {
+            paths.push(".".into());
+        }
+        let (mut files, mut folders, mut code) = (Vec::new(), Vec::new(), 0);
+        let several = paths.len() > 1;
+        for path in paths {
+            let at = absolute(&context, &path);
+            // A link that is named is followed where what it points to is to be listed.
+            let found = match context.fs.lstat(&at).await {
+                Ok(found) if found.file_type.is_symlink() && !options.long && !options.folder_itself => Ok(context.fs.stat(&at).await.unwrap_or(found)),
+                found => found,
+            };
+            match found {
+                Ok(found) if found.file_type.is_dir() && !options.folder_itself => folders.push(path),
+                Ok(found) => {
+                    let target = target(&context, &at, &found).await;
+                    files.push(Item { name: path, found, target });
+                }
+                Err(error) => code = fail(&context, &format!("ls: cannot access '{path}': {}\n", reason(&error)), 2).await?.exit_code,
+            }
+        }
+        sort(&mut files, &options);
+        let mut text = String::new();
+        render(&files, &options, &mut text);
+        folders.sort();
+        if options.reverse {
+            folders.reverse();
+        }
+        let headed = several || options.recursive;
+        let mut rest: Vec<String> = folders.into_iter().rev().collect();
+        let mut first = files.is_empty();
+        while let Some(folder) = rest.pop() {
+            let items = match list(&context, &folder, &options).await {
+                Ok(items) => items,
+                Err(error) => {
+                    code = fail(&context, &format!("ls: cannot open directory '{folder}': {}\n", reason(&error)), 2).await?.exit_code;
+                    continue;
+                }
+            };
+            if headed {
+                text += if first { "" } else { "\n" };
+                text += &format!("{folder}:\n");
+            }
+            first = false;
+            if options.long {
+                let blocks: u64 = items.iter().map(|item| blocks(&item.found)).sum();
+                text += &format!("total {blocks}\n");
+            }
+            render(&items, &options, &mut text);
+            context.stdout.write_all(std::mem::take(&mut text).as_bytes()).await?;
+            if options.recursive {
+                let below = items.iter().rev().filter(|item| item.found.file_type.is_dir() && item.name != "." && item.name != "..");
+                rest.extend(below.map(|item| format!("{}/{}", folder.trim_end_matches('/'), item.name)));
+            }
+        }
+        context.stdout.write_all(text.as_bytes()).await?;
+        Ok(CommandStatus::with_code(code))
+    }
+}
+
+/// # Errors
+/// The letter or word that is no option.
+fn parse(args: &[String]) -> std::result::Result<(Options, Vec<String>), String> {
+    let mut options = Options {
+        all: false,
+        almost: false,
+        long: false,
+        folder_itself: false,
+        mark: false,
+        mark_folders: false,
+        reverse: false,
+        recursive: false,
+        human: false,
+        numeric: false,
+        owner: true,
+        group: true,
+        folders_first: false,
+        order: Order::Name,
+    };
+    let mut paths = Vec::new();
+    let mut words = args.iter();
+    while let Some(word) = words.next() {
+        match word.as_str() {
+            "--" => paths.extend(words.by_ref().cloned()),
+            "--all" => options.all = true,
+            "--almost-all" => options.almost = true,
+            "--directory" => options.folder_itself = true,
+            "--reverse" => options.reverse = true,
+            "--recursive" => options.recursive = true,
+            "--human-readable" => options.human = true,
+            "--group-directories-first" => options.folders_first = true,
+            "--classify" => options.mark = true,
+            "--sort=time" => options.order = Order::Time,
+            "--sort=size" => options.order = Order::Size,
+            "--sort=none" => options.order = Order::None,
+            "--sort=extension" => options.order = Order::Extension,
+            "--full-time" | "--numeric-uid-gid" => (options.long, options.numeric) = (true, word == "--numeric-uid-gid"),
+            long if long.starts_with("--color") || long.starts_with("--time-style") || long == "--literal" => {}
+            long if long.starts_with("--") => return Err(long.trim_start_matches('-').into()),
+            short if short.len() > 1 && short.starts_with('-') => {
+                for letter in short[1..].chars() {
+                    match letter {
+                        'a' => options.all = true,
+                        'A' => options.almost = true,
+                        'l' => options.long = true,
+                        'd' => options.folder_itself = true,
+                        'F' => options.mark = true,
+                        'p' => options.mark_folders = true,
+                        'r' => options.reverse = true,
+                        'R' => options.recursive = true,
+                        'h' => options.human = true,
+                        'n' => (options.long, options.numeric) = (true, true),
+                        'g' => (options.long, options.owner) = (true, false),
+                        'o' => (options.long, options.group) = (true, false),
+                        'G' => options.group = false,
+                        't' => options.order = Order::Time,
+                        'S' => options.order = Order::Size,
+                        'X' => options.order = Order::Extension,
+                        'U' | 'f' => options.order = Order::None,
+                        '1' | 'C' | 'x' | 'm' | 'c' | 'u' | 'N' | 'q' | 'k' | 'L' | 'H' | 'v' => {}
+                        other => return Err(other.into()),
+                    }
+                }
+            }
+            path => paths.push(path.into()),
+        }
+    }
+    Ok((options, paths))
+}
+
+async fn target(context: &CommandContext<'_>, at: &Path, found: &Metadata) -> Option<String> {
+    if !found.file_type.is_symlink() {
+        return None;
+    }
+    context.fs.read_link(at).await.ok().map(|target| target.display().to_string())
+}
+
+async fn list(context: &CommandContext<'_>, folder: &str, options: &Options) -> Result<Vec<Item>> {
+    let at = absolute(context, folder);
+    let mut items = Vec::new();
+    if options.all {
+        for name in [".", ".."] {
+            let path = if name == "." { at.clone() } else { at.parent().unwrap_or(&at).to_owned() };
+            items.push(Item { name: name.into(), found: context.fs.stat(&path).await?, target: None });
+        }
+    }
+    for entry in context.fs.read_dir(&at).await? {
+        if options.all || options.almost || !entry.name.starts_with('.') {
+            let target = target(context, &at.join(&entry.name), &entry.metadata).await;
+            items.push(Item { name: entry.name, found: entry.metadata, target });
+        }
+    }
+    sort(&mut items, options);
+    Ok(items)
+}
+
+fn sort(items: &mut [Item], options: &Options) {
+    let extension = |item: &Item| item.name.rsplit_once('.').map(|(_, extension)| extension.to_owned()).unwrap_or_default();
+    match options.order {
+        Order::None => return,
+        Order::Name => items.sort_by(|a, b| a.name.cmp(&b.name)),
+        Order::Time => items.sort_by(|a, b| seconds(b).cmp(&seconds(a)).then_with(|| a.name.cmp(&b.name))),
+        Order::Size => items.sort_by(|a, b| b.found.size.cmp(&a.found.size).then_with(|| a.name.cmp(&b.name))),
+        Order::Extension => items.sort_by(|a, b| extension(a).cmp(&extension(b)).then_with(|| a.name.cmp(&b.name))),
+    }
+    if options.reverse {
+        items.reverse();
+    }
+    if options.folders_first {
+        items.sort_by_key(|item| !item.found.file_type.is_dir());
+    }
+}
+
+fn seconds(item: &Item) -> std::time::Duration {
+    item.found.modified.duration_since(UNIX_EPOCH).unwrap_or_default()
+}
+
+/// Blocks of 1 KiB, as a file system with pages of 4 KiB counts.
+fn blocks(found: &Metadata) -> u64 {
+    match found.file_type {
+        FileType::File => found.size.div_ceil(4096) * 4,
+        FileType::Directory => 4,
+        _ => 0,
+    }
+}
+
+fn render(items: &[Item], options: &Options, text: &mut String) {
+    let size = |found: &Metadata| if options.human { human(found.size) } else { found.size.to_string() };
+    let width = items.iter().map(|item| size(&item.found).len()).max().unwrap_or(0);
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+    for item in items {
+        if options.long {
+            let name = if options.numeric { "1000" } else { "user" };
+            *text += &format!("{} 1", permissions(&item.found));
+            for shown in [options.owner, options.group] {
+                *text += &if shown { format!(" {name}") } else { String::new() };
+            }
+            *text += &format!(" {:>width$} {} ", size(&item.found), date(seconds(item).as_secs(), now));
+        }
+        *text += &item.name;
+        if let Some(target) = item.target.as_ref().filter(|_| options.long) {
+            *text += &format!(" -> {target}");
+        } else {
+            *text += mark(&item.found, options);
+        }
+        text.push('\n');
+    }
+}
+
+fn mark(found: &Metadata, options: &Options) -> &'static str {
+    match found.file_type {
+        FileType::Directory if options.mark || options.mark_folders => "/",
+        FileType::Symlink if options.mark => "@",
+        FileType::File if options.mark && found.mode & 0o111 != 0 => "*",
+        _ => "",
+    }
+}
+
+fn permissions(found: &Metadata) -> String {
+    let kind = match found.file_type {
+        FileType::Directory => 'd',
+        FileType::Symlink => 'l',
+        FileType::Fifo => 'p',
+        FileType::File => '-',
+    };
+    let bits = "rwxrwxrwx".chars().enumerate().map(|(at, letter)| if found.mode & (0o400 >> at) == 0 { '-' } else { letter });
+    std::iter::once(kind).chain(bits).collect()
+}
+
+/// As `ls -h`: rounded up, one decimal below ten.
+fn human(size: u64) -> String {
+    if size < 1024 {
+        return size.to_string();
+    }
+    let (mut value, mut unit) = (size as f64, 0);
+    while value >= 1024.0 && unit < 6 {
+        value /= 1024.0;
+        unit += 1;
+    }
+    let letter = ["", "K", "M", "G", "T", "P", "E"][unit];
+    let tenths = (value * 10.0).ceil() / 10.0;
+    if tenths < 10.0 { format!("{tenths:.1}{letter}") } else { format!("{:.0}{letter}", value.ceil()) }
+}
+
+fn date(seconds: u64, now: u64) -> String {
+    const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+    let (year, month, day) = civil(seconds / 86_400);
+    let month = MONTHS[month - 1];
+    if seconds > now || now - seconds >= HALF_YEAR {
+        return format!("{month} {day:>2}  {year}");
+    }
+    format!("{month} {day:>2} {:02}:{:02}", seconds / 3600 % 24, seconds / 60 % 60)
+}
+
+/// Year, month and day of a day since 1970.
+fn civil(days: u64) -> (u64, usize, u64) {
+    let shifted = days + 719_468;
+    let era = shifted / 146_097;
+    let of_era = shifted % 146_097;
+    let year_of_era = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let from_march = (5 * of_year + 2) / 153;
+    let day = of_year - (153 * from_march + 2) / 5 + 1;
+    let month = if from_march < 10 { from_march + 3 } else { from_march - 9 };
+    (year_of_era + era * 400 + u64::from(month <= 2), month as usize, day)
+}

@@ -1,0 +1,203 @@
+//! Judges a Python text: its imports, the commands that it starts, the hosts that it names, and the dependencies that it declares.
+
+use std::ops::Range;
+
+use super::calls::Started;
+use super::declared;
+use super::imports::{self, Import, Scan};
+use super::judge::{Caller, Judge};
+use super::known::{Known, Why};
+use super::need::{Effect, Kind, Need, Status};
+use super::packages::{self, Found};
+use super::stdlib::Standard;
+use super::{Reach, network, shell};
+
+/// Judges a part of a judge's text, or a text inside it.
+pub(super) fn judge(judge: &mut Judge<'_>, text: &str, part: Range<usize>, nesting: usize) {
+    let from = part.start;
+    let part = &text[part];
+    let scan = imports::scan(part);
+    let found: Vec<Vec<(String, Found)>> = scan.imports.iter().map(|import| look_up(judge, import)).collect();
+    let tries = Tries::of(&scan, &found);
+    for (import, found) in scan.imports.iter().zip(&found) {
+        if import.instead_of.is_some_and(|id| tries.is_met(id)) {
+            continue;
+        }
+        let optional = import.tried.is_some_and(|id| scan.tries[id].catches && (tries.has_other(id) || !scan.tries[id].gives_up));
+        let effect = if optional { Effect::None } else { judge.effect(import.reach) };
+        for (module, found) in found {
+            judge.module(module, *found, from + import.at.start, effect);
+            if packages::is_http_client(module) {
+                judge.asks(module, from + import.at.start, import.reach);
+            }
+        }
+        if found.is_empty()
+            && let Some(path) = judge.facts.module_file(judge.folder(), &import.module)
+        {
+            let reach = if effect == Effect::Whole { Reach::Always } else { Reach::Sometimes };
+            judge.uses(path, true, from + import.at.start, reach);
+        }
+    }
+    for spawn in scan.spawns {
+        match spawn.command {
+            Started::Argv(argv) => shell::argv(judge, &argv.words, from + argv.at.start, spawn.reach),
+            Started::Shell(at) => {
+                let argv = [Some("sh".to_owned()), Some("-c".to_owned()), None];
+                judge.command(&argv, from + at.start, spawn.reach, Caller::Python);
+                let outer = judge.inside;
+                judge.inside.get_or_insert(from + at.start);
+                shell::judge(judge, part, at, spawn.reach, Caller::Shell, nesting + 1);
+                judge.inside = outer;
+            }
+        }
+    }
+    for at in &scan.texts {
+        let addresses: Vec<_> = network::addresses(&part[at.clone()]).collect();
+        for (offset, to) in addresses {
+            judge.names_host(from + at.start + offset, to);
+        }
+    }
+    for (name, wanted, offset) in declared::inline(part) {
+        judge.declared(&name, &wanted, from + offset, Effect::Part);
+    }
+}
+
+/// What an import means, each module that differs by name. Empty for the skill's own, and what `--site-packages` brings.
+fn look_up(judge: &Judge<'_>, import: &Import) -> Vec<(String, Found)> {
+    let root = import.module.split('.').next().unwrap_or_default();
+    if judge.facts.has_module_in(judge.folder(), root) {
+        return Vec::new();
+    }
+    let whole = packages::module(&import.module);
+    if whole == Found::Unknown && judge.facts.has_module(root) {
+        return Vec::new();
+    }
+    let native = matches!(whole, Found::Known(Known { why: Why::Native, .. }));
+    let lacks = matches!(whole, Found::Known(_) | Found::Unknown);
+    if lacks && !native && judge.facts.brings_module(root) {
+        return Vec::new();
+    }
+    // `from google.cloud import storage` is about another package than `google.cloud`.
+    let names = import.names.iter().map(|name| format!("{}.{name}", import.module)).map(|name| (packages::module(&name), name));
+    let mut found: Vec<(String, Found)> =
+        names.filter(|(is, name)| *is != whole || packages::is_http_client(name)).map(|(is, name)| (name, is)).collect();
+    if found.len() < import.names.len() || found.is_empty() {
+        found.push((import.module.clone(), whole));
+    }
+    found
+}
+
+fn is_met(found: Found) -> bool {
+    matches!(found, Found::InSet(_) | Found::Standard(Standard::Here | Standard::Limited(_)))
+}
+
+/// What is known of the `try` statements of a text.
+struct Tries {
+    /// Whether all that is imported in the body is there.
+    met: Vec<bool>,
+    /// Whether the handler imports something else.
+    other: Vec<bool>,
+}
+
+impl Tries {
+    fn of(scan: &Scan, found: &[Vec<(String, Found)>]) -> Tries {
+        let mut tries = Tries { met: vec![true; scan.tries.len()], other: vec![false; scan.tries.len()] };
+        for (import, found) in scan.imports.iter().zip(found) {
+            if let Some(id) = import.instead_of {
+                tries.other[id] = true;
+            } else if let Some(id) = import.tried {
+                tries.met[id] &= found.iter().all(|(_, found)| is_met(*found));
+            }
+        }
+        tries
+    }
+
+    fn is_met(&self, id: usize) -> bool {
+        self.met[id]
+    }
+
+    fn has_other(&self, id: usize) -> bool {
+        self.other[id]
+    }
+}
+
+impl Judge<'_> {
+    /// `python3 -m NAME`.
+    pub(super) fn runs_module(&mut self, name: &str, offset: usize, reach: Reach) {
+        let root = name.split('.').next().unwrap_or(name);
+        if self.facts.has_module(root) || name.is_empty() {
+            return;
+        }
+        let effect = self.effect(reach);
+        self.module(name, packages::module(name), offset, effect);
+    }
+
+    /// A module that is imported, and what is lost without it.
+    fn module(&mut self, module: &str, found: Found, offset: usize, effect: Effect) {
+        let root = module.split('.').next().unwrap_or(module);
+        let need = match found {
+            Found::Standard(Standard::Here) => return,
+            Found::Standard(Standard::Missing(why)) => {
+                let (why, fix) = why.split_once(": ").unwrap_or((why, ""));
+                let message = Some(format!("the module `{module}` is not here: {why}"));
+                Need { effect, message, fix: Some(fix.to_owned()), ..self.blank(Kind::Module, module, Status::NeverHere) }
+            }
+            Found::Standard(Standard::Limited(why)) => {
+                let (why, fix) = why.split_once(": ").unwrap_or((why, ""));
+                let message = Some(format!("the module `{module}` can be imported and does nothing here: {why}"));
+                let effect = effect.min(Effect::Part);
+                Need { effect, message, fix: Some(fix.to_owned()), ..self.blank(Kind::Module, module, Status::NeverHere) }
+            }
+            Found::Standard(Standard::Removed(since, fix)) => {
+                let message = Some(format!("the module `{module}` is gone since Python {since}; here is 3.14"));
+                Need { effect, message, fix: Some(fix.to_owned()), ..self.blank(Kind::Module, module, Status::Removed) }
+            }
+            Found::InSet(package) => {
+                Need { version: Some(package.version.clone()), ..self.blank(Kind::Package, &package.name, Status::BuiltIn) }
+            }
+            found => self.package(found, root, effect),
+        };
+        self.add(offset, need);
+    }
+
+    /// A package that is not in the set.
+    pub(super) fn package(&self, found: Found, name: &str, effect: Effect) -> Need {
+        let bring = |name: &str| format!("pip install --target DIR {name}, and run with --site-packages DIR");
+        let use_ = |instead: &str| format!("use {instead}");
+        let (name, status, message, fix) = match found {
+            Found::Known(known) => {
+                let (name, instead) = (known.distribution, known.instead.map(use_));
+                let (status, message, fix) = match known.why {
+                    Why::Pure => (Status::Pure, "is pure Python and not in the package set", instead.or_else(|| Some(bring(name)))),
+                    Why::Native => (Status::Native, "has native code, or needs a package that has, which the sandbox cannot load", instead),
+                    Why::Sdk => {
+                        let http = "ask the service's HTTP API with requests or httpx".to_owned();
+                        (Status::Sdk, "is the SDK of a service, and not in the package set", Some(http))
+                    }
+                };
+                (name, status, format!("the package `{name}` {message}"), fix)
+            }
+            _ => {
+                let message = format!("`{name}` is not in the standard library, the package set or the skill");
+                (name, Status::Unknown, message, Some(format!("if it is pure Python: {}", bring(name))))
+            }
+        };
+        Need { effect, message: Some(message), fix, ..self.blank(Kind::Package, name, status) }
+    }
+
+    /// A dependency that is declared, with the versions that are wanted.
+    pub(super) fn declared(&mut self, name: &str, wanted: &str, offset: usize, effect: Effect) {
+        let found = packages::distribution(name);
+        let need = match found {
+            Found::InSet(package) => {
+                let fits = declared::fits(&package.version, wanted);
+                let message = format!("the package set holds {} {}, and `{wanted}` is asked for", package.name, package.version);
+                let message = (!fits).then_some(message);
+                let version = Some(package.version.clone());
+                Need { version, message, ..self.blank(Kind::Package, &package.name, Status::BuiltIn) }
+            }
+            found => self.package(found, name, effect),
+        };
+        self.add(offset, need);
+    }
+}

@@ -1,0 +1,218 @@
+//! Judges a shell text: what each command starts, past the words that only say how it is to be started.
+
+use std::collections::HashSet;
+use std::ops::Range;
+
+use super::judge::{Caller, Judge};
+use super::need::Effect;
+use super::words::{self, Word};
+use super::{Reach, modules, network};
+
+/// Levels of texts inside texts: `bash -c`, `eval`, `python3 -c`.
+const MAX_NESTING: usize = 3;
+/// Words before a command that only say how it is to be started: `env`, `xargs`, `timeout`.
+const MAX_PREFIXES: usize = 8;
+
+/// Judges a part of a text.
+pub(super) fn judge(judge: &mut Judge<'_>, text: &str, part: Range<usize>, reach: Reach, caller: Caller, nesting: usize) {
+    if nesting > MAX_NESTING {
+        return;
+    }
+    let script = words::read(text, part);
+    let mut reader = Commands { judge, text, functions: &script.functions, caller, nesting };
+    for command in &script.commands {
+        let reach = if reach == Reach::Always { command.reach } else { reach };
+        reader.command(&command.words, command.here.clone(), reach);
+    }
+    for word in &script.addresses {
+        reader.addresses(word);
+    }
+}
+
+/// A command that Python starts from a list of arguments.
+pub(super) fn argv(judge: &mut Judge<'_>, argv: &[Option<String>], offset: usize, reach: Reach) {
+    let words: Vec<Word> = argv.iter().map(|word| Word::known(word.as_deref(), offset)).collect();
+    let outer = judge.inside;
+    judge.inside.get_or_insert(offset);
+    Commands { judge, text: "", functions: &HashSet::new(), caller: Caller::Python, nesting: 1 }.command(&words, None, reach);
+    judge.inside = outer;
+}
+
+struct Commands<'j, 'a, 't> {
+    judge: &'j mut Judge<'a>,
+    text: &'t str,
+    functions: &'t HashSet<String>,
+    caller: Caller,
+    nesting: usize,
+}
+
+impl Commands<'_, '_, '_> {
+    /// One command: each round takes off a word that starts the rest.
+    fn command(&mut self, words: &[Word], here: Option<Range<usize>>, reach: Reach) {
+        let mut words = words;
+        if !matches!(words.first().map(|w| w.text.as_str()), Some("echo" | "printf" | "cat")) {
+            words.iter().filter(|word| word.text.contains("://")).for_each(|word| self.addresses(word));
+        }
+        for _ in 0..MAX_PREFIXES {
+            let Some((first, rest)) = words.split_first() else { return };
+            let name = first.text.rsplit('/').next().unwrap_or(&first.text);
+            if self.functions.contains(&first.text) {
+                return;
+            }
+            words = match name {
+                // A prompt, in instructions.
+                "$" | "%" => rest,
+                "env" => after_variables(after_options(rest, &["-u", "--unset", "-C"])),
+                "command" if rest.first().is_some_and(|w| matches!(w.text.as_str(), "-v" | "-V")) => return,
+                "command" | "builtin" | "exec" | "nohup" | "time" | "stdbuf" | "setsid" | "nice" | "sudo" | "doas" => {
+                    if matches!(name, "sudo" | "doas" | "setsid" | "nice") {
+                        self.started(words, reach);
+                    }
+                    after_options(rest, &["-u", "-g", "-n", "-a", "-o", "-e", "-i"])
+                }
+                "timeout" => after_options(rest, &["-s", "-k", "--signal", "--kill-after"]).get(1..).unwrap_or_default(),
+                "xargs" => {
+                    self.started(words, reach);
+                    after_options(rest, &["-n", "-I", "-P", "-d", "-L", "-a", "-E", "-s"])
+                }
+                "find" => {
+                    self.started(words, reach);
+                    let from = rest.iter().position(|w| matches!(w.text.as_str(), "-exec" | "-execdir" | "-ok"));
+                    let Some(command) = from.and_then(|at| rest.get(at + 1..)) else { return };
+                    let end = command.iter().position(|w| matches!(w.text.as_str(), ";" | "+")).unwrap_or(command.len());
+                    &command[..end]
+                }
+                "uv" if rest.first().is_some_and(|w| w.text == "run") => {
+                    let options = ["--with", "-p", "--python", "--project", "--directory", "--extra", "--group", "--from", "--index"];
+                    match after_options(&rest[1..], &options) {
+                        [script, ..] if script.text.ends_with(".py") => return self.script(script, reach),
+                        rest => rest,
+                    }
+                }
+                "uv" if rest.first().is_some_and(|w| w.text == "pip") => rest,
+                _ => return self.program(name, words, here, reach),
+            };
+        }
+    }
+
+    /// A command that is started by its own name.
+    fn program(&mut self, name: &str, words: &[Word], here: Option<Range<usize>>, reach: Reach) {
+        let (first, rest) = (&words[0], &words[1..]);
+        let literal = rest.first().filter(|word| !word.computed);
+        match name {
+            "eval" => literal.into_iter().filter(|_| rest.len() == 1).for_each(|word| self.shell(word, reach)),
+            "trap" => literal.into_iter().filter(|_| rest.len() > 1).for_each(|word| self.shell(word, Reach::Sometimes)),
+            "source" | "." => rest.iter().take(1).for_each(|word| self.script(word, reach)),
+            "bash" | "sh" => {
+                self.started(words, reach);
+                let options = rest.iter().take_while(|word| word.text.starts_with('-')).count();
+                let command = rest[..options].iter().any(|word| word.text.ends_with('c'));
+                match rest.get(options) {
+                    Some(text) if command => self.shell(text, reach),
+                    Some(script) => self.script(script, reach),
+                    None => {}
+                }
+            }
+            "python3" | "python" => {
+                self.started(words, reach);
+                self.python(rest, here, reach);
+            }
+            "pip" | "pip3" => {
+                self.started(words, reach);
+                self.pip(rest);
+            }
+            "curl" | "wget" => {
+                self.started(words, reach);
+                self.judge.asks(name, first.at.start, reach);
+            }
+            _ if first.computed => self.script(first, reach),
+            _ => self.started(words, reach),
+        }
+    }
+
+    /// `python3 ...`
+    fn python(&mut self, rest: &[Word], here: Option<Range<usize>>, reach: Reach) {
+        let rest = after_options(rest, &["-X", "-W"]);
+        match rest {
+            [option, module, after @ ..] if option.text == "-m" => match module.text.as_str() {
+                "pip" => self.pip(after),
+                _ if module.computed => {}
+                name => self.judge.runs_module(name, module.at.start, reach),
+            },
+            [option, text, ..] if option.text == "-c" && !text.computed && self.nesting < MAX_NESTING => {
+                let outer = self.judge.inside;
+                self.judge.inside.get_or_insert(text.at.start);
+                modules::judge(self.judge, &text.text, 0..text.text.len(), self.nesting + 1);
+                self.judge.inside = outer;
+            }
+            [script, ..] if script.text != "-" && !script.text.starts_with("-") => self.script(script, reach),
+            _ => {
+                if let Some(at) = here.filter(|_| self.nesting < MAX_NESTING && !self.text.is_empty()) {
+                    modules::judge(self.judge, self.text, at, self.nesting + 1);
+                }
+            }
+        }
+    }
+
+    /// `pip install NAMES`: what they are is told; what lacks is told where it is imported.
+    fn pip(&mut self, rest: &[Word]) {
+        if rest.first().is_none_or(|w| w.text != "install") {
+            return;
+        }
+        let names = after_options(&rest[1..], &["-r", "-t", "-i", "--target", "--index-url"]);
+        for word in names.iter().filter(|word| !word.computed && !word.text.starts_with('-')) {
+            for (name, wanted, _) in super::declared::requirements(&word.text) {
+                self.judge.declared(&name, &wanted, word.at.start, Effect::None);
+            }
+        }
+    }
+
+    /// A file that is run.
+    fn script(&mut self, word: &Word, reach: Reach) {
+        self.judge.runs(&word.text, word.at.start, reach);
+    }
+
+    /// A text for the shell in a word.
+    fn shell(&mut self, word: &Word, reach: Reach) {
+        if word.computed {
+            return;
+        }
+        let outer = self.judge.inside;
+        self.judge.inside.get_or_insert(word.at.start);
+        judge(self.judge, &word.text, 0..word.text.len(), reach, self.caller, self.nesting + 1);
+        self.judge.inside = outer;
+    }
+
+    fn started(&mut self, words: &[Word], reach: Reach) {
+        let argv: Vec<Option<String>> = words.iter().take(16).map(|w| (!w.computed).then(|| w.text.clone())).collect();
+        self.judge.command(&argv, words[0].at.start, reach, self.caller);
+    }
+
+    fn addresses(&mut self, word: &Word) {
+        for (offset, to) in network::addresses(&word.text) {
+            self.judge.names_host(word.at.start + offset, to);
+        }
+    }
+}
+
+/// What follows the options at the head; some take the next word with them.
+fn after_options<'w>(words: &'w [Word], with_value: &[&str]) -> &'w [Word] {
+    let mut rest = words;
+    while let [option, after @ ..] = rest {
+        match option.text.as_str() {
+            "--" => return after,
+            // What these mean is for the caller to say.
+            "-" | "-m" | "-c" => break,
+            text if with_value.contains(&text) => rest = after.get(1..).unwrap_or_default(),
+            text if text.starts_with('-') => rest = after,
+            _ => break,
+        }
+    }
+    rest
+}
+
+/// What follows the variables that are set at the head.
+fn after_variables(words: &[Word]) -> &[Word] {
+    let set = words.iter().take_while(|word| word.text.contains('=')).count();
+    &words[set..]
+}

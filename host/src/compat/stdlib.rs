@@ -1,0 +1,148 @@
+//! The standard library of CPython 3.14: what it holds, what of it is not here, and what Python itself has given up.
+
+/// Its modules, from `sys.stdlib_module_names`; those that start with `_` are left out.
+#[rustfmt::skip]
+const MODULES: &[&str] = &[
+    "abc", "annotationlib", "antigravity", "argparse", "array", "ast", "asyncio", "atexit", "base64", "bdb", "binascii", "bisect",
+    "builtins", "bz2", "cProfile", "calendar", "cmath", "cmd", "code", "codecs", "codeop", "collections", "colorsys", "compileall",
+    "compression", "concurrent", "configparser", "contextlib", "contextvars", "copy", "copyreg", "csv", "ctypes", "curses",
+    "dataclasses", "datetime", "dbm", "decimal", "difflib", "dis", "doctest", "email", "encodings", "ensurepip", "enum", "errno",
+    "faulthandler", "fcntl", "filecmp", "fileinput", "fnmatch", "fractions", "ftplib", "functools", "gc", "genericpath", "getopt",
+    "getpass", "gettext", "glob", "graphlib", "grp", "gzip", "hashlib", "heapq", "hmac", "html", "http", "idlelib", "imaplib",
+    "importlib", "inspect", "io", "ipaddress", "itertools", "json", "keyword", "linecache", "locale", "logging", "lzma", "mailbox",
+    "marshal", "math", "mimetypes", "mmap", "modulefinder", "msvcrt", "multiprocessing", "netrc", "nt", "ntpath", "nturl2path",
+    "numbers", "opcode", "operator", "optparse", "os", "pathlib", "pdb", "pickle", "pickletools", "pkgutil", "platform", "plistlib",
+    "poplib", "posix", "posixpath", "pprint", "profile", "pstats", "pty", "pwd", "py_compile", "pyclbr", "pydoc", "pydoc_data",
+    "pyexpat", "queue", "quopri", "random", "re", "readline", "reprlib", "resource", "rlcompleter", "runpy", "sched", "secrets",
+    "select", "selectors", "shelve", "shlex", "shutil", "signal", "site", "smtplib", "socket", "socketserver", "sqlite3",
+    "sre_compile", "sre_constants", "sre_parse", "ssl", "stat", "statistics", "string", "stringprep", "struct", "subprocess",
+    "symtable", "sys", "sysconfig", "syslog", "tabnanny", "tarfile", "tempfile", "termios", "textwrap", "this", "threading", "time",
+    "timeit", "tkinter", "token", "tokenize", "tomllib", "trace", "traceback", "tracemalloc", "tty", "turtle", "turtledemo",
+    "types", "typing", "unicodedata", "unittest", "urllib", "uuid", "venv", "warnings", "wave", "weakref", "webbrowser", "winreg",
+    "winsound", "wsgiref", "xml", "xmlrpc", "zipapp", "zipfile", "zipimport", "zlib", "zoneinfo",
+];
+
+/// What is in the standard library and not here: no operating system below it has it, or the library that it stands on is left out.
+const MISSING: &[(&str, &str)] = &[
+    ("bz2", "the library is not built in: use gzip or zipfile"),
+    ("compression.bz2", "the library is not built in: use gzip or zipfile"),
+    ("compression.lzma", "the library is not built in: use gzip or zipfile"),
+    ("compression.zstd", "the library is not built in: use gzip or zipfile"),
+    ("ctypes", "no native library can be loaded: use pure Python"),
+    ("curses", "there is no terminal: print lines, or use rich"),
+    ("dbm.gnu", "the library is not built in: use sqlite3"),
+    ("dbm.ndbm", "the library is not built in: use sqlite3"),
+    ("ensurepip", "packages come with the runtime: use --site-packages for others"),
+    ("fcntl", "files cannot be locked: write to a file of your own and rename it"),
+    ("grp", "there are no users or groups: leave the names out"),
+    ("idlelib", "there is no display: write a file for the user to open"),
+    ("lzma", "the library is not built in: use gzip or zipfile"),
+    ("mmap", "files cannot be mapped: read them"),
+    ("msvcrt", "this is not Windows: read from stdin"),
+    ("multiprocessing.shared_memory", "no memory is shared between programs: pass data by files or pipes"),
+    ("nt", "this is not Windows: use os"),
+    ("pty", "there is no terminal: use pipes"),
+    ("pwd", "there are no users: use os.environ['HOME']"),
+    ("readline", "there is no terminal: read from stdin"),
+    ("resource", "limits are the operator's: use --memory and --timeout"),
+    ("syslog", "there is no system log: use logging"),
+    ("termios", "there is no terminal: read from stdin"),
+    ("tkinter", "there is no display: write a file for the user to open"),
+    ("tty", "there is no terminal: read from stdin"),
+    ("turtle", "there is no display: write a file for the user to open"),
+    ("turtledemo", "there is no display: write a file for the user to open"),
+    ("venv", "packages come with the runtime: use --site-packages for others"),
+    ("winreg", "this is not Windows: use a file"),
+    ("winsound", "there is no sound: leave it out"),
+];
+
+/// What can be imported, and then finds nothing to work with.
+const LIMITED: &[(&str, &str)] = &[
+    ("ftplib", "only HTTP leaves the sandbox: use urllib.request or requests"),
+    ("http.server", "nothing can listen for connections: write a file for the user to open"),
+    ("imaplib", "only HTTP leaves the sandbox: use the service's HTTP API"),
+    ("poplib", "only HTTP leaves the sandbox: use the service's HTTP API"),
+    ("smtplib", "only HTTP leaves the sandbox: use the service's HTTP API"),
+    ("socketserver", "nothing can listen for connections: read from stdin or files"),
+    ("webbrowser", "there is no browser: print the address"),
+    ("wsgiref.simple_server", "nothing can listen for connections: call the application directly"),
+    ("xmlrpc.server", "nothing can listen for connections: read from stdin or files"),
+];
+
+/// What was in the standard library once: since which version it is not, and what to use.
+const REMOVED: &[(&str, &str, &str)] = &[
+    ("aifc", "3.13", "use wave"),
+    ("asynchat", "3.12", "use asyncio"),
+    ("asyncore", "3.12", "use asyncio"),
+    ("audioop", "3.13", "use array and struct"),
+    ("cgi", "3.13", "use urllib.parse and email.message"),
+    ("cgitb", "3.13", "use traceback"),
+    ("chunk", "3.13", "use struct"),
+    ("crypt", "3.13", "use hashlib.scrypt or hashlib.pbkdf2_hmac"),
+    ("distutils", "3.12", "use shutil, or packaging for versions"),
+    ("imghdr", "3.13", "compare the file's first bytes"),
+    ("imp", "3.12", "use importlib"),
+    ("lib2to3", "3.13", "use ast"),
+    ("mailcap", "3.13", "use mimetypes"),
+    ("nntplib", "3.13", "leave it out"),
+    ("pipes", "3.13", "use shlex and subprocess"),
+    ("smtpd", "3.12", "leave it out"),
+    ("sndhdr", "3.13", "compare the file's first bytes"),
+    ("telnetlib", "3.13", "leave it out"),
+    ("uu", "3.13", "use base64"),
+    ("xdrlib", "3.13", "use struct"),
+];
+
+/// What the standard library says of a module.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Standard {
+    Here,
+    /// Why it is not here, and what to do.
+    Missing(&'static str),
+    /// Why it has nothing to work with, and what to do.
+    Limited(&'static str),
+    /// The version that it is gone since, and what to do.
+    Removed(&'static str, &'static str),
+}
+
+/// Looks up a dotted name. `None` where it is not of the standard library.
+pub(super) fn find(module: &str) -> Option<Standard> {
+    let root = module.split('.').next().unwrap_or(module);
+    let is = |name: &str| module == name || module.strip_prefix(name).is_some_and(|rest| rest.starts_with('.'));
+    if let Some((_, why)) = MISSING.iter().find(|(name, _)| is(name)) {
+        return Some(Standard::Missing(why));
+    }
+    if let Some((_, why)) = LIMITED.iter().find(|(name, _)| is(name)) {
+        return Some(Standard::Limited(why));
+    }
+    if let Some((_, since, instead)) = REMOVED.iter().find(|(name, ..)| is(name)) {
+        return Some(Standard::Removed(since, instead));
+    }
+    (root.starts_with('_') || MODULES.binary_search(&root).is_ok()).then_some(Standard::Here)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn modules_are_told_apart_by_their_whole_name() {
+        for module in ["json", "os.path", "xml.etree.ElementTree", "__future__", "_thread", "http.client", "compression", "annotationlib"] {
+            assert_eq!(find(module), Some(Standard::Here), "{module}");
+        }
+        assert!(matches!(find("ctypes.util"), Some(Standard::Missing(_))));
+        assert!(matches!(find("http.server"), Some(Standard::Limited(_))));
+        assert!(matches!(find("distutils.version"), Some(Standard::Removed("3.12", _))));
+        for module in ["requests", "ctypeslib", "yaml", ""] {
+            assert_eq!(find(module), None, "{module}");
+        }
+    }
+
+    #[test]
+    fn the_list_is_sorted_and_the_tables_speak_of_what_it_holds_or_held() {
+        assert!(MODULES.is_sorted());
+        let root = |name: &str| MODULES.binary_search(&name.split('.').next().unwrap()).is_ok();
+        assert!(MISSING.iter().chain(LIMITED).all(|(name, _)| root(name)));
+        assert!(REMOVED.iter().all(|(name, ..)| !root(name)));
+    }
+}

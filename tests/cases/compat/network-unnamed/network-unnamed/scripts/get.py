@@ -1,0 +1,3 @@
+import sys
+import httpx
+print(httpx.get(sys.argv[1]).text)

@@ -1,0 +1,1 @@
+PAGE = "https://not.asked.io"

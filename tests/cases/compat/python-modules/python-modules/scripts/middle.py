@@ -1,0 +1,1 @@
+from heavy import f as g

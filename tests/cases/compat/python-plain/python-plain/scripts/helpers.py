@@ -1,0 +1,4 @@
+import json
+
+def load(path):
+    return json.load(open(path))

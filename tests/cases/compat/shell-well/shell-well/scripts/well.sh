@@ -1,0 +1,2 @@
+#!/bin/sh
+echo "$1" | tr a b | awk "{print}" | sort | uniq -c

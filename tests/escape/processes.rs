@@ -1,0 +1,61 @@
+//! Programs side by side, and the pipes between them, as ways to use the host up.
+
+use skillhost::limits::Limit;
+use skillhost::outcome::ProcessEnd;
+
+use super::{denied, report, stopped};
+use crate::arena::Arena;
+
+#[test]
+pub fn pipes_are_not_hoarded() {
+    let arena = Arena::new();
+    // Each counts as memory with all that it can hold.
+    let outcome = denied(&arena, arena.run(&["pipes"]).limit(Limit::Memory, 8 << 20));
+    assert_eq!(outcome.limits_hit[0].limit, Limit::Memory);
+    stopped(&arena, arena.run(&["pipes"]).limit(Limit::Handles, 200), Limit::Handles);
+}
+
+#[test]
+pub fn a_hundred_thousand_ends_are_not_waited_for() {
+    let arena = Arena::new();
+    stopped(&arena, arena.run(&["poll-bomb"]), Limit::Handles);
+}
+
+#[test]
+pub fn what_is_left_running_ends_with_the_run() {
+    let arena = Arena::new();
+    let outcome = denied(&arena, arena.run(&["leave"]).limit(Limit::ProcessDepth, 0));
+    assert_eq!(outcome.processes, []);
+    let outcome = arena.run(&["leave"]).obeys();
+    assert_eq!(report(&outcome)["denied"], true);
+    // Those that only started another may have ended by themselves, or have been ended before they did.
+    assert!(outcome.processes.len() >= 5, "{outcome:?}");
+    assert!(outcome.processes[..3].iter().all(|process| process.exit == ProcessEnd::Killed), "{outcome:?}");
+    arena.assert_alive();
+}
+
+#[test]
+pub fn programs_are_killed_with_those_that_they_started() {
+    let arena = Arena::new();
+    let outcome = arena.run(&["kill-tree"]).go();
+    assert_eq!(report(&outcome)["denied"], true, "{}", outcome.stdout.text());
+    assert_eq!(outcome.limits_hit[0].limit, Limit::Processes);
+    // None has ended by itself, but for those that were refused the last programs.
+    let others = outcome.processes.iter().map(|process| &process.exit).filter(|exit| **exit != ProcessEnd::Killed);
+    assert!(others.clone().all(|exit| *exit == ProcessEnd::Exited { code: 126 }), "{:?}", others.collect::<Vec<_>>());
+    arena.assert_alive();
+}
+
+#[test]
+pub fn a_pipe_that_nobody_reads_takes_nothing() {
+    let arena = Arena::new();
+    let outcome = denied(&arena, arena.run(&["broken-pipe"]));
+    assert!(outcome.usage.memory_peak < 16 << 20, "{}", outcome.usage.memory_peak);
+}
+
+#[test]
+pub fn a_pipe_that_is_not_read_holds_its_writer_back() {
+    let arena = Arena::new();
+    let outcome = stopped(&arena, arena.run(&["unread"]).limit(Limit::Timeout, 500), Limit::Timeout);
+    assert!(outcome.usage.memory_peak < 16 << 20, "{}", outcome.usage.memory_peak);
+}

@@ -1,0 +1,183 @@
+//! Python scripts of a skill, in the real runtime.
+
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use std::sync::LazyLock;
+
+use crate::cli::{User, repository, text};
+
+/// A user with a skill `py` that has one script.
+struct Place {
+    user: User,
+}
+
+/// One run before the others, so that the runtime is compiled once and not by each of them at once.
+static READY: LazyLock<()> = LazyLock::new(|| {
+    let wasm = repository("target").join("components/python.wasm");
+    assert!(wasm.is_file(), "{} is missing: run `cargo xtask components` first", wasm.display());
+    let place = Place::new("print('hi')");
+    let run = place.command(&[]).output().unwrap();
+    assert_eq!((text(&run.stdout).as_str(), text(&run.stderr).as_str()), ("hi\n", ""));
+});
+
+impl Place {
+    fn new(script: &str) -> Place {
+        let place = Place { user: User::new() };
+        place.write("SKILL.md", "---\nname: py\ndescription: Tests Python. Use to test.\n---\n");
+        place.write("scripts/main.py", script);
+        place
+    }
+
+    fn write(&self, path: &str, text: &str) {
+        let path = self.user.work().join("py").join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+
+    fn command(&self, args: &[&str]) -> Command {
+        let mut command = self.user.command(env!("CARGO_BIN_EXE_skillhost"));
+        // Compiled once for all runs of the tests.
+        command.env("XDG_CACHE_HOME", Path::new(env!("CARGO_TARGET_TMPDIR"))).args(["run", "py"]).args(args);
+        command
+    }
+
+    fn run(&self, args: &[&str]) -> Output {
+        LazyLock::force(&READY);
+        self.command(args).output().unwrap()
+    }
+
+    /// The run's stdout, where it ended with 0 and said nothing else.
+    fn prints(&self, args: &[&str]) -> String {
+        let run = self.run(args);
+        assert_eq!((run.status.code(), text(&run.stderr).as_str()), (Some(0), ""), "{}", text(&run.stdout));
+        text(&run.stdout)
+    }
+}
+
+#[test]
+fn arguments_and_names_are_those_of_python3() {
+    let place = Place::new("import sys\nfrom helper import name\nprint(sys.argv, __file__, __name__, name, sys.path[0])");
+    place.write("scripts/helper.py", "name = __name__");
+    let printed = "['/skill/scripts/main.py', '-v', 'a b', ''] /skill/scripts/main.py __main__ helper /skill/scripts\n";
+    assert_eq!(place.prints(&["scripts/main.py", "--", "-v", "a b", ""]), printed);
+    for name in ["main.py", "main", "{baseDir}/scripts/main.py", "${CLAUDE_SKILL_DIR}/scripts/main.py", "skills/py/scripts/main.py"] {
+        assert_eq!(place.prints(&[name, "--", "-v", "a b", ""]), printed, "{name}");
+    }
+}
+
+#[test]
+fn stdin_is_the_callers() {
+    let place = Place::new("import sys\ndata = sys.stdin.buffer.read()\nsys.stdout.buffer.write(data[::-1])");
+    LazyLock::force(&READY);
+    let mut child = place.command(&["main"]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let bytes: Vec<u8> = (0..=255).cycle().take(200_000).collect();
+    std::io::Write::write_all(&mut child.stdin.take().unwrap(), &bytes).unwrap();
+    let run = child.wait_with_output().unwrap();
+    assert!(run.status.success() && run.stdout.iter().eq(bytes.iter().rev()));
+    assert_eq!(place.prints(&["main"]), "", "at its end where there is none");
+}
+
+#[test]
+fn exit_codes_and_tracebacks_are_the_scripts_own() {
+    for (script, code, words) in [
+        ("import sys; sys.exit(7)", 7, ""),
+        ("import sys; sys.exit('no')", 1, "no\n"),
+        ("raise SystemExit", 0, ""),
+        ("import argparse; argparse.ArgumentParser().parse_args(['-x'])", 2, "unrecognized arguments: -x"),
+        ("def f():\n    return 1 / 0\nf()", 1, "    return 1 / 0\n           ~~^~~\nZeroDivisionError: division by zero\n"),
+        ("open('/none')", 1, "FileNotFoundError: [Errno 2] No such file or directory: '/none'"),
+    ] {
+        let run = Place::new(script).run(&["main"]);
+        assert!(run.status.code() == Some(code) && text(&run.stderr).contains(words), "{script}: {run:?}");
+    }
+}
+
+#[test]
+fn recursion_and_memory_end_as_pythons_own_errors() {
+    let deep = "def f(n):\n    return f(n + 1)\ntry:\n    f(0)\nexcept RecursionError as error:\n    print(error)";
+    assert!(Place::new(deep).prints(&["main"]).starts_with("maximum recursion depth exceeded"));
+    let nested =
+        "import json\nx = []\nfor _ in range(100000): x = [x]\ntry:\n    json.dumps(x)\nexcept RecursionError:\n    print('caught')";
+    assert_eq!(Place::new(nested).prints(&["main"]), "caught\n");
+    let large = "try:\n    x = bytearray(300 << 20)\nexcept MemoryError:\n    print('caught')";
+    assert_eq!(Place::new(large).prints(&["main", "--memory", "256MiB"]), "caught\n");
+    assert_eq!(Place::new(large).prints(&["main", "--memory", "1GiB"]), "");
+}
+
+#[test]
+fn a_stack_that_the_operator_sets_lower_wins() {
+    let place = Place::new("import json\nx = []\nfor _ in range(100000): x = [x]\njson.dumps(x)");
+    std::fs::write(place.user.work().join("policy.yaml"), "limits: { stack: 256KiB }\n").unwrap();
+    let explained = place.prints(&["main", "--policy", "policy.yaml", "--explain"]);
+    assert!(explained.contains("it needs 32 MiB of stack, and the limit `stack` is 256 KiB"), "{explained}");
+    let run = place.run(&["main", "--policy", "policy.yaml"]);
+    assert!(run.status.code() == Some(125) && text(&run.stderr).contains("the limit `stack` of 256 KiB was hit"), "{run:?}");
+    assert!(place.prints(&["main", "--explain"]).contains("stack 32 MiB"));
+}
+
+#[test]
+fn what_was_printed_before_a_timeout_is_kept() {
+    let place = Place::new("print('begun')\nprint('unfinished', end='', flush=True)\nwhile True: pass");
+    let run = place.run(&["main", "--timeout", "3s", "--json"]);
+    let outcome: serde_json::Value = serde_json::from_slice(&run.stdout).unwrap();
+    assert_eq!((&outcome["stdout"], run.status.code()), (&"begun\nunfinished".into(), Some(124)), "{outcome:#}");
+}
+
+#[test]
+fn the_root_and_the_devices_are_there() {
+    let place = Place::new(
+        "import os, stat, subprocess, shutil
+print(os.listdir('/'), os.listdir('/dev'), os.listdir('/tmp/.claude/skills/py'))
+with open(os.devnull, 'w') as null: null.write('x' * 100000)
+print(repr(open('/dev/null').read()), open('/dev/zero', 'rb').read(3), len(set(open('/dev/urandom', 'rb').read(64))) > 9)
+print(stat.S_ISCHR(os.stat('/dev/null').st_mode), os.path.isdir('/'), os.path.exists('/etc/passwd'), shutil.which('python3'))
+print(open(os.path.expanduser('~/.claude/skills/py/scripts/main.py')).readline(), end='')
+for path in ['/x', '/dev/x', '/tmp/.claude/skills/py/x']:
+    try: open(path, 'w')
+    except OSError as error: print(error.errno)",
+    );
+    let run = place.run(&["main"]);
+    let expected = "\
+['dev', 'skill', 'tmp', 'usr'] ['null', 'random', 'urandom', 'zero'] ['SKILL.md', 'scripts']
+'' b'\\x00\\x00\\x00' True
+True True False /usr/bin/python3
+import os, stat, subprocess, shutil
+30
+30
+30
+";
+    assert_eq!(text(&run.stdout), expected, "{}", text(&run.stderr));
+}
+
+#[test]
+fn a_folder_of_packages_is_mounted_read_only_and_told_of() {
+    let place = Place::new(
+        "import os\nfolder = os.environ['SKILLHOST_SITE_PACKAGES']\nprint(folder, os.listdir(folder))\nopen(folder + '/x', 'w')",
+    );
+    std::fs::create_dir(place.user.work().join("packages")).unwrap();
+    std::fs::write(place.user.work().join("packages/own.py"), "").unwrap();
+    let run = place.run(&["main", "--site-packages", "packages"]);
+    assert_eq!(text(&run.stdout), "/usr/local/lib/site-packages/1 ['own.py']\n");
+    assert!(text(&run.stderr).contains("Read-only file system"), "{run:?}");
+    let explained = place.prints(&["main", "--site-packages", "packages", "--explain"]);
+    assert!(explained.contains("/usr/local/lib/site-packages/1 = packages (packages, read-only)"), "{explained}");
+    let record = place.user.records().pop().unwrap();
+    assert_eq!(record["capabilities"]["packages"][0]["host"], "packages");
+    let denied = place.run(&["main", "--site-packages", "packages", "--deny", "Read(/usr/local/**)"]);
+    assert!(text(&denied.stderr).contains("FileNotFoundError"), "{denied:?}");
+    let refused = place.run(&["main", "--site-packages", "../home/."]);
+    assert!(refused.status.code() == Some(77) && text(&refused.stderr).contains("help: --site-packages /"), "{refused:?}");
+}
+
+#[test]
+fn the_record_names_the_program_and_the_script() {
+    let place = Place::new("print(1)");
+    place.prints(&["main", "--", "secret"]);
+    let record = place.user.records().pop().unwrap();
+    let script = std::fs::read(place.user.work().join("py/scripts/main.py")).unwrap();
+    let program = &record["program"];
+    assert_eq!((&program["name"], &program["script"]["path"]), (&"python3".into(), &"scripts/main.py".into()));
+    assert_eq!(program["script"]["digest"], skillhost::runtime::digest(&script));
+    assert!(program["version"].as_str().unwrap().starts_with("3.14"), "{record:#}");
+    assert!(!record.to_string().contains("secret"));
+}
