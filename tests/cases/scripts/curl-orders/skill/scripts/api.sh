@@ -35,7 +35,7 @@ curl -s "$API_URL/private" -o /dev/null -w '%{http_code} %{size_download}\n'
 curl -s -o /dev/null -w '%{http_code} %{redirect_url}\n' "$API_URL/old"
 curl -sL "$API_URL/old" | jq -r .name
 curl -s -I "$API_URL/health" | tr -d '\r' | grep -i '^content-type\|^HTTP'
-curl -s -G --data-urlencode 'q=a b&ü' -d n=1 "$API_URL/echo" | jq -r '.query | ascii_upcase'
+curl -s -G --data-urlencode 'q=a&ü' -d n=1 "$API_URL/echo" | jq -r '.query | ascii_upcase'
 echo '{"from": "stdin"}' | curl -s -H 'Content-Type: application/json' --data-binary @- "$API_URL/echo" | jq -c '[.method, .type, .body]'
 curl -s -d 'a=1' -d 'b=2' -H 'X-Agent: test' "$API_URL/echo" | jq -c '[.method, .type, .body, .agent]'
 curl -fsS -o page.html "$API_URL/page.html" && grep -o '<h1>.*</h1>' page.html
