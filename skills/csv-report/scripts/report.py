@@ -159,7 +159,7 @@ def in_short(column) -> str:
         first = column["top"][0]
         if column["distinct"] == 1:
             return f"always {clip(first['value'], 40)}"
-        if scattered(column):
+        if scattered(column) or first["count"] == 1:
             return characters(column)
         return f"most often {clip(first['value'], 40)} ({share(first['count'], column['count'])})"
     return ""
