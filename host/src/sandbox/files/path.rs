@@ -44,7 +44,7 @@ impl Vfs {
         let Handle::Folder(base) = base else { return Err(Errno::NOTDIR) };
         check_text(path)?;
         let folder = path.ends_with('/') || path.ends_with("/.") || path == ".";
-        let (m, base, path) = match self.from_root(base.mount, &base.rel, path)? {
+        let (m, base, path) = match self.past_root(base.mount, &base.rel, path)? {
             Some((m, rest)) => (m, "", rest),
             None => (base.mount, base.rel.as_str(), path.to_owned()),
         };

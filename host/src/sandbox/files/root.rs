@@ -16,7 +16,9 @@ use super::{Vfs, Want};
 
 /// Fills a buffer with random bytes, within the invocation's budget.
 #[derive(Clone)]
-pub struct Chance(Arc<dyn Fn(&mut [u8]) -> Result<(), Errno> + Send + Sync>);
+pub struct Chance(Arc<Fill>);
+
+type Fill = dyn Fn(&mut [u8]) -> Result<(), Errno> + Send + Sync;
 
 /// A device.
 #[derive(Debug, Clone)]
@@ -62,7 +64,7 @@ impl Vfs {
     ///
     /// # Errors
     /// `PERM` for a path that climbs above `/`, as above any other folder that guests start from.
-    pub(super) fn from_root(&self, m: usize, base: &str, path: &str) -> Result<Option<(usize, String)>, Errno> {
+    pub(super) fn past_root(&self, m: usize, base: &str, path: &str) -> Result<Option<(usize, String)>, Errno> {
         if !matches!(self.mounts[m].rules, Rules::Root(_)) {
             return Ok(None);
         }

@@ -58,7 +58,10 @@ impl Grant<'_> {
         };
         let workspace = OpenMount::open(&mount, &Guarded::default()).unwrap().over(folder(&real.join("upper")));
         let mut mounts = vec![OpenMount::skill(folder(&real.join("skill"))), OpenMount::scratch(folder(&real.join("tmp"))), workspace];
-        let chance = Chance::new(|buffer| if buffer.len() > 1_000 { Err(Errno::IO) } else { Ok(buffer.fill(7)) });
+        let chance = Chance::new(|buffer| {
+            buffer.fill(7);
+            if buffer.len() > 1_000 { Err(Errno::IO) } else { Ok(()) }
+        });
         mounts.push(OpenMount::root(folder(&real.join("root")), &mounts, &["python3".into()], chance).unwrap());
         Guest { vfs: Vfs::new(mounts, Arc::new(capabilities)), dir }
     }
