@@ -188,7 +188,8 @@ fn a_skill_cannot_put_its_own_in_the_place_of_a_built_in_program() {
     let find = |built_ins: BuiltIns, command: &str| {
         Programs::of(place.skill(&files), built_ins).find(command).map(|found| found.map(|component| component.digest))
     };
-    for command in ["python3", "/skill/python3.wasm", "./python3", "bin/python", "python3.9", "/usr/bin/python3", "bash", "/bin/sh", "dash"] {
+    for command in ["python3", "/skill/python3.wasm", "./python3", "bin/python", "python3.9", "/usr/bin/python3", "bash", "/bin/sh", "dash"]
+    {
         let found = find(place.built_ins(), command);
         assert_ne!(found, Ok(Some(digest(own))), "{command}");
         // Nor where the built-in one is missing.

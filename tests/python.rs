@@ -96,7 +96,8 @@ fn exit_codes_and_tracebacks_are_the_scripts_own() {
 fn recursion_and_memory_end_as_pythons_own_errors() {
     let deep = "def f(n):\n    return f(n + 1)\ntry:\n    f(0)\nexcept RecursionError as error:\n    print(error)";
     assert!(Place::new(deep).prints(&["main"]).starts_with("maximum recursion depth exceeded"));
-    let nested = "import json\nx = []\nfor _ in range(100000): x = [x]\ntry:\n    json.dumps(x)\nexcept RecursionError:\n    print('caught')";
+    let nested =
+        "import json\nx = []\nfor _ in range(100000): x = [x]\ntry:\n    json.dumps(x)\nexcept RecursionError:\n    print('caught')";
     assert_eq!(Place::new(nested).prints(&["main"]), "caught\n");
     let large = "try:\n    x = bytearray(300 << 20)\nexcept MemoryError:\n    print('caught')";
     assert_eq!(Place::new(large).prints(&["main", "--memory", "256MiB"]), "caught\n");
@@ -150,7 +151,9 @@ import os, stat, subprocess, shutil
 
 #[test]
 fn a_folder_of_packages_is_mounted_read_only_and_told_of() {
-    let place = Place::new("import os\nfolder = os.environ['SKILLHOST_SITE_PACKAGES']\nprint(folder, os.listdir(folder))\nopen(folder + '/x', 'w')");
+    let place = Place::new(
+        "import os\nfolder = os.environ['SKILLHOST_SITE_PACKAGES']\nprint(folder, os.listdir(folder))\nopen(folder + '/x', 'w')",
+    );
     std::fs::create_dir(place.user.work().join("packages")).unwrap();
     std::fs::write(place.user.work().join("packages/own.py"), "").unwrap();
     let run = place.run(&["main", "--site-packages", "packages"]);

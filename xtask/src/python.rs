@@ -9,9 +9,7 @@ use crate::workspace;
 /// Runs the build's own script. It makes again only what has changed.
 pub(crate) fn run(progress: &Progress) -> Result<(), Error> {
     check()?;
-    progress
-        .loud_step("build the Python runtime", |step| step.run_loud(&mut script()))
-        .map_err(|error| Error::new(error.to_string()))
+    progress.loud_step("build the Python runtime", |step| step.run_loud(&mut script())).map_err(|error| Error::new(error.to_string()))
 }
 
 /// Whether all is there that building it needs.
@@ -19,9 +17,8 @@ pub(crate) fn run(progress: &Progress) -> Result<(), Error> {
 /// # Errors
 /// Names what is missing, with the commands that install it.
 pub(crate) fn check() -> Result<(), Error> {
-    let missing = || {
-        Error::new(format!("{PYTHON} is not installed")).help("`apt install python3 python3-venv`, or https://www.python.org/downloads")
-    };
+    let missing =
+        || Error::new(format!("{PYTHON} is not installed")).help("`apt install python3 python3-venv`, or https://www.python.org/downloads");
     let done = script().arg("--check").output().map_err(|_| missing())?;
     if done.status.success() {
         return Ok(());
