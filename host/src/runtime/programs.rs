@@ -1,7 +1,7 @@
 //! The programs that an invocation can start: those that come with the host, and those that the skill brings.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use super::built_in::{BUILD, BuiltIn, BuiltIns, EXPECTED, ProgramError};
 use super::{Component, dispatch};
@@ -15,6 +15,8 @@ use crate::skill::Skill;
 pub struct Programs {
     skill: Arc<Skill>,
     paths: BTreeMap<String, String>,
+    /// Those of the skill's own that were started.
+    read: Arc<Mutex<BTreeMap<String, Component>>>,
     built_ins: BuiltIns,
     listed: OnceLock<Result<Vec<Arc<BuiltIn>>, ProgramError>>,
 }
@@ -32,7 +34,7 @@ impl Programs {
         if let Some(main) = &skill.manifest.component {
             paths.insert(skill.manifest.name.clone(), main.clone());
         }
-        Programs { skill, paths, built_ins, listed: OnceLock::new() }
+        Programs { skill, paths, read: Arc::default(), built_ins, listed: OnceLock::new() }
     }
 
     /// The commands that can be started.
@@ -73,8 +75,13 @@ impl Programs {
             return Err(self.missing(name));
         }
         let Some(path) = self.paths.get(name.strip_suffix(".wasm").unwrap_or(name)) else { return Ok(None) };
+        // Once for all: a program that is started again and again is not read and digested each time.
+        let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(component) = read.get(path) {
+            return Ok(Some(component.clone()));
+        }
         match self.skill.read(path) {
-            Ok(bytes) => Ok(Some(Component::new(bytes))),
+            Ok(bytes) => Ok(Some(read.entry(path.clone()).or_insert(Component::new(bytes)).clone())),
             Err(error) => Err(ProgramError { message: format!("{path}: {error}"), fix: None }),
         }
     }
