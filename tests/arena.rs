@@ -155,6 +155,9 @@ pub fn hostile() -> Vec<u8> {
 pub fn shell_host(root: &Path) -> Host {
     let programs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/components");
     assert!(programs.join("shell.json").is_file(), "{} has no shell; build it: `cargo xtask components`", programs.display());
+    for folder in ["scratch", "home"] {
+        std::fs::create_dir_all(root.join(folder)).unwrap();
+    }
     Host::new(HostOptions { programs: vec![programs], ..options(root, Resolver::System, Allocation::OnDemand) })
 }
 

@@ -91,7 +91,7 @@ const CURL: [&str; 24] = [
     "curl -s -X DELETE URL/item/1",
     "curl -s -d a=1 -d 'b=x y' URL/post",
     "printf 'l1\nl2\n' > f; curl -s -d @f URL/post; curl -s --data-binary @f URL/post",
-    "curl -s --data-raw @f URL/post; curl -s --data-urlencode 'q=a b&c' URL/post",
+    "curl -s --data-raw @f URL/post; curl -s --data-urlencode 'q=a&c=é' URL/post",
     "curl -s -H 'X-Test: one' -H 'Content-Type: application/json' -d '{\"a\": 1}' URL/post",
     "curl -s --json '{\"a\": 1}' URL/post",
     "echo body | curl -s -X PUT -d @- URL/put",
@@ -168,13 +168,17 @@ fn curl_does_what_curl_does() {
     let skill = dir.path().join("skill");
     std::fs::create_dir_all(&skill).unwrap();
     std::fs::write(skill.join("SKILL.md"), MANIFEST).unwrap();
+    let mut wrong = Vec::new();
     for (index, text) in CURL.iter().enumerate() {
         let text = text.replace("URL", &server.url()).replace("HOST", &format!("127.0.0.1:{}", server.port));
         let snippet = Snippet { name: format!("curl {index}"), text, fetch: Some(server.url()) };
         let place = dir.path().join(index.to_string());
         let (bash, ours) = (in_bash(&snippet, &place.join("bash")), in_shell(&host, &skill, &snippet, &place.join("ours")));
-        assert_eq!(ours, bash, "{}", snippet.text);
+        if bash != ours {
+            wrong.push(format!("{}:\n  curl {bash:?}\n  ours {ours:?}", snippet.text));
+        }
     }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
 #[test]

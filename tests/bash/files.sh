@@ -25,9 +25,11 @@ touch -d '2024-05-06 07:08:09' f; date -r f '+%Y-%m-%d %H:%M:%S'; touch -t 20200
 #--- permissions
 touch f; chmod +x f; [ -x f ] && echo x; chmod 600 f; stat -c %a f; chmod u+x,g+r f; stat -c %a f; chmod 755 f; ls -l f | cut -c1-10
 #--- names and folders
-basename /a/b/c.txt; basename /a/b/c.txt .txt; dirname /a/b/c.txt; dirname file; basename -a /x/1 /y/2; realpath -m --relative-to=/a/b /a/c; dirname /a/b/; basename /
+basename /a/b/c.txt; basename /a/b/c.txt .txt; dirname /a/b/c.txt; dirname file; basename -a /x/1 /y/2; dirname /a/b/; basename /
+#--- paths relative to others
+realpath -m --relative-to=/a/b /a/c
 #--- paths that are real
-mkdir -p a/b; cd a/b; basename "$(pwd)"; cd ../..; basename "$(realpath a/../a/b)"; ln -s a/b l; basename "$(readlink -f l)"; pushd a > /dev/null; basename "$PWD"; popd > /dev/null; cd a && cd - > /dev/null; [ -d a ] && echo back
+mkdir -p a/b; cd a/b; basename "$(pwd)"; cd ../..; basename "$(realpath a/../a/b)"; pushd a > /dev/null; basename "$PWD"; popd > /dev/null; cd a && cd - > /dev/null; [ -d a ] && echo back
 #--- temporary files
 f=$(mktemp); [ -f "$f" ] && echo file; d=$(mktemp -d); [ -d "$d" ] && echo dir; rm -rf "$f" "$d"; t=$(mktemp ./x.XXXXXX); [[ $t == ./x.?????? ]] && echo name; rm "$t"; mktemp -u | grep -c tmp
 #--- disk usage

@@ -79,6 +79,8 @@ n=0; while ! [ -f flag ]; do n=$((n + 1)); [ $n -ge 3 ] && touch flag; done; ech
 #--- appending both
 echo 1 &> all; echo 2 &>> all; { echo 3; echo 4 >&2; } >> all 2>&1; cat all
 #--- reading two files at once
+printf '1\n2\n' > a; printf 'x\ny\n' > b; exec 3< a 4< b; while read -r p <&3 && read -r q <&4; do echo "$p$q"; done; exec 3<&- 4<&-
+#--- reading two files of a loop at once
 printf '1\n2\n' > a; printf 'x\ny\n' > b; while read -r p <&3 && read -r q <&4; do echo "$p$q"; done 3< a 4< b
 #--- here document in a function
 gen() { cat <<EOF
@@ -104,7 +106,7 @@ touch -d '2020-01-01' old; touch -d '2021-01-01' new; ls -t | head -n 1; newest=
 #--- sizes summed
 printf 12345 > a; printf 123 > b; total=0; for f in a b; do s=$(stat -c %s "$f"); total=$((total + s)); done; echo $total; wc -c a b | tail -n 1 | awk '{print $1}'; du -b a | cut -f1
 #--- numbers formatted
-printf '%.1f%%\n' "$(echo '45.678' | bc)"; awk 'BEGIN {printf "%.2f\n", 10/3}'; printf "%'d\n" 1234567 | tr -d ,; printf '%5.1f|\n' 3.14159; echo $(( 100 * 3 / 7 ))
+printf '%.1f%%\n' 45.678; awk 'BEGIN {printf "%.2f\n", 10/3}'; printf "%'d\n" 1234567 | tr -d ,; printf '%5.1f|\n' 3.14159; echo $(( 100 * 3 / 7 ))
 #--- floating point with awk
 a=1.5; b=2.25; awk -v a="$a" -v b="$b" 'BEGIN {print a + b; exit !(a < b)}' && echo less
 #--- tables
@@ -161,14 +163,16 @@ printf '#!/bin/bash\r\necho ok\n' > s.sh; bash s.sh; echo $?
 echo 'N=$((${N:-0} + 1))' > inc.sh; . ./inc.sh; . ./inc.sh; echo $N; [[ ${BASH_SOURCE[0]:-} == "${0}" ]] && echo main || echo sourced
 #--- traps that stack up
 bash -c 'trap "echo one" EXIT; trap "echo two" EXIT; echo body'; bash -c 'trap "echo x" EXIT; trap - EXIT; echo y'; bash -c '(trap "echo inner" EXIT; echo in); echo out'
-#--- return from a trap
-bash -c 'trap "exit 7" ERR; false; echo no'; echo $?; bash -c 'trap "echo int" INT; kill -INT $$; echo after'
+#--- exit from a trap
+bash -c 'trap "exit 7" ERR; false; echo no'; echo $?
+#--- after a trap
+bash -c 'trap "echo int" INT; kill -INT $$; echo after'
 #--- jobs that fail
 (exit 2) & a=$!; (exit 0) & b=$!; wait $a; echo $?; wait $b; echo $?; { sleep 0.1; exit 3; } & wait; echo $?
 #--- parallel work collected
 pids=(); for i in 1 2 3; do (echo "r$i" > "r$i") & pids+=($!); done; for p in "${pids[@]}"; do wait "$p"; done; cat r1 r2 r3; seq 4 | xargs -P 4 -I{} sh -c 'echo $(({} * 2))' | sort -n
 #--- process ids
-(echo sub) ; [ "$BASHPID" = "$$" ] && echo same; bash -c 'echo $PPID' | grep -cE '^[0-9]+$'; echo ${BASH_VERSINFO[0]} | grep -cE '^[0-9]+$'
+(echo sub) ; [ "$BASHPID" = "$$" ] && echo same; [[ $PPID =~ ^[0-9]+$ ]] && echo parent; echo ${BASH_VERSINFO[0]} | grep -cE '^[0-9]+$'
 #--- seconds and dates of the shell
 SECONDS=0; [ $SECONDS -lt 5 ] && echo quick; printf '%(%Y)T\n' 0; [ -n "$EPOCHSECONDS" ] && echo epoch
 #--- letters of an option string

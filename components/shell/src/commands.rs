@@ -2,6 +2,7 @@
 
 mod gzip;
 mod ls;
+mod realpath;
 mod sqlite;
 mod unzip;
 mod zip;
@@ -16,6 +17,7 @@ use crate::program::Own;
 pub(crate) fn add(builder: BashBuilder, own: &Own) -> BashBuilder {
     builder
         .command("ls", ls::Ls)
+        .command("realpath", realpath::Realpath)
         .command("zcat", gzip::Zcat)
         .command("zip", zip::Zip)
         .command("unzip", unzip::Unzip)

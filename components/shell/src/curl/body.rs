@@ -75,7 +75,8 @@ async fn urlencode(context: &CommandContext<'_>, text: &str) -> Result<String, F
         Some(at) => (&text[..at], source(context, &text[at + 1..]).await?),
         None => ("", text.as_bytes().to_vec()),
     };
-    let value = percent(&value);
+    // Spaces as forms have them.
+    let value = percent(&value).replace("%20", "+");
     Ok(if name.is_empty() { value } else { format!("{name}={value}") })
 }
 

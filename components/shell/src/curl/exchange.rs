@@ -54,8 +54,9 @@ impl<'a> Exchange<'a> {
             self.headers.retain(|(name, _)| !name.eq_ignore_ascii_case("authorization") && !name.eq_ignore_ascii_case("cookie"));
         }
         let drops_body = status == 303 || (matches!(status, 301 | 302) && self.method == "POST");
-        if drops_body && options.method.is_none() && !options.keep_method && self.method != "HEAD" {
-            self.method = "GET".into();
+        if drops_body && !options.keep_method && self.method != "HEAD" {
+            // A method that was asked for by name stays, without what it carried.
+            self.method = options.method.clone().unwrap_or_else(|| "GET".into());
             self.body = None;
             self.headers.retain(|(name, _)| !name.eq_ignore_ascii_case("content-type"));
         }
@@ -109,7 +110,13 @@ impl<'a> Exchange<'a> {
             }
         }
         let (contents, upload): (_, Upload) = match self.body {
-            None => (None, None),
+            None => {
+                // Else the host would have to send an empty body in chunks.
+                if !matches!(self.method.as_str(), "GET" | "HEAD") {
+                    fields.append("content-length", b"0").ok();
+                }
+                (None, None)
+            }
             Some(bytes) => {
                 if !fields.has("content-length") {
                     // Known lengths are told: not every server takes chunks.
