@@ -69,7 +69,7 @@ fn scripts_reach_https_servers_that_the_host_trusts_and_no_others() {
     let outcome = runtime.block_on(host.invoke(request)).unwrap().finished.outcome;
     assert_eq!(outcome.status, Status::Exited { code: 0 }, "{outcome:?}");
     let said = "200 b'secure GET /x'\nb'secure POST /y'\nSSLCertVerificationError True\nSSLCertVerificationError True\n";
-    assert_eq!(String::from_utf8_lossy(&outcome.stdout), said);
+    assert_eq!(outcome.stdout.text(), said);
 }
 
 /// A new authority, and the port of a server with its certificate for `localhost`, which answers each request with a word and its first line.

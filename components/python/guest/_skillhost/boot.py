@@ -1,11 +1,13 @@
 """Makes the interpreter ready for the memory image: modules imported, the gaps of WASI filled, the paths of a run warmed."""
 
+import atexit
 import gc
 import importlib
 import importlib.util
 import io
 import os
 import sys
+import weakref
 
 from . import stdlib
 
@@ -87,6 +89,9 @@ def settle():
 
     linecache.clearcache()
     os.environ._data.clear()
+    # The host's handles are finalised by it too: not among what runs at exit, which may still use them, but after all of that.
+    atexit.unregister(weakref.finalize._exitfunc)
+    weakref.finalize._registered_with_atexit = True
     # What is imported from is mostly read-only, and each attempt to write there would be recorded as a denial.
     sys.dont_write_bytecode = True
     gc.collect()

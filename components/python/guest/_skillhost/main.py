@@ -9,6 +9,7 @@ import sys
 import threading
 import types
 import warnings
+import weakref
 
 # Here, at the build: the module that componentize-py made is in the image, and in no folder afterwards.
 from wit_world.imports import exit
@@ -174,7 +175,7 @@ def end(program):
     code = guarded(program)
     if isinstance(code, system.Exit):
         return code.args[0] & 0xFF
-    for last in (threading._shutdown, atexit._run_exitfuncs, waits.finish):
+    for last in (threading._shutdown, atexit._run_exitfuncs, waits.finish, weakref.finalize._exitfunc):
         result = guarded(last)
         if isinstance(result, system.Exit):
             return result.args[0] & 0xFF
