@@ -74,7 +74,11 @@ fn the_shell_does_what_bash_does() {
         .iter()
         .filter(|(name, (bash, ours))| (bash == ours) == known.contains_key(*name))
         .map(|(name, (bash, ours))| {
-            if bash == ours { format!("{name}: agrees, but is listed as different") } else { format!("{name}:\n  bash {bash:?}\n  ours {ours:?}") }
+            if bash == ours {
+                format!("{name}: agrees, but is listed as different")
+            } else {
+                format!("{name}:\n  bash {bash:?}\n  ours {ours:?}")
+            }
         })
         .collect();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
@@ -186,7 +190,10 @@ fn curl_names_the_entry_that_would_allow_a_host() {
     std::fs::write(skill.join("SKILL.md"), MANIFEST).unwrap();
     let text = "curl -sS https://api.example.com/x 2>&1; echo $?".to_owned();
     let left = in_shell(&host, &skill, &Snippet { name: "denied".into(), text, fetch: None }, &dir.path().join("workspace"));
-    assert!(left.stdout.contains("denied") && left.stdout.contains("WebFetch(domain:api.example.com)") && left.stdout.ends_with("7\n"), "{left:?}");
+    assert!(
+        left.stdout.contains("denied") && left.stdout.contains("WebFetch(domain:api.example.com)") && left.stdout.ends_with("7\n"),
+        "{left:?}"
+    );
 }
 
 const MANIFEST: &str = "\

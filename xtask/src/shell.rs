@@ -30,7 +30,9 @@ pub(crate) fn prepare(root: &Path, step: &Step) -> Result<(), Error> {
     // A copy that is half patched must not be taken for a whole one.
     for old in [&copy, &done] {
         let removed = if old.is_dir() { std::fs::remove_dir_all(old) } else { std::fs::remove_file(old) };
-        removed.or_else(|e| if e.kind() == std::io::ErrorKind::NotFound { Ok(()) } else { Err(e) }).map_err(Error::context(old.display()))?;
+        removed
+            .or_else(|e| if e.kind() == std::io::ErrorKind::NotFound { Ok(()) } else { Err(e) })
+            .map_err(Error::context(old.display()))?;
     }
     for name in ["Cargo.toml", "README.md", "src", "docs"] {
         copy_tree(&source.join(name), &copy.join(name)).map_err(Error::context(source.join(name).display()))?;
