@@ -34,6 +34,7 @@ pub(crate) fn prepare(root: &Path, step: &Step) -> Result<(), Error> {
             .or_else(|e| if e.kind() == std::io::ErrorKind::NotFound { Ok(()) } else { Err(e) })
             .map_err(Error::context(old.display()))?;
     }
+    std::fs::create_dir_all(&copy).map_err(Error::context(copy.display()))?;
     for name in ["Cargo.toml", "README.md", "src", "docs"] {
         copy_tree(&source.join(name), &copy.join(name)).map_err(Error::context(source.join(name).display()))?;
     }
