@@ -324,4 +324,3 @@ fn device(path: &Path) -> Option<FileType> {
 fn is_sink(path: &Path) -> bool {
     device(path).is_some()
 }
-

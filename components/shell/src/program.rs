@@ -133,10 +133,9 @@ async fn follow(context: &CommandContext<'_>, child: &Child) -> Result<Status> {
             failed.borrow_mut().get_or_insert(error);
         }
     };
-    let outputs = join(
-        async { note(flow::out(child.stdout(), &context.stdout).await) },
-        async { note(flow::out(child.stderr(), &context.stderr).await) },
-    );
+    let outputs = join(async { note(flow::out(child.stdout(), &context.stdout).await) }, async {
+        note(flow::out(child.stderr(), &context.stderr).await)
+    });
     let ended = Box::pin(async {
         outputs.await;
         child.ended().await

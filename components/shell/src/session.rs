@@ -13,13 +13,13 @@ use futures_util::future::{Either, select};
 use send_wrapper::SendWrapper;
 
 use crate::bindings::wasi::cli::environment;
+use crate::command_line::{self, CommandLine, Source};
 use crate::commands;
 use crate::curl::Curl;
-use crate::command_line::{self, CommandLine, Source};
 use crate::files::Files;
+use crate::limits;
 use crate::program::{Elsewhere, Own, Program, Shim};
 use crate::stdio::{Input, Output};
-use crate::limits;
 
 /// What bash ends with when its own command line is wrong.
 const USAGE: u8 = 2;
@@ -122,7 +122,8 @@ async fn execute(outputs: &Rc<Outputs>, line: CommandLine) -> u8 {
     let mut bash = interpreter(files, &cwd, &own);
     let options = ExecOptions::new().arg0(line.name.clone()).positional(line.args.clone()).live_stdin(own_stdin.clone());
     let script = format!("{}{script}", prelude(&line));
-    let shell = bash.execute(&script).options(options).stdout_fn(sink(outputs, |o| &o.out)).stderr_fn(sink(outputs, |o| &o.err)).into_future();
+    let shell =
+        bash.execute(&script).options(options).stdout_fn(sink(outputs, |o| &o.out)).stderr_fn(sink(outputs, |o| &o.err)).into_future();
     let feed = Box::pin(feed(own_stdin, input));
     let result = match select(shell, feed).await {
         Either::Left((result, _)) => result,

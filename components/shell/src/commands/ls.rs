@@ -65,7 +65,9 @@ impl Command for Ls {
             let at = absolute(&context, &path);
             // A link that is named is followed where what it points to is to be listed.
             let found = match context.fs.lstat(&at).await {
-                Ok(found) if found.file_type.is_symlink() && !options.long && !options.folder_itself => Ok(context.fs.stat(&at).await.unwrap_or(found)),
+                Ok(found) if found.file_type.is_symlink() && !options.long && !options.folder_itself => {
+                    Ok(context.fs.stat(&at).await.unwrap_or(found))
+                }
                 found => found,
             };
             match found {

@@ -47,7 +47,14 @@ impl Command for Unzip {
         };
         match ZipArchive::new(Cursor::new(bytes)) {
             Ok(zip) => run(&context, &options, archive, zip).await,
-            Err(_) => fail(&context, &format!("  End-of-central-directory signature not found.\nunzip:  cannot find zipfile directory in {archive}\n"), 9).await,
+            Err(_) => {
+                fail(
+                    &context,
+                    &format!("  End-of-central-directory signature not found.\nunzip:  cannot find zipfile directory in {archive}\n"),
+                    9,
+                )
+                .await
+            }
         }
     }
 }
@@ -91,7 +98,12 @@ fn parse(args: &[String]) -> std::result::Result<Options, String> {
     Ok(options)
 }
 
-async fn run(context: &CommandContext<'_>, options: &Options, archive: &str, mut zip: ZipArchive<Cursor<Vec<u8>>>) -> Result<CommandStatus> {
+async fn run(
+    context: &CommandContext<'_>,
+    options: &Options,
+    archive: &str,
+    mut zip: ZipArchive<Cursor<Vec<u8>>>,
+) -> Result<CommandStatus> {
     let (mut text, mut size, mut count) = (String::new(), 0, 0);
     if !options.quiet && !options.pipe && !options.names {
         text += &format!("Archive:  {archive}\n");
@@ -138,7 +150,10 @@ async fn run(context: &CommandContext<'_>, options: &Options, archive: &str, mut
         }
     }
     if options.list && !options.quiet {
-        text += &format!("---------                     -------\n{size:>9}                     {count} file{}\n", if count == 1 { "" } else { "s" });
+        text += &format!(
+            "---------                     -------\n{size:>9}                     {count} file{}\n",
+            if count == 1 { "" } else { "s" }
+        );
     }
     if options.test {
         text += &format!("No errors detected in compressed data of {archive}.\n");
@@ -158,7 +173,8 @@ async fn place(context: &CommandContext<'_>, options: &Options, name: &str, cont
     let folder = options.to.as_deref().unwrap_or("");
     let shown = PathBuf::from(folder).join(&below);
     let path = context.cwd.join(&shown);
-    let say = |verb: &str| (!options.quiet).then(|| format!("{verb:>11}: {}{}  \n", shown.display(), if name.ends_with('/') { "/" } else { "" }));
+    let say =
+        |verb: &str| (!options.quiet).then(|| format!("{verb:>11}: {}{}  \n", shown.display(), if name.ends_with('/') { "/" } else { "" }));
     if name.ends_with('/') {
         if !options.names_only {
             context.fs.mkdir(&path, true).await?;
@@ -168,7 +184,15 @@ async fn place(context: &CommandContext<'_>, options: &Options, name: &str, cont
     if context.fs.exists(&path).await? && !options.overwrite {
         if !options.never {
             // Nobody is there to be asked.
-            fail(context, &format!("replace {}? [y]es, [n]o, [A]ll, [N]one, [r]ename:  NULL\n(EOF or read error, treating as \"[N]one\" ...)\n", shown.display()), 1).await?;
+            fail(
+                context,
+                &format!(
+                    "replace {}? [y]es, [n]o, [A]ll, [N]one, [r]ename:  NULL\n(EOF or read error, treating as \"[N]one\" ...)\n",
+                    shown.display()
+                ),
+                1,
+            )
+            .await?;
         }
         return Ok(None);
     }

@@ -50,7 +50,12 @@ impl Command for Zip {
             Err(message) => return fail(&context, &format!("zip error: {message}\n"), 3).await,
         };
         if let Err(error) = context.fs.write_file(&path, &packed).await {
-            return fail(&context, &format!("zip I/O error: {}\nzip error: Could not create output file ({})\n", reason(&error), options.archive), 15).await;
+            return fail(
+                &context,
+                &format!("zip I/O error: {}\nzip error: Could not create output file ({})\n", reason(&error), options.archive),
+                15,
+            )
+            .await;
         }
         if !options.quiet {
             context.stdout.write_all(told.as_bytes()).await?;
@@ -60,8 +65,15 @@ impl Command for Zip {
 }
 
 fn parse(args: &[String]) -> std::result::Result<Options, String> {
-    let mut options =
-        Options { recursive: false, quiet: false, names_only: false, store: false, excluded: Vec::new(), archive: String::new(), files: Vec::new() };
+    let mut options = Options {
+        recursive: false,
+        quiet: false,
+        names_only: false,
+        store: false,
+        excluded: Vec::new(),
+        archive: String::new(),
+        files: Vec::new(),
+    };
     let mut words = Vec::new();
     let mut rest = args.iter();
     while let Some(word) = rest.next() {
@@ -144,7 +156,13 @@ async fn pack(
     let names: Vec<String> = entries
         .iter()
         .filter(|entry| !(options.names_only && entry.ends_with('/')))
-        .map(|entry| if options.names_only { entry.rsplit('/').next().unwrap_or(entry).to_owned() } else { entry.trim_start_matches("./").trim_start_matches('/').to_owned() })
+        .map(|entry| {
+            if options.names_only {
+                entry.rsplit('/').next().unwrap_or(entry).to_owned()
+            } else {
+                entry.trim_start_matches("./").trim_start_matches('/').to_owned()
+            }
+        })
         .collect();
     if let Some(old) = old {
         let mut archive = ZipArchive::new(Cursor::new(old)).map_err(shown)?;

@@ -233,7 +233,9 @@ fn headers(options: &Options, body: &Body, url: &mut Url) -> Result<Vec<(String,
         all.push(("Content-Type".into(), kind.clone()));
     }
     let from_url = (!url.username().is_empty()).then(|| {
-        let decode = |text: &str| url::form_urlencoded::parse(format!("x={}", text.replace('+', "%2B")).as_bytes()).next().map(|(_, v)| v.into_owned());
+        let decode = |text: &str| {
+            url::form_urlencoded::parse(format!("x={}", text.replace('+', "%2B")).as_bytes()).next().map(|(_, v)| v.into_owned())
+        };
         format!("{}:{}", decode(url.username()).unwrap_or_default(), decode(url.password().unwrap_or_default()).unwrap_or_default())
     });
     if let Some(user) = options.user.clone().or(from_url) {
@@ -254,7 +256,10 @@ fn headers(options: &Options, body: &Body, url: &mut Url) -> Result<Vec<(String,
             (None, Some(name)) => (name.trim(), ";"),
             (None, None) => continue,
         };
-        all.retain(|(known, _)| !(known.eq_ignore_ascii_case(name) && ["user-agent", "accept", "content-type", "authorization"].contains(&known.to_ascii_lowercase().as_str())));
+        all.retain(|(known, _)| {
+            !(known.eq_ignore_ascii_case(name)
+                && ["user-agent", "accept", "content-type", "authorization"].contains(&known.to_ascii_lowercase().as_str()))
+        });
         match value {
             "" => {}
             ";" => all.push((name.into(), String::new())),

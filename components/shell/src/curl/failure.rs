@@ -25,7 +25,9 @@ impl Failure {
                 (7, connect(&why))
             }
             ErrorCode::DestinationIpProhibited => (7, connect("denied by the sandbox: the address is private")),
-            ErrorCode::DnsError(_) | ErrorCode::DnsTimeout | ErrorCode::DestinationNotFound => (6, format!("Could not resolve host: {host}")),
+            ErrorCode::DnsError(_) | ErrorCode::DnsTimeout | ErrorCode::DestinationNotFound => {
+                (6, format!("Could not resolve host: {host}"))
+            }
             ErrorCode::ConnectionRefused => (7, connect("Connection refused")),
             ErrorCode::DestinationUnavailable | ErrorCode::DestinationIpUnroutable => (7, connect("No route to host")),
             ErrorCode::ConnectionLimitReached => (7, connect("the sandbox's limit of connections is reached")),
@@ -39,7 +41,9 @@ impl Failure {
             ErrorCode::TlsProtocolError | ErrorCode::TlsAlertReceived(_) => (35, "TLS connect error".into()),
             ErrorCode::HttpRequestBodySize(_) => (55, "the request's body is over the sandbox's limit".into()),
             ErrorCode::HttpResponseBodySize(_) => (63, "the response's body is over the sandbox's limit".into()),
-            ErrorCode::HttpRequestUriInvalid | ErrorCode::HttpRequestUriTooLong => (3, "URL rejected: Malformed input to a URL function".into()),
+            ErrorCode::HttpRequestUriInvalid | ErrorCode::HttpRequestUriTooLong => {
+                (3, "URL rejected: Malformed input to a URL function".into())
+            }
             ErrorCode::InternalError(Some(reason)) => (7, connect(&reason)),
             ErrorCode::HttpProtocolError => (56, "Recv failure: the server does not keep to HTTP, or cut the connection".into()),
             other => (56, format!("Recv failure: {other:?}")),

@@ -200,8 +200,11 @@ pub(super) fn parse(args: &[String]) -> Result<Options, Failure> {
             while let Some((at, letter)) = letters.next() {
                 if let Some((_, long)) = WITH_VALUE.iter().find(|(known, _)| *known == letter) {
                     let attached = &word[at + letter.len_utf8()..];
-                    let value =
-                        if attached.is_empty() { words.next().cloned().ok_or_else(|| lacks(&format!("-{letter}")))? } else { attached.to_owned() };
+                    let value = if attached.is_empty() {
+                        words.next().cloned().ok_or_else(|| lacks(&format!("-{letter}")))?
+                    } else {
+                        attached.to_owned()
+                    };
                     take(&mut options, long, value)?;
                     break;
                 }
@@ -241,7 +244,10 @@ fn flag(options: &mut Options, long: &str, shown: &str) -> Result<(), Failure> {
         }
         "help" => options.told = Some("Usage: curl [options...] <url>\n".into()),
         "insecure" => {
-            return Err(Failure::new(4, format!("{shown}: certificates are always verified here; the operator's policy names other roots")));
+            return Err(Failure::new(
+                4,
+                format!("{shown}: certificates are always verified here; the operator's policy names other roots"),
+            ));
         }
         "netrc" => return Err(Failure::new(4, format!("{shown}: there is no netrc here"))),
         // How bytes are shown, kept or carried: the sandbox's sender has one way.

@@ -26,7 +26,10 @@ impl Command for Shim {
             }
             None => {
                 let line = [context.name].into_iter().chain(context.args.iter().map(String::as_str)).collect::<Vec<_>>().join(" ");
-                let message = format!("{}: `{line}` is not available in the sandbox; `uv run SCRIPT` and `uv pip install PACKAGE` are\n", context.name);
+                let message = format!(
+                    "{}: `{line}` is not available in the sandbox; `uv run SCRIPT` and `uv pip install PACKAGE` are\n",
+                    context.name
+                );
                 context.stderr.write_all(message.as_bytes()).await?;
                 Ok(CommandStatus::with_code(2))
             }
