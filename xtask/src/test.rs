@@ -31,9 +31,9 @@ fn steps(root: &Path, progress: &Progress) -> Result<(), Error> {
     progress.step("prepare the source of the shell", |step| shell::prepare(root, step))?;
     progress.step("format", |step| {
         workspace::all(root)?.iter().try_for_each(|dir| {
-            step.run(workspace::cargo(dir).args(["fmt", "--all", "--check"]))
+            step.run(workspace::cargo(dir).args(["fmt", "--check"]))
                 .map(drop)
-                .map_err(|e| Error::new(e.to_string()).help(format!("`cargo fmt --all` in {}", dir.display())))
+                .map_err(|e| Error::new(e.to_string()).help(format!("`cargo fmt` in {}", dir.display())))
         })
     })?;
     let guests = workspace::guests(root)?;
