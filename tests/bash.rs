@@ -41,6 +41,7 @@ struct Left {
 }
 
 #[test]
+#[expect(clippy::print_stderr, reason = "the share that agrees is asked for")]
 fn the_shell_does_what_bash_does() {
     let (known, snippets) = (differences(), snippets());
     assert!(snippets.len() >= 300, "{} snippets", snippets.len());
@@ -69,7 +70,6 @@ fn the_shell_does_what_bash_does() {
     let results = results.into_inner().unwrap();
     let agreeing = results.values().filter(|(bash, ours)| bash == ours).count();
     let share = agreeing as f64 * 100.0 / results.len() as f64;
-    #[expect(clippy::print_stderr, reason = "the figure is asked for")]
     eprintln!("bash and the shell agree on {agreeing} of {} snippets: {share:.1} %; without {missing:?}", results.len());
     let wrong: Vec<String> = results
         .iter()
