@@ -8,6 +8,7 @@
 
 mod arena;
 mod audit;
+mod authorities;
 mod bash;
 mod cache;
 mod cli;

@@ -73,7 +73,7 @@ fn scripts_reach_https_servers_that_the_host_trusts_and_no_others() {
 }
 
 /// A new authority, and the port of a server with its certificate for `localhost`, which answers each request with a word and its first line.
-fn secure(word: &'static str) -> (CertificateDer<'static>, u16) {
+pub fn secure(word: &'static str) -> (CertificateDer<'static>, u16) {
     let mut params = CertificateParams::new(Vec::new()).unwrap();
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     let key = KeyPair::generate().unwrap();

@@ -209,7 +209,9 @@ impl Host {
             Origin::File(path) => Some(path),
             Origin::BuiltIn | Origin::CommandLine => None,
         });
-        places.chain(policies).map(PathBuf::as_path)
+        // Whoever writes an authority's file lets himself be trusted by the next run.
+        let authorities = policy.authorities.iter().map(|authority| &authority.file);
+        places.chain(policies).chain(authorities).map(PathBuf::as_path)
     }
 
     async fn run(&self, skill: &Skill, program: &Program, programs: Programs, capabilities: &Capabilities, io: Io) -> Finished {

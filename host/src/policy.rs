@@ -3,6 +3,7 @@
 //! A policy is a stack of layers: the built-in one, or those of a policy file in its place, and on top the command line's. What the layers
 //! that apply to a skill allow adds up; what any of them denies is denied. [`grant()`] intersects that with what the skill asks for.
 
+mod authorities;
 pub mod capabilities;
 pub mod entry;
 mod exercise;
@@ -21,7 +22,7 @@ use std::path::PathBuf;
 
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::limits::Limit;
-use capabilities::{Mount, MountMode};
+use capabilities::{Authority, Mount, MountMode};
 use entry::Side;
 
 pub use exercise::exercise;
@@ -44,6 +45,8 @@ pub const SITE_PACKAGES: &str = "/usr/local/lib/site-packages";
 pub struct Policy {
     /// In rising rank: a later layer's mount or variable of the same name holds.
     pub layers: Vec<Layer>,
+    /// Whom HTTPS trusts beside the built-in authorities, for every skill. No layer can add to them.
+    pub authorities: Vec<Authority>,
 }
 
 /// What the command line adds. Not `Debug`: `env` holds secrets.
@@ -69,7 +72,7 @@ impl Policy {
     pub fn builtin() -> Policy {
         let rule = |text: &str| Rule { text: text.into(), tool: entry::parse(text, Side::Allow), place: "built-in policy".into() };
         let allow = ["Read", "Write", "Bash"].map(rule).to_vec();
-        Policy { layers: vec![Layer { allow, ..Layer::new(Origin::BuiltIn) }] }
+        Policy { layers: vec![Layer { allow, ..Layer::new(Origin::BuiltIn) }], authorities: Vec::new() }
     }
 
     /// Allows whatever can be asked for: what a skill is granted under it is what the skill itself asks for.

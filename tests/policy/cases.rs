@@ -19,10 +19,14 @@ fn cases() -> Vec<PathBuf> {
 
 fn verdict(path: &Path) -> String {
     let text = std::fs::read_to_string(path).unwrap();
-    let name = Path::new(path.file_name().unwrap());
     let mut out = String::new();
-    match load(name, &text, Some(Path::new("/home/op"))) {
-        Ok(policy) => policy.layers.iter().for_each(|layer| out.push_str(&describe(layer))),
+    match load(path, &text, Some(Path::new("/home/op"))) {
+        Ok(policy) => {
+            for authority in &policy.authorities {
+                writeln!(out, "authority {} {}", authority.file.display(), authority.digest).unwrap();
+            }
+            policy.layers.iter().for_each(|layer| out.push_str(&describe(layer)));
+        }
         Err(error) => {
             for d in error.diagnostics {
                 let at = d.span.map_or(String::new(), |s| format!(":{}:{}", s.line, s.column));
@@ -33,7 +37,7 @@ fn verdict(path: &Path) -> String {
             }
         }
     }
-    out
+    out.replace(&format!("{}/", folder().display()), "")
 }
 
 fn describe(layer: &Layer) -> String {

@@ -272,5 +272,8 @@ proptest! {
 fn a_scope_without_sides_allows_nothing() {
     assert!(!Scope::<PathGlob>::default().allows(|_| true));
     let flags = Overrides::default();
-    assert_eq!(grant(&skill(None), &Policy { layers: vec![] }.with_command_line(flags).unwrap()).capabilities.mounts, []);
+    assert_eq!(
+        grant(&skill(None), &Policy { layers: vec![], authorities: vec![] }.with_command_line(flags).unwrap()).capabilities.mounts,
+        []
+    );
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use rustls::pki_types::CertificateDer;
 use serde::Serialize;
 
 use super::tool::{CommandPattern, HostPattern, PathGlob};
@@ -25,6 +26,8 @@ pub struct Capabilities {
     pub fetch: Scope<HostPattern>,
     /// HTTP methods that may be used, upper case.
     pub methods: Vec<String>,
+    /// Certificate authorities that HTTPS trusts beside the built-in ones.
+    pub authorities: Vec<Authority>,
     /// The environment that guests see, names sorted. Values are secrets: only the names are ever printed or logged.
     #[serde(serialize_with = "names_only")]
     #[schemars(with = "Vec<String>")]
@@ -42,6 +45,18 @@ pub struct Mount {
     pub host: PathBuf,
     /// What may be done in it, where the scopes allow.
     pub mode: MountMode,
+}
+
+/// A certificate authority of the operator's.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+pub struct Authority {
+    /// The PEM file that holds its certificate.
+    pub file: PathBuf,
+    /// Its certificate's digest, `sha256:` and 64 hex digits.
+    pub digest: String,
+    /// Its certificate.
+    #[serde(skip)]
+    pub certificate: CertificateDer<'static>,
 }
 
 /// What may be done in a mount.

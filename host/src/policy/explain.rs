@@ -50,6 +50,10 @@ fn capabilities(grant: &Grant, width: u16) -> Table {
     if !c.fetch.is_nothing() {
         rows.add_row(["methods".to_owned(), c.methods.join(" ")]);
     }
+    if !c.authorities.is_empty() {
+        let trusted = c.authorities.iter().map(|a| format!("{} ({})", a.file.display(), a.digest));
+        rows.add_row(["HTTPS trusts also".to_owned(), lines(trusted)]);
+    }
     rows.add_row(["variables".to_owned(), lines(c.env.keys().cloned())]);
     let limits = Limit::ALL.into_iter().map(|l| format!("{l} {}", c.limits.get(l).map_or("off".into(), |v| l.show(v))));
     rows.add_row(["limits".to_owned(), limits.collect::<Vec<_>>().join(", ")]);

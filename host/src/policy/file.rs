@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use super::capabilities::{Mount, MountMode};
+use super::authorities;
+use super::capabilities::{Authority, Mount, MountMode};
 use super::entry::Side;
 use super::schema::{self, Field};
 use super::yaml::{self, Kind, Node};
@@ -23,24 +24,25 @@ pub struct PolicyError {
     pub source_text: String,
 }
 
-/// Reads a policy file's text. `path` names it, and is where relative host folders start; `home` is what `~/` means.
+/// Reads a policy file's text, and the certificates that it names. `path` names it, and is where relative host paths start; `home` is what
+/// `~/` means.
 ///
 /// # Errors
 /// Everything that is wrong with it.
 pub fn load(path: &Path, text: &str, home: Option<&Path>) -> Result<Policy, PolicyError> {
     let mut reader = Reader { path, file: path.display().to_string(), home, diagnostics: Vec::new(), mounts: Vec::new() };
-    let mut layers = Vec::new();
+    let mut policy = Policy { layers: Vec::new(), authorities: Vec::new() };
     if text.len() > MAX_BYTES {
         reader.error("policy-size", None, format!("the policy is larger than {MAX_BYTES} bytes"), None);
     } else {
         match yaml::parse(text, &reader.file) {
-            Ok(root) => layers = reader.root(&root),
+            Ok(root) => policy = reader.root(&root),
             Err(diagnostic) => reader.diagnostics.push(*diagnostic),
         }
     }
     reader.diagnostics.sort_by_key(|d| d.span.map(|s| s.offset));
     if reader.diagnostics.is_empty() {
-        Ok(Policy { layers })
+        Ok(policy)
     } else {
         Err(PolicyError { diagnostics: reader.diagnostics, source_text: text.to_owned() })
     }
@@ -56,12 +58,14 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    fn root(&mut self, root: &Node) -> Vec<Layer> {
+    fn root(&mut self, root: &Node) -> Policy {
         let mut default = self.layer();
         let mut skills = Vec::new();
+        let mut authorities = Vec::new();
         for (key, _, value) in self.table(root, "the policy", &schema::TOP) {
             match key {
                 "limits" => default.limits = self.limits(value),
+                "authorities" => authorities = self.authorities(value),
                 "default" => self.section(value, "default", &schema::DEFAULT, &mut default),
                 _ => skills = self.skills(value),
             }
@@ -69,7 +73,22 @@ impl Reader<'_> {
         let mut layers = vec![default];
         layers.extend(skills);
         self.clashes(&layers);
-        layers
+        Policy { layers, authorities }
+    }
+
+    fn authorities(&mut self, node: &Node) -> Vec<Authority> {
+        let mut authorities = Vec::new();
+        for (text, span) in self.texts(node, "authorities", "the name of a PEM file") {
+            let path = mounts::host_path(text, self.folder(), self.home);
+            match path.and_then(|path| authorities::read(&path)) {
+                Ok(found) => authorities.extend(found),
+                Err(why) => {
+                    let fix = "a file with `-----BEGIN CERTIFICATE-----`; a relative name starts at this file's folder".to_owned();
+                    self.error("policy-authority", Some(span), printable(&why), Some(fix));
+                }
+            }
+        }
+        authorities
     }
 
     fn skills(&mut self, node: &Node) -> Vec<Layer> {
@@ -198,10 +217,7 @@ impl Reader<'_> {
             };
             let problem = match key {
                 "guest" => mounts::guest_path(text).map(|path| guest = Some(path)).err(),
-                "host" => {
-                    let base = self.path.parent().unwrap_or(Path::new(""));
-                    mounts::host_path(text, base, self.home).map(|path| host = Some(path)).err()
-                }
+                "host" => mounts::host_path(text, self.folder(), self.home).map(|path| host = Some(path)).err(),
                 _ => {
                     mode = match text {
                         "read" => Some(MountMode::Read),
@@ -287,6 +303,10 @@ impl Reader<'_> {
 
     fn error(&mut self, rule: &'static str, span: Option<Span>, message: String, fix: Option<String>) {
         self.diagnostics.push(Diagnostic { severity: Severity::Error, rule, message, file: self.file.clone(), span, fix });
+    }
+
+    fn folder(&self) -> &Path {
+        self.path.parent().unwrap_or(Path::new(""))
     }
 
     fn layer(&self) -> Layer {

@@ -88,7 +88,11 @@ pub fn grant(manifest: &Manifest, policy: &Policy) -> Grant {
     let env = resolve_env(&layers, &mut entries);
     let methods = resolve_methods(&layers);
     let packages = resolve_packages(&layers);
-    Grant { capabilities: Capabilities { mounts, packages, read, write, spawn, fetch, methods, env, limits }, decisions: entries }
+    let authorities = policy.authorities.clone();
+    Grant {
+        capabilities: Capabilities { mounts, packages, read, write, spawn, fetch, methods, authorities, env, limits },
+        decisions: entries,
+    }
 }
 
 /// One side's patterns, each with whoever said so.

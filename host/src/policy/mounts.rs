@@ -31,13 +31,13 @@ pub(super) fn guest_path(text: &str) -> Result<String, String> {
     }
 }
 
-/// The host folder that a policy file names: `~/` is the operator's home, a relative path starts at the file's own folder.
+/// The host folder or file that a policy file names: `~/` is the operator's home, a relative path starts at the file's own folder.
 ///
 /// # Errors
 /// Why it names none.
 pub(super) fn host_path(text: &str, base: &Path, home: Option<&Path>) -> Result<PathBuf, String> {
     if text.is_empty() || text.contains('\0') {
-        return Err("the host folder is not named".into());
+        return Err("the path on the host is missing, or holds a NUL character".into());
     }
     match text.strip_prefix('~') {
         None => Ok(base.join(text)),

@@ -14,6 +14,7 @@ pub(super) struct Field {
 #[derive(Clone, Copy)]
 enum Shape {
     Limits,
+    Files,
     Default,
     Skills,
     Entries,
@@ -29,8 +30,13 @@ const fn field(key: &'static str, shape: Shape, meaning: &'static str) -> Field 
 }
 
 /// The file's own keys.
-pub(super) const TOP: [Field; 3] = [
+pub(super) const TOP: [Field; 4] = [
     field("limits", Shape::Limits, "The bounds of every invocation, in place of the defaults."),
+    field(
+        "authorities",
+        Shape::Files,
+        "PEM files of certificate authorities that HTTPS trusts beside the built-in ones: absolute, below `~/`, or relative to this file.",
+    ),
     field("default", Shape::Default, "What every skill may do: all of it without `allowed-tools`, else the part that these ask for."),
     field("skills", Shape::Skills, "What single skills may do beside `default`, by name or glob (`acme-*`)."),
 ];
@@ -84,6 +90,7 @@ fn table(fields: &[Field], required: &[&str]) -> Value {
 fn shape(field: &Field) -> Value {
     let mut schema = match field.shape {
         Shape::Limits => limits(),
+        Shape::Files => json!({ "type": "array", "items": { "type": "string", "minLength": 1 } }),
         Shape::Default => table(&DEFAULT, &[]),
         Shape::Skills => json!({
             "type": "object",

@@ -77,7 +77,7 @@ impl Sender {
             fetch: capabilities.fetch.clone(),
             methods: capabilities.methods.clone(),
             limits: capabilities.limits.clone(),
-            tls,
+            tls: tls.trusting(&capabilities.authorities),
             resolver,
             turns: Arc::new(Semaphore::new(concurrent)),
             ledger: Arc::default(),

@@ -81,9 +81,10 @@ pub async fn run_alone(sandbox: &Sandbox, program: &Program, scratch: &Path) -> 
 pub async fn run(sandbox: &Sandbox, what: Invoke<'_>, io: Io) -> Finished {
     let started = Instant::now();
     let capabilities = Arc::new(what.capabilities.clone());
-    // Files hold the first four, `process` holds `spawn`, the sender `fetch` and `methods`: a new field does not compile until it has a
-    // place of its own.
-    let Capabilities { mounts: _, packages: _, read: _, write: _, spawn: _, fetch: _, methods: _, env: _, limits } = what.capabilities;
+    // Files hold the first four, `process` holds `spawn`, the sender `fetch`, `methods` and `authorities`: a new field does not compile
+    // until it has a place of its own.
+    let Capabilities { mounts: _, packages: _, read: _, write: _, spawn: _, fetch: _, methods: _, authorities: _, env: _, limits } =
+        what.capabilities;
     let meter = Meter::new(limits.clone());
     let chance = {
         let meter = meter.clone();

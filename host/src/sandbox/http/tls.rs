@@ -1,10 +1,12 @@
-//! Whom HTTPS trusts: Mozilla's roots and what the embedder adds; never the machine's certificate store.
+//! Whom HTTPS trusts: Mozilla's roots, what the embedder adds, and what the capabilities add; never the machine's certificate store.
 
 use std::sync::{Arc, OnceLock};
 
 use rustls::client::Resumption;
 use rustls::pki_types::CertificateDer;
 use rustls::{ClientConfig, RootCertStore};
+
+use crate::policy::capabilities::Authority;
 
 /// Certificate authorities beside the built-in ones.
 #[derive(Debug, Clone, Default)]
@@ -16,7 +18,7 @@ pub struct Roots {
 /// The TLS settings of a host, shared by its invocations; built when first needed.
 #[derive(Debug)]
 pub struct Tls {
-    extra: RootCertStore,
+    extra: Vec<CertificateDer<'static>>,
     config: OnceLock<Arc<ClientConfig>>,
 }
 
@@ -26,11 +28,17 @@ impl Tls {
     /// # Errors
     /// Where an extra root is no certificate.
     pub fn new(roots: Roots) -> Result<Tls, rustls::Error> {
-        let mut extra = RootCertStore::empty();
-        for root in roots.extra {
-            extra.add(root)?;
+        store(&roots.extra)?;
+        Ok(Tls { extra: roots.extra, config: OnceLock::new() })
+    }
+
+    /// Settings that trust these as well. One that is no certificate fails every handshake.
+    pub(super) fn trusting(self: Arc<Tls>, authorities: &[Authority]) -> Arc<Tls> {
+        if authorities.is_empty() {
+            return self;
         }
-        Ok(Tls { extra, config: OnceLock::new() })
+        let more = authorities.iter().map(|authority| &authority.certificate);
+        Arc::new(Tls { extra: self.extra.iter().chain(more).cloned().collect(), config: OnceLock::new() })
     }
 
     /// The settings, HTTP/2 offered before HTTP/1.1.
@@ -38,7 +46,7 @@ impl Tls {
         if let Some(config) = self.config.get() {
             return Ok(config.clone());
         }
-        let mut roots = self.extra.clone();
+        let mut roots = store(&self.extra)?;
         roots.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
         let mut config = ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
             .with_safe_default_protocol_versions()?
@@ -49,4 +57,10 @@ impl Tls {
         config.resumption = Resumption::disabled();
         Ok(self.config.get_or_init(|| Arc::new(config)).clone())
     }
+}
+
+fn store(certificates: &[CertificateDer<'static>]) -> Result<RootCertStore, rustls::Error> {
+    let mut store = RootCertStore::empty();
+    certificates.iter().try_for_each(|certificate| store.add(certificate.clone()))?;
+    Ok(store)
 }

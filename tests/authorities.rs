@@ -1,0 +1,124 @@
+//! Servers of an authority that only the operator's policy names: scripts reach them, and say what they say natively where it does not.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use base64::Engine as _;
+use sha2::{Digest as _, Sha256};
+use tempfile::TempDir;
+
+use crate::python_https::secure;
+
+const PYTHON: &str = r#"
+import sys, urllib.error, urllib.request
+import requests
+
+url = f"https://localhost:{sys.argv[1]}/x"
+try:
+    print(urllib.request.urlopen(url).read().decode())
+except urllib.error.URLError as error:
+    print(type(error.reason).__name__)
+try:
+    print(requests.get(url).text)
+except requests.ConnectionError as error:
+    print(type(error).__name__)
+"#;
+
+const SHELL: &str = "curl -sS \"https://localhost:$1/y\"\necho \" $?\"\n";
+
+/// An operator's folder: a skill, an authority, a server of its own, and a policy that lets the skill ask it.
+struct Place {
+    root: TempDir,
+    port: u16,
+    digest: String,
+}
+
+impl Place {
+    fn new() -> Place {
+        let (certificate, port) = secure("secure");
+        let root = tempfile::tempdir().unwrap();
+        let scripts = root.path().join("client/scripts");
+        std::fs::create_dir_all(&scripts).unwrap();
+        std::fs::write(root.path().join("client/SKILL.md"), "---\nname: client\ndescription: Asks a server.\n---\n").unwrap();
+        std::fs::write(scripts.join("ask.py"), PYTHON).unwrap();
+        std::fs::write(scripts.join("ask.sh"), SHELL).unwrap();
+        let text = base64::engine::general_purpose::STANDARD.encode(&certificate);
+        let lines: Vec<&str> = text.as_bytes().chunks(64).map(|line| std::str::from_utf8(line).unwrap()).collect();
+        let pem = format!("-----BEGIN CERTIFICATE-----\n{}\n-----END CERTIFICATE-----\n", lines.join("\n"));
+        std::fs::write(root.path().join("corp-ca.pem"), pem).unwrap();
+        let hex: String = Sha256::digest(&certificate).iter().map(|byte| format!("{byte:02x}")).collect();
+        let place = Place { root, port, digest: format!("sha256:{hex}") };
+        // The runtimes may have to be compiled first, by a loaded machine.
+        let rest = format!("limits: {{ timeout: 5m }}\ndefault:\n  allow: [Read, Write, Bash, \"WebFetch(domain:localhost:{port})\"]\n");
+        std::fs::write(place.path("without.yaml"), &rest).unwrap();
+        std::fs::write(place.path("with.yaml"), format!("authorities: [corp-ca.pem]\n{rest}")).unwrap();
+        place
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.root.path().join(name)
+    }
+
+    fn run(&self, script: &str, policy: &str, flags: &[&str]) -> Output {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_skillhost"));
+        command.arg("run").args([self.path("client"), script.into()]).arg("--policy").arg(self.path(policy));
+        command.arg("--audit").arg(self.path("audit.jsonl")).arg("--workspace").arg(self.root.path()).args(flags);
+        command.arg("--").arg(self.port.to_string()).stdin(Stdio::null());
+        // Kept between runs: the runtimes are compiled once.
+        command.env("XDG_CACHE_HOME", Path::new(env!("CARGO_TARGET_TMPDIR")).join("scripts"));
+        command.output().unwrap()
+    }
+
+    fn says(&self, script: &str, policy: &str) -> (String, String) {
+        let output = self.run(script, policy, &[]);
+        let [stdout, stderr] = [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).unwrap());
+        assert!(output.status.success(), "{stdout}{stderr}");
+        (stdout, stderr)
+    }
+}
+
+#[test]
+fn python_reaches_what_the_policys_authority_signed_and_nothing_without_it() {
+    let place = Place::new();
+    assert_eq!(place.says("scripts/ask.py", "with.yaml").0, "secure GET /x\nsecure GET /x\n");
+    assert_eq!(place.says("scripts/ask.py", "without.yaml").0, "SSLCertVerificationError\nSSLError\n");
+    let records = std::fs::read_to_string(place.path("audit.jsonl")).unwrap();
+    let records: Vec<serde_json::Value> = records.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(records[0]["capabilities"]["authorities"][0]["digest"], *place.digest);
+    assert_eq!(records[1]["capabilities"]["authorities"], serde_json::json!([]));
+}
+
+#[test]
+fn curl_reaches_what_the_policys_authority_signed_and_nothing_without_it() {
+    let place = Place::new();
+    assert_eq!(place.says("scripts/ask.sh", "with.yaml").0, "secure GET /y 0\n");
+    let (stdout, stderr) = place.says("scripts/ask.sh", "without.yaml");
+    assert_eq!(stdout, " 60\n", "{stderr}");
+    assert!(stderr.contains("curl: (60)") && stderr.contains("certificate"), "{stderr}");
+}
+
+#[test]
+fn an_authority_is_explained_and_its_file_is_kept_from_guests() {
+    let place = Place::new();
+    let text = String::from_utf8(place.run("scripts/ask.py", "with.yaml", &["--explain"]).stdout).unwrap();
+    assert!(text.contains("HTTPS trusts also") && text.contains("corp-ca.pem"), "{text}");
+    let json = place.run("scripts/ask.py", "with.yaml", &["--explain", "--json"]).stdout;
+    let capabilities = &serde_json::from_slice::<serde_json::Value>(&json).unwrap()["capabilities"];
+    assert_eq!(capabilities["authorities"][0]["digest"], *place.digest);
+    for scope in ["read", "write"] {
+        let denied = capabilities[scope]["none_of"].to_string();
+        assert!(denied.contains("/workspace/corp-ca.pem"), "{denied}");
+    }
+    let text = String::from_utf8(place.run("scripts/ask.py", "without.yaml", &["--explain"]).stdout).unwrap();
+    assert!(!text.contains("HTTPS trusts also"), "{text}");
+}
+
+#[test]
+fn an_authority_that_cannot_be_read_stops_the_run_and_is_pointed_at() {
+    let place = Place::new();
+    std::fs::write(place.path("corp-ca.pem"), "").unwrap();
+    let output = place.run("scripts/ask.sh", "with.yaml", &[]);
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert!(!output.status.success() && output.stdout.is_empty(), "{stderr}");
+    assert!(stderr.contains("with.yaml:1:15") && stderr.contains("corp-ca.pem holds no certificate"), "{stderr}");
+}
