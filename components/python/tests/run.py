@@ -108,7 +108,8 @@ class Sandboxed:
         self.policy.write_text(POLICY)
 
     def has(self, name):
-        programs = [name for file in self.programs.glob("*.json") for name in json.loads(file.read_text()).get("programs", [])]
+        manifests = [json.loads((self.programs / f"{name}.json").read_text()) for name in ("python", "shell") if (self.programs / f"{name}.json").exists()]
+        programs = [name for manifest in manifests for name in manifest["programs"]]
         return name in programs or (self.programs / "python-packages" / name).exists()
 
     def command(self, words, workspace, variables):
