@@ -147,8 +147,8 @@ def publish(merged):
         "wasm": "python.wasm",
         "size": len(component),
         "digest": "sha256:" + hashlib.sha256(component).hexdigest(),
-        # With less, deep recursion in Python hits the stack's limit before it becomes a RecursionError.
-        "limits": {"stack": "32MiB"},
+        # With less, deep recursion hits the stack's limit before CPython says RecursionError: `repr` of nested deques needs more than 80 MiB.
+        "limits": {"stack": "128MiB"},
         # A folder beside it, where there is one, for /usr/lib/python3.14/site-packages.
         "packages": "python-packages",
     }

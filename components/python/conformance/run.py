@@ -31,7 +31,7 @@ import suite
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent.parent
 # One invocation each: a module that needs more is reported as one that did not come to its end.
-LIMITS = "{ stack: 32MiB, timeout: 10m, memory: 1GiB, disk: 1GiB, files: 50000, random: 256MiB }"
+LIMITS = "{ stack: 128MiB, timeout: 10m, memory: 1GiB, disk: 1GiB, files: 50000, random: 256MiB }"
 TIMED_OUT = "exit 124"
 MOST_CRASHES = 8
 POLICY = """limits: {limits}

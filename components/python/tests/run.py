@@ -108,8 +108,9 @@ class Sandboxed:
         self.policy.write_text(POLICY)
 
     def has(self, name):
-        manifests = [json.loads((self.programs / f"{name}.json").read_text()) for name in ("python", "shell") if (self.programs / f"{name}.json").exists()]
-        programs = [name for manifest in manifests for name in manifest["programs"]]
+        facts = [json.loads(file.read_text()) for file in self.programs.glob("*.json")]
+        # The list of packages is no program.
+        programs = [name for fact in facts if isinstance(fact, dict) for name in fact.get("programs", [])]
         return name in programs or (self.programs / "python-packages" / name).exists()
 
     def command(self, words, workspace, variables):

@@ -2,6 +2,8 @@
 
 An OSError is made inside the interpreter, with WASI's number, and its class is looked up in a table by that number. Here the table is
 given classes of our own, which put the number right as they are made: what goes well costs nothing.
+
+An `OSError(2, "x")` of a script comes the same way, with Linux's number. The text tells them apart: the interpreter's is libc's for the number.
 """
 
 import errno
@@ -35,6 +37,10 @@ class Number(int):
 # WASI's number -> Linux's, and back.
 TO_LINUX = {}
 TO_WASI = {}
+# WASI's number -> what libc says of it.
+TEXTS = {}
+# Linux's number -> the class of an error that a script makes with it.
+CLASSES = {}
 
 
 def corrected(base):
@@ -42,14 +48,20 @@ def corrected(base):
 
     def __init__(self, *args):
         if len(args) > 1 and type(args[0]) is int:
-            args = (TO_LINUX.get(args[0], args[0]), *args[1:])
-        base.__init__(self, *args)
+            number, text, *_ = args
+            if TEXTS.get(number) == text:
+                args = (TO_LINUX.get(number, number), *args[1:])
+            else:
+                self.__class__ = CLASSES.get(number, CLASSES[None])
+        # Not the base's, which refuses an error that has another class by now.
+        OSError.__init__(self, *args)
 
     def __reduce__(self):
         _, *rest = base.__reduce__(self)
         return base, *rest
 
-    ours = {"__init__": __init__, "__reduce__": __reduce__}
+    # Without slots of its own the layout is the base's, and one class can be put in another's place.
+    ours = {"__slots__": (), "__init__": __init__, "__reduce__": __reduce__}
     return type(base.__name__, (base,), {**ours, "__module__": "builtins", "__qualname__": base.__qualname__, "__doc__": base.__doc__})
 
 
@@ -57,22 +69,28 @@ def install():
     table, wasi_erofs = interpreter_table(), errno.EROFS
     classes = {base: corrected(base) for base in {OSError, *table.values()}}
     numbers = {value: Number(value) for value in LINUX.values()}
+    CLASSES[None] = classes[OSError]
     for name, linux in LINUX.items():
         wasi = getattr(errno, name, None)
         if wasi is None:
             continue
         TO_LINUX[wasi] = numbers[linux]
         TO_WASI[linux] = wasi
+        TEXTS[wasi] = os.strerror(wasi)
         # EAGAIN and EWOULDBLOCK are one number, met twice.
         known = table.get(wasi, OSError)
-        table[wasi] = table[numbers[linux]] = classes.get(known, known)
+        table[wasi] = table[numbers[linux]] = CLASSES[linux] = classes.get(known, known)
         setattr(errno, name, numbers[linux])
     # "Capabilities insufficient": what a path outside of every mount comes to. Linux has no such error.
     TO_LINUX[errno.ENOTCAPABLE] = numbers[LINUX["EACCES"]]
+    TEXTS[errno.ENOTCAPABLE] = os.strerror(errno.ENOTCAPABLE)
     table[errno.ENOTCAPABLE] = classes[PermissionError]
 
     # A sandbox's folders are read-only because writing was not allowed, and scripts know that by this class.
     table[wasi_erofs] = table[errno.EROFS] = classes[PermissionError]
+    # Those that no WASI error has.
+    for linux in CLASSES.keys() - {None}:
+        table.setdefault(linux, classes[OSError])
 
     errno.errorcode.clear()
     errno.errorcode.update({number: next(name for name, linux in LINUX.items() if linux == number) for number in numbers.values()})

@@ -2,6 +2,8 @@
 
 import sys
 
+from .stdlib import unseen
+
 NATIVE = "is native code, which this Python cannot load"
 WHY = {
     "_bz2": "bz2 needs a native library that is not here: use gzip, zlib or zipfile's deflate",
@@ -39,6 +41,7 @@ class Missing:
     """The last of the finders: asked only when no other knows the name."""
 
     @staticmethod
+    @unseen
     def find_spec(name, path=None, target=None):
         why = WHY.get(name)
         # `importlib.util.find_spec` asks whether a module is there, and is to hear no.

@@ -23,6 +23,12 @@ CODE = read("/0/stdlib.code")
 SOURCE = read("/0/stdlib.source")
 
 
+def unseen(function):
+    """Leaves it out of the tracebacks of failed imports, as the interpreter does with importlib's own, which it knows by this name."""
+    function.__code__ = function.__code__.replace(co_filename="<frozen importlib._bootstrap>")
+    return function
+
+
 class Stdlib:
     """Finder and loader at once, as importlib's own for frozen modules."""
 
@@ -43,6 +49,7 @@ class Stdlib:
         return None
 
     @staticmethod
+    @unseen
     def exec_module(module):
         exec(Stdlib.get_code(module.__spec__.name), module.__dict__)
 

@@ -1,5 +1,6 @@
 """What a script may ask of the system, and WASI has no word for: who it is, where it runs, how a file's permissions look."""
 
+import copy
 import errno
 import getpass
 import io
@@ -33,6 +34,8 @@ def install():
     os.uname = lambda: os.uname_result(("Linux", NODE, "0.2", "skillhost", "wasm32"))
     socket.gethostname = lambda: NODE
     socket.getfqdn = lambda name="": name or NODE
+    # The interpreter reads no variables where it is made.
+    sys.flags = copy.replace(sys.flags, utf8_mode=1)
     os.get_terminal_size = no_terminal
     os.getloadavg = lambda: (0.0, 0.0, 0.0)
 
@@ -71,6 +74,7 @@ def files():
     """WASI has no permission bits and no owners: a file is readable, and what is denied shows when it is opened."""
     for name in ("stat", "lstat", "fstat"):
         setattr(os, name, with_mode(getattr(os, name)))
+    os.open = with_access(os.open)
     umask = 0o022
 
     def set_umask(mask):
@@ -107,6 +111,17 @@ def with_mode(ask):
 
     asked.__name__ = ask.__name__
     return asked
+
+
+def with_access(open_file):
+    """On Linux read-only is 0, and left out; WASI has a bit for it, and refuses flags with none."""
+
+    def open(path, flags, mode=0o777, *, dir_fd=None):
+        if not flags & os.O_ACCMODE:
+            flags |= os.O_RDONLY
+        return open_file(path, flags, mode, dir_fd=dir_fd)
+
+    return open
 
 
 def no_terminal(fd=1):

@@ -1,0 +1,8 @@
+# sandbox: a native python3 has the modules
+import traceback
+
+for name in ("numpy", "bz2"):
+    try:
+        __import__(name)
+    except ImportError:
+        print(traceback.format_exc())
