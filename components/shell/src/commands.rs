@@ -1,5 +1,6 @@
 //! Commands that bashkit lacks, or has in a form that scripts cannot use.
 
+mod diff;
 mod gzip;
 mod ls;
 mod realpath;
@@ -16,6 +17,7 @@ use crate::program::Own;
 /// Adds them.
 pub(crate) fn add(builder: BashBuilder, own: &Own) -> BashBuilder {
     builder
+        .command("diff", diff::Diff)
         .command("ls", ls::Ls)
         .command("realpath", realpath::Realpath)
         .command("zcat", gzip::Zcat)

@@ -120,7 +120,10 @@ async fn execute(outputs: &Rc<Outputs>, line: CommandLine) -> u8 {
     let own_stdin = LiveInput::default();
     let own = Own { stdin: own_stdin.clone(), outputs: SendWrapper::new(outputs.clone()) };
     let mut bash = interpreter(files, &cwd, &own);
-    let options = ExecOptions::new().arg0(line.name.clone()).positional(line.args.clone()).live_stdin(own_stdin.clone());
+    let mut options = ExecOptions::new().arg0(line.name.clone()).positional(line.args.clone()).live_stdin(own_stdin.clone());
+    if let Source::File(path) = &line.source {
+        options = options.script_file(path.clone());
+    }
     let script = format!("{}{script}", prelude(&line));
     let shell =
         bash.execute(&script).options(options).stdout_fn(sink(outputs, |o| &o.out)).stderr_fn(sink(outputs, |o| &o.err)).into_future();

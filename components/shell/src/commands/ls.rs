@@ -313,7 +313,7 @@ fn date(seconds: u64, now: u64) -> String {
 }
 
 /// Year, month and day of a day since 1970.
-fn civil(days: u64) -> (u64, usize, u64) {
+pub(super) fn civil(days: u64) -> (u64, usize, u64) {
     let shifted = days + 719_468;
     let era = shifted / 146_097;
     let of_era = shifted % 146_097;

@@ -1,0 +1,71 @@
+//! How changes are written: the normal form, and the unified one.
+
+use std::ops::Range;
+
+use super::script::Change;
+
+/// `2,3c2`, then the lines.
+pub(super) fn normal(old: &[&[u8]], new: &[&[u8]], changes: &[Change]) -> Vec<u8> {
+    let mut out = Vec::new();
+    for Change { old: from, new: to } in changes {
+        let verb = match (from.is_empty(), to.is_empty()) {
+            (true, _) => 'a',
+            (_, true) => 'd',
+            _ => 'c',
+        };
+        out.extend(format!("{}{verb}{}\n", lines(from), lines(to)).bytes());
+        from.clone().for_each(|at| line(&mut out, b"< ", old[at]));
+        if verb == 'c' {
+            out.extend(b"---\n");
+        }
+        to.clone().for_each(|at| line(&mut out, b"> ", new[at]));
+    }
+    out
+}
+
+/// Hunks with `context` lines around the changes; without the two lines above them.
+pub(super) fn unified(old: &[&[u8]], new: &[&[u8]], changes: &[Change], context: usize) -> Vec<u8> {
+    let mut out = Vec::new();
+    // Changes whose contexts touch are in one hunk.
+    for hunk in changes.chunk_by(|a, b| b.old.start - a.old.end <= context.saturating_mul(2)) {
+        let (first, last) = (&hunk[0], &hunk[hunk.len() - 1]);
+        let (before, after) = (context.min(first.old.start), context.min(old.len() - last.old.end));
+        let from = first.old.start - before..last.old.end + after;
+        let to = first.new.start - before..last.new.end + after;
+        out.extend(format!("@@ -{} +{} @@\n", counted(&from), counted(&to)).bytes());
+        let mut at = from.start;
+        for change in hunk {
+            (at..change.old.start).for_each(|at| line(&mut out, b" ", old[at]));
+            change.old.clone().for_each(|at| line(&mut out, b"-", old[at]));
+            change.new.clone().for_each(|at| line(&mut out, b"+", new[at]));
+            at = change.old.end;
+        }
+        (at..from.end).for_each(|at| line(&mut out, b" ", old[at]));
+    }
+    out
+}
+
+fn line(out: &mut Vec<u8>, mark: &[u8], text: &[u8]) {
+    out.extend(mark);
+    out.extend(text);
+    if !text.ends_with(b"\n") {
+        out.extend(b"\n\\ No newline at end of file\n");
+    }
+}
+
+/// First and last line; none at all is the line before.
+fn lines(range: &Range<usize>) -> String {
+    match range.len() {
+        0 | 1 => range.end.to_string(),
+        _ => format!("{},{}", range.start + 1, range.end),
+    }
+}
+
+/// First line and count.
+fn counted(range: &Range<usize>) -> String {
+    match range.len() {
+        0 => format!("{},0", range.end),
+        1 => range.end.to_string(),
+        count => format!("{},{count}", range.start + 1),
+    }
+}
