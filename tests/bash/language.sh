@@ -234,3 +234,5 @@ export -f join 2>/dev/null; greet() { echo "hi $1"; }; export -f greet; printf '
 a=1 b=2; a+=3; echo $a $b; arr=(); arr+=(x); echo ${#arr[@]}; x=$((1)) y="$(echo 2)"; echo $x$y
 #--- early readers end producers
 yes | head -n 2; seq 1 1000000 | head -n 1; while :; do echo loop; done | head -n 1
+#--- variables that are always set
+set -u; printf '%q\n' "$IFS"; [[ -n $BASH ]] && echo set; a=(1 2); echo $a

@@ -116,3 +116,7 @@ printf 'ab\0hello world\0xy\n' | strings; printf '\1\2text\3' | strings -n 3
 echo 1048576 | numfmt --to=iec; echo 1500 | numfmt --to=si; echo 2K | numfmt --from=iec
 #--- factor and tsort
 factor 12 97; printf 'a b\nb c\n' | tsort
+#--- diff of trees
+mkdir -p d/s e/s; echo a > d/x; echo b > e/x; echo c > d/only; echo d > e/s/new; diff -r d e; echo $?; diff -rq d e; diff -r d d; echo $?; diff -s d/x d/x
+#--- awk goes on after a pipe is closed
+awk 'BEGIN { print "b" | "sort"; print "a" | "sort"; close("sort"); print "after"; print "again" }'

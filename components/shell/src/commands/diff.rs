@@ -90,7 +90,9 @@ fn parse(args: &[String]) -> std::result::Result<Options, String> {
             long if long.starts_with("--color=") => {}
             long if is(long, "--label") => options.labels.push(value(long)?),
             long if is(long, "--exclude") => options.exclude.push(value(long)?),
-            long if long.starts_with("--") => return Err(format!("unrecognized option '{long}'\ndiff: Try 'diff --help' for more information.")),
+            long if long.starts_with("--") => {
+                return Err(format!("unrecognized option '{long}'\ndiff: Try 'diff --help' for more information."));
+            }
             "-" => options.operands.push(word.clone()),
             short if short.starts_with('-') => {
                 let mut letters = short[1..].char_indices();
@@ -248,11 +250,12 @@ impl Run<'_> {
         let lines = bytes.map(|bytes| bytes.split_inclusive(|byte| *byte == b'\n').collect::<Vec<_>>());
         let keys = lines.each_ref().map(|lines| lines.iter().map(|line| options.key(line)).collect::<Vec<_>>());
         let same = bytes[0] == bytes[1] || (!binary && keys[0] == keys[1]);
-        let mut changes = if same || binary { Vec::new() } else { script::changes(&keys[0], &keys[1]) };
+        let mut changes = if same || binary { Vec::new() } else { script::changes(&keys[0], &keys[1], options.unified.unwrap_or(0)) };
         if options.ignore_blank {
             let blank = |line: &[u8]| line == b"\n";
             changes.retain(|change| {
-                !(lines[0][change.old.clone()].iter().all(|line| blank(line)) && lines[1][change.new.clone()].iter().all(|line| blank(line)))
+                !(lines[0][change.old.clone()].iter().all(|line| blank(line))
+                    && lines[1][change.new.clone()].iter().all(|line| blank(line)))
             });
         }
         if same || (!binary && changes.is_empty()) {

@@ -11,8 +11,20 @@ pub(super) struct Change {
     pub(super) new: Range<usize>,
 }
 
-/// The changes from `old` to `new`, in their order.
-pub(super) fn changes<K: Eq + Hash>(old: &[K], new: &[K]) -> Vec<Change> {
+/// The changes from `old` to `new`, in their order. Of the lines that both begin or end with, only the nearest `horizon` take part: a run
+/// is not placed further away.
+pub(super) fn changes<K: Eq + Hash>(old: &[K], new: &[K], horizon: usize) -> Vec<Change> {
+    let first = old.iter().zip(new).take_while(|(a, b)| a == b).count();
+    let last = old[first..].iter().rev().zip(new[first..].iter().rev()).take_while(|(a, b)| a == b).count();
+    let (first, last) = (first.saturating_sub(horizon), last.saturating_sub(horizon));
+    let mut changes = between(&old[first..old.len() - last], &new[first..new.len() - last]);
+    for Change { old, new } in &mut changes {
+        (*old, *new) = (old.start + first..old.end + first, new.start + first..new.end + first);
+    }
+    changes
+}
+
+fn between<K: Eq + Hash>(old: &[K], new: &[K]) -> Vec<Change> {
     let mut classes = HashMap::new();
     let mut class = |line| {
         let next = classes.len();
