@@ -109,10 +109,10 @@ fn a_stack_that_the_operator_sets_lower_wins() {
     let place = Place::new("import json\nx = []\nfor _ in range(100000): x = [x]\njson.dumps(x)");
     std::fs::write(place.user.work().join("policy.yaml"), "limits: { stack: 256KiB }\n").unwrap();
     let explained = place.prints(&["main", "--policy", "policy.yaml", "--explain"]);
-    assert!(explained.contains("it needs 32 MiB of stack, and the limit `stack` is 256 KiB"), "{explained}");
+    assert!(explained.contains("it needs 128 MiB of stack, and the limit `stack` is 256 KiB"), "{explained}");
     let run = place.run(&["main", "--policy", "policy.yaml"]);
     assert!(run.status.code() == Some(125) && text(&run.stderr).contains("the limit `stack` of 256 KiB was hit"), "{run:?}");
-    assert!(place.prints(&["main", "--explain"]).contains("stack 32 MiB"));
+    assert!(place.prints(&["main", "--explain"]).contains("stack 128 MiB"));
 }
 
 #[test]
