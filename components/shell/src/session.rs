@@ -94,7 +94,7 @@ async fn complain(outputs: &Outputs, message: &str) {
 async fn execute(outputs: &Rc<Outputs>, line: CommandLine) -> u8 {
     let files: Arc<dyn FileSystem> = Arc::new(Files::new());
     let cwd = environment::get_initial_cwd().unwrap_or_else(|| "/".into());
-    let input = Rc::new(RefCell::new(Input::default()));
+    let mut input = Input::default();
     let script = match &line.source {
         Source::Text(text) => text.clone(),
         Source::File(path) => match files.read_file(&Path::new(&cwd).join(path)).await {
@@ -108,7 +108,7 @@ async fn execute(outputs: &Rc<Outputs>, line: CommandLine) -> u8 {
         Source::Stdin => {
             let mut all = Vec::new();
             loop {
-                let bytes = input.borrow_mut().read().await;
+                let bytes = input.read().await;
                 if bytes.is_empty() {
                     break text(&all);
                 }
@@ -117,6 +117,7 @@ async fn execute(outputs: &Rc<Outputs>, line: CommandLine) -> u8 {
         }
         Source::Tell(_) => return 0,
     };
+    let input = Rc::new(RefCell::new(input));
     let own_stdin = LiveInput::default();
     let own = Own { stdin: own_stdin.clone(), outputs: SendWrapper::new(outputs.clone()) };
     let mut bash = interpreter(files, &cwd, &own);

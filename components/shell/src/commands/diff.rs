@@ -95,8 +95,7 @@ fn parse(args: &[String]) -> std::result::Result<Options, String> {
             }
             "-" => options.operands.push(word.clone()),
             short if short.starts_with('-') => {
-                let mut letters = short[1..].char_indices();
-                while let Some((at, letter)) = letters.next() {
+                for (at, letter) in short[1..].char_indices() {
                     let rest = &short[1 + at + letter.len_utf8()..];
                     match letter {
                         'u' => options.unified = options.unified.or(Some(3)),

@@ -168,8 +168,8 @@ async fn run(
 /// Writes one entry; what is told of it.
 async fn place(context: &CommandContext<'_>, options: &Options, name: &str, content: &[u8]) -> Result<Option<String>> {
     // Names that would lead out of the folder lose what leads out.
-    let parts = name.split('/').filter(|part| !matches!(*part, "" | "." | ".."));
-    let below: PathBuf = if options.names_only { parts.last().into_iter().collect() } else { parts.collect() };
+    let mut parts = name.split('/').filter(|part| !matches!(*part, "" | "." | ".."));
+    let below: PathBuf = if options.names_only { parts.next_back().into_iter().collect() } else { parts.collect() };
     let folder = options.to.as_deref().unwrap_or("");
     let shown = PathBuf::from(folder).join(&below);
     let path = context.cwd.join(&shown);

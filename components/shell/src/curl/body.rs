@@ -71,7 +71,7 @@ pub(super) async fn gather(context: &CommandContext<'_>, options: &Options) -> R
 async fn urlencode(context: &CommandContext<'_>, text: &str) -> Result<String, Failure> {
     let at = text.find(['=', '@']);
     let (name, value) = match at {
-        Some(at) if text.as_bytes()[at] == b'=' => (&text[..at], text[at + 1..].as_bytes().to_vec()),
+        Some(at) if text.as_bytes()[at] == b'=' => (&text[..at], text.as_bytes()[at + 1..].to_vec()),
         Some(at) => (&text[..at], source(context, &text[at + 1..]).await?),
         None => ("", text.as_bytes().to_vec()),
     };

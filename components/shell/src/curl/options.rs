@@ -196,8 +196,7 @@ pub(super) fn parse(args: &[String]) -> Result<Options, Failure> {
                 }
             }
         } else if word.len() > 1 && word.starts_with('-') && word != "--" {
-            let mut letters = word.char_indices().skip(1);
-            while let Some((at, letter)) = letters.next() {
+            for (at, letter) in word.char_indices().skip(1) {
                 if let Some((_, long)) = WITH_VALUE.iter().find(|(known, _)| *known == letter) {
                     let attached = &word[at + letter.len_utf8()..];
                     let value = if attached.is_empty() {
