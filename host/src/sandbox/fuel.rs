@@ -1,8 +1,9 @@
 //! Fuel, which the programs of an invocation have in common.
 //!
-//! A program's store holds as much as was left for all of them when it last settled, and the engine ends it there. It settles when it starts another program, waits for one or for a stream, and ends; so programs that run in turn are charged exactly, and
-//! the sum is the same in every run. In between, each epoch looks at what each has burnt, and ends the run where the sum is over the
-//! limit: programs that run side by side go over it by no more than they burn in an epoch.
+//! A program's store holds as much as was left for all of them when it last settled, and the engine ends it there. It settles when it
+//! starts another program, waits for one or for a stream, and ends; so programs that run in turn are charged exactly, and the sum is the
+//! same in every run. In between, each epoch looks at what each has burnt, and ends the run where the sum is over the limit: programs that
+//! run side by side go over it by no more than they burn in an epoch.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
