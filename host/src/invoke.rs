@@ -193,7 +193,7 @@ impl Host {
             for built_in in programs.built_in().map_err(|error| failed(error.message, error.fix))? {
                 beside.commands.extend(built_in.facts.programs.iter().cloned());
                 if let Some((guest, folder)) = built_in.packages().map_err(|error| failed(error.message, error.fix))? {
-                    beside.mounts.push(OpenMount::packages(guest, folder.into_std_file().into()));
+                    beside.mounts.push(OpenMount::packages(guest, std::os::fd::OwnedFd::from(folder.into_std_file())));
                 }
             }
         }

@@ -1,6 +1,6 @@
 //! Running a program under capabilities: the only code that knows wasmtime.
 //!
-//! In reading order: [`run()`] is one invocation from start to end; `mounts` opens what it may see, `invocation` is what its programs
+//! In reading order: [`run()`] is one invocation from start to end; `mounts` opens what it may see (`scratch` is its own), `invocation` is what its programs
 //! share, `store` runs one of them, `process` lets one start another. Before that a component is made ready: `engine`, `compile`,
 //! `cache`, and `wasi`, which links everything a guest can import. Behind the imports: [`files`], [`http`], `random`, `stdio`, `tools`;
 //! `pipe` joins programs, `children` says who ends with whom. `meter` counts what all of them use, `fuel` what they burn.
@@ -21,6 +21,7 @@ mod pipe;
 mod process;
 mod random;
 mod run;
+mod scratch;
 mod state;
 mod stdio;
 mod stdio_p2;
@@ -30,7 +31,7 @@ mod waiters;
 mod wasi;
 
 use std::collections::HashMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use wasmtime::Engine;
@@ -98,6 +99,10 @@ impl Sandbox {
     /// Takes options; does no work.
     pub fn new(options: Options) -> Sandbox {
         Sandbox(Arc::new(Shared { options, engines: Mutex::default(), prepared: Mutex::default() }))
+    }
+
+    fn cache(&self) -> &Path {
+        &self.0.options.cache
     }
 
     fn sender(&self, capabilities: &Capabilities) -> Arc<http::Sender> {
