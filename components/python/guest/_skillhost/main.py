@@ -12,6 +12,7 @@ import threading
 import types
 import warnings
 import weakref
+from importlib.machinery import BuiltinImporter, SourceFileLoader
 
 # Here, at the build: the module that componentize-py made is in the image, and in no folder afterwards.
 from wit_world.imports import exit
@@ -65,6 +66,7 @@ def command(arguments):
     sys.path_importer_cache.clear()
     sys.modules["__main__"] = module = types.ModuleType("__main__")
     module.__builtins__ = builtins
+    module.__loader__ = BuiltinImporter
     if what == "-h":
         sys.stdout.write(USAGE)
     elif what == "-V":
@@ -158,6 +160,7 @@ def run_file(module, script, library):
     neighbours(folder)
     module.__file__ = os.path.abspath(script)
     module.__cached__ = None
+    module.__loader__ = SourceFileLoader("__main__", module.__file__)
     execute(module, source, module.__file__)
 
 
