@@ -87,6 +87,7 @@ def settle():
         main.guarded(lambda: main.command(["-c", source]))
     sys.stdin, sys.stdout, sys.stderr = streams
     sys.path[:], sys.argv[:], sys.modules["__main__"] = saved
+    main.OURS.update(sys.modules.keys() - {"__main__"})
     import linecache
 
     linecache.clearcache()
