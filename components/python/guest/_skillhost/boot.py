@@ -77,17 +77,50 @@ def stand_in(name, ours):
     spec.loader.exec_module(sys.modules[name])
 
 
+class Asked:
+    """The answers of `wasi:cli/environment` in a start that is only for warmth."""
+
+    @staticmethod
+    def get_environment():
+        return [("PATH", "/usr/local/bin:/usr/bin:/bin"), ("HOME", "/tmp"), ("LANG", "C.UTF-8"), ("PWD", "/skill")]
+
+    @staticmethod
+    def get_arguments():
+        return ["python3", os.path.dirname(__file__) + "/__init__.py"]
+
+    @staticmethod
+    def initial_cwd():
+        return "/skill"
+
+
+def warm(main):
+    """Starts programs again and again, until the interpreter has learnt what it can of its own code: what it learns it writes into it."""
+    from . import fresh, system
+
+    names = ("stdin", "stdout", "stderr")
+    streams = {name: getattr(sys, name) for plain in names for name in (plain, f"__{plain}__")}
+    saved = list(sys.path), list(sys.argv), list(sys.orig_argv), sys.modules.get("__main__")
+    asked, fresh.environment = fresh.environment, Asked
+    for _ in range(20):
+        fresh.start()
+        system.open_streams()
+        main.guarded(lambda: main.command(sys.argv[1:]))
+        main.guarded(main.let_go)
+    fresh.environment, system.ENDING = asked, False
+    sys.stdin, sys.stdout, sys.stderr = io.StringIO(), io.StringIO(), io.StringIO()
+    for source in ["print('hi')"] * 20 + [SAMPLE] * 3 + ["raise SystemExit(0)", "import os; open('/nowhere')"]:
+        main.guarded(lambda: main.command(["-c", source]))
+    for name, stream in streams.items():
+        setattr(sys, name, stream)
+    sys.path[:], sys.argv[:], sys.orig_argv[:], sys.modules["__main__"] = saved
+
+
 def settle():
     """The last thing that happens in the image."""
     from . import main
 
-    streams, saved = (sys.stdin, sys.stdout, sys.stderr), (list(sys.path), list(sys.argv), sys.modules.get("__main__"))
-    sys.stdin, sys.stdout, sys.stderr = io.StringIO(), io.StringIO(), io.StringIO()
-    for source in ["print('hi')"] * 20 + [SAMPLE] * 3 + ["raise SystemExit(0)", "import os; open('/nowhere')"]:
-        main.guarded(lambda: main.command(["-c", source]))
-    sys.stdin, sys.stdout, sys.stderr = streams
-    sys.path[:], sys.argv[:], sys.modules["__main__"] = saved
     main.OURS.update(sys.modules.keys() - {"__main__"})
+    warm(main)
     import linecache
 
     linecache.clearcache()
@@ -101,6 +134,8 @@ def settle():
     gc.collect()
     list_lasting()
     gc.freeze()
+    # Once more: it also takes back what is kept for the next object of a type.
+    gc.collect()
     pack()
     gc.freeze()
 

@@ -199,9 +199,22 @@ def end(program):
     return code
 
 
-# The modules of the memory image.
-OURS = set()
+# The modules of the memory image, and how many of them stand together at most among the program's own, as those that it imported anew.
+OURS, AMONG = set(), 8
 FILES = (io.TextIOWrapper, io.BufferedWriter, io.BufferedRandom)
+
+
+def newest(modules):
+    """The names of the program's modules, the last first. Those of the image stand before them, and are not looked at: there are hundreds."""
+    yield "__main__"
+    met = 0
+    for name in reversed(modules):
+        if name not in OURS:
+            met = 0
+            if name != "__main__":
+                yield name
+        elif (met := met + 1) > AMONG:
+            return
 
 
 def let_go():
@@ -217,7 +230,7 @@ def let_go():
             pass
     for name in ("last_exc", "last_type", "last_value", "last_traceback"):
         vars(sys).pop(name, None)
-    own = [name for name, module in sys.modules.items() if name not in OURS and isinstance(module, types.ModuleType)]
+    own = [name for name in newest(sys.modules) if isinstance(sys.modules[name], types.ModuleType)][::-1]
     left = [weakref.ref(sys.modules.pop(name)) for name in own]
     gc.collect()
     for module in filter(None, (reference() for reference in reversed(left))):
