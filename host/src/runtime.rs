@@ -16,7 +16,7 @@ mod shebang;
 pub mod spawn;
 pub(crate) mod stamp;
 
-pub use programs::Programs;
+pub use programs::{Programs, installed_name};
 
 use built_in::BuiltIn;
 
