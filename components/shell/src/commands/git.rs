@@ -1,6 +1,7 @@
 //! `git`, as far as it reads a repository. Whatever would write one, or ask another machine, ends with a message.
 
 mod arguments;
+mod asked;
 mod commit;
 mod difference;
 mod ignore;
@@ -10,7 +11,9 @@ mod names;
 mod objects;
 mod repository;
 mod status;
+mod tags;
 mod trees;
+mod walk;
 
 use std::path::{Path, PathBuf};
 
@@ -19,8 +22,8 @@ use bashkit::time::{SystemTime, UNIX_EPOCH};
 use bashkit::{Command, CommandContext, CommandStatus, Result};
 
 use arguments::{Arguments, is_under};
+use asked::Asked;
 use difference::Show;
-use log::Asked;
 use objects::Kind;
 use repository::{Repository, normal};
 use trees::{compared, renamed};
@@ -188,7 +191,7 @@ async fn show(repository: &mut Repository, args: &[String], now: i64) -> std::re
             Kind::Tag | Kind::Commit => {
                 out.extend(gap);
                 if object.kind == Kind::Tag {
-                    out.extend(names::tag_head(&object.data, now).bytes());
+                    out.extend(tags::tag_head(&object.data, now).bytes());
                 }
                 let commit = repository.peeled(id, Some(Kind::Commit)).await?;
                 let commit = repository.commit(commit).await?;
