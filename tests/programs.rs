@@ -6,6 +6,7 @@ use std::process::Stdio;
 use std::sync::Arc;
 
 use skillhost::runtime::built_in::{BuiltIns, ProgramError};
+use skillhost::runtime::digests::Digests;
 use skillhost::runtime::{Programs, digest};
 use skillhost::skill::Skill;
 use tempfile::TempDir;
@@ -68,8 +69,13 @@ impl Place {
         BuiltIns { folders: vec![self.path("nowhere"), self.programs()], cache: self.path("cache") }
     }
 
+    fn programs_of(&self, skill: Arc<Skill>, built_ins: BuiltIns) -> Programs {
+        let digests = Digests::of(&skill, &self.path("digests")).unwrap();
+        Programs::of(skill, digests, built_ins)
+    }
+
     fn find(&self, command: &str) -> Result<Option<String>, ProgramError> {
-        let programs = Programs::of(self.skill(&[]), self.built_ins());
+        let programs = self.programs_of(self.skill(&[]), self.built_ins());
         programs.find(command).map(|found| found.map(|component| component.digest))
     }
 
@@ -186,7 +192,7 @@ fn a_skill_cannot_put_its_own_in_the_place_of_a_built_in_program() {
     let own: &[u8] = guest("hello");
     let files = ["python3.wasm", "bash.wasm", "bin/python.wasm", "python3.9.wasm", "jq.wasm"].map(|path| (path, own));
     let find = |built_ins: BuiltIns, command: &str| {
-        Programs::of(place.skill(&files), built_ins).find(command).map(|found| found.map(|component| component.digest))
+        place.programs_of(place.skill(&files), built_ins).find(command).map(|found| found.map(|component| component.digest))
     };
     for command in ["python3", "/skill/python3", "./python3", "bin/python", "python3.9", "/usr/bin/python3", "bash", "/bin/sh", "dash"] {
         let found = find(place.built_ins(), command);
@@ -237,7 +243,7 @@ fn what_a_command_line_starts() {
         };
         workspace.map(<[u8]>::to_vec).or(skill_file)
     };
-    let programs = Programs::of(skill, place.built_ins());
+    let programs = place.programs_of(skill, place.built_ins());
     for (line, expected) in [
         ("python3 here.py a b", "python3 here.py a b"),
         ("python3 scripts/a.py", "python3 /skill/scripts/a.py"),
