@@ -3,7 +3,7 @@
 //! A file holds many snippets, each under a line `#--- NAME`. Those that are known to differ are in tests/bash/differences.txt, each with
 //! the reason; one of them that agrees fails the test as much as another that does not.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -84,6 +84,34 @@ fn the_shell_does_what_bash_does() {
         .collect();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     assert!(share >= SHARE, "{share:.1} % agree");
+}
+
+/// What the shell has beside bash's own words and what other programs start by name: the host's part (`env`), and commands that are too
+/// little like those of their names, or that no machine has.
+const NOT_PROGRAMS: &str = "
+    env nice nohup time timeout pip pip3 uv uvx python python3 bash sh
+    assert busybox csv dotenv glob http json log make man openssl parallel pgrep pkill ps retry semver sudo template tomlq verify watch";
+
+#[test]
+fn other_programs_can_start_what_the_shell_has() {
+    let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<BTreeSet<_>>();
+    let manifest = std::fs::read(repository("target/components/shell.json")).unwrap();
+    let manifest: serde_json::Value = serde_json::from_slice(&manifest).unwrap();
+    let listed: BTreeSet<String> = serde_json::from_value(manifest["programs"].clone()).unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let host = shell_host(dir.path());
+    let skill = dir.path().join("skill");
+    std::fs::create_dir_all(&skill).unwrap();
+    std::fs::write(skill.join("SKILL.md"), MANIFEST).unwrap();
+    let snippet = Snippet { name: "commands".into(), text: "compgen -c".into(), fetch: None };
+    let has = words(&in_shell(&host, &skill, &snippet, &dir.path().join("workspace")).stdout);
+    let own = Command::new("bash").args(["-c", "compgen -bk"]).output().unwrap();
+    let own = words(&String::from_utf8_lossy(&own.stdout));
+    let rest: BTreeSet<String> = own.union(&words(NOT_PROGRAMS)).cloned().collect();
+    let lacking: Vec<_> = listed.difference(&has).collect();
+    assert!(lacking.is_empty(), "components/shell/programs.txt: the shell has no {lacking:?}");
+    let new: Vec<_> = has.iter().filter(|name| !listed.contains(*name) && !rest.contains(*name)).collect();
+    assert!(new.is_empty(), "the shell has {new:?}: list them in components/shell/programs.txt, or here with what is not listed");
 }
 
 /// Each in bash with the machine's curl, and in the shell; `URL` is a server's.

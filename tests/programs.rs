@@ -6,6 +6,7 @@ use std::process::Stdio;
 use std::sync::Arc;
 
 use skillhost::runtime::built_in::{BuiltIns, ProgramError};
+use skillhost::runtime::digests::Digests;
 use skillhost::runtime::{Programs, digest};
 use skillhost::skill::Skill;
 use tempfile::TempDir;
@@ -68,8 +69,13 @@ impl Place {
         BuiltIns { folders: vec![self.path("nowhere"), self.programs()], cache: self.path("cache") }
     }
 
+    fn programs_of(&self, skill: Arc<Skill>, built_ins: BuiltIns) -> Programs {
+        let digests = Digests::of(&skill, &self.path("digests")).unwrap();
+        Programs::of(skill, digests, built_ins)
+    }
+
     fn find(&self, command: &str) -> Result<Option<String>, ProgramError> {
-        let programs = Programs::of(self.skill(&[]), self.built_ins());
+        let programs = self.programs_of(self.skill(&[]), self.built_ins());
         programs.find(command).map(|found| found.map(|component| component.digest))
     }
 
@@ -186,7 +192,7 @@ fn a_skill_cannot_put_its_own_in_the_place_of_a_built_in_program() {
     let own: &[u8] = guest("hello");
     let files = ["python3.wasm", "bash.wasm", "bin/python.wasm", "python3.9.wasm", "jq.wasm"].map(|path| (path, own));
     let find = |built_ins: BuiltIns, command: &str| {
-        Programs::of(place.skill(&files), built_ins).find(command).map(|found| found.map(|component| component.digest))
+        place.programs_of(place.skill(&files), built_ins).find(command).map(|found| found.map(|component| component.digest))
     };
     for command in ["python3", "/skill/python3", "./python3", "bin/python", "python3.9", "/usr/bin/python3", "bash", "/bin/sh", "dash"] {
         let found = find(place.built_ins(), command);
@@ -200,11 +206,25 @@ fn a_skill_cannot_put_its_own_in_the_place_of_a_built_in_program() {
     // Under a name that no entry for `python3` covers, it is one like any other.
     assert_eq!(find(place.built_ins(), "/skill/python3.wasm"), Ok(Some(digest(own))));
     assert_eq!(find(place.built_ins(), "jq"), Ok(Some(digest(own))), "what is no built-in program's name is the skill's to use");
+    program(&place.programs(), "shell", &["bash", "sh", "jq"], guest("argv"));
+    for (command, expected) in [
+        ("jq", Some(guest("argv"))),
+        ("/usr/local/bin/jq", Some(guest("argv"))),
+        ("/bin/jq", Some(guest("argv"))),
+        // Files of the caller's own, and no component that would pass for the built-in program.
+        ("./jq", None),
+        ("/skill/jq", None),
+        ("/opt/bin/jq", None),
+        ("/skill/jq.wasm", Some(own)),
+    ] {
+        assert_eq!(find(place.built_ins(), command), Ok(expected.map(digest)), "{command}");
+    }
 }
 
 #[test]
 fn what_a_command_line_starts() {
     let place = Place::new();
+    program(&place.programs(), "shell", &["bash", "sh", "sort"], guest("argv"));
     let (component, js): (&[u8], &[u8]) = (guest("hello"), b"");
     let skill = place.skill(&[
         ("scripts/a.py", b"print()"),
@@ -218,12 +238,12 @@ fn what_a_command_line_starts() {
         let skill_file = path.strip_prefix("/skill/").and_then(|rel| std::fs::read(place.path("my-skill").join(rel)).ok());
         let workspace: Option<&[u8]> = match path {
             "/workspace/here.py" | "/workspace/scripts/both.py" | "/workspace/python3" => Some(b"print()"),
-            "/workspace/do" => Some(b"#!/bin/sh\n"),
+            "/workspace/do" | "/workspace/sort" => Some(b"#!/bin/sh\n"),
             _ => None,
         };
         workspace.map(<[u8]>::to_vec).or(skill_file)
     };
-    let programs = Programs::of(skill, place.built_ins());
+    let programs = place.programs_of(skill, place.built_ins());
     for (line, expected) in [
         ("python3 here.py a b", "python3 here.py a b"),
         ("python3 scripts/a.py", "python3 /skill/scripts/a.py"),
@@ -239,10 +259,14 @@ fn what_a_command_line_starts() {
         ("/skill/scripts/run x", "bash /skill/scripts/run x"),
         ("./scripts/own.sh", "python3 /skill/scripts/own.sh"),
         ("./do x", "sh /workspace/do x"),
+        ("sort -r", "sort -r"),
+        ("/usr/bin/sort", "/usr/bin/sort"),
+        ("./sort -r", "sh /workspace/sort -r"),
+        ("./x/sort", "error: no program `./x/sort` here"),
         // A file of the guest's is not run under a built-in program's name either.
         ("/workspace/python3 x", "/workspace/python3 x"),
         ("tool a", "tool a"),
-        ("run", "error: no program `run` here; there is: bash, python, python3, sh, tool"),
+        ("run", "error: no program `run` here; the skill has: tool"),
         ("./none", "error: no program `./none` here"),
         ("scripts/x.js", "error: `scripts/x.js` is a script for JavaScript, which does not run here"),
         ("./notes.txt", "error: `./notes.txt` is no script that runs here"),

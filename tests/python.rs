@@ -181,3 +181,66 @@ fn the_record_names_the_program_and_the_script() {
     assert!(program["version"].as_str().unwrap().starts_with("3.14"), "{record:#}");
     assert!(!record.to_string().contains("secret"));
 }
+
+#[test]
+fn the_shells_commands_are_started_by_name() {
+    let place = Place::new(
+        "import shutil, subprocess
+def run(*argv, **more):
+    done = subprocess.run(argv, capture_output=True, text=True, **more)
+    print(argv[0], done.returncode, repr(done.stdout))
+run('jq', '-c', '.a', input='{\"a\": [1]}')
+run('/usr/bin/sort', '-r', input='a\\nb\\n')
+run('sleep', '0.01')
+run('grep', 'x', input='a')
+run('test', '1', '=', '2')
+run('echo', 'a b', '$x', '*', \"'\")
+run('find', '.', '-name', '*.txt', '-exec', 'cat', '{}', '+', cwd='/skill/texts')
+run('cat', stdin=subprocess.DEVNULL)
+yes = subprocess.Popen(['yes'], stdout=subprocess.PIPE)
+head = subprocess.Popen(['head', '-n', '2'], stdin=yes.stdout, stdout=subprocess.PIPE)
+yes.stdout.close()
+print(head.communicate()[0], yes.wait() != 0, shutil.which('awk'))
+try: subprocess.run(['./sort'])
+except FileNotFoundError as error: print(error.filename)
+try: subprocess.run(['cp', 'a', 'b'])
+except PermissionError as error: print(error.filename)",
+    );
+    let tools = ["jq", "sort", "sleep", "grep", "test", "echo", "find", "cat", "yes", "head"].map(|name| format!("Bash({name}:*)"));
+    place.write("SKILL.md", &format!("---\nname: py\ndescription: Tests Python. Use to test.\nallowed-tools: {}\n---\n", tools.join(" ")));
+    place.write("texts/a b.txt", "text\n");
+    let allow: Vec<&str> = tools.iter().flat_map(|tool| ["--allow", tool]).collect();
+    let run = place.run(&[&["main"], &allow[..]].concat());
+    let expected = "\
+jq 0 '[1]\\n'
+/usr/bin/sort 0 'b\\na\\n'
+sleep 0 ''
+grep 1 ''
+test 1 ''
+echo 0 \"a b $x * '\\n\"
+find 0 'text\\n'
+cat 0 ''
+b'y\\ny\\n' True /usr/bin/awk
+./sort
+cp
+";
+    assert_eq!(text(&run.stdout), expected, "{}", text(&run.stderr));
+}
+
+#[test]
+fn a_file_called_like_a_command_is_not_what_its_entry_allows() {
+    let place = Place::new(
+        "import subprocess
+for argv in ['jq', '-n', '1'], ['/skill/scripts/jq'], ['./jq']:
+    try: print(subprocess.run(argv, capture_output=True, text=True, cwd='/skill/scripts').stdout)
+    except OSError as error: print(type(error).__name__)",
+    );
+    place.write("scripts/jq", "#!/bin/sh\necho own\n");
+    let run = |tools: &str| {
+        place.write("SKILL.md", &format!("---\nname: py\ndescription: Tests Python. Use to test.\nallowed-tools: {tools}\n---\n"));
+        let allow: Vec<&str> = tools.split(' ').flat_map(|tool| ["--allow", tool]).collect();
+        text(&place.run(&[&["main"], &allow[..]].concat()).stdout)
+    };
+    assert_eq!(run("Bash(jq:*)"), "1\n\nPermissionError\nPermissionError\n");
+    assert_eq!(run("Bash(jq:*) Bash(sh:*)"), "1\n\nown\n\nown\n\n");
+}

@@ -18,7 +18,7 @@ mod shebang;
 pub mod spawn;
 pub(crate) mod stamp;
 
-pub use programs::Programs;
+pub use programs::{Programs, installed_name};
 
 use crate::skill::Skill;
 use built_in::BuiltIn;

@@ -44,3 +44,5 @@ echo '{"a":[{"b":1},{}]}' | jq -c '[.a[].b?]'; echo '"s"' | jq '.a?' ; echo '{"a
 echo '{"a":[{"b":"x"}]}' | jq -c 'walk(if type == "string" then ascii_upcase else . end)'; echo '{"a":[{"id":1},{"id":2}]}' | jq '[.. | .id? // empty] | length'; echo '[1,2,3]' | jq -c '.[1:], .[:-1]'; echo '{"a":1}' | jq -c 'tojson | fromjson'; jq -nc '[1,2] | combinations(2)' | head -2; jq -nc '"a.b.c" | split(".") | {(.[0]): .[1:]}'
 #--- jq sql-like
 echo '[{"u":"a","n":3},{"u":"b","n":1}]' | jq -r '(["user","n"] | @tsv), (sort_by(.n)[] | [.u, .n] | @tsv)'; echo '[{"a":1,"b":2}]' | jq -r '.[] | [.a,.b] | map(tostring) | join(",")'; echo '{"x":[1,2]}' | jq '.x | @text'; jq -nc '[1,1,2] | unique, (group_by(.) | map(length))'; jq -nc 'input_line_number? // 0' ; jq -nc '[splits("a";"b")]?' ; echo done
+#--- a text that begins like a number
+jq -n -c '[("2024-10-10T13", "1 2", "a", "", " 12 ", "-5") | tonumber? // "no"], ("1 2" | try fromjson catch .), ("[1,2]" | fromjson)'

@@ -236,3 +236,13 @@ a=1 b=2; a+=3; echo $a $b; arr=(); arr+=(x); echo ${#arr[@]}; x=$((1)) y="$(echo
 yes | head -n 2; seq 1 1000000 | head -n 1; while :; do echo loop; done | head -n 1
 #--- variables that are always set
 set -u; printf '%q\n' "$IFS"; [[ -n $BASH ]] && echo set; a=(1 2); echo $a
+#--- quoted operands are no patterns
+shopt -s nullglob; a=("*.log" "x y"); for g in ${a[@]+"${a[@]}"}; do echo "[$g]"; done; b=(${a[@]+"${a[@]}"}); echo ${#b[@]} "${b[@]}"; x=1; printf '<%s>' ${x:+"*"} ${x+"$a"} ${no-"?"}; echo; e=(); for g in ${e[@]+"${e[@]}"}; do echo no; done
+#--- unquoted operands are
+touch f.log g.log; x=1; echo ${x:+*.log}; p='*.log'; echo ${p+$p} ${no:-*.log}; a=(${p+$p}); echo ${#a[@]}
+#--- a pipeline in a loop that reads a pipe
+f() { printf 'a\nb\nc\n'; }; f | while read -r m; do echo "$m" | tr a-c x-z; done; f | while read -r m; do printf '%s %s|' "$m" "$(printf '%*s' 3 '' | tr ' ' '#')" | sed 's/|$/!/'; echo; done; f | while read -r m; do echo "$m" | cat; done | grep -n .
+#--- time
+time true 2> /dev/null; { time sleep 0.01; } 2> t; sed 's/[0-9.]\{1,\}/N/g' t; rm t; { time -p true; } 2>&1 | cut -d ' ' -f 1; TIMEFORMAT='%R %U'; { time true; } 2>&1 | grep -cE '^0\.[0-9]{3} 0\.[0-9]{3}$'
+#--- exec for the rest of a line
+exec 2>&1; echo out; echo err >&2; exec > log; echo in log; exec >&2; cat log

@@ -11,8 +11,10 @@ use crate::workspace;
 
 /// The crate that is patched.
 const UPSTREAM: &str = "bashkit";
-/// What the shell answers to.
-const PROGRAMS: [&str; 2] = ["bash", "sh"];
+/// What the shell answers to as a shell.
+const SHELLS: [&str; 2] = ["bash", "sh"];
+/// Those of its commands that other programs start by name. `tests/bash.rs` holds them against what the shell has.
+const COMMANDS: &str = include_str!("../../components/shell/programs.txt");
 /// The wasm stack that its deepest recursion needs: see `limits.rs` of the component.
 const STACK: &str = "64MiB";
 
@@ -52,10 +54,11 @@ pub(crate) fn prepare(root: &Path, step: &Step) -> Result<(), Error> {
 /// Writes the program manifest beside the component.
 pub(crate) fn describe(root: &Path, wasm: &Path) -> Result<(), Error> {
     let bytes = std::fs::read(wasm).map_err(Error::context(wasm.display()))?;
+    let programs: Vec<&str> = SHELLS.into_iter().chain(COMMANDS.split_whitespace()).collect();
     let manifest = json!({
         "name": "shell",
         "version": version(root)?,
-        "programs": PROGRAMS,
+        "programs": programs,
         "wasm": "shell.wasm",
         "size": bytes.len(),
         "digest": format!("sha256:{}", hex(&Sha256::digest(&bytes))),

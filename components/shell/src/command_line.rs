@@ -27,6 +27,9 @@ pub(crate) struct CommandLine {
     pub(crate) shopt: Vec<String>,
 }
 
+/// The names by which it is a shell. By any other it is that command of its own: `jq`.
+const SHELLS: [&str; 4] = ["bash", "sh", "dash", "ash"];
+
 const VERSION: &str = "\
 GNU bash, version 5.2.15(1)-release (wasm32-skillhost)
 This is bashkit's interpreter in skillhost's sandbox, not GNU bash itself.
@@ -40,6 +43,11 @@ const HELP: &str = "Usage:\tbash [option] ...\n\tbash [option] script-file ...\n
 pub(crate) fn parse(argv: Vec<String>) -> Result<CommandLine, String> {
     let mut rest = argv.into_iter();
     let name = rest.next().unwrap_or_else(|| "bash".into());
+    let file = name.rsplit('/').next().unwrap_or(&name);
+    if !SHELLS.contains(&file) {
+        let source = Source::Text(format!("'{}' \"$@\"", file.replace('\'', r"'\''")));
+        return Ok(CommandLine { source, name, args: rest.collect(), set: Vec::new(), shopt: Vec::new() });
+    }
     let mut args = rest.collect::<std::collections::VecDeque<_>>();
     let (mut set, mut shopt) = (Vec::new(), Vec::new());
     let (mut text, mut stdin) = (false, false);

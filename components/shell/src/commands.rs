@@ -1,6 +1,7 @@
 //! Commands that bashkit lacks, or has in a form that scripts cannot use.
 
 mod diff;
+mod git;
 mod gzip;
 mod ls;
 mod realpath;
@@ -18,6 +19,7 @@ use crate::program::Own;
 pub(crate) fn add(builder: BashBuilder, own: &Own) -> BashBuilder {
     builder
         .command("diff", diff::Diff)
+        .command("git", git::Git)
         .command("ls", ls::Ls)
         .command("realpath", realpath::Realpath)
         .command("zcat", gzip::Zcat)

@@ -15,7 +15,7 @@ use wit_bindgen::StreamResult;
 
 use crate::bindings::wasi::clocks::system_clock::Instant;
 use crate::bindings::wasi::filesystem::types::{
-    Descriptor, DescriptorFlags, DescriptorStat, DescriptorType, NewTimestamp, OpenFlags, PathFlags,
+    Descriptor, DescriptorFlags, DescriptorStat, DescriptorType, ErrorCode, NewTimestamp, OpenFlags, PathFlags,
 };
 use crate::bindings::wit_stream;
 use crate::hooks;
@@ -264,7 +264,10 @@ impl FileSystem for Files {
         SendWrapper::new(async {
             let at = self.at(link)?;
             let target = target.to_str().ok_or_else(missing)?.to_owned();
-            at.folder.symlink_at(target, at.relative).await.map_err(error)
+            at.folder.symlink_at(target, at.relative).await.map_err(|code| match code {
+                ErrorCode::NotPermitted | ErrorCode::Unsupported => errors::no_links(),
+                code => error(code),
+            })
         })
         .await?;
         Ok(())

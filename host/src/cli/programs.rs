@@ -98,10 +98,11 @@ fn text(report: &Report) -> String {
     let mut out = String::new();
     for program in &report.programs {
         let Listed { name, version, commands, size, digest, file, .. } = program;
-        out += &format!("{name} {version} ({})\n", commands.join(", "));
+        out += &format!("{name} {version}\n");
         out += &format!("  {}, {}\n  {digest}\n", file.display(), show_size(*size));
+        out += &list("commands", commands);
         if let Some(packages) = &program.packages {
-            out += &format!("  {} packages: {}\n", packages.len(), packages.join(", "));
+            out += &list("packages", packages);
         }
         if let Some(problem) = &program.problem {
             out += &format!("  does not run: {problem}\n");
@@ -111,4 +112,20 @@ fn text(report: &Report) -> String {
         out += &format!("{name} ({}) is missing: `{build}` builds it\n", commands.join(", "));
     }
     out
+}
+
+/// Names with their number, in lines that fit the page.
+fn list(what: &str, names: &[String]) -> String {
+    let mut out = format!("  {} {what}:", names.len());
+    let mut column = out.len();
+    for (index, name) in names.iter().enumerate() {
+        let comma = if index + 1 < names.len() { "," } else { "" };
+        if column + 1 + name.len() + comma.len() > usize::from(show::width()) {
+            out += "\n   ";
+            column = 3;
+        }
+        out += &format!(" {name}{comma}");
+        column += 1 + name.len() + comma.len();
+    }
+    out + "\n"
 }

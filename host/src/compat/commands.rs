@@ -31,25 +31,24 @@ pub fn availability(name: &str) -> Availability {
 
 /// Subcommands of git that work: those that only read, and only the repository.
 pub(super) const GIT: &[&str] = &[
-    "blame",
     "branch",
     "cat-file",
     "config",
     "describe",
     "diff",
-    "grep",
     "log",
     "ls-files",
     "ls-tree",
+    "merge-base",
     "remote",
     "rev-list",
     "rev-parse",
-    "shortlog",
     "show",
     "show-ref",
     "status",
     "symbolic-ref",
     "tag",
+    "version",
 ];
 
 /// Bash's own.

@@ -48,6 +48,11 @@ impl Programs {
         names
     }
 
+    /// The commands that the skill's own components are.
+    pub(super) fn brought(&self) -> Vec<&str> {
+        self.paths.keys().map(String::as_str).collect()
+    }
+
     /// The skill's digests.
     pub fn digests(&self) -> &Digests {
         &self.digests
@@ -67,21 +72,29 @@ impl Programs {
         self.listed.get_or_init(list).as_ref().map(Vec::as_slice).map_err(Clone::clone)
     }
 
-    /// The component that a command's first word names, by file name or path; `None` where there is none.
+    /// The component that a command's first word names; `None` where there is none.
+    ///
+    /// A path means a built-in program where programs are installed (`/usr/bin/jq`), and wherever it is for the interpreters
+    /// (`.venv/bin/python3`). `./sort` is a file of the caller's own.
     ///
     /// # Errors
     /// It is one that is broken or missing, or cannot be read.
     pub fn find(&self, command: &str) -> Result<Option<Component>, ProgramError> {
-        let name = command.rsplit('/').next().unwrap_or(command);
-        let name = dispatch::command(name).unwrap_or(name);
-        if let Some(built_in) = self.built_in()?.iter().find(|one| one.facts.programs.iter().any(|p| p == name)) {
+        let file = file_name(command);
+        let interpreter = dispatch::command(file);
+        if let Some(name) = interpreter.or_else(|| installed_name(command))
+            && let Some(built_in) = self.answering(name)?
+        {
             return built_in.component().map(Some);
         }
-        if EXPECTED.iter().any(|(_, commands)| commands.contains(&name)) {
+        if let Some(name) = interpreter.filter(|name| EXPECTED.iter().any(|(_, commands)| commands.contains(name))) {
             // Never the skill's own in its place.
             return Err(self.missing(name));
         }
-        let Some(path) = self.paths.get(name.strip_suffix(".wasm").unwrap_or(name)) else { return Ok(None) };
+        if self.passes_for_built_in(command) {
+            return Ok(None);
+        }
+        let Some(path) = self.paths.get(file.strip_suffix(".wasm").unwrap_or(file)) else { return Ok(None) };
         self.own(path).map(Some).map_err(|error| ProgramError { message: format!("{path}: {error}"), fix: None })
     }
 
@@ -96,6 +109,17 @@ impl Programs {
         }
     }
 
+    /// Whether a path ends in a built-in program's command without meaning it: whoever allows `Bash(jq:*)` does not mean `./jq`.
+    pub fn passes_for_built_in(&self, command: &str) -> bool {
+        let file = file_name(command);
+        let is_own = installed_name(command).is_none() && dispatch::command(file).is_none();
+        is_own && self.answering(file).is_ok_and(|found| found.is_some())
+    }
+
+    fn answering(&self, name: &str) -> Result<Option<&Arc<BuiltIn>>, ProgramError> {
+        Ok(self.built_in()?.iter().find(|one| one.facts.programs.iter().any(|program| program == name)))
+    }
+
     fn missing(&self, command: &str) -> ProgramError {
         let folders: Vec<String> = self.built_ins.folders.iter().map(|folder| folder.display().to_string()).collect();
         let place = if folders.is_empty() { "no folder of programs is here".into() } else { format!("not in {}", folders.join(", ")) };
@@ -104,4 +128,17 @@ impl Programs {
             fix: Some(format!("build it: `{BUILD}`; or name the folder that holds it: `--programs DIR`")),
         }
     }
+}
+
+/// The name of a command that is looked up where programs are installed, by name or by path. Another path is a file of the guest's own.
+pub fn installed_name(command: &str) -> Option<&str> {
+    match command.rsplit_once('/') {
+        None => Some(command),
+        Some(("/bin" | "/usr/bin" | "/usr/local/bin", name)) => Some(name),
+        Some(_) => None,
+    }
+}
+
+fn file_name(command: &str) -> &str {
+    command.rsplit('/').next().unwrap_or(command)
 }

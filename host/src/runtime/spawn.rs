@@ -35,7 +35,9 @@ impl Programs {
         let here = Some(absolute(cwd, command)).filter(|_| command.contains('/'));
         let script = here.into_iter().chain(self.own_file(command).filter(|_| command.contains('/')));
         let Some((path, head)) = script.filter_map(|path| look(&path).map(|head| (path, head))).next() else {
-            return Err(not_found(format!("no program `{command}` here; there is: {}", self.names().join(", "))));
+            let own = self.brought();
+            let has = if own.is_empty() { String::new() } else { format!("; the skill has: {}", own.join(", ")) };
+            return Err(not_found(format!("no program `{command}` here{has}")));
         };
         let Interpreter { command: runs, args: before } = match dispatch::kind(&path, &head) {
             Kind::Script(interpreter) => interpreter,

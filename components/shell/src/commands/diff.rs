@@ -1,7 +1,7 @@
 //! `diff`: files and trees, in the normal and the unified form.
 
-mod print;
-mod script;
+pub(super) mod print;
+pub(super) mod script;
 
 use std::collections::BTreeSet;
 use std::pin::Pin;
@@ -277,7 +277,7 @@ impl Run<'_> {
                         let label = options.labels.get(at).cloned().unwrap_or_else(|| format!("{}\t{}", names[at], moment(times[at])));
                         self.say(1, &format!("{mark} {label}\n"));
                     }
-                    print::unified(&lines[0], &lines[1], &changes, context)
+                    print::unified(&lines[0], &lines[1], &changes, context, |_| None)
                 }
             };
             self.out.extend(text);

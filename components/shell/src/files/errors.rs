@@ -43,6 +43,10 @@ pub(super) fn refused() -> Error {
     Error::new(ErrorKind::PermissionDenied, "Permission denied")
 }
 
+pub(super) fn no_links() -> Error {
+    Error::new(ErrorKind::PermissionDenied, "Operation not permitted: the sandbox makes no links, copy the file instead")
+}
+
 pub(super) fn exists() -> Error {
     Error::new(ErrorKind::AlreadyExists, "File exists")
 }

@@ -4,6 +4,8 @@
 
 use std::time::Duration;
 
+use crate::runtime::installed_name;
+
 /// A command line, and what the commands before it asked for.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Line {
@@ -52,15 +54,6 @@ pub(super) fn unwrap(mut line: Line, is_program: impl Fn(&str) -> bool) -> Resul
         }
     }
     Err(format!("more than {NESTED} commands that only run another"))
-}
-
-/// The name of a command that is looked up where programs are installed, by name or by path. Another path is a file of the guest's own.
-fn installed_name(command: &str) -> Option<&str> {
-    match command.rsplit_once('/') {
-        None => Some(command),
-        Some(("/bin" | "/usr/bin" | "/usr/local/bin", name)) => Some(name),
-        Some(_) => None,
-    }
 }
 
 type Shimmed = Result<(), String>;

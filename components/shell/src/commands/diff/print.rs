@@ -23,8 +23,15 @@ pub(super) fn normal(old: &[&[u8]], new: &[&[u8]], changes: &[Change]) -> Vec<u8
     out
 }
 
-/// Hunks with `context` lines around the changes; without the two lines above them.
-pub(super) fn unified(old: &[&[u8]], new: &[&[u8]], changes: &[Change], context: usize) -> Vec<u8> {
+/// Hunks with `context` lines around the changes, without the two lines above them. `heading` says what else is in the first line of one
+/// that begins with that line of the old file.
+pub(crate) fn unified<'a>(
+    old: &[&[u8]],
+    new: &[&[u8]],
+    changes: &[Change],
+    context: usize,
+    heading: impl Fn(usize) -> Option<&'a [u8]>,
+) -> Vec<u8> {
     let mut out = Vec::new();
     // Changes whose contexts touch are in one hunk.
     for hunk in changes.chunk_by(|a, b| b.old.start - a.old.end <= context.saturating_mul(2)) {
@@ -32,7 +39,12 @@ pub(super) fn unified(old: &[&[u8]], new: &[&[u8]], changes: &[Change], context:
         let (before, after) = (context.min(first.old.start), context.min(old.len() - last.old.end));
         let from = first.old.start - before..last.old.end + after;
         let to = first.new.start - before..last.new.end + after;
-        out.extend(format!("@@ -{} +{} @@\n", counted(&from), counted(&to)).bytes());
+        out.extend(format!("@@ -{} +{} @@", counted(&from), counted(&to)).bytes());
+        if let Some(text) = heading(from.start) {
+            out.push(b' ');
+            out.extend(text);
+        }
+        out.push(b'\n');
         let mut at = from.start;
         for change in hunk {
             (at..change.old.start).for_each(|at| line(&mut out, b" ", old[at]));

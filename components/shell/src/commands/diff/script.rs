@@ -6,14 +6,14 @@ use std::ops::Range;
 
 /// Lines of the old file that become lines of the new one. One of them may be empty.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Change {
-    pub(super) old: Range<usize>,
-    pub(super) new: Range<usize>,
+pub(crate) struct Change {
+    pub(crate) old: Range<usize>,
+    pub(crate) new: Range<usize>,
 }
 
 /// The changes from `old` to `new`, in their order. Of the lines that both begin or end with, only the nearest `horizon` take part: a run
 /// is not placed further away.
-pub(super) fn changes<K: Eq + Hash>(old: &[K], new: &[K], horizon: usize) -> Vec<Change> {
+pub(crate) fn changes<K: Eq + Hash>(old: &[K], new: &[K], horizon: usize) -> Vec<Change> {
     let first = old.iter().zip(new).take_while(|(a, b)| a == b).count();
     let last = old[first..].iter().rev().zip(new[first..].iter().rev()).take_while(|(a, b)| a == b).count();
     let (first, last) = (first.saturating_sub(horizon), last.saturating_sub(horizon));

@@ -55,7 +55,7 @@ done < <(find "$src" -type f "${find_args[@]}" -print0 | sort -z)
 
 mkdir -p "$dst"
 cp -r "$tmp" "$target"
-(cd "$target" && find . -type f | sort | sed 's|^\./||' > .manifest)
+(cd "$target" && find . -type f ! -name .manifest | sort | sed 's|^\./||' > .manifest)
 echo "$count files in $target"
 cat "$target/.manifest"
 

@@ -1,0 +1,151 @@
+//! Commits, and how their dates are written.
+
+use chrono::{DateTime, FixedOffset};
+
+use super::objects::Id;
+
+pub(super) struct Commit {
+    pub(super) id: Id,
+    pub(super) tree: Id,
+    pub(super) parents: Vec<Id>,
+    pub(super) author: Person,
+    pub(super) committer: Person,
+    pub(super) message: String,
+}
+
+#[derive(Default)]
+pub(super) struct Person {
+    pub(super) name: String,
+    pub(super) email: String,
+    pub(super) seconds: i64,
+    /// As in `+0100`.
+    zone: i32,
+}
+
+/// A form of dates.
+#[derive(Clone)]
+pub(super) enum Form {
+    Default,
+    Relative,
+    Iso,
+    IsoStrict,
+    Short,
+    Unix,
+    Rfc,
+    Own(String),
+}
+
+impl Commit {
+    pub(super) fn parse(id: Id, data: &[u8]) -> Commit {
+        let text = String::from_utf8_lossy(data);
+        let (head, message) = text.split_once("\n\n").unwrap_or((&text, ""));
+        let mut commit = Commit {
+            id,
+            tree: Id::default(),
+            parents: Vec::new(),
+            author: Person::default(),
+            committer: Person::default(),
+            message: message.to_owned(),
+        };
+        for (key, value) in head.lines().filter_map(|line| line.split_once(' ')) {
+            match key {
+                "tree" => commit.tree = Id::parse(value).unwrap_or_default(),
+                "parent" => commit.parents.extend(Id::parse(value)),
+                "author" => commit.author = Person::parse(value),
+                "committer" => commit.committer = Person::parse(value),
+                _ => {}
+            }
+        }
+        commit
+    }
+
+    /// The first paragraph, as one line.
+    pub(super) fn subject(&self) -> String {
+        let lines = self.message.trim_start_matches('\n').lines().take_while(|line| !line.trim().is_empty());
+        lines.map(str::trim_end).collect::<Vec<_>>().join(" ")
+    }
+
+    /// What comes after it.
+    pub(super) fn body(&self) -> String {
+        let mut lines = self.message.trim_start_matches('\n').lines().skip_while(|line| !line.trim().is_empty()).peekable();
+        while lines.next_if(|line| line.trim().is_empty()).is_some() {}
+        let body = lines.collect::<Vec<_>>().join("\n");
+        if body.trim().is_empty() { String::new() } else { format!("{}\n", body.trim_end()) }
+    }
+}
+
+impl Person {
+    /// `NAME <EMAIL> SECONDS ZONE`.
+    pub(super) fn parse(text: &str) -> Person {
+        let (name, rest) = text.split_once('<').unwrap_or((text, ""));
+        let (email, when) = rest.rsplit_once('>').unwrap_or((rest, ""));
+        let mut when = when.split_whitespace();
+        Person {
+            name: name.trim().to_owned(),
+            email: email.to_owned(),
+            seconds: when.next().and_then(|seconds| seconds.parse().ok()).unwrap_or(0),
+            zone: when.next().and_then(|zone| zone.parse().ok()).unwrap_or(0),
+        }
+    }
+
+    pub(super) fn date(&self, form: &Form, now: i64) -> String {
+        let Some(offset) = FixedOffset::east_opt((self.zone / 100 * 60 + self.zone % 100) * 60) else { return String::new() };
+        let Some(when) = DateTime::from_timestamp(self.seconds, 0).map(|when| when.with_timezone(&offset)) else { return String::new() };
+        match form {
+            Form::Default => when.format("%a %b %-d %H:%M:%S %Y %z").to_string(),
+            Form::Iso => when.format("%Y-%m-%d %H:%M:%S %z").to_string(),
+            Form::IsoStrict if self.zone == 0 => when.format("%Y-%m-%dT%H:%M:%SZ").to_string(),
+            Form::IsoStrict => when.format("%Y-%m-%dT%H:%M:%S%:z").to_string(),
+            Form::Short => when.format("%Y-%m-%d").to_string(),
+            Form::Unix => self.seconds.to_string(),
+            Form::Rfc => when.format("%a, %-d %b %Y %H:%M:%S %z").to_string(),
+            Form::Relative => relative(now - self.seconds),
+            Form::Own(format) => {
+                let mut out = String::new();
+                // A form that chrono does not know is no error of the script's.
+                if std::fmt::write(&mut out, format_args!("{}", when.format(format))).is_err() { format.clone() } else { out }
+            }
+        }
+    }
+}
+
+impl Form {
+    pub(super) fn parse(text: &str) -> Option<Form> {
+        Some(match text {
+            "default" => Form::Default,
+            "relative" => Form::Relative,
+            "iso" | "iso8601" => Form::Iso,
+            "iso-strict" | "iso8601-strict" => Form::IsoStrict,
+            "short" => Form::Short,
+            "unix" => Form::Unix,
+            "rfc" | "rfc2822" => Form::Rfc,
+            _ => Form::Own(text.strip_prefix("format:")?.to_owned()),
+        })
+    }
+}
+
+/// `3 days ago`, rounded as git rounds it.
+fn relative(seconds: i64) -> String {
+    if seconds < 0 {
+        return "in the future".into();
+    }
+    let say = |count: i64, unit: &str| format!("{count} {unit}{}", if count == 1 { "" } else { "s" });
+    let (minutes, hours, days) = ((seconds + 30) / 60, ((seconds + 30) / 60 + 30) / 60, (((seconds + 30) / 60 + 30) / 60 + 12) / 24);
+    let text = match () {
+        () if seconds < 90 => say(seconds, "second"),
+        () if minutes < 90 => say(minutes, "minute"),
+        () if hours < 36 => say(hours, "hour"),
+        () if days < 14 => say(days, "day"),
+        () if days < 70 => say((days + 3) / 7, "week"),
+        () if days < 365 => say((days + 15) / 30, "month"),
+        () if days < 1825 => {
+            let months = (days * 12 * 2 + 365) / (365 * 2);
+            match months % 12 {
+                0 => say(months / 12, "year"),
+                rest => format!("{}, {}", say(months / 12, "year"), say(rest, "month")),
+            }
+        }
+        () => say((days + 183) / 365, "year"),
+    };
+    format!("{text} ago")
+}
