@@ -259,11 +259,10 @@ impl<'a> Judge<'a> {
         let never = |what: &str| format!("`{name}` is never here: it {what}");
         let (status, effect, message, fix) = match commands::availability(name) {
             Availability::BuiltIn => match self.subcommand(name, argv) {
-                Some(sub) => {
-                    let message = format!("`git {sub}` is not here: git only reads, and only the repository");
-                    let need =
-                        Need { effect, message: Some(message), ..self.blank(Kind::Command, &format!("git {sub}"), Status::NeverHere) };
-                    return self.add(offset, need);
+                Some((sub, why)) => {
+                    let name = format!("{name} {sub}");
+                    let message = Some(format!("`{name}` is not here: {why}"));
+                    return self.add(offset, Need { effect, message, ..self.blank(Kind::Command, &name, Status::NeverHere) });
                 }
                 None if caller == Caller::Python => self.granted(argv, name),
                 None => (Status::BuiltIn, Effect::None, None, None),
@@ -288,18 +287,16 @@ impl<'a> Judge<'a> {
         self.add(offset, Need { effect, message, fix, ..self.blank(Kind::Command, name, status) });
     }
 
-    /// The subcommand of git, where it is none of those that work.
-    fn subcommand(&self, name: &str, argv: &[Option<String>]) -> Option<String> {
-        if name != "git" {
-            return None;
-        }
+    /// The subcommand, where it is none of those that work, and why.
+    fn subcommand(&self, name: &str, argv: &[Option<String>]) -> Option<(String, &'static str)> {
+        let (working, why) = commands::subcommands(name)?;
         let mut words = argv[1..].iter();
         while let Some(Some(word)) = words.next() {
             match word.as_str() {
                 "-C" | "-c" => drop(words.next()),
                 _ if word.starts_with('-') => {}
-                sub if commands::GIT.contains(&sub) || !sub.bytes().all(|b| b.is_ascii_lowercase() || b == b'-') => return None,
-                sub => return Some(sub.to_owned()),
+                sub if working.contains(&sub) || !sub.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-') => return None,
+                sub => return Some((sub.to_owned(), why)),
             }
         }
         None
