@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::commands::{self, Availability};
-use super::need::{Effect, Kind, Need, Place, Status};
+use super::need::{Effect, Kind, Lines, Need, Place, Status};
 use super::references::{self, Resolved};
 use super::{Reach, Role, packages};
 use crate::policy::capabilities::{Capabilities, Scope};
@@ -166,12 +166,13 @@ impl<'a> Judge<'a> {
     pub(super) fn finish(mut self) -> Judged {
         self.network();
         self.needs.sort_by_key(|(offset, _)| *offset);
-        let mut needs = Vec::with_capacity(self.needs.len());
-        for (offset, need) in self.needs {
-            needs.push(Need { place: Place::at(self.file, self.text, offset), ..need });
+        if self.needs.is_empty() && self.uses.is_empty() {
+            return Judged { needs: Vec::new(), uses: Vec::new() };
         }
-        let uses = self.uses.into_iter().map(|(offset, used)| Use { place: Place::at(self.file, self.text, offset), ..used });
-        Judged { uses: uses.collect(), needs }
+        let lines = Lines::of(self.text);
+        let needs = self.needs.into_iter().map(|(offset, need)| Need { place: lines.place(self.file, offset), ..need });
+        let uses = self.uses.into_iter().map(|(offset, used)| Use { place: lines.place(self.file, offset), ..used });
+        Judged { needs: needs.collect(), uses: uses.collect() }
     }
 
     /// The folder of the file.
