@@ -16,6 +16,7 @@ mod compat;
 mod components;
 mod docs;
 mod escape;
+mod fuzz;
 mod known;
 mod limits;
 mod policy;
