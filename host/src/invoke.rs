@@ -267,7 +267,7 @@ impl Drop for Pending {
 impl ProgramId {
     fn of(program: &Program) -> ProgramId {
         let (tool, arguments) = match &program.entry {
-            Entry::Tool { name, input } => (Some(name.clone()), runtime::digest(input.as_bytes())),
+            Entry::Tool { name, input, .. } => (Some(name.clone()), runtime::digest(input.as_bytes())),
             Entry::Command | Entry::ListTools => {
                 let joined: Vec<u8> = program.args.iter().flat_map(|arg| arg.bytes().chain([0])).collect();
                 (None, runtime::digest(&joined))
