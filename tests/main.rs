@@ -14,6 +14,7 @@ mod cache;
 mod cli;
 mod compat;
 mod components;
+mod curl;
 mod docs;
 mod escape;
 mod fuzz;

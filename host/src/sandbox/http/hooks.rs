@@ -72,6 +72,7 @@ fn code(error: SendError) -> Error {
         // The operator is told which address; the guest is not.
         SendError::Prohibited(Denial { fix, .. }) => denied(PROHIBITED, fix.as_deref()),
         SendError::Malformed(_) | SendError::Body(_) | SendError::Protocol(_) => Error::HttpProtocolError,
+        SendError::Unanswered => Error::ConnectionTerminated,
         SendError::Dns(_) => Error::DnsError { rcode: None, info_code: None },
         SendError::Connect(io::ErrorKind::ConnectionRefused) => Error::ConnectionRefused,
         SendError::Connect(_) => Error::DestinationUnavailable,
