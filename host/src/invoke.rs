@@ -11,6 +11,7 @@ use crate::outcome::{Outcome, Status, Usage};
 use crate::policy::capabilities::Capabilities;
 use crate::policy::{Grant, Origin, Policy, grant};
 use crate::runtime::built_in::BuiltIns;
+use crate::runtime::digests::Digests;
 use crate::runtime::{self, Entry, Program, Programs};
 use crate::sandbox::files::{Guarded, OpenMount};
 use crate::sandbox::{self, Beside, Finished, Io, Sandbox, Tool};
@@ -98,7 +99,8 @@ impl Host {
     /// # Errors
     /// Why nothing would.
     pub fn program(&self, skill: Arc<Skill>, target: &Target, args: &[String]) -> Result<Program, NoProgram> {
-        target::program(&skill, &self.programs(skill.clone()), target, args)
+        let digests = self.digests(&skill).map_err(NoProgram::Status)?;
+        target::program(&skill, &self.programs(skill.clone(), digests), target, args)
     }
 
     /// The built-in programs of this host, and the folders that they are looked for in.
@@ -126,18 +128,17 @@ impl Host {
         };
         let grant = self.grant(&skill, request.policy);
         // Before it runs: a guest may be granted the very folder that the skill lies in.
-        let digest = skill.digest();
         // What cannot be told from another skill in the record does not run.
-        let digested = digest
-            .as_ref()
-            .map_err(|error| Status::Failed { message: format!("the skill's files cannot be digested: {error}"), fix: None });
-        let programs = self.programs(skill.clone());
-        let program = digested.map_err(NoProgram::Status).and_then(|_| target::program(&skill, &programs, &request.target, &request.args));
-        let id = SkillId { name: skill.manifest.name.clone(), digest: digest.ok() };
-        let ran = program.as_ref().ok().map(ProgramId::of);
+        let digests = self.digests(&skill);
+        let id = SkillId { name: skill.manifest.name.clone(), digest: digests.as_ref().ok().map(|digests| digests.skill.clone()) };
+        let program = digests.map_err(NoProgram::Status).and_then(|digests| {
+            let programs = self.programs(skill.clone(), digests);
+            Ok((target::program(&skill, &programs, &request.target, &request.args)?, programs))
+        });
+        let ran = program.as_ref().ok().map(|(program, _)| ProgramId::of(program));
         let pending = Pending { log, open: Some((time, id, ran, grant.capabilities.clone())) };
         let finished = match program {
-            Ok(program) => {
+            Ok((program, programs)) => {
                 let io = if let Entry::Tool { .. } = program.entry { request.io.of_tool() } else { request.io };
                 let mut finished = self.run(&skill, &program, programs, &grant.capabilities, io).await;
                 if let (Status::Invalid { message, .. }, None, Some(path)) =
@@ -158,8 +159,13 @@ impl Host {
     }
 
     /// The programs that an invocation of a skill can start.
-    fn programs(&self, skill: Arc<Skill>) -> Programs {
-        Programs::of(skill, self.built_ins())
+    fn programs(&self, skill: Arc<Skill>, digests: Digests) -> Programs {
+        Programs::of(skill, digests, self.built_ins())
+    }
+
+    fn digests(&self, skill: &Skill) -> Result<Digests, Status> {
+        Digests::of(skill, &self.options.sandbox.cache)
+            .map_err(|error| Status::Failed { message: format!("the skill's files cannot be digested: {error}"), fix: None })
     }
 
     /// Asks a component for its typed tools, in a sandbox that grants nothing. Nothing of it is recorded: nothing was invoked.
@@ -193,7 +199,7 @@ impl Host {
             for built_in in programs.built_in().map_err(|error| failed(error.message, error.fix))? {
                 beside.commands.extend(built_in.facts.programs.iter().cloned());
                 if let Some((guest, folder)) = built_in.packages().map_err(|error| failed(error.message, error.fix))? {
-                    beside.mounts.push(OpenMount::packages(guest, folder.into_std_file().into()));
+                    beside.mounts.push(OpenMount::packages(guest, std::os::fd::OwnedFd::from(folder.into_std_file())));
                 }
             }
         }

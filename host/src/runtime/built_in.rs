@@ -119,11 +119,13 @@ impl BuiltIns {
 impl Facts {
     /// Reads a JSON file; `None` where it describes no program.
     fn parse(text: &[u8]) -> Result<Option<Facts>, String> {
-        let value: serde_json::Value = serde_json::from_slice(text).map_err(|error| format!("this is no JSON: {error}"))?;
-        if value.get("programs").is_none() {
-            return Ok(None);
-        }
-        let facts: Facts = serde_json::from_value(value).map_err(|error| error.to_string())?;
+        let facts: Facts = match serde_json::from_slice(text) {
+            Ok(facts) => facts,
+            Err(error) => {
+                let value: serde_json::Value = serde_json::from_slice(text).map_err(|error| format!("this is no JSON: {error}"))?;
+                return if value.get("programs").is_none() { Ok(None) } else { Err(error.to_string()) };
+            }
+        };
         let plain = |name: &str| !name.is_empty() && !name.starts_with('.') && !name.contains(['/', '\\', '\0']);
         if facts.programs.is_empty() || !facts.programs.iter().chain([&facts.name, &facts.wasm]).chain(&facts.packages).all(|n| plain(n)) {
             return Err("`name`, `programs`, `wasm` and `packages` are plain names".into());

@@ -60,6 +60,8 @@ pub(super) fn codegen(mode: Mode) -> Config {
 /// The address space or the stack size asked for cannot be had.
 pub(super) fn engine(mode: Mode, stack: u64, allocation: Allocation) -> wasmtime::Result<Engine> {
     let mut config = codegen(mode);
+    // Code comes from the cache alone, which the compiler's own process fills.
+    config.enable_compiler(false);
     let stack = usize::try_from(stack)?;
     config.max_wasm_stack(stack);
     // The host's own functions run on the same stack.

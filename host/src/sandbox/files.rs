@@ -3,7 +3,8 @@
 //! Path rules, quota, accounts, denials and overlays live here once, for both versions of WASI: a rule that held in one and not
 //! in the other would be an escape. In reading order:
 //!
-//! - `mount`: a host folder is opened, once. `beneath`: the only way into it. `root`: `/`, and the devices in it.
+//! - `mount`: a host folder is opened, once; `ground`: it, or when. `beneath`: the only way into it. `root`, `skeleton`: `/`, and the
+//!   devices in it.
 //! - `path`: text to canonical path. `access`: what the capabilities say of one. `quota`, `account`: what is used up.
 //! - `open`, `handle`, `metadata`, `readdir`, `change`: the operations.
 //! - `overlay`, `raise`: writes kept aside. `changes`, `diff`, `apply`: what becomes of them.
@@ -27,6 +28,7 @@ mod beneath;
 mod change;
 mod changes;
 mod diff;
+mod ground;
 mod handle;
 mod metadata;
 mod mount;
@@ -37,6 +39,7 @@ mod quota;
 mod raise;
 mod readdir;
 mod root;
+mod skeleton;
 mod wasi;
 mod wasi_p2;
 mod wasi_p2_streams;
@@ -45,6 +48,7 @@ mod wasi_p3_streams;
 
 pub use account::FileUsage;
 pub use apply::ApplyError;
+pub use ground::Ground;
 pub use handle::{Handle, OpenFile, OpenFolder};
 pub use metadata::{Metadata, NewTime};
 pub use mount::{Guarded, OpenMount};
@@ -52,7 +56,10 @@ pub use open::Want;
 
 pub use readdir::Listing;
 pub use root::Chance;
-pub use wasi::{Files, FsView, add_to_linker};
+pub use skeleton::Skeleton;
+pub use wasi::{Files, FsView};
+pub use wasi_p2::add_to_linker as add_p2_to_linker;
+pub use wasi_p3::add_to_linker as add_p3_to_linker;
 
 use mount::Layer;
 use overlay::Tree;

@@ -4,7 +4,6 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-use tempfile::TempDir;
 use tokio_util::task::TaskTracker;
 
 use super::children::Orphans;
@@ -14,6 +13,7 @@ use super::http::Sender;
 use super::meter::Meter;
 use super::mounts::Mounts;
 use super::process::record::Records;
+use super::scratch::Scratch;
 use super::{Sandbox, process};
 use crate::outcome::{Denial, Usage};
 use crate::policy::capabilities::Capabilities;
@@ -33,7 +33,7 @@ pub(super) struct Invocation {
     pub(super) started: TaskTracker,
     pub(super) orphans: Orphans,
     pub(super) processes: Records,
-    _scratch: Arc<TempDir>,
+    _scratch: Arc<Scratch>,
 }
 
 impl Invocation {

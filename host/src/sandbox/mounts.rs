@@ -5,10 +5,8 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::Arc;
 
-use cap_std::fs::Dir;
-use tempfile::TempDir;
-
-use super::files::{ApplyError, Chance, Guarded, OpenMount, Vfs};
+use super::files::{ApplyError, Chance, Ground, Guarded, OpenMount, Skeleton, Vfs};
+use super::scratch::Scratch;
 use crate::outcome::{Change, Denial};
 use crate::policy::capabilities::{Capabilities, MountMode};
 
@@ -17,7 +15,7 @@ use crate::policy::capabilities::{Capabilities, MountMode};
 pub(super) struct Mounts {
     pub(super) vfs: Arc<Vfs>,
     /// Shared with every program that still runs: one that made a file while the folder is removed would keep it from going.
-    pub(super) scratch: Arc<TempDir>,
+    pub(super) scratch: Arc<Scratch>,
 }
 
 /// What guests find beside the skill and what the capabilities name: read-only, and the host's own doing.
@@ -40,20 +38,20 @@ pub(super) fn open(
     beside: Beside,
     guarded: &Guarded,
     scratch_root: &Path,
+    cache: &Path,
     chance: Chance,
 ) -> Result<Mounts, Denial> {
-    let no_scratch = |error: io::Error| Denial {
-        what: "make the scratch folder".into(),
-        rule: format!("{}: {error}", scratch_root.display()),
-        fix: Some("set TMPDIR to a folder that can be written".into()),
+    let scratch = Arc::new(Scratch::new(scratch_root)?);
+    let later = |name: String| {
+        let scratch = scratch.clone();
+        Ground::later(move || scratch.folder(&name))
     };
-    let scratch = tempfile::Builder::new().prefix("skillhost-").tempdir_in(scratch_root).map_err(no_scratch)?;
-    let mut mounts = vec![OpenMount::scratch(folder(scratch.path(), "tmp").map_err(no_scratch)?)];
+    let mut mounts = vec![OpenMount::scratch(later("tmp".into()))];
     mounts.extend(skill.map(OpenMount::skill));
     for (index, mount) in capabilities.mounts.iter().enumerate() {
         let opened = OpenMount::open(mount, guarded)?;
         mounts.push(match mount.mode {
-            MountMode::Overlay => opened.over(folder(scratch.path(), &format!("upper{index}")).map_err(no_scratch)?),
+            MountMode::Overlay => opened.over(later(format!("upper{index}"))),
             MountMode::Read | MountMode::Write => opened,
         });
     }
@@ -61,17 +59,10 @@ pub(super) fn open(
         mounts.push(OpenMount::open(mount, guarded)?.as_packages());
     }
     mounts.extend(beside.mounts);
-    let root = folder(scratch.path(), "root").and_then(|root| Ok(OpenMount::root(root, &mounts, &beside.commands, chance)?));
-    mounts.push(root.map_err(no_scratch)?);
-    Ok(Mounts { vfs: Vfs::new(mounts, capabilities.clone()), scratch: Arc::new(scratch) })
-}
-
-fn folder(scratch: &Path, name: &str) -> io::Result<OwnedFd> {
-    let path = scratch.join(name);
-    std::fs::create_dir(&path)?;
-    #[expect(clippy::disallowed_methods, reason = "a scratch folder that was just made, by this process, for this invocation")]
-    let dir = Dir::open_ambient_dir(&path, cap_std::ambient_authority())?;
-    Ok(dir.into_std_file().into())
+    let skeleton = Skeleton::of(&mounts, &beside.commands);
+    let cache = cache.to_owned();
+    mounts.push(OpenMount::root(Ground::later(move || skeleton.open(&cache)), chance));
+    Ok(Mounts { vfs: Vfs::new(mounts, capabilities.clone()), scratch })
 }
 
 impl Overlays {

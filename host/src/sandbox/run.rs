@@ -90,7 +90,7 @@ pub async fn run(sandbox: &Sandbox, what: Invoke<'_>, io: Io) -> Finished {
         let meter = meter.clone();
         Chance::new(move |buffer| random::fill(&meter, buffer))
     };
-    let mounts = match mounts::open(&capabilities, what.skill, what.beside, what.guarded, what.scratch, chance) {
+    let mounts = match mounts::open(&capabilities, what.skill, what.beside, what.guarded, what.scratch, sandbox.cache(), chance) {
         Ok(mounts) => mounts,
         Err(denial) => return Finished::refused(Status::Denied(denial), started),
     };

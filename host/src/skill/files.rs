@@ -3,7 +3,7 @@
 use std::io::{self, Read};
 use std::path::Path;
 
-use cap_std::fs::{Dir, File, OpenOptions, OpenOptionsExt};
+use cap_std::fs::{Dir, File, Metadata, MetadataExt, OpenOptions, OpenOptionsExt};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
@@ -22,6 +22,29 @@ pub struct SkillFile {
     /// Where a symlink leads, as written. It is known to stay inside the skill.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub link: Option<String>,
+    /// What tells the file from what it may become; of a symlink, nothing.
+    #[serde(skip)]
+    pub(crate) identity: Identity,
+}
+
+/// A file's inode and times. The kernel moves `changed` at every write, and nothing can set it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub(crate) struct Identity {
+    device: u64,
+    inode: u64,
+    modified: (i64, i64),
+    pub(crate) changed: (i64, i64),
+}
+
+impl Identity {
+    fn of(found: &Metadata) -> Identity {
+        Identity {
+            device: found.dev(),
+            inode: found.ino(),
+            modified: (found.mtime(), found.mtime_nsec()),
+            changed: (found.ctime(), found.ctime_nsec()),
+        }
+    }
 }
 
 impl Skill {
@@ -167,7 +190,7 @@ impl Listing<'_> {
             } else if kind.is_symlink() {
                 self.link(path);
             } else if kind.is_file() {
-                self.file(path, found.len());
+                self.file(path, &found);
             } else {
                 self.report(&rules::FILE_KIND, &path, "this is neither a file, a folder nor a symlink, and is left out".into());
             }
@@ -178,20 +201,23 @@ impl Listing<'_> {
         Ok(())
     }
 
-    fn file(&mut self, path: String, size: u64) {
+    fn file(&mut self, path: String, found: &Metadata) {
+        let size = found.len();
         self.bytes = self.bytes.saturating_add(size);
         if self.bytes > self.caps.total {
             let message = format!("the files of the skill have more than {} together", show_size(self.caps.total));
             self.report(&rules::SKILL_SIZE, "", message);
         }
-        self.files.push(SkillFile { path, size, link: None });
+        self.files.push(SkillFile { path, size, link: None, identity: Identity::of(found) });
     }
 
     fn link(&mut self, path: String) {
         let target = self.root.read_link_contents(&path).map(|t| t.to_string_lossy().into_owned()).unwrap_or_default();
         match self.root.metadata(&path) {
-            Ok(to) if to.is_file() => self.files.push(SkillFile { path, size: to.len(), link: Some(target) }),
-            Ok(to) if to.is_dir() => self.files.push(SkillFile { path, size: 0, link: Some(target) }),
+            Ok(to) if to.is_file() => {
+                self.files.push(SkillFile { path, size: to.len(), link: Some(target), identity: Identity::default() })
+            }
+            Ok(to) if to.is_dir() => self.files.push(SkillFile { path, size: 0, link: Some(target), identity: Identity::default() }),
             Ok(_) => self.report(&rules::FILE_KIND, &path, "the symlink leads to neither a file nor a folder, and is left out".into()),
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
                 self.report(

@@ -71,12 +71,13 @@ impl Vfs {
         let now = difference.lower.as_ref().map(Seen::of);
         let removes_folder = difference.view.is_none() && Difference::is_folder(difference.lower.as_ref());
         // Names that are not UTF-8 cannot have been seen by the guest, so they came later.
-        let unseen = || beneath::list(self.mounts[m].lower(), &difference.rel).unwrap_or_default().iter().any(|(n, _)| n.to_str().is_err());
+        let listed = || self.lower(m).and_then(|lower| beneath::list(lower, &difference.rel)).unwrap_or_default();
+        let unseen = || listed().iter().any(|(n, _)| n.to_str().is_err());
         tree.overlay(m).seen.get(&difference.rel) != Some(&now) || (removes_folder && unseen())
     }
 
     fn take_away(&self, m: usize, difference: &Difference) -> Result<(), Errno> {
-        let (parent, name) = beneath::parent(self.mounts[m].lower(), &difference.rel)?;
+        let (parent, name) = beneath::parent(self.lower(m)?, &difference.rel)?;
         expect(&parent, name, difference.lower.as_ref())?;
         let folder = Difference::is_folder(difference.lower.as_ref());
         fs::unlinkat(&parent, name, if folder { AtFlags::REMOVEDIR } else { AtFlags::empty() })
@@ -85,7 +86,7 @@ impl Vfs {
     fn put(&self, tree: &Tree, m: usize, difference: &Difference) -> Result<(), Errno> {
         let Difference { rel, lower, view } = difference;
         let Some(view) = view else { return Ok(()) };
-        let (parent, name) = beneath::parent(self.mounts[m].lower(), rel)?;
+        let (parent, name) = beneath::parent(self.lower(m)?, rel)?;
         if beneath::kind(view) == FileType::Directory {
             return fs::mkdirat(&parent, name, Mode::from_raw_mode(0o777));
         }

@@ -81,7 +81,7 @@ impl Vfs {
 
     /// Adds what the folder holds below a removed path.
     fn add_lower(&self, m: usize, rel: &str, paths: &mut BTreeSet<String>) {
-        for (name, kind) in beneath::list(self.mounts[m].lower(), rel).unwrap_or_default() {
+        for (name, kind) in self.lower(m).and_then(|lower| beneath::list(lower, rel)).unwrap_or_default() {
             let Ok(name) = name.into_string() else { continue };
             let rel = beneath::join(rel, &name);
             if kind == FileType::Directory {
@@ -108,7 +108,7 @@ impl Vfs {
     }
 
     fn same_bytes(&self, tree: &Tree, m: usize, rel: &str) -> Result<bool, Errno> {
-        let mut lower = file(self.mounts[m].lower(), rel)?;
+        let mut lower = file(self.lower(m)?, rel)?;
         let mut view = file(self.storage(tree, m, rel)?, rel)?;
         let (mut a, mut b) = (vec![0; 64 << 10], vec![0; 64 << 10]);
         loop {

@@ -36,8 +36,8 @@ impl Vfs {
                     continue;
                 }
                 // An unreadable view is an empty one: the change is shown, if not its text.
-                let view = self.storage(&tree, m, &difference.rel).unwrap_or(self.mounts[m].lower());
-                let sides = (self.mounts[m].lower(), view);
+                let Ok(lower) = self.lower(m) else { continue };
+                let sides = (lower, self.storage(&tree, m, &difference.rel).unwrap_or(lower));
                 out.push_str(&self.diff_of(m, &difference, sides));
             }
         }

@@ -1,6 +1,6 @@
 //! Opening the folders that guests will see: once, as handles, after the checks that protect the operator from a slip.
 
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -8,6 +8,7 @@ use rustix::fs::{self, Mode, ResolveFlags};
 use rustix::io::Errno;
 
 use super::beneath::FOLDER;
+use super::ground::Ground;
 use super::root::Chance;
 use crate::outcome::Denial;
 use crate::policy::SITE_PACKAGES;
@@ -18,7 +19,7 @@ use crate::policy::capabilities::{Mount, MountMode};
 pub struct OpenMount {
     /// Absolute guest path without a trailing slash.
     pub(super) guest: String,
-    pub(super) root: OwnedFd,
+    pub(super) ground: Ground,
     pub(super) rules: Rules,
     pub(super) layer: Layer,
 }
@@ -44,7 +45,7 @@ pub(super) enum Layer {
     ReadOnly,
     InPlace,
     /// Into this folder; the mount's own stays as it was.
-    Overlay(OwnedFd),
+    Overlay(Ground),
 }
 
 /// Folders that are mounted only when the operator spells them out.
@@ -85,32 +86,32 @@ impl OpenMount {
             MountMode::Read | MountMode::Overlay => Layer::ReadOnly,
             MountMode::Write => Layer::InPlace,
         };
-        Ok(OpenMount { guest: mount.guest.clone(), root, rules: Rules::Granted(mount.clone()), layer })
+        Ok(OpenMount { guest: mount.guest.clone(), ground: root.into(), rules: Rules::Granted(mount.clone()), layer })
     }
 
     /// Sends the writes of an overlay mount to `upper`, an empty folder of the invocation's own. Other mounts stay as they are.
     #[must_use]
-    pub fn over(mut self, upper: OwnedFd) -> OpenMount {
+    pub fn over(mut self, upper: impl Into<Ground>) -> OpenMount {
         if matches!(&self.rules, Rules::Granted(mount) if mount.mode == MountMode::Overlay) {
-            self.layer = Layer::Overlay(upper);
+            self.layer = Layer::Overlay(upper.into());
         }
         self
     }
 
     /// The skill's own folder, at `/skill`: read-only, whatever the capabilities say.
     pub fn skill(folder: OwnedFd) -> OpenMount {
-        OpenMount { guest: "/skill".to_owned(), root: folder, rules: Rules::Skill, layer: Layer::ReadOnly }
+        OpenMount { guest: "/skill".to_owned(), ground: folder.into(), rules: Rules::Skill, layer: Layer::ReadOnly }
     }
 
     /// A folder of packages, at `guest`: read-only, whatever may be read elsewhere; what may not be read is denied here too.
-    pub fn packages(guest: String, folder: OwnedFd) -> OpenMount {
-        OpenMount { guest, root: folder, rules: Rules::Packages, layer: Layer::ReadOnly }
+    pub fn packages(guest: String, folder: impl Into<Ground>) -> OpenMount {
+        OpenMount { guest, ground: folder.into(), rules: Rules::Packages, layer: Layer::ReadOnly }
     }
 
     /// The same folder as one of packages.
     #[must_use]
     pub fn as_packages(self) -> OpenMount {
-        OpenMount::packages(self.guest, self.root)
+        OpenMount::packages(self.guest, self.ground)
     }
 
     /// The skill's own folder under another name.
@@ -119,12 +120,8 @@ impl OpenMount {
     }
 
     /// The scratch folder, at `/tmp`: writable, within the quota.
-    pub fn scratch(folder: OwnedFd) -> OpenMount {
-        OpenMount { guest: "/tmp".to_owned(), root: folder, rules: Rules::Scratch, layer: Layer::InPlace }
-    }
-
-    pub(super) fn lower(&self) -> BorrowedFd<'_> {
-        self.root.as_fd()
+    pub fn scratch(folder: impl Into<Ground>) -> OpenMount {
+        OpenMount { guest: "/tmp".to_owned(), ground: folder.into(), rules: Rules::Scratch, layer: Layer::InPlace }
     }
 }
 

@@ -119,7 +119,7 @@ impl Vfs {
     fn open_device(&self, At { m, rel, .. }: At<'_>, want: Want) -> Result<Handle, Errno> {
         let ticket = self.ledger.ticket()?;
         // The empty file behind it, for its metadata.
-        let fd = beneath::open(self.mounts[m].lower(), rel, OFlags::RDONLY | OFlags::NOFOLLOW)?;
+        let fd = beneath::open(self.lower(m)?, rel, OFlags::RDONLY | OFlags::NOFOLLOW)?;
         let (rel, device) = (rel.to_owned(), self.device(m, rel));
         let (account, ledger) = (Arc::default(), self.ledger.clone());
         let (read, write) = (want.read, want.write);

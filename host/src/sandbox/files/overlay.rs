@@ -4,11 +4,12 @@
 //! removed and made again is in both, and so shows nothing of the lower one.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::BorrowedFd;
 
 use rustix::fs::{self, AtFlags, FileType, Stat};
 use rustix::io::Errno;
 
+use super::ground::Ground;
 use super::mount::{Layer, Rules};
 use super::{Vfs, beneath};
 
@@ -114,10 +115,18 @@ impl Overlay {
 }
 
 impl Vfs {
+    /// The mount's own folder.
+    ///
+    /// # Errors
+    /// It is one that is made when it is first needed, and could not be.
+    pub(super) fn lower(&self, m: usize) -> Result<BorrowedFd<'_>, Errno> {
+        self.mounts[m].ground.folder()
+    }
+
     /// The upper folder of an overlay.
-    pub(super) fn upper(&self, m: usize) -> Option<BorrowedFd<'_>> {
+    pub(super) fn upper(&self, m: usize) -> Option<&Ground> {
         match &self.mounts[m].layer {
-            Layer::Overlay(upper) => Some(upper.as_fd()),
+            Layer::Overlay(upper) => Some(upper),
             Layer::ReadOnly | Layer::InPlace => None,
         }
     }
@@ -125,8 +134,8 @@ impl Vfs {
     /// The host folder that holds a path, under the same relative path.
     pub(super) fn storage(&self, tree: &Tree, m: usize, rel: &str) -> Result<BorrowedFd<'_>, Errno> {
         match self.upper(m) {
-            Some(upper) if tree.overlay(m).side(rel)? == Side::Upper => Ok(upper),
-            _ => Ok(self.mounts[m].lower()),
+            Some(upper) if tree.overlay(m).side(rel)? == Side::Upper => upper.folder(),
+            _ => self.lower(m),
         }
     }
 
@@ -165,7 +174,7 @@ impl Vfs {
         }
         self.remember(tree, m, rel);
         if let (Some(upper), Some(raised)) = (self.upper(m), tree.overlay(m).up.get(rel).copied()) {
-            let (parent, name) = beneath::parent(upper, rel)?;
+            let (parent, name) = beneath::parent(upper.folder()?, rel)?;
             fs::unlinkat(&parent, name, if folder { AtFlags::REMOVEDIR } else { AtFlags::empty() })?;
             tree.overlay_mut(m).up.remove(rel);
             self.ledger.release(stat, raised.created);
@@ -198,7 +207,7 @@ impl Vfs {
 
     /// What the lower folder holds at a path.
     pub(super) fn lower_stat(&self, m: usize, rel: &str) -> Option<Stat> {
-        beneath::stat(self.mounts[m].lower(), rel).ok()
+        beneath::stat(self.lower(m).ok()?, rel).ok()
     }
 
     /// Keeps what the lower folder holds at a path that is about to be changed for the first time.

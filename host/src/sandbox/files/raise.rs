@@ -25,7 +25,7 @@ impl Vfs {
 
     /// Makes the folders above `rel` exist in the upper folder, and says in which folder a new `rel` goes.
     pub(super) fn raise_parents(&self, tree: &mut Tree, m: usize, rel: &str) -> Result<BorrowedFd<'_>, Errno> {
-        let Some(upper) = self.upper(m) else { return Ok(self.mounts[m].lower()) };
+        let Some(upper) = self.upper(m) else { return self.lower(m) };
         for folder in beneath::ancestors(rel) {
             match tree.overlay(m).up.get(folder) {
                 Some(raised) if raised.folder => {}
@@ -37,7 +37,7 @@ impl Vfs {
                 },
             }
         }
-        Ok(upper)
+        upper.folder()
     }
 
     fn raise_folder(&self, tree: &mut Tree, m: usize, rel: &str) -> Result<(), Errno> {
@@ -50,7 +50,7 @@ impl Vfs {
     }
 
     fn raise_file(&self, tree: &mut Tree, m: usize, rel: &str, stat: &Stat, empty: bool) -> Result<(), Errno> {
-        let (parent, name) = beneath::parent(self.mounts[m].lower(), rel)?;
+        let (parent, name) = beneath::parent(self.lower(m)?, rel)?;
         // What could not be written in place cannot be written here.
         fs::accessat(&parent, name, Access::WRITE_OK, AtFlags::EACCESS)?;
         let from = fs::openat(&parent, name, OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC, Mode::empty())?;

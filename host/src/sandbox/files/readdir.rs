@@ -52,13 +52,13 @@ impl Vfs {
 
     /// All entries of a folder, whatever the rules say, unsorted.
     pub(super) fn list(&self, tree: &Tree, m: usize, rel: &str) -> Result<Vec<(CString, FileType)>, Errno> {
-        let Some(upper) = self.upper(m) else { return beneath::list(self.mounts[m].lower(), rel) };
+        let Some(upper) = self.upper(m) else { return beneath::list(self.lower(m)?, rel) };
         let overlay = tree.overlay(m);
         let in_upper = rel.is_empty() || overlay.side(rel)? == Side::Upper;
         let mut entries = Vec::new();
         if !overlay.hides(rel) {
             let visible = |name: &CString| name.to_str().map_or(true, |name| !overlay.overrides(&beneath::join(rel, name)));
-            match beneath::list(self.mounts[m].lower(), rel) {
+            match beneath::list(self.lower(m)?, rel) {
                 Ok(lower) => entries.extend(lower.into_iter().filter(|(name, _)| visible(name))),
                 // A folder of the overlay alone.
                 Err(_) if in_upper && !rel.is_empty() => {}
@@ -66,7 +66,7 @@ impl Vfs {
             }
         }
         if in_upper {
-            entries.extend(beneath::list(upper, rel)?);
+            entries.extend(beneath::list(upper.folder()?, rel)?);
         }
         Ok(entries)
     }

@@ -1,16 +1,15 @@
 //! `/` and `/dev`: the folder that the mounts are in, read-only, and the devices that programs expect.
 //!
-//! A real folder of the invocation's own stands behind `/`: empty but for folders where the mounts are, so that they are listed, and
-//! empty files for the devices. What a path below `/` leads into a mount is looked up there; nothing is followed out of a mount into `/`.
+//! A real folder stands behind `/`, which `skeleton` makes. What a path below `/` leads into a mount is looked up there; nothing is
+//! followed out of a mount into `/`.
 
 use std::fmt;
-use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-use rustix::fs::{self, FileType, Mode, OFlags};
+use rustix::fs::FileType;
 use rustix::io::Errno;
 
-use super::beneath;
+use super::ground::Ground;
 use super::mount::{Layer, OpenMount, Rules};
 use super::{Vfs, Want};
 
@@ -31,30 +30,10 @@ pub(super) enum Device {
     Random(Chance),
 }
 
-/// The devices below `/dev`. Standard streams are not among them: they are a program's own, and these are an invocation's.
-const DEVICES: [&str; 4] = ["null", "zero", "random", "urandom"];
-
 impl OpenMount {
-    /// `/`, behind which stands `folder`, an empty folder of the invocation's own. In it are made: the folders for `mounts`, the devices,
-    /// and in `/usr/bin` an empty file for each of `commands`, for programs that look whether there is one.
-    ///
-    /// # Errors
-    /// The host's own.
-    pub fn root(folder: OwnedFd, mounts: &[OpenMount], commands: &[String], chance: Chance) -> Result<OpenMount, Errno> {
-        for path in mounts.iter().map(|mount| mount.guest.trim_start_matches('/')).chain(["dev", "usr/bin"]) {
-            for folder_path in beneath::ancestors(path).chain([path]) {
-                match fs::mkdirat(&folder, folder_path, Mode::from_raw_mode(0o700)) {
-                    Err(Errno::EXIST) | Ok(()) => {}
-                    Err(e) => return Err(e),
-                }
-            }
-        }
-        let devices = DEVICES.iter().map(|name| format!("dev/{name}"));
-        for path in devices.chain(commands.iter().map(|name| format!("usr/bin/{name}"))) {
-            let flags = OFlags::CREATE | OFlags::WRONLY | OFlags::CLOEXEC;
-            fs::openat(&folder, path, flags, Mode::from_raw_mode(0o600))?;
-        }
-        Ok(OpenMount { guest: "/".to_owned(), root: folder, rules: Rules::Root(chance), layer: Layer::ReadOnly })
+    /// `/`, behind which stands `ground`, filled by a [`Skeleton`](super::Skeleton).
+    pub fn root(ground: impl Into<Ground>, chance: Chance) -> OpenMount {
+        OpenMount { guest: "/".to_owned(), ground: ground.into(), rules: Rules::Root(chance), layer: Layer::ReadOnly }
     }
 }
 

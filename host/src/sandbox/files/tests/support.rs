@@ -40,7 +40,7 @@ impl Grant<'_> {
     /// What `contents` puts into the workspace, and a guest over it.
     pub(super) fn guest(self, contents: impl FnOnce(&Path)) -> Guest {
         let dir = folder_in_memory();
-        for folder in ["workspace", "skill", "tmp", "upper", "root"] {
+        for folder in ["workspace", "skill", "tmp", "upper"] {
             std::fs::create_dir_all(dir.path().join(folder)).unwrap();
         }
         std::fs::write(dir.path().join("outside"), "secret").unwrap();
@@ -62,7 +62,8 @@ impl Grant<'_> {
             buffer.fill(7);
             if buffer.len() > 1_000 { Err(Errno::IO) } else { Ok(()) }
         });
-        mounts.push(OpenMount::root(folder(&real.join("root")), &mounts, &["python3".into()], chance).unwrap());
+        let skeleton = Skeleton::of(&mounts, &["python3".into()]);
+        mounts.push(OpenMount::root(skeleton.open(&real.join("root")).unwrap(), chance));
         Guest { vfs: Vfs::new(mounts, Arc::new(capabilities)), dir }
     }
 }
