@@ -28,6 +28,7 @@ mod python_https;
 mod readme;
 mod scripts;
 mod servers;
+mod service;
 mod signals;
 mod skill;
 mod skill_properties;

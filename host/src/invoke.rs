@@ -57,6 +57,22 @@ pub struct Request<'a> {
     pub io: Io,
 }
 
+/// A request whose skill is loaded and granted. Nothing has run, and dropped it is not recorded.
+pub struct Loaded<'a> {
+    request: Request<'a>,
+    time: String,
+    log: Log,
+    skill: Arc<Skill>,
+    grant: Grant,
+}
+
+impl Loaded<'_> {
+    /// What it will be granted.
+    pub fn capabilities(&self) -> &Capabilities {
+        &self.grant.capabilities
+    }
+}
+
 /// An invocation that has been recorded.
 pub struct Invoked {
     /// The skill that was loaded.
@@ -113,6 +129,14 @@ impl Host {
     /// # Errors
     /// The skill does not load, or the audit log cannot be written. Everything else is an outcome.
     pub async fn invoke(&self, request: Request<'_>) -> Result<Invoked, InvokeError> {
+        self.run_loaded(self.load(request)?).await
+    }
+
+    /// The first half of [`Host::invoke`]: finds out what would be run with what capabilities, for whoever lets some wait and others go.
+    ///
+    /// # Errors
+    /// The skill does not load, or the audit log cannot be written.
+    pub fn load<'a>(&self, request: Request<'a>) -> Result<Loaded<'a>, InvokeError> {
         let time = jiff::Timestamp::now().to_string();
         // Before anything runs: what cannot be recorded does not happen.
         let mut log = Log::open(&self.options.audit)?;
@@ -127,6 +151,15 @@ impl Host {
             }
         };
         let grant = self.grant(&skill, request.policy);
+        Ok(Loaded { request, time, log, skill, grant })
+    }
+
+    /// The second half: runs what was loaded, and records it.
+    ///
+    /// # Errors
+    /// It is not clear what is to run, or the audit log cannot be written.
+    pub async fn run_loaded(&self, loaded: Loaded<'_>) -> Result<Invoked, InvokeError> {
+        let Loaded { request, time, log, skill, grant } = loaded;
         // Before it runs: a guest may be granted the very folder that the skill lies in.
         // What cannot be told from another skill in the record does not run.
         let digests = self.digests(&skill);
