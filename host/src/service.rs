@@ -6,13 +6,15 @@
 
 mod queue;
 
+use std::path::Path;
 use std::sync::Arc;
 
 use tokio::sync::{Semaphore, SemaphorePermit};
 
-use crate::invoke::{Host, InvokeError, Invoked, Request};
+use crate::invoke::{Host, InvokeError, Invoked, Loaded, Request, Target};
 use crate::limits::show_size;
-use queue::{Queue, Refused};
+use crate::sandbox::Io;
+use queue::{Queue, Refused, Turn};
 
 /// Memory is promised in units of a page of WebAssembly.
 const PAGE: u64 = 64 << 10;
@@ -111,14 +113,18 @@ impl Service {
     /// # Errors
     /// There is no room to wait in, or there never is memory enough, or the host's own.
     pub async fn invoke(&self, request: Request<'_>) -> Result<Invoked, ServiceError> {
-        let _turn = self.queue.turn(request.skill).await.map_err(|refused| match refused {
-            Refused::Full(waiting) => ServiceError::Busy { waiting },
-            Refused::FullOfSkill(waiting) => ServiceError::SkillBusy { waiting },
-            Refused::Closed => ServiceError::Closed,
-        })?;
-        let loaded = self.host.load(request)?;
-        let _memory = self.promise(loaded.capabilities().limits.memory).await?;
-        Ok(self.host.run_loaded(loaded).await?)
+        let _turn = self.turn(request.skill).await?;
+        let loaded = self.host.load_for_run(request.skill, request.policy)?;
+        self.run(&loaded, &request.target, &request.args, request.io).await
+    }
+
+    /// The same for a skill that is loaded. Whoever keeps one asks [`Loaded::is_current`] first.
+    ///
+    /// # Errors
+    /// As [`Service::invoke`].
+    pub async fn invoke_loaded(&self, loaded: &Loaded, target: &Target, args: &[String], io: Io) -> Result<Invoked, ServiceError> {
+        let _turn = self.turn(&loaded.skill.root).await?;
+        self.run(loaded, target, args, io).await
     }
 
     /// What it is doing now.
@@ -132,6 +138,19 @@ impl Service {
     pub async fn close(&self) {
         self.queue.close();
         self.queue.idle().await;
+    }
+
+    async fn turn(&self, skill: &Path) -> Result<Turn, ServiceError> {
+        self.queue.turn(skill).await.map_err(|refused| match refused {
+            Refused::Full(waiting) => ServiceError::Busy { waiting },
+            Refused::FullOfSkill(waiting) => ServiceError::SkillBusy { waiting },
+            Refused::Closed => ServiceError::Closed,
+        })
+    }
+
+    async fn run(&self, loaded: &Loaded, target: &Target, args: &[String], io: Io) -> Result<Invoked, ServiceError> {
+        let _memory = self.promise(loaded.grant.capabilities.limits.memory).await?;
+        Ok(self.host.invoke_loaded(loaded, target, args, io).await?)
     }
 
     /// Memory for an invocation, until it is dropped.

@@ -48,6 +48,11 @@ impl Programs {
         names
     }
 
+    /// The skill's digests.
+    pub fn digests(&self) -> &Digests {
+        &self.digests
+    }
+
     /// The skill.
     pub(super) fn skill(&self) -> &Skill {
         &self.skill
