@@ -92,6 +92,23 @@ fn what_the_shell_has_in_name_only_does_not_work_and_check_says_so() {
 }
 
 #[test]
+fn the_subcommands_that_check_says_work_are_known_to_their_commands() {
+    let (git, _) = compat::subcommands("git").unwrap();
+    // Outside of a repository, one that reads says so.
+    let ask: String =
+        git.iter().map(|sub| format!("git {sub} > /tmp/out 2>&1 || grep -q 'not a git repository' /tmp/out || cat /tmp/out\n")).collect();
+    let (wrong, status) = shell(&format!("cd /tmp\n{ask}true"));
+    assert_eq!((wrong.as_str(), status), ("", Status::Exited { code: 0 }));
+    for sub in ["commit", "fetch", "blame"] {
+        assert!(!git.contains(&sub));
+        assert_ne!(shell(&format!("git {sub} a")).1, Status::Exited { code: 0 }, "{sub}");
+    }
+    let (openssl, _) = compat::subcommands("openssl").unwrap();
+    assert_eq!(openssl, ["rand"]);
+    assert_eq!(shell("openssl rand -hex 4 > /dev/null && ! openssl dgst -sha256 /skill/SKILL.md").1, Status::Exited { code: 0 });
+}
+
+#[test]
 fn every_program_that_check_says_is_one_is_installed_or_a_stand_in() {
     for manifest in ["shell.json", "python.json"] {
         let text = std::fs::read(Path::new(&repository("target/components")).join(manifest)).unwrap();

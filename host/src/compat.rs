@@ -25,6 +25,8 @@ mod summary;
 mod units;
 mod words;
 
+#[doc(hidden)]
+pub use commands::subcommands;
 pub use commands::{Availability, availability, built_in};
 pub use need::{Effect, Kind, Need, Place, Status};
 #[doc(hidden)]

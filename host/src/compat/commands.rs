@@ -35,7 +35,8 @@ pub fn built_in() -> impl Iterator<Item = &'static str> {
 }
 
 /// Of a command that does a part of what it does elsewhere: the subcommands that work, and what it is about, as the end of a sentence.
-pub(super) fn subcommands(name: &str) -> Option<(&'static [&'static str], &'static str)> {
+#[doc(hidden)]
+pub fn subcommands(name: &str) -> Option<(&'static [&'static str], &'static str)> {
     match name {
         "git" => Some((GIT, "git only reads, and only the repository")),
         "openssl" => Some((&["rand"], "sha256sum, base64 and Python's hashlib are")),
@@ -44,26 +45,10 @@ pub(super) fn subcommands(name: &str) -> Option<(&'static [&'static str], &'stat
 }
 
 /// Subcommands of git that work: those that only read, and only the repository.
+#[rustfmt::skip]
 const GIT: &[&str] = &[
-    "blame",
-    "branch",
-    "cat-file",
-    "config",
-    "describe",
-    "diff",
-    "grep",
-    "log",
-    "ls-files",
-    "ls-tree",
-    "remote",
-    "rev-list",
-    "rev-parse",
-    "shortlog",
-    "show",
-    "show-ref",
-    "status",
-    "symbolic-ref",
-    "tag",
+    "branch", "cat-file", "config", "describe", "diff", "log", "ls-files", "ls-tree", "merge-base", "remote", "rev-list", "rev-parse", "show", "show-ref",
+    "status", "symbolic-ref", "tag", "version",
 ];
 
 /// Bash's own.
