@@ -69,13 +69,8 @@ impl Place {
         BuiltIns { folders: vec![self.path("nowhere"), self.programs()], cache: self.path("cache") }
     }
 
-    fn programs_of(&self, skill: Arc<Skill>, built_ins: BuiltIns) -> Programs {
-        let digests = Digests::of(&skill, &self.path("digests")).unwrap();
-        Programs::of(skill, digests, built_ins)
-    }
-
     fn find(&self, command: &str) -> Result<Option<String>, ProgramError> {
-        let programs = self.programs_of(self.skill(&[]), self.built_ins());
+        let programs = programs(self.skill(&[]), self.built_ins());
         programs.find(command).map(|found| found.map(|component| component.digest))
     }
 
@@ -83,6 +78,11 @@ impl Place {
     fn problem(&self) -> String {
         self.find("python3").unwrap_err().to_string()
     }
+}
+
+fn programs(skill: Arc<Skill>, built_ins: BuiltIns) -> Programs {
+    let digests = Digests::of(&skill, &built_ins.cache).unwrap();
+    Programs::of(skill, digests, built_ins)
 }
 
 #[test]
@@ -192,7 +192,7 @@ fn a_skill_cannot_put_its_own_in_the_place_of_a_built_in_program() {
     let own: &[u8] = guest("hello");
     let files = ["python3.wasm", "bash.wasm", "bin/python.wasm", "python3.9.wasm", "jq.wasm"].map(|path| (path, own));
     let find = |built_ins: BuiltIns, command: &str| {
-        place.programs_of(place.skill(&files), built_ins).find(command).map(|found| found.map(|component| component.digest))
+        programs(place.skill(&files), built_ins).find(command).map(|found| found.map(|component| component.digest))
     };
     for command in ["python3", "/skill/python3", "./python3", "bin/python", "python3.9", "/usr/bin/python3", "bash", "/bin/sh", "dash"] {
         let found = find(place.built_ins(), command);
@@ -243,7 +243,7 @@ fn what_a_command_line_starts() {
         };
         workspace.map(<[u8]>::to_vec).or(skill_file)
     };
-    let programs = place.programs_of(skill, place.built_ins());
+    let programs = programs(skill, place.built_ins());
     for (line, expected) in [
         ("python3 here.py a b", "python3 here.py a b"),
         ("python3 scripts/a.py", "python3 /skill/scripts/a.py"),

@@ -70,7 +70,7 @@ fn every_test_file_is_a_module() {
 }
 
 /// From the bottom up: a module uses those before it. Those of one row may use each other.
-const LAYERS: [&[&str]; 8] = [
+const LAYERS: [&[&str]; 9] = [
     &["limits", "outcome", "diagnostic", "policy::capabilities", "policy::tool"],
     &["skill", "policy"],
     &["runtime"],
@@ -78,6 +78,7 @@ const LAYERS: [&[&str]; 8] = [
     &["sandbox"],
     &["world", "audit"],
     &["invoke"],
+    &["service"],
     &["cli", "main", "lib"],
 ];
 

@@ -1,6 +1,10 @@
-//! policy.yaml and the entries of allowed-tools from any text; then the two met, and the result explained.
+//! policy.yaml and the entries of allowed-tools. Seeds: the cases in `tests/cases/policy`.
 //!
 //!     cargo +nightly fuzz run policy -- -max_len=16384 -timeout=5
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|text: &str| skillhost::policy::exercise(text));
+#[allow(dead_code, reason = "each target is a program of its own")]
+#[path = "../targets.rs"]
+mod targets;
+
+libfuzzer_sys::fuzz_target!(|input: &str| targets::policy(input));

@@ -25,8 +25,12 @@ mod summary;
 mod units;
 mod words;
 
-pub use commands::{Availability, availability};
+#[doc(hidden)]
+pub use commands::subcommands;
+pub use commands::{Availability, availability, built_in};
 pub use need::{Effect, Kind, Need, Place, Status};
+#[doc(hidden)]
+pub use stdlib::standard;
 pub use summary::{Reason, Summary, summarize};
 pub use units::{check, exercise};
 

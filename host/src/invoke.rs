@@ -126,19 +126,27 @@ impl Host {
     /// # Errors
     /// The skill does not load, or the audit log cannot be written. Everything else is an outcome.
     pub async fn invoke(&self, request: Request<'_>) -> Result<Invoked, InvokeError> {
+        let loaded = self.load_for_run(request.skill, request.policy)?;
+        self.invoke_loaded(&loaded, &request.target, &request.args, request.io).await
+    }
+
+    /// Loads a skill that is to run: as [`Host::load`], and it is recorded where that fails.
+    ///
+    /// # Errors
+    /// The skill does not load, or the audit log cannot be written.
+    pub fn load_for_run(&self, skill: &Path, policy: &Policy) -> Result<Loaded, InvokeError> {
         // Before anything runs: what cannot be recorded does not happen.
         let log = self.log()?;
-        let loaded = match self.load(request.skill, request.policy) {
-            Ok(loaded) => loaded,
+        match self.load(skill, policy) {
+            Ok(loaded) => Ok(loaded),
             Err(error) => {
-                let name = request.skill.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+                let name = skill.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
                 let outcome = not_run(invalid(error.to_string(), None));
                 let id = SkillId { name, digest: None };
                 log.append(&Record::of(now(), &id, None, &Capabilities::default(), &outcome))?;
-                return Err(InvokeError::Skill(Box::new(error)));
+                Err(InvokeError::Skill(Box::new(error)))
             }
-        };
-        self.invoke_loaded(&loaded, &request.target, &request.args, request.io).await
+        }
     }
 
     /// Loads a skill, and grants it what a policy allows. Whoever keeps it asks [`Loaded::is_current`] before each invocation.
@@ -313,7 +321,7 @@ impl Drop for Pending {
 impl ProgramId {
     fn of(program: &Program) -> ProgramId {
         let (tool, arguments) = match &program.entry {
-            Entry::Tool { name, input } => (Some(name.clone()), runtime::digest(input.as_bytes())),
+            Entry::Tool { name, input, .. } => (Some(name.clone()), runtime::digest(input.as_bytes())),
             Entry::Command | Entry::ListTools => {
                 let joined: Vec<u8> = program.args.iter().flat_map(|arg| arg.bytes().chain([0])).collect();
                 (None, runtime::digest(&joined))

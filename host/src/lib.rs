@@ -15,13 +15,14 @@
 //! | runtime | [`runtime`] | which component runs, with which argv; carries no authority |
 //! | compat | [`compat`] | what the scripts need and whether it is here, told from their texts: what `check` reports |
 //! | sandbox | [`sandbox`] | a program under capabilities becomes an `Outcome`; the only code that knows wasmtime |
+//! | service | [`service`] | many invocations at once: who goes next, who waits, who is told that it is busy |
 //! | outcome | [`outcome`] | what happened, as plain data |
 //! | audit | [`audit`] | one `Record` per invocation, whatever the outcome |
 //!
 //! What holds everywhere, each by a test:
 //! - `Program` says what runs and carries no authority; `Capabilities` says what it may touch; only `sandbox` reads both.
 //! - The same `Capabilities` value is what `check` prints, what the sandbox enforces and what the audit log keeps.
-//! - A module uses only those above it: limits, outcome, diagnostic, capabilities < skill, policy < runtime < compat < sandbox < audit < invoke < cli.
+//! - A module uses only those above it: limits, outcome, diagnostic, capabilities < skill, policy < runtime < compat < sandbox < audit < invoke < service < cli.
 //! - Ambient authority is banned by clippy's `disallowed-methods` and asked for by name where it is needed.
 //! - A broken policy, manifest or audit log stops the run. Nothing falls back to something wider.
 
@@ -34,6 +35,7 @@ pub mod outcome;
 pub mod policy;
 pub mod runtime;
 pub mod sandbox;
+pub mod service;
 pub mod skill;
 pub mod world;
 

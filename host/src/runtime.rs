@@ -58,6 +58,8 @@ pub enum Entry {
         name: String,
         /// Its input, a JSON text.
         input: String,
+        /// The skill's scripts, where the name could have been meant for one: told where there is no such tool.
+        scripts: Vec<String>,
     },
     /// The list of its typed tools.
     ListTools,

@@ -242,9 +242,11 @@ impl Prepared {
     /// Why an entry cannot be called, with what there is instead.
     fn lacks(&self, entry: &Entry) -> Option<Status> {
         let exports = &self.exports;
-        let (has, wanted) = match entry {
-            Entry::Command => (exports.run_p3 || exports.run_p2, "`wasi:cli/run`, so it is no command"),
-            Entry::Tool { .. } | Entry::ListTools => (exports.tools, "`skillhost:skill/tools`, so it has no tools"),
+        let tools = "`skillhost:skill/tools`, so it has no tools";
+        let (has, wanted, nor) = match entry {
+            Entry::Command => (exports.run_p3 || exports.run_p2, "`wasi:cli/run`, so it is no command", String::new()),
+            Entry::Tool { scripts, .. } => (exports.tools, tools, tools::nor(scripts)),
+            Entry::ListTools => (exports.tools, tools, String::new()),
         };
         if has {
             return None;
@@ -262,7 +264,7 @@ impl Prepared {
             (_, true) => Some("it is a command, whose arguments come after `--`: `skillhost run SKILL -- ARGS`".into()),
             _ => None,
         };
-        Some(Status::Invalid { message: format!("the component does not export {wanted}; it exports {have}"), fix })
+        Some(Status::Invalid { message: format!("the component does not export {wanted}; it exports {have}{nor}"), fix })
     }
 }
 

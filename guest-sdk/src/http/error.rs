@@ -79,6 +79,8 @@ pub(super) fn error(what: &str, code: ErrorCode) -> Error {
         ErrorCode::TlsCertificateError => (Error::Failed, "the certificate is not valid".to_owned()),
         ErrorCode::TlsProtocolError => (Error::Failed, "TLS failed".to_owned()),
         ErrorCode::TlsAlertReceived(payload) => (Error::Failed, with("TLS failed", payload.alert_message)),
+        // The host's own words, with the rule and what would allow it.
+        ErrorCode::InternalError(Some(message)) if message.starts_with("denied: ") => (Error::Denied, message),
         ErrorCode::InternalError(message) => (Error::Failed, with("failed", message)),
         // Rare enough for the code's own name.
         other => (Error::Failed, format!("{other:?}")),
@@ -106,6 +108,12 @@ mod tests {
         let error = error("GET https://example.com/", ErrorCode::HttpRequestDenied);
         assert!(matches!(error, Error::Denied(_)));
         assert!(error.to_string().starts_with("GET https://example.com/: denied: "));
+    }
+
+    #[test]
+    fn a_denial_in_the_host_s_words_is_one_too() {
+        let error = error("GET /", ErrorCode::InternalError(Some("denied: by this; to allow it: that".into())));
+        assert_eq!(error, Error::Denied("GET /: denied: by this; to allow it: that".into()));
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! `skillhost check`: what is wrong with skills, what they would be allowed to do, and whether their scripts run here.
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde::Serialize;
 use skillhost::compat::{self, Compatibility, Summary};
@@ -70,7 +71,7 @@ pub(crate) fn main(args: &Args) -> Result<Exit, Failure> {
     let found: Vec<Vec<PathBuf>> = args.skills.iter().map(|path| skills(path)).collect();
     // The folder that was named is none of the skills.
     let catalog = found.iter().zip(&args.skills).any(|(found, named)| !found.contains(named));
-    let reports: Vec<Report> = found.iter().flatten().map(|path| report(path, &host, &policy)).collect();
+    let reports = reports(&found.concat(), &host, &policy);
     let summary = compat::summarize(reports.iter().map(|report| report.compatibility.as_ref()));
     let errors = reports.iter().flat_map(|r| &r.diagnostics).any(|d| d.severity == Severity::Error);
     match reports.as_slice() {
@@ -94,6 +95,26 @@ fn skills(path: &Path) -> Vec<PathBuf> {
         Ok(found) if !found.is_empty() => found,
         _ => vec![path.to_owned()],
     }
+}
+
+/// One for each skill, in their order. Skills have nothing to do with each other, so that each processor takes the next one.
+fn reports(skills: &[PathBuf], host: &Host, policy: &Policy) -> Vec<Report> {
+    let next = AtomicUsize::new(0);
+    let take = || {
+        let numbers = std::iter::repeat_with(|| next.fetch_add(1, Ordering::Relaxed));
+        numbers.map_while(|at| Some((at, report(skills.get(at)?, host, policy)))).collect::<Vec<_>>()
+    };
+    let others = std::thread::available_parallelism().map_or(1, usize::from).min(skills.len()).saturating_sub(1);
+    let mut all = std::thread::scope(|scope| {
+        let others: Vec<_> = (0..others).map(|_| scope.spawn(take)).collect();
+        let mut all = take();
+        for other in others {
+            all.extend(other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        }
+        all
+    });
+    all.sort_by_key(|(at, _)| *at);
+    all.into_iter().map(|(_, report)| report).collect()
 }
 
 fn report(path: &Path, host: &Host, policy: &Policy) -> Report {

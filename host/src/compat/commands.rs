@@ -29,47 +29,50 @@ pub fn availability(name: &str) -> Availability {
     TABLE.get(name).copied().unwrap_or(Availability::Unknown)
 }
 
+/// The commands that the shell has in itself.
+pub fn built_in() -> impl Iterator<Item = &'static str> {
+    BASH.iter().chain(COMMANDS).copied()
+}
+
+/// Of a command that does a part of what it does elsewhere: the subcommands that work, and what it is about, as the end of a sentence.
+#[doc(hidden)]
+pub fn subcommands(name: &str) -> Option<(&'static [&'static str], &'static str)> {
+    match name {
+        "git" => Some((GIT, "git only reads, and only the repository")),
+        "openssl" => Some((&["rand"], "sha256sum, base64 and Python's hashlib are")),
+        _ => None,
+    }
+}
+
 /// Subcommands of git that work: those that only read, and only the repository.
-pub(super) const GIT: &[&str] = &[
-    "branch",
-    "cat-file",
-    "config",
-    "describe",
-    "diff",
-    "log",
-    "ls-files",
-    "ls-tree",
-    "merge-base",
-    "remote",
-    "rev-list",
-    "rev-parse",
-    "show",
-    "show-ref",
-    "status",
-    "symbolic-ref",
-    "tag",
-    "version",
+#[rustfmt::skip]
+const GIT: &[&str] = &[
+    "branch", "cat-file", "config", "describe", "diff", "log", "ls-files", "ls-tree", "merge-base", "remote", "rev-list", "rev-parse", "show", "show-ref",
+    "status", "symbolic-ref", "tag", "version",
 ];
 
 /// Bash's own.
 #[rustfmt::skip]
 const BASH: &[&str] = &[
-    ".", ":", "[", "alias", "bg", "bind", "break", "builtin", "caller", "cd", "command", "compgen", "complete", "compopt", "continue", "declare", "dirs",
-    "disown", "echo", "enable", "eval", "exec", "exit", "export", "false", "fc", "fg", "getopts", "hash", "help", "history", "jobs", "kill", "let", "local",
-    "logout", "mapfile", "popd", "printf", "pushd", "pwd", "read", "readarray", "readonly", "return", "set", "shift", "shopt", "source", "suspend", "test",
-    "times", "trap", "true", "type", "typeset", "ulimit", "umask", "unalias", "unset", "wait",
+    ".", ":", "[", "alias", "bg", "bind", "break", "builtin", "caller", "cd", "command", "compgen", "complete", "compopt", "continue",
+    "declare", "dirs", "disown", "echo", "enable", "eval", "exec", "exit", "export", "false", "fc", "fg", "getopts", "hash", "help",
+    "history", "jobs", "kill", "let", "local", "mapfile", "popd", "printf", "pushd", "pwd", "read", "readarray", "readonly", "return",
+    "set", "shift", "shopt", "source", "test", "times", "trap", "true", "type", "typeset", "ulimit", "umask", "unalias", "unset", "wait",
 ];
 
 /// What the shell brings along beside them.
 #[rustfmt::skip]
 const COMMANDS: &[&str] = &[
-    "awk", "base32", "base64", "basename", "bc", "cat", "chmod", "cksum", "clear", "cmp", "column", "comm", "cp", "curl", "cut", "date", "dd", "df", "diff",
-    "dirname", "du", "egrep", "env", "expand", "expr", "factor", "fgrep", "file", "find", "fmt", "fold", "gawk", "git", "grep", "gunzip", "gzip", "head",
-    "hexdump", "hostname", "iconv", "id", "install", "join", "jq", "less", "ln", "ls", "md5sum", "mkdir", "mktemp", "more", "mv", "nl", "nohup", "nproc",
-    "numfmt", "od", "paste", "patch", "printenv", "readlink", "realpath", "rev", "rg", "rm", "rmdir", "sed", "seq", "sha1sum", "sha224sum", "sha256sum",
-    "sha384sum", "sha512sum", "shasum", "shuf", "sleep", "sort", "split", "sqlite3", "stat", "strings", "sum", "sync", "tac", "tail", "tar", "tee", "time",
-    "timeout", "touch", "tr", "tree", "truncate", "tsort", "tty", "uname", "unexpand", "uniq", "unzip", "uuidgen", "wc", "wget", "which", "whoami", "xargs",
-    "xxd", "yes", "yq", "zcat", "zip", "zipinfo",
+    "arch", "awk", "b2sum", "base32", "base64", "basename", "basenc", "bc", "bunzip2", "busybox", "bzcat", "bzip2", "cat", "chgrp", "chmod",
+    "chown", "cksum", "clear", "cmp", "column", "comm", "cp", "curl", "cut", "date", "dd", "df", "diff", "dirname", "du", "egrep", "env",
+    "envsubst", "expand", "expr", "factor", "fgrep", "file", "find", "flock", "fmt", "fold", "free", "gawk", "getconf", "git", "grep", "groups",
+    "gunzip", "gzip", "head", "hexdump", "hostid", "hostname", "iconv", "id", "install", "join", "jq", "less", "locale", "logname", "ls",
+    "make", "man", "mawk", "md5sum", "mkdir", "mktemp", "mv", "nawk", "nice", "nl", "nohup", "nproc", "numfmt", "od", "openssl", "paste",
+    "patch", "pgrep", "pkill", "pr", "printenv", "ps", "readlink", "realpath", "rev", "rg", "rm", "rmdir", "sed", "seq", "sha1sum",
+    "sha224sum", "sha256sum", "sha384sum", "sha512sum", "shasum", "shuf", "sleep", "sort", "split", "sqlite3", "stat", "strings", "sudo",
+    "sum", "sync", "tac", "tail", "tar", "tee", "time", "timeout", "tomlq", "touch", "tr", "tree", "truncate", "tsort", "tty", "uname",
+    "unexpand", "uniq", "unlink", "unzip", "uptime", "users", "uuidgen", "wc", "which", "who", "whoami", "xargs", "xxd", "yes", "yq",
+    "zcat", "zip",
 ];
 
 /// The sandbox's programs, and the stand-ins that lead to them.
@@ -96,10 +99,13 @@ const NEVER: &[(&str, Option<&str>, &[&str])] = &[
     ("talks to a database server", Some("use sqlite3, for a file of its own"), &["psql", "pg_dump", "pg_restore", "mysql", "mysqldump", "mongosh", "mongo", "redis-cli", "clickhouse-client", "duckdb", "cqlsh", "influx"]),
     ("works on a Mac's desktop", None, &["osascript", "open", "pbcopy", "pbpaste", "defaults", "launchctl", "screencapture", "xcodebuild", "xcrun", "swift", "mdfind", "security", "plutil", "codesign", "diskutil", "terminal-notifier", "shortcuts", "memo", "remindctl", "imsg"]),
     ("needs a display or a terminal", None, &["xdg-open", "xclip", "xsel", "wl-copy", "notify-send", "xdotool", "tmux", "screen", "vim", "vi", "nvim", "nano", "emacs", "code", "cursor", "fzf", "dialog", "whiptail", "tput", "stty", "script", "expect", "chromium", "google-chrome", "chrome", "firefox", "playwright", "top", "htop", "watch"]),
-    ("needs another machine, or other connections than HTTP", Some("use curl, where the service speaks HTTP"), &["ssh", "scp", "sftp", "rsync", "ssh-keygen", "ssh-add", "ssh-copy-id", "ping", "dig", "nslookup", "host", "nc", "ncat", "netcat", "telnet", "nmap", "traceroute", "whois", "openssl", "gpg", "mail", "sendmail", "ip", "ifconfig", "netstat", "ss", "lsof", "tcpdump", "iptables", "ufw", "socat", "adb", "mosh"]),
-    ("manages the machine", None, &["sudo", "doas", "su", "systemctl", "service", "journalctl", "crontab", "at", "chown", "chgrp", "mount", "umount", "ps", "pgrep", "pkill", "killall", "free", "vmstat", "dmesg", "modprobe", "useradd", "passwd", "reboot", "shutdown", "lsblk", "fdisk", "nvidia-smi", "strace", "gdb", "perf", "certbot", "nginx", "apachectl", "chroot", "nice", "renice", "ionice", "taskset", "setsid", "caffeinate"]),
-    ("compiles or runs another language", None, &["gcc", "g++", "cc", "clang", "clang++", "make", "cmake", "ninja", "cargo", "rustc", "go", "gofmt", "golangci-lint", "java", "javac", "mvn", "gradle", "kotlin", "kotlinc", "scala", "sbt", "dotnet", "ruby", "bundle", "rake", "rails", "rspec", "perl", "php", "composer", "artisan", "lua", "Rscript", "R", "julia", "elixir", "mix", "erl", "ghc", "stack", "flutter", "dart", "zig", "nim", "forge", "cast", "anvil", "solc", "hardhat", "pwsh", "powershell", "zsh", "fish", "just", "bazel", "wat2wasm", "wasm-pack"]),
+    ("needs another machine, or other connections than HTTP", Some("use curl, where the service speaks HTTP"), &["ssh", "scp", "sftp", "rsync", "ssh-keygen", "ssh-add", "ssh-copy-id", "ping", "dig", "nslookup", "host", "nc", "ncat", "netcat", "telnet", "nmap", "traceroute", "whois", "gpg", "mail", "sendmail", "ip", "ifconfig", "netstat", "ss", "lsof", "tcpdump", "iptables", "ufw", "socat", "adb", "mosh"]),
+    ("manages the machine", None, &["doas", "su", "systemctl", "service", "journalctl", "crontab", "at", "mount", "umount", "killall", "vmstat", "dmesg", "modprobe", "useradd", "passwd", "reboot", "shutdown", "lsblk", "fdisk", "nvidia-smi", "stdbuf", "strace", "gdb", "perf", "certbot", "nginx", "apachectl", "chroot", "renice", "ionice", "taskset", "setsid", "caffeinate"]),
+    ("compiles or runs another language", None, &["gcc", "g++", "cc", "clang", "clang++", "cmake", "ninja", "cargo", "rustc", "go", "gofmt", "golangci-lint", "java", "javac", "mvn", "gradle", "kotlin", "kotlinc", "scala", "sbt", "dotnet", "ruby", "bundle", "rake", "rails", "rspec", "perl", "php", "composer", "artisan", "lua", "Rscript", "R", "julia", "elixir", "mix", "erl", "ghc", "stack", "flutter", "dart", "zig", "nim", "forge", "cast", "anvil", "solc", "hardhat", "pwsh", "powershell", "zsh", "fish", "just", "bazel", "wat2wasm", "wasm-pack"]),
     ("is a Python tool that the package set does not hold", Some("if it is pure Python: bring it with --site-packages, and start it with python3 -m"), &["pytest", "black", "ruff", "mypy", "flake8", "pylint", "isort", "pre-commit", "tox", "nox", "jupyter", "ipython", "streamlit", "uvicorn", "gunicorn", "flask", "django-admin", "alembic", "celery", "mkdocs", "sphinx-build", "bandit", "pip-audit", "uvx", "scrapy", "semgrep", "virtualenv", "coverage", "pyright", "twine", "dvc", "modal", "agentskills"]),
+    ("makes links, which the sandbox has none of", Some("copy the file with cp"), &["ln", "link", "mkfifo", "mknod"]),
+    ("asks servers by a way of its own", Some("use curl"), &["wget", "http", "https", "xh", "aria2c", "axel"]),
+    ("runs commands side by side", Some("use xargs, or & and wait"), &["parallel", "pigz", "pbzip2"]),
 ];
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::commands::{self, Availability};
-use super::need::{Effect, Kind, Need, Place, Status};
+use super::need::{Effect, Kind, Lines, Need, Place, Status};
 use super::references::{self, Resolved};
 use super::{Reach, Role, packages};
 use crate::policy::capabilities::{Capabilities, Scope};
@@ -166,12 +166,13 @@ impl<'a> Judge<'a> {
     pub(super) fn finish(mut self) -> Judged {
         self.network();
         self.needs.sort_by_key(|(offset, _)| *offset);
-        let mut needs = Vec::with_capacity(self.needs.len());
-        for (offset, need) in self.needs {
-            needs.push(Need { place: Place::at(self.file, self.text, offset), ..need });
+        if self.needs.is_empty() && self.uses.is_empty() {
+            return Judged { needs: Vec::new(), uses: Vec::new() };
         }
-        let uses = self.uses.into_iter().map(|(offset, used)| Use { place: Place::at(self.file, self.text, offset), ..used });
-        Judged { uses: uses.collect(), needs }
+        let lines = Lines::of(self.text);
+        let needs = self.needs.into_iter().map(|(offset, need)| Need { place: lines.place(self.file, offset), ..need });
+        let uses = self.uses.into_iter().map(|(offset, used)| Use { place: lines.place(self.file, offset), ..used });
+        Judged { needs: needs.collect(), uses: uses.collect() }
     }
 
     /// The folder of the file.
@@ -259,11 +260,10 @@ impl<'a> Judge<'a> {
         let never = |what: &str| format!("`{name}` is never here: it {what}");
         let (status, effect, message, fix) = match commands::availability(name) {
             Availability::BuiltIn => match self.subcommand(name, argv) {
-                Some(sub) => {
-                    let message = format!("`git {sub}` is not here: git only reads, and only the repository");
-                    let need =
-                        Need { effect, message: Some(message), ..self.blank(Kind::Command, &format!("git {sub}"), Status::NeverHere) };
-                    return self.add(offset, need);
+                Some((sub, why)) => {
+                    let name = format!("{name} {sub}");
+                    let message = Some(format!("`{name}` is not here: {why}"));
+                    return self.add(offset, Need { effect, message, ..self.blank(Kind::Command, &name, Status::NeverHere) });
                 }
                 None if caller == Caller::Python => self.granted(argv, name),
                 None => (Status::BuiltIn, Effect::None, None, None),
@@ -288,18 +288,16 @@ impl<'a> Judge<'a> {
         self.add(offset, Need { effect, message, fix, ..self.blank(Kind::Command, name, status) });
     }
 
-    /// The subcommand of git, where it is none of those that work.
-    fn subcommand(&self, name: &str, argv: &[Option<String>]) -> Option<String> {
-        if name != "git" {
-            return None;
-        }
+    /// The subcommand, where it is none of those that work, and why.
+    fn subcommand(&self, name: &str, argv: &[Option<String>]) -> Option<(String, &'static str)> {
+        let (working, why) = commands::subcommands(name)?;
         let mut words = argv[1..].iter();
         while let Some(Some(word)) = words.next() {
             match word.as_str() {
                 "-C" | "-c" => drop(words.next()),
                 _ if word.starts_with('-') => {}
-                sub if commands::GIT.contains(&sub) || !sub.bytes().all(|b| b.is_ascii_lowercase() || b == b'-') => return None,
-                sub => return Some(sub.to_owned()),
+                sub if working.contains(&sub) || !sub.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-') => return None,
+                sub => return Some((sub.to_owned(), why)),
             }
         }
         None

@@ -46,11 +46,22 @@ pub struct Place {
     pub column: usize,
 }
 
-impl Place {
-    /// The place of a byte of a file's text.
-    pub(super) fn at(file: &str, text: &str, offset: usize) -> Place {
-        let Span { line, column, .. } = Span::at(text, offset, 0);
-        Place { file: file.to_owned(), line, column }
+/// Where the lines of a text start, so that many places of it are told by one look at the whole.
+pub(super) struct Lines<'a> {
+    text: &'a str,
+    starts: Vec<usize>,
+}
+
+impl<'a> Lines<'a> {
+    pub(super) fn of(text: &'a str) -> Lines<'a> {
+        Lines { text, starts: std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1)).collect() }
+    }
+
+    /// The place of a byte of the text, which is a file's.
+    pub(super) fn place(&self, file: &str, offset: usize) -> Place {
+        let line = self.starts.partition_point(|start| *start <= offset);
+        let start = self.starts[line - 1];
+        Place { file: file.to_owned(), line, column: Span::at(&self.text[start..], offset - start, 0).column }
     }
 }
 

@@ -1,7 +1,7 @@
 //! The files of the skill that a text names, in the forms that clients know, and those that are not there.
 
 use super::judge::Facts;
-use super::need::{Effect, Kind, Need, Place, Status};
+use super::need::{Effect, Kind, Lines, Need, Status};
 use crate::runtime::scripts;
 
 /// What a name in a text means.
@@ -51,6 +51,7 @@ pub(super) fn missing(facts: &Facts<'_>, file: &str, text: &str, from: usize) ->
     let ends = |c: char| c.is_whitespace() || "`\"'()[],;|=!?".contains(c);
     let mut needs: Vec<Need> = Vec::new();
     let mut seen = std::collections::HashSet::new();
+    let mut lines = None;
     let mut at = from;
     for part in body.split_inclusive(ends) {
         let offset = at;
@@ -71,7 +72,7 @@ pub(super) fn missing(facts: &Facts<'_>, file: &str, text: &str, from: usize) ->
                 status: Status::Missing,
                 effect: Effect::None,
                 version: None,
-                place: Place::at(file, text, offset),
+                place: lines.get_or_insert_with(|| Lines::of(text)).place(file, offset),
                 message: Some(format!("SKILL.md names `{path}`, which the skill does not hold")),
                 fix: elsewhere.map(|there| format!("name it as it is: {there}")),
                 name: path,

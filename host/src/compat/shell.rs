@@ -65,7 +65,7 @@ impl Commands<'_, '_, '_> {
                 "env" => after_variables(after_options(rest, &["-u", "--unset", "-C"])),
                 "command" if rest.first().is_some_and(|w| matches!(w.text.as_str(), "-v" | "-V")) => return,
                 "command" | "builtin" | "exec" | "nohup" | "time" | "stdbuf" | "setsid" | "nice" | "sudo" | "doas" => {
-                    if matches!(name, "sudo" | "doas" | "setsid" | "nice") {
+                    if matches!(name, "sudo" | "doas" | "setsid" | "nice" | "stdbuf") {
                         self.started(words, reach);
                     }
                     after_options(rest, &["-u", "-g", "-n", "-a", "-o", "-e", "-i"])

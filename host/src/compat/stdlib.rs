@@ -1,6 +1,6 @@
 //! The standard library of CPython 3.14: what it holds, what of it is not here, and what Python itself has given up.
 
-/// Its modules, from `sys.stdlib_module_names`; those that start with `_` are left out.
+/// Its modules, from `sys.stdlib_module_names`; those that start with `_` follow.
 #[rustfmt::skip]
 const MODULES: &[&str] = &[
     "abc", "annotationlib", "antigravity", "argparse", "array", "ast", "asyncio", "atexit", "base64", "bdb", "binascii", "bisect",
@@ -22,12 +22,35 @@ const MODULES: &[&str] = &[
     "winsound", "wsgiref", "xml", "xmlrpc", "zipapp", "zipfile", "zipimport", "zlib", "zoneinfo",
 ];
 
+/// Its own, which a script can import all the same, and that are here.
+#[rustfmt::skip]
+const OWN: &[&str] = &[
+    "__future__", "_abc", "_aix_support", "_android_support", "_apple_support", "_ast", "_ast_unparse", "_asyncio", "_bisect", "_blake2",
+    "_codecs", "_codecs_cn", "_codecs_hk", "_codecs_iso2022", "_codecs_jp", "_codecs_kr", "_codecs_tw", "_collections", "_collections_abc",
+    "_colorize", "_compat_pickle", "_contextvars", "_csv", "_datetime", "_decimal", "_elementtree", "_frozen_importlib",
+    "_frozen_importlib_external", "_functools", "_heapq", "_hmac", "_imp", "_io", "_ios_support", "_json", "_locale", "_lsprof",
+    "_markupbase", "_md5", "_multibytecodec", "_opcode", "_opcode_metadata", "_operator", "_osx_support", "_pickle", "_py_abc",
+    "_py_warnings", "_pydatetime", "_pydecimal", "_pyio", "_pylong", "_pyrepl", "_queue", "_random", "_sha1", "_sha2", "_sha3", "_signal",
+    "_sitebuiltins", "_socket", "_sqlite3", "_sre", "_stat", "_statistics", "_string", "_strptime", "_struct", "_suggestions", "_symtable",
+    "_sysconfig", "_thread", "_threading_local", "_tokenize", "_tracemalloc", "_types", "_typing", "_warnings", "_weakref", "_weakrefset",
+    "_zoneinfo",
+];
+
+/// Its own that are not here.
+#[rustfmt::skip]
+const OWN_MISSING: &[&str] = &[
+    "_bz2", "_ctypes", "_curses", "_curses_panel", "_dbm", "_gdbm", "_hashlib", "_interpchannels", "_interpqueues", "_interpreters",
+    "_lzma", "_multiprocessing", "_overlapped", "_posixshmem", "_posixsubprocess", "_remote_debugging", "_scproxy", "_ssl", "_tkinter",
+    "_uuid", "_winapi", "_wmi", "_zstd",
+];
+
 /// What is in the standard library and not here: no operating system below it has it, or the library that it stands on is left out.
 const MISSING: &[(&str, &str)] = &[
     ("bz2", "the library is not built in: use gzip or zipfile"),
     ("compression.bz2", "the library is not built in: use gzip or zipfile"),
     ("compression.lzma", "the library is not built in: use gzip or zipfile"),
     ("compression.zstd", "the library is not built in: use gzip or zipfile"),
+    ("concurrent.interpreters", "there is one interpreter: use concurrent.futures"),
     ("ctypes", "no native library can be loaded: use pure Python"),
     ("curses", "there is no terminal: print lines, or use rich"),
     ("dbm.gnu", "the library is not built in: use sqlite3"),
@@ -93,6 +116,16 @@ const REMOVED: &[(&str, &str, &str)] = &[
     ("xdrlib", "3.13", "use struct"),
 ];
 
+/// The modules that are told of, by what is said of them: for a test that asks the runtime.
+#[doc(hidden)]
+pub fn standard() -> impl Iterator<Item = (&'static str, bool)> {
+    let missing = MISSING.iter().map(|(name, _)| *name).chain(OWN_MISSING.iter().copied()).map(|name| (name, false));
+    let limited = LIMITED.iter().map(|(name, _)| *name);
+    let is_missing = |name: &str| MISSING.iter().any(|(missing, _)| *missing == name);
+    let here = MODULES.iter().chain(OWN).copied().chain(limited).filter(move |name| !is_missing(name)).map(|name| (name, true));
+    missing.chain(here)
+}
+
 /// What the standard library says of a module.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Standard {
@@ -118,7 +151,10 @@ pub(super) fn find(module: &str) -> Option<Standard> {
     if let Some((_, since, instead)) = REMOVED.iter().find(|(name, ..)| is(name)) {
         return Some(Standard::Removed(since, instead));
     }
-    (root.starts_with('_') || MODULES.binary_search(&root).is_ok()).then_some(Standard::Here)
+    if OWN_MISSING.contains(&root) {
+        return Some(Standard::Missing("it is a part of a module that is not here"));
+    }
+    (MODULES.binary_search(&root).is_ok() || OWN.contains(&root) || root == "__main__").then_some(Standard::Here)
 }
 
 #[cfg(test)]
@@ -133,7 +169,8 @@ mod tests {
         assert!(matches!(find("ctypes.util"), Some(Standard::Missing(_))));
         assert!(matches!(find("http.server"), Some(Standard::Limited(_))));
         assert!(matches!(find("distutils.version"), Some(Standard::Removed("3.12", _))));
-        for module in ["requests", "ctypeslib", "yaml", ""] {
+        assert!(matches!(find("_ctypes"), Some(Standard::Missing(_))));
+        for module in ["requests", "ctypeslib", "yaml", "_mine", ""] {
             assert_eq!(find(module), None, "{module}");
         }
     }

@@ -11,6 +11,9 @@ use crate::runtime::spawn::SKILL;
 use crate::runtime::{self, Component, Entry, Program, Programs, ScriptId};
 use crate::skill::Skill;
 
+/// Scripts that are told where a name is none of them.
+const MAX_TOLD: usize = 20;
+
 /// What of a skill is to run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Target {
@@ -59,11 +62,14 @@ pub(super) fn program(skill: &Skill, programs: &Programs, target: &Target, args:
     match target {
         Target::Main if skill.manifest.component.is_some() || skill.manifest.recovered => own(Entry::Command),
         Target::Main => script(skill, programs, &only(skill)?, args),
-        Target::Tool { name, input } => own(Entry::Tool { name: name.clone(), input: input.clone() }),
+        Target::Tool { name, input } => own(Entry::Tool { name: name.clone(), input: input.clone(), scripts: Vec::new() }),
         Target::Named(name) => match scripts::find(skill, name) {
             Found::File(path) => script(skill, programs, &path, args),
             Found::Several(paths) => Err(several(skill, name, &paths)),
-            Found::Nothing if skill.manifest.component.is_some() => own(Entry::Tool { name: name.clone(), input: "{}".into() }),
+            Found::Nothing if skill.manifest.component.is_some() => {
+                let scripts = scripts::all(skill).into_iter().take(MAX_TOLD).map(|script| script.path).collect();
+                own(Entry::Tool { name: name.clone(), input: "{}".into(), scripts })
+            }
             Found::Nothing => Err(unknown(skill, name)),
         },
         Target::Shell(text) => {

@@ -104,6 +104,16 @@ impl HostPattern {
         self.host.matches(&to.host) && self.doors().any(|d| d.covers(Door { https: to.https, port: Some(to.port) }))
     }
 
+    /// What keeps a request from matching, if anything does.
+    pub fn mismatch(&self, to: &Target) -> Option<Mismatch> {
+        match () {
+            () if self.matches(to) => None,
+            () if !self.host.matches(&to.host) => Some(Mismatch::Host),
+            () if !self.doors().any(|door| door.https == to.https) => Some(Mismatch::Scheme),
+            () => Some(Mismatch::Port),
+        }
+    }
+
     /// Whether every request that `other` matches matches here, private addresses included.
     pub fn covers(&self, other: &HostPattern) -> bool {
         let host = match (&self.host, &other.host) {
@@ -144,6 +154,17 @@ impl HostPattern {
         let plain = Door { https: false, port: port(80) };
         std::iter::once(https).chain(self.plain.then_some(plain))
     }
+}
+
+/// What a request and a pattern do not have in common: the further down, the nearer they are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Mismatch {
+    /// The host.
+    Host,
+    /// The host alone is as the pattern says; the scheme is `http`, which the pattern does not let through.
+    Scheme,
+    /// Host and scheme are; the port is not.
+    Port,
 }
 
 /// A scheme and its port; `None` is every port.

@@ -18,7 +18,7 @@ use self::tasks::Tasks;
 use crate::limits::{Limit, Limits};
 use crate::outcome::{Denial, LimitHit, RequestMade};
 use crate::policy::capabilities::{Capabilities, Scope};
-use crate::policy::tool::{HostPattern, Target};
+use crate::policy::tool::{HostPattern, Mismatch, Target};
 
 pub mod address;
 mod body;
@@ -135,9 +135,8 @@ impl Sender {
         };
         if !self.fetch.allows(|p| p.matches(&to)) {
             let denied = self.fetch.none_of.iter().any(|p| p.matches(&to));
-            let rule =
-                if denied { "an entry of `deny` matches it" } else { "no `WebFetch` entry, of those asked for and granted, matches it" };
-            return deny(target::origin(&to), rule.to_owned(), (!denied).then(|| allow_flag(&to)));
+            let rule = if denied { "an entry of `deny` matches it".to_owned() } else { self.unmatched(&to) };
+            return deny(target::origin(&to), rule, (!denied).then(|| allow_flag(&to)));
         }
         // CONNECT would open a tunnel, TRACE echoes what the host added.
         let never = [Method::CONNECT, Method::TRACE].contains(&parts.method);
@@ -165,6 +164,18 @@ impl Sender {
             return Err(self.over(Limit::HttpRequests));
         }
         Ok((to, declared))
+    }
+
+    /// Why no entry lets a request through: what the nearest one of the first side without a match has otherwise.
+    fn unmatched(&self, to: &Target) -> String {
+        let side = self.fetch.all_of.iter().find(|side| !side.iter().any(|p| p.matches(to)));
+        let nearest = side.into_iter().flatten().filter_map(|p| p.mismatch(to)).max().unwrap_or(Mismatch::Host);
+        let (host, port) = (&to.host, to.port);
+        match nearest {
+            Mismatch::Host => format!("no `WebFetch` entry, of those asked for and granted, is for the host `{host}`"),
+            Mismatch::Scheme => format!("the `WebFetch` entry for `{host}` is for https, and this is http"),
+            Mismatch::Port => format!("the `WebFetch` entry for `{host}` is not for port {port}"),
+        }
     }
 
     async fn exchange(&self, to: &Target, request: Request<Upload>, exchange: &Arc<Exchange>) -> Result<Response<Body>, SendError> {

@@ -122,7 +122,7 @@ async fn call(store: &mut Store<State>, prepared: &Prepared, entry: Entry) -> wa
             let result = command.wasi_cli_run().call_run(&mut *store).await?;
             Ok(Ended::Exited(if result.is_ok() { 0 } else { 1 }))
         }
-        Entry::Tool { name, input } => tools::call(store, prepared, &name, input).await.map(Ended::Tool),
+        Entry::Tool { name, input, scripts } => tools::call(store, prepared, &name, input, &scripts).await.map(Ended::Tool),
         Entry::ListTools => tools::list(store, prepared).await.map(Ended::Tool),
     }
 }

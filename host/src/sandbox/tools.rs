@@ -38,7 +38,13 @@ pub struct Tool {
 type Answer = Result<Value, String>;
 
 /// Calls a tool, once its input is what the tool's schema says.
-pub(super) async fn call(store: &mut Store<State>, prepared: &Prepared, name: &str, input: String) -> wasmtime::Result<Answer> {
+pub(super) async fn call(
+    store: &mut Store<State>,
+    prepared: &Prepared,
+    name: &str,
+    input: String,
+    scripts: &[String],
+) -> wasmtime::Result<Answer> {
     let guest = bindings::ToolsGuestPre::new(prepared.pre.clone())?.instantiate_async(&mut *store).await?;
     store
         .run_concurrent(async |accessor| {
@@ -47,7 +53,7 @@ pub(super) async fn call(store: &mut Store<State>, prepared: &Prepared, name: &s
                 Ok(offered) => offered,
                 Err(message) => return Ok(Err(message)),
             };
-            if let Err(message) = check(&offered, name, &input) {
+            if let Err(message) = check(&offered, name, &input, scripts) {
                 return Ok(Err(message));
             }
             tools.call_call(accessor, name.to_owned(), input).await.map(|result| match result {
@@ -83,11 +89,16 @@ impl Tool {
     }
 }
 
+/// That a name is no script either, for one that could have been meant for a script.
+pub(super) fn nor(scripts: &[String]) -> String {
+    if scripts.is_empty() { String::new() } else { format!("; nor a script of that name; there is: {}", scripts.join(", ")) }
+}
+
 /// Whether an input is what a tool takes. The message names each field that is not.
-fn check(offered: &[Tool], name: &str, input: &str) -> Result<(), String> {
+fn check(offered: &[Tool], name: &str, input: &str, scripts: &[String]) -> Result<(), String> {
     let Some(tool) = offered.iter().find(|tool| tool.name == name) else {
         let names: Vec<_> = offered.iter().map(|tool| tool.name.as_str()).collect();
-        return Err(format!("there is no tool `{name}`; there is: {}", names.join(", ")));
+        return Err(format!("there is no tool `{name}`; there is: {}{}", names.join(", "), nor(scripts)));
     };
     let input: Value = serde_json::from_str(input).map_err(|error| format!("the input is no JSON: {error}"))?;
     let schema = jsonschema::validator_for(&tool.input_schema).map_err(|error| format!("the schema of `{name}` is none: {error}"))?;
@@ -123,18 +134,18 @@ mod tests {
 
     #[test]
     fn an_input_that_fits_the_schema_is_let_through() {
-        assert_eq!(check(&convert(), "convert", r#"{"input": "a", "options": {"indent": 2}}"#), Ok(()));
+        assert_eq!(check(&convert(), "convert", r#"{"input": "a", "options": {"indent": 2}}"#, &[]), Ok(()));
     }
 
     #[test]
     fn a_wrong_field_is_named_with_its_place() {
-        let message = check(&convert(), "convert", r#"{"input": "a", "options": {"indent": "two"}}"#).unwrap_err();
+        let message = check(&convert(), "convert", r#"{"input": "a", "options": {"indent": "two"}}"#, &[]).unwrap_err();
         assert!(message.contains("at /options/indent") && message.contains("integer"), "{message}");
     }
 
     #[test]
     fn a_missing_field_an_unknown_one_and_no_json_are_told_apart() {
-        let message = |input| check(&convert(), "convert", input).unwrap_err();
+        let message = |input| check(&convert(), "convert", input, &[]).unwrap_err();
         assert!(message("{}").contains(r#""input" is a required property"#));
         assert!(message(r#"{"input": "a", "inptu": 1}"#).contains("'inptu' was unexpected"));
         assert!(message("{input").contains("no JSON"));
@@ -142,13 +153,16 @@ mod tests {
 
     #[test]
     fn a_tool_that_is_not_there_gets_the_list_of_those_that_are() {
-        assert_eq!(check(&convert(), "konvert", "{}"), Err("there is no tool `konvert`; there is: convert".into()));
+        assert_eq!(check(&convert(), "konvert", "{}", &[]), Err("there is no tool `konvert`; there is: convert".into()));
+        let scripts = ["scripts/a.py".to_owned(), "scripts/b.sh".to_owned()];
+        let told = "there is no tool `a`; there is: convert; nor a script of that name; there is: scripts/a.py, scripts/b.sh";
+        assert_eq!(check(&convert(), "a", "{}", &scripts), Err(told.into()));
     }
 
     #[test]
     fn a_schema_that_points_elsewhere_fetches_nothing() {
         let mut tools = convert();
         tools[0].input_schema = json!({ "$ref": "http://127.0.0.1:9/schema.json" });
-        assert!(check(&tools, "convert", "{}").is_err());
+        assert!(check(&tools, "convert", "{}", &[]).is_err());
     }
 }

@@ -32,6 +32,9 @@ pub enum SendError {
     /// The TLS handshake failed.
     #[error("TLS failed: {0}")]
     Tls(String),
+    /// The server closed the connection in place of an answer.
+    #[error("the server closed the connection without an answer")]
+    Unanswered,
     /// The server broke the rules of HTTP, or went away.
     #[error("HTTP failed: {0}")]
     Protocol(String),

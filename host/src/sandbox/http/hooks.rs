@@ -10,6 +10,7 @@ use wasmtime_wasi_http::{Error, ForbiddenHeaderFilter, RequestOptions, WasiBody,
 
 use super::{SendError, Sender, Sent, Waits, is_forbidden};
 use crate::limits::Limit;
+use crate::outcome::Denial;
 
 /// The hooks of one store.
 #[derive(Debug, Clone)]
@@ -63,12 +64,15 @@ impl WasiHttpHooks for Hooks {
     }
 }
 
-/// What the guest is told: which kind of failure, not what the operator's network looks like.
+/// What the guest is told: which kind of failure, not what the operator's network looks like. Denials say which rule they are by and what
+/// would allow the request, so they come by the one code that carries a text.
 fn code(error: SendError) -> Error {
     match error {
-        SendError::Denied(_) => Error::HttpRequestDenied,
-        SendError::Prohibited(_) => Error::DestinationIpProhibited,
+        SendError::Denied(Denial { rule, fix, .. }) => denied(&rule, fix.as_deref()),
+        // The operator is told which address; the guest is not.
+        SendError::Prohibited(Denial { fix, .. }) => denied(PROHIBITED, fix.as_deref()),
         SendError::Malformed(_) | SendError::Body(_) | SendError::Protocol(_) => Error::HttpProtocolError,
+        SendError::Unanswered => Error::ConnectionTerminated,
         SendError::Dns(_) => Error::DnsError { rcode: None, info_code: None },
         SendError::Connect(io::ErrorKind::ConnectionRefused) => Error::ConnectionRefused,
         SendError::Connect(_) => Error::DestinationUnavailable,
@@ -86,4 +90,11 @@ fn code(error: SendError) -> Error {
         SendError::RequestHead => Error::HttpRequestHeaderSectionSize(u32::try_from(super::MAX_HEAD).ok()),
         SendError::ResponseHead => Error::HttpResponseHeaderSectionSize(u32::try_from(super::MAX_HEAD).ok()),
     }
+}
+
+const PROHIBITED: &str = "the host has an address that is private or special, which is never asked unless an operator's entry names it";
+
+fn denied(rule: &str, fix: Option<&str>) -> Error {
+    let fix = fix.map(|fix| format!("; to allow it: {fix}")).unwrap_or_default();
+    Error::InternalError(Some(format!("denied: {rule}{fix}")))
 }

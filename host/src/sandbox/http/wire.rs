@@ -65,7 +65,7 @@ async fn head(
         exchange.within(Limit::HttpFirstByte, std::future::pending()).await
     };
     tokio::select! {
-        answer = answer => answer.map_err(|e| SendError::from_hyper(&e)),
+        answer = answer => answer.map_err(|e| if e.is_incomplete_message() { SendError::Unanswered } else { SendError::from_hyper(&e) }),
         error = late => error,
     }
 }

@@ -49,6 +49,9 @@ pub(super) fn unwrap(mut line: Line, is_program: impl Fn(&str) -> bool) -> Resul
         let name = name.to_owned();
         line.argv.remove(0);
         wrapper(&mut line)?;
+        if line.argv.is_empty() && name == "env" && is_program("printenv") {
+            line.argv.push("printenv".into());
+        }
         if line.argv.is_empty() {
             return Err(format!("`{name}` without a command to run does nothing here"));
         }
@@ -262,6 +265,13 @@ mod tests {
     #[test]
     fn a_program_of_that_name_comes_first() {
         assert_eq!(unwrap(line("env python3"), |name| name == "env").unwrap(), line("env python3"));
+    }
+
+    #[test]
+    fn env_alone_shows_the_environment_where_something_can() {
+        let made = unwrap(line("env -i A=1"), |name| name == "printenv").unwrap();
+        assert_eq!((made.argv, made.env), (vec!["printenv".into()], vec![("A".into(), "1".into())]));
+        assert!(unwrap(line("env"), |_| false).is_err());
     }
 
     #[test]

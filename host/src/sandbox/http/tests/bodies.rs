@@ -116,12 +116,11 @@ async fn a_head_has_a_size_either_way() {
 
 #[tokio::test]
 async fn what_is_no_http_is_an_error() {
-    for answer in [
-        "",
-        "SSH-2.0-x\r\n",
-        "HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nabc",
-        "HTTP/1.1 101 Go\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n",
-    ] {
+    let closing = Server::answering("").await;
+    assert_eq!(get(&sender(&loopback(closing.port)), &closing.url("/")).await, Err(SendError::Unanswered));
+    for answer in
+        ["SSH-2.0-x\r\n", "HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nabc", "HTTP/1.1 101 Go\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n"]
+    {
         let server = Server::answering(answer).await;
         let result = get(&sender(&loopback(server.port)), &server.url("/")).await;
         assert!(matches!(result, Err(SendError::Protocol(_))), "{answer}: {result:?}");

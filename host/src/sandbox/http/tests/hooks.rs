@@ -22,20 +22,65 @@ async fn ask(sender: &Arc<Sender>, method: &str, uri: &str, body: &str) -> Resul
 async fn guests_get_answers_and_codes() {
     let server = Server::web().await;
     let mut capabilities = loopback(server.port);
-    capabilities.fetch.all_of.iter_mut().for_each(|side| side.push(entry("x.test", None, false)));
     capabilities.limits.http_request_body = 10;
     capabilities.limits.http_response_body = 10;
-    capabilities.limits.http_requests = 4;
-    let sender = sender_with_names(&capabilities, &[("x.test", &["127.0.0.1"])]);
+    capabilities.limits.http_requests = 3;
+    let sender = sender(&capabilities);
     assert_eq!(ask(&sender, "POST", &server.url("/echo"), "hello").await.unwrap(), "hello");
-    assert!(matches!(ask(&sender, "GET", "https://other.test/", "").await, Err(Error::HttpRequestDenied)));
-    assert!(matches!(ask(&sender, "DELETE", &server.url("/"), "").await, Err(Error::HttpRequestDenied)));
-    assert!(matches!(ask(&sender, "GET", "ftp://127.0.0.1/", "").await, Err(Error::HttpRequestDenied)));
-    assert!(matches!(ask(&sender, "GET", "http://x.test/", "").await, Err(Error::DestinationIpProhibited)));
     assert!(matches!(ask(&sender, "POST", &server.url("/echo"), "hello, world").await, Err(Error::HttpRequestBodySize(Some(10)))));
     assert!(matches!(ask(&sender, "GET", &server.url("/bytes?11"), "").await, Err(Error::HttpResponseBodySize(Some(10)))));
     assert!(matches!(ask(&sender, "GET", &server.url("/chunks?11"), "").await, Err(Error::HttpResponseBodySize(Some(10)))));
     assert!(matches!(ask(&sender, "GET", &server.url("/bytes?1"), "").await, Err(Error::ConnectionLimitReached)));
+}
+
+#[tokio::test]
+async fn a_denial_tells_the_guest_which_rule_and_what_would_allow_it() {
+    let server = Server::web().await;
+    let mut capabilities = loopback(server.port);
+    let https = HostPattern { plain: false, ..entry("https.test", None, false) };
+    capabilities.fetch.all_of.iter_mut().for_each(|side| side.extend([entry("x.test", None, false), https.clone()]));
+    capabilities.fetch.none_of = vec![entry("never.test", None, true)];
+    let sender = sender_with_names(&capabilities, &[("x.test", &["127.0.0.1"])]);
+    let port = server.port;
+    for (method, url, expected) in [
+        (
+            "GET",
+            "https://other.test/".to_owned(),
+            "denied: no `WebFetch` entry, of those asked for and granted, is for the host `other.test`; \
+             to allow it: --allow 'WebFetch(domain:other.test)'"
+                .to_owned(),
+        ),
+        (
+            "GET",
+            "https://x.test:8443/".to_owned(),
+            "denied: the `WebFetch` entry for `x.test` is not for port 8443; to allow it: --allow 'WebFetch(domain:x.test:8443)'".to_owned(),
+        ),
+        (
+            "GET",
+            "http://https.test/".to_owned(),
+            "denied: the `WebFetch` entry for `https.test` is for https, and this is http; to allow it: --allow 'WebFetch(http://https.test)'"
+                .to_owned(),
+        ),
+        ("GET", "https://never.test/".to_owned(), "denied: an entry of `deny` matches it".to_owned()),
+        (
+            "DELETE",
+            server.url("/"),
+            "denied: `methods` does not hold DELETE; to allow it: `methods: [DELETE]` in the policy".to_owned(),
+        ),
+        ("TRACE", server.url("/"), "denied: TRACE is never sent".to_owned()),
+        ("GET", format!("ftp://127.0.0.1:{port}/"), "denied: the scheme `ftp` is neither https nor http".to_owned()),
+        (
+            "GET",
+            "http://x.test/".to_owned(),
+            "denied: the host has an address that is private or special, which is never asked unless an operator's entry names it".to_owned(),
+        ),
+    ] {
+        match ask(&sender, method, &url, "").await {
+            Err(Error::InternalError(Some(text))) => assert_eq!(text, expected, "{method} {url}"),
+            other => panic!("{method} {url}: {other:?}"),
+        }
+    }
+    assert_eq!(server.connections(), 0);
 }
 
 #[test]

@@ -33,7 +33,7 @@ async fn without_a_grant_nothing_is_asked() {
         denial(get(&sender, &server.url("/head?secret")).await),
         Denial {
             what: server.url(""),
-            rule: "no `WebFetch` entry, of those asked for and granted, matches it".into(),
+            rule: "no `WebFetch` entry, of those asked for and granted, is for the host `127.0.0.1`".into(),
             fix: Some(format!("--allow 'WebFetch(http://127.0.0.1:{})'", server.port)),
         }
     );

@@ -1,0 +1,39 @@
+//! What each fuzz target does with its input. `cargo test` runs them too, over the cases of tests/cases and what is made of those.
+
+use skillhost::diagnostic::{Span, render};
+use skillhost::sandbox::http::target::target;
+use skillhost::skill::manifest::parse;
+
+/// SKILL.md from any bytes.
+pub fn skill_md(bytes: &[u8]) {
+    let parsed = parse(bytes, "folder", "SKILL.md");
+    assert!(parsed.source.is_char_boundary(parsed.body_offset));
+    for span in parsed.diagnostics.iter().filter_map(|d| d.span) {
+        assert!(parsed.source.get(span.offset..span.offset + span.length).is_some());
+        assert_eq!(span, Span::at(&parsed.source, span.offset, span.length));
+    }
+    if let Some(manifest) = parsed.manifest.filter(|m| m.recovered) {
+        assert_eq!(manifest.allowed_tools, Some(vec![]));
+        assert!(manifest.component.is_none() && manifest.metadata.is_empty() && manifest.limits.is_empty());
+    }
+    render(&parsed.diagnostics, &parsed.source);
+}
+
+/// policy.yaml and the entries of allowed-tools from any text; then the two met, and the result explained.
+pub fn policy(text: &str) {
+    skillhost::policy::exercise(text);
+}
+
+/// A guest's URL from any text: whatever is let through says one host, in one spelling.
+pub fn address(text: &str) {
+    let Ok(uri) = text.parse::<http::Uri>() else { return };
+    if let Ok(to) = target(&uri) {
+        assert!(!to.host.is_empty() && !to.host.contains(['@', '%', '/', '[', ']']) && !to.host.ends_with('.'));
+        assert_eq!(to.host, to.host.to_ascii_lowercase());
+    }
+}
+
+/// A script of a skill from any text: read as Python, as shell and as SKILL.md, and judged.
+pub fn compat(text: &str) {
+    skillhost::compat::exercise(text);
+}

@@ -1,0 +1,230 @@
+//! Whose turn it is: so many at once, skills in rotation, each skill's own in order.
+
+use std::collections::{HashMap, VecDeque};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::{Notify, oneshot};
+
+use super::Capacity;
+
+/// Turns, and those that wait for one.
+#[derive(Debug)]
+pub(super) struct Queue {
+    capacity: Capacity,
+    state: Mutex<State>,
+    /// Told whenever a turn ends.
+    ended: Notify,
+}
+
+/// Why there is no place to wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Refused {
+    /// So many wait.
+    Full(usize),
+    /// So many of the skill wait.
+    FullOfSkill(usize),
+    Closed,
+}
+
+/// A turn. Dropped, it is the next one's.
+#[derive(Debug)]
+pub(super) struct Turn {
+    queue: Arc<Queue>,
+    skill: PathBuf,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    closed: bool,
+    running: usize,
+    waiting: usize,
+    /// Only skills of which some run or wait.
+    skills: HashMap<PathBuf, Lane>,
+    /// The skills of which some wait, in the order of their turns.
+    rotation: VecDeque<PathBuf>,
+    tickets: u64,
+}
+
+/// One skill's.
+#[derive(Debug, Default)]
+struct Lane {
+    running: usize,
+    waiting: VecDeque<Waiter>,
+}
+
+#[derive(Debug)]
+struct Waiter {
+    ticket: u64,
+    /// Told when its turn has come; dropped when it never will.
+    told: oneshot::Sender<()>,
+}
+
+impl Queue {
+    pub(super) fn new(capacity: Capacity) -> Arc<Queue> {
+        Arc::new(Queue { capacity, state: Mutex::default(), ended: Notify::new() })
+    }
+
+    /// Waits for a turn. Dropped before, it leaves its place to those behind it.
+    pub(super) async fn turn(self: &Arc<Self>, skill: &Path) -> Result<Turn, Refused> {
+        let (told, turn) = oneshot::channel();
+        let ticket = self.enter(skill, told)?;
+        let mut place = Place { queue: self.clone(), skill: skill.to_owned(), ticket, turn: Some(turn) };
+        let came = match &mut place.turn {
+            Some(turn) => turn.await.is_ok(),
+            None => false,
+        };
+        place.turn = None;
+        if came { Ok(Turn { queue: self.clone(), skill: std::mem::take(&mut place.skill) }) } else { Err(Refused::Closed) }
+    }
+
+    /// Those that run, and those that wait.
+    pub(super) fn counts(&self) -> (usize, usize) {
+        let state = self.state();
+        (state.running, state.waiting)
+    }
+
+    /// Ends the wait of all that wait, and lets no more in.
+    pub(super) fn close(&self) {
+        let mut state = self.state();
+        state.closed = true;
+        state.waiting = 0;
+        state.rotation.clear();
+        for lane in state.skills.values_mut() {
+            lane.waiting.clear();
+        }
+        state.skills.retain(|_, lane| lane.running > 0);
+    }
+
+    /// Resolves when none runs.
+    pub(super) async fn idle(&self) {
+        loop {
+            let mut ended = std::pin::pin!(self.ended.notified());
+            ended.as_mut().enable();
+            if self.counts().0 == 0 {
+                return;
+            }
+            ended.await;
+        }
+    }
+
+    fn enter(&self, skill: &Path, told: oneshot::Sender<()>) -> Result<u64, Refused> {
+        let mut state = self.state();
+        if state.closed {
+            return Err(Refused::Closed);
+        }
+        let lane = state.skills.get(skill);
+        let (running, waiting) = lane.map_or((0, 0), |lane| (lane.running, lane.waiting.len()));
+        let free = state.running < self.capacity.running.max(1) && running < self.capacity.running_per_skill.max(1) && waiting == 0;
+        if !free && state.waiting >= self.capacity.waiting {
+            return Err(Refused::Full(state.waiting));
+        }
+        if !free && waiting >= self.capacity.waiting_per_skill {
+            return Err(Refused::FullOfSkill(waiting));
+        }
+        state.tickets += 1;
+        let ticket = state.tickets;
+        state.waiting += 1;
+        if waiting == 0 {
+            state.rotation.push_back(skill.to_owned());
+        }
+        state.skills.entry(skill.to_owned()).or_default().waiting.push_back(Waiter { ticket, told });
+        state.give(&self.capacity);
+        Ok(ticket)
+    }
+
+    /// A turn is over, or was never taken.
+    fn end(&self, skill: &Path) {
+        let mut state = self.state();
+        state.running -= 1;
+        if let Some(lane) = state.skills.get_mut(skill) {
+            lane.running -= 1;
+        }
+        state.forget_idle(skill);
+        state.give(&self.capacity);
+        drop(state);
+        self.ended.notify_waiters();
+    }
+
+    /// Takes a place out of the line, or gives back the turn that came in the meantime.
+    fn leave(&self, skill: &Path, ticket: u64, turn: &mut oneshot::Receiver<()>) {
+        let mut state = self.state();
+        let left = state.skills.get_mut(skill).and_then(|lane| {
+            let at = lane.waiting.iter().position(|waiter| waiter.ticket == ticket)?;
+            lane.waiting.remove(at);
+            Some(lane.waiting.is_empty())
+        });
+        match left {
+            Some(was_last) => {
+                state.waiting -= 1;
+                if was_last {
+                    state.rotation.retain(|other| other != skill);
+                }
+                state.forget_idle(skill);
+            }
+            // In no line: its turn had come, or the queue was closed.
+            None => {
+                let came = turn.try_recv().is_ok();
+                drop(state);
+                if came {
+                    self.end(skill);
+                }
+            }
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    /// Gives turns while there are any, to the first skill of the rotation that has not its share; then it is the last.
+    fn give(&mut self, capacity: &Capacity) {
+        while self.running < capacity.running.max(1) {
+            let may = |skill: &PathBuf| self.skills.get(skill).is_some_and(|lane| lane.running < capacity.running_per_skill.max(1));
+            let Some(skill) = self.rotation.iter().position(may).and_then(|at| self.rotation.remove(at)) else { return };
+            let Some(lane) = self.skills.get_mut(&skill) else { continue };
+            let Some(waiter) = lane.waiting.pop_front() else { continue };
+            lane.running += 1;
+            self.running += 1;
+            self.waiting -= 1;
+            if !lane.waiting.is_empty() {
+                self.rotation.push_back(skill);
+            }
+            // Whoever does not listen any more gives it back: see `Place`.
+            waiter.told.send(()).ok();
+        }
+    }
+
+    fn forget_idle(&mut self, skill: &Path) {
+        if self.skills.get(skill).is_some_and(|lane| lane.running == 0 && lane.waiting.is_empty()) {
+            self.skills.remove(skill);
+        }
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        self.queue.end(&self.skill);
+    }
+}
+
+/// A place in the line, as long as it holds the word of its turn.
+struct Place {
+    queue: Arc<Queue>,
+    skill: PathBuf,
+    ticket: u64,
+    turn: Option<oneshot::Receiver<()>>,
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        if let Some(turn) = &mut self.turn {
+            self.queue.leave(&self.skill, self.ticket, turn);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
