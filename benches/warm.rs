@@ -185,7 +185,9 @@ impl Driver {
 /// The sum of some fields of a file of this process in /proc, in bytes.
 fn kilobytes(file: &str, keys: &[&str]) -> u64 {
     let text = std::fs::read_to_string(format!("/proc/self/{file}")).unwrap();
-    let of = |key: &str| text.lines().find_map(|l| l.strip_prefix(key)?.strip_prefix(':')?.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok());
+    let of = |key: &str| {
+        text.lines().find_map(|l| l.strip_prefix(key)?.strip_prefix(':')?.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok())
+    };
     keys.iter().map(|key| of(key).unwrap() * 1024).sum()
 }
 

@@ -125,7 +125,7 @@ fn memory(report: &Report) -> Result<String, Error> {
 }
 
 fn sizes(report: &Report) -> Result<String, Error> {
-    let points = report.sizes.iter().map(|p| (p.tier.as_str(), p.input as f64, p.wall.p50 as f64));
+    let points = report.sizes.iter().filter_map(|p| Some((p.tier.as_str(), p.input as f64, p.wall?.p50 as f64)));
     lines(report, points, "of CSV", units::input, units::time)
 }
 

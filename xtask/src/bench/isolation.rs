@@ -20,7 +20,7 @@ pub(crate) const BASELINE: &str = "true";
 /// Runs before the first that counts: caches fill, components are compiled.
 const WARM_UP: usize = 3;
 
-/// Runs whose memory is watched, which makes them slower.
+/// Runs whose memory is watched, which makes them slower: as many, unless there are fewer rounds.
 const WATCHED: usize = 3;
 
 /// Guests at once, at most, in one host.
@@ -53,7 +53,7 @@ pub(crate) fn run(place: &Place, rounds: usize, command: String, progress: &Prog
     progress.step("try every case in every tier", |step| bench.try_all(&cases, step))?;
     let mut cells = bench.cells(&cases);
     let baseline = progress.step(&format!("{rounds} rounds"), |step| bench.rounds(&mut cells, rounds, step))?;
-    progress.step("watch the memory of each", |step| bench.watch(&mut cells, step))?;
+    progress.step("watch the memory of each", |step| bench.watch(&mut cells, rounds.min(WATCHED), step))?;
     let sizes = progress.step("growth with the input", |step| bench.sizes(rounds.div_ceil(6), step))?;
     let crowd = crowd::measure(&mut bench, progress)?;
 
@@ -173,10 +173,10 @@ impl Bench<'_> {
         }
     }
 
-    fn watch(&mut self, cells: &mut [Cell<'_>], step: &Step) -> Result<(), Error> {
+    fn watch(&mut self, cells: &mut [Cell<'_>], runs: usize, step: &Step) -> Result<(), Error> {
         for cell in cells {
             step.note(&format!("{} in {}", cell.case.name, cell.tier.name()));
-            for _ in 0..WATCHED {
+            for _ in 0..runs {
                 let peak = match cell.tier {
                     Tier::Warm => self.driver()?.each(cell.case.id, 1)?.1,
                     tier => measure::memory(&mut self.command(tier, cell.case)?)?,
@@ -191,19 +191,26 @@ impl Bench<'_> {
         let mut sizes = Vec::new();
         for bytes in cases::SIZES {
             let case = cases::report(bytes);
-            let mut wall: BTreeMap<Tier, Vec<u64>> = BTreeMap::new();
+            let mut wall: BTreeMap<Tier, Result<Vec<u64>, Error>> = self.tiers().map(|tier| (tier, Ok(Vec::new()))).collect();
             for round in 0..rounds {
-                step.note(&format!("{bytes} bytes, {} of {rounds}", round + 1));
-                for tier in self.tiers().collect::<Vec<_>>() {
+                for (tier, found) in &mut wall {
+                    step.note(&format!("{bytes} bytes in {}, {} of {rounds}", tier.name(), round + 1));
                     let took = match tier {
-                        Tier::Warm => self.driver()?.each(&cases::csv_name(bytes), 1)?.0.iter().map(|sample| sample.wall).collect(),
-                        _ => vec![measure::run(&mut self.command(tier, &case)?)?.wall],
+                        Tier::Warm => self.driver()?.each(&cases::csv_name(bytes), 1).map(|(samples, ..)| samples),
+                        _ => measure::run(&mut self.command(*tier, &case)?).map(|sample| vec![sample]),
                     };
-                    wall.entry(tier).or_default().extend(took);
+                    // One that fails at this size, by a limit perhaps, is no reason to lose the others.
+                    match (took, found.as_mut()) {
+                        (Ok(took), Ok(found)) => found.extend(took.iter().map(|sample| sample.wall)),
+                        (Err(error), _) => *found = Err(error),
+                        (Ok(_), Err(_)) => {}
+                    }
                 }
             }
             for (tier, wall) in wall {
-                sizes.push(Size { tier: tier.id().into(), input: bytes, wall: spread(&wall)? });
+                let missing = wall.as_ref().err().map(ToString::to_string);
+                let wall = wall.ok().and_then(|wall| Spread::of(&wall));
+                sizes.push(Size { tier: tier.id().into(), input: bytes, wall, missing });
             }
         }
         Ok(sizes)

@@ -120,7 +120,10 @@ pub(crate) struct Memory {
 pub(crate) struct Size {
     pub(crate) tier: String,
     pub(crate) input: u64,
-    pub(crate) wall: Spread,
+    pub(crate) wall: Option<Spread>,
+    /// Why it was not measured.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub(crate) missing: Option<String>,
 }
 
 impl Report {

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use super::isolation::BASELINE;
 use super::report::{Machine, Report, Run, TierInfo};
+use super::stats::Spread;
 use super::tiers::Tier;
 use super::units;
 
@@ -38,7 +39,13 @@ fn row(name: &str, missing: Option<&str>, run: Option<&Run>, base: Option<u64>) 
 }
 
 fn crowds(report: &Report) -> String {
-    let mut text = "\n## Throughput of the Python hello\n\n| tier | at once | a second |\n|---|--:|--:|\n".to_owned();
+    let mut text = "\n## CSV report by size\n\n| tier | input | wall p50 | p99 |\n|---|--:|--:|--:|\n".to_owned();
+    for point in &report.sizes {
+        let time = |of: fn(Spread) -> u64| point.wall.map(|wall| units::time(of(wall) as f64));
+        let (p50, p99) = (or_missing(time(|wall| wall.p50), point.missing.as_deref()), time(|wall| wall.p99).unwrap_or_default());
+        _ = writeln!(text, "| {} | {} | {p50} | {p99} |", name(report, &point.tier), units::input(point.input as f64));
+    }
+    text.push_str("\n## Throughput of the Python hello\n\n| tier | at once | a second |\n|---|--:|--:|\n");
     for point in &report.throughput {
         _ = writeln!(text, "| {} | {} | {} |", name(report, &point.tier), point.concurrency, units::count(point.per_second));
     }
@@ -119,7 +126,6 @@ pub(crate) fn measured_on(report: &Report) -> String {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::super::report::{CaseInfo, Growth, Memory, SCHEMA, Size, Throughput};
-    use super::super::stats::Spread;
     use super::*;
 
     /// A report of two tiers that are there and one that is not.
@@ -172,7 +178,9 @@ pub(crate) mod tests {
                 last: Some(9_500_000),
                 missing: None,
             }],
-            sizes: [1_000_000, 5_000_000].map(|input| Size { tier: "native".into(), input, wall: spread(input * 300) }).into(),
+            sizes: [1_000_000, 5_000_000]
+                .map(|input| Size { tier: "native".into(), input, wall: Some(spread(input * 300)), missing: None })
+                .into(),
         }
     }
 
@@ -189,7 +197,7 @@ pub(crate) mod tests {
             .filter(|line| line.starts_with("| bubble") || line.starts_with("| native"))
             .map(|l| l.matches('|').count())
             .collect();
-        assert_eq!(widths, [8, 8, 3, 4, 4, 4, 4, 6], "{text}");
+        assert_eq!(widths, [8, 8, 3, 5, 5, 4, 4, 4, 4, 6], "{text}");
     }
 
     #[test]
