@@ -17,6 +17,7 @@ use std::time::Instant;
 
 use serde_json::{Value, json};
 use skillhost::invoke::{Host, HostOptions, Request, Target};
+use skillhost::limits::Limit;
 use skillhost::outcome::{Outcome, Status};
 use skillhost::policy::capabilities::MountMode;
 use skillhost::policy::{Overrides, Policy};
@@ -98,7 +99,9 @@ impl Driver {
             caps: Default::default(),
         });
         let workspace = Some((setup.workspace, MountMode::Write));
-        let with = Policy::builtin().with_command_line(Overrides { workspace, ..Default::default() }).unwrap();
+        // More than the largest input takes: a limit that is met measures nothing. In milliseconds.
+        let limits = [(Limit::Timeout, 600_000)].into();
+        let with = Policy::builtin().with_command_line(Overrides { workspace, limits, ..Default::default() }).unwrap();
         Driver { host, tasks: setup.tasks, with, without: Policy::builtin() }
     }
 

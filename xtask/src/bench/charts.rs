@@ -97,7 +97,7 @@ fn start_up(report: &Report) -> Result<String, Error> {
         for at in axis.ticks() {
             let x = axis.at(at);
             line(area, &[(x, 8), (x, bottom)], GRID, 0.35, 1)?;
-            text(area, &units::time(at), x, bottom + 16, HPos::Center, INK)?;
+            text(area, &whole(&units::time(at)), x, bottom + 16, HPos::Center, INK)?;
         }
         for (n, (name, id, times)) in rows.iter().enumerate() {
             let middle = 26 + 40 * n as i32;
@@ -121,7 +121,7 @@ fn throughput(report: &Report) -> Result<String, Error> {
 
 fn memory(report: &Report) -> Result<String, Error> {
     let points = report.memory.iter().filter_map(|p| Some((p.tier.as_str(), p.instances as f64, p.private? as f64)));
-    lines(report, points, "guests alive", units::count, units::size)
+    lines(report, points, "guests alive", units::count, units::decimal)
 }
 
 fn sizes(report: &Report) -> Result<String, Error> {
@@ -155,10 +155,10 @@ fn lines<'a>(
         for at in up.ticks() {
             let y = up.at(at);
             line(area, &[(left as i32, y), ((f64::from(WIDTH) - right) as i32, y)], GRID, 0.35, 1)?;
-            text(area, &show_y(at), left as i32 - 8, y, HPos::Right, INK)?;
+            text(area, &whole(&show_y(at)), left as i32 - 8, y, HPos::Right, INK)?;
         }
         for at in &marks {
-            text(area, &show_x(*at), across.at(*at), bottom as i32 + 16, HPos::Center, INK)?;
+            text(area, &whole(&show_x(*at)), across.at(*at), bottom as i32 + 16, HPos::Center, INK)?;
         }
         text(area, along, ((left + f64::from(WIDTH) - right) / 2.0) as i32, bottom as i32 + 36, HPos::Center, INK)?;
         let mut ends = Vec::new();
@@ -178,6 +178,11 @@ fn lines<'a>(
         }
         Ok(())
     })
+}
+
+/// A mark of an axis, which is exact.
+fn whole(text: &str) -> String {
+    text.trim_end_matches(".0").replace(".0 ", " ")
 }
 
 /// Names that fit beside a chart.

@@ -163,10 +163,11 @@ fn with(mut command: Command, script: &Path) -> Command {
     command
 }
 
-/// All namespaces, no capabilities, a root of its own.
+/// All namespaces, no capabilities, a root of its own. The program is process 1 of it: bubblewrap does not wait for one below its own
+/// process 1, so that what that one used would count for nobody.
 fn bubblewrap(tool: &Path, root: &Root, place: &Place, case: &Case) -> Command {
     let mut command = place.command(tool);
-    command.args(["--unshare-all", "--die-with-parent", "--new-session", "--cap-drop", "ALL", "--ro-bind"]).arg(&root.folder).arg("/");
+    command.args(["--unshare-all", "--as-pid-1", "--die-with-parent", "--new-session", "--cap-drop", "ALL", "--ro-bind"]).arg(&root.folder).arg("/");
     command.args(["--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp", "--ro-bind"]).arg(place.skill(case.skill)).arg("/skill");
     command.arg("--bind").arg(place.workspace()).args(["/workspace", "--chdir", "/workspace", "--"]).args(inside(case, place));
     command
@@ -185,6 +186,9 @@ fn restricted(tool: &Path, place: &Place, case: &Case) -> Command {
     command
 }
 
+/// More than the largest input takes: a limit that is met measures nothing.
+const TIMEOUT: &str = "10m";
+
 fn skillhost(place: &Place, case: &Case, deterministic: bool) -> Command {
     let mut command = place.command(&place.skillhost);
     command.env("SKILLHOST_PROGRAMS", &place.programs).arg("run").arg(place.skill(case.skill));
@@ -192,7 +196,7 @@ fn skillhost(place: &Place, case: &Case, deterministic: bool) -> Command {
         command.arg(script);
     }
     if case.input.is_some() {
-        command.arg("--workspace").arg(place.workspace());
+        command.arg("--workspace").arg(place.workspace()).args(["--timeout", TIMEOUT]);
     }
     command.args(deterministic.then_some("--deterministic")).arg("--").args(&case.args);
     command

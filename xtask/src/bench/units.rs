@@ -10,6 +10,11 @@ pub(crate) fn size(bytes: f64) -> String {
     scaled(bytes, &[("B", 1.0), ("KiB", 1024.0), ("MiB", 1_048_576.0), ("GiB", 1_073_741_824.0)])
 }
 
+/// A size in bytes, as the marks of an axis of tens have it.
+pub(crate) fn decimal(bytes: f64) -> String {
+    scaled(bytes, &[("B", 1.0), ("kB", 1e3), ("MB", 1e6), ("GB", 1e9)])
+}
+
 /// The bytes of an input, in the units of its name.
 pub(crate) fn input(bytes: f64) -> String {
     let megabytes = bytes / 1e6;
