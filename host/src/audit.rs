@@ -15,33 +15,33 @@ pub const VERSION: u32 = 1;
 
 /// What is kept of one invocation. No environment values, no arguments, no output: digests and sizes.
 #[derive(Debug, Serialize, schemars::JsonSchema)]
-pub struct Record {
+pub struct Record<'a> {
     /// The form of this record: 1.
     pub version: u32,
     /// When the invocation was asked for, RFC 3339 in UTC.
     pub time: String,
     /// The skill.
-    pub skill: SkillId,
+    pub skill: &'a SkillId,
     /// What ran; `None` where nothing got so far.
     pub program: Option<ProgramId>,
     /// What it was allowed, limits included.
-    pub capabilities: Capabilities,
+    pub capabilities: &'a Capabilities,
     /// How it ended.
-    pub status: Status,
+    pub status: &'a Status,
     /// What it cost.
-    pub usage: Usage,
+    pub usage: &'a Usage,
     /// Files touched, by guest path: how many.
     pub files_touched: u64,
     /// Outbound HTTP requests.
-    pub requests: Vec<RequestMade>,
+    pub requests: &'a [RequestMade],
     /// Each program that was started, in order, at most 1,000.
-    pub processes: Vec<Process>,
+    pub processes: &'a [Process],
     /// Programs that were started beyond those.
     pub processes_omitted: u64,
     /// What was refused.
-    pub denials: Vec<Denial>,
+    pub denials: &'a [Denial],
     /// Limits that were run into.
-    pub limits_hit: Vec<LimitHit>,
+    pub limits_hit: &'a [LimitHit],
 }
 
 /// Which skill.
@@ -107,37 +107,50 @@ impl Log {
         Ok(file)
     }
 
+    /// Whether the file is still the one of that name: not one that was moved away or removed meanwhile.
+    pub fn is_in_place(&self) -> bool {
+        let same = |a: &rustix::fs::Stat, b: &rustix::fs::Stat| (a.st_dev, a.st_ino) == (b.st_dev, b.st_ino);
+        let (open, named) = (rustix::fs::fstat(&self.file), rustix::fs::stat(&self.path));
+        matches!((open, named), (Ok(open), Ok(named)) if same(&open, &named))
+    }
+
     /// Appends a record: one line in one write, so that hosts that share a log do not mix theirs.
     ///
     /// # Errors
     /// It could not be written whole.
-    pub fn append(&mut self, record: &Record) -> Result<(), AuditError> {
+    pub fn append(&self, record: &Record<'_>) -> Result<(), AuditError> {
         let mut line = match serde_json::to_vec(record) {
             Ok(line) => line,
             Err(error) => return Err(AuditError { path: self.path.clone(), source: error.into() }),
         };
         line.push(b'\n');
-        self.file.write_all(&line).map_err(|source| AuditError { path: self.path.clone(), source })
+        (&self.file).write_all(&line).map_err(|source| AuditError { path: self.path.clone(), source })
     }
 }
 
-impl Record {
+impl<'a> Record<'a> {
     /// What is kept of an outcome.
-    pub fn of(time: String, skill: SkillId, program: Option<ProgramId>, capabilities: Capabilities, outcome: &Outcome) -> Record {
+    pub fn of(
+        time: String,
+        skill: &'a SkillId,
+        program: Option<ProgramId>,
+        capabilities: &'a Capabilities,
+        outcome: &'a Outcome,
+    ) -> Record<'a> {
         Record {
             version: VERSION,
             time,
             skill,
             program,
             capabilities,
-            status: outcome.status.clone(),
-            usage: outcome.usage.clone(),
+            status: &outcome.status,
+            usage: &outcome.usage,
             files_touched: outcome.files.len() as u64,
-            requests: outcome.requests.clone(),
-            processes: outcome.processes.clone(),
+            requests: &outcome.requests,
+            processes: &outcome.processes,
             processes_omitted: outcome.processes_omitted,
-            denials: outcome.denials.clone(),
-            limits_hit: outcome.limits_hit.clone(),
+            denials: &outcome.denials,
+            limits_hit: &outcome.limits_hit,
         }
     }
 }

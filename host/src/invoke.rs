@@ -4,15 +4,16 @@ mod own;
 mod target;
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::audit::{AuditError, Log, ProgramId, Record, SkillId};
 use crate::outcome::{Outcome, Status, Usage};
 use crate::policy::capabilities::Capabilities;
 use crate::policy::{Grant, Origin, Policy, grant};
 use crate::runtime::built_in::BuiltIns;
+use crate::runtime::digests::Digests;
 use crate::runtime::{self, Entry, Program, Programs};
-use crate::sandbox::files::{Guarded, OpenMount};
+use crate::sandbox::files::{Ground, Guarded, OpenMount};
 use crate::sandbox::{self, Beside, Finished, Io, Sandbox, Tool};
 use crate::skill::{Caps, Skill, SkillError};
 
@@ -40,6 +41,19 @@ pub struct HostOptions {
 pub struct Host {
     options: Arc<HostOptions>,
     sandbox: Sandbox,
+    log: Arc<Mutex<Option<Arc<Log>>>>,
+}
+
+/// A skill that is loaded, digested and granted: what is the same for all of its invocations under one policy.
+#[derive(Debug)]
+pub struct Loaded {
+    /// The skill.
+    pub skill: Arc<Skill>,
+    /// What was asked, granted and refused.
+    pub grant: Arc<Grant>,
+    capabilities: Arc<Capabilities>,
+    id: SkillId,
+    programs: Result<Arc<Programs>, Status>,
 }
 
 /// One thing to do.
@@ -61,7 +75,7 @@ pub struct Invoked {
     /// The skill that was loaded.
     pub skill: Arc<Skill>,
     /// What was asked, granted and refused.
-    pub grant: Grant,
+    pub grant: Arc<Grant>,
     /// What happened, and the writes kept aside.
     pub finished: Finished,
 }
@@ -83,7 +97,7 @@ pub enum InvokeError {
 impl Host {
     /// Takes options; does no work.
     pub fn new(options: HostOptions) -> Host {
-        Host { sandbox: Sandbox::new(options.sandbox.clone()), options: Arc::new(options) }
+        Host { sandbox: Sandbox::new(options.sandbox.clone()), options: Arc::new(options), log: Arc::default() }
     }
 
     /// What a skill is granted on this host: what it asks for and the policy allows, less the host's own files. Runs nothing.
@@ -98,7 +112,8 @@ impl Host {
     /// # Errors
     /// Why nothing would.
     pub fn program(&self, skill: Arc<Skill>, target: &Target, args: &[String]) -> Result<Program, NoProgram> {
-        target::program(&skill, &self.programs(skill.clone()), target, args)
+        let programs = self.programs(&skill).map_err(NoProgram::Status)?;
+        target::program(&skill, &programs, target, args)
     }
 
     /// The built-in programs of this host, and the folders that they are looked for in.
@@ -111,35 +126,53 @@ impl Host {
     /// # Errors
     /// The skill does not load, or the audit log cannot be written. Everything else is an outcome.
     pub async fn invoke(&self, request: Request<'_>) -> Result<Invoked, InvokeError> {
-        let time = jiff::Timestamp::now().to_string();
         // Before anything runs: what cannot be recorded does not happen.
-        let mut log = Log::open(&self.options.audit)?;
-        let skill = match Skill::load(request.skill, &self.options.caps) {
-            Ok(skill) => Arc::new(skill),
+        let log = self.log()?;
+        let loaded = match self.load(request.skill, request.policy) {
+            Ok(loaded) => loaded,
             Err(error) => {
                 let name = request.skill.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
                 let outcome = not_run(invalid(error.to_string(), None));
                 let id = SkillId { name, digest: None };
-                log.append(&Record::of(time, id, None, Capabilities::default(), &outcome))?;
+                log.append(&Record::of(now(), &id, None, &Capabilities::default(), &outcome))?;
                 return Err(InvokeError::Skill(Box::new(error)));
             }
         };
-        let grant = self.grant(&skill, request.policy);
-        // Before it runs: a guest may be granted the very folder that the skill lies in.
-        let digest = skill.digest();
-        // What cannot be told from another skill in the record does not run.
-        let digested = digest
-            .as_ref()
-            .map_err(|error| Status::Failed { message: format!("the skill's files cannot be digested: {error}"), fix: None });
-        let programs = self.programs(skill.clone());
-        let program = digested.map_err(NoProgram::Status).and_then(|_| target::program(&skill, &programs, &request.target, &request.args));
-        let id = SkillId { name: skill.manifest.name.clone(), digest: digest.ok() };
-        let ran = program.as_ref().ok().map(ProgramId::of);
-        let pending = Pending { log, open: Some((time, id, ran, grant.capabilities.clone())) };
+        self.invoke_loaded(&loaded, &request.target, &request.args, request.io).await
+    }
+
+    /// Loads a skill, and grants it what a policy allows. Whoever keeps it asks [`Loaded::is_current`] before each invocation.
+    ///
+    /// # Errors
+    /// The skill does not load.
+    pub fn load(&self, skill: &Path, policy: &Policy) -> Result<Loaded, SkillError> {
+        let skill = Arc::new(Skill::load(skill, &self.options.caps)?);
+        let grant = self.grant(&skill, policy);
+        // Before it runs: a guest may be granted the very folder that the skill lies in. What cannot be told from another skill in the
+        // record does not run.
+        let programs = self.programs(&skill).map(Arc::new);
+        let digest = programs.as_ref().ok().map(|programs| programs.digests().skill.clone());
+        let id = SkillId { name: skill.manifest.name.clone(), digest };
+        Ok(Loaded { capabilities: Arc::new(grant.capabilities.clone()), grant: Arc::new(grant), skill, id, programs })
+    }
+
+    /// Runs a skill that is loaded, and records it.
+    ///
+    /// # Errors
+    /// It is not clear what is to run, or the audit log cannot be written. Everything else is an outcome.
+    pub async fn invoke_loaded(&self, loaded: &Loaded, target: &Target, args: &[String], io: Io) -> Result<Invoked, InvokeError> {
+        let Loaded { skill, grant, capabilities, id, programs } = loaded;
+        let log = self.log()?;
+        let program = programs.as_ref().map_err(|status| NoProgram::Status(status.clone())).and_then(|programs| {
+            let program = target::program(skill, programs, target, args)?;
+            Ok((program, programs))
+        });
+        let ran = program.as_ref().ok().map(|(program, _)| ProgramId::of(program));
+        let pending = Pending { log, open: Some((now(), id.clone(), ran, capabilities.clone())) };
         let finished = match program {
-            Ok(program) => {
-                let io = if let Entry::Tool { .. } = program.entry { request.io.of_tool() } else { request.io };
-                let mut finished = self.run(&skill, &program, programs, &grant.capabilities, io).await;
+            Ok((program, programs)) => {
+                let io = if let Entry::Tool { .. } = program.entry { io.of_tool() } else { io };
+                let mut finished = self.run(skill, &program, programs, capabilities, io).await;
                 if let (Status::Invalid { message, .. }, None, Some(path)) =
                     (&mut finished.outcome.status, program.component.built_in(), &skill.manifest.component)
                 {
@@ -154,12 +187,23 @@ impl Host {
             }
         };
         pending.close(&finished.outcome)?;
-        Ok(Invoked { skill, grant, finished })
+        Ok(Invoked { skill: skill.clone(), grant: grant.clone(), finished })
     }
 
-    /// The programs that an invocation of a skill can start.
-    fn programs(&self, skill: Arc<Skill>) -> Programs {
-        Programs::of(skill, self.built_ins())
+    /// The programs that invocations of a skill can start.
+    fn programs(&self, skill: &Arc<Skill>) -> Result<Programs, Status> {
+        let digests = Digests::of(skill, &self.options.sandbox.cache)
+            .map_err(|error| Status::Failed { message: format!("the skill's files cannot be digested: {error}"), fix: None })?;
+        Ok(Programs::of(skill.clone(), digests, self.built_ins()))
+    }
+
+    /// The audit log, opened again where another file has taken its place.
+    fn log(&self) -> Result<Arc<Log>, AuditError> {
+        let mut log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*log {
+            Some(log) if log.is_in_place() => Ok(log.clone()),
+            _ => Ok(log.insert(Arc::new(Log::open(&self.options.audit)?)).clone()),
+        }
     }
 
     /// Asks a component for its typed tools, in a sandbox that grants nothing. Nothing of it is recorded: nothing was invoked.
@@ -185,15 +229,13 @@ impl Host {
         let mut names = vec![&skill.name, &skill.manifest.name];
         names.dedup();
         for name in names.into_iter().filter(|name| !name.is_empty()) {
-            let folder =
-                skill.dir.try_clone().map_err(|error| failed(format!("the skill's folder cannot be opened again: {error}"), None))?;
-            beside.mounts.push(OpenMount::skill_at(format!("/tmp/.claude/skills/{name}"), folder.into_std_file().into()));
+            beside.mounts.push(OpenMount::skill_at(format!("/tmp/.claude/skills/{name}"), Ground::shared(skill.dir.clone())));
         }
         if program.component.built_in().is_some() || !capabilities.spawn.is_nothing() {
             for built_in in programs.built_in().map_err(|error| failed(error.message, error.fix))? {
                 beside.commands.extend(built_in.facts.programs.iter().cloned());
                 if let Some((guest, folder)) = built_in.packages().map_err(|error| failed(error.message, error.fix))? {
-                    beside.mounts.push(OpenMount::packages(guest, std::os::fd::OwnedFd::from(folder.into_std_file())));
+                    beside.mounts.push(OpenMount::packages(guest, Ground::shared(folder)));
                 }
             }
         }
@@ -214,24 +256,17 @@ impl Host {
         places.chain(policies).chain(authorities).map(PathBuf::as_path)
     }
 
-    async fn run(&self, skill: &Skill, program: &Program, programs: Programs, capabilities: &Capabilities, io: Io) -> Finished {
-        let folder = match skill.dir.try_clone() {
-            Ok(folder) => folder.into_std_file().into(),
-            Err(error) => {
-                let message = format!("the skill's folder cannot be opened again: {error}");
-                return Finished::not_run(not_run(Status::Failed { message, fix: None }));
-            }
-        };
-        let beside = match self.beside(skill, program, &programs, capabilities) {
+    async fn run(&self, skill: &Skill, program: &Program, programs: &Arc<Programs>, capabilities: &Arc<Capabilities>, io: Io) -> Finished {
+        let beside = match self.beside(skill, program, programs, capabilities) {
             Ok(beside) => beside,
             Err(status) => return Finished::not_run(not_run(status)),
         };
         let what = sandbox::Invoke {
             program,
             beside,
-            programs: Some(programs),
+            programs: Some(programs.clone()),
             capabilities,
-            skill: Some(folder),
+            skill: Some(Ground::shared(skill.dir.clone())),
             guarded: &self.options.guarded,
             scratch: &self.options.scratch,
         };
@@ -239,10 +274,21 @@ impl Host {
     }
 }
 
+impl Loaded {
+    /// Whether the skill's files are still those that were loaded. Costs a look at each.
+    pub fn is_current(&self) -> bool {
+        self.skill.is_current()
+    }
+}
+
+fn now() -> String {
+    jiff::Timestamp::now().to_string()
+}
+
 /// A record that is still to be written. Where its invocation is dropped or panics, it is written as one that was interrupted.
 struct Pending {
-    log: Log,
-    open: Option<(String, SkillId, Option<ProgramId>, Capabilities)>,
+    log: Arc<Log>,
+    open: Option<(String, SkillId, Option<ProgramId>, Arc<Capabilities>)>,
 }
 
 impl Pending {
@@ -252,7 +298,7 @@ impl Pending {
 
     fn write(&mut self, outcome: &Outcome) -> Result<(), AuditError> {
         let Some((time, skill, program, capabilities)) = self.open.take() else { return Ok(()) };
-        self.log.append(&Record::of(time, skill, program, capabilities, outcome))
+        self.log.append(&Record::of(time, &skill, program, &capabilities, outcome))
     }
 }
 

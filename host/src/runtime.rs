@@ -1,7 +1,8 @@
 //! Which component runs, and with which argv. What is here says what runs and carries no authority.
 //!
 //! In reading order: `dispatch` and `shebang` say which program runs a file, `scripts` which file a name means; `built_in` has the programs
-//! that come with the host, `programs` those and the skill's own, `spawn` which of them a command line starts. `stamp` tells whether a file is still the one that was looked at.
+//! that come with the host, `programs` those and the skill's own, `spawn` which of them a command line starts. `digests` says what exactly
+//! that is; `stamp` tells whether a file is still the one that was looked at.
 
 use std::io;
 use std::sync::Arc;
@@ -9,6 +10,7 @@ use std::sync::Arc;
 use sha2::{Digest as _, Sha256};
 
 pub mod built_in;
+pub mod digests;
 pub mod dispatch;
 mod programs;
 pub mod scripts;
@@ -18,6 +20,7 @@ pub(crate) mod stamp;
 
 pub use programs::Programs;
 
+use crate::skill::Skill;
 use built_in::BuiltIn;
 
 /// What one store runs.
@@ -73,6 +76,8 @@ enum Source {
     Bytes(Arc<[u8]>),
     /// Read only to be compiled.
     BuiltIn(Arc<BuiltIn>),
+    /// A file of a skill, read only to be compiled.
+    Own(Arc<Skill>, String),
 }
 
 impl Component {
@@ -80,6 +85,11 @@ impl Component {
     pub fn new(bytes: impl Into<Arc<[u8]>>) -> Component {
         let bytes = bytes.into();
         Component { digest: digest(&bytes), source: Source::Bytes(bytes) }
+    }
+
+    /// A file of a skill, whose digest is known.
+    pub(crate) fn own(skill: &Arc<Skill>, path: &str, digest: &str) -> Component {
+        Component { digest: digest.to_owned(), source: Source::Own(skill.clone(), path.to_owned()) }
     }
 
     /// The binary.
@@ -90,13 +100,17 @@ impl Component {
         match &self.source {
             Source::Bytes(bytes) => Ok(bytes.clone()),
             Source::BuiltIn(built_in) => built_in.bytes(),
+            Source::Own(skill, path) => {
+                let bytes = skill.read(path)?;
+                if digest(&bytes) == self.digest { Ok(bytes.into()) } else { Err(io::Error::other("it was changed meanwhile")) }
+            }
         }
     }
 
     /// The built-in program that it is, if it is one.
     pub fn built_in(&self) -> Option<&BuiltIn> {
         match &self.source {
-            Source::Bytes(_) => None,
+            Source::Bytes(_) | Source::Own(..) => None,
             Source::BuiltIn(built_in) => Some(built_in),
         }
     }

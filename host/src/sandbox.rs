@@ -2,7 +2,7 @@
 //!
 //! In reading order: [`run()`] is one invocation from start to end; `mounts` opens what it may see (`scratch` is its own), `invocation` is what its programs
 //! share, `store` runs one of them, `process` lets one start another. Before that a component is made ready: `engine`, `compile`,
-//! `cache`, and `wasi`, which links everything a guest can import. Behind the imports: [`files`], [`http`], `random`, `stdio`, `tools`;
+//! `cache`, and `wasi`, which links what it imports. Behind the imports: [`files`], [`http`], `random`, `stdio`, `tools`;
 //! `pipe` joins programs, `children` says who ends with whom. `meter` counts what all of them use, `fuel` what they burn.
 
 mod cache;
@@ -50,6 +50,7 @@ use crate::policy::capabilities::Capabilities;
 use crate::runtime::{Component, Entry};
 use compile::CompileError;
 use state::State;
+use wasi::Imports;
 
 /// What a sandbox stands on.
 #[derive(Debug, Clone)]
@@ -72,7 +73,8 @@ pub struct Sandbox(Arc<Shared>);
 
 struct Shared {
     options: Options,
-    engines: Mutex<HashMap<(Mode, u64), Linker<State>>>,
+    engines: Mutex<HashMap<(Mode, u64), Engine>>,
+    linkers: Mutex<HashMap<(Mode, u64, Imports), Arc<Linker<State>>>>,
     prepared: Mutex<HashMap<(Mode, u64, String), Prepared>>,
 }
 
@@ -98,7 +100,7 @@ struct Exports {
 impl Sandbox {
     /// Takes options; does no work.
     pub fn new(options: Options) -> Sandbox {
-        Sandbox(Arc::new(Shared { options, engines: Mutex::default(), prepared: Mutex::default() }))
+        Sandbox(Arc::new(Shared { options, engines: Mutex::default(), linkers: Mutex::default(), prepared: Mutex::default() }))
     }
 
     fn cache(&self) -> &Path {
@@ -116,10 +118,11 @@ impl Sandbox {
         if let Some(prepared) = self.0.prepared.lock().unwrap_or_else(PoisonError::into_inner).get(&key) {
             return Ok(prepared.clone());
         }
-        let linker = self.linker(mode, stack).map_err(|error| failed("the engine could not start", error))?;
-        let engine = linker.engine();
-        let loaded = self.load(engine, component, mode, limits).await?;
-        let exports = Exports::of(&loaded, engine);
+        let not_started = |error| failed("the engine could not start", error);
+        let engine = self.engine(mode, stack).map_err(not_started)?;
+        let loaded = self.load(&engine, component, mode, limits).await?;
+        let exports = Exports::of(&loaded, &engine);
+        let linker = self.linker(&engine, (mode, stack, Imports::of(&loaded, &engine))).map_err(not_started)?;
         let pre = linker.instantiate_pre(&loaded).map_err(|error| unlinkable(&error))?;
         let prepared = Prepared { pre, exports };
         let mut ready = self.0.prepared.lock().unwrap_or_else(PoisonError::into_inner);
@@ -131,13 +134,23 @@ impl Sandbox {
         Ok(prepared)
     }
 
-    fn linker(&self, mode: Mode, stack: u64) -> wasmtime::Result<Linker<State>> {
+    fn engine(&self, mode: Mode, stack: u64) -> wasmtime::Result<Engine> {
         let mut engines = self.0.engines.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(ready) = engines.get(&(mode, stack)) {
             return Ok(ready.clone());
         }
-        let ready = wasi::linker(&engine::engine(mode, stack, self.0.options.allocation)?)?;
+        let ready = engine::engine(mode, stack, self.0.options.allocation)?;
         engines.insert((mode, stack), ready.clone());
+        Ok(ready)
+    }
+
+    fn linker(&self, engine: &Engine, key: (Mode, u64, Imports)) -> wasmtime::Result<Arc<Linker<State>>> {
+        let mut linkers = self.0.linkers.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(ready) = linkers.get(&key) {
+            return Ok(ready.clone());
+        }
+        let ready = Arc::new(wasi::linker(engine, key.2)?);
+        linkers.insert(key, ready.clone());
         Ok(ready)
     }
 

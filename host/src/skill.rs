@@ -19,6 +19,7 @@ mod yaml;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use cap_std::fs::Dir;
 
@@ -36,7 +37,7 @@ pub struct Skill {
     /// The folder on the host, for messages alone.
     pub root: PathBuf,
     /// The folder, opened: the way to its files.
-    pub dir: Dir,
+    pub dir: Arc<Dir>,
     /// What the frontmatter declares.
     pub manifest: Manifest,
     /// The text of SKILL.md, which the diagnostics point into; bytes that are not UTF-8 are replaced.
@@ -49,6 +50,8 @@ pub struct Skill {
     pub files: Vec<SkillFile>,
     /// What is wrong and did not stop the skill from loading.
     pub diagnostics: Vec<Diagnostic>,
+    /// The folders that were listed.
+    folders: Vec<SkillFile>,
     caps: Caps,
 }
 
@@ -110,7 +113,7 @@ impl Skill {
 
         let listing = files::list(&dir, path, caps);
         problems.diagnostics.extend(listing.diagnostics);
-        let files = listing.files;
+        let (files, folders) = (listing.files, listing.folders);
         if listing.effect == Effect::Refused {
             return Err(problems.into_error(String::new()));
         }
@@ -134,7 +137,7 @@ impl Skill {
         problems.check_component(&manifest, parsed.component_at, &shown, &files);
         let diagnostics = problems.diagnostics;
         let (root, body_offset, caps) = (path.to_owned(), parsed.body_offset, caps.clone());
-        Ok(Skill { name, root, dir, manifest, source, skill_file, body_offset, files, diagnostics, caps })
+        Ok(Skill { name, root, dir: Arc::new(dir), manifest, source, skill_file, body_offset, files, folders, diagnostics, caps })
     }
 }
 

@@ -51,7 +51,7 @@ pub fn exercise(text: &str) {
     for (name, _, at) in [declared::inline, declared::requirements, declared::project].into_iter().flat_map(|read| read(text)) {
         assert!(text[at..].starts_with(&name));
     }
-    let file = |path: &str| SkillFile { path: path.to_owned(), size: 0, link: None };
+    let file = |path: &str| SkillFile { path: path.to_owned(), size: 0, link: None, identity: Default::default() };
     let files = [file("SKILL.md"), file("a/b.py"), file("scripts/a.sh"), file("x.py")];
     let nothing = Capabilities::default();
     let facts = Facts::new("case", &files, false, &nothing);

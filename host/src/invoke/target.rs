@@ -1,5 +1,7 @@
 //! What a request asks for becomes a program: a component's command or tool, a script and what runs it, or a shell command.
 
+use std::io;
+
 use super::invalid;
 use crate::outcome::Status;
 use crate::runtime::built_in::ProgramError;
@@ -51,7 +53,7 @@ pub enum NoProgram {
 /// What runs, for a request.
 pub(super) fn program(skill: &Skill, programs: &Programs, target: &Target, args: &[String]) -> Result<Program, NoProgram> {
     let own = |entry: Entry| {
-        let (_, component) = component(skill).map_err(NoProgram::Status)?;
+        let component = declared(skill, |path| programs.own(path)).map_err(NoProgram::Status)?.1;
         Ok(Program { name: skill.manifest.name.clone(), component, entry, args: args.to_vec(), script: None })
     };
     match target {
@@ -145,9 +147,13 @@ fn unknown(skill: &Skill, name: &str) -> NoProgram {
 /// # Errors
 /// `Status::Invalid`: the skill declares none, or it cannot be read.
 pub fn component(skill: &Skill) -> Result<(&str, Component), Status> {
+    declared(skill, |path| skill.read(path).map(Component::new))
+}
+
+fn declared(skill: &Skill, read: impl Fn(&str) -> io::Result<Component>) -> Result<(&str, Component), Status> {
     let Some(path) = &skill.manifest.component else { return Err(no_program(skill)) };
-    match skill.read(path) {
-        Ok(bytes) => Ok((path, Component::new(bytes))),
+    match read(path) {
+        Ok(component) => Ok((path, component)),
         Err(error) => {
             let fix = format!("build it: `skillhost build {}`", skill.root.display());
             Err(invalid(format!("the component `{path}` cannot be read: {error}"), Some(fix)))

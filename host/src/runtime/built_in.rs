@@ -5,7 +5,7 @@
 
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use cap_std::fs::Dir;
 use serde::{Deserialize, Serialize};
@@ -35,6 +35,9 @@ pub struct BuiltIn {
     /// The name of its JSON file in that folder.
     pub file: String,
     cache: PathBuf,
+    /// That its component is what its JSON file says; once a process.
+    vouched: OnceLock<()>,
+    opened: OnceLock<Arc<Dir>>,
 }
 
 /// The JSON file of a built-in program.
@@ -108,7 +111,15 @@ impl BuiltIns {
                 let Some(facts) = Facts::parse(&text).map_err(|message| broken(&here(), message))? else { continue };
                 let stack = facts.stack().map_err(|message| broken(&here(), message))?;
                 if found.iter().all(|other| other.facts.name != facts.name) {
-                    found.push(BuiltIn { facts, stack, folder: path.clone(), file, cache: self.cache.clone() });
+                    found.push(BuiltIn {
+                        facts,
+                        stack,
+                        folder: path.clone(),
+                        file,
+                        cache: self.cache.clone(),
+                        vouched: OnceLock::new(),
+                        opened: OnceLock::new(),
+                    });
                 }
             }
         }
@@ -119,11 +130,13 @@ impl BuiltIns {
 impl Facts {
     /// Reads a JSON file; `None` where it describes no program.
     fn parse(text: &[u8]) -> Result<Option<Facts>, String> {
-        let value: serde_json::Value = serde_json::from_slice(text).map_err(|error| format!("this is no JSON: {error}"))?;
-        if value.get("programs").is_none() {
-            return Ok(None);
-        }
-        let facts: Facts = serde_json::from_value(value).map_err(|error| error.to_string())?;
+        let facts: Facts = match serde_json::from_slice(text) {
+            Ok(facts) => facts,
+            Err(error) => {
+                let value: serde_json::Value = serde_json::from_slice(text).map_err(|error| format!("this is no JSON: {error}"))?;
+                return if value.get("programs").is_none() { Ok(None) } else { Err(error.to_string()) };
+            }
+        };
         let plain = |name: &str| !name.is_empty() && !name.starts_with('.') && !name.contains(['/', '\\', '\0']);
         if facts.programs.is_empty() || !facts.programs.iter().chain([&facts.name, &facts.wasm]).chain(&facts.packages).all(|n| plain(n)) {
             return Err("`name`, `programs`, `wasm` and `packages` are plain names".into());
@@ -146,6 +159,15 @@ impl BuiltIn {
     /// # Errors
     /// It is not there, or not the file that the JSON describes.
     pub fn component(self: &Arc<Self>) -> Result<Component, ProgramError> {
+        if self.vouched.get().is_none() {
+            self.vouch()?;
+            // Whoever else came to the same end meanwhile has said so.
+            let _ = self.vouched.set(());
+        }
+        Ok(Component { digest: self.facts.digest.clone(), source: Source::BuiltIn(self.clone()) })
+    }
+
+    fn vouch(&self) -> Result<(), ProgramError> {
         let path = self.wasm();
         let wrong = |message: String| broken(&path, message);
         let file = self.open().map_err(|error| self.unreadable(&error))?;
@@ -166,8 +188,7 @@ impl BuiltIn {
                 found
             }
         };
-        self.check(&found)?;
-        Ok(Component { digest: self.facts.digest.clone(), source: Source::BuiltIn(self.clone()) })
+        self.check(&found)
     }
 
     /// The component's bytes, checked against the digest.
@@ -183,12 +204,15 @@ impl BuiltIn {
     ///
     /// # Errors
     /// It is there and cannot be opened.
-    pub fn packages(&self) -> Result<Option<(String, Dir)>, ProgramError> {
+    pub fn packages(&self) -> Result<Option<(String, Arc<Dir>)>, ProgramError> {
         let Some(name) = &self.facts.packages else { return Ok(None) };
         let series: Vec<&str> = self.facts.version.split('.').take(2).collect();
         let guest = format!("/usr/lib/{}{}/site-packages", self.facts.name, series.join("."));
+        if let Some(folder) = self.opened.get() {
+            return Ok(Some((guest, folder.clone())));
+        }
         match open_folder(&self.folder).and_then(|folder| folder.open_dir(name)) {
-            Ok(folder) => Ok(Some((guest, folder))),
+            Ok(folder) => Ok(Some((guest, self.opened.get_or_init(|| Arc::new(folder)).clone()))),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(broken(&self.folder.join(name), format!("the folder cannot be opened: {error}"))),
         }

@@ -1,9 +1,11 @@
 //! The programs that an invocation can start: those that come with the host, and those that the skill brings.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::io;
+use std::sync::{Arc, OnceLock};
 
 use super::built_in::{BUILD, BuiltIn, BuiltIns, EXPECTED, ProgramError};
+use super::digests::Digests;
 use super::{Component, dispatch};
 use crate::skill::Skill;
 
@@ -14,16 +16,16 @@ use crate::skill::Skill;
 #[derive(Debug, Clone)]
 pub struct Programs {
     skill: Arc<Skill>,
+    /// Of those of the skill's own: the path.
     paths: BTreeMap<String, String>,
-    /// Those of the skill's own that were started.
-    read: Arc<Mutex<BTreeMap<String, Component>>>,
+    digests: Digests,
     built_ins: BuiltIns,
     listed: OnceLock<Result<Vec<Arc<BuiltIn>>, ProgramError>>,
 }
 
 impl Programs {
     /// Lists a skill's programs; reads none, and none of the built-in ones until one is looked for.
-    pub fn of(skill: Arc<Skill>, built_ins: BuiltIns) -> Programs {
+    pub fn of(skill: Arc<Skill>, digests: Digests, built_ins: BuiltIns) -> Programs {
         let mut paths = BTreeMap::new();
         for file in &skill.files {
             let name = file.path.rsplit('/').next().unwrap_or(&file.path);
@@ -34,7 +36,7 @@ impl Programs {
         if let Some(main) = &skill.manifest.component {
             paths.insert(skill.manifest.name.clone(), main.clone());
         }
-        Programs { skill, paths, read: Arc::default(), built_ins, listed: OnceLock::new() }
+        Programs { skill, paths, digests, built_ins, listed: OnceLock::new() }
     }
 
     /// The commands that can be started.
@@ -44,6 +46,11 @@ impl Programs {
         names.sort();
         names.dedup();
         names
+    }
+
+    /// The skill's digests.
+    pub fn digests(&self) -> &Digests {
+        &self.digests
     }
 
     /// The skill.
@@ -75,14 +82,17 @@ impl Programs {
             return Err(self.missing(name));
         }
         let Some(path) = self.paths.get(name.strip_suffix(".wasm").unwrap_or(name)) else { return Ok(None) };
-        // Once for all: a program that is started again and again is not read and digested each time.
-        let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(component) = read.get(path) {
-            return Ok(Some(component.clone()));
-        }
-        match self.skill.read(path) {
-            Ok(bytes) => Ok(Some(read.entry(path.clone()).or_insert(Component::new(bytes)).clone())),
-            Err(error) => Err(ProgramError { message: format!("{path}: {error}"), fix: None }),
+        self.own(path).map(Some).map_err(|error| ProgramError { message: format!("{path}: {error}"), fix: None })
+    }
+
+    /// One of the skill's own components, by its path.
+    ///
+    /// # Errors
+    /// It is not there, or cannot be read.
+    pub fn own(&self, path: &str) -> io::Result<Component> {
+        match self.digests.components.get(path) {
+            Some(digest) => Ok(Component::own(&self.skill, path, digest)),
+            None => Ok(Component::new(self.skill.read(path)?)),
         }
     }
 

@@ -7,6 +7,7 @@ use std::path::Path;
 
 use cap_std::fs::{Dir, OpenOptions};
 use rustix::fs::{Mode, Stat};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
@@ -39,22 +40,32 @@ impl Stamp {
     /// The stamp of that name in a folder; `None` where there is none that can be read.
     pub(crate) fn read(folder: &Dir, name: &str) -> Option<Stamp> {
         // A stamp is under 300 bytes.
-        let mut text = String::new();
-        folder.open(name).ok()?.take(4096).read_to_string(&mut text).ok()?;
-        serde_json::from_str(&text).ok()
+        take(folder, name, 4096)
     }
 
     /// Puts it in place whole, under that name.
     pub(crate) fn write(&self, folder: &Dir, name: &str) -> io::Result<()> {
-        let temporary = format!("{name}.{}.{:x}.tmp", std::process::id(), rand::random::<u64>());
-        let guard = Temporary { folder, name: &temporary };
-        let mut options = OpenOptions::new();
-        options.write(true).create_new(true);
-        folder.open_with(&temporary, &options)?.write_all(&serde_json::to_vec(self)?)?;
-        folder.rename(&temporary, folder, name)?;
-        drop(guard);
-        Ok(())
+        put(folder, name, self)
     }
+}
+
+/// What is kept under a name in a folder, of at most that many bytes; `None` where there is nothing that can be read.
+pub(crate) fn take<T: DeserializeOwned>(folder: &Dir, name: &str, most: u64) -> Option<T> {
+    let mut text = Vec::new();
+    folder.open(name).ok()?.take(most).read_to_end(&mut text).ok()?;
+    serde_json::from_slice(&text).ok()
+}
+
+/// Keeps a value under a name in a folder: whole, or what was there before.
+pub(crate) fn put(folder: &Dir, name: &str, value: &impl Serialize) -> io::Result<()> {
+    let temporary = format!("{name}.{}.{:x}.tmp", std::process::id(), rand::random::<u64>());
+    let guard = Temporary { folder, name: &temporary };
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    folder.open_with(&temporary, &options)?.write_all(&serde_json::to_vec(value)?)?;
+    folder.rename(&temporary, folder, name)?;
+    drop(guard);
+    Ok(())
 }
 
 /// Removes a half-written file when its writer gives up or dies of a panic; after the rename there is nothing to remove.

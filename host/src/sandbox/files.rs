@@ -57,7 +57,9 @@ pub use open::Want;
 pub use readdir::Listing;
 pub use root::Chance;
 pub use skeleton::Skeleton;
-pub use wasi::{Files, FsView, add_to_linker};
+pub use wasi::{Files, FsView};
+pub use wasi_p2::add_to_linker as add_p2_to_linker;
+pub use wasi_p3::add_to_linker as add_p3_to_linker;
 
 use mount::Layer;
 use overlay::Tree;

@@ -23,7 +23,7 @@ use crate::runtime::Programs;
 pub(super) struct Invocation {
     pub(super) sandbox: Sandbox,
     pub(super) capabilities: Arc<Capabilities>,
-    pub(super) programs: Option<Programs>,
+    pub(super) programs: Option<Arc<Programs>>,
     pub(super) vfs: Arc<Vfs>,
     pub(super) sender: Arc<Sender>,
     pub(super) meter: Arc<Meter>,
@@ -41,7 +41,7 @@ impl Invocation {
     pub(super) fn new(
         sandbox: &Sandbox,
         capabilities: &Arc<Capabilities>,
-        programs: Option<Programs>,
+        programs: Option<Arc<Programs>>,
         mounts: &Mounts,
         meter: Arc<Meter>,
         mode: Mode,

@@ -1,7 +1,6 @@
 //! The folders of one invocation: the granted ones, and a scratch folder that is gone with it.
 
 use std::io;
-use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -34,7 +33,7 @@ pub struct Overlays(Option<Mounts>);
 /// Opens everything that the capabilities name, and puts it together with the skill's own folder and what is `beside`.
 pub(super) fn open(
     capabilities: &Arc<Capabilities>,
-    skill: Option<OwnedFd>,
+    skill: Option<Ground>,
     beside: Beside,
     guarded: &Guarded,
     scratch_root: &Path,

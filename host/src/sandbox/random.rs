@@ -95,11 +95,15 @@ impl p3::insecure_seed::Host for RandomView<'_> {
     }
 }
 
-/// Links the random interfaces of both versions.
-pub(super) fn add_to_linker<T: 'static>(linker: &mut Linker<T>, get: fn(&mut T) -> RandomView<'_>) -> wasmtime::Result<()> {
+/// Links `wasi:random` 0.2.
+pub(super) fn add_p2_to_linker<T: 'static>(linker: &mut Linker<T>, get: fn(&mut T) -> RandomView<'_>) -> wasmtime::Result<()> {
     p2::random::add_to_linker::<T, Random>(linker, get)?;
     p2::insecure::add_to_linker::<T, Random>(linker, get)?;
-    p2::insecure_seed::add_to_linker::<T, Random>(linker, get)?;
+    p2::insecure_seed::add_to_linker::<T, Random>(linker, get)
+}
+
+/// Links `wasi:random` 0.3.
+pub(super) fn add_p3_to_linker<T: 'static>(linker: &mut Linker<T>, get: fn(&mut T) -> RandomView<'_>) -> wasmtime::Result<()> {
     p3::random::add_to_linker::<T, Random>(linker, get)?;
     p3::insecure::add_to_linker::<T, Random>(linker, get)?;
     p3::insecure_seed::add_to_linker::<T, Random>(linker, get)

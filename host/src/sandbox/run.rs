@@ -1,6 +1,5 @@
 //! Running a program under capabilities: open what it is granted, prepare it, run it within its bounds, and say what it came to.
 
-use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
@@ -10,7 +9,7 @@ use futures::future::BoxFuture;
 use super::Sandbox;
 use super::ended::Ended;
 use super::engine::Mode;
-use super::files::{Chance, Guarded};
+use super::files::{Chance, Ground, Guarded};
 use super::fuel::Cost;
 use super::invocation::Invocation;
 use super::meter::Meter;
@@ -41,11 +40,11 @@ pub struct Invoke<'a> {
     /// What runs.
     pub program: &'a Program,
     /// What else it may start; `None` where there is no skill.
-    pub programs: Option<Programs>,
+    pub programs: Option<Arc<Programs>>,
     /// What it may touch.
-    pub capabilities: &'a Capabilities,
+    pub capabilities: &'a Arc<Capabilities>,
     /// `/skill`.
-    pub skill: Option<OwnedFd>,
+    pub skill: Option<Ground>,
     /// What else is there to read.
     pub beside: Beside,
     /// Folders that are mounted only when the operator spells them out.
@@ -64,7 +63,7 @@ pub struct Finished {
 
 /// Runs a program that is granted nothing but scratch space, and belongs to no skill.
 pub async fn run_alone(sandbox: &Sandbox, program: &Program, scratch: &Path) -> Finished {
-    let capabilities = Capabilities::default();
+    let capabilities = Arc::default();
     let what = Invoke {
         program,
         programs: None,
@@ -80,11 +79,11 @@ pub async fn run_alone(sandbox: &Sandbox, program: &Program, scratch: &Path) -> 
 /// Runs a program under capabilities until it ends, or a bound ends it.
 pub async fn run(sandbox: &Sandbox, what: Invoke<'_>, io: Io) -> Finished {
     let started = Instant::now();
-    let capabilities = Arc::new(what.capabilities.clone());
+    let capabilities = what.capabilities.clone();
     // Files hold the first four, `process` holds `spawn`, the sender `fetch`, `methods` and `authorities`: a new field does not compile
     // until it has a place of its own.
     let Capabilities { mounts: _, packages: _, read: _, write: _, spawn: _, fetch: _, methods: _, authorities: _, env: _, limits } =
-        what.capabilities;
+        &**what.capabilities;
     let meter = Meter::new(limits.clone());
     let chance = {
         let meter = meter.clone();

@@ -3,7 +3,7 @@
 use std::io::{self, Read};
 use std::path::Path;
 
-use cap_std::fs::{Dir, File, OpenOptions, OpenOptionsExt};
+use cap_std::fs::{Dir, File, Metadata, MetadataExt, OpenOptions, OpenOptionsExt};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
@@ -22,6 +22,38 @@ pub struct SkillFile {
     /// Where a symlink leads, as written. It is known to stay inside the skill.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub link: Option<String>,
+    /// What tells the file, or the symlink itself, from what it may become.
+    #[serde(skip)]
+    pub(crate) identity: Identity,
+}
+
+/// A file's inode and times. The kernel moves `changed` at every write, and nothing can set it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub(crate) struct Identity {
+    device: u64,
+    inode: u64,
+    modified: (i64, i64),
+    pub(crate) changed: (i64, i64),
+}
+
+impl Identity {
+    fn of(found: &Metadata) -> Identity {
+        Identity {
+            device: found.dev(),
+            inode: found.ino(),
+            modified: (found.mtime(), found.mtime_nsec()),
+            changed: (found.ctime(), found.ctime_nsec()),
+        }
+    }
+
+    fn of_stat(found: &rustix::fs::Stat) -> Identity {
+        Identity {
+            device: found.st_dev,
+            inode: found.st_ino,
+            modified: (found.st_mtime, found.st_mtime_nsec.cast_signed()),
+            changed: (found.st_ctime, found.st_ctime_nsec.cast_signed()),
+        }
+    }
 }
 
 impl Skill {
@@ -55,6 +87,18 @@ impl Skill {
             }
         }
         Ok(hash.finalize().iter().fold("sha256:".to_owned(), |hex, byte| format!("{hex}{byte:02x}")))
+    }
+
+    /// Whether each file and folder is still the one that was listed, and no file or folder came or went.
+    ///
+    /// What was written twice within a tick of the kernel's clock, some milliseconds, and listed between the two, looks unchanged.
+    pub fn is_current(&self) -> bool {
+        let same = |listed: &SkillFile| {
+            let path = if listed.path.is_empty() { "." } else { &listed.path };
+            let now = rustix::fs::statat(&self.dir, path, rustix::fs::AtFlags::SYMLINK_NOFOLLOW);
+            now.is_ok_and(|now| Identity::of_stat(&now) == listed.identity)
+        };
+        self.folders.iter().chain(&self.files).all(same)
     }
 
     /// Reads one of `files`, at most the bytes that a skill may have altogether.
@@ -118,6 +162,7 @@ pub(super) struct Listing<'a> {
     shown_root: &'a Path,
     caps: &'a Caps,
     pub(super) files: Vec<SkillFile>,
+    pub(super) folders: Vec<SkillFile>,
     pub(super) diagnostics: Vec<Diagnostic>,
     pub(super) effect: Effect,
     entries: usize,
@@ -126,8 +171,8 @@ pub(super) struct Listing<'a> {
 
 /// Lists a skill's folder. Stops where a cap is passed.
 pub(super) fn list<'a>(root: &'a Dir, shown_root: &'a Path, caps: &'a Caps) -> Listing<'a> {
-    let (files, diagnostics) = (Vec::new(), Vec::new());
-    let mut listing = Listing { root, shown_root, caps, files, diagnostics, effect: Effect::Loads, entries: 0, bytes: 0 };
+    let (files, listed, diagnostics) = (Vec::new(), Vec::new(), Vec::new());
+    let mut listing = Listing { root, shown_root, caps, files, folders: listed, diagnostics, effect: Effect::Loads, entries: 0, bytes: 0 };
     // Folders still to be listed; symlinked ones are not entered, so there are no cycles.
     let mut folders = vec![String::new()];
     while let Some(folder) = folders.pop() {
@@ -145,7 +190,11 @@ pub(super) fn list<'a>(root: &'a Dir, shown_root: &'a Path, caps: &'a Caps) -> L
 
 impl Listing<'_> {
     fn folder(&mut self, folder: &str, folders: &mut Vec<String>) -> io::Result<()> {
-        for entry in self.root.read_dir(if folder.is_empty() { "." } else { folder })? {
+        let at = if folder.is_empty() { "." } else { folder };
+        // Before it is read: what comes later changes it.
+        let identity = Identity::of(&self.root.symlink_metadata(at)?);
+        self.folders.push(SkillFile { path: folder.to_owned(), size: 0, link: None, identity });
+        for entry in self.root.read_dir(at)? {
             let entry = entry?;
             self.entries += 1;
             if self.entries > self.caps.files {
@@ -165,9 +214,9 @@ impl Listing<'_> {
             if kind.is_dir() {
                 folders.push(path);
             } else if kind.is_symlink() {
-                self.link(path);
+                self.link(path, Identity::of(&found));
             } else if kind.is_file() {
-                self.file(path, found.len());
+                self.file(path, &found);
             } else {
                 self.report(&rules::FILE_KIND, &path, "this is neither a file, a folder nor a symlink, and is left out".into());
             }
@@ -178,20 +227,21 @@ impl Listing<'_> {
         Ok(())
     }
 
-    fn file(&mut self, path: String, size: u64) {
+    fn file(&mut self, path: String, found: &Metadata) {
+        let size = found.len();
         self.bytes = self.bytes.saturating_add(size);
         if self.bytes > self.caps.total {
             let message = format!("the files of the skill have more than {} together", show_size(self.caps.total));
             self.report(&rules::SKILL_SIZE, "", message);
         }
-        self.files.push(SkillFile { path, size, link: None });
+        self.files.push(SkillFile { path, size, link: None, identity: Identity::of(found) });
     }
 
-    fn link(&mut self, path: String) {
+    fn link(&mut self, path: String, identity: Identity) {
         let target = self.root.read_link_contents(&path).map(|t| t.to_string_lossy().into_owned()).unwrap_or_default();
         match self.root.metadata(&path) {
-            Ok(to) if to.is_file() => self.files.push(SkillFile { path, size: to.len(), link: Some(target) }),
-            Ok(to) if to.is_dir() => self.files.push(SkillFile { path, size: 0, link: Some(target) }),
+            Ok(to) if to.is_file() => self.files.push(SkillFile { path, size: to.len(), link: Some(target), identity }),
+            Ok(to) if to.is_dir() => self.files.push(SkillFile { path, size: 0, link: Some(target), identity }),
             Ok(_) => self.report(&rules::FILE_KIND, &path, "the symlink leads to neither a file nor a folder, and is left out".into()),
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
                 self.report(

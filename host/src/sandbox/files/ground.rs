@@ -2,29 +2,44 @@
 
 use std::fmt;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 use rustix::io::Errno;
 
-/// A host folder. Most invocations never look into some of theirs, and making one costs more than starting a small guest.
-pub struct Ground(LazyLock<Result<OwnedFd, Errno>, Make>);
+/// A host folder.
+pub struct Ground(Kind);
+
+enum Kind {
+    Shared(Arc<dyn AsFd + Send + Sync>),
+    Later(LazyLock<Result<OwnedFd, Errno>, Make>),
+}
 
 type Make = Box<dyn FnOnce() -> Result<OwnedFd, Errno> + Send>;
 
 impl Ground {
+    /// A folder that others hold too.
+    pub fn shared(folder: Arc<impl AsFd + Send + Sync + 'static>) -> Ground {
+        Ground(Kind::Shared(folder))
+    }
+
     /// A folder that `make` makes or opens, once, when it is first needed. Its error is what the guest is told of all that is in it.
+    ///
+    /// Most invocations never look into some of theirs, and making one costs more than starting a small guest.
     pub fn later(make: impl FnOnce() -> Result<OwnedFd, Errno> + Send + 'static) -> Ground {
-        Ground(LazyLock::new(Box::new(make)))
+        Ground(Kind::Later(LazyLock::new(Box::new(make))))
     }
 
     pub(super) fn folder(&self) -> Result<BorrowedFd<'_>, Errno> {
-        self.0.as_ref().map(AsFd::as_fd).map_err(|error| *error)
+        match &self.0 {
+            Kind::Shared(folder) => Ok(folder.as_fd()),
+            Kind::Later(folder) => folder.as_ref().map(AsFd::as_fd).map_err(|error| *error),
+        }
     }
 }
 
 impl From<OwnedFd> for Ground {
     fn from(folder: OwnedFd) -> Ground {
-        Ground::later(move || Ok(folder))
+        Ground::shared(Arc::new(folder))
     }
 }
 

@@ -99,7 +99,7 @@ impl OpenMount {
     }
 
     /// The skill's own folder, at `/skill`: read-only, whatever the capabilities say.
-    pub fn skill(folder: OwnedFd) -> OpenMount {
+    pub fn skill(folder: impl Into<Ground>) -> OpenMount {
         OpenMount { guest: "/skill".to_owned(), ground: folder.into(), rules: Rules::Skill, layer: Layer::ReadOnly }
     }
 
@@ -115,7 +115,7 @@ impl OpenMount {
     }
 
     /// The skill's own folder under another name.
-    pub fn skill_at(guest: String, folder: OwnedFd) -> OpenMount {
+    pub fn skill_at(guest: String, folder: impl Into<Ground>) -> OpenMount {
         OpenMount { guest, ..OpenMount::skill(folder) }
     }
 

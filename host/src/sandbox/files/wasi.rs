@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use wasmtime::component::{HasData, Linker, Resource, ResourceTable, ResourceTableError};
+use wasmtime::component::{HasData, Resource, ResourceTable, ResourceTableError};
 use wasmtime_wasi::filesystem::Descriptor;
 
 use super::{Handle, Vfs};
@@ -45,15 +45,6 @@ impl FsView<'_> {
         let preopens = self.vfs.preopens()?;
         preopens.into_iter().map(|(handle, path)| Ok((self.push(handle)?, path))).collect()
     }
-}
-
-/// Links `wasi:filesystem`'s `types` and `preopens` in both versions. The stock ones must not be linked.
-///
-/// # Errors
-/// The linker's own, where one of them is there already.
-pub fn add_to_linker<T: Send + 'static>(linker: &mut Linker<T>, get: fn(&mut T) -> FsView<'_>) -> wasmtime::Result<()> {
-    super::wasi_p2::add_to_linker(linker, get)?;
-    super::wasi_p3::add_to_linker(linker, get)
 }
 
 /// Conversions between the bindings' types, which differ by version in their paths alone, and the file layer's.
@@ -119,24 +110,3 @@ macro_rules! conversions {
     };
 }
 pub(super) use conversions;
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    struct State {
-        vfs: Arc<Vfs>,
-        table: ResourceTable,
-    }
-
-    #[test]
-    fn both_versions_fit_in_one_linker_and_cannot_be_linked_twice() {
-        let mut config = wasmtime::Config::new();
-        config.wasm_component_model_async(true);
-        let engine = wasmtime::Engine::new(&config).unwrap();
-        let mut linker = Linker::<State>::new(&engine);
-        let get: fn(&mut State) -> FsView<'_> = |state| FsView { vfs: &state.vfs, table: &mut state.table };
-        add_to_linker(&mut linker, get).unwrap();
-        assert!(add_to_linker(&mut linker, get).is_err());
-    }
-}

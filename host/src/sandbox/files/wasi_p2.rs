@@ -23,7 +23,7 @@ type Fd = Resource<Descriptor>;
 const READ_MAX: u64 = 256 << 10;
 
 /// Links `types` and `preopens` of `wasi:filesystem` 0.2.
-pub(super) fn add_to_linker<T: 'static>(linker: &mut Linker<T>, get: fn(&mut T) -> FsView<'_>) -> wasmtime::Result<()> {
+pub fn add_to_linker<T: 'static>(linker: &mut Linker<T>, get: fn(&mut T) -> FsView<'_>) -> wasmtime::Result<()> {
     types::add_to_linker::<T, Files>(linker, get)?;
     preopens::add_to_linker::<T, Files>(linker, get)
 }
