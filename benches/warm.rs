@@ -12,11 +12,11 @@
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, Write as _};
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use serde_json::{Value, json};
-use skillhost::invoke::{Host, HostOptions, Request, Target};
+use skillhost::invoke::{Host, HostOptions, Loaded, Target};
 use skillhost::limits::Limit;
 use skillhost::outcome::{Outcome, Status};
 use skillhost::policy::capabilities::MountMode;
@@ -53,6 +53,7 @@ struct Task {
 struct Driver {
     host: Host,
     tasks: BTreeMap<String, Task>,
+    loaded: Mutex<BTreeMap<String, Arc<Loaded>>>,
     with: Policy,
     without: Policy,
 }
@@ -102,20 +103,31 @@ impl Driver {
         // More than the largest input takes: a limit that is met measures nothing. In milliseconds.
         let limits = [(Limit::Timeout, 600_000)].into();
         let with = Policy::builtin().with_command_line(Overrides { workspace, limits, ..Default::default() }).unwrap();
-        Driver { host, tasks: setup.tasks, with, without: Policy::builtin() }
+        Driver { host, tasks: setup.tasks, loaded: Mutex::default(), with, without: Policy::builtin() }
     }
 
     async fn invoke(&self, task: &str, io: Io) -> Result<Outcome, String> {
-        let task = self.tasks.get(task).ok_or("no such task")?;
-        let policy = if task.workspace { &self.with } else { &self.without };
+        let (name, task) = self.tasks.get_key_value(task).ok_or("no such task")?;
+        let loaded = self.loaded(name, task)?;
         let target = task.script.clone().map_or(Target::Main, Target::Named);
-        let request = Request { skill: &task.skill, policy, target, args: task.args.clone(), io };
-        let invoked = self.host.invoke(request).await.map_err(|error| error.to_string())?;
+        let invoked = self.host.invoke_loaded(&loaded, &target, &task.args, io).await.map_err(|error| error.to_string())?;
         let outcome = invoked.finished.outcome;
         match outcome.status {
             Status::Exited { code: 0 } => Ok(outcome),
             other => Err(format!("{other:?}: {}", outcome.stderr.text())),
         }
+    }
+
+    /// As a service would: kept for as long as its files stay as they are.
+    fn loaded(&self, name: &str, task: &Task) -> Result<Arc<Loaded>, String> {
+        let kept = self.loaded.lock().unwrap().get(name).cloned();
+        if let Some(kept) = kept.filter(|kept| kept.is_current()) {
+            return Ok(kept);
+        }
+        let policy = if task.workspace { &self.with } else { &self.without };
+        let loaded = Arc::new(self.host.load(&task.skill, policy).map_err(|error| error.to_string())?);
+        self.loaded.lock().unwrap().insert(name.to_owned(), loaded.clone());
+        Ok(loaded)
     }
 
     async fn each(&self, task: &str, count: usize) -> Result<Value, String> {
@@ -207,5 +219,5 @@ fn nanoseconds(since: Instant) -> u64 {
 fn raise_descriptor_limit() {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
-    drop(setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }));
+    setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }).unwrap();
 }

@@ -12,12 +12,10 @@ use comfy_table::{CellAlignment, Table, presets};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 use skillhost::diagnostic::printable;
-use skillhost::invoke::{Host, Request, Target};
+use skillhost::invoke::{Host, InvokeError, Loaded, Target};
 use skillhost::limits::show_size;
 use skillhost::outcome::{Outcome, Status};
-use skillhost::policy::Policy;
 use skillhost::sandbox::{Allocation, Io};
-use skillhost::skill::Skill;
 
 use super::exit::Exit;
 use super::permissions::Permissions;
@@ -102,9 +100,11 @@ pub(crate) fn main(args: &Args) -> Result<Exit, Failure> {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let mut options = places.host_options(args.audit.clone(), args.programs.as_deref())?;
     options.sandbox.allocation = Allocation::Pooling(u32::try_from(cores).unwrap_or(1).max(2));
-    let warm = Warm { host: Host::new(options), policy, skill: args.skill.clone(), target: target(args), args: args.args.clone() };
-    let skill = Arc::new(Skill::load(&args.skill, &Default::default()).map_err(super::run::invalid_skill)?);
-    let program = warm.host.program(skill.clone(), &warm.target, &args.args).ok();
+    let host = Host::new(options);
+    let loaded = host.load(&args.skill, &policy).map_err(super::run::invalid_skill)?;
+    let (skill, target) = (loaded.skill.clone(), target(args));
+    let program = host.program(skill.clone(), &target, &args.args).ok();
+    let warm = Warm { host, loaded, target, args: args.args.clone() };
     let native = match args.native {
         true => Some(native::Script::of(args, program.as_ref())?),
         false => None,
@@ -168,17 +168,22 @@ fn target(args: &Args) -> Target {
 /// One host, and what it invokes.
 struct Warm {
     host: Host,
-    policy: Policy,
-    skill: PathBuf,
+    loaded: Loaded,
     target: Target,
     args: Vec<String>,
 }
 
 impl Warm {
     async fn invoke(&self) -> Result<Outcome, Failure> {
-        let (target, args) = (self.target.clone(), self.args.clone());
-        let request = Request { skill: &self.skill, policy: &self.policy, target, args, io: Io::default() };
-        let invoked = self.host.invoke(request).await.map_err(|error| Failure::new(Exit::Invalid, error.to_string()))?;
+        // As a service would, which keeps a skill while its files are the same.
+        if !self.loaded.is_current() {
+            return Err(Failure::new(Exit::Invalid, "the skill has changed while it was measured"));
+        }
+        let invoked = self.host.invoke_loaded(&self.loaded, &self.target, &self.args, Io::default()).await;
+        let invoked = invoked.map_err(|error| {
+            let exit = if matches!(error, InvokeError::Audit(_)) { Exit::Io } else { Exit::Usage };
+            Failure::new(exit, error.to_string())
+        })?;
         let outcome = invoked.finished.outcome;
         if outcome.status == (Status::Exited { code: 0 }) {
             return Ok(outcome);

@@ -1,4 +1,4 @@
-//! The figures in the README, written from the run that is committed.
+//! The figures in the README and in docs/performance.md, written from the run that is committed.
 
 use std::path::{Path, PathBuf};
 
@@ -36,9 +36,17 @@ pub(crate) fn write() -> Result<(), Error> {
 
 /// The files that are made from a report, README included.
 fn made(report: &Report) -> Result<Vec<(PathBuf, String)>, Error> {
-    let readme = workspace::root().join("README.md");
-    let text = std::fs::read_to_string(&readme).map_err(Error::context(readme.display()))?;
-    let mut made = vec![(readme, with_section(&text, &section(report))?), (folder().join("isolation.html"), page::page(report)?)];
+    let document = |name: &str, section: &str| {
+        let path = workspace::root().join(name);
+        let text = std::fs::read_to_string(&path).map_err(Error::context(name))?;
+        let text = with_section(&text, section).map_err(Error::context(name))?;
+        Ok::<_, Error>((path, text))
+    };
+    let mut made = vec![
+        document("README.md", &section(report))?,
+        document("docs/performance.md", &table::full(report).replace("\n## ", "\n### "))?,
+        (folder().join("isolation.html"), page::page(report)?),
+    ];
     for chart in charts::all(report)?.into_iter().filter(|chart| !chart.svg.is_empty()) {
         made.push((folder().join(format!("{}.svg", chart.id)), chart.svg));
     }
@@ -52,7 +60,7 @@ fn section(report: &Report) -> String {
 
 /// The text with its section replaced.
 fn with_section(text: &str, section: &str) -> Result<String, Error> {
-    let lacks = |line: &str| Error::new(format!("README.md has no line `{line}`"));
+    let lacks = |line: &str| Error::new(format!("there is no line `{line}`"));
     let (before, rest) = text.split_once(BEGIN).ok_or_else(|| lacks(BEGIN))?;
     let (_, after) = rest.split_once(END).ok_or_else(|| lacks(END))?;
     Ok(format!("{before}{BEGIN}\n{}\n{END}{after}", section.trim_end()))

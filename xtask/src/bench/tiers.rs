@@ -167,7 +167,10 @@ fn with(mut command: Command, script: &Path) -> Command {
 /// process 1, so that what that one used would count for nobody.
 fn bubblewrap(tool: &Path, root: &Root, place: &Place, case: &Case) -> Command {
     let mut command = place.command(tool);
-    command.args(["--unshare-all", "--as-pid-1", "--die-with-parent", "--new-session", "--cap-drop", "ALL", "--ro-bind"]).arg(&root.folder).arg("/");
+    command
+        .args(["--unshare-all", "--as-pid-1", "--die-with-parent", "--new-session", "--cap-drop", "ALL", "--ro-bind"])
+        .arg(&root.folder)
+        .arg("/");
     command.args(["--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp", "--ro-bind"]).arg(place.skill(case.skill)).arg("/skill");
     command.arg("--bind").arg(place.workspace()).args(["/workspace", "--chdir", "/workspace", "--"]).args(inside(case, place));
     command
