@@ -89,9 +89,9 @@ mod tests {
 
     #[test]
     fn a_section_is_replaced_and_nothing_else() {
-        let text = format!("# A\n\n{BEGIN}\nold\n{END}\n\n# B\n");
+        let text = format!("# A\n\n{BEGIN}\noutdated\n{END}\n\n# B\n");
         let new = with_section(&text, &section(&report())).unwrap();
-        assert!(new.starts_with("# A\n\n") && new.ends_with(&format!("{END}\n\n# B\n")) && !new.contains("old"), "{new}");
+        assert!(new.starts_with("# A\n\n") && new.ends_with(&format!("{END}\n\n# B\n")) && !new.contains("outdated"), "{new}");
         assert!(new.contains("| skillhost, cold | 3.0 ms (0.30) |"), "{new}");
         assert_eq!(with_section(&new, &section(&report())).unwrap(), new);
         assert!(with_section("# A\n", "x").is_err());
