@@ -97,3 +97,30 @@ def settle():
     gc.collect()
     gc.collect()
     gc.freeze()
+    pack()
+    gc.freeze()
+
+
+# What fills the gaps, for as long as the interpreter lives.
+FILLING = [None] * (1 << 16)
+# What a program allocates before the memory has to grow, in bytes.
+ROOM = 2 << 20
+
+
+def pack():
+    """Fills the gaps between what is allocated, so that a program's own objects lie side by side behind all of it.
+
+    This interpreter takes all its memory from malloc, which gives out the gaps first; and each of them that is written to is a page that
+    the instance has to copy from the image.
+    """
+    end = id(bytes(ROOM))
+    used = 0
+    # malloc's chunks are multiples of 16 bytes, of which 4 are its own; 17 are what a bytes object has beside its content.
+    for chunk in (*(1 << power for power in range(20, 10, -1)), *range(1024, 16, -16)):
+        while used < len(FILLING) and id(filling := bytes(chunk - 4 - 17)) < end:
+            FILLING[used] = filling
+            used += 1
+    # The smallest chunks: a list's first items.
+    while used < len(FILLING) and id(filling := [None]) < end:
+        FILLING[used] = filling
+        used += 1
