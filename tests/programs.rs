@@ -6,6 +6,7 @@ use std::process::Stdio;
 use std::sync::Arc;
 
 use skillhost::runtime::built_in::{BuiltIns, ProgramError};
+use skillhost::runtime::digests::Digests;
 use skillhost::runtime::{Programs, digest};
 use skillhost::skill::Skill;
 use tempfile::TempDir;
@@ -29,6 +30,11 @@ fn facts(name: &str, commands: &[&str], component: &[u8]) -> serde_json::Value {
 pub fn stand_ins(folder: &Path) {
     program(folder, "python", &["python3", "python"], guest("argv"));
     program(folder, "shell", &["bash", "sh"], guest("argv"));
+}
+
+fn programs_of(skill: Arc<Skill>, built_ins: BuiltIns) -> Programs {
+    let digests = Digests::of(&skill, &built_ins.cache).unwrap();
+    Programs::of(skill, digests, built_ins)
 }
 
 /// A folder of programs, a cache, a skill.
@@ -69,7 +75,7 @@ impl Place {
     }
 
     fn find(&self, command: &str) -> Result<Option<String>, ProgramError> {
-        let programs = Programs::of(self.skill(&[]), self.built_ins());
+        let programs = programs_of(self.skill(&[]), self.built_ins());
         programs.find(command).map(|found| found.map(|component| component.digest))
     }
 
@@ -186,7 +192,7 @@ fn a_skill_cannot_put_its_own_in_the_place_of_a_built_in_program() {
     let own: &[u8] = guest("hello");
     let files = ["python3.wasm", "bash.wasm", "bin/python.wasm", "python3.9.wasm", "jq.wasm"].map(|path| (path, own));
     let find = |built_ins: BuiltIns, command: &str| {
-        Programs::of(place.skill(&files), built_ins).find(command).map(|found| found.map(|component| component.digest))
+        programs_of(place.skill(&files), built_ins).find(command).map(|found| found.map(|component| component.digest))
     };
     for command in ["python3", "/skill/python3", "./python3", "bin/python", "python3.9", "/usr/bin/python3", "bash", "/bin/sh", "dash"] {
         let found = find(place.built_ins(), command);
@@ -223,7 +229,7 @@ fn what_a_command_line_starts() {
         };
         workspace.map(<[u8]>::to_vec).or(skill_file)
     };
-    let programs = Programs::of(skill, place.built_ins());
+    let programs = programs_of(skill, place.built_ins());
     for (line, expected) in [
         ("python3 here.py a b", "python3 here.py a b"),
         ("python3 scripts/a.py", "python3 /skill/scripts/a.py"),
