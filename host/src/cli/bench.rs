@@ -5,7 +5,7 @@ mod spread;
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use comfy_table::{CellAlignment, Table, presets};
@@ -15,6 +15,7 @@ use skillhost::diagnostic::printable;
 use skillhost::invoke::{Host, InvokeError, Loaded, Target};
 use skillhost::limits::show_size;
 use skillhost::outcome::{Outcome, Status};
+use skillhost::policy::Policy;
 use skillhost::sandbox::{Allocation, Io};
 
 use super::exit::Exit;
@@ -104,7 +105,7 @@ pub(crate) fn main(args: &Args) -> Result<Exit, Failure> {
     let loaded = host.load(&args.skill, &policy).map_err(super::run::invalid_skill)?;
     let (skill, target) = (loaded.skill.clone(), target(args));
     let program = host.program(skill.clone(), &target, &args.args).ok();
-    let warm = Warm { host, loaded, target, args: args.args.clone() };
+    let warm = Warm { host, policy, skill: args.skill.clone(), loaded: Mutex::new(loaded.into()), target, args: args.args.clone() };
     let native = match args.native {
         true => Some(native::Script::of(args, program.as_ref())?),
         false => None,
@@ -168,18 +169,17 @@ fn target(args: &Args) -> Target {
 /// One host, and what it invokes.
 struct Warm {
     host: Host,
-    loaded: Loaded,
+    policy: Policy,
+    skill: PathBuf,
+    loaded: Mutex<Arc<Loaded>>,
     target: Target,
     args: Vec<String>,
 }
 
 impl Warm {
     async fn invoke(&self) -> Result<Outcome, Failure> {
-        // As a service would, which keeps a skill while its files are the same.
-        if !self.loaded.is_current() {
-            return Err(Failure::new(Exit::Invalid, "the skill has changed while it was measured"));
-        }
-        let invoked = self.host.invoke_loaded(&self.loaded, &self.target, &self.args, Io::default()).await;
+        let loaded = self.loaded()?;
+        let invoked = self.host.invoke_loaded(&loaded, &self.target, &self.args, Io::default()).await;
         let invoked = invoked.map_err(|error| {
             let exit = if matches!(error, InvokeError::Audit(_)) { Exit::Io } else { Exit::Usage };
             Failure::new(exit, error.to_string())
@@ -194,6 +194,15 @@ impl Warm {
             "" => failure,
             said => failure.fix(format!("it said:\n{said}")),
         })
+    }
+
+    /// As a service would: kept for as long as its files stay as they are. A native run may well leave one there.
+    fn loaded(&self) -> Result<Arc<Loaded>, Failure> {
+        let mut kept = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
+        if !kept.is_current() {
+            *kept = Arc::new(self.host.load(&self.skill, &self.policy).map_err(super::run::invalid_skill)?);
+        }
+        Ok(kept.clone())
     }
 
     /// Of one at a time, and of as many as there are cores.
