@@ -15,6 +15,9 @@ use super::units;
 /// Pixels. A phone of 360 shows a page of it at three quarters.
 const WIDTH: u32 = 480;
 
+/// The backend divides it by 1.24: 14.5 pixels.
+const FONT: u32 = 18;
+
 /// Stands for the colour of the text, which the page sets.
 const INK: RGBColor = RGBColor(0, 0, 0);
 /// Of grids: seen on white and on black.
@@ -101,7 +104,7 @@ fn start_up(report: &Report) -> Result<String, Error> {
         }
         for (n, (name, id, times)) in rows.iter().enumerate() {
             let middle = 26 + 40 * n as i32;
-            text(area, name, 150, middle, HPos::Right, INK)?;
+            text(area, &short(name), 152, middle, HPos::Right, INK)?;
             for (series, time) in times.iter().enumerate() {
                 let y = if times.len() == 1 { middle } else { middle - 9 + 18 * series as i32 };
                 let x = axis.at(*time as f64);
@@ -143,7 +146,7 @@ fn lines<'a>(
     show_y: fn(f64) -> String,
 ) -> Result<String, Error> {
     let points: Vec<(&str, f64, f64)> = points.collect();
-    let (left, right, top, bottom) = (64.0, 132.0, 20.0, 300.0);
+    let (left, right, top, bottom) = (72.0, 142.0, 20.0, 300.0);
     let mut marks: Vec<f64> = points.iter().map(|(_, x, _)| *x).collect();
     marks.sort_by(f64::total_cmp);
     marks.dedup();
@@ -151,16 +154,16 @@ fn lines<'a>(
         return Ok(empty());
     };
     let up = Scale { from: bottom, to: top, ..up };
-    draw(348, |area| {
+    draw(356, |area| {
         for at in up.ticks() {
             let y = up.at(at);
             line(area, &[(left as i32, y), ((f64::from(WIDTH) - right) as i32, y)], GRID, 0.35, 1)?;
             text(area, &whole(&show_y(at)), left as i32 - 8, y, HPos::Right, INK)?;
         }
         for at in &marks {
-            text(area, &whole(&show_x(*at)), across.at(*at), bottom as i32 + 16, HPos::Center, INK)?;
+            text(area, &whole(&show_x(*at)), across.at(*at), bottom as i32 + 18, HPos::Center, INK)?;
         }
-        text(area, along, ((left + f64::from(WIDTH) - right) / 2.0) as i32, bottom as i32 + 36, HPos::Center, INK)?;
+        text(area, along, ((left + f64::from(WIDTH) - right) / 2.0) as i32, bottom as i32 + 40, HPos::Center, INK)?;
         let mut ends = Vec::new();
         for tier in report.measured() {
             let own: Vec<(i32, i32)> =
@@ -170,10 +173,12 @@ fn lines<'a>(
             ends.extend(own.last().map(|(x, y)| (*x, *y, tier)));
         }
         ends.sort_by_key(|(_, y, _)| *y);
-        let places = apart(&ends.iter().map(|(_, y, _)| *y).collect::<Vec<_>>(), 17, bottom as i32);
+        let places = apart(&ends.iter().map(|(_, y, _)| *y).collect::<Vec<_>>(), 19, bottom as i32);
         let edge = (f64::from(WIDTH) - right) as i32 + 14;
         for ((x, y, tier), place) in ends.iter().zip(places) {
-            line(area, &[(*x + 5, *y), (edge - 3, place)], colour(&tier.id), 0.6, 1)?;
+            // One that ends early is not drawn on: only its name is far away.
+            let opacity = if *x + 20 < edge { 0.2 } else { 0.6 };
+            line(area, &[(*x + 5, *y), (edge - 3, place)], colour(&tier.id), opacity, 1)?;
             text(area, &short(&tier.name), edge, place, HPos::Left, colour(&tier.id))?;
         }
         Ok(())
@@ -187,7 +192,7 @@ fn whole(text: &str) -> String {
 
 /// Names that fit beside a chart.
 fn short(name: &str) -> String {
-    name.replace("container (", "").replace("native process", "native").replace(')', "").replace("deterministic", "determ.")
+    name.replace("container (", "").replace(" process", "").replace(')', "").replace("deterministic", "determ.")
 }
 
 /// The same heights, moved as little as keeps labels `gap` apart, and above `bottom`.
@@ -246,10 +251,10 @@ fn draw(height: u32, work: impl FnOnce(&Area<'_>) -> Result<(), Error>) -> Resul
     Ok(themed(&svg))
 }
 
-/// The ink is the page's, and in a picture of its own that of the reader's theme. The size is that of the place.
+/// The ink is the page's, and in a picture of its own that of the reader's theme.
 fn themed(svg: &str) -> String {
     let style = "<style>svg{color:#1f2328;font-family:system-ui,sans-serif}@media(prefers-color-scheme:dark){svg{color:#e6edf3}}</style>";
-    let svg = svg.replace("#000000", "currentColor").replace(&format!("<svg width=\"{WIDTH}\""), "<svg role=\"img\" data-width=\"480\"");
+    let svg = svg.replace("#000000", "currentColor").replacen("<svg ", "<svg role=\"img\" ", 1);
     svg.replacen(">\n", &format!(">\n{style}\n"), 1)
 }
 
@@ -258,7 +263,7 @@ fn empty() -> String {
 }
 
 fn text(area: &Area<'_>, words: &str, x: i32, y: i32, at: HPos, colour: RGBColor) -> Result<(), Error> {
-    let style = TextStyle::from(("sans-serif", 14).into_font()).color(&colour).pos(Pos::new(at, VPos::Center));
+    let style = TextStyle::from(("sans-serif", FONT).into_font()).color(&colour).pos(Pos::new(at, VPos::Center));
     area.draw(&Text::new(words.to_owned(), (x, y), style)).map_err(Error::context("a chart"))
 }
 

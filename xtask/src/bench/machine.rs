@@ -41,7 +41,11 @@ pub(crate) fn versions(place: &Place) -> BTreeMap<String, String> {
     };
     add("skillhost", says(&place.skillhost));
     add("native Python", says(&place.python));
-    add("native bash", says(Path::new("/bin/bash")).map(|said| said.replace("GNU bash, version ", "bash ")));
+    add(
+        "native bash",
+        says(Path::new("/bin/bash"))
+            .map(|said| said.replace("GNU bash, version ", "bash ").split('(').next().unwrap_or_default().to_owned()),
+    );
     for tool in ["bwrap", "runc", "crun", "setpriv"] {
         add(tool, which(tool).and_then(|path| says(&path)));
     }

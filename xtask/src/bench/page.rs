@@ -32,7 +32,7 @@ pub(crate) fn page(report: &Report) -> Result<String, Error> {
     body.push_str("</div>\n");
     for tier in report.tiers.iter().filter(|tier| tier.missing.is_some()) {
         let why = tier.missing.as_deref().unwrap_or_default();
-        _ = writeln!(body, "<p class=\"soft\">Missing: {}, since {}.</p>", inline(&tier.name), inline(why.trim_end_matches('.')));
+        _ = writeln!(body, "<p class=\"soft\">Missing: {}: {}.</p>", inline(&tier.name), inline(why.trim_end_matches('.')));
     }
     // The head of it is at the head of the page.
     let tables = table::full(report);

@@ -28,29 +28,44 @@ pub(crate) fn commit(report: &Report) -> Result<(), Error> {
 
 /// Writes what is made from the committed run anew.
 pub(crate) fn write() -> Result<(), Error> {
-    for (path, text) in made(&Report::load(&committed())?)? {
+    for (path, text) in made(kept()?.as_ref())? {
         files::write_if_changed(&path, text.as_bytes())?;
     }
     Ok(())
 }
 
+/// The committed run, where there is one.
+fn kept() -> Result<Option<Report>, Error> {
+    if committed().is_file() { Report::load(&committed()).map(Some) } else { Ok(None) }
+}
+
+/// What is in the place of figures until there are some.
+const NONE: &str = "No run is committed: `cargo xtask bench isolation --commit` makes one.";
+
 /// The files that are made from a report, README included.
-fn made(report: &Report) -> Result<Vec<(PathBuf, String)>, Error> {
+fn made(report: Option<&Report>) -> Result<Vec<(PathBuf, String)>, Error> {
     let document = |name: &str, section: &str| {
         let path = workspace::root().join(name);
         let text = std::fs::read_to_string(&path).map_err(Error::context(name))?;
         let text = with_section(&text, section).map_err(Error::context(name))?;
         Ok::<_, Error>((path, text))
     };
+    let Some(report) = report else { return Ok(vec![document("README.md", NONE)?, document("docs/performance.md", NONE)?]) };
     let mut made = vec![
         document("README.md", &section(report))?,
-        document("docs/performance.md", &table::full(report).replace("\n## ", "\n### "))?,
+        document("docs/performance.md", &figures(report))?,
         (folder().join("isolation.html"), page::page(report)?),
     ];
     for chart in charts::all(report)?.into_iter().filter(|chart| !chart.svg.is_empty()) {
         made.push((folder().join(format!("{}.svg", chart.id)), chart.svg));
     }
     Ok(made)
+}
+
+/// All of them, below a heading of their page.
+fn figures(report: &Report) -> String {
+    let page = "The [page with the charts](figures/isolation.html) needs nothing else.";
+    format!("{page}\n\n{}", table::full(report).replace("\n## ", "\n### "))
 }
 
 fn section(report: &Report) -> String {
@@ -81,9 +96,21 @@ mod tests {
 
     #[test]
     fn what_is_made_from_the_committed_run_is_up_to_date() {
-        for (path, text) in made(&Report::load(&committed()).unwrap()).unwrap() {
+        for (path, text) in made(kept().unwrap().as_ref()).unwrap() {
             let found = std::fs::read_to_string(&path).unwrap_or_default();
             assert!(found == text, "{} is not what `cargo xtask bench readme` writes", path.display());
+        }
+    }
+
+    #[test]
+    fn a_run_makes_the_sections_the_page_and_the_charts() {
+        let made = made(Some(&report())).unwrap();
+        let names: Vec<String> = made.iter().map(|(path, _)| path.file_name().unwrap().to_string_lossy().into_owned()).collect();
+        let charts = ["start-up.svg", "throughput.svg", "memory.svg", "input.svg", "growth.svg"];
+        assert_eq!(names, [&["README.md", "performance.md", "isolation.html"][..], &charts].concat());
+        assert!(made[1].1.contains("### Python: hello\n"), "{}", made[1].1);
+        for (_, document) in &made[..2] {
+            assert!(!document.contains(NONE) && document.contains("| skillhost, cold | 3.0 ms "), "{document}");
         }
     }
 

@@ -94,7 +94,7 @@ pub(crate) fn short(report: &Report) -> String {
     }
     for tier in &report.tiers {
         if let Some(why) = &tier.missing {
-            _ = writeln!(text, "\nMissing: {}, since {}.", tier.name, why.trim_end_matches('.').replace('\n', " "));
+            _ = writeln!(text, "\nMissing: {}: {}.", tier.name, why.trim_end_matches('.').replace('\n', " "));
         }
     }
     text
@@ -206,6 +206,6 @@ pub(crate) mod tests {
         assert!(text.contains("| skillhost, cold | 3.0 ms (0.30) | 120 MiB |"), "{text}");
         assert!(text.contains("2 cores of a CPU, 8 GiB, Linux 6.1, load 0.1 before; 30 rounds in turns, Python 3.11.2."), "{text}");
         assert!(text.contains("`cargo xtask bench isolation`"), "{text}");
-        assert!(text.contains("Missing: bubblewrap, since no `bwrap` on this machine."), "{text}");
+        assert!(text.contains("Missing: bubblewrap: no `bwrap` on this machine."), "{text}");
     }
 }
