@@ -7,7 +7,13 @@
 //! | `each TASK N` | N invocations, one after the other | `wall_ns` and `cpu_ns` of each, `memory` at the peak, `stdout` of the last |
 //! | `burst TASK N C` | N invocations, at most C under way at once | `wall_ns` of all |
 //! | `alive TASK N` | N invocations that print a line and then wait for their input | `idle` and `private` bytes, `first_ns` and `last_ns` |
-#![allow(missing_docs, clippy::unwrap_used, clippy::disallowed_methods, reason = "a benchmark that cannot run says so by panicking")]
+#![allow(
+    missing_docs,
+    clippy::unwrap_used,
+    clippy::disallowed_methods,
+    clippy::print_stdout,
+    reason = "a benchmark that cannot run says so by panicking"
+)]
 
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, Write as _};

@@ -23,7 +23,7 @@ const CROWDS: [usize; 4] = [1, 10, 100, 1000];
 const WINDOW: Duration = Duration::from_secs(2);
 
 /// The most that one point may take.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// What was found.
 pub(crate) struct Crowd {

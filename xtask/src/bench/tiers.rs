@@ -184,7 +184,7 @@ fn restricted(tool: &Path, place: &Place, case: &Case) -> Command {
     for folder in [Path::new("/usr"), Path::new("/lib"), Path::new("/lib64"), Path::new("/bin"), Path::new("/dev"), &place.folder] {
         command.arg("--landlock-rule").arg(format!("path-beneath:read-file,read-dir,execute:{}", folder.display()));
     }
-    command.arg("--landlock-rule").arg(format!("path-beneath:read-file,write-file,make-reg:{}", place.workspace().display()));
+    command.arg("--landlock-rule").arg(format!("path-beneath:read-file,write-file,make-reg,truncate:{}", place.workspace().display()));
     command.arg("--").arg(inner.get_program()).args(inner.get_args());
     command
 }
