@@ -41,6 +41,8 @@ TO_WASI = {}
 TEXTS = {}
 # Linux's number -> the class of an error that a script makes with it.
 CLASSES = {}
+EMPTY = (("",), (b"",))
+WASI_EISDIR = errno.EISDIR
 
 
 def corrected(base):
@@ -49,7 +51,11 @@ def corrected(base):
     def __init__(self, *args):
         if len(args) > 1 and type(args[0]) is int:
             number, text, *_ = args
-            if TEXTS.get(number) == text:
+            if args[2:3] in EMPTY and TEXTS.get(number) == text == TEXTS[WASI_EISDIR]:
+                # `open("")`: see `system.with_path`.
+                args = (LINUX["ENOENT"], os.strerror(LINUX["ENOENT"]), *args[2:])
+                self.__class__ = CLASSES[LINUX["ENOENT"]]
+            elif TEXTS.get(number) == text:
                 args = (TO_LINUX.get(number, number), *args[1:])
             else:
                 self.__class__ = CLASSES.get(number, CLASSES[None])

@@ -22,7 +22,7 @@ def start():
     uuid._node = None
     tempfile._name_sequence = tempfile.tempdir = None
     logging._startTime = time.time_ns()
-    sys.argv[:] = environment.get_arguments()
+    sys.argv[:] = sys.orig_argv[:] = environment.get_arguments()
     if directory := environment.initial_cwd():
         try:
             os.chdir(directory)

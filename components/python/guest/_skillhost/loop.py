@@ -6,7 +6,7 @@ import asyncio.unix_events
 import errno
 import time
 
-from . import programs, threads, waits, web
+from . import programs, sockets, streams, threads, waits, web
 
 # Of several kinds of things to wait for, none can wait for another's: they take turns.
 TURN = 0.005
@@ -132,7 +132,19 @@ class Loop(asyncio.unix_events._UnixSelectorEventLoop):
     def remove_signal_handler(self, number):
         return False
 
-    create_connection = create_server = create_datagram_endpoint = create_unix_connection = create_unix_server = refused_later
+    async def create_connection(self, protocol_factory, host=None, port=None, *, ssl=None, sock=None, server_hostname=None, **_):
+        if sock is None:
+            sock = sockets.socket()
+            sock.connect((host, port))
+        if ssl:
+            sock._start_tls(server_hostname or host)
+        return streams.opened(self, sock, protocol_factory())
+
+    async def start_tls(self, transport, protocol, sslcontext, *, server_hostname=None, **_):
+        transport.get_extra_info("socket")._start_tls(server_hostname)
+        return transport
+
+    create_server = create_datagram_endpoint = create_unix_connection = create_unix_server = refused_later
 
 
 def install():

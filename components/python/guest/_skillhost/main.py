@@ -2,6 +2,8 @@
 
 import atexit
 import builtins
+import gc
+import io
 import linecache
 import os
 import runpy
@@ -10,6 +12,7 @@ import threading
 import types
 import warnings
 import weakref
+from importlib.machinery import BuiltinImporter, SourceFileLoader
 
 # Here, at the build: the module that componentize-py made is in the image, and in no folder afterwards.
 from wit_world.imports import exit
@@ -38,8 +41,8 @@ class UsageError(Exception):
 
 
 def run():
-    system.open_streams()
     fresh.start()
+    system.open_streams()
     name, *arguments = sys.argv or ["python3"]
     if os.path.basename(name) in ("pip", "pip3"):
         arguments = ["-m", "pip", *arguments]
@@ -50,17 +53,20 @@ def run():
 
 def command(arguments):
     """Runs what the command line asks for."""
+    sys.warnoptions[:] = [option for option in os.environ.get("PYTHONWARNINGS", "").split(",") if option]
     try:
         what, arguments = options(arguments)
     except UsageError as error:
         usage, *_ = USAGE.splitlines()
         sys.stderr.write(f"{error}\n{usage}\nTry `python3 -h' for more information.\n")
         raise SystemExit(2) from None
+    warnings._processoptions(sys.warnoptions)
     library = [*folders("PYTHONPATH"), os.path.dirname(os.__file__)]
     library += filter(os.path.isdir, [*folders("SKILLHOST_SITE_PACKAGES"), PACKAGES])
     sys.path_importer_cache.clear()
     sys.modules["__main__"] = module = types.ModuleType("__main__")
     module.__builtins__ = builtins
+    module.__loader__ = BuiltinImporter
     if what == "-h":
         sys.stdout.write(USAGE)
     elif what == "-V":
@@ -124,7 +130,10 @@ def options(arguments):
                 if letter in "cm":
                     return "-" + letter, [value, *arguments]
                 if letter == "W":
-                    warnings._processoptions([value])
+                    sys.warnoptions.append(value)
+                elif letter == "X":
+                    name, given, value = value.partition("=")
+                    sys._xoptions[name] = value if given else True
             elif letter in "hV?":
                 return {"V": "-V"}.get(letter, "-h"), []
             elif letter not in "bBdEiIOPqRsSuvx":
@@ -151,6 +160,7 @@ def run_file(module, script, library):
     neighbours(folder)
     module.__file__ = os.path.abspath(script)
     module.__cached__ = None
+    module.__loader__ = SourceFileLoader("__main__", module.__file__)
     execute(module, source, module.__file__)
 
 
@@ -171,15 +181,15 @@ def execute(module, source, name):
 
 
 def end(program):
-    """Runs a program to its very end, and returns its exit code: threads, then what it registered with atexit, then its streams."""
+    """Runs a program to its very end, and returns its exit code: threads, what it registered with atexit, its objects, its streams."""
     code = guarded(program)
     if isinstance(code, system.Exit):
         return code.args[0] & 0xFF
-    for last in (threading._shutdown, atexit._run_exitfuncs, waits.finish, weakref.finalize._exitfunc):
+    for last in (threading._shutdown, atexit._run_exitfuncs, waits.finish, let_go, weakref.finalize._exitfunc):
         result = guarded(last)
         if isinstance(result, system.Exit):
             return result.args[0] & 0xFF
-    for stream in (sys.stdout, sys.stderr):
+    for stream in (sys.stdout, sys.stderr, sys.__stdout__):
         try:
             if stream is not None and not stream.closed:
                 stream.flush()
@@ -187,6 +197,34 @@ def end(program):
             # As python3: the output could not be written, whatever the program thinks.
             code = code or 120
     return code
+
+
+# The modules of the memory image.
+OURS = set()
+FILES = (io.TextIOWrapper, io.BufferedWriter, io.BufferedRandom)
+
+
+def let_go():
+    """As the interpreter does at its end, for the modules of the program: open files are flushed, and `__del__` is called."""
+    system.ENDING = True
+    flush_stdout()
+    # Among objects that go together, nothing says that a file goes before what it writes to.
+    for file in [file for file in gc.get_objects() if issubclass(type(file), FILES)]:
+        try:
+            file.flush()
+        except (OSError, ValueError):
+            # Closed already, or its folder is full: as where nobody closed it.
+            pass
+    for name in ("last_exc", "last_type", "last_value", "last_traceback"):
+        vars(sys).pop(name, None)
+    own = [name for name, module in sys.modules.items() if name not in OURS and isinstance(module, types.ModuleType)]
+    left = [weakref.ref(sys.modules.pop(name)) for name in own]
+    gc.collect()
+    for module in filter(None, (reference() for reference in reversed(left))):
+        content = vars(module)
+        names = sorted(content, key=lambda name: not (name.startswith("_") and not name.startswith("__")))
+        content.update((name, None) for name in names if name != "__builtins__")
+    gc.collect()
 
 
 def guarded(program):

@@ -9,6 +9,7 @@ import io
 import os
 import stat
 import types
+import warnings
 
 from componentize_py_types import Err
 from wit_world.imports import process
@@ -211,6 +212,9 @@ def open(file, mode="r", buffering=-1, encoding=None, errors=None, newline=None,
         return builtins.open(file, mode, buffering, encoding, errors, newline, closefd, opener)
     if file not in TABLE:
         raise failure(errno.EBADF)
+    if buffering == 1 and "b" in mode:
+        text = "line buffering (buffering=1) isn't supported in binary mode, the default buffer size will be used"
+        warnings.warn(text, RuntimeWarning, stacklevel=2)
     raw = File(file, mode.replace("t", ""), closefd)
     if buffering == 0 and "b" in mode:
         return raw
@@ -241,7 +245,7 @@ def fdopen(fd, mode="r", buffering=-1, encoding=None, *args, **kwargs):
     return open(fd, mode, buffering, encoding, *args, **kwargs)
 
 
-def fstat(number):
+def fstat(number, **_):
     if number not in TABLE:
         raise failure(errno.EBADF)
     return os.stat_result((stat.S_IFIFO | 0o600, number, 0, 1, 1000, 1000, 0, 0, 0, 0))
@@ -257,16 +261,16 @@ def missing(fd, *_):
 
 def install():
     global waits
-    from . import waits
+    from . import system, waits
 
     os.pipe, os.fdopen = pipe, fdopen
     os.pipe2 = lambda flags: pipe()
     for name, ours in {
-        "fstat": fstat, "read": read, "write": write, "close": close, "dup": dup, "set_blocking": set_blocking,
+        "stat": fstat, "fstat": fstat, "read": read, "write": write, "close": close, "dup": dup, "set_blocking": set_blocking,
         "get_blocking": lambda number: TABLE[number].blocking, "isatty": lambda number: False,
         "set_inheritable": lambda number, inheritable: None, "get_inheritable": lambda number: False,
     }.items():  # fmt: skip
-        setattr(os, name, either(ours, getattr(os, name, missing)))
+        system.replace(name, either(ours, getattr(os, name, missing)))
 
 
 # `subprocess` opens its pipes with `io.open`: it is given this in place of `io`.

@@ -165,6 +165,8 @@ def given_output(number, own, files, opened):
 
 def spawn(args, env, cwd, stdin, stdout, stderr):
     variables = [plain(name, value) for name, value in (os.environ if env is None else env).items()]
+    if any("=" in name for name, _ in variables):
+        raise ValueError("illegal environment variable name")
     (where,) = plain(os.getcwd() if cwd is None else os.path.abspath(cwd))
     try:
         return Program(process.spawn(list(plain(*args)), variables, where, stdin, stdout, stderr))
@@ -237,6 +239,8 @@ def call_system(command):
 
 def execute(file, args, env=None):
     """`os.exec*`: another program in place of this one, which waits for it."""
+    if not args or not args[0]:
+        raise ValueError("exec: the arguments, and the first of them, must not be empty")
     raise system.Exit(subprocess.Popen([os.fsdecode(word) for word in args], executable=file, env=env).wait() & 0xFF)
 
 
@@ -245,6 +249,27 @@ def exec_functions():
     os.execve = os.execvpe = execute
     os.execl = os.execlp = lambda file, *args: execute(file, args)
     os.execle = os.execlpe = lambda file, *args: execute(file, args[:-1], args[-1])
+
+
+def spawnve(mode, file, args, env=None):
+    if mode not in (os.P_WAIT, os.P_NOWAIT):
+        raise ValueError(f"mode {mode} is not P_WAIT or P_NOWAIT")
+    if not args or not args[0]:
+        raise ValueError("spawn: the arguments, and the first of them, must not be empty")
+    child = subprocess.Popen([os.fsdecode(word) for word in args], executable=file, env=env)
+    if mode == os.P_WAIT:
+        return child.wait()
+    # Who has only the number waits for it with `os.waitpid`.
+    child.returncode = 0
+    return child.pid
+
+
+def spawn_functions():
+    os.P_WAIT, os.P_NOWAIT = 0, 1
+    os.spawnve = os.spawnvpe = spawnve
+    os.spawnv = os.spawnvp = lambda mode, file, args: spawnve(mode, file, args)
+    os.spawnl = os.spawnlp = lambda mode, file, *args: spawnve(mode, file, args)
+    os.spawnle = os.spawnlpe = lambda mode, file, *args: spawnve(mode, file, args[:-1], args[-1])
 
 
 def statuses():
@@ -304,6 +329,7 @@ def install():
     waits.install()
     statuses()
     exec_functions()
+    spawn_functions()
     os.kill = os.killpg = kill
     os.getpgid = os.getsid = lambda pid=0: pid if pid in CHILDREN else os.getpid()
     # No program of a sandbox is of a group or session.
@@ -312,6 +338,7 @@ def install():
     os.system = call_system
     select.select = select_select
     selectors.DefaultSelector = subprocess._PopenSelector = Selector
+    selectors.SelectSelector._select = staticmethod(select_select)
     subprocess.io = pipes.IO
     subprocess._can_fork_exec = True
     subprocess._PIPE_BUF = pipes.PIECE

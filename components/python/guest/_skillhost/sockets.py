@@ -6,112 +6,16 @@ request is complete, or its body longer than a piece: only then is it known how 
 """
 
 import errno
-import http
 import io
 import os
 import socket as stdlib
 import time
 
-from . import web
-
-# Names whose capitals are not those of their words. `wasi:http` knows names in small letters only.
-NAMES = {
-    name.lower(): name
-    for name in """ETag WWW-Authenticate X-XSS-Protection X-UA-Compatible X-DNS-Prefetch-Control DNT TE NEL SourceMap
-    Content-MD5 P3P X-RateLimit-Limit X-RateLimit-Remaining X-RateLimit-Reset X-RateLimit-Used X-RateLimit-Resource X-GitHub-Request-Id
-    X-GitHub-Media-Type Sec-WebSocket-Accept""".split()
-}
-LONGEST_HEAD = 64 << 10
-
-
-def shown(name):
-    return NAMES.get(name) or "-".join(word.capitalize() for word in name.split("-"))
+from . import web, wire
 
 
 def refused(what):
     return PermissionError(errno.EACCES, what)
-
-
-class Chunks:
-    """Undoes `Transfer-Encoding: chunked`."""
-
-    def __init__(self):
-        self.rest, self.left, self.state = bytearray(), 0, "size"
-
-    def feed(self, data):
-        self.rest += data
-        out = bytearray()
-        while self.state != "end":
-            if self.state == "data":
-                piece = self.rest[: self.left]
-                del self.rest[: len(piece)]
-                out += piece
-                self.left -= len(piece)
-                if self.left:
-                    break
-                self.state = "after"
-                continue
-            line, found, _ = self.rest.partition(b"\r\n")
-            if not found:
-                break
-            del self.rest[: len(line) + 2]
-            if self.state == "size":
-                self.left = int(line.partition(b";")[0], 16)
-                self.state = "data" if self.left else "trailers"
-            elif self.state == "after":
-                self.state = "size"
-            elif not line:
-                self.state = "end"
-        return bytes(out)
-
-
-class Request:
-    """A request as its client writes it: taken apart as far as it has come."""
-
-    def __init__(self):
-        self.written = bytearray()
-        self.head = None
-        self.body, self.left, self.chunks = bytearray(), 0, None
-
-    def complete(self):
-        return self.head is not None and (self.chunks.state == "end" if self.chunks else not self.left)
-
-    def feed(self, data):
-        if self.head is None:
-            self.written += data
-            check_method(self.written)
-            head, found, data = self.written.partition(b"\r\n\r\n")
-            if not found:
-                if len(head) > LONGEST_HEAD:
-                    raise OSError(errno.EMSGSIZE, f"a head of over {LONGEST_HEAD} bytes")
-                return
-            self.read_head(head.decode("latin-1"))
-        if self.chunks:
-            self.body += self.chunks.feed(data)
-        else:
-            self.body += data[: self.left]
-            self.left -= len(data[: self.left])
-
-    def read_head(self, head):
-        first, *lines = head.split("\r\n")
-        method, target, _ = first.split(" ", 2)
-        headers = []
-        for line in lines:
-            name, _, value = line.partition(":")
-            value = value.strip()
-            if name.lower() == "transfer-encoding":
-                self.chunks = Chunks()
-                continue
-            if name.lower() == "content-length":
-                self.left = int(value)
-            headers.append((name, value.encode("latin-1")))
-        self.head = method, target, headers
-
-
-def check_method(written):
-    word, found, _ = written[:32].partition(b" ")
-    if not word.isalpha() or not (found or len(written) < 32):
-        raise OSError(errno.EPROTONOSUPPORT, "only HTTP leaves the sandbox")
 
 
 class socket:
@@ -125,7 +29,7 @@ class socket:
         self.proto = 0 if proto == -1 else proto
         self.timeout = DEFAULT_TIMEOUT
         self._peer, self._tls, self._server_name = None, False, None
-        self._request, self._exchange, self._answer, self._chunked = Request(), None, None, False
+        self._request, self._exchange, self._answer, self._chunked = wire.Request(), None, None, False
         self._replay, self._connect_timeout = memoryview(b""), None
         self._files, self._closed = 0, False
 
@@ -232,7 +136,7 @@ class socket:
                 raise OSError(errno.EPIPE, "one request at a time leaves the sandbox")
             # The client has its answer, and asks again.
             self._drop()
-            self._request, self._answer = Request(), None
+            self._request, self._answer = wire.Request(), None
         self._request.feed(data)
         if len(self._request.body) > web.PIECE:
             self._start(None)
@@ -276,16 +180,9 @@ class socket:
 
     def _write_head(self, status, headers):
         method, _, _ = self._request.head
-        try:
-            reason = http.HTTPStatus(status).phrase
-        except ValueError:
-            reason = ""
-        lines = [f"HTTP/1.1 {status} {reason}".encode()] + [shown(name).encode() + b": " + value for name, value in headers]
         bodiless = method == "HEAD" or status in (204, 304)
         self._chunked = not bodiless and all(name.lower() != "content-length" for name, _ in headers)
-        if self._chunked:
-            lines.append(b"Transfer-Encoding: chunked")
-        self._replay = memoryview(b"\r\n".join([*lines, b"Connection: close", b"", b""]))
+        self._replay = memoryview(wire.head(status, headers, self._chunked))
 
     def recv_now(self, size):
         """What can be read without waiting, or none."""
@@ -308,6 +205,10 @@ class socket:
         piece = bytes(self._replay[:size])
         self._replay = self._replay[size:]
         return piece
+
+    def can_be_answered(self):
+        """Whether a request has been written, all of it."""
+        return self._request.complete()
 
     def begin_reading(self):
         """Sends what is left of the request. Returns whether the timeout is to be kept here.

@@ -2,8 +2,10 @@
 
 import copy
 import errno
+import functools
 import getpass
 import io
+import operator
 import os
 import platform
 import signal
@@ -13,6 +15,8 @@ import sys
 import time
 
 NODE = "sandbox"
+# The program is over, and its objects are let go.
+ENDING = False
 
 
 class Exit(BaseException):
@@ -20,7 +24,7 @@ class Exit(BaseException):
 
 
 def install():
-    sys.executable = "/usr/bin/python3"
+    sys.executable = sys._base_executable = "/usr/bin/python3"
     # Scripts branch on it, and stop where they know none of its names; what they do on Linux is what works here.
     sys.platform = "linux"
     users()
@@ -38,6 +42,10 @@ def install():
     sys.flags = copy.replace(sys.flags, utf8_mode=1)
     os.get_terminal_size = no_terminal
     os.getloadavg = lambda: (0.0, 0.0, 0.0)
+    sysconf = os.sysconf
+    # libc knows no bound for open files; the host has one, the limit `handles`.
+    os.sysconf = lambda name: 4096 if name in ("SC_OPEN_MAX", os.sysconf_names.get("SC_OPEN_MAX")) else sysconf(name)
+    sys.is_finalizing = staticmethod(lambda: ENDING)
 
 
 def users():
@@ -73,8 +81,14 @@ def kill(pid, number):
 def files():
     """WASI has no permission bits and no owners: a file is readable, and what is denied shows when it is opened."""
     for name in ("stat", "lstat", "fstat"):
-        setattr(os, name, with_mode(getattr(os, name)))
-    os.open = with_access(os.open)
+        replace(name, with_mode(getattr(os, name)))
+    replace("open", with_access(os.open))
+    for name in "stat lstat open listdir scandir mkdir rmdir remove unlink chdir utime truncate".split():
+        replace(name, with_path(getattr(os, name)))
+    for name in ("rename", "replace", "link", "symlink"):
+        replace(name, with_path(getattr(os, name), 2))
+    access = os.access
+    replace("access", functools.wraps(access)(lambda path, *args, **kwargs: not is_empty(path) and access(path, *args, **kwargs)))
     umask = 0o022
 
     def set_umask(mask):
@@ -83,22 +97,56 @@ def files():
         return old
 
     os.umask = set_umask
-    os.chmod = lambda path, mode, *, dir_fd=None, follow_symlinks=True: None if isinstance(path, int) else check(path)
-    os.lchmod = os.chmod
-    os.chown = lambda path, uid, gid, *, dir_fd=None, follow_symlinks=True: None if isinstance(path, int) else check(path)
-    os.lchown = os.chown
-    os.fchmod = lambda fd, mode: None
-    os.fchown = lambda fd, uid, gid: None
+    for name in ("chmod", "lchmod", "fchmod", "chown", "lchown", "fchown"):
+        replace(name, chown if "own" in name else chmod)
 
 
-def check(path):
-    os.stat(path)
+def replace(name, function):
+    """As a static method: what a class has among its attributes, under a name of its own, is not to become a method of it."""
+    old, new = getattr(os, name, None), staticmethod(function)
+    setattr(os, name, new)
+    for able in (os.supports_dir_fd, os.supports_effective_ids, os.supports_fd, os.supports_follow_symlinks):
+        if old in able:
+            able.add(new)
+
+
+def chmod(path, mode, *, dir_fd=None, follow_symlinks=True):
+    check(path, mode)
+
+
+def chown(path, uid, gid, *, dir_fd=None, follow_symlinks=True):
+    check(path, uid, gid)
+
+
+def check(path, *numbers):
+    """Whether it is there, and what comes with it are numbers."""
+    for number in numbers:
+        operator.index(number)
+    os.fstat(path) if isinstance(path, int) else os.stat(path)
+
+
+def is_empty(path):
+    return not path and isinstance(path, (str, bytes))
+
+
+def with_path(function, count=1):
+    """WASI's libc takes the empty path for the working folder. Everywhere else there is no such file."""
+
+    @functools.wraps(function)
+    def called(*args, **kwargs):
+        for path in args[:count]:
+            if not path and is_empty(path):
+                raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), *(args[:1] if count == 1 else (args[0], None, args[1])))
+        return function(*args, **kwargs)
+
+    return called
 
 
 MODES = {stat.S_IFDIR: 0o755, stat.S_IFREG: 0o644, stat.S_IFLNK: 0o777, stat.S_IFCHR: 0o620}
 
 
 def with_mode(ask):
+    @functools.wraps(ask)
     def asked(*args, **kwargs):
         result = ask(*args, **kwargs)
         mode = result.st_mode
@@ -109,13 +157,13 @@ def with_mode(ask):
         fields = (mode | MODES.get(stat.S_IFMT(mode), 0o600), *fields[1:4], 1000, 1000, *fields[6:])
         return os.stat_result(fields, named)
 
-    asked.__name__ = ask.__name__
     return asked
 
 
 def with_access(open_file):
     """On Linux read-only is 0, and left out; WASI has a bit for it, and refuses flags with none."""
 
+    @functools.wraps(open_file)
     def open(path, flags, mode=0o777, *, dir_fd=None):
         if not flags & os.O_ACCMODE:
             flags |= os.O_RDONLY
@@ -142,9 +190,11 @@ def clock():
 
 def open_streams():
     """Standard streams as python3's in UTF-8 mode, save that stdout is flushed at each line: a program may be stopped at any moment."""
-    sys.stdin = sys.__stdin__ = io.TextIOWrapper(io.BufferedReader(raw(0, "rb", "<stdin>")), "utf-8", "surrogateescape")
-    for fd, name, errors in ((1, "stdout", "surrogateescape"), (2, "stderr", "backslashreplace")):
-        stream = io.TextIOWrapper(io.BufferedWriter(raw(fd, "wb", f"<{name}>")), "utf-8", errors, line_buffering=True)
+    encoding, _, errors = os.environ.get("PYTHONIOENCODING", "").partition(":")
+    encoding, errors = encoding or "utf-8", errors or ("strict" if encoding else "surrogateescape")
+    sys.stdin = sys.__stdin__ = io.TextIOWrapper(io.BufferedReader(raw(0, "rb", "<stdin>")), encoding, errors)
+    for fd, name, errors in ((1, "stdout", errors), (2, "stderr", "backslashreplace")):
+        stream = io.TextIOWrapper(io.BufferedWriter(raw(fd, "wb", f"<{name}>")), encoding, errors, line_buffering=True)
         stream.mode = "w"
         setattr(sys, name, stream)
         setattr(sys, f"__{name}__", stream)

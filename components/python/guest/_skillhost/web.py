@@ -171,12 +171,6 @@ def authority(origin):
     return name if port == (443 if https else 80) else f"{name}:{port}"
 
 
-def entry(origin):
-    """What allows the host, as `allowed-tools` and `--allow` write it."""
-    https, _, _ = origin
-    return f"WebFetch(domain:{authority(origin)})" if https else f"WebFetch(http://{authority(origin)})"
-
-
 def reset(text):
     return ConnectionResetError(errno.ECONNRESET, text)
 
@@ -194,12 +188,9 @@ def meaning(code, origin):
     _, host, port = origin
     kind = type(code).__name__.removeprefix("ErrorCode_")
     value = getattr(code, "value", None)
-    if kind == "HttpRequestDenied" or kind == "InternalError" and str(value).startswith("denied"):
-        why = value or f"the sandbox may not reach {authority(origin)}: {entry(origin)} would allow it"
-        return unconnected(PermissionError(errno.EACCES, why))
-    if kind == "DestinationIpProhibited":
-        why = f"the sandbox may not reach {authority(origin)}, which has a private address: {entry(origin)} of an address would allow it"
-        return unconnected(PermissionError(errno.EACCES, why))
+    if kind == "InternalError" and str(value).startswith("denied: "):
+        # The host's own words: which rule, and what would allow it.
+        return unconnected(PermissionError(errno.EACCES, f"the sandbox may not reach {authority(origin)}: {value.removeprefix('denied: ')}"))
     if kind in ("DnsError", "DnsTimeout", "DestinationNotFound"):
         return unconnected(socket.gaierror(socket.EAI_NONAME, f"Name or service not known: {host}"))
     if kind == "ConnectionRefused":
