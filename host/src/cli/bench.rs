@@ -114,18 +114,22 @@ pub(crate) fn main(args: &Args) -> Result<Exit, Failure> {
     let rounds = args.rounds as usize;
     let bar = bar(args, rounds);
     bar.set_message("compile, and try");
+    bar.enable_steady_tick(Duration::from_millis(100));
     let one = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(no_loop)?;
     let tried = one.block_on(warm.invoke())?;
     let cold = Cold::new()?;
     cold.run()?;
     if let Some(script) = &native {
-        show::warning(&format!("--native: {} runs outside the sandbox, with all your rights", printable(&script.shown())), None);
+        let text = format!("--native: {} runs outside the sandbox, with all your rights", printable(&script.shown()));
+        bar.suspend(|| show::warning(&text, None));
         script.run()?;
     }
+    // From here on nothing else runs.
+    bar.disable_steady_tick();
+    bar.set_message("runs, in turns");
     // In turns: what disturbs the machine disturbs all alike.
     let (mut colds, mut warms, mut natives) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..rounds {
-        bar.set_message("cold, warm and native runs, in turns");
         colds.push(timed(|| cold.run())?);
         warms.push(timed(|| one.block_on(warm.invoke()).map(drop))?);
         if let Some(script) = &native {
@@ -136,6 +140,7 @@ pub(crate) fn main(args: &Args) -> Result<Exit, Failure> {
     bar.set_message("throughput");
     let throughput = warm.throughput(rounds, cores)?;
     bar.set_message("fuel");
+    bar.enable_steady_tick(Duration::from_millis(100));
     let fuel = cold.fuel();
     bar.finish_and_clear();
 
