@@ -43,17 +43,23 @@ pub(crate) fn measure(bench: &mut Bench<'_>, progress: &Progress) -> Result<Crow
 fn throughput(bench: &mut Bench<'_>, hello: &Case, step: &Step) -> Result<Vec<Throughput>, Error> {
     let mut found = Vec::new();
     for tier in bench.tiers().collect::<Vec<_>>() {
-        let mut one = Duration::ZERO;
-        for concurrency in CONCURRENCY {
-            step.note(&format!("{concurrency} at once in {}", tier.name()));
-            if one.is_zero() {
-                one = burst(bench, tier, hello, 10, 1)? / 10;
-            }
-            let count = (WINDOW.as_secs_f64() / one.as_secs_f64()) as usize;
-            let count = count.max(concurrency * 4);
-            let took = burst(bench, tier, hello, count, concurrency)?;
-            found.push(Throughput { tier: tier.id().into(), concurrency, per_second: count as f64 / took.as_secs_f64() });
+        match rates(bench, tier, hello, step) {
+            Ok(points) => found.extend(points),
+            Err(error) => bench.failed(tier, error)?,
         }
+    }
+    Ok(found)
+}
+
+fn rates(bench: &mut Bench<'_>, tier: Tier, hello: &Case, step: &Step) -> Result<Vec<Throughput>, Error> {
+    let one = burst(bench, tier, hello, 10, 1)? / 10;
+    let count = (WINDOW.as_secs_f64() / one.as_secs_f64()) as usize;
+    let mut found = Vec::new();
+    for concurrency in CONCURRENCY {
+        step.note(&format!("{concurrency} at once in {}", tier.name()));
+        let count = count.max(concurrency * 4);
+        let took = burst(bench, tier, hello, count, concurrency)?;
+        found.push(Throughput { tier: tier.id().into(), concurrency, per_second: count as f64 / took.as_secs_f64() });
     }
     Ok(found)
 }

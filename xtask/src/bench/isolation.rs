@@ -57,6 +57,7 @@ pub(crate) fn run(place: &Place, rounds: usize, command: String, progress: &Prog
     let sizes = progress.step("growth with the input", |step| bench.sizes(rounds.div_ceil(6), step))?;
     let crowd = crowd::measure(&mut bench, progress)?;
 
+    cells.retain(|cell| !bench.missing.contains_key(&cell.tier));
     let runs = std::iter::once(Ok(baseline)).chain(cells.iter().map(Cell::run)).collect::<Result<Vec<_>, Error>>()?;
     let tier = |tier: Tier| {
         let missing = bench.missing.get(&tier).cloned();
@@ -155,15 +156,33 @@ impl Bench<'_> {
             let start = round % cells.len().max(1);
             let (before, after) = cells.split_at_mut(start);
             for cell in after.iter_mut().chain(before) {
-                for sample in self.samples(cell.tier, cell.case)?.into_iter().filter(|_| counts) {
-                    cell.wall.push(sample.wall);
-                    cell.cpu.push(sample.cpu);
+                if self.missing.contains_key(&cell.tier) {
+                    continue;
+                }
+                match self.samples(cell.tier, cell.case) {
+                    Ok(samples) => {
+                        for sample in samples.into_iter().filter(|_| counts) {
+                            cell.wall.push(sample.wall);
+                            cell.cpu.push(sample.cpu);
+                        }
+                    }
+                    Err(error) => self.failed(cell.tier, error)?,
                 }
             }
         }
         let memory = measure::memory(&mut self.place.command("/bin/true".as_ref()))?;
         let spread = |of: fn(&Sample) -> u64| spread(&baseline.iter().map(of).collect::<Vec<_>>());
         Ok(Run { tier: Tier::Native.id().into(), case: BASELINE.into(), wall: spread(|s| s.wall)?, cpu: spread(|s| s.cpu)?, memory })
+    }
+
+    /// A tier that fails on the way is missing from then on: one is no reason to lose the others. Without these two there is nothing to
+    /// compare.
+    pub(crate) fn failed(&mut self, tier: Tier, error: Error) -> Result<(), Error> {
+        if matches!(tier, Tier::Native | Tier::Cold) {
+            return Err(error);
+        }
+        self.missing.insert(tier, format!("it failed after it had worked: {error}"));
+        Ok(())
     }
 
     fn samples(&mut self, tier: Tier, case: &Case) -> Result<Vec<Sample>, Error> {
@@ -177,11 +196,17 @@ impl Bench<'_> {
         for cell in cells {
             step.note(&format!("{} in {}", cell.case.name, cell.tier.name()));
             for _ in 0..runs {
+                if self.missing.contains_key(&cell.tier) {
+                    continue;
+                }
                 let peak = match cell.tier {
-                    Tier::Warm => self.driver()?.each(cell.case.id, 1)?.1,
-                    tier => measure::memory(&mut self.command(tier, cell.case)?)?,
+                    Tier::Warm => self.driver()?.each(cell.case.id, 1).map(|(_, peak, _)| peak),
+                    tier => measure::memory(&mut self.command(tier, cell.case)?),
                 };
-                cell.memory = cell.memory.max(peak);
+                match peak {
+                    Ok(peak) => cell.memory = cell.memory.max(peak),
+                    Err(error) => self.failed(cell.tier, error)?,
+                }
             }
         }
         Ok(())
