@@ -3,6 +3,7 @@
 //! The guests are `tests/guests/*.wat`; each is a skill of the same name whose component it is. What else the commands meet is in
 //! `tests/cases/cli/setup`, copied over them.
 
+mod bench;
 mod completions;
 mod help;
 mod json;

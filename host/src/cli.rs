@@ -1,5 +1,6 @@
 //! The command line: argv as typed values, one file a verb, and the only place that prints.
 
+mod bench;
 mod build;
 mod check;
 mod compatibility;
@@ -35,6 +36,7 @@ enum Verb {
     Check(check::Args),
     Inspect(inspect::Args),
     Programs(programs::Args),
+    Bench(bench::Args),
     New(new::Args),
     Build(build::Args),
     Schema(schema::Args),
@@ -74,6 +76,7 @@ pub(crate) fn main() -> ExitCode {
         Verb::Check(args) => check::main(&args),
         Verb::Inspect(args) => inspect::main(&args),
         Verb::Programs(args) => programs::main(&args),
+        Verb::Bench(args) => bench::main(&args),
         Verb::New(args) => new::main(&args),
         Verb::Build(args) => build::main(&args),
         Verb::Schema(args) => schema::main(args),

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::{User, pinned, repository, text};
 
-const VERBS: [&str; 8] = ["run", "check", "inspect", "programs", "new", "build", "schema", "completions"];
+const VERBS: [&str; 9] = ["run", "check", "inspect", "programs", "bench", "new", "build", "schema", "completions"];
 
 #[test]
 fn the_documented_help_is_the_help() {

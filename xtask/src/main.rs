@@ -4,6 +4,7 @@
 
 #![expect(clippy::disallowed_methods, reason = "a chore starts cargo, and works on the files of this repository")]
 
+mod bench;
 mod components;
 mod conformance;
 mod demo;
@@ -17,7 +18,7 @@ use std::io::Write as _;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use skillhost_toolchain::{Error, Progress};
+use skillhost_toolchain::Progress;
 
 #[derive(Parser)]
 #[command(name = "cargo xtask", bin_name = "cargo xtask", about = "Set-up and chores of skillhost", version)]
@@ -44,11 +45,10 @@ enum Verb {
         #[command(subcommand)]
         runtime: Conformance,
     },
-    /// Run the benchmarks
+    /// Measure; alone, it lists what there is
     Bench {
-        /// Arguments for `cargo bench`
-        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
-        args: Vec<String>,
+        #[command(subcommand)]
+        bench: Option<bench::Bench>,
     },
     /// Find or make a toolchain for the components, and prove it on a small one
     Toolchain {
@@ -77,7 +77,7 @@ fn main() -> ExitCode {
         Verb::Components => components::run(&progress),
         Verb::Python => python::run(&progress),
         Verb::Conformance { runtime: Conformance::Python { args } } => conformance::python(&args, &progress),
-        Verb::Bench { args } => bench(&args, &progress),
+        Verb::Bench { bench } => bench::run(bench, &progress),
         Verb::Toolchain { from_packages } => toolchain::run(from_packages, &progress),
     };
     match result {
@@ -87,13 +87,6 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
-}
-
-fn bench(args: &[String], progress: &Progress) -> Result<(), Error> {
-    components::run(progress)?;
-    let mut cargo = workspace::cargo(&workspace::root());
-    progress.loud_step("benchmarks", |step| step.run_loud(cargo.args(["bench", "-p", "skillhost"]).args(args)))?;
-    Ok(())
 }
 
 /// One line on stdout. That nobody reads it is no reason to stop.

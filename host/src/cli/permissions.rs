@@ -47,6 +47,11 @@ pub(crate) struct Permissions {
 const POLICY_VARIABLE: &str = "SKILLHOST_POLICY";
 
 impl Permissions {
+    /// The folder that `--workspace` names.
+    pub(crate) fn workspace_folder(&self) -> Option<&Path> {
+        self.workspace.as_ref().map(|(folder, _)| folder.as_path())
+    }
+
     /// The policy in force: the file's or the built-in one, with the command line's flags on top.
     pub(crate) fn policy(&self, places: &Places) -> Result<Policy, Failure> {
         let base = match self.policy_file(places) {

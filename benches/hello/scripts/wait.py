@@ -1,0 +1,4 @@
+import sys
+
+print("ready", flush=True)
+sys.stdin.read()

@@ -1,0 +1,229 @@
+//! The warm tier of `cargo xtask bench isolation`: one host process that invokes skills as it is told.
+//!
+//! Its argument is a JSON file (`Setup`); each line of stdin is an order, answered by one line of JSON:
+//!
+//! | order | does | answer |
+//! |---|---|---|
+//! | `each TASK N` | N invocations, one after the other | `wall_ns` and `cpu_ns` of each, `memory` at the peak, `stdout` of the last |
+//! | `burst TASK N C` | N invocations, at most C under way at once | `wall_ns` of all |
+//! | `alive TASK N` | N invocations that print a line and then wait for their input | `idle` and `private` bytes, `first_ns` and `last_ns` |
+#![allow(
+    missing_docs,
+    clippy::unwrap_used,
+    clippy::disallowed_methods,
+    clippy::print_stdout,
+    reason = "a benchmark that cannot run says so by panicking"
+)]
+
+use std::collections::BTreeMap;
+use std::io::{BufRead as _, Write as _};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+
+use serde_json::{Value, json};
+use skillhost::invoke::{Host, HostOptions, Loaded, Target};
+use skillhost::limits::Limit;
+use skillhost::outcome::{Outcome, Status};
+use skillhost::policy::capabilities::MountMode;
+use skillhost::policy::{Overrides, Policy};
+use skillhost::sandbox::files::Guarded;
+use skillhost::sandbox::http::{Resolver, Roots, Tls};
+use skillhost::sandbox::{Allocation, Io, Options, Sink, Stdin};
+
+/// What the orders stand on.
+#[derive(serde::Deserialize)]
+struct Setup {
+    /// The binary that compiles.
+    skillhost: PathBuf,
+    programs: PathBuf,
+    /// The folder of the cache, the audit log and the scratch folders.
+    home: PathBuf,
+    workspace: PathBuf,
+    /// Guests that may be alive at once.
+    stores: u32,
+    tasks: BTreeMap<String, Task>,
+}
+
+/// What an order names.
+#[derive(serde::Deserialize)]
+struct Task {
+    skill: PathBuf,
+    /// A script; without it the component runs.
+    script: Option<String>,
+    args: Vec<String>,
+    /// Whether it is given the workspace.
+    workspace: bool,
+}
+
+struct Driver {
+    host: Host,
+    tasks: BTreeMap<String, Task>,
+    loaded: Mutex<BTreeMap<String, Arc<Loaded>>>,
+    with: Policy,
+    without: Policy,
+}
+
+fn main() {
+    let Some(setup) = std::env::args().nth(1).filter(|argument| argument != "--bench") else {
+        println!("`cargo xtask bench isolation` drives this one");
+        return;
+    };
+    let setup: Setup = serde_json::from_slice(&std::fs::read(setup).unwrap()).unwrap();
+    raise_descriptor_limit();
+    let driver = Arc::new(Driver::new(setup));
+    let one = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let many = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    for line in std::io::stdin().lock().lines() {
+        let line = line.unwrap();
+        let words: Vec<&str> = line.split(' ').collect();
+        let answer = match words[..] {
+            ["each", task, n] => one.block_on(driver.each(task, n.parse().unwrap())),
+            ["burst", task, n, c] => many.block_on(driver.clone().burst(task, n.parse().unwrap(), c.parse().unwrap())),
+            ["alive", task, n] => driver.clone().alive(&many, task, n.parse().unwrap()),
+            _ => panic!("no such order: {line}"),
+        };
+        let answer = answer.unwrap_or_else(|error| json!({ "error": error }));
+        println!("{answer}");
+        std::io::stdout().flush().unwrap();
+    }
+}
+
+impl Driver {
+    fn new(setup: Setup) -> Driver {
+        let host = Host::new(HostOptions {
+            sandbox: Options {
+                compiler: setup.skillhost,
+                cache: setup.home.join("components"),
+                allocation: Allocation::Pooling(setup.stores),
+                tls: Arc::new(Tls::new(Roots::default()).unwrap()),
+                resolver: Resolver::System,
+            },
+            programs: vec![setup.programs],
+            scratch: setup.home.clone(),
+            guarded: Guarded::default(),
+            audit: setup.home.join("audit.jsonl"),
+            caps: Default::default(),
+        });
+        let workspace = Some((setup.workspace, MountMode::Write));
+        // More than the largest input takes: a limit that is met measures nothing. In milliseconds.
+        let limits = [(Limit::Timeout, 600_000)].into();
+        let with = Policy::builtin().with_command_line(Overrides { workspace, limits, ..Default::default() }).unwrap();
+        Driver { host, tasks: setup.tasks, loaded: Mutex::default(), with, without: Policy::builtin() }
+    }
+
+    async fn invoke(&self, task: &str, io: Io) -> Result<Outcome, String> {
+        let (name, task) = self.tasks.get_key_value(task).ok_or("no such task")?;
+        let loaded = self.loaded(name, task)?;
+        let target = task.script.clone().map_or(Target::Main, Target::Named);
+        let invoked = self.host.invoke_loaded(&loaded, &target, &task.args, io).await.map_err(|error| error.to_string())?;
+        let outcome = invoked.finished.outcome;
+        match outcome.status {
+            Status::Exited { code: 0 } => Ok(outcome),
+            other => Err(format!("{other:?}: {}", outcome.stderr.text())),
+        }
+    }
+
+    /// As a service would: kept for as long as its files stay as they are.
+    fn loaded(&self, name: &str, task: &Task) -> Result<Arc<Loaded>, String> {
+        let kept = self.loaded.lock().unwrap().get(name).cloned();
+        if let Some(kept) = kept.filter(|kept| kept.is_current()) {
+            return Ok(kept);
+        }
+        let policy = if task.workspace { &self.with } else { &self.without };
+        let loaded = Arc::new(self.host.load(&task.skill, policy).map_err(|error| error.to_string())?);
+        self.loaded.lock().unwrap().insert(name.to_owned(), loaded.clone());
+        Ok(loaded)
+    }
+
+    async fn each(&self, task: &str, count: usize) -> Result<Value, String> {
+        // The peak begins anew (proc_pid_clear_refs(5)).
+        std::fs::write("/proc/self/clear_refs", "5").map_err(|error| error.to_string())?;
+        let (mut wall, mut cpu, mut stdout) = (Vec::new(), Vec::new(), String::new());
+        for _ in 0..count {
+            let (start, used) = (Instant::now(), cpu_time());
+            let outcome = self.invoke(task, Io::default()).await?;
+            wall.push(nanoseconds(start));
+            cpu.push(cpu_time() - used);
+            stdout = outcome.stdout.text().into_owned();
+        }
+        Ok(json!({ "wall_ns": wall, "cpu_ns": cpu, "memory": kilobytes("status", &["VmHWM"]), "stdout": stdout }))
+    }
+
+    async fn burst(self: Arc<Self>, task: &str, count: usize, at_once: usize) -> Result<Value, String> {
+        let start = Instant::now();
+        let places = Arc::new(tokio::sync::Semaphore::new(at_once));
+        let mut running = tokio::task::JoinSet::new();
+        for _ in 0..count {
+            let place = places.clone().acquire_owned().await.unwrap();
+            let (driver, task) = (self.clone(), task.to_owned());
+            running.spawn(async move {
+                let outcome = driver.invoke(&task, Io::default()).await;
+                drop(place);
+                outcome.map(drop)
+            });
+        }
+        while let Some(ended) = running.join_next().await {
+            ended.unwrap()?;
+        }
+        Ok(json!({ "wall_ns": nanoseconds(start) }))
+    }
+
+    fn alive(self: Arc<Self>, runtime: &tokio::runtime::Runtime, task: &str, count: usize) -> Result<Value, String> {
+        let own = || kilobytes("smaps_rollup", &["Private_Clean", "Private_Dirty"]);
+        let idle = own();
+        let (input, end) = std::io::pipe().unwrap();
+        let (mut first, mut last) = (0, 0);
+        let mut running = Vec::new();
+        for n in 0..count {
+            let start = Instant::now();
+            let (output, sink) = std::io::pipe().unwrap();
+            let stdin = Stdin::Descriptor(input.try_clone().unwrap().into());
+            let io = Io { stdin, stdout: Sink::Descriptor(sink.into()), ..Io::default() };
+            let (driver, task) = (self.clone(), task.to_owned());
+            running.push(runtime.spawn(async move { driver.invoke(&task, io).await.map(drop) }));
+            let mut line = String::new();
+            std::io::BufReader::new(output).read_line(&mut line).unwrap();
+            if line.is_empty() {
+                // It has ended without a word.
+                let ended = running.pop().map(|task| runtime.block_on(task).unwrap());
+                drop(end);
+                runtime.block_on(futures::future::join_all(running));
+                return Err(format!("instance {} of {count}: {ended:?}", n + 1));
+            }
+            last = nanoseconds(start);
+            first = if n == 0 { last } else { first };
+        }
+        let private = own();
+        drop(end);
+        for task in running {
+            runtime.block_on(task).unwrap()?;
+        }
+        Ok(json!({ "idle": idle, "private": private, "first_ns": first, "last_ns": last }))
+    }
+}
+
+/// The sum of some fields of a file of this process in /proc, in bytes.
+fn kilobytes(file: &str, keys: &[&str]) -> u64 {
+    let text = std::fs::read_to_string(format!("/proc/self/{file}")).unwrap();
+    let of = |key: &str| {
+        text.lines().find_map(|l| l.strip_prefix(key)?.strip_prefix(':')?.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok())
+    };
+    keys.iter().map(|key| of(key).unwrap() * 1024).sum()
+}
+
+fn cpu_time() -> u64 {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    u64::try_from(time.tv_sec).unwrap() * 1_000_000_000 + u64::try_from(time.tv_nsec).unwrap()
+}
+
+fn nanoseconds(since: Instant) -> u64 {
+    u64::try_from(since.elapsed().as_nanos()).unwrap()
+}
+
+/// A thousand guests hold several thousand descriptors.
+fn raise_descriptor_limit() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
+    setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }).unwrap();
+}

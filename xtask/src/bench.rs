@@ -1,0 +1,129 @@
+//! `cargo xtask bench`: what is measured, and how to measure it. Alone, it lists what there is.
+
+mod cases;
+mod charts;
+mod container;
+mod crowd;
+mod inputs;
+mod isolation;
+mod machine;
+mod measure;
+mod page;
+mod place;
+mod readme;
+mod report;
+mod root;
+mod seccomp;
+mod stats;
+mod table;
+mod tiers;
+mod units;
+mod warm;
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use clap::Subcommand;
+use skillhost_toolchain::{Error, Progress};
+
+use crate::{components, say, workspace};
+
+#[derive(Subcommand)]
+pub(crate) enum Bench {
+    /// The same skills natively, in other sandboxes and in this one: start-up, CPU, memory, throughput
+    Isolation(Isolation),
+    /// The benchmarks of each phase: `cargo bench`
+    Criterion {
+        /// Arguments for `cargo bench`
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        args: Vec<String>,
+    },
+    /// Many mixed invocations in one host, with flat memory
+    Soak {
+        /// Arguments for it
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        args: Vec<String>,
+    },
+    /// Write the README's figures, and the page, from docs/figures/isolation.json
+    Readme,
+}
+
+#[derive(clap::Args)]
+pub(crate) struct Isolation {
+    /// Samples of each case in each tier
+    #[arg(long, default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..))]
+    rounds: u32,
+    /// Install bubblewrap, runc and crun from Debian's packages, and measure nothing
+    #[arg(long)]
+    install: bool,
+    /// Write the run to docs/figures and the README
+    #[arg(long)]
+    commit: bool,
+    /// Measure this binary, instead of building one in release mode
+    #[arg(long, value_name = "FILE")]
+    skillhost: Option<PathBuf>,
+    /// The driver of the warm tier that goes with it: what `cargo build --bench warm` makes
+    #[arg(long, value_name = "FILE", requires = "skillhost")]
+    driver: Option<PathBuf>,
+}
+
+pub(crate) fn run(bench: Option<Bench>, progress: &Progress) -> Result<(), Error> {
+    match bench {
+        None => list(),
+        Some(Bench::Isolation(args)) if args.install => install(progress),
+        Some(Bench::Isolation(args)) => isolation(&args, progress),
+        Some(Bench::Criterion { args }) => criterion(&args, progress),
+        Some(Bench::Soak { args }) => soak(&args, progress),
+        Some(Bench::Readme) => readme::write(),
+    }
+}
+
+fn list() -> Result<(), Error> {
+    say("cargo xtask bench isolation   the same skills natively, in other sandboxes and in this one");
+    say("cargo xtask bench criterion   each phase of an invocation");
+    if workspace::root().join(SOAK).is_file() {
+        say("cargo xtask bench soak        many mixed invocations in one host");
+    }
+    say("cargo xtask bench readme      write the README's figures from the committed run");
+    Ok(())
+}
+
+fn isolation(args: &Isolation, progress: &Progress) -> Result<(), Error> {
+    let place = place::Place::make(args.skillhost.as_deref(), args.driver.as_deref(), progress)?;
+    let command = format!("cargo xtask bench isolation --rounds {}", args.rounds);
+    let report = isolation::run(&place, args.rounds as usize, command, progress)?;
+    say(table::full(&report));
+    let page = readme::keep(&report, &place.folder)?;
+    if args.commit {
+        readme::commit(&report)?;
+    }
+    say(format!("The page is {}, and the JSON beside it.", workspace::name(&workspace::root(), &page)));
+    Ok(())
+}
+
+fn install(progress: &Progress) -> Result<(), Error> {
+    let mut apt = Command::new("apt-get");
+    apt.env("DEBIAN_FRONTEND", "noninteractive").args(["install", "-y", "--no-install-recommends", "bubblewrap", "runc", "crun"]);
+    let installed = progress.step("install bubblewrap, runc and crun", |step| step.run(&mut apt));
+    installed.map(drop).map_err(|error| Error::new(error.to_string()).help("`apt-get update` first, as root"))
+}
+
+fn criterion(args: &[String], progress: &Progress) -> Result<(), Error> {
+    components::run(progress)?;
+    let mut cargo = workspace::cargo(&workspace::root());
+    progress.loud_step("benchmarks", |step| step.run_loud(cargo.args(["bench", "-p", "skillhost"]).args(args)))?;
+    Ok(())
+}
+
+const SOAK: &str = "benches/soak.rs";
+
+fn soak(args: &[String], progress: &Progress) -> Result<(), Error> {
+    if !workspace::root().join(SOAK).is_file() {
+        return Err(Error::new(format!("there is no {SOAK}")));
+    }
+    components::run(progress)?;
+    let mut cargo = workspace::cargo(&workspace::root());
+    cargo.args(["bench", "-p", "skillhost", "--bench", "soak", "--"]).args(args);
+    progress.loud_step("soak", |step| step.run_loud(&mut cargo))?;
+    Ok(())
+}

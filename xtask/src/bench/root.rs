@@ -1,0 +1,104 @@
+//! An unpacked root for the sandboxes that need one: the machine's own Python and shell with the libraries they name, and nothing else.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use skillhost_toolchain::Error;
+
+use super::measure;
+use super::place::Place;
+
+/// Where the native data-convert is in it.
+pub(crate) const CONVERTER: &str = "/usr/bin/data-convert";
+
+/// What the pipeline starts.
+const PROGRAMS: [&str; 6] = ["/bin/bash", "/usr/bin/grep", "/usr/bin/awk", "/usr/bin/sort", "/usr/bin/uniq", "/usr/bin/env"];
+
+/// Python's standard library without its tests, as a slim image has it.
+const LEFT_OUT: [&str; 4] = ["test", "site-packages", "idlelib", "tkinter"];
+
+/// The root.
+pub(crate) struct Root {
+    pub(crate) folder: PathBuf,
+}
+
+impl Root {
+    pub(crate) fn make(place: &Place) -> Result<Root, Error> {
+        let root = Root { folder: place.folder.join("root") };
+        if root.folder.exists() {
+            fs::remove_dir_all(&root.folder).map_err(Error::context(root.folder.display()))?;
+        }
+        for folder in ["proc", "dev", "tmp", "sys", "etc", "skill", "workspace"] {
+            let folder = root.folder.join(folder);
+            fs::create_dir_all(&folder).map_err(Error::context(folder.display()))?;
+        }
+        let mut programs: BTreeSet<PathBuf> = PROGRAMS.iter().map(PathBuf::from).collect();
+        programs.insert(place.python.clone());
+        let stdlib = python_says(place, "sysconfig.get_path('stdlib')")?;
+        root.tree(&stdlib)?;
+        let loaded = fs::read_dir(stdlib.join("lib-dynload")).into_iter().flatten().flatten().map(|entry| entry.path());
+        let libraries: BTreeSet<PathBuf> =
+            programs.iter().cloned().chain(loaded).chain([place.converter.clone()]).flat_map(|path| libraries(&path)).collect();
+        for path in programs.iter().chain(&libraries) {
+            root.file(path, path)?;
+        }
+        root.file(&place.converter, Path::new(CONVERTER))?;
+        Ok(root)
+    }
+
+    pub(crate) fn bytes(&self) -> u64 {
+        bytes_below(&self.folder)
+    }
+
+    /// Times are kept: compiled modules are valid for sources of one time only.
+    fn tree(&self, from: &Path) -> Result<(), Error> {
+        let parent = self.at(from.parent().unwrap_or(from));
+        fs::create_dir_all(&parent).map_err(Error::context(parent.display()))?;
+        measure::output(Command::new("cp").arg("-a").arg(from).arg(&parent))?;
+        for name in LEFT_OUT.iter().map(|name| self.at(from).join(name)).filter(|path| path.is_dir()) {
+            fs::remove_dir_all(&name).map_err(Error::context(name.display()))?;
+        }
+        Ok(())
+    }
+
+    fn file(&self, from: &Path, to: &Path) -> Result<(), Error> {
+        let to = self.at(to);
+        let parent = to.parent().unwrap_or(&to);
+        fs::create_dir_all(parent).map_err(Error::context(parent.display()))?;
+        fs::copy(from, &to).map_err(Error::context(from.display()))?;
+        Ok(())
+    }
+
+    fn at(&self, path: &Path) -> PathBuf {
+        self.folder.join(path.strip_prefix("/").unwrap_or(path))
+    }
+}
+
+/// What a program or library is linked to, by the loader's own word; nothing where it is static.
+fn libraries(path: &Path) -> Vec<PathBuf> {
+    let listed = measure::output(Command::new("ldd").arg(path)).unwrap_or_default();
+    let library = |line: &str| {
+        let line = line.split_once("=> ").map_or(line, |(_, path)| path).trim();
+        let path = line.split(" (").next()?;
+        path.starts_with('/').then(|| PathBuf::from(path))
+    };
+    listed.lines().filter_map(library).collect()
+}
+
+fn python_says(place: &Place, expression: &str) -> Result<PathBuf, Error> {
+    let said = measure::output(Command::new(&place.python).args(["-c", &format!("import sysconfig; print({expression})")]))?;
+    Ok(said.trim().into())
+}
+
+/// Bytes of all files below a folder; links count nothing.
+pub(crate) fn bytes_below(folder: &Path) -> u64 {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let bytes = |entry: fs::DirEntry| match entry.metadata() {
+        Ok(found) if found.is_dir() => bytes_below(&entry.path()),
+        Ok(found) if found.is_file() => found.len(),
+        _ => 0,
+    };
+    entries.map(bytes).sum()
+}

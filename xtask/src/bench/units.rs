@@ -1,0 +1,71 @@
+//! Figures as people read them: two or three digits that mean something, and a unit.
+
+/// A time in nanoseconds.
+pub(crate) fn time(nanoseconds: f64) -> String {
+    scaled(nanoseconds, &[("ns", 1.0), ("µs", 1e3), ("ms", 1e6), ("s", 1e9)])
+}
+
+/// A size in bytes.
+pub(crate) fn size(bytes: f64) -> String {
+    scaled(bytes, &[("B", 1.0), ("KiB", 1024.0), ("MiB", 1_048_576.0), ("GiB", 1_073_741_824.0)])
+}
+
+/// A size in bytes, as the marks of an axis of tens have it.
+pub(crate) fn decimal(bytes: f64) -> String {
+    scaled(bytes, &[("B", 1.0), ("kB", 1e3), ("MB", 1e6), ("GB", 1e9)])
+}
+
+/// The bytes of an input, in the units of its name.
+pub(crate) fn input(bytes: f64) -> String {
+    let megabytes = bytes / 1e6;
+    format!("{} MB", if megabytes < 1.0 { format!("{megabytes:.1}") } else { format!("{megabytes:.0}") })
+}
+
+/// A count.
+pub(crate) fn count(number: f64) -> String {
+    if number < 100.0 {
+        return digits(number);
+    }
+    // To three digits: more of them is noise.
+    let scale = 10f64.powf(number.log10().floor() - 2.0);
+    let rounded = format!("{:.0}", (number / scale).round() * scale);
+    let groups: Vec<&str> = rounded.as_bytes().rchunks(3).rev().map(|group| std::str::from_utf8(group).unwrap_or("")).collect();
+    groups.join(",")
+}
+
+/// How many times another figure.
+pub(crate) fn ratio(of: u64, to: u64) -> String {
+    digits(of as f64 / to as f64)
+}
+
+fn scaled(value: f64, units: &[(&str, f64)]) -> String {
+    let fits = |(_, factor): &&(&str, f64)| value >= *factor;
+    let (unit, factor) = units.iter().rev().find(fits).unwrap_or(&units[0]);
+    format!("{} {unit}", digits(value / factor))
+}
+
+fn digits(value: f64) -> String {
+    match value {
+        v if v < 0.1 => format!("{v:.3}"),
+        v if v < 1.0 => format!("{v:.2}"),
+        v if v < 10.0 => format!("{v:.1}"),
+        v => format!("{v:.0}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_have_a_unit_and_few_digits() {
+        assert_eq!(
+            [180_000.0, 2_730_000.0, 27_400_000.0, 1_733_000_000.0, 12.0].map(time),
+            ["180 µs", "2.7 ms", "27 ms", "1.7 s", "12 ns"]
+        );
+        assert_eq!([900.0, 3.0 * 1_048_576.0, 1.5 * 1_073_741_824.0].map(size), ["900 B", "3.0 MiB", "1.5 GiB"]);
+        assert_eq!([100_000.0, 1e6, 2e7].map(input), ["0.1 MB", "1 MB", "20 MB"]);
+        assert_eq!([7.25, 41.0, 123.4, 40_123.0, 1_234_567.0].map(count), ["7.2", "41", "123", "40,100", "1,230,000"]);
+        assert_eq!([ratio(3, 10), ratio(15, 10), ratio(350, 10), ratio(1, 50)], ["0.30", "1.5", "35", "0.020"]);
+    }
+}
