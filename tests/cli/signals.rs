@@ -11,7 +11,7 @@ fn end_by(signal: rustix::process::Signal) -> (User, std::process::Output) {
     let child =
         user.command(env!("CARGO_BIN_EXE_skillhost")).args(["run", "sleep"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let started = Instant::now();
-    while user.scratch().is_empty() {
+    while !crate::signals::has_engine(&child) {
         assert!(started.elapsed() < Duration::from_secs(60), "the guest never started");
         std::thread::sleep(Duration::from_millis(10));
     }
