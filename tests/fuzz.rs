@@ -11,8 +11,10 @@ use crate::cli::repository;
 #[path = "../fuzz/targets.rs"]
 mod targets;
 
+type Target = fn(&[u8]);
+
 /// Each with its files of `tests/cases`, and what it does with bytes.
-const TARGETS: [(&str, Seeds, fn(&[u8])); 4] = [
+const TARGETS: [(&str, Seeds, Target); 4] = [
     ("skill_md", Seeds::Files("skill", &["SKILL.md"]), targets::skill_md),
     ("policy", Seeds::Files("policy", &[".yaml"]), |bytes| with_text(bytes, targets::policy)),
     ("address", Seeds::Texts(&ADDRESSES), |bytes| with_text(bytes, targets::address)),

@@ -123,7 +123,8 @@ fn a_broken_repository_is_an_error_and_no_more() {
         found.strip_prefix(&main).unwrap().to_owned()
     };
     let (pack, idx) = (file(".git/objects/pack", ".pack"), file(".git/objects/pack", ".idx"));
-    let cases: [(&str, &Path, fn(&mut Vec<u8>)); 8] = [
+    type Spoil = fn(&mut Vec<u8>);
+    let cases: [(&str, &Path, Spoil); 8] = [
         ("pack cut", &pack, |bytes| bytes.truncate(bytes.len() / 3)),
         ("pack of ones", &pack, |bytes| bytes[12..].fill(0xff)),
         ("pack of noise", &pack, |bytes| (12..bytes.len()).for_each(|at| bytes[at] = (at * 7919 % 251) as u8)),

@@ -8,7 +8,7 @@ use std::fs;
 use std::path::Path;
 
 /// Writes that many skills; how many bytes they have together.
-pub fn write(folder: &Path, skills: usize) -> u64 {
+pub(crate) fn write(folder: &Path, skills: usize) -> u64 {
     let mut chance = Chance(7);
     (0..skills).map(|number| skill(folder, number, &mut chance)).sum()
 }
@@ -35,7 +35,7 @@ fn skill(folder: &Path, number: usize, chance: &mut Chance) -> u64 {
         format!("# {part}\n\nWhat it means, at some length, with an example or two for those who need it.\n\n").repeat(30 * size)
     };
     put("reference.md", kind("Reference"));
-    if number % 200 == 0 {
+    if number.is_multiple_of(200) {
         put("data.json", "{\"a\": [1, 2, 3]},\n".repeat(400_000));
     }
     bytes

@@ -74,9 +74,11 @@ pub struct Sandbox(Arc<Shared>);
 struct Shared {
     options: Options,
     engines: Mutex<HashMap<(Mode, u64), Engine>>,
-    linkers: Mutex<HashMap<(Mode, u64, Imports), Arc<Linker<State>>>>,
+    linkers: Mutex<HashMap<LinkerKey, Arc<Linker<State>>>>,
     prepared: Mutex<HashMap<(Mode, u64, String), Prepared>>,
 }
+
+type LinkerKey = (Mode, u64, Imports);
 
 /// Components kept ready in memory; each holds its code mapped.
 const PREPARED: usize = 256;
@@ -144,7 +146,7 @@ impl Sandbox {
         Ok(ready)
     }
 
-    fn linker(&self, engine: &Engine, key: (Mode, u64, Imports)) -> wasmtime::Result<Arc<Linker<State>>> {
+    fn linker(&self, engine: &Engine, key: LinkerKey) -> wasmtime::Result<Arc<Linker<State>>> {
         let mut linkers = self.0.linkers.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(ready) = linkers.get(&key) {
             return Ok(ready.clone());

@@ -22,7 +22,7 @@ fn a_skill_is_measured_and_every_run_is_recorded() {
     assert!(found["fuel"].as_u64().unwrap() > 0 && found["native"].is_null(), "{found:#}");
     let records = user.records();
     // Tried once each way, 4 rounds of both, 4 for the throughput of one at a time; fuel.
-    assert!(records.len() >= 2 + 8 + 4 + 1, "{}", records.len());
+    assert!(records.len() > 2 + 8 + 4, "{}", records.len());
     assert!(records.iter().all(|record| record["skill"]["name"] == "hello" && record["status"]["code"] == 0));
     assert_eq!(user.scratch(), Vec::<std::path::PathBuf>::new());
 }

@@ -88,6 +88,7 @@ fn errno(error: &io::Error) -> Errno {
 }
 
 #[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "tests set up real folders")]
 mod tests {
     use super::*;
 

@@ -93,7 +93,11 @@ pub(super) async fn prepare(invocation: &Invocation, caller: Caller, what: Asked
         None => no_program(error.message, error.fix),
     })?;
     // `./jq` is not what an entry for `jq` means: it is what reads it that has to be allowed.
-    let runs = if programs.passes_for_built_in(&line.argv[0]) { [&[program.name.clone()], &program.args[..]].concat() } else { line.argv };
+    let runs = if programs.passes_for_built_in(&line.argv[0]) {
+        [std::slice::from_ref(&program.name), &program.args[..]].concat()
+    } else {
+        line.argv
+    };
     allow(invocation, &asked, &runs)?;
     count(invocation, caller.depth)?;
     let not_ready = |status| Error::NotFound(sandbox::say(&status));
