@@ -94,7 +94,7 @@ impl Repository {
         let path = |path: &str| match (zeros, here) {
             (true, _) => path.to_owned(),
             (_, false) => spaced(path),
-            (_, true) => self.from_here(path).map(|path| spaced(&path)).unwrap_or_default(),
+            (_, true) => self.seen_from_here(path).map(|path| spaced(&path)).unwrap_or_default(),
         };
         for (name, (staged, changed, from)) in &letters {
             out += &match (from, zeros) {
@@ -151,7 +151,7 @@ impl Repository {
                 }
             };
         }
-        let here = |path: &str| self.from_here(path).map(|path| shown(&path));
+        let here = |path: &str| self.seen_from_here(path).map(|path| shown(&path));
         let word = |letter: char| match letter {
             'A' => "new file:   ",
             'D' => "deleted:    ",
@@ -245,7 +245,7 @@ impl Repository {
     }
 
     /// A path of the repository, seen from the working directory.
-    fn from_here(&self, path: &str) -> Result<String, String> {
+    fn seen_from_here(&self, path: &str) -> Result<String, String> {
         let here = relative(&self.work()?.join(path), &self.cwd);
         Ok(if path.ends_with('/') && !here.ends_with('/') { format!("{here}/") } else { here })
     }
@@ -274,7 +274,7 @@ impl Repository {
         let below = self.below_root(".")?;
         let index = self.index().await?;
         let name = |path: &str| {
-            let path = if full { path.to_owned() } else { self.from_here(path)? };
+            let path = if full { path.to_owned() } else { self.seen_from_here(path)? };
             Ok::<_, String>(if end == '\0' { path } else { shown(&path) })
         };
         let here = |path: &str| is_under(path, &paths) && (below.is_empty() || !paths.is_empty() || path.starts_with(&format!("{below}/")));
