@@ -230,7 +230,8 @@ def let_go():
             pass
     for name in ("last_exc", "last_type", "last_value", "last_traceback"):
         vars(sys).pop(name, None)
-    own = [name for name in newest(sys.modules) if isinstance(sys.modules[name], types.ModuleType)][::-1]
+    packages = tuple([*folders("SKILLHOST_SITE_PACKAGES"), PACKAGES])
+    own = [name for name in newest(sys.modules) if is_own(sys.modules.get(name), packages)][::-1]
     left = [weakref.ref(sys.modules.pop(name)) for name in own]
     gc.collect()
     for module in filter(None, (reference() for reference in reversed(left))):
@@ -238,6 +239,15 @@ def let_go():
         names = sorted(content, key=lambda name: not (name.startswith("_") and not name.startswith("__")))
         content.update((name, None) for name in names if name != "__builtins__")
     gc.collect()
+
+
+def is_own(module, packages):
+    """Whether a module is the program's, and not of a package. Those are left as they are: the classes that some of them make in the memory
+    of CPython 3.14.0 do not outlive their module well, and what they leave open is flushed all the same."""
+    if not isinstance(module, types.ModuleType):
+        return False
+    file = vars(module).get("__file__")
+    return not (isinstance(file, str) and file.startswith(packages))
 
 
 def guarded(program):
