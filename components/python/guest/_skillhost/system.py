@@ -32,6 +32,8 @@ def install():
     processes()
     clock()
     platform._uname_cache = platform.uname_result("Linux", NODE, "0.2", "skillhost", "wasm32")
+    # It would start `uname -p`, which on Linux knows no more.
+    vars(platform._uname_cache)["processor"] = ""
     platform._platform_cache.clear()
     # It would look for the version in the interpreter's file, and there is none.
     platform.libc_ver = lambda executable=None, lib="", version="", chunksize=16384: ("wasi-libc", "")
