@@ -101,6 +101,8 @@ def execute_child(
     p2cread, p2cwrite, c2pread, c2pwrite, errread, errwrite,
     restore_signals, gid, gids, uid, umask, start_new_session, process_group,
 ):  # fmt: skip
+    if shell and isinstance(args, os.PathLike):
+        raise TypeError("path-like args is not allowed when shell is true")
     if isinstance(args, (str, bytes, os.PathLike)):
         args = [args]
     args = [os.fsdecode(word) for word in args]
