@@ -236,6 +236,7 @@ pub fn say(status: &Status) -> String {
         Status::Invalid { message, .. } | Status::Failed { message, .. } => message.clone(),
         Status::LimitHit(hit) => hit.explain(),
         Status::Denied(Denial { rule, .. }) => rule.clone(),
+        Status::Aborted { reason } => reason.clone(),
         Status::Exited { .. } | Status::Trapped { .. } | Status::Interrupted => "it did not start".into(),
     }
 }

@@ -48,8 +48,19 @@ impl Invocation {
     ) -> Arc<Invocation> {
         // Field by field, so that a new one is not carried about without being enforced: the file layer has `mounts` to `write`;
         // the sender `fetch`, `methods` and `authorities`; `process.rs` has `spawn`; every store `env`; the meter and all of them `limits`.
-        let Capabilities { mounts: _, packages: _, read: _, write: _, spawn: _, fetch: _, methods: _, authorities: _, env: _, limits: _ } =
-            &**capabilities;
+        let Capabilities {
+            mounts: _,
+            packages: _,
+            read: _,
+            write: _,
+            spawn: _,
+            fetch: _,
+            methods: _,
+            authorities: _,
+            env: _,
+            limits: _,
+            determinism: _,
+        } = &**capabilities;
         Arc::new(Invocation {
             sandbox: sandbox.clone(),
             capabilities: capabilities.clone(),

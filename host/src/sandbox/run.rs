@@ -82,8 +82,19 @@ pub async fn run(sandbox: &Sandbox, what: Invoke<'_>, io: Io) -> Finished {
     let capabilities = what.capabilities.clone();
     // Files hold the first four, `process` holds `spawn`, the sender `fetch`, `methods` and `authorities`: a new field does not compile
     // until it has a place of its own.
-    let Capabilities { mounts: _, packages: _, read: _, write: _, spawn: _, fetch: _, methods: _, authorities: _, env: _, limits } =
-        &**what.capabilities;
+    let Capabilities {
+        mounts: _,
+        packages: _,
+        read: _,
+        write: _,
+        spawn: _,
+        fetch: _,
+        methods: _,
+        authorities: _,
+        env: _,
+        limits,
+        determinism: _,
+    } = &**what.capabilities;
     let meter = Meter::new(limits.clone());
     let chance = {
         let meter = meter.clone();
@@ -99,7 +110,11 @@ pub async fn run(sandbox: &Sandbox, what: Invoke<'_>, io: Io) -> Finished {
             None => std::future::pending().await,
         }
     });
-    let mode = if capabilities.limits.fuel.is_some() { Mode::Metered } else { Mode::Fast };
+    let mode = match (capabilities.determinism, capabilities.limits.fuel) {
+        (Some(_), _) => Mode::Deterministic,
+        (None, Some(_)) => Mode::Metered,
+        (None, None) => Mode::Fast,
+    };
     let prepared = tokio::select! {
         biased;
         () = &mut interrupted => Err(Status::Interrupted),
