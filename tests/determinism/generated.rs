@@ -1,0 +1,1 @@
+//! Scripts that nobody wrote: put together by chance from what scripts do, they come to the same too.

@@ -1,0 +1,1 @@
+//! What deterministic runs do otherwise than others.
