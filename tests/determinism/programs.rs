@@ -34,9 +34,12 @@ pub fn all() -> Vec<Program> {
     let mut programs: Vec<Program> = files(&folder().join("scripts")).iter().map(|path| script(path)).collect();
     let components = std::fs::read_to_string(folder().join("components.txt")).unwrap();
     for line in components.lines().filter(|line| !line.starts_with('#')) {
-        let (name, args) = line.split_once(": ").unwrap_or_else(|| panic!("no arguments: {line}"));
+        let (named, args) = line.split_once(": ").unwrap_or_else(|| panic!("no arguments: {line}"));
         let runs = Runs::Component(args.split(' ').map(str::to_owned).collect());
-        programs.push(Program { name: format!("component {name}"), runs, exit: 0, fuel: None });
+        let mut words = named.split(' ');
+        let name = format!("component {}", words.next().unwrap());
+        let exit = words.next().map_or(0, |exit| exit.parse().unwrap());
+        programs.push(Program { name, runs, exit, fuel: words.next().map(|fuel| fuel.parse().unwrap()) });
     }
     programs
 }

@@ -124,6 +124,10 @@ pub async fn run(sandbox: &Sandbox, what: Invoke<'_>, io: Io) -> Finished {
     };
     let prepared = match prepared {
         Ok(prepared) => prepared,
+        // How long compiling takes is the machine's.
+        Err(Status::LimitHit(hit)) if determinism.is_some() => {
+            return Finished::refused(Status::Aborted { reason: hit.explain() }, started);
+        }
         Err(status) => return Finished::refused(status, started),
     };
     if let Some(status) = prepared.lacks(&what.program.entry) {
