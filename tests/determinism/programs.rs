@@ -65,7 +65,7 @@ impl Program {
             return format!("==> {} ended with {:?}, not {}: {stderr}\n\n", self.name, came.code, self.exit);
         }
         let fuel = came.record["usage"]["fuel"].as_u64();
-        if came.stdout.is_empty() || fuel.is_none_or(|fuel| fuel == 0) {
+        if came.stdout.is_empty() && came.stderr.is_empty() || fuel.is_none_or(|fuel| fuel == 0) {
             return format!("==> {} says nothing, or burns nothing: {fuel:?}\n\n", self.name);
         }
         if self.fuel.is_some() && self.fuel != fuel {

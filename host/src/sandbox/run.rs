@@ -192,6 +192,9 @@ pub async fn run(sandbox: &Sandbox, what: Invoke<'_>, io: Io) -> Finished {
     };
     invocation.note_hits();
     outcome.limits_hit = meter.hits();
+    if let (Some(error), Some(_)) = (invocation.vfs.failure(), determinism) {
+        meter.abort(format!("the host's own files failed: {error}"));
+    }
     outcome.status = status(end, &mut outcome, &meter);
     Finished { outcome, overlays: Overlays::of(mounts) }
 }
