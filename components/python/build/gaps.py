@@ -37,13 +37,18 @@ def without_gaps(memory):
 
 
 def find_state(memory):
-    """Where malloc keeps its state: the only place that knows the last chunk and its size."""
+    """Where malloc keeps its state: the only place that knows the last chunk and its size, and the one that was split last and its size."""
     words = memoryview(memory.bytes[: len(memory.bytes) & ~3]).cast("I")
+
+    def has_size(chunk, size):
+        return chunk % 16 == HEADER and chunk // 4 + 1 < len(words) and words[chunk // 4 + 1] == size | BEFORE
+
     found = []
     for at in range(0, len(words) - 8):
-        top, size = words[at + TOP // 4], words[at + TOP_SIZE // 4]
-        if top % 16 == HEADER and top // 4 + 1 < len(words) and words[top // 4 + 1] == size | BEFORE and words[at + TRIM // 4] == NEVER:
-            found.append(4 * at)
+        if words[at + TRIM // 4] == NEVER and has_size(words[at + TOP // 4], words[at + TOP_SIZE // 4]):
+            last, size = words[at + LAST // 4], words[at + LAST_SIZE // 4]
+            if last == size == 0 or has_size(last, size):
+                found.append(4 * at)
     assert len(found) == 1, f"malloc's state may be at any of {found}: its layout is not what this file knows"
     return found[0]
 

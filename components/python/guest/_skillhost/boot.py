@@ -6,10 +6,12 @@ import gc
 import importlib
 import importlib.util
 import io
+import opcode
 import os
 import sys
 import types
 import weakref
+from _opcode_metadata import _specialized_opmap
 
 from . import stdlib
 
@@ -130,11 +132,13 @@ def lie_together(functions):
 def fill_gaps():
     """Takes what is free between that which is allocated, so that what is allocated next comes behind all of it. Returns what fills it."""
     end = id(bytes(ROOM))
-    filling = []
+    filling = [None] * (1 << 16)
+    filled = 0
     # malloc's chunks are multiples of 16 bytes, of which 4 are its own; 17 are what a bytes object has beside its content.
     for chunk in (*(1 << power for power in range(20, 10, -1)), *range(1024, 16, -16)):
         while id(piece := bytes(chunk - 4 - 17)) < end:
-            filling.append(piece)
+            filling[filled] = piece
+            filled += 1
     return filling
 
 
@@ -150,6 +154,7 @@ def start_often(main):
         main.run()
         # None of them knows a start after an end.
         system.ENDING = weakref.finalize._shutdown = thread._shutdown = process._global_shutdown = False
+    gc.unfreeze()
     fresh.environment = asked
     sys.path[:], sys.argv[:], sys.orig_argv[:], sys.modules["__main__"] = saved
 
@@ -157,13 +162,14 @@ def start_often(main):
 def warm(main):
     from . import system
 
-    start_often(main)
     saved = list(sys.path), list(sys.argv), list(sys.orig_argv), sys.modules.get("__main__")
     sys.stdin, sys.stdout, sys.stderr = io.StringIO(), io.StringIO(), io.StringIO()
     for source in ["print('hi')"] * 20 + [SAMPLE] * 3 + ["raise SystemExit(0)", "import os; open('/nowhere')"]:
         main.guarded(lambda: main.command(["-c", source]))
     sys.path[:], sys.argv[:], sys.orig_argv[:], sys.modules["__main__"] = saved
     system.make_streams()
+    # Last, since what is looked up last stays in the interpreter's caches.
+    start_often(main)
 
 
 # What a program allocates before the memory has to grow, in bytes.
@@ -207,9 +213,11 @@ def settle():
     gc.freeze()
 
 
+LOAD_CONST_MORTAL = _specialized_opmap["LOAD_CONST_MORTAL"]
 # What tells the build where the list is: these words stand one after the other in no other place, not even in this module's code.
 MARK = range(0x5EED0001, 0x5EED0009)
-# The objects of the image: the mark, how many there are, and for each its address and its type's. Made in time, so that it leaves no gap.
+# The objects of the image: the mark, how many there are, and for each its address and its type's; then how many instructions load one that
+# was mortal, and the address of each. Made in time, so that it leaves no gap.
 LASTING = array.array("I", bytes(4 * (1 << 19)))
 
 
@@ -221,6 +229,7 @@ def list_lasting():
     todo = gc.get_objects()
     skip = {id(seen), id(todo), id(LASTING)}
     at = len(MARK) + 1
+    codes = []
     while todo:
         batch = []
         for item in todo:
@@ -237,9 +246,24 @@ def list_lasting():
         for item in batch:
             # The collector has no interest in what code objects hold.
             if type(item) is types.CodeType:
+                codes.append(item)
                 todo += (item.co_consts, item.co_names, item.co_filename, item.co_name, item.co_qualname)
                 todo += (item.co_linetable, item.co_exceptiontable)
     LASTING[: len(MARK)] = array.array("I", MARK)
     LASTING[len(MARK)] = (at - len(MARK)) // 2
+    start = at
+    for code in codes:
+        for address in loads_of_mortals(code):
+            at += 1
+            LASTING[at] = address
+    LASTING[start] = at - start
 
 
+def loads_of_mortals(code):
+    """The addresses of instructions that have learnt that what they load is mortal, and count references to it unasked."""
+    learnt, plain = code._co_code_adaptive, code.co_code
+    at = 0
+    while at < len(plain):
+        if learnt[at] == LOAD_CONST_MORTAL:
+            yield id(code) + types.CodeType.__basicsize__ + at
+        at += 2 + 2 * opcode._inline_cache_entries.get(opcode.opname[plain[at]], 0)

@@ -1,6 +1,7 @@
 """What must not be the same in every run: the environment, chance, clocks. All of it was taken when the component was built."""
 
 import _random
+import gc
 import logging
 import os
 import posix
@@ -16,6 +17,8 @@ from . import system
 
 
 def start():
+    # What is there already is not the program's.
+    gc.freeze()
     system.STARTED = time.monotonic()
     variables = {os.fsencode(name): os.fsencode(value) for name, value in environment.get_environment()}
     os.environ._data.clear()
