@@ -127,11 +127,8 @@ impl BuiltIns {
     }
 }
 
-/// What tells a JSON file that describes a program from any other.
-#[derive(Deserialize)]
-struct OfProgram {
-    programs: Option<serde::de::IgnoredAny>,
-}
+/// Any JSON object: a list is none, though it would do for a struct.
+type Object = std::collections::HashMap<String, serde::de::IgnoredAny>;
 
 impl Facts {
     /// Reads a JSON file; `None` where it describes no program.
@@ -139,7 +136,7 @@ impl Facts {
         let facts: Facts = match serde_json::from_slice(text) {
             Ok(facts) => facts,
             Err(error) => {
-                let of_a_program = serde_json::from_slice(text).map(|OfProgram { programs }| programs.is_some());
+                let of_a_program = serde_json::from_slice(text).map(|object: Object| object.contains_key("programs"));
                 return match of_a_program {
                     Ok(true) => Err(error.to_string()),
                     // A list, or a word.
