@@ -139,9 +139,11 @@ impl Facts {
                 let of_a_program = serde_json::from_slice(text).map(|object: Object| object.contains_key("programs"));
                 return match of_a_program {
                     Ok(true) => Err(error.to_string()),
-                    // A list, or a word.
-                    Err(other) if !other.is_data() => Err(format!("this is no JSON: {other}")),
-                    Ok(false) | Err(_) => Ok(None),
+                    Ok(false) => Ok(None),
+                    // A list, or a word, if it is whole.
+                    Err(_) => {
+                        serde_json::from_slice(text).map(|serde::de::IgnoredAny| None).map_err(|error| format!("this is no JSON: {error}"))
+                    }
                 };
             }
         };
