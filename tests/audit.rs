@@ -1,5 +1,9 @@
 //! One record for every invocation, whatever came of it; none, and no invocation, where it cannot be written.
 
+mod chain;
+mod crash;
+mod query;
+
 use std::process::Stdio;
 
 use serde_json::Value;
@@ -42,7 +46,7 @@ fn every_way_to_end_leaves_a_record_that_tells_it() {
     ] {
         let record = record(&user, args);
         assert_eq!(record["status"]["kind"], kind, "{args:?}: {record:#}");
-        assert_eq!(record["version"], 1);
+        assert_eq!(record["version"], 2);
         assert_eq!(record["skill"]["name"], args[1]);
     }
 }

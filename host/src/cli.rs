@@ -1,5 +1,6 @@
 //! The command line: argv as typed values, one file a verb, and the only place that prints.
 
+mod audit;
 mod bench;
 mod build;
 mod check;
@@ -39,6 +40,7 @@ enum Verb {
     Bench(bench::Args),
     New(new::Args),
     Build(build::Args),
+    Audit(audit::Args),
     Schema(schema::Args),
     /// Prints a completion script for a shell
     ///
@@ -79,6 +81,7 @@ pub(crate) fn main() -> ExitCode {
         Verb::Bench(args) => bench::main(&args),
         Verb::New(args) => new::main(&args),
         Verb::Build(args) => build::main(&args),
+        Verb::Audit(args) => audit::main(args),
         Verb::Schema(args) => schema::main(args),
         Verb::Completions { shell } => {
             let mut script = Vec::new();

@@ -103,7 +103,7 @@ impl Host {
     /// What a skill is granted on this host: what it asks for and the policy allows, less the host's own files. Runs nothing.
     pub fn grant(&self, skill: &Skill, policy: &Policy) -> Grant {
         let mut grant = grant(&skill.asks(), policy);
-        own::deny(&mut grant.capabilities, self.own_files(policy));
+        own::deny(&mut grant.capabilities, self.own_files(policy), &self.options.audit);
         grant
     }
 
@@ -214,6 +214,13 @@ impl Host {
         }
     }
 
+    /// Waits for what this host still does with its audit log, if it does anything: for a process that is about to end.
+    pub fn settle(&self) {
+        if let Some(log) = &*self.log.lock().unwrap_or_else(PoisonError::into_inner) {
+            log.settle();
+        }
+    }
+
     /// Asks a component for its typed tools, in a sandbox that grants nothing. Nothing of it is recorded: nothing was invoked.
     ///
     /// # Errors
@@ -254,7 +261,7 @@ impl Host {
     fn own_files<'a>(&'a self, policy: &'a Policy) -> impl Iterator<Item = &'a Path> {
         let options = &self.options;
         // Whoever writes a built-in program decides what the next skill's `python3` does.
-        let places = options.guarded.own.iter().chain([&options.sandbox.cache, &options.audit]).chain(&options.programs);
+        let places = options.guarded.own.iter().chain([&options.sandbox.cache]).chain(&options.programs);
         let policies = policy.layers.iter().filter_map(|layer| match &layer.origin {
             Origin::File(path) => Some(path),
             Origin::BuiltIn | Origin::CommandLine => None,
@@ -306,7 +313,7 @@ impl Pending {
 
     fn write(&mut self, outcome: &Outcome) -> Result<(), AuditError> {
         let Some((time, skill, program, capabilities)) = self.open.take() else { return Ok(()) };
-        self.log.append(&Record::of(time, &skill, program, &capabilities, outcome))
+        self.log.append(&Record::of(time, &skill, program, &capabilities, outcome)).map(drop)
     }
 }
 

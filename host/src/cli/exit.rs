@@ -10,7 +10,7 @@ use skillhost::outcome::Status;
 pub(crate) enum Exit {
     /// Done.
     Ok,
-    /// `check` found errors; or the guest's own 1.
+    /// `check` or `audit verify` found something; or the guest's own 1.
     Findings,
     /// The guest's own code.
     Guest(u8),
@@ -42,7 +42,7 @@ Examples:
   skillhost run SKILL --workspace .:overlay --diff    see what it would change
 
 Exit codes of `run` are the guest's own, and of all verbs:
-    1  `check` found errors, or a typed tool failed
+    1  `check` or `audit verify` found something wrong, or a typed tool failed
    64  the command line is wrong
    65  the skill, its component or the policy is wrong
    74  a file of the host cannot be read or written

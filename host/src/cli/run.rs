@@ -103,6 +103,7 @@ pub(crate) fn main(args: Args) -> Result<Exit, Failure> {
     drop(inside);
     // A thread that waits for the terminal would keep the runtime from ending.
     runtime.shutdown_background();
+    host.settle();
     // The process is about to end, and takes the engine and all that was loaded with it in one go.
     std::mem::forget(host);
     finish(&args, invoked)

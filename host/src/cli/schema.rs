@@ -36,7 +36,7 @@ pub(crate) fn main(args: Args) -> Result<Exit, Failure> {
     match args.of {
         Of::Policy => show::json(&skillhost::policy::schema())?,
         Of::Outcome => show::json(&schemars::schema_for!(skillhost::outcome::Outcome))?,
-        Of::Audit => show::json(&schemars::schema_for!(skillhost::audit::Record))?,
+        Of::Audit => show::json(&schemars::schema_for!(skillhost::audit::Line))?,
         Of::Check => show::json(&schemars::schema_for!(super::check::Checked))?,
     }
     Ok(Exit::Ok)
