@@ -89,7 +89,7 @@ mod tests {
     fn a_line_is_found_by_what_ran_and_what_was_asked() {
         let line = br#"{"time":"1970-01-01T00:00:01.5Z","skill":{"name":"s","digest":null},"status":{"kind":"exited","code":0},
             "program":{"name":"python3","script":{"path":"scripts/a.py"},"component":"x"},
-            "requests":[{"url":"https://API.example.com:8443/x"},{"url":"nonsense"}],"processes":[{"argv0":"jq"},{"argv0":"jq"}]}"#;
+            "requests":[{"url":"https://API.example.com:8443/x"},{"url":"no url"}],"processes":[{"argv0":"jq"},{"argv0":"jq"}]}"#;
         let names = [(HOST, "api.example.com"), (PROGRAM, "jq"), (PROGRAM, "python3"), (PROGRAM, "scripts/a.py")];
         let names = names.map(|(kind, name)| (kind, name.to_owned())).into();
         assert_eq!(Columns::of(line), Columns { time: 1_500_000_000, skill: "s".into(), status: "exited".into(), names });
