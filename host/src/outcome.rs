@@ -71,6 +71,11 @@ pub enum Status {
         /// The trap, with the guest's frames where it has names.
         message: String,
     },
+    /// A deterministic run was ended by something that is not the same on every machine, such as time: it came to no result.
+    Aborted {
+        /// What ended it.
+        reason: String,
+    },
     /// The user or the host's owner stopped it (Ctrl-C, a dropped request).
     #[default]
     Interrupted,

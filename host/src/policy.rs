@@ -5,6 +5,7 @@
 
 mod authorities;
 pub mod capabilities;
+pub mod determinism;
 pub mod entry;
 mod exercise;
 mod explain;
@@ -23,6 +24,7 @@ use std::path::PathBuf;
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::limits::Limit;
 use capabilities::{Authority, Mount, MountMode};
+use determinism::DeterminismRule;
 use entry::Side;
 
 pub use exercise::exercise;
@@ -64,6 +66,8 @@ pub struct Overrides {
     pub packages: Vec<PathBuf>,
     /// `--timeout`, `--memory`, `--fuel`.
     pub limits: Vec<(Limit, u64)>,
+    /// `--deterministic`, `--seed`, `--start-time`.
+    pub determinism: DeterminismRule,
 }
 
 impl Policy {
@@ -130,6 +134,7 @@ impl Policy {
             layer.mounts.push(rule);
         }
         layer.packages = overrides.packages;
+        layer.determinism = overrides.determinism;
         for (limit, value) in overrides.limits {
             layer.limits.push(LimitRule { limit, value, place: limit.flag().unwrap_or("the command line").into() });
         }

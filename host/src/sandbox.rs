@@ -4,9 +4,13 @@
 //! share, `store` runs one of them, `process` lets one start another. Before that a component is made ready: `engine`, `compile`,
 //! `cache`, and `wasi`, which links what it imports. Behind the imports: [`files`], [`http`], `random`, `stdio`, `tools`;
 //! `pipe` joins programs, `children` says who ends with whom. `meter` counts what all of them use, `fuel` what they burn.
+//!
+//! A deterministic run has `turns` for an order, `clock` (linked by `clocks`) for the time, and `steady` and `relay` for its streams.
 
 mod cache;
 mod children;
+mod clock;
+mod clocks;
 mod compile;
 mod descriptor;
 mod ended;
@@ -20,13 +24,16 @@ mod mounts;
 mod pipe;
 mod process;
 mod random;
+mod relay;
 mod run;
 mod scratch;
 mod state;
 mod stdio;
 mod stdio_p2;
+mod steady;
 mod store;
 mod tools;
+mod turns;
 mod waiters;
 mod wasi;
 
@@ -151,7 +158,7 @@ impl Sandbox {
         if let Some(ready) = linkers.get(&key) {
             return Ok(ready.clone());
         }
-        let ready = Arc::new(wasi::linker(engine, key.2)?);
+        let ready = Arc::new(wasi::linker(engine, key.0, key.2)?);
         linkers.insert(key, ready.clone());
         Ok(ready)
     }
@@ -236,6 +243,7 @@ pub fn say(status: &Status) -> String {
         Status::Invalid { message, .. } | Status::Failed { message, .. } => message.clone(),
         Status::LimitHit(hit) => hit.explain(),
         Status::Denied(Denial { rule, .. }) => rule.clone(),
+        Status::Aborted { reason } => reason.clone(),
         Status::Exited { .. } | Status::Trapped { .. } | Status::Interrupted => "it did not start".into(),
     }
 }

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
+use skillhost::policy::determinism::show_start_time;
 use skillhost::policy::{Layer, MountRule, load, schema};
 
 fn folder() -> PathBuf {
@@ -52,6 +53,16 @@ fn describe(layer: &Layer) -> String {
     }
     for rule in &layer.env {
         writeln!(out, "  {}: env {} {:?}", rule.place, rule.name, rule.value).unwrap();
+    }
+    let of = layer.determinism;
+    for (key, value) in [
+        ("deterministic", of.on.map(|on| on.to_string())),
+        ("seed", of.seed.map(|n| n.to_string())),
+        ("start-time", of.start_time.map(show_start_time)),
+    ] {
+        if let Some(value) = value {
+            out.push_str(&format!("  {key}: {value}\n"));
+        }
     }
     for rule in &layer.limits {
         writeln!(out, "  {}: limit {} {}", rule.place, rule.limit, rule.limit.show(rule.value)).unwrap();

@@ -2,7 +2,9 @@
 
 use skillhost::limits::Limit;
 use skillhost::policy::capabilities::{MountMode, PathAccess};
+use skillhost::policy::determinism::{Determinism, DeterminismRule, FUEL};
 use skillhost::policy::{Overrides, Policy, Verdict, explain, grant};
+use skillhost::skill::manifest::Manifest;
 
 use super::{access, asks, builtin, granted, may_fetch, may_fetch_private, may_spawn, policy, skill, with_workspace};
 
@@ -255,4 +257,21 @@ fn the_explanation_shows_entries_then_capabilities() {
         assert!(shown.contains(part), "{part} in\n{shown}");
     }
     assert!(shown.lines().all(|line| line.chars().count() <= 110), "{shown}");
+}
+
+#[test]
+fn a_deterministic_run_has_fuel_and_flags_hold_over_the_file() {
+    let text = "deterministic: true\nseed: 3\nskills: { live: { deterministic: false }, demo: { start-time: 2030-01-01T00:00:00Z } }";
+    let flags = |rule| policy(text).with_command_line(Overrides { determinism: rule, ..Overrides::default() }).unwrap();
+    let granted = grant(&asks(&[]), &flags(DeterminismRule::default())).capabilities;
+    assert_eq!(granted.determinism, Some(Determinism { seed: 3, start_time: 1_893_456_000 }));
+    assert_eq!(granted.limits.fuel, Some(FUEL));
+    let live = Manifest { name: "live".into(), ..asks(&[]) };
+    let granted = grant(&live, &flags(DeterminismRule::default())).capabilities;
+    assert_eq!((granted.determinism, granted.limits.fuel), (None, None));
+    let flag = DeterminismRule { on: Some(true), seed: Some(9), start_time: None };
+    assert_eq!(grant(&live, &flags(flag)).capabilities.determinism, Some(Determinism { seed: 9, ..Determinism::default() }));
+    let mut lower = asks(&[]);
+    lower.limits = [(Limit::Fuel, 5)].into();
+    assert_eq!(grant(&lower, &flags(flag)).capabilities.limits.fuel, Some(5));
 }

@@ -20,6 +20,8 @@ pub(crate) enum Exit {
     Invalid,
     /// A file of the host could not be read or written (the audit log, an overlay's target).
     Io,
+    /// A deterministic run came to no result.
+    Aborted,
     /// Refused.
     Denied,
     /// Out of time.
@@ -46,6 +48,7 @@ Exit codes of `run` are the guest's own, and of all verbs:
    64  the command line is wrong
    65  the skill, its component or the policy is wrong
    74  a file of the host cannot be read or written
+   75  a deterministic run was aborted, and has no result
    77  denied
   124  out of time
   125  another limit was hit
@@ -64,6 +67,7 @@ impl Exit {
             Status::LimitHit(hit) if hit.limit == Limit::Timeout => Exit::Timeout,
             Status::LimitHit(_) => Exit::Limit,
             Status::Trapped { .. } => Exit::Trap,
+            Status::Aborted { .. } => Exit::Aborted,
             Status::Interrupted => Exit::Interrupted,
         }
     }
@@ -78,6 +82,7 @@ impl From<Exit> for ExitCode {
             Exit::Usage => 64,
             Exit::Invalid => 65,
             Exit::Io => 74,
+            Exit::Aborted => 75,
             Exit::Denied => 77,
             Exit::Timeout => 124,
             Exit::Limit => 125,
@@ -94,7 +99,7 @@ mod tests {
     #[test]
     fn the_help_lists_every_code() {
         use Exit::*;
-        for exit in [Findings, Usage, Invalid, Io, Denied, Timeout, Limit, Interrupted, Trap] {
+        for exit in [Findings, Usage, Invalid, Io, Aborted, Denied, Timeout, Limit, Interrupted, Trap] {
             let code = format!("{:?}", ExitCode::from(exit));
             let number = code.trim_matches(|c: char| !c.is_ascii_digit());
             let line = |line: &str| line.trim_start().split_once("  ").is_some_and(|(first, _)| first == number);

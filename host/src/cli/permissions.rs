@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use skillhost::limits::Limit;
 use skillhost::policy::capabilities::MountMode;
+use skillhost::policy::determinism::{DeterminismRule, parse_start_time};
 use skillhost::policy::{self, Overrides, Policy};
 
 use super::exit::Exit;
@@ -41,6 +42,15 @@ pub(crate) struct Permissions {
     /// Fuel, about one unit an instruction; runs the guest on the engine that counts it
     #[arg(long, value_name = "UNITS", value_parser = parse_limit(Limit::Fuel))]
     fuel: Option<u64>,
+    /// Give the same bytes and the same fuel on every machine: seeded chance, virtual clocks, no network
+    #[arg(long)]
+    deterministic: bool,
+    /// Where a deterministic run's random numbers come from [default: the policy's, else 0]
+    #[arg(long, value_name = "NUMBER")]
+    seed: Option<u64>,
+    /// When a deterministic run starts, for its guests [default: the policy's, else 2026-01-01T00:00:00Z]
+    #[arg(long, value_name = "TIME", value_parser = parse_start_time)]
+    start_time: Option<u64>,
 }
 
 /// The environment variable that names a policy file.
@@ -66,11 +76,17 @@ impl Permissions {
             env: self.env.clone(),
             packages: self.site_packages.clone(),
             limits: limits.into_iter().filter_map(|(limit, value)| Some((limit, value?))).collect(),
+            determinism: DeterminismRule { on: self.deterministic.then_some(true), seed: self.seed, start_time: self.start_time },
         };
         let mut policy = base.with_command_line(overrides).map_err(|findings| {
             show::findings(&findings, "");
             Failure::new(Exit::Usage, "the command line's permissions cannot be understood")
         })?;
+        let starts = [("--seed", self.seed.is_some()), ("--start-time", self.start_time.is_some())];
+        let is_deterministic = policy.layers.iter().any(|layer| layer.determinism.on == Some(true));
+        if let Some((flag, _)) = starts.into_iter().find(|(_, given)| *given && !is_deterministic) {
+            return Err(Failure::new(Exit::Usage, format!("{flag} is for deterministic runs")).fix(format!("--deterministic {flag} ...")));
+        }
         #[expect(clippy::disallowed_methods, reason = "variables that the operator passes by name")]
         let lookup = |name: &str| std::env::var(name).ok();
         for name in self.env.iter().filter(|entry| !entry.contains('=') && lookup(entry).is_none()) {

@@ -35,6 +35,7 @@ Examples:
   skillhost run SKILL scripts/report.py --workspace . -- --verbose data.csv
   skillhost run SKILL --workspace . --command 'python3 scripts/report.py data.csv | head -3'
   skillhost run SKILL --workspace . --explain
+  skillhost run SKILL --workspace . --deterministic --seed 7 scripts/report.py
   skillhost run SKILL --workspace .:overlay --diff -- ARGS
   skillhost run SKILL --allow 'WebFetch(domain:api.example.com)' --timeout 10s -- ARGS")]
 pub(crate) struct Args {

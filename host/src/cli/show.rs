@@ -125,6 +125,7 @@ pub(crate) fn ending(outcome: &Outcome) {
         Status::Invalid { message, fix } | Status::Failed { message, fix } => error(message, fix.as_deref()),
         Status::LimitHit(hit) => error(&hit.explain(), None),
         Status::Trapped { message } => error(&format!("the guest trapped: {message}"), None),
+        Status::Aborted { reason } => error(&format!("aborted, and so without a result: {reason}"), None),
         Status::Interrupted => error("interrupted", None),
     }
 }

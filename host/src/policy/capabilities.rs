@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use rustls::pki_types::CertificateDer;
 use serde::Serialize;
 
+use super::determinism::Determinism;
 use super::tool::{CommandPattern, HostPattern, PathGlob};
 use crate::limits::Limits;
 
@@ -34,6 +35,9 @@ pub struct Capabilities {
     pub env: BTreeMap<String, String>,
     /// The bounds.
     pub limits: Limits,
+    /// What a deterministic run starts from; `None`: it is not deterministic.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub determinism: Option<Determinism>,
 }
 
 /// A host folder that guests see.

@@ -3,6 +3,7 @@
 use comfy_table::{ContentArrangement, Table, presets};
 
 use super::capabilities::{MountMode, Scope};
+use super::determinism::show_start_time;
 use super::grant::{Grant, Verdict};
 use super::tool::{CommandPattern, PathGlob};
 use super::verdict::{Pattern, show_host};
@@ -55,6 +56,9 @@ fn capabilities(grant: &Grant, width: u16) -> Table {
         rows.add_row(["HTTPS trusts also".to_owned(), lines(trusted)]);
     }
     rows.add_row(["variables".to_owned(), lines(c.env.keys().cloned())]);
+    if let Some(d) = c.determinism {
+        rows.add_row(["deterministic".to_owned(), format!("seed {}, start time {}", d.seed, show_start_time(d.start_time))]);
+    }
     let limits = Limit::ALL.into_iter().map(|l| format!("{l} {}", c.limits.get(l).map_or("off".into(), |v| l.show(v))));
     rows.add_row(["limits".to_owned(), limits.collect::<Vec<_>>().join(", ")]);
     rows

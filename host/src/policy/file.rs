@@ -4,6 +4,7 @@ use std::path::Path;
 
 use super::authorities;
 use super::capabilities::{Authority, Mount, MountMode};
+use super::determinism::parse_start_time;
 use super::entry::Side;
 use super::schema::{self, Field};
 use super::yaml::{self, Kind, Node};
@@ -67,7 +68,8 @@ impl Reader<'_> {
                 "limits" => default.limits = self.limits(value),
                 "authorities" => authorities = self.authorities(value),
                 "default" => self.section(value, "default", &schema::DEFAULT, &mut default),
-                _ => skills = self.skills(value),
+                "skills" => skills = self.skills(value),
+                key => self.determinism(key, value, &mut default),
             }
         }
         let mut layers = vec![default];
@@ -128,8 +130,34 @@ impl Reader<'_> {
                 "mounts" => layer.mounts = self.mounts(value),
                 "env" => layer.env = self.env(value),
                 "methods" => layer.methods = Some(self.methods(value)),
-                _ => layer.limits = self.limits(value),
+                "limits" => layer.limits = self.limits(value),
+                key => self.determinism(key, value, layer),
             }
+        }
+    }
+
+    fn determinism(&mut self, key: &str, node: &Node, layer: &mut Layer) {
+        let Some(text) = scalar(node) else { return self.expected(node, &format!("`{key}`"), "a single value", ()) };
+        let rule = &mut layer.determinism;
+        let problem = match key {
+            "deterministic" => match text {
+                "true" | "false" => {
+                    rule.on = Some(text == "true");
+                    None
+                }
+                _ => Some("it is `true` or `false`".to_owned()),
+            },
+            "seed" => match text.parse() {
+                Ok(seed) => {
+                    rule.seed = Some(seed);
+                    None
+                }
+                Err(_) => Some(format!("`{text}` is no whole number from 0 to {}", u64::MAX)),
+            },
+            _ => parse_start_time(text).map(|time| rule.start_time = Some(time)).err(),
+        };
+        if let Some(why) = problem {
+            self.error("policy-deterministic", Some(node.span), format!("`{key}`: {}", printable(&why)), None);
         }
     }
 

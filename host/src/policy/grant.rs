@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::capabilities::{Capabilities, Mount, MountMode, Scope};
+use super::determinism::{self, Determinism, DeterminismRule};
 use super::entry::{self, Side, Tool};
 use super::schema::METHOD_NAMES;
 use super::tool::{CommandPattern, HostPattern, PathGlob};
@@ -63,9 +64,13 @@ pub fn grant(manifest: &Manifest, policy: &Policy) -> Grant {
         manifest.allowed_tools.iter().flatten().map(|e| (entry::parse(&e.text, Side::Asked), e.text.as_str())).collect();
     let names_paths = asked.iter().any(|(_, text)| entry::names_paths(text));
     let mut decisions = Vec::new();
-    let limits = resolve_limits(manifest, &layers, &mut decisions);
+    let determinism = DeterminismRule::resolve(layers.iter().map(|l| &l.determinism));
+    let limits = resolve_limits(manifest, &layers, determinism, &mut decisions);
     if manifest.recovered {
-        return Grant { capabilities: Capabilities { limits, ..Capabilities::default() }, decisions: refuse_recovered(manifest) };
+        return Grant {
+            capabilities: Capabilities { limits, determinism, ..Capabilities::default() },
+            decisions: refuse_recovered(manifest),
+        };
     }
 
     let side = manifest.allowed_tools.is_some().then(|| Patterns::of(asked.iter().map(|(tool, text)| (tool, *text)), names_paths));
@@ -90,7 +95,7 @@ pub fn grant(manifest: &Manifest, policy: &Policy) -> Grant {
     let packages = resolve_packages(&layers);
     let authorities = policy.authorities.clone();
     Grant {
-        capabilities: Capabilities { mounts, packages, read, write, spawn, fetch, methods, authorities, env, limits },
+        capabilities: Capabilities { mounts, packages, read, write, spawn, fetch, methods, authorities, env, limits, determinism },
         decisions: entries,
     }
 }
@@ -225,8 +230,8 @@ fn resolve_env(layers: &[&Layer], decisions: &mut Vec<Decision>) -> BTreeMap<Str
 }
 
 /// Defaults, then the policy's, then the smallest of the sections for this skill, then the command line; the skill may only lower them.
-fn resolve_limits(manifest: &Manifest, layers: &[&Layer], decisions: &mut Vec<Decision>) -> Limits {
-    let mut limits = Limits::default();
+fn resolve_limits(manifest: &Manifest, layers: &[&Layer], determinism: Option<Determinism>, decisions: &mut Vec<Decision>) -> Limits {
+    let mut limits = Limits { fuel: determinism.map(|_| determinism::FUEL), ..Limits::default() };
     let mut places: BTreeMap<Limit, &str> = BTreeMap::new();
     let mut set = |limits: &mut Limits, rule: &'_ LimitRule, place| {
         limits.set(rule.limit, rule.value);

@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 
 use super::capabilities::Mount;
+use super::determinism::DeterminismRule;
 use super::entry::{self, Side, Tool};
 use super::printable;
 use crate::diagnostic::{Diagnostic, Severity};
@@ -30,6 +31,8 @@ pub struct Layer {
     pub methods: Option<Vec<String>>,
     /// Bounds to set.
     pub limits: Vec<LimitRule>,
+    /// Whether runs are deterministic.
+    pub determinism: DeterminismRule,
 }
 
 /// Who says what a layer says.
@@ -117,6 +120,7 @@ impl Layer {
             env: Vec::new(),
             methods: None,
             limits: Vec::new(),
+            determinism: DeterminismRule::default(),
         }
     }
 }

@@ -23,6 +23,9 @@ enum Shape {
     Methods,
     Text,
     Mode,
+    Flag,
+    Seed,
+    Time,
 }
 
 const fn field(key: &'static str, shape: Shape, meaning: &'static str) -> Field {
@@ -30,7 +33,7 @@ const fn field(key: &'static str, shape: Shape, meaning: &'static str) -> Field 
 }
 
 /// The file's own keys.
-pub(super) const TOP: [Field; 4] = [
+pub(super) const TOP: [Field; 7] = [
     field("limits", Shape::Limits, "The bounds of every invocation, in place of the defaults."),
     field(
         "authorities",
@@ -38,6 +41,9 @@ pub(super) const TOP: [Field; 4] = [
         "PEM files of certificate authorities that HTTPS trusts beside the built-in ones: absolute, below `~/`, or relative to this file.",
     ),
     field("default", Shape::Default, "What every skill may do: all of it without `allowed-tools`, else the part that these ask for."),
+    DETERMINISTIC,
+    SEED,
+    START_TIME,
     field("skills", Shape::Skills, "What single skills may do beside `default`, by name or glob (`acme-*`)."),
 ];
 
@@ -45,7 +51,7 @@ pub(super) const TOP: [Field; 4] = [
 pub(super) const DEFAULT: [Field; 5] = [ALLOW, DENY, MOUNTS, ENV, METHODS];
 
 /// The keys of each of `skills`.
-pub(super) const SKILL: [Field; 6] = [ALLOW, DENY, MOUNTS, ENV, METHODS, SKILL_LIMITS];
+pub(super) const SKILL: [Field; 9] = [ALLOW, DENY, MOUNTS, ENV, METHODS, SKILL_LIMITS, DETERMINISTIC, SEED, START_TIME];
 
 const ALLOW: Field =
     field("allow", Shape::Entries, "Entries as in `allowed-tools`: Read(docs/**), Write, Bash(git:*), WebFetch(domain:example.com).");
@@ -55,6 +61,12 @@ const ENV: Field = field("env", Shape::Env, "Variables to set: NAME for the host
 const METHODS: Field =
     field("methods", Shape::Methods, "The HTTP methods that may be used; all but CONNECT and TRACE where nothing is said.");
 const SKILL_LIMITS: Field = field("limits", Shape::Limits, "Bounds of these skills; of several that apply, the smallest holds.");
+
+const DETERMINISTIC: Field =
+    field("deterministic", Shape::Flag, "Whether runs are deterministic: the same bytes and the same fuel on every machine.");
+const SEED: Field = field("seed", Shape::Seed, "Where a deterministic run's random numbers come from; 0 where nothing is said.");
+const START_TIME: Field =
+    field("start-time", Shape::Time, "When a deterministic run starts, for its guests; 2026-01-01T00:00:00Z where nothing is said.");
 
 /// The keys of one of `mounts`.
 pub(super) const MOUNT: [Field; 3] = [
@@ -103,6 +115,9 @@ fn shape(field: &Field) -> Value {
         Shape::Methods => json!({ "type": "array", "items": { "enum": METHOD_NAMES }, "uniqueItems": true }),
         Shape::Text => json!({ "type": "string", "minLength": 1 }),
         Shape::Mode => json!({ "enum": MODES, "default": "read" }),
+        Shape::Flag => json!({ "type": "boolean", "default": false }),
+        Shape::Seed => json!({ "type": "integer", "minimum": 0, "maximum": u64::MAX }),
+        Shape::Time => json!({ "type": "string", "format": "date-time", "examples": ["2026-01-01T00:00:00Z"] }),
     };
     schema["description"] = json!(field.meaning);
     schema

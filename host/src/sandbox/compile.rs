@@ -113,6 +113,7 @@ fn mode_name(mode: Mode) -> &'static str {
     match mode {
         Mode::Fast => "fast",
         Mode::Metered => "metered",
+        Mode::Deterministic => "deterministic",
     }
 }
 
@@ -122,6 +123,7 @@ pub fn compiler_main(args: &[String]) -> u8 {
         [mode, millis, memory] => match (mode.as_str(), millis.parse::<u64>(), memory.parse::<u64>()) {
             ("fast", Ok(millis), Ok(memory)) => Some((Mode::Fast, millis, memory)),
             ("metered", Ok(millis), Ok(memory)) => Some((Mode::Metered, millis, memory)),
+            ("deterministic", Ok(millis), Ok(memory)) => Some((Mode::Deterministic, millis, memory)),
             _ => None,
         },
         _ => None,

@@ -36,6 +36,10 @@ impl Ended {
             match limit {
                 // There is none left for any other program either.
                 Limit::Fuel => drop(meter.stop(limit)),
+                // How much of it a function takes is the machine's code's own.
+                Limit::Stack if meter.is_deterministic() => {
+                    meter.abort("the guest's stack is full, and frames are not of one size everywhere".into())
+                }
                 _ => meter.hit(limit),
             }
             return Ended::Limit(limit);

@@ -16,6 +16,8 @@ pub enum Mode {
     Fast,
     /// Fuel is counted, with epochs as well.
     Metered,
+    /// Fuel is counted and decides; epochs may only abort. Every NaN is the same one.
+    Deterministic,
 }
 
 /// How stores get their memory.
@@ -46,7 +48,7 @@ const IMAGE: u64 = 64 << 20;
 /// The settings that decide what code is generated. A compiled component fits engines that share them.
 pub(super) fn codegen(mode: Mode) -> Config {
     let mut config = Config::new();
-    config.epoch_interruption(true).consume_fuel(mode == Mode::Metered);
+    config.epoch_interruption(true).consume_fuel(mode != Mode::Fast).cranelift_nan_canonicalization(mode == Mode::Deterministic);
     config.memory_guaranteed_dense_image_size(IMAGE);
     for feature in OFF {
         config.wasm_features(feature, false);

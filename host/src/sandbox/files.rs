@@ -6,7 +6,7 @@
 //! - `mount`: a host folder is opened, once; `ground`: it, or when. `beneath`: the only way into it. `root`, `skeleton`: `/`, and the
 //!   devices in it.
 //! - `path`: text to canonical path. `access`: what the capabilities say of one. `quota`, `account`: what is used up.
-//! - `open`, `handle`, `metadata`, `readdir`, `change`: the operations.
+//! - `open`, `handle`, `metadata`, `readdir`, `change`: the operations; `times`: the file times of a deterministic run.
 //! - `overlay`, `raise`: writes kept aside. `changes`, `diff`, `apply`: what becomes of them.
 //! - `wasi`, `wasi_p2`, `wasi_p3`: the same operations, as two versions of WASI.
 //!
@@ -40,6 +40,7 @@ mod raise;
 mod readdir;
 mod root;
 mod skeleton;
+mod times;
 mod wasi;
 mod wasi_p2;
 mod wasi_p2_streams;
@@ -57,6 +58,7 @@ pub use open::Want;
 pub use readdir::Listing;
 pub use root::Chance;
 pub use skeleton::Skeleton;
+pub use times::Times;
 pub use wasi::{Files, FsView};
 pub use wasi_p2::add_to_linker as add_p2_to_linker;
 pub use wasi_p3::add_to_linker as add_p3_to_linker;
@@ -73,15 +75,22 @@ pub struct Vfs {
     ledger: Arc<Ledger>,
     /// Held by each operation on names, so that a check and what follows from it are one step for the programs of an invocation.
     tree: Mutex<Tree>,
+    /// Where guests are not shown the host's.
+    times: Option<Arc<Times>>,
 }
 
 impl Vfs {
     /// The files that `mounts` hold, under the rules and the limits (`disk`, `files`, `handles`) of `capabilities`.
     pub fn new(mounts: Vec<OpenMount>, capabilities: Arc<Capabilities>) -> Arc<Vfs> {
+        Vfs::with_times(mounts, capabilities, None)
+    }
+
+    /// The same, with the times that guests are to see.
+    pub fn with_times(mounts: Vec<OpenMount>, capabilities: Arc<Capabilities>, times: Option<Times>) -> Arc<Vfs> {
         let ledger = Ledger::new(&capabilities.limits);
         let decisions = access::Decisions::new(capabilities, mounts.len());
         let tree = Mutex::new(Tree::new(mounts.len()));
-        Arc::new(Vfs { mounts, decisions, ledger, tree })
+        Arc::new(Vfs { mounts, decisions, ledger, tree, times: times.map(Arc::new) })
     }
 
     /// The folders that a guest starts from, with their guest paths. A mount in which nothing is allowed is left out.

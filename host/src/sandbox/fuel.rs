@@ -13,7 +13,7 @@ use wasmtime::{AsContextMut, Store, StoreContextMut};
 use super::state::State;
 
 /// Fuel after which a store's count is brought up to date, within a loop that calls nothing too. About a millisecond's.
-const INTERVAL: u64 = 1 << 20;
+pub(super) const INTERVAL: u64 = 1 << 20;
 
 /// What one program has cost, for its record.
 #[derive(Debug, Default)]
@@ -48,7 +48,11 @@ pub(super) fn look(context: &mut StoreContextMut<'_, State>) -> Option<u64> {
     let state = context.data_mut();
     let burnt = std::mem::replace(&mut state.fuel, now).saturating_sub(now);
     state.cost.fuel.fetch_add(burnt, Relaxed);
-    Some(state.invocation.meter.burn(burnt))
+    let left = state.invocation.meter.burn(burnt);
+    if let Some(fixed) = &state.invocation.fixed {
+        fixed.clock.burnt(state.invocation.meter.all_burnt());
+    }
+    Some(left)
 }
 
 impl Cost {

@@ -52,6 +52,8 @@ pub struct Sender {
     fetch: Scope<HostPattern>,
     methods: Vec<String>,
     limits: Limits,
+    /// Nothing is sent: what comes back would not be the same on every machine.
+    offline: bool,
     tls: Arc<Tls>,
     resolver: Resolver,
     turns: Arc<Semaphore>,
@@ -77,6 +79,7 @@ impl Sender {
             fetch: capabilities.fetch.clone(),
             methods: capabilities.methods.clone(),
             limits: capabilities.limits.clone(),
+            offline: capabilities.determinism.is_some(),
             tls: tls.trusting(&capabilities.authorities),
             resolver,
             turns: Arc::new(Semaphore::new(concurrent)),
@@ -133,6 +136,10 @@ impl Sender {
             Ok(to) => to,
             Err(rule) => return deny(shown(&parts.uri), brief(&rule), None),
         };
+        if self.offline {
+            let rule = "the network is off in a deterministic run".to_owned();
+            return deny(target::origin(&to), rule, Some("run it without `--deterministic`".into()));
+        }
         if !self.fetch.allows(|p| p.matches(&to)) {
             let denied = self.fetch.none_of.iter().any(|p| p.matches(&to));
             let rule = if denied { "an entry of `deny` matches it".to_owned() } else { self.unmatched(&to) };

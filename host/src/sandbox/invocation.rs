@@ -14,6 +14,7 @@ use super::meter::Meter;
 use super::mounts::Mounts;
 use super::process::record::Records;
 use super::scratch::Scratch;
+use super::turns::Fixed;
 use super::{Sandbox, process};
 use crate::outcome::{Denial, Usage};
 use crate::policy::capabilities::Capabilities;
@@ -28,6 +29,8 @@ pub(super) struct Invocation {
     pub(super) sender: Arc<Sender>,
     pub(super) meter: Arc<Meter>,
     pub(super) mode: Mode,
+    /// Only of a deterministic run.
+    pub(super) fixed: Option<Fixed>,
     pub(super) spawn_denials: Mutex<Vec<Denial>>,
     /// The programs that were started and have not ended.
     pub(super) started: TaskTracker,
@@ -45,11 +48,24 @@ impl Invocation {
         mounts: &Mounts,
         meter: Arc<Meter>,
         mode: Mode,
+        fixed: Option<Fixed>,
     ) -> Arc<Invocation> {
         // Field by field, so that a new one is not carried about without being enforced: the file layer has `mounts` to `write`;
-        // the sender `fetch`, `methods` and `authorities`; `process.rs` has `spawn`; every store `env`; the meter and all of them `limits`.
-        let Capabilities { mounts: _, packages: _, read: _, write: _, spawn: _, fetch: _, methods: _, authorities: _, env: _, limits: _ } =
-            &**capabilities;
+        // the sender `fetch`, `methods` and `authorities`; `process.rs` has `spawn`; every store `env`; the meter and all of them `limits`;
+        // `turns` has `determinism`.
+        let Capabilities {
+            mounts: _,
+            packages: _,
+            read: _,
+            write: _,
+            spawn: _,
+            fetch: _,
+            methods: _,
+            authorities: _,
+            env: _,
+            limits: _,
+            determinism: _,
+        } = &**capabilities;
         Arc::new(Invocation {
             sandbox: sandbox.clone(),
             capabilities: capabilities.clone(),
@@ -58,6 +74,7 @@ impl Invocation {
             sender: sandbox.sender(capabilities),
             meter,
             mode,
+            fixed,
             spawn_denials: Mutex::default(),
             started: TaskTracker::new(),
             orphans: Orphans::default(),

@@ -15,6 +15,9 @@ pub(crate) struct Meter {
     pub(crate) limits: Limits,
     hits: Mutex<Vec<Limit>>,
     stopped: OnceLock<Limit>,
+    aborted: OnceLock<String>,
+    /// Whether what depends on the machine aborts the run, rather than be told to the guest.
+    deterministic: bool,
     wake: Notify,
     memory: AtomicU64,
     memory_peak: AtomicU64,
@@ -28,9 +31,12 @@ pub(crate) struct Meter {
 }
 
 impl Meter {
-    pub(crate) fn new(limits: Limits) -> Arc<Meter> {
+    /// Of a run that is deterministic or not.
+    pub(crate) fn new(limits: Limits, deterministic: bool) -> Arc<Meter> {
         Arc::new(Meter {
             limits,
+            deterministic,
+            aborted: OnceLock::new(),
             hits: Mutex::default(),
             stopped: OnceLock::new(),
             wake: Notify::new(),
@@ -76,6 +82,33 @@ impl Meter {
         }
     }
 
+    /// Ends a deterministic run without a result: by what is not the same on every machine.
+    pub(crate) fn abort(&self, reason: String) {
+        self.aborted.get_or_init(|| reason);
+        self.wake.notify_waiters();
+    }
+
+    /// Why the run is to end without a result.
+    pub(crate) fn abort_reason(&self) -> Option<&str> {
+        self.aborted.get().map(String::as_str)
+    }
+
+    /// Resolves when the run is aborted.
+    pub(crate) async fn aborted(&self) {
+        loop {
+            let woken = self.wake.notified();
+            if self.abort_reason().is_some() {
+                return;
+            }
+            woken.await;
+        }
+    }
+
+    /// Whether what depends on the machine aborts the run.
+    pub(crate) fn is_deterministic(&self) -> bool {
+        self.deterministic
+    }
+
     /// The limits that were run into, in order.
     pub(crate) fn hits(&self) -> Vec<LimitHit> {
         let hits = self.hits.lock().unwrap_or_else(PoisonError::into_inner);
@@ -109,6 +142,11 @@ impl Meter {
             self.stop(Limit::Fuel);
         }
         limit.saturating_sub(burnt)
+    }
+
+    /// Fuel burnt, over the limit too.
+    pub(crate) fn all_burnt(&self) -> u64 {
+        self.burnt.load(Relaxed)
     }
 
     /// Fuel burnt. Programs that ran side by side may have burnt a little over the limit before they were stopped; what is over is not told.
@@ -178,20 +216,46 @@ pub(crate) struct StoreMeter {
     meter: Arc<Meter>,
     memory: Held,
     table_elements: u64,
+    /// Whether the last growth was one that a memory or a table forbids itself.
+    forbidden: bool,
 }
 
 impl StoreMeter {
     pub(crate) fn new(meter: Arc<Meter>) -> StoreMeter {
-        StoreMeter { memory: Held::nothing(meter.clone()), meter, table_elements: 0 }
+        StoreMeter { memory: Held::nothing(meter.clone()), meter, table_elements: 0, forbidden: false }
+    }
+}
+
+/// The most that a 32-bit memory holds, in bytes.
+const MEMORY_MAX: usize = 4 << 30;
+
+impl StoreMeter {
+    /// What the guest is told of: unless it is the machine's memory that is short, and the run has to be the same on all.
+    fn grow_failed(&self, error: wasmtime::Error) -> wasmtime::Result<()> {
+        if self.forbidden || !self.meter.is_deterministic() {
+            return Ok(());
+        }
+        self.meter.abort(format!("the machine has no memory left for the guest: {error}"));
+        Err(error)
     }
 }
 
 impl ResourceLimiter for StoreMeter {
-    fn memory_growing(&mut self, current: usize, desired: usize, _maximum: Option<usize>) -> wasmtime::Result<bool> {
+    fn memory_growing(&mut self, current: usize, desired: usize, maximum: Option<usize>) -> wasmtime::Result<bool> {
+        self.forbidden = desired > maximum.unwrap_or(MEMORY_MAX);
         Ok(self.memory.grow(desired.saturating_sub(current) as u64))
     }
 
-    fn table_growing(&mut self, current: usize, desired: usize, _maximum: Option<usize>) -> wasmtime::Result<bool> {
+    fn memory_grow_failed(&mut self, error: wasmtime::Error) -> wasmtime::Result<()> {
+        self.grow_failed(error)
+    }
+
+    fn table_grow_failed(&mut self, error: wasmtime::Error) -> wasmtime::Result<()> {
+        self.grow_failed(error)
+    }
+
+    fn table_growing(&mut self, current: usize, desired: usize, maximum: Option<usize>) -> wasmtime::Result<bool> {
+        self.forbidden = desired > maximum.unwrap_or(usize::MAX);
         let more = desired.saturating_sub(current) as u64;
         let fits = self.table_elements.saturating_add(more) <= self.meter.limits.table_elements;
         if fits {

@@ -4,7 +4,7 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::files::{ApplyError, Chance, Ground, Guarded, OpenMount, Skeleton, Vfs};
+use super::files::{ApplyError, Chance, Ground, Guarded, OpenMount, Skeleton, Times, Vfs};
 use super::scratch::Scratch;
 use crate::outcome::{Change, Denial};
 use crate::policy::capabilities::{Capabilities, MountMode};
@@ -30,6 +30,7 @@ pub struct Beside {
 #[derive(Debug, Default)]
 pub struct Overlays(Option<Mounts>);
 
+#[expect(clippy::too_many_arguments, reason = "each is something else that an invocation's files are made from")]
 /// Opens everything that the capabilities name, and puts it together with the skill's own folder and what is `beside`.
 pub(super) fn open(
     capabilities: &Arc<Capabilities>,
@@ -39,6 +40,7 @@ pub(super) fn open(
     scratch_root: &Path,
     cache: &Path,
     chance: Chance,
+    times: Option<Times>,
 ) -> Result<Mounts, Denial> {
     let scratch = Arc::new(Scratch::new(scratch_root)?);
     let later = |name: String| {
@@ -61,7 +63,7 @@ pub(super) fn open(
     let skeleton = Skeleton::of(&mounts, &beside.commands);
     let cache = cache.to_owned();
     mounts.push(OpenMount::root(Ground::later(move || skeleton.open(&cache)), chance));
-    Ok(Mounts { vfs: Vfs::new(mounts, capabilities.clone()), scratch })
+    Ok(Mounts { vfs: Vfs::with_times(mounts, capabilities.clone(), times), scratch })
 }
 
 impl Overlays {

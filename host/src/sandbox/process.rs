@@ -181,6 +181,7 @@ fn connect(state: &State, stdin: Input, stdout: Output, stderr: Output) -> wasmt
 /// Waits for a future, at most that long. The guest is charged before and after, and lets others have what it leaves meanwhile.
 async fn blocking<T>(host: &mut Blocking<'_>, timeout_ms: Option<u32>, future: impl Future<Output = T>) -> wasmtime::Result<Option<T>> {
     fuel::settle(host.as_context_mut())?;
+    let invocation = host.get().invocation.clone();
     let value = match timeout_ms {
         None => Some(future.await),
         Some(ms) => {
@@ -190,7 +191,7 @@ async fn blocking<T>(host: &mut Blocking<'_>, timeout_ms: Option<u32>, future: i
                 Poll::Pending => {
                     // A guest that asks again and again gives those that it asks for their turn.
                     tokio::task::yield_now().await;
-                    tokio::time::timeout(Duration::from_millis(ms.into()), future).await.ok()
+                    invocation.within(Duration::from_millis(ms.into()), future).await
                 }
             }
         }

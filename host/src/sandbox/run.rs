@@ -7,16 +7,19 @@ use std::time::Instant;
 use futures::future::BoxFuture;
 
 use super::Sandbox;
+use super::clock::{self, Clock};
 use super::ended::Ended;
 use super::engine::Mode;
-use super::files::{Chance, Ground, Guarded};
+use super::files::{Ground, Guarded};
 use super::fuel::Cost;
 use super::invocation::Invocation;
 use super::meter::Meter;
 use super::mounts::{self, Beside, Overlays};
 use super::random;
+use super::relay::Outlets;
 use super::stdio::{Input, Out, Sink, Stdin};
 use super::store::Given;
+use super::turns::{self, Fixed};
 use crate::limits::Limit;
 use crate::outcome::{LimitHit, Outcome, Output, Status, Usage};
 use crate::policy::capabilities::Capabilities;
@@ -82,14 +85,24 @@ pub async fn run(sandbox: &Sandbox, what: Invoke<'_>, io: Io) -> Finished {
     let capabilities = what.capabilities.clone();
     // Files hold the first four, `process` holds `spawn`, the sender `fetch`, `methods` and `authorities`: a new field does not compile
     // until it has a place of its own.
-    let Capabilities { mounts: _, packages: _, read: _, write: _, spawn: _, fetch: _, methods: _, authorities: _, env: _, limits } =
-        &**what.capabilities;
-    let meter = Meter::new(limits.clone());
-    let chance = {
-        let meter = meter.clone();
-        Chance::new(move |buffer| random::fill(&meter, buffer))
-    };
-    let mounts = match mounts::open(&capabilities, what.skill, what.beside, what.guarded, what.scratch, sandbox.cache(), chance) {
+    let Capabilities {
+        mounts: _,
+        packages: _,
+        read: _,
+        write: _,
+        spawn: _,
+        fetch: _,
+        methods: _,
+        authorities: _,
+        env: _,
+        limits,
+        determinism,
+    } = &**what.capabilities;
+    let meter = Meter::new(limits.clone(), determinism.is_some());
+    let clock = determinism.map(|start| Clock::new(start.start_time));
+    let chance = random::device(&meter, *determinism);
+    let times = clock.as_ref().map(clock::file_times);
+    let mounts = match mounts::open(&capabilities, what.skill, what.beside, what.guarded, what.scratch, sandbox.cache(), chance, times) {
         Ok(mounts) => mounts,
         Err(denial) => return Finished::refused(Status::Denied(denial), started),
     };
@@ -99,7 +112,11 @@ pub async fn run(sandbox: &Sandbox, what: Invoke<'_>, io: Io) -> Finished {
             None => std::future::pending().await,
         }
     });
-    let mode = if capabilities.limits.fuel.is_some() { Mode::Metered } else { Mode::Fast };
+    let mode = match (capabilities.determinism, capabilities.limits.fuel) {
+        (Some(_), _) => Mode::Deterministic,
+        (None, Some(_)) => Mode::Metered,
+        (None, None) => Mode::Fast,
+    };
     let prepared = tokio::select! {
         biased;
         () = &mut interrupted => Err(Status::Interrupted),
@@ -113,29 +130,41 @@ pub async fn run(sandbox: &Sandbox, what: Invoke<'_>, io: Io) -> Finished {
         return Finished::refused(status, started);
     }
 
-    let invocation = Invocation::new(sandbox, &capabilities, what.programs, &mounts, meter.clone(), mode);
-    let stdout = Out::new(io.stdout, Limit::Stdout, meter.clone());
-    let stderr = Out::new(io.stderr, Limit::Stderr, meter.clone());
+    let fixed = determinism.zip(clock).map(|(start, clock)| Fixed::new(start, clock));
+    let mut outlets = Outlets::new();
+    let mut out = |sink, limit| match determinism {
+        None => Out::new(sink, limit, meter.clone()),
+        Some(_) => Out::relayed(sink, limit, meter.clone(), &mut outlets),
+    };
+    let (stdout, stderr) = (out(io.stdout, Limit::Stdout), out(io.stderr, Limit::Stderr));
+    let stdin = if determinism.is_some() { Input::steady(io.stdin, &meter) } else { Input::new(io.stdin) };
+    let invocation = Invocation::new(sandbox, &capabilities, what.programs, &mounts, meter.clone(), mode, fixed);
     let cwd = if capabilities.mounts.iter().any(|m| m.guest == "/workspace") { "/workspace" } else { "/skill" };
     let given = Given {
-        stdin: Input::new(io.stdin),
+        stdin,
         stdout: stdout.clone(),
         stderr: stderr.clone(),
         env: environment(&capabilities, cwd),
         cwd: cwd.to_owned(),
         depth: 0,
         cost: Cost::new(),
+        number: 1,
     };
     // Also where this function is dropped.
     let over = Over(&invocation);
 
     // The deadline stands outside the store's event loop: inside, a spinning guest would keep it from being looked at.
-    let end = tokio::select! {
-        biased;
-        () = &mut interrupted => End::Interrupted,
-        limit = meter.stopped() => End::Stopped(limit),
-        () = tokio::time::sleep(capabilities.limits.timeout()) => End::Stopped(meter.stop(Limit::Timeout).0),
-        ended = invocation.execute(what.program, &prepared, given) => End::Itself(ended),
+    let deadline = tokio::time::sleep(capabilities.limits.timeout());
+    let end = if determinism.is_some() {
+        turns::run(&invocation, what.program, &prepared, given, outlets, interrupted, deadline).await
+    } else {
+        tokio::select! {
+            biased;
+            () = &mut interrupted => End::Interrupted,
+            limit = meter.stopped() => End::Stopped(limit),
+            () = deadline => End::Stopped(meter.stop(Limit::Timeout).0),
+            ended = invocation.execute(what.program, &prepared, given) => End::Itself(ended),
+        }
     };
     drop(over);
     // What the program started and left has been told to end, and does at its next epoch: nothing of a run goes on after it.
@@ -172,14 +201,23 @@ impl Drop for Over<'_> {
     }
 }
 
-enum End {
+/// How the first program's run was over.
+pub(super) enum End {
+    /// It ended by itself.
     Itself(Ended),
+    /// A limit stopped it.
     Stopped(Limit),
+    /// It was stopped from outside.
     Interrupted,
+    /// A deterministic run was ended by what is not the same on every machine.
+    Aborted,
 }
 
 /// A guest that failed after it was told of a limit failed of that limit.
 fn status(end: End, outcome: &mut Outcome, meter: &Meter) -> Status {
+    if let (Some(reason), false) = (meter.abort_reason(), matches!(end, End::Interrupted)) {
+        return Status::Aborted { reason: reason.to_owned() };
+    }
     let first = outcome.limits_hit.first().cloned();
     let hit = |limit| Status::LimitHit(LimitHit { limit, value: meter.value(limit) });
     // One that was to be ended may have been quick enough to end by itself.
@@ -187,7 +225,8 @@ fn status(end: End, outcome: &mut Outcome, meter: &Meter) -> Status {
         return hit(limit);
     }
     match end {
-        End::Interrupted => Status::Interrupted,
+        // An abort has said why.
+        End::Interrupted | End::Aborted => Status::Interrupted,
         End::Stopped(limit) => hit(limit),
         End::Itself(Ended::Limit(limit)) => hit(limit),
         End::Itself(Ended::Exited(0)) => Status::Exited { code: 0 },

@@ -12,8 +12,9 @@ use super::fuel::Cost;
 use super::http::hooks::Hooks;
 use super::invocation::Invocation;
 use super::meter::StoreMeter;
-use super::random::RandomView;
+use super::random::{RandomView, Source};
 use super::stdio::{Input, Out};
+use super::turns::Turn;
 
 /// One store's data: one program's.
 pub(super) struct State {
@@ -21,6 +22,9 @@ pub(super) struct State {
     /// What the store's count stood at when it was last looked at; only where fuel is counted.
     pub(super) fuel: u64,
     pub(super) cost: Arc<Cost>,
+    /// Only of a deterministic run.
+    pub(super) turn: Turn,
+    pub(super) chance: Source,
     /// 0 for the program that was asked for, one more for each that it starts.
     pub(super) depth: u64,
     /// The program's environment, working directory and streams, which the programs that it starts inherit.
@@ -43,7 +47,7 @@ impl State {
     }
 
     pub(super) fn random(&mut self) -> RandomView<'_> {
-        RandomView { meter: &self.invocation.meter }
+        RandomView { meter: &self.invocation.meter, source: &mut self.chance }
     }
 }
 

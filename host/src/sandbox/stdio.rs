@@ -14,8 +14,10 @@ use wasmtime_wasi::p2::{InputStream, OutputStream};
 
 use super::descriptor::Descriptor;
 use super::meter::{Held, Meter};
-use super::pipe::{Reader, Writer};
+use super::pipe::{CAPACITY, Reader, Writer};
+use super::relay::{Inlet, Outlets};
 use super::stdio_p2::{InP2, OutP2};
+use super::steady::Steady;
 use super::waiters::Place;
 use crate::limits::Limit;
 
@@ -45,6 +47,8 @@ pub enum Sink {
 pub(super) enum Input {
     Bytes(Arc<Mutex<Unread>>),
     Descriptor(Arc<Mutex<Descriptor>>, Place),
+    /// The same, for a deterministic run.
+    Steady(Arc<Mutex<Steady>>),
     Pipe(Reader),
 }
 
@@ -63,6 +67,14 @@ impl Input {
                 let place = descriptor.place();
                 Input::Descriptor(Arc::new(Mutex::new(descriptor)), place)
             }
+        }
+    }
+
+    /// That of a deterministic run.
+    pub(super) fn steady(stdin: Stdin, meter: &Arc<Meter>) -> Input {
+        match stdin {
+            Stdin::Descriptor(fd) => Input::Steady(Arc::new(Mutex::new(Steady::new(fd, meter.clone())))),
+            stdin => Input::new(stdin),
         }
     }
 
@@ -85,6 +97,7 @@ impl Input {
                 bytes.truncate(count);
                 Poll::Ready(Ok(bytes))
             }
+            Input::Steady(steady) => Poll::Ready(lock(steady).take(max.min(CAPACITY))),
             Input::Pipe(reader) => reader.poll_read(cx, max).map(Ok),
         }
     }
@@ -92,7 +105,7 @@ impl Input {
     /// Waits until something can be taken, or the end.
     pub(super) fn poll_ready(&mut self, cx: &Context<'_>) -> Poll<()> {
         match self {
-            Input::Bytes(_) => Poll::Ready(()),
+            Input::Bytes(_) | Input::Steady(_) => Poll::Ready(()),
             // An error shows when it is read.
             Input::Descriptor(descriptor, place) => lock(descriptor).poll_ready(cx, place).map(drop),
             Input::Pipe(reader) => reader.poll_ready(cx),
@@ -105,6 +118,7 @@ impl Clone for Input {
         match self {
             Input::Bytes(unread) => Input::Bytes(unread.clone()),
             Input::Descriptor(descriptor, _) => Input::Descriptor(descriptor.clone(), lock(descriptor).place()),
+            Input::Steady(steady) => Input::Steady(steady.clone()),
             Input::Pipe(reader) => Input::Pipe(reader.clone()),
         }
     }
@@ -156,12 +170,15 @@ struct Counted {
     drain: Mutex<Drain>,
 }
 
+#[derive(Default)]
 struct Drain {
     kept: Vec<u8>,
     /// What is kept of a started program, which its caller's memory has to have room for.
     held: Option<Held>,
     seen: u64,
     to: Option<Descriptor>,
+    /// Where a deterministic run writes instead.
+    relay: Option<Inlet>,
 }
 
 impl Out {
@@ -170,13 +187,21 @@ impl Out {
             Sink::Capture => None,
             Sink::Descriptor(fd) => Some(Descriptor::new(fd, Interest::WRITABLE)),
         };
-        Out::counted(meter, limit, Drain { kept: Vec::new(), held: None, seen: 0, to })
+        Out::counted(meter, limit, Drain { to, ..Drain::default() })
+    }
+
+    /// That of a deterministic run.
+    pub(super) fn relayed(sink: Sink, limit: Limit, meter: Arc<Meter>, outlets: &mut Outlets) -> Out {
+        match sink {
+            Sink::Capture => Out::new(sink, limit, meter),
+            Sink::Descriptor(fd) => Out::counted(meter, limit, Drain { relay: Some(outlets.add(fd)), ..Drain::default() }),
+        }
     }
 
     /// The output of a started program, kept for its caller.
     pub(super) fn of_child(limit: Limit, meter: Arc<Meter>) -> Out {
         let held = Some(Held::nothing(meter.clone()));
-        Out::counted(meter, limit, Drain { kept: Vec::new(), held, seen: 0, to: None })
+        Out::counted(meter, limit, Drain { held, ..Drain::default() })
     }
 
     /// Into a pipe.
@@ -248,8 +273,12 @@ impl Counted {
             meter.stop(self.limit);
             return Poll::Ready(Err(io::ErrorKind::StorageFull.into()));
         }
-        let written = match (&mut drain.to, place) {
-            (Some(descriptor), Some(place)) => ready!(descriptor.poll_write(cx, place, &bytes[..fits]))?,
+        let written = match (&mut drain.to, place, &drain.relay) {
+            (Some(descriptor), Some(place), _) => ready!(descriptor.poll_write(cx, place, &bytes[..fits]))?,
+            (_, _, Some(relay)) => {
+                relay.put(&bytes[..fits]);
+                fits
+            }
             _ => {
                 if drain.held.as_mut().is_some_and(|held| !held.grow(fits as u64)) {
                     meter.stop(Limit::Memory);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use wasmtime::{AsContextMut as _, Store, UpdateDeadline};
+use wasmtime::{AsContextMut as _, Store, StoreContextMut, UpdateDeadline};
 use wasmtime_wasi::{I32Exit, WasiCtxBuilder};
 use wasmtime_wasi_http::WasiHttpCtx;
 
@@ -13,8 +13,10 @@ use super::fuel::{self, Cost};
 use super::http::hooks::Hooks;
 use super::invocation::Invocation;
 use super::meter::{LimitExceeded, StoreMeter};
+use super::random::Source;
 use super::state::State;
 use super::stdio::{Input, Out};
+use super::turns::Turn;
 use super::{Prepared, stack, tools};
 use crate::runtime::{Entry, Program};
 
@@ -28,6 +30,8 @@ pub(super) struct Given {
     pub(super) depth: u64,
     /// Where its cost is counted.
     pub(super) cost: Arc<Cost>,
+    /// Counts from 1, in the order of the starts.
+    pub(super) number: u64,
 }
 
 impl Invocation {
@@ -38,7 +42,13 @@ impl Invocation {
         let entry = program.entry.clone();
         let ended = match self.store(program, prepared, given) {
             Ok(mut store) => {
-                let result = call(&mut store, prepared, entry).await;
+                let result = match self.fixed {
+                    None => call(&mut store, prepared, entry).await,
+                    Some(_) => {
+                        let turn = store.data().turn.clone();
+                        turn.each(prepared.pre.engine(), &self.meter, call(&mut store, prepared, entry)).await
+                    }
+                };
                 fuel::look(&mut store.as_context_mut());
                 if matches!(result, Ok(Ended::Exited(_))) || result.as_ref().is_err_and(|error| error.is::<I32Exit>()) {
                     self.orphans.adopt(std::mem::take(&mut store.data_mut().children));
@@ -72,6 +82,8 @@ impl Invocation {
             invocation: self.clone(),
             fuel: 0,
             cost: given.cost,
+            turn: Turn::default(),
+            chance: self.fixed.as_ref().map_or(Source::Host, |fixed| Source::Seeded(fixed.chance(given.number))),
             depth: given.depth,
             env: given.env,
             cwd: given.cwd,
@@ -95,6 +107,9 @@ impl Invocation {
         fuel::fill(&mut store)?;
         store.set_epoch_deadline(1);
         store.epoch_deadline_callback(|mut context| {
+            if context.data().invocation.fixed.is_some() {
+                return turn(context);
+            }
             fuel::look(&mut context);
             let State { invocation, cost, .. } = context.data();
             let meter = &invocation.meter;
@@ -108,6 +123,20 @@ impl Invocation {
         });
         Ok(store)
     }
+}
+
+/// The epoch of a deterministic run: it is looked at once a turn, or ends the run without a result.
+fn turn(mut context: StoreContextMut<'_, State>) -> wasmtime::Result<UpdateDeadline> {
+    if context.data().invocation.meter.abort_reason().is_some() {
+        wasmtime::bail!("the run was aborted");
+    }
+    if context.data().turn.take() {
+        fuel::look(&mut context);
+        if let Some(limit) = context.data().invocation.meter.stop_reason() {
+            return Err(LimitExceeded(limit).into());
+        }
+    }
+    Ok(UpdateDeadline::Continue(1))
 }
 
 async fn call(store: &mut Store<State>, prepared: &Prepared, entry: Entry) -> wasmtime::Result<Ended> {

@@ -11,8 +11,9 @@ use wasmtime_wasi::clocks::{WasiClocks, WasiClocksView as _};
 use wasmtime_wasi::p2::bindings::{cli, clocks, io, sockets};
 use wasmtime_wasi::sockets::{WasiSockets, WasiSocketsView as _};
 
+use super::engine::Mode;
 use super::state::State;
-use super::{files, process, random};
+use super::{clocks as virtual_clocks, files, process, random};
 
 /// Packages that a component imports: a bit for each of [`PACKAGES`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
@@ -59,11 +60,15 @@ impl Imports {
 ///
 /// # Errors
 /// One is linked twice: a mistake in this file.
-pub(super) fn linker(engine: &Engine, imports: Imports) -> wasmtime::Result<Linker<State>> {
+pub(super) fn linker(engine: &Engine, mode: Mode, imports: Imports) -> wasmtime::Result<Linker<State>> {
     let mut linker = Linker::new(engine);
-    for (index, (_, _, link)) in PACKAGES.iter().enumerate() {
+    for (index, (name, version, link)) in PACKAGES.iter().enumerate() {
         if imports.0 & (1 << index) != 0 {
-            link(&mut linker)?;
+            match (mode, *name, *version) {
+                (Mode::Deterministic, "wasi:clocks", "0.2.") => virtual_clocks::add_p2_to_linker(&mut linker)?,
+                (Mode::Deterministic, "wasi:clocks", _) => virtual_clocks::add_p3_to_linker(&mut linker)?,
+                _ => link(&mut linker)?,
+            }
         }
     }
     Ok(linker)
@@ -113,15 +118,17 @@ fn sockets_p2(l: &mut Linker<State>) -> wasmtime::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sandbox::engine::{Mode, codegen};
+    use crate::sandbox::engine::codegen;
 
     #[test]
     fn every_package_can_be_linked_beside_the_others_and_none_twice() {
-        let engine = Engine::new(&codegen(Mode::Fast)).unwrap();
         let all = Imports((1 << PACKAGES.len()) - 1);
-        let mut linker = linker(&engine, all).unwrap();
-        for (name, version, link) in PACKAGES {
-            assert!(link(&mut linker).is_err(), "{name}@{version}");
+        for mode in [Mode::Fast, Mode::Deterministic] {
+            let engine = Engine::new(&codegen(mode)).unwrap();
+            let mut linker = linker(&engine, mode, all).unwrap();
+            for (name, version, link) in PACKAGES {
+                assert!(link(&mut linker).is_err(), "{name}@{version}");
+            }
         }
     }
 

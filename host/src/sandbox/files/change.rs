@@ -86,6 +86,7 @@ impl Vfs {
             fs::unlinkat(&parent, name, if folder { AtFlags::REMOVEDIR } else { AtFlags::empty() })?;
             self.ledger.release(&stat, true);
         }
+        self.note_entry(tree, m, rel);
         self.account(m, rel).note_removed();
         Ok(())
     }
@@ -136,6 +137,8 @@ impl Vfs {
                 self.ledger.release(&old, true);
             }
         }
+        self.note_entry(tree, m, from.rel);
+        self.note_entry(tree, m, to.rel);
         self.account(m, from.rel).note_removed();
         let account = self.account(m, to.rel);
         if old.is_some() {

@@ -10,6 +10,7 @@ use super::account::Account;
 use super::lock;
 use super::quota::{Body, Ledger, Ticket};
 use super::root::Device;
+use super::times::{Key, Times};
 use crate::limits::Limit;
 
 /// A guest's descriptor.
@@ -48,6 +49,7 @@ pub struct OpenFile {
     pub(super) durable: bool,
     pub(super) account: Arc<Account>,
     pub(super) ledger: Arc<Ledger>,
+    pub(super) times: Option<(Arc<Times>, Key)>,
     pub(super) _ticket: Ticket,
 }
 
@@ -138,6 +140,7 @@ impl OpenFile {
                 self.ledger.refund(granted - (size - state.size));
                 state.size = size;
                 self.ledger.count_written(&self.account, written);
+                self.note_change();
                 Ok(written)
             }
             Err(e) => {
@@ -183,6 +186,7 @@ impl OpenFile {
         self.ledger.refund(state.size.saturating_sub(size));
         state.size = size;
         self.account.note_resized();
+        self.note_change();
         Ok(())
     }
 
@@ -192,6 +196,13 @@ impl OpenFile {
     /// The host's own.
     pub fn sync(&self) -> Result<(), Errno> {
         if self.durable && self.write { fs::fdatasync(&self.fd) } else { Ok(()) }
+    }
+
+    /// Notes that its content has changed.
+    pub(super) fn note_change(&self) {
+        if let Some((times, key)) = &self.times {
+            times.changed(*key);
+        }
     }
 
     fn writable_body(&self) -> Result<&Body, Errno> {

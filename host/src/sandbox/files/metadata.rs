@@ -44,8 +44,14 @@ impl Vfs {
     /// `NOENT` for a folder that is gone; the host's own.
     pub fn stat(&self, handle: &Handle) -> Result<Metadata, Errno> {
         match handle {
-            Handle::File(file) => Ok(Metadata { kind: file.kind(), ..metadata(&fs::fstat(&file.fd)?) }),
-            Handle::Folder(folder) => Ok(metadata(&self.look(&lock(&self.tree), folder.mount, &folder.rel)?)),
+            Handle::File(file) => {
+                let stat = fs::fstat(&file.fd)?;
+                Ok(self.timed(Metadata { kind: file.kind(), ..metadata(&stat) }, &stat))
+            }
+            Handle::Folder(folder) => {
+                let stat = self.look(&lock(&self.tree), folder.mount, &folder.rel)?;
+                Ok(self.timed(metadata(&stat), &stat))
+            }
         }
     }
 
@@ -55,7 +61,7 @@ impl Vfs {
     /// `NOENT` for what is not there or not visible; else as `fstatat`.
     pub fn stat_at(&self, base: &Handle, path: &str, follow: bool) -> Result<Metadata, Errno> {
         self.seen(base, path, follow, |at, _, stat| {
-            let found = metadata(stat);
+            let found = self.timed(metadata(stat), stat);
             Metadata { kind: self.shown_kind(at.m, at.rel, found.kind), ..found }
         })
     }
@@ -92,16 +98,20 @@ impl Vfs {
     /// # Errors
     /// `ACCESS`, `ROFS`, `PERM` as for writing; `INVAL` for nanoseconds out of range.
     pub fn set_times(&self, handle: &Handle, accessed: NewTime, modified: NewTime) -> Result<(), Errno> {
+        let (accessed, modified) = (self.timely(accessed), self.timely(modified));
         let times = timestamps(accessed, modified)?;
         let (m, rel) = handle.place();
         self.check_write(m, rel, Attempt::Change)?;
         match handle {
             // In writable storage: the handle serves even if the name is gone.
             Handle::File(file) if file.body.is_some() => {
-                self.check_links(m, rel, &fs::fstat(&file.fd)?)?;
-                fs::futimens(&file.fd, &times)
+                let stat = fs::fstat(&file.fd)?;
+                self.check_links(m, rel, &stat)?;
+                fs::futimens(&file.fd, &times)?;
+                self.note_times(&stat, accessed, modified);
+                Ok(())
             }
-            _ => self.set_times_of(&mut lock(&self.tree), m, rel, &times),
+            _ => self.set_times_of(&mut lock(&self.tree), m, rel, &times, (accessed, modified)),
         }
     }
 
@@ -110,6 +120,7 @@ impl Vfs {
     /// # Errors
     /// As [`Vfs::set_times`].
     pub fn set_times_at(&self, base: &Handle, path: &str, follow: bool, accessed: NewTime, modified: NewTime) -> Result<(), Errno> {
+        let (accessed, modified) = (self.timely(accessed), self.timely(modified));
         let times = timestamps(accessed, modified)?;
         let mut tree = lock(&self.tree);
         self.resolve(&mut tree, base, path, follow, |tree, at| {
@@ -118,11 +129,11 @@ impl Vfs {
                 return Err(Errno::LOOP);
             }
             self.check_write(at.m, at.rel, Attempt::Change)?;
-            self.set_times_of(tree, at.m, at.rel, &times)
+            self.set_times_of(tree, at.m, at.rel, &times, (accessed, modified))
         })
     }
 
-    fn set_times_of(&self, tree: &mut Tree, m: usize, rel: &str, times: &Timestamps) -> Result<(), Errno> {
+    fn set_times_of(&self, tree: &mut Tree, m: usize, rel: &str, times: &Timestamps, new: (NewTime, NewTime)) -> Result<(), Errno> {
         if rel.is_empty() {
             // The mount itself is the host's.
             return Err(Errno::PERM);
@@ -130,7 +141,9 @@ impl Vfs {
         self.check_links(m, rel, &self.lstat(tree, m, rel)?)?;
         self.raise(tree, m, rel, false)?;
         let (parent, name) = beneath::parent(self.storage(tree, m, rel)?, rel)?;
-        fs::utimensat(&parent, name, times, AtFlags::SYMLINK_NOFOLLOW)
+        fs::utimensat(&parent, name, times, AtFlags::SYMLINK_NOFOLLOW)?;
+        self.note_times(&self.lstat(tree, m, rel)?, new.0, new.1);
+        Ok(())
     }
 
     /// The times of a file belong to all its names; an overlay's copy has one.

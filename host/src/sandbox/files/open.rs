@@ -11,7 +11,7 @@ use super::mount::Rules;
 use super::overlay::Tree;
 use super::path::At;
 use super::quota::Ticket;
-use super::{Vfs, beneath, lock};
+use super::{Vfs, beneath, lock, times};
 use crate::policy::capabilities::PathAccess;
 
 /// How to open something. All false: a file that can be neither read nor written, or a folder.
@@ -112,6 +112,7 @@ impl Vfs {
             self.ledger.refund(state.size);
             state.size = 0;
             file.account.note_resized();
+            file.note_change();
         }
         Ok(Handle::File(Arc::new(file)))
     }
@@ -134,6 +135,7 @@ impl Vfs {
             durable: false,
             account,
             ledger,
+            times: None,
             _ticket: ticket,
         })))
     }
@@ -171,6 +173,7 @@ impl Vfs {
             durable: self.is_durable(m),
             account: self.account(m, rel),
             ledger: self.ledger.clone(),
+            times: self.times.as_ref().map(|times| (times.clone(), times::key(stat))),
             _ticket: ticket,
         }
     }

@@ -164,6 +164,7 @@ impl Vfs {
             self.remember(tree, m, rel);
             tree.overlay_mut(m).up.insert(rel.to_owned(), Raised { folder, created: true });
         }
+        self.note_created(tree, m, rel);
     }
 
     /// Removes an entry from the view.

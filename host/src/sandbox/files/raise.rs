@@ -46,6 +46,7 @@ impl Vfs {
         let (parent, name) = beneath::parent(upper, rel)?;
         fs::mkdirat(&parent, name, Mode::from_raw_mode(0o777))?;
         tree.overlay_mut(m).up.insert(rel.to_owned(), Raised { folder: true, created: false });
+        self.note_copy(tree, m, rel);
         Ok(())
     }
 
@@ -76,6 +77,7 @@ impl Vfs {
             return Err(e);
         }
         tree.overlay_mut(m).up.insert(rel.to_owned(), Raised { folder: false, created: false });
+        self.note_copy(tree, m, rel);
         Ok(())
     }
 }

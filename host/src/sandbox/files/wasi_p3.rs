@@ -83,7 +83,12 @@ impl<T: 'static> types::HostDescriptorWithStore<T> for Files {
     }
 
     async fn sync_data(access: &Accessor<T, Files>, fd: Fd) -> FilesystemResult<()> {
-        let Handle::File(file) = with(access, &fd, |_, handle| Ok(handle.clone()))? else { return Ok(()) };
+        let (handle, fixed) = with(access, &fd, |vfs, handle| Ok((handle.clone(), vfs.times.is_some())))?;
+        let Handle::File(file) = handle else { return Ok(()) };
+        if fixed {
+            // Another thread would be done sooner or later.
+            return file.sync().map_err(fail);
+        }
         let done = tokio::task::spawn_blocking(move || file.sync()).await.unwrap_or(Err(Errno::IO));
         done.map_err(fail)
     }

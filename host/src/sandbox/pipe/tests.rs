@@ -6,7 +6,7 @@ use super::*;
 use crate::limits::Limits;
 
 fn made() -> (Reader, Writer) {
-    pipe(&Meter::new(Limits::default())).unwrap()
+    pipe(&Meter::new(Limits::default(), false)).unwrap()
 }
 
 fn put(writer: &mut Writer, bytes: &[u8]) -> Poll<Result<usize, io::ErrorKind>> {
@@ -54,7 +54,7 @@ fn a_pipe_that_nobody_reads_is_broken() {
 
 #[test]
 fn a_pipe_counts_as_memory_until_both_ends_are_gone() {
-    let meter = Meter::new(Limits { memory: 2 * CAPACITY as u64, ..Limits::default() });
+    let meter = Meter::new(Limits { memory: 2 * CAPACITY as u64, ..Limits::default() }, false);
     let (reader, _writer) = pipe(&meter).unwrap();
     let other = pipe(&meter).unwrap();
     assert!(pipe(&meter).is_none());

@@ -101,8 +101,7 @@ pub(super) async fn prepare(invocation: &Invocation, caller: Caller, what: Asked
     allow(invocation, &asked, &runs)?;
     count(invocation, caller.depth)?;
     let not_ready = |status| Error::NotFound(sandbox::say(&status));
-    let limits = &invocation.meter.limits;
-    let prepared = invocation.sandbox.prepare(&program.component, invocation.mode, limits).await.map_err(not_ready)?;
+    let prepared = invocation.prepare(&program.component).await.map_err(not_ready)?;
     if let Some(status) = prepared.lacks(&program.entry) {
         return Err(not_ready(status));
     }
@@ -152,8 +151,16 @@ pub(super) fn go(invocation: &Arc<Invocation>, what: Startable, streams: Streams
     let (tell, status) = watch::channel(None);
     let recorded = invocation.processes.open(&argv, depth);
     let id = recorded.id;
-    let given =
-        Given { stdin: streams.stdin, stdout: streams.stdout, stderr: streams.stderr, env, cwd, depth, cost: recorded.cost.clone() };
+    let given = Given {
+        stdin: streams.stdin,
+        stdout: streams.stdout,
+        stderr: streams.stderr,
+        env,
+        cwd,
+        depth,
+        cost: recorded.cost.clone(),
+        number: id.into(),
+    };
     let ending = Ending { invocation: invocation.clone(), tell, status: Status::Killed, recorded };
     let work = Work { program, prepared, timeout, given: Some(given), _held: held, ending };
     let task = invocation.started.spawn(work.run());
@@ -180,7 +187,7 @@ impl Work {
             let running = invocation.execute(&this.program, &this.prepared, given);
             let ended = match this.timeout {
                 None => running.await,
-                Some(timeout) => tokio::time::timeout(timeout.after, running).await.unwrap_or(Ended::Exited(timeout.code)),
+                Some(timeout) => invocation.within(timeout.after, running).await.unwrap_or(Ended::Exited(timeout.code)),
             };
             this.ending.status = status_of(&ended);
             ended

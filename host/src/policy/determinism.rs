@@ -1,0 +1,101 @@
+//! Whether a run is deterministic, and what it then starts from.
+
+use serde::{Serialize, Serializer};
+
+/// What a deterministic run starts from: with the same values, skill and input, it comes to the same result everywhere.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+pub struct Determinism {
+    /// Where all that is random comes from.
+    pub seed: u64,
+    /// What guests take for the time of the start, in whole seconds since 1970. As JSON: RFC 3339 in UTC.
+    #[serde(serialize_with = "rfc3339")]
+    #[schemars(with = "String")]
+    pub start_time: u64,
+}
+
+/// Nobody's time: the first second of 2026, in UTC.
+pub const START_TIME: u64 = 1_767_225_600;
+
+/// Units of fuel of a deterministic run for which no limit is set: it must end by itself or by this, since time may only abort it.
+pub const FUEL: u64 = 20_000_000_000;
+
+impl Default for Determinism {
+    fn default() -> Determinism {
+        Determinism { seed: 0, start_time: START_TIME }
+    }
+}
+
+/// What one layer says of it; what it leaves open, the layers below say.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct DeterminismRule {
+    /// Whether runs are deterministic.
+    pub on: Option<bool>,
+    /// The seed.
+    pub seed: Option<u64>,
+    /// The start, in seconds since 1970.
+    pub start_time: Option<u64>,
+}
+
+impl DeterminismRule {
+    /// All rules, in rising rank, put together.
+    pub(super) fn resolve<'a>(rules: impl Iterator<Item = &'a DeterminismRule>) -> Option<Determinism> {
+        let all = rules.fold(DeterminismRule::default(), |below, rule| DeterminismRule {
+            on: rule.on.or(below.on),
+            seed: rule.seed.or(below.seed),
+            start_time: rule.start_time.or(below.start_time),
+        });
+        let default = Determinism::default();
+        all.on
+            .unwrap_or(false)
+            .then(|| Determinism { seed: all.seed.unwrap_or(default.seed), start_time: all.start_time.unwrap_or(default.start_time) })
+    }
+}
+
+/// Reads a start time: RFC 3339, from 1970 on, without parts of a second.
+///
+/// # Errors
+/// A sentence that says which form is expected.
+pub fn parse_start_time(text: &str) -> Result<u64, String> {
+    let time: Option<jiff::Timestamp> = text.trim().parse().ok();
+    time.filter(|time| time.subsec_nanosecond() == 0)
+        .and_then(|time| u64::try_from(time.as_second()).ok())
+        .ok_or_else(|| format!("`{text}` is no time in whole seconds from 1970 on, like 2026-01-01T00:00:00Z"))
+}
+
+/// A start time as people write it.
+pub fn show_start_time(seconds: u64) -> String {
+    let time = i64::try_from(seconds).ok().and_then(|seconds| jiff::Timestamp::from_second(seconds).ok());
+    time.map_or_else(|| format!("{seconds} seconds since 1970"), |time| time.to_string())
+}
+
+fn rfc3339<S: Serializer>(seconds: &u64, s: S) -> Result<S::Ok, S::Error> {
+    s.serialize_str(&show_start_time(*seconds))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_start_time_is_read_as_it_is_shown() {
+        for text in ["2026-01-01T00:00:00Z", "1970-01-01T00:00:00Z", "9999-12-30T22:00:00Z"] {
+            assert_eq!(show_start_time(parse_start_time(text).unwrap()), text);
+        }
+        assert_eq!(parse_start_time("2026-01-01T02:00:00+02:00"), Ok(START_TIME));
+        for text in ["", "now", "1767225600", "1969-12-31T23:59:59Z", "2026-01-01", "2026-01-01T00:00:00.5Z"] {
+            assert!(parse_start_time(text).unwrap_err().contains("whole seconds"), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_later_rule_holds_for_what_it_says() {
+        let rule = |on, seed| DeterminismRule { on, seed, start_time: None };
+        let resolve = |rules: &[DeterminismRule]| DeterminismRule::resolve(rules.iter());
+        assert_eq!(resolve(&[]), None);
+        assert_eq!(resolve(&[rule(None, Some(7))]), None);
+        assert_eq!(resolve(&[rule(Some(true), None)]), Some(Determinism::default()));
+        assert_eq!(resolve(&[rule(Some(true), Some(7)), rule(None, None)]).unwrap().seed, 7);
+        assert_eq!(resolve(&[rule(Some(true), Some(7)), rule(None, Some(8))]).unwrap().seed, 8);
+        assert_eq!(resolve(&[rule(Some(true), None), rule(Some(false), None)]), None);
+    }
+}
