@@ -11,7 +11,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::cli::{User, guest, text};
 
-fn digest(bytes: &[u8]) -> String {
+pub fn digest(bytes: &[u8]) -> String {
     let hex: String = Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect();
     format!("sha256:{hex}")
 }

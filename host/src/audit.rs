@@ -23,7 +23,7 @@ pub use verify::{Fault, FaultKind, Verified};
 
 use crate::outcome::{Denial, LimitHit, Outcome, Process, RequestMade, Status, Usage};
 use crate::policy::capabilities::Capabilities;
-use crate::runtime::ScriptId;
+use crate::runtime::{self, Entry, Program, ScriptId};
 
 /// The version of the record's form.
 pub const VERSION: u32 = 2;
@@ -57,6 +57,9 @@ pub struct Record<'a> {
     pub denials: &'a [Denial],
     /// Limits that were run into.
     pub limits_hit: &'a [LimitHit],
+    /// The digest of its receipt, where one was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub receipt: Option<String>,
 }
 
 /// Which skill.
@@ -133,6 +136,22 @@ impl AuditError {
     }
 }
 
+impl ProgramId {
+    /// What a record says of a program.
+    pub fn of(program: &Program) -> ProgramId {
+        let (tool, arguments) = match &program.entry {
+            Entry::Tool { name, input, .. } => (Some(name.clone()), runtime::digest(input.as_bytes())),
+            Entry::Command | Entry::ListTools => {
+                let joined: Vec<u8> = program.args.iter().flat_map(|arg| arg.bytes().chain([0])).collect();
+                (None, runtime::digest(&joined))
+            }
+        };
+        let version = program.component.built_in().map(|built_in| built_in.facts.version.clone());
+        let component = program.component.digest.clone();
+        ProgramId { name: program.name.clone(), version, script: program.script.clone(), tool, component, arguments }
+    }
+}
+
 impl<'a> Record<'a> {
     /// What is kept of an outcome.
     pub fn of(
@@ -156,6 +175,7 @@ impl<'a> Record<'a> {
             processes_omitted: outcome.processes_omitted,
             denials: &outcome.denials,
             limits_hit: &outcome.limits_hit,
+            receipt: None,
         }
     }
 }

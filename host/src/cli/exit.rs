@@ -24,6 +24,14 @@ pub(crate) enum Exit {
     Aborted,
     /// Refused.
     Denied,
+    /// `verify`: nobody that is trusted signed it.
+    BadSignature,
+    /// `verify`: it is of another skill.
+    OtherSkill,
+    /// `verify`: the run came to another result.
+    OtherResult,
+    /// `verify`: it cannot be run again here.
+    NotRepeatable,
     /// Out of time.
     Timeout,
     /// Another limit.
@@ -50,6 +58,10 @@ Exit codes of `run` are the guest's own, and of all verbs:
    74  a file of the host cannot be read or written
    75  a deterministic run was aborted, and has no result
    77  denied
+   80  `verify`: the signature is missing, wrong, or of a key that is not trusted
+   81  `verify`: the skill is another
+   82  `verify`: the result is another
+   83  `verify`: the run cannot be repeated here
   124  out of time
   125  another limit was hit
   130  interrupted
@@ -84,6 +96,10 @@ impl From<Exit> for ExitCode {
             Exit::Io => 74,
             Exit::Aborted => 75,
             Exit::Denied => 77,
+            Exit::BadSignature => 80,
+            Exit::OtherSkill => 81,
+            Exit::OtherResult => 82,
+            Exit::NotRepeatable => 83,
             Exit::Timeout => 124,
             Exit::Limit => 125,
             Exit::Interrupted => 130,
@@ -99,7 +115,22 @@ mod tests {
     #[test]
     fn the_help_lists_every_code() {
         use Exit::*;
-        for exit in [Findings, Usage, Invalid, Io, Aborted, Denied, Timeout, Limit, Interrupted, Trap] {
+        for exit in [
+            Findings,
+            Usage,
+            Invalid,
+            Io,
+            Aborted,
+            Denied,
+            BadSignature,
+            OtherSkill,
+            OtherResult,
+            NotRepeatable,
+            Timeout,
+            Limit,
+            Interrupted,
+            Trap,
+        ] {
             let code = format!("{:?}", ExitCode::from(exit));
             let number = code.trim_matches(|c: char| !c.is_ascii_digit());
             let line = |line: &str| line.trim_start().split_once("  ").is_some_and(|(first, _)| first == number);

@@ -5,7 +5,7 @@ use clap::ValueEnum;
 use super::exit::Exit;
 use super::{Failure, show};
 
-/// Prints the JSON schema of the policy file, an outcome, an audit record or a check
+/// Prints the JSON schema of the policy file, an outcome, an audit record, a check or a receipt
 ///
 /// An editor checks policy.yaml against its schema while you write, where the file starts with
 /// `# yaml-language-server: $schema=policy.schema.json`.
@@ -30,6 +30,8 @@ enum Of {
     Audit,
     /// What `check --json` prints
     Check,
+    /// What `run --receipt` writes
+    Receipt,
 }
 
 pub(crate) fn main(args: Args) -> Result<Exit, Failure> {
@@ -37,6 +39,7 @@ pub(crate) fn main(args: Args) -> Result<Exit, Failure> {
         Of::Policy => show::json(&skillhost::policy::schema())?,
         Of::Outcome => show::json(&schemars::schema_for!(skillhost::outcome::Outcome))?,
         Of::Audit => show::json(&schemars::schema_for!(skillhost::audit::Line))?,
+        Of::Receipt => show::json(&schemars::schema_for!(skillhost::receipt::Receipt))?,
         Of::Check => show::json(&schemars::schema_for!(super::check::Checked))?,
     }
     Ok(Exit::Ok)
