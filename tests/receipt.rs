@@ -11,7 +11,7 @@ use ed25519_dalek::pkcs8::DecodePublicKey as _;
 use serde_json::{Value, json};
 
 use crate::audit::digest;
-use crate::cli::{User, repository, text};
+use crate::cli::{User, guest, repository, text};
 
 /// A user with a skill whose script uses all that a receipt tells of, and a workspace.
 pub struct Place {
@@ -23,11 +23,10 @@ const SCRIPT: &str = "\
 cat
 cat data/a.txt > out.txt
 rm data/old.txt
-echo \"$1 $TOKEN $RANDOM\" >&2
+echo \"$1 ${#TOKEN} $(od -An -N4 -tx1 /dev/urandom)\" >&2
 date +%s
 ls data
-cat /workspace/../workspace/none 2>/dev/null
-/skill/scripts/other.sh
+tool
 ";
 
 impl Place {
@@ -39,6 +38,7 @@ impl Place {
         std::fs::write(skill.join("SKILL.md"), manifest).unwrap();
         std::fs::write(skill.join("scripts/run.sh"), SCRIPT).unwrap();
         std::fs::write(skill.join("scripts/other.sh"), "#!/bin/bash\necho other\n").unwrap();
+        std::fs::write(skill.join("tool.wasm"), guest("hello")).unwrap();
         std::fs::create_dir_all(place.path("w/data")).unwrap();
         std::fs::write(place.path("w/data/a.txt"), "data\n").unwrap();
         std::fs::write(place.path("w/data/old.txt"), "old\n").unwrap();
@@ -209,16 +209,16 @@ fn what_came_to_no_result_has_no_receipt() {
 #[test]
 fn more_files_than_a_receipt_takes_in_are_refused_only_with_one() {
     let place = Place::new();
-    std::fs::create_dir(place.path("many")).unwrap();
+    std::fs::create_dir(place.path("large")).unwrap();
     for number in 0..10_001 {
-        std::fs::write(place.path(&format!("many/{number}")), "").unwrap();
+        std::fs::write(place.path(&format!("large/{number}")), "").unwrap();
     }
-    let args = ["run", "hello", "--workspace", "many"];
+    let args = ["run", "hello", "--workspace", "large"];
     assert_eq!(place.skillhost(&args, "").status.code(), Some(0));
     let run = place.skillhost(&[&args[..], &["--receipt", "r.json"]].concat(), "");
     assert_eq!((run.status.code(), text(&run.stdout).as_str()), (Some(74), ""), "{run:?}");
     assert!(text(&run.stderr).contains("a receipt takes in 10000 files"), "{run:?}");
-    std::fs::remove_file(place.path("many/0")).unwrap();
+    std::fs::remove_file(place.path("large/0")).unwrap();
     assert_eq!(place.skillhost(&[&args[..], &["--receipt", "r.json"]].concat(), "").status.code(), Some(0));
 }
 

@@ -4,10 +4,12 @@ use std::fmt::Write as _;
 
 use super::{User, pinned, repository, text};
 
-const VERBS: [&str; 10] = ["run", "check", "inspect", "programs", "bench", "new", "build", "audit", "schema", "completions"];
+const VERBS: [&str; 12] =
+    ["run", "check", "inspect", "programs", "bench", "new", "build", "verify", "audit", "key", "schema", "completions"];
 
 /// What is below a verb.
-const BELOW: [&str; 6] = ["audit list", "audit show", "audit verify", "audit head", "audit export", "audit prune"];
+const BELOW: [&str; 9] =
+    ["key new", "key show", "key trust", "audit list", "audit show", "audit verify", "audit head", "audit export", "audit prune"];
 
 #[test]
 fn the_documented_help_is_the_help() {
