@@ -11,6 +11,7 @@ use skillhost::invoke::{Host, HostOptions, Request, Target};
 use skillhost::limits::Limit;
 use skillhost::outcome::{LimitHit, Outcome, Status};
 use skillhost::policy::capabilities::MountMode;
+use skillhost::policy::determinism::DeterminismRule;
 use skillhost::policy::{Overrides, Policy};
 use skillhost::sandbox::files::Guarded;
 use skillhost::sandbox::http::{Resolver, Roots, Tls};
@@ -213,6 +214,12 @@ impl Run<'_> {
     /// Another folder of the host as the workspace.
     pub fn folder(mut self, host: &Path) -> Self {
         self.overrides.workspace = Some((host.to_owned(), MountMode::Write));
+        self
+    }
+
+    /// Deterministically.
+    pub fn deterministic(mut self, seed: u64) -> Self {
+        self.overrides.determinism = DeterminismRule { on: Some(true), seed: Some(seed), start_time: None };
         self
     }
 

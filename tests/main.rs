@@ -15,6 +15,7 @@ mod cli;
 mod compat;
 mod components;
 mod curl;
+mod determinism;
 mod docs;
 mod escape;
 mod fuzz;

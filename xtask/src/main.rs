@@ -1,4 +1,4 @@
-//! Set-up and chores: `cargo xtask demo | test | components | python | conformance | bench | toolchain`.
+//! Set-up and chores: `cargo xtask demo | test | determinism | components | python | conformance | bench | toolchain`.
 //!
 //! Needs rustup's stable toolchain, a C compiler and git; everything else is found or made. Each verb is a file.
 
@@ -8,6 +8,7 @@ mod bench;
 mod components;
 mod conformance;
 mod demo;
+mod determinism;
 mod python;
 mod shell;
 mod test;
@@ -36,6 +37,12 @@ enum Verb {
     Demo,
     /// Run every check and test, as CI does
     Test,
+    /// Run a hundred programs deterministically, many times, each time under other conditions
+    Determinism {
+        /// How often each
+        #[arg(long, default_value_t = 20)]
+        times: u32,
+    },
     /// Build the components: the runtimes, the skills and the SDK's examples
     Components,
     /// Build the Python runtime: CPython as one component
@@ -74,6 +81,7 @@ fn main() -> ExitCode {
     let result = match args.verb {
         Verb::Demo => demo::run(&progress),
         Verb::Test => test::run(&progress),
+        Verb::Determinism { times } => determinism::run(times),
         Verb::Components => components::run(&progress),
         Verb::Python => python::run(&progress),
         Verb::Conformance { runtime: Conformance::Python { args } } => conformance::python(&args, &progress),

@@ -15,8 +15,10 @@ pub(crate) mod new {
                 import wasi:cli/stdout@0.3.0;
                 import wasi:cli/stderr@0.3.0;
                 import wasi:clocks/monotonic-clock@0.3.0;
+                import wasi:clocks/system-clock@0.3.0;
                 import wasi:random/random@0.3.0;
                 import wasi:random/insecure@0.3.0;
+                import wasi:random/insecure-seed@0.3.0;
                 import wasi:filesystem/types@0.3.0;
                 import wasi:filesystem/preopens@0.3.0;
                 import wasi:sockets/types@0.3.0;

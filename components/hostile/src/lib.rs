@@ -20,6 +20,7 @@ mod loads;
 mod network;
 mod paths;
 mod report;
+mod sources;
 mod together;
 mod verbs;
 mod web;

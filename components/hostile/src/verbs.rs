@@ -4,7 +4,7 @@ use skillhost_guest::println;
 use skillhost_guest::process::ExitCode;
 
 use crate::report::Report;
-use crate::{ambient, bombs, endings, family, links, loads, network, paths, web};
+use crate::{ambient, bombs, endings, family, links, loads, network, paths, sources, web};
 
 macro_rules! verbs {
     ($kind:ident, $call:ident: $($name:literal => $function:path,)+) => {
@@ -110,6 +110,11 @@ verbs! { LOADS, load:
     "deaf" => family::deaf,
     "turns" => family::turns,
     "side-by-side" => family::side_by_side,
+    "chance" => sources::chance,
+    "clocks" => sources::clocks,
+    "waits" => sources::waits,
+    "files-told" => sources::files,
+    "floats" => sources::floats,
 }
 
 #[skillhost_guest::main]

@@ -17,7 +17,7 @@ pub struct Determinism {
 pub const START_TIME: u64 = 1_767_225_600;
 
 /// Units of fuel of a deterministic run for which no limit is set: it must end by itself or by this, since time may only abort it.
-pub const FUEL: u64 = 20_000_000_000;
+pub const FUEL: u64 = 200_000_000_000;
 
 impl Default for Determinism {
     fn default() -> Determinism {

@@ -120,6 +120,11 @@ impl Vfs {
         self.decisions.denials()
     }
 
+    /// The first error that is the host's own (its disk is full, say). The guest saw it, and may have gone on.
+    pub fn failure(&self) -> Option<Errno> {
+        self.ledger.failure()
+    }
+
     /// The first limit (`disk`, `files` or `handles`) that was hit. The guest saw an error, and may have gone on.
     pub fn hit(&self) -> Option<Limit> {
         self.ledger.hit()

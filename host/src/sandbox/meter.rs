@@ -270,3 +270,23 @@ impl ResourceLimiter for StoreMeter {
         usize::try_from(self.meter.limits.instances).unwrap_or(usize::MAX)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_that_the_machine_lacks_aborts_a_deterministic_run_and_what_a_memory_forbids_does_not() {
+        let lacking = |deterministic, maximum| {
+            let meter = Meter::new(Limits::default(), deterministic);
+            let mut store = StoreMeter::new(meter.clone());
+            assert!(store.memory_growing(0, 2 << 16, maximum).unwrap());
+            let told = store.memory_grow_failed(wasmtime::Error::msg("no memory"));
+            (told.is_ok(), meter.abort_reason().is_some())
+        };
+        assert_eq!(lacking(true, None), (false, true));
+        assert_eq!(lacking(true, Some(4 << 16)), (false, true));
+        assert_eq!(lacking(true, Some(1 << 16)), (true, false));
+        assert_eq!(lacking(false, None), (true, false));
+    }
+}

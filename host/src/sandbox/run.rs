@@ -139,6 +139,10 @@ pub async fn run(sandbox: &Sandbox, what: Invoke<'_>, io: Io) -> Finished {
     };
     let prepared = match prepared {
         Ok(prepared) => prepared,
+        // How long compiling takes is the machine's.
+        Err(Status::LimitHit(hit)) if determinism.is_some() => {
+            return Finished::refused(Status::Aborted { reason: hit.explain() }, started);
+        }
         Err(status) => return Finished::refused(status, started),
     };
     if let Some(status) = prepared.lacks(&what.program.entry) {
@@ -203,6 +207,9 @@ pub async fn run(sandbox: &Sandbox, what: Invoke<'_>, io: Io) -> Finished {
     };
     invocation.note_hits();
     outcome.limits_hit = meter.hits();
+    if let (Some(error), Some(_)) = (invocation.vfs.failure(), determinism) {
+        meter.abort(format!("the host's own files failed: {error}"));
+    }
     outcome.status = status(end, &mut outcome, &meter);
     let after = snapshot().unwrap_or_else(|error| {
         outcome.status = unreceipted(&error);

@@ -28,7 +28,7 @@ impl Vfs {
                 let (parent, name) = beneath::parent(root, rel)?;
                 fs::mkdirat(&parent, name, Mode::from_raw_mode(0o777))
             });
-            made.inspect_err(|_| self.ledger.uncharge_file())?;
+            made.inspect_err(|e| self.ledger.not_made(*e))?;
             self.note_new(tree, m, rel, true);
             self.account(m, rel).note_created();
             Ok(())

@@ -106,7 +106,7 @@ impl OpenFile {
         if let Some(device) = &self.device {
             return device.read(buffer);
         }
-        let count = io::retry_on_intr(|| io::pread(&self.fd, &mut *buffer, offset))?;
+        let count = io::retry_on_intr(|| io::pread(&self.fd, &mut *buffer, offset)).inspect_err(|e| self.ledger.note_failure(*e))?;
         self.ledger.count_read(&self.account, count);
         Ok(count)
     }
@@ -145,6 +145,7 @@ impl OpenFile {
             }
             Err(e) => {
                 self.ledger.refund(granted);
+                self.ledger.note_failure(e);
                 Err(e)
             }
         }
@@ -181,6 +182,7 @@ impl OpenFile {
         self.ledger.charge_all(growth)?;
         if let Err(e) = fs::ftruncate(&self.fd, size) {
             self.ledger.refund(growth);
+            self.ledger.note_failure(e);
             return Err(e);
         }
         self.ledger.refund(state.size.saturating_sub(size));

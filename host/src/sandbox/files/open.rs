@@ -92,7 +92,7 @@ impl Vfs {
             self.check_write(m, rel, Attempt::Change)?;
             self.raise(tree, m, rel, want.truncate)?;
         }
-        let fd = beneath::open(self.storage(tree, m, rel)?, rel, want.flags())?;
+        let fd = beneath::open(self.storage(tree, m, rel)?, rel, want.flags()).inspect_err(|e| self.ledger.note_failure(*e))?;
         let stat = fs::fstat(&fd)?;
         if beneath::kind(&stat) != FileType::RegularFile {
             return Err(Errno::ACCESS);
@@ -152,7 +152,7 @@ impl Vfs {
             let stat = fs::fstat(&fd)?;
             Ok((fd, stat))
         });
-        let (fd, stat) = made.inspect_err(|_| self.ledger.uncharge_file())?;
+        let (fd, stat) = made.inspect_err(|e| self.ledger.not_made(*e))?;
         self.note_new(tree, m, rel, false);
         let file = self.file(tree, m, rel, want, fd, &stat, ticket);
         file.account.note_created();

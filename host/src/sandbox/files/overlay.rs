@@ -120,7 +120,7 @@ impl Vfs {
     /// # Errors
     /// It is one that is made when it is first needed, and could not be.
     pub(super) fn lower(&self, m: usize) -> Result<BorrowedFd<'_>, Errno> {
-        self.mounts[m].ground.folder()
+        self.mounts[m].ground.folder().inspect_err(|e| self.ledger.note_failure(*e))
     }
 
     /// The upper folder of an overlay.

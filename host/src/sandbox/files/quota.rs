@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
 
 use rustix::fs::{FileType, Stat};
 use rustix::io::Errno;
@@ -30,6 +30,8 @@ pub(super) struct Ledger {
     handles: AtomicU64,
     listed: AtomicU64,
     book: Mutex<Book>,
+    /// The first error of the host's own that a guest was told of.
+    failed: OnceLock<Errno>,
 }
 
 #[derive(Debug, Default)]
@@ -55,6 +57,7 @@ impl Ledger {
             handles: AtomicU64::new(0),
             listed: AtomicU64::new(0),
             book: Mutex::default(),
+            failed: OnceLock::new(),
         })
     }
 
@@ -66,6 +69,18 @@ impl Ledger {
             files_created: book.created,
             disk: book.bytes,
         }
+    }
+
+    /// Notes an error that the host has, and not the guest's doing: its disk, its memory or its table of files.
+    pub(super) fn note_failure(&self, error: Errno) {
+        if matches!(error, Errno::NOSPC | Errno::DQUOT | Errno::IO | Errno::NFILE | Errno::MFILE | Errno::NOMEM | Errno::STALE) {
+            self.failed.get_or_init(|| error);
+        }
+    }
+
+    /// The first error of the host's own.
+    pub(super) fn failure(&self) -> Option<Errno> {
+        self.failed.get().copied()
     }
 
     /// The first limit that was hit.
@@ -122,7 +137,8 @@ impl Ledger {
     }
 
     /// Takes back a charge for a file that could not be created.
-    pub(super) fn uncharge_file(&self) {
+    pub(super) fn not_made(&self, error: Errno) {
+        self.note_failure(error);
         let mut book = lock(&self.book);
         book.files = book.files.saturating_sub(1);
         book.created = book.created.saturating_sub(1);

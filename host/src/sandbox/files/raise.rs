@@ -72,6 +72,7 @@ impl Vfs {
         });
         if let Err(e) = copied {
             self.ledger.refund(size);
+            self.ledger.note_failure(e);
             // Best effort: the copy is not booked, and so not there; only a later copy would find its name taken.
             let _ = beneath::parent(upper, rel).and_then(|(parent, name)| fs::unlinkat(&parent, name, AtFlags::empty()));
             return Err(e);

@@ -1,0 +1,1 @@
+cd /workspace; tar -cf a.tar many table.csv; tar -czf b.tgz tree; tar -tvf a.tar; gzip -k doc.json; sha256sum a.tar b.tgz doc.json.gz; zip -qr c.zip many 2>/dev/null && sha256sum c.zip && unzip -l c.zip

@@ -1,0 +1,1 @@
+awk 'BEGIN { print rand(), rand(); srand(); print rand(), srand() > 0; print systime(), strftime("%F %T") }'; awk -F, 'NR > 1 { t[$1] += $3 } END { for (k in t) print k, t[k] }' /workspace/table.csv; awk 'BEGIN { "date +%s" | getline d; print d; print ENVIRON["HOME"] }'

@@ -1,0 +1,1 @@
+n=0; end=$((SECONDS + 1)); while [ $n -lt 3000 ]; do n=$((n + 1)); done; echo $n; a=(z y x); declare -A m=([one]=1 [two]=2 [three]=3 [four]=4); echo ${!m[@]} ${m[@]}; for k in "${!m[@]}"; do echo $k=${m[$k]}; done; printf '%s\n' "${a[@]}" | sort

@@ -1,0 +1,1 @@
+head -c 5; echo; python3 -c 'import sys; print(repr(sys.stdin.readline()))'; cat | wc -c

@@ -1,0 +1,1 @@
+diff <(seq 5 | shuf) <(seq 5 | shuf); paste <(date +%s) <(sleep 5; date +%s); echo $(echo $(echo $RANDOM)); while read -r a b; do echo "$b:$a"; done < <(ls -l /workspace | tail -n +2 | awk '{print $5, $NF}')

@@ -1,0 +1,1 @@
+timeout 2 sleep 100; echo $?; timeout 1 python3 -c 'while True: pass' ; echo $?; timeout -s KILL 1 bash -c 'while :; do :; done'; echo $?; read -t 3 line < <(sleep 10; echo late); echo $? $line; date +%s

@@ -1,0 +1,11 @@
+import os, time, shutil
+open("a", "w").write("a")
+os.utime("a", (1, 2))
+print(os.stat("a"))
+time.sleep(5)
+os.utime("a")
+shutil.copy2("a", "b"); os.rename("b", "c"); os.mkdir("d")
+print([(n, os.stat(n).st_mtime, os.stat(n).st_ctime) for n in sorted(os.listdir("."))])
+time.sleep(5)
+os.remove("c")
+print(os.stat(".").st_mtime)

@@ -1,0 +1,1 @@
+cd /workspace; for n in 1 2 3 4; do (for k in 1 2 3; do echo "$n $k $RANDOM" >> log; sleep 0.0$n; done) & done; wait; cat log; echo out; echo err >&2; echo out; printf 'a\nb\n' | while read x; do echo $x; echo $x >&2; done
