@@ -285,3 +285,61 @@ fn a_key_may_come_by_a_variable_and_is_never_shown() {
     assert!(!text(&run.stderr).contains("hunter2"), "{run:?}");
     assert!(!format!("{:?}", skillhost::receipt::key::SigningKey::from_pem(&pem)).contains(pem.lines().nth(1).unwrap()));
 }
+
+/// A demo skill, what of it runs, its arguments, and its stdin.
+const DEMOS: [(&str, &[&str], &str); 4] = [
+    ("calculator", &["--", "5 km in miles"], ""),
+    ("data-convert", &["--", "-c", "-f", ".a"], "{\"a\": [1, 2.5]}"),
+    ("log-triage", &["scripts/triage.sh", "--", "--json", "/skill/samples/access.log"], ""),
+    ("csv-report", &["scripts/csv_report.py", "--workspace", "w", "--", "data/weather.csv"], ""),
+];
+
+#[test]
+fn two_users_have_the_same_receipts_of_the_demo_skills_and_confirm_each_other_s() {
+    let (one, two) = (Place::new(), Place::new());
+    let elsewhere = two.path("elsewhere");
+    std::fs::create_dir(&elsewhere).unwrap();
+    for place in [&one, &two] {
+        std::fs::copy(repository("skills/csv-report/samples/weather.csv"), place.path("w/data/weather.csv")).unwrap();
+    }
+    let copied = Command::new("cp").arg("-a").arg(two.path("w")).arg(two.path("before")).status().unwrap();
+    assert!(copied.success());
+    for (skill, args, stdin) in DEMOS {
+        let copied = Command::new("cp").arg("-r").arg(repository("skills").join(skill)).arg(&elsewhere).status().unwrap();
+        assert!(copied.success());
+        let run = |place: &Place, folder: PathBuf, user: Option<u32>| {
+            let base = ["run", folder.to_str().unwrap(), "--deterministic", "--receipt", "r.json"];
+            let mut command = place.command(&[&base[..], args].concat());
+            if let Some(user) = user {
+                std::os::unix::process::CommandExt::uid(&mut command, user);
+                command.env("XDG_CACHE_HOME", place.path("cache"));
+            }
+            let run = place.finish(command, stdin);
+            assert_eq!(run.status.code(), Some(0), "{skill}: {run:?}");
+            std::fs::read_to_string(place.path("r.json")).unwrap()
+        };
+        let receipt = run(&one, repository("skills").join(skill), None);
+        assert_eq!(receipt, run(&two, elsewhere.join(skill), None), "{skill}");
+        // Of components also as another user in earnest, where that can be had: scripts' programs would be compiled once more for them.
+        if rustix::process::geteuid().is_root() && !args[0].starts_with("scripts") && is_open_to(NOBODY) {
+            let nobody = Place::new();
+            let given = Command::new("chown").arg("-R").arg(NOBODY.to_string()).arg(nobody.user.root()).status().unwrap();
+            assert!(given.success());
+            assert_eq!(receipt, run(&nobody, repository("skills").join(skill), Some(NOBODY)), "{skill}");
+        }
+        let folder = elsewhere.join(skill);
+        let verify = ["verify", "r.json", "--unsigned", "--skill", folder.to_str().unwrap(), "--inputs", "before"];
+        std::fs::write(two.path("r.json"), &receipt).unwrap();
+        let run = two.skillhost(&verify, stdin);
+        assert_eq!(run.status.code(), Some(0), "{skill}: {run:?}");
+    }
+}
+
+const NOBODY: u32 = 65_534;
+
+/// Whether another user can reach what these tests use.
+fn is_open_to(user: u32) -> bool {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_skillhost"));
+    std::os::unix::process::CommandExt::uid(&mut command, user);
+    command.arg("--version").stdout(Stdio::null()).status().is_ok_and(|status| status.success())
+}

@@ -148,7 +148,7 @@ mod tests {
         let bytes = |one: Value, other: Value| differences(&head(one), &head(other)).pop().unwrap().bytes.unwrap();
         let long = "a line of the output, and another one\n";
         let found = bytes(json!(format!("{long}x\u{1b}[1m")), json!(format!("{long}y\u{1b}[1m")));
-        assert_eq!(found, Bytes { offset: 38, receipt: "nd another one\\nx\\x1b[1m".into(), here: "nd another one\\ny\\x1b[1m".into() });
+        assert_eq!(found, Bytes { offset: 38, receipt: "and another one\\nx\\x1b[1m".into(), here: "and another one\\ny\\x1b[1m".into() });
         assert_eq!(bytes(json!("ab"), json!("a")), Bytes { offset: 1, receipt: "ab".into(), here: "a".into() });
         assert_eq!(bytes(json!({ "base64": "//4=" }), json!("a")).receipt, "\\xff\\xfe");
     }
