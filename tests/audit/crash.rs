@@ -206,3 +206,14 @@ fn a_killed_run_leaves_the_log_as_it_was_or_with_its_record() {
     let verified = Store::open(&user.home().join(".local/state/skillhost/audit.jsonl")).unwrap().verify(None).unwrap();
     assert!(verified.faults.is_empty() && verified.records >= 1, "{verified:?}");
 }
+
+#[test]
+fn many_may_look_at_a_log_for_the_first_time_at_once() {
+    let journal = Journal::new(0, 1 << 20);
+    journal.append(0..200);
+    let counts: Vec<u64> = std::thread::scope(|scope| {
+        let looks: Vec<_> = (0..8).map(|_| scope.spawn(|| journal.store().verify(None).unwrap().records)).collect();
+        looks.into_iter().map(|look| look.join().unwrap()).collect()
+    });
+    assert_eq!(counts, [200; 8]);
+}

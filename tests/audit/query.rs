@@ -124,6 +124,12 @@ fn a_million_records() {
         let count = work();
         eprintln!("{:9.1} ms  {what}: {count}", started.elapsed().as_secs_f64() * 1e3);
     };
+    // A record of usual size, again and again, without what comes when a journal is full.
+    let mut usual = record(1);
+    usual["padding"] = "x".repeat(1000).into();
+    let place = Journal::new(0, u64::MAX);
+    let alone = place.log();
+    timed("100,000 appended alone", &mut || (0..100_000).map(|_| alone.append(&usual).unwrap()).count());
     let journal = Journal::new(0, 4 << 20);
     timed("append", &mut || {
         journal.append(0..1_000_000);

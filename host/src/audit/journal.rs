@@ -142,6 +142,9 @@ impl Log {
     /// Moves what follows the last whole record to the file of torn ones.
     #[cold]
     fn set_aside(&self, file: &File, size: u64) -> io::Result<(Head, u64)> {
+        if size > self.seal_at.max(SEAL_AT).saturating_mul(16) {
+            return Err(io::Error::other("it is too large for a journal of this log: name another file, or move it away"));
+        }
         let mut bytes = vec![0; usize::try_from(size).map_err(io::Error::other)?];
         file.read_exact_at(&mut bytes, 0)?;
         let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
