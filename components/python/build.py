@@ -39,7 +39,8 @@ def main():
     tools = stage("tools", [HERE / "build/requirements.txt", HERE / "build/package.json", HERE / "build/package-lock.json"], make_tools)
     stdlib = stage("stdlib", [tools, HERE / "build/compile_stdlib.py", HERE / "wit"], make_stdlib)
     image = stage("image", [stdlib, HERE / "guest", HERE / "wit"], make_image)
-    merging = [HERE / "build" / f"{name}.py" for name in ("merge", "component", "fold", "immortal", "roles", "wasm", "wrap")]
+    parts = ("merge", "component", "fold", "gaps", "immortal", "memory", "roles", "wasm", "wrap")
+    merging = [HERE / "build" / f"{name}.py" for name in parts]
     merged = stage("merged", [image, *merging], make_merged)
     listed = [HERE / "packages" / name for name in ("requirements.txt", "sdists.txt")]
     made = stage("packages", [tools, HERE / "build/compile_packages.py", HERE / "build/packages.py", *listed, HERE / "wit"], make_packages)

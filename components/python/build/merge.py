@@ -13,7 +13,9 @@ import subprocess
 import component as c
 import wasm
 from fold import fold
-from immortal import immortal
+from gaps import without_gaps
+from immortal import made_immortal
+from memory import changed
 from roles import Roles, kept, resolve
 from wrap import without_init, wrapped
 
@@ -37,7 +39,7 @@ def merge(binary, folder, tools):
     merged.write_bytes(trimmed(merged.read_bytes(), kept(wiring, roles)))
     first = ["--remove-unused-module-elements", "--simplify-globals", "--simplify-globals"]
     run(tools / "wasm-opt", *FEATURES, *FOR_GLOBALS, merged, *first, "-o", folded)
-    folded.write_bytes(immortal(fold(folded.read_bytes())))
+    folded.write_bytes(changed(fold(folded.read_bytes()), made_immortal, without_gaps))
     second = ["--simplify-globals", "--directize", "--remove-unused-module-elements", "-O3"]
     run(tools / "wasm-opt", *FEATURES, folded, *second, "-o", main)
     return wrapped(wiring, roles, wasm.without_custom(main.read_bytes()))

@@ -6,10 +6,12 @@ import gc
 import importlib
 import importlib.util
 import io
+import opcode
 import os
 import sys
 import types
 import weakref
+from _opcode_metadata import _specialized_opmap
 
 from . import stdlib
 
@@ -93,41 +95,112 @@ class Asked:
         return "/skill"
 
 
-def warm(main):
+def functions():
+    return [item for item in gc.get_objects() if type(item) is types.FunctionType]
+
+
+def fresh_code(functions):
+    """Gives functions code that has learnt nothing yet."""
+    made = {}
+    for function in functions:
+        code = function.__code__
+        # By what it is and not by what it equals.
+        if id(code) not in made:
+            made[id(code)] = code, renewed(code)
+        function.__code__ = made[id(code)][1]
+
+
+def renewed(code):
+    constants = tuple(renewed(constant) if type(constant) is types.CodeType else constant for constant in code.co_consts)
+    return code.replace(co_consts=constants)
+
+
+def has_run(code):
+    """Whether the interpreter has learnt something of it since it was made: the first thing is that it has been entered."""
+    # Each instruction is two bytes; what follows it of its caches is zero in `co_code`.
+    return any(plain and plain != learnt for plain, learnt in zip(code.co_code[::2], code._co_code_adaptive[::2]))
+
+
+def lie_together(functions):
+    """Gives functions code that lies in one piece of memory. What a run learns of its own start it writes into the code, and a page that holds
+    a lot of that costs no more than one that holds little."""
+    filling = fill_gaps()
+    fresh_code(functions)
+    del filling
+
+
+def fill_gaps():
+    """Takes what is free between that which is allocated, so that what is allocated next comes behind all of it. Returns what fills it."""
+    end = id(bytes(ROOM))
+    filling = [None] * (1 << 16)
+    filled = 0
+    # malloc's chunks are multiples of 16 bytes, of which 4 are its own; 17 are what a bytes object has beside its content.
+    for chunk in (*(1 << power for power in range(20, 10, -1)), *range(1024, 16, -16)):
+        while id(piece := bytes(chunk - 4 - 17)) < end:
+            filling[filled] = piece
+            filled += 1
+    return filling
+
+
+def start_often(main):
     """Starts programs again and again, until the interpreter has learnt what it can of its own code: what it learns it writes into it."""
+    from concurrent.futures import process, thread
+
     from . import fresh, system
 
-    names = ("stdin", "stdout", "stderr")
-    streams = {name: getattr(sys, name) for plain in names for name in (plain, f"__{plain}__")}
     saved = list(sys.path), list(sys.argv), list(sys.orig_argv), sys.modules.get("__main__")
     asked, fresh.environment = fresh.environment, Asked
     for _ in range(20):
-        fresh.start()
-        system.open_streams()
-        main.guarded(lambda: main.command(sys.argv[1:]))
-        main.guarded(main.let_go)
-    fresh.environment, system.ENDING = asked, False
+        main.run()
+        # None of them knows a start after an end.
+        system.ENDING = weakref.finalize._shutdown = thread._shutdown = process._global_shutdown = False
+    gc.unfreeze()
+    fresh.environment = asked
+    sys.path[:], sys.argv[:], sys.orig_argv[:], sys.modules["__main__"] = saved
+
+
+def warm(main):
+    from . import system
+
+    saved = list(sys.path), list(sys.argv), list(sys.orig_argv), sys.modules.get("__main__")
     sys.stdin, sys.stdout, sys.stderr = io.StringIO(), io.StringIO(), io.StringIO()
     for source in ["print('hi')"] * 20 + [SAMPLE] * 3 + ["raise SystemExit(0)", "import os; open('/nowhere')"]:
         main.guarded(lambda: main.command(["-c", source]))
-    for name, stream in streams.items():
-        setattr(sys, name, stream)
     sys.path[:], sys.argv[:], sys.orig_argv[:], sys.modules["__main__"] = saved
+    system.make_streams()
+    # Last, since what is looked up last stays in the interpreter's caches.
+    start_often(main)
+
+
+# What a program allocates before the memory has to grow, in bytes.
+ROOM = 2 << 20
 
 
 def settle():
     """The last thing that happens in the image."""
-    from . import main
+    import logging
+    import multiprocessing.util
+
+    from . import fresh, main
 
     main.OURS.update(sys.modules.keys() - {"__main__"})
+    # Called by `main`, where they have something to do.
+    atexit.unregister(logging.shutdown)
+    atexit.unregister(multiprocessing.util._exit_function)
+    main.HANDLERS[:] = logging._handlerList
+    # The host's handles are finalised by it too: not among what runs at exit, which may still use them, but after all of that.
+    atexit.unregister(weakref.finalize._exitfunc)
+    weakref.finalize._registered_with_atexit = True
+    fresh_code([function for function in functions() if has_run(function.__code__)])
+    start_often(main)
+    asked = [fresh.environment.get_environment, fresh.environment.get_arguments, fresh.environment.initial_cwd]
+    lie_together([function for function in functions() if has_run(function.__code__)] + asked)
     warm(main)
     import linecache
 
     linecache.clearcache()
     os.environ._data.clear()
-    # The host's handles are finalised by it too: not among what runs at exit, which may still use them, but after all of that.
-    atexit.unregister(weakref.finalize._exitfunc)
-    weakref.finalize._registered_with_atexit = True
+    sys.path_importer_cache.clear()
     # What is imported from is mostly read-only, and each attempt to write there would be recorded as a denial.
     sys.dont_write_bytecode = True
     gc.collect()
@@ -136,13 +209,15 @@ def settle():
     gc.freeze()
     # Once more: it also takes back what is kept for the next object of a type.
     gc.collect()
-    pack()
+    bytes(ROOM)
     gc.freeze()
 
 
+LOAD_CONST_MORTAL = _specialized_opmap["LOAD_CONST_MORTAL"]
 # What tells the build where the list is: these words stand one after the other in no other place, not even in this module's code.
 MARK = range(0x5EED0001, 0x5EED0009)
-# The objects of the image: the mark, how many there are, and for each its address and its type's. Made in time, so that it leaves no gap.
+# The objects of the image: the mark, how many there are, and for each its address and its type's; then how many instructions load one that
+# was mortal, and the address of each. Made in time, so that it leaves no gap.
 LASTING = array.array("I", bytes(4 * (1 << 19)))
 
 
@@ -154,6 +229,7 @@ def list_lasting():
     todo = gc.get_objects()
     skip = {id(seen), id(todo), id(LASTING)}
     at = len(MARK) + 1
+    codes = []
     while todo:
         batch = []
         for item in todo:
@@ -170,32 +246,24 @@ def list_lasting():
         for item in batch:
             # The collector has no interest in what code objects hold.
             if type(item) is types.CodeType:
+                codes.append(item)
                 todo += (item.co_consts, item.co_names, item.co_filename, item.co_name, item.co_qualname)
                 todo += (item.co_linetable, item.co_exceptiontable)
     LASTING[: len(MARK)] = array.array("I", MARK)
     LASTING[len(MARK)] = (at - len(MARK)) // 2
+    start = at
+    for code in codes:
+        for address in loads_of_mortals(code):
+            at += 1
+            LASTING[at] = address
+    LASTING[start] = at - start
 
 
-# What fills the gaps, for as long as the interpreter lives.
-FILLING = [None] * (1 << 16)
-# What a program allocates before the memory has to grow, in bytes.
-ROOM = 2 << 20
-
-
-def pack():
-    """Fills the gaps between what is allocated, so that a program's own objects lie side by side behind all of it.
-
-    This interpreter takes all its memory from malloc, which gives out the gaps first; and each of them that is written to is a page that
-    the instance has to copy from the image.
-    """
-    end = id(bytes(ROOM))
-    used = 0
-    # malloc's chunks are multiples of 16 bytes, of which 4 are its own; 17 are what a bytes object has beside its content.
-    for chunk in (*(1 << power for power in range(20, 10, -1)), *range(1024, 16, -16)):
-        while used < len(FILLING) and id(filling := bytes(chunk - 4 - 17)) < end:
-            FILLING[used] = filling
-            used += 1
-    # The smallest chunks: a list's first items.
-    while used < len(FILLING) and id(filling := [None]) < end:
-        FILLING[used] = filling
-        used += 1
+def loads_of_mortals(code):
+    """The addresses of instructions that have learnt that what they load is mortal, and count references to it unasked."""
+    learnt, plain = code._co_code_adaptive, code.co_code
+    at = 0
+    while at < len(plain):
+        if learnt[at] == LOAD_CONST_MORTAL:
+            yield id(code) + types.CodeType.__basicsize__ + at
+        at += 2 + 2 * opcode._inline_cache_entries.get(opcode.opname[plain[at]], 0)

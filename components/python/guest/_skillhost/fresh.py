@@ -1,7 +1,10 @@
 """What must not be the same in every run: the environment, chance, clocks. All of it was taken when the component was built."""
 
+import _random
+import gc
 import logging
 import os
+import posix
 import random
 import sys
 import tempfile
@@ -14,18 +17,21 @@ from . import system
 
 
 def start():
+    # What is there already is not the program's.
+    gc.freeze()
     system.STARTED = time.monotonic()
     variables = {os.fsencode(name): os.fsencode(value) for name, value in environment.get_environment()}
     os.environ._data.clear()
     os.environ._data.update(variables)
-    random.seed()
+    # As `random.seed()`: what that does beside it is done in the image.
+    _random.Random.seed(random._inst)
     uuid._node = None
     tempfile._name_sequence = tempfile.tempdir = None
     logging._startTime = time.time_ns()
     sys.argv[:] = sys.orig_argv[:] = environment.get_arguments()
     if directory := environment.initial_cwd():
         try:
-            os.chdir(directory)
+            posix.chdir(directory)
         except OSError:
             # A folder that is not granted. Whatever needs it says so when it is used.
             pass

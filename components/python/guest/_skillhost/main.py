@@ -5,14 +5,18 @@ import builtins
 import gc
 import io
 import linecache
+import logging
 import os
+import posix
 import runpy
+import stat
 import sys
 import threading
 import types
 import warnings
 import weakref
 from importlib.machinery import BuiltinImporter, SourceFileLoader
+from multiprocessing import util
 
 # Here, at the build: the module that componentize-py made is in the image, and in no folder afterwards.
 from wit_world.imports import exit
@@ -143,8 +147,8 @@ def options(arguments):
 
 def run_file(module, script, library):
     try:
-        with open(script, "rb") as file:
-            source = file.read()
+        with io.FileIO(script) as file:
+            source = file.readall()
     except IsADirectoryError:
         sys.path[:] = [script, *library]
         return runpy._run_module_as_main("__main__", False)
@@ -155,13 +159,26 @@ def run_file(module, script, library):
     if source.startswith(b"PK\x03\x04"):
         sys.path[:] = [script, *library]
         return runpy._run_module_as_main("__main__", False)
-    folder = os.path.dirname(os.path.realpath(script))
+    module.__file__ = path = os.path.abspath(script)
+    folder = os.path.dirname(path if is_direct(path) and ".." not in script else os.path.realpath(script))
     sys.path[:] = [folder, *library]
     neighbours(folder)
-    module.__file__ = os.path.abspath(script)
     module.__cached__ = None
     module.__loader__ = SourceFileLoader("__main__", module.__file__)
     execute(module, source, module.__file__)
+
+
+def is_direct(path):
+    """Whether an absolute path leads over no link. Nearly all do not, and `realpath` takes its time to find that out."""
+    try:
+        # What lies in the root is mounted, and no link.
+        while path.count("/") > 1:
+            if stat.S_ISLNK(posix.lstat(path).st_mode):
+                return False
+            path = path[: path.rindex("/")]
+    except OSError:
+        return False
+    return True
 
 
 def neighbours(folder):
@@ -185,7 +202,7 @@ def end(program):
     code = guarded(program)
     if isinstance(code, system.Exit):
         return code.args[0] & 0xFF
-    for last in (threading._shutdown, atexit._run_exitfuncs, waits.finish, let_go, weakref.finalize._exitfunc):
+    for last in (threading._shutdown, exits, waits.finish, let_go, weakref.finalize._exitfunc):
         result = guarded(last)
         if isinstance(result, system.Exit):
             return result.args[0] & 0xFF
@@ -199,6 +216,17 @@ def end(program):
     return code
 
 
+def exits():
+    """What the program registered with atexit, then what the library does at exit, where there is something to do."""
+    atexit._run_exitfuncs()
+    if util._finalizer_registry or util._logger:
+        util._exit_function()
+    if logging._handlerList != HANDLERS:
+        logging.shutdown()
+
+
+# The log handlers of the image: none that holds anything back.
+HANDLERS = []
 # The modules of the memory image, and how many of them stand together at most among the program's own, as those that it imported anew.
 OURS, AMONG = set(), 8
 FILES = (io.TextIOWrapper, io.BufferedWriter, io.BufferedRandom)
@@ -221,13 +249,39 @@ def let_go():
     """As the interpreter does at its end, for the modules of the program: open files are flushed, and `__del__` is called."""
     system.ENDING = True
     flush_stdout()
-    # Among objects that go together, nothing says that a file goes before what it writes to.
-    for file in [file for file in gc.get_objects() if issubclass(type(file), FILES)]:
-        try:
-            file.flush()
-        except (OSError, ValueError):
-            # Closed already, or its folder is full: as where nobody closed it.
-            pass
+    # Without those of the image.
+    objects = gc.get_objects()
+    kinds = set(map(type, objects)) - PLAIN
+    if any(issubclass(kind, FILES) for kind in kinds):
+        # Among objects that go together, nothing says that a file goes before what it writes to.
+        for file in [file for file in objects if issubclass(type(file), FILES)]:
+            try:
+                file.flush()
+            except (OSError, ValueError):
+                # Closed already, or its folder is full: as where nobody closed it.
+                pass
+    if any(map(tells, kinds)) or kinds and any(tells(item) for item in objects if isinstance(item, (type, weakref.ref))):
+        # What is held here stays.
+        del objects, kinds
+        clear()
+
+
+# Kinds of objects that go unnoticed, and are in every program: the others are looked at one by one.
+PLAIN = {dict, list, tuple, set, types.FunctionType, types.BuiltinFunctionType, types.MethodType, types.CellType, types.ModuleType}
+# These are flushed when it comes to that; a class of the program's own may do more.
+SILENT = {io.FileIO, io.BufferedReader, *FILES}
+
+
+def tells(item):
+    """Whether somebody is told when an object of this class goes, or that for which this reference is."""
+    if isinstance(item, weakref.ref):
+        # A built-in one keeps the caches of abstract classes.
+        return not isinstance(item.__callback__, (types.NoneType, types.BuiltinFunctionType))
+    return hasattr(item, "__del__") and item not in SILENT
+
+
+def clear():
+    """Lets the program's objects go, those in cycles too."""
     for name in ("last_exc", "last_type", "last_value", "last_traceback"):
         vars(sys).pop(name, None)
     packages = tuple([*folders("SKILLHOST_SITE_PACKAGES"), PACKAGES])

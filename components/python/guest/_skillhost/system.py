@@ -191,9 +191,14 @@ def clock():
 
 
 def open_streams():
-    """Standard streams as python3's in UTF-8 mode, save that stdout is flushed at each line: a program may be stopped at any moment."""
+    """Those of the image, which no program has used; made anew where the environment asks for another encoding."""
     encoding, _, errors = os.environ.get("PYTHONIOENCODING", "").partition(":")
-    encoding, errors = encoding or "utf-8", errors or ("strict" if encoding else "surrogateescape")
+    if encoding or errors:
+        make_streams(encoding or "utf-8", errors or "strict")
+
+
+def make_streams(encoding="utf-8", errors="surrogateescape"):
+    """Standard streams as python3's in UTF-8 mode, save that stdout is flushed at each line: a program may be stopped at any moment."""
     sys.stdin = sys.__stdin__ = io.TextIOWrapper(io.BufferedReader(raw(0, "rb", "<stdin>")), encoding, errors)
     for fd, name, errors in ((1, "stdout", errors), (2, "stderr", "backslashreplace")):
         stream = io.TextIOWrapper(io.BufferedWriter(raw(fd, "wb", f"<{name}>")), encoding, errors, line_buffering=True)
