@@ -84,6 +84,32 @@ fn a_hundred_programs_come_to_the_same_whatever_is_different_around_them() {
     assert!(wrong.is_empty(), "{wrong}");
 }
 
+/// What would be seen of a source of chance, or of time, that was forgotten.
+#[test]
+fn the_same_programs_come_to_something_else_each_time_where_runs_are_not_deterministic() {
+    let differing = [
+        "chance.sh",
+        "clocks.py",
+        "component chance",
+        "component files",
+        "datetimes.py",
+        "mktemp.sh",
+        "random_module.py",
+        "sqlite.py",
+        "stats.py",
+        "tempfiles.py",
+        "urandom.py",
+        "uuids.py",
+    ];
+    let programs: Vec<Program> = programs::all().into_iter().filter(|program| differing.contains(&program.name.as_str())).collect();
+    let around = Around::live();
+    let (one, two) = (run_all(&programs, &Place::new(&around), &around), run_all(&programs, &Place::new(&around), &around));
+    for ((program, one), two) in programs.iter().zip(&one).zip(&two) {
+        assert_ne!(one.stdout, two.stdout, "{}", program.name);
+    }
+    assert_eq!(programs.len(), differing.len());
+}
+
 /// Runs all programs, one at a time or several, with other work on the processors or without.
 fn run_all(programs: &[Program], place: &Place, around: &Around) -> Vec<Came> {
     let (next, over) = (AtomicUsize::new(0), AtomicBool::new(false));

@@ -31,6 +31,8 @@ pub struct Around {
     other_user: bool,
     /// Everything is compiled anew.
     fresh_cache: bool,
+    /// Not deterministic at all.
+    live: bool,
 }
 
 impl Around {
@@ -45,7 +47,13 @@ impl Around {
             language: pick(&["C", "de_DE.UTF-8", "tr_TR.UTF-8"]),
             other_user: turn % 4 == 2,
             fresh_cache: turn % 16 == 1,
+            live: false,
         }
+    }
+
+    /// A turn of runs that are not deterministic.
+    pub fn live() -> Around {
+        Around { live: true, ..Around::of(0) }
     }
 }
 
@@ -124,7 +132,7 @@ impl Place {
         if self.around.turn % 2 == 1 {
             mounts.reverse();
         }
-        let start = "deterministic: true\nseed: 42\nstart-time: 2027-05-06T07:08:09Z\n";
+        let start = format!("deterministic: {}\nseed: 42\nstart-time: 2027-05-06T07:08:09Z\n", !self.around.live);
         let allow = "Read, Write, Bash, \"WebFetch(domain:api.example.com)\"";
         format!("{start}default:\n  allow: [{allow}]\n  mounts: [{}]\n", mounts.join(", "))
     }

@@ -13,7 +13,7 @@ use skillhost::sandbox::Io;
 use skillhost::sandbox::http::Resolver;
 
 use crate::arena::{Arena, PATIENCE};
-use crate::cli::guest;
+use crate::cli::{guest, repository};
 
 fn said(outcome: &Outcome) -> String {
     assert_eq!(outcome.status, Status::Exited { code: 0 }, "{outcome:?}");
@@ -85,12 +85,17 @@ fn time_and_the_stack_only_abort() {
 /// The host's own errors are no results either: here it may open too few files.
 #[test]
 fn a_host_that_cannot_do_its_part_aborts_the_run() {
-    let arena = Arena::new();
+    let folder = tempfile::tempdir().unwrap();
+    let skill = folder.path().join("open-many");
+    std::fs::create_dir_all(skill.join("scripts")).unwrap();
+    std::fs::write(skill.join("SKILL.md"), "---\nname: open-many\ndescription: Opens files. Use to test.\n---\n").unwrap();
+    std::fs::write(skill.join("scripts/open.py"), "print(len([open('/skill/SKILL.md') for _ in range(200)]))\n").unwrap();
     let run = |mode: &str, files: &str| {
-        let line = format!("ulimit -n {files} && exec \"$0\" run \"$1\" {mode} --audit \"$2\" -- open 200 /tmp");
+        let line = format!("ulimit -n {files} && exec \"$0\" run \"$1\" {mode} --audit \"$2\"");
         let mut command = std::process::Command::new("bash");
-        command.args(["-c", &line, env!("CARGO_BIN_EXE_skillhost")]).arg(arena.path("skills/hostile")).arg(arena.path("audit.jsonl"));
-        command.env("XDG_CACHE_HOME", concat!(env!("CARGO_TARGET_TMPDIR"), "/determinism")).output().unwrap()
+        command.args(["-c", &line, env!("CARGO_BIN_EXE_skillhost")]).arg(&skill).arg(folder.path().join("audit.jsonl"));
+        command.env("XDG_CACHE_HOME", concat!(env!("CARGO_TARGET_TMPDIR"), "/determinism"));
+        command.env("SKILLHOST_PROGRAMS", repository("target/components")).output().unwrap()
     };
     let enough = run("--deterministic", "1000");
     assert_eq!(enough.status.code(), Some(0), "{enough:?}");

@@ -150,10 +150,10 @@ pub async fn run(sandbox: &Sandbox, what: Invoke<'_>, io: Io) -> Finished {
     }
 
     let fixed = determinism.zip(clock).map(|(start, clock)| Fixed::new(start, clock));
-    let mut outlets = Outlets::new();
-    let mut out = |sink, limit| match determinism {
+    let mut outlets = determinism.map(|_| Outlets::new());
+    let mut out = |sink, limit| match &mut outlets {
         None => Out::new(sink, limit, meter.clone()),
-        Some(_) => Out::relayed(sink, limit, meter.clone(), &mut outlets),
+        Some(outlets) => Out::relayed(sink, limit, meter.clone(), outlets),
     };
     let (stdout, stderr) = (out(io.stdout, Limit::Stdout), out(io.stderr, Limit::Stderr));
     let stdin = if determinism.is_some() { Input::steady(io.stdin, &meter) } else { Input::new(io.stdin) };
@@ -174,7 +174,7 @@ pub async fn run(sandbox: &Sandbox, what: Invoke<'_>, io: Io) -> Finished {
 
     // The deadline stands outside the store's event loop: inside, a spinning guest would keep it from being looked at.
     let deadline = tokio::time::sleep(capabilities.limits.timeout());
-    let end = if determinism.is_some() {
+    let end = if let Some(outlets) = outlets {
         turns::run(&invocation, what.program, &prepared, given, outlets, interrupted, deadline).await
     } else {
         tokio::select! {

@@ -23,7 +23,7 @@ pub(super) struct State {
     pub(super) fuel: u64,
     pub(super) cost: Arc<Cost>,
     /// Only of a deterministic run.
-    pub(super) turn: Turn,
+    pub(super) turn: Option<Turn>,
     pub(super) chance: Source,
     /// 0 for the program that was asked for, one more for each that it starts.
     pub(super) depth: u64,

@@ -42,12 +42,9 @@ impl Invocation {
         let entry = program.entry.clone();
         let ended = match self.store(program, prepared, given) {
             Ok(mut store) => {
-                let result = match self.fixed {
+                let result = match store.data().turn.clone() {
                     None => call(&mut store, prepared, entry).await,
-                    Some(_) => {
-                        let turn = store.data().turn.clone();
-                        turn.each(prepared.pre.engine(), &self.meter, call(&mut store, prepared, entry)).await
-                    }
+                    Some(turn) => turn.each(prepared.pre.engine(), &self.meter, call(&mut store, prepared, entry)).await,
                 };
                 fuel::look(&mut store.as_context_mut());
                 if matches!(result, Ok(Ended::Exited(_))) || result.as_ref().is_err_and(|error| error.is::<I32Exit>()) {
@@ -82,7 +79,7 @@ impl Invocation {
             invocation: self.clone(),
             fuel: 0,
             cost: given.cost,
-            turn: Turn::default(),
+            turn: self.fixed.as_ref().map(|_| Turn::default()),
             chance: self.fixed.as_ref().map_or(Source::Host, |fixed| Source::Seeded(fixed.chance(given.number))),
             depth: given.depth,
             env: given.env,
@@ -107,8 +104,9 @@ impl Invocation {
         fuel::fill(&mut store)?;
         store.set_epoch_deadline(1);
         store.epoch_deadline_callback(|mut context| {
-            if context.data().invocation.fixed.is_some() {
-                return turn(context);
+            if let Some(turn) = &context.data().turn {
+                let begun = turn.take();
+                return look_at_turn(context, begun);
             }
             fuel::look(&mut context);
             let State { invocation, cost, .. } = context.data();
@@ -125,12 +123,12 @@ impl Invocation {
     }
 }
 
-/// The epoch of a deterministic run: it is looked at once a turn, or ends the run without a result.
-fn turn(mut context: StoreContextMut<'_, State>) -> wasmtime::Result<UpdateDeadline> {
+/// The epoch of a deterministic run: its program is looked at once a turn, when that has `begun`; or the run ends without a result.
+fn look_at_turn(mut context: StoreContextMut<'_, State>, begun: bool) -> wasmtime::Result<UpdateDeadline> {
     if context.data().invocation.meter.abort_reason().is_some() {
         wasmtime::bail!("the run was aborted");
     }
-    if context.data().turn.take() {
+    if begun {
         fuel::look(&mut context);
         if let Some(limit) = context.data().invocation.meter.stop_reason() {
             return Err(LimitExceeded(limit).into());
