@@ -1,5 +1,6 @@
 //! `skillhost audit`: what is in the audit log, and whether it is what was written.
 
+use std::io::IsTerminal as _;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -297,7 +298,12 @@ impl Batch {
     }
 
     fn end(&mut self) -> Result<(), Failure> {
-        show::bytes(&std::mem::take(&mut self.0))
+        let bytes = std::mem::take(&mut self.0);
+        match std::str::from_utf8(&bytes) {
+            // What a guest named reaches no terminal as it is.
+            Ok(text) if std::io::stdout().is_terminal() => show::foreign(text.trim_end()),
+            _ => show::bytes(&bytes),
+        }
     }
 }
 
