@@ -95,7 +95,8 @@ fn every_verb_has_a_test_and_a_row_in_the_documentation() {
         let row = row.unwrap_or_else(|| panic!("docs/security.md has no row for `{verb}`"));
         assert!(row.contains(&format!("`{test}`")), "docs/security.md: the row of `{verb}` does not name its test `{test}`: {row}");
     }
-    let tests = [include_str!("limits.rs"), include_str!("together.rs"), include_str!("process.rs")].concat();
+    let tests =
+        [include_str!("limits.rs"), include_str!("together.rs"), include_str!("process.rs"), include_str!("determinism/rules.rs")].concat();
     for load in loads {
         assert!(tests.contains(&format!("\"{load}\"")), "no test uses the load `{load}`");
     }

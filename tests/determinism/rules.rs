@@ -37,6 +37,33 @@ fn the_seed_decides_what_is_random_and_nothing_else_does() {
     assert_ne!(live(), live());
 }
 
+/// The bits of a NaN are the processor's choice elsewhere.
+#[test]
+fn what_is_no_number_is_the_same_no_number() {
+    let arena = Arena::new();
+    let said = said(&arena.run(&["floats"]).deterministic(0).obeys());
+    let (nan, narrow) = ("7ff8000000000000", "7fc00000");
+    assert!(said.contains(nan) && said.contains(narrow), "{said}");
+    let others = ["fff8", "dead", "ffc", "7fc1"];
+    assert!(others.iter().all(|bits| !said.contains(bits)), "{said}");
+}
+
+#[test]
+fn a_tool_answers_the_same() {
+    let arena = Arena::with(guest("echo"), Resolver::System);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let call = || {
+        let target = Target::Tool { name: "echo".into(), input: r#"{"text": "hi"}"#.into() };
+        let (skill, policy) = (arena.path("skills/hostile"), policy(&arena));
+        let request = Request { skill: &skill, policy: &policy, target, args: Vec::new(), io: Io::default() };
+        let outcome = runtime.block_on(arena.host.invoke(request)).unwrap().finished.outcome;
+        (outcome.status, outcome.result, outcome.error, outcome.usage.fuel)
+    };
+    let once = call();
+    assert!(once.0 == Status::Exited { code: 0 } && once.3.is_some_and(|fuel| fuel > 0), "{once:?}");
+    assert_eq!(once, call());
+}
+
 /// On every machine, by every build: a component of a few instructions, whose fuel is written down here.
 #[test]
 fn the_fuel_of_a_small_component_is_known() {

@@ -83,13 +83,9 @@ pub struct Vfs {
 }
 
 impl Vfs {
-    /// The files that `mounts` hold, under the rules and the limits (`disk`, `files`, `handles`) of `capabilities`.
-    pub fn new(mounts: Vec<OpenMount>, capabilities: Arc<Capabilities>) -> Arc<Vfs> {
-        Vfs::with_times(mounts, capabilities, None)
-    }
-
-    /// The same, with the times that guests are to see.
-    pub fn with_times(mounts: Vec<OpenMount>, capabilities: Arc<Capabilities>, times: Option<Times>) -> Arc<Vfs> {
+    /// The files that `mounts` hold, under the rules and the limits (`disk`, `files`, `handles`) of `capabilities`. Guests are told the
+    /// host's file times, or those that `times` has.
+    pub fn new(mounts: Vec<OpenMount>, capabilities: Arc<Capabilities>, times: Option<Times>) -> Arc<Vfs> {
         let ledger = Ledger::new(&capabilities.limits);
         let decisions = access::Decisions::new(capabilities, mounts.len());
         let tree = Mutex::new(Tree::new(mounts.len()));
@@ -178,6 +174,10 @@ mod quota_tests;
 #[cfg(test)]
 #[path = "files/tests/root.rs"]
 mod root_tests;
+
+#[cfg(test)]
+#[path = "files/tests/times.rs"]
+mod times_tests;
 
 #[cfg(test)]
 #[path = "files/tests/p3.rs"]

@@ -63,7 +63,7 @@ pub(super) fn open(
     let skeleton = Skeleton::of(&mounts, &beside.commands);
     let cache = cache.to_owned();
     mounts.push(OpenMount::root(Ground::later(move || skeleton.open(&cache)), chance));
-    Ok(Mounts { vfs: Vfs::with_times(mounts, capabilities.clone(), times), scratch })
+    Ok(Mounts { vfs: Vfs::new(mounts, capabilities.clone(), times), scratch })
 }
 
 impl Overlays {

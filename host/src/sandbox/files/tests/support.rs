@@ -26,13 +26,14 @@ pub(super) struct Grant<'a> {
     pub(super) deny_read: &'a [&'a str],
     pub(super) deny_write: &'a [&'a str],
     pub(super) limits: Limits,
+    pub(super) times: Option<Times>,
 }
 
 impl Default for Grant<'_> {
     /// All of the workspace, in place.
     fn default() -> Self {
         let all = &["/workspace/**"];
-        Grant { mode: MountMode::Write, read: all, write: all, deny_read: &[], deny_write: &[], limits: Limits::default() }
+        Grant { mode: MountMode::Write, read: all, write: all, deny_read: &[], deny_write: &[], limits: Limits::default(), times: None }
     }
 }
 
@@ -64,7 +65,7 @@ impl Grant<'_> {
         });
         let skeleton = Skeleton::of(&mounts, &["python3".into()]);
         mounts.push(OpenMount::root(skeleton.open(&real.join("root")).unwrap(), chance));
-        Guest { vfs: Vfs::new(mounts, Arc::new(capabilities)), dir }
+        Guest { vfs: Vfs::new(mounts, Arc::new(capabilities), self.times), dir }
     }
 }
 

@@ -214,6 +214,7 @@ fn clone_of(sender: &Sender) -> Sender {
         fetch: sender.fetch.clone(),
         methods: sender.methods.clone(),
         limits: sender.limits.clone(),
+        offline: sender.offline,
         tls: sender.tls.clone(),
         resolver: sender.resolver.clone(),
         turns: sender.turns.clone(),
