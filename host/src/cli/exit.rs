@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use skillhost::limits::Limit;
 use skillhost::outcome::Status;
 
-/// How the process ends. The numbers from 64 to 78 are those of sysexits.h; 124 is timeout(1)'s; 134 is 128 + SIGABRT; 130 is 128 + SIGINT.
+/// How the process ends. The numbers from 64 to 78 are those of sysexits.h; those from 80 are of `verify` alone; 124 is timeout(1)'s; 134 is 128 + SIGABRT; 130 is 128 + SIGINT.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Exit {
     /// Done.
