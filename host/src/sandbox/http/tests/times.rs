@@ -218,7 +218,6 @@ fn clone_of(sender: &Sender) -> Sender {
         tls: sender.tls.clone(),
         resolver: sender.resolver.clone(),
         turns: sender.turns.clone(),
-        offline: sender.offline,
         ledger: Arc::default(),
     }
 }
