@@ -127,14 +127,25 @@ impl BuiltIns {
     }
 }
 
+/// What tells a JSON file that describes a program from any other.
+#[derive(Deserialize)]
+struct OfProgram {
+    programs: Option<serde::de::IgnoredAny>,
+}
+
 impl Facts {
     /// Reads a JSON file; `None` where it describes no program.
     fn parse(text: &[u8]) -> Result<Option<Facts>, String> {
         let facts: Facts = match serde_json::from_slice(text) {
             Ok(facts) => facts,
             Err(error) => {
-                let value: serde_json::Value = serde_json::from_slice(text).map_err(|error| format!("this is no JSON: {error}"))?;
-                return if value.get("programs").is_none() { Ok(None) } else { Err(error.to_string()) };
+                let of_a_program = serde_json::from_slice(text).map(|OfProgram { programs }| programs.is_some());
+                return match of_a_program {
+                    Ok(true) => Err(error.to_string()),
+                    // A list, or a word.
+                    Err(other) if !other.is_data() => Err(format!("this is no JSON: {other}")),
+                    Ok(false) | Err(_) => Ok(None),
+                };
             }
         };
         let plain = |name: &str| !name.is_empty() && !name.starts_with('.') && !name.contains(['/', '\\', '\0']);
