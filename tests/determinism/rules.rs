@@ -169,6 +169,10 @@ fn who_reads_what_it_writes_and_how_fast_makes_no_difference() {
     assert_eq!(slow.join().unwrap().unwrap(), captured.stdout.0);
     assert_eq!((captured.usage.fuel, captured.usage.fuel), (unread.usage.fuel, late.usage.fuel));
     assert_eq!(unread.usage.stdout_bytes, captured.usage.stdout_bytes);
+    // Somebody who holds the pipe and never reads does not hold the host.
+    let (reader, writer) = std::io::pipe().unwrap();
+    assert_aborted(&run().stdout(writer).limit(Limit::Timeout, 2_000).go(), "`timeout`");
+    drop(reader);
 }
 
 fn policy(arena: &Arena) -> Policy {

@@ -30,8 +30,8 @@ pub struct Beside {
 #[derive(Debug, Default)]
 pub struct Overlays(Option<Mounts>);
 
-#[expect(clippy::too_many_arguments, reason = "each is something else that an invocation's files are made from")]
 /// Opens everything that the capabilities name, and puts it together with the skill's own folder and what is `beside`.
+#[expect(clippy::too_many_arguments, reason = "each is something else that an invocation's files are made from")]
 pub(super) fn open(
     capabilities: &Arc<Capabilities>,
     skill: Option<Ground>,

@@ -89,6 +89,7 @@ pub(super) async fn run(
     let meter = &invocation.meter;
     // Also where this function is dropped.
     let mut gone = Gone(Some(meter));
+    let mut deadline = pin!(deadline);
     let mut ended = match start(invocation, program, prepared, given) {
         Ok(ended) => ended,
         Err(error) => {
@@ -103,7 +104,7 @@ pub(super) async fn run(
             meter.abort("it was interrupted".into());
             End::Interrupted
         }
-        () = deadline => {
+        () = &mut deadline => {
             meter.abort(LimitHit { limit: Limit::Timeout, value: meter.value(Limit::Timeout) }.explain());
             End::Aborted
         }
@@ -118,6 +119,10 @@ pub(super) async fn run(
                 biased;
                 () = &mut interrupted => End::Interrupted,
                 () = outlets.drain() => end,
+                () = &mut deadline => {
+                    meter.abort("what it wrote was not taken within the limit `timeout`".into());
+                    End::Aborted
+                }
             };
         }
     };
