@@ -91,6 +91,7 @@ fn main() {
     for _ in 0..PARTS {
         invoked += runtime.block_on(load(&service, &skills, &tallies, count / PARTS, end));
         settle(&runtime);
+        service.host().settle();
         held.push(Held::now());
     }
     let took = started.elapsed();
@@ -231,7 +232,9 @@ fn settle(runtime: &tokio::runtime::Runtime) {
 }
 
 fn records(root: &Path) -> usize {
-    std::fs::read_to_string(root.join("audit.jsonl")).unwrap_or_default().lines().count()
+    let verified = skillhost::audit::Store::open(&root.join("audit.jsonl")).unwrap().verify(None).unwrap();
+    assert_eq!(verified.faults, [], "the audit log is as it was written");
+    usize::try_from(verified.records).unwrap()
 }
 
 fn skill(root: &Path, name: &str) -> PathBuf {

@@ -1,6 +1,9 @@
 //! What each fuzz target does with its input. `cargo test` runs them too, over the cases of tests/cases and what is made of those.
 
 use skillhost::diagnostic::{Span, render};
+use skillhost::receipt::compare::differences;
+use skillhost::receipt::envelope::Document;
+use skillhost::receipt::key::SigningKey;
 use skillhost::sandbox::http::target::target;
 use skillhost::skill::manifest::parse;
 
@@ -36,4 +39,14 @@ pub fn address(text: &str) {
 /// A script of a skill from any text: read as Python, as shell and as SKILL.md, and judged.
 pub fn compat(text: &str) {
     skillhost::compat::exercise(text);
+}
+
+/// A receipt from any bytes: nobody is taken for its signer, and it differs from nothing but others.
+pub fn receipt(bytes: &[u8]) {
+    let Ok(document) = Document::read(bytes) else { return };
+    assert!(document.signer(&[SigningKey::generate().public()]).is_err());
+    assert!(differences(&document.receipt, &document.receipt).is_empty());
+    for difference in differences(&document.receipt, &serde_json::json!({ "version": 1, "result": { "stdout": { "head": "x" } } })) {
+        difference.about();
+    }
 }

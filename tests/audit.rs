@@ -1,5 +1,9 @@
 //! One record for every invocation, whatever came of it; none, and no invocation, where it cannot be written.
 
+mod chain;
+mod crash;
+mod query;
+
 use std::process::Stdio;
 
 use serde_json::Value;
@@ -7,7 +11,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::cli::{User, guest, text};
 
-fn digest(bytes: &[u8]) -> String {
+pub fn digest(bytes: &[u8]) -> String {
     let hex: String = Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect();
     format!("sha256:{hex}")
 }
@@ -42,7 +46,7 @@ fn every_way_to_end_leaves_a_record_that_tells_it() {
     ] {
         let record = record(&user, args);
         assert_eq!(record["status"]["kind"], kind, "{args:?}: {record:#}");
-        assert_eq!(record["version"], 1);
+        assert_eq!(record["version"], 2);
         assert_eq!(record["skill"]["name"], args[1]);
     }
 }

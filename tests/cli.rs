@@ -70,6 +70,10 @@ impl User {
         self.root.path().join("work")
     }
 
+    pub fn root(&self) -> &Path {
+        self.root.path()
+    }
+
     pub fn home(&self) -> PathBuf {
         self.root.path().join("home")
     }

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::PoisonError;
 
+use serde_json::Value;
 use skillhost::limits::{Limit, Limits};
 use skillhost::policy::capabilities::MountMode;
 use skillhost::policy::{Overrides, Policy, grant};
@@ -113,4 +114,31 @@ fn docs() -> Vec<String> {
 fn has_heading(file: &Path, heading: &str) -> bool {
     let text = fs::read_to_string(file).unwrap();
     text.lines().any(|l| l.starts_with('#') && l.trim_start_matches('#').trim().to_lowercase().replace(' ', "-") == heading)
+}
+
+#[test]
+fn every_field_of_a_receipt_is_explained() {
+    fn fields(schema: &Value, node: &Value, path: &str, found: &mut Vec<String>) {
+        let node = match node["$ref"].as_str().or_else(|| node["anyOf"].as_array()?.iter().find_map(|one| one["$ref"].as_str())) {
+            Some(reference) => &schema["$defs"][reference.rsplit('/').next().unwrap()],
+            None => node,
+        };
+        match (&node["properties"], &node["items"]) {
+            (Value::Object(properties), _) => {
+                for (name, below) in properties {
+                    fields(schema, below, &if path.is_empty() { name.clone() } else { format!("{path}.{name}") }, found);
+                }
+            }
+            (_, Value::Object(_)) => fields(schema, &node["items"], &format!("{path}[]"), found),
+            _ => found.push(path.to_owned()),
+        }
+    }
+    let schema = Command::new(env!("CARGO_BIN_EXE_skillhost")).args(["schema", "receipt"]).output().unwrap().stdout;
+    let schema: Value = serde_json::from_slice(&schema).unwrap();
+    let mut found = Vec::new();
+    fields(&schema, &schema, "", &mut found);
+    let rows = Document::read("docs/receipts.md").table("field");
+    let told: Vec<&str> = rows.iter().flat_map(|row| code(&row[0])).collect();
+    assert_eq!(told, found);
+    assert!(rows.iter().all(|row| row[1].len() > 5));
 }

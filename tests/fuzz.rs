@@ -14,11 +14,12 @@ mod targets;
 type Target = fn(&[u8]);
 
 /// Each with its files of `tests/cases`, and what it does with bytes.
-const TARGETS: [(&str, Seeds, Target); 4] = [
+const TARGETS: [(&str, Seeds, Target); 5] = [
     ("skill_md", Seeds::Files("skill", &["SKILL.md"]), targets::skill_md),
     ("policy", Seeds::Files("policy", &[".yaml"]), |bytes| with_text(bytes, targets::policy)),
     ("address", Seeds::Texts(&ADDRESSES), |bytes| with_text(bytes, targets::address)),
     ("compat", Seeds::Files("compat", &[".py", ".sh", "SKILL.md"]), |bytes| with_text(bytes, targets::compat)),
+    ("receipt", Seeds::Texts(&RECEIPTS), targets::receipt),
 ];
 
 enum Seeds {
@@ -36,6 +37,17 @@ const ADDRESSES: [&str; 8] = [
     "http://2130706433/",
     "//host/path",
     "HTTPS://EXAMPLE.COM:443",
+];
+
+const RECEIPTS: [&str; 8] = [
+    "{}",
+    "{\"version\":1}",
+    "{\"result\":{\"stdout\":{\"head\":\"text\"}},\"version\":1}",
+    "{\"result\":{\"stdout\":{\"head\":{\"base64\":\"//4=\"}}},\"version\":1}",
+    "{\"payload\":\"e30=\",\"payloadType\":\"application/vnd.in-toto+json\",\"signatures\":[]}",
+    "{\"payload\":\"eyJ2ZXJzaW9uIjoxfQ==\",\"payloadType\":\"x\",\"signatures\":[{\"keyid\":\"\",\"sig\":\"\"}]}",
+    "{\"a\":1e400,\"version\":1}",
+    "[[[[[[[[[[[[[[[[[[[[",
 ];
 
 /// As the fuzzer hands on a text: what is none is passed over.

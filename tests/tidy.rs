@@ -70,13 +70,14 @@ fn every_test_file_is_a_module() {
 }
 
 /// From the bottom up: a module uses those before it. Those of one row may use each other.
-const LAYERS: [&[&str]; 9] = [
+const LAYERS: [&[&str]; 10] = [
     &["limits", "outcome", "diagnostic", "policy::capabilities", "policy::tool"],
     &["skill", "policy"],
     &["runtime"],
     &["compat"],
     &["sandbox"],
     &["world", "audit"],
+    &["receipt"],
     &["invoke"],
     &["service"],
     &["cli", "main", "lib"],

@@ -1,22 +1,37 @@
-//! One record per invocation, whatever the outcome: a JSON line appended to a file.
+//! One record per invocation, whatever the outcome: a JSON line, chained to the line before it.
+//!
+//! `journal` is what a run writes to. Everything else is for those who look at the log: `store` is its database, with `columns` for an
+//! index, `query` finds and removes records, `verify` tells whether they are those that were written. `chain` is the form of a line's end.
 
-use std::fs::File;
-use std::io::{self, Write as _};
+mod chain;
+mod columns;
+mod journal;
+mod query;
+mod store;
+mod verify;
+
+use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
+pub use chain::Head;
+pub use journal::Log;
+pub use query::{Filter, Keep, Removal};
+pub use store::Store;
+pub use verify::{Fault, FaultKind, Verified};
+
 use crate::outcome::{Denial, LimitHit, Outcome, Process, RequestMade, Status, Usage};
 use crate::policy::capabilities::Capabilities;
-use crate::runtime::ScriptId;
+use crate::runtime::{self, Entry, Program, ScriptId};
 
 /// The version of the record's form.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// What is kept of one invocation. No environment values, no arguments, no output: digests and sizes.
 #[derive(Debug, Serialize, schemars::JsonSchema)]
 pub struct Record<'a> {
-    /// The form of this record: 1.
+    /// The form of this record: 2.
     pub version: u32,
     /// When the invocation was asked for, RFC 3339 in UTC.
     pub time: String,
@@ -42,6 +57,9 @@ pub struct Record<'a> {
     pub denials: &'a [Denial],
     /// Limits that were run into.
     pub limits_hit: &'a [LimitHit],
+    /// The digest of its receipt, where one was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub receipt: Option<String>,
 }
 
 /// Which skill.
@@ -73,58 +91,64 @@ pub struct ProgramId {
     pub arguments: String,
 }
 
-/// An audit log that is open: whoever holds one can write its record.
-#[derive(Debug)]
-pub struct Log {
-    path: PathBuf,
-    file: File,
+/// A line of the log: a record and its place in the chain.
+#[derive(Debug, Serialize, schemars::JsonSchema)]
+pub struct Line<'a> {
+    /// What happened.
+    #[serde(flatten)]
+    pub record: Record<'a>,
+    /// The record's number, from 1, without a gap.
+    pub sequence: u64,
+    /// The digest of the record before; 64 zeros before the first.
+    pub previous: String,
+    /// Over all bytes of the line before `,"digest":`.
+    pub digest: String,
 }
 
-/// The record could not be written, so the invocation has failed.
+/// The log cannot be written, so the invocation has failed; or it cannot be read.
 #[derive(Debug, thiserror::Error)]
-#[error("the audit log {} cannot be written: {source}", path.display())]
-pub struct AuditError {
-    path: PathBuf,
-    source: io::Error,
+pub enum AuditError {
+    /// It cannot be written.
+    #[error("the audit log {} cannot be written: {source}", path.display())]
+    Write {
+        /// The journal.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// It cannot be read.
+    #[error("the audit log {} cannot be read: {message}", path.display())]
+    Read {
+        /// The journal, or its database.
+        path: PathBuf,
+        /// Why.
+        message: String,
+    },
 }
 
-impl Log {
-    /// Opens a log for appending, before anything runs. Its folder is made where it is missing, for this user alone.
-    ///
-    /// # Errors
-    /// The folder or the file cannot be made or opened.
-    pub fn open(path: &Path) -> Result<Log, AuditError> {
-        Log::open_file(path).map(|file| Log { path: path.to_owned(), file }).map_err(|source| AuditError { path: path.to_owned(), source })
+impl AuditError {
+    fn write(path: &Path, source: io::Error) -> AuditError {
+        AuditError::Write { path: path.to_owned(), source }
     }
 
-    fn open_file(path: &Path) -> io::Result<File> {
-        use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
-        if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-            std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
-        }
-        #[expect(clippy::disallowed_methods, reason = "the audit log is the host's own file, named by the operator")]
-        let file = std::fs::OpenOptions::new().append(true).create(true).mode(0o600).open(path)?;
-        Ok(file)
+    fn read(path: &Path, error: &dyn std::fmt::Display) -> AuditError {
+        AuditError::Read { path: path.to_owned(), message: error.to_string() }
     }
+}
 
-    /// Whether the file is still the one of that name: not one that was moved away or removed meanwhile.
-    pub fn is_in_place(&self) -> bool {
-        let same = |a: &rustix::fs::Stat, b: &rustix::fs::Stat| (a.st_dev, a.st_ino) == (b.st_dev, b.st_ino);
-        let (open, named) = (rustix::fs::fstat(&self.file), rustix::fs::stat(&self.path));
-        matches!((open, named), (Ok(open), Ok(named)) if same(&open, &named))
-    }
-
-    /// Appends a record: one line in one write, so that hosts that share a log do not mix theirs.
-    ///
-    /// # Errors
-    /// It could not be written whole.
-    pub fn append(&self, record: &Record<'_>) -> Result<(), AuditError> {
-        let mut line = match serde_json::to_vec(record) {
-            Ok(line) => line,
-            Err(error) => return Err(AuditError { path: self.path.clone(), source: error.into() }),
+impl ProgramId {
+    /// What a record says of a program.
+    pub fn of(program: &Program) -> ProgramId {
+        let (tool, arguments) = match &program.entry {
+            Entry::Tool { name, input, .. } => (Some(name.clone()), runtime::digest(input.as_bytes())),
+            Entry::Command | Entry::ListTools => {
+                let joined: Vec<u8> = program.args.iter().flat_map(|arg| arg.bytes().chain([0])).collect();
+                (None, runtime::digest(&joined))
+            }
         };
-        line.push(b'\n');
-        (&self.file).write_all(&line).map_err(|source| AuditError { path: self.path.clone(), source })
+        let version = program.component.built_in().map(|built_in| built_in.facts.version.clone());
+        let component = program.component.digest.clone();
+        ProgramId { name: program.name.clone(), version, script: program.script.clone(), tool, component, arguments }
     }
 }
 
@@ -151,6 +175,7 @@ impl<'a> Record<'a> {
             processes_omitted: outcome.processes_omitted,
             denials: &outcome.denials,
             limits_hit: &outcome.limits_hit,
+            receipt: None,
         }
     }
 }

@@ -1,19 +1,23 @@
 //! The command line: argv as typed values, one file a verb, and the only place that prints.
 
+mod audit;
 mod bench;
 mod build;
 mod check;
 mod compatibility;
 mod exit;
 mod inspect;
+mod key;
 mod new;
 mod permissions;
 mod places;
 mod plan;
 mod programs;
+mod receipt;
 mod run;
 mod schema;
 mod show;
+mod verify;
 
 use std::process::ExitCode;
 
@@ -39,6 +43,9 @@ enum Verb {
     Bench(bench::Args),
     New(new::Args),
     Build(build::Args),
+    Verify(verify::Args),
+    Audit(audit::Args),
+    Key(key::Args),
     Schema(schema::Args),
     /// Prints a completion script for a shell
     ///
@@ -79,6 +86,9 @@ pub(crate) fn main() -> ExitCode {
         Verb::Bench(args) => bench::main(&args),
         Verb::New(args) => new::main(&args),
         Verb::Build(args) => build::main(&args),
+        Verb::Verify(args) => verify::main(args),
+        Verb::Audit(args) => audit::main(args),
+        Verb::Key(args) => key::main(&args),
         Verb::Schema(args) => schema::main(args),
         Verb::Completions { shell } => {
             let mut script = Vec::new();

@@ -1,6 +1,7 @@
 //! The spine: a request becomes a skill, capabilities, a program, an outcome and a record. Every front end meets here.
 
 mod own;
+mod receipt;
 mod target;
 
 use std::path::{Path, PathBuf};
@@ -10,6 +11,7 @@ use crate::audit::{AuditError, Log, ProgramId, Record, SkillId};
 use crate::outcome::{Outcome, Status, Usage};
 use crate::policy::capabilities::Capabilities;
 use crate::policy::{Grant, Origin, Policy, grant};
+use crate::receipt::{Receipt, canonical};
 use crate::runtime::built_in::BuiltIns;
 use crate::runtime::digests::Digests;
 use crate::runtime::{self, Entry, Program, Programs};
@@ -78,6 +80,8 @@ pub struct Invoked {
     pub grant: Arc<Grant>,
     /// What happened, and the writes kept aside.
     pub finished: Finished,
+    /// The receipt, where one was asked for and the run came to a result.
+    pub receipt: Option<Receipt>,
 }
 
 /// Why there is no outcome. What could be recorded has been.
@@ -92,6 +96,9 @@ pub enum InvokeError {
     /// The record could not be written, so the run has failed.
     #[error(transparent)]
     Audit(#[from] AuditError),
+    /// A receipt was asked for, and stdin is not bytes that it could tell of.
+    #[error("the stdin of a run with a receipt is given as bytes")]
+    Stdin,
 }
 
 impl Host {
@@ -103,7 +110,7 @@ impl Host {
     /// What a skill is granted on this host: what it asks for and the policy allows, less the host's own files. Runs nothing.
     pub fn grant(&self, skill: &Skill, policy: &Policy) -> Grant {
         let mut grant = grant(&skill.asks(), policy);
-        own::deny(&mut grant.capabilities, self.own_files(policy));
+        own::deny(&mut grant.capabilities, self.own_files(policy), &self.options.audit);
         grant
     }
 
@@ -169,6 +176,17 @@ impl Host {
     /// # Errors
     /// It is not clear what is to run, or the audit log cannot be written. Everything else is an outcome.
     pub async fn invoke_loaded(&self, loaded: &Loaded, target: &Target, args: &[String], io: Io) -> Result<Invoked, InvokeError> {
+        self.invoke_asked(loaded, target, args, io, None).await
+    }
+
+    async fn invoke_asked(
+        &self,
+        loaded: &Loaded,
+        target: &Target,
+        args: &[String],
+        io: Io,
+        ask: Option<receipt::Ask>,
+    ) -> Result<Invoked, InvokeError> {
         let Loaded { skill, grant, capabilities, id, programs } = loaded;
         let log = self.log()?;
         let program = programs.as_ref().map_err(|status| NoProgram::Status(status.clone())).and_then(|programs| {
@@ -176,26 +194,28 @@ impl Host {
             Ok((program, programs))
         });
         let ran = program.as_ref().ok().map(|(program, _)| ProgramId::of(program));
-        let pending = Pending { log, open: Some((now(), id.clone(), ran, capabilities.clone())) };
-        let finished = match program {
+        let mut pending = Pending { log, receipt: None, open: Some((now(), id.clone(), ran, capabilities.clone())) };
+        let (finished, receipt) = match program {
             Ok((program, programs)) => {
                 let io = if let Entry::Tool { .. } = program.entry { io.of_tool() } else { io };
-                let mut finished = self.run(skill, &program, programs, capabilities, io).await;
+                let mut finished = self.run(skill, &program, programs, capabilities, io, ask.is_some()).await;
                 if let (Status::Invalid { message, .. }, None, Some(path)) =
                     (&mut finished.outcome.status, program.component.built_in(), &skill.manifest.component)
                 {
                     *message = format!("{path}: {message}");
                 }
-                finished
+                let receipt = ask.and_then(|ask| ask.receipt(loaded, &program, programs, target, args, &finished));
+                (finished, receipt)
             }
-            Err(NoProgram::Status(status)) => Finished::not_run(not_run(status)),
+            Err(NoProgram::Status(status)) => (Finished::not_run(not_run(status)), None),
             Err(NoProgram::Choice(choice)) => {
                 pending.close(&not_run(invalid(choice.message.clone(), None)))?;
                 return Err(InvokeError::Choice(choice));
             }
         };
+        pending.receipt = receipt.as_ref().map(canonical::digest);
         pending.close(&finished.outcome)?;
-        Ok(Invoked { skill: skill.clone(), grant: grant.clone(), finished })
+        Ok(Invoked { skill: skill.clone(), grant: grant.clone(), finished, receipt })
     }
 
     /// The programs that invocations of a skill can start.
@@ -211,6 +231,13 @@ impl Host {
         match &*log {
             Some(log) if log.is_in_place() => Ok(log.clone()),
             _ => Ok(log.insert(Arc::new(Log::open(&self.options.audit)?)).clone()),
+        }
+    }
+
+    /// Waits for what this host still does with its audit log, if it does anything: for a process that is about to end.
+    pub fn settle(&self) {
+        if let Some(log) = &*self.log.lock().unwrap_or_else(PoisonError::into_inner) {
+            log.settle();
         }
     }
 
@@ -254,7 +281,7 @@ impl Host {
     fn own_files<'a>(&'a self, policy: &'a Policy) -> impl Iterator<Item = &'a Path> {
         let options = &self.options;
         // Whoever writes a built-in program decides what the next skill's `python3` does.
-        let places = options.guarded.own.iter().chain([&options.sandbox.cache, &options.audit]).chain(&options.programs);
+        let places = options.guarded.own.iter().chain([&options.sandbox.cache]).chain(&options.programs);
         let policies = policy.layers.iter().filter_map(|layer| match &layer.origin {
             Origin::File(path) => Some(path),
             Origin::BuiltIn | Origin::CommandLine => None,
@@ -264,7 +291,15 @@ impl Host {
         places.chain(policies).chain(authorities).map(PathBuf::as_path)
     }
 
-    async fn run(&self, skill: &Skill, program: &Program, programs: &Arc<Programs>, capabilities: &Arc<Capabilities>, io: Io) -> Finished {
+    async fn run(
+        &self,
+        skill: &Skill,
+        program: &Program,
+        programs: &Arc<Programs>,
+        capabilities: &Arc<Capabilities>,
+        io: Io,
+        evidence: bool,
+    ) -> Finished {
         let beside = match self.beside(skill, program, programs, capabilities) {
             Ok(beside) => beside,
             Err(status) => return Finished::not_run(not_run(status)),
@@ -277,12 +312,18 @@ impl Host {
             skill: Some(Ground::shared(skill.dir.clone())),
             guarded: &self.options.guarded,
             scratch: &self.options.scratch,
+            evidence,
         };
         sandbox::run(&self.sandbox, what, io).await
     }
 }
 
 impl Loaded {
+    /// Which skill it is, as records name it.
+    pub fn id(&self) -> &SkillId {
+        &self.id
+    }
+
     /// Whether the skill's files are still those that were loaded. Costs a look at each.
     pub fn is_current(&self) -> bool {
         self.skill.is_current()
@@ -296,6 +337,7 @@ fn now() -> String {
 /// A record that is still to be written. Where its invocation is dropped or panics, it is written as one that was interrupted.
 struct Pending {
     log: Arc<Log>,
+    receipt: Option<String>,
     open: Option<(String, SkillId, Option<ProgramId>, Arc<Capabilities>)>,
 }
 
@@ -306,7 +348,8 @@ impl Pending {
 
     fn write(&mut self, outcome: &Outcome) -> Result<(), AuditError> {
         let Some((time, skill, program, capabilities)) = self.open.take() else { return Ok(()) };
-        self.log.append(&Record::of(time, &skill, program, &capabilities, outcome))
+        let record = Record { receipt: self.receipt.take(), ..Record::of(time, &skill, program, &capabilities, outcome) };
+        self.log.append(&record).map(drop)
     }
 }
 
@@ -315,21 +358,6 @@ impl Drop for Pending {
         if let Err(error) = self.write(&not_run(Status::Interrupted)) {
             tracing::error!(%error, "an invocation that was dropped is not recorded");
         }
-    }
-}
-
-impl ProgramId {
-    fn of(program: &Program) -> ProgramId {
-        let (tool, arguments) = match &program.entry {
-            Entry::Tool { name, input, .. } => (Some(name.clone()), runtime::digest(input.as_bytes())),
-            Entry::Command | Entry::ListTools => {
-                let joined: Vec<u8> = program.args.iter().flat_map(|arg| arg.bytes().chain([0])).collect();
-                (None, runtime::digest(&joined))
-            }
-        };
-        let version = program.component.built_in().map(|built_in| built_in.facts.version.clone());
-        let component = program.component.digest.clone();
-        ProgramId { name: program.name.clone(), version, script: program.script.clone(), tool, component, arguments }
     }
 }
 

@@ -16,6 +16,7 @@ mod descriptor;
 mod ended;
 mod engine;
 pub mod files;
+mod fingerprint;
 mod fuel;
 pub mod http;
 mod invocation;
@@ -46,8 +47,9 @@ use wasmtime::component::{InstancePre, Linker};
 
 pub use compile::{COMPILER_VERB, compiler_main};
 pub use engine::{Allocation, EPOCH, Mode};
+pub use fingerprint::{ENGINE, fingerprint};
 pub use mounts::{Beside, Overlays};
-pub use run::{Finished, Invoke, Io, run, run_alone};
+pub use run::{Evidence, Finished, Invoke, Io, run, run_alone};
 pub use stdio::{Sink, Stdin};
 pub use tools::Tool;
 

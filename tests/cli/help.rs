@@ -4,14 +4,20 @@ use std::fmt::Write as _;
 
 use super::{User, pinned, repository, text};
 
-const VERBS: [&str; 9] = ["run", "check", "inspect", "programs", "bench", "new", "build", "schema", "completions"];
+const VERBS: [&str; 12] =
+    ["run", "check", "inspect", "programs", "bench", "new", "build", "verify", "audit", "key", "schema", "completions"];
+
+/// What is below a verb.
+const BELOW: [&str; 9] =
+    ["key new", "key show", "key trust", "audit list", "audit show", "audit verify", "audit head", "audit export", "audit prune"];
 
 #[test]
 fn the_documented_help_is_the_help() {
     let user = User::new();
     let mut page = String::from("# The command line\n\nWhat `skillhost --help` and the help of each verb print.\n");
-    for verb in [""].iter().chain(&VERBS) {
-        let args: Vec<&str> = [*verb, "--help"].into_iter().filter(|arg| !arg.is_empty()).collect();
+    let below = |verb: &'static str| BELOW.into_iter().filter(move |path| path.split_once(' ').is_some_and(|(above, _)| above == verb));
+    for verb in [""].into_iter().chain(VERBS.into_iter().flat_map(|verb| [verb].into_iter().chain(below(verb)))) {
+        let args: Vec<&str> = verb.split(' ').chain(["--help"]).filter(|arg| !arg.is_empty()).collect();
         let run = user.skillhost(&args);
         assert!(run.status.success() && run.stderr.is_empty(), "{run:?}");
         let title = if verb.is_empty() { "skillhost".to_owned() } else { format!("skillhost {verb}") };

@@ -5,12 +5,12 @@ use std::process::ExitCode;
 use skillhost::limits::Limit;
 use skillhost::outcome::Status;
 
-/// How the process ends. The numbers from 64 to 78 are those of sysexits.h; 124 is timeout(1)'s; 134 is 128 + SIGABRT; 130 is 128 + SIGINT.
+/// How the process ends. The numbers from 64 to 78 are those of sysexits.h; those from 80 are of `verify` alone; 124 is timeout(1)'s; 134 is 128 + SIGABRT; 130 is 128 + SIGINT.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Exit {
     /// Done.
     Ok,
-    /// `check` found errors; or the guest's own 1.
+    /// `check` or `audit verify` found something; or the guest's own 1.
     Findings,
     /// The guest's own code.
     Guest(u8),
@@ -24,6 +24,14 @@ pub(crate) enum Exit {
     Aborted,
     /// Refused.
     Denied,
+    /// `verify`: nobody that is trusted signed it.
+    BadSignature,
+    /// `verify`: it is of another skill.
+    OtherSkill,
+    /// `verify`: the run came to another result.
+    OtherResult,
+    /// `verify`: it cannot be run again here.
+    NotRepeatable,
     /// Out of time.
     Timeout,
     /// Another limit.
@@ -44,12 +52,16 @@ Examples:
   skillhost run SKILL --workspace .:overlay --diff    see what it would change
 
 Exit codes of `run` are the guest's own, and of all verbs:
-    1  `check` found errors, or a typed tool failed
+    1  `check` or `audit verify` found something wrong, or a typed tool failed
    64  the command line is wrong
    65  the skill, its component or the policy is wrong
    74  a file of the host cannot be read or written
    75  a deterministic run was aborted, and has no result
    77  denied
+   80  `verify`: the signature is missing, wrong, or of a key that is not trusted
+   81  `verify`: the skill is another
+   82  `verify`: the result is another
+   83  `verify`: the run cannot be repeated here
   124  out of time
   125  another limit was hit
   130  interrupted
@@ -84,6 +96,10 @@ impl From<Exit> for ExitCode {
             Exit::Io => 74,
             Exit::Aborted => 75,
             Exit::Denied => 77,
+            Exit::BadSignature => 80,
+            Exit::OtherSkill => 81,
+            Exit::OtherResult => 82,
+            Exit::NotRepeatable => 83,
             Exit::Timeout => 124,
             Exit::Limit => 125,
             Exit::Interrupted => 130,
@@ -99,7 +115,22 @@ mod tests {
     #[test]
     fn the_help_lists_every_code() {
         use Exit::*;
-        for exit in [Findings, Usage, Invalid, Io, Aborted, Denied, Timeout, Limit, Interrupted, Trap] {
+        for exit in [
+            Findings,
+            Usage,
+            Invalid,
+            Io,
+            Aborted,
+            Denied,
+            BadSignature,
+            OtherSkill,
+            OtherResult,
+            NotRepeatable,
+            Timeout,
+            Limit,
+            Interrupted,
+            Trap,
+        ] {
             let code = format!("{:?}", ExitCode::from(exit));
             let number = code.trim_matches(|c: char| !c.is_ascii_digit());
             let line = |line: &str| line.trim_start().split_once("  ").is_some_and(|(first, _)| first == number);

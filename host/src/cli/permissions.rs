@@ -12,7 +12,7 @@ use super::places::Places;
 use super::{Failure, show};
 
 /// What the operator allows.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Permissions")]
 pub(crate) struct Permissions {
     /// The policy file [default: $SKILLHOST_POLICY, else policy.yaml in the configuration folder, else the built-in one]
@@ -60,6 +60,14 @@ impl Permissions {
     /// The folder that `--workspace` names.
     pub(crate) fn workspace_folder(&self) -> Option<&Path> {
         self.workspace.as_ref().map(|(folder, _)| folder.as_path())
+    }
+
+    /// The same for a run that a receipt tells of: with its seed and start time, which allow nothing, and in a folder of its own.
+    pub(crate) fn repeating(self, workspace: Option<(PathBuf, MountMode)>, receipt: &serde_json::Value) -> Permissions {
+        let start = &receipt["grant"]["capabilities"]["determinism"];
+        let number = |value: &serde_json::Value| value.as_u64().or_else(|| value.as_str()?.parse().ok());
+        let start_time = start["start_time"].as_str().and_then(|text| parse_start_time(text).ok());
+        Permissions { workspace, deterministic: start.is_object(), seed: number(&start["seed"]), start_time, ..self }
     }
 
     /// The policy in force: the file's or the built-in one, with the command line's flags on top.

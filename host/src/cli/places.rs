@@ -35,6 +35,11 @@ impl Places {
         })
     }
 
+    /// The audit log.
+    pub(crate) fn audit(&self) -> PathBuf {
+        self.state.join("audit.jsonl")
+    }
+
     /// A host for one command line.
     pub(crate) fn host_options(&self, audit: Option<PathBuf>, programs: Option<&Path>) -> Result<HostOptions, Failure> {
         let compiler = std::env::current_exe().map_err(|error| Failure::new(Exit::Io, format!("this program's own path: {error}")))?;
@@ -50,7 +55,7 @@ impl Places {
             },
             scratch: self.scratch.clone(),
             guarded: Guarded { home: Some(self.home.clone()), own: vec![self.config.clone(), self.state.clone(), self.cache.clone()] },
-            audit: audit.unwrap_or_else(|| self.state.join("audit.jsonl")),
+            audit: audit.unwrap_or_else(|| self.audit()),
             caps: Default::default(),
         })
     }

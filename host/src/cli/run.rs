@@ -20,7 +20,7 @@ use super::exit::Exit;
 use super::permissions::Permissions;
 use super::places::Places;
 use super::plan::Plan;
-use super::{Failure, show};
+use super::{Failure, key, receipt, show};
 
 /// Runs a skill in the sandbox
 ///
@@ -37,6 +37,7 @@ Examples:
   skillhost run SKILL --workspace . --explain
   skillhost run SKILL --workspace . --deterministic --seed 7 scripts/report.py
   skillhost run SKILL --workspace .:overlay --diff -- ARGS
+  skillhost run SKILL --deterministic --receipt receipt.json --sign -- ARGS
   skillhost run SKILL --allow 'WebFetch(domain:api.example.com)' --timeout 10s -- ARGS")]
 pub(crate) struct Args {
     /// The skill's folder
@@ -69,6 +70,12 @@ pub(crate) struct Args {
     /// Where the audit record goes, instead of the state folder
     #[arg(long, value_name = "FILE")]
     audit: Option<PathBuf>,
+    /// Put a receipt there: what ran, with what, and what it came to, by digest (`skillhost schema receipt`). Output comes at the end
+    #[arg(long, value_name = "FILE")]
+    receipt: Option<PathBuf>,
+    /// Sign the receipt (`skillhost key new`)
+    #[arg(long, requires = "receipt")]
+    sign: bool,
     /// The folder of built-in programs [default: $SKILLHOST_PROGRAMS, else those beside this executable]
     #[arg(long, value_name = "DIR")]
     programs: Option<PathBuf>,
@@ -92,6 +99,11 @@ pub(crate) fn main(args: Args) -> Result<Exit, Failure> {
         );
     }
     let target = target(&args)?;
+    if args.sign {
+        // What cannot be signed does not run.
+        key::signing(&places)?;
+    }
+    let stdin = args.receipt.as_ref().map(|_| receipt::stdin()).transpose()?;
     raise_descriptor_limit();
     // One guest, one thread: a second would only cost its start.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
@@ -99,14 +111,19 @@ pub(crate) fn main(args: Args) -> Result<Exit, Failure> {
     // The handlers are there before anything is: what is made from here on is cleaned up.
     let inside = runtime.enter();
     let interrupt = interrupt().map_err(|error| Failure::new(Exit::Io, format!("no signal handlers: {error}")))?;
-    let request = Request { skill: &args.skill, policy: &policy, io: io(&args, interrupt)?, target, args: args.args.clone() };
-    let invoked = runtime.block_on(host.invoke(request)).map_err(|error| failure(&args, error))?;
+    let request = Request { skill: &args.skill, policy: &policy, io: io(&args, stdin, interrupt)?, target, args: args.args.clone() };
+    let invoked = match args.receipt {
+        None => runtime.block_on(host.invoke(request)),
+        Some(_) => runtime.block_on(host.invoke_with_receipt(request)),
+    };
+    let invoked = invoked.map_err(|error| failure(&args, error))?;
     drop(inside);
     // A thread that waits for the terminal would keep the runtime from ending.
     runtime.shutdown_background();
+    host.settle();
     // The process is about to end, and takes the engine and all that was loaded with it in one go.
     std::mem::forget(host);
-    finish(&args, invoked)
+    finish(&args, invoked, &places)
 }
 
 fn target(args: &Args) -> Result<Target, Failure> {
@@ -198,12 +215,15 @@ fn span(text: &str, error: &serde_json::Error) -> Span {
     Span::at(text, line + error.column().saturating_sub(1), 1)
 }
 
-fn io(args: &Args, interrupt: BoxFuture<'static, ()>) -> Result<Io, Failure> {
+fn io(args: &Args, stdin: Option<Stdin>, interrupt: BoxFuture<'static, ()>) -> Result<Io, Failure> {
     let own = |fd: std::os::fd::BorrowedFd<'_>| {
         fd.try_clone_to_owned().map_err(|error| Failure::new(Exit::Io, format!("a standard stream is closed: {error}")))
     };
-    let stdin = Stdin::Descriptor(own(std::io::stdin().as_fd())?);
-    let (stdout, stderr) = match args.json {
+    let stdin = match stdin {
+        Some(stdin) => stdin,
+        None => Stdin::Descriptor(own(std::io::stdin().as_fd())?),
+    };
+    let (stdout, stderr) = match args.json || args.receipt.is_some() {
         true => (Sink::Capture, Sink::Capture),
         false => (Sink::Descriptor(own(std::io::stdout().as_fd())?), Sink::Descriptor(own(std::io::stderr().as_fd())?)),
     };
@@ -211,7 +231,7 @@ fn io(args: &Args, interrupt: BoxFuture<'static, ()>) -> Result<Io, Failure> {
 }
 
 /// Resolves at Ctrl-C, or the polite kill of a supervisor.
-fn interrupt() -> std::io::Result<BoxFuture<'static, ()>> {
+pub(super) fn interrupt() -> std::io::Result<BoxFuture<'static, ()>> {
     use tokio::signal::unix::{SignalKind, signal};
     let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
     Ok(Box::pin(async move {
@@ -222,7 +242,7 @@ fn interrupt() -> std::io::Result<BoxFuture<'static, ()>> {
     }))
 }
 
-fn finish(args: &Args, invoked: Invoked) -> Result<Exit, Failure> {
+fn finish(args: &Args, invoked: Invoked, places: &Places) -> Result<Exit, Failure> {
     let Outcome { status, result, changes, .. } = &invoked.finished.outcome;
     let exit = Exit::of(status);
     let overlays = &invoked.finished.overlays;
@@ -240,6 +260,9 @@ fn finish(args: &Args, invoked: Invoked) -> Result<Exit, Failure> {
         }
         show::json(&value)?;
     } else {
+        if args.receipt.is_some() {
+            show::captured(&invoked.finished.outcome)?;
+        }
         if let Some(result) = result {
             show::json(result)?;
         }
@@ -249,6 +272,9 @@ fn finish(args: &Args, invoked: Invoked) -> Result<Exit, Failure> {
         } else if !args.apply {
             show::changes(changes);
         }
+    }
+    if let Some(file) = &args.receipt {
+        receipt::keep(invoked.receipt.as_ref(), file, args.sign, places)?;
     }
     if args.apply {
         if exit != Exit::Ok {
@@ -269,6 +295,7 @@ fn failure(args: &Args, error: InvokeError) -> Failure {
     match error {
         InvokeError::Skill(error) => invalid_skill(*error),
         InvokeError::Choice(choice) => unclear(args, &choice),
+        InvokeError::Stdin => Failure::new(Exit::Io, error.to_string()),
         InvokeError::Audit(error) => {
             Failure::new(Exit::Io, format!("{error}; a run that cannot be recorded fails")).fix("name another file: `--audit FILE`")
         }

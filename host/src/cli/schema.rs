@@ -5,7 +5,7 @@ use clap::ValueEnum;
 use super::exit::Exit;
 use super::{Failure, show};
 
-/// Prints the JSON schema of the policy file, an outcome, an audit record or a check
+/// Prints the JSON schema of a policy, outcome, audit record, check or receipt
 ///
 /// An editor checks policy.yaml against its schema while you write, where the file starts with
 /// `# yaml-language-server: $schema=policy.schema.json`.
@@ -30,13 +30,16 @@ enum Of {
     Audit,
     /// What `check --json` prints
     Check,
+    /// What `run --receipt` writes
+    Receipt,
 }
 
 pub(crate) fn main(args: Args) -> Result<Exit, Failure> {
     match args.of {
         Of::Policy => show::json(&skillhost::policy::schema())?,
         Of::Outcome => show::json(&schemars::schema_for!(skillhost::outcome::Outcome))?,
-        Of::Audit => show::json(&schemars::schema_for!(skillhost::audit::Record))?,
+        Of::Audit => show::json(&schemars::schema_for!(skillhost::audit::Line))?,
+        Of::Receipt => show::json(&schemars::schema_for!(skillhost::receipt::Receipt))?,
         Of::Check => show::json(&schemars::schema_for!(super::check::Checked))?,
     }
     Ok(Exit::Ok)

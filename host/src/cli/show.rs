@@ -38,6 +38,11 @@ pub(crate) fn help(fix: Option<&str>) {
     }
 }
 
+/// More about an error, on stderr.
+pub(crate) fn note(message: &str) {
+    stderr(&format!("  {}\n", lines(message, 2)));
+}
+
 /// Findings about a file, on stderr.
 pub(crate) fn findings(diagnostics: &[Diagnostic], source: &str) {
     stderr(&format!("{}\n", snippets(diagnostics, source)));
@@ -128,6 +133,13 @@ pub(crate) fn ending(outcome: &Outcome) {
         Status::Aborted { reason } => error(&format!("aborted, and so without a result: {reason}"), None),
         Status::Interrupted => error("interrupted", None),
     }
+}
+
+/// What a guest wrote, where that was kept for the outcome: as it is, for it is the guest's own output.
+pub(crate) fn captured(outcome: &Outcome) -> Result<(), Failure> {
+    // There is no other place to say that stderr cannot be written.
+    let _ = io::stderr().lock().write_all(&outcome.stderr.0);
+    bytes(&outcome.stdout.0)
 }
 
 /// What an overlay holds, on stderr.

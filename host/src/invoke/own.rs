@@ -6,18 +6,20 @@ use std::path::{Path, PathBuf};
 use crate::policy::capabilities::{Capabilities, Mount};
 use crate::policy::tool::PathGlob;
 
-/// Denies what of `own`, and below, lies in the mounts.
-pub(super) fn deny<'a>(capabilities: &mut Capabilities, own: impl IntoIterator<Item = &'a Path>) {
-    let own: Vec<PathBuf> = own.into_iter().map(real).collect();
+/// Denies what of `own`, and below, lies in the mounts; and what is named after the audit log, which keeps its files beside it.
+pub(super) fn deny<'a>(capabilities: &mut Capabilities, own: impl IntoIterator<Item = &'a Path>, log: &Path) {
+    let below = own.into_iter().map(|own| (real(own), "/**"));
+    let own: Vec<(PathBuf, &str)> = below.chain([(real(log), ".*")]).collect();
     let reached = |mount: &Mount| {
         let root = real(&mount.host);
         let guest = mount.guest.clone();
-        own.iter().filter_map(move |own| within(&root, own).map(|rel| [guest.as_str(), &rel].concat())).collect::<Vec<_>>()
+        let path = move |(own, also): &(PathBuf, &'static str)| Some(([guest.as_str(), &within(&root, own)?].concat(), *also));
+        own.iter().filter_map(path).collect::<Vec<_>>()
     };
-    for path in capabilities.mounts.iter().chain(&capabilities.packages).flat_map(reached) {
+    for (path, also) in capabilities.mounts.iter().chain(&capabilities.packages).flat_map(reached) {
         let path = globset::escape(&path);
         // A glob that does not compile would be one that does not hold.
-        let globs = [path.clone(), format!("{path}/**")].map(|glob| PathGlob::new(&glob).unwrap_or_else(|_| PathGlob::everything()));
+        let globs = [path.clone(), format!("{path}{also}")].map(|glob| PathGlob::new(&glob).unwrap_or_else(|_| PathGlob::everything()));
         capabilities.read.none_of.extend(globs.clone());
         capabilities.write.none_of.extend(globs);
     }
@@ -64,9 +66,15 @@ mod tests {
         std::fs::create_dir_all(home.path().join("[cache]/*")).unwrap();
         let mut capabilities = mounting(home.path());
         // One that is there, one that will be.
-        deny(&mut capabilities, [home.path().join("[cache]/*").as_path(), &home.path().join("state/skillhost")]);
-        for path in ["/workspace/[cache]/*", "/workspace/[cache]/*/x.cwasm", "/workspace/state/skillhost", "/workspace/state/skillhost/a/b"]
-        {
+        deny(&mut capabilities, [home.path().join("[cache]/*").as_path(), &home.path().join("state/skillhost")], &home.path().join("log"));
+        for path in [
+            "/workspace/[cache]/*",
+            "/workspace/[cache]/*/x.cwasm",
+            "/workspace/state/skillhost",
+            "/workspace/state/skillhost/a/b",
+            "/workspace/log",
+            "/workspace/log.db-wal",
+        ] {
             assert_eq!(access(&capabilities, path), PathAccess::None, "{path}");
         }
         for path in [
@@ -74,6 +82,7 @@ mod tests {
             "/workspace/[cache]",
             "/workspace/[cache]/x",
             "/workspace/c/x",
+            "/workspace/logs",
             "/workspace/state",
             "/workspace/state/skillhosts",
         ] {
@@ -86,12 +95,12 @@ mod tests {
         let state = tempfile::tempdir().unwrap();
         std::fs::create_dir(state.path().join("inner")).unwrap();
         let mut capabilities = mounting(&state.path().join("inner"));
-        deny(&mut capabilities, [state.path()]);
+        deny(&mut capabilities, [state.path()], Path::new("/nowhere"));
         assert_eq!(access(&capabilities, "/workspace"), PathAccess::None);
         assert_eq!(access(&capabilities, "/workspace/x"), PathAccess::None);
         let mut elsewhere = mounting(&state.path().join("inner"));
         let before = elsewhere.clone();
-        deny(&mut elsewhere, [Path::new("/nowhere"), &state.path().join("other")]);
+        deny(&mut elsewhere, [Path::new("/nowhere"), &state.path().join("other")], Path::new("/nowhere"));
         assert_eq!(elsewhere, before);
     }
 
@@ -101,7 +110,7 @@ mod tests {
         std::fs::create_dir_all(dir.path().join("home/cache")).unwrap();
         std::os::unix::fs::symlink("home", dir.path().join("link")).unwrap();
         let mut capabilities = mounting(&dir.path().join("home"));
-        deny(&mut capabilities, [dir.path().join("link/cache/components").as_path()]);
+        deny(&mut capabilities, [dir.path().join("link/cache/components").as_path()], Path::new("/nowhere"));
         assert_eq!(access(&capabilities, "/workspace/cache/components/x"), PathAccess::None);
     }
 }

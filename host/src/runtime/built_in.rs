@@ -3,11 +3,13 @@
 //! Nothing is read until a run needs one of them. Then the JSON files are read, which are small; the component itself only when it has
 //! to be compiled: that it is still the file whose digest the JSON names, a stamp in the cache folder says.
 
+use std::collections::BTreeMap;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use cap_std::fs::Dir;
+use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 
 use super::stamp::{self, Stamp, file_digest};
@@ -127,23 +129,23 @@ impl BuiltIns {
     }
 }
 
-/// Any JSON object: a list is none, though it would do for a struct.
-type Object = std::collections::HashMap<String, serde::de::IgnoredAny>;
-
 impl Facts {
     /// Reads a JSON file; `None` where it describes no program.
     fn parse(text: &[u8]) -> Result<Option<Facts>, String> {
         let facts: Facts = match serde_json::from_slice(text) {
             Ok(facts) => facts,
             Err(error) => {
-                let of_a_program = serde_json::from_slice(text).map(|object: Object| object.contains_key("programs"));
+                // Not as a struct: one is read from a list too.
+                let of_a_program: Result<BTreeMap<String, IgnoredAny>, _> = serde_json::from_slice(text);
+                let of_a_program = of_a_program.map(|entries| entries.contains_key("programs"));
                 return match of_a_program {
                     Ok(true) => Err(error.to_string()),
                     Ok(false) => Ok(None),
-                    // A list, or a word, if it is whole.
-                    Err(_) => {
-                        serde_json::from_slice(text).map(|serde::de::IgnoredAny| None).map_err(|error| format!("this is no JSON: {error}"))
-                    }
+                    // A list, or a word: or no JSON at all.
+                    Err(_) => match serde_json::from_slice(text) {
+                        Ok(IgnoredAny) => Ok(None),
+                        Err(other) => Err(format!("this is no JSON: {other}")),
+                    },
                 };
             }
         };

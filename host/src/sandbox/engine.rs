@@ -4,12 +4,14 @@ use std::time::Duration;
 
 use wasmtime::{Config, Engine, InstanceAllocationStrategy, PoolingAllocationConfig, WasmFeatures};
 
+use crate::policy::capabilities::Capabilities;
+
 /// How often a running guest is interrupted to let its host look at deadlines. Long enough that the check costs nothing,
 /// short enough that a person does not notice the difference.
 pub const EPOCH: Duration = Duration::from_millis(10);
 
 /// Which engine runs a guest.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mode {
     /// Epochs alone: the fastest code that can still be stopped.
@@ -18,6 +20,17 @@ pub enum Mode {
     Metered,
     /// Fuel is counted and decides; epochs may only abort. Every NaN is the same one.
     Deterministic,
+}
+
+impl Mode {
+    /// The one that runs a guest with these capabilities.
+    pub fn of(capabilities: &Capabilities) -> Mode {
+        match (capabilities.determinism, capabilities.limits.fuel) {
+            (Some(_), _) => Mode::Deterministic,
+            (None, Some(_)) => Mode::Metered,
+            (None, None) => Mode::Fast,
+        }
+    }
 }
 
 /// How stores get their memory.
@@ -31,7 +44,7 @@ pub enum Allocation {
 }
 
 /// Features that no toolchain of ours needs: each is code of the engine that a hostile component cannot reach.
-const OFF: [WasmFeatures; 7] = [
+pub(super) const OFF: [WasmFeatures; 7] = [
     WasmFeatures::THREADS,
     WasmFeatures::SHARED_EVERYTHING_THREADS,
     WasmFeatures::MEMORY64,

@@ -8,6 +8,7 @@
 //! - `path`: text to canonical path. `access`: what the capabilities say of one. `quota`, `account`: what is used up.
 //! - `open`, `handle`, `metadata`, `readdir`, `change`: the operations; `times`: the file times of a deterministic run.
 //! - `overlay`, `raise`: writes kept aside. `changes`, `diff`, `apply`: what becomes of them.
+//! - `snapshot`: all of it by digest, for a receipt.
 //! - `wasi`, `wasi_p2`, `wasi_p3`: the same operations, as two versions of WASI.
 //!
 //! What guests cannot do, whatever the rules: make symlinks or hard links, move symlinks, open devices, FIFOs or sockets, write to a
@@ -40,6 +41,7 @@ mod raise;
 mod readdir;
 mod root;
 mod skeleton;
+mod snapshot;
 mod times;
 mod wasi;
 mod wasi_p2;
@@ -58,6 +60,7 @@ pub use open::Want;
 pub use readdir::Listing;
 pub use root::Chance;
 pub use skeleton::Skeleton;
+pub use snapshot::{Snapshot, SnapshotError};
 pub use times::Times;
 pub use wasi::{Files, FsView};
 pub use wasi_p2::add_to_linker as add_p2_to_linker;

@@ -10,7 +10,7 @@ use super::Sandbox;
 use super::clock::{self, Clock};
 use super::ended::Ended;
 use super::engine::Mode;
-use super::files::{Ground, Guarded};
+use super::files::{Ground, Guarded, Snapshot, SnapshotError};
 use super::fuel::Cost;
 use super::invocation::Invocation;
 use super::meter::Meter;
@@ -54,6 +54,17 @@ pub struct Invoke<'a> {
     pub guarded: &'a Guarded,
     /// Where scratch folders are made.
     pub scratch: &'a Path,
+    /// Whether the files are digested before and after, for a receipt.
+    pub evidence: bool,
+}
+
+/// What a receipt says of files, and costs what reading all of them costs.
+#[derive(Debug)]
+pub struct Evidence {
+    /// As the guest found them.
+    pub before: Snapshot,
+    /// As it left them.
+    pub after: Snapshot,
 }
 
 /// An invocation's outcome, and the writes that it kept aside.
@@ -62,6 +73,8 @@ pub struct Finished {
     pub outcome: Outcome,
     /// The overlays, for a diff or to be applied. Gone with this value.
     pub overlays: Overlays,
+    /// What a receipt needs, where it was asked for and the program ran.
+    pub evidence: Option<Evidence>,
 }
 
 /// Runs a program that is granted nothing but scratch space, and belongs to no skill.
@@ -75,6 +88,7 @@ pub async fn run_alone(sandbox: &Sandbox, program: &Program, scratch: &Path) -> 
         beside: Beside::default(),
         guarded: &Guarded::default(),
         scratch,
+        evidence: false,
     };
     run(sandbox, what, Io::default()).await
 }
@@ -106,17 +120,18 @@ pub async fn run(sandbox: &Sandbox, what: Invoke<'_>, io: Io) -> Finished {
         Ok(mounts) => mounts,
         Err(denial) => return Finished::refused(Status::Denied(denial), started),
     };
+    let snapshot = || what.evidence.then(|| mounts.vfs.snapshot()).transpose();
+    let before = match snapshot() {
+        Ok(before) => before,
+        Err(error) => return Finished::refused(unreceipted(&error), started),
+    };
     let mut interrupted = std::pin::pin!(async {
         match io.interrupt {
             Some(interrupt) => interrupt.await,
             None => std::future::pending().await,
         }
     });
-    let mode = match (capabilities.determinism, capabilities.limits.fuel) {
-        (Some(_), _) => Mode::Deterministic,
-        (None, Some(_)) => Mode::Metered,
-        (None, None) => Mode::Fast,
-    };
+    let mode = Mode::of(&capabilities);
     let prepared = tokio::select! {
         biased;
         () = &mut interrupted => Err(Status::Interrupted),
@@ -196,7 +211,16 @@ pub async fn run(sandbox: &Sandbox, what: Invoke<'_>, io: Io) -> Finished {
         meter.abort(format!("the host's own files failed: {error}"));
     }
     outcome.status = status(end, &mut outcome, &meter);
-    Finished { outcome, overlays: Overlays::of(mounts) }
+    let after = snapshot().unwrap_or_else(|error| {
+        outcome.status = unreceipted(&error);
+        None
+    });
+    let evidence = before.zip(after).map(|(before, after)| Evidence { before, after });
+    Finished { outcome, overlays: Overlays::of(mounts), evidence }
+}
+
+fn unreceipted(error: &SnapshotError) -> Status {
+    Status::Failed { message: error.to_string(), fix: Some("mount a smaller folder, or run without `--receipt`".into()) }
 }
 
 /// Ends what is left running of a run that is over.
@@ -265,7 +289,7 @@ impl Io {
 impl Finished {
     /// The outcome of something that never ran.
     pub fn not_run(outcome: Outcome) -> Finished {
-        Finished { outcome, overlays: Overlays::default() }
+        Finished { outcome, overlays: Overlays::default(), evidence: None }
     }
 
     fn refused(status: Status, started: Instant) -> Finished {

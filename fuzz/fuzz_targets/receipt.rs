@@ -1,0 +1,10 @@
+//! A receipt, as `skillhost verify` reads it. Seeds: whatever `skillhost run --receipt` writes, signed or not.
+//!
+//!     cargo +nightly fuzz run receipt -- -max_len=65536 -timeout=5
+#![no_main]
+
+#[allow(dead_code, reason = "each target is a program of its own")]
+#[path = "../targets.rs"]
+mod targets;
+
+libfuzzer_sys::fuzz_target!(|input: &[u8]| targets::receipt(input));

@@ -1,0 +1,99 @@
+//! What the database finds records by.
+
+use std::collections::BTreeSet;
+
+use serde::Deserialize;
+
+/// What a line is found by.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Columns {
+    /// Nanoseconds since 1970.
+    pub(super) time: i64,
+    pub(super) skill: String,
+    pub(super) status: String,
+    /// Programs that ran and hosts that were asked, each with its kind.
+    pub(super) names: BTreeSet<(&'static str, String)>,
+}
+
+/// A program that ran: the first one, its script, or one that was started.
+pub(super) const PROGRAM: &str = "program";
+/// A host of an HTTP request, refused ones included.
+pub(super) const HOST: &str = "host";
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Line {
+    time: String,
+    skill: Name,
+    program: Option<Program>,
+    status: Status,
+    requests: Vec<Request>,
+    processes: Vec<Process>,
+    pruned: Option<serde::de::IgnoredAny>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Name {
+    name: String,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Program {
+    name: String,
+    script: Option<Script>,
+}
+
+#[derive(Deserialize)]
+struct Script {
+    path: String,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Status {
+    kind: String,
+}
+
+#[derive(Deserialize)]
+struct Request {
+    url: String,
+}
+
+#[derive(Deserialize)]
+struct Process {
+    argv0: String,
+}
+
+impl Columns {
+    /// Those of a line. Of one that says nothing they are empty: it is kept all the same.
+    pub(super) fn of(line: &[u8]) -> Columns {
+        let Ok(line) = serde_json::from_slice::<Line>(line) else { return Columns::default() };
+        let time = line.time.parse::<jiff::Timestamp>().ok().and_then(|time| i64::try_from(time.as_nanosecond()).ok());
+        let program = line.program.into_iter().flat_map(|Program { name, script }| [Some(name), script.map(|script| script.path)]);
+        let programs = program.flatten().chain(line.processes.into_iter().map(|process| process.argv0));
+        let hosts =
+            line.requests.into_iter().filter_map(|request| Some(request.url.parse::<http::Uri>().ok()?.host()?.to_ascii_lowercase()));
+        let names = programs.map(|name| (PROGRAM, name)).chain(hosts.map(|host| (HOST, host)));
+        let status = if line.pruned.is_some() { "pruned".into() } else { line.status.kind };
+        Columns { time: time.unwrap_or(0), skill: line.skill.name, status, names: names.collect() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_found_by_what_ran_and_what_was_asked() {
+        let line = br#"{"time":"1970-01-01T00:00:01.5Z","skill":{"name":"s","digest":null},"status":{"kind":"exited","code":0},
+            "program":{"name":"python3","script":{"path":"scripts/a.py"},"component":"x"},
+            "requests":[{"url":"https://API.example.com:8443/x"},{"url":"no url"}],"processes":[{"argv0":"jq"},{"argv0":"jq"}]}"#;
+        let names = [(HOST, "api.example.com"), (PROGRAM, "jq"), (PROGRAM, "python3"), (PROGRAM, "scripts/a.py")];
+        let names = names.map(|(kind, name)| (kind, name.to_owned())).into();
+        assert_eq!(Columns::of(line), Columns { time: 1_500_000_000, skill: "s".into(), status: "exited".into(), names });
+        assert_eq!(Columns::of(b"{"), Columns::default());
+        assert_eq!(Columns::of(br#"{"pruned":{}}"#).status, "pruned");
+    }
+}

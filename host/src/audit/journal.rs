@@ -1,0 +1,297 @@
+//! The journal: the file that records are appended to, and all that a run pays for. Each append locks it, reads its last bytes for the
+//! place in the chain, and writes one line.
+//!
+//! Beside `audit.jsonl` may stand, each named after it:
+//!
+//! | file | holds |
+//! |---|---|
+//! | `audit.jsonl.NUMBER` | a journal that was full, sealed with the record of that number, until it is in the database |
+//! | `audit.jsonl.db` | the database ([`super::store`]) |
+//! | `audit.jsonl.torn` | what was left of records whose writer was killed, or whose disk was full |
+//! | `audit.jsonl.new` | a journal that is about to take its place |
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, FileExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+
+use rustix::fs::{FileType, FlockOperation, Stat, flock, fstat, stat};
+use serde::Serialize;
+
+use super::chain::{self, Head, Link, TRAILER_MAX};
+use super::{AuditError, store};
+
+/// How large a journal becomes before it is sealed and goes into the database: some 3,000 records. What is read and compared each time that
+/// someone looks at the log is at most this.
+pub(super) const SEAL_AT: u64 = 4 << 20;
+
+/// How often a journal is opened anew because another host has just sealed it, before that is taken for a fault.
+const TRIES: usize = 100;
+
+/// An audit log that is open: whoever holds one can write its record.
+#[derive(Debug)]
+pub struct Log {
+    path: PathBuf,
+    file: Mutex<File>,
+    seal_at: u64,
+    folding: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Log {
+    /// Opens a log for appending, before anything runs. Its folder is made where it is missing, for this user alone.
+    ///
+    /// # Errors
+    /// The folder or the file cannot be made or opened.
+    pub fn open(path: &Path) -> Result<Log, AuditError> {
+        Log::sealing_at(path, SEAL_AT)
+    }
+
+    /// The same, sealed at another size.
+    ///
+    /// # Errors
+    /// As [`Log::open`].
+    pub fn sealing_at(path: &Path, bytes: u64) -> Result<Log, AuditError> {
+        if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+            let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
+            made.map_err(|source| AuditError::write(path, source))?;
+        }
+        let file = open(path).map_err(|source| AuditError::write(path, source))?;
+        Ok(Log { path: path.to_owned(), file: Mutex::new(file), seal_at: bytes, folding: Mutex::default() })
+    }
+
+    /// Whether the file is still the one of that name: not one that was moved away or removed meanwhile.
+    pub fn is_in_place(&self) -> bool {
+        let file = lock(&self.file);
+        matches!((fstat(&*file), stat(&self.path)), (Ok(open), Ok(named)) if same(&open, &named))
+    }
+
+    /// Appends a record: one line in one write, chained to the line before it. Gives back its place.
+    ///
+    /// # Errors
+    /// It could not be written whole. Then nothing of it is left, or what is left is set aside by the next append.
+    pub fn append(&self, record: &impl Serialize) -> Result<Head, AuditError> {
+        let failed = |source| AuditError::write(&self.path, source);
+        let mut line = serde_json::to_vec(record).map_err(|error| failed(error.into()))?;
+        line.reserve(TRAILER_MAX);
+        let mut file = lock(&self.file);
+        let (head, sealed) = self.write(&mut file, &mut line).map_err(failed)?;
+        drop(file);
+        if sealed {
+            self.fold();
+        }
+        Ok(head)
+    }
+
+    fn write(&self, file: &mut File, line: &mut Vec<u8>) -> io::Result<(Head, bool)> {
+        for _ in 0..TRIES {
+            let locked = Locked::new(file)?;
+            let open = fstat(locked.0)?;
+            match stat(&self.path) {
+                Ok(named) if same(&open, &named) => return self.write_locked(&locked, &open, line),
+                // Sealed by another host, or moved away: the log is the file of its name.
+                Ok(_) | Err(rustix::io::Errno::NOENT) => {}
+                Err(error) => return Err(error.into()),
+            }
+            drop(locked);
+            *file = self::open(&self.path)?;
+        }
+        Err(io::Error::other("another file takes its place again and again"))
+    }
+
+    fn write_locked(&self, locked: &Locked<'_>, open: &Stat, line: &mut Vec<u8>) -> io::Result<(Head, bool)> {
+        // A device, or a pipe to whoever keeps the log.
+        if FileType::from_raw_mode(open.st_mode) != FileType::RegularFile {
+            let head = chain::close(line, &Head::start());
+            line.push(b'\n');
+            return { locked.0 }.write_all(line).map(|()| (head, false));
+        }
+        let (head, size) = self.end(locked.0, open.st_size.cast_unsigned())?;
+        let head = chain::close(line, &head);
+        line.push(b'\n');
+        if let Err(error) = { locked.0 }.write_all(line) {
+            // Where this fails too, the next append sets the bytes aside.
+            locked.0.set_len(size).ok();
+            return Err(error);
+        }
+        if size + line.len() as u64 <= self.seal_at {
+            return Ok((head, false));
+        }
+        // The record is written; what cannot be sealed now can be at the next.
+        let sealed = self.seal(line, head.sequence);
+        Ok((head, sealed.inspect_err(|error| tracing::warn!(%error, "the journal of the audit log is not sealed")).is_ok()))
+    }
+
+    /// The last record, and the size of the file once what follows that record is set aside.
+    fn end(&self, file: &File, size: u64) -> io::Result<(Head, u64)> {
+        if size == 0 {
+            return Ok((store::head(&self.path)?.unwrap_or_else(Head::start), 0));
+        }
+        let mut tail = [0; TRAILER_MAX];
+        let start = size.saturating_sub(TRAILER_MAX as u64);
+        let tail = &mut tail[..usize::try_from(size - start).unwrap_or(0)];
+        file.read_exact_at(tail, start)?;
+        match tail.strip_suffix(b"\n").and_then(Link::of) {
+            Some(link) => Ok((link.head(), size)),
+            None => self.set_aside(file, size),
+        }
+    }
+
+    /// Moves what follows the last whole record to the file of torn ones.
+    #[cold]
+    fn set_aside(&self, file: &File, size: u64) -> io::Result<(Head, u64)> {
+        if size > self.seal_at.max(SEAL_AT).saturating_mul(16) {
+            return Err(io::Error::other("it is too large for a journal of this log: name another file, or move it away"));
+        }
+        let mut bytes = vec![0; usize::try_from(size).map_err(io::Error::other)?];
+        file.read_exact_at(&mut bytes, 0)?;
+        let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
+        let last = bytes[..whole].split_inclusive(|byte| *byte == b'\n').rev().scan(whole, |end, line| {
+            let this = *end;
+            *end -= line.len();
+            Some((this, Link::of(line.strip_suffix(b"\n")?).map(|link| link.head())))
+        });
+        let (end, head) = match last.into_iter().find_map(|(end, head)| Some((end, head?))) {
+            Some((end, head)) => (end, head),
+            None if whole == 0 => (0, store::head(&self.path)?.unwrap_or_else(Head::start)),
+            None => {
+                return Err(io::Error::other(
+                    "it holds lines and none of them is a record of this version's log: name another file, or move it away",
+                ));
+            }
+        };
+        append_only(&beside(&self.path, "torn"))?.write_all(&[&bytes[end..], b"\n"].concat())?;
+        file.set_len(end as u64)?;
+        tracing::warn!(log = %self.path.display(), bytes = bytes.len() - end, "what a killed writer left of a record was set aside");
+        Ok((head, end as u64))
+    }
+
+    /// Gives the full journal a name of its own, and puts one in its place that goes on from its last line. There is a journal at every moment.
+    fn seal(&self, last: &[u8], sequence: u64) -> io::Result<()> {
+        let link = last.strip_suffix(b"\n").and_then(Link::of).ok_or_else(|| io::Error::other("the last line is no record"))?;
+        let new = beside(&self.path, "new");
+        // One that was left by a host that was killed here.
+        remove(&new)?;
+        append_only(&new)?.write_all(&chain::anchor(&link))?;
+        match std::fs::hard_link(&self.path, sealed_name(&self.path, sequence)) {
+            // It was killed after this step, and the journal has grown since: both names are the same file.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            linked => linked?,
+        }
+        std::fs::rename(&new, &self.path)
+    }
+
+    /// Moves what is sealed into the database, in a thread of its own: no run waits for it.
+    #[cold]
+    fn fold(&self) {
+        let path = self.path.clone();
+        let work = move || {
+            if let Err(error) = store::Store::open(&path) {
+                tracing::warn!(%error, "sealed journals stay as they are until someone looks at the log");
+            }
+        };
+        let mut folding = lock(&self.folding);
+        // The one before has had a thousand runs' time.
+        if folding.as_ref().is_none_or(JoinHandle::is_finished) {
+            *folding = std::thread::Builder::new().name("audit-fold".into()).spawn(work).ok();
+        }
+    }
+
+    /// Waits for what is being moved into the database, if anything is: for a process that is about to end.
+    pub fn settle(&self) {
+        if let Some(folding) = lock(&self.folding).take() {
+            // A panic there is told by its own message; the journal is as it was.
+            folding.join().ok();
+        }
+    }
+}
+
+/// Held while a line is added. The kernel lets go of it when its holder dies.
+struct Locked<'a>(&'a File);
+
+impl<'a> Locked<'a> {
+    fn new(file: &'a File) -> io::Result<Locked<'a>> {
+        loop {
+            match flock(file, FlockOperation::LockExclusive) {
+                Ok(()) => return Ok(Locked(file)),
+                Err(rustix::io::Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+}
+
+impl Drop for Locked<'_> {
+    fn drop(&mut self) {
+        // It is let go with the descriptor at the latest.
+        flock(self.0, FlockOperation::Unlock).ok();
+    }
+}
+
+/// The sealed journals of a log, oldest first.
+pub(super) fn sealed(path: &Path) -> io::Result<Vec<PathBuf>> {
+    let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
+    #[expect(clippy::disallowed_methods, reason = "the folder of the log, which the operator named")]
+    let entries = match std::fs::read_dir(folder(path)) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries?,
+    };
+    let mut found = Vec::new();
+    for entry in entries {
+        let entry = entry?;
+        let number = entry.file_name();
+        let number = number.as_encoded_bytes().strip_prefix(name.as_encoded_bytes()).and_then(|rest| rest.strip_prefix(b"."));
+        if number.is_some_and(|number| number.len() == DIGITS && number.iter().all(u8::is_ascii_digit)) {
+            found.push(entry.path());
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+/// As many as the largest number has, so that names sort as numbers do.
+const DIGITS: usize = 20;
+
+fn sealed_name(path: &Path, sequence: u64) -> PathBuf {
+    beside(path, &format!("{sequence:0DIGITS$}"))
+}
+
+/// A file of the log's own, beside its journal.
+pub(super) fn beside(path: &Path, extension: &str) -> PathBuf {
+    let mut name: OsString = path.as_os_str().to_owned();
+    name.push(".");
+    name.push(extension);
+    name.into()
+}
+
+fn folder(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+fn open(path: &Path) -> io::Result<File> {
+    #[expect(clippy::disallowed_methods, reason = "the audit log is the host's own file, named by the operator")]
+    std::fs::OpenOptions::new().read(true).append(true).create(true).mode(0o600).open(path)
+}
+
+fn append_only(path: &Path) -> io::Result<File> {
+    #[expect(clippy::disallowed_methods, reason = "a file of the audit log's own")]
+    std::fs::OpenOptions::new().append(true).create(true).mode(0o600).open(path)
+}
+
+/// Removes a file, or finds that it is gone.
+pub(super) fn remove(path: &Path) -> io::Result<()> {
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        removed => removed,
+    }
+}
+
+fn same(a: &Stat, b: &Stat) -> bool {
+    (a.st_dev, a.st_ino) == (b.st_dev, b.st_ino)
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,204 @@
+//! Whether the log is what was written: every record as it was, all of them, in their order.
+
+use rusqlite::Connection;
+use serde::Serialize;
+
+use super::AuditError;
+use super::chain::{Head, Link};
+use super::columns::Columns;
+use super::journal::beside;
+use super::store::{Store, number, pruned};
+
+/// Faults that are told one by one.
+const TOLD: usize = 1000;
+
+/// What came of looking at every record.
+#[derive(Debug, Serialize, schemars::JsonSchema)]
+pub struct Verified {
+    /// Records that are there.
+    pub records: u64,
+    /// The last of them: what to keep elsewhere, so that a log that lost its end can be told from this one.
+    pub head: Head,
+    /// The last record that was removed for its age or for the size of the log; what is left starts after it.
+    pub pruned: Option<Head>,
+    /// Bytes of records that were cut short by a kill or a full disk, and set aside.
+    pub torn: u64,
+    /// What is wrong, in the order of the records: at most 1,000.
+    pub faults: Vec<Fault>,
+    /// Faults beyond those.
+    pub faults_omitted: u64,
+}
+
+/// Something that is not as it was written.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+pub struct Fault {
+    /// What was done.
+    pub kind: FaultKind,
+    /// The record, or the first of several.
+    pub sequence: u64,
+    /// The last of several, or the same.
+    pub last: u64,
+    /// The same in a sentence.
+    pub message: String,
+}
+
+/// What was done to a record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum FaultKind {
+    /// Its bytes are others than those that its digest is over.
+    Changed,
+    /// It is another record, digest and all: the next one follows one that is not here.
+    Replaced,
+    /// It is gone.
+    Missing,
+    /// It does not stand where it was written.
+    Moved,
+    /// It is something that the host did not write there.
+    Foreign,
+    /// The database's index says something else of it than it says itself.
+    Misfiled,
+}
+
+impl Store {
+    /// Looks at every record. `known` is a head that was kept elsewhere: that record must be there, and be the same.
+    ///
+    /// # Errors
+    /// The database cannot be read. What is wrong with the log is no error.
+    pub fn verify(&self, known: Option<&Head>) -> Result<Verified, AuditError> {
+        let mut walk = Walk { told: Vec::new(), omitted: 0 };
+        let verified = walk.all(self, known).map_err(|error| self.failed(&error))?;
+        let Walk { told: mut faults, omitted: faults_omitted } = walk;
+        faults.sort_by_key(|fault| fault.sequence);
+        let torn = beside(&self.path, "torn").metadata().map_or(0, |meta| meta.len());
+        Ok(Verified { torn, faults, faults_omitted, ..verified })
+    }
+}
+
+struct Walk {
+    told: Vec<Fault>,
+    omitted: u64,
+}
+
+impl Walk {
+    fn all(&mut self, store: &Store, known: Option<&Head>) -> rusqlite::Result<Verified> {
+        let db = &store.db;
+        let pruned = pruned(db)?;
+        let mut expected = pruned.clone().unwrap_or_else(Head::start);
+        // Whether `expected` has the digest that the next one must follow.
+        let mut joined = true;
+        let (mut records, mut names, mut announced) = (0, 0, pruned.is_none());
+        let mut statement = db.prepare("SELECT sequence, time, skill, status, line FROM record ORDER BY sequence")?;
+        let mut rows = statement.query([])?;
+        while let Some(row) = rows.next()? {
+            let sequence = row.get::<_, i64>(0)?.cast_unsigned();
+            let line = row.get_ref(4)?.as_blob()?;
+            records += 1;
+            if sequence > expected.sequence + 1 {
+                self.tell(FaultKind::Missing, expected.sequence + 1, sequence - 1, "gone");
+                joined = false;
+            }
+            let Some(link) = Link::of(line).filter(|link| link.sequence == sequence) else {
+                self.tell(FaultKind::Changed, sequence, sequence, "not what was written: it does not end like a record of that number");
+                (expected.sequence, joined) = (sequence, false);
+                continue;
+            };
+            if joined && link.previous != expected.digest {
+                let before = expected.sequence.max(1);
+                self.tell(FaultKind::Replaced, before, before, "not the one that was written: the next one follows another");
+            }
+            if !link.holds() {
+                self.tell(FaultKind::Changed, sequence, sequence, "not what was written: its digest is another");
+            }
+            (expected, joined) = (link.head(), true);
+            let columns = Columns::of(line);
+            if (columns.time, columns.skill.as_str(), columns.status.as_str())
+                != (row.get(1)?, row.get_ref(2)?.as_str()?, row.get_ref(3)?.as_str()?)
+                || !filed(db, sequence, &columns)?
+            {
+                self.tell(FaultKind::Misfiled, sequence, sequence, "not found by what it says: the database's index was changed");
+            }
+            names += columns.names.len() as u64;
+            announced |= columns.status == "pruned" && pruned.as_ref().is_some_and(|pruned| announces(line, pruned));
+        }
+        self.rest(store, &expected, known, names)?;
+        if let Some(head) = pruned.as_ref().filter(|_| !announced) {
+            self.tell(FaultKind::Missing, 1, head.sequence, "gone, and no record says that they were removed");
+        }
+        Ok(Verified { records, head: expected, pruned, torn: 0, faults: Vec::new(), faults_omitted: 0 })
+    }
+
+    /// What the records by themselves do not tell.
+    fn rest(&mut self, store: &Store, head: &Head, known: Option<&Head>, names: u64) -> rusqlite::Result<()> {
+        let db = &store.db;
+        let filed: i64 = db.query_row("SELECT count(*) FROM name", [], |row| row.get(0))?;
+        if filed.cast_unsigned() > names {
+            self.tell(FaultKind::Misfiled, 0, 0, "found by what they do not say: the database's index was changed");
+        }
+        let mut statement = db.prepare("SELECT sequence, what FROM oddity ORDER BY sequence")?;
+        let mut rows = statement.query([])?;
+        while let Some(row) = rows.next()? {
+            let (sequence, what) = (row.get::<_, i64>(0)?.cast_unsigned(), row.get::<_, String>(1)?);
+            let kind = if what.starts_with("stands") { FaultKind::Moved } else { FaultKind::Foreign };
+            self.push(kind, sequence, sequence, format!("record {sequence} {what}"));
+        }
+        // A journal goes on where the one before ended, so that its end is never behind what is known of it.
+        let end = store.journal.as_ref().map_or(0, |end| end.sequence);
+        if end < head.sequence {
+            self.tell(FaultKind::Missing, end + 1, head.sequence, "gone from the journal, whose end was cut off; the database has them");
+        }
+        if let Some(known) = known {
+            let here =
+                store.db.query_row("SELECT line FROM record WHERE sequence = ?1", [number(known.sequence)], |row| row.get::<_, Vec<u8>>(0));
+            let here = match here {
+                Err(rusqlite::Error::QueryReturnedNoRows) => None,
+                line => Some(line?),
+            };
+            let removed = super::store::pruned(db)?.is_some_and(|pruned| pruned.sequence >= known.sequence);
+            match here.as_deref().map(Link::of) {
+                Some(Some(link)) if link.digest == known.digest => {}
+                None if removed => {}
+                None => self.tell(FaultKind::Missing, head.sequence + 1, known.sequence, "gone: the end of the log was cut off"),
+                Some(_) => self.tell(FaultKind::Replaced, known.sequence, known.sequence, "not the one whose digest was kept elsewhere"),
+            }
+        }
+        Ok(())
+    }
+
+    fn tell(&mut self, kind: FaultKind, first: u64, last: u64, what: &str) {
+        let message = match (first, last) {
+            (0, 0) => format!("records are {what}"),
+            (first, last) if first == last => format!("record {first} is {what}"),
+            (first, last) => format!("records {first} to {last} are {what}"),
+        };
+        self.push(kind, first, last, message);
+    }
+
+    fn push(&mut self, kind: FaultKind, sequence: u64, last: u64, message: String) {
+        if self.told.len() < TOLD {
+            self.told.push(Fault { kind, sequence, last, message });
+        } else {
+            self.omitted += 1;
+        }
+    }
+}
+
+/// Whether a record is found by each program and host that it names.
+fn filed(db: &Connection, sequence: u64, columns: &Columns) -> rusqlite::Result<bool> {
+    let mut statement = db.prepare_cached("SELECT 1 FROM name WHERE kind = ?1 AND name = ?2 AND time = ?3 AND sequence = ?4")?;
+    for (kind, name) in &columns.names {
+        if !statement.exists(rusqlite::params![kind, name, columns.time, number(sequence)])? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// Whether a record says that all up to there were removed.
+fn announces(line: &[u8], pruned: &Head) -> bool {
+    #[derive(serde::Deserialize)]
+    struct Says {
+        pruned: Head,
+    }
+    serde_json::from_slice::<Says>(line).is_ok_and(|says| says.pruned == *pruned)
+}

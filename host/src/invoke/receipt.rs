@@ -1,0 +1,68 @@
+//! An invocation with a receipt.
+
+use std::collections::BTreeMap;
+
+use super::{Host, InvokeError, Invoked, Loaded, Request, Target};
+use crate::policy::Policy;
+use crate::receipt::{Digested, Parts, Receipt, policy_digest};
+use crate::runtime::{Program, Programs};
+use crate::sandbox::{Finished, Stdin};
+
+/// What a receipt tells that an invocation does not know otherwise.
+pub(super) struct Ask {
+    policy: String,
+    stdin: Digested,
+}
+
+impl Host {
+    /// Runs a skill under a policy, records it, and makes a receipt of it. Every file that it may read is digested before and after; its
+    /// outputs are told in full only where they are captured, and stdin is given as bytes.
+    ///
+    /// # Errors
+    /// As [`Host::invoke`]; or stdin is a descriptor.
+    pub async fn invoke_with_receipt(&self, request: Request<'_>) -> Result<Invoked, InvokeError> {
+        let ask = Ask::of(request.policy, &request.io.stdin)?;
+        let loaded = self.load_for_run(request.skill, request.policy)?;
+        self.invoke_asked(&loaded, &request.target, &request.args, request.io, Some(ask)).await
+    }
+}
+
+impl Ask {
+    fn of(policy: &Policy, stdin: &Stdin) -> Result<Ask, InvokeError> {
+        let stdin = match stdin {
+            Stdin::Empty => Digested::of(b""),
+            Stdin::Bytes(bytes) => Digested::of(bytes),
+            Stdin::Descriptor(_) => return Err(InvokeError::Stdin),
+        };
+        Ok(Ask { policy: policy_digest(policy), stdin })
+    }
+
+    pub(super) fn receipt(
+        self,
+        loaded: &Loaded,
+        program: &Program,
+        programs: &Programs,
+        target: &Target,
+        arguments: &[String],
+        finished: &Finished,
+    ) -> Option<Receipt> {
+        let capabilities = &loaded.capabilities;
+        let reaches = program.component.built_in().is_some() || !capabilities.spawn.is_nothing();
+        let programs: BTreeMap<String, String> = match programs.built_in() {
+            Ok(built_in) if reaches => built_in.iter().map(|one| (one.facts.name.clone(), one.facts.digest.clone())).collect(),
+            _ => BTreeMap::new(),
+        };
+        let parts = Parts {
+            skill: &loaded.id,
+            program,
+            arguments,
+            command: if let Target::Shell(text) = target { Some(text) } else { None },
+            capabilities,
+            policy: &self.policy,
+            programs,
+            stdin: self.stdin,
+            evidence: finished.evidence.as_ref()?,
+        };
+        Receipt::of(parts, &finished.outcome)
+    }
+}

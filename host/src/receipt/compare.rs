@@ -1,0 +1,155 @@
+//! In what two receipts differ.
+
+use base64::Engine as _;
+use serde::Serialize;
+use serde_json::Value;
+
+/// A place where two receipts are not the same.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Difference {
+    /// The field, such as `result.stdout.digest`; a name with other characters in brackets.
+    pub field: String,
+    /// What the receipt says there; `None`: nothing.
+    pub receipt: Option<Value>,
+    /// What was found here; `None`: nothing.
+    pub here: Option<Value>,
+    /// Where it is an output whose bytes are known: the first that differ.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bytes: Option<Bytes>,
+}
+
+/// The first bytes in which two outputs differ, with some before.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Bytes {
+    /// Where the first of them is.
+    pub offset: usize,
+    /// The receipt's, from some bytes before that place, escaped as in Rust.
+    pub receipt: String,
+    /// Those found here.
+    pub here: String,
+}
+
+/// What a difference is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum About {
+    /// The skill, and so what ran.
+    Skill,
+    /// What it ran in, was allowed and was given.
+    Conditions,
+    /// What it came to.
+    Result,
+}
+
+/// Shown of bytes before and after the first that differs.
+const AROUND: usize = 16;
+
+/// All differences, what decides before what follows from it.
+pub fn differences(receipt: &Value, here: &Value) -> Vec<Difference> {
+    let mut found = Vec::new();
+    walk(String::new(), Some(receipt), Some(here), &mut found);
+    let rank = |difference: &Difference| ORDER.iter().position(|part| difference.field.starts_with(part)).unwrap_or(ORDER.len());
+    found.sort_by_key(rank);
+    found
+}
+
+/// Causes come before their effects: the skill, then what it was given, then what it came to.
+const ORDER: [&str; 10] = [
+    "version",
+    "skill",
+    "input.arguments",
+    "program",
+    "runtime",
+    "grant",
+    "input",
+    "result.status",
+    "result.stdout.head",
+    "result.stderr.head",
+];
+
+impl Difference {
+    /// What it is about.
+    pub fn about(&self) -> About {
+        match self.field.split('.').next() {
+            // They follow from what it was given.
+            Some("program") if self.field == "program.arguments" => About::Conditions,
+            Some("skill" | "program") => About::Skill,
+            Some("result") => About::Result,
+            _ => About::Conditions,
+        }
+    }
+}
+
+fn walk(field: String, receipt: Option<&Value>, here: Option<&Value>, found: &mut Vec<Difference>) {
+    match (receipt, here) {
+        (Some(one), Some(other)) if one == other => {}
+        // An output that is no text is an object too, of base64.
+        (Some(Value::Object(one)), Some(Value::Object(other))) if !field.ends_with(".head") => {
+            for key in one.keys().chain(other.keys().filter(|key| !one.contains_key(*key))) {
+                walk(below(&field, key), one.get(key), other.get(key), found);
+            }
+        }
+        (Some(Value::Array(one)), Some(Value::Array(other))) => {
+            for index in 0..one.len().max(other.len()) {
+                walk(format!("{field}[{index}]"), one.get(index), other.get(index), found);
+            }
+        }
+        (one, other) => {
+            let bytes =
+                if field.ends_with(".head") { one.zip(other).and_then(|(one, other)| first_bytes(&raw(one)?, &raw(other)?)) } else { None };
+            found.push(Difference { field, receipt: one.cloned(), here: other.cloned(), bytes });
+        }
+    }
+}
+
+fn below(field: &str, key: &str) -> String {
+    let plain = key.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'));
+    match (field.is_empty(), plain) {
+        (true, true) => key.to_owned(),
+        (false, true) => format!("{field}.{key}"),
+        (_, false) => format!("{field}[{key:?}]"),
+    }
+}
+
+/// The bytes of an output, as an outcome writes them.
+fn raw(output: &Value) -> Option<Vec<u8>> {
+    match output {
+        Value::String(text) => Some(text.clone().into_bytes()),
+        other => base64::engine::general_purpose::STANDARD.decode(other.get("base64")?.as_str()?).ok(),
+    }
+}
+
+/// Where two texts differ first; the end of one counts.
+fn first_bytes(one: &[u8], other: &[u8]) -> Option<Bytes> {
+    let offset = one.iter().zip(other).position(|(a, b)| a != b).unwrap_or(one.len().min(other.len()));
+    let around = |bytes: &[u8]| bytes[offset.saturating_sub(AROUND)..bytes.len().min(offset + AROUND)].escape_ascii().to_string();
+    (one != other).then(|| Bytes { offset, receipt: around(one), here: around(other) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn each_difference_is_told_with_its_field_and_causes_come_first() {
+        let one = json!({ "result": { "status": 1, "list": [1, 2], "same": {} }, "skill": { "digest": "a" }, "input": { "files": { "/w/a b": "x" } } });
+        let other = json!({ "result": { "status": 2, "list": [1], "same": {}, "new": null }, "skill": { "digest": "b" }, "input": { "files": {} } });
+        let found = differences(&one, &other);
+        let fields: Vec<&str> = found.iter().map(|difference| difference.field.as_str()).collect();
+        assert_eq!(fields, ["skill.digest", "input.files[\"/w/a b\"]", "result.status", "result.list[1]", "result.new"]);
+        let about: Vec<About> = found.iter().map(Difference::about).collect();
+        assert_eq!(about[..3], [About::Skill, About::Conditions, About::Result]);
+        assert_eq!(differences(&one, &one), []);
+    }
+
+    #[test]
+    fn the_first_bytes_that_differ_are_shown() {
+        let head = |head: Value| json!({ "result": { "stdout": { "head": head } } });
+        let bytes = |one: Value, other: Value| differences(&head(one), &head(other)).pop().unwrap().bytes.unwrap();
+        let long = "a line of the output, and another one\n";
+        let found = bytes(json!(format!("{long}x\u{1b}[1m")), json!(format!("{long}y\u{1b}[1m")));
+        assert_eq!(found, Bytes { offset: 38, receipt: "and another one\\nx\\x1b[1m".into(), here: "and another one\\ny\\x1b[1m".into() });
+        assert_eq!(bytes(json!("ab"), json!("a")), Bytes { offset: 1, receipt: "ab".into(), here: "a".into() });
+        assert_eq!(bytes(json!({ "base64": "//4=" }), json!("a")).receipt, "\\xff\\xfe");
+    }
+}

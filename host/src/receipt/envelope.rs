@@ -1,0 +1,139 @@
+//! A receipt on disk: its canonical text, or, where it is signed, a DSSE envelope around an in-toto statement about what the run wrote.
+//!
+//! DSSE 1.0: <https://github.com/secure-systems-lab/dsse>. Statement v1: <https://in-toto.io/Statement/v1>.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::key::{PublicKey, SigningKey};
+use super::{Receipt, VERSION, canonical};
+
+/// What a statement's predicate is: a receipt of this form.
+pub const PREDICATE: &str = "urn:skillhost:receipt:v1";
+
+const STATEMENT: &str = "https://in-toto.io/Statement/v1";
+const PAYLOAD: &str = "application/vnd.in-toto+json";
+
+/// A receipt that was read, and what is known of who signed it.
+#[derive(Debug, Clone)]
+pub struct Document {
+    /// The receipt.
+    pub receipt: Value,
+    signed: Option<Envelope>,
+}
+
+/// DSSE's own names.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Envelope {
+    payload: String,
+    #[serde(rename = "payloadType")]
+    payload_type: String,
+    signatures: Vec<Signed>,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Signed {
+    keyid: String,
+    sig: String,
+}
+
+/// Why nobody that is trusted vouches for a receipt.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SignatureError {
+    /// It has no signature.
+    #[error("the receipt is not signed")]
+    Unsigned,
+    /// It was changed since, or was never signed by that key.
+    #[error("the signature of {0} does not fit the receipt")]
+    Wrong(String),
+    /// It is of a key that nobody here trusts.
+    #[error("the receipt is signed by {0}, which is not trusted here")]
+    Stranger(String),
+}
+
+/// The receipt's text.
+pub fn plain(receipt: &Receipt) -> Vec<u8> {
+    canonical::text(receipt)
+}
+
+/// The receipt as a statement, signed.
+pub fn signed(receipt: &Receipt, key: &SigningKey) -> Vec<u8> {
+    let payload = canonical::text(&statement(&canonical::value(receipt)));
+    let sig = BASE64.encode(key.sign(&authenticated(PAYLOAD, &payload)));
+    let signatures = vec![Signed { keyid: key.public().id(), sig }];
+    canonical::text(&Envelope { payload: BASE64.encode(payload), payload_type: PAYLOAD.into(), signatures })
+}
+
+/// A statement about what the run wrote: its outputs and the files that it changed.
+fn statement(receipt: &Value) -> Value {
+    let hex = |digest: &Value| digest.as_str().and_then(|digest| digest.strip_prefix("sha256:")).map(|hex| json!({ "sha256": hex }));
+    let result = &receipt["result"];
+    let outputs = ["stdout", "stderr"].map(|name| (name.to_owned(), &result[name]["digest"]));
+    let files = result["files"]["changed"].as_object().into_iter().flatten().map(|(path, digest)| (path.clone(), digest));
+    let subject = outputs.into_iter().chain(files).filter_map(|(name, digest)| Some(json!({ "name": name, "digest": hex(digest)? })));
+    json!({ "_type": STATEMENT, "subject": subject.collect::<Vec<_>>(), "predicateType": PREDICATE, "predicate": receipt })
+}
+
+/// What DSSE signs ("pre-authentication encoding"): a type and a text that cannot be taken for another type and text.
+fn authenticated(kind: &str, payload: &[u8]) -> Vec<u8> {
+    [format!("DSSEv1 {} {kind} {} ", kind.len(), payload.len()).as_bytes(), payload].concat()
+}
+
+impl Document {
+    /// Reads a receipt, signed or not. Its signature is looked at by [`Document::signer`].
+    ///
+    /// # Errors
+    /// A sentence: it is no receipt, or none in canonical form.
+    pub fn read(bytes: &[u8]) -> Result<Document, String> {
+        let value: Value = serde_json::from_slice(bytes).map_err(|error| format!("it is no JSON: {error}"))?;
+        if value.get("payload").is_none() {
+            only_canonical(bytes, &value)?;
+            return Ok(Document { receipt: known(value)?, signed: None });
+        }
+        let envelope: Envelope = serde_json::from_value(value).map_err(|error| format!("it is no DSSE envelope: {error}"))?;
+        let payload = BASE64.decode(&envelope.payload).map_err(|error| format!("the payload of its envelope is no base64: {error}"))?;
+        let found: Value = serde_json::from_slice(&payload).map_err(|error| format!("the payload of its envelope is no JSON: {error}"))?;
+        only_canonical(&payload, &found)?;
+        let receipt = known(found["predicate"].clone())?;
+        if envelope.payload_type != PAYLOAD || statement(&receipt) != found {
+            return Err("its envelope holds another statement than that of a receipt".into());
+        }
+        Ok(Document { receipt, signed: Some(envelope) })
+    }
+
+    /// Who of those that are trusted has signed it.
+    ///
+    /// # Errors
+    /// Nobody.
+    pub fn signer(&self, trusted: &[PublicKey]) -> Result<String, SignatureError> {
+        let Some(Envelope { payload, signatures, .. }) = &self.signed else { return Err(SignatureError::Unsigned) };
+        let text = authenticated(PAYLOAD, &BASE64.decode(payload).unwrap_or_default());
+        let mut stranger = None;
+        for Signed { keyid, sig } in signatures {
+            match trusted.iter().find(|key| key.id() == *keyid) {
+                None => stranger = Some(keyid.clone()),
+                Some(key) if key.verifies(&text, &BASE64.decode(sig).unwrap_or_default()) => return Ok(keyid.clone()),
+                Some(_) => return Err(SignatureError::Wrong(keyid.clone())),
+            }
+        }
+        Err(stranger.map_or(SignatureError::Unsigned, SignatureError::Stranger))
+    }
+}
+
+/// Two texts of one value, one of them with a name twice, would let two readers read two things.
+fn only_canonical(bytes: &[u8], value: &Value) -> Result<(), String> {
+    let same = canonical::text(value) == bytes.trim_ascii_end();
+    if same { Ok(()) } else { Err("it is not in canonical form (RFC 8785): it was edited or formatted".into()) }
+}
+
+fn known(receipt: Value) -> Result<Value, String> {
+    match receipt["version"].as_u64() {
+        Some(version) if version == u64::from(VERSION) => Ok(receipt),
+        Some(version) => Err(format!("its form is {version}, and this version knows form {VERSION}")),
+        None => Err("it is no receipt: it has no `version`".into()),
+    }
+}

@@ -1,0 +1,127 @@
+//! What a guest would find in its folders, by digest: for a receipt. It is charged to nobody.
+
+use std::collections::BTreeMap;
+use std::os::fd::AsFd as _;
+
+use rustix::fs::FileType;
+use rustix::io::Errno;
+
+use super::mount::Rules;
+use super::overlay::Tree;
+use super::{Vfs, beneath, changes, lock};
+use crate::policy::capabilities::PathAccess;
+use crate::runtime::{self, stamp};
+
+/// Entries that a receipt takes in.
+const ENTRIES_MAX: usize = 10_000;
+
+/// Bytes of files that a receipt takes in: some seconds of digesting.
+const BYTES_MAX: u64 = 1 << 30;
+
+/// What there was at one moment.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Snapshot {
+    /// Of the granted folders: guest path to `sha256:...` of a file, `folder`, or `link` and where it leads.
+    pub files: BTreeMap<String, String>,
+    /// Of the folders of packages: guest path to a digest over all that is in it.
+    pub packages: BTreeMap<String, String>,
+}
+
+/// Folders that no receipt is made of.
+#[derive(Debug, thiserror::Error)]
+pub enum SnapshotError {
+    /// There is too much in them.
+    #[error(
+        "a receipt takes in {ENTRIES_MAX} files and {} at most, and the folders of this run hold more",
+        crate::limits::show_size(BYTES_MAX)
+    )]
+    TooMuch,
+    /// One of their files cannot be read.
+    #[error("{0} cannot be read for the receipt: {1}")]
+    Unreadable(String, Errno),
+}
+
+impl Vfs {
+    /// Takes the digest of every file that the guest may read, as it would read it.
+    ///
+    /// # Errors
+    /// There are too many of them, or one cannot be read.
+    pub fn snapshot(&self) -> Result<Snapshot, SnapshotError> {
+        let tree = lock(&self.tree);
+        let mut snapshot = Snapshot::default();
+        for (m, mount) in self.mounts.iter().enumerate() {
+            let mut walk = Walk { vfs: self, tree: &tree, m, found: BTreeMap::new(), bytes: 0 };
+            match mount.rules {
+                Rules::Granted(_) => {
+                    walk.folder("")?;
+                    snapshot.files.extend(walk.found);
+                }
+                Rules::Packages => {
+                    walk.folder("")?;
+                    let lines: String = walk.found.iter().map(|(path, what)| format!("{path}\0{what}\0")).collect();
+                    snapshot.packages.insert(mount.guest.clone(), runtime::digest(lines.as_bytes()));
+                }
+                Rules::Skill | Rules::Scratch | Rules::Root(_) => {}
+            }
+        }
+        Ok(snapshot)
+    }
+}
+
+struct Walk<'a> {
+    vfs: &'a Vfs,
+    tree: &'a Tree,
+    m: usize,
+    found: BTreeMap<String, String>,
+    bytes: u64,
+}
+
+impl Walk<'_> {
+    fn folder(&mut self, rel: &str) -> Result<(), SnapshotError> {
+        if self.vfs.access(self.m, rel) == PathAccess::None {
+            return Ok(());
+        }
+        for (name, kind) in self.vfs.list(self.tree, self.m, rel).map_err(|error| self.unreadable(rel, error))? {
+            // Guests are not shown a name that is no text.
+            let Ok(name) = name.into_string() else { continue };
+            let rel = beneath::join(rel, &name);
+            let access = self.vfs.access(self.m, &rel);
+            let what = match kind {
+                FileType::Directory if access > PathAccess::None => {
+                    self.folder(&rel)?;
+                    "folder".to_owned()
+                }
+                _ if access < PathAccess::Read => continue,
+                FileType::RegularFile => self.file(&rel).map_err(|error| error.unwrap_or_else(|error| self.unreadable(&rel, error)))?,
+                FileType::Symlink => self.link(&rel).map_err(|error| self.unreadable(&rel, error))?,
+                _ => "other".to_owned(),
+            };
+            if self.found.len() >= ENTRIES_MAX {
+                return Err(SnapshotError::TooMuch);
+            }
+            self.found.insert(self.vfs.mounts[self.m].guest_path(&rel), what);
+        }
+        Ok(())
+    }
+
+    fn file(&mut self, rel: &str) -> Result<String, Result<SnapshotError, Errno>> {
+        let file = self.vfs.storage(self.tree, self.m, rel).and_then(|root| changes::file(root, rel)).map_err(Err)?;
+        let io = |error: std::io::Error| Err(Errno::from_io_error(&error).unwrap_or(Errno::IO));
+        self.bytes += file.metadata().map_err(io)?.len();
+        if self.bytes > BYTES_MAX {
+            return Err(Ok(SnapshotError::TooMuch));
+        }
+        Ok(format!("sha256:{}", stamp::file_digest(&file).map_err(io)?))
+    }
+
+    /// An absolute target leads nowhere, and may name a folder of the host.
+    fn link(&self, rel: &str) -> Result<String, Errno> {
+        let (parent, name) = beneath::parent(self.vfs.storage(self.tree, self.m, rel)?, rel)?;
+        let target = rustix::fs::readlinkat(parent.as_fd(), name, Vec::new())?.into_string().unwrap_or_default();
+        Ok(if target.is_empty() || target.starts_with('/') { "link".to_owned() } else { format!("link {target}") })
+    }
+
+    fn unreadable(&self, rel: &str, error: Errno) -> SnapshotError {
+        SnapshotError::Unreadable(self.vfs.mounts[self.m].guest_path(rel), error)
+    }
+}

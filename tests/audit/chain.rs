@@ -1,0 +1,230 @@
+//! The chain, and what `skillhost audit verify` finds when someone has been at the log.
+
+use std::path::PathBuf;
+
+use serde_json::{Value, json};
+use skillhost::audit::{FaultKind, Head, Keep, Log, Store, Verified};
+
+use super::digest;
+use crate::cli::User;
+
+/// A log of `count` records, sealed whenever a journal reaches that many bytes.
+pub struct Journal {
+    dir: tempfile::TempDir,
+    seal_at: u64,
+}
+
+impl Journal {
+    pub fn new(count: u64, seal_at: u64) -> Journal {
+        let journal = Journal { dir: tempfile::tempdir().unwrap(), seal_at };
+        journal.append(0..count);
+        journal
+    }
+
+    pub fn path(&self) -> PathBuf {
+        self.dir.path().join("audit.jsonl")
+    }
+
+    pub fn beside(&self, extension: &str) -> PathBuf {
+        self.dir.path().join(format!("audit.jsonl.{extension}"))
+    }
+
+    pub fn log(&self) -> Log {
+        Log::sealing_at(&self.path(), self.seal_at).unwrap()
+    }
+
+    pub fn append(&self, numbers: std::ops::Range<u64>) {
+        let log = self.log();
+        numbers.for_each(|number| drop(log.append(&record(number)).unwrap()));
+        log.settle();
+    }
+
+    pub fn store(&self) -> Store {
+        Store::open(&self.path()).unwrap()
+    }
+
+    pub fn lines(&self) -> Vec<String> {
+        let text = std::fs::read_to_string(self.path()).unwrap();
+        text.lines().map(str::to_owned).collect()
+    }
+
+    pub fn put(&self, lines: &[String]) {
+        std::fs::write(self.path(), lines.iter().map(|line| format!("{line}\n")).collect::<String>()).unwrap();
+    }
+
+    /// What is wrong with it: kind, first and last record.
+    fn faults(&self) -> Vec<(FaultKind, u64, u64)> {
+        faults(&self.store().verify(None).unwrap())
+    }
+}
+
+fn faults(verified: &Verified) -> Vec<(FaultKind, u64, u64)> {
+    verified.faults.iter().map(|fault| (fault.kind, fault.sequence, fault.last)).collect()
+}
+
+/// Something like a record: of one of three skills, ten minutes after the one before.
+pub fn record(number: u64) -> Value {
+    let skill = ["one", "two", "three"][(number % 3) as usize];
+    let time = jiff::Timestamp::from_second(1_800_000_000 + 600 * number as i64).unwrap();
+    let (kind, host) = if number % 10 == 0 { ("denied", "api.example.com") } else { ("exited", "example.org") };
+    json!({
+        "version": 2, "time": time.to_string(), "skill": { "name": skill }, "status": { "kind": kind },
+        "program": { "name": "python3", "script": { "path": format!("scripts/{}.py", number % 7) } },
+        "requests": [{ "url": format!("https://{host}/x") }], "processes": [{ "argv0": "jq" }],
+    })
+}
+
+#[test]
+fn each_line_carries_the_digest_of_the_one_before() {
+    let user = User::new();
+    for args in [["run", "hello"], ["run", "code3"], ["run", "nowhere"]] {
+        user.skillhost(&args);
+    }
+    let log = std::fs::read_to_string(user.home().join(".local/state/skillhost/audit.jsonl")).unwrap();
+    let mut before = format!("sha256:{}", "0".repeat(64));
+    for (index, line) in log.lines().enumerate() {
+        let record: Value = serde_json::from_str(line).unwrap();
+        assert_eq!((&record["sequence"], &record["previous"]), (&(index + 1).into(), &before.as_str().into()));
+        before = digest(line.rsplit_once(",\"digest\":").unwrap().0.as_bytes());
+        assert_eq!(record["digest"], before);
+    }
+    assert_eq!(log.lines().count(), 3);
+}
+
+#[test]
+fn a_log_that_nobody_touched_is_as_it_was_written() {
+    for seal_at in [1 << 20, 2000, 1] {
+        let journal = Journal::new(50, seal_at);
+        let verified = journal.store().verify(None).unwrap();
+        assert_eq!((verified.records, verified.head.sequence, faults(&verified)), (50, 50, vec![]), "sealed at {seal_at}");
+        // Again, now that all is in the database; and again with more.
+        assert_eq!(journal.faults(), []);
+        journal.append(50..60);
+        assert_eq!((journal.faults(), journal.store().head().unwrap().sequence), (vec![], 60));
+    }
+}
+
+/// What is done to the log, and what is said of it: kinds, with the records that they are about.
+type Case = (&'static str, fn(&mut Vec<String>), &'static [(FaultKind, u64, u64)]);
+
+#[test]
+fn what_was_done_to_the_journal_is_found_and_located() {
+    use FaultKind::*;
+    let cases: [Case; 8] = [
+        ("a word changed", |lines| lines[4] = lines[4].replace("python3", "python2"), &[(Changed, 5, 5)]),
+        ("a record taken out", |lines| drop(lines.remove(4)), &[(Missing, 5, 5)]),
+        ("three taken out", |lines| drop(lines.drain(4..7)), &[(Missing, 5, 7)]),
+        ("the first taken out", |lines| drop(lines.remove(0)), &[(Missing, 1, 1)]),
+        ("two in each other's place", |lines| lines.swap(4, 5), &[(Moved, 5, 5)]),
+        ("one put in twice", |lines| lines.insert(5, lines[4].clone()), &[(Moved, 5, 5)]),
+        ("a line put in", |lines| lines.insert(5, "{}".into()), &[(Foreign, 5, 5)]),
+        ("a record written anew", |lines| lines[4] = rewritten(&lines[4]), &[(Replaced, 5, 5)]),
+    ];
+    for (what, tamper, found) in cases {
+        let journal = Journal::new(10, 1 << 20);
+        let mut lines = journal.lines();
+        tamper(&mut lines);
+        journal.put(&lines);
+        assert_eq!(journal.faults(), found, "{what}");
+    }
+    // Of a number that is changed more is told than that.
+    let journal = Journal::new(10, 1 << 20);
+    let mut lines = journal.lines();
+    lines[4] = lines[4].replace("\"sequence\":5", "\"sequence\":99");
+    journal.put(&lines);
+    let faults = journal.faults();
+    assert!([(Missing, 5, 5), (Changed, 99, 99)].iter().all(|fault| faults.contains(fault)), "{faults:?}");
+}
+
+/// The same record with another program, its digest computed as the host does.
+fn rewritten(line: &str) -> String {
+    let content = line.rsplit_once(",\"digest\":").unwrap().0.replace("python3", "python2");
+    format!("{content},\"digest\":\"{}\"}}", digest(content.as_bytes()))
+}
+
+#[test]
+fn what_was_done_after_a_look_at_the_log_is_found_too() {
+    use FaultKind::*;
+    let cases: [Case; 3] = [
+        ("a word changed", |lines| lines[4] = lines[4].replace("python3", "python2"), &[(Foreign, 5, 5)]),
+        ("the end cut off", |lines| lines.truncate(7), &[(Missing, 8, 10)]),
+        ("a line put in", |lines| lines.insert(5, "{}".into()), &[(Foreign, 5, 5)]),
+    ];
+    for (what, tamper, found) in cases {
+        let journal = Journal::new(10, 1 << 20);
+        journal.store();
+        let mut lines = journal.lines();
+        tamper(&mut lines);
+        journal.put(&lines);
+        assert_eq!(journal.faults(), found, "{what}");
+        // What was found stays found, also when the journal is gone.
+        std::fs::remove_file(journal.path()).unwrap();
+        assert!(!journal.faults().is_empty(), "{what}");
+    }
+}
+
+#[test]
+fn what_was_done_to_the_database_is_found_and_located() {
+    use FaultKind::*;
+    for (statement, found) in [
+        ("DELETE FROM record WHERE sequence = 5", (Missing, 5, 5)),
+        ("DELETE FROM record WHERE sequence BETWEEN 5 AND 7", (Missing, 5, 7)),
+        ("UPDATE record SET line = CAST(replace(CAST(line AS TEXT), 'python3', 'python2') AS BLOB) WHERE sequence = 5", (Changed, 5, 5)),
+        ("UPDATE record SET line = (SELECT line FROM record WHERE sequence = 6) WHERE sequence = 5", (Changed, 5, 5)),
+        ("UPDATE record SET skill = 'other' WHERE sequence = 5", (Misfiled, 5, 5)),
+        ("UPDATE record SET status = 'exited' WHERE sequence = 11", (Misfiled, 11, 11)),
+        ("UPDATE record SET time = 0 WHERE sequence = 5", (Misfiled, 5, 5)),
+        ("DELETE FROM name WHERE sequence = 5", (Misfiled, 5, 5)),
+        ("INSERT INTO name VALUES ('host', 'innocent.example', 0, 5)", (Misfiled, 0, 0)),
+        ("DELETE FROM record WHERE sequence <= 5; INSERT INTO pruned SELECT 5, 'sha256:0'", (Missing, 1, 5)),
+    ] {
+        let journal = Journal::new(30, 2000);
+        drop(journal.store());
+        let db = rusqlite::Connection::open(journal.beside("db")).unwrap();
+        db.execute_batch(statement).unwrap();
+        drop(db);
+        let faults = journal.faults();
+        assert!(faults.contains(&found), "{statement}: {faults:?}");
+    }
+}
+
+#[test]
+fn the_loss_of_the_end_is_found_by_whoever_kept_the_head() {
+    let journal = Journal::new(10, 1 << 20);
+    let head = journal.store().head().unwrap();
+    assert_eq!(faults(&journal.store().verify(Some(&head)).unwrap()), []);
+    // The journal loses its end, and what was known of it is removed as well.
+    let lines = journal.lines();
+    journal.put(&lines[..7]);
+    std::fs::remove_file(journal.beside("db")).unwrap();
+    assert_eq!(journal.faults(), [], "nothing that is left tells of it");
+    assert_eq!(faults(&journal.store().verify(Some(&head)).unwrap()), [(FaultKind::Missing, 8, 10)]);
+    // Others in the place of those that are lost.
+    journal.append(20..23);
+    assert_eq!(faults(&journal.store().verify(Some(&head)).unwrap()), [(FaultKind::Replaced, 10, 10)]);
+    let other = Head { sequence: 3, ..head };
+    assert_eq!(faults(&journal.store().verify(Some(&other)).unwrap()), [(FaultKind::Replaced, 3, 3)]);
+}
+
+#[test]
+fn old_records_go_and_the_rest_can_still_be_verified() {
+    for seal_at in [1 << 20, 3000] {
+        let journal = Journal::new(30, seal_at);
+        let since = jiff::Timestamp::from_second(1_800_000_000 + 600 * 10).unwrap();
+        let removal = journal.store().prune(&journal.log(), Keep { since: Some(since), bytes: None }).unwrap().unwrap();
+        assert_eq!(removal.pruned.sequence, 10);
+        // 20 that are left, and the one that says so.
+        let verified = journal.store().verify(None).unwrap();
+        assert_eq!((verified.records, verified.pruned.as_ref(), faults(&verified)), (21, Some(&removal.pruned), vec![]));
+        assert!(journal.store().record(10).unwrap().is_none());
+        journal.append(30..40);
+        let removal = journal.store().prune(&journal.log(), Keep { since: None, bytes: Some(5000) }).unwrap().unwrap();
+        let verified = journal.store().verify(None).unwrap();
+        assert_eq!((verified.head.sequence - verified.records, faults(&verified)), (removal.pruned.sequence, vec![]));
+        // All that is left may go: the chain goes on.
+        journal.store().prune(&journal.log(), Keep { since: None, bytes: Some(0) }).unwrap().unwrap();
+        journal.append(40..41);
+        assert_eq!((journal.faults(), journal.store().head().unwrap().sequence), (vec![], 44));
+        assert!(journal.store().prune(&journal.log(), Keep { since: Some(jiff::Timestamp::UNIX_EPOCH), bytes: None }).unwrap().is_none());
+    }
+}

@@ -1,0 +1,219 @@
+//! Hosts that share a log, are killed at any point, or have no room: no finished record is lost, and no later run is held up.
+
+use std::os::unix::process::CommandExt as _;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use skillhost::audit::{Filter, Log, Store};
+
+use super::chain::{Journal, record};
+use crate::arena::PATIENCE;
+use crate::cli::{User, text};
+
+/// In a process of its own, this test is a host that writes to a log until it is killed, and says what it has written.
+const WRITER: &str = "SKILLHOST_TEST_WRITER";
+
+#[test]
+fn writer() {
+    use std::io::Write as _;
+    let Some(setting) = std::env::var_os(WRITER) else { return };
+    let setting: Value = serde_json::from_str(setting.to_str().unwrap()).unwrap();
+    let log = Log::sealing_at(setting["log"].as_str().unwrap().as_ref(), setting["seal_at"].as_u64().unwrap()).unwrap();
+    let mut said = std::fs::OpenOptions::new().append(true).create(true).open(setting["said"].as_str().unwrap()).unwrap();
+    for number in 0.. {
+        let mut record = record(number);
+        record["writer"] = setting["writer"].clone();
+        let head = log.append(&record).unwrap();
+        // After the record, so that all that is said is true.
+        said.write_all(format!("{} {}\n", head.sequence, head.digest).as_bytes()).unwrap();
+    }
+}
+
+fn start(journal: &Journal, seal_at: u64, writer: u64) -> std::process::Child {
+    let setting = json!({ "log": journal.path(), "said": journal.beside("said"), "seal_at": seal_at, "writer": writer });
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", "audit::crash::writer", "--nocapture"]).env(WRITER, setting.to_string());
+    command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
+}
+
+#[test]
+fn killed_at_any_point_hosts_lose_nothing_that_was_written() {
+    const ROUNDS: u64 = 25;
+    let seal_at = 8000;
+    let journal = Journal::new(0, seal_at);
+    for round in 0..ROUNDS {
+        let mut writers: Vec<_> = (0..3).map(|writer| start(&journal, seal_at, writer)).collect();
+        // One of them is killed early, one while it folds, one late: wherever that is.
+        let said = || std::fs::read_to_string(journal.beside("said")).unwrap_or_default().lines().count();
+        let (before, begun) = (said(), Instant::now());
+        while said() < before + 20 + (round as usize * 7) % 60 {
+            assert!(begun.elapsed() < PATIENCE, "the writers of round {round} are held up");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        for writer in &mut writers {
+            std::thread::sleep(Duration::from_micros(300 * (round % 5)));
+            writer.kill().unwrap();
+            writer.wait().unwrap();
+        }
+        if round % 6 == 5 {
+            Store::open(&journal.path()).unwrap();
+        }
+    }
+    let store = journal.store();
+    let verified = store.verify(None).unwrap();
+    assert!(verified.faults.is_empty(), "{:#?}", verified.faults);
+    let said = std::fs::read_to_string(journal.beside("said")).unwrap();
+    let mut told = 0;
+    for line in said.lines() {
+        let (sequence, digest) = line.split_once(' ').unwrap();
+        let kept = store.record(sequence.parse().unwrap()).unwrap().unwrap_or_else(|| panic!("record {sequence} is lost"));
+        let kept: Value = serde_json::from_slice(&kept).unwrap();
+        assert_eq!(kept["digest"], digest, "record {sequence}");
+        told += 1;
+    }
+    assert!(told > 500, "{told} records");
+    // Killed between its record and its word, a writer has one more.
+    assert!((told..=told + 3 * ROUNDS).contains(&verified.records), "{told} were told, {} are there", verified.records);
+}
+
+#[test]
+fn a_torn_record_is_set_aside_and_the_chain_goes_on() {
+    for (what, tail) in
+        [("a part of a line", "{\"version\":2,\"time\":\"20"), ("a whole line without its newline", "{}"), ("another line", "{}\n")]
+    {
+        let journal = Journal::new(3, 1 << 20);
+        let text = std::fs::read_to_string(journal.path()).unwrap() + tail;
+        std::fs::write(journal.path(), text).unwrap();
+        journal.append(3..5);
+        let verified = journal.store().verify(None).unwrap();
+        assert_eq!((verified.records, verified.faults, verified.torn > 0), (5, vec![], true), "{what}");
+        assert!(std::fs::read_to_string(journal.beside("torn")).unwrap().contains(tail.trim_end()), "{what}");
+    }
+    // The very first record.
+    let journal = Journal::new(0, 1 << 20);
+    std::fs::write(journal.path(), "{\"version\"").unwrap();
+    journal.append(0..2);
+    assert_eq!(journal.store().verify(None).unwrap().records, 2);
+}
+
+#[test]
+fn a_file_that_is_no_log_is_left_as_it_is() {
+    let user = User::new();
+    std::fs::write(user.work().join("notes.txt"), "my\nnotes\n").unwrap();
+    let run = user.skillhost(&["run", "hello", "--audit", "notes.txt"]);
+    assert_eq!(run.status.code(), Some(74));
+    assert!(text(&run.stderr).contains("none of them is a record"), "{run:?}");
+    assert_eq!(std::fs::read_to_string(user.work().join("notes.txt")).unwrap(), "my\nnotes\n");
+}
+
+#[test]
+fn a_journal_that_is_taken_away_is_made_again_and_goes_on_from_what_is_known() {
+    let journal = Journal::new(30, 3000);
+    let log = journal.log();
+    log.append(&record(30)).unwrap();
+    drop(journal.store());
+    std::fs::remove_file(journal.path()).unwrap();
+    assert_eq!(log.append(&record(31)).unwrap().sequence, 32);
+    assert_eq!(journal.store().verify(None).unwrap().faults, []);
+    // From a sealed one that nobody has looked at.
+    let journal = Journal::new(0, 1);
+    journal.append(0..1);
+    std::fs::remove_file(journal.path()).unwrap();
+    assert_eq!(journal.log().append(&record(1)).unwrap().sequence, 2);
+}
+
+#[test]
+fn a_full_disk_fails_the_run_and_not_the_one_after_it() {
+    let user = User::new();
+    assert_eq!(user.skillhost(&["run", "hello", "--audit", "log.jsonl"]).status.code(), Some(0));
+    let journal = user.work().join("log.jsonl");
+    let before = std::fs::read(&journal).unwrap();
+    // Room for a part of the record: a limit on the size of files stands for a disk that is full.
+    let script = format!("ulimit -f {} && trap '' XFSZ && exec skillhost run hello --audit log.jsonl", before.len() / 1024 + 1);
+    let mut run = user.command("bash");
+    let run = run.args(["-c", &script]).output().unwrap();
+    assert_eq!(run.status.code(), Some(74), "{run:?}");
+    assert!(text(&run.stderr).contains("File too large"), "{run:?}");
+    assert_eq!(std::fs::read(&journal).unwrap(), before, "what was written of the record is taken back");
+    assert_eq!(user.skillhost(&["run", "hello", "--audit", "log.jsonl"]).status.code(), Some(0));
+    let verified = Store::open(&journal).unwrap().verify(None).unwrap();
+    assert_eq!((verified.records, verified.faults), (2, vec![]));
+}
+
+#[test]
+fn a_folder_that_cannot_be_written_fails_the_run() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let user = User::new();
+    let folder = user.work().join("kept");
+    std::fs::create_dir(&folder).unwrap();
+    std::fs::set_permissions(&folder, std::fs::Permissions::from_mode(0o555)).unwrap();
+    let mut run = user.command(env!("CARGO_BIN_EXE_skillhost"));
+    run.args(["run", "hello", "--audit", "kept/log.jsonl"]);
+    if rustix::process::geteuid().is_root() {
+        // No mode keeps root out: it gives up what lets it pass.
+        let status = Command::new("setpriv").args(["--bounding-set", "-all", "true"]).status();
+        if !status.is_ok_and(|status| status.success()) {
+            return;
+        }
+        let inner = run;
+        run = user.command("setpriv");
+        run.args(["--bounding-set", "-all", "--inh-caps", "-all"]).arg(inner.get_program()).args(inner.get_args());
+    }
+    let run = run.output().unwrap();
+    assert_eq!((run.status.code(), text(&run.stdout).as_str()), (Some(74), ""), "{run:?}");
+    assert!(text(&run.stderr).contains("Permission denied"), "{run:?}");
+}
+
+#[test]
+fn hosts_that_share_a_log_share_one_chain() {
+    let journal = Journal::new(0, 4000);
+    let threads: Vec<_> = (0..4)
+        .map(|_| {
+            let log = journal.log();
+            std::thread::spawn(move || (0..100).for_each(|number| drop(log.append(&record(number)).unwrap())))
+        })
+        .collect();
+    let one = journal.log();
+    std::thread::scope(|scope| {
+        (0..4).for_each(|_| drop(scope.spawn(|| (0..50).for_each(|number| drop(one.append(&record(number)).unwrap())))))
+    });
+    let looks = (0..10).map(|_| journal.store().head().unwrap().sequence).collect::<Vec<_>>();
+    assert!(looks.is_sorted(), "{looks:?}");
+    threads.into_iter().for_each(|thread| thread.join().unwrap());
+    one.settle();
+    let store = journal.store();
+    let verified = store.verify(None).unwrap();
+    assert_eq!((verified.records, verified.faults), (600, vec![]));
+    let mut count = 0;
+    store.query::<skillhost::audit::AuditError>(&Filter::default(), |_| Ok(count += 1)).unwrap();
+    assert_eq!(count, 600);
+    let left = std::fs::read_dir(journal.path().parent().unwrap()).unwrap().count();
+    assert!(left <= 4, "{left} files: the journal, the database and what SQLite keeps beside it");
+}
+
+#[test]
+fn a_killed_run_leaves_the_log_as_it_was_or_with_its_record() {
+    let user = User::new();
+    for delay in 0..12 {
+        let mut command = user.command(env!("CARGO_BIN_EXE_skillhost"));
+        let mut child = command.args(["run", "hello"]).stdout(Stdio::null()).process_group(0).spawn().unwrap();
+        std::thread::sleep(Duration::from_millis(5 * delay));
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+    assert_eq!(user.skillhost(&["run", "hello"]).status.code(), Some(0));
+    let verified = Store::open(&user.home().join(".local/state/skillhost/audit.jsonl")).unwrap().verify(None).unwrap();
+    assert!(verified.faults.is_empty() && verified.records >= 1, "{verified:?}");
+}
+
+#[test]
+fn many_may_look_at_a_log_for_the_first_time_at_once() {
+    let journal = Journal::new(0, 1 << 20);
+    journal.append(0..200);
+    let counts: Vec<u64> = std::thread::scope(|scope| {
+        let looks: Vec<_> = (0..8).map(|_| scope.spawn(|| journal.store().verify(None).unwrap().records)).collect();
+        looks.into_iter().map(|look| look.join().unwrap()).collect()
+    });
+    assert_eq!(counts, [200; 8]);
+}

@@ -1,0 +1,345 @@
+//! Receipts: what they hold, that they are the same everywhere, and who signed them.
+
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use ed25519_dalek::Verifier as _;
+use ed25519_dalek::pkcs8::DecodePublicKey as _;
+use serde_json::{Value, json};
+
+use crate::audit::digest;
+use crate::cli::{User, guest, repository, text};
+
+/// A user with a skill whose script uses all that a receipt tells of, and a workspace.
+pub struct Place {
+    pub user: User,
+}
+
+const SCRIPT: &str = "\
+#!/bin/bash
+cat
+cat data/a.txt > out.txt
+rm data/old.txt
+echo \"$1 ${#TOKEN} $(od -An -N4 -tx1 /dev/urandom)\" >&2
+date +%s
+ls data
+tool
+";
+
+impl Place {
+    pub fn new() -> Place {
+        let place = Place { user: User::new() };
+        let skill = place.skill();
+        std::fs::create_dir_all(skill.join("scripts")).unwrap();
+        let manifest = "---\nname: sk\ndescription: A test of receipts. Use to test.\nallowed-tools: Read Write Bash\n---\n";
+        std::fs::write(skill.join("SKILL.md"), manifest).unwrap();
+        std::fs::write(skill.join("scripts/run.sh"), SCRIPT).unwrap();
+        std::fs::write(skill.join("scripts/other.sh"), "#!/bin/bash\necho other\n").unwrap();
+        std::fs::write(skill.join("tool.wasm"), guest("hello")).unwrap();
+        std::fs::create_dir_all(place.path("w/data")).unwrap();
+        std::fs::write(place.path("w/data/a.txt"), "data\n").unwrap();
+        std::fs::write(place.path("w/data/old.txt"), "old\n").unwrap();
+        std::os::unix::fs::symlink("a.txt", place.path("w/data/link")).unwrap();
+        std::os::unix::fs::symlink("/etc/hostname", place.path("w/data/out")).unwrap();
+        place
+    }
+
+    pub fn path(&self, rel: &str) -> PathBuf {
+        self.user.work().join(rel)
+    }
+
+    pub fn skill(&self) -> PathBuf {
+        self.path("sk")
+    }
+
+    /// `skillhost` with the real shell, and with stdin.
+    pub fn skillhost(&self, args: &[&str], stdin: &str) -> Output {
+        self.finish(self.command(args), stdin)
+    }
+
+    pub fn command(&self, args: &[&str]) -> Command {
+        let mut command = self.user.command(env!("CARGO_BIN_EXE_skillhost"));
+        // Compiled once for all tests.
+        command.env("XDG_CACHE_HOME", Path::new(env!("CARGO_TARGET_TMPDIR")).join("receipts"));
+        command.env("SKILLHOST_PROGRAMS", repository("target/components")).args(args);
+        command
+    }
+
+    pub fn finish(&self, mut command: Command, stdin: &str) -> Output {
+        use std::io::Write as _;
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        // One that does not read it has ended before.
+        child.stdin.take().unwrap().write_all(stdin.as_bytes()).ok();
+        child.wait_with_output().unwrap()
+    }
+
+    /// Runs the script with a receipt, and gives that back.
+    pub fn receipt(&self, flags: &[&str]) -> Vec<u8> {
+        let args = [&["run", "sk", "run.sh", "--workspace", "w", "--env", "TOKEN=hunter2", "--receipt", "r.json"], flags, &["--", "arg"]];
+        let run = self.skillhost(&args.concat(), "input\n");
+        assert_eq!(run.status.code(), Some(0), "{run:?}");
+        std::fs::read(self.path("r.json")).unwrap()
+    }
+}
+
+pub fn parsed(bytes: &[u8]) -> Value {
+    serde_json::from_slice(bytes).unwrap()
+}
+
+#[test]
+fn two_users_in_two_folders_have_the_same_receipt() {
+    let one = Place::new().receipt(&["--deterministic"]);
+    for (zone, overlay) in [("Asia/Kathmandu", "home"), ("America/New_York", "other")] {
+        let place = Place::new();
+        let folder = place.path("deeper/and/deeper");
+        std::fs::create_dir_all(&folder).unwrap();
+        for what in ["sk", "w"] {
+            std::fs::rename(place.path(what), folder.join(what)).unwrap();
+        }
+        let args =
+            ["run", "sk", "run.sh", "--workspace", "w", "--env", "TOKEN=hunter2", "--receipt", "r.json", "--deterministic", "--", "arg"];
+        let mut command = place.command(&args);
+        command.current_dir(&folder).env("TZ", zone).env("USER", "somebody").env("HOME", place.path(overlay)).env("LC_ALL", "C.UTF-8");
+        let run = place.finish(command, "input\n");
+        assert_eq!(run.status.code(), Some(0), "{run:?}");
+        let other = std::fs::read(folder.join("r.json")).unwrap();
+        assert_eq!(text(&one), text(&other), "{zone}");
+    }
+}
+
+#[test]
+fn a_receipt_tells_what_it_should_and_nothing_of_the_machine() {
+    let place = Place::new();
+    let bytes = place.receipt(&["--deterministic", "--seed", "18446744073709551615"]);
+    let receipt = parsed(&bytes);
+    let schema = parsed(&place.skillhost(&["schema", "receipt"], "").stdout);
+    let problems: Vec<String> = jsonschema::validator_for(&schema).unwrap().iter_errors(&receipt).map(|e| e.to_string()).collect();
+    assert!(problems.is_empty(), "{problems:?}");
+    let shown = text(&bytes);
+    let root = place.user.work();
+    for secret in
+        ["hunter2", root.to_str().unwrap(), root.parent().unwrap().file_name().unwrap().to_str().unwrap(), "wall_ms", "/etc/hostname"]
+    {
+        assert!(!shown.contains(secret), "{secret}");
+    }
+    assert_eq!(receipt["input"]["stdin"], json!({ "bytes": 6, "digest": digest(b"input\n") }));
+    assert_eq!(receipt["input"]["environment"]["TOKEN"], digest(b"hunter2"));
+    assert_eq!(receipt["input"]["arguments"], json!(["arg"]));
+    let files = json!({
+        "/workspace/data": "folder", "/workspace/data/a.txt": digest(b"data\n"), "/workspace/data/old.txt": digest(b"old\n"),
+        "/workspace/data/link": "link a.txt", "/workspace/data/out": "link",
+    });
+    assert_eq!(receipt["input"]["files"]["table"], files);
+    let changed = json!({ "/workspace/data/old.txt": null, "/workspace/out.txt": digest(b"data\n") });
+    assert_eq!(receipt["result"]["files"]["changed"], changed);
+    assert_eq!(receipt["result"]["status"], json!({ "kind": "exited", "code": 0 }));
+    let stdout = receipt["result"]["stdout"]["head"].as_str().unwrap();
+    assert_eq!((&receipt["result"]["stdout"]["digest"], stdout.lines().next()), (&digest(stdout.as_bytes()).into(), Some("input")));
+    assert_eq!(receipt["runtime"]["mode"], "deterministic");
+    assert!(receipt["result"]["cost"]["fuel"].as_u64().unwrap() > 0);
+    // Larger than a reader of JSON may keep.
+    assert_eq!(receipt["grant"]["capabilities"]["determinism"]["seed"], "18446744073709551615");
+    // The canonical text of what it says, and the one that the audit log names.
+    let mut sorted = serde_json::from_slice::<Value>(&bytes).unwrap();
+    sorted.sort_all_objects();
+    assert_eq!(serde_json::to_vec(&sorted).unwrap(), bytes);
+    assert_eq!(place.user.records().last().unwrap()["receipt"], digest(&bytes));
+}
+
+#[test]
+fn an_overlay_is_told_as_the_guest_left_it() {
+    let place = Place::new();
+    let run = place.skillhost(&["run", "sk", "run.sh", "--workspace", "w:overlay", "--receipt", "r.json", "--deterministic"], "");
+    assert_eq!(run.status.code(), Some(0), "{run:?}");
+    assert!(!place.path("w/out.txt").exists());
+    let receipt = parsed(&std::fs::read(place.path("r.json")).unwrap());
+    let changed = json!({ "/workspace/data/old.txt": null, "/workspace/out.txt": digest(b"data\n") });
+    assert_eq!(receipt["result"]["files"]["changed"], changed);
+}
+
+#[test]
+fn what_the_rules_hide_is_in_no_receipt() {
+    let place = Place::new();
+    place.receipt(&["--deny", "Read(data/old.txt)", "--deny", "Read(data/l*)"]);
+    let receipt = parsed(&std::fs::read(place.path("r.json")).unwrap());
+    let files = receipt["input"]["files"]["table"].as_object().unwrap();
+    let names: Vec<&str> = files.keys().map(String::as_str).collect();
+    assert_eq!(names, ["/workspace/data", "/workspace/data/a.txt", "/workspace/data/out"]);
+}
+
+#[test]
+fn output_comes_out_as_without_a_receipt_and_the_exit_code_is_the_guest_s() {
+    let place = Place::new();
+    let run = |args: &[&str]| {
+        let run = place.skillhost(args, "");
+        (run.status.code(), text(&run.stdout), text(&run.stderr))
+    };
+    for guest in ["hello", "code3", "trap"] {
+        assert_eq!(run(&["run", guest, "--receipt", "r.json"]), run(&["run", guest]), "{guest}");
+        assert!(place.path("r.json").exists());
+        std::fs::remove_file(place.path("r.json")).unwrap();
+    }
+    let (code, json, _) = run(&["run", "hello", "--receipt", "r.json", "--json"]);
+    assert_eq!((code, parsed(json.as_bytes())["status"]["kind"].as_str()), (Some(0), Some("exited")));
+    let (_, value, _) = run(&["run", "echo", "echo", "--input", "{\"text\": \"x\"}", "--receipt", "r.json"]);
+    assert!(value.contains("\"x\""), "{value}");
+    let receipt = parsed(&std::fs::read(place.path("r.json")).unwrap());
+    assert_eq!((&receipt["input"]["tool_input"], &receipt["result"]["value"]["text"]), (&"{\"text\": \"x\"}".into(), &"x".into()));
+}
+
+#[test]
+fn what_came_to_no_result_has_no_receipt() {
+    let place = Place::new();
+    for (args, code) in [(&["run", "hello", "--workspace", "nowhere"][..], 77), (&["run", "other"], 65)] {
+        let run = place.skillhost(&[args, &["--receipt", "r.json"]].concat(), "");
+        assert_eq!(run.status.code(), Some(code), "{run:?}");
+        assert!(text(&run.stderr).contains("there is no receipt"), "{run:?}");
+        assert!(!place.path("r.json").exists());
+    }
+    let run = place.skillhost(&["run", "spin", "--fuel", "1000", "--deterministic", "--receipt", "r.json"], "");
+    assert_eq!(run.status.code(), Some(125), "out of fuel is a result: {run:?}");
+    assert_eq!(parsed(&std::fs::read(place.path("r.json")).unwrap())["result"]["status"]["limit"], "fuel");
+    let run = place.skillhost(&["run", "hello", "--receipt", "nowhere/r.json"], "");
+    assert_eq!(run.status.code(), Some(74), "{run:?}");
+}
+
+#[test]
+fn more_files_than_a_receipt_takes_in_are_refused_only_with_one() {
+    let place = Place::new();
+    std::fs::create_dir(place.path("large")).unwrap();
+    for number in 0..10_001 {
+        std::fs::write(place.path(&format!("large/{number}")), "").unwrap();
+    }
+    let args = ["run", "hello", "--workspace", "large"];
+    assert_eq!(place.skillhost(&args, "").status.code(), Some(0));
+    let run = place.skillhost(&[&args[..], &["--receipt", "r.json"]].concat(), "");
+    assert_eq!((run.status.code(), text(&run.stdout).as_str()), (Some(74), ""), "{run:?}");
+    assert!(text(&run.stderr).contains("a receipt takes in 10000 files"), "{run:?}");
+    std::fs::remove_file(place.path("large/0")).unwrap();
+    assert_eq!(place.skillhost(&[&args[..], &["--receipt", "r.json"]].concat(), "").status.code(), Some(0));
+}
+
+#[test]
+fn a_signed_receipt_is_an_envelope_that_others_can_check() {
+    let place = Place::new();
+    assert_eq!(place.skillhost(&["key", "new"], "").status.code(), Some(0));
+    let plain = parsed(&place.receipt(&["--deterministic"]));
+    std::fs::remove_file(place.path("w/out.txt")).unwrap();
+    std::fs::write(place.path("w/data/old.txt"), "old\n").unwrap();
+    let envelope = parsed(&place.receipt(&["--deterministic", "--sign"]));
+    let payload = BASE64.decode(envelope["payload"].as_str().unwrap()).unwrap();
+    let statement = parsed(&payload);
+    assert_eq!((&statement["_type"], &statement["predicate"]), (&"https://in-toto.io/Statement/v1".into(), &plain));
+    let subject = |name: &str| statement["subject"].as_array().unwrap().iter().find(|one| one["name"] == name).cloned();
+    let hex = |bytes: &[u8]| digest(bytes)["sha256:".len()..].to_owned();
+    assert_eq!(subject("/workspace/out.txt").unwrap()["digest"], json!({ "sha256": hex(b"data\n") }));
+    assert_eq!(statement["predicateType"], "urn:skillhost:receipt:v1");
+    // What DSSE says to sign, put together here again.
+    let kind = envelope["payloadType"].as_str().unwrap();
+    assert_eq!(kind, "application/vnd.in-toto+json");
+    let signed = [format!("DSSEv1 {} {kind} {} ", kind.len(), payload.len()).into_bytes(), payload].concat();
+    let shown = parsed(&place.skillhost(&["key", "show", "--json"], "").stdout);
+    let key = ed25519_dalek::VerifyingKey::from_public_key_pem(shown["key"]["pem"].as_str().unwrap()).unwrap();
+    let signature = BASE64.decode(envelope["signatures"][0]["sig"].as_str().unwrap()).unwrap();
+    key.verify(&signed, &ed25519_dalek::Signature::from_slice(&signature).unwrap()).unwrap();
+    assert_eq!(envelope["signatures"][0]["keyid"], shown["key"]["id"]);
+}
+
+#[test]
+fn a_key_is_one_user_s_alone_and_is_not_replaced() {
+    let place = Place::new();
+    let sign = || place.skillhost(&["run", "hello", "--receipt", "r.json", "--sign"], "");
+    let run = sign();
+    assert_eq!((run.status.code(), text(&run.stdout).as_str()), (Some(64), ""), "there is no key, so nothing runs: {run:?}");
+    assert_eq!(place.skillhost(&["key", "new"], "").status.code(), Some(0));
+    let file = place.user.home().join(".config/skillhost/key.pem");
+    assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+    let before = std::fs::read(&file).unwrap();
+    assert_eq!(place.skillhost(&["key", "new"], "").status.code(), Some(64));
+    assert_eq!(std::fs::read(&file).unwrap(), before);
+    assert_eq!(sign().status.code(), Some(0));
+    for mode in [0o640, 0o604, 0o620] {
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(mode)).unwrap();
+        let run = sign();
+        assert_eq!((run.status.code(), text(&run.stdout).as_str()), (Some(77), ""), "{run:?}");
+        assert!(text(&run.stderr).contains("chmod 600"), "{run:?}");
+    }
+}
+
+#[test]
+fn a_key_may_come_by_a_variable_and_is_never_shown() {
+    let place = Place::new();
+    let pem = skillhost::receipt::key::SigningKey::generate().pem();
+    let signing = |key: &str| {
+        let mut command = place.command(&["run", "hello", "--receipt", "r.json", "--sign"]);
+        command.env("SKILLHOST_SIGNING_KEY", key);
+        place.finish(command, "")
+    };
+    assert_eq!(signing(&pem).status.code(), Some(0));
+    assert!(std::fs::read_to_string(place.path("r.json")).unwrap().contains("signatures"));
+    let run = signing("-----BEGIN PRIVATE KEY-----\nhunter2\n-----END PRIVATE KEY-----\n");
+    assert_eq!(run.status.code(), Some(64));
+    assert!(!text(&run.stderr).contains("hunter2"), "{run:?}");
+    assert!(!format!("{:?}", skillhost::receipt::key::SigningKey::from_pem(&pem)).contains(pem.lines().nth(1).unwrap()));
+}
+
+/// A demo skill, what of it runs, its arguments, and its stdin.
+const DEMOS: [(&str, &[&str], &str); 4] = [
+    ("calculator", &["--", "5 km in miles"], ""),
+    ("data-convert", &["--", "-c", "-f", ".a"], "{\"a\": [1, 2.5]}"),
+    ("log-triage", &["scripts/triage.sh", "--", "--json", "/skill/samples/access.log"], ""),
+    ("csv-report", &["scripts/csv_report.py", "--workspace", "w", "--", "data/weather.csv"], ""),
+];
+
+#[test]
+fn two_users_have_the_same_receipts_of_the_demo_skills_and_confirm_each_other_s() {
+    let (one, two) = (Place::new(), Place::new());
+    let elsewhere = two.path("elsewhere");
+    std::fs::create_dir(&elsewhere).unwrap();
+    for place in [&one, &two] {
+        std::fs::copy(repository("skills/csv-report/samples/weather.csv"), place.path("w/data/weather.csv")).unwrap();
+    }
+    let copied = Command::new("cp").arg("-a").arg(two.path("w")).arg(two.path("before")).status().unwrap();
+    assert!(copied.success());
+    for (skill, args, stdin) in DEMOS {
+        let copied = Command::new("cp").arg("-r").arg(repository("skills").join(skill)).arg(&elsewhere).status().unwrap();
+        assert!(copied.success());
+        let run = |place: &Place, folder: PathBuf, user: Option<u32>| {
+            let base = ["run", folder.to_str().unwrap(), "--deterministic", "--receipt", "r.json"];
+            let mut command = place.command(&[&base[..], args].concat());
+            if let Some(user) = user {
+                std::os::unix::process::CommandExt::uid(&mut command, user);
+                command.env("XDG_CACHE_HOME", place.path("cache"));
+            }
+            let run = place.finish(command, stdin);
+            assert_eq!(run.status.code(), Some(0), "{skill}: {run:?}");
+            std::fs::read_to_string(place.path("r.json")).unwrap()
+        };
+        let receipt = run(&one, repository("skills").join(skill), None);
+        assert_eq!(receipt, run(&two, elsewhere.join(skill), None), "{skill}");
+        // Of components also as another user in earnest, where that can be had: scripts' programs would be compiled once more for them.
+        if rustix::process::geteuid().is_root() && !args[0].starts_with("scripts") && is_open_to(NOBODY) {
+            let nobody = Place::new();
+            let given = Command::new("chown").arg("-R").arg(NOBODY.to_string()).arg(nobody.user.root()).status().unwrap();
+            assert!(given.success());
+            assert_eq!(receipt, run(&nobody, repository("skills").join(skill), Some(NOBODY)), "{skill}");
+        }
+        let folder = elsewhere.join(skill);
+        let verify = ["verify", "r.json", "--unsigned", "--skill", folder.to_str().unwrap(), "--inputs", "before"];
+        std::fs::write(two.path("r.json"), &receipt).unwrap();
+        let run = two.skillhost(&verify, stdin);
+        assert_eq!(run.status.code(), Some(0), "{skill}: {run:?}");
+    }
+}
+
+const NOBODY: u32 = 65_534;
+
+/// Whether another user can reach what these tests use.
+fn is_open_to(user: u32) -> bool {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_skillhost"));
+    std::os::unix::process::CommandExt::uid(&mut command, user);
+    command.arg("--version").stdout(Stdio::null()).status().is_ok_and(|status| status.success())
+}
