@@ -66,7 +66,7 @@ fn faults(verified: &Verified) -> Vec<(FaultKind, u64, u64)> {
 pub fn record(number: u64) -> Value {
     let skill = ["one", "two", "three"][(number % 3) as usize];
     let time = jiff::Timestamp::from_second(1_800_000_000 + 600 * number as i64).unwrap();
-    let (kind, host) = if number % 10 == 0 { ("denied", "api.example.com") } else { ("exited", "example.org") };
+    let (kind, host) = if number.is_multiple_of(10) { ("denied", "api.example.com") } else { ("exited", "example.org") };
     json!({
         "version": 2, "time": time.to_string(), "skill": { "name": skill }, "status": { "kind": kind },
         "program": { "name": "python3", "script": { "path": format!("scripts/{}.py", number % 7) } },

@@ -186,7 +186,12 @@ fn hosts_that_share_a_log_share_one_chain() {
     let verified = store.verify(None).unwrap();
     assert_eq!((verified.records, verified.faults), (600, vec![]));
     let mut count = 0;
-    store.query::<skillhost::audit::AuditError>(&Filter::default(), |_| Ok(count += 1)).unwrap();
+    store
+        .query::<skillhost::audit::AuditError>(&Filter::default(), |_| {
+            count += 1;
+            Ok(())
+        })
+        .unwrap();
     assert_eq!(count, 600);
     let left = std::fs::read_dir(journal.path().parent().unwrap()).unwrap().count();
     assert!(left <= 4, "{left} files: the journal, the database and what SQLite keeps beside it");
