@@ -54,7 +54,7 @@ pub(crate) fn run(place: &Place, rounds: usize, command: String, progress: &Prog
     let mut cells = bench.cells(&cases);
     let baseline = progress.step(&format!("{rounds} rounds"), |step| bench.rounds(&mut cells, rounds, step))?;
     progress.step("watch the memory of each", |step| bench.watch(&mut cells, rounds.min(WATCHED), step))?;
-    let sizes = progress.step("growth with the input", |step| bench.sizes(rounds.div_ceil(6), step))?;
+    let sizes = progress.step("growth with the input", |step| bench.sizes(rounds.div_ceil(10), step))?;
     let crowd = crowd::measure(&mut bench, progress)?;
 
     cells.retain(|cell| !bench.missing.contains_key(&cell.tier));
