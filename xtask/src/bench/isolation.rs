@@ -1,6 +1,8 @@
 //! `cargo xtask bench isolation`: the same skills in every tier, in turns.
 
 use std::collections::BTreeMap;
+use std::collections::hash_map::DefaultHasher;
+use std::hash::{Hash as _, Hasher as _};
 use std::process::Command;
 
 use skillhost_toolchain::{Error, Progress, Step};
@@ -145,7 +147,7 @@ impl Bench<'_> {
         cases.iter().flat_map(in_tiers).collect()
     }
 
-    /// Each round runs every cell once, beginning with another one each time: what disturbs the machine disturbs all alike.
+    /// Each round runs every cell once, in an order of its own: what disturbs the machine, or comes before, disturbs all alike.
     fn rounds(&mut self, cells: &mut [Cell<'_>], rounds: usize, step: &Step) -> Result<Run, Error> {
         let mut baseline: Vec<Sample> = Vec::new();
         for round in 0..WARM_UP + rounds {
@@ -153,9 +155,8 @@ impl Bench<'_> {
             let counts = round >= WARM_UP;
             let nothing = measure::run(&mut self.place.command("/bin/true".as_ref()))?;
             baseline.extend(counts.then_some(nothing));
-            let start = round % cells.len().max(1);
-            let (before, after) = cells.split_at_mut(start);
-            for cell in after.iter_mut().chain(before) {
+            for index in order(round, cells.len()) {
+                let cell = &mut cells[index];
                 if self.missing.contains_key(&cell.tier) {
                     continue;
                 }
@@ -247,6 +248,18 @@ impl Cell<'_> {
         let (tier, case) = (self.tier.id().into(), self.case.id.into());
         Ok(Run { tier, case, wall: spread(&self.wall)?, cpu: spread(&self.cpu)?, memory: self.memory })
     }
+}
+
+/// The order of a round: as if by chance, and the same in every run.
+fn order(round: usize, cells: usize) -> Vec<usize> {
+    let place = |cell: &usize| {
+        let mut hasher = DefaultHasher::new();
+        (round, cell).hash(&mut hasher);
+        hasher.finish()
+    };
+    let mut order: Vec<usize> = (0..cells).collect();
+    order.sort_by_key(place);
+    order
 }
 
 fn spread(samples: &[u64]) -> Result<Spread, Error> {
