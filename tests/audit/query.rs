@@ -164,7 +164,8 @@ fn a_million_records() {
     assert_eq!(record(0)["version"], 2);
 }
 
-fn numbers_of(journal: &Journal, filter: &Filter) -> usize {
+/// How many records a filter finds.
+pub fn numbers_of(journal: &Journal, filter: &Filter) -> usize {
     let mut count = 0;
     journal
         .store()

@@ -175,8 +175,10 @@ impl Log {
         // One that was left by a host that was killed here.
         remove(&new)?;
         append_only(&new)?.write_all(&chain::anchor(&link))?;
-        match std::fs::hard_link(&self.path, sealed_name(&self.path, sequence)) {
-            // It was killed after this step, and the journal has grown since: both names are the same file.
+        let sealed = sealed_name(&self.path, sequence);
+        match std::fs::hard_link(&self.path, &sealed) {
+            // Another file of that name, such as one that was left of an older log: this journal would be gone.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && !same(&stat(&self.path)?, &stat(&sealed)?) => return Err(error),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             linked => linked?,
         }
@@ -195,7 +197,9 @@ impl Log {
         let mut folding = lock(&self.folding);
         // The one before has had a thousand runs' time.
         if folding.as_ref().is_none_or(JoinHandle::is_finished) {
-            *folding = std::thread::Builder::new().name("audit-fold".into()).spawn(work).ok();
+            let thread = std::thread::Builder::new().name("audit-fold".into()).spawn(work);
+            // Whoever looks at the log folds what is left.
+            *folding = thread.inspect_err(|error| tracing::warn!(%error, "no thread moves sealed journals into the database")).ok();
         }
     }
 
