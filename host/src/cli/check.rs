@@ -8,7 +8,7 @@ use skillhost::compat::{self, Compatibility, Summary};
 use skillhost::diagnostic::{Diagnostic, Severity, printable};
 use skillhost::invoke::Host;
 use skillhost::policy::{self, Grant, Policy, Verdict};
-use skillhost::skill::{Skill, catalog};
+use skillhost::skill::{Skill, scan};
 
 use super::exit::Exit;
 use super::permissions::Permissions;
@@ -91,7 +91,7 @@ pub(crate) fn main(args: &Args) -> Result<Exit, Failure> {
 
 /// The skills of a folder; itself where there are none, for the loader to say what is wrong.
 fn skills(path: &Path) -> Vec<PathBuf> {
-    match catalog::find(path) {
+    match scan::find(path) {
         Ok(found) if !found.is_empty() => found,
         _ => vec![path.to_owned()],
     }

@@ -124,23 +124,25 @@ impl Skill {
 }
 
 /// Reads a regular file of at most `cap` bytes.
-pub(super) fn read_bounded(dir: &Dir, path: &str, cap: u64) -> io::Result<Vec<u8>> {
+pub(super) fn read_bounded(dir: &Dir, path: impl AsRef<Path>, cap: u64) -> io::Result<Vec<u8>> {
+    let path = path.as_ref();
     let file = open(dir, path)?;
     let mut bytes = Vec::with_capacity(usize::try_from(file.metadata()?.len().min(cap)).unwrap_or(0) + 1);
     file.take(cap + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > cap {
-        return Err(io::Error::new(io::ErrorKind::FileTooLarge, format!("`{path}` is larger than {}", show_size(cap))));
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, format!("`{}` is larger than {}", path.display(), show_size(cap))));
     }
     Ok(bytes)
 }
 
 /// Opens a regular file. Non-blocking, since opening a pipe would otherwise wait for a writer.
-fn open(dir: &Dir, path: &str) -> io::Result<File> {
+fn open(dir: &Dir, path: impl AsRef<Path>) -> io::Result<File> {
+    let path = path.as_ref();
     let flags = rustix::fs::OFlags::NONBLOCK.bits() as i32;
     let file = dir.open_with(path, OpenOptions::new().read(true).custom_flags(flags))?;
     match file.metadata()?.is_file() {
         true => Ok(file),
-        false => Err(io::Error::other(format!("`{path}` is not a regular file"))),
+        false => Err(io::Error::other(format!("`{}` is not a regular file", path.display()))),
     }
 }
 
