@@ -148,7 +148,7 @@ fn similar(db: &Connection, word: &str) -> Result<Vec<String>, Failed> {
     let length = word.chars().count();
     let slips = match length {
         0..4 => return Ok(Vec::new()),
-        4..8 => 1,
+        4..6 => 1,
         _ => 2,
     };
     // The first letter is seldom wrong but may be swapped with the second. A range of the index for each keeps this quick.

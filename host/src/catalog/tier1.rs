@@ -131,7 +131,8 @@ pub(super) fn read(found: &Found, source: &Path) -> Result<(Facts, Text), String
     let name = name(&scan::at(source, &found.path));
     let bytes = found.read(Caps::default().skill_md).map_err(|error| format!("{} cannot be read: {error}", found.skill_file))?;
     let parsed = manifest::parse(&bytes, &name, &found.skill_file);
-    let Some(manifest) = parsed.manifest else {
+    // Without a description nobody could tell what it is for.
+    let Some(manifest) = parsed.manifest.filter(|manifest| !manifest.description.is_empty()) else {
         let worst = parsed.diagnostics.iter().find(|d| d.severity == Severity::Error);
         return Err(worst.map_or_else(|| "it does not load".to_owned(), |d| format!("{} ({})", d.message, d.rule)));
     };

@@ -1,5 +1,7 @@
 //! `skillhost list`: the skills that are there.
 
+use std::io::IsTerminal as _;
+
 use serde::Serialize;
 use skillhost::catalog::{Broken, Catalog, Entry, Runtime, Shadowed};
 use skillhost::diagnostic::printable;
@@ -78,7 +80,7 @@ pub(super) fn report(catalog: &Catalog) {
     }
 }
 
-/// A skill in a line as wide as the terminal.
+/// A skill in a line, as wide as the terminal where there is one.
 pub(super) fn line(entry: &Entry, enabled: bool) -> String {
     let mut facts: Vec<&str> = entry.runtimes.iter().filter(|one| *one != Runtime::Instructions).map(word).collect();
     facts.extend(entry.network.then_some("network"));
@@ -86,6 +88,9 @@ pub(super) fn line(entry: &Entry, enabled: bool) -> String {
     facts.extend((!enabled).then_some("disabled"));
     let facts = if facts.is_empty() { String::new() } else { format!(" ({})", facts.join(", ")) };
     let name = printable(&entry.name);
+    if !std::io::stdout().is_terminal() {
+        return format!("{CYAN}{name}{CYAN:#}{facts}: {}", printable(&entry.description));
+    }
     let room = usize::from(show::width()).saturating_sub(name.chars().count() + facts.len() + 2).max(20);
     format!("{CYAN}{name}{CYAN:#}{facts}: {}", cut(&printable(&entry.description), room))
 }

@@ -52,7 +52,12 @@ impl Skills {
     pub(crate) fn folder(&self, named: &Path, places: &Places, policy: &Policy) -> Result<PathBuf, Failure> {
         let name = named.to_str().filter(|name| !name.is_empty() && !name.contains('/') && !name.starts_with('.'));
         let Some(name) = name.filter(|_| named.symlink_metadata().is_err()) else { return Ok(named.to_owned()) };
-        let entry = self.find(name, &self.open(places, policy)?)?;
+        let catalog = self.open(places, policy)?;
+        let Some(entry) = catalog.get(name) else {
+            // It is the loader that says what is missing.
+            show::help(near(name, &catalog).as_deref());
+            return Ok(named.to_owned());
+        };
         show::note(&format!("{name} is {}", entry.folder.display()));
         Ok(entry.folder.to_path_buf())
     }
@@ -62,14 +67,16 @@ impl Skills {
         if let Some(entry) = catalog.get(name) {
             return Ok(entry);
         }
-        let message = format!("there is no skill `{name}`: no folder of that name here, and none in the catalogue");
-        let near = catalog.entries().iter().map(|entry| (strsim::osa_distance(name, &entry.name), entry.name.clone())).min();
-        let fix = match near {
-            Some((distance, near)) if distance * 3 <= name.chars().count() => format!("is it {near}?"),
-            _ => format!("skillhost search {}", if name.chars().all(|c| c.is_alphanumeric() || c == '-') { name } else { "QUERY" }),
-        };
-        Err(Failure::new(Exit::Usage, message).fix(fix))
+        let fix = near(name, catalog).unwrap_or_else(|| "skillhost search QUERY".into());
+        Err(Failure::new(Exit::Usage, format!("the catalogue has no skill `{name}`")).fix(fix))
     }
+}
+
+/// The name that was probably meant.
+fn near(name: &str, catalog: &Catalog) -> Option<String> {
+    let entries = catalog.entries();
+    let (slips, near) = entries.iter().map(|entry| (strsim::osa_distance(name, &entry.name), &entry.name)).min()?;
+    (slips * 3 <= name.chars().count()).then(|| format!("is it {near}?"))
 }
 
 /// The project that is worked in: the repository that holds this folder, else this folder. The home folder is none.

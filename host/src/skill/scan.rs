@@ -128,6 +128,7 @@ pub fn scan(folder: &Path, bounds: &Bounds) -> io::Result<Scan> {
         }
     }
     search.scan.skills.sort_by(|a, b| a.path.cmp(&b.path));
+    search.scan.left_out.sort();
     Ok(search.scan)
 }
 
