@@ -77,7 +77,7 @@ fn main() {
         return;
     };
     let setup: Setup = serde_json::from_slice(&std::fs::read(setup).unwrap()).unwrap();
-    if let Some(task) = std::env::args().skip(2).skip_while(|argument| argument == "once").next() {
+    if let Some(task) = std::env::args().skip_while(|argument| argument != "once").nth(1) {
         return once::main(&setup, &task);
     }
     raise_descriptor_limit();
