@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use criterion::Criterion;
-use skillhost::invoke::Target;
+use skillhost::invoke::{Host, Target};
 use skillhost::policy::Policy;
 use skillhost::sandbox::Allocation;
 use tracing_subscriber::layer::SubscriberExt as _;
@@ -11,7 +11,7 @@ use tracing_subscriber::layer::SubscriberExt as _;
 use crate::bench::Bench;
 use crate::spans::Spans;
 
-const PHASES: [(&str, &str); 10] = [
+const PHASES: [(&str, &str); 12] = [
     ("skill", "skill read"),
     ("grant", "permissions granted"),
     ("programs", "skill digested, programs named"),
@@ -22,6 +22,8 @@ const PHASES: [(&str, &str); 10] = [
     ("instantiate", "guest made"),
     ("guest", "guest called"),
     ("drop", "guest dropped"),
+    ("log", "audit log looked at"),
+    ("record", "run recorded"),
 ];
 
 pub(crate) fn phases(c: &mut Criterion) {
@@ -31,22 +33,25 @@ pub(crate) fn phases(c: &mut Criterion) {
         (Bench::new("hello"), Target::Main, "component"),
         (Bench::of_scripts("hello"), Target::Named("scripts/hello.py".into()), "Python hello"),
     ] {
-        let once = || async {
-            let host = bench.host(Allocation::OnDemand);
-            bench.invoke(&host, &policy, target.clone(), &[]).await;
-        };
-        runtime.block_on(once());
-        let mut group = c.benchmark_group(format!("first invocation of a host, {of}"));
-        for (span, name) in PHASES {
-            group.bench_function(name, |b| {
-                b.iter_custom(|count| {
-                    let spans = Spans::default();
-                    let subscriber = tracing_subscriber::registry().with(spans.clone());
-                    tracing::subscriber::with_default(subscriber, || (0..count).for_each(|_| runtime.block_on(once())));
-                    Duration::from_nanos(spans.of(span))
-                });
-            });
+        let kept = bench.host(Allocation::Pooling(64));
+        let invoke = async |host: &Host| bench.invoke(host, &policy, target.clone(), &[]).await;
+        let first = || runtime.block_on(invoke(&bench.host(Allocation::OnDemand)));
+        let next = || runtime.block_on(invoke(&kept));
+        for (when, once) in [("first invocation of a host", &first as &dyn Fn()), ("next invocation", &next)] {
+            once();
+            let mut group = c.benchmark_group(format!("{when}, {of}"));
+            for (span, name) in PHASES {
+                group.bench_function(name, |b| b.iter_custom(|count| time(span, count, once)));
+            }
+            group.finish();
         }
-        group.finish();
     }
+}
+
+/// How long a span was open in so many invocations.
+fn time(span: &str, count: u64, once: &dyn Fn()) -> Duration {
+    let spans = Spans::default();
+    let subscriber = tracing_subscriber::registry().with(spans.clone());
+    tracing::subscriber::with_default(subscriber, || (0..count).for_each(|_| once()));
+    Duration::from_nanos(spans.of(span))
 }
