@@ -11,6 +11,7 @@ mod audit;
 mod authorities;
 mod bash;
 mod cache;
+mod catalog;
 mod cli;
 mod compat;
 mod components;

@@ -8,15 +8,20 @@ mod compatibility;
 mod exit;
 mod inspect;
 mod key;
+mod list;
 mod new;
 mod permissions;
 mod places;
 mod plan;
 mod programs;
+mod prompt;
 mod receipt;
 mod run;
 mod schema;
+mod search;
 mod show;
+mod skill;
+mod skills;
 mod verify;
 
 use std::process::ExitCode;
@@ -38,6 +43,10 @@ struct Cli {
 enum Verb {
     Run(run::Args),
     Check(check::Args),
+    List(list::Args),
+    Search(search::Args),
+    Show(skill::Args),
+    Prompt(prompt::Args),
     Inspect(inspect::Args),
     Programs(programs::Args),
     Bench(bench::Args),
@@ -81,6 +90,10 @@ pub(crate) fn main() -> ExitCode {
     let result = match cli.verb {
         Verb::Run(args) => run::main(args),
         Verb::Check(args) => check::main(&args),
+        Verb::List(args) => list::main(&args),
+        Verb::Search(args) => search::main(&args),
+        Verb::Show(args) => skill::main(&args),
+        Verb::Prompt(args) => prompt::main(&args),
         Verb::Inspect(args) => inspect::main(&args),
         Verb::Programs(args) => programs::main(&args),
         Verb::Bench(args) => bench::main(&args),

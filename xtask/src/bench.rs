@@ -47,6 +47,10 @@ pub(crate) enum Bench {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         args: Vec<String>,
     },
+    /// How well search ranks: recall at 5 over the labelled questions
+    Search,
+    /// Ten thousand skills: cold and cached start, search, memory
+    Catalog,
     /// Write the README's figures, and the page, from docs/figures/isolation.json
     Readme,
 }
@@ -91,6 +95,8 @@ pub(crate) fn run(bench: Option<Bench>, progress: &Progress) -> Result<(), Error
         Some(Bench::Criterion { args }) => criterion(&args, progress),
         Some(Bench::Phases(args)) => phases(&args, progress),
         Some(Bench::Soak { args }) => soak(&args, progress),
+        Some(Bench::Search) => catalogue("search", progress),
+        Some(Bench::Catalog) => catalogue("catalog", progress),
         Some(Bench::Readme) => readme::write(),
     }
 }
@@ -100,6 +106,8 @@ fn list() -> Result<(), Error> {
     say("cargo xtask bench criterion   each phase of an invocation");
     say("cargo xtask bench phases      where a cold start's time goes");
     say("cargo xtask bench soak        many mixed invocations in one host");
+    say("cargo xtask bench search      how well search ranks");
+    say("cargo xtask bench catalog     ten thousand skills: start, search, memory");
     say("cargo xtask bench readme      write the README's figures from the committed run");
     Ok(())
 }
@@ -134,6 +142,14 @@ fn criterion(args: &[String], progress: &Progress) -> Result<(), Error> {
     components::run(progress)?;
     let mut cargo = workspace::cargo(&workspace::root());
     progress.loud_step("benchmarks", |step| step.run_loud(cargo.args(["bench", "-p", "skillhost"]).args(args)))?;
+    Ok(())
+}
+
+/// A benchmark that needs no guests.
+fn catalogue(name: &str, progress: &Progress) -> Result<(), Error> {
+    let mut cargo = workspace::cargo(&workspace::root());
+    cargo.args(["bench", "-p", "skillhost", "--bench", name]);
+    progress.loud_step(name, |step| step.run_loud(&mut cargo))?;
     Ok(())
 }
 

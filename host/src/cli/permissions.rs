@@ -11,13 +11,21 @@ use super::exit::Exit;
 use super::places::Places;
 use super::{Failure, show};
 
+/// The policy file alone, for verbs that run nothing.
+#[derive(Debug, Clone, clap::Args)]
+#[command(next_help_heading = "Permissions")]
+pub(crate) struct PolicyFile {
+    /// The policy file [default: $SKILLHOST_POLICY, else policy.yaml in the configuration folder, else the built-in one]
+    #[arg(long, value_name = "FILE")]
+    policy: Option<PathBuf>,
+}
+
 /// What the operator allows.
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Permissions")]
 pub(crate) struct Permissions {
-    /// The policy file [default: $SKILLHOST_POLICY, else policy.yaml in the configuration folder, else the built-in one]
-    #[arg(long, value_name = "FILE")]
-    policy: Option<PathBuf>,
+    #[command(flatten)]
+    file: PolicyFile,
     /// The folder that guests see as /workspace; `:ro` read-only, `:overlay` keeps writes aside
     #[arg(long, value_name = "DIR[:ro|:overlay]", value_parser = workspace)]
     workspace: Option<(PathBuf, MountMode)>,
@@ -56,6 +64,29 @@ pub(crate) struct Permissions {
 /// The environment variable that names a policy file.
 const POLICY_VARIABLE: &str = "SKILLHOST_POLICY";
 
+impl PolicyFile {
+    /// The file's policy, or the built-in one.
+    pub(crate) fn read(&self, places: &Places) -> Result<Policy, Failure> {
+        match self.find(places) {
+            Some((path, named_by)) => read(&path, named_by, &places.home),
+            None => Ok(Policy::builtin()),
+        }
+    }
+
+    /// The file that was named, and by what; or the one in the configuration folder, where there is one.
+    fn find(&self, places: &Places) -> Option<(PathBuf, &'static str)> {
+        #[expect(clippy::disallowed_methods, reason = "the command line reads the environment")]
+        let variable =
+            || std::env::var_os(POLICY_VARIABLE).filter(|value| !value.is_empty()).map(|path| (path.into(), "$SKILLHOST_POLICY"));
+        let standard = || {
+            Some(places.config.join("policy.yaml"))
+                .filter(|path| path.symlink_metadata().is_ok())
+                .map(|path| (path, "the configuration folder"))
+        };
+        self.policy.clone().map(|path| (path, "--policy")).or_else(variable).or_else(standard)
+    }
+}
+
 impl Permissions {
     /// The folder that `--workspace` names.
     pub(crate) fn workspace_folder(&self) -> Option<&Path> {
@@ -72,10 +103,7 @@ impl Permissions {
 
     /// The policy in force: the file's or the built-in one, with the command line's flags on top.
     pub(crate) fn policy(&self, places: &Places) -> Result<Policy, Failure> {
-        let base = match self.policy_file(places) {
-            Some((path, named_by)) => read(&path, named_by, &places.home)?,
-            None => Policy::builtin(),
-        };
+        let base = self.file.read(places)?;
         let limits = [(Limit::Timeout, self.timeout), (Limit::Memory, self.memory), (Limit::Fuel, self.fuel)];
         let overrides = Overrides {
             workspace: self.workspace.clone(),
@@ -105,19 +133,6 @@ impl Permissions {
         }
         policy.resolve_env(lookup);
         Ok(policy)
-    }
-
-    /// The file that was named, and by what; or the one in the configuration folder, where there is one.
-    fn policy_file(&self, places: &Places) -> Option<(PathBuf, &'static str)> {
-        #[expect(clippy::disallowed_methods, reason = "the command line reads the environment")]
-        let variable =
-            || std::env::var_os(POLICY_VARIABLE).filter(|value| !value.is_empty()).map(|path| (path.into(), "$SKILLHOST_POLICY"));
-        let standard = || {
-            Some(places.config.join("policy.yaml"))
-                .filter(|path| path.symlink_metadata().is_ok())
-                .map(|path| (path, "the configuration folder"))
-        };
-        self.policy.clone().map(|path| (path, "--policy")).or_else(variable).or_else(standard)
     }
 }
 

@@ -40,6 +40,12 @@ impl Places {
         self.state.join("audit.jsonl")
     }
 
+    /// Where the skills lie that come with this executable.
+    pub(crate) fn built_in_skills(&self) -> Option<PathBuf> {
+        let executable = std::env::current_exe().and_then(|path| path.canonicalize()).ok()?;
+        Some(executable.parent()?.parent()?.join("share/skillhost/skills"))
+    }
+
     /// A host for one command line.
     pub(crate) fn host_options(&self, audit: Option<PathBuf>, programs: Option<&Path>) -> Result<HostOptions, Failure> {
         let compiler = std::env::current_exe().map_err(|error| Failure::new(Exit::Io, format!("this program's own path: {error}")))?;
