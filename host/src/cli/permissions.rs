@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use skillhost::limits::Limit;
 use skillhost::policy::capabilities::MountMode;
 use skillhost::policy::determinism::{DeterminismRule, parse_start_time};
-use skillhost::policy::{self, Overrides, Policy};
+use skillhost::policy::{self, Overrides, Policy, Retention};
 
 use super::exit::Exit;
 use super::places::Places;
@@ -124,18 +124,29 @@ impl Permissions {
         }
     }
 
-    /// The file that was named, and by what; or the one in the configuration folder, where there is one.
     fn policy_file(&self, places: &Places) -> Option<(PathBuf, &'static str)> {
-        #[expect(clippy::disallowed_methods, reason = "the command line reads the environment")]
-        let variable =
-            || std::env::var_os(POLICY_VARIABLE).filter(|value| !value.is_empty()).map(|path| (path.into(), "$SKILLHOST_POLICY"));
-        let standard = || {
-            Some(places.config.join("policy.yaml"))
-                .filter(|path| path.symlink_metadata().is_ok())
-                .map(|path| (path, "the configuration folder"))
-        };
-        self.policy.clone().map(|path| (path, "--policy")).or_else(variable).or_else(standard)
+        policy_file(self.policy.clone(), places)
     }
+}
+
+/// What the policy in force says of the audit log.
+pub(crate) fn retention(named: Option<PathBuf>, places: &Places) -> Result<Retention, Failure> {
+    match policy_file(named, places) {
+        Some((path, named_by)) => Ok(read(&path, named_by, &places.home)?.retention),
+        None => Ok(Retention::default()),
+    }
+}
+
+/// The file that was named, and by what; or the one in the configuration folder, where there is one.
+fn policy_file(named: Option<PathBuf>, places: &Places) -> Option<(PathBuf, &'static str)> {
+    #[expect(clippy::disallowed_methods, reason = "the command line reads the environment")]
+    let variable = || std::env::var_os(POLICY_VARIABLE).filter(|value| !value.is_empty()).map(|path| (path.into(), "$SKILLHOST_POLICY"));
+    let standard = || {
+        Some(places.config.join("policy.yaml"))
+            .filter(|path| path.symlink_metadata().is_ok())
+            .map(|path| (path, "the configuration folder"))
+    };
+    named.map(|path| (path, "--policy")).or_else(variable).or_else(standard)
 }
 
 fn read(path: &Path, named_by: &str, home: &Path) -> Result<Policy, Failure> {
