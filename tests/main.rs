@@ -22,6 +22,7 @@ mod escape;
 mod fuzz;
 mod git;
 mod known;
+mod learn;
 mod limits;
 mod policy;
 mod process;

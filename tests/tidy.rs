@@ -74,7 +74,7 @@ const LAYERS: [&[&str]; 11] = [
     &["limits", "outcome", "diagnostic", "policy::capabilities", "policy::tool"],
     &["skill", "policy"],
     &["runtime"],
-    &["compat"],
+    &["compat", "learn"],
     &["sandbox"],
     &["world", "audit"],
     &["receipt"],

@@ -12,7 +12,7 @@ use tracing::debug_span;
 use crate::audit::{AuditError, Log, ProgramId, Record, SkillId};
 use crate::outcome::{Outcome, Status, Usage};
 use crate::policy::capabilities::Capabilities;
-use crate::policy::{Grant, Origin, Policy, grant};
+use crate::policy::{Grant, Origin, Policy, Retention, grant};
 use crate::receipt::{Receipt, canonical};
 use crate::runtime::built_in::BuiltIns;
 use crate::runtime::digests::Digests;
@@ -58,6 +58,7 @@ pub struct Loaded {
     capabilities: Arc<Capabilities>,
     id: SkillId,
     programs: Result<Arc<Programs>, Status>,
+    retention: Retention,
 }
 
 /// One thing to do.
@@ -152,7 +153,7 @@ impl Host {
                 let name = skill.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
                 let outcome = not_run(invalid(error.to_string(), None));
                 let id = SkillId { name, digest: None };
-                log.append(&Record::of(now(), &id, None, &Capabilities::default(), &outcome))?;
+                log.append_keeping(&Record::of(now(), &id, None, &Capabilities::default(), &outcome), policy.retention)?;
                 Err(InvokeError::Skill(Box::new(error)))
             }
         }
@@ -171,7 +172,14 @@ impl Host {
         let programs = debug_span!("programs").in_scope(|| self.programs(&skill)).map(Arc::new);
         let digest = programs.as_ref().ok().map(|programs| programs.digests().skill.clone());
         let id = SkillId { name: skill.manifest.name.clone(), digest };
-        Ok(Loaded { capabilities: Arc::new(grant.capabilities.clone()), grant: Arc::new(grant), skill, id, programs })
+        Ok(Loaded {
+            capabilities: Arc::new(grant.capabilities.clone()),
+            grant: Arc::new(grant),
+            skill,
+            id,
+            programs,
+            retention: policy.retention,
+        })
     }
 
     /// Runs a skill that is loaded, and records it.
@@ -190,14 +198,14 @@ impl Host {
         io: Io,
         ask: Option<receipt::Ask>,
     ) -> Result<Invoked, InvokeError> {
-        let Loaded { skill, grant, capabilities, id, programs } = loaded;
+        let Loaded { skill, grant, capabilities, id, programs, retention } = loaded;
         let log = self.log()?;
         let program = programs.as_ref().map_err(|status| NoProgram::Status(status.clone())).and_then(|programs| {
             let program = target::program(skill, programs, target, args)?;
             Ok((program, programs))
         });
         let ran = program.as_ref().ok().map(|(program, _)| ProgramId::of(program));
-        let mut pending = Pending { log, receipt: None, open: Some((now(), id.clone(), ran, capabilities.clone())) };
+        let mut pending = Pending { log, receipt: None, retention: *retention, open: Some((now(), id.clone(), ran, capabilities.clone())) };
         let (finished, receipt) = match program {
             Ok((program, programs)) => {
                 let io = if let Entry::Tool { .. } = program.entry { io.of_tool() } else { io };
@@ -342,6 +350,7 @@ fn now() -> String {
 struct Pending {
     log: Arc<Log>,
     receipt: Option<String>,
+    retention: Retention,
     open: Option<(String, SkillId, Option<ProgramId>, Arc<Capabilities>)>,
 }
 
@@ -354,7 +363,7 @@ impl Pending {
         let _span = debug_span!("record").entered();
         let Some((time, skill, program, capabilities)) = self.open.take() else { return Ok(()) };
         let record = Record { receipt: self.receipt.take(), ..Record::of(time, &skill, program, &capabilities, outcome) };
-        self.log.append(&record).map(drop)
+        self.log.append_keeping(&record, self.retention).map(drop)
     }
 }
 

@@ -8,7 +8,7 @@
 //! - `path`: text to canonical path. `access`: what the capabilities say of one. `quota`, `account`: what is used up.
 //! - `open`, `handle`, `metadata`, `readdir`, `change`: the operations; `times`: the file times of a deterministic run.
 //! - `overlay`, `raise`: writes kept aside. `changes`, `diff`, `apply`: what becomes of them.
-//! - `snapshot`: all of it by digest, for a receipt.
+//! - `snapshot`: all of it by digest, for a receipt. `seen`: what of the grants was used.
 //! - `wasi`, `wasi_p2`, `wasi_p3`: the same operations, as two versions of WASI.
 //!
 //! What guests cannot do, whatever the rules: make symlinks or hard links, move symlinks, open devices, FIFOs or sockets, write to a
@@ -40,6 +40,7 @@ mod quota;
 mod raise;
 mod readdir;
 mod root;
+mod seen;
 mod skeleton;
 mod snapshot;
 mod times;
@@ -80,6 +81,8 @@ pub struct Vfs {
     tree: Mutex<Tree>,
     /// Where guests are not shown the host's.
     times: Option<Arc<Times>>,
+    /// What was used of the grants.
+    seen: seen::Seen,
 }
 
 impl Vfs {
@@ -89,7 +92,7 @@ impl Vfs {
         let ledger = Ledger::new(&capabilities.limits);
         let decisions = access::Decisions::new(capabilities, mounts.len());
         let tree = Mutex::new(Tree::new(mounts.len()));
-        Arc::new(Vfs { mounts, decisions, ledger, tree, times: times.map(Arc::new) })
+        Arc::new(Vfs { mounts, decisions, ledger, tree, times: times.map(Arc::new), seen: seen::Seen::default() })
     }
 
     /// The folders that a guest starts from, with their guest paths. A mount in which nothing is allowed is left out.

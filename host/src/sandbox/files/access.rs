@@ -126,7 +126,10 @@ impl Vfs {
     /// Lets a change through, or records the refusal.
     pub(super) fn check_write(&self, m: usize, rel: &str, attempt: Attempt) -> Result<(), Errno> {
         match self.access(m, rel) {
-            PathAccess::Write => Ok(()),
+            PathAccess::Write => {
+                self.note_written(m, rel);
+                Ok(())
+            }
             access => {
                 self.refuse(m, rel, attempt);
                 Err(match access {

@@ -30,6 +30,7 @@ impl Vfs {
             });
             made.inspect_err(|e| self.ledger.not_made(*e))?;
             self.note_new(tree, m, rel, true);
+            self.note_folder_made(m, rel);
             self.account(m, rel).note_created();
             Ok(())
         })
@@ -114,6 +115,7 @@ impl Vfs {
                 if self.is_overlay(m) || !self.is_uniform(m) {
                     return Err(Errno::XDEV);
                 }
+                self.note_moved(m);
             }
             FileType::RegularFile if folder_only => return Err(Errno::NOTDIR),
             FileType::RegularFile => {}

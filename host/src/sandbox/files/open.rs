@@ -192,7 +192,7 @@ impl Vfs {
             _ => false,
         };
         if !hidden {
-            return stat;
+            return stat.inspect(|stat| self.note_seen(m, rel, stat));
         }
         // Looking for what does not exist is no attempt on anything.
         if stat.is_ok() {
