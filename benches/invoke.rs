@@ -45,6 +45,7 @@ impl Bench {
             programs: Vec::new(),
             scratch: self.folder.path().into(),
             guarded: Guarded::default(),
+            state: self.folder.path().join("kept"),
             audit: self.folder.path().join("audit.jsonl"),
             caps: Default::default(),
         })

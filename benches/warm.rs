@@ -102,6 +102,7 @@ impl Driver {
             programs: vec![setup.programs],
             scratch: setup.home.clone(),
             guarded: Guarded::default(),
+            state: setup.home.join("kept"),
             audit: setup.home.join("audit.jsonl"),
             caps: Default::default(),
         });

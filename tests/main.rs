@@ -36,6 +36,7 @@ mod service;
 mod signals;
 mod skill;
 mod skill_properties;
+mod state;
 mod tidy;
 mod together;
 mod verify;
