@@ -212,6 +212,7 @@ fn host(setup: &Setup, allocation: Allocation) -> Host {
         programs: vec![setup.programs.clone()],
         scratch: setup.home.clone(),
         guarded: Guarded::default(),
+        state: setup.home.join("kept"),
         audit: setup.home.join("audit.jsonl"),
         caps: Default::default(),
     })

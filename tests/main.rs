@@ -37,6 +37,7 @@ mod service;
 mod signals;
 mod skill;
 mod skill_properties;
+mod state;
 mod tidy;
 mod together;
 mod verify;

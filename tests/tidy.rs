@@ -76,7 +76,7 @@ const LAYERS: [&[&str]; 11] = [
     &["runtime"],
     &["compat", "learn"],
     &["sandbox"],
-    &["world", "audit"],
+    &["world", "state", "audit"],
     &["receipt"],
     &["invoke"],
     &["service"],

@@ -47,6 +47,7 @@ impl Bench {
             programs: vec![components()],
             scratch: self.folder.path().into(),
             guarded: Guarded::default(),
+            state: self.folder.path().join("kept"),
             audit: self.folder.path().join("audit.jsonl"),
             caps: Default::default(),
         })

@@ -24,6 +24,7 @@ mod search;
 mod show;
 mod skill;
 mod skills;
+mod state;
 mod verify;
 
 use std::process::ExitCode;
@@ -57,6 +58,7 @@ enum Verb {
     Verify(verify::Args),
     Audit(audit::Args),
     Key(key::Args),
+    State(state::Args),
     Schema(schema::Args),
     /// Prints a completion script for a shell
     ///
@@ -104,6 +106,7 @@ pub(crate) fn main() -> ExitCode {
         Verb::Verify(args) => verify::main(args),
         Verb::Audit(args) => audit::main(args),
         Verb::Key(args) => key::main(&args),
+        Verb::State(args) => state::main(args),
         Verb::Schema(args) => schema::main(args),
         Verb::Completions { shell } => {
             let mut script = Vec::new();

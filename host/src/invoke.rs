@@ -1,5 +1,6 @@
 //! The spine: a request becomes a skill, capabilities, a program, an outcome and a record. Every front end meets here.
 
+mod kept;
 mod own;
 mod receipt;
 mod target;
@@ -34,6 +35,8 @@ pub struct HostOptions {
     pub scratch: PathBuf,
     /// Folders that are mounted only when the operator spells them out: the home folder and the host's own state.
     pub guarded: Guarded,
+    /// The folder of what skills keep from run to run; only the host writes there.
+    pub state: PathBuf,
     /// The audit log.
     pub audit: PathBuf,
     /// How large a skill may be.
@@ -293,7 +296,7 @@ impl Host {
     fn own_files<'a>(&'a self, policy: &'a Policy) -> impl Iterator<Item = &'a Path> {
         let options = &self.options;
         // Whoever writes a built-in program decides what the next skill's `python3` does.
-        let places = options.guarded.own.iter().chain([&options.sandbox.cache]).chain(&options.programs);
+        let places = options.guarded.own.iter().chain([&options.sandbox.cache, &options.state]).chain(&options.programs);
         let policies = policy.layers.iter().filter_map(|layer| match &layer.origin {
             Origin::File(path) => Some(path),
             Origin::BuiltIn | Origin::CommandLine => None,
@@ -309,13 +312,18 @@ impl Host {
         program: &Program,
         programs: &Arc<Programs>,
         capabilities: &Arc<Capabilities>,
-        io: Io,
+        mut io: Io,
         evidence: bool,
     ) -> Finished {
-        let beside = match self.beside(skill, program, programs, capabilities) {
+        let mut beside = match self.beside(skill, program, programs, capabilities) {
             Ok(beside) => beside,
             Err(status) => return Finished::not_run(not_run(status)),
         };
+        let state = match self.take_state(skill, &capabilities.limits, &mut io).await {
+            Ok(state) => state.map(Arc::new),
+            Err(status) => return Finished::not_run(not_run(status)),
+        };
+        beside.mounts.extend(state.iter().map(|held| OpenMount::state(Ground::shared(held.clone()), held.bytes, held.count)));
         let what = sandbox::Invoke {
             program,
             beside,
@@ -326,7 +334,12 @@ impl Host {
             scratch: &self.options.scratch,
             evidence,
         };
-        sandbox::run(&self.sandbox, what, io).await
+        let finished = sandbox::run(&self.sandbox, what, io).await;
+        // Nothing of the run goes on; what it came to may be looked at for long.
+        if let Some(held) = state {
+            held.release();
+        }
+        finished
     }
 }
 

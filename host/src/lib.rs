@@ -19,13 +19,14 @@
 //! | service | [`service`] | many invocations at once: who goes next, who waits, who is told that it is busy |
 //! | catalog | [`catalog`] | which skills there are: found, cached, ranked; the block that agents are given |
 //! | outcome | [`outcome`] | what happened, as plain data |
+//! | state | [`state`] | what skills keep from run to run |
 //! | audit | [`audit`] | one `Record` per invocation, whatever the outcome |
 //! | receipt | [`receipt`] | what a run was and came to, signed, for anyone to check |
 //!
 //! What holds everywhere, each by a test:
 //! - `Program` says what runs and carries no authority; `Capabilities` says what it may touch; only `sandbox` reads both.
 //! - The same `Capabilities` value is what `check` prints, what the sandbox enforces and what the audit log keeps.
-//! - A module uses only those above it: limits, outcome, diagnostic, capabilities < skill, policy < runtime < compat, learn < sandbox < audit < receipt < invoke < service < catalog < cli.
+//! - A module uses only those above it: limits, outcome, diagnostic, capabilities < skill, policy < runtime < compat, learn < sandbox < state, audit < receipt < invoke < service < catalog < cli.
 //! - Ambient authority is banned by clippy's `disallowed-methods` and asked for by name where it is needed.
 //! - A broken policy, manifest or audit log stops the run. Nothing falls back to something wider.
 
@@ -43,6 +44,7 @@ pub mod runtime;
 pub mod sandbox;
 pub mod service;
 pub mod skill;
+pub mod state;
 pub mod world;
 
 /// The examples of the README, as doc tests.

@@ -1,5 +1,6 @@
 //! Bounds from the peaks of one run, with headroom.
 
+use super::within::{STATE, is_below};
 use crate::limits::{Limit, Limits};
 use crate::outcome::Outcome;
 
@@ -22,6 +23,10 @@ pub(super) fn proposed(outcome: &Outcome, old: &Limits) -> Vec<(Limit, u64)> {
     all.push((Limit::Stdout, twice(usage.stdout_bytes, MIB, MIB)));
     all.push((Limit::Stderr, twice(usage.stderr_bytes, MIB, MIB)));
     all.push((Limit::Files, twice(usage.files_created, 16, 1)));
+    if used.is_some_and(|uses| uses.paths.keys().any(|path| is_below(path, STATE))) {
+        // How much is kept is not of this run alone.
+        all.push((Limit::State, old.state));
+    }
     if used.is_some_and(|uses| !uses.requests.is_empty()) {
         all.push((Limit::HttpRequests, twice(outcome.requests.len() as u64, 4, 1)));
     }

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::within::{STATE, is_below};
 use crate::diagnostic::printable;
 use crate::outcome::uses::{PathUse, Uses};
 use crate::policy::entry::SHELL;
@@ -39,7 +40,8 @@ pub(super) struct Needs {
 impl Needs {
     pub(super) fn of(uses: &Uses) -> Needs {
         let mut needs = Needs { spawn: commands(&uses.commands), fetch: hosts(uses), ..Needs::default() };
-        let mut left: BTreeMap<&str, PathUse> = uses.paths.iter().map(|(path, what)| (path.as_str(), *what)).collect();
+        let by_entry = uses.paths.iter().filter(|(path, _)| !is_below(path, STATE));
+        let mut left: BTreeMap<&str, PathUse> = by_entry.map(|(path, what)| (path.as_str(), *what)).collect();
         needs.write_paths(&mut left);
         needs.read_paths(&mut left);
         needs

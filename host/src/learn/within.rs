@@ -1,5 +1,6 @@
 //! Whether one grant is within another, and whether it lets through what was used.
 
+use crate::limits::Limit;
 use crate::outcome::uses::Uses;
 use crate::policy::capabilities::{Capabilities, MountMode, PathAccess, Scope};
 use crate::policy::tool::{CommandPattern, HostPattern, PathGlob, Target};
@@ -11,11 +12,13 @@ pub fn within(new: &Capabilities, old: &Capabilities) -> bool {
         let same = old.mounts.iter().find(|other| (&other.guest, &other.host) == (&mount.guest, &mount.host));
         same.is_some_and(|other| mount.mode == other.mode || mount.mode == MountMode::Read)
     });
-    let bounded = crate::limits::Limit::ALL.into_iter().all(|limit| match (limits.get(limit), old.limits.get(limit)) {
-        (_, None) => true,
-        (None, Some(_)) => false,
-        (Some(new), Some(old)) => new <= old,
-    });
+    let bounded = limits.state <= old.limits.state;
+    let bounded = bounded
+        && Limit::ALL.into_iter().filter(|limit| *limit != Limit::State).all(|limit| match (limits.get(limit), old.limits.get(limit)) {
+            (_, None) => true,
+            (None, Some(_)) => false,
+            (Some(new), Some(old)) => new <= old,
+        });
     mounted
         && bounded
         && packages.iter().all(|folder| old.packages.contains(folder))
@@ -33,6 +36,10 @@ pub fn within(new: &Capabilities, old: &Capabilities) -> bool {
 pub fn lacks(grant: &Capabilities, uses: &Uses) -> Vec<String> {
     let mut lacking = Vec::new();
     for (path, what) in &uses.paths {
+        if is_below(path, STATE) {
+            lacking.extend((grant.limits.state == 0).then(|| format!("keep {path}")));
+            continue;
+        }
         let mount = grant.mounts.iter().find(|mount| is_below(path, &mount.guest));
         let access = mount.map_or(PathAccess::None, |mount| grant.path_access(mount, path));
         let least = match () {
@@ -55,6 +62,9 @@ pub fn lacks(grant: &Capabilities, uses: &Uses) -> Vec<String> {
     }
     lacking
 }
+
+/// Where a skill keeps what it keeps: no entry grants it, a limit does.
+pub(super) const STATE: &str = "/state";
 
 /// Whether a path is that folder, or below it.
 pub(super) fn is_below(path: &str, folder: &str) -> bool {

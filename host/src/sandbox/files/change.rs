@@ -23,12 +23,12 @@ impl Vfs {
                 Err(e) => return Err(e),
             }
             self.check_write(m, rel, Attempt::Create)?;
-            self.ledger.charge_file()?;
+            self.ledger_of(m).charge_file()?;
             let made = self.raise_parents(tree, m, rel).and_then(|root| {
                 let (parent, name) = beneath::parent(root, rel)?;
                 fs::mkdirat(&parent, name, Mode::from_raw_mode(0o777))
             });
-            made.inspect_err(|e| self.ledger.not_made(*e))?;
+            made.inspect_err(|e| self.ledger_of(m).not_made(*e))?;
             self.note_new(tree, m, rel, true);
             self.note_folder_made(m, rel);
             self.account(m, rel).note_created();
@@ -85,7 +85,7 @@ impl Vfs {
         } else {
             let (parent, name) = beneath::parent(self.storage(tree, m, rel)?, rel)?;
             fs::unlinkat(&parent, name, if folder { AtFlags::REMOVEDIR } else { AtFlags::empty() })?;
-            self.ledger.release(&stat, true);
+            self.ledger_of(m).release(&stat, true);
         }
         self.note_entry(tree, m, rel);
         self.account(m, rel).note_removed();
@@ -136,7 +136,7 @@ impl Vfs {
             let (to_parent, to_name) = beneath::parent(root, to.rel)?;
             fs::renameat(&from_parent, from_name, &to_parent, to_name)?;
             if let Some(old) = old {
-                self.ledger.release(&old, true);
+                self.ledger_of(m).release(&old, true);
             }
         }
         self.note_entry(tree, m, from.rel);

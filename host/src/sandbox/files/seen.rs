@@ -71,7 +71,7 @@ impl Vfs {
 
     fn note(&self, m: usize, rel: &str, what: impl FnOnce() -> PathUse) {
         let Some(notes) = self.seen.0.get() else { return };
-        if !matches!(self.mounts[m].rules, Rules::Granted(_)) {
+        if !matches!(self.mounts[m].rules, Rules::Granted(_) | Rules::State(_)) {
             return;
         }
         let path = self.mounts[m].guest_path(rel);
