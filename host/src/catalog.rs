@@ -283,10 +283,10 @@ impl Snapshot {
         Ok(Snapshot { entries: entries.into(), names, rows, generations, shadowed: shadowed.into(), broken: broken.into() })
     }
 
-    /// The skill that a row of the cache is about; `None` for one of other sources, or one that does not count.
-    fn of_row(&self, row: i64) -> Option<&Entry> {
+    /// Where in `entries` the skill is that a row of the cache is about; `None` for one of other sources, or one that does not count.
+    fn of_row(&self, row: i64) -> Option<u32> {
         let at = self.rows.binary_search_by_key(&row, |(id, _)| *id).ok()?;
-        self.entries.get(self.rows[at].1 as usize)
+        Some(self.rows[at].1)
     }
 
     /// The names of the skills that came, went or differ.

@@ -1,9 +1,9 @@
 //! Which skills a question is about: BM25 over name, description, keywords and body, forgiving of typos and of a word that is not finished.
 
-use rusqlite::{Connection, OptionalExtension as _};
+use rusqlite::Connection;
 
 use super::cache::Failed;
-use super::{Catalog, CatalogError, Entry, Runtime, Snapshot};
+use super::{Catalog, CatalogError, Entry, Runtime};
 
 /// What is looked for. The default finds every skill.
 #[derive(Debug, Clone)]
@@ -43,6 +43,8 @@ const MAX_WORDS: usize = 24;
 const MAX_WORD: usize = 40;
 /// What a word that is not in the index, or not finished, may stand for.
 const MAX_ALTERNATIVES: u8 = 6;
+/// Skills that are ranked for one question.
+const MANY: u32 = 1_500;
 /// How much a word counts in the name, the description, the keywords and the body.
 const WEIGHTS: [f64; 4] = [10.0, 4.0, 6.0, 1.0];
 
@@ -73,22 +75,24 @@ impl Catalog {
     fn ranked(&self, db: &Connection, question: &[String], query: &Query) -> Result<Vec<Hit>, Failed> {
         let snapshot = self.snapshot();
         let expression = expression(db, question)?;
+        if expression.is_empty() {
+            return Ok(Vec::new());
+        }
         let mut select = db.prepare_cached("SELECT rowid, bm25(words, ?2, ?3, ?4, ?5) FROM words WHERE words MATCH ?1")?;
         let [name, description, keywords, body] = WEIGHTS;
         let mut rows = select.query(rusqlite::params![expression, name, description, keywords, body])?;
-        let mut ranked: Vec<(f64, i64)> = Vec::new();
+        let mut ranked: Vec<(f64, u32)> = Vec::new();
         while let Some(row) = rows.next()? {
-            // The better, the lower it is.
-            ranked.push((-row.get::<_, f64>(1)?, row.get(0)?));
+            if let Some(at) = snapshot.of_row(row.get(0)?) {
+                // The better, the lower it is.
+                ranked.push((-row.get::<_, f64>(1)?, at));
+            }
         }
+        // Of two that fit alike, the one that comes first in the catalogue.
         ranked.sort_unstable_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
-        Ok(self.hits(&snapshot, &ranked, query))
-    }
-
-    fn hits(&self, snapshot: &Snapshot, ranked: &[(f64, i64)], query: &Query) -> Vec<Hit> {
-        let known = ranked.iter().filter_map(|(score, row)| Some((*score, snapshot.of_row(*row)?)));
-        let fit = known.filter(|(_, entry)| self.fits(query, entry));
-        fit.take(query.limit).map(|(score, entry)| Hit { entry: entry.clone(), score }).collect()
+        let entries = ranked.into_iter().map(|(score, at)| (score, &snapshot.entries[at as usize]));
+        let fit = entries.filter(|(_, entry)| self.fits(query, entry));
+        Ok(fit.take(query.limit).map(|(score, entry)| Hit { entry: entry.clone(), score }).collect())
     }
 
     /// Whether an entry is what the filters of a query ask for.
@@ -118,21 +122,50 @@ fn question(text: &str) -> Vec<String> {
 }
 
 /// The words as FTS5 takes them. Each is letters and digits in quotes, so that nothing in it is syntax.
+///
+/// Ranking a skill takes half a microsecond, and a word that is in every tenth skill says little: the rarest words choose what is ranked.
 fn expression(db: &Connection, question: &[String]) -> Result<String, Failed> {
-    let mut terms = Vec::new();
+    let mut terms: Vec<(u32, String)> = Vec::new();
     let last = question.len() - 1;
     for (at, word) in question.iter().enumerate() {
-        terms.push(format!("\"{word}\""));
-        let unfinished = if at == last && word.chars().count() > 2 { continuations(db, word)? } else { Vec::new() };
-        let others = if unfinished.is_empty() && !is_known(db, word)? { similar(db, word)? } else { unfinished };
-        terms.extend(others.into_iter().map(|other| format!("\"{other}\"")));
+        let mut term = format!("\"{word}\"");
+        let mut others = if at == last && word.chars().count() > 2 { continuations(db, word)? } else { Vec::new() };
+        let mut found = count(db, &term)?;
+        if others.is_empty() && found == 0 {
+            others = similar(db, word)?;
+        }
+        if !others.is_empty() {
+            others.into_iter().for_each(|other| term += &format!(" OR \"{other}\""));
+            found = count(db, &term)?;
+        }
+        if found > 0 {
+            terms.push((found, term));
+        }
     }
-    Ok(terms.join(" OR "))
+    terms.sort_by_key(|(found, _)| *found);
+    let mut left = MANY;
+    let rare = terms.iter().take_while(|(found, _)| left.checked_sub(*found).map(|rest| left = rest).is_some()).count();
+    let either = |terms: &[(u32, String)]| terms.iter().map(|(_, term)| term.as_str()).collect::<Vec<_>>().join(" OR ");
+    if rare > 0 || terms.is_empty() {
+        return Ok(either(&terms[..rare]));
+    }
+    // Every word is a common one: then it counts where it stands, and the first words count most.
+    let halves = std::iter::successors(Some(terms.len()), |words| (*words > 1).then_some(words / 2));
+    for some in halves.map(|words| either(&terms[..words])) {
+        for columns in ["name description keywords", "name keywords", "name"] {
+            let narrow = format!("{{{columns}}} : ({some})");
+            if (1..=MANY).contains(&count(db, &narrow)?) {
+                return Ok(narrow);
+            }
+        }
+    }
+    Ok(terms.swap_remove(0).1)
 }
 
-fn is_known(db: &Connection, word: &str) -> Result<bool, Failed> {
-    let mut select = db.prepare_cached("SELECT 1 FROM words WHERE words MATCH ?1 LIMIT 1")?;
-    Ok(select.query_row([format!("\"{word}\"")], |_| Ok(())).optional()?.is_some())
+/// How many skills an expression finds, counted to just over [`MANY`].
+fn count(db: &Connection, expression: &str) -> Result<u32, Failed> {
+    let mut select = db.prepare_cached("SELECT count(*) FROM (SELECT 1 FROM words WHERE words MATCH ?1 LIMIT ?2)")?;
+    Ok(select.query_row(rusqlite::params![expression, MANY + 1], |row| row.get(0))?)
 }
 
 /// The words that a word may be the start of, the shortest first.
