@@ -22,6 +22,7 @@ mod fuzz;
 mod git;
 mod known;
 mod limits;
+mod mcp;
 mod policy;
 mod process;
 mod programs;

@@ -8,6 +8,8 @@ mod compatibility;
 mod exit;
 mod inspect;
 mod key;
+mod log;
+mod mcp;
 mod new;
 mod permissions;
 mod places;
@@ -16,6 +18,7 @@ mod programs;
 mod receipt;
 mod run;
 mod schema;
+mod serve;
 mod show;
 mod verify;
 
@@ -44,6 +47,8 @@ enum Verb {
     New(new::Args),
     Build(build::Args),
     Verify(verify::Args),
+    Mcp(mcp::Args),
+    Serve(serve::Args),
     Audit(audit::Args),
     Key(key::Args),
     Schema(schema::Args),
@@ -87,6 +92,8 @@ pub(crate) fn main() -> ExitCode {
         Verb::New(args) => new::main(&args),
         Verb::Build(args) => build::main(&args),
         Verb::Verify(args) => verify::main(args),
+        Verb::Mcp(args) => mcp::main(&args),
+        Verb::Serve(args) => serve::main(&args),
         Verb::Audit(args) => audit::main(args),
         Verb::Key(args) => key::main(&args),
         Verb::Schema(args) => schema::main(args),
