@@ -24,6 +24,7 @@ mod git;
 mod known;
 mod learn;
 mod limits;
+mod mcp;
 mod policy;
 mod process;
 mod programs;

@@ -11,6 +11,8 @@ mod inspect;
 mod key;
 mod learn;
 mod list;
+mod log;
+mod mcp;
 mod new;
 mod permissions;
 mod places;
@@ -21,6 +23,7 @@ mod receipt;
 mod run;
 mod schema;
 mod search;
+mod serve;
 mod show;
 mod skill;
 mod skills;
@@ -56,6 +59,8 @@ enum Verb {
     New(new::Args),
     Build(build::Args),
     Verify(verify::Args),
+    Mcp(mcp::Args),
+    Serve(serve::Args),
     Audit(audit::Args),
     Key(key::Args),
     State(state::Args),
@@ -104,6 +109,8 @@ pub(crate) fn main() -> ExitCode {
         Verb::New(args) => new::main(&args),
         Verb::Build(args) => build::main(&args),
         Verb::Verify(args) => verify::main(args),
+        Verb::Mcp(args) => mcp::main(&args),
+        Verb::Serve(args) => serve::main(&args),
         Verb::Audit(args) => audit::main(args),
         Verb::Key(args) => key::main(&args),
         Verb::State(args) => state::main(args),
