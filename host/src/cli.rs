@@ -7,11 +7,15 @@ mod bench;
 mod build;
 mod check;
 mod compatibility;
+mod evidence;
 mod exit;
 mod inspect;
 mod key;
+mod learn;
 mod levels;
 mod list;
+mod log;
+mod mcp;
 mod new;
 mod pending;
 mod permissions;
@@ -23,9 +27,11 @@ mod receipt;
 mod run;
 mod schema;
 mod search;
+mod serve;
 mod show;
 mod skill;
 mod skills;
+mod state;
 mod verify;
 
 use std::process::ExitCode;
@@ -60,8 +66,11 @@ enum Verb {
     New(new::Args),
     Build(build::Args),
     Verify(verify::Args),
+    Mcp(mcp::Args),
+    Serve(serve::Args),
     Audit(audit::Args),
     Key(key::Args),
+    State(state::Args),
     Schema(schema::Args),
     /// Prints a completion script for a shell
     ///
@@ -110,8 +119,11 @@ pub(crate) fn main() -> ExitCode {
         Verb::New(args) => new::main(&args),
         Verb::Build(args) => build::main(&args),
         Verb::Verify(args) => verify::main(args),
+        Verb::Mcp(args) => mcp::main(&args),
+        Verb::Serve(args) => serve::main(&args),
         Verb::Audit(args) => audit::main(args),
         Verb::Key(args) => key::main(&args),
+        Verb::State(args) => state::main(args),
         Verb::Schema(args) => schema::main(args),
         Verb::Completions { shell } => {
             let mut script = Vec::new();

@@ -104,17 +104,7 @@ impl Permissions {
     /// The policy in force: the file's or the built-in one, with the command line's flags on top.
     pub(crate) fn policy(&self, places: &Places) -> Result<Policy, Failure> {
         let base = self.file.read(places)?;
-        let limits = [(Limit::Timeout, self.timeout), (Limit::Memory, self.memory), (Limit::Fuel, self.fuel)];
-        let overrides = Overrides {
-            workspace: self.workspace.clone(),
-            allow: self.allow.clone(),
-            deny: self.deny.clone(),
-            env: self.env.clone(),
-            packages: self.site_packages.clone(),
-            limits: limits.into_iter().filter_map(|(limit, value)| Some((limit, value?))).collect(),
-            determinism: DeterminismRule { on: self.deterministic.then_some(true), seed: self.seed, start_time: self.start_time },
-        };
-        let mut policy = base.with_command_line(overrides).map_err(|findings| {
+        let mut policy = base.with_command_line(self.overrides()).map_err(|findings| {
             show::findings(&findings, "");
             Failure::new(Exit::Usage, "the command line's permissions cannot be understood")
         })?;
@@ -134,16 +124,47 @@ impl Permissions {
         policy.resolve_env(lookup);
         Ok(policy)
     }
+
+    /// The policy's file, where there is one: its name and its text.
+    pub(crate) fn policy_text(&self, places: &Places) -> Result<Option<(PathBuf, String)>, Failure> {
+        let Some((path, named_by)) = self.file.find(places) else { return Ok(None) };
+        let text = text_of(&path, named_by)?;
+        Ok(Some((path, text)))
+    }
+
+    /// The policy that another text would be in that file's place, under the same command line but for `--allow`.
+    pub(crate) fn with_text(&self, path: &Path, text: &str, places: &Places) -> Option<Policy> {
+        let overrides = Overrides { allow: Vec::new(), ..self.overrides() };
+        policy::load(path, text, Some(&places.home)).ok()?.with_command_line(overrides).ok()
+    }
+
+    /// What the flags say.
+    fn overrides(&self) -> Overrides {
+        let limits = [(Limit::Timeout, self.timeout), (Limit::Memory, self.memory), (Limit::Fuel, self.fuel)];
+        Overrides {
+            workspace: self.workspace.clone(),
+            allow: self.allow.clone(),
+            deny: self.deny.clone(),
+            env: self.env.clone(),
+            packages: self.site_packages.clone(),
+            limits: limits.into_iter().filter_map(|(limit, value)| Some((limit, value?))).collect(),
+            determinism: DeterminismRule { on: self.deterministic.then_some(true), seed: self.seed, start_time: self.start_time },
+        }
+    }
 }
 
 fn read(path: &Path, named_by: &str, home: &Path) -> Result<Policy, Failure> {
-    #[expect(clippy::disallowed_methods, reason = "the policy file is named by the operator")]
-    let text = std::fs::read_to_string(path)
-        .map_err(|error| Failure::new(Exit::Invalid, format!("the policy {} (from {named_by}) cannot be read: {error}", path.display())))?;
+    let text = text_of(path, named_by)?;
     policy::load(path, &text, Some(home)).map_err(|error| {
         show::findings(&error.diagnostics, &error.source_text);
         Failure::new(Exit::Invalid, format!("{}: {error}", path.display()))
     })
+}
+
+fn text_of(path: &Path, named_by: &str) -> Result<String, Failure> {
+    #[expect(clippy::disallowed_methods, reason = "the policy file is named by the operator")]
+    let text = std::fs::read_to_string(path);
+    text.map_err(|error| Failure::new(Exit::Invalid, format!("the policy {} (from {named_by}) cannot be read: {error}", path.display())))
 }
 
 /// `DIR`, `DIR:ro` or `DIR:overlay`. A folder whose name ends in `:ro` is named `DIR/`.

@@ -18,6 +18,7 @@ pub(crate) struct Places {
     pub(crate) home: PathBuf,
     pub(crate) config: PathBuf,
     pub(crate) state: PathBuf,
+    pub(crate) data: PathBuf,
     pub(crate) cache: PathBuf,
     pub(crate) scratch: PathBuf,
 }
@@ -30,6 +31,7 @@ impl Places {
         Ok(Places {
             config: xdg.config_dir().join("skillhost"),
             state: state.join("skillhost"),
+            data: xdg.data_dir().join("skillhost"),
             cache: xdg.cache_dir().join("skillhost"),
             home: xdg.home_dir().to_owned(),
             scratch: std::env::temp_dir(),
@@ -52,6 +54,11 @@ impl Places {
         Approvals::open(&self.state.join("approvals.db"))
     }
 
+    /// What skills keep from run to run.
+    pub(crate) fn kept(&self) -> PathBuf {
+        self.data.join("state")
+    }
+
     /// A host for one command line.
     pub(crate) fn host_options(&self, audit: Option<PathBuf>, programs: Option<&Path>) -> Result<HostOptions, Failure> {
         let compiler = std::env::current_exe().map_err(|error| Failure::new(Exit::Io, format!("this program's own path: {error}")))?;
@@ -66,7 +73,11 @@ impl Places {
                 resolver: Resolver::System,
             },
             scratch: self.scratch.clone(),
-            guarded: Guarded { home: Some(self.home.clone()), own: vec![self.config.clone(), self.state.clone(), self.cache.clone()] },
+            guarded: Guarded {
+                home: Some(self.home.clone()),
+                own: vec![self.config.clone(), self.state.clone(), self.data.clone(), self.cache.clone()],
+            },
+            state: self.kept(),
             audit: audit.unwrap_or_else(|| self.audit()),
             caps: Default::default(),
         })

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use futures::future::BoxFuture;
 use skillhost::diagnostic::{Diagnostic, Severity, Span};
 use skillhost::invoke::{Choice, Host, InvokeError, Invoked, Request, Target};
+use skillhost::learn::Learned;
 use skillhost::limits::show_size;
 use skillhost::outcome::Outcome;
 use skillhost::policy::capabilities::MountMode;
@@ -21,7 +22,7 @@ use super::permissions::Permissions;
 use super::places::Places;
 use super::plan::Plan;
 use super::skills::Skills;
-use super::{Failure, ask, key, receipt, show};
+use super::{Failure, ask, key, learn, receipt, show};
 
 /// Runs a skill in the sandbox
 ///
@@ -38,6 +39,7 @@ Examples:
   skillhost run SKILL --workspace . --explain
   skillhost run SKILL --workspace . --deterministic --seed 7 scripts/report.py
   skillhost run SKILL --workspace .:overlay --diff -- ARGS
+  skillhost run SKILL --workspace . --learn scripts/report.py
   skillhost run SKILL --deterministic --receipt receipt.json --sign -- ARGS
   skillhost run SKILL --allow 'WebFetch(domain:api.example.com)' --timeout 10s -- ARGS")]
 pub(crate) struct Args {
@@ -77,6 +79,9 @@ pub(crate) struct Args {
     /// Sign the receipt (`skillhost key new`)
     #[arg(long, requires = "receipt")]
     sign: bool,
+    /// Propose the smallest allowed-tools and policy that the run needed, as a diff; nothing is changed
+    #[arg(long, conflicts_with_all = ["diff", "apply", "receipt", "explain"])]
+    learn: bool,
     /// The folder of built-in programs [default: $SKILLHOST_PROGRAMS, else those beside this executable]
     #[arg(long, value_name = "DIR")]
     programs: Option<PathBuf>,
@@ -130,7 +135,8 @@ pub(crate) fn main(mut args: Args) -> Result<Exit, Failure> {
     host.settle();
     // The process is about to end, and takes the engine and all that was loaded with it in one go.
     std::mem::forget(host);
-    finish(&args, invoked, &places, staged)
+    let learned = if args.learn { Some(learn::learned(&args.permissions, &policy, &invoked, &places)?) } else { None };
+    finish(&args, invoked, learned.as_ref(), &places, staged)
 }
 
 fn target(args: &Args) -> Result<Target, Failure> {
@@ -143,7 +149,7 @@ fn target(args: &Args) -> Result<Target, Failure> {
 }
 
 /// Guests may hold more files than the usual soft limit of 1,024: each costs the host a descriptor, within its own limit `handles`.
-fn raise_descriptor_limit() {
+pub(super) fn raise_descriptor_limit() {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
     if let Err(error) = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }) {
@@ -234,7 +240,7 @@ fn io(args: &Args, stdin: Option<Stdin>, interrupt: BoxFuture<'static, ()>) -> R
         true => (Sink::Capture, Sink::Capture),
         false => (Sink::Descriptor(own(std::io::stdout().as_fd())?), Sink::Descriptor(own(std::io::stderr().as_fd())?)),
     };
-    Ok(Io { stdin, stdout, stderr, interrupt: Some(interrupt) })
+    Ok(Io { stdin, stdout, stderr, interrupt: Some(interrupt), uses: args.learn })
 }
 
 /// Resolves at Ctrl-C, or the polite kill of a supervisor.
@@ -249,7 +255,7 @@ pub(super) fn interrupt() -> std::io::Result<BoxFuture<'static, ()>> {
     }))
 }
 
-fn finish(args: &Args, invoked: Invoked, places: &Places, staged: bool) -> Result<Exit, Failure> {
+fn finish(args: &Args, invoked: Invoked, learned: Option<&Learned>, places: &Places, staged: bool) -> Result<Exit, Failure> {
     let Outcome { status, result, changes, .. } = &invoked.finished.outcome;
     let exit = Exit::of(status);
     let overlays = &invoked.finished.overlays;
@@ -265,6 +271,10 @@ fn finish(args: &Args, invoked: Invoked, places: &Places, staged: bool) -> Resul
         if args.diff {
             value["diff"] = overlays.diff().into();
         }
+        if let Some(learned) = learned {
+            value["learned"] =
+                serde_json::to_value(learned).map_err(|error| Failure::new(Exit::Io, format!("the proposal is no JSON: {error}")))?;
+        }
         show::json(&value)?;
     } else {
         if args.receipt.is_some() {
@@ -277,9 +287,12 @@ fn finish(args: &Args, invoked: Invoked, places: &Places, staged: bool) -> Resul
         if args.diff {
             show::foreign(&overlays.diff())?;
         } else if staged && !args.apply && exit == Exit::Ok && !changes.is_empty() {
-            ask::to_apply(overlays)?;
+            ask::to_apply(&invoked, &target(args)?, places)?;
         } else if !args.apply {
             show::changes(changes);
+        }
+        if let Some(learned) = learned {
+            learn::show(learned)?;
         }
     }
     if let Some(file) = &args.receipt {

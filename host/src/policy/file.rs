@@ -1,15 +1,16 @@
 //! A policy file becomes layers. All that is wrong with it is told at once, and a file with anything wrong is not used at all.
 
-use std::path::{Path, PathBuf};
+mod agents;
 
-use super::approval::Level;
+use std::path::Path;
+
 use super::authorities;
 use super::capabilities::{Authority, Mount, MountMode};
 use super::determinism::parse_start_time;
 use super::entry::Side;
 use super::schema::{self, Field};
 use super::yaml::{self, Kind, Node};
-use super::{EnvRule, Layer, LimitRule, MountRule, NameGlob, Origin, Policy, Rule, mounts, printable};
+use super::{EnvRule, Layer, LimitRule, MountRule, NameGlob, Origin, Policy, Retention, Rule, mounts, printable};
 use crate::diagnostic::{Diagnostic, Severity, Span};
 use crate::limits::Limit;
 
@@ -33,7 +34,7 @@ pub struct PolicyError {
 /// Everything that is wrong with it.
 pub fn load(path: &Path, text: &str, home: Option<&Path>) -> Result<Policy, PolicyError> {
     let mut reader = Reader { path, file: path.display().to_string(), home, diagnostics: Vec::new(), mounts: Vec::new() };
-    let mut policy = Policy { layers: Vec::new(), authorities: Vec::new(), folders: Vec::new() };
+    let mut policy = Policy { layers: Vec::new(), ..Policy::builtin() };
     if text.len() > MAX_BYTES {
         reader.error("policy-size", None, format!("the policy is larger than {MAX_BYTES} bytes"), None);
     } else {
@@ -63,12 +64,13 @@ impl Reader<'_> {
     fn root(&mut self, root: &Node) -> Policy {
         let mut default = self.layer();
         let mut skills = Vec::new();
-        let (mut authorities, mut folders) = (Vec::new(), Vec::new());
+        let (mut authorities, mut folders, mut retention) = (Vec::new(), Vec::new(), Retention::default());
         for (key, _, value) in self.table(root, "the policy", &schema::TOP) {
             match key {
                 "limits" => default.limits = self.limits(value),
                 "authorities" => authorities = self.authorities(value),
                 "skill-folders" => folders = self.skill_folders(value),
+                "audit" => retention = self.retention(value),
                 "default" => self.section(value, "default", &schema::DEFAULT, &mut default),
                 "skills" => skills = self.skills(value),
                 key => self.determinism(key, value, &mut default),
@@ -77,7 +79,31 @@ impl Reader<'_> {
         let mut layers = vec![default];
         layers.extend(skills);
         self.clashes(&layers);
-        Policy { layers, authorities, folders }
+        Policy { layers, authorities, folders, retention }
+    }
+
+    fn retention(&mut self, node: &Node) -> Retention {
+        let mut retention = Retention::default();
+        for (key, _, value) in self.table(node, "`audit`", &schema::AUDIT) {
+            let Some(text) = scalar(value) else {
+                self.expected(value, &format!("`{key}`"), "a single value", ());
+                continue;
+            };
+            let problem = match key {
+                "keep" => match humantime::parse_duration(text) {
+                    Ok(age) if !age.is_zero() => {
+                        retention.age = Some(age);
+                        None
+                    }
+                    _ => Some(format!("`{}` is no time above zero like 90d or 12h", printable(text))),
+                },
+                _ => Limit::Disk.parse(text).map(|bytes| retention.bytes = Some(bytes)).err(),
+            };
+            if let Some(why) = problem {
+                self.error("policy-audit", Some(value.span), format!("`{key}`: {}", printable(&why)), None);
+            }
+        }
+        retention
     }
 
     fn authorities(&mut self, node: &Node) -> Vec<Authority> {
@@ -93,17 +119,6 @@ impl Reader<'_> {
             }
         }
         authorities
-    }
-
-    fn skill_folders(&mut self, node: &Node) -> Vec<PathBuf> {
-        let mut folders = Vec::new();
-        for (text, span) in self.texts(node, "skill-folders", "a folder's name") {
-            match mounts::host_path(text, self.folder(), self.home) {
-                Ok(path) => folders.push(path),
-                Err(why) => self.error("policy-skill-folder", Some(span), printable(&why), None),
-            }
-        }
-        folders
     }
 
     fn skills(&mut self, node: &Node) -> Vec<Layer> {
@@ -144,17 +159,8 @@ impl Reader<'_> {
                 "env" => layer.env = self.env(value),
                 "methods" => layer.methods = Some(self.methods(value)),
                 "limits" => layer.limits = self.limits(value),
-                "approval" => {
-                    layer.approval = scalar(value).and_then(Level::from_name);
-                    if layer.approval.is_none() {
-                        let wanted = Level::ALL.map(Level::name).join(", ");
-                        self.error("policy-approval", Some(value.span), format!("`approval` is one of {wanted}"), None);
-                    }
-                }
-                "stage" => match scalar(value) {
-                    Some(text @ ("true" | "false")) => layer.stage = text == "true",
-                    _ => self.error("policy-stage", Some(value.span), "`stage` is `true` or `false`".into(), None),
-                },
+                "approval" => layer.approval = self.level(value),
+                "stage" => layer.stage = self.stage(value),
                 key => self.determinism(key, value, layer),
             }
         }
