@@ -18,6 +18,7 @@ mod components;
 mod curl;
 mod determinism;
 mod docs;
+mod embed;
 mod escape;
 mod fuzz;
 mod git;

@@ -81,7 +81,7 @@ const LAYERS: [&[&str]; 12] = [
     &["invoke"],
     &["service"],
     &["catalog"],
-    &["mcp"],
+    &["embed", "mcp"],
     &["cli", "main", "lib"],
 ];
 

@@ -46,7 +46,7 @@ use tracing::{Instrument as _, debug_span};
 use wasmtime::Engine;
 use wasmtime::component::{InstancePre, Linker};
 
-pub use compile::{COMPILER_VERB, compiler_main};
+pub use compile::compile_if_asked;
 pub use engine::{Allocation, EPOCH, Mode};
 pub use fingerprint::{ENGINE, fingerprint};
 pub use mounts::{Beside, Overlays};
