@@ -57,7 +57,7 @@ impl Place {
     }
 
     pub fn skills(&self) -> PathBuf {
-        self.user.root().join("skills")
+        self.user.home().join(".claude/skills")
     }
 
     pub fn write(&self, path: &str, content: impl AsRef<[u8]>) {
@@ -77,7 +77,7 @@ impl Place {
         let mut command = self.user.command(env!("CARGO_BIN_EXE_skillhost"));
         // Compiled once for all runs of the tests.
         command.env("XDG_CACHE_HOME", Path::new(env!("CARGO_TARGET_TMPDIR")));
-        command.arg(verb).arg("--skills").arg(self.skills()).arg("--programs").arg(repository("target").join("components")).args(args);
+        command.arg(verb).arg("--programs").arg(repository("target").join("components")).args(args);
         command
     }
 

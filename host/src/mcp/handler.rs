@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::definitions::{self, ACTIVATE, DISCOVER, READ, RUN};
 use super::result::failed;
 use super::run::Caller;
-use super::session::{SUBSCRIPTIONS, Session};
+use super::session::{SUBSCRIPTIONS, Session, is_new};
 use super::{Shared, activate, discover, read, run};
 
 /// One client of a server.
@@ -38,6 +38,9 @@ const TAKING: [&str; 12] = [
     "logging/setLevel",
     "subscriptions/listen",
 ];
+
+/// Those of them that there are no more from revision 2026-07-28 on.
+const GONE: [&str; 4] = ["initialize", "resources/subscribe", "resources/unsubscribe", "logging/setLevel"];
 
 impl Client {
     /// The tools that this client sees.
@@ -106,8 +109,9 @@ impl ServerHandler for Client {
     }
 
     /// What is none of the methods, or one of them with parameters that are not its own.
-    async fn on_custom_request(&self, request: CustomRequest, _: RequestContext<RoleServer>) -> Result<CustomResult, ErrorData> {
-        match TAKING.contains(&request.method.as_str()) {
+    async fn on_custom_request(&self, request: CustomRequest, context: RequestContext<RoleServer>) -> Result<CustomResult, ErrorData> {
+        let is_gone = is_new(&context) && GONE.contains(&request.method.as_str());
+        match !is_gone && TAKING.contains(&request.method.as_str()) {
             true => Err(ErrorData::invalid_params(format!("the parameters of {} are not what it takes", request.method), None)),
             false => Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, request.method, None)),
         }
@@ -199,7 +203,10 @@ impl ServerHandler for Client {
         Ok(self.shared.complete(&params))
     }
 
-    async fn set_level(&self, params: SetLevelRequestParams, _: RequestContext<RoleServer>) -> Result<(), ErrorData> {
+    async fn set_level(&self, params: SetLevelRequestParams, context: RequestContext<RoleServer>) -> Result<(), ErrorData> {
+        if is_new(&context) {
+            return Err(ErrorData::method_not_found::<SetLevelRequestMethod>());
+        }
         self.session.state().level = Some(params.level);
         Ok(())
     }
