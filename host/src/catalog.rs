@@ -1,22 +1,26 @@
 //! The skills that are there: found in folders, known by name and description, ranked for a question.
 //!
-//! In reading order: `tier1` reads what is known of a skill without loading it, `search` ranks, `prompt` writes the block that agents are
-//! given. A [`Catalog`] is a handle on a snapshot that never changes; [`Catalog::refresh`] puts a new one in its place.
+//! In reading order: `tier1` reads what is known of a skill without loading it, `cache` keeps that in one file, `update` reads again what
+//! changed, `search` ranks, `prompt` writes the block that agents are given, `watch` follows changes. A [`Catalog`] is a handle on a snapshot that never changes; [`Catalog::refresh`] puts a new one in its place.
 //!
 //! The skill's body and its files are not held: [`Skill::load`](crate::skill::Skill::load) reads them from [`Entry::folder`].
 
+mod cache;
 mod prompt;
 mod search;
 mod tier1;
+mod update;
 mod watch;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use serde::Serialize;
 
-use crate::skill::scan::{self, Bounds, Links};
+use crate::skill::scan;
+use cache::{Cache, Failed};
+use update::Known;
 
 pub use prompt::{Prompt, tokens};
 pub use search::{Hit, Query};
@@ -128,28 +132,40 @@ pub struct Catalog {
 struct Shared {
     sources: Vec<Source>,
     snapshot: RwLock<Arc<Snapshot>>,
+    cache: Mutex<Option<Cache>>,
     enabled: RwLock<Arc<dyn Fn(&Entry) -> bool + Send + Sync>>,
 }
 
 /// What was there at one time.
+#[derive(Default)]
 struct Snapshot {
     entries: Arc<[Entry]>,
-    names: HashMap<Arc<str>, usize>,
+    /// Where in `entries` each name is.
+    names: HashMap<Arc<str>, u32>,
+    /// Where in `entries` each row of the cache is; by row.
+    rows: Vec<(i64, u32)>,
+    /// What each source's part of the cache was.
+    generations: Vec<Option<(i64, i64)>>,
     shadowed: Arc<[Shadowed]>,
     broken: Arc<[Broken]>,
 }
 
-/// A source's bounds: a tree that is no collection of skills ends the search soon, and no collection is that large.
-const BOUNDS: Bounds = Bounds { depth: 6, folders: 2_000, skills: 20_000, entries: 1_000_000, links: Links::All };
-
 impl Catalog {
-    /// Finds the skills of these sources, in the order of precedence.
+    /// Finds the skills of these sources, in the order of precedence. `cache` is a folder, which is made where it is missing: what did not
+    /// change since the last time is not read again.
     ///
     /// # Errors
     /// A folder of the command line that cannot be read.
-    pub fn open(sources: Vec<Source>, _cache: Option<&Path>) -> Result<Catalog, CatalogError> {
-        let snapshot = RwLock::new(Arc::new(Snapshot::take(&sources)?));
-        Ok(Catalog { shared: Arc::new(Shared { sources, snapshot, enabled: RwLock::new(Arc::new(|_| true)) }) })
+    pub fn open(sources: Vec<Source>, cache: Option<&Path>) -> Result<Catalog, CatalogError> {
+        let mut cache = Cache::open(cache)?;
+        let snapshot = loop {
+            match Snapshot::take(&mut cache, &sources) {
+                Err(error @ (Failed::Index(_) | Failed::Value(_))) if cache.is_on_disk() => cache = cache.after(&error)?,
+                result => break result?,
+            }
+        };
+        let (snapshot, cache) = (RwLock::new(Arc::new(snapshot)), Mutex::new(Some(cache)));
+        Ok(Catalog { shared: Arc::new(Shared { sources, snapshot, cache, enabled: RwLock::new(Arc::new(|_| true)) }) })
     }
 
     /// The skills, in the order of their sources, and of their paths in one.
@@ -160,7 +176,7 @@ impl Catalog {
     /// The skill of a name.
     pub fn get(&self, name: &str) -> Option<Entry> {
         let snapshot = self.snapshot();
-        snapshot.names.get(name).map(|at| snapshot.entries[*at].clone())
+        snapshot.names.get(name).map(|at| snapshot.entries[*at as usize].clone())
     }
 
     /// The skills that do not count, since others of their names come before them.
@@ -184,60 +200,99 @@ impl Catalog {
         enabled(entry)
     }
 
-    /// Looks at the sources again.
+    /// Looks at the sources again, and tells the names of the skills that came, went or differ.
     ///
     /// # Errors
     /// As [`Catalog::open`]; the catalogue stays as it was.
     pub fn refresh(&self) -> Result<Vec<String>, CatalogError> {
-        let new = Arc::new(Snapshot::take(&self.shared.sources)?);
-        let mut current = self.shared.snapshot.write().unwrap_or_else(PoisonError::into_inner);
-        let changed = new.changes(&current);
-        *current = new;
+        let sources = &self.shared.sources;
+        let before = self.snapshot();
+        let new = self.with_cache(|cache| {
+            for (source, generation) in sources.iter().zip(&before.generations) {
+                if !update::is_current(&cache.db, source, *generation)? {
+                    return Snapshot::take(cache, sources).map(Some);
+                }
+            }
+            Ok(None)
+        })?;
+        let Some(new) = new.map(Arc::new) else { return Ok(Vec::new()) };
+        let changed = new.changes(&before);
+        *self.shared.snapshot.write().unwrap_or_else(PoisonError::into_inner) = new;
         Ok(changed)
     }
 
     fn snapshot(&self) -> Arc<Snapshot> {
         self.shared.snapshot.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
+
+    /// Does something with the cache. One that turns out to be broken is made anew, and the snapshot with it.
+    fn with_cache<T>(&self, work: impl Fn(&mut Cache) -> Result<T, Failed>) -> Result<T, CatalogError> {
+        let mut held = self.shared.cache.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut cache = match held.take() {
+            Some(cache) => cache,
+            None => Cache::open(None)?,
+        };
+        let result = loop {
+            match work(&mut cache) {
+                Err(error @ (Failed::Index(_) | Failed::Value(_))) if cache.is_on_disk() => {
+                    cache = cache.after(&error)?;
+                    let snapshot = Arc::new(Snapshot::take(&mut cache, &self.shared.sources)?);
+                    *self.shared.snapshot.write().unwrap_or_else(PoisonError::into_inner) = snapshot;
+                }
+                result => break result,
+            }
+        };
+        *held = Some(cache);
+        Ok(result?)
+    }
 }
 
 impl Snapshot {
-    fn take(sources: &[Source]) -> Result<Snapshot, CatalogError> {
+    fn take(cache: &mut Cache, sources: &[Source]) -> Result<Snapshot, Failed> {
         let (mut entries, mut shadowed, mut broken) = (Vec::<Entry>::new(), Vec::new(), Vec::new());
-        let mut names: HashMap<Arc<str>, usize> = HashMap::new();
-        for Source { folder, kind } in sources {
-            let found = match scan::scan(folder, &BOUNDS) {
-                Ok(found) => found,
-                Err(error) if *kind == SourceKind::Flag => return Err(CatalogError::Folder { folder: folder.clone(), error }),
-                Err(_) => continue,
-            };
-            broken.extend(found.left_out.into_iter().map(|why| Broken { folder: folder.clone(), why }));
-            for found in &found.skills {
-                match tier1::read(found, folder, *kind) {
-                    Err(why) => broken.push(Broken { folder: scan::at(folder, &found.path), why }),
-                    Ok(entry) => match names.get(&entry.name) {
-                        Some(first) => {
-                            let (name, folder) = (entry.name, entry.folder);
-                            shadowed.push(Shadowed { name, folder, by: entries[*first].folder.clone() });
-                        }
-                        None => {
-                            names.insert(entry.name.clone(), entries.len());
-                            entries.push(entry);
-                        }
-                    },
+        let (mut names, mut rows, mut generations) = (HashMap::<Arc<str>, u32>::new(), Vec::new(), Vec::new());
+        for source in sources {
+            let Known { generation, skills, left_out } = update::source(&mut cache.db, source)?;
+            generations.push(generation);
+            broken.extend(left_out.into_iter().map(|why| Broken { folder: source.folder.clone(), why }));
+            for update::Row { id, path, facts } in skills {
+                let folder = scan::at(&source.folder, &path);
+                let entry = match facts {
+                    Ok(facts) => facts.entry(folder, source.kind),
+                    Err(why) => {
+                        broken.push(Broken { folder, why });
+                        continue;
+                    }
+                };
+                if let Some(first) = names.get(&entry.name) {
+                    let by = entries[*first as usize].folder.clone();
+                    // The same folder may be named twice.
+                    if by != entry.folder {
+                        shadowed.push(Shadowed { name: entry.name, folder: entry.folder, by });
+                    }
+                    continue;
                 }
+                // No source has more than some ten thousand.
+                let at = entries.len() as u32;
+                names.insert(entry.name.clone(), at);
+                rows.push((id, at));
+                entries.push(entry);
             }
         }
-        Ok(Snapshot { entries: entries.into(), names, shadowed: shadowed.into(), broken: broken.into() })
+        rows.sort_unstable();
+        Ok(Snapshot { entries: entries.into(), names, rows, generations, shadowed: shadowed.into(), broken: broken.into() })
+    }
+
+    /// Where in `entries` the skill is that a row of the cache is about; `None` for one of other sources, or one that does not count.
+    fn of_row(&self, row: i64) -> Option<u32> {
+        let at = self.rows.binary_search_by_key(&row, |(id, _)| *id).ok()?;
+        Some(self.rows[at].1)
     }
 
     /// The names of the skills that came, went or differ.
     fn changes(&self, before: &Snapshot) -> Vec<String> {
-        let at = |snapshot: &Snapshot, name: &str| snapshot.names.get(name).map(|at| snapshot.entries[*at].clone());
-        let names: HashSet<&Arc<str>> = self.names.keys().chain(before.names.keys()).collect();
-        let mut changed: Vec<String> =
-            names.into_iter().filter(|name| at(self, name) != at(before, name)).map(|name| name.to_string()).collect();
-        changed.sort();
-        changed
+        let at = |snapshot: &Snapshot, name: &str| snapshot.names.get(name).map(|at| snapshot.entries[*at as usize].clone());
+        let names: BTreeSet<&Arc<str>> = self.names.keys().chain(before.names.keys()).collect();
+        names.into_iter().filter(|name| at(self, name) != at(before, name)).map(|name| name.to_string()).collect()
     }
 }

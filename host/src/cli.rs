@@ -5,9 +5,12 @@ mod bench;
 mod build;
 mod check;
 mod compatibility;
+mod evidence;
 mod exit;
 mod inspect;
 mod key;
+mod learn;
+mod list;
 mod log;
 mod mcp;
 mod new;
@@ -15,11 +18,16 @@ mod permissions;
 mod places;
 mod plan;
 mod programs;
+mod prompt;
 mod receipt;
 mod run;
 mod schema;
+mod search;
 mod serve;
 mod show;
+mod skill;
+mod skills;
+mod state;
 mod verify;
 
 use std::process::ExitCode;
@@ -41,6 +49,10 @@ struct Cli {
 enum Verb {
     Run(run::Args),
     Check(check::Args),
+    List(list::Args),
+    Search(search::Args),
+    Show(skill::Args),
+    Prompt(prompt::Args),
     Inspect(inspect::Args),
     Programs(programs::Args),
     Bench(bench::Args),
@@ -51,6 +63,7 @@ enum Verb {
     Serve(serve::Args),
     Audit(audit::Args),
     Key(key::Args),
+    State(state::Args),
     Schema(schema::Args),
     /// Prints a completion script for a shell
     ///
@@ -86,6 +99,10 @@ pub(crate) fn main() -> ExitCode {
     let result = match cli.verb {
         Verb::Run(args) => run::main(args),
         Verb::Check(args) => check::main(&args),
+        Verb::List(args) => list::main(&args),
+        Verb::Search(args) => search::main(&args),
+        Verb::Show(args) => skill::main(&args),
+        Verb::Prompt(args) => prompt::main(&args),
         Verb::Inspect(args) => inspect::main(&args),
         Verb::Programs(args) => programs::main(&args),
         Verb::Bench(args) => bench::main(&args),
@@ -96,6 +113,7 @@ pub(crate) fn main() -> ExitCode {
         Verb::Serve(args) => serve::main(&args),
         Verb::Audit(args) => audit::main(args),
         Verb::Key(args) => key::main(&args),
+        Verb::State(args) => state::main(args),
         Verb::Schema(args) => schema::main(args),
         Verb::Completions { shell } => {
             let mut script = Vec::new();

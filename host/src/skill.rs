@@ -29,6 +29,8 @@ use files::SkillFile;
 use manifest::Manifest;
 use rules::{Effect, Rule};
 
+pub(crate) use tools::line as allowed_tools_line;
+
 /// A skill that was loaded: its folder, opened, and its manifest.
 #[derive(Debug)]
 pub struct Skill {

@@ -1,7 +1,7 @@
 //! Takes up changes while the process runs.
 
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
 use notify_debouncer_mini::notify::{self, Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher as _};
@@ -15,8 +15,19 @@ const MOST: Duration = Duration::from_secs(2);
 
 /// As long as it is held, changes are taken up. Dropping it ends that.
 pub struct Watch {
-    /// Dropped with it, and the thread ends when nothing more can come.
-    _stop: mpsc::Sender<()>,
+    tell: Sender<Told>,
+}
+
+enum Told {
+    Change,
+    Stop,
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        // A thread that has ended needs no word.
+        let _ = self.tell.send(Told::Stop);
+    }
 }
 
 impl Catalog {
@@ -28,19 +39,19 @@ impl Catalog {
     pub fn watch(&self, changed: impl Fn(Vec<String>) + Send + 'static) -> Result<Watch, CatalogError> {
         let failed = |error: &dyn std::fmt::Display| CatalogError::Index(format!("changes cannot be watched: {error}"));
         let (tell, told) = mpsc::channel();
+        let watch = Watch { tell: tell.clone() };
         let watcher = notify::recommended_watcher(move |event: notify::Result<Event>| {
             // Reading is no change; without this, looking at the folders would tell of itself.
             if !event.as_ref().is_ok_and(|event| matches!(event.kind, EventKind::Access(_))) {
                 // Nobody listens any more: the watcher is about to be dropped.
-                let _ = tell.send(());
+                let _ = tell.send(Told::Change);
             }
         });
         let mut folders = Folders { watcher: watcher.map_err(|error| failed(&error))?, watched: Vec::new() };
         folders.cover(self);
-        let (stop, stopped) = mpsc::channel();
         let catalog = self.clone();
         let follow = move || {
-            while wait(&told, &stopped) {
+            while wait(&told) {
                 folders.cover(&catalog);
                 match catalog.refresh() {
                     Ok(names) if names.is_empty() => {}
@@ -52,24 +63,22 @@ impl Catalog {
         std::thread::Builder::new().name("catalogue".into()).spawn(follow).map_err(|error| failed(&error))?;
         // What changed between the search and the watch.
         self.refresh()?;
-        Ok(Watch { _stop: stop })
+        Ok(watch)
     }
 }
 
 /// Waits for changes, and until they cease. `false`: nobody wants them any more.
-fn wait(told: &Receiver<()>, stopped: &Receiver<()>) -> bool {
-    let is_stopped = || matches!(stopped.try_recv(), Err(mpsc::TryRecvError::Disconnected));
-    loop {
+fn wait(told: &Receiver<Told>) -> bool {
+    let Ok(Told::Change) = told.recv() else { return false };
+    let started = Instant::now();
+    while started.elapsed() < MOST {
         match told.recv_timeout(QUIET) {
-            Err(RecvTimeoutError::Disconnected) => return false,
-            Err(RecvTimeoutError::Timeout) if is_stopped() => return false,
-            Err(RecvTimeoutError::Timeout) => {}
-            Ok(()) => break,
+            Ok(Told::Change) => {}
+            Err(RecvTimeoutError::Timeout) => break,
+            Ok(Told::Stop) | Err(RecvTimeoutError::Disconnected) => return false,
         }
     }
-    let started = Instant::now();
-    while started.elapsed() < MOST && told.recv_timeout(QUIET).is_ok() {}
-    !is_stopped()
+    true
 }
 
 struct Folders {

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use futures::future::BoxFuture;
 use skillhost::diagnostic::{Diagnostic, Severity, Span};
 use skillhost::invoke::{Choice, Host, InvokeError, Invoked, Request, Target};
+use skillhost::learn::Learned;
 use skillhost::limits::show_size;
 use skillhost::outcome::Outcome;
 use skillhost::policy::capabilities::MountMode;
@@ -20,7 +21,8 @@ use super::exit::Exit;
 use super::permissions::Permissions;
 use super::places::Places;
 use super::plan::Plan;
-use super::{Failure, key, receipt, show};
+use super::skills::Skills;
+use super::{Failure, key, learn, receipt, show};
 
 /// Runs a skill in the sandbox
 ///
@@ -37,10 +39,11 @@ Examples:
   skillhost run SKILL --workspace . --explain
   skillhost run SKILL --workspace . --deterministic --seed 7 scripts/report.py
   skillhost run SKILL --workspace .:overlay --diff -- ARGS
+  skillhost run SKILL --workspace . --learn scripts/report.py
   skillhost run SKILL --deterministic --receipt receipt.json --sign -- ARGS
   skillhost run SKILL --allow 'WebFetch(domain:api.example.com)' --timeout 10s -- ARGS")]
 pub(crate) struct Args {
-    /// The skill's folder
+    /// The skill's folder, or the name of a skill that `skillhost list` shows
     skill: PathBuf,
     /// One of the skill's scripts, by its path or name, or one of its typed tools; without it the skill's component or only script runs
     #[arg(value_name = "SCRIPT|TOOL")]
@@ -76,17 +79,23 @@ pub(crate) struct Args {
     /// Sign the receipt (`skillhost key new`)
     #[arg(long, requires = "receipt")]
     sign: bool,
+    /// Propose the smallest allowed-tools and policy that the run needed, as a diff; nothing is changed
+    #[arg(long, conflicts_with_all = ["diff", "apply", "receipt", "explain"])]
+    learn: bool,
     /// The folder of built-in programs [default: $SKILLHOST_PROGRAMS, else those beside this executable]
     #[arg(long, value_name = "DIR")]
     programs: Option<PathBuf>,
 
     #[command(flatten)]
     permissions: Permissions,
+    #[command(flatten)]
+    skills: Skills,
 }
 
-pub(crate) fn main(args: Args) -> Result<Exit, Failure> {
+pub(crate) fn main(mut args: Args) -> Result<Exit, Failure> {
     let places = Places::find()?;
     let policy = args.permissions.policy(&places)?;
+    args.skill = args.skills.folder(&args.skill, &places, &policy)?;
     let host = Host::new(places.host_options(args.audit.clone(), args.programs.as_deref())?);
     if args.explain {
         return explain(&args, &host, &policy);
@@ -123,7 +132,8 @@ pub(crate) fn main(args: Args) -> Result<Exit, Failure> {
     host.settle();
     // The process is about to end, and takes the engine and all that was loaded with it in one go.
     std::mem::forget(host);
-    finish(&args, invoked, &places)
+    let learned = if args.learn { Some(learn::learned(&args.permissions, &policy, &invoked, &places)?) } else { None };
+    finish(&args, invoked, learned.as_ref(), &places)
 }
 
 fn target(args: &Args) -> Result<Target, Failure> {
@@ -227,7 +237,7 @@ fn io(args: &Args, stdin: Option<Stdin>, interrupt: BoxFuture<'static, ()>) -> R
         true => (Sink::Capture, Sink::Capture),
         false => (Sink::Descriptor(own(std::io::stdout().as_fd())?), Sink::Descriptor(own(std::io::stderr().as_fd())?)),
     };
-    Ok(Io { stdin, stdout, stderr, interrupt: Some(interrupt) })
+    Ok(Io { stdin, stdout, stderr, interrupt: Some(interrupt), uses: args.learn })
 }
 
 /// Resolves at Ctrl-C, or the polite kill of a supervisor.
@@ -242,7 +252,7 @@ pub(super) fn interrupt() -> std::io::Result<BoxFuture<'static, ()>> {
     }))
 }
 
-fn finish(args: &Args, invoked: Invoked, places: &Places) -> Result<Exit, Failure> {
+fn finish(args: &Args, invoked: Invoked, learned: Option<&Learned>, places: &Places) -> Result<Exit, Failure> {
     let Outcome { status, result, changes, .. } = &invoked.finished.outcome;
     let exit = Exit::of(status);
     let overlays = &invoked.finished.overlays;
@@ -258,6 +268,10 @@ fn finish(args: &Args, invoked: Invoked, places: &Places) -> Result<Exit, Failur
         if args.diff {
             value["diff"] = overlays.diff().into();
         }
+        if let Some(learned) = learned {
+            value["learned"] =
+                serde_json::to_value(learned).map_err(|error| Failure::new(Exit::Io, format!("the proposal is no JSON: {error}")))?;
+        }
         show::json(&value)?;
     } else {
         if args.receipt.is_some() {
@@ -271,6 +285,9 @@ fn finish(args: &Args, invoked: Invoked, places: &Places) -> Result<Exit, Failur
             show::foreign(&overlays.diff())?;
         } else if !args.apply {
             show::changes(changes);
+        }
+        if let Some(learned) = learned {
+            learn::show(learned)?;
         }
     }
     if let Some(file) = &args.receipt {

@@ -1,6 +1,6 @@
 //! A policy file becomes layers. All that is wrong with it is told at once, and a file with anything wrong is not used at all.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::authorities;
 use super::capabilities::{Authority, Mount, MountMode};
@@ -8,7 +8,7 @@ use super::determinism::parse_start_time;
 use super::entry::Side;
 use super::schema::{self, Field};
 use super::yaml::{self, Kind, Node};
-use super::{EnvRule, Layer, LimitRule, MountRule, NameGlob, Origin, Policy, Rule, mounts, printable};
+use super::{EnvRule, Layer, LimitRule, MountRule, NameGlob, Origin, Policy, Retention, Rule, mounts, printable};
 use crate::diagnostic::{Diagnostic, Severity, Span};
 use crate::limits::Limit;
 
@@ -32,7 +32,7 @@ pub struct PolicyError {
 /// Everything that is wrong with it.
 pub fn load(path: &Path, text: &str, home: Option<&Path>) -> Result<Policy, PolicyError> {
     let mut reader = Reader { path, file: path.display().to_string(), home, diagnostics: Vec::new(), mounts: Vec::new() };
-    let mut policy = Policy { layers: Vec::new(), authorities: Vec::new() };
+    let mut policy = Policy { layers: Vec::new(), ..Policy::builtin() };
     if text.len() > MAX_BYTES {
         reader.error("policy-size", None, format!("the policy is larger than {MAX_BYTES} bytes"), None);
     } else {
@@ -62,11 +62,13 @@ impl Reader<'_> {
     fn root(&mut self, root: &Node) -> Policy {
         let mut default = self.layer();
         let mut skills = Vec::new();
-        let mut authorities = Vec::new();
+        let (mut authorities, mut folders, mut retention) = (Vec::new(), Vec::new(), Retention::default());
         for (key, _, value) in self.table(root, "the policy", &schema::TOP) {
             match key {
                 "limits" => default.limits = self.limits(value),
                 "authorities" => authorities = self.authorities(value),
+                "skill-folders" => folders = self.skill_folders(value),
+                "audit" => retention = self.retention(value),
                 "default" => self.section(value, "default", &schema::DEFAULT, &mut default),
                 "skills" => skills = self.skills(value),
                 key => self.determinism(key, value, &mut default),
@@ -75,7 +77,31 @@ impl Reader<'_> {
         let mut layers = vec![default];
         layers.extend(skills);
         self.clashes(&layers);
-        Policy { layers, authorities }
+        Policy { layers, authorities, folders, retention }
+    }
+
+    fn retention(&mut self, node: &Node) -> Retention {
+        let mut retention = Retention::default();
+        for (key, _, value) in self.table(node, "`audit`", &schema::AUDIT) {
+            let Some(text) = scalar(value) else {
+                self.expected(value, &format!("`{key}`"), "a single value", ());
+                continue;
+            };
+            let problem = match key {
+                "keep" => match humantime::parse_duration(text) {
+                    Ok(age) if !age.is_zero() => {
+                        retention.age = Some(age);
+                        None
+                    }
+                    _ => Some(format!("`{}` is no time above zero like 90d or 12h", printable(text))),
+                },
+                _ => Limit::Disk.parse(text).map(|bytes| retention.bytes = Some(bytes)).err(),
+            };
+            if let Some(why) = problem {
+                self.error("policy-audit", Some(value.span), format!("`{key}`: {}", printable(&why)), None);
+            }
+        }
+        retention
     }
 
     fn authorities(&mut self, node: &Node) -> Vec<Authority> {
@@ -91,6 +117,17 @@ impl Reader<'_> {
             }
         }
         authorities
+    }
+
+    fn skill_folders(&mut self, node: &Node) -> Vec<PathBuf> {
+        let mut folders = Vec::new();
+        for (text, span) in self.texts(node, "skill-folders", "a folder's name") {
+            match mounts::host_path(text, self.folder(), self.home) {
+                Ok(path) => folders.push(path),
+                Err(why) => self.error("policy-skill-folder", Some(span), printable(&why), None),
+            }
+        }
+        folders
     }
 
     fn skills(&mut self, node: &Node) -> Vec<Layer> {

@@ -37,7 +37,7 @@ pub(crate) struct Identity {
 }
 
 impl Identity {
-    fn of(found: &Metadata) -> Identity {
+    pub(crate) fn of(found: &Metadata) -> Identity {
         Identity {
             device: found.dev(),
             inode: found.ino(),
@@ -46,13 +46,22 @@ impl Identity {
         }
     }
 
-    fn of_stat(found: &rustix::fs::Stat) -> Identity {
+    pub(crate) fn of_stat(found: &rustix::fs::Stat) -> Identity {
         Identity {
             device: found.st_dev,
             inode: found.st_ino,
             modified: (found.st_mtime, found.st_mtime_nsec.cast_signed()),
             changed: (found.st_ctime, found.st_ctime_nsec.cast_signed()),
         }
+    }
+
+    /// As bytes, for a cache.
+    pub(crate) fn bytes(&self) -> [u8; 48] {
+        let (modified, changed) = (self.modified, self.changed);
+        let parts = [self.device.cast_signed(), self.inode.cast_signed(), modified.0, modified.1, changed.0, changed.1];
+        let mut bytes = [0; 48];
+        bytes.chunks_exact_mut(8).zip(parts).for_each(|(to, part)| to.copy_from_slice(&part.to_le_bytes()));
+        bytes
     }
 }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use cap_std::fs::{Dir, MetadataExt as _};
 
-use super::files;
+use super::files::{self, Identity};
 
 /// Folders that hold no skills and very many files.
 const SKIPPED: [&str; 2] = [".git", "node_modules"];
@@ -49,6 +49,8 @@ pub struct Found {
     pub skill_file: String,
     /// The names of the files and folders in it.
     pub names: Vec<String>,
+    /// What tells the folder from what it may become, as it was before the names were read.
+    pub(crate) identity: Identity,
     place: FoundAt,
 }
 
@@ -66,7 +68,7 @@ pub struct Scan {
     /// By path.
     pub skills: Vec<Found>,
     /// The folders that were looked into and are no skills, by path below the folder that was searched.
-    pub searched: Vec<PathBuf>,
+    pub(crate) searched: Vec<(PathBuf, Identity)>,
     /// What was left out and why.
     pub left_out: Vec<String>,
 }
@@ -126,6 +128,7 @@ pub fn scan(folder: &Path, bounds: &Bounds) -> io::Result<Scan> {
         }
     }
     search.scan.skills.sort_by(|a, b| a.path.cmp(&b.path));
+    search.scan.left_out.sort();
     Ok(search.scan)
 }
 
@@ -195,7 +198,7 @@ impl Search<'_> {
                 true => FoundAt::Link(at(self.folder, &path)),
                 false => FoundAt::Below(root, inside),
             };
-            self.scan.skills.push(Found { path, skill_file, names, place });
+            self.scan.skills.push(Found { path, skill_file, names, identity: Identity::of(&meta), place });
             return Ok(true);
         }
         if self.scan.searched.len() == self.bounds.folders {
@@ -215,7 +218,7 @@ impl Search<'_> {
                 self.link(&root, place);
             }
         }
-        self.scan.searched.push(path);
+        self.scan.searched.push((path, Identity::of(&meta)));
         Ok(true)
     }
 

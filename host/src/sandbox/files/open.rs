@@ -109,7 +109,7 @@ impl Vfs {
             // Not by the open flag: that would cut the file before it was checked.
             let mut state = lock(&body.state);
             fs::ftruncate(&file.fd, 0)?;
-            self.ledger.refund(state.size);
+            self.ledger_of(m).refund(state.size);
             state.size = 0;
             file.account.note_resized();
             file.note_change();
@@ -146,13 +146,13 @@ impl Vfs {
         }
         self.check_write(m, rel, Attempt::Create)?;
         let ticket = self.ledger.ticket()?;
-        self.ledger.charge_file()?;
+        self.ledger_of(m).charge_file()?;
         let made = self.raise_parents(tree, m, rel).and_then(|root| {
             let fd = beneath::open(root, rel, want.flags() | OFlags::CREATE | OFlags::EXCL)?;
             let stat = fs::fstat(&fd)?;
             Ok((fd, stat))
         });
-        let (fd, stat) = made.inspect_err(|e| self.ledger.not_made(*e))?;
+        let (fd, stat) = made.inspect_err(|e| self.ledger_of(m).not_made(*e))?;
         self.note_new(tree, m, rel, false);
         let file = self.file(tree, m, rel, want, fd, &stat, ticket);
         file.account.note_created();
@@ -168,11 +168,11 @@ impl Vfs {
             write: want.write,
             device: None,
             // Readers too: a removed file takes its space until the last handle closes.
-            body: self.is_writable_storage(tree, m, rel).then(|| self.ledger.body(stat)),
+            body: self.is_writable_storage(tree, m, rel).then(|| self.ledger_of(m).body(stat)),
             fd,
             durable: self.is_durable(m),
             account: self.account(m, rel),
-            ledger: self.ledger.clone(),
+            ledger: self.ledger_of(m).clone(),
             times: self.times.as_ref().map(|times| (times.clone(), times::key(stat))),
             _ticket: ticket,
         }
@@ -192,7 +192,7 @@ impl Vfs {
             _ => false,
         };
         if !hidden {
-            return stat;
+            return stat.inspect(|stat| self.note_seen(m, rel, stat));
         }
         // Looking for what does not exist is no attempt on anything.
         if stat.is_ok() {
