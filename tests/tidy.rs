@@ -80,6 +80,7 @@ const LAYERS: [&[&str]; 12] = [
     &["receipt"],
     &["invoke"],
     &["service"],
+    &["approval"],
     &["catalog"],
     &["mcp"],
     &["cli", "main", "lib"],

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use super::approval::Level;
 use super::authorities;
 use super::capabilities::{Authority, Mount, MountMode};
 use super::determinism::parse_start_time;
@@ -168,6 +169,17 @@ impl Reader<'_> {
                 "env" => layer.env = self.env(value),
                 "methods" => layer.methods = Some(self.methods(value)),
                 "limits" => layer.limits = self.limits(value),
+                "approval" => {
+                    layer.approval = scalar(value).and_then(Level::from_name);
+                    if layer.approval.is_none() {
+                        let wanted = Level::ALL.map(Level::name).join(", ");
+                        self.error("policy-approval", Some(value.span), format!("`approval` is one of {wanted}"), None);
+                    }
+                }
+                "stage" => match scalar(value) {
+                    Some(text @ ("true" | "false")) => layer.stage = text == "true",
+                    _ => self.error("policy-stage", Some(value.span), "`stage` is `true` or `false`".into(), None),
+                },
                 key => self.determinism(key, value, layer),
             }
         }
