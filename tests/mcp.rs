@@ -1,5 +1,6 @@
 //! `skillhost mcp` and `skillhost serve` as their clients meet them: the real binary, spoken to over its pipes and sockets.
 
+mod approval;
 mod clients;
 mod extension;
 mod http;
@@ -162,6 +163,15 @@ impl Agent {
     pub fn ok(&mut self, method: &str, params: Value) -> Value {
         let answer = self.request(method, params);
         assert!(answer.get("error").is_none(), "{method}: {answer}");
+        answer["result"].clone()
+    }
+
+    /// The same for a call of a tool whose parameters are complete.
+    pub fn ok_as_written(&mut self, params: Value) -> Value {
+        self.last += 1;
+        self.say(&json!({ "jsonrpc": "2.0", "id": self.last, "method": "tools/call", "params": params }));
+        let answer = self.answer(self.last);
+        assert!(answer.get("error").is_none(), "{answer}");
         answer["result"].clone()
     }
 

@@ -121,7 +121,8 @@ fn a_skill_from_outside_and_one_with_network_do_not_run_by_themselves() {
     place.write("net/scripts/go.sh", "#!/bin/bash\necho went\n");
     let outside = place.user.root().join("outside/stranger");
     std::fs::create_dir_all(outside.join("scripts")).unwrap();
-    std::fs::write(outside.join("SKILL.md"), "---\nname: stranger\ndescription: From outside. Use to test.\nallowed-tools: Bash\n---\n").unwrap();
+    std::fs::write(outside.join("SKILL.md"), "---\nname: stranger\ndescription: From outside. Use to test.\nallowed-tools: Bash\n---\n")
+        .unwrap();
     std::fs::write(outside.join("scripts/go.sh"), "#!/bin/bash\necho went\n").unwrap();
     let mut agent = place.agent(OLD, &["--skills", outside.parent().unwrap().to_str().unwrap(), "--allow", "WebFetch(domain:example.com)"]);
     let found = said(&agent.call("discover_skills", json!({})));

@@ -53,9 +53,25 @@ fn node(place: &Place) -> Command {
     command
 }
 
+/// The folder that the operator gives.
+fn workspace(place: &Place) -> PathBuf {
+    let folder = place.user.work().join("shared");
+    std::fs::create_dir_all(&folder).unwrap();
+    folder
+}
+
+/// That the user was asked for what writes the operator's folder, and said yes.
+fn check_approved(steps: &Steps, place: &Place) {
+    assert!(steps.text("asked").starts_with("writer asks to run"), "{}", steps.text("asked"));
+    assert_eq!(steps.one("approved")["is_error"], false, "{}", steps.one("approved"));
+    assert_eq!(std::fs::read_to_string(workspace(place).join("sub/out.txt")).unwrap(), "kept\n");
+    let approvals = text(&place.user.skillhost(&["permissions", "--json"]).stdout);
+    assert!(approvals.contains("the user of "), "who said so is kept: {approvals}");
+}
+
 /// The command of a server for a client that starts it: its program and arguments, and what of its environment the client has to pass on.
 fn stdio(command: &mut Command, place: &Place) {
-    let server = place.server("mcp", &[]);
+    let server = place.server("mcp", &["--workspace", workspace(place).to_str().unwrap()]);
     command.arg(server.get_program()).args(server.get_args());
     for (name, value) in server.get_envs() {
         command.env(name, value.unwrap_or_default());
@@ -88,7 +104,7 @@ fn check(steps: &Steps, place: &Place, is_alone: bool) {
     // The operator sees it in the audit log.
     let log = text(&place.user.skillhost(&["audit", "list", "--json", "--status", "exited"]).stdout);
     let records: Vec<Value> = log.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    let newest = &records[0];
+    let newest = records.iter().find(|record| record["skill"]["name"] == "scribe").unwrap();
     assert_eq!(
         (&newest["skill"]["name"], &newest["program"]["script"]["path"]),
         (&json!("scribe"), &json!("scripts/write.sh")),
@@ -106,6 +122,7 @@ fn the_python_client_plays_a_session() {
         stdio(command.arg(mode), &place);
         let steps = Steps::of(&mut command);
         check(&steps, &place, false);
+        check_approved(&steps, &place);
         assert_eq!(steps.one("connected")["version"], if mode == "auto" { "2026-07-28" } else { "2025-11-25" });
         assert!(steps.one("run")["progress"].as_u64() >= Some(1), "{}", steps.one("run"));
         assert!(steps.text("resource").starts_with("---\nname: scribe\n") && steps.text("prompt").ends_with("Please."));
@@ -116,9 +133,11 @@ fn the_python_client_plays_a_session() {
 fn the_python_client_plays_a_session_over_http() {
     for mode in ["legacy", "auto"] {
         let place = Place::new();
-        let server = Server::new(&place, &[]);
+        let server = Server::new(&place, &["--workspace", workspace(&place).to_str().unwrap()]);
         let url = format!("http://{}/mcp", server.address);
-        check(&Steps::of(python(&place).args([mode, "--url", &url, &server.token])), &place, mode == "auto");
+        let steps = Steps::of(python(&place).args([mode, "--url", &url, &server.token]));
+        check(&steps, &place, mode == "auto");
+        check_approved(&steps, &place);
     }
 }
 

@@ -10,6 +10,7 @@ import sys
 from mcp import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
+from mcp.types import ElicitResult
 
 
 def tell(step, **what):
@@ -34,7 +35,11 @@ async def main(mode, arguments):
     async def progress(value, total, message):
         seen.append(value)
 
-    async with Client(transport(arguments), mode=mode) as client:
+    async def asked(context, params):
+        tell("asked", text=params.message)
+        return ElicitResult(action="accept", content={"allow": "once"})
+
+    async with Client(transport(arguments), mode=mode, elicitation_callback=asked) as client:
         tell("connected", version=client.protocol_version)
         tools = await client.list_tools()
         tell("tools", names=[tool.name for tool in tools.tools])
@@ -55,6 +60,9 @@ async def main(mode, arguments):
         tell("tool", is_error=sum_.is_error, output=sum_.structured_content)
         refused = await client.call_tool("run_skill", {"name": "scribe", "program": "scripts/write.sh"})
         tell("refused", is_error=refused.is_error, text=text(refused), denials=refused.structured_content["denials"])
+        await client.call_tool("activate_skill", {"name": "writer"})
+        approved = await client.call_tool("run_skill", {"name": "writer", "program": "scripts/write.sh", "stdin": "kept\n"})
+        tell("approved", is_error=approved.is_error, text=text(approved))
         resource = await client.read_resource("skill://scribe/SKILL.md")
         tell("resource", text=resource.contents[0].text)
         prompt = await client.get_prompt("scribe", {"request": "Please."})
