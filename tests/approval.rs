@@ -2,6 +2,8 @@
 
 mod commands;
 
+use std::path::PathBuf;
+
 use skillhost::approval::{Approvals, Ask, Decision, Level, PendingId, Term, What};
 use skillhost::policy::capabilities::{Capabilities, MountMode};
 use skillhost::policy::{Overrides, Policy, grant, load};
@@ -41,6 +43,7 @@ impl Place {
             what: &run.what,
             capabilities: &capabilities,
             trusted: run.trusted,
+            own: run.own.as_deref(),
             session: run.session,
         };
         self.approvals().decide(&run.policy, &ask).unwrap()
@@ -67,6 +70,7 @@ struct Run {
     policy: Policy,
     what: What,
     trusted: bool,
+    own: Option<PathBuf>,
     session: &'static str,
 }
 
@@ -83,6 +87,7 @@ fn writing() -> Run {
         policy: policy("", |flags| flags.workspace = Some(("/srv/work".into(), MountMode::Write))),
         what: What::Skill,
         trusted: true,
+        own: None,
         session: "one",
     }
 }
@@ -112,6 +117,7 @@ fn what_writes_or_comes_from_elsewhere_asks() {
     assert_eq!(place.decide(&Run { policy: readonly, ..writing() }), Decision::Allowed);
     let aside = policy("", |flags| flags.workspace = Some(("/srv/work".into(), MountMode::Overlay)));
     assert_eq!(place.decide(&Run { policy: aside, ..writing() }), Decision::Allowed);
+    assert_eq!(place.decide(&Run { own: Some("/srv/work".into()), ..writing() }), Decision::Allowed, "a session's own folder");
     let reads = Place::new("allowed-tools: Read\n");
     assert_eq!(reads.decide(&writing()), Decision::Allowed, "it asks for nothing that it could write by");
 }
@@ -308,7 +314,8 @@ fn the_queue_is_bounded() {
     let mut full = false;
     for number in 0..=500 {
         let what = What::Program(format!("p{number}"));
-        let ask = Ask { skill: &skill, digest: &digest, what: &what, capabilities: &capabilities, trusted: false, session: "one" };
+        let ask =
+            Ask { skill: &skill, digest: &digest, what: &what, capabilities: &capabilities, trusted: false, own: None, session: "one" };
         full = place.approvals().decide(&harmless().policy, &ask).is_err();
     }
     assert!(full);
@@ -322,7 +329,15 @@ fn what_cannot_be_read_allows_nothing() {
     let ask = |approvals: Approvals| {
         let run = harmless();
         let capabilities = grant(&skill.asks(), &run.policy).capabilities;
-        let ask = Ask { skill: &skill, digest: "sha256:0", what: &What::Skill, capabilities: &capabilities, trusted: true, session: "" };
+        let ask = Ask {
+            skill: &skill,
+            digest: "sha256:0",
+            what: &What::Skill,
+            capabilities: &capabilities,
+            trusted: true,
+            own: None,
+            session: "",
+        };
         approvals.decide(&run.policy, &ask)
     };
     std::fs::create_dir(place.0.path().join("state")).unwrap();

@@ -7,18 +7,28 @@
 //! An approval is for one digest of the skill and one set of permissions. A skill that changed, or asks for more, asks again.
 
 mod asked;
+mod staged;
 mod store;
+
+use std::io;
+use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
 use crate::policy::Policy;
-use crate::policy::capabilities::{Capabilities, MountMode};
+use crate::policy::capabilities::{Capabilities, Mount, MountMode};
+use crate::sandbox::Overlays;
+use crate::sandbox::files::Staged;
 use crate::skill::Skill;
 use asked::{Asked, Before};
 use store::Store;
 
 pub use crate::policy::approval::Level;
+pub use staged::Change;
 pub use store::{Approval, ApprovalError, LevelSet, Pending, PendingId};
+
+/// Bytes of the files of one run that are kept until someone has seen them.
+const MAX_STAGED: u64 = 64 << 20;
 
 /// What of a skill is meant.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -65,6 +75,8 @@ pub struct Ask<'a> {
     pub capabilities: &'a Capabilities,
     /// Whether the skill lies in the user's or the operator's own folders.
     pub trusted: bool,
+    /// A folder of the session's own, which is gone with it: what is written there harms nobody, and its place does not count.
+    pub own: Option<&'a Path>,
     /// Who asks: an approval for a session holds for the same text alone.
     pub session: &'a str,
 }
@@ -100,7 +112,7 @@ pub struct Approvals {
 
 impl Approvals {
     /// What is kept in a file, which need not be there yet.
-    pub fn open(path: &std::path::Path) -> Approvals {
+    pub fn open(path: &Path) -> Approvals {
         Approvals { store: Store::at(path) }
     }
 
@@ -133,7 +145,7 @@ impl Approvals {
     }
 
     fn ask(&self, ask: &Ask<'_>, what: String) -> Result<Decision, ApprovalError> {
-        let asked = Asked::of(ask.capabilities);
+        let asked = Asked::of(ask.capabilities, ask.own);
         let approvals = self.store.approvals_of(&ask.skill.name, &what)?;
         for approval in approvals.iter().filter(|approval| approval.digest == ask.digest && approval.holds_for(ask.session)) {
             if asked.is_within(&Asked::from_lines(&approval.capabilities)) && self.store.take(approval)? {
@@ -153,8 +165,42 @@ impl Approvals {
             session: ask.session.to_owned(),
             time: String::new(),
             text: text.clone(),
+            diff: None,
         };
-        Ok(Decision::Ask(self.store.note(pending)?, text))
+        Ok(Decision::Ask(self.store.note(pending, &[])?, text))
+    }
+
+    /// Notes changes that a run kept aside, until a person has seen them. The text, and the paths in the diff, name no folder of the host.
+    ///
+    /// # Errors
+    /// The changes have too many bytes to be kept, or the file cannot be written.
+    pub fn stage(&self, ask: &Ask<'_>, overlays: &Overlays) -> Result<PendingId, ApprovalError> {
+        let failed = |error: io::Error| match error.kind() {
+            io::ErrorKind::FileTooLarge => ApprovalError::TooLarge,
+            _ => ApprovalError::Changes(error.to_string()),
+        };
+        let mounts = &ask.capabilities.mounts;
+        let folder = |staged: &Staged| mounts.iter().find(|mount| mount.guest == staged.guest).map(|mount| mount.host.clone());
+        let changes = overlays.staged(MAX_STAGED).map_err(failed)?.into_iter();
+        let absolute = |folder: PathBuf| folder.canonicalize().map_err(failed);
+        let changes: Vec<Change> = changes
+            .filter_map(|staged| Some((folder(&staged)?, staged)))
+            .map(|(folder, staged)| Ok(Change { folder: absolute(folder)?, staged }))
+            .collect::<Result<_, ApprovalError>>()?;
+        let count = changes.len();
+        let pending = Pending {
+            id: PendingId(0),
+            skill: ask.skill.name.clone(),
+            what: ask.what.clone().into(),
+            digest: ask.digest.to_owned(),
+            files: Default::default(),
+            capabilities: changes.iter().map(|change| format!("change {}/{}", change.staged.guest, change.staged.path)).collect(),
+            session: ask.session.to_owned(),
+            time: String::new(),
+            text: format!("{} has run, and would change {count} path{}", ask.skill.name, if count == 1 { "" } else { "s" }),
+            diff: Some(overlays.diff()),
+        };
+        self.store.note(pending, &changes)
     }
 
     /// What waits for a person's word, the oldest first.
@@ -165,12 +211,17 @@ impl Approvals {
         self.store.pending()
     }
 
-    /// Says yes to what is pending.
+    /// Says yes to what is pending. Changes that were kept aside are made; their term is once, whatever is said.
     ///
     /// # Errors
-    /// Nothing of that number is pending, or the file cannot be written.
+    /// Nothing of that number is pending, the file cannot be written, or a folder is no longer what it was: then it stays pending.
     pub fn approve(&self, id: PendingId, term: Term, who: &str) -> Result<Pending, ApprovalError> {
-        self.store.answer(id, Some(term), who)
+        let changes = self.store.changes(id)?;
+        if changes.is_empty() {
+            return self.store.answer(id, Some(term), who);
+        }
+        staged::apply(&changes).map_err(|error| ApprovalError::Changes(error.to_string()))?;
+        self.store.answer(id, None, who)
     }
 
     /// Says no to what is pending: it is asked again the next time.
@@ -239,8 +290,9 @@ impl Approvals {
 
 /// The level of what nobody set one for.
 fn by_itself(ask: &Ask<'_>, bound: Option<Level>) -> Level {
-    let Ask { capabilities, trusted, .. } = ask;
-    let writes = !capabilities.write.is_nothing() && capabilities.mounts.iter().any(|mount| mount.mode == MountMode::Write);
+    let Ask { capabilities, trusted, own, .. } = ask;
+    let harms = |mount: &Mount| mount.mode == MountMode::Write && *own != Some(mount.host.as_path());
+    let writes = !capabilities.write.is_nothing() && capabilities.mounts.iter().any(harms);
     match bound {
         // The policy speaks of what the operator knows; what others put into a project is not that.
         Some(bound) => bound.min(if *trusted { Level::AutoApproved } else { Level::Enabled }),

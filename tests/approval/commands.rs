@@ -129,6 +129,24 @@ fn staged_writes_are_shown_and_made_when_someone_says_so() {
     let aside = user.skillhost(&run);
     assert!(out(&aside).contains("+++ b/two.txt") && err(&aside).contains("nothing of this was written"), "{}", err(&aside));
     assert!(!file.exists());
+    // It waits until someone has seen it.
+    let pending = json(&user, &["pending", "--json"]);
+    assert!(pending[0]["diff"].as_str().unwrap().contains("+++ b/two.txt"), "{pending}");
+    assert!(out(&user.skillhost(&["pending"])).contains("writer has run, and would change 2 paths"), "{pending}");
+    assert!(user.skillhost(&["approve", "1"]).status.success());
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), "new text\n");
+    assert_eq!(json(&user, &["pending", "--json"]), serde_json::json!([]));
+    // What changed meanwhile is not written over, and nothing else is written.
+    std::fs::remove_file(user.work().join("out/one.txt")).unwrap();
+    std::fs::remove_file(&file).unwrap();
+    user.skillhost(&run);
+    std::fs::write(&file, "someone's own").unwrap();
+    let late = user.skillhost(&["approve", "2"]);
+    assert!(!late.status.success() && err(&late).contains("changed meanwhile"), "{}", err(&late));
+    assert!(!user.work().join("out/one.txt").exists());
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), "someone's own");
+    assert!(user.skillhost(&["approve", "2", "--no"]).status.success());
+    std::fs::remove_file(&file).unwrap();
     let command = format!("{SKILLHOST} {}", run.join(" "));
     let (_, shown) = at_terminal(&user, &command, "n\n");
     assert!(shown.contains("write these changes?") && !file.exists(), "{shown}");

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::io;
+use std::path::Path;
 
 use serde::Serialize;
 
@@ -27,7 +28,7 @@ const NEVER: &str = "never ";
 
 impl Asked {
     /// The permissions of capabilities.
-    pub(super) fn of(capabilities: &Capabilities) -> Asked {
+    pub(super) fn of(capabilities: &Capabilities, own: Option<&Path>) -> Asked {
         let Capabilities { mounts, packages, read, write, spawn, fetch, methods, authorities, env, limits: _, determinism: _ } =
             capabilities;
         let mut lines = BTreeSet::new();
@@ -37,7 +38,10 @@ impl Asked {
                 MountMode::Write => "read-write",
                 MountMode::Overlay => "writes kept aside",
             };
-            lines.insert(format!("folder {} ({mode}){HOST}{}", mount.guest, mount.host.display()));
+            lines.insert(match own == Some(mount.host.as_path()) {
+                true => format!("folder {} (of this session alone)", mount.guest),
+                false => format!("folder {} ({mode}){HOST}{}", mount.guest, mount.host.display()),
+            });
         }
         lines.extend(packages.iter().map(|mount| format!("packages {}{HOST}{}", mount.guest, mount.host.display())));
         scope(&mut lines, "read", read);

@@ -1,5 +1,7 @@
 //! The file: levels, approvals and what is pending, in SQLite beside the audit log.
 
+mod changes;
+
 use std::collections::BTreeMap;
 use std::fmt;
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
@@ -9,7 +11,7 @@ use std::time::Duration;
 use rusqlite::{Connection, OptionalExtension as _, Row, TransactionBehavior, params};
 use serde::Serialize;
 
-use super::{Level, Term};
+use super::{Change, Level, Term};
 
 /// How long one process waits for another, which writes a row.
 const BUSY: Duration = Duration::from_secs(10);
@@ -26,7 +28,9 @@ const TABLES: &str = "
         files TEXT NOT NULL, capabilities TEXT NOT NULL, term TEXT NOT NULL, session TEXT NOT NULL, who TEXT NOT NULL, time TEXT NOT NULL, over TEXT);
     CREATE INDEX IF NOT EXISTS approval_of ON approval (skill, what);
     CREATE TABLE IF NOT EXISTS pending (id INTEGER PRIMARY KEY AUTOINCREMENT, skill TEXT NOT NULL, what TEXT NOT NULL, digest TEXT NOT NULL,
-        files TEXT NOT NULL, capabilities TEXT NOT NULL, session TEXT NOT NULL, time TEXT NOT NULL, text TEXT NOT NULL);
+        files TEXT NOT NULL, capabilities TEXT NOT NULL, session TEXT NOT NULL, time TEXT NOT NULL, text TEXT NOT NULL, diff TEXT);
+    CREATE TABLE IF NOT EXISTS change (pending INTEGER NOT NULL, number INTEGER NOT NULL, folder BLOB NOT NULL, guest TEXT NOT NULL,
+        path TEXT NOT NULL, before TEXT, after TEXT, mode INTEGER NOT NULL, bytes BLOB NOT NULL, PRIMARY KEY (pending, number));
     PRAGMA user_version = 1;
     COMMIT;";
 
@@ -47,6 +51,12 @@ pub enum ApprovalError {
     /// There is nothing to answer.
     #[error("nothing is pending under {0}")]
     NotPending(PendingId),
+    /// The changes of a run are more than are kept.
+    #[error("the changes have more than 64 MiB together, so they are not kept")]
+    TooLarge,
+    /// The changes of a run cannot be kept or made.
+    #[error("{0}")]
+    Changes(String),
     /// Too much waits for an answer.
     #[error("{MAX_PENDING} requests wait for an answer already")]
     Full,
@@ -85,6 +95,8 @@ pub struct Pending {
     pub time: String,
     /// What a person should know.
     pub text: String,
+    /// What a run that has been would change, as a unified diff; `None` where a run is asked for.
+    pub diff: Option<String>,
 }
 
 /// A word that was given.
@@ -144,7 +156,7 @@ pub(super) struct Store {
 }
 
 const APPROVAL: &str = "SELECT id, skill, what, digest, files, capabilities, term, session, who, time, over FROM approval";
-const PENDING: &str = "SELECT id, skill, what, digest, files, capabilities, session, time, text FROM pending";
+const PENDING: &str = "SELECT id, skill, what, digest, files, capabilities, session, time, text, diff FROM pending";
 const LEVEL: &str = "SELECT skill, what, level, digest, who, time FROM level";
 
 impl Store {
@@ -182,24 +194,31 @@ impl Store {
     }
 
     /// Notes what waits for an answer, once.
-    pub(super) fn note(&self, asked: Pending) -> Result<PendingId, ApprovalError> {
+    pub(super) fn note(&self, asked: Pending, changes: &[Change]) -> Result<PendingId, ApprovalError> {
         let noted = self.write(|db| {
             let capabilities = json(&asked.capabilities);
-            let same = "SELECT id FROM pending WHERE skill = ?1 AND what = ?2 AND digest = ?3 AND capabilities = ?4 AND session = ?5";
+            let same = "SELECT id FROM pending WHERE skill = ?1 AND what = ?2 AND digest = ?3 AND capabilities = ?4 AND session = ?5 AND diff IS NULL";
             let key = params![asked.skill, asked.what, asked.digest, capabilities, asked.session];
-            if let Some(id) = db.query_row(same, key, |row| row.get(0)).optional()? {
+            if let (None, Some(id)) = (&asked.diff, db.query_row(same, key, |row| row.get(0)).optional()?) {
                 return Ok(Some(id));
             }
             if db.query_row("SELECT count(*) FROM pending", [], |row| row.get::<_, i64>(0))? >= MAX_PENDING {
                 return Ok(None);
             }
             db.execute(
-                "INSERT INTO pending (skill, what, digest, files, capabilities, session, time, text) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
-                params![asked.skill, asked.what, asked.digest, json(&asked.files), capabilities, asked.session, now(), asked.text],
+                "INSERT INTO pending (skill, what, digest, files, capabilities, session, time, text, diff) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+                params![asked.skill, asked.what, asked.digest, json(&asked.files), capabilities, asked.session, now(), asked.text, asked.diff],
             )?;
-            Ok(Some(db.last_insert_rowid()))
+            let id = db.last_insert_rowid();
+            changes::write(db, id, changes)?;
+            Ok(Some(id))
         });
         noted?.map(PendingId).ok_or(ApprovalError::Full)
+    }
+
+    /// The changes that wait under a number; none where it is a run that waits.
+    pub(super) fn changes(&self, id: PendingId) -> Result<Vec<Change>, ApprovalError> {
+        self.all(changes::SELECT, [id.0], changes::read)
     }
 
     /// Answers what waits: with an approval, or without.
@@ -207,6 +226,7 @@ impl Store {
         let answered = self.write(|db| {
             let Some(asked) = db.query_row(&format!("{PENDING} WHERE id = ?1"), [id.0], pending).optional()? else { return Ok(None) };
             db.execute("DELETE FROM pending WHERE id = ?1", [id.0])?;
+            db.execute("DELETE FROM change WHERE pending = ?1", [id.0])?;
             if let Some(term) = term {
                 let (files, capabilities) = (json(&asked.files), json(&asked.capabilities));
                 db.execute(
@@ -323,6 +343,7 @@ fn pending(row: &Row<'_>) -> rusqlite::Result<Pending> {
         session: row.get(6)?,
         time: row.get(7)?,
         text: row.get(8)?,
+        diff: row.get(9)?,
     })
 }
 

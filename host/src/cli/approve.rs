@@ -44,6 +44,7 @@ pub(crate) fn main(args: &Args) -> Result<Exit, Failure> {
     show::note(&asked.text);
     let said = match (args.no, term) {
         (true, _) => "denied",
+        _ if asked.diff.is_some() => "its changes are written",
         (_, Term::Once) => "approved for one run",
         (_, Term::Session) => "approved for its session",
         (_, Term::Always) => "approved until it is revoked",

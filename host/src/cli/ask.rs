@@ -3,9 +3,8 @@
 use std::io::{BufRead as _, IsTerminal as _};
 
 use skillhost::approval::{ApprovalError, Approvals, Ask, Decision, Level, PendingId, Term, What};
-use skillhost::invoke::{Host, Target};
+use skillhost::invoke::{Host, Invoked, Target};
 use skillhost::policy::Policy;
-use skillhost::sandbox::Overlays;
 use skillhost::skill::Skill;
 
 use super::exit::Exit;
@@ -34,7 +33,7 @@ pub(super) fn before(host: &Host, named: &Named, target: &Target, policy: &Polic
     let what = what(target);
     let capabilities = host.grant(&skill, policy).capabilities;
     let session = session();
-    let ask = Ask { skill: &skill, digest: &digest, what: &what, capabilities: &capabilities, trusted, session: &session };
+    let ask = Ask { skill: &skill, digest: &digest, what: &what, capabilities: &capabilities, trusted, own: None, session: &session };
     match approvals.decide(policy, &ask).map_err(failure)? {
         Decision::Allowed => Ok(()),
         Decision::Refused(why) => {
@@ -58,11 +57,17 @@ pub(super) fn before(host: &Host, named: &Named, target: &Target, policy: &Polic
     }
 }
 
-/// Shows what a run would change in the folders, and changes it if the person at the terminal says so.
-pub(super) fn to_apply(overlays: &Overlays) -> Result<(), Failure> {
+/// Shows what a run would change in the folders, and changes it if the person at the terminal says so. Where nobody is there, it waits.
+pub(super) fn to_apply(invoked: &Invoked, target: &Target, places: &Places) -> Result<(), Failure> {
+    let overlays = &invoked.finished.overlays;
     show::foreign(&overlays.diff())?;
     if !is_terminal() {
-        show::warning("the policy keeps writes aside, so nothing of this was written", Some("run it again with --apply, or on a terminal"));
+        let digest = invoked.skill.digest().map_err(|error| Failure::new(Exit::Io, error.to_string()))?;
+        let (what, session) = (what(target), session());
+        let (skill, capabilities) = (&*invoked.skill, &invoked.grant.capabilities);
+        let ask = Ask { skill, digest: &digest, what: &what, capabilities, trusted: true, own: None, session: &session };
+        let id = places.approvals().stage(&ask, overlays).map_err(failure)?;
+        show::warning("the policy keeps writes aside, so nothing of this was written", Some(&format!("skillhost approve {id}")));
         return Ok(());
     }
     if !line("write these changes? [y/N] ")?.eq_ignore_ascii_case("y") {

@@ -25,7 +25,8 @@ pub(crate) fn main(args: &Args) -> Result<Exit, Failure> {
         show::text("nothing is pending")?;
     } else {
         let one = |asked: &skillhost::approval::Pending| {
-            format!("{} ({}, {})\n  {}", asked.id, show::lines(&asked.session, 0), asked.time, show::lines(&asked.text, 2))
+            let head = format!("{} ({}, {})\n  {}", asked.id, show::lines(&asked.session, 0), asked.time, show::lines(&asked.text, 2));
+            asked.diff.as_ref().map_or_else(|| head.clone(), |diff| format!("{head}\n{}", show::lines(diff.trim_end(), 0)))
         };
         show::text(&pending.iter().map(one).collect::<Vec<_>>().join("\n\n"))?;
     }

@@ -287,7 +287,7 @@ fn finish(args: &Args, invoked: Invoked, learned: Option<&Learned>, places: &Pla
         if args.diff {
             show::foreign(&overlays.diff())?;
         } else if staged && !args.apply && exit == Exit::Ok && !changes.is_empty() {
-            ask::to_apply(overlays)?;
+            ask::to_apply(&invoked, &target(args)?, places)?;
         } else if !args.apply {
             show::changes(changes);
         }

@@ -1,8 +1,9 @@
 //! A policy file becomes layers. All that is wrong with it is told at once, and a file with anything wrong is not used at all.
 
-use std::path::{Path, PathBuf};
+mod agents;
 
-use super::approval::Level;
+use std::path::Path;
+
 use super::authorities;
 use super::capabilities::{Authority, Mount, MountMode};
 use super::determinism::parse_start_time;
@@ -120,17 +121,6 @@ impl Reader<'_> {
         authorities
     }
 
-    fn skill_folders(&mut self, node: &Node) -> Vec<PathBuf> {
-        let mut folders = Vec::new();
-        for (text, span) in self.texts(node, "skill-folders", "a folder's name") {
-            match mounts::host_path(text, self.folder(), self.home) {
-                Ok(path) => folders.push(path),
-                Err(why) => self.error("policy-skill-folder", Some(span), printable(&why), None),
-            }
-        }
-        folders
-    }
-
     fn skills(&mut self, node: &Node) -> Vec<Layer> {
         let mut layers = Vec::new();
         let entries = match &node.kind {
@@ -169,17 +159,8 @@ impl Reader<'_> {
                 "env" => layer.env = self.env(value),
                 "methods" => layer.methods = Some(self.methods(value)),
                 "limits" => layer.limits = self.limits(value),
-                "approval" => {
-                    layer.approval = scalar(value).and_then(Level::from_name);
-                    if layer.approval.is_none() {
-                        let wanted = Level::ALL.map(Level::name).join(", ");
-                        self.error("policy-approval", Some(value.span), format!("`approval` is one of {wanted}"), None);
-                    }
-                }
-                "stage" => match scalar(value) {
-                    Some(text @ ("true" | "false")) => layer.stage = text == "true",
-                    _ => self.error("policy-stage", Some(value.span), "`stage` is `true` or `false`".into(), None),
-                },
+                "approval" => layer.approval = self.level(value),
+                "stage" => layer.stage = self.stage(value),
                 key => self.determinism(key, value, layer),
             }
         }
