@@ -6,6 +6,7 @@
     reason = "tests make their own folders, and a helper that fails fails its test"
 )]
 
+mod approval;
 mod arena;
 mod audit;
 mod authorities;

@@ -1,5 +1,7 @@
 //! The command line: argv as typed values, one file a verb, and the only place that prints.
 
+mod approve;
+mod ask;
 mod audit;
 mod bench;
 mod build;
@@ -10,10 +12,12 @@ mod exit;
 mod inspect;
 mod key;
 mod learn;
+mod levels;
 mod list;
 mod log;
 mod mcp;
 mod new;
+mod pending;
 mod permissions;
 mod places;
 mod plan;
@@ -53,6 +57,9 @@ enum Verb {
     Search(search::Args),
     Show(skill::Args),
     Prompt(prompt::Args),
+    Approve(approve::Args),
+    Pending(pending::Args),
+    Permissions(levels::Args),
     Inspect(inspect::Args),
     Programs(programs::Args),
     Bench(bench::Args),
@@ -103,6 +110,9 @@ pub(crate) fn main() -> ExitCode {
         Verb::Search(args) => search::main(&args),
         Verb::Show(args) => skill::main(&args),
         Verb::Prompt(args) => prompt::main(&args),
+        Verb::Approve(args) => approve::main(&args),
+        Verb::Pending(args) => pending::main(&args),
+        Verb::Permissions(args) => levels::main(&args),
         Verb::Inspect(args) => inspect::main(&args),
         Verb::Programs(args) => programs::main(&args),
         Verb::Bench(args) => bench::main(&args),

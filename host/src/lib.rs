@@ -17,6 +17,7 @@
 //! | learn | [`learn`] | from what runs used, the smallest grant that they needed; pure |
 //! | sandbox | [`sandbox`] | a program under capabilities becomes an `Outcome`; the only code that knows wasmtime |
 //! | service | [`service`] | many invocations at once: who goes next, who waits, who is told that it is busy |
+//! | approval | [`approval`] | what runs by itself, what waits for a person's word, and who gave it for what |
 //! | embed | [`embed`] | the whole of it inside another program: `Host::builder()` |
 //! | catalog | [`catalog`] | which skills there are: found, cached, ranked; the block that agents are given |
 //! | mcp | [`mcp`] | skills for agents: discovery, activation, runs, over the Model Context Protocol |
@@ -28,10 +29,11 @@
 //! What holds everywhere, each by a test:
 //! - `Program` says what runs and carries no authority; `Capabilities` says what it may touch; only `sandbox` reads both.
 //! - The same `Capabilities` value is what `check` prints, what the sandbox enforces and what the audit log keeps.
-//! - A module uses only those above it: limits, outcome, diagnostic, capabilities < skill, policy < runtime < compat, learn < sandbox < state, audit < receipt < invoke < service < catalog < embed, mcp < cli.
+//! - A module uses only those above it: limits, outcome, diagnostic, capabilities < skill, policy < runtime < compat, learn < sandbox < state, audit < receipt < invoke < service < approval < catalog < embed, mcp < cli.
 //! - Ambient authority is banned by clippy's `disallowed-methods` and asked for by name where it is needed.
 //! - A broken policy, manifest or audit log stops the run. Nothing falls back to something wider.
 
+pub mod approval;
 pub mod audit;
 pub mod catalog;
 pub mod compat;

@@ -3,6 +3,7 @@
 //! A policy is a stack of layers: the built-in one, or those of a policy file in its place, and on top the command line's. What the layers
 //! that apply to a skill allow adds up; what any of them denies is denied. [`grant()`] intersects that with what the skill asks for.
 
+pub mod approval;
 mod authorities;
 pub mod capabilities;
 pub mod determinism;

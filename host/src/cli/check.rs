@@ -75,7 +75,8 @@ pub(crate) fn main(args: &Args) -> Result<Exit, Failure> {
     let places = Places::find()?;
     let policy = args.permissions.policy(&places)?;
     let host = Host::new(places.host_options(None, None)?);
-    let named = args.named.iter().map(|named| args.skills.folder(named, &places, &policy)).collect::<Result<Vec<_>, _>>()?;
+    let named = args.named.iter().map(|named| Ok(args.skills.folder(named, &places, &policy)?.folder().to_owned()));
+    let named = named.collect::<Result<Vec<_>, Failure>>()?;
     let found: Vec<Vec<PathBuf>> = named.iter().map(|path| skills(path)).collect();
     // The folder that was named is none of the skills.
     let catalog = found.iter().zip(&named).any(|(found, named)| !found.contains(named));

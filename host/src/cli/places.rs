@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use etcetera::base_strategy::{BaseStrategy as _, Xdg};
+use skillhost::approval::Approvals;
 use skillhost::invoke::HostOptions;
 use skillhost::sandbox::files::Guarded;
 use skillhost::sandbox::http::{Resolver, Roots, Tls};
@@ -46,6 +47,11 @@ impl Places {
     pub(crate) fn built_in_skills(&self) -> Option<PathBuf> {
         let executable = std::env::current_exe().and_then(|path| path.canonicalize()).ok()?;
         Some(executable.parent()?.parent()?.join("share/skillhost/skills"))
+    }
+
+    /// Levels and approvals.
+    pub(crate) fn approvals(&self) -> Approvals {
+        Approvals::open(&self.state.join("approvals.db"))
     }
 
     /// What skills keep from run to run.

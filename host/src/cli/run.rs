@@ -22,7 +22,7 @@ use super::permissions::Permissions;
 use super::places::Places;
 use super::plan::Plan;
 use super::skills::Skills;
-use super::{Failure, key, learn, receipt, show};
+use super::{Failure, ask, key, learn, receipt, show};
 
 /// Runs a skill in the sandbox
 ///
@@ -95,12 +95,14 @@ pub(crate) struct Args {
 pub(crate) fn main(mut args: Args) -> Result<Exit, Failure> {
     let places = Places::find()?;
     let policy = args.permissions.policy(&places)?;
-    args.skill = args.skills.folder(&args.skill, &places, &policy)?;
+    let named = args.skills.folder(&args.skill, &places, &policy)?;
+    args.skill = named.folder().to_owned();
     let host = Host::new(places.host_options(args.audit.clone(), args.programs.as_deref())?);
     if args.explain {
         return explain(&args, &host, &policy);
     }
-    let overlay = policy.layers.iter().flat_map(|layer| &layer.mounts).any(|rule| rule.mount.mode == MountMode::Overlay);
+    let staged = args.skill.file_name().is_some_and(|name| policy.stages(&name.to_string_lossy()));
+    let overlay = staged || policy.layers.iter().flat_map(|layer| &layer.mounts).any(|rule| rule.mount.mode == MountMode::Overlay);
     if (args.diff || args.apply) && !overlay {
         let flag = if args.diff { "--diff" } else { "--apply" };
         return Err(
@@ -108,6 +110,7 @@ pub(crate) fn main(mut args: Args) -> Result<Exit, Failure> {
         );
     }
     let target = target(&args)?;
+    ask::before(&host, &named, &target, &policy, &places)?;
     if args.sign {
         // What cannot be signed does not run.
         key::signing(&places)?;
@@ -133,7 +136,7 @@ pub(crate) fn main(mut args: Args) -> Result<Exit, Failure> {
     // The process is about to end, and takes the engine and all that was loaded with it in one go.
     std::mem::forget(host);
     let learned = if args.learn { Some(learn::learned(&args.permissions, &policy, &invoked, &places)?) } else { None };
-    finish(&args, invoked, learned.as_ref(), &places)
+    finish(&args, invoked, learned.as_ref(), &places, staged)
 }
 
 fn target(args: &Args) -> Result<Target, Failure> {
@@ -252,7 +255,7 @@ pub(super) fn interrupt() -> std::io::Result<BoxFuture<'static, ()>> {
     }))
 }
 
-fn finish(args: &Args, invoked: Invoked, learned: Option<&Learned>, places: &Places) -> Result<Exit, Failure> {
+fn finish(args: &Args, invoked: Invoked, learned: Option<&Learned>, places: &Places, staged: bool) -> Result<Exit, Failure> {
     let Outcome { status, result, changes, .. } = &invoked.finished.outcome;
     let exit = Exit::of(status);
     let overlays = &invoked.finished.overlays;
@@ -283,6 +286,8 @@ fn finish(args: &Args, invoked: Invoked, learned: Option<&Learned>, places: &Pla
         show::ending(&invoked.finished.outcome);
         if args.diff {
             show::foreign(&overlays.diff())?;
+        } else if staged && !args.apply && exit == Exit::Ok && !changes.is_empty() {
+            ask::to_apply(&invoked, &target(args)?, places)?;
         } else if !args.apply {
             show::changes(changes);
         }

@@ -43,6 +43,11 @@ pub(crate) fn note(message: &str) {
     stderr(&format!("  {}\n", lines(message, 2)));
 }
 
+/// A question on stderr, whose answer is typed behind it.
+pub(crate) fn question(text: &str) {
+    stderr(&printable(text));
+}
+
 /// Findings about a file, on stderr.
 pub(crate) fn findings(diagnostics: &[Diagnostic], source: &str) {
     stderr(&format!("{}\n", snippets(diagnostics, source)));

@@ -18,16 +18,37 @@ pub(crate) struct Skills {
     folders: Vec<PathBuf>,
 }
 
+/// What a name on the command line stands for.
+pub(crate) enum Named {
+    /// A folder, which the operator named.
+    Path(PathBuf),
+    /// A skill of the catalogue.
+    Entry(Entry),
+}
+
+impl Named {
+    /// The skill's folder.
+    pub(crate) fn folder(&self) -> &Path {
+        match self {
+            Named::Path(path) => path,
+            Named::Entry(entry) => &entry.folder,
+        }
+    }
+}
+
 /// The folders of a project, or of a user, that hold skills.
 const STANDARD: [&str; 2] = [".agents/skills", ".claude/skills"];
 
 impl Skills {
     /// Finds the skills.
     pub(crate) fn open(&self, places: &Places, policy: &Policy) -> Result<Catalog, Failure> {
-        Catalog::open(self.sources(places, policy), Some(&places.cache)).map_err(|error| match error {
+        let catalog = Catalog::open(self.sources(places, policy), Some(&places.cache)).map_err(|error| match error {
             CatalogError::Folder { .. } => Failure::new(Exit::Usage, error.to_string()),
             CatalogError::Index(_) => Failure::new(Exit::Io, error.to_string()),
-        })
+        })?;
+        let enabled = places.approvals().enabled(policy).map_err(super::ask::failure)?;
+        catalog.set_enabled(move |entry| enabled(&entry.name, entry.network));
+        Ok(catalog)
     }
 
     /// Where to look, in the order of precedence: of two skills of one name, the first counts.
@@ -49,17 +70,17 @@ impl Skills {
     }
 
     /// The folder of a skill that was named: the folder itself where there is one, else that of the catalogue's skill of that name.
-    pub(crate) fn folder(&self, named: &Path, places: &Places, policy: &Policy) -> Result<PathBuf, Failure> {
+    pub(crate) fn folder(&self, named: &Path, places: &Places, policy: &Policy) -> Result<Named, Failure> {
         let name = named.to_str().filter(|name| !name.is_empty() && !name.contains('/') && !name.starts_with('.'));
-        let Some(name) = name.filter(|_| named.symlink_metadata().is_err()) else { return Ok(named.to_owned()) };
+        let Some(name) = name.filter(|_| named.symlink_metadata().is_err()) else { return Ok(Named::Path(named.to_owned())) };
         let catalog = self.open(places, policy)?;
         let Some(entry) = catalog.get(name) else {
             // It is the loader that says what is missing.
             show::help(near(name, &catalog).as_deref());
-            return Ok(named.to_owned());
+            return Ok(Named::Path(named.to_owned()));
         };
         show::note(&format!("{name} is {}", entry.folder.display()));
-        Ok(entry.folder.to_path_buf())
+        Ok(Named::Entry(entry))
     }
 
     /// The skill of a name.

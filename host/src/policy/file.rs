@@ -1,6 +1,8 @@
 //! A policy file becomes layers. All that is wrong with it is told at once, and a file with anything wrong is not used at all.
 
-use std::path::{Path, PathBuf};
+mod agents;
+
+use std::path::Path;
 
 use super::authorities;
 use super::capabilities::{Authority, Mount, MountMode};
@@ -119,17 +121,6 @@ impl Reader<'_> {
         authorities
     }
 
-    fn skill_folders(&mut self, node: &Node) -> Vec<PathBuf> {
-        let mut folders = Vec::new();
-        for (text, span) in self.texts(node, "skill-folders", "a folder's name") {
-            match mounts::host_path(text, self.folder(), self.home) {
-                Ok(path) => folders.push(path),
-                Err(why) => self.error("policy-skill-folder", Some(span), printable(&why), None),
-            }
-        }
-        folders
-    }
-
     fn skills(&mut self, node: &Node) -> Vec<Layer> {
         let mut layers = Vec::new();
         let entries = match &node.kind {
@@ -168,6 +159,8 @@ impl Reader<'_> {
                 "env" => layer.env = self.env(value),
                 "methods" => layer.methods = Some(self.methods(value)),
                 "limits" => layer.limits = self.limits(value),
+                "approval" => layer.approval = self.level(value),
+                "stage" => layer.stage = self.stage(value),
                 key => self.determinism(key, value, layer),
             }
         }

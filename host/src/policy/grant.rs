@@ -80,7 +80,10 @@ pub fn grant(manifest: &Manifest, policy: &Policy) -> Grant {
     let write = scope(side.map(|s| &s.write), &allowed.write, &denied.write);
     let spawn = scope(side.map(|s| &s.spawn), &allowed.spawn, &denied.spawn);
     let fetch = scope(side.map(|s| &s.fetch), &allowed.fetch, &denied.fetch);
-    let (mounts, read_only) = resolve_mounts(&layers, &read, &write);
+    let (mut mounts, read_only) = resolve_mounts(&layers, &read, &write);
+    if layers.iter().any(|layer| layer.stage) {
+        mounts.iter_mut().filter(|mount| mount.mode == MountMode::Write).for_each(|mount| mount.mode = MountMode::Overlay);
+    }
     let judge =
         Judge { skill: &manifest.name, layers: &layers, allowed: &allowed, denied: &denied, mounts: &mounts, read_only: &read_only };
     let mut entries = match &manifest.allowed_tools {

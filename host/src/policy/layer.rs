@@ -3,6 +3,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use super::approval::Level;
 use super::capabilities::Mount;
 use super::determinism::DeterminismRule;
 use super::entry::{self, Side, Tool};
@@ -33,6 +34,10 @@ pub struct Layer {
     pub limits: Vec<LimitRule>,
     /// Whether runs are deterministic.
     pub determinism: DeterminismRule,
+    /// What has to happen before something runs.
+    pub approval: Option<Level>,
+    /// Whether writes are kept aside until someone has seen them.
+    pub stage: bool,
 }
 
 /// Who says what a layer says.
@@ -121,6 +126,8 @@ impl Layer {
             methods: None,
             limits: Vec::new(),
             determinism: DeterminismRule::default(),
+            approval: None,
+            stage: false,
         }
     }
 }

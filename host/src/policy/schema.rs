@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
+use super::approval::Level;
 use crate::limits::{Limit, Unit};
 
 /// A key, what stands under it, and what it means.
@@ -24,6 +25,7 @@ enum Shape {
     Text,
     Mode,
     Flag,
+    Level,
     Seed,
     Time,
     Audit,
@@ -57,10 +59,10 @@ pub(super) const TOP: [Field; 9] = [
 ];
 
 /// The keys of `default`.
-pub(super) const DEFAULT: [Field; 5] = [ALLOW, DENY, MOUNTS, ENV, METHODS];
+pub(super) const DEFAULT: [Field; 7] = [ALLOW, DENY, MOUNTS, ENV, METHODS, APPROVAL, STAGE];
 
 /// The keys of each of `skills`.
-pub(super) const SKILL: [Field; 9] = [ALLOW, DENY, MOUNTS, ENV, METHODS, SKILL_LIMITS, DETERMINISTIC, SEED, START_TIME];
+pub(super) const SKILL: [Field; 11] = [ALLOW, DENY, MOUNTS, ENV, METHODS, APPROVAL, STAGE, SKILL_LIMITS, DETERMINISTIC, SEED, START_TIME];
 
 const ALLOW: Field =
     field("allow", Shape::Entries, "Entries as in `allowed-tools`: Read(docs/**), Write, Bash(git:*), WebFetch(domain:example.com).");
@@ -69,6 +71,12 @@ const MOUNTS: Field = field("mounts", Shape::Mounts, "Host folders to show.");
 const ENV: Field = field("env", Shape::Env, "Variables to set: NAME for the host's own value, NAME=value for another.");
 const METHODS: Field =
     field("methods", Shape::Methods, "The HTTP methods that may be used; all but CONNECT and TRACE where nothing is said.");
+const APPROVAL: Field = field(
+    "approval",
+    Shape::Level,
+    "What has to happen before something runs; the strictest of the sections that apply holds, and nothing raises it.",
+);
+const STAGE: Field = field("stage", Shape::Flag, "Whether writes are kept aside, shown, and made only when they are approved.");
 const SKILL_LIMITS: Field = field("limits", Shape::Limits, "Bounds of these skills; of several that apply, the smallest holds.");
 
 const DETERMINISTIC: Field =
@@ -131,6 +139,7 @@ fn shape(field: &Field) -> Value {
         Shape::Text => json!({ "type": "string", "minLength": 1 }),
         Shape::Mode => json!({ "enum": MODES, "default": "read" }),
         Shape::Flag => json!({ "type": "boolean", "default": false }),
+        Shape::Level => json!({ "enum": Level::ALL.map(Level::name) }),
         Shape::Seed => json!({ "type": "integer", "minimum": 0, "maximum": u64::MAX }),
         Shape::Audit => table(&AUDIT, &[]),
         Shape::Age => json!({ "type": "string", "examples": ["90d", "12h"] }),

@@ -17,7 +17,7 @@ pub fn digest(policy: &Policy) -> String {
 
 fn layer(layer: &Layer) -> Value {
     // A new field does not compile until it is here.
-    let Layer { origin: _, applies_to, allow, deny, mounts, packages, env, methods, limits, determinism } = layer;
+    let Layer { origin: _, applies_to, allow, deny, mounts, packages, env, methods, limits, determinism, approval: _, stage } = layer;
     let texts = |rules: &[Rule]| rules.iter().map(|rule| rule.text.clone()).collect::<Vec<_>>();
     let mounts: Vec<(&str, MountMode)> = mounts.iter().map(|rule| (rule.mount.guest.as_str(), rule.mount.mode)).collect();
     let env: Vec<(&str, Option<String>)> = env
@@ -28,7 +28,7 @@ fn layer(layer: &Layer) -> Value {
         })
         .collect();
     let limits: Vec<(&str, u64)> = limits.iter().map(|LimitRule { limit, value, .. }| (limit.key(), *value)).collect();
-    json!({
+    let mut value = json!({
         "applies_to": applies_to.as_ref().map(|glob| glob.pattern()),
         "allow": texts(allow),
         "deny": texts(deny),
@@ -38,7 +38,12 @@ fn layer(layer: &Layer) -> Value {
         "methods": methods,
         "limits": limits,
         "deterministic": [json!(determinism.on), json!(determinism.seed), json!(determinism.start_time)],
-    })
+    });
+    // What has to be approved does not change a result; where writes go does.
+    if *stage {
+        value["stage"] = true.into();
+    }
+    value
 }
 
 #[cfg(test)]
@@ -69,9 +74,14 @@ mod tests {
             with(|o| o.limits.push((crate::limits::Limit::Fuel, 1))),
             with(|o| o.determinism.on = Some(true)),
             with(|o| o.determinism.seed = Some(1)),
+            {
+                let mut staged = Policy::builtin();
+                staged.layers[0].stage = true;
+                digest(&staged)
+            },
         ];
         all.sort();
         all.dedup();
-        assert_eq!(all.len(), 10);
+        assert_eq!(all.len(), 11);
     }
 }

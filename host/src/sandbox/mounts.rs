@@ -4,7 +4,7 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::files::{ApplyError, Chance, Ground, Guarded, OpenMount, Skeleton, Times, Vfs};
+use super::files::{ApplyError, Chance, Ground, Guarded, OpenMount, Skeleton, Staged, Times, Vfs};
 use super::scratch::Scratch;
 use crate::outcome::{Change, Denial};
 use crate::policy::capabilities::{Capabilities, MountMode};
@@ -79,6 +79,14 @@ impl Overlays {
     /// The same as a unified diff.
     pub fn diff(&self) -> String {
         self.0.as_ref().map_or_else(String::new, |mounts| mounts.vfs.diff())
+    }
+
+    /// The changes with their bytes, which have at most `cap` together, to be made later.
+    ///
+    /// # Errors
+    /// They have more, as `FileTooLarge`, or cannot be read.
+    pub fn staged(&self, cap: u64) -> io::Result<Vec<Staged>> {
+        self.0.as_ref().map_or_else(|| Ok(Vec::new()), |mounts| mounts.vfs.staged(cap))
     }
 
     /// Makes the changes in the folders themselves, each file at once.

@@ -1,0 +1,315 @@
+//! What runs by itself, what waits for a person's word, and who gave it for what.
+//!
+//! The policy is the upper bound. Below it holds what the operator set for a program or tool, else for its skill, else what follows from the
+//! request: what asks for network is disabled; what may write a folder of the host's, or comes from outside the user's own folders, asks; the
+//! rest runs. A level that denies holds wherever it is set: the order is deny, ask, allow.
+//!
+//! An approval is for one digest of the skill and one set of permissions. A skill that changed, or asks for more, asks again.
+
+mod asked;
+mod staged;
+mod store;
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+use crate::policy::Policy;
+use crate::policy::capabilities::{Capabilities, Mount, MountMode};
+use crate::sandbox::Overlays;
+use crate::sandbox::files::Staged;
+use crate::skill::Skill;
+use asked::{Asked, Before};
+use store::Store;
+
+pub use crate::policy::approval::Level;
+pub use staged::Change;
+pub use store::{Approval, ApprovalError, LevelSet, Pending, PendingId};
+
+/// Bytes of the files of one run that are kept until someone has seen them.
+const MAX_STAGED: u64 = 64 << 20;
+
+/// What of a skill is meant.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(into = "String")]
+pub enum What {
+    /// The skill: its main program, and whatever has no level of its own.
+    Skill,
+    /// A script or command of it, by its path in the skill or its name.
+    Program(String),
+    /// A typed tool.
+    Tool(String),
+}
+
+impl From<What> for String {
+    fn from(what: What) -> String {
+        match what {
+            What::Skill => String::new(),
+            What::Program(name) => name,
+            What::Tool(name) => format!("tool:{name}"),
+        }
+    }
+}
+
+impl From<String> for What {
+    fn from(text: String) -> What {
+        match text.strip_prefix("tool:") {
+            Some(name) => What::Tool(name.to_owned()),
+            None if text.is_empty() => What::Skill,
+            None => What::Program(text),
+        }
+    }
+}
+
+/// A run that is about to be.
+#[derive(Debug, Clone, Copy)]
+pub struct Ask<'a> {
+    /// The skill, loaded.
+    pub skill: &'a Skill,
+    /// The digest of all its files.
+    pub digest: &'a str,
+    /// What of it is to run.
+    pub what: &'a What,
+    /// What it would be granted.
+    pub capabilities: &'a Capabilities,
+    /// Whether the skill lies in the user's or the operator's own folders.
+    pub trusted: bool,
+    /// A folder of the session's own, which is gone with it: what is written there harms nobody, and its place does not count.
+    pub own: Option<&'a Path>,
+    /// Who asks: an approval for a session holds for the same text alone.
+    pub session: &'a str,
+}
+
+/// Whether it runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Decision {
+    /// It runs.
+    Allowed,
+    /// A person has to say so: what to call it by, and what that person should know. The text names no folder of the host.
+    Ask(PendingId, String),
+    /// It does not run: why, and what would change that.
+    Refused(String),
+}
+
+/// For how long a word counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Term {
+    /// One run.
+    Once,
+    /// Whoever asked, as long as they are the same.
+    Session,
+    /// Until it is revoked.
+    Always,
+}
+
+/// Levels and approvals, in one file. Cheap to open where there is none; made at the first word.
+#[derive(Debug)]
+pub struct Approvals {
+    store: Store,
+}
+
+impl Approvals {
+    /// What is kept in a file, which need not be there yet.
+    pub fn open(path: &Path) -> Approvals {
+        Approvals { store: Store::at(path) }
+    }
+
+    /// Whether something runs. Where a person has to be asked, it is noted among what is pending; the same request is noted once.
+    ///
+    /// # Errors
+    /// The file cannot be read or written.
+    pub fn decide(&self, policy: &Policy, ask: &Ask<'_>) -> Result<Decision, ApprovalError> {
+        let name = ask.skill.name.as_str();
+        let what = String::from(ask.what.clone());
+        let set = self.store.levels_of(name)?;
+        let of = |what: &str| set.iter().find(|set| set.what == what);
+        let (own, skill, bound) = (of(&what), of(""), policy.approval(name));
+        let denial = [own.map(|set| set.level), skill.map(|set| set.level), bound].into_iter().flatten().min();
+        if let Some(level @ (Level::Blocked | Level::Disabled)) = denial {
+            let by_policy = bound.is_some_and(|bound| bound <= level);
+            return Ok(Decision::Refused(refusal(name, level, by_policy)));
+        }
+        let level = match own.or(skill) {
+            // What was said of one state of the skill does not hold for another.
+            Some(set) if set.level == Level::AutoApproved && set.digest.as_deref() != Some(ask.digest) => Level::Enabled,
+            Some(set) => set.level,
+            None => by_itself(ask, bound),
+        };
+        match bound.map_or(level, |bound| level.min(bound)) {
+            Level::AutoApproved => Ok(Decision::Allowed),
+            Level::Enabled => self.ask(ask, what),
+            level => Ok(Decision::Refused(refusal(name, level, false))),
+        }
+    }
+
+    fn ask(&self, ask: &Ask<'_>, what: String) -> Result<Decision, ApprovalError> {
+        let asked = Asked::of(ask.capabilities, ask.own);
+        let approvals = self.store.approvals_of(&ask.skill.name, &what)?;
+        for approval in approvals.iter().filter(|approval| approval.digest == ask.digest && approval.holds_for(ask.session)) {
+            if asked.is_within(&Asked::from_lines(&approval.capabilities)) && self.store.take(approval)? {
+                return Ok(Decision::Allowed);
+            }
+        }
+        let files = asked::files(ask.skill).map_err(|error| ApprovalError::Skill(error.to_string()))?;
+        let before = approvals.first().map(|approval| Before { approval, asked: Asked::from_lines(&approval.capabilities) });
+        let text = asked::text(ask, &asked, &files, before.as_ref());
+        let pending = Pending {
+            id: PendingId(0),
+            skill: ask.skill.name.clone(),
+            what,
+            digest: ask.digest.to_owned(),
+            files,
+            capabilities: asked.into_lines(),
+            session: ask.session.to_owned(),
+            time: String::new(),
+            text: text.clone(),
+            diff: None,
+        };
+        Ok(Decision::Ask(self.store.note(pending, &[])?, text))
+    }
+
+    /// Notes changes that a run kept aside, until a person has seen them. The text, and the paths in the diff, name no folder of the host.
+    ///
+    /// # Errors
+    /// The changes have too many bytes to be kept, or the file cannot be written.
+    pub fn stage(&self, ask: &Ask<'_>, overlays: &Overlays) -> Result<PendingId, ApprovalError> {
+        let failed = |error: io::Error| match error.kind() {
+            io::ErrorKind::FileTooLarge => ApprovalError::TooLarge,
+            _ => ApprovalError::Changes(error.to_string()),
+        };
+        let mounts = &ask.capabilities.mounts;
+        let folder = |staged: &Staged| mounts.iter().find(|mount| mount.guest == staged.guest).map(|mount| mount.host.clone());
+        let changes = overlays.staged(MAX_STAGED).map_err(failed)?.into_iter();
+        let absolute = |folder: PathBuf| folder.canonicalize().map_err(failed);
+        let changes: Vec<Change> = changes
+            .filter_map(|staged| Some((folder(&staged)?, staged)))
+            .map(|(folder, staged)| Ok(Change { folder: absolute(folder)?, staged }))
+            .collect::<Result<_, ApprovalError>>()?;
+        let count = changes.len();
+        let pending = Pending {
+            id: PendingId(0),
+            skill: ask.skill.name.clone(),
+            what: ask.what.clone().into(),
+            digest: ask.digest.to_owned(),
+            files: Default::default(),
+            capabilities: changes.iter().map(|change| format!("change {}/{}", change.staged.guest, change.staged.path)).collect(),
+            session: ask.session.to_owned(),
+            time: String::new(),
+            text: format!("{} has run, and would change {count} path{}", ask.skill.name, if count == 1 { "" } else { "s" }),
+            diff: Some(overlays.diff()),
+        };
+        self.store.note(pending, &changes)
+    }
+
+    /// What waits for a person's word, the oldest first.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn pending(&self) -> Result<Vec<Pending>, ApprovalError> {
+        self.store.pending()
+    }
+
+    /// Says yes to what is pending. Changes that were kept aside are made; their term is once, whatever is said.
+    ///
+    /// # Errors
+    /// Nothing of that number is pending, the file cannot be written, or a folder is no longer what it was: then it stays pending.
+    pub fn approve(&self, id: PendingId, term: Term, who: &str) -> Result<Pending, ApprovalError> {
+        let changes = self.store.changes(id)?;
+        if changes.is_empty() {
+            return self.store.answer(id, Some(term), who);
+        }
+        staged::apply(&changes).map_err(|error| ApprovalError::Changes(error.to_string()))?;
+        self.store.answer(id, None, who)
+    }
+
+    /// Says no to what is pending: it is asked again the next time.
+    ///
+    /// # Errors
+    /// As [`Approvals::approve`].
+    pub fn deny(&self, id: PendingId, who: &str) -> Result<Pending, ApprovalError> {
+        self.store.answer(id, None, who)
+    }
+
+    /// Sets a level for a skill or a part of it; `None` leaves it to what follows from the request. For [`Level::AutoApproved`] a digest
+    /// says which state of the skill is meant: with another one it asks.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn set(&self, skill: &str, what: &What, level: Option<Level>, digest: Option<&str>, who: &str) -> Result<(), ApprovalError> {
+        self.store.set(skill, &String::from(what.clone()), level, digest, who)
+    }
+
+    /// Takes back every approval of a skill, and tells how many there were.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn revoke(&self, skill: &str) -> Result<usize, ApprovalError> {
+        self.store.revoke(skill)
+    }
+
+    /// The levels that were set for a skill and its parts.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn levels_of(&self, skill: &str) -> Result<Vec<LevelSet>, ApprovalError> {
+        self.store.levels_of(skill)
+    }
+
+    /// Every level that was set, by skill.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn levels(&self) -> Result<Vec<LevelSet>, ApprovalError> {
+        self.store.levels()
+    }
+
+    /// Every approval, also those that were used up or taken back, the newest first.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn approvals(&self) -> Result<Vec<Approval>, ApprovalError> {
+        self.store.approvals()
+    }
+
+    /// What tells whether a skill is enabled, by its name and whether it asks for network: what is set now, and not what is set later.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn enabled(&self, policy: &Policy) -> Result<impl Fn(&str, bool) -> bool + Send + Sync + use<>, ApprovalError> {
+        let (set, policy) = (self.store.levels()?, policy.clone());
+        Ok(move |name: &str, network: bool| {
+            let own = set.iter().find(|set| set.skill == name && set.what.is_empty()).map(|set| set.level);
+            let bound = policy.approval(name);
+            let level = own.or(bound).unwrap_or(if network { Level::Disabled } else { Level::Enabled });
+            bound.map_or(level, |bound| level.min(bound)) > Level::Disabled
+        })
+    }
+}
+
+/// The level of what nobody set one for.
+fn by_itself(ask: &Ask<'_>, bound: Option<Level>) -> Level {
+    let Ask { capabilities, trusted, own, .. } = ask;
+    let harms = |mount: &Mount| mount.mode == MountMode::Write && *own != Some(mount.host.as_path());
+    let writes = !capabilities.write.is_nothing() && capabilities.mounts.iter().any(harms);
+    match bound {
+        // The policy speaks of what the operator knows; what others put into a project is not that.
+        Some(bound) => bound.min(if *trusted { Level::AutoApproved } else { Level::Enabled }),
+        None if !capabilities.fetch.is_nothing() => Level::Disabled,
+        None if writes || !trusted => Level::Enabled,
+        None => Level::AutoApproved,
+    }
+}
+
+fn refusal(name: &str, level: Level, by_policy: bool) -> String {
+    let fix = match by_policy {
+        true => format!("`approval` of {name} in the policy file says so"),
+        false => format!("skillhost permissions set {name} enabled"),
+    };
+    let why = match level {
+        Level::Blocked => "blocked",
+        _ => "disabled",
+    };
+    format!("{name} is {why}\n{fix}")
+}

@@ -1,0 +1,370 @@
+//! The file: levels, approvals and what is pending, in SQLite beside the audit log.
+
+mod changes;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rusqlite::{Connection, OptionalExtension as _, Row, TransactionBehavior, params};
+use serde::Serialize;
+
+use super::{Change, Level, Term};
+
+/// How long one process waits for another, which writes a row.
+const BUSY: Duration = Duration::from_secs(10);
+/// What may be pending: whoever asks for more is not listened to until someone has answered.
+const MAX_PENDING: i64 = 500;
+/// The form of the tables, as `user_version`.
+const FORM: i64 = 1;
+
+const TABLES: &str = "
+    BEGIN IMMEDIATE;
+    CREATE TABLE IF NOT EXISTS level (skill TEXT NOT NULL, what TEXT NOT NULL, level TEXT NOT NULL, digest TEXT, who TEXT NOT NULL,
+        time TEXT NOT NULL, PRIMARY KEY (skill, what)) WITHOUT ROWID;
+    CREATE TABLE IF NOT EXISTS approval (id INTEGER PRIMARY KEY AUTOINCREMENT, skill TEXT NOT NULL, what TEXT NOT NULL, digest TEXT NOT NULL,
+        files TEXT NOT NULL, capabilities TEXT NOT NULL, term TEXT NOT NULL, session TEXT NOT NULL, who TEXT NOT NULL, time TEXT NOT NULL, over TEXT);
+    CREATE INDEX IF NOT EXISTS approval_of ON approval (skill, what);
+    CREATE TABLE IF NOT EXISTS pending (id INTEGER PRIMARY KEY AUTOINCREMENT, skill TEXT NOT NULL, what TEXT NOT NULL, digest TEXT NOT NULL,
+        files TEXT NOT NULL, capabilities TEXT NOT NULL, session TEXT NOT NULL, time TEXT NOT NULL, text TEXT NOT NULL, diff TEXT);
+    CREATE TABLE IF NOT EXISTS change (pending INTEGER NOT NULL, number INTEGER NOT NULL, folder BLOB NOT NULL, guest TEXT NOT NULL,
+        path TEXT NOT NULL, before TEXT, after TEXT, mode INTEGER NOT NULL, bytes BLOB NOT NULL, PRIMARY KEY (pending, number));
+    PRAGMA user_version = 1;
+    COMMIT;";
+
+/// Why it cannot be told whether something runs: then it does not.
+#[derive(Debug, thiserror::Error)]
+pub enum ApprovalError {
+    /// The file cannot be read or written.
+    #[error("the approvals {}: {why}", .path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        why: String,
+    },
+    /// The skill's files cannot be read.
+    #[error("the skill's files cannot be digested: {0}")]
+    Skill(String),
+    /// There is nothing to answer.
+    #[error("nothing is pending under {0}")]
+    NotPending(PendingId),
+    /// The changes of a run are more than are kept.
+    #[error("the changes have more than 64 MiB together, so they are not kept")]
+    TooLarge,
+    /// The changes of a run cannot be kept or made.
+    #[error("{0}")]
+    Changes(String),
+    /// Too much waits for an answer.
+    #[error("{MAX_PENDING} requests wait for an answer already")]
+    Full,
+}
+
+/// What a request that waits is called by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(transparent)]
+pub struct PendingId(pub i64);
+
+impl fmt::Display for PendingId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// A request that waits for a person's word.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Pending {
+    /// What it is called by.
+    pub id: PendingId,
+    /// The skill.
+    pub skill: String,
+    /// What of it: empty, a program's name, or `tool:` and a tool's.
+    pub what: String,
+    /// The digest of the skill.
+    pub digest: String,
+    /// Its files and their digests.
+    #[serde(skip)]
+    pub files: BTreeMap<String, String>,
+    /// What it would be granted, a line each.
+    pub capabilities: Vec<String>,
+    /// Who asks.
+    pub session: String,
+    /// When it was asked first.
+    pub time: String,
+    /// What a person should know.
+    pub text: String,
+    /// What a run that has been would change, as a unified diff; `None` where a run is asked for.
+    pub diff: Option<String>,
+}
+
+/// A word that was given.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Approval {
+    id: i64,
+    /// The skill.
+    pub skill: String,
+    /// What of it: empty, a program's name, or `tool:` and a tool's.
+    pub what: String,
+    /// For which digest of the skill.
+    pub digest: String,
+    /// The files of the skill then, and their digests.
+    #[serde(skip)]
+    pub files: BTreeMap<String, String>,
+    /// For which permissions.
+    pub capabilities: Vec<String>,
+    /// For how long.
+    pub term: Term,
+    /// Who had asked.
+    pub session: String,
+    /// Who gave it.
+    pub who: String,
+    /// When.
+    pub time: String,
+    /// When it was used up or taken back.
+    pub over: Option<String>,
+}
+
+impl Approval {
+    /// Whether it still counts, for whoever asks now.
+    pub(super) fn holds_for(&self, session: &str) -> bool {
+        self.over.is_none() && (self.term != Term::Session || self.session == session)
+    }
+}
+
+/// A level that was set.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct LevelSet {
+    /// The skill.
+    pub skill: String,
+    /// What of it: empty, a program's name, or `tool:` and a tool's.
+    pub what: String,
+    /// The level.
+    pub level: Level,
+    /// The digest of the skill that it is for, where it is for one alone.
+    pub digest: Option<String>,
+    /// Who set it.
+    pub who: String,
+    /// When.
+    pub time: String,
+}
+
+#[derive(Debug)]
+pub(super) struct Store {
+    path: PathBuf,
+}
+
+const APPROVAL: &str = "SELECT id, skill, what, digest, files, capabilities, term, session, who, time, over FROM approval";
+const PENDING: &str = "SELECT id, skill, what, digest, files, capabilities, session, time, text, diff FROM pending";
+const LEVEL: &str = "SELECT skill, what, level, digest, who, time FROM level";
+
+impl Store {
+    pub(super) fn at(path: &Path) -> Store {
+        Store { path: path.to_owned() }
+    }
+
+    pub(super) fn levels(&self) -> Result<Vec<LevelSet>, ApprovalError> {
+        self.all(&format!("{LEVEL} ORDER BY skill, what"), [], level)
+    }
+
+    pub(super) fn levels_of(&self, skill: &str) -> Result<Vec<LevelSet>, ApprovalError> {
+        self.all(&format!("{LEVEL} WHERE skill = ?1"), [skill], level)
+    }
+
+    pub(super) fn approvals(&self) -> Result<Vec<Approval>, ApprovalError> {
+        self.all(&format!("{APPROVAL} ORDER BY id DESC"), [], approval)
+    }
+
+    /// The newest first.
+    pub(super) fn approvals_of(&self, skill: &str, what: &str) -> Result<Vec<Approval>, ApprovalError> {
+        self.all(&format!("{APPROVAL} WHERE skill = ?1 AND what = ?2 ORDER BY id DESC"), [skill, what], approval)
+    }
+
+    pub(super) fn pending(&self) -> Result<Vec<Pending>, ApprovalError> {
+        self.all(&format!("{PENDING} ORDER BY id"), [], pending)
+    }
+
+    /// Uses an approval: one for a single run is over with it. `false`: another run was quicker.
+    pub(super) fn take(&self, approval: &Approval) -> Result<bool, ApprovalError> {
+        if approval.term != Term::Once {
+            return Ok(true);
+        }
+        self.write(|db| Ok(db.execute("UPDATE approval SET over = ?2 WHERE id = ?1 AND over IS NULL", params![approval.id, now()])? == 1))
+    }
+
+    /// Notes what waits for an answer, once.
+    pub(super) fn note(&self, asked: Pending, changes: &[Change]) -> Result<PendingId, ApprovalError> {
+        let noted = self.write(|db| {
+            let capabilities = json(&asked.capabilities);
+            let same = "SELECT id FROM pending WHERE skill = ?1 AND what = ?2 AND digest = ?3 AND capabilities = ?4 AND session = ?5 AND diff IS NULL";
+            let key = params![asked.skill, asked.what, asked.digest, capabilities, asked.session];
+            if let (None, Some(id)) = (&asked.diff, db.query_row(same, key, |row| row.get(0)).optional()?) {
+                return Ok(Some(id));
+            }
+            if db.query_row("SELECT count(*) FROM pending", [], |row| row.get::<_, i64>(0))? >= MAX_PENDING {
+                return Ok(None);
+            }
+            db.execute(
+                "INSERT INTO pending (skill, what, digest, files, capabilities, session, time, text, diff) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+                params![asked.skill, asked.what, asked.digest, json(&asked.files), capabilities, asked.session, now(), asked.text, asked.diff],
+            )?;
+            let id = db.last_insert_rowid();
+            changes::write(db, id, changes)?;
+            Ok(Some(id))
+        });
+        noted?.map(PendingId).ok_or(ApprovalError::Full)
+    }
+
+    /// The changes that wait under a number; none where it is a run that waits.
+    pub(super) fn changes(&self, id: PendingId) -> Result<Vec<Change>, ApprovalError> {
+        self.all(changes::SELECT, [id.0], changes::read)
+    }
+
+    /// Answers what waits: with an approval, or without.
+    pub(super) fn answer(&self, id: PendingId, term: Option<Term>, who: &str) -> Result<Pending, ApprovalError> {
+        let answered = self.write(|db| {
+            let Some(asked) = db.query_row(&format!("{PENDING} WHERE id = ?1"), [id.0], pending).optional()? else { return Ok(None) };
+            db.execute("DELETE FROM pending WHERE id = ?1", [id.0])?;
+            db.execute("DELETE FROM change WHERE pending = ?1", [id.0])?;
+            if let Some(term) = term {
+                let (files, capabilities) = (json(&asked.files), json(&asked.capabilities));
+                db.execute(
+                    "INSERT INTO approval (skill, what, digest, files, capabilities, term, session, who, time) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+                    params![asked.skill, asked.what, asked.digest, files, capabilities, name(term), asked.session, who, now()],
+                )?;
+            }
+            Ok(Some(asked))
+        });
+        answered?.ok_or(ApprovalError::NotPending(id))
+    }
+
+    pub(super) fn set(&self, skill: &str, what: &str, to: Option<Level>, digest: Option<&str>, who: &str) -> Result<(), ApprovalError> {
+        self.write(|db| {
+            match to {
+                Some(level) => db.execute(
+                    "INSERT OR REPLACE INTO level (skill, what, level, digest, who, time) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+                    params![skill, what, level.name(), digest, who, now()],
+                )?,
+                None => db.execute("DELETE FROM level WHERE skill = ?1 AND what = ?2", params![skill, what])?,
+            };
+            Ok(())
+        })
+    }
+
+    pub(super) fn revoke(&self, skill: &str) -> Result<usize, ApprovalError> {
+        self.write(|db| db.execute("UPDATE approval SET over = ?2 WHERE skill = ?1 AND over IS NULL", params![skill, now()]))
+    }
+
+    /// Rows; none where there is no file.
+    fn all<T>(
+        &self,
+        select: &str,
+        with: impl rusqlite::Params,
+        read: impl Fn(&Row<'_>) -> rusqlite::Result<T>,
+    ) -> Result<Vec<T>, ApprovalError> {
+        if !self.path.exists() {
+            return Ok(Vec::new());
+        }
+        let db = self.connect()?;
+        let rows = db.prepare(select).and_then(|mut select| select.query_map(with, read)?.collect());
+        rows.map_err(|error| self.failed(&error))
+    }
+
+    fn write<T>(&self, work: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T, ApprovalError> {
+        let mut db = self.connect()?;
+        let done = db.transaction_with_behavior(TransactionBehavior::Immediate).and_then(|transaction| {
+            let done = work(&transaction)?;
+            transaction.commit()?;
+            Ok(done)
+        });
+        done.map_err(|error| self.failed(&error))
+    }
+
+    fn connect(&self) -> Result<Connection, ApprovalError> {
+        let folder = self.path.parent().unwrap_or(Path::new("."));
+        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(|error| self.failed(&error))?;
+        // SQLite would make it readable for all; what it puts beside it gets the same mode.
+        #[expect(clippy::disallowed_methods, reason = "the approvals are the host's own")]
+        let made = std::fs::OpenOptions::new().append(true).create(true).mode(0o600).open(&self.path);
+        made.map_err(|error| self.failed(&error))?;
+        let open = || {
+            let db = Connection::open(&self.path)?;
+            db.busy_timeout(BUSY)?;
+            let form: i64 = db.pragma_query_value(None, "user_version", |row| row.get(0))?;
+            if form == 0 {
+                db.execute_batch(TABLES)?;
+            }
+            Ok((db, form))
+        };
+        match open().map_err(|error: rusqlite::Error| self.failed(&error))? {
+            (db, 0 | FORM) => Ok(db),
+            (_, form) => Err(self.failed(&format!("its tables are of form {form}, and this version knows form {FORM}"))),
+        }
+    }
+
+    fn failed(&self, why: &dyn fmt::Display) -> ApprovalError {
+        ApprovalError::File { path: self.path.clone(), why: why.to_string() }
+    }
+}
+
+fn level(row: &Row<'_>) -> rusqlite::Result<LevelSet> {
+    let level: String = row.get(2)?;
+    // A word that is not known is the strictest one.
+    let level = Level::from_name(&level).unwrap_or(Level::Blocked);
+    Ok(LevelSet { skill: row.get(0)?, what: row.get(1)?, level, digest: row.get(3)?, who: row.get(4)?, time: row.get(5)? })
+}
+
+fn approval(row: &Row<'_>) -> rusqlite::Result<Approval> {
+    let term: String = row.get(6)?;
+    Ok(Approval {
+        id: row.get(0)?,
+        skill: row.get(1)?,
+        what: row.get(2)?,
+        digest: row.get(3)?,
+        files: from_json(row, 4)?,
+        capabilities: from_json(row, 5)?,
+        term: [Term::Always, Term::Session].into_iter().find(|one| name(*one) == term).unwrap_or(Term::Once),
+        session: row.get(7)?,
+        who: row.get(8)?,
+        time: row.get(9)?,
+        over: row.get(10)?,
+    })
+}
+
+fn pending(row: &Row<'_>) -> rusqlite::Result<Pending> {
+    Ok(Pending {
+        id: PendingId(row.get(0)?),
+        skill: row.get(1)?,
+        what: row.get(2)?,
+        digest: row.get(3)?,
+        files: from_json(row, 4)?,
+        capabilities: from_json(row, 5)?,
+        session: row.get(6)?,
+        time: row.get(7)?,
+        text: row.get(8)?,
+        diff: row.get(9)?,
+    })
+}
+
+fn name(term: Term) -> &'static str {
+    match term {
+        Term::Once => "once",
+        Term::Session => "session",
+        Term::Always => "always",
+    }
+}
+
+fn json(value: &impl Serialize) -> String {
+    // Strings and maps of them.
+    serde_json::to_string(value).unwrap_or_default()
+}
+
+fn from_json<T: serde::de::DeserializeOwned>(row: &Row<'_>, at: usize) -> rusqlite::Result<T> {
+    let text: String = row.get(at)?;
+    serde_json::from_str(&text).map_err(|error| rusqlite::Error::FromSqlConversionFailure(at, rusqlite::types::Type::Text, error.into()))
+}
+
+fn now() -> String {
+    jiff::Timestamp::now().to_string()
+}

@@ -1,0 +1,155 @@
+//! Asks the person at the terminal, where a skill needs their word.
+
+use std::io::{BufRead as _, IsTerminal as _};
+
+use skillhost::approval::{ApprovalError, Approvals, Ask, Decision, Level, PendingId, Term, What};
+use skillhost::invoke::{Host, Invoked, Target};
+use skillhost::policy::Policy;
+use skillhost::skill::Skill;
+
+use super::exit::Exit;
+use super::places::Places;
+use super::skills::Named;
+use super::{Failure, show};
+
+/// Whether a run may be. A folder that the operator named runs as it was named, unless the policy or a level that was set says otherwise;
+/// a skill of the catalogue was put there by someone, and is asked for as anyone's.
+pub(super) fn before(host: &Host, named: &Named, target: &Target, policy: &Policy, places: &Places) -> Result<(), Failure> {
+    let name = named.folder().file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let approvals = places.approvals();
+    let trusted = match named {
+        Named::Entry(entry) => entry.trusted,
+        Named::Path(_) => {
+            let set = approvals.levels_of(&name).map_err(failure)?;
+            if policy.approval(&name).unwrap_or(Level::AutoApproved) == Level::AutoApproved && set.is_empty() {
+                return Ok(());
+            }
+            true
+        }
+    };
+    // What does not load is told when it is loaded to run, and recorded.
+    let Ok(skill) = Skill::load(named.folder(), &Default::default()) else { return Ok(()) };
+    let digest = skill.digest().map_err(|error| Failure::new(Exit::Io, format!("the skill's files cannot be digested: {error}")))?;
+    let what = what(target);
+    let capabilities = host.grant(&skill, policy).capabilities;
+    let session = session();
+    let ask = Ask { skill: &skill, digest: &digest, what: &what, capabilities: &capabilities, trusted, own: None, session: &session };
+    match approvals.decide(policy, &ask).map_err(failure)? {
+        Decision::Allowed => Ok(()),
+        Decision::Refused(why) => {
+            let (why, fix) = why.split_once('\n').unwrap_or((&why, ""));
+            Err(Failure::new(Exit::Denied, why).fix(fix))
+        }
+        Decision::Ask(id, text) => match answer(&text)? {
+            Some(term) => {
+                approvals.approve(id, term, &person()).map_err(failure)?;
+                match approvals.decide(policy, &ask).map_err(failure)? {
+                    Decision::Allowed => Ok(()),
+                    _ => Err(Failure::new(Exit::Denied, format!("{name} is not allowed to run any more"))),
+                }
+            }
+            None if is_terminal() => {
+                approvals.deny(id, &person()).map_err(failure)?;
+                Err(Failure::new(Exit::Denied, format!("{name} was not allowed to run")))
+            }
+            None => Err(unanswered(&name, id)),
+        },
+    }
+}
+
+/// Shows what a run would change in the folders, and changes it if the person at the terminal says so. Where nobody is there, it waits.
+pub(super) fn to_apply(invoked: &Invoked, target: &Target, places: &Places) -> Result<(), Failure> {
+    let overlays = &invoked.finished.overlays;
+    show::foreign(&overlays.diff())?;
+    if !is_terminal() {
+        let digest = invoked.skill.digest().map_err(|error| Failure::new(Exit::Io, error.to_string()))?;
+        let (what, session) = (what(target), session());
+        let (skill, capabilities) = (&*invoked.skill, &invoked.grant.capabilities);
+        let ask = Ask { skill, digest: &digest, what: &what, capabilities, trusted: true, own: None, session: &session };
+        let id = places.approvals().stage(&ask, overlays).map_err(failure)?;
+        show::warning("the policy keeps writes aside, so nothing of this was written", Some(&format!("skillhost approve {id}")));
+        return Ok(());
+    }
+    if !line("write these changes? [y/N] ")?.eq_ignore_ascii_case("y") {
+        show::note("nothing was written");
+        return Ok(());
+    }
+    overlays.apply().map_err(|error| Failure::new(Exit::Io, error.to_string()).fix("run it again"))
+}
+
+/// Who answers, as records name them.
+pub(super) fn person() -> String {
+    #[expect(clippy::disallowed_methods, reason = "the command line reads the environment")]
+    let name = std::env::var("USER").ok().filter(|name| !name.is_empty());
+    let uid = rustix::process::getuid().as_raw();
+    name.map_or_else(|| format!("uid {uid}"), |name| format!("{name} (uid {uid})"))
+}
+
+/// What goes wrong with the approvals: then nothing runs.
+pub(super) fn failure(error: ApprovalError) -> Failure {
+    let exit = match error {
+        ApprovalError::NotPending(_) => Exit::Usage,
+        _ => Exit::Io,
+    };
+    Failure::new(exit, error.to_string())
+}
+
+fn what(target: &Target) -> What {
+    match target {
+        Target::Main => What::Skill,
+        Target::Named(name) => What::Program(name.clone()),
+        Target::Tool { name, .. } => What::Tool(name.clone()),
+        // One word for every command: what it may start is among the permissions.
+        Target::Shell(_) => What::Program("--command".into()),
+    }
+}
+
+/// The commands of one login, or of one terminal.
+fn session() -> String {
+    rustix::process::getsid(None).map_or_else(|_| "none".to_owned(), |session| format!("terminal {}", session.as_raw_nonzero()))
+}
+
+fn unanswered(name: &str, id: PendingId) -> Failure {
+    Failure::new(Exit::Denied, format!("{name} needs approval: `skillhost pending` shows what it asks for"))
+        .fix(format!("skillhost approve {id} --once, --session or --always, and run it again"))
+}
+
+/// The term that the person at the terminal says; `None`: no, or nobody is there.
+fn answer(text: &str) -> Result<Option<Term>, Failure> {
+    show::note(text);
+    if !is_terminal() {
+        return Ok(None);
+    }
+    Ok(match line("allow it? [o]nce, for this [s]ession, [a]lways, [N]o: ")?.to_ascii_lowercase().as_str() {
+        "o" | "once" => Some(Term::Once),
+        "s" | "session" => Some(Term::Session),
+        "a" | "always" => Some(Term::Always),
+        _ => None,
+    })
+}
+
+fn is_terminal() -> bool {
+    std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
+}
+
+fn line(question: &str) -> Result<String, Failure> {
+    show::question(question);
+    let mut line = String::new();
+    let read = std::io::stdin().lock().read_line(&mut line);
+    read.map_err(|error| Failure::new(Exit::Io, format!("the answer cannot be read: {error}")))?;
+    Ok(line.trim().to_owned())
+}
+
+/// A level that was set, or an approval, in words.
+pub(super) fn of(skill: &str, what: &str) -> String {
+    match what.strip_prefix("tool:") {
+        Some(tool) => format!("{skill}, tool {tool}"),
+        None if what.is_empty() => skill.to_owned(),
+        None => format!("{skill}, {what}"),
+    }
+}
+
+/// The approvals of this user.
+pub(super) fn approvals() -> Result<Approvals, Failure> {
+    Ok(Places::find()?.approvals())
+}

@@ -1,0 +1,355 @@
+//! Approvals: what runs, what asks and what is refused; to what a person's word is bound; and what changes it.
+
+mod commands;
+
+use std::path::PathBuf;
+
+use skillhost::approval::{Approvals, Ask, Decision, Level, PendingId, Term, What};
+use skillhost::policy::capabilities::{Capabilities, MountMode};
+use skillhost::policy::{Overrides, Policy, grant, load};
+use skillhost::skill::Skill;
+use tempfile::TempDir;
+
+/// A skill, and where approvals are kept.
+struct Place(TempDir);
+
+impl Place {
+    fn new(frontmatter: &str) -> Place {
+        let place = Place(tempfile::tempdir().unwrap());
+        std::fs::create_dir(place.0.path().join("report")).unwrap();
+        place.write("SKILL.md", &format!("---\nname: report\ndescription: Reports.\n{frontmatter}---\nDo it.\n"));
+        place
+    }
+
+    fn write(&self, file: &str, text: &str) {
+        std::fs::write(self.0.path().join("report").join(file), text).unwrap();
+    }
+
+    fn approvals(&self) -> Approvals {
+        Approvals::open(&self.0.path().join("state/approvals.db"))
+    }
+
+    fn skill(&self) -> Skill {
+        Skill::load(&self.0.path().join("report"), &Default::default()).unwrap()
+    }
+
+    fn decide(&self, run: &Run) -> Decision {
+        let skill = self.skill();
+        let digest = skill.digest().unwrap();
+        let capabilities = grant(&skill.asks(), &run.policy).capabilities;
+        let ask = Ask {
+            skill: &skill,
+            digest: &digest,
+            what: &run.what,
+            capabilities: &capabilities,
+            trusted: run.trusted,
+            own: run.own.as_deref(),
+            session: run.session,
+        };
+        self.approvals().decide(&run.policy, &ask).unwrap()
+    }
+
+    fn asks(&self, run: &Run) -> (PendingId, String) {
+        match self.decide(run) {
+            Decision::Ask(id, text) => (id, text),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn refused(&self, run: &Run) -> String {
+        match self.decide(run) {
+            Decision::Refused(why) => why,
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+/// A run that is about to be.
+#[derive(Clone)]
+struct Run {
+    policy: Policy,
+    what: What,
+    trusted: bool,
+    own: Option<PathBuf>,
+    session: &'static str,
+}
+
+fn policy(text: &str, change: impl FnOnce(&mut Overrides)) -> Policy {
+    let mut overrides = Overrides::default();
+    change(&mut overrides);
+    let policy = if text.is_empty() { Policy::builtin() } else { load("policy.yaml".as_ref(), text, None).unwrap() };
+    policy.with_command_line(overrides).unwrap()
+}
+
+/// The built-in policy with a workspace: what writes there asks.
+fn writing() -> Run {
+    Run {
+        policy: policy("", |flags| flags.workspace = Some(("/srv/work".into(), MountMode::Write))),
+        what: What::Skill,
+        trusted: true,
+        own: None,
+        session: "one",
+    }
+}
+
+/// The built-in policy without one.
+fn harmless() -> Run {
+    Run { policy: policy("", |_| {}), ..writing() }
+}
+
+fn under(text: &str) -> Run {
+    Run { policy: policy(text, |_| {}), ..writing() }
+}
+
+#[test]
+fn what_does_no_harm_runs_and_leaves_no_file() {
+    let place = Place::new("");
+    assert_eq!(place.decide(&harmless()), Decision::Allowed);
+    assert!(!place.0.path().join("state").exists());
+}
+
+#[test]
+fn what_writes_or_comes_from_elsewhere_asks() {
+    let place = Place::new("");
+    place.asks(&writing());
+    place.asks(&Run { trusted: false, ..harmless() });
+    let readonly = policy("", |flags| flags.workspace = Some(("/srv/work".into(), MountMode::Read)));
+    assert_eq!(place.decide(&Run { policy: readonly, ..writing() }), Decision::Allowed);
+    let aside = policy("", |flags| flags.workspace = Some(("/srv/work".into(), MountMode::Overlay)));
+    assert_eq!(place.decide(&Run { policy: aside, ..writing() }), Decision::Allowed);
+    assert_eq!(place.decide(&Run { own: Some("/srv/work".into()), ..writing() }), Decision::Allowed, "a session's own folder");
+    let reads = Place::new("allowed-tools: Read\n");
+    assert_eq!(reads.decide(&writing()), Decision::Allowed, "it asks for nothing that it could write by");
+}
+
+#[test]
+fn network_is_disabled_until_it_is_enabled() {
+    let place = Place::new("allowed-tools: WebFetch(domain:example.com)\n");
+    let run = Run { policy: policy("", |flags| flags.allow.push("WebFetch(domain:example.com)".into())), ..harmless() };
+    let why = place.refused(&run);
+    assert!(why.contains("report is disabled\nskillhost permissions set report enabled"), "{why}");
+    let enabled = |place: &Place| place.approvals().enabled(&run.policy).unwrap()("report", true);
+    assert!(!enabled(&place));
+    place.approvals().set("report", &What::Skill, Some(Level::Enabled), None, "ada").unwrap();
+    assert!(enabled(&place));
+    let (_, text) = place.asks(&run);
+    assert!(text.contains("example.com"), "{text}");
+    // What the policy does not grant is not asked for.
+    assert_eq!(Place::new("allowed-tools: WebFetch\n").decide(&harmless()), Decision::Allowed);
+}
+
+#[test]
+fn a_word_for_one_run_is_for_one_run() {
+    let place = Place::new("");
+    let (id, _) = place.asks(&writing());
+    assert_eq!(place.asks(&writing()).0, id, "noted once");
+    place.approvals().approve(id, Term::Once, "ada").unwrap();
+    assert!(place.approvals().pending().unwrap().is_empty());
+    assert_eq!(place.decide(&writing()), Decision::Allowed);
+    place.asks(&writing());
+}
+
+#[test]
+fn two_runs_do_not_share_one_word() {
+    let place = Place::new("");
+    let (id, _) = place.asks(&writing());
+    place.approvals().approve(id, Term::Once, "ada").unwrap();
+    let decisions: Vec<Decision> = std::thread::scope(|scope| {
+        let runs: Vec<_> = (0..8).map(|_| scope.spawn(|| place.decide(&writing()))).collect();
+        runs.into_iter().map(|run| run.join().unwrap()).collect()
+    });
+    assert_eq!(decisions.iter().filter(|decision| **decision == Decision::Allowed).count(), 1, "{decisions:?}");
+}
+
+#[test]
+fn a_word_for_a_session_is_for_that_session() {
+    let place = Place::new("");
+    let (id, _) = place.asks(&writing());
+    place.approvals().approve(id, Term::Session, "ada").unwrap();
+    for _ in 0..2 {
+        assert_eq!(place.decide(&writing()), Decision::Allowed);
+    }
+    place.asks(&Run { session: "two", ..writing() });
+}
+
+#[test]
+fn a_word_is_for_the_files_that_were_there() {
+    let place = Place::new("");
+    place.write("run.py", "print(1)\n");
+    place.write("old.txt", "");
+    let (id, _) = place.asks(&writing());
+    place.approvals().approve(id, Term::Always, "ada").unwrap();
+    assert_eq!(place.decide(&Run { session: "two", ..writing() }), Decision::Allowed);
+    place.write("run.py", "print(2)\n");
+    place.write("new.txt", "");
+    std::fs::remove_file(place.0.path().join("report/old.txt")).unwrap();
+    let (_, text) = place.asks(&writing());
+    for line in ["since ada approved it at 2", "\n  ~ file run.py", "\n  + file new.txt", "\n  - file old.txt"] {
+        assert!(text.contains(line), "{line}: {text}");
+    }
+    assert!(!text.contains("SKILL.md"), "{text}");
+}
+
+#[test]
+fn a_word_is_for_the_permissions_that_were_asked() {
+    let place = Place::new("");
+    let wide = Run { policy: policy("", |flags| flags.workspace = Some(("/srv/work".into(), MountMode::Write))), ..writing() };
+    let (id, text) = place.asks(&wide);
+    assert!(text.contains("folder /workspace (read-write)") && !text.contains("/srv"), "no folder of the host: {text}");
+    place.approvals().approve(id, Term::Always, "ada").unwrap();
+    let with = |change: fn(&mut Overrides)| Run {
+        policy: policy("", |flags| {
+            flags.workspace = Some(("/srv/work".into(), MountMode::Write));
+            change(flags);
+        }),
+        ..writing()
+    };
+    // Less needs no new word, and neither does another limit.
+    for narrower in
+        [with(|flags| flags.deny.push("Bash(git:*)".into())), with(|flags| flags.limits.push((skillhost::limits::Limit::Fuel, 9)))]
+    {
+        assert_eq!(place.decide(&narrower), Decision::Allowed);
+    }
+    // More does, as does the same at another place.
+    for (wider, line) in [
+        (with(|flags| flags.env.push("KEY=1".into())), "+ variable KEY"),
+        (with(|flags| flags.workspace = Some(("/srv/other".into(), MountMode::Write))), "+ folder /workspace (read-write)"),
+    ] {
+        let (_, text) = place.asks(&wider);
+        assert!(text.contains(line), "{line}: {text}");
+        assert!(!text.contains("~ file"), "{text}");
+    }
+    // A word for what denied something is none for what does not.
+    let place = Place::new("");
+    let (id, _) = place.asks(&with(|flags| flags.deny.push("Write(secrets/**)".into())));
+    place.approvals().approve(id, Term::Always, "ada").unwrap();
+    let (_, text) = place.asks(&writing());
+    assert!(text.contains("- never write"), "{text}");
+}
+
+#[test]
+fn a_word_for_one_program_is_for_that_program() {
+    let place = Place::new("");
+    let run = |what: What| Run { what, ..writing() };
+    let (id, text) = place.asks(&run(What::Tool("total".into())));
+    assert!(text.starts_with("report asks to run its tool total\n"), "{text}");
+    place.approvals().approve(id, Term::Always, "ada").unwrap();
+    assert_eq!(place.decide(&run(What::Tool("total".into()))), Decision::Allowed);
+    for other in [What::Skill, What::Tool("other".into()), What::Program("total".into())] {
+        place.asks(&run(other));
+    }
+}
+
+#[test]
+fn deny_comes_before_ask_and_ask_before_allow() {
+    let place = Place::new("");
+    let set = |what: What, level| place.approvals().set("report", &what, level, Some(&place.skill().digest().unwrap()), "ada").unwrap();
+    let program = || What::Program("x.py".into());
+    let run = Run { what: program(), ..harmless() };
+    // The nearest level holds ...
+    set(What::Skill, Some(Level::Enabled));
+    place.asks(&run);
+    set(program(), Some(Level::AutoApproved));
+    assert_eq!(place.decide(&run), Decision::Allowed);
+    place.asks(&harmless());
+    // ... but a denial holds wherever it is.
+    for level in [Level::Disabled, Level::Blocked] {
+        set(What::Skill, Some(level));
+        assert!(place.refused(&run).contains(level.name()));
+    }
+    set(What::Skill, None);
+    assert_eq!(place.decide(&run), Decision::Allowed);
+    set(program(), Some(Level::Blocked));
+    place.refused(&run);
+    assert_eq!(place.decide(&harmless()), Decision::Allowed);
+}
+
+#[test]
+fn the_policy_is_the_upper_bound() {
+    let place = Place::new("");
+    let digest = place.skill().digest().unwrap();
+    place.approvals().set("report", &What::Skill, Some(Level::AutoApproved), Some(&digest), "ada").unwrap();
+    assert_eq!(place.decide(&harmless()), Decision::Allowed);
+    place.asks(&under("default: { approval: enabled }\n"));
+    let why = place.refused(&under("default: { approval: auto-approved }\nskills: { report: { approval: blocked } }\n"));
+    assert!(why.contains("blocked") && why.contains("policy file"), "{why}");
+    place.refused(&under("default: { approval: disabled }\nskills: { report: { approval: auto-approved } }\n"));
+    // What the policy approves runs, unless it comes from elsewhere.
+    let place = Place::new("");
+    let auto = "default: { approval: auto-approved, allow: [Read, Write], mounts: [{ host: /srv, guest: /data, mode: write }] }\n";
+    assert_eq!(place.decide(&under(auto)), Decision::Allowed);
+    place.asks(&Run { trusted: false, ..under(auto) });
+}
+
+#[test]
+fn auto_approval_is_for_the_skill_as_it_was() {
+    let place = Place::new("");
+    let digest = place.skill().digest().unwrap();
+    place.approvals().set("report", &What::Skill, Some(Level::AutoApproved), Some(&digest), "ada").unwrap();
+    assert_eq!(place.decide(&writing()), Decision::Allowed);
+    place.write("run.py", "print(1)\n");
+    place.asks(&writing());
+}
+
+#[test]
+fn no_and_revoke_take_effect() {
+    let place = Place::new("");
+    let (id, _) = place.asks(&writing());
+    place.approvals().deny(id, "ada").unwrap();
+    assert!(place.approvals().approve(id, Term::Always, "ada").is_err(), "it is no longer pending");
+    let (id, _) = place.asks(&writing());
+    place.approvals().approve(id, Term::Always, "ada").unwrap();
+    assert_eq!(place.decide(&writing()), Decision::Allowed);
+    assert_eq!(place.approvals().revoke("report").unwrap(), 1);
+    place.asks(&writing());
+    let kept = &place.approvals().approvals().unwrap()[0];
+    assert_eq!((kept.who.as_str(), kept.over.is_some()), ("ada", true), "it is kept who said what");
+}
+
+#[test]
+fn the_queue_is_bounded() {
+    let place = Place::new("");
+    let (skill, digest) = (place.skill(), place.skill().digest().unwrap());
+    let capabilities = Capabilities::default();
+    let mut full = false;
+    for number in 0..=500 {
+        let what = What::Program(format!("p{number}"));
+        let ask =
+            Ask { skill: &skill, digest: &digest, what: &what, capabilities: &capabilities, trusted: false, own: None, session: "one" };
+        full = place.approvals().decide(&harmless().policy, &ask).is_err();
+    }
+    assert!(full);
+    assert_eq!(place.approvals().pending().unwrap().len(), 500);
+}
+
+#[test]
+fn what_cannot_be_read_allows_nothing() {
+    let place = Place::new("");
+    let skill = place.skill();
+    let ask = |approvals: Approvals| {
+        let run = harmless();
+        let capabilities = grant(&skill.asks(), &run.policy).capabilities;
+        let ask = Ask {
+            skill: &skill,
+            digest: "sha256:0",
+            what: &What::Skill,
+            capabilities: &capabilities,
+            trusted: true,
+            own: None,
+            session: "",
+        };
+        approvals.decide(&run.policy, &ask)
+    };
+    std::fs::create_dir(place.0.path().join("state")).unwrap();
+    std::fs::write(place.0.path().join("state/approvals.db"), "no database, and long enough to be looked at as one: ".repeat(20)).unwrap();
+    assert!(ask(place.approvals()).is_err());
+}
+
+#[test]
+fn staged_writes_go_to_an_overlay() {
+    let place = Place::new("");
+    let text = "default:\n  allow: [Read, Write]\n  stage: true\n  mounts: [{ host: /srv, guest: /data, mode: write }]\n";
+    let grant = grant(&place.skill().asks(), &under(text).policy);
+    assert_eq!(grant.capabilities.mounts[0].mode, MountMode::Overlay);
+    assert!(under(text).policy.stages("report"));
+}

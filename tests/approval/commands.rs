@@ -1,0 +1,158 @@
+//! The verbs of approvals, and `run` where a person's word is needed.
+
+use std::io::Write as _;
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+
+use crate::cli::{User, skill_of};
+
+const SKILLHOST: &str = env!("CARGO_BIN_EXE_skillhost");
+
+fn user() -> User {
+    let user = User::new();
+    skill_of("writer", &user.work().join(".agents/skills/reporter"));
+    std::fs::create_dir(user.work().join("out")).unwrap();
+    user
+}
+
+const RUN: [&str; 4] = ["run", "reporter", "--workspace", "out"];
+
+fn err(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+fn out(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+fn json(user: &User, args: &[&str]) -> Value {
+    serde_json::from_slice(&user.skillhost(args).stdout).unwrap()
+}
+
+/// What a person at a terminal sees who types that answer, and the exit code.
+fn at_terminal(user: &User, command: &str, answer: &str) -> (Option<i32>, String) {
+    let mut child: Command = user.command("script");
+    child.args(["-qec", command, "/dev/null"]).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut child = child.spawn().unwrap();
+    child.stdin.take().unwrap().write_all(answer.as_bytes()).unwrap();
+    let done = child.wait_with_output().unwrap();
+    (done.status.code(), String::from_utf8_lossy(&done.stdout).into_owned())
+}
+
+#[test]
+fn a_run_that_needs_a_word_says_how_to_give_it() {
+    let user = user();
+    let refused = user.skillhost(&RUN);
+    assert_eq!(refused.status.code(), Some(77), "{}", err(&refused));
+    assert!(err(&refused).contains("folder /workspace (read-write)"), "{}", err(&refused));
+    assert!(err(&refused).contains("skillhost approve 1 --once, --session or --always"), "{}", err(&refused));
+    assert!(std::fs::read_dir(user.work().join("out")).unwrap().next().is_none(), "nothing ran");
+    let pending = json(&user, &["pending", "--json"]);
+    assert_eq!((&pending[0]["id"], &pending[0]["skill"]), (&1.into(), &"reporter".into()));
+    assert!(out(&user.skillhost(&["pending"])).contains("reporter asks to run"));
+
+    assert!(user.skillhost(&["approve", "1", "--once"]).status.success());
+    assert!(out(&user.skillhost(&["pending"])).contains("nothing is pending"));
+    let ran = user.skillhost(&RUN);
+    assert!(ran.status.success(), "{}", err(&ran));
+    assert_eq!(user.skillhost(&RUN).status.code(), Some(77), "once");
+    assert!(user.skillhost(&["approve", "2", "--always"]).status.success());
+    for _ in 0..2 {
+        assert!(user.skillhost(&RUN).status.success());
+    }
+    let state = json(&user, &["permissions", "--json"]);
+    assert_eq!((&state["approvals"][0]["term"], &state["approvals"][1]["term"]), (&"always".into(), &"once".into()));
+    assert!(state["approvals"][1]["over"].is_string() && state["approvals"][0]["who"].as_str().unwrap().contains("uid"));
+    assert_eq!(out(&user.skillhost(&["permissions", "revoke", "reporter"])), "1 revoked\n");
+    assert_eq!(user.skillhost(&RUN).status.code(), Some(77));
+    assert_eq!(user.skillhost(&["approve", "99"]).status.code(), Some(64));
+}
+
+#[test]
+fn a_folder_that_the_operator_names_runs_unless_something_says_otherwise() {
+    let user = user();
+    let run = ["run", ".agents/skills/reporter", "--workspace", "out"];
+    assert!(user.skillhost(&run).status.success());
+    assert!(!user.home().join(".local/state/skillhost/approvals.db").exists(), "what nobody uses costs nothing");
+    assert!(user.skillhost(&["permissions", "set", "reporter", "blocked"]).status.success());
+    let refused = user.skillhost(&run);
+    assert_eq!(refused.status.code(), Some(77));
+    assert!(err(&refused).contains("reporter is blocked"), "{}", err(&refused));
+    assert!(user.skillhost(&["permissions", "set", "reporter", "default"]).status.success());
+    assert!(user.skillhost(&run).status.success());
+    std::fs::write(user.work().join("policy.yaml"), "default: { approval: enabled, allow: [Read, Write] }\n").unwrap();
+    let asks = user.skillhost(&[&run[..], &["--policy", "policy.yaml"]].concat());
+    assert_eq!(asks.status.code(), Some(77));
+    assert!(err(&asks).contains("needs approval"), "{}", err(&asks));
+}
+
+#[test]
+fn levels_are_set_shown_and_bound_to_the_skill() {
+    let user = user();
+    assert!(user.skillhost(&["permissions", "set", "reporter", "auto-approved"]).status.success());
+    assert!(user.skillhost(&RUN).status.success());
+    assert!(out(&user.skillhost(&["permissions"])).starts_with("reporter: auto-approved (by "));
+    std::fs::write(user.work().join(".agents/skills/reporter/more.txt"), "more").unwrap();
+    assert_eq!(user.skillhost(&RUN).status.code(), Some(77), "it is another skill now");
+    for wrong in [vec!["permissions", "set", "reporter", "maybe"], vec!["permissions", "set", "nobody", "auto-approved"]] {
+        assert_eq!(user.skillhost(&wrong).status.code(), Some(64), "{wrong:?}");
+    }
+    // Disabled ones are told apart.
+    assert!(user.skillhost(&["permissions", "set", "reporter", "disabled"]).status.success());
+    assert_eq!(json(&user, &["search", "--enabled", "no", "--json"])["hits"][0]["name"], "reporter");
+    assert!(!out(&user.skillhost(&["prompt"])).contains("reporter"));
+}
+
+#[test]
+fn a_person_at_the_terminal_is_asked() {
+    let user = user();
+    let run = format!("{SKILLHOST} run reporter --workspace out");
+    let (code, shown) = at_terminal(&user, &run, "n\n");
+    assert!(shown.contains("reporter asks to run") && shown.contains("[o]nce"), "{shown}");
+    assert_eq!(code, Some(77), "{shown}");
+    assert_eq!(json(&user, &["pending", "--json"]), serde_json::json!([]), "no is an answer");
+    let (code, shown) = at_terminal(&user, &run, "a\n");
+    assert_eq!(code, Some(0), "{shown}");
+    assert!(user.work().join("out/two.txt").exists());
+    let (code, shown) = at_terminal(&user, &run, "");
+    assert!(code == Some(0) && !shown.contains("[o]nce"), "{shown}");
+}
+
+#[test]
+fn staged_writes_are_shown_and_made_when_someone_says_so() {
+    let user = user();
+    let policy = "default: { approval: auto-approved, stage: true, allow: [Read, Write] }\n";
+    std::fs::write(user.work().join("policy.yaml"), policy).unwrap();
+    let run = ["run", "writer", "--workspace", "out", "--policy", "policy.yaml"];
+    let file = user.work().join("out/two.txt");
+    let aside = user.skillhost(&run);
+    assert!(out(&aside).contains("+++ b/two.txt") && err(&aside).contains("nothing of this was written"), "{}", err(&aside));
+    assert!(!file.exists());
+    // It waits until someone has seen it.
+    let pending = json(&user, &["pending", "--json"]);
+    assert!(pending[0]["diff"].as_str().unwrap().contains("+++ b/two.txt"), "{pending}");
+    assert!(out(&user.skillhost(&["pending"])).contains("writer has run, and would change 2 paths"), "{pending}");
+    assert!(user.skillhost(&["approve", "1"]).status.success());
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), "new text\n");
+    assert_eq!(json(&user, &["pending", "--json"]), serde_json::json!([]));
+    // What changed meanwhile is not written over, and nothing else is written.
+    std::fs::remove_file(user.work().join("out/one.txt")).unwrap();
+    std::fs::remove_file(&file).unwrap();
+    user.skillhost(&run);
+    std::fs::write(&file, "someone's own").unwrap();
+    let late = user.skillhost(&["approve", "2"]);
+    assert!(!late.status.success() && err(&late).contains("changed meanwhile"), "{}", err(&late));
+    assert!(!user.work().join("out/one.txt").exists());
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), "someone's own");
+    assert!(user.skillhost(&["approve", "2", "--no"]).status.success());
+    std::fs::remove_file(&file).unwrap();
+    let command = format!("{SKILLHOST} {}", run.join(" "));
+    let (_, shown) = at_terminal(&user, &command, "n\n");
+    assert!(shown.contains("write these changes?") && !file.exists(), "{shown}");
+    let (_, shown) = at_terminal(&user, &command, "y\n");
+    assert!(file.exists(), "{shown}");
+    std::fs::remove_file(&file).unwrap();
+    assert!(user.skillhost(&[&run[..], &["--apply"]].concat()).status.success());
+    assert!(file.exists());
+}
