@@ -20,6 +20,7 @@ mod docs;
 mod escape;
 mod fuzz;
 mod git;
+mod kept_skills;
 mod known;
 mod learn;
 mod limits;
