@@ -10,15 +10,23 @@ mod exit;
 mod inspect;
 mod key;
 mod learn;
+mod list;
+mod log;
+mod mcp;
 mod new;
 mod permissions;
 mod places;
 mod plan;
 mod programs;
+mod prompt;
 mod receipt;
 mod run;
 mod schema;
+mod search;
+mod serve;
 mod show;
+mod skill;
+mod skills;
 mod state;
 mod verify;
 
@@ -41,12 +49,18 @@ struct Cli {
 enum Verb {
     Run(run::Args),
     Check(check::Args),
+    List(list::Args),
+    Search(search::Args),
+    Show(skill::Args),
+    Prompt(prompt::Args),
     Inspect(inspect::Args),
     Programs(programs::Args),
     Bench(bench::Args),
     New(new::Args),
     Build(build::Args),
     Verify(verify::Args),
+    Mcp(mcp::Args),
+    Serve(serve::Args),
     Audit(audit::Args),
     Key(key::Args),
     State(state::Args),
@@ -85,12 +99,18 @@ pub(crate) fn main() -> ExitCode {
     let result = match cli.verb {
         Verb::Run(args) => run::main(args),
         Verb::Check(args) => check::main(&args),
+        Verb::List(args) => list::main(&args),
+        Verb::Search(args) => search::main(&args),
+        Verb::Show(args) => skill::main(&args),
+        Verb::Prompt(args) => prompt::main(&args),
         Verb::Inspect(args) => inspect::main(&args),
         Verb::Programs(args) => programs::main(&args),
         Verb::Bench(args) => bench::main(&args),
         Verb::New(args) => new::main(&args),
         Verb::Build(args) => build::main(&args),
         Verb::Verify(args) => verify::main(args),
+        Verb::Mcp(args) => mcp::main(&args),
+        Verb::Serve(args) => serve::main(&args),
         Verb::Audit(args) => audit::main(args),
         Verb::Key(args) => key::main(&args),
         Verb::State(args) => state::main(args),

@@ -8,6 +8,8 @@ mod target;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use tracing::debug_span;
+
 use crate::audit::{AuditError, Log, ProgramId, Record, SkillId};
 use crate::outcome::{Outcome, Status, Usage};
 use crate::policy::capabilities::Capabilities;
@@ -165,11 +167,12 @@ impl Host {
     /// # Errors
     /// The skill does not load.
     pub fn load(&self, skill: &Path, policy: &Policy) -> Result<Loaded, SkillError> {
-        let skill = Arc::new(Skill::load(skill, &self.options.caps)?);
-        let grant = self.grant(&skill, policy);
+        let skill = debug_span!("skill").in_scope(|| Skill::load(skill, &self.options.caps))?;
+        let skill = Arc::new(skill);
+        let grant = debug_span!("grant").in_scope(|| self.grant(&skill, policy));
         // Before it runs: a guest may be granted the very folder that the skill lies in. What cannot be told from another skill in the
         // record does not run.
-        let programs = self.programs(&skill).map(Arc::new);
+        let programs = debug_span!("programs").in_scope(|| self.programs(&skill)).map(Arc::new);
         let digest = programs.as_ref().ok().map(|programs| programs.digests().skill.clone());
         let id = SkillId { name: skill.manifest.name.clone(), digest };
         Ok(Loaded {
@@ -238,6 +241,7 @@ impl Host {
 
     /// The audit log, opened again where another file has taken its place.
     fn log(&self) -> Result<Arc<Log>, AuditError> {
+        let _span = debug_span!("log").entered();
         let mut log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
         match &*log {
             Some(log) if log.is_in_place() => Ok(log.clone()),
@@ -369,6 +373,7 @@ impl Pending {
     }
 
     fn write(&mut self, outcome: &Outcome) -> Result<(), AuditError> {
+        let _span = debug_span!("record").entered();
         let Some((time, skill, program, capabilities)) = self.open.take() else { return Ok(()) };
         let record = Record { receipt: self.receipt.take(), ..Record::of(time, &skill, program, &capabilities, outcome) };
         self.log.append_keeping(&record, self.retention).map(drop)

@@ -50,6 +50,8 @@ pub struct Policy {
     pub layers: Vec<Layer>,
     /// Whom HTTPS trusts beside the built-in authorities, for every skill. No layer can add to them.
     pub authorities: Vec<Authority>,
+    /// Folders of skills that the catalogue knows beside the standard places. They grant nothing.
+    pub folders: Vec<PathBuf>,
     /// How long records of invocations are kept. No layer can change it.
     pub retention: Retention,
 }
@@ -95,7 +97,12 @@ impl Policy {
     pub fn builtin() -> Policy {
         let rule = |text: &str| Rule { text: text.into(), tool: entry::parse(text, Side::Allow), place: "built-in policy".into() };
         let allow = ["Read", "Write", "Bash"].map(rule).to_vec();
-        Policy { layers: vec![Layer { allow, ..Layer::new(Origin::BuiltIn) }], authorities: Vec::new(), retention: Retention::default() }
+        Policy {
+            layers: vec![Layer { allow, ..Layer::new(Origin::BuiltIn) }],
+            authorities: Vec::new(),
+            folders: Vec::new(),
+            retention: Retention::default(),
+        }
     }
 
     /// Allows whatever can be asked for: what a skill is granted under it is what the skill itself asks for.

@@ -4,10 +4,10 @@
 //! `fields` and `tools` check it against `rules`, `recover` reads what is broken, and `manifest` puts it together. Loading is lenient
 //! where there is a safe reading and strict where there is none; each rule says which, in its `Effect`.
 
-pub mod catalog;
 pub mod files;
 pub mod manifest;
 pub mod rules;
+pub mod scan;
 
 mod fields;
 mod findings;

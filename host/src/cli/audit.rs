@@ -14,8 +14,9 @@ use skillhost::limits::Limit;
 use skillhost::policy::Retention;
 
 use super::exit::Exit;
+use super::permissions::PolicyFile;
 use super::places::Places;
-use super::{Failure, permissions, show};
+use super::{Failure, show};
 
 /// Shows the audit log, verifies its chain, exports and prunes it
 ///
@@ -82,9 +83,8 @@ enum Verb {
         /// The oldest, until the rest takes at most this, such as 1GiB
         #[arg(long, value_name = "SIZE", value_parser = |text: &str| Limit::Disk.parse(text))]
         keep_size: Option<u64>,
-        /// The policy file, where neither is given [default: as for `run`]
-        #[arg(long, value_name = "FILE", conflicts_with_all = ["older_than", "keep_size"])]
-        policy: Option<PathBuf>,
+        #[command(flatten)]
+        file: PolicyFile,
         /// Print one JSON object
         #[arg(long)]
         json: bool,
@@ -142,9 +142,9 @@ pub(crate) fn main(args: Args) -> Result<Exit, Failure> {
             show::text(&format!("{sequence}:{digest}")).map(|()| Exit::Ok)
         }
         Verb::Export { which, form } => export(&open()?, &Filter { oldest_first: true, ..which.filter(None) }, form),
-        Verb::Prune { older_than, keep_size, policy, json } => {
+        Verb::Prune { older_than, keep_size, file, json } => {
             let given = Retention { age: older_than, bytes: keep_size };
-            let retention = if given.is_forever() { permissions::retention(policy, &Places::find()?)? } else { given };
+            let retention = if given.is_forever() { file.read(&Places::find()?)?.retention } else { given };
             if retention.is_forever() {
                 let message = "neither a flag nor the policy says what to remove";
                 return Err(Failure::new(Exit::Usage, message).fix("--older-than 90d, or in the policy file: audit: { keep: 90d }"));

@@ -5,19 +5,27 @@ use std::path::{Path, PathBuf};
 use skillhost::limits::Limit;
 use skillhost::policy::capabilities::MountMode;
 use skillhost::policy::determinism::{DeterminismRule, parse_start_time};
-use skillhost::policy::{self, Overrides, Policy, Retention};
+use skillhost::policy::{self, Overrides, Policy};
 
 use super::exit::Exit;
 use super::places::Places;
 use super::{Failure, show};
 
+/// The policy file alone, for verbs that run nothing.
+#[derive(Debug, Clone, clap::Args)]
+#[command(next_help_heading = "Permissions")]
+pub(crate) struct PolicyFile {
+    /// The policy file [default: $SKILLHOST_POLICY, else policy.yaml in the configuration folder, else the built-in one]
+    #[arg(long, value_name = "FILE")]
+    policy: Option<PathBuf>,
+}
+
 /// What the operator allows.
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Permissions")]
 pub(crate) struct Permissions {
-    /// The policy file [default: $SKILLHOST_POLICY, else policy.yaml in the configuration folder, else the built-in one]
-    #[arg(long, value_name = "FILE")]
-    policy: Option<PathBuf>,
+    #[command(flatten)]
+    file: PolicyFile,
     /// The folder that guests see as /workspace; `:ro` read-only, `:overlay` keeps writes aside
     #[arg(long, value_name = "DIR[:ro|:overlay]", value_parser = workspace)]
     workspace: Option<(PathBuf, MountMode)>,
@@ -56,6 +64,29 @@ pub(crate) struct Permissions {
 /// The environment variable that names a policy file.
 const POLICY_VARIABLE: &str = "SKILLHOST_POLICY";
 
+impl PolicyFile {
+    /// The file's policy, or the built-in one.
+    pub(crate) fn read(&self, places: &Places) -> Result<Policy, Failure> {
+        match self.find(places) {
+            Some((path, named_by)) => read(&path, named_by, &places.home),
+            None => Ok(Policy::builtin()),
+        }
+    }
+
+    /// The file that was named, and by what; or the one in the configuration folder, where there is one.
+    fn find(&self, places: &Places) -> Option<(PathBuf, &'static str)> {
+        #[expect(clippy::disallowed_methods, reason = "the command line reads the environment")]
+        let variable =
+            || std::env::var_os(POLICY_VARIABLE).filter(|value| !value.is_empty()).map(|path| (path.into(), "$SKILLHOST_POLICY"));
+        let standard = || {
+            Some(places.config.join("policy.yaml"))
+                .filter(|path| path.symlink_metadata().is_ok())
+                .map(|path| (path, "the configuration folder"))
+        };
+        self.policy.clone().map(|path| (path, "--policy")).or_else(variable).or_else(standard)
+    }
+}
+
 impl Permissions {
     /// The folder that `--workspace` names.
     pub(crate) fn workspace_folder(&self) -> Option<&Path> {
@@ -72,10 +103,7 @@ impl Permissions {
 
     /// The policy in force: the file's or the built-in one, with the command line's flags on top.
     pub(crate) fn policy(&self, places: &Places) -> Result<Policy, Failure> {
-        let base = match self.policy_file(places) {
-            Some((path, named_by)) => read(&path, named_by, &places.home)?,
-            None => Policy::builtin(),
-        };
+        let base = self.file.read(places)?;
         let mut policy = base.with_command_line(self.overrides()).map_err(|findings| {
             show::findings(&findings, "");
             Failure::new(Exit::Usage, "the command line's permissions cannot be understood")
@@ -99,7 +127,7 @@ impl Permissions {
 
     /// The policy's file, where there is one: its name and its text.
     pub(crate) fn policy_text(&self, places: &Places) -> Result<Option<(PathBuf, String)>, Failure> {
-        let Some((path, named_by)) = self.policy_file(places) else { return Ok(None) };
+        let Some((path, named_by)) = self.file.find(places) else { return Ok(None) };
         let text = text_of(&path, named_by)?;
         Ok(Some((path, text)))
     }
@@ -123,30 +151,6 @@ impl Permissions {
             determinism: DeterminismRule { on: self.deterministic.then_some(true), seed: self.seed, start_time: self.start_time },
         }
     }
-
-    fn policy_file(&self, places: &Places) -> Option<(PathBuf, &'static str)> {
-        policy_file(self.policy.clone(), places)
-    }
-}
-
-/// What the policy in force says of the audit log.
-pub(crate) fn retention(named: Option<PathBuf>, places: &Places) -> Result<Retention, Failure> {
-    match policy_file(named, places) {
-        Some((path, named_by)) => Ok(read(&path, named_by, &places.home)?.retention),
-        None => Ok(Retention::default()),
-    }
-}
-
-/// The file that was named, and by what; or the one in the configuration folder, where there is one.
-fn policy_file(named: Option<PathBuf>, places: &Places) -> Option<(PathBuf, &'static str)> {
-    #[expect(clippy::disallowed_methods, reason = "the command line reads the environment")]
-    let variable = || std::env::var_os(POLICY_VARIABLE).filter(|value| !value.is_empty()).map(|path| (path.into(), "$SKILLHOST_POLICY"));
-    let standard = || {
-        Some(places.config.join("policy.yaml"))
-            .filter(|path| path.symlink_metadata().is_ok())
-            .map(|path| (path, "the configuration folder"))
-    };
-    named.map(|path| (path, "--policy")).or_else(variable).or_else(standard)
 }
 
 fn read(path: &Path, named_by: &str, home: &Path) -> Result<Policy, Failure> {

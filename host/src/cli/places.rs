@@ -42,6 +42,12 @@ impl Places {
         self.state.join("audit.jsonl")
     }
 
+    /// Where the skills lie that come with this executable.
+    pub(crate) fn built_in_skills(&self) -> Option<PathBuf> {
+        let executable = std::env::current_exe().and_then(|path| path.canonicalize()).ok()?;
+        Some(executable.parent()?.parent()?.join("share/skillhost/skills"))
+    }
+
     /// What skills keep from run to run.
     pub(crate) fn kept(&self) -> PathBuf {
         self.data.join("state")

@@ -21,6 +21,7 @@ use super::exit::Exit;
 use super::permissions::Permissions;
 use super::places::Places;
 use super::plan::Plan;
+use super::skills::Skills;
 use super::{Failure, key, learn, receipt, show};
 
 /// Runs a skill in the sandbox
@@ -42,7 +43,7 @@ Examples:
   skillhost run SKILL --deterministic --receipt receipt.json --sign -- ARGS
   skillhost run SKILL --allow 'WebFetch(domain:api.example.com)' --timeout 10s -- ARGS")]
 pub(crate) struct Args {
-    /// The skill's folder
+    /// The skill's folder, or the name of a skill that `skillhost list` shows
     skill: PathBuf,
     /// One of the skill's scripts, by its path or name, or one of its typed tools; without it the skill's component or only script runs
     #[arg(value_name = "SCRIPT|TOOL")]
@@ -87,11 +88,14 @@ pub(crate) struct Args {
 
     #[command(flatten)]
     permissions: Permissions,
+    #[command(flatten)]
+    skills: Skills,
 }
 
-pub(crate) fn main(args: Args) -> Result<Exit, Failure> {
+pub(crate) fn main(mut args: Args) -> Result<Exit, Failure> {
     let places = Places::find()?;
     let policy = args.permissions.policy(&places)?;
+    args.skill = args.skills.folder(&args.skill, &places, &policy)?;
     let host = Host::new(places.host_options(args.audit.clone(), args.programs.as_deref())?);
     if args.explain {
         return explain(&args, &host, &policy);
@@ -142,7 +146,7 @@ fn target(args: &Args) -> Result<Target, Failure> {
 }
 
 /// Guests may hold more files than the usual soft limit of 1,024: each costs the host a descriptor, within its own limit `handles`.
-fn raise_descriptor_limit() {
+pub(super) fn raise_descriptor_limit() {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
     if let Err(error) = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }) {

@@ -1,6 +1,6 @@
 //! A policy file becomes layers. All that is wrong with it is told at once, and a file with anything wrong is not used at all.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::authorities;
 use super::capabilities::{Authority, Mount, MountMode};
@@ -32,7 +32,7 @@ pub struct PolicyError {
 /// Everything that is wrong with it.
 pub fn load(path: &Path, text: &str, home: Option<&Path>) -> Result<Policy, PolicyError> {
     let mut reader = Reader { path, file: path.display().to_string(), home, diagnostics: Vec::new(), mounts: Vec::new() };
-    let mut policy = Policy { layers: Vec::new(), authorities: Vec::new(), retention: Retention::default() };
+    let mut policy = Policy { layers: Vec::new(), ..Policy::builtin() };
     if text.len() > MAX_BYTES {
         reader.error("policy-size", None, format!("the policy is larger than {MAX_BYTES} bytes"), None);
     } else {
@@ -62,12 +62,12 @@ impl Reader<'_> {
     fn root(&mut self, root: &Node) -> Policy {
         let mut default = self.layer();
         let mut skills = Vec::new();
-        let mut authorities = Vec::new();
-        let mut retention = Retention::default();
+        let (mut authorities, mut folders, mut retention) = (Vec::new(), Vec::new(), Retention::default());
         for (key, _, value) in self.table(root, "the policy", &schema::TOP) {
             match key {
                 "limits" => default.limits = self.limits(value),
                 "authorities" => authorities = self.authorities(value),
+                "skill-folders" => folders = self.skill_folders(value),
                 "audit" => retention = self.retention(value),
                 "default" => self.section(value, "default", &schema::DEFAULT, &mut default),
                 "skills" => skills = self.skills(value),
@@ -77,7 +77,7 @@ impl Reader<'_> {
         let mut layers = vec![default];
         layers.extend(skills);
         self.clashes(&layers);
-        Policy { layers, authorities, retention }
+        Policy { layers, authorities, folders, retention }
     }
 
     fn retention(&mut self, node: &Node) -> Retention {
@@ -117,6 +117,17 @@ impl Reader<'_> {
             }
         }
         authorities
+    }
+
+    fn skill_folders(&mut self, node: &Node) -> Vec<PathBuf> {
+        let mut folders = Vec::new();
+        for (text, span) in self.texts(node, "skill-folders", "a folder's name") {
+            match mounts::host_path(text, self.folder(), self.home) {
+                Ok(path) => folders.push(path),
+                Err(why) => self.error("policy-skill-folder", Some(span), printable(&why), None),
+            }
+        }
+        folders
     }
 
     fn skills(&mut self, node: &Node) -> Vec<Layer> {

@@ -36,7 +36,7 @@ const fn field(key: &'static str, shape: Shape, meaning: &'static str) -> Field 
 }
 
 /// The file's own keys.
-pub(super) const TOP: [Field; 8] = [
+pub(super) const TOP: [Field; 9] = [
     field("limits", Shape::Limits, "The bounds of every invocation, in place of the defaults."),
     field(
         "authorities",
@@ -45,6 +45,11 @@ pub(super) const TOP: [Field; 8] = [
     ),
     field("audit", Shape::Audit, "How long the audit log keeps records; for ever where nothing is said."),
     field("default", Shape::Default, "What every skill may do: all of it without `allowed-tools`, else the part that these ask for."),
+    field(
+        "skill-folders",
+        Shape::Files,
+        "Folders of skills that the catalogue knows beside the standard places: absolute, below `~/`, or relative to this file.",
+    ),
     DETERMINISTIC,
     SEED,
     START_TIME,

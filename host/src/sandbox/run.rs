@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use futures::future::BoxFuture;
+use tracing::debug_span;
 
 use super::Sandbox;
 use super::clock::{self, Clock};
@@ -118,7 +119,9 @@ pub async fn run(sandbox: &Sandbox, what: Invoke<'_>, io: Io) -> Finished {
     let clock = determinism.map(|start| Clock::new(start.start_time));
     let chance = random::device(&meter, *determinism);
     let times = clock.as_ref().map(clock::file_times);
-    let mounts = match mounts::open(&capabilities, what.skill, what.beside, what.guarded, what.scratch, sandbox.cache(), chance, times) {
+    let mounts = debug_span!("mounts")
+        .in_scope(|| mounts::open(&capabilities, what.skill, what.beside, what.guarded, what.scratch, sandbox.cache(), chance, times));
+    let mounts = match mounts {
         Ok(mounts) => mounts,
         Err(denial) => return Finished::refused(Status::Denied(denial), started),
     };
