@@ -395,6 +395,9 @@ fn nothing_is_noted_that_was_not_asked_for() {
     assert!(run(&[]).get("uses").is_none());
     let learned = run(&["--learn"]);
     assert!(learned["uses"].is_object() && learned["learned"]["skill"] == "hello", "{learned}");
+    let schema = text(&user.skillhost(&["schema", "learned"]).stdout);
+    let validator = jsonschema::validator_for(&serde_json::from_str(&schema).unwrap()).unwrap();
+    assert!(validator.is_valid(&learned["learned"]), "{learned}");
     let back: Uses = serde_json::from_value(learned["uses"].clone()).unwrap();
     assert_eq!(serde_json::to_value(&back).unwrap(), learned["uses"]);
 }
