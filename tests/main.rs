@@ -23,6 +23,7 @@ mod embed;
 mod escape;
 mod fuzz;
 mod git;
+mod kept_skills;
 mod known;
 mod learn;
 mod limits;
