@@ -70,11 +70,12 @@ fn every_test_file_is_a_module() {
 }
 
 /// From the bottom up: a module uses those before it. Those of one row may use each other.
-const LAYERS: [&[&str]; 10] = [
+const LAYERS: [&[&str]; 11] = [
     &["limits", "outcome", "diagnostic", "policy::capabilities", "policy::tool"],
     &["skill", "policy"],
     &["runtime"],
     &["compat"],
+    &["recording"],
     &["sandbox"],
     &["world", "audit"],
     &["receipt"],

@@ -5,6 +5,7 @@ mod bench;
 mod build;
 mod check;
 mod compatibility;
+mod diff;
 mod exit;
 mod inspect;
 mod key;
@@ -14,8 +15,11 @@ mod places;
 mod plan;
 mod programs;
 mod receipt;
+mod record;
+mod replay;
 mod run;
 mod schema;
+mod secrets;
 mod show;
 mod verify;
 
@@ -44,6 +48,8 @@ enum Verb {
     New(new::Args),
     Build(build::Args),
     Verify(verify::Args),
+    Replay(replay::Args),
+    Diff(diff::Args),
     Audit(audit::Args),
     Key(key::Args),
     Schema(schema::Args),
@@ -87,6 +93,8 @@ pub(crate) fn main() -> ExitCode {
         Verb::New(args) => new::main(&args),
         Verb::Build(args) => build::main(&args),
         Verb::Verify(args) => verify::main(args),
+        Verb::Replay(args) => replay::main(args),
+        Verb::Diff(args) => diff::main(&args),
         Verb::Audit(args) => audit::main(args),
         Verb::Key(args) => key::main(&args),
         Verb::Schema(args) => schema::main(args),

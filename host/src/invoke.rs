@@ -2,6 +2,7 @@
 
 mod own;
 mod receipt;
+mod record;
 mod target;
 
 use std::path::{Path, PathBuf};
@@ -19,6 +20,7 @@ use crate::sandbox::files::{Ground, Guarded, OpenMount};
 use crate::sandbox::{self, Beside, Finished, Io, Sandbox, Tool};
 use crate::skill::{Caps, Skill, SkillError};
 
+pub use record::{Recorded, Replay, capabilities, masked};
 pub use target::{Choice, NoProgram, Target, component};
 
 /// Where a host keeps things, and what it stands on.
@@ -96,6 +98,9 @@ pub enum InvokeError {
     /// The record could not be written, so the run has failed.
     #[error(transparent)]
     Audit(#[from] AuditError),
+    /// What a recording says cannot be understood.
+    #[error("{0}")]
+    Recording(String),
     /// A receipt was asked for, and stdin is not bytes that it could tell of.
     #[error("the stdin of a run with a receipt is given as bytes")]
     Stdin,
@@ -198,7 +203,7 @@ impl Host {
         let (finished, receipt) = match program {
             Ok((program, programs)) => {
                 let io = if let Entry::Tool { .. } = program.entry { io.of_tool() } else { io };
-                let mut finished = self.run(skill, &program, programs, capabilities, io, ask.is_some()).await;
+                let mut finished = self.run(skill, &program, programs, capabilities, io, ask.as_ref()).await;
                 if let (Status::Invalid { message, .. }, None, Some(path)) =
                     (&mut finished.outcome.status, program.component.built_in(), &skill.manifest.component)
                 {
@@ -298,7 +303,7 @@ impl Host {
         programs: &Arc<Programs>,
         capabilities: &Arc<Capabilities>,
         io: Io,
-        evidence: bool,
+        ask: Option<&receipt::Ask>,
     ) -> Finished {
         let beside = match self.beside(skill, program, programs, capabilities) {
             Ok(beside) => beside,
@@ -312,7 +317,8 @@ impl Host {
             skill: Some(Ground::shared(skill.dir.clone())),
             guarded: &self.options.guarded,
             scratch: &self.options.scratch,
-            evidence,
+            evidence: ask.is_some(),
+            outside: ask.map(|ask| ask.outside.clone()).unwrap_or_default(),
         };
         sandbox::run(&self.sandbox, what, io).await
     }

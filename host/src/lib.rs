@@ -14,6 +14,7 @@
 //! | policy | [`policy`] | `grant(&Manifest, &Policy)`: pure, no I/O |
 //! | runtime | [`runtime`] | which component runs, with which argv; carries no authority |
 //! | compat | [`compat`] | what the scripts need and whether it is here, told from their texts: what `check` reports |
+//! | recording | [`recording`] | what came to a run from outside, in a folder; repeats it |
 //! | sandbox | [`sandbox`] | a program under capabilities becomes an `Outcome`; the only code that knows wasmtime |
 //! | service | [`service`] | many invocations at once: who goes next, who waits, who is told that it is busy |
 //! | outcome | [`outcome`] | what happened, as plain data |
@@ -23,7 +24,7 @@
 //! What holds everywhere, each by a test:
 //! - `Program` says what runs and carries no authority; `Capabilities` says what it may touch; only `sandbox` reads both.
 //! - The same `Capabilities` value is what `check` prints, what the sandbox enforces and what the audit log keeps.
-//! - A module uses only those above it: limits, outcome, diagnostic, capabilities < skill, policy < runtime < compat < sandbox < audit < receipt < invoke < service < cli.
+//! - A module uses only those above it: limits, outcome, diagnostic, capabilities < skill, policy < runtime < compat < recording < sandbox < audit < receipt < invoke < service < cli.
 //! - Ambient authority is banned by clippy's `disallowed-methods` and asked for by name where it is needed.
 //! - A broken policy, manifest or audit log stops the run. Nothing falls back to something wider.
 
@@ -35,6 +36,7 @@ pub mod limits;
 pub mod outcome;
 pub mod policy;
 pub mod receipt;
+pub mod recording;
 pub mod runtime;
 pub mod sandbox;
 pub mod service;

@@ -49,6 +49,28 @@ pub struct Policy {
     pub layers: Vec<Layer>,
     /// Whom HTTPS trusts beside the built-in authorities, for every skill. No layer can add to them.
     pub authorities: Vec<Authority>,
+    /// What recordings do not hold.
+    pub secrets: Secrets,
+}
+
+/// What a recording keeps out: it has digests of these values alone.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Secrets {
+    /// Variables.
+    pub env: Vec<String>,
+    /// Header fields, lower case.
+    pub headers: Vec<String>,
+}
+
+impl Secrets {
+    /// The header fields that are secret: those that are named, and the one that always is.
+    pub fn headers(&self) -> Vec<String> {
+        let mut all = self.headers.clone();
+        all.push("authorization".into());
+        all.sort();
+        all.dedup();
+        all
+    }
 }
 
 /// What the command line adds. Not `Debug`: `env` holds secrets.
@@ -76,7 +98,7 @@ impl Policy {
     pub fn builtin() -> Policy {
         let rule = |text: &str| Rule { text: text.into(), tool: entry::parse(text, Side::Allow), place: "built-in policy".into() };
         let allow = ["Read", "Write", "Bash"].map(rule).to_vec();
-        Policy { layers: vec![Layer { allow, ..Layer::new(Origin::BuiltIn) }], authorities: Vec::new() }
+        Policy { layers: vec![Layer { allow, ..Layer::new(Origin::BuiltIn) }], authorities: Vec::new(), secrets: Secrets::default() }
     }
 
     /// Allows whatever can be asked for: what a skill is granted under it is what the skill itself asks for.
@@ -140,6 +162,15 @@ impl Policy {
         }
         self.layers.push(layer);
         if diagnostics.is_empty() { Ok(self) } else { Err(diagnostics) }
+    }
+
+    /// Makes runs deterministic, from a seed and a start time that hold where nobody says others: for a recording.
+    #[must_use]
+    pub fn recorded(mut self, seed: u64, start_time: u64) -> Policy {
+        let mut below = Layer::new(Origin::CommandLine);
+        below.determinism = DeterminismRule { on: None, seed: Some(seed), start_time: Some(start_time) };
+        self.layers.insert(0, below);
+        self
     }
 
     /// Looks up the variables that are passed by name, so that [`grant()`] need not. One that the host does not have is left out.

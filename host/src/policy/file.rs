@@ -8,7 +8,7 @@ use super::determinism::parse_start_time;
 use super::entry::Side;
 use super::schema::{self, Field};
 use super::yaml::{self, Kind, Node};
-use super::{EnvRule, Layer, LimitRule, MountRule, NameGlob, Origin, Policy, Rule, mounts, printable};
+use super::{EnvRule, Layer, LimitRule, MountRule, NameGlob, Origin, Policy, Rule, Secrets, mounts, printable};
 use crate::diagnostic::{Diagnostic, Severity, Span};
 use crate::limits::Limit;
 
@@ -32,7 +32,7 @@ pub struct PolicyError {
 /// Everything that is wrong with it.
 pub fn load(path: &Path, text: &str, home: Option<&Path>) -> Result<Policy, PolicyError> {
     let mut reader = Reader { path, file: path.display().to_string(), home, diagnostics: Vec::new(), mounts: Vec::new() };
-    let mut policy = Policy { layers: Vec::new(), authorities: Vec::new() };
+    let mut policy = Policy { layers: Vec::new(), authorities: Vec::new(), secrets: Secrets::default() };
     if text.len() > MAX_BYTES {
         reader.error("policy-size", None, format!("the policy is larger than {MAX_BYTES} bytes"), None);
     } else {
@@ -62,11 +62,12 @@ impl Reader<'_> {
     fn root(&mut self, root: &Node) -> Policy {
         let mut default = self.layer();
         let mut skills = Vec::new();
-        let mut authorities = Vec::new();
+        let (mut authorities, mut secrets) = (Vec::new(), Secrets::default());
         for (key, _, value) in self.table(root, "the policy", &schema::TOP) {
             match key {
                 "limits" => default.limits = self.limits(value),
                 "authorities" => authorities = self.authorities(value),
+                "secrets" => secrets = self.secrets(value),
                 "default" => self.section(value, "default", &schema::DEFAULT, &mut default),
                 "skills" => skills = self.skills(value),
                 key => self.determinism(key, value, &mut default),
@@ -75,7 +76,7 @@ impl Reader<'_> {
         let mut layers = vec![default];
         layers.extend(skills);
         self.clashes(&layers);
-        Policy { layers, authorities }
+        Policy { layers, authorities, secrets }
     }
 
     fn authorities(&mut self, node: &Node) -> Vec<Authority> {
@@ -91,6 +92,24 @@ impl Reader<'_> {
             }
         }
         authorities
+    }
+
+    fn secrets(&mut self, node: &Node) -> Secrets {
+        let mut secrets = Secrets::default();
+        for (key, _, value) in self.table(node, "`secrets`", &schema::SECRETS) {
+            let (names, what) = if key == "env" { (&mut secrets.env, "a variable") } else { (&mut secrets.headers, "a header field") };
+            for (text, span) in self.texts(value, key, "a name") {
+                let valid = |b: u8| b.is_ascii_alphanumeric() || b == b'_' || (key == "headers" && b == b'-');
+                if text.is_empty() || !text.bytes().all(valid) {
+                    self.error("policy-secret", Some(span), format!("`{}` is not the name of {what}", printable(text)), None);
+                } else if key == "env" {
+                    names.push(text.to_owned());
+                } else {
+                    names.push(text.to_ascii_lowercase());
+                }
+            }
+        }
+        secrets
     }
 
     fn skills(&mut self, node: &Node) -> Vec<Layer> {

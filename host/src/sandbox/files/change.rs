@@ -85,6 +85,9 @@ impl Vfs {
             let (parent, name) = beneath::parent(self.storage(tree, m, rel)?, rel)?;
             fs::unlinkat(&parent, name, if folder { AtFlags::REMOVEDIR } else { AtFlags::empty() })?;
             self.ledger.release(&stat, true);
+            if stat.st_nlink == 1 {
+                self.forget(&stat);
+            }
         }
         self.note_entry(tree, m, rel);
         self.account(m, rel).note_removed();
@@ -135,6 +138,9 @@ impl Vfs {
             fs::renameat(&from_parent, from_name, &to_parent, to_name)?;
             if let Some(old) = old {
                 self.ledger.release(&old, true);
+                if old.st_nlink == 1 {
+                    self.forget(&old);
+                }
             }
         }
         self.note_entry(tree, m, from.rel);

@@ -37,9 +37,7 @@ impl Ledger {
     /// Opens the record of a request that is under way.
     pub(super) fn open(&self, method: &Method, url: String) -> usize {
         let mut book = self.book();
-        let record =
-            RequestMade { method: brief(method.as_str()), url, status: None, error: Some("cancelled".to_owned()), sent: 0, received: 0 };
-        book.requests.push(record);
+        book.requests.push(RequestMade::new(brief(method.as_str()), url, "cancelled"));
         book.requests.len() - 1
     }
 
@@ -49,8 +47,7 @@ impl Ledger {
         let mut book = self.book();
         if book.refused < MAX_REFUSED {
             book.refused += 1;
-            let method = brief(method.as_str());
-            book.requests.push(RequestMade { method, url, status: None, error: Some(brief(&why.to_string())), sent: 0, received: 0 });
+            book.requests.push(RequestMade::new(brief(method.as_str()), url, &brief(&why.to_string())));
         }
     }
 
@@ -64,7 +61,7 @@ impl Ledger {
     /// Keeps a denial (once each) or the first limit that was hit.
     pub(super) fn note(&self, why: &SendError) {
         let mut book = self.book();
-        if let SendError::Denied(denial) | SendError::Prohibited(denial) = why
+        if let SendError::Denied(denial) | SendError::Prohibited(denial) | SendError::Unrecorded(denial) = why
             && book.denials.len() < MAX_REFUSED
             && !book.denials.contains(denial)
         {
