@@ -57,6 +57,9 @@ pub struct Recording {
     pub sealed: Sealed,
     /// Digest of each file under `blobs/` that stands for other bytes, since these hold a secret: by the digest of those.
     pub blobs: BTreeMap<String, String>,
+    /// Over all of this but itself, as canonical JSON (RFC 8785). `None` once it is read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub digest: Option<String>,
 }
 
 /// What of a skill ran.

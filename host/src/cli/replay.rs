@@ -262,6 +262,7 @@ impl Verdict {
                 show::json(result)?;
             }
             show::ending(outcome);
+            show::changes(&outcome.changes);
         }
         match self.verdict {
             "same" | "ended" | "stopped" | "no-result" => show::note(&format!("{}: {}", self.verdict, self.message)),

@@ -5,7 +5,7 @@ use clap::ValueEnum;
 use super::exit::Exit;
 use super::{Failure, show};
 
-/// Prints the JSON schema of a policy, outcome, audit record, check, receipt or recording
+/// Prints the JSON schema of what is read or written
 ///
 /// An editor checks policy.yaml against its schema while you write, where the file starts with
 /// `# yaml-language-server: $schema=policy.schema.json`.

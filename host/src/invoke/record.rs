@@ -88,6 +88,7 @@ impl Host {
             receipt: invoked.receipt.as_ref().map(canonical::value),
             sealed: Sealed { salt: seal.salt().to_owned(), headers: secrets.headers(), ..Sealed::default() },
             blobs: BTreeMap::new(),
+            digest: None,
         };
         hide(&mut recording, secrets, &seal);
         let kept = keep.bytes(&stdin).and_then(|_| {

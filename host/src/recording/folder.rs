@@ -135,10 +135,7 @@ impl Draft {
         let used: BTreeMap<String, String> = secrets.into_iter().chain(seal.used(&among)).collect();
         value["sealed"]["secrets"] = serde_json::to_value(used)?;
         value["digest"] = Value::String(digest(&value));
-        let mut text = serde_json::to_vec_pretty(&value)?;
-        text.push(b'\n');
-        let file = self.folder.path().join(NAME);
-        write_new(&file, &text)?;
+        write_new(&self.folder.path().join(NAME), &text(&value)?)?;
         // Over an empty folder, or nothing.
         std::fs::rename(self.folder.path(), &self.place)?;
         let _ = self.folder.keep();
@@ -197,10 +194,15 @@ impl Kept {
 /// Why it is none.
 pub fn parse(text: &[u8]) -> Result<Recording, String> {
     let mut value: Value = serde_json::from_slice(text).map_err(|error| format!("{NAME} is no JSON: {error}"))?;
+    let again = self::text(&value).map_err(|error| error.to_string())?;
     match value.get("version").and_then(Value::as_u64) {
         Some(version) if version == u64::from(VERSION) => {}
         Some(version) => return Err(format!("its form is {version}, and the one known here is {VERSION}")),
         None => return Err(format!("{NAME} has no `version`")),
+    }
+    // A name that stands twice is read differently by two readers.
+    if again != text {
+        return Err(format!("{NAME} is not in the form that it is written in"));
     }
     let told = value.as_object_mut().and_then(|fields| fields.remove("digest"));
     if told != Some(Value::String(digest(&value))) {
@@ -209,6 +211,16 @@ pub fn parse(text: &[u8]) -> Result<Recording, String> {
     let recording: Recording = serde_json::from_value(value).map_err(|error| format!("{NAME}: {error}"))?;
     super::scene::check(&recording)?;
     Ok(recording)
+}
+
+/// A recording's text, of a value with its digest.
+///
+/// # Errors
+/// None that plain data has.
+pub fn text(value: &Value) -> serde_json::Result<Vec<u8>> {
+    let mut text = serde_json::to_vec_pretty(value)?;
+    text.push(b'\n');
+    Ok(text)
 }
 
 /// The digest of a recording's canonical text, without itself.

@@ -78,12 +78,14 @@ impl Seal {
     /// Bytes without secrets.
     pub fn sealed(&self, bytes: &[u8]) -> Vec<u8> {
         let long = self.secrets.iter().filter(|(_, value)| value.len() >= LONG);
-        long.fold(bytes.to_vec(), |bytes, (name, value)| replaced(&bytes, value, self.placeholder(name).as_bytes()))
+        let forms = long.flat_map(|(name, value)| forms(name, value));
+        forms.fold(bytes.to_vec(), |bytes, (name, form)| replaced(&bytes, &form, self.placeholder(&name).as_bytes()))
     }
 
     /// Bytes with their secrets again.
     pub fn unsealed(&self, bytes: &[u8]) -> Vec<u8> {
-        self.secrets.iter().fold(bytes.to_vec(), |bytes, (name, value)| replaced(&bytes, self.placeholder(name).as_bytes(), value))
+        let forms = self.secrets.iter().flat_map(|(name, value)| forms(name, value));
+        forms.fold(bytes.to_vec(), |bytes, (name, form)| replaced(&bytes, self.placeholder(&name).as_bytes(), &form))
     }
 
     /// A value of JSON without secrets.
@@ -103,11 +105,11 @@ impl Seal {
 
     /// The names and digests of the secrets whose placeholders stand in some text.
     pub fn used(&self, among: &[&[u8]]) -> BTreeMap<String, String> {
-        let stands = |name: &str| {
-            let placeholder = self.placeholder(name);
-            among.iter().any(|bytes| find(bytes, placeholder.as_bytes()).is_some())
+        let stands = |(name, value): &&(String, Vec<u8>)| {
+            let placeholders = forms(name, value).into_iter().map(|(name, _)| self.placeholder(&name));
+            placeholders.into_iter().any(|placeholder| among.iter().any(|bytes| find(bytes, placeholder.as_bytes()).is_some()))
         };
-        self.secrets.iter().filter(|(name, _)| stands(name)).map(|(name, value)| (name.clone(), digest(&self.salt, value))).collect()
+        self.secrets.iter().filter(stands).map(|(name, value)| (name.clone(), digest(&self.salt, value))).collect()
     }
 
     fn texts(&self, value: Value, change: &impl Fn(&Seal, &[u8]) -> Vec<u8>) -> Value {
@@ -128,6 +130,33 @@ impl Seal {
             other => other,
         }
     }
+}
+
+/// How a value may stand in a text, each with the name that its placeholder has: as it is, in JSON, in JSON of ASCII alone, in a URL.
+fn forms(name: &str, value: &[u8]) -> Vec<(String, Vec<u8>)> {
+    let mut forms = vec![(name.to_owned(), value.to_vec())];
+    if let Ok(text) = std::str::from_utf8(value) {
+        let json = serde_json::to_string(text).unwrap_or_default();
+        let json = json.strip_prefix('"').and_then(|json| json.strip_suffix('"')).unwrap_or_default();
+        let mut ascii = String::new();
+        for c in json.chars() {
+            let mut units = [0; 2];
+            match c {
+                '\0'..='\x7f' => ascii.push(c),
+                c => c.encode_utf16(&mut units).iter().for_each(|unit| ascii += &format!("\\u{unit:04x}")),
+            }
+        }
+        forms.push((format!("{name}:json"), json.as_bytes().to_vec()));
+        forms.push((format!("{name}:ascii"), ascii.into_bytes()));
+    }
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
+    let url = value.iter().map(|byte| if plain(*byte) { char::from(*byte).to_string() } else { format!("%{byte:02X}") });
+    forms.push((format!("{name}:url"), url.collect::<String>().into_bytes()));
+    let (first, mut others) = (forms.remove(0), forms);
+    others.retain(|(_, form)| *form != first.1);
+    others.dedup_by(|a, b| a.1 == b.1);
+    others.insert(0, first);
+    others
 }
 
 fn find(bytes: &[u8], what: &[u8]) -> Option<usize> {
@@ -179,6 +208,19 @@ mod tests {
         assert!(!sealed.to_string().contains("hunter2hunter2"));
         let given = [("A", "hunter2hunter2"), ("B", "hunter2hunter2-and-more")];
         assert_eq!(opened(&sealing, &given).unwrap().unseal(sealed), value);
+    }
+
+    #[test]
+    fn it_is_found_in_json_and_in_urls_too() {
+        let sealing = seal(&[("A", "\"open\" \u{fc}!")]);
+        let text = "\"open\" \u{fc}! \\\"open\\\" \u{fc}! \\\"open\\\" \\u00fc! %22open%22%20%C3%BC%21";
+        let sealed = sealing.sealed(text.as_bytes());
+        assert_eq!(
+            String::from_utf8(sealed.clone()).unwrap(),
+            "{{secret:0123:A}} {{secret:0123:A:json}} {{secret:0123:A:ascii}} {{secret:0123:A:url}}"
+        );
+        assert_eq!(opened(&sealing, &[("A", "\"open\" \u{fc}!")]).unwrap().unsealed(&sealed), text.as_bytes());
+        assert_eq!(sealing.used(&[b"x {{secret:0123:A:url}}"]).len(), 1);
     }
 
     #[test]
