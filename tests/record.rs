@@ -222,8 +222,7 @@ fn a_folder_that_holds_something_is_left_alone_and_nothing_runs() {
 }
 
 fn partial(place: &Place) -> Vec<PathBuf> {
-    let entries = std::fs::read_dir(place.user.work()).unwrap().map(|entry| entry.unwrap().path());
-    entries.filter(|path| path.to_str().unwrap().ends_with(".partial")).collect()
+    place.user.scratch().into_iter().filter(|path| path.to_str().unwrap().contains("skillhost-record-")).collect()
 }
 
 fn until<T>(what: impl Fn() -> Option<T>) -> T {
@@ -290,6 +289,29 @@ fn a_recording_that_cannot_be_written_is_an_error_and_the_result_is_told() {
     let run = command.args(["-c", &line]).output().unwrap();
     assert_eq!((run.status.code(), text(&run.stdout).as_str()), (Some(74), "200000\n"), "{run:?}");
     assert!(text(&run.stderr).contains("cannot be written") && !full.path("rec").exists() && partial(&full).is_empty(), "{run:?}");
+}
+
+#[test]
+fn a_place_in_the_workspace_and_one_on_another_file_system_will_do() {
+    let place = Place::new();
+    let args = ["run", "sk", "run.sh", "--workspace", ".", "--record", "./rec", "--", "arg"];
+    let ran = |command: std::process::Command| {
+        let run = place.finish(command, "");
+        let seen = recording(&place.path("rec"));
+        assert!(!seen["folders"].to_string().contains("skillhost-record") && !seen["folders"].to_string().contains(".partial"));
+        same(&place, "rec", &[], &run);
+        std::fs::remove_dir_all(place.path("rec")).unwrap();
+    };
+    ran(place.command(&args));
+    if let Ok(other) = tempfile::tempdir_in("/dev/shm") {
+        let mut command = place.command(&args);
+        command.env("TMPDIR", other.path());
+        ran(command);
+        assert_eq!(std::fs::read_dir(other.path()).unwrap().count(), 0);
+    }
+    let run = place.skillhost(&["run", "sk", "run.sh", "--workspace", "../tmp", "--record", "rec"], "");
+    assert_eq!(run.status.code(), Some(74), "{run:?}");
+    assert!(text(&run.stderr).contains("set TMPDIR") && !place.path("rec").exists(), "{run:?}");
 }
 
 #[test]

@@ -33,9 +33,9 @@ pub(super) fn by_chance(policy: Policy) -> Policy {
 
 impl Outside {
     /// What the command line names; before anything runs, so that nothing runs in vain.
-    pub(super) fn of(record: Option<&Path>, recorded: Option<&Path>, from: &[String]) -> Result<Option<Outside>, Failure> {
+    pub(super) fn of(record: Option<&Path>, recorded: Option<&Path>, from: &[String], scratch: &Path) -> Result<Option<Outside>, Failure> {
         if let Some(place) = record {
-            return Draft::new(place).map(|draft| Some(Outside::Record(draft))).map_err(failure);
+            return Draft::new(place, scratch).map(|draft| Some(Outside::Record(draft))).map_err(failure);
         }
         let Some(place) = recorded else { return Ok(None) };
         let (kept, seal) = secrets::open(Kept::read(place).map_err(failure)?, from)?;

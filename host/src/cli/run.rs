@@ -114,7 +114,7 @@ pub(crate) fn main(args: Args) -> Result<Exit, Failure> {
         // What cannot be signed does not run.
         key::signing(&places)?;
     }
-    let outside = Outside::of(args.record.as_deref(), args.recorded.as_deref(), &args.secret_env)?;
+    let outside = Outside::of(args.record.as_deref(), args.recorded.as_deref(), &args.secret_env, &places.scratch)?;
     let stdin = args.is_whole().then(receipt::stdin).transpose()?;
     raise_descriptor_limit();
     // One guest, one thread: a second would only cost its start.

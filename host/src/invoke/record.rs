@@ -57,6 +57,11 @@ impl Host {
         let ask = Ask::of(request.policy, &request.io.stdin)?.with(outside);
         let policy = ask.policy.clone();
         let loaded = self.load_for_run(request.skill, request.policy)?;
+        let granted_folders = loaded.capabilities.mounts.iter().chain(&loaded.capabilities.packages);
+        if granted_folders.filter_map(|mount| mount.host.canonicalize().ok()).any(|folder| draft.folder().starts_with(folder)) {
+            let why = "the folder for scratch space lies in one that the run is granted, which could change its own recording: set TMPDIR";
+            return Err(InvokeError::Recording(why.into()));
+        }
         let mut invoked = self.invoke_asked(&loaded, &request.target, &request.args, request.io, Some(ask)).await?;
         let (Some(evidence), Some(keep)) = (invoked.finished.evidence.take(), contents.keep()) else {
             return Ok((invoked, Recorded::Nothing));

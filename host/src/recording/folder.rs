@@ -1,12 +1,13 @@
 //! A recording on disk: `recording.json`, and under `blobs/` the bytes that it names, by their digest.
 //!
-//! It is written beside its place and moved there when it is whole: what is in that place is a recording, or nothing.
+//! It is written elsewhere and moved to its place when it is whole: what is in that place is a recording, or nothing.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
+use rustix::fs::{Access, AtFlags, CWD};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -19,8 +20,8 @@ use crate::runtime;
 /// Bytes of `recording.json` that are read.
 const TEXT_MAX: u64 = 64 << 20;
 
-/// Bytes of all that a recording keeps: what receipts take in, and again as much for the skill and the answers.
-const BLOBS_MAX: u64 = 2 << 30;
+/// Bytes of all files that a recording keeps: what receipts take in, and again as much for packages.
+pub(super) const BLOBS_MAX: u64 = 2 << 30;
 
 const NAME: &str = "recording.json";
 const BLOBS: &str = "blobs";
@@ -70,11 +71,11 @@ pub enum FolderError {
 }
 
 impl Draft {
-    /// Starts one that is to be at a place, which is nowhere or an empty folder.
+    /// Starts one that is to be at a place, which is nowhere or an empty folder; it is made in a folder for scratch space.
     ///
     /// # Errors
     /// There is something, or nothing can be made beside it.
-    pub fn new(place: &Path) -> Result<Draft, FolderError> {
+    pub fn new(place: &Path, scratch: &Path) -> Result<Draft, FolderError> {
         let failed = |source| FolderError::Io { path: place.to_owned(), what: "written", source };
         #[expect(clippy::disallowed_methods, reason = "a folder that the operator names")]
         let there = std::fs::read_dir(place).map(|mut entries| entries.next().is_some());
@@ -83,14 +84,17 @@ impl Draft {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(error)),
             _ => {}
         }
-        let parent = place.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let name = place.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-        // What is recorded is this user's.
-        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o700);
-        let (prefix, suffix) = (format!(".{name}."), ".partial");
-        let folder = tempfile::Builder::new().permissions(mode).prefix(&prefix).suffix(suffix).tempdir_in(parent).map_err(failed)?;
+        rustix::fs::accessat(CWD, beside(place), Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS)
+            .map_err(|error| failed(error.into()))?;
+        // Not in its place, which may lie in a folder that the run is granted.
+        let folder = scratch.canonicalize().and_then(|scratch| private("skillhost-record-", "", &scratch)).map_err(failed)?;
         std::fs::create_dir(folder.path().join(BLOBS)).map_err(failed)?;
         Ok(Draft { place: place.to_owned(), folder })
+    }
+
+    /// Where it is until it is whole.
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
     }
 
     /// What takes in the files of the run.
@@ -137,8 +141,29 @@ impl Draft {
         value["digest"] = Value::String(digest(&value));
         write_new(&self.folder.path().join(NAME), &text(&value)?)?;
         // Over an empty folder, or nothing.
-        std::fs::rename(self.folder.path(), &self.place)?;
-        let _ = self.folder.keep();
+        match std::fs::rename(self.folder.path(), &self.place) {
+            Err(error) if error.kind() == io::ErrorKind::CrossesDevices => self.carry_over(),
+            moved => {
+                moved?;
+                let _ = self.folder.keep();
+                Ok(())
+            }
+        }
+    }
+
+    /// Puts it in its place on another file system: beside that first.
+    fn carry_over(self) -> io::Result<()> {
+        let name = self.place.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        let near = private(&format!(".{name}."), ".partial", beside(&self.place))?;
+        std::fs::create_dir(near.path().join(BLOBS))?;
+        #[expect(clippy::disallowed_methods, reason = "a folder of our own")]
+        for blob in std::fs::read_dir(self.folder.path().join(BLOBS))? {
+            let blob = blob?;
+            std::fs::copy(blob.path(), near.path().join(BLOBS).join(blob.file_name()))?;
+        }
+        std::fs::copy(self.folder.path().join(NAME), near.path().join(NAME))?;
+        std::fs::rename(near.path(), &self.place)?;
+        let _ = near.keep();
         Ok(())
     }
 }
@@ -226,6 +251,16 @@ pub fn text(value: &Value) -> serde_json::Result<Vec<u8>> {
 /// The digest of a recording's canonical text, without itself.
 pub fn digest(value: &Value) -> String {
     runtime::digest(&serde_json_canonicalizer::to_vec(value).unwrap_or_default())
+}
+
+/// A new folder of this user's alone.
+fn private(prefix: &str, suffix: &str, within: &Path) -> io::Result<TempDir> {
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o700);
+    tempfile::Builder::new().permissions(mode).prefix(prefix).suffix(suffix).tempdir_in(within)
+}
+
+fn beside(place: &Path) -> &Path {
+    place.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 fn is_hex(text: &str) -> bool {

@@ -10,7 +10,7 @@ use std::sync::Mutex;
 use rustix::fs::{CWD, FileType, Mode};
 use tempfile::TempDir;
 
-use super::folder::{FolderError, Kept, write_new};
+use super::folder::{BLOBS_MAX, FolderError, Kept, write_new};
 use super::keep::Contents;
 use super::seal::Seal;
 use super::{Entry, EntryKind, Folder, Recording};
@@ -96,7 +96,7 @@ impl Scene {
         let root = root.map_err(failed)?;
         let skill = root.path().join("skill").join(&kept.recording.skill);
         let mut scene = Scene { root, skill, folders: BTreeMap::new(), closed: Vec::new() };
-        let mut making = Making { kept, seal, stand_ins: HashMap::new(), names: HashMap::new() };
+        let mut making = Making { kept, seal, stand_ins: HashMap::new(), names: HashMap::new(), left: BLOBS_MAX };
         for (index, folder) in kept.recording.folders.iter().enumerate() {
             let place = if folder.guest == SKILL { scene.skill.clone() } else { scene.root.path().join(format!("folder{index}")) };
             #[expect(clippy::disallowed_methods, reason = "a folder in a scratch folder of our own")]
@@ -125,6 +125,8 @@ struct Making<'a> {
     stand_ins: HashMap<(u64, u64), String>,
     /// The first name of each file that has several.
     names: HashMap<u64, PathBuf>,
+    /// Bytes that may still be written.
+    left: u64,
 }
 
 impl Making<'_> {
@@ -183,7 +185,8 @@ impl Making<'_> {
 
     fn file(&mut self, path: &Path, bytes: u64, digest: &str, kept: bool) -> Result<(), FolderError> {
         let failed = |source| FolderError::Io { path: path.to_owned(), what: "made again", source };
-        let content = if kept { self.kept.bytes(digest, bytes, self.seal)? } else { Vec::new() };
+        let content = if kept { self.kept.bytes(digest, bytes.min(self.left), self.seal)? } else { Vec::new() };
+        self.left = self.left.saturating_sub(content.len() as u64);
         write_new(path, &content).map_err(failed)?;
         if !kept {
             let key = sized(path, bytes).map_err(failed)?;

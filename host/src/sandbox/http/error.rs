@@ -109,3 +109,37 @@ fn kind_named<'de, D: Deserializer<'de>>(d: D) -> Result<io::ErrorKind, D::Error
     let name = String::deserialize(d)?;
     Ok(KINDS.into_iter().find(|kind| kind.to_string() == name).unwrap_or(io::ErrorKind::Other))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_error_comes_back_from_a_recording() {
+        let denial = || Denial { what: "w".into(), rule: "r".into(), fix: None };
+        let mut all = vec![
+            SendError::Denied(denial()),
+            SendError::Prohibited(denial()),
+            SendError::Unrecorded(denial()),
+            SendError::Malformed("m".into()),
+            SendError::Body("b".into()),
+            SendError::Dns("d".into()),
+            SendError::Certificate("c".into()),
+            SendError::Tls("t".into()),
+            SendError::Unanswered,
+            SendError::Protocol("p".into()),
+            SendError::Limit(LimitHit { limit: Limit::HttpTotal, value: 7 }),
+            SendError::OwnTimeout(Limit::HttpConnect),
+            SendError::Idle,
+            SendError::RequestHead,
+            SendError::ResponseHead,
+        ];
+        all.extend(KINDS.map(SendError::Connect));
+        for error in all {
+            let told = serde_json::to_value(&error).unwrap();
+            assert_eq!(serde_json::from_value::<SendError>(told).unwrap(), error);
+        }
+        let other = serde_json::to_value(SendError::Connect(io::ErrorKind::NotFound)).unwrap();
+        assert_eq!(serde_json::from_value::<SendError>(other).unwrap(), SendError::Connect(io::ErrorKind::Other));
+    }
+}
