@@ -113,6 +113,42 @@ fn authorization_is_always_one_of_them_and_what_is_not_named_is_kept() {
     assert_eq!((replay.status.code(), text(&replay.stdout)), (Some(0), text(&run.stdout)), "{replay:?}");
 }
 
+/// Runs a replay on a terminal, and types `keys` when it asks.
+fn typed(place: &Place, keys: &str) -> Option<(Option<i32>, String)> {
+    use std::io::{Read as _, Write as _};
+    use std::process::Stdio;
+    let mut command = place.user.command("script");
+    command.env("SKILLHOST_PROGRAMS", crate::cli::repository("target/components"));
+    command.env("XDG_CACHE_HOME", std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("receipts"));
+    command.args(["-qec", "skillhost replay rec; stty -a | grep -o '[^ ]*echo;\\|[-]*echo '; exit", "/dev/null"]);
+    // A machine without script(1) has no terminal to show.
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().ok()?;
+    let (mut shown, mut byte) = (Vec::new(), [0]);
+    let mut stdout = child.stdout.take().unwrap();
+    while !shown.ends_with(b"TOKEN: ") && stdout.read(&mut byte).unwrap() == 1 {
+        shown.push(byte[0]);
+    }
+    child.stdin.as_mut().unwrap().write_all(keys.as_bytes()).unwrap();
+    stdout.read_to_end(&mut shown).unwrap();
+    Some((child.wait().unwrap().code(), String::from_utf8_lossy(&shown).into_owned()))
+}
+
+#[test]
+fn a_terminal_is_asked_and_shows_nothing_of_what_is_typed() {
+    let place = Place::new();
+    std::fs::write(place.path("p.yaml"), "default: { allow: [Bash] }\nsecrets: { env: [TOKEN] }\n").unwrap();
+    let args =
+        ["run", "sk", "--policy", "p.yaml", "--env", "TOKEN=sesame-open-1234", "--record", "rec", "--command", "echo ${#TOKEN} bytes"];
+    assert_eq!(place.skillhost(&args, "").status.code(), Some(0));
+    for (keys, said) in
+        [("sesame-open-1234\n", super::SAME), ("other\n", "is not the one that was recorded"), ("\u{3}", "cannot be asked for")]
+    {
+        let Some((_, shown)) = typed(&place, keys) else { return };
+        assert!(shown.contains(said) && !shown.contains("sesame") && !shown.contains("other"), "{keys:?}: {shown}");
+        assert!(shown.contains("echo") && !shown.contains("-echo"), "the terminal is as it was: {shown}");
+    }
+}
+
 #[test]
 fn without_secrets_nothing_is_asked() {
     let place = Place::new();

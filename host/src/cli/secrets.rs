@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{BufRead as _, BufReader, Write as _};
+use std::io::{BufReader, Read as _, Write as _};
 
-use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcsetattr};
+use rustix::termios::{LocalModes, OptionalActions, SpecialCodeIndex, tcgetattr, tcsetattr};
 use skillhost::diagnostic::printable;
 use skillhost::recording::folder::Kept;
 use skillhost::recording::seal::{Seal, SecretError};
@@ -52,20 +52,31 @@ fn asked(name: &str) -> std::io::Result<Vec<u8>> {
     let mut terminal = std::fs::OpenOptions::new().read(true).write(true).open("/dev/tty")?;
     let shown = tcgetattr(&terminal)?;
     let mut hidden = shown.clone();
-    hidden.local_modes.remove(LocalModes::ECHO);
-    hidden.local_modes.insert(LocalModes::ECHONL);
-    write!(terminal, "{}: ", printable(name))?;
+    // Whoever gives up finds the terminal as it was: the key is an end of the line, and no signal.
+    hidden.local_modes.remove(LocalModes::ECHO | LocalModes::ISIG);
+    hidden.special_codes[SpecialCodeIndex::VEOL] = CTRL_C;
     tcsetattr(&terminal, OptionalActions::Flush, &hidden)?;
-    let line = line(&terminal);
+    let line = write!(terminal, "{}: ", printable(name)).and_then(|()| line(&terminal));
     tcsetattr(&terminal, OptionalActions::Flush, &shown)?;
+    writeln!(terminal)?;
     line
 }
 
+const CTRL_C: u8 = 3;
+
 fn line(terminal: &File) -> std::io::Result<Vec<u8>> {
     let mut line = Vec::new();
-    BufReader::new(terminal).read_until(b'\n', &mut line)?;
-    if line.last() == Some(&b'\n') {
-        line.pop();
+    let mut terminal = BufReader::new(terminal);
+    let mut byte = [0];
+    while !matches!(line.last(), Some(&(b'\n' | CTRL_C))) && terminal.read(&mut byte)? == 1 {
+        line.push(byte[0]);
     }
-    Ok(line)
+    match line.pop() {
+        Some(CTRL_C) => Err(std::io::ErrorKind::Interrupted.into()),
+        Some(b'\n') | None => Ok(line),
+        Some(other) => {
+            line.push(other);
+            Ok(line)
+        }
+    }
 }
