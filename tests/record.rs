@@ -197,7 +197,7 @@ fn packages_of_the_operator_come_again() {
     std::fs::write(place.path("sk/scripts/p.py"), "import mine, requests, yaml\nprint(yaml.safe_load('[1]'))").unwrap();
     let run = place.skillhost(&["run", "sk", "p.py", "--site-packages", "site", "--record", "rec", "--timeout", "2m"], "");
     assert_eq!(text(&run.stdout), "from my package\n[1]\n", "{run:?}");
-    same(&elsewhere(&place.path("rec")), "theirs/rec", &["--timeout", "2m"], &run);
+    same(&elsewhere(&place.path("rec")), "theirs/rec", &[], &run);
 }
 
 #[test]
@@ -335,18 +335,22 @@ fn a_replay_stops_at_a_limit_of_fuel_and_says_how_far_it_got() {
 #[test]
 fn a_recording_asks_for_no_more_than_a_run_here_may_have() {
     let place = Place::new();
-    recorded(&place, &["--memory", "600MiB"]);
-    let run = place.skillhost(&["replay", "rec"], "");
+    recorded(&place, &["--memory", "600MiB", "--timeout", "5m"]);
+    // More than a run has by default, where nobody says that it is too much.
+    assert_eq!(place.skillhost(&["replay", "rec"], "").status.code(), Some(0));
+    std::fs::write(place.path("policy.yaml"), "limits: { memory: 512MiB }\n").unwrap();
+    let run = place.skillhost(&["replay", "rec", "--policy", "policy.yaml"], "");
     assert_eq!(run.status.code(), Some(83), "{run:?}");
     assert!(text(&run.stderr).contains("--memory 600MiB"), "{run:?}");
-    assert_eq!(place.skillhost(&["replay", "rec", "--memory", "600MiB"], "").status.code(), Some(0));
+    let run = place.skillhost(&["replay", "rec", "--policy", "policy.yaml", "--memory", "600MiB"], "");
+    assert_eq!(run.status.code(), Some(0), "{run:?}");
     std::fs::write(place.path("policy.yaml"), "limits: { files: 5 }\n").unwrap();
-    let run = place.skillhost(&["replay", "rec", "--memory", "600MiB", "--policy", "policy.yaml"], "");
+    let run = place.skillhost(&["replay", "rec", "--policy", "policy.yaml"], "");
     assert_eq!(run.status.code(), Some(83), "{run:?}");
     assert!(text(&run.stderr).contains("limit `files`"), "{run:?}");
     let empty = place.path("no-programs");
     std::fs::create_dir(&empty).unwrap();
-    let run = place.skillhost(&["replay", "rec", "--memory", "600MiB", "--programs", "no-programs"], "");
+    let run = place.skillhost(&["replay", "rec", "--programs", "no-programs"], "");
     assert_eq!(run.status.code(), Some(83), "{run:?}");
     assert!(text(&run.stderr).contains("runtime.programs.shell"), "{run:?}");
 }

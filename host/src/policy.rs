@@ -21,6 +21,8 @@ mod yaml;
 
 use std::path::PathBuf;
 
+use serde::Serialize;
+
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::limits::Limit;
 use capabilities::{Authority, Mount, MountMode};
@@ -54,7 +56,7 @@ pub struct Policy {
 }
 
 /// What a recording keeps out: it has digests of these values alone.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Secrets {
     /// Variables.
     pub env: Vec<String>,

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use serde_json::Value;
 
 use super::{elsewhere, recording, same};
+use crate::audit::digest;
 use crate::cli::{copy, repository, text};
 use crate::receipt::{Place, parsed};
 
@@ -154,7 +155,7 @@ fn web_fetch_and_api_probe_come_again_with_the_server_gone() {
     drop(server);
     for (folder, run) in [("fetched", &fetch), ("tool", &tool), ("probed", &probe)] {
         let other = elsewhere(&place.path(folder));
-        same(&other, "theirs/rec", &["--timeout", "5m"], run);
+        same(&other, "theirs/rec", &[], run);
     }
     let told = recording(&place.path("probed"));
     assert_eq!(told["exchanges"].as_array().unwrap().len(), 5);
@@ -185,7 +186,7 @@ fn again(name: &str, script: &str, code: i32, expected: &[&str]) -> Value {
         assert!(text(&run.stdout).contains(text_of), "{text_of}: {run:?}");
     }
     drop(server);
-    same(&elsewhere(&place.path("rec")), "theirs/rec", &["--timeout", "5m"], &run);
+    same(&elsewhere(&place.path("rec")), "theirs/rec", &[], &run);
     recording(&place.path("rec"))
 }
 
@@ -289,4 +290,24 @@ fn the_network_of_another_run_is_a_recording() {
     let shown = run(&["--recorded", "rec"], &["z\" -v \"z"]);
     assert!(!text(&shown.stdout).contains("x=1"), "{shown:?}");
     assert!(Path::new(&place.path("rec")).is_dir());
+}
+
+#[test]
+fn a_receipt_tells_bodies_by_digest_without_a_recording_too() {
+    let place = Place::new();
+    let server = Mortal::start();
+    let policy = server.policy(&place, "");
+    std::fs::write(place.path("sk/SKILL.md"), "---\nname: sk\ndescription: Asks. Use to test.\nallowed-tools: Bash WebFetch\n---\n")
+        .unwrap();
+    let command = format!("curl -s -d hello {0}/large; curl -s {0}/missing", server.url());
+    let args = ["run", "sk", "--policy", &policy, "--command", &command];
+    let run = place.skillhost(&[&args[..], &["--receipt", "r.json"]].concat(), "");
+    assert_eq!(run.status.code(), Some(0), "{run:?}");
+    let receipt = parsed(&std::fs::read(place.path("r.json")).unwrap());
+    let requests = &receipt["result"]["requests"];
+    assert_eq!(requests[0]["sent_digest"], digest(b"hello"));
+    assert_eq!(requests[0]["received_digest"], digest("0123456789".repeat(50_000).as_bytes()));
+    assert_eq!((&requests[1]["sent_digest"], &requests[1]["received_digest"]), (&digest(b"").into(), &digest(b"{}").into()));
+    let without = parsed(&place.skillhost(&[&args[..], &["--json"]].concat(), "").stdout);
+    assert!(without["requests"][0]["sent_digest"].is_null() && without["requests"][0]["received"] == 500_000, "{without}");
 }

@@ -150,6 +150,26 @@ fn a_terminal_is_asked_and_shows_nothing_of_what_is_typed() {
 }
 
 #[test]
+fn the_policy_s_are_explained_and_what_is_no_name_is_an_error() {
+    let place = Place::new();
+    std::fs::write(place.path("p.yaml"), "secrets: { env: [TOKEN], headers: [X-Key] }\n").unwrap();
+    let run = place.skillhost(&["run", "hello", "--policy", "p.yaml", "--explain"], "");
+    assert!(text(&run.stdout).contains("no recording holds the values of: TOKEN, authorization, x-key"), "{run:?}");
+    let told = crate::receipt::parsed(&place.skillhost(&["run", "hello", "--policy", "p.yaml", "--explain", "--json"], "").stdout);
+    assert_eq!(told["secrets"], serde_json::json!({ "env": ["TOKEN"], "headers": ["x-key"] }));
+    for (wrong, named) in [
+        ("env: [A-B]", "`A-B` is not the name of a variable"),
+        ("headers: ['a b']", "`a b` is not the name of a header"),
+        ("values: []", "has no key `values`"),
+    ] {
+        std::fs::write(place.path("p.yaml"), format!("secrets: {{ {wrong} }}\n")).unwrap();
+        let run = place.skillhost(&["run", "hello", "--policy", "p.yaml"], "");
+        assert_eq!(run.status.code(), Some(65), "{run:?}");
+        assert!(text(&run.stderr).contains(named), "{run:?}");
+    }
+}
+
+#[test]
 fn without_secrets_nothing_is_asked() {
     let place = Place::new();
     let run = place.skillhost(&["run", "hello", "--record", "rec"], "");

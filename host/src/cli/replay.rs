@@ -54,7 +54,7 @@ pub(crate) struct Args {
     /// Take a secret from the variable of its name, rather than ask for it (repeatable)
     #[arg(long, value_name = "NAME")]
     secret_env: Vec<String>,
-    /// The policy file whose limits no replay may exceed [default: $SKILLHOST_POLICY, else policy.yaml in the configuration folder]
+    /// The policy file, whose limits no replay may exceed [default: $SKILLHOST_POLICY, else policy.yaml in the configuration folder]
     #[arg(long, value_name = "FILE")]
     policy: Option<PathBuf>,
     /// Let a replay take that long
@@ -210,6 +210,9 @@ fn elsewhere(recording: &Recording, host: &Host) -> Result<Option<Verdict>, Fail
     Ok(Some(Verdict { differences, ..verdict }).filter(|verdict| !verdict.differences.is_empty()))
 }
 
+/// How many times the default a limit may be where nobody has set it here: enough for what people set, and no bomb.
+const GENEROUS: u64 = 8;
+
 /// Nothing runs that is not the skill that was recorded, nor above the limits of this host.
 fn refused(recording: &Recording, scene: &Scene, host: &Host, policy: &Policy) -> Result<Option<Verdict>, Failure> {
     let loaded = host.load(&scene.skill, policy).map_err(invalid_skill)?;
@@ -224,11 +227,14 @@ fn refused(recording: &Recording, scene: &Scene, host: &Host, policy: &Policy) -
     let wanted = capabilities(recording, scene).map_err(invalid)?.limits;
     let asks = Skill::load(&scene.skill, &Default::default()).map_err(invalid_skill)?.asks();
     let here = skillhost::policy::grant(&asks, policy).capabilities.limits;
+    let is_set = |limit| policy.layers.iter().flat_map(|layer| &layer.limits).any(|rule| rule.limit == limit);
+    let bound = |limit| if is_set(limit) { here.get(limit) } else { here.get(limit).map(|value| value.saturating_mul(GENEROUS)) };
     // Time bounds fuel too.
-    let over = Limit::ALL.into_iter().filter(|limit| *limit != Limit::Fuel).find(|limit| wanted.get(*limit) > here.get(*limit));
+    let over = Limit::ALL.into_iter().filter(|limit| *limit != Limit::Fuel).find(|limit| wanted.get(*limit) > bound(*limit));
     Ok(over.map(|limit| {
-        let (value, bound) = (wanted.get(limit).unwrap_or(0), here.get(limit).unwrap_or(0));
-        let message = format!("the recorded run had a limit `{limit}` of {}, and here it is {}", limit.show(value), limit.show(bound));
+        let (value, bound) = (wanted.get(limit).unwrap_or(0), bound(limit).unwrap_or(0));
+        let message =
+            format!("the recorded run had a limit `{limit}` of {}, and here a replay has at most {}", limit.show(value), limit.show(bound));
         let shown = limit.show(value).replace(' ', "");
         let flag = limit.flag().map(|flag| format!("{flag} {shown}, or ")).unwrap_or_default();
         Verdict::new(Exit::NotRepeatable, &message).fix(&format!("{flag}`limits: {{ {limit}: {shown} }}` in the policy"))

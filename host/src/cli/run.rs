@@ -181,6 +181,9 @@ struct Explained {
     #[serde(flatten)]
     grant: Grant,
     program: Plan,
+    /// What no recording holds, where the policy names something.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    secrets: Option<policy::Secrets>,
 }
 
 fn explain(args: &Args, host: &Host, policy: &policy::Policy) -> Result<Exit, Failure> {
@@ -192,10 +195,13 @@ fn explain(args: &Args, host: &Host, policy: &policy::Policy) -> Result<Exit, Fa
         _ => target(args)?,
     };
     let plan = Plan::of(host.program(skill, &target, &args.args), &grant.capabilities.limits);
+    let secrets = Some(policy.secrets.clone()).filter(|secrets| *secrets != policy::Secrets::default());
     if args.json {
-        show::json(&Explained { grant, program: plan })?
+        show::json(&Explained { grant, program: plan, secrets })?
     } else {
-        show::text(&format!("{}\n{}", policy::explain(&grant, show::width()), plan.text(show::width())))?
+        let secrets = secrets.map(|secrets| [secrets.env.clone(), secrets.headers()].concat().join(", "));
+        let secrets = secrets.map(|names| format!("\nno recording holds the values of: {}", show::lines(&names, 0))).unwrap_or_default();
+        show::text(&format!("{}\n{}{secrets}", policy::explain(&grant, show::width()), plan.text(show::width())))?
     }
     Ok(Exit::Ok)
 }
