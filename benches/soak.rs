@@ -261,6 +261,7 @@ fn host(root: &Path) -> Host {
         programs: Vec::new(),
         scratch: root.join("scratch"),
         guarded: Guarded::default(),
+        state: root.join("kept"),
         audit: root.join("audit.jsonl"),
         caps: Default::default(),
     })

@@ -7,6 +7,8 @@
 //! | `each TASK N` | N invocations, one after the other | `wall_ns` and `cpu_ns` of each, `memory` at the peak, `stdout` of the last |
 //! | `burst TASK N C` | N invocations, at most C under way at once | `wall_ns` of all |
 //! | `alive TASK N` | N invocations that print a line and then wait for their input | `idle` and `private` bytes, `first_ns` and `last_ns` |
+//!
+//! With `once TASK` behind the file it is no host for many: it invokes a skill once, as `skillhost run` does, and prints the time of each phase.
 #![allow(
     missing_docs,
     clippy::unwrap_used,
@@ -14,6 +16,11 @@
     clippy::print_stdout,
     reason = "a benchmark that cannot run says so by panicking"
 )]
+
+#[path = "warm/once.rs"]
+mod once;
+#[path = "invoke/spans.rs"]
+mod spans;
 
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, Write as _};
@@ -70,6 +77,9 @@ fn main() {
         return;
     };
     let setup: Setup = serde_json::from_slice(&std::fs::read(setup).unwrap()).unwrap();
+    if let Some(task) = std::env::args().skip_while(|argument| argument != "once").nth(1) {
+        return once::main(&setup, &task);
+    }
     raise_descriptor_limit();
     let driver = Arc::new(Driver::new(setup));
     let one = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
@@ -91,20 +101,7 @@ fn main() {
 
 impl Driver {
     fn new(setup: Setup) -> Driver {
-        let host = Host::new(HostOptions {
-            sandbox: Options {
-                compiler: setup.skillhost,
-                cache: setup.home.join("components"),
-                allocation: Allocation::Pooling(setup.stores),
-                tls: Arc::new(Tls::new(Roots::default()).unwrap()),
-                resolver: Resolver::System,
-            },
-            programs: vec![setup.programs],
-            scratch: setup.home.clone(),
-            guarded: Guarded::default(),
-            audit: setup.home.join("audit.jsonl"),
-            caps: Default::default(),
-        });
+        let host = host(&setup, Allocation::Pooling(setup.stores));
         let workspace = Some((setup.workspace, MountMode::Write));
         // More than the largest input takes: a limit that is met measures nothing. In milliseconds.
         let limits = [(Limit::Timeout, 600_000)].into();
@@ -201,6 +198,24 @@ impl Driver {
         }
         Ok(json!({ "idle": idle, "private": private, "first_ns": first, "last_ns": last }))
     }
+}
+
+fn host(setup: &Setup, allocation: Allocation) -> Host {
+    Host::new(HostOptions {
+        sandbox: Options {
+            compiler: setup.skillhost.clone(),
+            cache: setup.home.join("components"),
+            allocation,
+            tls: Arc::new(Tls::new(Roots::default()).unwrap()),
+            resolver: Resolver::System,
+        },
+        programs: vec![setup.programs.clone()],
+        scratch: setup.home.clone(),
+        guarded: Guarded::default(),
+        state: setup.home.join("kept"),
+        audit: setup.home.join("audit.jsonl"),
+        caps: Default::default(),
+    })
 }
 
 /// The sum of some fields of a file of this process in /proc, in bytes.

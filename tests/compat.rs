@@ -8,7 +8,7 @@ use std::path::Path;
 use proptest::prelude::*;
 use skillhost::compat::{self, Compatibility, Effect, Kind, Role, Status, Verdict};
 use skillhost::policy::{Overrides, Policy, grant};
-use skillhost::skill::{Caps, Skill, catalog};
+use skillhost::skill::{Caps, Skill, scan};
 
 use crate::cli::{pinned, repository};
 
@@ -181,10 +181,10 @@ fn a_folder_of_skills_is_walked_without_leaving_it() {
     fs::rename(make("all/d").join("SKILL.md"), scratch.path().join("all/d/skill.md")).unwrap();
     std::os::unix::fs::symlink("../outside", scratch.path().join("all/link")).unwrap();
     let root = scratch.path().join("all");
-    let found: Vec<String> = catalog::find(&root).unwrap().iter().map(|p| p.strip_prefix(&root).unwrap().display().to_string()).collect();
+    let found: Vec<String> = scan::find(&root).unwrap().iter().map(|p| p.strip_prefix(&root).unwrap().display().to_string()).collect();
     assert_eq!(found, [".claude/skills/b", "a", "d"]);
-    assert_eq!(catalog::find(&root.join("a")).unwrap(), [root.join("a")]);
-    assert!(catalog::find(&root.join("nowhere")).is_err());
+    assert_eq!(scan::find(&root.join("a")).unwrap(), [root.join("a")]);
+    assert!(scan::find(&root.join("nowhere")).is_err());
 }
 
 #[test]

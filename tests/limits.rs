@@ -12,7 +12,7 @@ use crate::servers::Server;
 
 /// Where each limit's pair is. The ones of tables and instances take components made by hand: they are in `components.rs`, with the
 /// compiler's.
-const PAIRS: [(Limit, fn()); 25] = [
+const PAIRS: [(Limit, fn()); 26] = [
     (Limit::Timeout, timeout),
     (Limit::Fuel, fuel),
     (Limit::Memory, memory),
@@ -23,6 +23,7 @@ const PAIRS: [(Limit, fn()); 25] = [
     (Limit::Stderr, stderr),
     (Limit::Disk, disk),
     (Limit::Files, files),
+    (Limit::State, state),
     (Limit::Handles, handles),
     (Limit::HostCall, host_call),
     (Limit::Random, random),
@@ -165,6 +166,18 @@ fn files() {
             let arena = Arena::new();
             arena.run(&["create", "21", at, version]).workspace(mode).limit(Limit::Files, 20).hits(Limit::Files);
         }
+    }
+}
+
+#[test]
+fn state() {
+    for version in VERSIONS {
+        let arena = Arena::new();
+        let run = |bytes: &str| arena.run(&["write", bytes, "/state", version]).limit(Limit::State, 100_000).limit(Limit::Disk, 10);
+        let outcome = run("100000").obeys();
+        assert_eq!(outcome.usage.bytes_written, 100_000, "{version}");
+        let arena = Arena::new();
+        arena.run(&["write", "100001", "/state", version]).limit(Limit::State, 100_000).hits(Limit::State);
     }
 }
 

@@ -201,6 +201,28 @@ fn packages_of_the_operator_come_again() {
 }
 
 #[test]
+fn what_a_skill_keeps_is_recorded_and_a_replay_leaves_this_host_s_alone() {
+    let place = Place::new();
+    std::fs::write(place.path("p.yaml"), "default: { allow: [Read, Write, Bash] }\nskills: { sk: { limits: { state: 1KiB } } }\n").unwrap();
+    let count = "n=$(cat /state/n 2> /dev/null || echo 0); echo $((n + 1)) > /state/n; cat /state/n; head -c 2000 /dev/zero > /state/more; ls /state";
+    let base = ["run", "sk", "--policy", "p.yaml", "--command", count];
+    assert!(text(&place.skillhost(&base, "").stdout).starts_with("1\n"));
+    place.skillhost(&["run", "sk", "--policy", "p.yaml", "--command", "rm /state/more; echo kept > /state/unread"], "");
+    let run = place.skillhost(&[&base[..], &["--record", "rec"]].concat(), "");
+    assert!(text(&run.stdout).starts_with("2\n"), "{run:?}");
+    for _ in 0..2 {
+        let replay = place.skillhost(&["replay", "rec"], "");
+        assert_eq!((replay.status.code(), &replay.stdout), (Some(0), &run.stdout), "{replay:?}");
+    }
+    let now = place.skillhost(&["run", "sk", "--policy", "p.yaml", "--command", "cat /state/n"], "");
+    assert_eq!(text(&now.stdout), "2\n");
+    let other = elsewhere(&place.path("rec"));
+    let replay = other.skillhost(&["replay", "theirs/rec"], "");
+    assert_eq!((replay.status.code(), &replay.stdout), (Some(0), &run.stdout), "{replay:?}");
+    assert!(text(&other.skillhost(&["state", "list", "--json"], "").stdout).trim_end().ends_with("[]"), "nothing is kept by a replay");
+}
+
+#[test]
 fn a_folder_that_holds_something_is_left_alone_and_nothing_runs() {
     let place = Place::new();
     let before = place.user.records().len();

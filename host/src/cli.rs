@@ -6,21 +6,32 @@ mod build;
 mod check;
 mod compatibility;
 mod diff;
+mod evidence;
 mod exit;
 mod inspect;
 mod key;
+mod learn;
+mod list;
+mod log;
+mod mcp;
 mod new;
 mod permissions;
 mod places;
 mod plan;
 mod programs;
+mod prompt;
 mod receipt;
 mod record;
 mod replay;
 mod run;
 mod schema;
+mod search;
 mod secrets;
+mod serve;
 mod show;
+mod skill;
+mod skills;
+mod state;
 mod verify;
 
 use std::process::ExitCode;
@@ -42,6 +53,10 @@ struct Cli {
 enum Verb {
     Run(run::Args),
     Check(check::Args),
+    List(list::Args),
+    Search(search::Args),
+    Show(skill::Args),
+    Prompt(prompt::Args),
     Inspect(inspect::Args),
     Programs(programs::Args),
     Bench(bench::Args),
@@ -50,8 +65,11 @@ enum Verb {
     Verify(verify::Args),
     Replay(replay::Args),
     Diff(diff::Args),
+    Mcp(mcp::Args),
+    Serve(serve::Args),
     Audit(audit::Args),
     Key(key::Args),
+    State(state::Args),
     Schema(schema::Args),
     /// Prints a completion script for a shell
     ///
@@ -87,6 +105,10 @@ pub(crate) fn main() -> ExitCode {
     let result = match cli.verb {
         Verb::Run(args) => run::main(args),
         Verb::Check(args) => check::main(&args),
+        Verb::List(args) => list::main(&args),
+        Verb::Search(args) => search::main(&args),
+        Verb::Show(args) => skill::main(&args),
+        Verb::Prompt(args) => prompt::main(&args),
         Verb::Inspect(args) => inspect::main(&args),
         Verb::Programs(args) => programs::main(&args),
         Verb::Bench(args) => bench::main(&args),
@@ -95,8 +117,11 @@ pub(crate) fn main() -> ExitCode {
         Verb::Verify(args) => verify::main(args),
         Verb::Replay(args) => replay::main(args),
         Verb::Diff(args) => diff::main(&args),
+        Verb::Mcp(args) => mcp::main(&args),
+        Verb::Serve(args) => serve::main(&args),
         Verb::Audit(args) => audit::main(args),
         Verb::Key(args) => key::main(&args),
+        Verb::State(args) => state::main(args),
         Verb::Schema(args) => schema::main(args),
         Verb::Completions { shell } => {
             let mut script = Vec::new();

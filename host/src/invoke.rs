@@ -1,5 +1,6 @@
 //! The spine: a request becomes a skill, capabilities, a program, an outcome and a record. Every front end meets here.
 
+mod kept;
 mod own;
 mod receipt;
 mod record;
@@ -8,10 +9,12 @@ mod target;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use tracing::debug_span;
+
 use crate::audit::{AuditError, Log, ProgramId, Record, SkillId};
 use crate::outcome::{Outcome, Status, Usage};
 use crate::policy::capabilities::Capabilities;
-use crate::policy::{Grant, Origin, Policy, grant};
+use crate::policy::{Grant, Origin, Policy, Retention, grant};
 use crate::receipt::{Receipt, canonical};
 use crate::runtime::built_in::BuiltIns;
 use crate::runtime::digests::Digests;
@@ -34,6 +37,8 @@ pub struct HostOptions {
     pub scratch: PathBuf,
     /// Folders that are mounted only when the operator spells them out: the home folder and the host's own state.
     pub guarded: Guarded,
+    /// The folder of what skills keep from run to run; only the host writes there.
+    pub state: PathBuf,
     /// The audit log.
     pub audit: PathBuf,
     /// How large a skill may be.
@@ -58,6 +63,7 @@ pub struct Loaded {
     capabilities: Arc<Capabilities>,
     id: SkillId,
     programs: Result<Arc<Programs>, Status>,
+    retention: Retention,
 }
 
 /// One thing to do.
@@ -155,7 +161,7 @@ impl Host {
                 let name = skill.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
                 let outcome = not_run(invalid(error.to_string(), None));
                 let id = SkillId { name, digest: None };
-                log.append(&Record::of(now(), &id, None, &Capabilities::default(), &outcome))?;
+                log.append_keeping(&Record::of(now(), &id, None, &Capabilities::default(), &outcome), policy.retention)?;
                 Err(InvokeError::Skill(Box::new(error)))
             }
         }
@@ -166,14 +172,22 @@ impl Host {
     /// # Errors
     /// The skill does not load.
     pub fn load(&self, skill: &Path, policy: &Policy) -> Result<Loaded, SkillError> {
-        let skill = Arc::new(Skill::load(skill, &self.options.caps)?);
-        let grant = self.grant(&skill, policy);
+        let skill = debug_span!("skill").in_scope(|| Skill::load(skill, &self.options.caps))?;
+        let skill = Arc::new(skill);
+        let grant = debug_span!("grant").in_scope(|| self.grant(&skill, policy));
         // Before it runs: a guest may be granted the very folder that the skill lies in. What cannot be told from another skill in the
         // record does not run.
-        let programs = self.programs(&skill).map(Arc::new);
+        let programs = debug_span!("programs").in_scope(|| self.programs(&skill)).map(Arc::new);
         let digest = programs.as_ref().ok().map(|programs| programs.digests().skill.clone());
         let id = SkillId { name: skill.manifest.name.clone(), digest };
-        Ok(Loaded { capabilities: Arc::new(grant.capabilities.clone()), grant: Arc::new(grant), skill, id, programs })
+        Ok(Loaded {
+            capabilities: Arc::new(grant.capabilities.clone()),
+            grant: Arc::new(grant),
+            skill,
+            id,
+            programs,
+            retention: policy.retention,
+        })
     }
 
     /// Runs a skill that is loaded, and records it.
@@ -192,14 +206,14 @@ impl Host {
         io: Io,
         ask: Option<receipt::Ask>,
     ) -> Result<Invoked, InvokeError> {
-        let Loaded { skill, grant, capabilities, id, programs } = loaded;
+        let Loaded { skill, grant, capabilities, id, programs, retention } = loaded;
         let log = self.log()?;
         let program = programs.as_ref().map_err(|status| NoProgram::Status(status.clone())).and_then(|programs| {
             let program = target::program(skill, programs, target, args)?;
             Ok((program, programs))
         });
         let ran = program.as_ref().ok().map(|(program, _)| ProgramId::of(program));
-        let mut pending = Pending { log, receipt: None, open: Some((now(), id.clone(), ran, capabilities.clone())) };
+        let mut pending = Pending { log, receipt: None, retention: *retention, open: Some((now(), id.clone(), ran, capabilities.clone())) };
         let (finished, receipt) = match program {
             Ok((program, programs)) => {
                 let io = if let Entry::Tool { .. } = program.entry { io.of_tool() } else { io };
@@ -232,6 +246,7 @@ impl Host {
 
     /// The audit log, opened again where another file has taken its place.
     fn log(&self) -> Result<Arc<Log>, AuditError> {
+        let _span = debug_span!("log").entered();
         let mut log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
         match &*log {
             Some(log) if log.is_in_place() => Ok(log.clone()),
@@ -286,7 +301,7 @@ impl Host {
     fn own_files<'a>(&'a self, policy: &'a Policy) -> impl Iterator<Item = &'a Path> {
         let options = &self.options;
         // Whoever writes a built-in program decides what the next skill's `python3` does.
-        let places = options.guarded.own.iter().chain([&options.sandbox.cache]).chain(&options.programs);
+        let places = options.guarded.own.iter().chain([&options.sandbox.cache, &options.state]).chain(&options.programs);
         let policies = policy.layers.iter().filter_map(|layer| match &layer.origin {
             Origin::File(path) => Some(path),
             Origin::BuiltIn | Origin::CommandLine => None,
@@ -302,13 +317,18 @@ impl Host {
         program: &Program,
         programs: &Arc<Programs>,
         capabilities: &Arc<Capabilities>,
-        io: Io,
+        mut io: Io,
         ask: Option<&receipt::Ask>,
     ) -> Finished {
-        let beside = match self.beside(skill, program, programs, capabilities) {
+        let mut beside = match self.beside(skill, program, programs, capabilities) {
             Ok(beside) => beside,
             Err(status) => return Finished::not_run(not_run(status)),
         };
+        let state = match self.state(skill, &capabilities.limits, &mut io, ask).await {
+            Ok(state) => state,
+            Err(status) => return Finished::not_run(not_run(status)),
+        };
+        beside.mounts.extend(state.mount());
         let what = sandbox::Invoke {
             program,
             beside,
@@ -320,7 +340,9 @@ impl Host {
             evidence: ask.is_some(),
             outside: ask.map(|ask| ask.outside.clone()).unwrap_or_default(),
         };
-        sandbox::run(&self.sandbox, what, io).await
+        let finished = sandbox::run(&self.sandbox, what, io).await;
+        state.release();
+        finished
     }
 }
 
@@ -344,6 +366,7 @@ fn now() -> String {
 struct Pending {
     log: Arc<Log>,
     receipt: Option<String>,
+    retention: Retention,
     open: Option<(String, SkillId, Option<ProgramId>, Arc<Capabilities>)>,
 }
 
@@ -353,9 +376,10 @@ impl Pending {
     }
 
     fn write(&mut self, outcome: &Outcome) -> Result<(), AuditError> {
+        let _span = debug_span!("record").entered();
         let Some((time, skill, program, capabilities)) = self.open.take() else { return Ok(()) };
         let record = Record { receipt: self.receipt.take(), ..Record::of(time, &skill, program, &capabilities, outcome) };
-        self.log.append(&record).map(drop)
+        self.log.append_keeping(&record, self.retention).map(drop)
     }
 }
 

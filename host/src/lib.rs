@@ -15,24 +15,31 @@
 //! | runtime | [`runtime`] | which component runs, with which argv; carries no authority |
 //! | compat | [`compat`] | what the scripts need and whether it is here, told from their texts: what `check` reports |
 //! | recording | [`recording`] | what came to a run from outside, in a folder; repeats it |
+//! | learn | [`learn`] | from what runs used, the smallest grant that they needed; pure |
 //! | sandbox | [`sandbox`] | a program under capabilities becomes an `Outcome`; the only code that knows wasmtime |
 //! | service | [`service`] | many invocations at once: who goes next, who waits, who is told that it is busy |
+//! | catalog | [`catalog`] | which skills there are: found, cached, ranked; the block that agents are given |
+//! | mcp | [`mcp`] | skills for agents: discovery, activation, runs, over the Model Context Protocol |
 //! | outcome | [`outcome`] | what happened, as plain data |
+//! | state | [`state`] | what skills keep from run to run |
 //! | audit | [`audit`] | one `Record` per invocation, whatever the outcome |
 //! | receipt | [`receipt`] | what a run was and came to, signed, for anyone to check |
 //!
 //! What holds everywhere, each by a test:
 //! - `Program` says what runs and carries no authority; `Capabilities` says what it may touch; only `sandbox` reads both.
 //! - The same `Capabilities` value is what `check` prints, what the sandbox enforces and what the audit log keeps.
-//! - A module uses only those above it: limits, outcome, diagnostic, capabilities < skill, policy < runtime < compat < recording < sandbox < audit < receipt < invoke < service < cli.
+//! - A module uses only those above it: limits, outcome, diagnostic, capabilities < skill, policy < runtime < compat, learn < recording < sandbox < state, audit < receipt < invoke < service < catalog < mcp < cli.
 //! - Ambient authority is banned by clippy's `disallowed-methods` and asked for by name where it is needed.
 //! - A broken policy, manifest or audit log stops the run. Nothing falls back to something wider.
 
 pub mod audit;
+pub mod catalog;
 pub mod compat;
 pub mod diagnostic;
 pub mod invoke;
+pub mod learn;
 pub mod limits;
+pub mod mcp;
 pub mod outcome;
 pub mod policy;
 pub mod receipt;
@@ -41,6 +48,7 @@ pub mod runtime;
 pub mod sandbox;
 pub mod service;
 pub mod skill;
+pub mod state;
 pub mod world;
 
 /// The examples of the README, as doc tests.

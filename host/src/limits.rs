@@ -29,6 +29,9 @@ pub struct Limits {
     pub disk: u64,
     /// Files and folders that may be created.
     pub files: u64,
+    /// Bytes that a skill's files in `/state` may have together, from run to run; 0: it has no `/state`.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub state: u64,
     /// Handles (files, streams, requests) open at once in a store.
     pub handles: u64,
     /// Bytes that one host call may copy out of the guest.
@@ -61,6 +64,10 @@ pub struct Limits {
     pub compile_memory: u64,
 }
 
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
 
@@ -81,6 +88,7 @@ impl Default for Limits {
             stderr: 16 * MIB,
             disk: 256 * MIB,
             files: 10_000,
+            state: 0,
             handles: 4_096,
             host_call: 32 * MIB,
             random: 64 * MIB,
@@ -119,6 +127,7 @@ impl Limits {
             Limit::Stderr => self.stderr,
             Limit::Disk => self.disk,
             Limit::Files => self.files,
+            Limit::State => return Some(self.state).filter(|bytes| *bytes > 0),
             Limit::Handles => self.handles,
             Limit::HostCall => self.host_call,
             Limit::Random => self.random,
@@ -150,6 +159,7 @@ impl Limits {
             Limit::Stderr => self.stderr = value,
             Limit::Disk => self.disk = value,
             Limit::Files => self.files = value,
+            Limit::State => self.state = value,
             Limit::Handles => self.handles = value,
             Limit::HostCall => self.host_call = value,
             Limit::Random => self.random = value,
@@ -184,6 +194,7 @@ pub enum Limit {
     Stderr,
     Disk,
     Files,
+    State,
     Handles,
     HostCall,
     Random,
@@ -214,7 +225,7 @@ pub enum Unit {
 
 impl Limit {
     /// All limits, in the order of the documentation.
-    pub const ALL: [Limit; 25] = [
+    pub const ALL: [Limit; 26] = [
         Limit::Timeout,
         Limit::Fuel,
         Limit::Memory,
@@ -225,6 +236,7 @@ impl Limit {
         Limit::Stderr,
         Limit::Disk,
         Limit::Files,
+        Limit::State,
         Limit::Handles,
         Limit::HostCall,
         Limit::Random,
@@ -255,6 +267,7 @@ impl Limit {
             Limit::Stderr => "stderr",
             Limit::Disk => "disk",
             Limit::Files => "files",
+            Limit::State => "state",
             Limit::Handles => "handles",
             Limit::HostCall => "host-call",
             Limit::Random => "random",
@@ -287,6 +300,7 @@ impl Limit {
             | Limit::Stdout
             | Limit::Stderr
             | Limit::Disk
+            | Limit::State
             | Limit::HostCall
             | Limit::Random
             | Limit::HttpRequestBody

@@ -1,10 +1,13 @@
 //! What an invocation came to: plain data, printed by the edges and kept by the audit log.
 
+pub mod uses;
+
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::limits::Limit;
+use uses::Uses;
 
 /// The result of one invocation, whatever happened.
 #[derive(Debug, Clone, Default, Serialize, schemars::JsonSchema)]
@@ -37,6 +40,9 @@ pub struct Outcome {
     pub denials: Vec<Denial>,
     /// The limits it ran into, in order. A guest may cope with some of them and still end well.
     pub limits_hit: Vec<LimitHit>,
+    /// What it used of its grants, where that was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub uses: Option<Uses>,
 }
 
 /// How an invocation ended.

@@ -20,6 +20,7 @@ mod verdict;
 mod yaml;
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use serde::Serialize;
 
@@ -51,6 +52,10 @@ pub struct Policy {
     pub layers: Vec<Layer>,
     /// Whom HTTPS trusts beside the built-in authorities, for every skill. No layer can add to them.
     pub authorities: Vec<Authority>,
+    /// Folders of skills that the catalogue knows beside the standard places. They grant nothing.
+    pub folders: Vec<PathBuf>,
+    /// How long records of invocations are kept. No layer can change it.
+    pub retention: Retention,
     /// What recordings do not hold.
     pub secrets: Secrets,
 }
@@ -72,6 +77,22 @@ impl Secrets {
         all.sort();
         all.dedup();
         all
+    }
+}
+
+/// How long the audit log keeps records. Nothing said: for ever.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Retention {
+    /// Those older than this go.
+    pub age: Option<Duration>,
+    /// The oldest go until the rest takes at most so many bytes.
+    pub bytes: Option<u64>,
+}
+
+impl Retention {
+    /// Whether nothing ever goes.
+    pub fn is_forever(&self) -> bool {
+        *self == Retention::default()
     }
 }
 
@@ -100,7 +121,13 @@ impl Policy {
     pub fn builtin() -> Policy {
         let rule = |text: &str| Rule { text: text.into(), tool: entry::parse(text, Side::Allow), place: "built-in policy".into() };
         let allow = ["Read", "Write", "Bash"].map(rule).to_vec();
-        Policy { layers: vec![Layer { allow, ..Layer::new(Origin::BuiltIn) }], authorities: Vec::new(), secrets: Secrets::default() }
+        Policy {
+            layers: vec![Layer { allow, ..Layer::new(Origin::BuiltIn) }],
+            authorities: Vec::new(),
+            folders: Vec::new(),
+            retention: Retention::default(),
+            secrets: Secrets::default(),
+        }
     }
 
     /// Allows whatever can be asked for: what a skill is granted under it is what the skill itself asks for.

@@ -42,6 +42,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use tracing::{Instrument as _, debug_span};
 use wasmtime::Engine;
 use wasmtime::component::{InstancePre, Linker};
 
@@ -130,8 +131,9 @@ impl Sandbox {
             return Ok(prepared.clone());
         }
         let not_started = |error| failed("the engine could not start", error);
-        let engine = self.engine(mode, stack).map_err(not_started)?;
-        let loaded = self.load(&engine, component, mode, limits).await?;
+        let engine = debug_span!("engine").in_scope(|| self.engine(mode, stack)).map_err(not_started)?;
+        let loaded = self.load(&engine, component, mode, limits).instrument(debug_span!("load")).await?;
+        let _span = debug_span!("link").entered();
         let exports = Exports::of(&loaded, &engine);
         let linker = self.linker(&engine, (mode, stack, Imports::of(&loaded, &engine))).map_err(not_started)?;
         let pre = linker.instantiate_pre(&loaded).map_err(|error| unlinkable(&error))?;

@@ -4,10 +4,10 @@
 //! `fields` and `tools` check it against `rules`, `recover` reads what is broken, and `manifest` puts it together. Loading is lenient
 //! where there is a safe reading and strict where there is none; each rule says which, in its `Effect`.
 
-pub mod catalog;
 pub mod files;
 pub mod manifest;
 pub mod rules;
+pub mod scan;
 
 mod fields;
 mod findings;
@@ -28,6 +28,8 @@ use crate::limits::show_size;
 use files::SkillFile;
 use manifest::Manifest;
 use rules::{Effect, Rule};
+
+pub(crate) use tools::line as allowed_tools_line;
 
 /// A skill that was loaded: its folder, opened, and its manifest.
 #[derive(Debug)]

@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 
 use serde_json::{Value, json};
-use skillhost::audit::{FaultKind, Head, Keep, Log, Store, Verified};
+use skillhost::audit::{AuditError, FaultKind, Filter, Head, Keep, Log, Store, Verified};
+use skillhost::policy::Retention;
 
 use super::digest;
 use crate::cli::User;
@@ -227,4 +228,68 @@ fn old_records_go_and_the_rest_can_still_be_verified() {
         assert_eq!((journal.faults(), journal.store().head().unwrap().sequence), (vec![], 44));
         assert!(journal.store().prune(&journal.log(), Keep { since: Some(jiff::Timestamp::UNIX_EPOCH), bytes: None }).unwrap().is_none());
     }
+}
+
+/// A log of that many records as old as told, written under a retention, sealed at some ten records.
+fn kept(count: u64, age: jiff::SignedDuration, retention: Retention) -> Journal {
+    let journal = Journal { dir: tempfile::tempdir().unwrap(), seal_at: 3000 };
+    let log = journal.log();
+    for number in 0..count {
+        let mut record = record(number);
+        record["time"] = (jiff::Timestamp::now() - age).to_string().into();
+        log.append_keeping(&record, retention).unwrap();
+        // As a host that runs slowly, so that each sealed journal is taken in before the next is full.
+        log.settle();
+    }
+    journal
+}
+
+#[test]
+fn what_the_policy_need_not_keep_goes_with_a_full_journal() {
+    let day = std::time::Duration::from_secs(86_400);
+    let (new, old) = (jiff::SignedDuration::from_secs(0), jiff::SignedDuration::from_hours(24 * 100));
+    let aged = Retention { age: Some(day * 90), bytes: None };
+    let sized = Retention { age: None, bytes: Some(5000) };
+    for (age, retention, goes) in [
+        (new, Retention::default(), false),
+        (old, Retention::default(), false),
+        (new, aged, false),
+        (old, aged, true),
+        (new, sized, true),
+        (new, Retention { bytes: Some(1 << 20), ..aged }, false),
+        (old, Retention { bytes: Some(1 << 20), ..aged }, true),
+    ] {
+        let journal = kept(50, age, retention);
+        let store = journal.store();
+        let verified = store.verify(None).unwrap();
+        assert_eq!((verified.pruned.is_some(), faults(&verified)), (goes, vec![]), "{age:?} {retention:?}");
+        // What went and what is left is all that there was, and what is said of the removals.
+        let first = verified.pruned.map_or(0, |head| head.sequence);
+        assert_eq!(verified.head.sequence - first, verified.records);
+        assert!(verified.head.sequence >= 50);
+        if retention == sized {
+            let mut bytes = 0;
+            store.query(&Filter::default(), |line| -> Result<(), AuditError> { Ok(bytes += line.len() + 1) }).unwrap();
+            // Those since the last full journal are kept too.
+            assert!(bytes < 5000 + 3000 + 1000, "{bytes}");
+        }
+    }
+}
+
+#[test]
+fn a_run_that_fills_no_journal_removes_nothing_and_opens_no_database() {
+    let user = User::new();
+    let config = user.home().join(".config/skillhost");
+    std::fs::create_dir_all(&config).unwrap();
+    std::fs::write(config.join("policy.yaml"), "audit: { keep: 1s, keep-size: 0 }\ndefault: { allow: [Read] }\n").unwrap();
+    user.skillhost(&["run", "hello"]);
+    user.skillhost(&["run", "hello"]);
+    let log = user.home().join(".local/state/skillhost/audit.jsonl");
+    assert_eq!(std::fs::read_to_string(&log).unwrap().lines().count(), 2);
+    assert!(!log.with_extension("jsonl.db").exists());
+    // Whoever does not want to wait for a full journal.
+    let pruned = user.skillhost(&["audit", "prune", "--json"]);
+    let pruned: Value = serde_json::from_slice(&pruned.stdout).unwrap();
+    assert_eq!(pruned["pruned"]["sequence"], 2);
+    assert!(user.skillhost(&["audit", "verify"]).status.success());
 }

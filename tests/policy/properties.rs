@@ -273,9 +273,7 @@ fn a_scope_without_sides_allows_nothing() {
     assert!(!Scope::<PathGlob>::default().allows(|_| true));
     let flags = Overrides::default();
     assert_eq!(
-        grant(&skill(None), &Policy { layers: vec![], authorities: vec![], secrets: Default::default() }.with_command_line(flags).unwrap())
-            .capabilities
-            .mounts,
+        grant(&skill(None), &Policy { layers: vec![], ..Policy::builtin() }.with_command_line(flags).unwrap()).capabilities.mounts,
         []
     );
 }

@@ -9,6 +9,7 @@ mod isolation;
 mod machine;
 mod measure;
 mod page;
+mod phases;
 mod place;
 mod readme;
 mod report;
@@ -38,14 +39,33 @@ pub(crate) enum Bench {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         args: Vec<String>,
     },
+    /// Where a cold start's time goes: the process, the host's own work, the guest
+    Phases(Phases),
     /// Many mixed invocations in one host, with flat memory
     Soak {
         /// Arguments for it
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         args: Vec<String>,
     },
+    /// How well search ranks: recall at 5 over the labelled questions
+    Search,
+    /// Ten thousand skills: cold and cached start, search, memory
+    Catalog,
     /// Write the README's figures, and the page, from docs/figures/isolation.json
     Readme,
+}
+
+#[derive(clap::Args)]
+pub(crate) struct Phases {
+    /// Starts of each case
+    #[arg(long, default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..))]
+    rounds: u32,
+    /// Measure with this binary as the compiler, instead of building one in release mode
+    #[arg(long, value_name = "FILE", requires = "driver")]
+    skillhost: Option<PathBuf>,
+    /// The driver that goes with it: what `cargo build --bench warm` makes
+    #[arg(long, value_name = "FILE", requires = "skillhost")]
+    driver: Option<PathBuf>,
 }
 
 #[derive(clap::Args)]
@@ -73,7 +93,10 @@ pub(crate) fn run(bench: Option<Bench>, progress: &Progress) -> Result<(), Error
         Some(Bench::Isolation(args)) if args.install => install(progress),
         Some(Bench::Isolation(args)) => isolation(&args, progress),
         Some(Bench::Criterion { args }) => criterion(&args, progress),
+        Some(Bench::Phases(args)) => phases(&args, progress),
         Some(Bench::Soak { args }) => soak(&args, progress),
+        Some(Bench::Search) => catalogue("search", progress),
+        Some(Bench::Catalog) => catalogue("catalog", progress),
         Some(Bench::Readme) => readme::write(),
     }
 }
@@ -81,9 +104,10 @@ pub(crate) fn run(bench: Option<Bench>, progress: &Progress) -> Result<(), Error
 fn list() -> Result<(), Error> {
     say("cargo xtask bench isolation   the same skills natively, in other sandboxes and in this one");
     say("cargo xtask bench criterion   each phase of an invocation");
-    if workspace::root().join(SOAK).is_file() {
-        say("cargo xtask bench soak        many mixed invocations in one host");
-    }
+    say("cargo xtask bench phases      where a cold start's time goes");
+    say("cargo xtask bench soak        many mixed invocations in one host");
+    say("cargo xtask bench search      how well search ranks");
+    say("cargo xtask bench catalog     ten thousand skills: start, search, memory");
     say("cargo xtask bench readme      write the README's figures from the committed run");
     Ok(())
 }
@@ -101,6 +125,12 @@ fn isolation(args: &Isolation, progress: &Progress) -> Result<(), Error> {
     Ok(())
 }
 
+fn phases(args: &Phases, progress: &Progress) -> Result<(), Error> {
+    let place = place::Place::make(args.skillhost.as_deref(), args.driver.as_deref(), progress)?;
+    say(table::phases(&phases::measure(&place, args.rounds as usize, progress)?).trim_start());
+    Ok(())
+}
+
 fn install(progress: &Progress) -> Result<(), Error> {
     let mut apt = Command::new("apt-get");
     apt.env("DEBIAN_FRONTEND", "noninteractive").args(["install", "-y", "--no-install-recommends", "bubblewrap", "runc", "crun"]);
@@ -115,12 +145,15 @@ fn criterion(args: &[String], progress: &Progress) -> Result<(), Error> {
     Ok(())
 }
 
-const SOAK: &str = "benches/soak.rs";
+/// A benchmark that needs no guests.
+fn catalogue(name: &str, progress: &Progress) -> Result<(), Error> {
+    let mut cargo = workspace::cargo(&workspace::root());
+    cargo.args(["bench", "-p", "skillhost", "--bench", name]);
+    progress.loud_step(name, |step| step.run_loud(&mut cargo))?;
+    Ok(())
+}
 
 fn soak(args: &[String], progress: &Progress) -> Result<(), Error> {
-    if !workspace::root().join(SOAK).is_file() {
-        return Err(Error::new(format!("there is no {SOAK}")));
-    }
     components::run(progress)?;
     let mut cargo = workspace::cargo(&workspace::root());
     cargo.args(["bench", "-p", "skillhost", "--bench", "soak", "--"]).args(args);

@@ -23,6 +23,7 @@ use serde::Serialize;
 
 use super::chain::{self, Head, Link, TRAILER_MAX};
 use super::{AuditError, store};
+use crate::policy::Retention;
 
 /// How large a journal becomes before it is sealed and goes into the database: some 3,000 records. What is read and compared each time that
 /// someone looks at the log is at most this.
@@ -73,6 +74,14 @@ impl Log {
     /// # Errors
     /// It could not be written whole. Then nothing of it is left, or what is left is set aside by the next append.
     pub fn append(&self, record: &impl Serialize) -> Result<Head, AuditError> {
+        self.append_keeping(record, Retention::default())
+    }
+
+    /// The same. Where the record fills the journal, the records that need not be kept go once it is in the database: no run waits for that.
+    ///
+    /// # Errors
+    /// As [`Log::append`].
+    pub fn append_keeping(&self, record: &impl Serialize, retention: Retention) -> Result<Head, AuditError> {
         let failed = |source| AuditError::write(&self.path, source);
         let mut line = serde_json::to_vec(record).map_err(|error| failed(error.into()))?;
         line.reserve(TRAILER_MAX);
@@ -80,7 +89,7 @@ impl Log {
         let (head, sealed) = self.write(&mut file, &mut line).map_err(failed)?;
         drop(file);
         if sealed {
-            self.fold();
+            self.fold(retention);
         }
         Ok(head)
     }
@@ -187,11 +196,17 @@ impl Log {
 
     /// Moves what is sealed into the database, in a thread of its own: no run waits for it.
     #[cold]
-    fn fold(&self) {
+    fn fold(&self, retention: Retention) {
         let path = self.path.clone();
         let work = move || {
-            if let Err(error) = store::Store::open(&path) {
-                tracing::warn!(%error, "sealed journals stay as they are until someone looks at the log");
+            let folded = store::Store::open(&path);
+            let store =
+                folded.inspect_err(|error| tracing::warn!(%error, "sealed journals stay as they are until someone looks at the log"));
+            let Ok(mut store) = store else { return };
+            // The record of the removal must not seal the journal again, which would start another thread.
+            let removed = Log::sealing_at(&path, u64::MAX).and_then(|log| store.retain(&log, retention));
+            if let Err(error) = removed {
+                tracing::warn!(%error, "records that need not be kept stay until the next journal is full");
             }
         };
         let mut folding = lock(&self.folding);

@@ -9,6 +9,7 @@ use super::chain::{Head, Link};
 use super::columns::{HOST, PROGRAM};
 use super::store::{Store, number};
 use super::{AuditError, Log, VERSION};
+use crate::policy::Retention;
 
 /// Which records. Each field narrows; the default is all of them.
 #[derive(Debug, Clone, Default)]
@@ -89,6 +90,19 @@ impl Store {
         log.append(&removal)?;
         self.remove(&removal.pruned).map_err(|error| self.failed(&error))?;
         Ok(Some(removal))
+    }
+
+    /// Removes what a policy says need not be kept. Gives back the last one removed.
+    ///
+    /// # Errors
+    /// As [`Store::prune`].
+    pub fn retain(&mut self, log: &Log, retention: Retention) -> Result<Option<Removal>, AuditError> {
+        if retention.is_forever() {
+            return Ok(None);
+        }
+        // An age that leads past the beginning of time keeps all.
+        let since = retention.age.map(|age| Timestamp::now().checked_sub(age).unwrap_or(Timestamp::MIN));
+        self.prune(log, Keep { since, bytes: retention.bytes })
     }
 
     fn last_to_remove(&self, keep: Keep) -> rusqlite::Result<Option<Head>> {

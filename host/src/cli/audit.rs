@@ -8,11 +8,13 @@ use clap::{Subcommand, ValueEnum};
 use comfy_table::{ContentArrangement, Table, presets};
 use jiff::Timestamp;
 use serde::Deserialize;
-use skillhost::audit::{AuditError, Filter, Head, Keep, Log, Store};
+use skillhost::audit::{AuditError, Filter, Head, Log, Store};
 use skillhost::diagnostic::printable;
 use skillhost::limits::Limit;
+use skillhost::policy::Retention;
 
 use super::exit::Exit;
+use super::permissions::PolicyFile;
 use super::places::Places;
 use super::{Failure, show};
 
@@ -26,7 +28,8 @@ Examples:
   skillhost audit show 17
   skillhost audit verify --head 1042:sha256:5891b5b522d5df08...
   skillhost audit export --skill web-fetch > web-fetch.jsonl
-  skillhost audit prune --older-than 90d")]
+  skillhost audit prune --older-than 90d
+  skillhost audit prune                              what the policy says: audit: { keep: 90d, keep-size: 1GiB }")]
 pub(crate) struct Args {
     #[command(subcommand)]
     verb: Verb,
@@ -72,14 +75,16 @@ enum Verb {
         #[arg(long, value_enum, default_value_t = Form::Jsonl)]
         form: Form,
     },
-    /// Removes the oldest records; what is left can still be verified
+    /// Removes the oldest records: what the flags say, else what the policy does. What is left can still be verified
     Prune {
         /// Those older than this, such as 90d
         #[arg(long, value_name = "TIME", value_parser = age)]
         older_than: Option<Duration>,
         /// The oldest, until the rest takes at most this, such as 1GiB
-        #[arg(long, value_name = "SIZE", value_parser = |text: &str| Limit::Disk.parse(text), required_unless_present = "older_than")]
+        #[arg(long, value_name = "SIZE", value_parser = |text: &str| Limit::Disk.parse(text))]
         keep_size: Option<u64>,
+        #[command(flatten)]
+        file: PolicyFile,
         /// Print one JSON object
         #[arg(long)]
         json: bool,
@@ -137,10 +142,15 @@ pub(crate) fn main(args: Args) -> Result<Exit, Failure> {
             show::text(&format!("{sequence}:{digest}")).map(|()| Exit::Ok)
         }
         Verb::Export { which, form } => export(&open()?, &Filter { oldest_first: true, ..which.filter(None) }, form),
-        Verb::Prune { older_than, keep_size, json } => {
-            let since = older_than.map(|age| Timestamp::now() - age);
+        Verb::Prune { older_than, keep_size, file, json } => {
+            let given = Retention { age: older_than, bytes: keep_size };
+            let retention = if given.is_forever() { file.read(&Places::find()?)?.retention } else { given };
+            if retention.is_forever() {
+                let message = "neither a flag nor the policy says what to remove";
+                return Err(Failure::new(Exit::Usage, message).fix("--older-than 90d, or in the policy file: audit: { keep: 90d }"));
+            }
             let log = Log::open(&path).map_err(unreadable)?;
-            let removal = open()?.prune(&log, Keep { since, bytes: keep_size }).map_err(unreadable)?;
+            let removal = open()?.retain(&log, retention).map_err(unreadable)?;
             match &removal {
                 _ if json => show::json(&removal)?,
                 Some(removal) => show::text(&format!("removed the records up to {}", removal.pruned.sequence))?,

@@ -8,12 +8,13 @@ use skillhost::compat::{self, Compatibility, Summary};
 use skillhost::diagnostic::{Diagnostic, Severity, printable};
 use skillhost::invoke::Host;
 use skillhost::policy::{self, Grant, Policy, Verdict};
-use skillhost::skill::{Skill, catalog};
+use skillhost::skill::{Skill, scan};
 
 use super::exit::Exit;
 use super::permissions::Permissions;
 use super::places::Places;
-use super::{Failure, compatibility, show};
+use super::skills::Skills;
+use super::{Failure, compatibility, evidence, show};
 
 /// Checks skills: what is wrong, what they would be granted, what of them runs here
 ///
@@ -26,16 +27,22 @@ Examples:
   skillhost check skills/*
   skillhost check ~/.claude/skills                    all skills below a folder
   skillhost check SKILL --workspace . --policy policy.yaml
+  skillhost check SKILL --used used.json              after `run SKILL --learn --json > used.json`
   skillhost check SKILL --json | jq '.skills[].compatibility.scripts'")]
 pub(crate) struct Args {
-    /// The skills' folders, or a folder of skills
+    /// The skills' folders, a folder of skills, or names of skills that `skillhost list` shows
     #[arg(required = true, value_name = "SKILL")]
-    skills: Vec<PathBuf>,
+    named: Vec<PathBuf>,
+    /// What runs used (`run --learn --json`, or an outcome with `uses`): warn of grants that none of them did (repeatable)
+    #[arg(long, value_name = "FILE")]
+    used: Vec<PathBuf>,
     /// Print one JSON object (`skillhost schema check`)
     #[arg(long)]
     json: bool,
     #[command(flatten)]
     permissions: Permissions,
+    #[command(flatten)]
+    skills: Skills,
 }
 
 /// What `--json` prints.
@@ -68,10 +75,17 @@ pub(crate) fn main(args: &Args) -> Result<Exit, Failure> {
     let places = Places::find()?;
     let policy = args.permissions.policy(&places)?;
     let host = Host::new(places.host_options(None, None)?);
-    let found: Vec<Vec<PathBuf>> = args.skills.iter().map(|path| skills(path)).collect();
+    let named = args.named.iter().map(|named| args.skills.folder(named, &places, &policy)).collect::<Result<Vec<_>, _>>()?;
+    let found: Vec<Vec<PathBuf>> = named.iter().map(|path| skills(path)).collect();
     // The folder that was named is none of the skills.
-    let catalog = found.iter().zip(&args.skills).any(|(found, named)| !found.contains(named));
-    let reports = reports(&found.concat(), &host, &policy);
+    let catalog = found.iter().zip(&named).any(|(found, named)| !found.contains(named));
+    let used = args.used.iter().map(|file| evidence::read(file)).collect::<Result<Vec<_>, _>>()?;
+    let mut reports = reports(&found.concat(), &host, &policy);
+    for report in reports.iter_mut().filter(|_| !used.is_empty()) {
+        if let Ok(skill) = Skill::load(&report.path, &Default::default()) {
+            report.diagnostics.extend(evidence::findings(&skill, &policy, &used));
+        }
+    }
     let summary = compat::summarize(reports.iter().map(|report| report.compatibility.as_ref()));
     let errors = reports.iter().flat_map(|r| &r.diagnostics).any(|d| d.severity == Severity::Error);
     match reports.as_slice() {
@@ -91,7 +105,7 @@ pub(crate) fn main(args: &Args) -> Result<Exit, Failure> {
 
 /// The skills of a folder; itself where there are none, for the loader to say what is wrong.
 fn skills(path: &Path) -> Vec<PathBuf> {
-    match catalog::find(path) {
+    match scan::find(path) {
         Ok(found) if !found.is_empty() => found,
         _ => vec![path.to_owned()],
     }

@@ -11,13 +11,21 @@ use super::exit::Exit;
 use super::places::Places;
 use super::{Failure, show};
 
+/// The policy file alone, for verbs that run nothing.
+#[derive(Debug, Clone, Default, clap::Args)]
+#[command(next_help_heading = "Permissions")]
+pub(crate) struct PolicyFile {
+    /// The policy file [default: $SKILLHOST_POLICY, else policy.yaml in the configuration folder, else the built-in one]
+    #[arg(long, value_name = "FILE")]
+    policy: Option<PathBuf>,
+}
+
 /// What the operator allows.
 #[derive(Debug, Clone, Default, clap::Args)]
 #[command(next_help_heading = "Permissions")]
 pub(crate) struct Permissions {
-    /// The policy file [default: $SKILLHOST_POLICY, else policy.yaml in the configuration folder, else the built-in one]
-    #[arg(long, value_name = "FILE")]
-    policy: Option<PathBuf>,
+    #[command(flatten)]
+    file: PolicyFile,
     /// The folder that guests see as /workspace; `:ro` read-only, `:overlay` keeps writes aside
     #[arg(long, value_name = "DIR[:ro|:overlay]", value_parser = workspace)]
     workspace: Option<(PathBuf, MountMode)>,
@@ -56,6 +64,29 @@ pub(crate) struct Permissions {
 /// The environment variable that names a policy file.
 const POLICY_VARIABLE: &str = "SKILLHOST_POLICY";
 
+impl PolicyFile {
+    /// The file's policy, or the built-in one.
+    pub(crate) fn read(&self, places: &Places) -> Result<Policy, Failure> {
+        match self.find(places) {
+            Some((path, named_by)) => read(&path, named_by, &places.home),
+            None => Ok(Policy::builtin()),
+        }
+    }
+
+    /// The file that was named, and by what; or the one in the configuration folder, where there is one.
+    fn find(&self, places: &Places) -> Option<(PathBuf, &'static str)> {
+        #[expect(clippy::disallowed_methods, reason = "the command line reads the environment")]
+        let variable =
+            || std::env::var_os(POLICY_VARIABLE).filter(|value| !value.is_empty()).map(|path| (path.into(), "$SKILLHOST_POLICY"));
+        let standard = || {
+            Some(places.config.join("policy.yaml"))
+                .filter(|path| path.symlink_metadata().is_ok())
+                .map(|path| (path, "the configuration folder"))
+        };
+        self.policy.clone().map(|path| (path, "--policy")).or_else(variable).or_else(standard)
+    }
+}
+
 impl Permissions {
     /// The folder that `--workspace` names.
     pub(crate) fn workspace_folder(&self) -> Option<&Path> {
@@ -77,26 +108,13 @@ impl Permissions {
 
     /// What bounds a run that needs nothing else.
     pub(crate) fn bounds(policy: Option<PathBuf>, timeout: Option<u64>, memory: Option<u64>) -> Permissions {
-        Permissions { policy, timeout, memory, ..Permissions::default() }
+        Permissions { file: PolicyFile { policy }, timeout, memory, ..Permissions::default() }
     }
 
     /// The policy in force: the file's or the built-in one, with the command line's flags on top.
     pub(crate) fn policy(&self, places: &Places) -> Result<Policy, Failure> {
-        let base = match self.policy_file(places) {
-            Some((path, named_by)) => read(&path, named_by, &places.home)?,
-            None => Policy::builtin(),
-        };
-        let limits = [(Limit::Timeout, self.timeout), (Limit::Memory, self.memory), (Limit::Fuel, self.fuel)];
-        let overrides = Overrides {
-            workspace: self.workspace.clone(),
-            allow: self.allow.clone(),
-            deny: self.deny.clone(),
-            env: self.env.clone(),
-            packages: self.site_packages.clone(),
-            limits: limits.into_iter().filter_map(|(limit, value)| Some((limit, value?))).collect(),
-            determinism: DeterminismRule { on: self.deterministic.then_some(true), seed: self.seed, start_time: self.start_time },
-        };
-        let mut policy = base.with_command_line(overrides).map_err(|findings| {
+        let base = self.file.read(places)?;
+        let mut policy = base.with_command_line(self.overrides()).map_err(|findings| {
             show::findings(&findings, "");
             Failure::new(Exit::Usage, "the command line's permissions cannot be understood")
         })?;
@@ -117,28 +135,46 @@ impl Permissions {
         Ok(policy)
     }
 
-    /// The file that was named, and by what; or the one in the configuration folder, where there is one.
-    fn policy_file(&self, places: &Places) -> Option<(PathBuf, &'static str)> {
-        #[expect(clippy::disallowed_methods, reason = "the command line reads the environment")]
-        let variable =
-            || std::env::var_os(POLICY_VARIABLE).filter(|value| !value.is_empty()).map(|path| (path.into(), "$SKILLHOST_POLICY"));
-        let standard = || {
-            Some(places.config.join("policy.yaml"))
-                .filter(|path| path.symlink_metadata().is_ok())
-                .map(|path| (path, "the configuration folder"))
-        };
-        self.policy.clone().map(|path| (path, "--policy")).or_else(variable).or_else(standard)
+    /// The policy's file, where there is one: its name and its text.
+    pub(crate) fn policy_text(&self, places: &Places) -> Result<Option<(PathBuf, String)>, Failure> {
+        let Some((path, named_by)) = self.file.find(places) else { return Ok(None) };
+        let text = text_of(&path, named_by)?;
+        Ok(Some((path, text)))
+    }
+
+    /// The policy that another text would be in that file's place, under the same command line but for `--allow`.
+    pub(crate) fn with_text(&self, path: &Path, text: &str, places: &Places) -> Option<Policy> {
+        let overrides = Overrides { allow: Vec::new(), ..self.overrides() };
+        policy::load(path, text, Some(&places.home)).ok()?.with_command_line(overrides).ok()
+    }
+
+    /// What the flags say.
+    fn overrides(&self) -> Overrides {
+        let limits = [(Limit::Timeout, self.timeout), (Limit::Memory, self.memory), (Limit::Fuel, self.fuel)];
+        Overrides {
+            workspace: self.workspace.clone(),
+            allow: self.allow.clone(),
+            deny: self.deny.clone(),
+            env: self.env.clone(),
+            packages: self.site_packages.clone(),
+            limits: limits.into_iter().filter_map(|(limit, value)| Some((limit, value?))).collect(),
+            determinism: DeterminismRule { on: self.deterministic.then_some(true), seed: self.seed, start_time: self.start_time },
+        }
     }
 }
 
 fn read(path: &Path, named_by: &str, home: &Path) -> Result<Policy, Failure> {
-    #[expect(clippy::disallowed_methods, reason = "the policy file is named by the operator")]
-    let text = std::fs::read_to_string(path)
-        .map_err(|error| Failure::new(Exit::Invalid, format!("the policy {} (from {named_by}) cannot be read: {error}", path.display())))?;
+    let text = text_of(path, named_by)?;
     policy::load(path, &text, Some(home)).map_err(|error| {
         show::findings(&error.diagnostics, &error.source_text);
         Failure::new(Exit::Invalid, format!("{}: {error}", path.display()))
     })
+}
+
+fn text_of(path: &Path, named_by: &str) -> Result<String, Failure> {
+    #[expect(clippy::disallowed_methods, reason = "the policy file is named by the operator")]
+    let text = std::fs::read_to_string(path);
+    text.map_err(|error| Failure::new(Exit::Invalid, format!("the policy {} (from {named_by}) cannot be read: {error}", path.display())))
 }
 
 /// `DIR`, `DIR:ro` or `DIR:overlay`. A folder whose name ends in `:ro` is named `DIR/`.

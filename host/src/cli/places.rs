@@ -17,6 +17,7 @@ pub(crate) struct Places {
     pub(crate) home: PathBuf,
     pub(crate) config: PathBuf,
     pub(crate) state: PathBuf,
+    pub(crate) data: PathBuf,
     pub(crate) cache: PathBuf,
     pub(crate) scratch: PathBuf,
 }
@@ -29,6 +30,7 @@ impl Places {
         Ok(Places {
             config: xdg.config_dir().join("skillhost"),
             state: state.join("skillhost"),
+            data: xdg.data_dir().join("skillhost"),
             cache: xdg.cache_dir().join("skillhost"),
             home: xdg.home_dir().to_owned(),
             scratch: std::env::temp_dir(),
@@ -38,6 +40,17 @@ impl Places {
     /// The audit log.
     pub(crate) fn audit(&self) -> PathBuf {
         self.state.join("audit.jsonl")
+    }
+
+    /// Where the skills lie that come with this executable.
+    pub(crate) fn built_in_skills(&self) -> Option<PathBuf> {
+        let executable = std::env::current_exe().and_then(|path| path.canonicalize()).ok()?;
+        Some(executable.parent()?.parent()?.join("share/skillhost/skills"))
+    }
+
+    /// What skills keep from run to run.
+    pub(crate) fn kept(&self) -> PathBuf {
+        self.data.join("state")
     }
 
     /// A host for one command line.
@@ -54,7 +67,11 @@ impl Places {
                 resolver: Resolver::System,
             },
             scratch: self.scratch.clone(),
-            guarded: Guarded { home: Some(self.home.clone()), own: vec![self.config.clone(), self.state.clone(), self.cache.clone()] },
+            guarded: Guarded {
+                home: Some(self.home.clone()),
+                own: vec![self.config.clone(), self.state.clone(), self.data.clone(), self.cache.clone()],
+            },
+            state: self.kept(),
             audit: audit.unwrap_or_else(|| self.audit()),
             caps: Default::default(),
         })

@@ -228,7 +228,12 @@ fn refused(recording: &Recording, scene: &Scene, host: &Host, policy: &Policy) -
     let asks = Skill::load(&scene.skill, &Default::default()).map_err(invalid_skill)?.asks();
     let here = skillhost::policy::grant(&asks, policy).capabilities.limits;
     let is_set = |limit| policy.layers.iter().flat_map(|layer| &layer.limits).any(|rule| rule.limit == limit);
-    let bound = |limit| if is_set(limit) { here.get(limit) } else { here.get(limit).map(|value| value.saturating_mul(GENEROUS)) };
+    let bound = |limit| {
+        // What a replay keeps is gone with it, as all that it writes.
+        let limit = if limit == Limit::State { Limit::Disk } else { limit };
+        let value = here.get(limit)?;
+        Some(if is_set(limit) { value } else { value.saturating_mul(GENEROUS) })
+    };
     // Time bounds fuel too.
     let over = Limit::ALL.into_iter().filter(|limit| *limit != Limit::Fuel).find(|limit| wanted.get(*limit) > bound(*limit));
     Ok(over.map(|limit| {

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use futures::future::BoxFuture;
 use skillhost::diagnostic::{Diagnostic, Severity, Span};
 use skillhost::invoke::{Choice, Host, InvokeError, Invoked, Request, Target};
+use skillhost::learn::Learned;
 use skillhost::limits::show_size;
 use skillhost::outcome::Outcome;
 use skillhost::policy::capabilities::MountMode;
@@ -21,7 +22,8 @@ use super::permissions::Permissions;
 use super::places::Places;
 use super::plan::Plan;
 use super::record::{After, Outside};
-use super::{Failure, key, receipt, show};
+use super::skills::Skills;
+use super::{Failure, key, learn, receipt, show};
 
 /// Runs a skill in the sandbox
 ///
@@ -38,11 +40,12 @@ Examples:
   skillhost run SKILL --workspace . --explain
   skillhost run SKILL --workspace . --deterministic --seed 7 scripts/report.py
   skillhost run SKILL --workspace .:overlay --diff -- ARGS
+  skillhost run SKILL --workspace . --learn scripts/report.py
   skillhost run SKILL --deterministic --receipt receipt.json --sign -- ARGS
   skillhost run SKILL --record recording --allow 'WebFetch(domain:api.example.com)' -- ARGS
   skillhost run SKILL --allow 'WebFetch(domain:api.example.com)' --timeout 10s -- ARGS")]
 pub(crate) struct Args {
-    /// The skill's folder
+    /// The skill's folder, or the name of a skill that `skillhost list` shows
     skill: PathBuf,
     /// One of the skill's scripts, by its path or name, or one of its typed tools; without it the skill's component or only script runs
     #[arg(value_name = "SCRIPT|TOOL")]
@@ -87,17 +90,23 @@ pub(crate) struct Args {
     /// Take a secret of that recording from the variable of its name (repeatable)
     #[arg(long, value_name = "NAME", requires = "recorded")]
     secret_env: Vec<String>,
+    /// Propose the smallest allowed-tools and policy that the run needed, as a diff; nothing is changed
+    #[arg(long, conflicts_with_all = ["diff", "apply", "receipt", "explain"])]
+    learn: bool,
     /// The folder of built-in programs [default: $SKILLHOST_PROGRAMS, else those beside this executable]
     #[arg(long, value_name = "DIR")]
     programs: Option<PathBuf>,
 
     #[command(flatten)]
     permissions: Permissions,
+    #[command(flatten)]
+    skills: Skills,
 }
 
-pub(crate) fn main(args: Args) -> Result<Exit, Failure> {
+pub(crate) fn main(mut args: Args) -> Result<Exit, Failure> {
     let places = Places::find()?;
     let policy = args.policy(&places)?;
+    args.skill = args.skills.folder(&args.skill, &places, &policy)?;
     let host = Host::new(places.host_options(args.audit.clone(), args.programs.as_deref())?);
     if args.explain {
         return explain(&args, &host, &policy);
@@ -138,7 +147,8 @@ pub(crate) fn main(args: Args) -> Result<Exit, Failure> {
     host.settle();
     // The process is about to end, and takes the engine and all that was loaded with it in one go.
     std::mem::forget(host);
-    let exit = finish(&args, invoked, &places, after.as_ref())?;
+    let learned = if args.learn { Some(learn::learned(&args.permissions, &policy, &invoked, &places)?) } else { None };
+    let exit = finish(&args, invoked, learned.as_ref(), &places, after.as_ref())?;
     after.map_or(Ok(exit), |after| after.tell(exit))
 }
 
@@ -167,7 +177,7 @@ fn target(args: &Args) -> Result<Target, Failure> {
 }
 
 /// Guests may hold more files than the usual soft limit of 1,024: each costs the host a descriptor, within its own limit `handles`.
-fn raise_descriptor_limit() {
+pub(super) fn raise_descriptor_limit() {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
     if let Err(error) = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }) {
@@ -264,7 +274,7 @@ fn io(args: &Args, stdin: Option<Stdin>, interrupt: BoxFuture<'static, ()>) -> R
         true => (Sink::Capture, Sink::Capture),
         false => (Sink::Descriptor(own(std::io::stdout().as_fd())?), Sink::Descriptor(own(std::io::stderr().as_fd())?)),
     };
-    Ok(Io { stdin, stdout, stderr, interrupt: Some(interrupt) })
+    Ok(Io { stdin, stdout, stderr, interrupt: Some(interrupt), uses: args.learn })
 }
 
 /// Resolves at Ctrl-C, or the polite kill of a supervisor.
@@ -279,7 +289,7 @@ pub(super) fn interrupt() -> std::io::Result<BoxFuture<'static, ()>> {
     }))
 }
 
-fn finish(args: &Args, invoked: Invoked, places: &Places, after: Option<&After>) -> Result<Exit, Failure> {
+fn finish(args: &Args, invoked: Invoked, learned: Option<&Learned>, places: &Places, after: Option<&After>) -> Result<Exit, Failure> {
     let Outcome { status, result, changes, .. } = &invoked.finished.outcome;
     let exit = Exit::of(status);
     let overlays = &invoked.finished.overlays;
@@ -298,6 +308,10 @@ fn finish(args: &Args, invoked: Invoked, places: &Places, after: Option<&After>)
         if let Some(after) = after {
             value["unrecorded"] = after.unrecorded();
         }
+        if let Some(learned) = learned {
+            value["learned"] =
+                serde_json::to_value(learned).map_err(|error| Failure::new(Exit::Io, format!("the proposal is no JSON: {error}")))?;
+        }
         show::json(&value)?;
     } else {
         if args.is_whole() {
@@ -311,6 +325,9 @@ fn finish(args: &Args, invoked: Invoked, places: &Places, after: Option<&After>)
             show::foreign(&overlays.diff())?;
         } else if !args.apply {
             show::changes(changes);
+        }
+        if let Some(learned) = learned {
+            learn::show(learned)?;
         }
     }
     if let Some(file) = &args.receipt {

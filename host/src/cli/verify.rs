@@ -190,6 +190,11 @@ fn repeat(args: &Args, receipt: &Value, places: &Places) -> Result<Option<Refuse
     if let Some(refused) = other_skill(args, receipt, &host)? {
         return Ok(Some(refused));
     }
+    if receipt["grant"]["capabilities"]["limits"]["state"].is_number() {
+        // It would change what the skill keeps here.
+        let message = "the run had what its skill keeps in /state, which a receipt tells of and does not hold";
+        return Ok(Some(Refused::cannot(message, "give the run its input in a workspace, under a policy without `state`")));
+    }
     let (workspace, copy) = match workspace(args, receipt, places)? {
         Ok(found) => found,
         Err(refused) => return Ok(Some(refused)),

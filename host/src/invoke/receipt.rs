@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::kept::State;
 use super::{Host, InvokeError, Invoked, Loaded, Request, Target};
 use crate::policy::Policy;
 use crate::receipt::{Digested, Parts, Receipt, policy_digest};
@@ -11,8 +12,10 @@ use crate::sandbox::{Finished, Outside, Stdin};
 /// What a receipt tells that an invocation does not know otherwise.
 pub(super) struct Ask {
     pub(super) policy: String,
-    stdin: Digested,
+    pub(super) stdin: Digested,
     pub(super) outside: Outside,
+    /// What the skill keeps, where that is not this host's.
+    pub(super) state: Option<State>,
 }
 
 impl Host {
@@ -53,7 +56,7 @@ impl Ask {
             Stdin::Bytes(bytes) => Digested::of(bytes),
             Stdin::Descriptor(_) => return Err(InvokeError::Stdin),
         };
-        Ok(Ask { policy, stdin, outside: Outside::default() })
+        Ok(Ask { policy, stdin, outside: Outside::default(), state: None })
     }
 
     pub(super) fn receipt(

@@ -3,19 +3,21 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use cap_std::fs::Dir;
 use serde_json::Value;
 
+use super::kept::State;
 use super::receipt::{Ask, built_in_digests};
 use super::{Host, InvokeError, Invoked, Loaded, Request, Target};
 use crate::outcome::Output;
 use crate::policy::capabilities::{Capabilities, Mount};
-use crate::policy::{Grant, Secrets};
+use crate::policy::{Grant, Retention, Secrets};
 use crate::receipt::{HOST, canonical, granted};
 use crate::recording::folder::{Draft, FolderError, Kept};
 use crate::recording::scene::Scene;
 use crate::recording::seal::{self, Seal};
 use crate::recording::tape::Tape;
-use crate::recording::{self, Exchange, Header, Recording, Runtime, Sealed};
+use crate::recording::{self, EntryKind, Exchange, Header, Recording, Runtime, Sealed};
 use crate::sandbox::{ENGINE, Io, Mode, Outside, Stdin, fingerprint};
 use crate::skill::Skill;
 
@@ -105,7 +107,7 @@ impl Host {
             Ok(())
         });
         for entry in recording.folders.iter_mut().flat_map(|folder| &mut folder.entries) {
-            if let recording::EntryKind::File { digest, kept, .. } = &mut entry.kind {
+            if let EntryKind::File { digest, kept, .. } = &mut entry.kind {
                 *kept |= keep.has(digest);
             }
         }
@@ -124,7 +126,8 @@ impl Host {
         let Replay { kept: Kept { recording, .. }, scene, outside, fuel, io } = replay;
         let mut capabilities = capabilities(recording, scene).map_err(InvokeError::Recording)?;
         capabilities.limits.fuel = fuel.or(capabilities.limits.fuel);
-        let ask = Ask::under(recording.policy.clone(), &io.stdin)?.with(outside);
+        let state = state(recording, scene).map_err(InvokeError::Recording)?;
+        let ask = Ask { state: Some(state), ..Ask::under(recording.policy.clone(), &io.stdin)?.with(outside) };
         let loaded = self.load_recorded(scene, capabilities)?;
         let target = target(recording);
         self.invoke_asked(&loaded, &target, &recording.arguments, io, Some(ask)).await
@@ -138,9 +141,24 @@ impl Host {
         let digest = programs.as_ref().ok().map(|programs| programs.digests().skill.clone());
         let id = crate::audit::SkillId { name: skill.manifest.name.clone(), digest };
         let grant = Grant { capabilities: capabilities.clone(), decisions: Vec::new() };
-        Ok(Loaded { capabilities: Arc::new(capabilities), grant: Arc::new(grant), skill, id, programs })
+        Ok(Loaded { capabilities: Arc::new(capabilities), grant: Arc::new(grant), skill, id, programs, retention: Retention::default() })
     }
 }
+
+/// What the skill of a recording kept, in a folder that was made again.
+fn state(recording: &Recording, scene: &Scene) -> Result<State, String> {
+    let (folder, place) = match (recording.folders.iter().find(|folder| folder.guest == STATE), scene.folders.get(STATE)) {
+        (Some(folder), Some(place)) => (folder, place),
+        _ => return Ok(State::None),
+    };
+    #[expect(clippy::disallowed_methods, reason = "a folder that was just made for this replay")]
+    let dir = Dir::open_ambient_dir(place, cap_std::ambient_authority()).map_err(|error| format!("{STATE}: {error}"))?;
+    let bytes = folder.entries.iter().map(|entry| if let EntryKind::File { bytes, .. } = entry.kind { bytes } else { 0 });
+    Ok(State::Recorded(Arc::new(dir), bytes.fold(0, u64::saturating_add), folder.entries.len() as u64))
+}
+
+/// Where guests see what their skill keeps.
+const STATE: &str = "/state";
 
 /// What a recorded run was allowed, in the folders that were made again.
 ///

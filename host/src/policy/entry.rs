@@ -68,7 +68,7 @@ pub fn parse(text: &str, side: Side) -> Tool {
 }
 
 /// Whether an entry is about files, even one that cannot be granted or is misspelt: `Bash` beside it does not stand alone.
-pub(super) fn names_paths(text: &str) -> bool {
+pub(crate) fn names_paths(text: &str) -> bool {
     let name = text.split('(').next().unwrap_or(text).trim();
     near(name).is_some_and(|known| READ.contains(&known) || WRITE.contains(&known))
 }
@@ -111,7 +111,7 @@ fn path(name: &str, argument: Option<&str>) -> Result<PathGlob, Tool> {
 }
 
 /// What the shell would interpret. An argv holds none of it, so that no pattern over argv can promise what such an entry says.
-const SHELL: &str = "|&;<>()$`\"'\\*?[]{}";
+pub(crate) const SHELL: &str = "|&;<>()$`\"'\\*?[]{}";
 
 fn command(argument: Option<&str>) -> Result<CommandPattern, Tool> {
     let Some(argument) = argument else { return Ok(CommandPattern::any()) };

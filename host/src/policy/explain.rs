@@ -43,7 +43,8 @@ fn capabilities(grant: &Grant, width: u16) -> Table {
     });
     let packages = c.packages.iter().map(|m| format!("{} = {} (packages, read-only)", m.guest, m.host.display()));
     let own = ["/skill (read-only)".to_owned(), "/tmp (scratch)".to_owned()];
-    rows.add_row(["folders".to_owned(), lines(own.into_iter().chain(mounts).chain(packages))]);
+    let state = c.limits.get(Limit::State).map(|bytes| format!("/state (kept from run to run, at most {})", Limit::State.show(bytes)));
+    rows.add_row(["folders".to_owned(), lines(own.into_iter().chain(state).chain(mounts).chain(packages))]);
     rows.add_row(["read".to_owned(), files(&c.read, !c.mounts.is_empty())]);
     rows.add_row(["write".to_owned(), files(&c.write, c.mounts.iter().any(|m| m.mode != MountMode::Read))]);
     rows.add_row(["programs".to_owned(), show(&c.spawn, show_command)]);

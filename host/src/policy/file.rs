@@ -1,14 +1,15 @@
 //! A policy file becomes layers. All that is wrong with it is told at once, and a file with anything wrong is not used at all.
 
+mod top;
+
 use std::path::Path;
 
-use super::authorities;
-use super::capabilities::{Authority, Mount, MountMode};
+use super::capabilities::{Mount, MountMode};
 use super::determinism::parse_start_time;
 use super::entry::Side;
 use super::schema::{self, Field};
 use super::yaml::{self, Kind, Node};
-use super::{EnvRule, Layer, LimitRule, MountRule, NameGlob, Origin, Policy, Rule, Secrets, mounts, printable};
+use super::{EnvRule, Layer, LimitRule, MountRule, NameGlob, Origin, Policy, Retention, Rule, Secrets, mounts, printable};
 use crate::diagnostic::{Diagnostic, Severity, Span};
 use crate::limits::Limit;
 
@@ -32,7 +33,7 @@ pub struct PolicyError {
 /// Everything that is wrong with it.
 pub fn load(path: &Path, text: &str, home: Option<&Path>) -> Result<Policy, PolicyError> {
     let mut reader = Reader { path, file: path.display().to_string(), home, diagnostics: Vec::new(), mounts: Vec::new() };
-    let mut policy = Policy { layers: Vec::new(), authorities: Vec::new(), secrets: Secrets::default() };
+    let mut policy = Policy { layers: Vec::new(), ..Policy::builtin() };
     if text.len() > MAX_BYTES {
         reader.error("policy-size", None, format!("the policy is larger than {MAX_BYTES} bytes"), None);
     } else {
@@ -62,12 +63,15 @@ impl Reader<'_> {
     fn root(&mut self, root: &Node) -> Policy {
         let mut default = self.layer();
         let mut skills = Vec::new();
-        let (mut authorities, mut secrets) = (Vec::new(), Secrets::default());
+        let (mut authorities, mut folders, mut retention) = (Vec::new(), Vec::new(), Retention::default());
+        let mut secrets = Secrets::default();
         for (key, _, value) in self.table(root, "the policy", &schema::TOP) {
             match key {
                 "limits" => default.limits = self.limits(value),
                 "authorities" => authorities = self.authorities(value),
                 "secrets" => secrets = self.secrets(value),
+                "skill-folders" => folders = self.skill_folders(value),
+                "audit" => retention = self.retention(value),
                 "default" => self.section(value, "default", &schema::DEFAULT, &mut default),
                 "skills" => skills = self.skills(value),
                 key => self.determinism(key, value, &mut default),
@@ -76,40 +80,7 @@ impl Reader<'_> {
         let mut layers = vec![default];
         layers.extend(skills);
         self.clashes(&layers);
-        Policy { layers, authorities, secrets }
-    }
-
-    fn authorities(&mut self, node: &Node) -> Vec<Authority> {
-        let mut authorities = Vec::new();
-        for (text, span) in self.texts(node, "authorities", "the name of a PEM file") {
-            let path = mounts::host_path(text, self.folder(), self.home);
-            match path.and_then(|path| authorities::read(&path)) {
-                Ok(found) => authorities.extend(found),
-                Err(why) => {
-                    let fix = "a file with `-----BEGIN CERTIFICATE-----`; a relative name starts at this file's folder".to_owned();
-                    self.error("policy-authority", Some(span), printable(&why), Some(fix));
-                }
-            }
-        }
-        authorities
-    }
-
-    fn secrets(&mut self, node: &Node) -> Secrets {
-        let mut secrets = Secrets::default();
-        for (key, _, value) in self.table(node, "`secrets`", &schema::SECRETS) {
-            let (names, what) = if key == "env" { (&mut secrets.env, "a variable") } else { (&mut secrets.headers, "a header field") };
-            for (text, span) in self.texts(value, key, "a name") {
-                let valid = |b: u8| b.is_ascii_alphanumeric() || b == b'_' || (key == "headers" && b == b'-');
-                if text.is_empty() || !text.bytes().all(valid) {
-                    self.error("policy-secret", Some(span), format!("`{}` is not the name of {what}", printable(text)), None);
-                } else if key == "env" {
-                    names.push(text.to_owned());
-                } else {
-                    names.push(text.to_ascii_lowercase());
-                }
-            }
-        }
-        secrets
+        Policy { layers, authorities, folders, retention, secrets }
     }
 
     fn skills(&mut self, node: &Node) -> Vec<Layer> {

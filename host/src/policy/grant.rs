@@ -67,6 +67,7 @@ pub fn grant(manifest: &Manifest, policy: &Policy) -> Grant {
     let determinism = DeterminismRule::resolve(layers.iter().map(|l| &l.determinism));
     let limits = resolve_limits(manifest, &layers, determinism, &mut decisions);
     if manifest.recovered {
+        let limits = Limits { state: 0, ..limits };
         return Grant {
             capabilities: Capabilities { limits, determinism, ..Capabilities::default() },
             decisions: refuse_recovered(manifest),

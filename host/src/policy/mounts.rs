@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use super::MountRule;
 
 /// What the sandbox keeps for itself, and what programs expect of it.
-const RESERVED: [&str; 6] = ["/skill", "/tmp", "/dev", "/proc", "/usr", "/bin"];
+const RESERVED: [&str; 7] = ["/skill", "/tmp", "/state", "/dev", "/proc", "/usr", "/bin"];
 
 /// A guest path that a folder may be mounted at.
 ///

@@ -28,6 +28,9 @@ enum Shape {
     Flag,
     Seed,
     Time,
+    Audit,
+    Age,
+    Size,
 }
 
 const fn field(key: &'static str, shape: Shape, meaning: &'static str) -> Field {
@@ -35,15 +38,21 @@ const fn field(key: &'static str, shape: Shape, meaning: &'static str) -> Field 
 }
 
 /// The file's own keys.
-pub(super) const TOP: [Field; 8] = [
+pub(super) const TOP: [Field; 10] = [
     field("limits", Shape::Limits, "The bounds of every invocation, in place of the defaults."),
     field(
         "authorities",
         Shape::Files,
         "PEM files of certificate authorities that HTTPS trusts beside the built-in ones: absolute, below `~/`, or relative to this file.",
     ),
+    field("audit", Shape::Audit, "How long the audit log keeps records; for ever where nothing is said."),
     field("secrets", Shape::Secrets, "Whose values no recording holds; `authorization` is always one of the header fields."),
     field("default", Shape::Default, "What every skill may do: all of it without `allowed-tools`, else the part that these ask for."),
+    field(
+        "skill-folders",
+        Shape::Files,
+        "Folders of skills that the catalogue knows beside the standard places: absolute, below `~/`, or relative to this file.",
+    ),
     DETERMINISTIC,
     SEED,
     START_TIME,
@@ -70,6 +79,12 @@ const DETERMINISTIC: Field =
 const SEED: Field = field("seed", Shape::Seed, "Where a deterministic run's random numbers come from; 0 where nothing is said.");
 const START_TIME: Field =
     field("start-time", Shape::Time, "When a deterministic run starts, for its guests; 2026-01-01T00:00:00Z where nothing is said.");
+
+/// The keys of `audit`.
+pub(super) const AUDIT: [Field; 2] = [
+    field("keep", Shape::Age, "Records older than this go."),
+    field("keep-size", Shape::Size, "The oldest records go until the rest takes at most this."),
+];
 
 /// The keys of one of `mounts`.
 pub(super) const MOUNT: [Field; 3] = [
@@ -126,6 +141,9 @@ fn shape(field: &Field) -> Value {
         Shape::Mode => json!({ "enum": MODES, "default": "read" }),
         Shape::Flag => json!({ "type": "boolean", "default": false }),
         Shape::Seed => json!({ "type": "integer", "minimum": 0, "maximum": u64::MAX }),
+        Shape::Audit => table(&AUDIT, &[]),
+        Shape::Age => json!({ "type": "string", "examples": ["90d", "12h"] }),
+        Shape::Size => json!({ "type": ["string", "integer"], "minimum": 0, "examples": ["1GiB"] }),
         Shape::Time => json!({ "type": "string", "format": "date-time", "examples": ["2026-01-01T00:00:00Z"] }),
     };
     schema["description"] = json!(field.meaning);

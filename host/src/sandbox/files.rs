@@ -8,7 +8,7 @@
 //! - `path`: text to canonical path. `access`: what the capabilities say of one. `quota`, `account`: what is used up.
 //! - `open`, `handle`, `metadata`, `readdir`, `change`: the operations; `times`: the file times of a deterministic run.
 //! - `overlay`, `raise`: writes kept aside. `changes`, `diff`, `apply`: what becomes of them.
-//! - `snapshot`: all of it by digest, for a receipt; `survey`: and by name, for a recording.
+//! - `snapshot`: all of it by digest, for a receipt; `survey`: and by name, for a recording. `seen`: what of the grants was used.
 //! - `wasi`, `wasi_p2`, `wasi_p3`: the same operations, as two versions of WASI.
 //!
 //! What guests cannot do, whatever the rules: make symlinks or hard links, move symlinks, open devices, FIFOs or sockets, write to a
@@ -41,6 +41,7 @@ mod quota;
 mod raise;
 mod readdir;
 mod root;
+mod seen;
 mod skeleton;
 mod snapshot;
 mod survey;
@@ -78,12 +79,16 @@ pub struct Vfs {
     mounts: Vec<OpenMount>,
     decisions: access::Decisions,
     ledger: Arc<Ledger>,
+    /// The books of `/state`, where it is there.
+    state: Option<Arc<Ledger>>,
     /// Held by each operation on names, so that a check and what follows from it are one step for the programs of an invocation.
     tree: Mutex<Tree>,
     /// Where guests are not shown the host's.
     times: Option<Arc<Times>>,
     /// Whether what is read is kept, or was.
     contents: Option<Arc<Contents>>,
+    /// What was used of the grants.
+    seen: seen::Seen,
 }
 
 impl Vfs {
@@ -91,9 +96,14 @@ impl Vfs {
     /// host's file times, or those that `times` has; what they read is kept, or was, as `contents` says.
     pub fn new(mounts: Vec<OpenMount>, capabilities: Arc<Capabilities>, times: Option<Times>, contents: Option<Arc<Contents>>) -> Arc<Vfs> {
         let ledger = Ledger::new(&capabilities.limits);
+        let state = mounts.iter().find_map(|mount| match mount.rules {
+            mount::Rules::State(size) => Some(Ledger::of_state(&capabilities.limits, size.bytes, size.files)),
+            _ => None,
+        });
         let decisions = access::Decisions::new(capabilities, mounts.len());
         let tree = Mutex::new(Tree::new(mounts.len()));
-        Arc::new(Vfs { mounts, decisions, ledger, tree, times: times.map(Arc::new), contents })
+        let (times, seen) = (times.map(Arc::new), seen::Seen::default());
+        Arc::new(Vfs { mounts, decisions, ledger, state, tree, times, contents, seen })
     }
 
     /// The folders that a guest starts from, with their guest paths. A mount in which nothing is allowed is left out.
@@ -107,7 +117,14 @@ impl Vfs {
 
     /// What was done so far.
     pub fn usage(&self) -> FileUsage {
-        self.ledger.usage()
+        let main = self.ledger.usage();
+        let Some(state) = self.state.as_ref().map(|ledger| ledger.usage()) else { return main };
+        FileUsage {
+            bytes_read: main.bytes_read + state.bytes_read,
+            bytes_written: main.bytes_written + state.bytes_written,
+            files_created: main.files_created + state.files_created,
+            disk: main.disk,
+        }
     }
 
     /// The guest paths that were read, written, created or removed outside `/tmp`: the first 10,000.
@@ -122,12 +139,12 @@ impl Vfs {
 
     /// The first error that is the host's own (its disk is full, say). The guest saw it, and may have gone on.
     pub fn failure(&self) -> Option<Errno> {
-        self.ledger.failure()
+        self.ledger.failure().or_else(|| self.state.as_ref()?.failure())
     }
 
-    /// The first limit (`disk`, `files` or `handles`) that was hit. The guest saw an error, and may have gone on.
+    /// The first limit (`disk`, `files`, `handles` or `state`) that was hit. The guest saw an error, and may have gone on.
     pub fn hit(&self) -> Option<Limit> {
-        self.ledger.hit()
+        self.ledger.hit().or_else(|| self.state.as_ref()?.hit())
     }
 
     /// The account of a path; of `/tmp` nobody keeps any.
@@ -135,6 +152,14 @@ impl Vfs {
         match self.mounts[m].rules {
             mount::Rules::Scratch | mount::Rules::Root(_) | mount::Rules::Packages => Arc::default(),
             _ => self.ledger.account(self.mounts[m].guest_path(rel)),
+        }
+    }
+
+    /// The books that a mount's files are in.
+    fn ledger_of(&self, m: usize) -> &Arc<Ledger> {
+        match (&self.mounts[m].rules, &self.state) {
+            (mount::Rules::State(_), Some(state)) => state,
+            _ => &self.ledger,
         }
     }
 

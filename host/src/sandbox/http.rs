@@ -3,6 +3,7 @@
 //! Redirects are not followed: the guest sees the 3xx, and the request that it makes next is checked as any other. Proxies are not
 //! used, and the environment is not asked about any. A response is handed over as it came, never decompressed.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,6 +17,7 @@ use self::exchange::{Exchange, after};
 use self::ledger::{Ledger, brief};
 use self::tasks::Tasks;
 use crate::limits::{Limit, Limits};
+use crate::outcome::uses::RequestUse;
 use crate::outcome::{Denial, LimitHit, RequestMade};
 use crate::policy::capabilities::{Capabilities, Scope};
 use crate::policy::tool::{HostPattern, Mismatch, Target};
@@ -155,6 +157,15 @@ impl Sender {
     /// Every request so far, in order; refused ones too, of those the first 100.
     pub fn requests(&self) -> Vec<RequestMade> {
         self.ledger.book().requests.clone()
+    }
+
+    /// Where the requests that were let through went, once each.
+    pub fn uses(&self) -> BTreeSet<RequestUse> {
+        let used = self.ledger.admitted().into_iter().filter_map(|made| {
+            let Target { https, host, port } = target::target(&made.url.parse().ok()?).ok()?;
+            Some(RequestUse { https, host, port, method: made.method })
+        });
+        used.collect()
     }
 
     /// What was refused and why, once each, at most 100.

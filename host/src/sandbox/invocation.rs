@@ -1,7 +1,8 @@
 //! What the programs of one invocation share, and what can be told of it while it runs and after.
 
+use std::collections::BTreeSet;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Instant;
 
 use tokio_util::task::TaskTracker;
@@ -16,6 +17,7 @@ use super::process::record::Records;
 use super::scratch::Scratch;
 use super::turns::Fixed;
 use super::{Sandbox, process};
+use crate::outcome::uses::Uses;
 use crate::outcome::{Denial, Usage};
 use crate::policy::capabilities::Capabilities;
 use crate::recording::tape::Tape;
@@ -37,7 +39,19 @@ pub(super) struct Invocation {
     pub(super) started: TaskTracker,
     pub(super) orphans: Orphans,
     pub(super) processes: Records,
+    /// The command lines that were let start, where notes are taken of what is used.
+    commands: OnceLock<Mutex<Commands>>,
     _scratch: Arc<Scratch>,
+}
+
+/// Command lines that notes are kept of.
+const COMMANDS_MAX: usize = 1_000;
+
+/// Notes of command lines.
+#[derive(Default)]
+struct Commands {
+    known: BTreeSet<Vec<String>>,
+    omitted: u64,
 }
 
 impl Invocation {
@@ -85,7 +99,38 @@ impl Invocation {
             started: TaskTracker::new(),
             orphans: Orphans::default(),
             processes: Records::new(mode),
+            commands: OnceLock::new(),
             _scratch: mounts.scratch.clone(),
+        })
+    }
+
+    /// Takes notes of what is used of the grants, from here on.
+    pub(super) fn note_uses(&self) {
+        self.vfs.note_uses();
+        self.commands.get_or_init(Mutex::default);
+    }
+
+    /// A command line was let start.
+    pub(super) fn note_command(&self, argv: &[String]) {
+        let Some(commands) = self.commands.get() else { return };
+        let mut commands = commands.lock().unwrap_or_else(PoisonError::into_inner);
+        if commands.known.len() < COMMANDS_MAX {
+            commands.known.insert(argv.to_vec());
+        } else if !commands.known.contains(argv) {
+            commands.omitted += 1;
+        }
+    }
+
+    /// What was used of the grants; `None` where no notes were taken.
+    pub(super) fn uses(&self) -> Option<Uses> {
+        let (paths, omitted) = self.vfs.uses()?;
+        let commands = self.commands.get()?.lock().unwrap_or_else(PoisonError::into_inner);
+        Some(Uses {
+            paths,
+            commands: commands.known.clone(),
+            requests: self.sender.uses(),
+            variables: self.capabilities.env.keys().cloned().collect(),
+            omitted: omitted + commands.omitted,
         })
     }
 

@@ -18,10 +18,10 @@ pub(super) struct Mounts {
     pub(super) scratch: Arc<Scratch>,
 }
 
-/// What guests find beside the skill and what the capabilities name: read-only, and the host's own doing.
+/// What guests find beside the skill and what the capabilities name: the host's own doing.
 #[derive(Debug, Default)]
 pub struct Beside {
-    /// Packages of the programs, the skill under other names.
+    /// Packages of the programs, the skill under other names, `/state`.
     pub mounts: Vec<OpenMount>,
     /// Commands that are shown in `/usr/bin`.
     pub commands: Vec<String>,

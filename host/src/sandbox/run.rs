@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use futures::future::BoxFuture;
+use tracing::debug_span;
 
 use super::Sandbox;
 use super::clock::{self, Clock};
@@ -28,7 +29,7 @@ use crate::recording::keep::Contents;
 use crate::recording::tape::Tape;
 use crate::runtime::{Program, Programs};
 
-/// The streams of an invocation, and what stops it from outside.
+/// The streams of an invocation, what stops it from outside, and what it is to tell.
 #[derive(Default)]
 pub struct Io {
     /// Standard input of the first program.
@@ -39,6 +40,8 @@ pub struct Io {
     pub stderr: Sink,
     /// Resolves when the invocation is to be interrupted.
     pub interrupt: Option<BoxFuture<'static, ()>>,
+    /// Whether the outcome tells what was used of the grants.
+    pub uses: bool,
 }
 
 /// What an invocation is asked to do.
@@ -135,7 +138,9 @@ pub async fn run(sandbox: &Sandbox, what: Invoke<'_>, io: Io) -> Finished {
     let times = clock.as_ref().map(clock::file_times);
     let Outside { tape, contents } = what.outside;
     let (cache, kept) = (sandbox.cache(), contents.clone());
-    let mounts = match mounts::open(&capabilities, what.skill, what.beside, what.guarded, what.scratch, cache, chance, times, kept) {
+    let mounts = debug_span!("mounts")
+        .in_scope(|| mounts::open(&capabilities, what.skill, what.beside, what.guarded, what.scratch, cache, chance, times, kept));
+    let mounts = match mounts {
         Ok(mounts) => mounts,
         Err(denial) => return Finished::refused(Status::Denied(denial), started),
     };
@@ -185,6 +190,9 @@ pub async fn run(sandbox: &Sandbox, what: Invoke<'_>, io: Io) -> Finished {
     let (stdout, stderr) = (out(io.stdout, Limit::Stdout), out(io.stderr, Limit::Stderr));
     let stdin = if determinism.is_some() { Input::steady(io.stdin, &meter) } else { Input::new(io.stdin) };
     let invocation = Invocation::new(sandbox, &capabilities, what.programs, &mounts, meter.clone(), mode, fixed, tape, what.evidence);
+    if io.uses {
+        invocation.note_uses();
+    }
     let cwd = if capabilities.mounts.iter().any(|m| m.guest == "/workspace") { "/workspace" } else { "/skill" };
     let given = Given {
         stdin,
@@ -231,6 +239,7 @@ pub async fn run(sandbox: &Sandbox, what: Invoke<'_>, io: Io) -> Finished {
         changes: mounts.vfs.changes(),
         denials: invocation.denials(),
         limits_hit: Vec::new(),
+        uses: invocation.uses(),
     };
     invocation.note_hits();
     outcome.limits_hit = meter.hits();

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
+use tracing::{Instrument as _, debug_span};
 use wasmtime::{AsContextMut as _, Store, StoreContextMut, UpdateDeadline};
 use wasmtime_wasi::{I32Exit, WasiCtxBuilder};
 use wasmtime_wasi_http::WasiHttpCtx;
@@ -50,6 +51,7 @@ impl Invocation {
                 if matches!(result, Ok(Ended::Exited(_))) || result.as_ref().is_err_and(|error| error.is::<I32Exit>()) {
                     self.orphans.adopt(std::mem::take(&mut store.data_mut().children));
                 }
+                debug_span!("drop").in_scope(|| drop(store));
                 result
             }
             Err(error) => Err(error),
@@ -140,13 +142,16 @@ fn look_at_turn(mut context: StoreContextMut<'_, State>, begun: bool) -> wasmtim
 async fn call(store: &mut Store<State>, prepared: &Prepared, entry: Entry) -> wasmtime::Result<Ended> {
     match entry {
         Entry::Command if prepared.exports.run_p3 => {
-            let command = wasmtime_wasi::p3::bindings::CommandPre::new(prepared.pre.clone())?.instantiate_async(&mut *store).await?;
-            let result = store.run_concurrent(async |accessor| command.wasi_cli_run().call_run(accessor).await).await??;
+            let command = wasmtime_wasi::p3::bindings::CommandPre::new(prepared.pre.clone())?;
+            let command = command.instantiate_async(&mut *store).instrument(debug_span!("instantiate")).await?;
+            let run = store.run_concurrent(async |accessor| command.wasi_cli_run().call_run(accessor).await);
+            let result = run.instrument(debug_span!("guest")).await??;
             Ok(Ended::Exited(if result.is_ok() { 0 } else { 1 }))
         }
         Entry::Command => {
-            let command = wasmtime_wasi::p2::bindings::CommandPre::new(prepared.pre.clone())?.instantiate_async(&mut *store).await?;
-            let result = command.wasi_cli_run().call_run(&mut *store).await?;
+            let command = wasmtime_wasi::p2::bindings::CommandPre::new(prepared.pre.clone())?;
+            let command = command.instantiate_async(&mut *store).instrument(debug_span!("instantiate")).await?;
+            let result = command.wasi_cli_run().call_run(&mut *store).instrument(debug_span!("guest")).await?;
             Ok(Ended::Exited(if result.is_ok() { 0 } else { 1 }))
         }
         Entry::Tool { name, input, scripts } => tools::call(store, prepared, &name, input, &scripts).await.map(Ended::Tool),

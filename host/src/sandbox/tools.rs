@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use tracing::{Instrument as _, debug_span};
 use wasmtime::Store;
 use wasmtime::component::Accessor;
 
@@ -45,7 +46,8 @@ pub(super) async fn call(
     input: String,
     scripts: &[String],
 ) -> wasmtime::Result<Answer> {
-    let guest = bindings::ToolsGuestPre::new(prepared.pre.clone())?.instantiate_async(&mut *store).await?;
+    let guest = bindings::ToolsGuestPre::new(prepared.pre.clone())?;
+    let guest = guest.instantiate_async(&mut *store).instrument(debug_span!("instantiate")).await?;
     store
         .run_concurrent(async |accessor| {
             let tools = guest.skillhost_skill_tools();
@@ -63,6 +65,7 @@ pub(super) async fn call(
                 Err(ToolError::Failed(message)) => Err(message),
             })
         })
+        .instrument(debug_span!("guest"))
         .await?
 }
 

@@ -37,7 +37,7 @@ pub(crate) struct Identity {
 }
 
 impl Identity {
-    fn of(found: &Metadata) -> Identity {
+    pub(crate) fn of(found: &Metadata) -> Identity {
         Identity {
             device: found.dev(),
             inode: found.ino(),
@@ -46,13 +46,22 @@ impl Identity {
         }
     }
 
-    fn of_stat(found: &rustix::fs::Stat) -> Identity {
+    pub(crate) fn of_stat(found: &rustix::fs::Stat) -> Identity {
         Identity {
             device: found.st_dev,
             inode: found.st_ino,
             modified: (found.st_mtime, found.st_mtime_nsec.cast_signed()),
             changed: (found.st_ctime, found.st_ctime_nsec.cast_signed()),
         }
+    }
+
+    /// As bytes, for a cache.
+    pub(crate) fn bytes(&self) -> [u8; 48] {
+        let (modified, changed) = (self.modified, self.changed);
+        let parts = [self.device.cast_signed(), self.inode.cast_signed(), modified.0, modified.1, changed.0, changed.1];
+        let mut bytes = [0; 48];
+        bytes.chunks_exact_mut(8).zip(parts).for_each(|(to, part)| to.copy_from_slice(&part.to_le_bytes()));
+        bytes
     }
 }
 
@@ -124,23 +133,25 @@ impl Skill {
 }
 
 /// Reads a regular file of at most `cap` bytes.
-pub(super) fn read_bounded(dir: &Dir, path: &str, cap: u64) -> io::Result<Vec<u8>> {
+pub(super) fn read_bounded(dir: &Dir, path: impl AsRef<Path>, cap: u64) -> io::Result<Vec<u8>> {
+    let path = path.as_ref();
     let file = open(dir, path)?;
     let mut bytes = Vec::with_capacity(usize::try_from(file.metadata()?.len().min(cap)).unwrap_or(0) + 1);
     file.take(cap + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > cap {
-        return Err(io::Error::new(io::ErrorKind::FileTooLarge, format!("`{path}` is larger than {}", show_size(cap))));
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, format!("`{}` is larger than {}", path.display(), show_size(cap))));
     }
     Ok(bytes)
 }
 
 /// Opens a regular file. Non-blocking, since opening a pipe would otherwise wait for a writer.
-fn open(dir: &Dir, path: &str) -> io::Result<File> {
+fn open(dir: &Dir, path: impl AsRef<Path>) -> io::Result<File> {
+    let path = path.as_ref();
     let flags = rustix::fs::OFlags::NONBLOCK.bits() as i32;
     let file = dir.open_with(path, OpenOptions::new().read(true).custom_flags(flags))?;
     match file.metadata()?.is_file() {
         true => Ok(file),
-        false => Err(io::Error::other(format!("`{path}` is not a regular file"))),
+        false => Err(io::Error::other(format!("`{}` is not a regular file", path.display()))),
     }
 }
 

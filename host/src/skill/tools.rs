@@ -46,7 +46,7 @@ fn refuse(node: &Node, what: &str, findings: &mut Findings<'_>) {
 }
 
 /// The line that says the same in the specification's form.
-fn line(entries: &[ToolEntry]) -> String {
+pub(crate) fn line(entries: &[ToolEntry]) -> String {
     let entries: Vec<&str> = entries.iter().map(|e| e.text.as_str()).collect();
     let joined = entries.join(" ");
     let plain =

@@ -57,6 +57,15 @@ pub(crate) fn all() -> Vec<Case> {
     ]
 }
 
+/// Those whose start is looked at phase by phase: what they do themselves is next to nothing.
+pub(crate) fn starts() -> [Case; 3] {
+    [
+        script("hello", "Python: hello", What::Python("scripts/hello.py"), 1),
+        script("imports", "Python: six imports", What::Python("scripts/imports.py"), 1),
+        script("bash", "bash: hello", What::Bash("scripts/hello.sh"), 1),
+    ]
+}
+
 /// A CSV report on a file of `bytes`.
 pub(crate) fn report(bytes: u64) -> Case {
     let file = csv_name(bytes);

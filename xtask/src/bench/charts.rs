@@ -8,7 +8,7 @@ use plotters::style::{Color as _, IntoFont as _, RGBColor, TextStyle};
 use skillhost_toolchain::Error;
 
 use super::isolation::BASELINE;
-use super::report::Report;
+use super::report::{Phase, Report};
 use super::tiers::Tier;
 use super::units;
 
@@ -37,6 +37,12 @@ pub(crate) struct Chart {
 pub(crate) fn all(report: &Report) -> Result<Vec<Chart>, Error> {
     let wide = |svg: String, id, title, caption| Chart { id, title, caption, svg };
     Ok(vec![
+        wide(
+            phases(report)?,
+            "phases",
+            "Where a cold start's time goes",
+            "A process of its own for each run, median of each phase, in the order of a run.",
+        ),
         wide(
             start_up(report)?,
             "start-up",
@@ -82,6 +88,54 @@ fn colour(tier: &str) -> RGBColor {
         (Tier::Deterministic, RGBColor(20, 155, 165)),
     ];
     COLOURS.iter().find(|(of, _)| of.id() == tier).map_or(GRID, |(_, colour)| *colour)
+}
+
+/// One bar a case, made of its phases; below them what each colour is.
+fn phases(report: &Report) -> Result<String, Error> {
+    const COLOURS: [RGBColor; 9] = [
+        RGBColor(118, 126, 135),
+        RGBColor(140, 100, 200),
+        RGBColor(47, 129, 230),
+        RGBColor(20, 155, 165),
+        RGBColor(40, 155, 75),
+        RGBColor(184, 134, 11),
+        RGBColor(214, 96, 30),
+        RGBColor(200, 70, 80),
+        RGBColor(90, 96, 104),
+    ];
+    let mut bars: Vec<(&str, Vec<&Phase>)> = Vec::new();
+    for phase in &report.phases {
+        match bars.iter_mut().find(|(case, _)| *case == phase.case) {
+            Some((_, bar)) => bar.push(phase),
+            None => bars.push((&phase.case, vec![phase])),
+        }
+    }
+    let whole = |bar: &[&Phase]| bar.iter().map(|phase| phase.wall.p50).sum::<u64>() as f64;
+    let longest = bars.iter().map(|(_, bar)| whole(bar)).fold(0.0, f64::max);
+    let Some((_, first)) = bars.first().filter(|_| longest > 0.0) else { return Ok(empty()) };
+    let (left, right) = (8.0, f64::from(WIDTH) - 74.0);
+    let legend = 16 + 58 * bars.len() as i32;
+    draw((legend + 24 * first.len() as i32 + 8) as u32, |area| {
+        for (n, (case, bar)) in bars.iter().enumerate() {
+            let top = 30 + 58 * n as i32;
+            text(area, case, left as i32, top - 14, HPos::Left, INK)?;
+            let mut from = left;
+            for (phase, colour) in bar.iter().zip(COLOURS) {
+                let to = from + phase.wall.p50 as f64 / longest * (right - left);
+                let corners = [(from.round() as i32, top), (to.round() as i32, top + 22)];
+                area.draw(&Rectangle::new(corners, colour.filled())).map_err(Error::context("a chart"))?;
+                from = to;
+            }
+            text(area, &units::time(whole(bar)), from as i32 + 8, top + 11, HPos::Left, INK)?;
+        }
+        for (n, (phase, colour)) in first.iter().zip(COLOURS).enumerate() {
+            let middle = legend + 12 + 24 * n as i32;
+            let square = [(left as i32, middle - 7), (left as i32 + 14, middle + 7)];
+            area.draw(&Rectangle::new(square, colour.filled())).map_err(Error::context("a chart"))?;
+            text(area, &phase.phase, left as i32 + 22, middle, HPos::Left, INK)?;
+        }
+        Ok(())
+    })
 }
 
 /// Rows of points on one logarithmic axis.
@@ -287,12 +341,12 @@ mod tests {
     #[test]
     fn every_chart_is_an_svg_that_names_its_tiers_and_no_black() {
         let charts = all(&report()).unwrap();
-        assert_eq!(charts.len(), 5);
+        assert_eq!(charts.len(), 6);
         for chart in &charts {
             assert!(chart.svg.starts_with("<svg ") && chart.svg.trim_end().ends_with("</svg>"), "{}", chart.svg);
-            assert!(chart.svg.contains("native") && !chart.svg.contains("#000000"), "{}", chart.id);
+            assert!((chart.svg.contains("native") || chart.id == "phases") && !chart.svg.contains("#000000"), "{}", chart.id);
         }
-        assert!(charts[0].svg.contains("skillhost, cold") && !charts[0].svg.contains("bubblewrap"));
+        assert!(charts[1].svg.contains("skillhost, cold") && !charts[1].svg.contains("bubblewrap"));
     }
 
     #[test]

@@ -14,7 +14,7 @@ use super::report::{CaseInfo, Report, Run, SCHEMA, Size, TierInfo};
 use super::stats::Spread;
 use super::tiers::{Tier, Tools};
 use super::warm::Driver;
-use super::{crowd, machine};
+use super::{crowd, machine, phases};
 
 /// The baseline's case: what a process costs that does nothing.
 pub(crate) const BASELINE: &str = "true";
@@ -58,6 +58,7 @@ pub(crate) fn run(place: &Place, rounds: usize, command: String, progress: &Prog
     progress.step("watch the memory of each", |step| bench.watch(&mut cells, rounds.min(WATCHED), step))?;
     let sizes = progress.step("growth with the input", |step| bench.sizes(rounds.div_ceil(10), step))?;
     let crowd = crowd::measure(&mut bench, progress)?;
+    let phases = phases::measure(place, rounds, progress)?;
 
     cells.retain(|cell| !bench.missing.contains_key(&cell.tier));
     let runs = std::iter::once(Ok(baseline)).chain(cells.iter().map(Cell::run)).collect::<Result<Vec<_>, Error>>()?;
@@ -80,6 +81,7 @@ pub(crate) fn run(place: &Place, rounds: usize, command: String, progress: &Prog
         growth: crowd.growth,
         memory: crowd.memory,
         sizes,
+        phases,
     })
 }
 

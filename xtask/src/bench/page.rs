@@ -93,6 +93,6 @@ mod tests {
             assert_eq!(count(&format!("<{tag}>")) + count(&format!("<{tag} ")), count(&format!("</{tag}>")), "{tag}");
         }
         assert!(page.contains("<td colspan=\"6\">missing: no <code>bwrap</code> on this machine</td>"));
-        assert_eq!(page.matches("<figure").count(), 5);
+        assert_eq!(page.matches("<figure").count(), 6);
     }
 }

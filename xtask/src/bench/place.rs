@@ -54,6 +54,7 @@ impl Place {
                 Ok::<_, Error>((executable(&messages, "skillhost")?, Some(executable(&messages, "warm")?)))
             })?,
         };
+        let (skillhost, driver) = (installed(&skillhost, &folder)?, driver.map(|driver| installed(&driver, &folder)).transpose()?);
         let place = Place { programs: root.join("target/components"), folder, skillhost, driver, python, converter };
         progress.step("write the skills and their inputs", |_| place.fill(&root))?;
         Ok(place)
@@ -105,6 +106,18 @@ fn python() -> Result<PathBuf, Error> {
     let real = measure::output(Command::new(found).args(["-c", "import sys; print(sys.executable)"]));
     let real = real.map_err(|error| Error::new(format!("no native Python to compare with: {error}")).help("`apt-get install python3`"))?;
     absolute(Path::new(real.trim()))
+}
+
+/// A copy of a program, as installing makes one. What a linker has written page by page lies so in the kernel's page cache, and each page that a
+/// start touches is mapped by itself: with the copy a small run takes a quarter less time.
+fn installed(program: &Path, folder: &Path) -> Result<PathBuf, Error> {
+    let to = folder.join("bin").join(program.file_name().unwrap_or_default());
+    fs::create_dir_all(folder.join("bin")).map_err(Error::context("bin"))?;
+    fs::remove_file(&to)
+        .or_else(|error| if error.kind() == std::io::ErrorKind::NotFound { Ok(()) } else { Err(error) })
+        .map_err(Error::context(to.display()))?;
+    fs::copy(program, &to).map_err(Error::context(to.display()))?;
+    Ok(to)
 }
 
 fn absolute(path: &Path) -> Result<PathBuf, Error> {

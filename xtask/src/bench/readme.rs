@@ -106,7 +106,7 @@ mod tests {
     fn a_run_makes_the_sections_the_page_and_the_charts() {
         let made = made(Some(&report())).unwrap();
         let names: Vec<String> = made.iter().map(|(path, _)| path.file_name().unwrap().to_string_lossy().into_owned()).collect();
-        let charts = ["start-up.svg", "throughput.svg", "memory.svg", "input.svg", "growth.svg"];
+        let charts = ["phases.svg", "start-up.svg", "throughput.svg", "memory.svg", "input.svg", "growth.svg"];
         assert_eq!(names, [&["README.md", "performance.md", "isolation.html"][..], &charts].concat());
         assert!(made[1].1.contains("### Python: hello\n"), "{}", made[1].1);
         for (_, document) in &made[..2] {

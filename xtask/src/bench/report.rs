@@ -31,6 +31,9 @@ pub(crate) struct Report {
     pub(crate) growth: Vec<Growth>,
     pub(crate) memory: Vec<Memory>,
     pub(crate) sizes: Vec<Size>,
+    /// In the order of a run; none in reports from before they were measured.
+    #[serde(default)]
+    pub(crate) phases: Vec<Phase>,
 }
 
 /// Where it was measured.
@@ -124,6 +127,15 @@ pub(crate) struct Size {
     /// Why it was not measured.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub(crate) missing: Option<String>,
+}
+
+/// A part of a cold start.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Phase {
+    /// The case's name.
+    pub(crate) case: String,
+    pub(crate) phase: String,
+    pub(crate) wall: Spread,
 }
 
 impl Report {

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::isolation::BASELINE;
-use super::report::{Machine, Report, Run, TierInfo};
+use super::report::{Machine, Phase, Report, Run, TierInfo};
 use super::stats::Spread;
 use super::tiers::Tier;
 use super::units;
@@ -25,7 +25,7 @@ pub(crate) fn full(report: &Report) -> String {
     for tier in report.measured() {
         _ = writeln!(text, "| {} | {} |", tier.name, tier.disk.map_or_else(String::new, |disk| units::size(disk as f64)));
     }
-    text + &crowds(report)
+    text + &crowds(report) + &phases(&report.phases)
 }
 
 fn row(name: &str, missing: Option<&str>, run: Option<&Run>, base: Option<u64>) -> String {
@@ -66,6 +66,29 @@ fn crowds(report: &Report) -> String {
             time(point.first),
             time(point.last)
         );
+    }
+    text
+}
+
+/// One row a phase, one column a case.
+pub(crate) fn phases(phases: &[Phase]) -> String {
+    let mut cases: Vec<&str> = Vec::new();
+    let mut names: Vec<&str> = Vec::new();
+    for phase in phases {
+        for (list, name) in [(&mut cases, &phase.case), (&mut names, &phase.phase)] {
+            if !list.contains(&name.as_str()) {
+                list.push(name);
+            }
+        }
+    }
+    if cases.is_empty() {
+        return String::new();
+    }
+    let mut text = format!("\n## Phases of a cold start\n\n| median | {} |\n|---|{}\n", cases.join(" | "), "--:|".repeat(cases.len()));
+    for name in names {
+        let time = |case: &&str| phases.iter().find(|phase| phase.case == **case && phase.phase == name).map(|phase| phase.wall.p50);
+        let cells: Vec<String> = cases.iter().map(|case| time(case).map_or_else(String::new, |time| units::time(time as f64))).collect();
+        _ = writeln!(text, "| {name} | {} |", cells.join(" | "));
     }
     text
 }
@@ -125,7 +148,7 @@ pub(crate) fn measured_on(report: &Report) -> String {
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use super::super::report::{CaseInfo, Growth, Memory, SCHEMA, Size, Throughput};
+    use super::super::report::{CaseInfo, Growth, Memory, Phase, SCHEMA, Size, Throughput};
     use super::*;
 
     /// A report of two tiers that are there and one that is not.
@@ -178,6 +201,9 @@ pub(crate) mod tests {
                 last: Some(9_500_000),
                 missing: None,
             }],
+            phases: [("process", 1_000_000), ("guest", 3_000_000)]
+                .map(|(phase, wall)| Phase { case: "Python: hello".into(), phase: phase.into(), wall: spread(wall) })
+                .into(),
             sizes: [1_000_000, 5_000_000]
                 .map(|input| Size { tier: "native".into(), input, wall: Some(spread(input * 300)), missing: None })
                 .into(),
@@ -192,6 +218,7 @@ pub(crate) mod tests {
         assert!(text.contains("| `/bin/true` | 800 µs |"), "{text}");
         assert!(text.contains("| bubblewrap | missing: no `bwrap` on this machine | | | | | |"), "{text}");
         assert!(text.contains("| native process | 1000 | missing: it would take about 99 s |"), "{text}");
+        assert!(text.ends_with("| median | Python: hello |\n|---|--:|\n| process | 1.0 ms |\n| guest | 3.0 ms |\n"), "{text}");
         let widths: Vec<usize> = text
             .lines()
             .filter(|line| line.starts_with("| bubble") || line.starts_with("| native"))

@@ -1,6 +1,7 @@
 //! The warm tier: a host process that lives through the whole run and invokes what it is told to (benches/warm.rs).
 
 use std::io::{BufRead as _, BufReader, Write as _};
+use std::path::PathBuf;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use serde_json::{Value, json};
@@ -24,18 +25,7 @@ impl Driver {
     /// There is none to start, or it does not start.
     pub(crate) fn start(place: &Place, cases: &[(String, Case)], stores: usize) -> Result<Driver, Error> {
         let Some(program) = &place.driver else { return Err(Error::new("no driver for the warm tier")) };
-        let home = place.home().join("warm");
-        let tasks = cases.iter().map(|(name, case)| {
-            let script = if let What::Python(script) | What::Bash(script) = case.what { Some(script) } else { None };
-            let task = json!({ "skill": place.skill(case.skill), "script": script, "args": case.args, "workspace": case.input.is_some() });
-            (name.clone(), task)
-        });
-        let setup = json!({
-            "skillhost": place.skillhost, "programs": place.programs, "home": home, "workspace": place.workspace(),
-            "stores": stores, "tasks": tasks.collect::<serde_json::Map<_, _>>(),
-        });
-        let file = home.join("setup.json");
-        files::write_if_changed(&file, setup.to_string().as_bytes())?;
+        let file = setup(place, cases, stores)?;
         let mut command: Command = place.command(program);
         let mut child =
             command.arg(file).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().map_err(Error::context(program.display()))?;
@@ -80,6 +70,23 @@ impl Driver {
             None => Ok(answer),
         }
     }
+}
+
+/// Writes what a driver reads first, and returns the file.
+pub(crate) fn setup(place: &Place, cases: &[(String, Case)], stores: usize) -> Result<PathBuf, Error> {
+    let home = place.home().join("warm");
+    let tasks = cases.iter().map(|(name, case)| {
+        let script = if let What::Python(script) | What::Bash(script) = case.what { Some(script) } else { None };
+        let task = json!({ "skill": place.skill(case.skill), "script": script, "args": case.args, "workspace": case.input.is_some() });
+        (name.clone(), task)
+    });
+    let setup = json!({
+        "skillhost": place.skillhost, "programs": place.programs, "home": home, "workspace": place.workspace(),
+        "stores": stores, "tasks": tasks.collect::<serde_json::Map<_, _>>(),
+    });
+    let file = home.join("setup.json");
+    files::write_if_changed(&file, setup.to_string().as_bytes())?;
+    Ok(file)
 }
 
 impl Drop for Driver {

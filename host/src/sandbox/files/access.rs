@@ -58,7 +58,7 @@ impl Vfs {
         let mount = &self.mounts[m];
         let granted = match &mount.rules {
             Rules::Skill => return PathAccess::Read,
-            Rules::Scratch => return PathAccess::Write,
+            Rules::Scratch | Rules::State(_) => return PathAccess::Write,
             Rules::Root(_) => return self.access_of_root(m, rel),
             Rules::Packages => None,
             Rules::Granted(granted) => Some(granted),
@@ -126,7 +126,10 @@ impl Vfs {
     /// Lets a change through, or records the refusal.
     pub(super) fn check_write(&self, m: usize, rel: &str, attempt: Attempt) -> Result<(), Errno> {
         match self.access(m, rel) {
-            PathAccess::Write => Ok(()),
+            PathAccess::Write => {
+                self.note_written(m, rel);
+                Ok(())
+            }
             access => {
                 self.refuse(m, rel, attempt);
                 Err(match access {
@@ -159,7 +162,7 @@ impl Vfs {
                 let fix = Some("write below /workspace (`--workspace DIR`) or /tmp".to_owned());
                 Denial { what, rule: "no folder that may be written is there".to_owned(), fix }
             }
-            (Rules::Skill | Rules::Scratch, _) | (Rules::Packages, None) => {
+            (Rules::Skill | Rules::Scratch | Rules::State(_), _) | (Rules::Packages, None) => {
                 Denial { what, rule: format!("{} is read-only", mount.guest), fix: None }
             }
             (Rules::Granted(_) | Rules::Packages, Some(pattern)) => Denial { what, rule: format!("`{pattern}` is denied"), fix: None },

@@ -23,13 +23,14 @@ impl Vfs {
                 Err(e) => return Err(e),
             }
             self.check_write(m, rel, Attempt::Create)?;
-            self.ledger.charge_file()?;
+            self.ledger_of(m).charge_file()?;
             let made = self.raise_parents(tree, m, rel).and_then(|root| {
                 let (parent, name) = beneath::parent(root, rel)?;
                 fs::mkdirat(&parent, name, Mode::from_raw_mode(0o777))
             });
-            made.inspect_err(|e| self.ledger.not_made(*e))?;
+            made.inspect_err(|e| self.ledger_of(m).not_made(*e))?;
             self.note_new(tree, m, rel, true);
+            self.note_folder_made(m, rel);
             self.account(m, rel).note_created();
             Ok(())
         })
@@ -84,7 +85,7 @@ impl Vfs {
         } else {
             let (parent, name) = beneath::parent(self.storage(tree, m, rel)?, rel)?;
             fs::unlinkat(&parent, name, if folder { AtFlags::REMOVEDIR } else { AtFlags::empty() })?;
-            self.ledger.release(&stat, true);
+            self.ledger_of(m).release(&stat, true);
             if stat.st_nlink == 1 {
                 self.forget(&stat);
             }
@@ -117,6 +118,7 @@ impl Vfs {
                 if self.is_overlay(m) || !self.is_uniform(m) {
                     return Err(Errno::XDEV);
                 }
+                self.note_moved(m);
             }
             FileType::RegularFile if folder_only => return Err(Errno::NOTDIR),
             FileType::RegularFile => {}
@@ -137,7 +139,7 @@ impl Vfs {
             let (to_parent, to_name) = beneath::parent(root, to.rel)?;
             fs::renameat(&from_parent, from_name, &to_parent, to_name)?;
             if let Some(old) = old {
-                self.ledger.release(&old, true);
+                self.ledger_of(m).release(&old, true);
                 if old.st_nlink == 1 {
                     self.forget(&old);
                 }

@@ -11,7 +11,6 @@ use super::lock;
 use super::quota::{Body, Ledger, Ticket};
 use super::root::Device;
 use super::times::{Key, Times};
-use crate::limits::Limit;
 
 /// A guest's descriptor.
 ///
@@ -165,7 +164,7 @@ impl OpenFile {
 
     /// The error of a write that finds no room, which is a limit hit.
     pub fn no_room(&self) -> Errno {
-        self.ledger.note_hit(Limit::Disk);
+        self.ledger.note_full();
         Errno::NOSPC
     }
 

@@ -35,8 +35,17 @@ pub(super) enum Rules {
     Root(Chance),
     /// Packages of a program: read, but for what is denied, and of nobody's account.
     Packages,
+    /// `/state`: everything may be written within a quota of its own, and it is there in the next run.
+    State(Size),
     /// The capabilities decide on each path.
     Granted(Mount),
+}
+
+/// How much a folder holds.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Size {
+    pub(super) bytes: u64,
+    pub(super) files: u64,
 }
 
 /// Where writes go.
@@ -117,6 +126,12 @@ impl OpenMount {
     /// The skill's own folder under another name.
     pub fn skill_at(guest: String, folder: impl Into<Ground>) -> OpenMount {
         OpenMount { guest, ..OpenMount::skill(folder) }
+    }
+
+    /// What the skill keeps, at `/state`: writable, within the limit `state`, of which so much is taken already.
+    pub fn state(folder: impl Into<Ground>, bytes: u64, files: u64) -> OpenMount {
+        let rules = Rules::State(Size { bytes, files });
+        OpenMount { guest: "/state".to_owned(), ground: folder.into(), rules, layer: Layer::InPlace }
     }
 
     /// The scratch folder, at `/tmp`: writable, within the quota.

@@ -115,7 +115,7 @@ impl Vfs {
             // Not by the open flag: that would cut the file before it was checked.
             let mut state = lock(&body.state);
             fs::ftruncate(&file.fd, 0)?;
-            self.ledger.refund(state.size);
+            self.ledger_of(m).refund(state.size);
             state.size = 0;
             file.account.note_resized();
             file.note_change();
@@ -125,7 +125,7 @@ impl Vfs {
 
     /// What is about to be read, or changed in a part, goes into a recording; or was not in it.
     pub(super) fn touch(&self, tree: &Tree, m: usize, rel: &str, stat: &Stat) -> Result<(), Errno> {
-        let (Some(contents), Rules::Granted(_)) = (&self.contents, &self.mounts[m].rules) else { return Ok(()) };
+        let (Some(contents), Rules::Granted(_) | Rules::State(_)) = (&self.contents, &self.mounts[m].rules) else { return Ok(()) };
         let file = changes::file(self.storage(tree, m, rel)?, rel);
         let touched = file.and_then(|file| contents.touch(file.as_fd(), times::key(stat)).map_err(|_| Errno::IO));
         touched.inspect_err(|error| self.ledger.note_failure(*error))
@@ -167,13 +167,13 @@ impl Vfs {
         }
         self.check_write(m, rel, Attempt::Create)?;
         let ticket = self.ledger.ticket()?;
-        self.ledger.charge_file()?;
+        self.ledger_of(m).charge_file()?;
         let made = self.raise_parents(tree, m, rel).and_then(|root| {
             let fd = beneath::open(root, rel, want.flags() | OFlags::CREATE | OFlags::EXCL)?;
             let stat = fs::fstat(&fd)?;
             Ok((fd, stat))
         });
-        let (fd, stat) = made.inspect_err(|e| self.ledger.not_made(*e))?;
+        let (fd, stat) = made.inspect_err(|e| self.ledger_of(m).not_made(*e))?;
         self.note_new(tree, m, rel, false);
         let file = self.file(tree, m, rel, want, fd, &stat, ticket);
         file.account.note_created();
@@ -189,11 +189,11 @@ impl Vfs {
             write: want.write,
             device: None,
             // Readers too: a removed file takes its space until the last handle closes.
-            body: self.is_writable_storage(tree, m, rel).then(|| self.ledger.body(stat)),
+            body: self.is_writable_storage(tree, m, rel).then(|| self.ledger_of(m).body(stat)),
             fd,
             durable: self.is_durable(m),
             account: self.account(m, rel),
-            ledger: self.ledger.clone(),
+            ledger: self.ledger_of(m).clone(),
             times: self.times.as_ref().map(|times| (times.clone(), times::key(stat))),
             _ticket: ticket,
         }
@@ -213,7 +213,7 @@ impl Vfs {
             _ => false,
         };
         if !hidden {
-            return stat;
+            return stat.inspect(|stat| self.note_seen(m, rel, stat));
         }
         // Looking for what does not exist is no attempt on anything.
         if stat.is_ok() {

@@ -150,7 +150,7 @@ impl Vfs {
 
     /// Whether what is written in a mount outlives the invocation.
     pub(super) fn is_durable(&self, m: usize) -> bool {
-        matches!((&self.mounts[m].rules, &self.mounts[m].layer), (Rules::Granted(_), Layer::InPlace))
+        matches!((&self.mounts[m].rules, &self.mounts[m].layer), (Rules::Granted(_) | Rules::State(_), Layer::InPlace))
     }
 
     /// The metadata at a canonical path, of the link itself where it is one, whatever the rules say.

@@ -23,6 +23,8 @@ const LISTED_MAX: u64 = 64 << 20;
 #[derive(Debug)]
 pub(super) struct Ledger {
     disk_max: u64,
+    /// The limit that `disk_max` is.
+    full: Limit,
     files_max: u64,
     handles_max: u64,
     read: AtomicU64,
@@ -48,15 +50,25 @@ struct Book {
 
 impl Ledger {
     pub(super) fn new(limits: &Limits) -> Arc<Ledger> {
+        Ledger::within(limits, limits.disk, Limit::Disk, Book::default())
+    }
+
+    /// The books of `/state`, where so many bytes and files are already.
+    pub(super) fn of_state(limits: &Limits, bytes: u64, files: u64) -> Arc<Ledger> {
+        Ledger::within(limits, limits.state, Limit::State, Book { bytes, files, ..Book::default() })
+    }
+
+    fn within(limits: &Limits, disk_max: u64, full: Limit, book: Book) -> Arc<Ledger> {
         Arc::new(Ledger {
-            disk_max: limits.disk,
+            disk_max,
+            full,
             files_max: limits.files,
             handles_max: limits.handles,
             read: AtomicU64::new(0),
             written: AtomicU64::new(0),
             handles: AtomicU64::new(0),
             listed: AtomicU64::new(0),
-            book: Mutex::default(),
+            book: Mutex::new(book),
             failed: OnceLock::new(),
         })
     }
@@ -88,6 +100,11 @@ impl Ledger {
         lock(&self.book).hit
     }
 
+    /// A write found no room.
+    pub(super) fn note_full(&self) {
+        self.note_hit(self.full);
+    }
+
     pub(super) fn note_hit(&self, limit: Limit) {
         lock(&self.book).hit.get_or_insert(limit);
     }
@@ -98,7 +115,7 @@ impl Ledger {
         let granted = want.min(self.disk_max.saturating_sub(book.bytes));
         book.bytes += granted;
         if granted < want {
-            book.hit.get_or_insert(Limit::Disk);
+            book.hit.get_or_insert(self.full);
         }
         granted
     }

@@ -46,6 +46,7 @@ impl Vfs {
         let mut entries: Vec<_> = named.filter(|(name, kind)| self.is_listed(m, &beneath::join(rel, name), *kind)).collect();
         drop(tree);
         ticket.hold_entries(entries.iter().map(|(name, _)| name.as_str()))?;
+        self.note_listed(m, rel, &entries);
         entries.sort_unstable_by(|a, b| a.0.cmp(&b.0));
         Ok(Listing { entries: entries.into_iter(), _ticket: ticket })
     }

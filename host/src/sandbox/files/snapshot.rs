@@ -22,7 +22,7 @@ pub(super) const BYTES_MAX: u64 = 1 << 30;
 /// What there was at one moment.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Snapshot {
-    /// Of the granted folders: guest path to `sha256:...` of a file, `folder`, or `link` and where it leads.
+    /// Of the granted folders and `/state`: guest path to `sha256:...` of a file, `folder`, or `link` and where it leads.
     pub files: BTreeMap<String, String>,
     /// Of the folders of packages: guest path to a digest over all that is in it.
     pub packages: BTreeMap<String, String>,
@@ -53,7 +53,7 @@ impl Vfs {
         for (m, mount) in self.mounts.iter().enumerate() {
             let mut walk = Walk { vfs: self, tree: &tree, m, found: BTreeMap::new(), bytes: 0 };
             match mount.rules {
-                Rules::Granted(_) => {
+                Rules::Granted(_) | Rules::State(_) => {
                     walk.folder("")?;
                     snapshot.files.extend(walk.found);
                 }

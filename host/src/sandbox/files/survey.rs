@@ -17,7 +17,7 @@ use crate::recording::scene::SKILL;
 use crate::recording::{Entry, EntryKind, Folder};
 
 impl Vfs {
-    /// Lists the folders of the skill, of the operator's packages, and those that were granted. The first two are kept whole; of the others
+    /// Lists the folders of the skill, of the operator's packages, what the skill keeps, and those that were granted. The first two are kept whole; of the others
     /// `snapshot` has the digests, and what is read is kept when it is.
     ///
     /// # Errors
@@ -28,7 +28,7 @@ impl Vfs {
         let mut names = HashMap::new();
         for (m, mount) in self.mounts.iter().enumerate() {
             let whole = match mount.rules {
-                Rules::Granted(_) => false,
+                Rules::Granted(_) | Rules::State(_) => false,
                 Rules::Skill if mount.guest == SKILL => true,
                 Rules::Packages if mount.guest.starts_with(SITE_PACKAGES) => true,
                 Rules::Packages | Rules::Skill | Rules::Scratch | Rules::Root(_) => continue,

@@ -22,7 +22,8 @@ pub(super) struct Book {
     pub(super) denials: Vec<Denial>,
     pub(super) hit: Option<Limit>,
     admitted: u64,
-    refused: usize,
+    /// Of the requests, which were refused.
+    refused: Vec<usize>,
 }
 
 impl Ledger {
@@ -45,10 +46,18 @@ impl Ledger {
     pub(super) fn refuse(&self, method: &Method, url: String, why: &SendError) {
         self.note(why);
         let mut book = self.book();
-        if book.refused < MAX_REFUSED {
-            book.refused += 1;
+        if book.refused.len() < MAX_REFUSED {
+            let index = book.requests.len();
+            book.refused.push(index);
             book.requests.push(RequestMade::new(brief(method.as_str()), url, &brief(&why.to_string())));
         }
+    }
+
+    /// The requests that were let through.
+    pub(super) fn admitted(&self) -> Vec<RequestMade> {
+        let book = self.book();
+        let admitted = book.requests.iter().enumerate().filter(|(index, _)| book.refused.binary_search(index).is_err());
+        admitted.map(|(_, request)| request.clone()).collect()
     }
 
     /// Changes an open record.

@@ -112,6 +112,7 @@ pub(super) async fn prepare(invocation: &Invocation, caller: Caller, what: Asked
 fn allow(invocation: &Invocation, asked: &[String], runs: &[String]) -> Result<(), Error> {
     let spawn = &invocation.capabilities.spawn;
     if spawn.allows(|pattern| pattern.matches(runs)) && !spawn.none_of.iter().any(|pattern| pattern.matches(asked)) {
+        invocation.note_command(runs);
         return Ok(());
     }
     let program = runs[0].rsplit('/').next().unwrap_or(&runs[0]);

@@ -1,0 +1,154 @@
+//! The catalogue at scale: starts cold and from the cache, searches, and memory, with ten thousand skills. Each start is a process of its own.
+#![allow(clippy::print_stdout, clippy::unwrap_used, clippy::disallowed_methods, reason = "a benchmark prints, and makes its own folders")]
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use skillhost::catalog::{Catalog, Query, Source, SourceKind};
+
+const SKILLS: usize = 10_000;
+const SOURCES: usize = 5;
+const STARTS: usize = 10;
+const ROUNDS: usize = 20;
+
+const QUESTIONS: [&str; 12] = [
+    "extract tables from a pdf",
+    "kubernetes pod does not start",
+    "report",
+    "data",
+    "convert csv files to json and check every row",
+    "analysis of logs",
+    "skill number 4711",
+    "tabels",
+    "kubernets cluter",
+    "databa",
+    "write a report about customer data with charts and tables for the team",
+    "nothing of this kind xyzzy",
+];
+
+fn main() {
+    let args: Vec<String> = std::env::args().collect();
+    if let Some(at) = args.iter().position(|arg| arg == "--start") {
+        return start(Path::new(&args[at + 1]), args.get(at + 2).is_some());
+    }
+    let place = tempfile::tempdir().unwrap();
+    let made = Instant::now();
+    make(place.path());
+    println!("{SKILLS} skills in {SOURCES} folders, made in {:.1?}", made.elapsed());
+    println!("profile          {}", if cfg!(debug_assertions) { "debug (this crate is not optimised)" } else { "release" });
+    println!("cold             {}", child(place.path(), &[]));
+    let mut warm: Vec<String> = (0..STARTS).map(|_| child(place.path(), &[])).collect();
+    warm.sort_by_key(|line| line.split_whitespace().next().and_then(|ms| ms.parse::<f64>().ok()).map(|ms| (ms * 100.0) as u64));
+    println!("cached, median   {}", warm[STARTS / 2]);
+    print!("{}", child(place.path(), &["search"]));
+    let size = std::fs::metadata(place.path().join("cache/catalog.db")).unwrap().len();
+    println!("cache file       {:.1} MiB", size as f64 / (1 << 20) as f64);
+}
+
+fn child(place: &Path, more: &[&str]) -> String {
+    let program = std::env::current_exe().unwrap();
+    let output = Command::new(program).arg("--start").arg(place).args(more).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let text = String::from_utf8(output.stdout).unwrap();
+    if more.is_empty() { text.trim_end().to_owned() } else { text }
+}
+
+/// Opens the catalogue, and says how long it took and what the process holds.
+fn start(place: &Path, search: bool) {
+    let before = resident("VmRSS:");
+    let started = Instant::now();
+    let catalog = Catalog::open(sources(place), Some(&place.join("cache"))).unwrap();
+    let took = started.elapsed();
+    assert_eq!((catalog.entries().len(), catalog.broken().len()), (SKILLS, 0));
+    if !search {
+        let (now, peak) = (resident("VmRSS:"), resident("VmHWM:"));
+        let mib = |kib: u64| kib as f64 / 1024.0;
+        println!("{:.1} ms; the catalogue takes {:.1} MiB, at most {:.1} MiB", ms(took), mib(now - before), mib(peak - before));
+        return;
+    }
+    for text in QUESTIONS {
+        let query = Query { text: text.into(), ..Query::default() };
+        let mut times: Vec<Duration> = Vec::new();
+        let mut hits = 0;
+        for _ in 0..ROUNDS {
+            let started = Instant::now();
+            hits = catalog.search(&query).unwrap().len();
+            times.push(started.elapsed());
+        }
+        let first = times[0];
+        times.sort();
+        println!(
+            "search           {:.2} ms (first {:.2} ms, worst {:.2} ms), {hits} hits: {text}",
+            ms(times[ROUNDS / 2]),
+            ms(first),
+            ms(times[ROUNDS - 1])
+        );
+    }
+    let started = Instant::now();
+    assert!(catalog.refresh().unwrap().is_empty());
+    println!("refresh          {:.1} ms, nothing changed", ms(started.elapsed()));
+    let (now, peak) = (resident("VmRSS:"), resident("VmHWM:"));
+    println!(
+        "memory           {:.1} MiB after the searches, at most {:.1} MiB",
+        (now - before) as f64 / 1024.0,
+        (peak - before) as f64 / 1024.0
+    );
+}
+
+fn ms(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e3
+}
+
+fn sources(place: &Path) -> Vec<Source> {
+    (0..SOURCES).map(|at| Source { folder: folder(place, at), kind: SourceKind::User }).collect()
+}
+
+fn folder(place: &Path, at: usize) -> PathBuf {
+    place.join(format!("skills-{at}"))
+}
+
+/// Skills of the usual size: a description of two or three sentences, some 2 KB of instructions, every third with a script.
+fn make(place: &Path) {
+    const WORDS: &str = "extract table pdf report data convert csv json row check kubernetes pod start cluster log analysis chart customer team \
+        write read file folder image video audio translate text letter invoice tax budget plan test code review commit branch merge database query \
+        index schema backup restore server deploy container network request response header token password user account email calendar meeting note \
+        task search filter sort group count sum mean error warning retry timeout queue stream event message topic page browser click form button style \
+        layout color font icon map route travel hotel weather recipe meal training sleep medicine law contract clause license price market forecast";
+    let words: Vec<&str> = WORDS.split_whitespace().collect();
+    let mut state = 1u64;
+    let mut next = |below: usize| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state % below as u64) as usize
+    };
+    // Few words are in most texts, and most words in few.
+    let mut text = |length: usize| {
+        let word =
+            |one: usize, two: usize| if two.is_multiple_of(5) { format!("{}{}", words[one], two / 5) } else { words[one].to_owned() };
+        let picked: Vec<String> = (0..length).map(|_| word(next(words.len()).min(next(words.len())), next(4_000))).collect();
+        picked.join(" ")
+    };
+    for number in 0..SKILLS {
+        let name = format!("{}-{number}", text(2).replace(' ', "-"));
+        let folder = folder(place, number % SOURCES).join(&name);
+        std::fs::create_dir_all(&folder).unwrap();
+        let (first, second, body) = (text(12), text(14), text(300));
+        let skill = format!(
+            "---\nname: {name}\ndescription: >-\n  Skill number {number}: {first}. Use when the user wants {second}.\nmetadata:\n  tags: {}\n---\n\n# {name}\n\n{body}\n",
+            text(2).replace(' ', ", ")
+        );
+        std::fs::write(folder.join("SKILL.md"), skill).unwrap();
+        if number % 3 == 0 {
+            std::fs::create_dir(folder.join("scripts")).unwrap();
+            std::fs::write(folder.join("scripts/run.py"), "print('hello')\n").unwrap();
+        }
+    }
+}
+
+fn resident(field: &str) -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find(|line| line.starts_with(field)).unwrap();
+    line.split_whitespace().nth(1).unwrap().parse().unwrap()
+}

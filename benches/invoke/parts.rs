@@ -1,0 +1,100 @@
+//! Single things that invocations do, each beside what it would cost without a sandbox where there is such a thing.
+
+use std::io::{Read as _, Write as _};
+use std::net::{Ipv4Addr, TcpStream};
+
+use criterion::Criterion;
+use http_body_util::{BodyExt as _, Empty};
+use skillhost::audit::{Log, Record, SkillId};
+use skillhost::invoke::Target;
+use skillhost::outcome::Outcome;
+use skillhost::policy::capabilities::Capabilities;
+use skillhost::policy::{Policy, grant};
+use skillhost::sandbox::Allocation;
+use skillhost::sandbox::http::{Body, Resolver, Roots, Sender, Tls, Waits};
+use skillhost::skill::{Skill, manifest};
+
+use crate::bench::{Bench, SKILL_MD};
+
+pub(crate) fn reading(c: &mut Criterion) {
+    let bench = Bench::new("hello");
+    let policy = Policy::builtin();
+    let parsed = manifest::parse(SKILL_MD.as_bytes(), "hello", "SKILL.md").manifest.unwrap();
+    c.bench_function("parse a manifest", |b| b.iter(|| manifest::parse(SKILL_MD.as_bytes(), "hello", "SKILL.md")));
+    c.bench_function("grant", |b| b.iter(|| grant(&parsed, &policy)));
+    c.bench_function("load a skill", |b| b.iter(|| Skill::load(&bench.skill, &Default::default()).unwrap()));
+}
+
+pub(crate) fn recording(c: &mut Criterion) {
+    let folder = tempfile::tempdir().unwrap();
+    let log = Log::open(&folder.path().join("audit.jsonl")).unwrap();
+    let id = SkillId { name: "hello".into(), digest: None };
+    let (capabilities, outcome) = (Capabilities::default(), Outcome::default());
+    let record = Record::of("2030-01-01T00:00:00Z".into(), &id, None, &capabilities, &outcome);
+    c.bench_function("append to the audit log", |b| b.iter(|| log.append(&record).unwrap()));
+}
+
+/// A guest that does a thing a thousand times, and one that does it not at all: the difference is the thing.
+pub(crate) fn calls(c: &mut Criterion) {
+    let bench = Bench::new("hostile");
+    let policy = Policy::builtin();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let host = bench.host(Allocation::Pooling(64));
+    for (what, verb, rest) in [
+        ("opens a folder", "open", &["/tmp"][..]),
+        ("opens a folder by WASI 0.2", "open", &["/tmp", "0.2"]),
+        ("makes a file", "create", &["/tmp"]),
+    ] {
+        for count in ["0", "1000"] {
+            let args = [&[verb, count], rest].concat();
+            let args = args.as_slice();
+            c.bench_function(&format!("a guest that {what} {count} times"), |b| {
+                b.to_async(&runtime).iter(|| bench.invoke(&host, &policy, Target::Main, args));
+            });
+        }
+    }
+    for wasi in ["0.3", "0.2"] {
+        let args = &["write", "50000000", "/tmp", wasi];
+        c.bench_function(&format!("a guest that writes 50 MB by WASI {wasi}"), |b| {
+            b.to_async(&runtime).iter(|| bench.invoke(&host, &policy, Target::Main, args));
+        });
+    }
+    c.bench_function("the host writes 50 MB itself", |b| {
+        b.iter(|| {
+            let mut file = tempfile::tempfile_in(bench.folder.path()).unwrap();
+            let chunk = vec![b'x'; 64 << 10];
+            (0..763).for_each(|_| file.write_all(&chunk).unwrap());
+        });
+    });
+}
+
+pub(crate) fn requests(c: &mut Criterion) {
+    let port = crate::scripts::serve();
+    let entry = format!("WebFetch(http://127.0.0.1:{port})");
+    let text = SKILL_MD.replace("Bash(jq:*)", &entry);
+    let parsed = manifest::parse(text.as_bytes(), "hello", "SKILL.md").manifest.unwrap();
+    let overrides = skillhost::policy::Overrides { allow: vec![entry], ..Default::default() };
+    let policy = Policy::builtin().with_command_line(overrides).unwrap();
+    let mut capabilities = grant(&parsed, &policy).capabilities;
+    capabilities.limits.http_requests = u64::MAX;
+    let tls = std::sync::Arc::new(Tls::new(Roots::default()).unwrap());
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    c.bench_function("an HTTP request through the sender", |b| {
+        b.to_async(&runtime).iter(|| async {
+            let sender = Sender::new(&capabilities, tls.clone(), Resolver::System);
+            let body: Body = Empty::new().map_err(|never| match never {}).boxed_unsync();
+            let request = http::Request::get(format!("http://127.0.0.1:{port}/")).body(body).unwrap();
+            let response = sender.send(request, Waits::default()).await.unwrap();
+            assert_eq!(response.into_body().collect().await.unwrap().to_bytes(), "hi\n");
+        });
+    });
+    c.bench_function("an HTTP request by hand", |b| {
+        b.iter(|| {
+            let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).unwrap();
+            stream.write_all(b"GET / HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n").unwrap();
+            let mut answer = Vec::new();
+            stream.read_to_end(&mut answer).unwrap();
+            assert!(answer.ends_with(b"hi\n"));
+        });
+    });
+}

@@ -1,0 +1,128 @@
+//! The same scripts in a warm host and in the machine's own python3: files, programs, HTTP, computing, imports.
+
+use std::io::{Read as _, Write as _};
+use std::net::{Ipv4Addr, TcpListener};
+use std::process::{Command, Stdio};
+
+use criterion::measurement::WallTime;
+use criterion::{BenchmarkGroup, Criterion};
+use skillhost::invoke::{Host, Target};
+use skillhost::limits::Limit;
+use skillhost::policy::{Overrides, Policy};
+use skillhost::sandbox::Allocation;
+use tokio::runtime::Runtime;
+
+use crate::bench::Bench;
+
+/// What the scripts of public skills import most.
+const IMPORTS: [&str; 24] = [
+    "argparse",
+    "asyncio",
+    "base64",
+    "collections",
+    "csv",
+    "dataclasses",
+    "datetime",
+    "hashlib",
+    "html.parser",
+    "http.client",
+    "json",
+    "logging",
+    "os",
+    "pathlib",
+    "random",
+    "re",
+    "shutil",
+    "sqlite3",
+    "subprocess",
+    "tempfile",
+    "typing",
+    "urllib.request",
+    "xml.etree.ElementTree",
+    "zipfile",
+];
+
+pub(crate) fn scripts(c: &mut Criterion) {
+    let port = serve();
+    let side = Sides::new(vec![format!("WebFetch(http://127.0.0.1:{port})")]);
+    let url = format!("http://127.0.0.1:{port}/");
+    for (name, script, args) in [
+        ("50 MB in blocks of 4 KiB, written and read", "blocks.py", vec![]),
+        ("2,000 small files, written, listed and read", "small_files.py", vec![]),
+        ("20 children in Python, one after the other", "children.py", vec!["python", "20"]),
+        ("20 children in bash, one after the other", "children.py", vec!["bash", "20"]),
+        ("50 HTTP requests by urllib", "requests_to.py", vec![url.as_str(), "50"]),
+        ("computing: fib", "compute.py", vec!["fib"]),
+        ("computing: nbody", "compute.py", vec!["nbody"]),
+        ("computing: json, re, sort", "compute.py", vec!["text"]),
+    ] {
+        let mut group = c.benchmark_group(name);
+        group.sample_size(10);
+        side.both(&mut group, Target::Named(format!("scripts/{script}")), &args, |native| {
+            native.arg(side.bench.skill.join("scripts").join(script)).args(&args);
+        });
+        group.finish();
+    }
+}
+
+pub(crate) fn imports(c: &mut Criterion) {
+    let side = Sides::new(Vec::new());
+    for module in ["nothing"].into_iter().chain(IMPORTS) {
+        let program = if module == "nothing" { "pass".to_owned() } else { format!("import {module}") };
+        let mut group = c.benchmark_group(format!("Python imports {module}"));
+        group.sample_size(20);
+        side.both(&mut group, Target::Shell(format!("exec python3 -c '{program}'")), &[], |native| {
+            native.args(["-c", &program]);
+        });
+        group.finish();
+    }
+}
+
+/// A warm host, and the machine's own interpreter.
+struct Sides {
+    bench: Bench,
+    host: Host,
+    policy: Policy,
+    runtime: Runtime,
+}
+
+impl Sides {
+    fn new(allow: Vec<String>) -> Sides {
+        let bench = Bench::of_scripts("work");
+        let limits = vec![(Limit::Timeout, 600_000)];
+        let policy = Policy::builtin().with_command_line(Overrides { allow, limits, ..Default::default() }).unwrap();
+        let host = bench.host(Allocation::Pooling(64));
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+        Sides { bench, host, policy, runtime }
+    }
+
+    fn both(&self, group: &mut BenchmarkGroup<'_, WallTime>, target: Target, args: &[&str], native: impl Fn(&mut Command)) {
+        let run = || self.bench.invoke(&self.host, &self.policy, target.clone(), args);
+        self.runtime.block_on(run());
+        group.bench_function("in the sandbox", |b| b.to_async(&self.runtime).iter(run));
+        group.bench_function("natively", |b| {
+            b.iter(|| {
+                let mut command = Command::new("/usr/bin/python3");
+                native(&mut command);
+                let ended = command.stdin(Stdio::null()).stdout(Stdio::null()).status().unwrap();
+                assert!(ended.success());
+            });
+        });
+    }
+}
+
+/// Answers every connection with a short body, for as long as the benchmark runs. Returns its port.
+pub(crate) fn serve() -> u16 {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let port = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            // A request without a body is one packet here. Who goes away unanswered is no loss.
+            if stream.read(&mut [0; 4096]).is_ok() {
+                let _ = stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 3\r\nconnection: close\r\n\r\nhi\n");
+            }
+        }
+    });
+    port
+}

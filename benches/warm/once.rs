@@ -1,0 +1,32 @@
+//! One invocation in a process of its own, phase by phase: the host tells of each by a span.
+
+use std::time::Instant;
+
+use serde_json::json;
+use skillhost::invoke::{Request, Target};
+use skillhost::outcome::Status;
+use skillhost::policy::Policy;
+use skillhost::sandbox::{Allocation, Io};
+use tracing::subscriber;
+use tracing_subscriber::layer::SubscriberExt as _;
+
+use super::spans::Spans;
+use super::{Setup, host, nanoseconds};
+
+/// Prints `total_ns`, from the first line of `main` to the end of the invocation, and `phases_ns`.
+pub(crate) fn main(setup: &Setup, task: &str) {
+    let start = Instant::now();
+    let spans = Spans::default();
+    subscriber::set_global_default(tracing_subscriber::registry().with(spans.clone())).unwrap();
+    let task = &setup.tasks[task];
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let host = host(setup, Allocation::OnDemand);
+    let target = task.script.clone().map_or(Target::Main, Target::Named);
+    let request = Request { skill: &task.skill, policy: &Policy::builtin(), target, args: task.args.clone(), io: Io::default() };
+    let invoked = runtime.block_on(host.invoke(request)).unwrap();
+    let total = nanoseconds(start);
+    assert_eq!(invoked.finished.outcome.status, Status::Exited { code: 0 }, "{}", invoked.finished.outcome.stderr.text());
+    println!("{}", json!({ "total_ns": total, "phases_ns": spans.all() }));
+    // As `skillhost run`: the process takes all of it along.
+    std::mem::forget(host);
+}

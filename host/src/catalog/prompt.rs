@@ -1,0 +1,130 @@
+//! The block `<available_skills>` that agents are given, within a budget of tokens.
+
+use std::fmt::Write as _;
+
+use serde::Serialize;
+
+use super::{Catalog, Entry};
+
+/// The block, and what had to give way.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Prompt {
+    /// The block. It says itself what had to give way.
+    pub text: String,
+    /// About as many tokens as it has.
+    pub tokens: usize,
+    /// Skills whose description is shortened.
+    pub shortened: usize,
+    /// Skills that are left out.
+    pub dropped: usize,
+}
+
+/// A description that is shorter tells too little to be chosen by: about a dozen words.
+const SHORTEST: usize = 80;
+/// The longest that the specification allows.
+const LONGEST: usize = 1024;
+
+/// About as many tokens as a text has: one for four bytes, which is what English takes.
+pub fn tokens(text: &str) -> usize {
+    text.len().div_ceil(4)
+}
+
+impl Catalog {
+    /// The block of the enabled skills, in at most so many tokens: shortened descriptions first, then without the last skills. Even a budget
+    /// of nothing has the block's own tags.
+    pub fn prompt(&self, budget: usize) -> Prompt {
+        self.write_prompt(budget, false)
+    }
+
+    /// The same with the place of each SKILL.md, for agents that read files of this machine.
+    pub fn prompt_with_locations(&self, budget: usize) -> Prompt {
+        self.write_prompt(budget, true)
+    }
+
+    fn write_prompt(&self, budget: usize, locations: bool) -> Prompt {
+        let entries = self.entries();
+        let enabled: Vec<&Entry> = entries.iter().filter(|entry| self.is_enabled(entry)).collect();
+        let write = |length: usize, count: usize| block(&enabled, length, count, locations);
+        let fits = |prompt: &Prompt| prompt.tokens <= budget;
+        let all = enabled.len();
+        let whole = write(usize::MAX, all);
+        if fits(&whole) {
+            return whole;
+        }
+        // The longest descriptions, the most skills: each that does not fit, no larger one does.
+        if fits(&write(SHORTEST, all)) {
+            let length = largest(SHORTEST, LONGEST, |length| fits(&write(length, all)));
+            return write(length, all);
+        }
+        write(SHORTEST, largest(0, all, |count| fits(&write(SHORTEST, count))))
+    }
+}
+
+impl Prompt {
+    /// What had to give way, in words; `None` where nothing had.
+    pub fn left_out(&self) -> Option<String> {
+        let skills = |count: usize| if count == 1 { "1 skill".to_owned() } else { format!("{count} skills") };
+        let (short, gone) = (skills(self.shortened), skills(self.dropped));
+        match (self.shortened, self.dropped) {
+            (0, 0) => None,
+            (_, 0) => Some(format!("the descriptions of {short} are shortened")),
+            (0, _) => Some(format!("{gone} left out")),
+            _ => Some(format!("the descriptions of {short} are shortened, and {gone} left out")),
+        }
+    }
+}
+
+/// The largest number that fits, from one that does, or is the least that there is.
+fn largest(least: usize, most: usize, fits: impl Fn(usize) -> bool) -> usize {
+    let (mut low, mut high) = (least, most);
+    while low < high {
+        let middle = low + (high - low).div_ceil(2);
+        if fits(middle) { low = middle } else { high = middle - 1 }
+    }
+    low
+}
+
+/// The block of the first skills, with descriptions of at most so many characters.
+fn block(all: &[&Entry], length: usize, count: usize, locations: bool) -> Prompt {
+    let mut prompt = Prompt { text: "<available_skills>\n".to_owned(), tokens: 0, shortened: 0, dropped: all.len() - count };
+    for entry in &all[..count] {
+        let description = shortened(&entry.description, length);
+        prompt.shortened += usize::from(description.is_some());
+        let description = description.as_deref().unwrap_or(&entry.description);
+        let _ = write!(prompt.text, "<skill><name>{}</name><description>{}</description>", xml(&entry.name), xml(description));
+        if locations {
+            let file = entry.folder.join(&*entry.skill_file);
+            let _ = write!(prompt.text, "<location>{}</location>", xml(&file.display().to_string()));
+        }
+        prompt.text += "</skill>\n";
+    }
+    if let Some(left) = prompt.left_out() {
+        let _ = writeln!(prompt.text, "<note>{left}; a search finds every skill</note>");
+    }
+    prompt.text += "</available_skills>\n";
+    prompt.tokens = tokens(&prompt.text);
+    prompt
+}
+
+/// A description cut at a word's end; `None` where it is short enough.
+fn shortened(text: &str, length: usize) -> Option<String> {
+    let (end, _) = text.char_indices().nth(length)?;
+    let start = &text[..end];
+    let cut = start.rfind(char::is_whitespace).filter(|at| *at > end / 2).map_or(start, |at| &start[..at]);
+    Some(format!("{}…", cut.trim_end_matches(|c: char| c.is_whitespace() || ",;:.".contains(c))))
+}
+
+/// Text between tags, in one line.
+fn xml(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => out += "&amp;",
+            '<' => out += "&lt;",
+            '>' => out += "&gt;",
+            c if c.is_control() => out.push(' '),
+            c => out.push(c),
+        }
+    }
+    out
+}

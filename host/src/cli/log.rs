@@ -1,0 +1,88 @@
+//! What servers say of themselves: lines on stderr, without secrets.
+
+use std::io::{self, Write};
+use std::sync::Arc;
+
+use skillhost::policy::{EnvValue, Policy};
+use tracing_subscriber::EnvFilter;
+use tracing_subscriber::fmt::MakeWriter;
+
+use super::Failure;
+use super::exit::Exit;
+
+/// What is logged, and how.
+#[derive(Debug, Clone, clap::Args)]
+pub(super) struct Log {
+    /// What to log on stderr: error, warn, info, debug or trace, or directives such as `skillhost=debug,rmcp=warn`
+    #[arg(long, value_name = "LEVEL", default_value = "warn")]
+    log: String,
+    /// One JSON object a line instead of text
+    #[arg(long)]
+    log_json: bool,
+}
+
+impl Log {
+    /// Starts logging. None of the secrets reaches a line.
+    pub(super) fn start(&self, secrets: Vec<String>) -> Result<(), Failure> {
+        let filter = EnvFilter::try_new(&self.log)
+            .map_err(|error| Failure::new(Exit::Usage, format!("--log {}: {error}", self.log)).fix("--log info"))?;
+        let builder = tracing_subscriber::fmt().with_env_filter(filter).with_ansi(false).with_writer(Redacting::new(secrets));
+        let started = if self.log_json { builder.json().try_init() } else { builder.try_init() };
+        started.map_err(|error| Failure::new(Exit::Io, format!("logging cannot start: {error}")))
+    }
+}
+
+/// The values of variables that a policy passes on.
+pub(super) fn secrets(policy: &Policy) -> Vec<String> {
+    let rules = policy.layers.iter().flat_map(|layer| &layer.env);
+    rules.filter_map(|rule| if let EnvValue::Literal(value) = &rule.value { Some(value.clone()) } else { None }).collect()
+}
+
+/// Stderr, with secrets replaced. A line comes in one piece.
+#[derive(Clone)]
+struct Redacting(Arc<Vec<String>>);
+
+/// Shorter values are found in any text.
+const SHORTEST: usize = 4;
+
+impl Redacting {
+    fn new(mut secrets: Vec<String>) -> Redacting {
+        secrets.retain(|secret| secret.len() >= SHORTEST);
+        secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
+        Redacting(Arc::new(secrets))
+    }
+
+    fn clean(&self, line: &str) -> String {
+        self.0.iter().fold(line.to_owned(), |line, secret| line.replace(secret, "[redacted]"))
+    }
+}
+
+impl Write for Redacting {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        io::stderr().write_all(self.clean(&String::from_utf8_lossy(line)).as_bytes())?;
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        io::stderr().flush()
+    }
+}
+
+impl MakeWriter<'_> for Redacting {
+    type Writer = Redacting;
+
+    fn make_writer(&self) -> Redacting {
+        self.clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Redacting;
+
+    #[test]
+    fn secrets_are_replaced_the_longest_first() {
+        let redacting = Redacting::new(["abcd", "abcdefgh", "x"].map(str::to_owned).to_vec());
+        assert_eq!(redacting.clean("a=abcdefgh b=abcd x"), "a=[redacted] b=[redacted] x");
+    }
+}

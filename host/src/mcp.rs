@@ -1,0 +1,173 @@
+//! Skills for agents, over the Model Context Protocol: found, disclosed step by step, and run under the operator's policy.
+//!
+//! In reading order: `handler` is the protocol's methods, `session` what one client has; `definitions` are the tools, behind them `discover`,
+//! `activate`, `read` and `run`. `gate` asks whether a call may run, `workspace` says in which folder, `result` makes an answer of an
+//! outcome, and `kept` holds what was too long for it. `resources`, `skills`, `prompts` and `complete` are the same skills as the protocol's
+//! other primitives. `changes` tells clients that skills changed, `messages` that a run goes on; [`http`] serves many clients at once, and
+//! `metrics` counts. `hidden` keeps this machine's paths out of answers.
+//!
+//! Nothing that a client can call grants, approves or widens anything: the policy is the operator's, and is passed in here.
+
+mod activate;
+mod changes;
+mod complete;
+mod definitions;
+mod discover;
+mod gate;
+mod handler;
+mod hidden;
+pub mod http;
+mod kept;
+#[expect(deprecated, reason = "levels of log messages, which clients before 2026-07-28 set")]
+mod messages;
+mod metrics;
+mod pages;
+mod prompts;
+mod read;
+mod resources;
+mod result;
+mod run;
+#[expect(deprecated, reason = "levels of log messages, which clients before 2026-07-28 set")]
+mod session;
+mod skills;
+mod workspace;
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use rmcp::ServiceExt as _;
+use rmcp::service::ServerInitializeError;
+use tokio::io::{AsyncRead, AsyncWrite};
+
+use crate::catalog::{Catalog, Entry};
+use crate::policy::Policy;
+use crate::sandbox::Tool;
+use crate::service::Service;
+use crate::skill::{Caps, Skill, SkillError};
+use hidden::Hidden;
+use kept::Runs;
+use metrics::Metrics;
+use session::{Session, Transport};
+
+/// What a server stands on.
+pub struct Options {
+    /// The skills.
+    pub catalog: Catalog,
+    /// Where they run.
+    pub service: Service,
+    /// What they may do.
+    pub policy: Policy,
+    /// Where the folders of sessions are made that have no workspace of the operator's.
+    pub scratch: PathBuf,
+    /// Folders of this host that no answer names, and what is said instead.
+    pub hidden: Vec<(PathBuf, String)>,
+}
+
+/// A server for agents. Cheap to clone; all clones are one server.
+#[derive(Clone)]
+pub struct Mcp(Arc<Shared>);
+
+struct Shared {
+    catalog: Catalog,
+    service: Service,
+    policy: Policy,
+    scratch: PathBuf,
+    hidden: Hidden,
+    runs: Runs,
+    metrics: Metrics,
+    sessions: Mutex<Vec<Weak<Session>>>,
+    /// The typed tools of components, by digest: listing them runs the component.
+    tools: Mutex<HashMap<String, Arc<Vec<Tool>>>>,
+}
+
+/// Components whose tools are remembered.
+const TOOLS: usize = 1_000;
+
+impl Mcp {
+    /// A server. Does no work.
+    pub fn new(options: Options) -> Mcp {
+        let Options { catalog, service, policy, scratch, hidden } = options;
+        let hidden = Hidden::new(hidden, &policy);
+        let (runs, metrics) = (Runs::default(), Metrics::default());
+        Mcp(Arc::new(Shared {
+            catalog,
+            service,
+            policy,
+            scratch,
+            hidden,
+            runs,
+            metrics,
+            sessions: Mutex::default(),
+            tools: Mutex::default(),
+        }))
+    }
+
+    /// Serves one client, until it closes its end.
+    ///
+    /// # Errors
+    /// The client does not speak the protocol.
+    pub async fn serve(
+        &self,
+        input: impl AsyncRead + Send + Unpin + 'static,
+        output: impl AsyncWrite + Send + Unpin + 'static,
+    ) -> Result<(), Box<ServerInitializeError>> {
+        let running = match self.client(Transport::Stream).serve((input, output)).await {
+            Ok(running) => running,
+            // It went before it said anything.
+            Err(ServerInitializeError::ConnectionClosed(_)) => return Ok(()),
+            Err(error) => return Err(Box::new(error)),
+        };
+        if let Err(error) = running.waiting().await {
+            tracing::error!(%error, "the session ended by a fault of its own");
+        }
+        Ok(())
+    }
+
+    /// Lets go of what is kept for clients: the folders of their sessions, and what is left of their runs.
+    pub fn close(&self) {
+        self.0.runs.clear();
+        self.0.sessions().iter().for_each(|session| drop(session.state().folder.take()));
+    }
+
+    /// Tells every client what changed in the catalogue.
+    pub async fn changed(&self, names: &[String]) {
+        changes::tell(&self.0, names).await;
+    }
+
+    /// What was counted, in the text format of Prometheus.
+    pub fn metrics(&self) -> String {
+        self.0.metrics.text(self.0.service.load(), self.0.sessions().len())
+    }
+
+    fn client(&self, transport: Transport) -> handler::Client {
+        let session = Arc::new(Session::new(transport));
+        let mut sessions = self.0.sessions.lock().unwrap_or_else(PoisonError::into_inner);
+        sessions.retain(|session| session.strong_count() > 0);
+        sessions.push(Arc::downgrade(&session));
+        handler::Client { shared: self.0.clone(), session }
+    }
+}
+
+impl Shared {
+    fn sessions(&self) -> Vec<Arc<Session>> {
+        let sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
+        sessions.iter().filter_map(Weak::upgrade).collect()
+    }
+
+    /// The skill of a name, unless it is disabled: then it is as if it were not there.
+    fn entry(&self, name: &str) -> Option<Entry> {
+        self.catalog.get(name).filter(|entry| self.catalog.is_enabled(entry))
+    }
+
+    /// Every skill that is not disabled, by name.
+    fn entries(&self) -> Vec<Entry> {
+        let mut entries: Vec<Entry> = self.catalog.entries().iter().filter(|entry| self.catalog.is_enabled(entry)).cloned().collect();
+        entries.sort_by(|a, b| a.name.cmp(&b.name));
+        entries
+    }
+
+    fn load(&self, entry: &Entry) -> Result<Skill, SkillError> {
+        Skill::load(&entry.folder, &Caps::default())
+    }
+}

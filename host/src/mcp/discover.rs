@@ -1,0 +1,42 @@
+//! `discover_skills`: which skills are for a task.
+
+use rmcp::model::CallToolResult;
+use serde::Deserialize;
+
+use super::Shared;
+use super::result::{failed, said};
+use crate::catalog::Query;
+
+#[derive(Deserialize)]
+pub(super) struct Input {
+    #[serde(default)]
+    query: String,
+    category: Option<String>,
+}
+
+/// Characters of a description that are shown: what is cut is in the instructions.
+const DESCRIPTION: usize = 400;
+
+impl Shared {
+    pub(super) fn discover(&self, input: Input) -> CallToolResult {
+        let query = Query { text: input.query, tag: input.category, enabled: Some(true), ..Query::default() };
+        let hits = match self.catalog.search(&query) {
+            Ok(hits) => hits,
+            Err(error) => return failed(self.hidden.text(&error.to_string())),
+        };
+        let lines: Vec<String> = hits
+            .iter()
+            .map(|hit| {
+                let description: String = hit.entry.description.split_whitespace().collect::<Vec<_>>().join(" ");
+                let short: String = description.chars().take(DESCRIPTION).collect();
+                let dots = if short.len() < description.len() { " ..." } else { "" };
+                format!("{}: {short}{dots}", hit.entry.name)
+            })
+            .collect();
+        let all = self.catalog.entries().iter().filter(|entry| self.catalog.is_enabled(entry)).count();
+        match lines.len() {
+            0 => said(format!("No skill fits. {all} are installed; try other words.")),
+            found => said(format!("{}\n\n{found} of {all} installed skills. Use activate_skill with the name of one.", lines.join("\n"))),
+        }
+    }
+}

@@ -1,0 +1,237 @@
+//! The protocol's methods, each handed to where its subject is.
+
+use std::sync::Arc;
+
+use rmcp::model::*;
+use rmcp::service::{NotificationContext, RequestContext, RoleServer, SubscriptionContext};
+use rmcp::{ErrorData, ServerHandler};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::definitions::{self, ACTIVATE, DISCOVER, READ, RUN};
+use super::result::failed;
+use super::run::Caller;
+use super::session::{SUBSCRIPTIONS, Session};
+use super::{Shared, activate, discover, read, run};
+
+/// One client of a server.
+pub(super) struct Client {
+    pub(super) shared: Arc<Shared>,
+    pub(super) session: Arc<Session>,
+}
+
+/// What a client's model is told at the start, beside the tools.
+const INSTRUCTIONS: &str = "Skills: find one with discover_skills, load it with activate_skill, and do as its instructions say.";
+
+/// Methods that take parameters.
+const TAKING: [&str; 12] = [
+    "initialize",
+    "server/discover",
+    "tools/call",
+    "resources/read",
+    "resources/subscribe",
+    "resources/unsubscribe",
+    "resources/directory/read",
+    "skills/get",
+    "prompts/get",
+    "completion/complete",
+    "logging/setLevel",
+    "subscriptions/listen",
+];
+
+impl Client {
+    /// The tools that this client sees.
+    fn tools(&self, context: &RequestContext<RoleServer>) -> Vec<Tool> {
+        let mut tools = definitions::discovery();
+        let state = self.session.state();
+        if !state.active.is_empty() || self.session.is_alone(context) {
+            tools.push(definitions::run());
+        }
+        for (skill, active) in &state.active {
+            tools.extend(active.iter().map(|tool| definitions::typed(skill, tool)));
+        }
+        tools
+    }
+
+    /// A typed tool of a skill: one that this session activated, or any of a request that stands alone.
+    async fn typed(&self, called: &str, input: JsonObject, context: &RequestContext<RoleServer>) -> Result<CallToolResult, ErrorData> {
+        let unknown =
+            || ErrorData::invalid_params(format!("there is no tool `{called}`; the tools of a skill are there when it is activated"), None);
+        let (skill, tool) = called.split_once('.').ok_or_else(unknown)?;
+        let entry = self.shared.entry(skill).ok_or_else(unknown)?;
+        let tools = match self.session.tools(skill) {
+            Some(tools) => tools,
+            None if self.session.is_alone(context) => {
+                let skill = self.shared.load(&entry).map_err(|_| unknown())?;
+                self.shared.tools_of(&skill).await.map_err(|_| unknown())?
+            }
+            None => return Err(unknown()),
+        };
+        let tool = tools.iter().find(|known| known.name == tool).ok_or_else(unknown)?;
+        Ok(self.shared.call(&entry, tool, input, Caller { session: &self.session, context }).await)
+    }
+}
+
+/// The arguments of a tool; what is wrong with them is for the model to read.
+fn input<T: DeserializeOwned>(arguments: Option<JsonObject>) -> Result<T, Box<CallToolResult>> {
+    serde_json::from_value(Value::Object(arguments.unwrap_or_default()))
+        .map_err(|error| Box::new(failed(format!("the arguments are wrong: {error}"))))
+}
+
+#[expect(deprecated, reason = "clients of revisions before 2026-07-28 subscribe and set levels so")]
+impl ServerHandler for Client {
+    fn get_info(&self) -> ServerConfig {
+        let capabilities = ServerCapabilities::builder()
+            .enable_tools()
+            .enable_tool_list_changed()
+            .enable_resources()
+            .enable_resources_list_changed()
+            .enable_resources_subscribe()
+            .enable_prompts()
+            .enable_prompts_list_changed()
+            .enable_completions()
+            .enable_logging()
+            .enable_skills_with_directory_read()
+            .build();
+        let name = Implementation::new("skillhost", env!("CARGO_PKG_VERSION"));
+        ServerConfig::new(capabilities).with_server_info(name).with_instructions(INSTRUCTIONS)
+    }
+
+    async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
+        self.session.state().peer = Some(context.peer);
+    }
+
+    async fn on_roots_list_changed(&self, _: NotificationContext<RoleServer>) {
+        self.session.state().root = None;
+    }
+
+    /// What is none of the methods, or one of them with parameters that are not its own.
+    async fn on_custom_request(&self, request: CustomRequest, _: RequestContext<RoleServer>) -> Result<CustomResult, ErrorData> {
+        match TAKING.contains(&request.method.as_str()) {
+            true => Err(ErrorData::invalid_params(format!("the parameters of {} are not what it takes", request.method), None)),
+            false => Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, request.method, None)),
+        }
+    }
+
+    async fn list_tools(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        Ok(ListToolsResult::with_all_items(self.tools(&context)))
+    }
+
+    async fn call_tool(&self, params: CallToolRequestParams, context: RequestContext<RoleServer>) -> Result<CallToolResponse, ErrorData> {
+        let caller = Caller { session: &self.session, context: &context };
+        let result = match &*params.name {
+            DISCOVER => input::<discover::Input>(params.arguments).map(|input| self.shared.discover(input)),
+            READ => input::<read::Input>(params.arguments).map(|input| self.shared.read(input)),
+            ACTIVATE => match input::<activate::Input>(params.arguments) {
+                Ok(input) => Ok(self.shared.activate(&self.session, input, &context).await),
+                Err(wrong) => Err(wrong),
+            },
+            RUN => match input::<run::Input>(params.arguments) {
+                Ok(input) => Ok(self.shared.run(input, caller).await),
+                Err(wrong) => Err(wrong),
+            },
+            typed => Ok(self.typed(typed, params.arguments.unwrap_or_default(), &context).await?),
+        };
+        Ok(result.unwrap_or_else(|wrong| *wrong).into())
+    }
+
+    async fn list_resources(
+        &self,
+        params: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListResourcesResult, ErrorData> {
+        self.shared.list_resources(params.as_ref())
+    }
+
+    async fn list_resource_templates(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        Ok(self.shared.resource_templates())
+    }
+
+    async fn read_resource(
+        &self,
+        params: ReadResourceRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ReadResourceResponse, ErrorData> {
+        self.shared.read_resource(&params.uri).map(Into::into)
+    }
+
+    async fn list_skills(
+        &self,
+        params: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListSkillsResult, ErrorData> {
+        self.shared.list_skills(params.as_ref())
+    }
+
+    async fn get_skill(&self, params: GetSkillRequestParams, _: RequestContext<RoleServer>) -> Result<GetSkillResult, ErrorData> {
+        self.shared.get_skill(&params.uri)
+    }
+
+    async fn read_resource_directory(
+        &self,
+        params: ReadResourceDirectoryRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ReadResourceDirectoryResult, ErrorData> {
+        self.shared.directory(&params.uri)
+    }
+
+    async fn list_prompts(
+        &self,
+        params: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListPromptsResult, ErrorData> {
+        self.shared.list_prompts(params.as_ref())
+    }
+
+    async fn get_prompt(&self, params: GetPromptRequestParams, _: RequestContext<RoleServer>) -> Result<GetPromptResponse, ErrorData> {
+        self.shared.get_prompt(&params).map(Into::into)
+    }
+
+    async fn complete(&self, params: CompleteRequestParams, _: RequestContext<RoleServer>) -> Result<CompleteResult, ErrorData> {
+        Ok(self.shared.complete(&params))
+    }
+
+    async fn set_level(&self, params: SetLevelRequestParams, _: RequestContext<RoleServer>) -> Result<(), ErrorData> {
+        self.session.state().level = Some(params.level);
+        Ok(())
+    }
+
+    async fn subscribe(&self, params: SubscribeRequestParams, _: RequestContext<RoleServer>) -> Result<(), ErrorData> {
+        let mut state = self.session.state();
+        if state.subscribed.len() >= SUBSCRIPTIONS {
+            return Err(ErrorData::invalid_request(format!("a session subscribes to at most {SUBSCRIPTIONS} resources"), None));
+        }
+        state.subscribed.insert(params.uri);
+        Ok(())
+    }
+
+    async fn unsubscribe(&self, params: UnsubscribeRequestParams, _: RequestContext<RoleServer>) -> Result<(), ErrorData> {
+        self.session.state().subscribed.remove(&params.uri);
+        Ok(())
+    }
+
+    fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
+        let mut accepted = requested.clone();
+        if let Some(uris) = &mut accepted.resource_subscriptions {
+            uris.truncate(SUBSCRIPTIONS);
+        }
+        Some(accepted)
+    }
+
+    async fn listen(&self, subscription: SubscriptionContext) -> Result<(), ErrorData> {
+        let sink = subscription.sink().clone();
+        let id = sink.id().clone();
+        self.session.state().sinks.push(sink);
+        subscription.cancelled().await;
+        self.session.state().sinks.retain(|sink| *sink.id() != id);
+        Ok(())
+    }
+}

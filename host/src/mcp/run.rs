@@ -1,0 +1,174 @@
+//! `run_skill` and typed tools: through the service, under the operator's policy, into the audit log; with progress, and stopped when the
+//! client goes away.
+
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+use rmcp::model::{CallToolResult, JsonObject};
+use rmcp::service::{RequestContext, RoleServer};
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::definitions::{ACTIVATE, is_object};
+use super::messages::Progress;
+use super::result::{self, failed};
+use super::session::Session;
+use super::{Shared, messages};
+use crate::catalog::Entry;
+use crate::invoke::{InvokeError, Invoked, Loaded, Target};
+use crate::runtime::scripts::{self, Found};
+use crate::sandbox::{Io, Stdin, Tool};
+use crate::service::ServiceError;
+use crate::skill::Skill;
+
+#[derive(Deserialize)]
+pub(super) struct Input {
+    name: String,
+    program: Option<String>,
+    #[serde(default)]
+    args: Vec<String>,
+    stdin: Option<String>,
+    #[serde(default)]
+    files: BTreeMap<String, String>,
+}
+
+/// Who asks, and how it is told.
+#[derive(Clone, Copy)]
+pub(super) struct Caller<'a> {
+    pub(super) session: &'a Session,
+    pub(super) context: &'a RequestContext<RoleServer>,
+}
+
+impl Shared {
+    pub(super) async fn run(&self, input: Input, caller: Caller<'_>) -> CallToolResult {
+        let Some(entry) = self.entry(&input.name) else { return failed(self.no_skill(&input.name)) };
+        if !caller.session.is_alone(caller.context) && caller.session.tools(&entry.name).is_none() {
+            return failed(format!("the skill `{}` is not activated: call {ACTIVATE} first", entry.name));
+        }
+        if let Err(why) = self.may_run(&entry) {
+            return failed(why);
+        }
+        let workspace = match self.workspace(caller.session, &entry.name, caller.context).await {
+            Ok(workspace) => workspace,
+            Err(why) => return failed(why),
+        };
+        if let Err(why) = workspace.put(input.files.iter().map(|(path, text)| (path.as_str(), text.as_str()))) {
+            return failed(why);
+        }
+        let hidden = self.hidden.and(&entry.folder, "/skill");
+        let hidden = workspace.folder.iter().fold(hidden, |hidden, folder| hidden.and(folder.path(), "/workspace"));
+        let io = Io { stdin: input.stdin.map_or(Stdin::Empty, |text| Stdin::Bytes(text.into_bytes())), ..Io::default() };
+        let invoked = async {
+            let loaded = self.service.host().load_for_run(&entry.folder, &workspace.policy)?;
+            let (target, args) = target(&loaded.skill, input.program, input.args);
+            self.invoke(&loaded, &target, &args, io, caller).await
+        };
+        match invoked.await {
+            Ok(invoked) => {
+                let answer = result::of_run(&invoked, workspace.folder, &hidden);
+                if let Some((id, kept)) = answer.kept {
+                    self.runs.keep(id, kept);
+                }
+                answer.result
+            }
+            Err(error) => failed(hidden.text(&told(&error))),
+        }
+    }
+
+    /// Calls a typed tool.
+    pub(super) async fn call(&self, entry: &Entry, tool: &Tool, input: JsonObject, caller: Caller<'_>) -> CallToolResult {
+        if let Err(why) = self.may_run(entry) {
+            return failed(why);
+        }
+        let workspace = match self.workspace(caller.session, &entry.name, caller.context).await {
+            Ok(workspace) => workspace,
+            Err(why) => return failed(why),
+        };
+        let hidden = self.hidden.and(&entry.folder, "/skill");
+        let hidden = workspace.folder.iter().fold(hidden, |hidden, folder| hidden.and(folder.path(), "/workspace"));
+        let target = Target::Tool { name: tool.name.clone(), input: Value::Object(input).to_string() };
+        let invoked = async {
+            let loaded = self.service.host().load_for_run(&entry.folder, &workspace.policy)?;
+            self.invoke(&loaded, &target, &[], Io::default(), caller).await
+        };
+        match invoked.await {
+            Ok(invoked) => result::of_tool(&invoked, tool.output_schema.as_ref().is_some_and(is_object), &hidden),
+            Err(error) => failed(hidden.text(&told(&error))),
+        }
+    }
+
+    /// Runs it when its turn has come. A client that cancels, or is gone, ends it: it is recorded as interrupted.
+    async fn invoke(&self, loaded: &Loaded, target: &Target, args: &[String], io: Io, caller: Caller<'_>) -> Result<Invoked, ServiceError> {
+        let started = Instant::now();
+        let skill = loaded.skill.name.as_str();
+        let running = self.service.invoke_loaded(loaded, target, args, io);
+        let progress = Progress::new(caller.context, loaded.grant.capabilities.limits.timeout_ms);
+        let result = tokio::select! {
+            biased;
+            result = running => Some(result),
+            () = caller.context.ct.cancelled() => None,
+            () = progress.tell() => None,
+        };
+        let took = started.elapsed();
+        let Some(result) = result else {
+            self.metrics.ended(skill, "interrupted", took, None);
+            tracing::info!(skill, "a run was cancelled by its client");
+            return Err(ServiceError::Closed);
+        };
+        match &result {
+            Ok(invoked) => {
+                let outcome = &invoked.finished.outcome;
+                let status = result::kind(&outcome.status);
+                self.metrics.ended(skill, status, took, Some(outcome));
+                tracing::info!(skill, status, wall_ms = outcome.usage.wall_ms, denials = outcome.denials.len(), "ran");
+                messages::ran(caller, skill, outcome).await;
+            }
+            Err(error) => {
+                self.metrics.ended(skill, if is_busy(error) { "busy" } else { "not-run" }, took, None);
+                tracing::warn!(skill, error = %self.hidden.text(&error.to_string()), "did not run");
+            }
+        }
+        result
+    }
+}
+
+fn is_busy(error: &ServiceError) -> bool {
+    matches!(error, ServiceError::Busy { .. } | ServiceError::SkillBusy { .. } | ServiceError::Memory { .. } | ServiceError::Closed)
+}
+
+/// What a program's name means: a file of the skill or one of its tools, a text for the shell, or a command that the shell finds.
+fn target(skill: &Skill, program: Option<String>, mut args: Vec<String>) -> (Target, Vec<String>) {
+    let Some(program) = program.filter(|program| !program.is_empty()) else { return (Target::Main, args) };
+    if !matches!(scripts::find(skill, &program), Found::Nothing) {
+        return (Target::Named(program), args);
+    }
+    // Something with a path, or an extension, is meant as a file: that it is not there is told with those that are.
+    if program.contains(['/', '.']) && !program.starts_with('/') && !is_python(&program) {
+        return (Target::Named(program), args);
+    }
+    if matches!(program.as_str(), "bash" | "sh") && args.first().is_some_and(|flag| matches!(flag.as_str(), "-c" | "-lc")) && args.len() > 1
+    {
+        let text = args.remove(1);
+        args.remove(0);
+        // `bash -c TEXT NAME ARGS`: the name is $0, which is the shell's here.
+        let rest = args.into_iter().skip(1).collect();
+        return (Target::Shell(text), rest);
+    }
+    args.insert(0, program);
+    (Target::Shell("\"$@\"".into()), args)
+}
+
+fn is_python(program: &str) -> bool {
+    program.strip_prefix("python3.").is_some_and(|minor| minor.bytes().all(|digit| digit.is_ascii_digit()))
+}
+
+/// Why there is no outcome, with what there is to choose from.
+fn told(error: &ServiceError) -> String {
+    let ServiceError::Invoke(InvokeError::Choice(choice)) = error else { return error.to_string() };
+    let names: Vec<&str> = choice.scripts.iter().filter(|script| script.run.is_ok()).take(20).map(|script| script.path.as_str()).collect();
+    match (&choice.suggestion, names.is_empty()) {
+        (Some(path), _) => format!("{choice}; did you mean `{path}`?"),
+        (None, false) => format!("{choice}; there are: {}", names.join(", ")),
+        (None, true) => choice.to_string(),
+    }
+}

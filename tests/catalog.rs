@@ -1,0 +1,55 @@
+//! The catalogue: what is found where, what counts, what the cache keeps, and what is told of the rest.
+
+mod cache;
+mod commands;
+mod labelled;
+mod queries;
+mod scan;
+
+use std::path::{Path, PathBuf};
+
+use skillhost::catalog::{Catalog, Source, SourceKind};
+use tempfile::TempDir;
+
+/// Folders of skills, and a cache folder.
+struct Place(TempDir);
+
+impl Place {
+    fn new() -> Place {
+        Place(tempfile::tempdir().unwrap())
+    }
+
+    fn path(&self, path: &str) -> PathBuf {
+        self.0.path().join(path)
+    }
+
+    fn cache(&self) -> PathBuf {
+        self.path("cache")
+    }
+
+    /// A skill of that name and description in a folder.
+    fn skill(&self, path: &str, description: &str) -> PathBuf {
+        write(&self.path(path), &format!("description: {description}\n"), "Instructions.\n")
+    }
+
+    fn sources(&self, sources: &[(&str, SourceKind)]) -> Vec<Source> {
+        sources.iter().map(|(folder, kind)| Source { folder: self.path(folder), kind: *kind }).collect()
+    }
+
+    /// A catalogue of one folder of the user's.
+    fn open(&self, folder: &str) -> Catalog {
+        Catalog::open(self.sources(&[(folder, SourceKind::User)]), Some(&self.cache())).unwrap()
+    }
+}
+
+/// Writes a skill, named like its folder.
+fn write(folder: &Path, frontmatter: &str, body: &str) -> PathBuf {
+    std::fs::create_dir_all(folder).unwrap();
+    let name = folder.file_name().unwrap().to_str().unwrap();
+    std::fs::write(folder.join("SKILL.md"), format!("---\nname: {name}\n{frontmatter}---\n{body}")).unwrap();
+    folder.to_owned()
+}
+
+fn names(catalog: &Catalog) -> Vec<String> {
+    catalog.entries().iter().map(|entry| entry.name.to_string()).collect()
+}

@@ -1,0 +1,188 @@
+//! What the cache keeps, what it notices, and what becomes of a cache that is none.
+
+use std::os::unix::fs::PermissionsExt as _;
+use std::sync::mpsc;
+
+use rusqlite::Connection;
+use skillhost::catalog::{Query, SourceKind};
+
+use super::{Place, names, write};
+use crate::arena::PATIENCE;
+
+fn description(place: &Place, name: &str) -> String {
+    place.open("all").get(name).unwrap().description.to_string()
+}
+
+#[test]
+fn what_did_not_change_is_not_read_again() {
+    let place = Place::new();
+    let folder = place.skill("all/a", "Written.");
+    place.skill("all/b", "B.");
+    assert_eq!(description(&place, "a"), "Written.");
+    let db = Connection::open(place.cache().join("catalog.db")).unwrap();
+    db.execute("UPDATE skill SET description = 'Kept.'", []).unwrap();
+    assert_eq!((description(&place, "a"), description(&place, "b")), ("Kept.".into(), "Kept.".into()));
+    // The one that changed is read, and no other.
+    write(&folder, "description: Anew.\n", "");
+    assert_eq!((description(&place, "a"), description(&place, "b")), ("Anew.".into(), "Kept.".into()));
+}
+
+#[test]
+fn a_start_from_the_cache_notices_every_change() {
+    let place = Place::new();
+    let (a, b) = (place.skill("all/x/a", "A."), place.skill("all/b", "B."));
+    let catalog = place.open("all");
+    assert_eq!(catalog.refresh().unwrap(), [""; 0]);
+    place.skill("all/x/new", "N.");
+    assert_eq!(catalog.refresh().unwrap(), ["new"]);
+    std::fs::remove_dir_all(&b).unwrap();
+    assert_eq!(catalog.refresh().unwrap(), ["b"]);
+    std::fs::create_dir(a.join("scripts")).unwrap();
+    std::fs::write(a.join("scripts/run.sh"), "").unwrap();
+    assert_eq!(catalog.refresh().unwrap(), ["a"]);
+    std::fs::write(a.join("scripts/run.py"), "").unwrap();
+    assert_eq!(catalog.refresh().unwrap(), ["a"]);
+    std::fs::rename(a.join("SKILL.md"), a.join("skill.md")).unwrap();
+    assert_eq!(catalog.refresh().unwrap(), ["a"]);
+    std::fs::remove_file(a.join("skill.md")).unwrap();
+    assert_eq!(catalog.refresh().unwrap(), ["a"]);
+    std::fs::remove_dir_all(place.path("all")).unwrap();
+    assert_eq!(catalog.refresh().unwrap(), ["new"]);
+    assert!(names(&catalog).is_empty());
+    place.skill("all/back", "Back.");
+    assert_eq!(catalog.refresh().unwrap(), ["back"]);
+    assert_eq!(names(&place.open("all")), ["back"]);
+}
+
+#[test]
+fn a_refresh_takes_up_what_another_process_wrote() {
+    let place = Place::new();
+    let folder = place.skill("all/a", "One.");
+    let (first, second) = (place.open("all"), place.open("all"));
+    write(&folder, "description: Two.\n", "");
+    assert_eq!(first.refresh().unwrap(), ["a"]);
+    assert_eq!(second.refresh().unwrap(), ["a"]);
+    assert_eq!(&*second.get("a").unwrap().description, "Two.");
+}
+
+#[test]
+fn a_cache_that_is_none_is_made_anew() {
+    let place = Place::new();
+    place.skill("all/a", "Extracts tables.");
+    let file = place.cache().join("catalog.db");
+    let find = || {
+        let catalog = place.open("all");
+        let hits = catalog.search(&Query { text: "tables".into(), ..Query::default() }).unwrap();
+        assert_eq!(hits.len(), 1);
+        assert_eq!(&*hits[0].entry.name, "a");
+    };
+    find();
+    let whole = std::fs::read(&file).unwrap();
+    let put = |bytes: &[u8]| {
+        std::fs::remove_file(place.cache().join("catalog.db-wal")).ok();
+        std::fs::remove_file(place.cache().join("catalog.db-shm")).ok();
+        std::fs::write(&file, bytes).unwrap();
+    };
+    put(b"this is no database, whatever it is named; it is long enough for its first page to be looked at as one, which takes 100 bytes");
+    find();
+    put(&whole[..whole.len() / 2]);
+    find();
+    // Every page but the first, which names the tables.
+    let mut torn = whole.clone();
+    torn[4096..].iter_mut().for_each(|byte| *byte ^= 0x5a);
+    put(&torn);
+    find();
+    put(b"");
+    find();
+    for foreign in ["PRAGMA user_version = 9", "PRAGMA application_id = 1", "DROP TABLE skill", "DROP TABLE words"] {
+        Connection::open(&file).unwrap().execute_batch(foreign).unwrap();
+        find();
+    }
+    std::fs::remove_file(&file).unwrap();
+    find();
+    assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+}
+
+#[test]
+fn a_cache_that_breaks_under_a_running_catalogue_is_made_anew() {
+    let place = Place::new();
+    place.skill("all/a", "Extracts tables.");
+    let catalog = place.open("all");
+    Connection::open(place.cache().join("catalog.db")).unwrap().execute_batch("DROP TABLE words; DROP TABLE skill").unwrap();
+    let hits = catalog.search(&Query { text: "tables".into(), ..Query::default() }).unwrap();
+    assert_eq!(hits.len(), 1);
+    assert_eq!(names(&catalog), ["a"]);
+}
+
+#[test]
+fn without_a_place_for_a_cache_all_is_read_anew() {
+    let place = Place::new();
+    place.skill("all/a", "Extracts tables.");
+    std::fs::write(place.cache(), "a file where the folder should be").unwrap();
+    let catalog = place.open("all");
+    assert_eq!(catalog.search(&Query { text: "table".into(), ..Query::default() }).unwrap().len(), 1);
+}
+
+#[test]
+fn many_start_at_once() {
+    let place = Place::new();
+    for number in 0..50 {
+        place.skill(&format!("all/s{number}"), &format!("Skill number {number} for counting."));
+    }
+    for _ in 0..3 {
+        std::thread::scope(|scope| {
+            for _ in 0..6 {
+                scope.spawn(|| {
+                    let catalog = place.open("all");
+                    assert_eq!(names(&catalog).len(), 50);
+                    let query = Query { text: "counting".into(), limit: 100, ..Query::default() };
+                    assert_eq!(catalog.search(&query).unwrap().len(), 50);
+                });
+            }
+        });
+        std::fs::remove_dir_all(place.cache()).unwrap();
+    }
+}
+
+#[test]
+fn sources_of_others_share_the_file_and_not_the_results() {
+    let place = Place::new();
+    place.skill("one/a", "Extracts tables.");
+    place.skill("two/b", "Extracts tables.");
+    let (one, two) = (place.open("one"), place.open("two"));
+    let query = Query { text: "tables".into(), ..Query::default() };
+    assert_eq!(&*one.search(&query).unwrap()[0].entry.name, "a");
+    assert_eq!(&*two.search(&query).unwrap()[0].entry.name, "b");
+    // One that is gone is forgotten when something is written.
+    std::fs::remove_dir_all(place.path("one")).unwrap();
+    place.skill("two/c", "C.");
+    two.refresh().unwrap();
+    let db = Connection::open(place.cache().join("catalog.db")).unwrap();
+    let count: i64 = db.query_row("SELECT count(*) FROM source", [], |row| row.get(0)).unwrap();
+    assert_eq!(count, 1);
+}
+
+#[test]
+fn changes_are_taken_up_while_it_runs() {
+    let place = Place::new();
+    place.skill("all/a", "A.");
+    let sources = place.sources(&[("later/.agents/skills", SourceKind::Project), ("all", SourceKind::User)]);
+    let catalog = skillhost::catalog::Catalog::open(sources, Some(&place.cache())).unwrap();
+    let (send, receive) = mpsc::channel();
+    let watch = catalog.watch(move |names| drop(send.send(names))).unwrap();
+    place.skill("all/deep/b", "B.");
+    assert_eq!(receive.recv_timeout(PATIENCE).unwrap(), ["b"]);
+    assert!(catalog.get("b").is_some());
+    place.skill("all/deep/b", "Better.");
+    assert_eq!(receive.recv_timeout(PATIENCE).unwrap(), ["b"]);
+    // A folder that was not there when the watch began.
+    place.skill("later/.agents/skills/c", "C.");
+    let mut seen = receive.recv_timeout(PATIENCE).unwrap();
+    while seen != ["c"] {
+        seen = receive.recv_timeout(PATIENCE).unwrap();
+    }
+    drop(watch);
+    place.skill("all/d", "D.");
+    // The thread drops its end when it stops.
+    assert_eq!(receive.recv_timeout(PATIENCE), Err(mpsc::RecvTimeoutError::Disconnected));
+}

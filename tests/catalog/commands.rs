@@ -1,0 +1,111 @@
+//! The verbs of the catalogue, as a user meets them.
+
+use std::process::Output;
+
+use serde_json::Value;
+
+use super::write;
+use crate::cli::{User, skill_of};
+
+fn user() -> User {
+    let user = User::new();
+    write(&user.work().join(".agents/skills/notes"), "description: Keeps notes of meetings.\n", "# Notes\n\nWrite them down.\n");
+    write(&user.home().join(".claude/skills/notes"), "description: Another.\n", "");
+    let folder = write(&user.home().join(".agents/skills/tax"), "description: Computes taxes.\nmetadata:\n  tags: money\n", "Add it up.\n");
+    std::fs::write(folder.join("rates.txt"), "19 %\n").unwrap();
+    std::fs::create_dir_all(user.home().join(".agents/skills/bad")).unwrap();
+    std::fs::write(user.home().join(".agents/skills/bad/SKILL.md"), "nothing\n").unwrap();
+    user
+}
+
+fn stdout(output: &Output) -> &str {
+    std::str::from_utf8(&output.stdout).unwrap()
+}
+
+fn stderr(output: &Output) -> &str {
+    std::str::from_utf8(&output.stderr).unwrap()
+}
+
+fn json(output: &Output) -> Value {
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {}", stderr(output)))
+}
+
+#[test]
+fn list_shows_what_counts_and_tells_the_rest() {
+    let user = user();
+    let listed = user.skillhost(&["list"]);
+    assert_eq!(stdout(&listed), "notes (untrusted): Keeps notes of meetings.\ntax: Computes taxes.\n");
+    assert!(stderr(&listed).contains(".claude/skills/notes does not count"), "{}", stderr(&listed));
+    assert!(stderr(&listed).contains(".agents/skills/bad: "), "{}", stderr(&listed));
+    let listed = json(&user.skillhost(&["list", "--json"]));
+    assert_eq!(listed["skills"][0]["name"], "notes");
+    assert_eq!(listed["skills"][0]["source"], "project");
+    assert_eq!((&listed["shadowed"][0]["name"], listed["broken"].as_array().unwrap().len()), (&"notes".into(), 1));
+    // A folder that is named comes first.
+    write(&user.work().join("mine/notes"), "description: Mine.\n", "");
+    let listed = user.skillhost(&["list", "--skills", "mine"]);
+    assert!(stdout(&listed).starts_with("notes (untrusted): Mine.\n"), "{}", stdout(&listed));
+    assert_eq!(user.skillhost(&["list", "--skills", "nowhere"]).status.code(), Some(64));
+}
+
+#[test]
+fn the_policy_names_folders_too() {
+    let user = user();
+    write(&user.work().join("shared/audit"), "description: Audits.\n", "");
+    std::fs::write(user.work().join("policy.yaml"), "skill-folders: [shared]\n").unwrap();
+    let listed = json(&user.skillhost(&["list", "--json", "--policy", "policy.yaml"]));
+    assert_eq!((&listed["skills"][2]["name"], &listed["skills"][2]["source"]), (&"audit".into(), &"policy".into()));
+    assert_eq!(listed["skills"][2]["trusted"], true);
+}
+
+#[test]
+fn search_ranks_and_filters() {
+    let user = user();
+    assert_eq!(stdout(&user.skillhost(&["search", "taxs"])), "tax: Computes taxes.\n");
+    assert_eq!(stdout(&user.skillhost(&["search", "--tag", "money"])), "tax: Computes taxes.\n");
+    let found = json(&user.skillhost(&["search", "meeting", "notes", "--json", "--network", "no"]));
+    assert_eq!(found["hits"][0]["name"], "notes");
+    let nothing = user.skillhost(&["search", "xylophone"]);
+    assert_eq!((nothing.status.code(), stdout(&nothing)), (Some(1), ""));
+    assert_eq!(user.skillhost(&["search", "--runtime", "java"]).status.code(), Some(64));
+}
+
+#[test]
+fn show_shows_a_skill_or_a_file_of_it() {
+    let user = user();
+    let shown = user.skillhost(&["show", "tax"]);
+    for part in ["tax (", "Computes taxes.", "rates.txt (5 B)", "Add it up."] {
+        assert!(stdout(&shown).contains(part), "{part}: {}", stdout(&shown));
+    }
+    assert_eq!(stdout(&user.skillhost(&["show", "tax", "rates.txt"])), "19 %\n");
+    let shown = json(&user.skillhost(&["show", "tax", "--json"]));
+    assert_eq!((&shown["instructions"], shown["files"].as_array().unwrap().len()), (&"Add it up.\n".into(), 2));
+    for wrong in [vec!["show", "tox"], vec!["show", "tax", "../notes/SKILL.md"], vec!["show", "tax", "nothing"]] {
+        assert_eq!(user.skillhost(&wrong).status.code(), Some(64), "{wrong:?}");
+    }
+    assert!(stderr(&user.skillhost(&["show", "tox"])).contains("is it tax?"));
+}
+
+#[test]
+fn prompt_says_what_it_left_out() {
+    let user = user();
+    let prompt = user.skillhost(&["prompt"]);
+    assert!(stdout(&prompt).starts_with("<available_skills>\n<skill><name>notes</name>"), "{}", stdout(&prompt));
+    let short = user.skillhost(&["prompt", "--budget", "40"]);
+    assert!(stdout(&short).contains("left out") && stderr(&short).contains("left out to keep to 40 tokens"), "{}", stderr(&short));
+    assert!(json(&user.skillhost(&["prompt", "--budget", "40", "--json"]))["dropped"].as_u64().unwrap() > 0);
+}
+
+#[test]
+fn a_skill_of_the_catalogue_runs_by_its_name_where_no_folder_has_it() {
+    let user = user();
+    skill_of("code3", &user.home().join(".agents/skills/elsewhere"));
+    let ran = user.skillhost(&["run", "elsewhere"]);
+    assert!(stderr(&ran).contains("elsewhere is "), "{}", stderr(&ran));
+    assert_eq!(user.records()[0]["skill"]["name"], "elsewhere");
+    let checked = user.skillhost(&["check", "elsewhere", "--json"]);
+    assert_eq!(json(&checked)["skills"][0]["name"], "elsewhere");
+    let nothing = user.skillhost(&["run", "elswhere"]);
+    assert_eq!(nothing.status.code(), Some(65), "{}", stderr(&nothing));
+    assert!(stderr(&nothing).contains("is it elsewhere?"), "{}", stderr(&nothing));
+}

@@ -1,0 +1,75 @@
+//! How well search ranks: 200 skills, and questions with the skills that would do. The figures fall only where someone lets them.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use skillhost::catalog::{Catalog, Query, Source, SourceKind};
+
+/// What the questions found.
+#[derive(Debug, Default)]
+pub struct Figures {
+    /// How many questions there are.
+    pub questions: usize,
+    /// The part of them that has a right skill among the first five hits.
+    pub recall_at_5: f64,
+    /// The mean of one over the place of the first right skill, of the first ten hits.
+    pub reciprocal_rank: f64,
+    /// The questions without one in the first five, with what they found instead.
+    pub missed: Vec<(String, Vec<String>)>,
+}
+
+/// Asks every question.
+pub fn figures() -> Figures {
+    let folder = tempfile::tempdir().unwrap();
+    write_skills(folder.path());
+    let source = Source { folder: folder.path().to_owned(), kind: SourceKind::User };
+    let catalog = Catalog::open(vec![source], None).unwrap();
+    assert_eq!((catalog.entries().len(), catalog.broken().len()), (200, 0));
+    let mut figures = Figures::default();
+    for (question, right) in questions() {
+        assert!(right.iter().all(|name| catalog.get(name).is_some()), "{question}: {right:?}");
+        let hits = catalog.search(&Query { text: question.clone(), ..Query::default() }).unwrap();
+        let names: Vec<String> = hits.into_iter().map(|hit| hit.entry.name.to_string()).collect();
+        let place = names.iter().position(|name| right.contains(name));
+        figures.questions += 1;
+        figures.reciprocal_rank += place.map_or(0.0, |place| 1.0 / (place + 1) as f64);
+        match place {
+            Some(0..5) => figures.recall_at_5 += 1.0,
+            _ => figures.missed.push((question, names)),
+        }
+    }
+    figures.recall_at_5 /= figures.questions as f64;
+    figures.reciprocal_rank /= figures.questions as f64;
+    figures
+}
+
+/// Writes the skills into a folder.
+fn write_skills(folder: &Path) {
+    for line in lines("skills.txt") {
+        let [name, tags, description, body] = line.split(" | ").collect::<Vec<_>>().try_into().unwrap_or_else(|_| panic!("{line}"));
+        std::fs::create_dir(folder.join(name)).unwrap();
+        let text = format!("---\nname: {name}\ndescription: >-\n  {description}\nmetadata:\n  tags: {tags}\n---\n\n# {name}\n\n{body}\n");
+        std::fs::write(folder.join(name).join("SKILL.md"), text).unwrap();
+    }
+}
+
+fn questions() -> BTreeMap<String, Vec<String>> {
+    let question = |line: String| {
+        let (question, right) = line.split_once(" => ").unwrap_or_else(|| panic!("{line}"));
+        (question.to_owned(), right.split(", ").map(str::to_owned).collect())
+    };
+    lines("queries.txt").into_iter().map(question).collect()
+}
+
+fn lines(file: &str) -> Vec<String> {
+    let path: PathBuf = [env!("CARGO_MANIFEST_DIR"), "..", "tests", "search", file].iter().collect();
+    let text = std::fs::read_to_string(path).unwrap();
+    text.lines().filter(|line| !line.is_empty() && !line.starts_with('#')).map(str::to_owned).collect()
+}
+
+#[test]
+fn the_right_skill_is_among_the_first_five() {
+    let figures = figures();
+    assert!(figures.questions >= 60, "{}", figures.questions);
+    assert!(figures.recall_at_5 >= 0.95, "{figures:#?}");
+}

@@ -1,0 +1,130 @@
+//! Where skills are found, which of two counts, and what is left out.
+
+use std::os::unix::fs::symlink;
+
+use skillhost::catalog::{Catalog, CatalogError, Runtime, SourceKind};
+
+use super::{Place, names, write};
+
+#[test]
+fn the_first_source_counts_and_the_others_are_told() {
+    let place = Place::new();
+    let first = place.skill("project/a", "Of the project.");
+    let second = place.skill("home/a", "Of the user.");
+    let third = place.skill("policy/x/a", "Of the operator.");
+    place.skill("home/b", "Of the user.");
+    let sources = [("project", SourceKind::Project), ("home", SourceKind::User), ("policy", SourceKind::Policy), ("no", SourceKind::User)];
+    let catalog = Catalog::open(place.sources(&sources), None).unwrap();
+    assert_eq!(names(&catalog), ["a", "b"]);
+    let (a, b) = (catalog.get("a").unwrap(), catalog.get("b").unwrap());
+    assert_eq!((&*a.description, &*a.folder, a.source, a.trusted), ("Of the project.", &*first, SourceKind::Project, false));
+    assert_eq!((b.source, b.trusted), (SourceKind::User, true));
+    let shadowed: Vec<_> = catalog.shadowed().iter().map(|one| (one.folder.to_path_buf(), one.by.to_path_buf())).collect();
+    assert_eq!(shadowed, [(second, first.clone()), (third, first)]);
+}
+
+#[test]
+fn a_skill_goes_by_its_folder_as_policies_do() {
+    let place = Place::new();
+    std::fs::create_dir_all(place.path("all/calm")).unwrap();
+    std::fs::write(place.path("all/calm/SKILL.md"), "---\nname: calculator\ndescription: Not it.\n---\n").unwrap();
+    let catalog = place.open("all");
+    assert!(catalog.get("calculator").is_none());
+    assert_eq!(&*catalog.get("calm").unwrap().description, "Not it.");
+}
+
+#[test]
+fn a_broken_skill_is_told_and_the_others_count() {
+    let place = Place::new();
+    place.skill("all/good", "Good.");
+    std::fs::create_dir_all(place.path("all/bad")).unwrap();
+    std::fs::write(place.path("all/bad/SKILL.md"), "no frontmatter\n").unwrap();
+    // Told the second time too, when it comes out of the cache.
+    for _ in 0..2 {
+        let catalog = place.open("all");
+        assert_eq!(names(&catalog), ["good"]);
+        let broken = catalog.broken();
+        assert_eq!(broken.len(), 1);
+        assert_eq!(broken[0].folder, place.path("all/bad"));
+        assert!(broken[0].why.contains("frontmatter"), "{}", broken[0].why);
+    }
+}
+
+#[test]
+fn tier_one_tells_runtimes_network_and_tags() {
+    let place = Place::new();
+    let frontmatter = "description: D.\nallowed-tools: Read WebFetch(domain:example.com)\nmetadata:\n  tags: Finance, Tax\n  category: Money\n  component: a.wasm\n";
+    let folder = write(&place.path("all/a"), frontmatter, "");
+    std::fs::create_dir(folder.join("scripts")).unwrap();
+    std::fs::write(folder.join("scripts/x.py"), "").unwrap();
+    place.skill("all/b", "D.");
+    let catalog = place.open("all");
+    let a = catalog.get("a").unwrap();
+    assert_eq!(a.runtimes.iter().collect::<Vec<_>>(), [Runtime::Component, Runtime::Python]);
+    assert_eq!((a.network, a.tags.iter().map(|tag| &**tag).collect::<Vec<_>>()), (true, vec!["money", "finance", "tax"]));
+    let b = catalog.get("b").unwrap();
+    assert_eq!((b.runtimes.iter().collect::<Vec<_>>(), b.network), (vec![Runtime::Instructions], false));
+    assert!(a.digest.starts_with("sha256:") && a.digest != b.digest);
+}
+
+#[test]
+fn six_levels_are_searched_and_no_more() {
+    let place = Place::new();
+    place.skill("all/1/2/3/4/5/six", "D.");
+    place.skill("all/1/2/3/4/5/6/seven", "D.");
+    let catalog = place.open("all");
+    assert_eq!(names(&catalog), ["six"]);
+    assert!(catalog.broken()[0].why.contains("more than 6 levels"), "{:?}", catalog.broken());
+}
+
+#[test]
+fn two_thousand_folders_are_searched_and_no_more() {
+    let place = Place::new();
+    for number in 0..1_999 {
+        std::fs::create_dir_all(place.path(&format!("all/{number:04}"))).unwrap();
+    }
+    place.skill("all/last", "D.");
+    let catalog = place.open("all");
+    assert_eq!((names(&catalog), catalog.broken().len()), (vec!["last".to_owned()], 0));
+    std::fs::create_dir(place.path("all/1999")).unwrap();
+    assert_eq!(catalog.refresh().unwrap(), ["last"]);
+    assert!(catalog.broken()[0].why.contains("more than 2000 folders"), "{:?}", catalog.broken());
+}
+
+#[test]
+fn links_make_no_loops_and_lead_out_of_no_project() {
+    let place = Place::new();
+    place.skill("all/deep/a", "D.");
+    place.skill("elsewhere/b", "D.");
+    symlink(".", place.path("all/self")).unwrap();
+    symlink("../..", place.path("all/deep/up")).unwrap();
+    symlink("deep", place.path("all/again")).unwrap();
+    symlink(place.path("elsewhere/b"), place.path("all/out")).unwrap();
+    symlink("nowhere", place.path("all/broken")).unwrap();
+    let open = |kind| Catalog::open(place.sources(&[("all", kind)]), Some(&place.cache())).unwrap();
+
+    let project = open(SourceKind::Project);
+    assert_eq!(names(&project), ["a"]);
+    let told: Vec<_> = project.broken().iter().map(|broken| broken.why.clone()).collect();
+    assert_eq!(told, ["`deep/up` is a symlink that leads out of the folder", "`out` is a symlink that leads out of the folder"]);
+
+    // The user's own links are the user's wish. `deep/up` leads to a folder that holds all the others, which are there already.
+    let user = open(SourceKind::User);
+    assert_eq!(names(&user), ["a", "b", "out"].iter().filter(|name| user.get(name).is_some()).copied().collect::<Vec<_>>());
+    assert!(user.get("out").is_some() || user.get("b").is_some());
+}
+
+#[test]
+fn a_folder_of_the_command_line_has_to_be_there() {
+    let place = Place::new();
+    let opened = Catalog::open(place.sources(&[("no", SourceKind::Flag)]), None);
+    assert!(matches!(opened, Err(CatalogError::Folder { .. })));
+}
+
+#[test]
+fn a_source_that_is_a_skill_is_that_skill() {
+    let place = Place::new();
+    place.skill("one", "D.");
+    place.skill("one/inside", "D.");
+    assert_eq!(names(&place.open("one")), ["one"]);
+}

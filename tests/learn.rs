@@ -1,0 +1,482 @@
+//! The smallest grant from evidence: what is proposed lets the same run end the same, is never wider than what it replaces, and says what
+//! it generalised.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc;
+
+use proptest::prelude::*;
+use skillhost::invoke::{Host, Invoked, Request, Target};
+use skillhost::learn::{Evidence, Learned, lacks, propose, unused, within};
+use skillhost::limits::Limit;
+use skillhost::outcome::uses::Uses;
+use skillhost::outcome::{Outcome, Status};
+use skillhost::policy::capabilities::MountMode;
+use skillhost::policy::determinism::DeterminismRule;
+use skillhost::policy::{self, Overrides, Policy, grant};
+use skillhost::sandbox::{Io, Stdin};
+use skillhost::skill::Skill;
+
+use crate::arena::{PATIENCE, shell_host};
+use crate::cli::{User, repository, text};
+use crate::servers::Server;
+
+/// A skill, a workspace and a policy, run twice: under what is granted, and under what is proposed.
+struct Case {
+    dir: tempfile::TempDir,
+    host: Host,
+    overrides: Overrides,
+    policy: Option<String>,
+}
+
+impl Case {
+    fn new(allowed_tools: Option<&str>, script: (&str, &str)) -> Case {
+        let dir = tempfile::tempdir().unwrap();
+        let host = shell_host(dir.path());
+        let skill = dir.path().join("learner");
+        std::fs::create_dir_all(skill.join("scripts")).unwrap();
+        let tools = allowed_tools.map(|tools| format!("allowed-tools: {tools}\n")).unwrap_or_default();
+        let manifest = format!("---\nname: learner\ndescription: Runs one script. Use to test.\n{tools}license: MIT\n---\nText.\n");
+        std::fs::write(skill.join("SKILL.md"), manifest).unwrap();
+        std::fs::write(skill.join("scripts").join(script.0), script.1).unwrap();
+        let overrides = Overrides { limits: vec![(Limit::Timeout, 110_000)], ..Overrides::default() };
+        Case { dir, host, overrides, policy: None }
+    }
+
+    fn allow(mut self, entry: &str) -> Case {
+        self.overrides.allow.push(entry.to_owned());
+        self
+    }
+
+    fn under(mut self, policy: &str) -> Case {
+        self.policy = Some(policy.to_owned());
+        self
+    }
+
+    fn file(&self) -> PathBuf {
+        self.dir.path().join("policy.yaml")
+    }
+
+    /// The policy of a text, or the built-in one, under the command line.
+    fn read(&self, text: Option<&str>, overrides: Overrides) -> Option<Policy> {
+        let base = match text {
+            Some(text) => policy::load(&self.file(), text, None).ok()?,
+            None => Policy::builtin(),
+        };
+        base.with_command_line(overrides).ok()
+    }
+
+    /// A run in a new workspace.
+    fn run(&self, policy: &Policy, place: &Path, target: Target, args: &[&str]) -> Invoked {
+        fill(place);
+        let (host, skill, policy) = (self.host.clone(), self.dir.path().join("learner"), policy.clone());
+        let args = args.iter().map(|arg| (*arg).to_owned()).collect();
+        let (tell, told) = mpsc::channel();
+        std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+            let io = Io { stdin: Stdin::Empty, uses: true, ..Io::default() };
+            let request = Request { skill: &skill, policy: &policy, target, args, io };
+            let invoked = runtime.block_on(host.invoke(request)).unwrap_or_else(|error| panic!("{error}"));
+            runtime.shutdown_background();
+            // Nobody listens where the test has given up.
+            tell.send(invoked).ok();
+        });
+        told.recv_timeout(PATIENCE).unwrap()
+    }
+
+    /// Runs it, takes up the proposal, and runs it again. Holds what always holds.
+    fn twice(mut self, target: &Target, args: &[&str]) -> Twice {
+        let place = self.dir.path().join("first/place");
+        self.overrides.workspace = Some((place.clone(), MountMode::Write));
+        let old = self.read(self.policy.as_deref(), self.overrides.clone()).unwrap();
+        let first = self.run(&old, &place, target.clone(), args);
+        let first_files = files(&place);
+        let learned = self.propose(&old, &first);
+        let asked = first.skill.asks();
+        let before = grant(&asked, &old).capabilities;
+
+        let file = self.dir.path().join("learner/SKILL.md");
+        if let Some(edit) = &learned.skill_edit {
+            std::fs::write(&file, &edit.text).unwrap();
+        }
+        let text = learned.policy_edit.as_ref().map(|edit| edit.text.clone()).or(self.policy.clone());
+        let again = Overrides { allow: Vec::new(), ..self.overrides.clone() };
+        let new = self.read(text.as_deref(), again.clone()).unwrap();
+        let skill = Skill::load(&self.dir.path().join("learner"), &Default::default()).unwrap();
+        assert_eq!(skill.diagnostics, [], "{}", skill.source);
+        let after = grant(&skill.asks(), &new).capabilities;
+        assert!(within(&after, &before), "wider: {learned:#?}\n{after:?}\n{before:?}");
+        assert_eq!(lacks(&after, first.finished.outcome.uses.as_ref().unwrap()), Vec::<String>::new(), "{learned:#?}");
+
+        let place = self.dir.path().join("second/place");
+        let new = self.read(text.as_deref(), Overrides { workspace: Some((place.clone(), MountMode::Write)), ..again }).unwrap();
+        let second = self.run(&new, &place, target.clone(), args);
+        let second = (second.finished.outcome, files(&place));
+        Twice { learned, first: (first.finished.outcome, first_files), second, skill: skill.source }
+    }
+
+    fn propose(&self, policy: &Policy, invoked: &Invoked) -> Learned {
+        let reload = |text: &str| self.read(Some(text), Overrides { allow: Vec::new(), ..self.overrides.clone() });
+        let file = self.policy.clone().map(|text| (self.file().display().to_string(), text));
+        propose(&Evidence { skill: &invoked.skill, policy, outcome: &invoked.finished.outcome, file, reload: &reload })
+    }
+}
+
+struct Twice {
+    learned: Learned,
+    first: (Outcome, BTreeMap<String, String>),
+    second: (Outcome, BTreeMap<String, String>),
+    skill: String,
+}
+
+impl Twice {
+    /// What was proposed for SKILL.md, and that the second run ended as the first.
+    fn same(&self) -> Vec<&str> {
+        let told = |(outcome, files): &(Outcome, BTreeMap<String, String>)| {
+            let requests: Vec<_> = outcome.requests.iter().map(|made| (made.method.clone(), made.status)).collect();
+            let texts = (outcome.stdout.text().into_owned(), outcome.stderr.text().into_owned());
+            (outcome.status.clone(), texts, requests, files.clone())
+        };
+        assert_eq!(told(&self.first), told(&self.second), "{:#?}", self.learned);
+        self.entries()
+    }
+
+    fn entries(&self) -> Vec<&str> {
+        self.learned.allowed_tools.iter().flatten().map(|one| one.entry.as_str()).collect()
+    }
+}
+
+fn fill(place: &Path) {
+    for folder in ["data", "mixed", "tree/a/b", "empty", "space dir"] {
+        std::fs::create_dir_all(place.join(folder)).unwrap();
+    }
+    for (n, name) in ["one", "two", "three", "four", "five"].iter().enumerate() {
+        std::fs::write(place.join(format!("data/{name}.csv")), format!("{n}\n")).unwrap();
+    }
+    for (file, text) in [
+        ("mixed/a.txt", "a"),
+        ("mixed/b.json", "{}"),
+        ("tree/a/b/c.txt", "c"),
+        ("own.txt", "own"),
+        ("space dir/x (1).txt", "odd"),
+        ("secret.txt", "s"),
+    ] {
+        std::fs::write(place.join(file), text).unwrap();
+    }
+    std::os::unix::fs::symlink("own.txt", place.join("link.txt")).unwrap();
+}
+
+fn files(root: &Path) -> BTreeMap<String, String> {
+    let mut found = BTreeMap::new();
+    let mut folders = vec![root.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            let name = path.strip_prefix(root).unwrap().display().to_string();
+            match path.is_dir() {
+                true => folders.push(path),
+                false => drop(found.insert(name, String::from_utf8_lossy(&std::fs::read(&path).unwrap()).into_owned())),
+            }
+        }
+    }
+    found
+}
+
+fn python(text: &str) -> (&'static str, String) {
+    ("main.py", format!("import glob, os, subprocess, urllib.request\n{text}\n"))
+}
+
+const ALL: &str = "Read Write Bash WebFetch(http://127.0.0.1)";
+
+fn learn(text: &str) -> Twice {
+    let (name, script) = python(text);
+    Case::new(Some(ALL), (name, &script)).twice(&Target::Main, &[])
+}
+
+#[test]
+fn many_files_of_one_folder_become_one_entry_and_it_is_said() {
+    let twice = learn("for f in ['one', 'two', 'three', 'four', 'five']: print(open(f'data/{f}.csv').read())");
+    assert_eq!(twice.same(), ["Read(data/*.csv)"]);
+    let one = &twice.learned.allowed_tools.as_ref().unwrap()[0];
+    assert_eq!(one.generalised.as_deref(), Some("5 files of one folder end in .csv"));
+    assert_eq!(one.used_for.len(), 5);
+    assert!(twice.skill.contains("\nallowed-tools: Read(data/*.csv)\nlicense"), "{}", twice.skill);
+}
+
+#[test]
+fn two_files_stay_two() {
+    let twice = learn("print(open('data/one.csv').read(), open('data/two.csv').read())");
+    assert_eq!(twice.same(), ["Read(data/one.csv)", "Read(data/two.csv)"]);
+    assert!(twice.learned.allowed_tools.unwrap().iter().all(|one| one.generalised.is_none()));
+}
+
+#[test]
+fn what_was_listed_stays_listed() {
+    assert_eq!(learn("print(os.listdir('mixed'))").same(), ["Read(mixed/*)"]);
+    assert_eq!(learn("print(sorted(glob.glob('data/*.csv')))").same(), ["Read(data/*.csv)"]);
+    assert_eq!(learn("print([(d, n, f) for d, n, f in os.walk('tree')])").same(), ["Read(tree/**)"]);
+    assert_eq!(learn("print(os.path.isdir('empty'), os.path.exists('nowhere'))").same(), ["Read(empty/*)"]);
+}
+
+#[test]
+fn what_was_written_is_told_from_what_was_read() {
+    let twice = learn("open('own.txt', 'a').write('x'); os.mkdir('out'); open('out/a.txt', 'w').write('a'); os.remove('data/one.csv')");
+    assert_eq!(twice.same(), ["Write(out/**)", "Write(own.txt)", "Write(data/one.csv)"]);
+    assert!(twice.learned.notes.iter().any(|note| note.contains("limits are the peaks")));
+    // The whole mount, as the file layer asks for it where a folder moves.
+    assert_eq!(learn("os.rename('tree', 'forest')").same(), ["Write(**)"]);
+}
+
+#[test]
+fn names_that_mean_something_in_an_entry_are_masked() {
+    let twice = learn("print(open('space dir/x (1).txt').read())");
+    assert_eq!(twice.same(), ["Read(space?dir/x??1?.txt)"]);
+    assert_eq!(learn("print(open('link.txt').read())").same(), ["Read(link.txt)", "Read(own.txt)"]);
+}
+
+#[test]
+fn a_run_that_needs_nothing_asks_for_nothing() {
+    let twice = learn("print(1)");
+    assert_eq!(twice.same(), Vec::<&str>::new());
+    assert!(twice.skill.contains("allowed-tools: \"\"\n"), "{}", twice.skill);
+    assert!(twice.learned.notes.iter().any(|note| note.contains("nothing in /workspace was used")), "{:?}", twice.learned.notes);
+}
+
+#[test]
+fn commands_are_exact_where_they_can_be() {
+    let twice = learn("print(subprocess.run(['jq', '-n', '1+1'], capture_output=True).stdout)");
+    assert_eq!(twice.same(), ["Bash(jq -n 1+1)", "Read(/skill/**)"]);
+    let text = "import tempfile\nname = tempfile.mktemp()\nprint(subprocess.run(['jq', '-n', '--arg', 'x', name, '1'], capture_output=True).stdout)";
+    let twice = learn(text);
+    assert_eq!(twice.same(), ["Bash(jq -n --arg x:*)", "Read(/skill/**)"]);
+    let text = "for n in range(4): print(subprocess.run(['jq', '-n', str(n)], capture_output=True).stdout)";
+    assert_eq!(learn(text).same(), ["Bash(jq -n:*)", "Read(/skill/**)"]);
+}
+
+#[test]
+fn a_host_stays_exact_and_methods_are_those_used() {
+    let server = Server::of_size(3);
+    let script = format!("print(urllib.request.urlopen('http://127.0.0.1:{}/x').read())", server.port);
+    let (name, script) = python(&script);
+    let entry = format!("WebFetch(http://127.0.0.1:{})", server.port);
+    let case = Case::new(None, (name, &script)).allow(&entry).allow("WebFetch(domain:*)");
+    let twice = case.twice(&Target::Main, &[]);
+    assert_eq!(twice.same(), [entry.as_str()]);
+    let policy = &twice.learned.policy_edit.as_ref().unwrap().text;
+    assert!(policy.contains("methods: [GET]") && policy.contains(&entry) && policy.contains("http-requests: 4"), "{policy}");
+    assert!(!policy.contains("domain:*"), "{policy}");
+}
+
+#[test]
+fn what_was_denied_is_told_apart_and_not_proposed() {
+    let script = "try: open('secret.txt').read()\nexcept OSError as e: print(type(e).__name__)\nprint(open('own.txt').read())";
+    let (name, script) = python(script);
+    let twice = Case::new(Some("Read(own.txt) Read(data/**)"), (name, &script)).twice(&Target::Main, &[]);
+    assert_eq!(twice.same(), ["Read(own.txt)"]);
+    let also = &twice.learned.would_also_need;
+    assert_eq!(also.len(), 1);
+    assert_eq!((also[0].what.as_str(), also[0].fix.as_deref()), ("read /workspace/secret.txt", Some("--allow 'Read(secret.txt)'")));
+}
+
+#[test]
+fn a_pattern_that_nothing_narrower_is_known_to_be_within_stays() {
+    let (name, script) = python("print(open('own.txt').read(), sorted(os.listdir('data')))");
+    let twice = Case::new(Some("Read(*.txt) Read(data/*.csv) Write(out/**)"), (name, &script)).twice(&Target::Main, &[]);
+    assert_eq!(twice.same(), ["Read(data/*.csv)", "Read(*.txt)"]);
+    let kept = &twice.learned.allowed_tools.as_ref().unwrap()[1];
+    assert!(kept.generalised.as_ref().unwrap().contains("stays as it was"), "{kept:?}");
+}
+
+const POLICY: &str = "\
+# Ours.
+default:
+  allow:
+    - Read   # everyone
+skills:
+  other:
+    allow: [Bash]
+  learner:
+    # What it may.
+    allow:
+    - Write(out/**)
+    - Write(data/**)
+    - Bash
+    env: [LEVEL=3]
+    limits:
+      timeout: 90s
+  zzz: {}
+";
+
+#[test]
+fn an_existing_policy_keeps_all_but_what_is_learnt() {
+    let (name, script) = python("os.mkdir('out'); open('out/a.txt', 'w').write(open('own.txt').read() + os.environ['LEVEL'])");
+    let twice = Case::new(None, (name, &script)).under(POLICY).twice(&Target::Main, &[]);
+    assert_eq!(twice.same(), ["Write(out/**)", "Read(own.txt)"]);
+    let text = &twice.learned.policy_edit.as_ref().unwrap().text;
+    for kept in
+        ["# Ours.\n", "    - Read   # everyone\n", "    allow: [Bash]\n", "    # What it may.\n", "    env: [LEVEL=3]\n", "  zzz: {}\n"]
+    {
+        assert!(text.contains(kept), "{kept:?} is gone:\n{text}");
+    }
+    // Reading is everyone's, by `default`.
+    assert!(text.contains("    allow:\n      - Write(out/**)\n    limits:\n      timeout: ") && !text.contains("Write(data"), "{text}");
+    assert!(twice.learned.policy_edit.unwrap().diff.contains("-    - Write(data/**)\n"));
+}
+
+#[test]
+fn a_skill_without_a_section_gets_one_and_a_policy_in_another_style_is_left_alone() {
+    let script = python("print(open('own.txt').read())");
+    let twice = Case::new(None, (script.0, &script.1)).under("default: { allow: [Read] }\n").twice(&Target::Main, &[]);
+    assert_eq!(twice.same(), ["Read(own.txt)"]);
+    let text = &twice.learned.policy_edit.as_ref().unwrap().text;
+    assert!(text.starts_with("default: { allow: [Read] }\n\nskills:\n  learner:\n    allow: []\n"), "{text}");
+    let inline = "skills: { learner: { allow: [Read] } }\n";
+    let twice = Case::new(None, (script.0, &script.1)).under(inline).twice(&Target::Main, &[]);
+    assert_eq!(twice.same(), ["Read(own.txt)"]);
+    assert_eq!(twice.learned.policy_edit, None);
+    assert!(twice.learned.notes.iter().any(|note| note.contains("could not be edited") && note.contains("- Read(own.txt)")));
+}
+
+#[test]
+fn a_deterministic_run_teaches_the_same() {
+    let (name, script) = python("import random\nprint(random.random(), open('own.txt').read()); open('new.txt', 'w').write('x')");
+    let mut case = Case::new(Some("Read Write"), (name, &script));
+    case.overrides.determinism = DeterminismRule { on: Some(true), seed: Some(7), start_time: None };
+    let twice = case.twice(&Target::Main, &[]);
+    assert_eq!(twice.same(), ["Write(new.txt)", "Read(own.txt)"]);
+    assert!(twice.learned.policy_edit.as_ref().unwrap().text.contains("      fuel: "));
+    assert_eq!(twice.first.0.usage.fuel, twice.second.0.usage.fuel);
+}
+
+#[test]
+fn a_component_teaches_too() {
+    let case = Case::new(Some("Read Write Bash"), ("unused.txt", ""));
+    let folder = case.dir.path().join("learner");
+    std::fs::copy(repository("skills/data-convert/data-convert.wasm"), folder.join("data-convert.wasm")).unwrap();
+    let manifest = std::fs::read_to_string(folder.join("SKILL.md")).unwrap();
+    std::fs::write(folder.join("SKILL.md"), manifest.replace("license: MIT", "metadata:\n  component: data-convert.wasm")).unwrap();
+    let twice = case.twice(&Target::Main, &["--to", "yaml", "mixed/b.json"]);
+    assert_eq!(twice.first.0.status, Status::Exited { code: 0 }, "{:?}", twice.first.0);
+    assert_eq!(twice.same(), ["Read(mixed/b.json)"]);
+}
+
+#[test]
+fn grants_that_no_run_used_are_found() {
+    let (name, script) = python("print(open('own.txt').read())");
+    let case = Case::new(Some("Read(own.txt) Write(data/**) Bash(jq:*) WebFetch(domain:example.com)"), (name, &script));
+    let skill = Skill::load(&case.dir.path().join("learner"), &Default::default()).unwrap();
+    let mut uses = Uses::default();
+    uses.paths.insert("/workspace/own.txt".into(), Default::default());
+    uses.paths.insert("/workspace/data/one.csv".into(), Default::default());
+    let found = unused(&skill, &uses);
+    let told: Vec<_> =
+        found.iter().map(|one| (one.rule, one.span.unwrap().line, one.span.unwrap().column, one.fix.as_deref().unwrap())).collect();
+    assert_eq!(
+        told,
+        [
+            ("grant-unwritten", 4, 30, "allowed-tools: Read(own.txt) Read(data/**) Bash(jq:*) WebFetch(domain:example.com)"),
+            ("grant-unused", 4, 45, "allowed-tools: Read(own.txt) Write(data/**) WebFetch(domain:example.com)"),
+            ("grant-unused", 4, 56, "allowed-tools: Read(own.txt) Write(data/**) Bash(jq:*)"),
+        ]
+    );
+    uses.commands.insert(vec!["/usr/bin/jq".into(), ".".into()]);
+    assert_eq!(unused(&skill, &uses).len(), 2);
+}
+
+#[test]
+fn nothing_is_noted_that_was_not_asked_for() {
+    let user = User::new();
+    let folder = user.work().join("hello");
+    crate::cli::skill_of("hello", &folder);
+    let run = |more: &[&str]| {
+        let output = user.command(env!("CARGO_BIN_EXE_skillhost")).args(["run", "hello", "--json"]).args(more).output().unwrap();
+        serde_json::from_str::<serde_json::Value>(&text(&output.stdout)).unwrap()
+    };
+    assert!(run(&[]).get("uses").is_none());
+    let learned = run(&["--learn"]);
+    assert!(learned["uses"].is_object() && learned["learned"]["skill"] == "hello", "{learned}");
+    let back: Uses = serde_json::from_value(learned["uses"].clone()).unwrap();
+    assert_eq!(serde_json::to_value(&back).unwrap(), learned["uses"]);
+}
+
+/// What scripts do, in Python and in bash.
+const STEPS: [(&str, &str); 14] = [
+    ("print(open('own.txt').read())", "cat own.txt"),
+    ("print(open('data/one.csv').read())", "cat data/one.csv"),
+    ("[print(open(p).read()) for p in sorted(glob.glob('data/*'))]", "for f in data/*; do cat \"$f\"; done"),
+    ("print(sorted(os.listdir('mixed')))", "ls mixed"),
+    ("print(sorted(os.listdir('.')))", "ls"),
+    ("print([sorted(f) for _, _, f in os.walk('tree')])", "find tree -type f"),
+    ("os.makedirs('out/deep', exist_ok=True); open('out/deep/a.txt', 'w').write('a')", "mkdir -p out/deep; echo a > out/deep/a.txt"),
+    ("open('own.txt', 'a').write('more')", "echo more >> own.txt"),
+    ("open('new.txt', 'w').write('new')", "echo new > new.txt"),
+    (
+        "os.replace('mixed/a.txt', 'mixed/c.txt') if os.path.exists('mixed/a.txt') else 0",
+        "[ -e mixed/a.txt ] && mv mixed/a.txt mixed/c.txt",
+    ),
+    ("os.path.exists('data/two.csv') and os.remove('data/two.csv')", "rm -f data/two.csv"),
+    ("print(os.path.isdir('empty'), os.path.exists('nowhere'))", "[ -d empty ] && echo yes; [ -e nowhere ] || echo no"),
+    ("print(open('link.txt').read())", "cat link.txt"),
+    ("print(subprocess.run(['jq', '-n', '1+1'], capture_output=True, text=True).stdout)", "python3 -c 'print(2)'"),
+];
+
+/// What skills ask for: nothing said, all, all by implication, and in patterns of which some leave things out.
+const ASKED: [Option<&str>; 5] = [
+    None,
+    Some("Read Write Bash"),
+    Some("Bash"),
+    Some("Read(**) Write(out/**) Write(*.txt) Write(mixed/*) Write(data/**) Bash(jq:*) Bash(python3:*)"),
+    Some("Read(data/*.csv) Read(*.txt) Write(out) Read(mixed) Read(tree/**) Bash(jq -n:*)"),
+];
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 40, max_shrink_iters: 8, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn under_the_proposal_the_same_run_ends_the_same(
+        steps in prop::collection::vec(0..STEPS.len(), 1..6),
+        shell in any::<bool>(),
+        asked in 0..ASKED.len(),
+        deterministic in prop::bool::weighted(0.2),
+    ) {
+        let lines: Vec<&str> = steps.iter().map(|at| if shell { STEPS[*at].1 } else { STEPS[*at].0 }).collect();
+        let script = if shell { ("main.sh", lines.join("\n")) } else { python(&lines.join("\n")) };
+        let mut case = Case::new(ASKED[asked], (script.0, &script.1));
+        case.overrides.determinism.on = deterministic.then_some(true);
+        let twice = case.twice(&Target::Main, &[]);
+        // What was refused stays refused, perhaps in other words.
+        if twice.first.0.denials.is_empty() {
+            twice.same();
+            prop_assert_eq!(&twice.second.0.denials, &Vec::new());
+        } else {
+            prop_assert_eq!(twice.first.1, twice.second.1);
+        }
+    }
+}
+
+#[test]
+fn the_proposal_is_shown_and_never_applied() {
+    let user = User::new();
+    crate::cli::skill_of("hello", &user.work().join("hello"));
+    let file = user.work().join("hello/SKILL.md");
+    let before = std::fs::read_to_string(&file).unwrap();
+    let output = user.command(env!("CARGO_BIN_EXE_skillhost")).args(["run", "hello", "--learn"]).output().unwrap();
+    let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
+    assert!(stdout.starts_with("hello") && stdout.contains("\n+allowed-tools: \"\"\n") && stdout.contains("+++ policy.yaml\n"), "{stdout}");
+    assert!(stderr.contains("the limits are the peaks of this one run"), "{stderr}");
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), before);
+    assert!(!user.work().join("policy.yaml").exists());
+
+    std::fs::write(&file, before.replace("metadata:", "allowed-tools: Read(data/**)\nmetadata:")).unwrap();
+    let output = user.command(env!("CARGO_BIN_EXE_skillhost")).args(["run", "hello", "--learn", "--json"]).output().unwrap();
+    std::fs::write(user.work().join("used.json"), &output.stdout).unwrap();
+    let check = |more: &[&str]| {
+        let output = user.command(env!("CARGO_BIN_EXE_skillhost")).args(["check", "hello", "--json"]).args(more).output().unwrap();
+        (output.status.code(), text(&output.stdout))
+    };
+    let (code, found) = check(&["--used", "used.json"]);
+    assert!(code == Some(0) && found.contains("\"grant-unused\"") && found.contains("\"fix\": \"allowed-tools: \\\"\\\"\""), "{found}");
+    assert!(!check(&[]).1.contains("grant-unused"));
+    assert_eq!(check(&["--used", "hello/SKILL.md"]).0, Some(64));
+    assert_eq!(check(&["--used", "nowhere.json"]).0, Some(74));
+}

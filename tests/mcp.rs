@@ -1,0 +1,237 @@
+//! `skillhost mcp` and `skillhost serve` as their clients meet them: the real binary, spoken to over its pipes and sockets.
+
+mod clients;
+mod extension;
+mod http;
+mod limits;
+mod security;
+mod session;
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::arena::PATIENCE;
+use crate::cli::{User, repository};
+
+/// Revisions of the protocol: with a handshake, and without.
+pub const OLD: &str = "2025-11-25";
+pub const NEW: &str = "2026-07-28";
+
+/// A user's skills, and what a server of them is started with.
+pub struct Place {
+    pub user: User,
+}
+
+impl Place {
+    /// With the skills `calculator` (typed tools), `scribe` (shell scripts, may not write), `writer` (may) and `loud`.
+    pub fn new() -> Place {
+        let place = Place { user: User::new() };
+        for path in ["SKILL.md", "calculator.wasm"] {
+            let text = std::fs::read(repository("skills/calculator").join(path)).unwrap();
+            place.write(&format!("calculator/{path}"), text);
+        }
+        place.skill(
+            "scribe",
+            "allowed-tools: Read Bash\nmetadata:\n  category: office",
+            "Read `references/guide.md`, then run `scripts/note.sh`.",
+        );
+        place.write("scribe/scripts/note.sh", "#!/bin/bash\necho \"note: $*\"; cat\necho told >&2\n");
+        place.write("scribe/scripts/write.sh", "#!/bin/bash\necho secret > /workspace/out.txt\n");
+        place.write("scribe/scripts/wait.sh", "#!/bin/bash\necho started\nsleep 3000\n");
+        place.write("scribe/references/guide.md", "one\ntwo\nthree\nfour\n");
+        place.write("scribe/logo.png", b"\x89PNG\xff\xfe".to_vec());
+        place.skill("writer", "allowed-tools: Read Write Bash", "Run `scripts/write.sh`.");
+        place.write(
+            "writer/scripts/write.sh",
+            "#!/bin/bash\nmkdir -p /workspace/sub\ncat > /workspace/sub/out.txt\ncat /workspace/in.txt 2>/dev/null || true\n",
+        );
+        place.skill("loud", "allowed-tools: Bash", "Run `scripts/shout.sh LINES`.");
+        place.write("loud/scripts/shout.sh", "#!/bin/bash\nfor ((i = 0; i < $1; i++)); do echo \"line $i of many\"; done\n");
+        place
+    }
+
+    pub fn skills(&self) -> PathBuf {
+        self.user.root().join("skills")
+    }
+
+    pub fn write(&self, path: &str, content: impl AsRef<[u8]>) {
+        let path = self.skills().join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, content).unwrap();
+    }
+
+    pub fn skill(&self, name: &str, more: &str, body: &str) {
+        let text =
+            format!("---\nname: {name}\ndescription: The {name} of the tests. Use to test {name}.\n{more}\n---\n\n# {name}\n\n{body}\n");
+        self.write(&format!("{name}/SKILL.md"), text);
+    }
+
+    /// The command of a server, with the skills and the real programs.
+    pub fn server(&self, verb: &str, args: &[&str]) -> Command {
+        let mut command = self.user.command(env!("CARGO_BIN_EXE_skillhost"));
+        // Compiled once for all runs of the tests.
+        command.env("XDG_CACHE_HOME", Path::new(env!("CARGO_TARGET_TMPDIR")));
+        command.arg(verb).arg("--skills").arg(self.skills()).arg("--programs").arg(repository("target").join("components")).args(args);
+        command
+    }
+
+    /// A client, connected.
+    pub fn agent(&self, revision: &'static str, args: &[&str]) -> Agent {
+        Agent::new(&mut self.server("mcp", args), revision, &json!({}))
+    }
+}
+
+/// A client that says exactly what a test says.
+pub struct Agent {
+    child: Child,
+    stdin: Option<ChildStdin>,
+    lines: Receiver<String>,
+    stderr: Option<JoinHandle<String>>,
+    pub revision: &'static str,
+    last: u64,
+    /// What came that was no answer.
+    pub notifications: Vec<Value>,
+    pub requests: Vec<Value>,
+}
+
+impl Agent {
+    pub fn new(command: &mut Command, revision: &'static str, capabilities: &Value) -> Agent {
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let (told, lines) = channel();
+        let stdout = BufReader::new(child.stdout.take().unwrap());
+        std::thread::spawn(move || stdout.lines().map_while(Result::ok).try_for_each(|line| told.send(line)));
+        let mut stderr = child.stderr.take().unwrap();
+        let stderr = std::thread::spawn(move || {
+            let mut said = Vec::new();
+            drop(stderr.read_to_end(&mut said));
+            String::from_utf8_lossy(&said).into_owned()
+        });
+        let stdin = child.stdin.take();
+        let mut agent =
+            Agent { child, stdin, lines, stderr: Some(stderr), revision, last: 0, notifications: Vec::new(), requests: Vec::new() };
+        if revision < NEW {
+            let client = json!({ "name": "test", "version": "1" });
+            agent.ok("initialize", json!({ "protocolVersion": revision, "capabilities": capabilities, "clientInfo": client }));
+            agent.say(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
+        }
+        agent
+    }
+
+    pub fn say(&mut self, message: &Value) {
+        writeln!(self.stdin.as_mut().unwrap(), "{message}").unwrap();
+    }
+
+    /// Sends a request, and returns its number.
+    pub fn ask(&mut self, method: &str, params: Value) -> u64 {
+        self.last += 1;
+        self.say(&request(self.revision, self.last, method, params));
+        self.last
+    }
+
+    /// The next message.
+    pub fn hear(&mut self) -> Value {
+        let line = self.lines.recv_timeout(PATIENCE).expect("the server says something");
+        serde_json::from_str(&line).unwrap_or_else(|error| panic!("stdout holds what is no message: {line}: {error}"))
+    }
+
+    /// The answer to a request; what comes before it is kept.
+    pub fn answer(&mut self, id: u64) -> Value {
+        loop {
+            let message = self.hear();
+            match (&message["id"], message.get("method")) {
+                (Value::Number(number), None) if number.as_u64() == Some(id) => return message,
+                (Value::Null, _) => self.notifications.push(message),
+                (_, Some(_)) => self.requests.push(message),
+                other => panic!("an answer to nothing that was asked: {other:?}"),
+            }
+        }
+    }
+
+    pub fn request(&mut self, method: &str, params: Value) -> Value {
+        let id = self.ask(method, params);
+        self.answer(id)
+    }
+
+    /// The result of a request that succeeds.
+    pub fn ok(&mut self, method: &str, params: Value) -> Value {
+        let answer = self.request(method, params);
+        assert!(answer.get("error").is_none(), "{method}: {answer}");
+        answer["result"].clone()
+    }
+
+    /// The code of a request that fails.
+    pub fn fails(&mut self, method: &str, params: Value) -> i64 {
+        let answer = self.request(method, params);
+        answer["error"]["code"].as_i64().unwrap_or_else(|| panic!("{method} succeeds: {answer}"))
+    }
+
+    pub fn call(&mut self, tool: &str, arguments: Value) -> Value {
+        self.ok("tools/call", json!({ "name": tool, "arguments": arguments }))
+    }
+
+    /// The names of the tools that there are now.
+    pub fn tools(&mut self) -> Vec<String> {
+        let tools = self.ok("tools/list", json!({}));
+        tools["tools"].as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
+    }
+
+    /// Waits for a notification of that method.
+    pub fn told(&mut self, method: &str) -> Value {
+        let started = Instant::now();
+        loop {
+            if let Some(at) = self.notifications.iter().position(|message| message["method"] == method) {
+                return self.notifications.remove(at);
+            }
+            assert!(started.elapsed() < PATIENCE, "{method} does not come");
+            let message = self.hear();
+            self.notifications.push(message);
+        }
+    }
+
+    /// Closes the client's end, and returns what the server said on stderr. It ends well.
+    pub fn close(mut self) -> String {
+        drop(self.stdin.take());
+        let said = self.stderr.take().unwrap().join().unwrap();
+        assert!(self.child.wait().unwrap().success(), "{said}");
+        said
+    }
+}
+
+impl Drop for Agent {
+    fn drop(&mut self) {
+        // It has ended already where the test closed it.
+        drop(self.child.kill());
+        drop(self.child.wait());
+    }
+}
+
+/// A request as a client of that revision writes it.
+pub fn request(revision: &str, id: u64, method: &str, mut params: Value) -> Value {
+    if revision >= NEW {
+        params["_meta"]["io.modelcontextprotocol/protocolVersion"] = json!(revision);
+        params["_meta"]["io.modelcontextprotocol/clientInfo"] = json!({ "name": "test", "version": "1" });
+        params["_meta"]["io.modelcontextprotocol/clientCapabilities"] = json!({});
+    }
+    json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params })
+}
+
+/// All text of an answer.
+pub fn said(result: &Value) -> String {
+    let content = result["content"].as_array().unwrap_or_else(|| panic!("{result}"));
+    content.iter().filter_map(|block| block["text"].as_str()).collect::<Vec<_>>().join("\n")
+}
+
+/// Waits until it holds.
+pub fn becomes(what: &str, mut holds: impl FnMut() -> bool) {
+    let started = Instant::now();
+    while !holds() {
+        assert!(started.elapsed() < PATIENCE, "{what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}

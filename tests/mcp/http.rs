@@ -1,0 +1,254 @@
+//! `skillhost serve`, over real sockets: who is let in, what is bounded, what is counted, and how it ends.
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
+use std::process::{Child, Stdio};
+
+use serde_json::{Value, json};
+
+use super::{NEW, OLD, Place, becomes, request, said};
+use crate::arena::PATIENCE;
+
+/// A server that listens at a port of its own.
+pub struct Server {
+    child: Child,
+    pub address: String,
+    pub token: String,
+}
+
+/// An answer: its status, head and body.
+struct Answer {
+    status: u16,
+    head: String,
+    body: String,
+}
+
+impl Server {
+    pub fn new(place: &Place, args: &[&str]) -> Server {
+        let args = [&["--listen", "127.0.0.1:0"], args].concat();
+        let mut child = place.server("serve", &args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let mut line = || lines.next().unwrap().unwrap();
+        let address = line().strip_prefix("http://").unwrap().strip_suffix("/mcp").unwrap().to_owned();
+        let token = if args.contains(&"--no-token") { String::new() } else { line().strip_prefix("token: ").unwrap().to_owned() };
+        Server { child, address, token }
+    }
+
+    /// Sends a request as it is written, and reads the answer to its end.
+    fn send(&self, text: &str, body: &str) -> Answer {
+        let mut stream = TcpStream::connect(&self.address).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.write_all(text.as_bytes()).unwrap();
+        // A server that refuses may close before it has read all.
+        drop(stream.write_all(body.as_bytes()));
+        let mut answer = Vec::new();
+        drop(stream.read_to_end(&mut answer));
+        let answer = String::from_utf8_lossy(&answer).into_owned();
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap_or((&answer, ""));
+        let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or_else(|| panic!("no answer: {answer}"));
+        Answer { status, head: head.to_lowercase(), body: body.to_owned() }
+    }
+
+    fn get(&self, path: &str, headers: &[(&str, &str)]) -> Answer {
+        self.send(&format!("GET {path} HTTP/1.1\r\nConnection: close\r\n{}\r\n", self.headers(headers)), "")
+    }
+
+    /// A message of the protocol, with what every client sends, unless a test says otherwise.
+    fn post(&self, message: &Value, headers: &[(&str, &str)]) -> Answer {
+        let body = message.to_string();
+        let mut all = vec![("Content-Type", "application/json"), ("Accept", "application/json, text/event-stream")];
+        all.extend(headers);
+        let head = format!("POST /mcp HTTP/1.1\r\nConnection: close\r\nContent-Length: {}\r\n{}\r\n", body.len(), self.headers(&all));
+        self.send(&head, &body)
+    }
+
+    fn headers(&self, given: &[(&str, &str)]) -> String {
+        let mut text: String =
+            given.iter().filter(|(_, value)| !value.is_empty()).map(|(name, value)| format!("{name}: {value}\r\n")).collect();
+        for (name, value) in [("Host", self.address.clone()), ("Authorization", format!("Bearer {}", self.token))] {
+            if given.iter().all(|(known, _)| *known != name) {
+                text += &format!("{name}: {value}\r\n");
+            }
+        }
+        text
+    }
+
+    /// Opens a session, and returns its id.
+    fn session(&self) -> String {
+        let params = json!({ "protocolVersion": OLD, "capabilities": {}, "clientInfo": { "name": "test", "version": "1" } });
+        let answer = self.post(&request(OLD, 1, "initialize", params), &[]);
+        assert_eq!(answer.status, 200, "{}", answer.body);
+        let id = answer.head.lines().find_map(|line| line.strip_prefix("mcp-session-id: ")).unwrap().to_owned();
+        let initialized = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
+        assert_eq!(self.post(&initialized, &[("Mcp-Session-Id", &id)]).status, 202);
+        id
+    }
+
+    /// The result of a request in a session.
+    fn ask(&self, session: &str, method: &str, params: Value) -> Value {
+        let answer = self.post(&request(OLD, 7, method, params), &[("Mcp-Session-Id", session), ("MCP-Protocol-Version", OLD)]);
+        assert_eq!(answer.status, 200, "{}", answer.body);
+        answer.message()["result"].clone()
+    }
+
+    fn stop(&self) {
+        rustix::process::kill_process(rustix::process::Pid::from_child(&self.child), rustix::process::Signal::TERM).unwrap();
+    }
+}
+
+impl Answer {
+    /// The message with a result or an error, of a stream of events or by itself.
+    fn message(&self) -> Value {
+        let text = self.body.lines().filter_map(|line| line.strip_prefix("data: ").or_else(|| line.starts_with('{').then_some(line)));
+        let mut messages = text.filter_map(|text| serde_json::from_str::<Value>(text).ok());
+        messages.find(|message| message.get("id").is_some()).unwrap_or_else(|| panic!("no message in {}", self.body))
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        drop(self.child.kill());
+        drop(self.child.wait());
+    }
+}
+
+#[test]
+fn who_shows_no_token_or_a_wrong_one_is_not_let_in() {
+    let place = Place::new();
+    let server = Server::new(&place, &[]);
+    assert_eq!(server.token.len(), 64);
+    let list = request(NEW, 1, "tools/list", json!({}));
+    let wrong = format!("Bearer {}x", &server.token[..63]);
+    for authorization in ["", "Bearer", "Bearer ", "Basic dGVzdA==", &wrong, &server.token] {
+        for answer in [server.post(&list, &[("Authorization", authorization)]), server.get("/metrics", &[("Authorization", authorization)])]
+        {
+            assert_eq!(answer.status, 401, "{authorization}: {}", answer.body);
+            assert!(answer.head.contains("www-authenticate: bearer"), "{}", answer.head);
+        }
+    }
+    assert_eq!(server.get("/metrics", &[("Authorization", &format!("bearer {}", server.token))]).status, 200);
+    assert_eq!(server.get("/healthz", &[("Authorization", "")]).body, "ok\n");
+    // A token of a file's is not printed.
+    let file = place.user.work().join("token");
+    std::fs::write(&file, "a token that is no token").unwrap();
+    let run = place.server("serve", &["--listen", "127.0.0.1:0", "--token-file", file.to_str().unwrap()]).output().unwrap();
+    assert_eq!(run.status.code(), Some(64), "{run:?}");
+    let run = place.server("serve", &["--listen", "0.0.0.0:0", "--no-token"]).output().unwrap();
+    assert!(run.status.code() == Some(64) && String::from_utf8_lossy(&run.stderr).contains("no address of loopback"), "{run:?}");
+}
+
+#[test]
+fn a_name_that_was_given_this_address_reaches_nothing() {
+    let place = Place::new();
+    let server = Server::new(&place, &["--no-token", "--allow-host", "skills.example", "--allow-origin", "https://app.example"]);
+    let list = request(NEW, 1, "tools/list", json!({}));
+    let head = [("MCP-Protocol-Version", NEW), ("Mcp-Method", "tools/list")];
+    let port = server.address.rsplit_once(':').unwrap().1;
+    for (host, status) in [
+        (server.address.clone(), 200),
+        (format!("localhost:{port}"), 200),
+        ("skills.example".into(), 200),
+        ("evil.example".into(), 403),
+        (format!("evil.example:{port}"), 403),
+        (format!("127.0.0.1.evil.example:{port}"), 403),
+        ("localhost.evil.example".into(), 403),
+        (format!("10.0.0.1:{port}"), 403),
+    ] {
+        let answer = server.post(&list, &[&head[..], &[("Host", &host)]].concat());
+        assert_eq!(answer.status, status, "{host}: {}", answer.body);
+        assert_eq!(server.get("/metrics", &[("Host", &host)]).status, status, "{host}");
+    }
+    for (origin, status) in [
+        ("http://localhost:6274", 200),
+        ("https://app.example", 200),
+        ("https://evil.example", 403),
+        ("null", 403),
+        ("http://localhost.evil.example", 403),
+    ] {
+        let answer = server.post(&list, &[&head[..], &[("Origin", origin)]].concat());
+        assert_eq!(answer.status, status, "{origin}: {}", answer.body);
+    }
+    let two =
+        server.send(&format!("GET /metrics HTTP/1.1\r\nConnection: close\r\nHost: {}\r\nHost: evil.example\r\n\r\n", server.address), "");
+    assert!(two.status == 403 || two.status == 400, "{}", two.status);
+}
+
+#[test]
+fn a_session_is_its_own_bounded_and_over_when_it_is_silent() {
+    let place = Place::new();
+    let server = Server::new(&place, &["--sessions", "2", "--idle", "2s"]);
+    let (one, other) = (server.session(), server.session());
+    assert_ne!(one, other);
+    let params = json!({ "protocolVersion": OLD, "capabilities": {}, "clientInfo": { "name": "test", "version": "1" } });
+    let third = server.post(&request(OLD, 1, "initialize", params), &[]);
+    assert_eq!(third.status, 503, "{}", third.body);
+    // What stands alone needs no session.
+    let alone = server.post(&request(NEW, 1, "tools/list", json!({})), &[("MCP-Protocol-Version", NEW), ("Mcp-Method", "tools/list")]);
+    assert_eq!(alone.status, 200, "{}", alone.body);
+    server.ask(&one, "tools/call", json!({ "name": "activate_skill", "arguments": { "name": "scribe" } }));
+    let tools = |session| server.ask(session, "tools/list", json!({}))["tools"].as_array().unwrap().len();
+    assert_eq!((tools(&one), tools(&other)), (4, 3));
+    becomes("the session is over", || {
+        std::thread::sleep(std::time::Duration::from_secs(3));
+        server.post(&request(OLD, 2, "tools/list", json!({})), &[("Mcp-Session-Id", &one)]).status == 404
+    });
+    assert_eq!(server.post(&request(OLD, 2, "tools/list", json!({})), &[("Mcp-Session-Id", "none")]).status, 404);
+    server.session();
+}
+
+#[test]
+fn bodies_and_heads_are_bounded() {
+    let place = Place::new();
+    let server = Server::new(&place, &[]);
+    let large = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": { "name": "x".repeat(5 << 20) } });
+    assert_eq!(server.post(&large, &[]).status, 413);
+    let long = "x".repeat(1 << 20);
+    assert!(server.get("/healthz", &[("X-Long", &long)]).status >= 400);
+    assert_eq!(server.post(&json!("no message"), &[]).status / 100, 4);
+    assert_eq!(server.get("/nothing", &[]).status, 404);
+    assert_eq!(server.get("/healthz", &[]).status, 200, "it still serves");
+}
+
+#[test]
+fn a_request_that_stands_alone_runs_skills_too_and_all_is_counted() {
+    let place = Place::new();
+    let server = Server::new(&place, &[]);
+    let call = |tool: &str, arguments: Value| {
+        let message = request(NEW, 3, "tools/call", json!({ "name": tool, "arguments": arguments }));
+        let answer = server.post(&message, &[("MCP-Protocol-Version", NEW), ("Mcp-Method", "tools/call"), ("Mcp-Name", tool)]);
+        assert_eq!(answer.status, 200, "{}", answer.body);
+        answer.message()["result"].clone()
+    };
+    let activated = said(&call("activate_skill", json!({ "name": "calculator" })));
+    assert!(activated.contains("calculator.calculate: ") && activated.contains("\"expression\""), "the schema is told: {activated}");
+    assert_eq!(call("calculator.calculate", json!({ "expression": "6 * 7" }))["structuredContent"]["result"], "42");
+    let run = call("run_skill", json!({ "name": "scribe", "program": "note.sh", "args": ["alone"] }));
+    assert_eq!(run["structuredContent"]["stdout"], "note: alone\n", "{run}");
+    call("run_skill", json!({ "name": "scribe", "program": "write.sh" }));
+    let metrics = server.get("/metrics", &[]);
+    assert!(metrics.head.contains("text/plain; version=0.0.4"), "{}", metrics.head);
+    for line in [
+        "skillhost_invocations_total{skill=\"calculator\",status=\"exited\"} 1",
+        "skillhost_invocations_total{skill=\"scribe\",status=\"exited\"} 2",
+        "skillhost_invocation_seconds_count{skill=\"scribe\"} 2",
+        "skillhost_denials_total{skill=\"scribe\"} 1",
+        "skillhost_queue_running 0",
+        "skillhost_queue_waiting 0",
+    ] {
+        assert!(metrics.body.lines().any(|found| found == line), "{line} is not in\n{}", metrics.body);
+    }
+}
+
+#[test]
+fn it_stops_when_it_is_told_to_and_leaves_nothing() {
+    let place = Place::new();
+    let mut server = Server::new(&place, &[]);
+    let session = server.session();
+    server.ask(&session, "tools/call", json!({ "name": "activate_skill", "arguments": { "name": "writer" } }));
+    let run = json!({ "name": "run_skill", "arguments": { "name": "writer", "program": "write.sh", "stdin": "x" } });
+    assert_eq!(server.ask(&session, "tools/call", run)["isError"], false);
+    server.stop();
+    assert!(server.child.wait().unwrap().success());
+    assert!(TcpStream::connect(&server.address).is_err());
+    assert_eq!(place.user.scratch(), Vec::<std::path::PathBuf>::new());
+}

@@ -1,0 +1,207 @@
+//! An agent's session: find, activate, read, run, call, be refused; and what it is told meanwhile.
+
+use serde_json::json;
+
+use super::{Agent, NEW, OLD, Place, becomes, said};
+
+const DISCOVERY: [&str; 3] = ["discover_skills", "activate_skill", "read_skill_file"];
+
+#[test]
+fn a_session_goes_from_a_question_to_a_result_in_both_revisions() {
+    let place = Place::new();
+    for revision in [OLD, NEW] {
+        let mut agent = place.agent(revision, &[]);
+        assert_eq!(agent.tools(), DISCOVERY);
+        let found = said(&agent.call("discover_skills", json!({ "query": "units and dates" })));
+        assert!(found.starts_with("calculator: Calculates exactly"), "{found}");
+        let found = said(&agent.call("discover_skills", json!({ "category": "office" })));
+        assert!(found.starts_with("scribe: ") && found.contains("1 of 4 installed"), "{found}");
+
+        let activated = said(&agent.call("activate_skill", json!({ "name": "scribe" })));
+        assert!(activated.contains("Read `references/guide.md`") && activated.contains("scripts/note.sh"), "{activated}");
+        let file = agent.call("read_skill_file", json!({ "name": "scribe", "path": "references/guide.md", "range": "2-3" }));
+        assert_eq!(said(&file), "two\nthree\n");
+
+        let run =
+            agent.call("run_skill", json!({ "name": "scribe", "program": "scripts/note.sh", "args": ["a", "b c"], "stdin": "typed\n" }));
+        let output = &run["structuredContent"];
+        assert_eq!((&run["isError"], &output["exit_code"]), (&json!(false), &json!(0)), "{run}");
+        assert_eq!(output["stdout"], "note: a b c\ntyped\n");
+        assert_eq!(output["stderr"], "told\n");
+        assert!(output["usage"]["wall_ms"].as_f64().unwrap() > 0.0);
+
+        agent.call("activate_skill", json!({ "name": "calculator" }));
+        assert_eq!(agent.tools(), [&DISCOVERY[..], &["run_skill", "calculator.calculate"]].concat());
+        let sum = agent.call("calculator.calculate", json!({ "expression": "0.1 + 0.2" }));
+        assert_eq!(sum["structuredContent"]["result"], "0.3", "{sum}");
+
+        let refused = agent.call("run_skill", json!({ "name": "scribe", "program": "scripts/write.sh" }));
+        assert_eq!(refused["isError"], true, "{refused}");
+        assert!(said(&refused).contains("[denied: write /workspace/out.txt: "), "{refused}");
+        assert!(refused["structuredContent"]["denials"][0]["what"].as_str().unwrap().contains("/workspace/out.txt"));
+        agent.close();
+
+        let records = place.user.records();
+        let last: Vec<_> = records.iter().rev().take(3).map(|r| (&r["skill"]["name"], r["denials"].as_array().unwrap().len())).collect();
+        assert_eq!(last, [(&json!("scribe"), 1), (&json!("calculator"), 0), (&json!("scribe"), 0)]);
+    }
+}
+
+#[test]
+fn what_is_activated_is_for_that_session_alone() {
+    let place = Place::new();
+    let (mut one, mut other) = (place.agent(OLD, &[]), place.agent(OLD, &[]));
+    one.call("activate_skill", json!({ "name": "calculator" }));
+    one.told("notifications/tools/list_changed");
+    assert_eq!(one.tools().len(), 5);
+    assert_eq!(other.tools(), DISCOVERY);
+    assert_eq!(other.fails("tools/call", json!({ "name": "calculator.calculate", "arguments": { "expression": "1" } })), -32602);
+    let refused = other.call("run_skill", json!({ "name": "calculator", "args": ["1 + 1"] }));
+    assert!(refused["isError"] == true && said(&refused).contains("call activate_skill first"), "{refused}");
+    assert_eq!(other.fails("tools/call", json!({ "name": "no_such_tool", "arguments": {} })), -32602);
+}
+
+#[test]
+fn a_listener_of_the_new_revision_is_told_that_tools_changed() {
+    let place = Place::new();
+    let mut agent = place.agent(NEW, &[]);
+    agent.ask("subscriptions/listen", json!({ "notifications": { "toolsListChanged": true } }));
+    agent.told("notifications/subscriptions/acknowledged");
+    agent.call("activate_skill", json!({ "name": "calculator" }));
+    agent.told("notifications/tools/list_changed");
+}
+
+#[test]
+fn files_go_in_and_come_out_as_resources() {
+    let place = Place::new();
+    let mut agent = place.agent(OLD, &[]);
+    agent.call("activate_skill", json!({ "name": "writer" }));
+    let files = json!({ "in.txt": "put\n", "deep/er.txt": "x" });
+    let run = agent.call("run_skill", json!({ "name": "writer", "program": "write.sh", "stdin": "kept\n", "files": files }));
+    let output = &run["structuredContent"];
+    assert_eq!(output["stdout"], "put\n", "{run}");
+    let written = output["files"].as_array().unwrap();
+    assert_eq!((written.len(), &written[0]["path"], &written[0]["size"]), (1, &json!("/workspace/sub/out.txt"), &json!(5)), "{run}");
+    let read = agent.ok("resources/read", json!({ "uri": written[0]["uri"] }));
+    assert_eq!(read["contents"][0]["text"], "kept\n");
+    let link = run["content"].as_array().unwrap().iter().find(|block| block["type"] == "resource_link").unwrap();
+    assert_eq!(link["uri"], written[0]["uri"]);
+    for bad in ["../x", "/etc/passwd", "a/../../b"] {
+        let run = agent.call("run_skill", json!({ "name": "writer", "program": "write.sh", "files": { bad: "x" } }));
+        assert!(run["isError"] == true && said(&run).contains("cannot be put into /workspace"), "{run}");
+    }
+    agent.close();
+    assert_eq!(place.user.scratch(), Vec::<std::path::PathBuf>::new(), "the session's folder is gone");
+}
+
+#[test]
+fn the_operators_workspace_is_used_as_it_was_granted() {
+    let place = Place::new();
+    let workspace = place.user.work().join("shared");
+    std::fs::create_dir(&workspace).unwrap();
+    for (mode, is_there, is_error) in [("", true, false), (":overlay", false, false), (":ro", false, true)] {
+        let mut agent = place.agent(OLD, &["--workspace", &format!("{}{mode}", workspace.display())]);
+        agent.call("activate_skill", json!({ "name": "writer" }));
+        let run = agent.call("run_skill", json!({ "name": "writer", "program": "write.sh", "stdin": "kept\n" }));
+        assert_eq!(workspace.join("sub/out.txt").exists(), is_there, "{mode}: {run}");
+        assert_eq!(run["structuredContent"]["denials"].as_array().unwrap().is_empty(), !is_error, "{mode}: {run}");
+        assert_eq!(run["structuredContent"]["changes"].is_array(), mode == ":overlay", "{run}");
+        let put = agent.call("run_skill", json!({ "name": "writer", "program": "write.sh", "files": { "x": "x" } }));
+        assert!(put["isError"] == true && !workspace.join("x").exists(), "{put}");
+        drop(std::fs::remove_dir_all(workspace.join("sub")));
+    }
+}
+
+#[test]
+fn a_run_is_followed_and_cancelled() {
+    let place = Place::new();
+    let mut agent = place.agent(OLD, &[]);
+    agent.call("activate_skill", json!({ "name": "scribe" }));
+    let params = json!({
+        "name": "run_skill",
+        "arguments": { "name": "scribe", "program": "wait.sh" },
+        "_meta": { "progressToken": "p" },
+    });
+    let id = agent.ask("tools/call", params);
+    let first = agent.told("notifications/progress");
+    let second = agent.told("notifications/progress");
+    assert_eq!(first["params"]["progressToken"], "p");
+    assert!(first["params"]["progress"].as_f64() < second["params"]["progress"].as_f64(), "{first} {second}");
+    agent.say(&json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": id } }));
+    becomes("the run is recorded as interrupted", || {
+        place.user.records().last().is_some_and(|record| record["status"]["kind"] == "interrupted")
+    });
+    // It still serves, and says nothing of what was cancelled.
+    assert_eq!(agent.tools().len(), 4);
+}
+
+#[test]
+fn a_client_that_goes_away_leaves_no_run_behind() {
+    let place = Place::new();
+    let mut agent = place.agent(OLD, &[]);
+    agent.call("activate_skill", json!({ "name": "scribe" }));
+    let arguments = json!({ "name": "scribe", "program": "wait.sh" });
+    agent.ask("tools/call", json!({ "name": "run_skill", "arguments": arguments, "_meta": { "progressToken": 1 } }));
+    agent.told("notifications/progress");
+    agent.close();
+    assert_eq!(place.user.records().last().unwrap()["status"]["kind"], "interrupted");
+    assert_eq!(place.user.scratch(), Vec::<std::path::PathBuf>::new());
+}
+
+#[test]
+fn a_client_is_told_of_runs_from_its_level_on() {
+    let place = Place::new();
+    let mut agent = place.agent(OLD, &[]);
+    agent.call("activate_skill", json!({ "name": "scribe" }));
+    agent.ok("logging/setLevel", json!({ "level": "warning" }));
+    agent.call("run_skill", json!({ "name": "scribe", "program": "note.sh" }));
+    agent.call("run_skill", json!({ "name": "scribe", "program": "write.sh" }));
+    let told = agent.told("notifications/message");
+    assert_eq!((&told["params"]["level"], &told["params"]["data"]["denials"]), (&json!("warning"), &json!(1)), "{told}");
+    assert!(agent.notifications.iter().all(|message| message["method"] != "notifications/message"));
+}
+
+#[test]
+fn a_root_of_the_clients_makes_the_workspace_narrower_and_never_wider() {
+    let place = Place::new();
+    let workspace = place.user.work().join("shared");
+    std::fs::create_dir_all(workspace.join("part")).unwrap();
+    let outside = place.user.root().join("outside");
+    std::fs::create_dir(&outside).unwrap();
+    for (root, expected) in [(workspace.join("part"), workspace.join("part/sub/out.txt")), (outside.clone(), workspace.join("sub/out.txt"))]
+    {
+        let mut command = place.server("mcp", &["--workspace", workspace.to_str().unwrap()]);
+        let mut agent = Agent::new(&mut command, OLD, &json!({ "roots": {} }));
+        agent.call("activate_skill", json!({ "name": "writer" }));
+        let id =
+            agent.ask("tools/call", json!({ "name": "run_skill", "arguments": { "name": "writer", "program": "write.sh", "stdin": "x" } }));
+        let asked = loop {
+            let message = agent.hear();
+            if message["method"] == "roots/list" {
+                break message["id"].clone();
+            }
+        };
+        agent.say(&json!({ "jsonrpc": "2.0", "id": asked, "result": { "roots": [{ "uri": format!("file://{}", root.display()) }] } }));
+        let run = agent.answer(id);
+        assert_eq!(run["result"]["isError"], false, "{run}");
+        assert!(expected.is_file(), "{}", expected.display());
+        drop(std::fs::remove_dir_all(workspace.join("sub")));
+    }
+    assert_eq!(std::fs::read_dir(&outside).unwrap().count(), 0);
+}
+
+#[test]
+fn changed_skills_are_told_of() {
+    let place = Place::new();
+    let mut agent = place.agent(OLD, &[]);
+    agent.call("activate_skill", json!({ "name": "scribe" }));
+    agent.ok("resources/subscribe", json!({ "uri": "skill://scribe/SKILL.md" }));
+    agent.notifications.clear();
+    place.skill("scribe", "", "Other instructions.");
+    agent.told("notifications/resources/list_changed");
+    let updated = agent.told("notifications/resources/updated");
+    assert_eq!(updated["params"]["uri"], "skill://scribe/SKILL.md");
+    place.skill("late", "", "Came later.");
+    agent.told("notifications/resources/list_changed");
+    assert!(said(&agent.call("activate_skill", json!({ "name": "late" }))).contains("Came later."));
+}
