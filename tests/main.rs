@@ -35,6 +35,7 @@ mod python;
 mod python_https;
 mod readme;
 mod receipt;
+mod record;
 mod scripts;
 mod servers;
 mod service;

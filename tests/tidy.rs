@@ -75,6 +75,7 @@ const LAYERS: [&[&str]; 13] = [
     &["skill", "policy"],
     &["runtime"],
     &["compat", "learn"],
+    &["recording"],
     &["sandbox"],
     &["world", "state", "audit"],
     &["receipt"],

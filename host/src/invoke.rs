@@ -5,6 +5,7 @@ mod kept;
 mod own;
 mod pending;
 mod receipt;
+mod record;
 mod target;
 
 use std::path::{Path, PathBuf};
@@ -26,6 +27,7 @@ use crate::skill::{Caps, Skill, SkillError};
 use hooks::{Asking, Hooks};
 use pending::Pending;
 
+pub use record::{Recorded, Replay, capabilities, masked};
 pub use target::{Choice, NoProgram, Target, component};
 
 /// Where a host keeps things, and what it stands on.
@@ -107,6 +109,9 @@ pub enum InvokeError {
     /// The record could not be written, so the run has failed.
     #[error(transparent)]
     Audit(#[from] AuditError),
+    /// What a recording says cannot be understood.
+    #[error("{0}")]
+    Recording(String),
     /// A receipt was asked for, and stdin is not bytes that it could tell of.
     #[error("the stdin of a run with a receipt is given as bytes")]
     Stdin,
@@ -231,7 +236,7 @@ impl Host {
         let (finished, receipt) = match program {
             Ok((program, programs)) => {
                 let io = if let Entry::Tool { .. } = program.entry { io.of_tool() } else { io };
-                let mut finished = self.run(skill, &program, programs, capabilities, io, ask.is_some()).await;
+                let mut finished = self.run(skill, &program, programs, capabilities, io, ask.as_ref()).await;
                 if let (Status::Invalid { message, .. }, None, Some(path)) =
                     (&mut finished.outcome.status, program.component.built_in(), &skill.manifest.component)
                 {
@@ -332,17 +337,17 @@ impl Host {
         programs: &Arc<Programs>,
         capabilities: &Arc<Capabilities>,
         mut io: Io,
-        evidence: bool,
+        ask: Option<&receipt::Ask>,
     ) -> Finished {
         let mut beside = match self.beside(skill, program, programs, capabilities) {
             Ok(beside) => beside,
             Err(status) => return Finished::not_run(not_run(status)),
         };
-        let state = match self.take_state(skill, &capabilities.limits, &mut io).await {
-            Ok(state) => state.map(Arc::new),
+        let state = match self.state(skill, &capabilities.limits, &mut io, ask).await {
+            Ok(state) => state,
             Err(status) => return Finished::not_run(not_run(status)),
         };
-        beside.mounts.extend(state.iter().map(|held| OpenMount::state(Ground::shared(held.clone()), held.bytes, held.count)));
+        beside.mounts.extend(state.mount());
         let what = sandbox::Invoke {
             program,
             beside,
@@ -351,13 +356,11 @@ impl Host {
             skill: Some(Ground::shared(skill.dir.clone())),
             guarded: &self.options.guarded,
             scratch: &self.options.scratch,
-            evidence,
+            evidence: ask.is_some(),
+            outside: ask.map(|ask| ask.outside.clone()).unwrap_or_default(),
         };
         let finished = sandbox::run(&self.sandbox, what, io).await;
-        // Nothing of the run goes on; what it came to may be looked at for long.
-        if let Some(held) = state {
-            held.release();
-        }
+        state.release();
         finished
     }
 }

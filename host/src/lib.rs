@@ -14,6 +14,7 @@
 //! | policy | [`policy`] | `grant(&Manifest, &Policy)`: pure, no I/O |
 //! | runtime | [`runtime`] | which component runs, with which argv; carries no authority |
 //! | compat | [`compat`] | what the scripts need and whether it is here, told from their texts: what `check` reports |
+//! | recording | [`recording`] | what came to a run from outside, in a folder; repeats it |
 //! | learn | [`learn`] | from what runs used, the smallest grant that they needed; pure |
 //! | sandbox | [`sandbox`] | a program under capabilities becomes an `Outcome`; the only code that knows wasmtime |
 //! | service | [`service`] | many invocations at once: who goes next, who waits, who is told that it is busy |
@@ -29,7 +30,7 @@
 //! What holds everywhere, each by a test:
 //! - `Program` says what runs and carries no authority; `Capabilities` says what it may touch; only `sandbox` reads both.
 //! - The same `Capabilities` value is what `check` prints, what the sandbox enforces and what the audit log keeps.
-//! - A module uses only those above it: limits, outcome, diagnostic, capabilities < skill, policy < runtime < compat, learn < sandbox < state, audit < receipt < invoke < service < approval < catalog < embed, mcp < cli.
+//! - A module uses only those above it: limits, outcome, diagnostic, capabilities < skill, policy < runtime < compat, learn < recording < sandbox < state, audit < receipt < invoke < service < approval < catalog < embed, mcp < cli.
 //! - Ambient authority is banned by clippy's `disallowed-methods` and asked for by name where it is needed.
 //! - A broken policy, manifest or audit log stops the run. Nothing falls back to something wider.
 
@@ -46,6 +47,7 @@ pub mod mcp;
 pub mod outcome;
 pub mod policy;
 pub mod receipt;
+pub mod recording;
 pub mod runtime;
 pub mod sandbox;
 pub mod service;
