@@ -1,5 +1,6 @@
 //! `skillhost mcp` and `skillhost serve` as their clients meet them: the real binary, spoken to over its pipes and sockets.
 
+mod approval;
 mod clients;
 mod extension;
 mod http;
@@ -57,7 +58,7 @@ impl Place {
     }
 
     pub fn skills(&self) -> PathBuf {
-        self.user.root().join("skills")
+        self.user.home().join(".claude/skills")
     }
 
     pub fn write(&self, path: &str, content: impl AsRef<[u8]>) {
@@ -77,7 +78,7 @@ impl Place {
         let mut command = self.user.command(env!("CARGO_BIN_EXE_skillhost"));
         // Compiled once for all runs of the tests.
         command.env("XDG_CACHE_HOME", Path::new(env!("CARGO_TARGET_TMPDIR")));
-        command.arg(verb).arg("--skills").arg(self.skills()).arg("--programs").arg(repository("target").join("components")).args(args);
+        command.arg(verb).arg("--programs").arg(repository("target").join("components")).args(args);
         command
     }
 
@@ -162,6 +163,15 @@ impl Agent {
     pub fn ok(&mut self, method: &str, params: Value) -> Value {
         let answer = self.request(method, params);
         assert!(answer.get("error").is_none(), "{method}: {answer}");
+        answer["result"].clone()
+    }
+
+    /// The same for a call of a tool whose parameters are complete.
+    pub fn ok_as_written(&mut self, params: Value) -> Value {
+        self.last += 1;
+        self.say(&json!({ "jsonrpc": "2.0", "id": self.last, "method": "tools/call", "params": params }));
+        let answer = self.answer(self.last);
+        assert!(answer.get("error").is_none(), "{answer}");
         answer["result"].clone()
     }
 

@@ -79,6 +79,7 @@ fn every_block_is_of_a_kind_that_is_tested() {
             "console" => assert!(block.text.starts_with("$ "), "README.md:{at}"),
             "yaml" if block.text.starts_with("---\n") => frontmatter(at, &block.text),
             "yaml" => policy_file(at, &block.text),
+            "json" => client_entry(at, &block.text),
             // Doc tests of the library.
             "rust" | "rust,no_run" => assert!(host.contains("include_str!(\"../../README.md\")")),
             // Files, which the commands above run.
@@ -103,6 +104,15 @@ fn the_chores_that_the_readme_names_are_there() {
             assert!(verbs.contains(&format!("Verb::{variant}")), "{file}: `cargo xtask {verb}` is not there");
         }
     }
+}
+
+/// What a client starts is a verb that there is.
+fn client_entry(at: usize, text: &str) {
+    let value: serde_json::Value = serde_json::from_str(text).unwrap_or_else(|error| panic!("README.md:{at}: {error}"));
+    let server = &value["mcpServers"]["skillhost"];
+    assert_eq!(server["command"], "skillhost", "README.md:{at}");
+    let args: Vec<&str> = server["args"].as_array().unwrap().iter().map(|arg| arg.as_str().unwrap()).chain(["--help"]).collect();
+    assert!(crate::cli::User::new().skillhost(&args).status.success(), "README.md:{at}");
 }
 
 fn frontmatter(at: usize, text: &str) {

@@ -40,11 +40,13 @@ use rmcp::ServiceExt as _;
 use rmcp::service::ServerInitializeError;
 use tokio::io::{AsyncRead, AsyncWrite};
 
+use crate::approval::Approvals;
 use crate::catalog::{Catalog, Entry};
 use crate::policy::Policy;
 use crate::sandbox::Tool;
 use crate::service::Service;
 use crate::skill::{Caps, Skill, SkillError};
+use gate::Questions;
 use hidden::Hidden;
 use kept::Runs;
 use metrics::Metrics;
@@ -58,6 +60,8 @@ pub struct Options {
     pub service: Service,
     /// What they may do.
     pub policy: Policy,
+    /// What runs by itself, and what a person has to say first.
+    pub approvals: Approvals,
     /// Where the folders of sessions are made that have no workspace of the operator's.
     pub scratch: PathBuf,
     /// Folders of this host that no answer names, and what is said instead.
@@ -72,6 +76,8 @@ struct Shared {
     catalog: Catalog,
     service: Service,
     policy: Policy,
+    approvals: Approvals,
+    questions: Questions,
     scratch: PathBuf,
     hidden: Hidden,
     runs: Runs,
@@ -87,13 +93,15 @@ const TOOLS: usize = 1_000;
 impl Mcp {
     /// A server. Does no work.
     pub fn new(options: Options) -> Mcp {
-        let Options { catalog, service, policy, scratch, hidden } = options;
+        let Options { catalog, service, policy, approvals, scratch, hidden } = options;
         let hidden = Hidden::new(hidden, &policy);
         let (runs, metrics) = (Runs::default(), Metrics::default());
         Mcp(Arc::new(Shared {
             catalog,
             service,
             policy,
+            approvals,
+            questions: Questions::default(),
             scratch,
             hidden,
             runs,

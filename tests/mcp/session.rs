@@ -6,6 +6,13 @@ use super::{Agent, NEW, OLD, Place, becomes, said};
 
 const DISCOVERY: [&str; 3] = ["discover_skills", "activate_skill", "read_skill_file"];
 
+/// A policy under which what writes the operator's folder runs by itself.
+fn trusting(place: &Place) -> String {
+    let policy = place.user.work().join("trusting.yaml");
+    std::fs::write(&policy, "default:\n  allow: [Read, Write, Bash]\n  approval: auto-approved\n").unwrap();
+    policy.to_str().unwrap().to_owned()
+}
+
 #[test]
 fn a_session_goes_from_a_question_to_a_result_in_both_revisions() {
     let place = Place::new();
@@ -100,12 +107,15 @@ fn the_operators_workspace_is_used_as_it_was_granted() {
     let workspace = place.user.work().join("shared");
     std::fs::create_dir(&workspace).unwrap();
     for (mode, is_there, is_error) in [("", true, false), (":overlay", false, false), (":ro", false, true)] {
-        let mut agent = place.agent(OLD, &["--workspace", &format!("{}{mode}", workspace.display())]);
+        let workspace = format!("{}{mode}", workspace.display());
+        let mut agent = place.agent(OLD, &["--workspace", &workspace, "--policy", &trusting(&place)]);
+        let workspace = place.user.work().join("shared");
         agent.call("activate_skill", json!({ "name": "writer" }));
         let run = agent.call("run_skill", json!({ "name": "writer", "program": "write.sh", "stdin": "kept\n" }));
         assert_eq!(workspace.join("sub/out.txt").exists(), is_there, "{mode}: {run}");
         assert_eq!(run["structuredContent"]["denials"].as_array().unwrap().is_empty(), !is_error, "{mode}: {run}");
         assert_eq!(run["structuredContent"]["changes"].is_array(), mode == ":overlay", "{run}");
+        assert_eq!(run["structuredContent"]["diff"].as_str().is_some_and(|diff| diff.contains("+kept")), mode == ":overlay", "{run}");
         let put = agent.call("run_skill", json!({ "name": "writer", "program": "write.sh", "files": { "x": "x" } }));
         assert!(put["isError"] == true && !workspace.join("x").exists(), "{put}");
         drop(std::fs::remove_dir_all(workspace.join("sub")));
@@ -170,7 +180,7 @@ fn a_root_of_the_clients_makes_the_workspace_narrower_and_never_wider() {
     std::fs::create_dir(&outside).unwrap();
     for (root, expected) in [(workspace.join("part"), workspace.join("part/sub/out.txt")), (outside.clone(), workspace.join("sub/out.txt"))]
     {
-        let mut command = place.server("mcp", &["--workspace", workspace.to_str().unwrap()]);
+        let mut command = place.server("mcp", &["--workspace", workspace.to_str().unwrap(), "--policy", &trusting(&place)]);
         let mut agent = Agent::new(&mut command, OLD, &json!({ "roots": {} }));
         agent.call("activate_skill", json!({ "name": "writer" }));
         let id =

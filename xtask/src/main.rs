@@ -1,10 +1,11 @@
-//! Set-up and chores: `cargo xtask demo | test | determinism | components | python | conformance | bench | toolchain`.
+//! Set-up and chores: `cargo xtask demo | test | determinism | components | python | clients | conformance | bench | toolchain`.
 //!
 //! Needs rustup's stable toolchain, a C compiler and git; everything else is found or made. Each verb is a file.
 
 #![expect(clippy::disallowed_methods, reason = "a chore starts cargo, and works on the files of this repository")]
 
 mod bench;
+mod clients;
 mod components;
 mod conformance;
 mod demo;
@@ -47,10 +48,12 @@ enum Verb {
     Components,
     /// Build the Python runtime: CPython as one component
     Python,
-    /// Run others' own tests of a runtime in the sandbox
+    /// Fetch the clients of the Model Context Protocol that the tests use
+    Clients,
+    /// Run others' own tests: of a runtime in the sandbox, of a protocol
     Conformance {
         #[command(subcommand)]
-        runtime: Conformance,
+        of: Conformance,
     },
     /// Measure; alone, it lists what there is
     Bench {
@@ -73,6 +76,8 @@ enum Conformance {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         args: Vec<String>,
     },
+    /// The server scenarios of the Model Context Protocol's conformance suite, which comes from npm
+    Mcp,
 }
 
 fn main() -> ExitCode {
@@ -84,7 +89,9 @@ fn main() -> ExitCode {
         Verb::Determinism { times } => determinism::run(times),
         Verb::Components => components::run(&progress),
         Verb::Python => python::run(&progress),
-        Verb::Conformance { runtime: Conformance::Python { args } } => conformance::python(&args, &progress),
+        Verb::Clients => clients::run(&progress),
+        Verb::Conformance { of: Conformance::Python { args } } => conformance::python(&args, &progress),
+        Verb::Conformance { of: Conformance::Mcp } => conformance::mcp(&progress),
         Verb::Bench { bench } => bench::run(bench, &progress),
         Verb::Toolchain { from_packages } => toolchain::run(from_packages, &progress),
     };

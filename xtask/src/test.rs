@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use skillhost_toolchain::{Error, Progress, TARGET, WasmToolchain};
 
-use crate::{components, python, say, shell, toolchain, workspace};
+use crate::{clients, components, python, say, shell, toolchain, workspace};
 
 pub(crate) fn run(progress: &Progress) -> Result<(), Error> {
     let start = Instant::now();
@@ -54,6 +54,7 @@ fn steps(root: &Path, progress: &Progress) -> Result<(), Error> {
     }
     components::build(root, &toolchain, progress)?;
     python::run(progress)?;
+    clients::run(progress)?;
     progress.loud_step("unit, integration and doc tests", |step| {
         step.run_loud(workspace::cargo(root).args(["test", "--workspace", "--locked"]))
     })?;

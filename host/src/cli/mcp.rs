@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use skillhost::catalog::{Catalog, Source, SourceKind, Watch};
+use skillhost::catalog::{Catalog, Watch};
 use skillhost::invoke::Host;
 use skillhost::mcp::{Mcp, Options};
 use skillhost::policy::Policy;
@@ -15,6 +15,7 @@ use super::log::{self, Log};
 use super::permissions::Permissions;
 use super::places::Places;
 use super::run::{interrupt, raise_descriptor_limit};
+use super::skills::Skills;
 
 /// Serves skills to an agent over the Model Context Protocol
 ///
@@ -40,9 +41,8 @@ pub(crate) struct Args {
 /// What is served: the same on a pipe and over HTTP.
 #[derive(Debug, Clone, clap::Args)]
 pub(super) struct Served {
-    /// A folder of skills, before those of the project and the user (repeatable)
-    #[arg(long, value_name = "DIR")]
-    skills: Vec<PathBuf>,
+    #[command(flatten)]
+    skills: Skills,
     /// Where the audit records go, instead of the state folder
     #[arg(long, value_name = "FILE")]
     audit: Option<PathBuf>,
@@ -109,11 +109,11 @@ impl Served {
         ];
         let hidden = hidden.map(|(path, word)| (path.clone(), word.to_owned())).into_iter();
         let hidden = hidden.chain(host.programs.iter().map(|folder| (folder.clone(), "the programs".to_owned()))).collect();
-        let sources = sources(&self.skills, places)?;
-        let catalog = Catalog::open(sources, Some(&places.cache)).map_err(|error| Failure::new(Exit::Usage, error.to_string()))?;
+        let catalog = self.skills.open(places, &policy)?;
         let service = Service::new(Host::new(host), Capacity::default());
         let (scratch, catalogue) = (places.scratch.clone(), catalog.clone());
-        let mcp = Mcp::new(Options { catalog: catalogue, service: service.clone(), policy, scratch, hidden });
+        let approvals = places.approvals();
+        let mcp = Mcp::new(Options { catalog: catalogue, service: service.clone(), policy, approvals, scratch, hidden });
         Ok(Server { mcp, service, catalog })
     }
 }
@@ -128,15 +128,6 @@ impl Server {
         });
         watch.inspect_err(|error| tracing::warn!(%error, "changed skills are not noticed")).ok()
     }
-}
-
-/// Where skills are looked for: the folders that were named, the project's, the user's.
-fn sources(named: &[PathBuf], places: &Places) -> Result<Vec<Source>, Failure> {
-    #[expect(clippy::disallowed_methods, reason = "the command line reads the environment")]
-    let here = std::env::current_dir().map_err(|error| Failure::new(Exit::Io, format!("the working folder: {error}")))?;
-    let below = |folder: &PathBuf, kind| [".agents/skills", ".claude/skills"].map(|rel| Source { folder: folder.join(rel), kind });
-    let flags = named.iter().map(|folder| Source { folder: folder.clone(), kind: SourceKind::Flag });
-    Ok(flags.chain(below(&here, SourceKind::Project)).chain(below(&places.home, SourceKind::User)).collect())
 }
 
 /// Threads for several clients, and for guests that compute.

@@ -62,6 +62,7 @@ pub(super) fn run() -> Definition {
             "stderr_uri": { "type": "string" },
             "files": { "type": "array", "items": { "type": "object" }, "description": "files written: path, size, uri" },
             "changes": { "type": "array", "items": { "type": "object" }, "description": "what an overlay kept aside" },
+            "diff": text("the same as a diff; nothing of it is written"),
             "denials": { "type": "array", "items": { "type": "object" }, "description": "what was refused: what, rule, fix" },
             "usage": { "type": "object" },
         },

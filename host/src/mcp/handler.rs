@@ -8,11 +8,12 @@ use rmcp::{ErrorData, ServerHandler};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use super::Shared;
 use super::definitions::{self, ACTIVATE, DISCOVER, READ, RUN};
+use super::gate::Answer;
 use super::result::failed;
 use super::run::Caller;
-use super::session::{SUBSCRIPTIONS, Session};
-use super::{Shared, activate, discover, read, run};
+use super::session::{SUBSCRIPTIONS, Session, is_new};
 
 /// One client of a server.
 pub(super) struct Client {
@@ -39,6 +40,9 @@ const TAKING: [&str; 12] = [
     "subscriptions/listen",
 ];
 
+/// Those of them that there are no more from revision 2026-07-28 on.
+const GONE: [&str; 4] = ["initialize", "resources/subscribe", "resources/unsubscribe", "logging/setLevel"];
+
 impl Client {
     /// The tools that this client sees.
     fn tools(&self, context: &RequestContext<RoleServer>) -> Vec<Tool> {
@@ -54,21 +58,21 @@ impl Client {
     }
 
     /// A typed tool of a skill: one that this session activated, or any of a request that stands alone.
-    async fn typed(&self, called: &str, input: JsonObject, context: &RequestContext<RoleServer>) -> Result<CallToolResult, ErrorData> {
+    async fn typed(&self, called: &str, input: JsonObject, caller: Caller<'_>) -> Result<CallToolResponse, ErrorData> {
         let unknown =
             || ErrorData::invalid_params(format!("there is no tool `{called}`; the tools of a skill are there when it is activated"), None);
         let (skill, tool) = called.split_once('.').ok_or_else(unknown)?;
         let entry = self.shared.entry(skill).ok_or_else(unknown)?;
         let tools = match self.session.tools(skill) {
             Some(tools) => tools,
-            None if self.session.is_alone(context) => {
+            None if self.session.is_alone(caller.context) => {
                 let skill = self.shared.load(&entry).map_err(|_| unknown())?;
                 self.shared.tools_of(&skill).await.map_err(|_| unknown())?
             }
             None => return Err(unknown()),
         };
         let tool = tools.iter().find(|known| known.name == tool).ok_or_else(unknown)?;
-        Ok(self.shared.call(&entry, tool, input, Caller { session: &self.session, context }).await)
+        Ok(self.shared.call(&entry, tool, input, caller).await)
     }
 }
 
@@ -106,8 +110,9 @@ impl ServerHandler for Client {
     }
 
     /// What is none of the methods, or one of them with parameters that are not its own.
-    async fn on_custom_request(&self, request: CustomRequest, _: RequestContext<RoleServer>) -> Result<CustomResult, ErrorData> {
-        match TAKING.contains(&request.method.as_str()) {
+    async fn on_custom_request(&self, request: CustomRequest, context: RequestContext<RoleServer>) -> Result<CustomResult, ErrorData> {
+        let is_gone = is_new(&context) && GONE.contains(&request.method.as_str());
+        match !is_gone && TAKING.contains(&request.method.as_str()) {
             true => Err(ErrorData::invalid_params(format!("the parameters of {} are not what it takes", request.method), None)),
             false => Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, request.method, None)),
         }
@@ -122,21 +127,22 @@ impl ServerHandler for Client {
     }
 
     async fn call_tool(&self, params: CallToolRequestParams, context: RequestContext<RoleServer>) -> Result<CallToolResponse, ErrorData> {
-        let caller = Caller { session: &self.session, context: &context };
-        let result = match &*params.name {
-            DISCOVER => input::<discover::Input>(params.arguments).map(|input| self.shared.discover(input)),
-            READ => input::<read::Input>(params.arguments).map(|input| self.shared.read(input)),
-            ACTIVATE => match input::<activate::Input>(params.arguments) {
-                Ok(input) => Ok(self.shared.activate(&self.session, input, &context).await),
-                Err(wrong) => Err(wrong),
+        let answer = Answer::of(&params);
+        let caller = Caller { session: &self.session, context: &context, answer: answer.as_ref() };
+        let wrong = |wrong: Box<CallToolResult>| CallToolResponse::from(*wrong);
+        Ok(match &*params.name {
+            DISCOVER => input(params.arguments).map_or_else(wrong, |input| self.shared.discover(input).into()),
+            READ => input(params.arguments).map_or_else(wrong, |input| self.shared.read(input).into()),
+            ACTIVATE => match input(params.arguments) {
+                Ok(input) => self.shared.activate(&self.session, input, &context).await.into(),
+                Err(why) => wrong(why),
             },
-            RUN => match input::<run::Input>(params.arguments) {
-                Ok(input) => Ok(self.shared.run(input, caller).await),
-                Err(wrong) => Err(wrong),
+            RUN => match input(params.arguments) {
+                Ok(input) => self.shared.run(input, caller).await,
+                Err(why) => wrong(why),
             },
-            typed => Ok(self.typed(typed, params.arguments.unwrap_or_default(), &context).await?),
-        };
-        Ok(result.unwrap_or_else(|wrong| *wrong).into())
+            typed => self.typed(typed, params.arguments.unwrap_or_default(), caller).await?,
+        })
     }
 
     async fn list_resources(
@@ -199,7 +205,10 @@ impl ServerHandler for Client {
         Ok(self.shared.complete(&params))
     }
 
-    async fn set_level(&self, params: SetLevelRequestParams, _: RequestContext<RoleServer>) -> Result<(), ErrorData> {
+    async fn set_level(&self, params: SetLevelRequestParams, context: RequestContext<RoleServer>) -> Result<(), ErrorData> {
+        if is_new(&context) {
+            return Err(ErrorData::method_not_found::<SetLevelRequestMethod>());
+        }
         self.session.state().level = Some(params.level);
         Ok(())
     }

@@ -63,6 +63,7 @@ pub(super) fn of_run(invoked: &Invoked, folder: Option<Arc<Folder>>, hidden: &Hi
     }
     if !outcome.changes.is_empty() {
         value["changes"] = json!(outcome.changes.iter().take(NAMED).collect::<Vec<_>>());
+        value["diff"] = json!(cut(invoked.finished.overlays.diff().as_bytes(), SHOWN).0);
     }
     hidden.value(&mut value);
     let mut content = Vec::new();

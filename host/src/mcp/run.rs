@@ -2,17 +2,21 @@
 //! client goes away.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Instant;
 
-use rmcp::model::{CallToolResult, JsonObject};
+use rmcp::model::{CallToolResponse, JsonObject};
 use rmcp::service::{RequestContext, RoleServer};
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::definitions::{ACTIVATE, is_object};
+use super::gate::{Answer, Call};
+use super::hidden::Hidden;
 use super::messages::Progress;
 use super::result::{self, failed};
 use super::session::Session;
+use super::workspace::Folder;
 use super::{Shared, messages};
 use crate::catalog::Entry;
 use crate::invoke::{InvokeError, Invoked, Loaded, Target};
@@ -37,64 +41,69 @@ pub(super) struct Input {
 pub(super) struct Caller<'a> {
     pub(super) session: &'a Session,
     pub(super) context: &'a RequestContext<RoleServer>,
+    /// What the client answers where it was asked before, from revision 2026-07-28 on.
+    pub(super) answer: Option<&'a Answer>,
+}
+
+/// A run that came to an outcome.
+struct Done {
+    invoked: Invoked,
+    folder: Option<Arc<Folder>>,
+    hidden: Hidden,
 }
 
 impl Shared {
-    pub(super) async fn run(&self, input: Input, caller: Caller<'_>) -> CallToolResult {
-        let Some(entry) = self.entry(&input.name) else { return failed(self.no_skill(&input.name)) };
+    pub(super) async fn run(&self, input: Input, caller: Caller<'_>) -> CallToolResponse {
+        let Some(entry) = self.entry(&input.name) else { return failed(self.no_skill(&input.name)).into() };
         if !caller.session.is_alone(caller.context) && caller.session.tools(&entry.name).is_none() {
-            return failed(format!("the skill `{}` is not activated: call {ACTIVATE} first", entry.name));
+            return failed(format!("the skill `{}` is not activated: call {ACTIVATE} first", entry.name)).into();
         }
-        if let Err(why) = self.may_run(&entry) {
-            return failed(why);
-        }
-        let workspace = match self.workspace(caller.session, &entry.name, caller.context).await {
-            Ok(workspace) => workspace,
-            Err(why) => return failed(why),
-        };
-        if let Err(why) = workspace.put(input.files.iter().map(|(path, text)| (path.as_str(), text.as_str()))) {
-            return failed(why);
-        }
-        let hidden = self.hidden.and(&entry.folder, "/skill");
-        let hidden = workspace.folder.iter().fold(hidden, |hidden, folder| hidden.and(folder.path(), "/workspace"));
-        let io = Io { stdin: input.stdin.map_or(Stdin::Empty, |text| Stdin::Bytes(text.into_bytes())), ..Io::default() };
-        let invoked = async {
-            let loaded = self.service.host().load_for_run(&entry.folder, &workspace.policy)?;
-            let (target, args) = target(&loaded.skill, input.program, input.args);
-            self.invoke(&loaded, &target, &args, io, caller).await
-        };
-        match invoked.await {
-            Ok(invoked) => {
-                let answer = result::of_run(&invoked, workspace.folder, &hidden);
+        let Input { program, args, stdin, files, .. } = input;
+        let io = Io { stdin: stdin.map_or(Stdin::Empty, |text| Stdin::Bytes(text.into_bytes())), ..Io::default() };
+        match self.carry_out(&entry, |skill| target(skill, program, args), &files, io, caller).await {
+            Ok(Done { invoked, folder, hidden }) => {
+                let answer = result::of_run(&invoked, folder, &hidden);
                 if let Some((id, kept)) = answer.kept {
                     self.runs.keep(id, kept);
                 }
-                answer.result
+                answer.result.into()
             }
-            Err(error) => failed(hidden.text(&told(&error))),
+            Err(answer) => *answer,
         }
     }
 
     /// Calls a typed tool.
-    pub(super) async fn call(&self, entry: &Entry, tool: &Tool, input: JsonObject, caller: Caller<'_>) -> CallToolResult {
-        if let Err(why) = self.may_run(entry) {
-            return failed(why);
+    pub(super) async fn call(&self, entry: &Entry, tool: &Tool, input: JsonObject, caller: Caller<'_>) -> CallToolResponse {
+        let target = Target::Tool { name: tool.name.clone(), input: Value::Object(input).to_string() };
+        match self.carry_out(entry, |_| (target, Vec::new()), &BTreeMap::new(), Io::default(), caller).await {
+            Ok(Done { invoked, hidden, .. }) => {
+                result::of_tool(&invoked, tool.output_schema.as_ref().is_some_and(is_object), &hidden).into()
+            }
+            Err(answer) => *answer,
         }
-        let workspace = match self.workspace(caller.session, &entry.name, caller.context).await {
-            Ok(workspace) => workspace,
-            Err(why) => return failed(why),
-        };
+    }
+
+    /// From what is asked for to what it came to: or what the client is told instead.
+    async fn carry_out(
+        &self,
+        entry: &Entry,
+        choose: impl FnOnce(&Skill) -> (Target, Vec<String>),
+        files: &BTreeMap<String, String>,
+        io: Io,
+        caller: Caller<'_>,
+    ) -> Result<Done, Box<CallToolResponse>> {
+        let told = |text: String| Box::new(CallToolResponse::from(failed(text)));
+        let workspace = self.workspace(caller.session, &entry.name, caller.context).await.map_err(told)?;
         let hidden = self.hidden.and(&entry.folder, "/skill");
         let hidden = workspace.folder.iter().fold(hidden, |hidden, folder| hidden.and(folder.path(), "/workspace"));
-        let target = Target::Tool { name: tool.name.clone(), input: Value::Object(input).to_string() };
-        let invoked = async {
-            let loaded = self.service.host().load_for_run(&entry.folder, &workspace.policy)?;
-            self.invoke(&loaded, &target, &[], Io::default(), caller).await
-        };
-        match invoked.await {
-            Ok(invoked) => result::of_tool(&invoked, tool.output_schema.as_ref().is_some_and(is_object), &hidden),
-            Err(error) => failed(hidden.text(&told(&error))),
-        }
+        let loaded = self.service.host().load_for_run(&entry.folder, &workspace.policy);
+        let loaded = loaded.map_err(|error| told(hidden.text(&unclear(&error.into()))))?;
+        let (target, args) = choose(&loaded.skill);
+        self.may_run(&Call { entry, loaded: &loaded, target: &target, workspace: &workspace, hidden: &hidden }, caller).await?;
+        workspace.put(files.iter().map(|(path, text)| (path.as_str(), text.as_str()))).map_err(told)?;
+        let invoked = self.invoke(&loaded, &target, &args, io, caller).await;
+        let invoked = invoked.map_err(|error| told(hidden.text(&unclear(&error))))?;
+        Ok(Done { invoked, folder: workspace.folder, hidden })
     }
 
     /// Runs it when its turn has come. A client that cancels, or is gone, ends it: it is recorded as interrupted.
@@ -163,7 +172,7 @@ fn is_python(program: &str) -> bool {
 }
 
 /// Why there is no outcome, with what there is to choose from.
-fn told(error: &ServiceError) -> String {
+fn unclear(error: &ServiceError) -> String {
     let ServiceError::Invoke(InvokeError::Choice(choice)) = error else { return error.to_string() };
     let names: Vec<&str> = choice.scripts.iter().filter(|script| script.run.is_ok()).take(20).map(|script| script.path.as_str()).collect();
     match (&choice.suggestion, names.is_empty()) {

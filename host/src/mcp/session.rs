@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use rmcp::model::{LoggingLevel, ProtocolVersion};
 use rmcp::service::{Peer, RequestContext, RoleServer, SubscriptionSink};
 
+use super::kept;
 use super::workspace::Folder;
 use crate::sandbox::Tool;
 
@@ -21,6 +22,7 @@ pub(super) enum Transport {
 
 /// A session. A request that stands alone has one of its own, gone when it is answered.
 pub(super) struct Session {
+    id: String,
     transport: Transport,
     state: Mutex<State>,
 }
@@ -49,7 +51,12 @@ pub(super) const SUBSCRIPTIONS: usize = 1_000;
 
 impl Session {
     pub(super) fn new(transport: Transport) -> Session {
-        Session { transport, state: Mutex::default() }
+        Session { id: format!("agent {}", kept::id()), transport, state: Mutex::default() }
+    }
+
+    /// What approvals for a session hold for. Requests that stand alone have one name: no such approval is given for them.
+    pub(super) fn id(&self, context: &RequestContext<RoleServer>) -> &str {
+        if self.is_alone(context) { "agents without a session" } else { &self.id }
     }
 
     pub(super) fn state(&self) -> MutexGuard<'_, State> {
