@@ -4,6 +4,7 @@ use skillhost::diagnostic::{Span, render};
 use skillhost::receipt::compare::differences;
 use skillhost::receipt::envelope::Document;
 use skillhost::receipt::key::SigningKey;
+use skillhost::recording::folder;
 use skillhost::sandbox::http::target::target;
 use skillhost::skill::manifest::parse;
 
@@ -48,5 +49,21 @@ pub fn receipt(bytes: &[u8]) {
     assert!(differences(&document.receipt, &document.receipt).is_empty());
     for difference in differences(&document.receipt, &serde_json::json!({ "version": 1, "result": { "stdout": { "head": "x" } } })) {
         difference.about();
+    }
+}
+
+/// A recording's text from any bytes, and the same with a digest that fits: whatever is taken for one names nothing outside of it.
+pub fn recording(bytes: &[u8]) {
+    let Ok(mut value) = serde_json::from_slice::<serde_json::Value>(bytes) else { return };
+    if let Some(fields) = value.as_object_mut() {
+        fields.remove("digest");
+        let digest = folder::digest(&value);
+        value["digest"] = digest.into();
+    }
+    for text in [bytes.to_vec(), folder::text(&value).unwrap_or_default()] {
+        let Ok(recording) = folder::parse(&text) else { continue };
+        let plain = |path: &str| path.split('/').all(|name| !name.is_empty() && name != "." && name != ".." && !name.contains('\0'));
+        assert!(plain(&recording.skill) && !recording.skill.contains('/'));
+        assert!(recording.folders.iter().flat_map(|folder| &folder.entries).all(|entry| plain(&entry.path)));
     }
 }

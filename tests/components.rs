@@ -144,7 +144,7 @@ pub fn compile_memory() {
 
 /// Compiler processes that were started with these arguments.
 pub fn compilers_with(arguments: &[&str]) -> usize {
-    let wanted = format!("{}\0{}\0", skillhost::sandbox::COMPILER_VERB, arguments.join("\0"));
+    let wanted = format!("__compile\0{}\0", arguments.join("\0"));
     let processes = std::fs::read_dir("/proc").unwrap().filter_map(Result::ok);
     processes
         .filter_map(|process| std::fs::read_to_string(process.path().join("cmdline")).ok())

@@ -118,6 +118,16 @@ fn has_heading(file: &Path, heading: &str) -> bool {
 
 #[test]
 fn every_field_of_a_receipt_is_explained() {
+    explained("receipt", "docs/receipts.md");
+}
+
+#[test]
+fn every_field_of_a_recording_is_explained() {
+    explained("recording", "docs/recordings.md");
+}
+
+/// That a document has a row for each field of a schema, in its order.
+fn explained(of: &str, document: &str) {
     fn fields(schema: &Value, node: &Value, path: &str, found: &mut Vec<String>) {
         let node = match node["$ref"].as_str().or_else(|| node["anyOf"].as_array()?.iter().find_map(|one| one["$ref"].as_str())) {
             Some(reference) => &schema["$defs"][reference.rsplit('/').next().unwrap()],
@@ -133,11 +143,11 @@ fn every_field_of_a_receipt_is_explained() {
             _ => found.push(path.to_owned()),
         }
     }
-    let schema = Command::new(env!("CARGO_BIN_EXE_skillhost")).args(["schema", "receipt"]).output().unwrap().stdout;
+    let schema = Command::new(env!("CARGO_BIN_EXE_skillhost")).args(["schema", of]).output().unwrap().stdout;
     let schema: Value = serde_json::from_slice(&schema).unwrap();
     let mut found = Vec::new();
     fields(&schema, &schema, "", &mut found);
-    let rows = Document::read("docs/receipts.md").table("field");
+    let rows = Document::read(document).table("field");
     let told: Vec<&str> = rows.iter().flat_map(|row| code(&row[0])).collect();
     assert_eq!(told, found);
     assert!(rows.iter().all(|row| row[1].len() > 5));

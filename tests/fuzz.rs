@@ -14,12 +14,13 @@ mod targets;
 type Target = fn(&[u8]);
 
 /// Each with its files of `tests/cases`, and what it does with bytes.
-const TARGETS: [(&str, Seeds, Target); 5] = [
+const TARGETS: [(&str, Seeds, Target); 6] = [
     ("skill_md", Seeds::Files("skill", &["SKILL.md"]), targets::skill_md),
     ("policy", Seeds::Files("policy", &[".yaml"]), |bytes| with_text(bytes, targets::policy)),
     ("address", Seeds::Texts(&ADDRESSES), |bytes| with_text(bytes, targets::address)),
     ("compat", Seeds::Files("compat", &[".py", ".sh", "SKILL.md"]), |bytes| with_text(bytes, targets::compat)),
     ("receipt", Seeds::Texts(&RECEIPTS), targets::receipt),
+    ("recording", Seeds::Texts(&RECORDINGS), targets::recording),
 ];
 
 enum Seeds {
@@ -48,6 +49,17 @@ const RECEIPTS: [&str; 8] = [
     "{\"payload\":\"eyJ2ZXJzaW9uIjoxfQ==\",\"payloadType\":\"x\",\"signatures\":[{\"keyid\":\"\",\"sig\":\"\"}]}",
     "{\"a\":1e400,\"version\":1}",
     "[[[[[[[[[[[[[[[[[[[[",
+];
+
+const RECORDINGS: [&str; 8] = [
+    r#"{"version":1,"skill":"s","target":{"kind":"main"},"arguments":[],"runtime":{"host":"h","engine":"e","fingerprint":"f","programs":{}},"policy":"p","capabilities":{},"environment":{},"stdin":{"bytes":0,"digest":"d"},"folders":[{"guest":"/skill","entries":[]}],"exchanges":[],"status":{"kind":"exited","code":0},"receipt":null,"sealed":{"salt":"","secrets":{},"headers":[]},"blobs":{}}"#,
+    r#"{"version":1,"skill":"s","target":{"kind":"main"},"arguments":[],"runtime":{"host":"h","engine":"e","fingerprint":"f","programs":{}},"policy":"p","capabilities":{},"environment":{},"stdin":{"bytes":0,"digest":"d"},"folders":[{"guest":"/skill","entries":[{"path":"a","kind":"folder","writable":true},{"path":"a/b","kind":"file","bytes":1,"digest":"d","kept":false,"writable":true}]}],"exchanges":[],"status":{"kind":"exited","code":0},"receipt":null,"sealed":{"salt":"","secrets":{},"headers":[]},"blobs":{}}"#,
+    r#"{"version":1,"skill":"s","target":{"kind":"main"},"arguments":[],"runtime":{"host":"h","engine":"e","fingerprint":"f","programs":{}},"policy":"p","capabilities":{},"environment":{},"stdin":{"bytes":0,"digest":"d"},"folders":[{"guest":"/skill","entries":[{"path":"../a","kind":"other"}]}],"exchanges":[],"status":{"kind":"exited","code":0},"receipt":null,"sealed":{"salt":"","secrets":{},"headers":[]},"blobs":{}}"#,
+    r#"{"version":1,"skill":"s","target":{"kind":"main"},"arguments":[],"runtime":{"host":"h","engine":"e","fingerprint":"f","programs":{}},"policy":"p","capabilities":{},"environment":{},"stdin":{"bytes":0,"digest":"d"},"folders":[{"guest":"/skill","entries":[{"path":"l","kind":"link","target":"../x","bytes":4}]}],"exchanges":[],"status":{"kind":"exited","code":0},"receipt":null,"sealed":{"salt":"","secrets":{},"headers":[]},"blobs":{}}"#,
+    r#"{"version":1,"skill":"s","target":{"kind":"main"},"arguments":[],"runtime":{"host":"h","engine":"e","fingerprint":"f","programs":{}},"policy":"p","capabilities":{},"environment":{},"stdin":{"bytes":0,"digest":"d"},"folders":[{"guest":"/skill","entries":[{"path":"l","kind":"link","target":"/x","bytes":2},{"path":"l/a","kind":"other"}]}],"exchanges":[],"status":{"kind":"exited","code":0},"receipt":null,"sealed":{"salt":"","secrets":{},"headers":[]},"blobs":{}}"#,
+    r#"{"version":1,"skill":"s","target":{"kind":"main"},"arguments":[],"runtime":{"host":"h","engine":"e","fingerprint":"f","programs":{}},"policy":"p","capabilities":{},"environment":{},"stdin":{"bytes":0,"digest":"d"},"folders":[{"guest":"/skill","entries":[]}],"exchanges":[{"request":{"method":"GET","url":"u","headers":[{"name":"a","value":"b"}],"body":{"bytes":0,"digest":"d"}},"response":{"error":"unanswered"},"took":1}],"status":{"kind":"exited","code":0},"receipt":null,"sealed":{"salt":"","secrets":{},"headers":[]},"blobs":{}}"#,
+    r#"{"version":2}"#,
+    r#"[]"#,
 ];
 
 /// As the fuzzer hands on a text: what is none is passed over.

@@ -395,6 +395,9 @@ fn nothing_is_noted_that_was_not_asked_for() {
     assert!(run(&[]).get("uses").is_none());
     let learned = run(&["--learn"]);
     assert!(learned["uses"].is_object() && learned["learned"]["skill"] == "hello", "{learned}");
+    let schema = text(&user.skillhost(&["schema", "learned"]).stdout);
+    let validator = jsonschema::validator_for(&serde_json::from_str(&schema).unwrap()).unwrap();
+    assert!(validator.is_valid(&learned["learned"]), "{learned}");
     let back: Uses = serde_json::from_value(learned["uses"].clone()).unwrap();
     assert_eq!(serde_json::to_value(&back).unwrap(), learned["uses"]);
 }
@@ -477,6 +480,13 @@ fn the_proposal_is_shown_and_never_applied() {
     let (code, found) = check(&["--used", "used.json"]);
     assert!(code == Some(0) && found.contains("\"grant-unused\"") && found.contains("\"fix\": \"allowed-tools: \\\"\\\"\""), "{found}");
     assert!(!check(&[]).1.contains("grant-unused"));
+    // A recording is a folder, and one of another skill says nothing of this one.
+    for (skill, found) in [("hello", true), ("other", false)] {
+        std::fs::create_dir_all(user.work().join(skill).join("rec")).unwrap();
+        let uses = serde_json::json!({ "version": 1, "skill": skill, "uses": Uses::default() });
+        std::fs::write(user.work().join(skill).join("rec/recording.json"), uses.to_string()).unwrap();
+        assert_eq!(check(&["--used", &format!("{skill}/rec")]).1.contains("grant-unused"), found, "{skill}");
+    }
     assert_eq!(check(&["--used", "hello/SKILL.md"]).0, Some(64));
     assert_eq!(check(&["--used", "nowhere.json"]).0, Some(74));
 }

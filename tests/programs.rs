@@ -66,7 +66,7 @@ impl Place {
     }
 
     fn built_ins(&self) -> BuiltIns {
-        BuiltIns { folders: vec![self.path("nowhere"), self.programs()], cache: self.path("cache") }
+        BuiltIns { folders: vec![self.path("nowhere"), self.programs()], cache: self.path("cache"), ..BuiltIns::default() }
     }
 
     fn find(&self, command: &str) -> Result<Option<String>, ProgramError> {

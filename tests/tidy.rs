@@ -75,6 +75,7 @@ const LAYERS: [&[&str]; 13] = [
     &["skill", "policy"],
     &["runtime"],
     &["compat", "learn"],
+    &["recording"],
     &["sandbox"],
     &["world", "state", "audit"],
     &["receipt"],
@@ -82,7 +83,7 @@ const LAYERS: [&[&str]; 13] = [
     &["service"],
     &["approval"],
     &["catalog"],
-    &["mcp"],
+    &["embed", "mcp"],
     &["cli", "main", "lib"],
 ];
 

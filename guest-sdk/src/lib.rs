@@ -2,7 +2,7 @@
 //!
 //! A component is a `cdylib` crate for `wasm32-unknown-unknown`. There, std has collections, thread locals, formatting and
 //! everything else that needs no system; for what needs one, this crate has modules of the same shape: [`mod@env`], [`io`],
-//! [`fs`], [`time`], [`random`], [`process`], and [`http`]. A component imports exactly the interfaces that it uses.
+//! [`fs`], [`state`], [`time`], [`random`], [`process`], and [`http`]. A component imports exactly the interfaces that it uses.
 //!
 //! A command:
 //!
@@ -66,6 +66,7 @@ pub mod http;
 pub mod io;
 pub mod process;
 pub mod random;
+pub mod state;
 mod stream;
 pub mod time;
 mod tool;

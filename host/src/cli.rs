@@ -7,6 +7,7 @@ mod bench;
 mod build;
 mod check;
 mod compatibility;
+mod diff;
 mod evidence;
 mod exit;
 mod inspect;
@@ -24,9 +25,12 @@ mod plan;
 mod programs;
 mod prompt;
 mod receipt;
+mod record;
+mod replay;
 mod run;
 mod schema;
 mod search;
+mod secrets;
 mod serve;
 mod show;
 mod skill;
@@ -66,6 +70,8 @@ enum Verb {
     New(new::Args),
     Build(build::Args),
     Verify(verify::Args),
+    Replay(replay::Args),
+    Diff(diff::Args),
     Mcp(mcp::Args),
     Serve(serve::Args),
     Audit(audit::Args),
@@ -119,6 +125,8 @@ pub(crate) fn main() -> ExitCode {
         Verb::New(args) => new::main(&args),
         Verb::Build(args) => build::main(&args),
         Verb::Verify(args) => verify::main(args),
+        Verb::Replay(args) => replay::main(args),
+        Verb::Diff(args) => diff::main(&args),
         Verb::Mcp(args) => mcp::main(&args),
         Verb::Serve(args) => serve::main(&args),
         Verb::Audit(args) => audit::main(args),

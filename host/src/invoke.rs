@@ -1,8 +1,11 @@
 //! The spine: a request becomes a skill, capabilities, a program, an outcome and a record. Every front end meets here.
 
+pub mod hooks;
 mod kept;
 mod own;
+mod pending;
 mod receipt;
+mod record;
 mod target;
 
 use std::path::{Path, PathBuf};
@@ -21,7 +24,10 @@ use crate::runtime::{self, Entry, Program, Programs};
 use crate::sandbox::files::{Ground, Guarded, OpenMount};
 use crate::sandbox::{self, Beside, Finished, Io, Sandbox, Tool};
 use crate::skill::{Caps, Skill, SkillError};
+use hooks::{Asking, Hooks};
+use pending::Pending;
 
+pub use record::{Recorded, Replay, capabilities, masked};
 pub use target::{Choice, NoProgram, Target, component};
 
 /// Where a host keeps things, and what it stands on.
@@ -49,6 +55,7 @@ pub struct Host {
     options: Arc<HostOptions>,
     sandbox: Sandbox,
     log: Arc<Mutex<Option<Arc<Log>>>>,
+    hooks: Arc<Hooks>,
 }
 
 /// A skill that is loaded, digested and granted: what is the same for all of its invocations under one policy.
@@ -102,6 +109,9 @@ pub enum InvokeError {
     /// The record could not be written, so the run has failed.
     #[error(transparent)]
     Audit(#[from] AuditError),
+    /// What a recording says cannot be understood.
+    #[error("{0}")]
+    Recording(String),
     /// A receipt was asked for, and stdin is not bytes that it could tell of.
     #[error("the stdin of a run with a receipt is given as bytes")]
     Stdin,
@@ -110,7 +120,13 @@ pub enum InvokeError {
 impl Host {
     /// Takes options; does no work.
     pub fn new(options: HostOptions) -> Host {
-        Host { sandbox: Sandbox::new(options.sandbox.clone()), options: Arc::new(options), log: Arc::default() }
+        Host { sandbox: Sandbox::new(options.sandbox.clone()), options: Arc::new(options), log: Arc::default(), hooks: Arc::default() }
+    }
+
+    /// The same host with what an embedder adds.
+    #[must_use]
+    pub fn with_hooks(self, hooks: Hooks) -> Host {
+        Host { hooks: Arc::new(hooks), ..self }
     }
 
     /// What a skill is granted on this host: what it asks for and the policy allows, less the host's own files. Runs nothing.
@@ -131,7 +147,8 @@ impl Host {
 
     /// The built-in programs of this host, and the folders that they are looked for in.
     pub fn built_ins(&self) -> BuiltIns {
-        BuiltIns { folders: self.options.programs.clone(), cache: self.options.sandbox.cache.clone() }
+        let custom = self.hooks.runtimes.clone();
+        BuiltIns { folders: self.options.programs.clone(), cache: self.options.sandbox.cache.clone(), custom }
     }
 
     /// Runs a skill under a policy, and records it.
@@ -208,11 +225,18 @@ impl Host {
             Ok((program, programs))
         });
         let ran = program.as_ref().ok().map(|(program, _)| ProgramId::of(program));
-        let mut pending = Pending { log, receipt: None, retention: *retention, open: Some((now(), id.clone(), ran, capabilities.clone())) };
+        let asking = ran.as_ref().map(|program| Asking { skill: id, program, capabilities });
+        let program = match asking.map_or(Ok(()), |asking| self.hooks.approve(&asking)) {
+            Ok(()) => program,
+            Err(denial) => Err(NoProgram::Status(Status::Denied(denial))),
+        };
+        let hooks = self.hooks.clone();
+        let open = Some((now(), id.clone(), ran, capabilities.clone()));
+        let mut pending = Pending { log, hooks, receipt: None, retention: *retention, open };
         let (finished, receipt) = match program {
             Ok((program, programs)) => {
                 let io = if let Entry::Tool { .. } = program.entry { io.of_tool() } else { io };
-                let mut finished = self.run(skill, &program, programs, capabilities, io, ask.is_some()).await;
+                let mut finished = self.run(skill, &program, programs, capabilities, io, ask.as_ref()).await;
                 if let (Status::Invalid { message, .. }, None, Some(path)) =
                     (&mut finished.outcome.status, program.component.built_in(), &skill.manifest.component)
                 {
@@ -313,17 +337,17 @@ impl Host {
         programs: &Arc<Programs>,
         capabilities: &Arc<Capabilities>,
         mut io: Io,
-        evidence: bool,
+        ask: Option<&receipt::Ask>,
     ) -> Finished {
         let mut beside = match self.beside(skill, program, programs, capabilities) {
             Ok(beside) => beside,
             Err(status) => return Finished::not_run(not_run(status)),
         };
-        let state = match self.take_state(skill, &capabilities.limits, &mut io).await {
-            Ok(state) => state.map(Arc::new),
+        let state = match self.state(skill, &capabilities.limits, &mut io, ask).await {
+            Ok(state) => state,
             Err(status) => return Finished::not_run(not_run(status)),
         };
-        beside.mounts.extend(state.iter().map(|held| OpenMount::state(Ground::shared(held.clone()), held.bytes, held.count)));
+        beside.mounts.extend(state.mount());
         let what = sandbox::Invoke {
             program,
             beside,
@@ -332,13 +356,11 @@ impl Host {
             skill: Some(Ground::shared(skill.dir.clone())),
             guarded: &self.options.guarded,
             scratch: &self.options.scratch,
-            evidence,
+            evidence: ask.is_some(),
+            outside: ask.map(|ask| ask.outside.clone()).unwrap_or_default(),
         };
         let finished = sandbox::run(&self.sandbox, what, io).await;
-        // Nothing of the run goes on; what it came to may be looked at for long.
-        if let Some(held) = state {
-            held.release();
-        }
+        state.release();
         finished
     }
 }
@@ -357,35 +379,6 @@ impl Loaded {
 
 fn now() -> String {
     jiff::Timestamp::now().to_string()
-}
-
-/// A record that is still to be written. Where its invocation is dropped or panics, it is written as one that was interrupted.
-struct Pending {
-    log: Arc<Log>,
-    receipt: Option<String>,
-    retention: Retention,
-    open: Option<(String, SkillId, Option<ProgramId>, Arc<Capabilities>)>,
-}
-
-impl Pending {
-    fn close(mut self, outcome: &Outcome) -> Result<(), AuditError> {
-        self.write(outcome)
-    }
-
-    fn write(&mut self, outcome: &Outcome) -> Result<(), AuditError> {
-        let _span = debug_span!("record").entered();
-        let Some((time, skill, program, capabilities)) = self.open.take() else { return Ok(()) };
-        let record = Record { receipt: self.receipt.take(), ..Record::of(time, &skill, program, &capabilities, outcome) };
-        self.log.append_keeping(&record, self.retention).map(drop)
-    }
-}
-
-impl Drop for Pending {
-    fn drop(&mut self) {
-        if let Err(error) = self.write(&not_run(Status::Interrupted)) {
-            tracing::error!(%error, "an invocation that was dropped is not recorded");
-        }
-    }
 }
 
 fn invalid(message: String, fix: Option<String>) -> Status {

@@ -14,10 +14,12 @@
 //! | policy | [`policy`] | `grant(&Manifest, &Policy)`: pure, no I/O |
 //! | runtime | [`runtime`] | which component runs, with which argv; carries no authority |
 //! | compat | [`compat`] | what the scripts need and whether it is here, told from their texts: what `check` reports |
+//! | recording | [`recording`] | what came to a run from outside, in a folder; repeats it |
 //! | learn | [`learn`] | from what runs used, the smallest grant that they needed; pure |
 //! | sandbox | [`sandbox`] | a program under capabilities becomes an `Outcome`; the only code that knows wasmtime |
 //! | service | [`service`] | many invocations at once: who goes next, who waits, who is told that it is busy |
 //! | approval | [`approval`] | what runs by itself, what waits for a person's word, and who gave it for what |
+//! | embed | [`embed`] | the whole of it inside another program: `Host::builder()` |
 //! | catalog | [`catalog`] | which skills there are: found, cached, ranked; the block that agents are given |
 //! | mcp | [`mcp`] | skills for agents: discovery, activation, runs, over the Model Context Protocol |
 //! | outcome | [`outcome`] | what happened, as plain data |
@@ -28,7 +30,7 @@
 //! What holds everywhere, each by a test:
 //! - `Program` says what runs and carries no authority; `Capabilities` says what it may touch; only `sandbox` reads both.
 //! - The same `Capabilities` value is what `check` prints, what the sandbox enforces and what the audit log keeps.
-//! - A module uses only those above it: limits, outcome, diagnostic, capabilities < skill, policy < runtime < compat, learn < sandbox < state, audit < receipt < invoke < service < approval < catalog < mcp < cli.
+//! - A module uses only those above it: limits, outcome, diagnostic, capabilities < skill, policy < runtime < compat, learn < recording < sandbox < state, audit < receipt < invoke < service < approval < catalog < embed, mcp < cli.
 //! - Ambient authority is banned by clippy's `disallowed-methods` and asked for by name where it is needed.
 //! - A broken policy, manifest or audit log stops the run. Nothing falls back to something wider.
 
@@ -37,6 +39,7 @@ pub mod audit;
 pub mod catalog;
 pub mod compat;
 pub mod diagnostic;
+pub mod embed;
 pub mod invoke;
 pub mod learn;
 pub mod limits;
@@ -44,12 +47,16 @@ pub mod mcp;
 pub mod outcome;
 pub mod policy;
 pub mod receipt;
+pub mod recording;
 pub mod runtime;
 pub mod sandbox;
 pub mod service;
 pub mod skill;
 pub mod state;
 pub mod world;
+
+pub use embed::{Builder, Host, Request, compile_if_asked};
+pub use runtime::custom::Runtime;
 
 /// The examples of the README, as doc tests.
 #[cfg(doctest)]

@@ -4,7 +4,7 @@ pub mod uses;
 
 use std::collections::BTreeMap;
 
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::limits::Limit;
 use uses::Uses;
@@ -46,7 +46,7 @@ pub struct Outcome {
 }
 
 /// How an invocation ended.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Status {
     /// The guest ended by itself. A typed tool that returned an error has code 1.
@@ -88,7 +88,7 @@ pub enum Status {
 }
 
 /// A limit that was hit, and how to raise it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct LimitHit {
     /// Which limit.
     pub limit: Limit,
@@ -111,7 +111,7 @@ impl LimitHit {
 }
 
 /// Something that was asked for and refused: the rule, and the line that would allow it.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Denial {
     /// What was tried, in the guest's terms (guest paths, never host paths).
     pub what: String,
@@ -183,6 +183,20 @@ pub struct RequestMade {
     pub sent: u64,
     /// Bytes of the response body.
     pub received: u64,
+    /// The digest of the request body, as far as it was sent; only of a run with a receipt.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sent_digest: Option<String>,
+    /// The digest of the response body, as far as it came; only of a run with a receipt.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub received_digest: Option<String>,
+}
+
+impl RequestMade {
+    /// One that has come to nothing yet, or never will.
+    pub fn new(method: String, url: String, error: &str) -> RequestMade {
+        let (status, error) = (None, Some(error.to_owned()));
+        RequestMade { method, url, status, error, sent: 0, received: 0, sent_digest: None, received_digest: None }
+    }
 }
 
 /// One program that a guest started.
@@ -274,6 +288,23 @@ impl Serialize for Output {
     }
 }
 
+impl<'de> Deserialize<'de> for Output {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Output, D::Error> {
+        use base64::Engine as _;
+        use serde::de::Error as _;
+        #[derive(Deserialize)]
+        #[serde(untagged)]
+        enum Form {
+            Text(String),
+            Bytes { base64: String },
+        }
+        match Form::deserialize(d)? {
+            Form::Text(text) => Ok(Output(text.into_bytes())),
+            Form::Bytes { base64 } => base64::engine::general_purpose::STANDARD.decode(base64).map(Output).map_err(D::Error::custom),
+        }
+    }
+}
+
 impl schemars::JsonSchema for Output {
     fn schema_name() -> std::borrow::Cow<'static, str> {
         "Output".into()
@@ -300,6 +331,9 @@ mod tests {
         assert_eq!(json(b"\xff\xfe"), r#"{"base64":"//4="}"#);
         assert_eq!(json(b"\xff"), r#"{"base64":"/w=="}"#);
         assert_eq!(json(b"\xff\xfe\xfd"), r#"{"base64":"//79"}"#);
+        for bytes in [&b"hi\n"[..], b"\xff", b""] {
+            assert_eq!(serde_json::from_str::<Output>(&json(bytes)).unwrap(), Output(bytes.to_vec()));
+        }
     }
 
     #[test]

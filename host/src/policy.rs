@@ -23,6 +23,8 @@ mod yaml;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use serde::Serialize;
+
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::limits::Limit;
 use capabilities::{Authority, Mount, MountMode};
@@ -55,6 +57,28 @@ pub struct Policy {
     pub folders: Vec<PathBuf>,
     /// How long records of invocations are kept. No layer can change it.
     pub retention: Retention,
+    /// What recordings do not hold.
+    pub secrets: Secrets,
+}
+
+/// What a recording keeps out: it has digests of these values alone.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Secrets {
+    /// Variables.
+    pub env: Vec<String>,
+    /// Header fields, lower case.
+    pub headers: Vec<String>,
+}
+
+impl Secrets {
+    /// The header fields that are secret: those that are named, and the one that always is.
+    pub fn headers(&self) -> Vec<String> {
+        let mut all = self.headers.clone();
+        all.push("authorization".into());
+        all.sort();
+        all.dedup();
+        all
+    }
 }
 
 /// How long the audit log keeps records. Nothing said: for ever.
@@ -103,6 +127,7 @@ impl Policy {
             authorities: Vec::new(),
             folders: Vec::new(),
             retention: Retention::default(),
+            secrets: Secrets::default(),
         }
     }
 
@@ -167,6 +192,15 @@ impl Policy {
         }
         self.layers.push(layer);
         if diagnostics.is_empty() { Ok(self) } else { Err(diagnostics) }
+    }
+
+    /// Makes runs deterministic, from a seed and a start time that hold where nobody says others: for a recording.
+    #[must_use]
+    pub fn recorded(mut self, seed: u64, start_time: u64) -> Policy {
+        let mut below = Layer::new(Origin::CommandLine);
+        below.determinism = DeterminismRule { on: None, seed: Some(seed), start_time: Some(start_time) };
+        self.layers.insert(0, below);
+        self
     }
 
     /// Looks up the variables that are passed by name, so that [`grant()`] need not. One that the host does not have is left out.

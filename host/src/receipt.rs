@@ -22,6 +22,9 @@ use crate::sandbox::{ENGINE, Evidence, Mode, fingerprint};
 
 pub use policy::digest as policy_digest;
 
+/// The host and its version.
+pub const HOST: &str = concat!("skillhost ", env!("CARGO_PKG_VERSION"));
+
 /// The version of the receipt's form.
 pub const VERSION: u32 = 1;
 
@@ -236,7 +239,7 @@ impl Receipt {
             skill: skill.clone(),
             program: ProgramId::of(program),
             runtime: Runtime {
-                host: concat!("skillhost ", env!("CARGO_PKG_VERSION")),
+                host: HOST,
                 engine: ENGINE,
                 mode,
                 fingerprint: fingerprint(mode),

@@ -1,7 +1,7 @@
 //! Which component runs, and with which argv. What is here says what runs and carries no authority.
 //!
 //! In reading order: `dispatch` and `shebang` say which program runs a file, `scripts` which file a name means; `built_in` has the programs
-//! that come with the host, `programs` those and the skill's own, `spawn` which of them a command line starts. `digests` says what exactly
+//! that come with the host, `custom` those that an embedder brings, `programs` all of them and the skill's own, `spawn` which of them a command line starts. `digests` says what exactly
 //! that is; `stamp` tells whether a file is still the one that was looked at.
 
 use std::io;
@@ -10,6 +10,7 @@ use std::sync::Arc;
 use sha2::{Digest as _, Sha256};
 
 pub mod built_in;
+pub mod custom;
 pub mod digests;
 pub mod dispatch;
 mod programs;

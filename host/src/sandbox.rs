@@ -46,11 +46,11 @@ use tracing::{Instrument as _, debug_span};
 use wasmtime::Engine;
 use wasmtime::component::{InstancePre, Linker};
 
-pub use compile::{COMPILER_VERB, compiler_main};
+pub use compile::compile_if_asked;
 pub use engine::{Allocation, EPOCH, Mode};
 pub use fingerprint::{ENGINE, fingerprint};
 pub use mounts::{Beside, Overlays};
-pub use run::{Evidence, Finished, Invoke, Io, run, run_alone};
+pub use run::{Evidence, Finished, Invoke, Io, Outside, run, run_alone};
 pub use stdio::{Sink, Stdin};
 pub use tools::Tool;
 
@@ -119,8 +119,8 @@ impl Sandbox {
         &self.0.options.cache
     }
 
-    fn sender(&self, capabilities: &Capabilities) -> Arc<http::Sender> {
-        http::Sender::new(capabilities, self.0.options.tls.clone(), self.0.options.resolver.clone())
+    fn sender(&self, capabilities: &Capabilities, held: Option<http::Held>, digests: bool) -> Arc<http::Sender> {
+        http::Sender::made(capabilities, self.0.options.tls.clone(), self.0.options.resolver.clone(), held, digests)
     }
 
     /// Compiles, loads and links a component, or takes what is ready.

@@ -4,8 +4,24 @@ use std::fmt::Write as _;
 
 use super::{User, pinned, repository, text};
 
-const VERBS: [&str; 14] =
-    ["run", "check", "inspect", "programs", "bench", "new", "build", "verify", "mcp", "serve", "audit", "key", "schema", "completions"];
+const VERBS: [&str; 16] = [
+    "run",
+    "check",
+    "inspect",
+    "programs",
+    "bench",
+    "new",
+    "build",
+    "verify",
+    "replay",
+    "diff",
+    "mcp",
+    "serve",
+    "audit",
+    "key",
+    "schema",
+    "completions",
+];
 
 /// What is below a verb.
 const BELOW: [&str; 9] =

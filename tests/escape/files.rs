@@ -161,6 +161,23 @@ pub fn the_disk_is_not_filled() {
 }
 
 #[test]
+pub fn what_is_kept_does_not_outgrow_its_quota() {
+    for version in ["0.3", "0.2"] {
+        let arena = Arena::new();
+        // The second run finds what the first has filled.
+        for _ in 0..2 {
+            let outcome = arena.run(&["disk", "/state", version]).limit(Limit::State, 3 << 20).go();
+            assert_eq!(outcome.status, Status::Exited { code: 0 }, "{outcome:?}");
+            assert_eq!(report(&outcome)["denied"], true, "{}", outcome.stdout.text());
+            assert_eq!(outcome.limits_hit.iter().map(|hit| hit.limit).collect::<Vec<_>>(), [Limit::State]);
+        }
+        let kept = skillhost::state::States::new(arena.path("kept")).list().unwrap();
+        assert!(kept.len() == 1 && kept[0].bytes <= 3 << 20, "{kept:?}");
+        arena.assert_alive();
+    }
+}
+
+#[test]
 pub fn a_million_files_are_not_made() {
     for version in ["0.3", "0.2"] {
         for at in ["/tmp", "/workspace"] {

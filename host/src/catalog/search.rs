@@ -44,7 +44,7 @@ const MAX_WORD: usize = 40;
 /// What a word that is not in the index, or not finished, may stand for.
 const MAX_ALTERNATIVES: u8 = 6;
 /// Skills that are ranked for one question.
-const MANY: u32 = 1_500;
+const MANY: u32 = 1_000;
 /// How much a word counts in the name, the description, the keywords and the body.
 const WEIGHTS: [f64; 4] = [10.0, 4.0, 6.0, 1.0];
 
@@ -149,7 +149,8 @@ fn expression(db: &Connection, question: &[String]) -> Result<String, Failed> {
     if rare > 0 || terms.is_empty() {
         return Ok(either(&terms[..rare]));
     }
-    // Every word is a common one: then it counts where it stands, and the first words count most.
+    // Every word is a common one: then it counts where it stands, and the rarest few count.
+    terms.truncate(3);
     let halves = std::iter::successors(Some(terms.len()), |words| (*words > 1).then_some(words / 2));
     for some in halves.map(|words| either(&terms[..words])) {
         for columns in ["name description keywords", "name keywords", "name"] {

@@ -33,7 +33,7 @@ pub(crate) struct Args {
     /// The skills' folders, a folder of skills, or names of skills that `skillhost list` shows
     #[arg(required = true, value_name = "SKILL")]
     named: Vec<PathBuf>,
-    /// What runs used (`run --learn --json`, or an outcome with `uses`): warn of grants that none of them did (repeatable)
+    /// What runs used (`run --learn --json`, an outcome with `uses`, or a recording that has them): warn of grants that none of them did (repeatable)
     #[arg(long, value_name = "FILE")]
     used: Vec<PathBuf>,
     /// Print one JSON object (`skillhost schema check`)

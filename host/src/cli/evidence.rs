@@ -1,4 +1,4 @@
-//! `check --used`: what runs used, from files.
+//! `check --used`: what runs used, from files and recordings.
 
 use std::path::Path;
 
@@ -21,8 +21,10 @@ pub(super) struct Used {
     uses: Uses,
 }
 
-/// Reads an outcome with `uses`; or a file that holds one as its `outcome`.
+/// Reads an outcome with `uses`; or a file that holds one as its `outcome`; or a recording, which is a folder.
 pub(super) fn read(file: &Path) -> Result<Used, Failure> {
+    let recording = file.join("recording.json");
+    let file = if file.is_dir() { recording.as_path() } else { file };
     let invalid = |message: String| {
         let help = "run the skill with `--learn --json`, and name the file with its output";
         Failure::new(Exit::Usage, format!("{}: {message}", file.display())).fix(help)
@@ -36,7 +38,7 @@ pub(super) fn read(file: &Path) -> Result<Used, Failure> {
     let found = [&value["uses"], &value["outcome"]["uses"]].into_iter().find(|uses| uses.is_object());
     let uses = found.ok_or_else(|| invalid("it does not tell what the run used".into()))?;
     let uses = Uses::deserialize(uses).map_err(|error| invalid(format!("its `uses` cannot be read: {error}")))?;
-    let skill = value["learned"]["skill"].as_str().map(str::to_owned);
+    let skill = [&value["learned"]["skill"], &value["skill"]].into_iter().find_map(|name| name.as_str()).map(str::to_owned);
     Ok(Used { skill, uses })
 }
 

@@ -5,12 +5,12 @@ use std::process::ExitCode;
 use skillhost::limits::Limit;
 use skillhost::outcome::Status;
 
-/// How the process ends. The numbers from 64 to 78 are those of sysexits.h; those from 80 are of `verify` alone; 124 is timeout(1)'s; 134 is 128 + SIGABRT; 130 is 128 + SIGINT.
+/// How the process ends. The numbers from 64 to 78 are those of sysexits.h; those from 80 are of `verify` and `replay` alone; 124 is timeout(1)'s; 134 is 128 + SIGABRT; 130 is 128 + SIGINT.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Exit {
     /// Done.
     Ok,
-    /// `check` or `audit verify` found something; or the guest's own 1.
+    /// `check`, `audit verify` or `diff` found something; or the guest's own 1.
     Findings,
     /// The guest's own code.
     Guest(u8),
@@ -26,11 +26,11 @@ pub(crate) enum Exit {
     Denied,
     /// `verify`: nobody that is trusted signed it.
     BadSignature,
-    /// `verify`: it is of another skill.
+    /// `verify`, `replay`: it is of another skill.
     OtherSkill,
-    /// `verify`: the run came to another result.
+    /// `verify`, `replay`: the run came to another result.
     OtherResult,
-    /// `verify`: it cannot be run again here.
+    /// `verify`, `replay`: it cannot be run again here.
     NotRepeatable,
     /// Out of time.
     Timeout,
@@ -52,16 +52,16 @@ Examples:
   skillhost run SKILL --workspace .:overlay --diff    see what it would change
 
 Exit codes of `run` are the guest's own, and of all verbs:
-    1  `check` or `audit verify` found something wrong, or a typed tool failed
+    1  `check` or `audit verify` found something wrong, `diff` a difference, or a typed tool failed
    64  the command line is wrong
    65  the skill, its component or the policy is wrong
    74  a file of the host cannot be read or written
    75  a deterministic run was aborted, and has no result
    77  denied
    80  `verify`: the signature is missing, wrong, or of a key that is not trusted
-   81  `verify`: the skill is another
-   82  `verify`: the result is another
-   83  `verify`: the run cannot be repeated here
+   81  `verify`, `replay`: the skill is another
+   82  `verify`, `replay`: the result is another
+   83  `verify`, `replay`: the run cannot be repeated here
   124  out of time
   125  another limit was hit
   130  interrupted

@@ -28,10 +28,8 @@ pub(super) fn learned(permissions: &Permissions, policy: &Policy, invoked: &Invo
 pub(super) fn show(learned: &Learned) -> Result<(), Failure> {
     for one in learned.allowed_tools.iter().flatten() {
         let used = if one.used_for.is_empty() { String::new() } else { format!(" for {}", one.used_for.join(", ")) };
-        show::help(Some(&format!("needs {}{used}", one.entry)));
-        if let Some(why) = &one.generalised {
-            show::note(&format!("      generalised: {why}"));
-        }
+        let why = one.generalised.as_ref().map(|why| format!("\n  generalised: {why}")).unwrap_or_default();
+        show::note(&format!("needs {}{used}{why}", one.entry));
     }
     for denial in &learned.would_also_need {
         show::warning(&format!("would also need, and was denied: {}: {}", denial.what, denial.rule), denial.fix.as_deref());

@@ -12,7 +12,7 @@ use super::places::Places;
 use super::{Failure, show};
 
 /// The policy file alone, for verbs that run nothing.
-#[derive(Debug, Clone, clap::Args)]
+#[derive(Debug, Clone, Default, clap::Args)]
 #[command(next_help_heading = "Permissions")]
 pub(crate) struct PolicyFile {
     /// The policy file [default: $SKILLHOST_POLICY, else policy.yaml in the configuration folder, else the built-in one]
@@ -21,7 +21,7 @@ pub(crate) struct PolicyFile {
 }
 
 /// What the operator allows.
-#[derive(Debug, Clone, clap::Args)]
+#[derive(Debug, Clone, Default, clap::Args)]
 #[command(next_help_heading = "Permissions")]
 pub(crate) struct Permissions {
     #[command(flatten)]
@@ -99,6 +99,16 @@ impl Permissions {
         let number = |value: &serde_json::Value| value.as_u64().or_else(|| value.as_str()?.parse().ok());
         let start_time = start["start_time"].as_str().and_then(|text| parse_start_time(text).ok());
         Permissions { workspace, deterministic: start.is_object(), seed: number(&start["seed"]), start_time, ..self }
+    }
+
+    /// For a run that is recorded.
+    pub(crate) fn recorded(self) -> Permissions {
+        Permissions { deterministic: true, ..self }
+    }
+
+    /// What bounds a run that needs nothing else.
+    pub(crate) fn bounds(policy: Option<PathBuf>, timeout: Option<u64>, memory: Option<u64>) -> Permissions {
+        Permissions { file: PolicyFile { policy }, timeout, memory, ..Permissions::default() }
     }
 
     /// The policy in force: the file's or the built-in one, with the command line's flags on top.
@@ -179,6 +189,6 @@ fn workspace(text: &str) -> Result<(PathBuf, MountMode), String> {
 }
 
 /// A limit of the command line, as `Limit` reads it.
-fn parse_limit(limit: Limit) -> impl Fn(&str) -> Result<u64, String> + Clone + Send + Sync + 'static {
+pub(super) fn parse_limit(limit: Limit) -> impl Fn(&str) -> Result<u64, String> + Clone + Send + Sync + 'static {
     move |text| limit.parse(text)
 }

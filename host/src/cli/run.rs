@@ -21,6 +21,7 @@ use super::exit::Exit;
 use super::permissions::Permissions;
 use super::places::Places;
 use super::plan::Plan;
+use super::record::{After, Outside};
 use super::skills::Skills;
 use super::{Failure, ask, key, learn, receipt, show};
 
@@ -41,6 +42,7 @@ Examples:
   skillhost run SKILL --workspace .:overlay --diff -- ARGS
   skillhost run SKILL --workspace . --learn scripts/report.py
   skillhost run SKILL --deterministic --receipt receipt.json --sign -- ARGS
+  skillhost run SKILL --record recording --allow 'WebFetch(domain:api.example.com)' -- ARGS
   skillhost run SKILL --allow 'WebFetch(domain:api.example.com)' --timeout 10s -- ARGS")]
 pub(crate) struct Args {
     /// The skill's folder, or the name of a skill that `skillhost list` shows
@@ -79,6 +81,15 @@ pub(crate) struct Args {
     /// Sign the receipt (`skillhost key new`)
     #[arg(long, requires = "receipt")]
     sign: bool,
+    /// Run deterministically, and put all that comes from outside into this new folder, answers of the network included (`skillhost replay`)
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["recorded", "explain"])]
+    record: Option<PathBuf>,
+    /// Run deterministically, with the answers of a recording for a network
+    #[arg(long, value_name = "DIR", conflicts_with = "explain")]
+    recorded: Option<PathBuf>,
+    /// Take a secret of that recording from the variable of its name (repeatable)
+    #[arg(long, value_name = "NAME", requires = "recorded")]
+    secret_env: Vec<String>,
     /// Propose the smallest allowed-tools and policy that the run needed, as a diff; nothing is changed
     #[arg(long, conflicts_with_all = ["diff", "apply", "receipt", "explain"])]
     learn: bool,
@@ -94,7 +105,7 @@ pub(crate) struct Args {
 
 pub(crate) fn main(mut args: Args) -> Result<Exit, Failure> {
     let places = Places::find()?;
-    let policy = args.permissions.policy(&places)?;
+    let policy = args.policy(&places)?;
     let named = args.skills.folder(&args.skill, &places, &policy)?;
     args.skill = named.folder().to_owned();
     let host = Host::new(places.host_options(args.audit.clone(), args.programs.as_deref())?);
@@ -115,7 +126,8 @@ pub(crate) fn main(mut args: Args) -> Result<Exit, Failure> {
         // What cannot be signed does not run.
         key::signing(&places)?;
     }
-    let stdin = args.receipt.as_ref().map(|_| receipt::stdin()).transpose()?;
+    let outside = Outside::of(args.record.as_deref(), args.recorded.as_deref(), &args.secret_env, &places.scratch)?;
+    let stdin = args.is_whole().then(receipt::stdin).transpose()?;
     raise_descriptor_limit();
     // One guest, one thread: a second would only cost its start.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
@@ -124,11 +136,14 @@ pub(crate) fn main(mut args: Args) -> Result<Exit, Failure> {
     let inside = runtime.enter();
     let interrupt = interrupt().map_err(|error| Failure::new(Exit::Io, format!("no signal handlers: {error}")))?;
     let request = Request { skill: &args.skill, policy: &policy, io: io(&args, stdin, interrupt)?, target, args: args.args.clone() };
-    let invoked = match args.receipt {
-        None => runtime.block_on(host.invoke(request)),
-        Some(_) => runtime.block_on(host.invoke_with_receipt(request)),
-    };
-    let invoked = invoked.map_err(|error| failure(&args, error))?;
+    let invoked = runtime.block_on(async {
+        match (outside, args.is_whole()) {
+            (None, false) => Ok((host.invoke(request).await?, None)),
+            (None, true) => Ok((host.invoke_with_receipt(request).await?, None)),
+            (Some(outside), _) => outside.invoke(&host, request).await.map(|(invoked, after)| (invoked, Some(after))),
+        }
+    });
+    let (invoked, after) = invoked.map_err(|error| failure(&args, error))?;
     drop(inside);
     // A thread that waits for the terminal would keep the runtime from ending.
     runtime.shutdown_background();
@@ -136,7 +151,23 @@ pub(crate) fn main(mut args: Args) -> Result<Exit, Failure> {
     // The process is about to end, and takes the engine and all that was loaded with it in one go.
     std::mem::forget(host);
     let learned = if args.learn { Some(learn::learned(&args.permissions, &policy, &invoked, &places)?) } else { None };
-    finish(&args, invoked, learned.as_ref(), &places, staged)
+    let exit = finish(&args, invoked, learned.as_ref(), &places, after.as_ref(), staged)?;
+    after.map_or(Ok(exit), |after| after.tell(exit))
+}
+
+impl Args {
+    fn policy(&self, places: &Places) -> Result<policy::Policy, Failure> {
+        match (&self.record, &self.recorded) {
+            (None, None) => self.permissions.policy(places),
+            (None, Some(_)) => self.permissions.clone().recorded().policy(places),
+            (Some(_), _) => self.permissions.clone().recorded().policy(places).map(super::record::by_chance),
+        }
+    }
+
+    /// Whether stdin is read before the run and its output printed after it.
+    fn is_whole(&self) -> bool {
+        self.receipt.is_some() || self.record.is_some() || self.recorded.is_some()
+    }
 }
 
 fn target(args: &Args) -> Result<Target, Failure> {
@@ -163,6 +194,9 @@ struct Explained {
     #[serde(flatten)]
     grant: Grant,
     program: Plan,
+    /// What no recording holds, where the policy names something.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    secrets: Option<policy::Secrets>,
 }
 
 fn explain(args: &Args, host: &Host, policy: &policy::Policy) -> Result<Exit, Failure> {
@@ -174,10 +208,13 @@ fn explain(args: &Args, host: &Host, policy: &policy::Policy) -> Result<Exit, Fa
         _ => target(args)?,
     };
     let plan = Plan::of(host.program(skill, &target, &args.args), &grant.capabilities.limits);
+    let secrets = Some(policy.secrets.clone()).filter(|secrets| *secrets != policy::Secrets::default());
     if args.json {
-        show::json(&Explained { grant, program: plan })?
+        show::json(&Explained { grant, program: plan, secrets })?
     } else {
-        show::text(&format!("{}\n{}", policy::explain(&grant, show::width()), plan.text(show::width())))?
+        let secrets = secrets.map(|secrets| [secrets.env.clone(), secrets.headers()].concat().join(", "));
+        let secrets = secrets.map(|names| format!("\nno recording holds the values of: {}", show::lines(&names, 0))).unwrap_or_default();
+        show::text(&format!("{}\n{}{secrets}", policy::explain(&grant, show::width()), plan.text(show::width())))?
     }
     Ok(Exit::Ok)
 }
@@ -236,7 +273,7 @@ fn io(args: &Args, stdin: Option<Stdin>, interrupt: BoxFuture<'static, ()>) -> R
         Some(stdin) => stdin,
         None => Stdin::Descriptor(own(std::io::stdin().as_fd())?),
     };
-    let (stdout, stderr) = match args.json || args.receipt.is_some() {
+    let (stdout, stderr) = match args.json || args.is_whole() {
         true => (Sink::Capture, Sink::Capture),
         false => (Sink::Descriptor(own(std::io::stdout().as_fd())?), Sink::Descriptor(own(std::io::stderr().as_fd())?)),
     };
@@ -255,7 +292,14 @@ pub(super) fn interrupt() -> std::io::Result<BoxFuture<'static, ()>> {
     }))
 }
 
-fn finish(args: &Args, invoked: Invoked, learned: Option<&Learned>, places: &Places, staged: bool) -> Result<Exit, Failure> {
+fn finish(
+    args: &Args,
+    invoked: Invoked,
+    learned: Option<&Learned>,
+    places: &Places,
+    after: Option<&After>,
+    staged: bool,
+) -> Result<Exit, Failure> {
     let Outcome { status, result, changes, .. } = &invoked.finished.outcome;
     let exit = Exit::of(status);
     let overlays = &invoked.finished.overlays;
@@ -271,13 +315,16 @@ fn finish(args: &Args, invoked: Invoked, learned: Option<&Learned>, places: &Pla
         if args.diff {
             value["diff"] = overlays.diff().into();
         }
+        if let Some(after) = after {
+            value["unrecorded"] = after.unrecorded();
+        }
         if let Some(learned) = learned {
             value["learned"] =
                 serde_json::to_value(learned).map_err(|error| Failure::new(Exit::Io, format!("the proposal is no JSON: {error}")))?;
         }
         show::json(&value)?;
     } else {
-        if args.receipt.is_some() {
+        if args.is_whole() {
             show::captured(&invoked.finished.outcome)?;
         }
         if let Some(result) = result {
@@ -317,7 +364,7 @@ fn failure(args: &Args, error: InvokeError) -> Failure {
     match error {
         InvokeError::Skill(error) => invalid_skill(*error),
         InvokeError::Choice(choice) => unclear(args, &choice),
-        InvokeError::Stdin => Failure::new(Exit::Io, error.to_string()),
+        InvokeError::Stdin | InvokeError::Recording(_) => Failure::new(Exit::Io, error.to_string()),
         InvokeError::Audit(error) => {
             Failure::new(Exit::Io, format!("{error}; a run that cannot be recorded fails")).fix("name another file: `--audit FILE`")
         }

@@ -5,7 +5,7 @@ use clap::ValueEnum;
 use super::exit::Exit;
 use super::{Failure, show};
 
-/// Prints the JSON schema of a policy, outcome, audit record, check or receipt
+/// Prints the JSON schema of what is read or written
 ///
 /// An editor checks policy.yaml against its schema while you write, where the file starts with
 /// `# yaml-language-server: $schema=policy.schema.json`.
@@ -32,6 +32,10 @@ enum Of {
     Check,
     /// What `run --receipt` writes
     Receipt,
+    /// What `run --learn --json` prints as `learned`
+    Learned,
+    /// `recording.json`, which `run --record` writes
+    Recording,
 }
 
 pub(crate) fn main(args: Args) -> Result<Exit, Failure> {
@@ -40,6 +44,8 @@ pub(crate) fn main(args: Args) -> Result<Exit, Failure> {
         Of::Outcome => show::json(&schemars::schema_for!(skillhost::outcome::Outcome))?,
         Of::Audit => show::json(&schemars::schema_for!(skillhost::audit::Line))?,
         Of::Receipt => show::json(&schemars::schema_for!(skillhost::receipt::Receipt))?,
+        Of::Learned => show::json(&schemars::schema_for!(skillhost::learn::Learned))?,
+        Of::Recording => show::json(&schemars::schema_for!(skillhost::recording::Recording))?,
         Of::Check => show::json(&schemars::schema_for!(super::check::Checked))?,
     }
     Ok(Exit::Ok)

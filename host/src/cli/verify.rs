@@ -131,7 +131,7 @@ pub(crate) fn main(args: Args) -> Result<Exit, Failure> {
 }
 
 /// Differences that people are shown.
-const TOLD: usize = 10;
+pub(super) const TOLD: usize = 10;
 
 impl Verdict {
     fn of(signed_by: Option<String>, refused: Option<Refused>) -> Verdict {
@@ -159,7 +159,7 @@ impl Refused {
     }
 }
 
-fn read(file: &Path) -> Result<Document, Failure> {
+pub(super) fn read(file: &Path) -> Result<Document, Failure> {
     let failed = |error: std::io::Error| Failure::new(Exit::Io, format!("the receipt {} cannot be read: {error}", file.display()));
     let mut bytes = Vec::new();
     #[expect(clippy::disallowed_methods, reason = "a file that the user names")]
@@ -314,7 +314,7 @@ fn copy_folder(from: &Path, to: &Path) -> std::io::Result<()> {
 }
 
 /// A difference in a line or two.
-fn told(difference: &Difference) -> String {
+pub(super) fn told(difference: &Difference) -> String {
     let Difference { field, receipt, here, bytes } = difference;
     if let Some(bytes) = bytes {
         return format!("{field}: from byte {} on: {}\n{:9}here: {}", bytes.offset, bytes.receipt, "", bytes.here);

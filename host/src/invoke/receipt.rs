@@ -2,16 +2,20 @@
 
 use std::collections::BTreeMap;
 
+use super::kept::State;
 use super::{Host, InvokeError, Invoked, Loaded, Request, Target};
 use crate::policy::Policy;
 use crate::receipt::{Digested, Parts, Receipt, policy_digest};
 use crate::runtime::{Program, Programs};
-use crate::sandbox::{Finished, Stdin};
+use crate::sandbox::{Finished, Outside, Stdin};
 
 /// What a receipt tells that an invocation does not know otherwise.
 pub(super) struct Ask {
-    policy: String,
-    stdin: Digested,
+    pub(super) policy: String,
+    pub(super) stdin: Digested,
+    pub(super) outside: Outside,
+    /// What the skill keeps, where that is not this host's.
+    pub(super) state: Option<State>,
 }
 
 impl Host {
@@ -21,20 +25,38 @@ impl Host {
     /// # Errors
     /// As [`Host::invoke`]; or stdin is a descriptor.
     pub async fn invoke_with_receipt(&self, request: Request<'_>) -> Result<Invoked, InvokeError> {
-        let ask = Ask::of(request.policy, &request.io.stdin)?;
+        self.invoke_outside(request, Outside::default()).await
+    }
+
+    /// The same, with something between a deterministic run and what is outside: the network of a recording, say.
+    ///
+    /// # Errors
+    /// As [`Host::invoke_with_receipt`].
+    pub async fn invoke_outside(&self, request: Request<'_>, outside: Outside) -> Result<Invoked, InvokeError> {
+        let ask = Ask::of(request.policy, &request.io.stdin)?.with(outside);
         let loaded = self.load_for_run(request.skill, request.policy)?;
         self.invoke_asked(&loaded, &request.target, &request.args, request.io, Some(ask)).await
     }
 }
 
 impl Ask {
-    fn of(policy: &Policy, stdin: &Stdin) -> Result<Ask, InvokeError> {
+    pub(super) fn of(policy: &Policy, stdin: &Stdin) -> Result<Ask, InvokeError> {
+        Ask::under(policy_digest(policy), stdin)
+    }
+
+    /// With what stands between the run and what is outside.
+    pub(super) fn with(self, outside: Outside) -> Ask {
+        Ask { outside, ..self }
+    }
+
+    /// Under a policy of that digest.
+    pub(super) fn under(policy: String, stdin: &Stdin) -> Result<Ask, InvokeError> {
         let stdin = match stdin {
             Stdin::Empty => Digested::of(b""),
             Stdin::Bytes(bytes) => Digested::of(bytes),
             Stdin::Descriptor(_) => return Err(InvokeError::Stdin),
         };
-        Ok(Ask { policy: policy_digest(policy), stdin })
+        Ok(Ask { policy, stdin, outside: Outside::default(), state: None })
     }
 
     pub(super) fn receipt(
@@ -48,10 +70,7 @@ impl Ask {
     ) -> Option<Receipt> {
         let capabilities = &loaded.capabilities;
         let reaches = program.component.built_in().is_some() || !capabilities.spawn.is_nothing();
-        let programs: BTreeMap<String, String> = match programs.built_in() {
-            Ok(built_in) if reaches => built_in.iter().map(|one| (one.facts.name.clone(), one.facts.digest.clone())).collect(),
-            _ => BTreeMap::new(),
-        };
+        let programs = if reaches { built_in_digests(programs) } else { BTreeMap::new() };
         let parts = Parts {
             skill: &loaded.id,
             program,
@@ -65,4 +84,10 @@ impl Ask {
         };
         Receipt::of(parts, &finished.outcome)
     }
+}
+
+/// The built-in programs: name and digest.
+pub(super) fn built_in_digests(programs: &Programs) -> BTreeMap<String, String> {
+    let built_in = programs.built_in().unwrap_or_default();
+    built_in.iter().map(|one| (one.facts.name.clone(), one.facts.digest.clone())).collect()
 }

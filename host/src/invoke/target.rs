@@ -5,7 +5,7 @@ use std::io;
 use super::invalid;
 use crate::outcome::Status;
 use crate::runtime::built_in::ProgramError;
-use crate::runtime::dispatch::{self, HEAD, Interpreter, Kind};
+use crate::runtime::dispatch::{HEAD, Interpreter, Kind};
 use crate::runtime::scripts::{self, Found, Script};
 use crate::runtime::spawn::SKILL;
 use crate::runtime::{self, Component, Entry, Program, Programs, ScriptId};
@@ -61,7 +61,7 @@ pub(super) fn program(skill: &Skill, programs: &Programs, target: &Target, args:
     };
     match target {
         Target::Main if skill.manifest.component.is_some() || skill.manifest.recovered => own(Entry::Command),
-        Target::Main => script(skill, programs, &only(skill)?, args),
+        Target::Main => script(skill, programs, &only(skill, programs)?, args),
         Target::Tool { name, input } => own(Entry::Tool { name: name.clone(), input: input.clone(), scripts: Vec::new() }),
         Target::Named(name) => match scripts::find(skill, name) {
             Found::File(path) => script(skill, programs, &path, args),
@@ -86,7 +86,7 @@ pub(super) fn program(skill: &Skill, programs: &Programs, target: &Target, args:
 fn script(skill: &Skill, programs: &Programs, path: &str, args: &[String]) -> Result<Program, NoProgram> {
     let unreadable = |error| NoProgram::Status(invalid(format!("`{path}` cannot be read: {error}"), None));
     let content = skill.read(path).map_err(unreadable)?;
-    let Interpreter { command, args: before } = match dispatch::kind(path, &content[..content.len().min(HEAD)]) {
+    let Interpreter { command, args: before } = match programs.kind(path, &content[..content.len().min(HEAD)]) {
         Kind::Script(interpreter) => interpreter,
         Kind::NotHere { language } => {
             let message = format!("`{path}` is a script for {language}, which does not run here");
@@ -116,8 +116,8 @@ fn installed(programs: &Programs, command: &str) -> Result<Component, NoProgram>
 }
 
 /// The script of a skill that has but one.
-fn only(skill: &Skill) -> Result<String, NoProgram> {
-    let all = scripts::all(skill);
+fn only(skill: &Skill, programs: &Programs) -> Result<String, NoProgram> {
+    let all = scripts::all_by(skill, |path, head| programs.kind(path, head));
     let here: Vec<&Script> = all.iter().filter(|script| script.run.is_ok()).collect();
     match (here.as_slice(), all.as_slice()) {
         ([one], _) => Ok(one.path.clone()),

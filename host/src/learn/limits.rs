@@ -13,7 +13,6 @@ pub(super) const REMARK: &str = "the limits are the peaks of this one run with h
 /// The bounds, in the order of their documentation; those alone whose peak is known. None is above what held for the run.
 pub(super) fn proposed(outcome: &Outcome, old: &Limits) -> Vec<(Limit, u64)> {
     let usage = &outcome.usage;
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "milliseconds of one run")]
     let wall = usage.wall_ms.max(0.0) as u64;
     let twice = |peak: u64, least: u64, step: u64| peak.saturating_mul(2).max(least).div_ceil(step).saturating_mul(step);
     let used = outcome.uses.as_ref();

@@ -4,14 +4,15 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use rustls::pki_types::CertificateDer;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::determinism::Determinism;
 use super::tool::{CommandPattern, HostPattern, PathGlob};
 use crate::limits::Limits;
 
 /// Everything a guest may do. The default value allows nothing.
-#[derive(Clone, PartialEq, Eq, Serialize, schemars::JsonSchema, Default)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema, Default)]
+#[serde(deny_unknown_fields)]
 pub struct Capabilities {
     /// The folders that guests see beside `/skill` (read-only) and `/tmp` (scratch), sorted by guest path.
     pub mounts: Vec<Mount>,
@@ -30,7 +31,7 @@ pub struct Capabilities {
     /// Certificate authorities that HTTPS trusts beside the built-in ones.
     pub authorities: Vec<Authority>,
     /// The environment that guests see, names sorted. Values are secrets: only the names are ever printed or logged.
-    #[serde(serialize_with = "names_only")]
+    #[serde(serialize_with = "names_only", deserialize_with = "without_values")]
     #[schemars(with = "Vec<String>")]
     pub env: BTreeMap<String, String>,
     /// The bounds.
@@ -41,25 +42,27 @@ pub struct Capabilities {
 }
 
 /// A host folder that guests see.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Mount {
     /// Absolute guest path without a trailing slash, such as `/workspace`.
     pub guest: String,
-    /// The host folder, as the operator named it.
+    /// The host folder, as the operator named it. Receipts leave it out.
+    #[serde(default)]
     pub host: PathBuf,
     /// What may be done in it, where the scopes allow.
     pub mode: MountMode,
 }
 
 /// A certificate authority of the operator's.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Authority {
-    /// The PEM file that holds its certificate.
+    /// The PEM file that holds its certificate. Receipts leave it out.
+    #[serde(default)]
     pub file: PathBuf,
     /// Its certificate's digest, `sha256:` and 64 hex digits.
     pub digest: String,
     /// Its certificate.
-    #[serde(skip)]
+    #[serde(skip, default = "no_certificate")]
     pub certificate: CertificateDer<'static>,
 }
 
@@ -79,7 +82,7 @@ pub enum MountMode {
 ///
 /// One list a side (the skill's, the operator's): their intersection is exact, whatever the patterns are.
 /// No list at all means nothing, so that a forgotten field allows nothing.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Scope<P> {
     /// Each side's patterns; a side that is empty allows nothing.
     pub all_of: Vec<Vec<P>>,
@@ -112,6 +115,15 @@ impl<P> Scope<P> {
 
 fn names_only<S: serde::Serializer>(env: &BTreeMap<String, String>, s: S) -> Result<S::Ok, S::Error> {
     s.collect_seq(env.keys())
+}
+
+fn without_values<'de, D: serde::Deserializer<'de>>(d: D) -> Result<BTreeMap<String, String>, D::Error> {
+    Ok(Vec::<String>::deserialize(d)?.into_iter().map(|name| (name, String::new())).collect())
+}
+
+/// Of an authority that is known by digest alone: it is trusted by nobody.
+fn no_certificate() -> CertificateDer<'static> {
+    CertificateDer::from(Vec::new())
 }
 
 impl std::fmt::Debug for Capabilities {

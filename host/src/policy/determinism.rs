@@ -1,14 +1,14 @@
 //! Whether a run is deterministic, and what it then starts from.
 
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// What a deterministic run starts from: with the same values, skill and input, it comes to the same result everywhere.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Determinism {
     /// Where all that is random comes from.
     pub seed: u64,
     /// What guests take for the time of the start, in whole seconds since 1970. As JSON: RFC 3339 in UTC.
-    #[serde(serialize_with = "rfc3339")]
+    #[serde(serialize_with = "rfc3339", deserialize_with = "from_rfc3339")]
     #[schemars(with = "String")]
     pub start_time: u64,
 }
@@ -70,6 +70,10 @@ pub fn show_start_time(seconds: u64) -> String {
 
 fn rfc3339<S: Serializer>(seconds: &u64, s: S) -> Result<S::Ok, S::Error> {
     s.serialize_str(&show_start_time(*seconds))
+}
+
+fn from_rfc3339<'de, D: Deserializer<'de>>(d: D) -> Result<u64, D::Error> {
+    parse_start_time(&String::deserialize(d)?).map_err(serde::de::Error::custom)
 }
 
 #[cfg(test)]

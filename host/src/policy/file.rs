@@ -1,16 +1,16 @@
 //! A policy file becomes layers. All that is wrong with it is told at once, and a file with anything wrong is not used at all.
 
 mod agents;
+mod top;
 
 use std::path::Path;
 
-use super::authorities;
-use super::capabilities::{Authority, Mount, MountMode};
+use super::capabilities::{Mount, MountMode};
 use super::determinism::parse_start_time;
 use super::entry::Side;
 use super::schema::{self, Field};
 use super::yaml::{self, Kind, Node};
-use super::{EnvRule, Layer, LimitRule, MountRule, NameGlob, Origin, Policy, Retention, Rule, mounts, printable};
+use super::{EnvRule, Layer, LimitRule, MountRule, NameGlob, Origin, Policy, Retention, Rule, Secrets, mounts, printable};
 use crate::diagnostic::{Diagnostic, Severity, Span};
 use crate::limits::Limit;
 
@@ -65,10 +65,12 @@ impl Reader<'_> {
         let mut default = self.layer();
         let mut skills = Vec::new();
         let (mut authorities, mut folders, mut retention) = (Vec::new(), Vec::new(), Retention::default());
+        let mut secrets = Secrets::default();
         for (key, _, value) in self.table(root, "the policy", &schema::TOP) {
             match key {
                 "limits" => default.limits = self.limits(value),
                 "authorities" => authorities = self.authorities(value),
+                "secrets" => secrets = self.secrets(value),
                 "skill-folders" => folders = self.skill_folders(value),
                 "audit" => retention = self.retention(value),
                 "default" => self.section(value, "default", &schema::DEFAULT, &mut default),
@@ -79,46 +81,7 @@ impl Reader<'_> {
         let mut layers = vec![default];
         layers.extend(skills);
         self.clashes(&layers);
-        Policy { layers, authorities, folders, retention }
-    }
-
-    fn retention(&mut self, node: &Node) -> Retention {
-        let mut retention = Retention::default();
-        for (key, _, value) in self.table(node, "`audit`", &schema::AUDIT) {
-            let Some(text) = scalar(value) else {
-                self.expected(value, &format!("`{key}`"), "a single value", ());
-                continue;
-            };
-            let problem = match key {
-                "keep" => match humantime::parse_duration(text) {
-                    Ok(age) if !age.is_zero() => {
-                        retention.age = Some(age);
-                        None
-                    }
-                    _ => Some(format!("`{}` is no time above zero like 90d or 12h", printable(text))),
-                },
-                _ => Limit::Disk.parse(text).map(|bytes| retention.bytes = Some(bytes)).err(),
-            };
-            if let Some(why) = problem {
-                self.error("policy-audit", Some(value.span), format!("`{key}`: {}", printable(&why)), None);
-            }
-        }
-        retention
-    }
-
-    fn authorities(&mut self, node: &Node) -> Vec<Authority> {
-        let mut authorities = Vec::new();
-        for (text, span) in self.texts(node, "authorities", "the name of a PEM file") {
-            let path = mounts::host_path(text, self.folder(), self.home);
-            match path.and_then(|path| authorities::read(&path)) {
-                Ok(found) => authorities.extend(found),
-                Err(why) => {
-                    let fix = "a file with `-----BEGIN CERTIFICATE-----`; a relative name starts at this file's folder".to_owned();
-                    self.error("policy-authority", Some(span), printable(&why), Some(fix));
-                }
-            }
-        }
-        authorities
+        Policy { layers, authorities, folders, retention, secrets }
     }
 
     fn skills(&mut self, node: &Node) -> Vec<Layer> {

@@ -4,7 +4,7 @@
 //! slashes, each segment is globset's, and `**` is a state that stays.
 
 use globset::{GlobBuilder, GlobMatcher};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Braces may multiply: `{a,b}{c,d}` is four globs. No honest entry comes near this.
 const MAX_ALTERNATIVES: usize = 64;
@@ -248,6 +248,12 @@ impl Ord for PathGlob {
 impl Serialize for PathGlob {
     fn serialize<S: serde::Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
         s.serialize_str(&self.pattern)
+    }
+}
+
+impl<'de> Deserialize<'de> for PathGlob {
+    fn deserialize<D: serde::Deserializer<'de>>(d: D) -> Result<PathGlob, D::Error> {
+        PathGlob::new(&String::deserialize(d)?).map_err(serde::de::Error::custom)
     }
 }
 

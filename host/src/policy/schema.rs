@@ -16,6 +16,8 @@ pub(super) struct Field {
 enum Shape {
     Limits,
     Files,
+    Secrets,
+    Names,
     Default,
     Skills,
     Entries,
@@ -38,7 +40,7 @@ const fn field(key: &'static str, shape: Shape, meaning: &'static str) -> Field 
 }
 
 /// The file's own keys.
-pub(super) const TOP: [Field; 9] = [
+pub(super) const TOP: [Field; 10] = [
     field("limits", Shape::Limits, "The bounds of every invocation, in place of the defaults."),
     field(
         "authorities",
@@ -46,6 +48,7 @@ pub(super) const TOP: [Field; 9] = [
         "PEM files of certificate authorities that HTTPS trusts beside the built-in ones: absolute, below `~/`, or relative to this file.",
     ),
     field("audit", Shape::Audit, "How long the audit log keeps records; for ever where nothing is said."),
+    field("secrets", Shape::Secrets, "Whose values no recording holds; `authorization` is always one of the header fields."),
     field("default", Shape::Default, "What every skill may do: all of it without `allowed-tools`, else the part that these ask for."),
     field(
         "skill-folders",
@@ -98,6 +101,10 @@ pub(super) const MOUNT: [Field; 3] = [
     field("mode", Shape::Mode, "read (the default), write, or overlay: writes are kept aside and the folder stays as it was."),
 ];
 
+/// The keys of `secrets`.
+pub(super) const SECRETS: [Field; 2] =
+    [field("env", Shape::Names, "Names of variables."), field("headers", Shape::Names, "Names of HTTP header fields.")];
+
 /// How a mount may be opened, as it is written.
 pub(super) const MODES: [&str; 3] = ["read", "write", "overlay"];
 
@@ -126,6 +133,8 @@ fn shape(field: &Field) -> Value {
     let mut schema = match field.shape {
         Shape::Limits => limits(),
         Shape::Files => json!({ "type": "array", "items": { "type": "string", "minLength": 1 } }),
+        Shape::Secrets => table(&SECRETS, &[]),
+        Shape::Names => json!({ "type": "array", "items": { "type": "string", "pattern": "^[A-Za-z0-9_-]+$" } }),
         Shape::Default => table(&DEFAULT, &[]),
         Shape::Skills => json!({
             "type": "object",

@@ -4,12 +4,12 @@
 
 use std::net::IpAddr;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 pub use super::glob::PathGlob;
 
 /// A command: its first words, and whether more may follow.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct CommandPattern {
     /// The words that argv starts with; the first is the program's name. Empty: any command.
     pub words: Vec<String>,
@@ -59,7 +59,7 @@ fn file_name(program: &str) -> &str {
 }
 
 /// Hosts that may be asked.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct HostPattern {
     /// Which names.
     pub host: HostName,
@@ -76,7 +76,7 @@ pub struct HostPattern {
 pub const EVERY_PORT: u16 = 0;
 
 /// The host part of a pattern.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum HostName {
     /// Every host.

@@ -79,6 +79,75 @@ impl Difference {
     }
 }
 
+/// A part of a run, in the order in which they come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Part {
+    /// What ran.
+    Skill,
+    /// What it ran in.
+    Runtime,
+    /// What it was given.
+    Input,
+    /// What it was allowed.
+    Capability,
+    /// Seed and start time.
+    Start,
+    /// What it asked of the host: requests, programs, and what was refused.
+    HostCall,
+    /// What it put out.
+    Output,
+    /// What that cost.
+    Cost,
+}
+
+impl Part {
+    /// As people read it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Part::Skill => "the skill",
+            Part::Runtime => "what it ran in",
+            Part::Input => "the input",
+            Part::Capability => "the capabilities",
+            Part::Start => "seed or start time",
+            Part::HostCall => "the host calls",
+            Part::Output => "the output",
+            Part::Cost => "the cost",
+        }
+    }
+
+    fn of(field: &str) -> Part {
+        let is = |parts: &[&str]| parts.iter().any(|part| field.starts_with(part));
+        match field {
+            "program.arguments" => Part::Input,
+            _ if is(&["skill", "program"]) => Part::Skill,
+            _ if is(&["version", "runtime"]) => Part::Runtime,
+            _ if is(&["input"]) => Part::Input,
+            _ if is(&["grant.capabilities.determinism"]) => Part::Start,
+            _ if is(&["grant"]) => Part::Capability,
+            _ if is(&["exchanges", "result.requests", "result.processes", "result.denials", "result.limits_hit"]) => Part::HostCall,
+            _ if is(&["result.cost"]) => Part::Cost,
+            _ => Part::Output,
+        }
+    }
+}
+
+/// All differences of two runs, with the part of the run that each is in, in the order of the parts. What is a digest over other fields is
+/// left out: these tell it.
+pub fn by_part(one: &Value, other: &Value) -> Vec<(Part, Difference)> {
+    let mut found = Vec::new();
+    walk(String::new(), Some(one), Some(other), &mut found);
+    let over = ["grant.digest", "input.files.digest", "result.files.digest", "program.arguments"];
+    let told = found.len();
+    let mut parts: Vec<(Part, Difference)> = found.into_iter().map(|difference| (Part::of(&difference.field), difference)).collect();
+    if told > 1 {
+        parts.retain(|(_, difference)| !over.contains(&difference.field.as_str()));
+    }
+    // Within a part as they come in a receipt; what left the host before the account of it.
+    parts.sort_by_key(|(part, difference)| (*part, !difference.field.starts_with("exchanges")));
+    parts
+}
+
 fn walk(field: String, receipt: Option<&Value>, here: Option<&Value>, found: &mut Vec<Difference>) {
     match (receipt, here) {
         (Some(one), Some(other)) if one == other => {}

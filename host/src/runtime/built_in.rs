@@ -12,6 +12,7 @@ use cap_std::fs::Dir;
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 
+use super::custom::Runtimes;
 use super::stamp::{self, Stamp, file_digest};
 use super::{Component, Source, digest};
 use crate::limits::Limit;
@@ -23,6 +24,8 @@ pub struct BuiltIns {
     pub folders: Vec<PathBuf>,
     /// The cache folder, which only the host writes.
     pub cache: PathBuf,
+    /// What an embedder adds to them.
+    pub custom: Runtimes,
 }
 
 /// A program that comes with the host.

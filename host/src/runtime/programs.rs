@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::io;
 use std::sync::{Arc, OnceLock};
 
+use super::Component;
 use super::built_in::{BUILD, BuiltIn, BuiltIns, EXPECTED, ProgramError};
 use super::digests::Digests;
-use super::{Component, dispatch};
+use super::dispatch::{self, Kind};
 use crate::skill::Skill;
 
 /// The programs of one invocation, by the commands that start them.
@@ -42,7 +43,7 @@ impl Programs {
     /// The commands that can be started.
     pub fn names(&self) -> Vec<String> {
         let built_in = self.built_in().unwrap_or_default().iter().flat_map(|one| &one.facts.programs);
-        let mut names: Vec<String> = built_in.chain(self.paths.keys()).cloned().collect();
+        let mut names: Vec<String> = built_in.chain(self.built_ins.custom.commands()).chain(self.paths.keys()).cloned().collect();
         names.sort();
         names.dedup();
         names
@@ -91,11 +92,19 @@ impl Programs {
             // Never the skill's own in its place.
             return Err(self.missing(name));
         }
+        if let Some(component) = installed_name(command).map_or(Ok(None), |name| self.built_ins.custom.find(name))? {
+            return Ok(Some(component));
+        }
         if self.passes_for_built_in(command) {
             return Ok(None);
         }
         let Some(path) = self.paths.get(file.strip_suffix(".wasm").unwrap_or(file)) else { return Ok(None) };
         self.own(path).map(Some).map_err(|error| ProgramError { message: format!("{path}: {error}"), fix: None })
+    }
+
+    /// What a file is to someone who wants to run it, by its path and the start of its content.
+    pub fn kind(&self, path: &str, head: &[u8]) -> Kind {
+        self.built_ins.custom.kind(path, head)
     }
 
     /// One of the skill's own components, by its path.

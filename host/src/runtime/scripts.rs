@@ -25,16 +25,25 @@ pub enum Found {
 
 /// The scripts of a skill, by path. Files without an extension are looked into; `__init__.py` is a package's, not for running.
 pub fn all(skill: &Skill) -> Vec<Script> {
+    all_by(skill, dispatch::kind)
+}
+
+/// The same where `kind` says what a file is.
+pub fn all_by(skill: &Skill, kind: impl Fn(&str, &[u8]) -> Kind) -> Vec<Script> {
     let named = skill.files.iter().filter(|file| !file.path.ends_with("__init__.py"));
-    named.filter_map(|file| of(skill, &file.path)).collect()
+    named.filter_map(|file| of_kind(skill, &file.path, &kind)).collect()
 }
 
 /// The file at that path, if it is a script. What cannot be read is told when it is run.
 pub fn of(skill: &Skill, path: &str) -> Option<Script> {
+    of_kind(skill, path, dispatch::kind)
+}
+
+fn of_kind(skill: &Skill, path: &str, kind: impl Fn(&str, &[u8]) -> Kind) -> Option<Script> {
     let name = path.rsplit('/').next().unwrap_or(path);
-    let known = matches!(dispatch::kind(path, b""), Kind::Script(_) | Kind::NotHere { .. });
+    let known = matches!(kind(path, b""), Kind::Script(_) | Kind::NotHere { .. });
     let head = if known || !name.contains('.') { skill.head(path, HEAD).unwrap_or_default() } else { Vec::new() };
-    let run = match dispatch::kind(path, &head) {
+    let run = match kind(path, &head) {
         Kind::Script(interpreter) => Ok(interpreter),
         Kind::NotHere { language } => Err(language),
         Kind::Other => return None,

@@ -39,7 +39,7 @@ impl Programs {
             let has = if own.is_empty() { String::new() } else { format!("; the skill has: {}", own.join(", ")) };
             return Err(not_found(format!("no program `{command}` here{has}")));
         };
-        let Interpreter { command: runs, args: before } = match dispatch::kind(&path, &head) {
+        let Interpreter { command: runs, args: before } = match self.kind(&path, &head) {
             Kind::Script(interpreter) => interpreter,
             Kind::NotHere { language } => {
                 return Err(not_found(format!("`{command}` is a script for {language}, which does not run here")));

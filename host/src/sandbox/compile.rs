@@ -18,7 +18,7 @@ use super::meter::LimitExceeded;
 use crate::limits::{Limit, Limits};
 
 /// The first argument by which the `skillhost` binary knows that it is the compiler.
-pub const COMPILER_VERB: &str = "__compile";
+const COMPILER_VERB: &str = "__compile";
 
 /// Why there is no compiled component.
 #[derive(Debug, thiserror::Error)]
@@ -117,8 +117,18 @@ fn mode_name(mode: Mode) -> &'static str {
     }
 }
 
+/// The compiler is the host's binary in another role: no argument parser, no runtime, nothing of the host. Does not return where this process
+/// is one.
+pub fn compile_if_asked() {
+    if std::env::args_os().nth(1).is_some_and(|verb| verb == COMPILER_VERB) {
+        let args: Vec<String> = std::env::args_os().skip(2).map(|arg| arg.to_string_lossy().into_owned()).collect();
+        #[expect(clippy::disallowed_methods, reason = "the end of a process that does nothing else")]
+        std::process::exit(i32::from(compiler_main(&args)));
+    }
+}
+
 /// The child's side: reads a component from stdin, writes its compiled form to stdout. Returns the process's exit code.
-pub fn compiler_main(args: &[String]) -> u8 {
+fn compiler_main(args: &[String]) -> u8 {
     let parsed = match args {
         [mode, millis, memory] => match (mode.as_str(), millis.parse::<u64>(), memory.parse::<u64>()) {
             ("fast", Ok(millis), Ok(memory)) => Some((Mode::Fast, millis, memory)),

@@ -8,7 +8,7 @@
 //! - `path`: text to canonical path. `access`: what the capabilities say of one. `quota`, `account`: what is used up.
 //! - `open`, `handle`, `metadata`, `readdir`, `change`: the operations; `times`: the file times of a deterministic run.
 //! - `overlay`, `raise`: writes kept aside. `changes`, `diff`, `apply`: what becomes of them.
-//! - `snapshot`: all of it by digest, for a receipt. `seen`: what of the grants was used.
+//! - `snapshot`: all of it by digest, for a receipt; `survey`: and by name, for a recording. `seen`: what of the grants was used.
 //! - `wasi`, `wasi_p2`, `wasi_p3`: the same operations, as two versions of WASI.
 //!
 //! What guests cannot do, whatever the rules: make symlinks or hard links, move symlinks, open devices, FIFOs or sockets, write to a
@@ -21,6 +21,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::limits::Limit;
 use crate::outcome::{Denial, Touched};
 use crate::policy::capabilities::{Capabilities, PathAccess};
+use crate::recording::keep::Contents;
 
 mod access;
 mod account;
@@ -44,6 +45,7 @@ mod seen;
 mod skeleton;
 mod snapshot;
 mod staged;
+mod survey;
 mod times;
 mod wasi;
 mod wasi_p2;
@@ -85,14 +87,16 @@ pub struct Vfs {
     tree: Mutex<Tree>,
     /// Where guests are not shown the host's.
     times: Option<Arc<Times>>,
+    /// Whether what is read is kept, or was.
+    contents: Option<Arc<Contents>>,
     /// What was used of the grants.
     seen: seen::Seen,
 }
 
 impl Vfs {
     /// The files that `mounts` hold, under the rules and the limits (`disk`, `files`, `handles`) of `capabilities`. Guests are told the
-    /// host's file times, or those that `times` has.
-    pub fn new(mounts: Vec<OpenMount>, capabilities: Arc<Capabilities>, times: Option<Times>) -> Arc<Vfs> {
+    /// host's file times, or those that `times` has; what they read is kept, or was, as `contents` says.
+    pub fn new(mounts: Vec<OpenMount>, capabilities: Arc<Capabilities>, times: Option<Times>, contents: Option<Arc<Contents>>) -> Arc<Vfs> {
         let ledger = Ledger::new(&capabilities.limits);
         let state = mounts.iter().find_map(|mount| match mount.rules {
             mount::Rules::State(size) => Some(Ledger::of_state(&capabilities.limits, size.bytes, size.files)),
@@ -100,7 +104,8 @@ impl Vfs {
         });
         let decisions = access::Decisions::new(capabilities, mounts.len());
         let tree = Mutex::new(Tree::new(mounts.len()));
-        Arc::new(Vfs { mounts, decisions, ledger, state, tree, times: times.map(Arc::new), seen: seen::Seen::default() })
+        let (times, seen) = (times.map(Arc::new), seen::Seen::default());
+        Arc::new(Vfs { mounts, decisions, ledger, state, tree, times, contents, seen })
     }
 
     /// The folders that a guest starts from, with their guest paths. A mount in which nothing is allowed is left out.

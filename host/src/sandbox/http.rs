@@ -28,6 +28,7 @@ mod connect;
 mod error;
 mod exchange;
 mod headers;
+mod held;
 pub mod hooks;
 mod ledger;
 pub mod target;
@@ -43,6 +44,7 @@ pub use self::body::Body;
 pub use self::error::SendError;
 pub use self::exchange::Sent;
 pub use self::headers::is_forbidden;
+pub(super) use self::held::Held;
 pub use self::tls::{Roots, Tls};
 
 /// Bytes of a head (request line or status line, and fields) or of trailers, either way.
@@ -54,12 +56,24 @@ pub struct Sender {
     fetch: Scope<HostPattern>,
     methods: Vec<String>,
     limits: Limits,
-    /// Nothing is sent: what comes back would not be the same on every machine.
-    offline: bool,
+    network: Network,
+    /// Whether bodies are told by digest, for a receipt.
+    digests: bool,
     tls: Arc<Tls>,
     resolver: Resolver,
     turns: Arc<Semaphore>,
     ledger: Arc<Ledger>,
+}
+
+/// Where requests go.
+#[derive(Debug)]
+enum Network {
+    /// Out.
+    Live,
+    /// Nowhere: what comes back would not be the same on every machine.
+    Off,
+    /// Out and into a recording, or to a recording alone, while the run waits.
+    Held(Held, Arc<Sender>),
 }
 
 /// The guest's own times. They shorten the limits, never lengthen them.
@@ -76,12 +90,38 @@ pub struct Waits {
 impl Sender {
     /// A sender that allows what the capabilities allow.
     pub fn new(capabilities: &Capabilities, tls: Arc<Tls>, resolver: Resolver) -> Arc<Sender> {
+        Sender::made(capabilities, tls, resolver, None, false)
+    }
+
+    /// The same, for a run that is held while the network answers, or whose bodies are told by digest.
+    pub(super) fn made(capabilities: &Capabilities, tls: Arc<Tls>, resolver: Resolver, held: Option<Held>, digests: bool) -> Arc<Sender> {
+        let network = match (held, capabilities.determinism) {
+            (Some(held), _) => {
+                // Of a recording that is replayed, authorities are known by digest alone; and nothing is sent.
+                let trusted = if held.tape.is_recording() { capabilities.clone() } else { Capabilities::default() };
+                let live = Sender::made(&Capabilities { determinism: None, ..trusted }, tls.clone(), resolver.clone(), None, false);
+                return Sender::through(
+                    Network::Held(held, live),
+                    &Capabilities { authorities: Vec::new(), ..capabilities.clone() },
+                    tls,
+                    resolver,
+                    digests,
+                );
+            }
+            (None, Some(_)) => Network::Off,
+            (None, None) => Network::Live,
+        };
+        Sender::through(network, capabilities, tls, resolver, digests)
+    }
+
+    fn through(network: Network, capabilities: &Capabilities, tls: Arc<Tls>, resolver: Resolver, digests: bool) -> Arc<Sender> {
         let concurrent = usize::try_from(capabilities.limits.http_concurrent).unwrap_or(usize::MAX).min(Semaphore::MAX_PERMITS);
         Arc::new(Sender {
             fetch: capabilities.fetch.clone(),
             methods: capabilities.methods.clone(),
             limits: capabilities.limits.clone(),
-            offline: capabilities.determinism.is_some(),
+            network,
+            digests,
             tls: tls.trusting(&capabilities.authorities),
             resolver,
             turns: Arc::new(Semaphore::new(concurrent)),
@@ -105,7 +145,10 @@ impl Sender {
             }
         };
         let record = self.ledger.open(&parts.method, url);
-        let exchange = Exchange::new(self.ledger.clone(), record, self.limits.clone(), waits, deadline);
+        let exchange = Exchange::new(self.ledger.clone(), record, self.limits.clone(), waits, deadline, self.digests);
+        if let Network::Held(held, live) = &self.network {
+            return held.send(live, &to, parts, Upload::new(body, declared, exchange.clone()), &exchange).await;
+        }
         let request = Request::from_parts(parts, Upload::new(body, declared, exchange.clone()));
         // What failed first explains what failed next: a body over its cap also breaks the connection.
         self.exchange(&to, request, &exchange).await.map_err(|e| exchange.fail(e))
@@ -147,9 +190,9 @@ impl Sender {
             Ok(to) => to,
             Err(rule) => return deny(shown(&parts.uri), brief(&rule), None),
         };
-        if self.offline {
+        if let Network::Off = self.network {
             let rule = "the network is off in a deterministic run".to_owned();
-            return deny(target::origin(&to), rule, Some("run it without `--deterministic`".into()));
+            return deny(target::origin(&to), rule, Some("record it: `--record DIR`, or run it without `--deterministic`".into()));
         }
         if !self.fetch.allows(|p| p.matches(&to)) {
             let denied = self.fetch.none_of.iter().any(|p| p.matches(&to));

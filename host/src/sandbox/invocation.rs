@@ -20,6 +20,7 @@ use super::{Sandbox, process};
 use crate::outcome::uses::Uses;
 use crate::outcome::{Denial, Usage};
 use crate::policy::capabilities::Capabilities;
+use crate::recording::tape::Tape;
 use crate::runtime::Programs;
 
 /// What the programs of one invocation share.
@@ -55,6 +56,7 @@ struct Commands {
 
 impl Invocation {
     /// Puts together what enforces each capability.
+    #[expect(clippy::too_many_arguments, reason = "each is something else that a run's programs share")]
     pub(super) fn new(
         sandbox: &Sandbox,
         capabilities: &Arc<Capabilities>,
@@ -63,6 +65,8 @@ impl Invocation {
         meter: Arc<Meter>,
         mode: Mode,
         fixed: Option<Fixed>,
+        tape: Option<Arc<Tape>>,
+        evidence: bool,
     ) -> Arc<Invocation> {
         // Field by field, so that a new one is not carried about without being enforced: the file layer has `mounts` to `write`;
         // the sender `fetch`, `methods` and `authorities`; `process.rs` has `spawn`; every store `env`; the meter and all of them `limits`;
@@ -80,12 +84,14 @@ impl Invocation {
             limits: _,
             determinism: _,
         } = &**capabilities;
+        let held = fixed.as_ref().and_then(|fixed| fixed.held(tape, &meter));
+        let sender = sandbox.sender(capabilities, held, evidence);
         Arc::new(Invocation {
             sandbox: sandbox.clone(),
             capabilities: capabilities.clone(),
             programs,
             vfs: mounts.vfs.clone(),
-            sender: sandbox.sender(capabilities),
+            sender,
             meter,
             mode,
             fixed,

@@ -8,6 +8,7 @@ use super::files::{ApplyError, Chance, Ground, Guarded, OpenMount, Skeleton, Sta
 use super::scratch::Scratch;
 use crate::outcome::{Change, Denial};
 use crate::policy::capabilities::{Capabilities, MountMode};
+use crate::recording::keep::Contents;
 
 /// What an invocation's guests see, and the scratch folder behind it, which is removed with the last that holds it.
 #[derive(Debug)]
@@ -41,6 +42,7 @@ pub(super) fn open(
     cache: &Path,
     chance: Chance,
     times: Option<Times>,
+    contents: Option<Arc<Contents>>,
 ) -> Result<Mounts, Denial> {
     let scratch = Arc::new(Scratch::new(scratch_root)?);
     let later = |name: String| {
@@ -63,7 +65,7 @@ pub(super) fn open(
     let skeleton = Skeleton::of(&mounts, &beside.commands);
     let cache = cache.to_owned();
     mounts.push(OpenMount::root(Ground::later(move || skeleton.open(&cache)), chance));
-    Ok(Mounts { vfs: Vfs::new(mounts, capabilities.clone(), times), scratch })
+    Ok(Mounts { vfs: Vfs::new(mounts, capabilities.clone(), times, contents), scratch })
 }
 
 impl Overlays {

@@ -24,6 +24,9 @@ use super::turns::{self, Fixed};
 use crate::limits::Limit;
 use crate::outcome::{LimitHit, Outcome, Output, Status, Usage};
 use crate::policy::capabilities::Capabilities;
+use crate::recording::Folder;
+use crate::recording::keep::Contents;
+use crate::recording::tape::Tape;
 use crate::runtime::{Program, Programs};
 
 /// The streams of an invocation, what stops it from outside, and what it is to tell.
@@ -59,6 +62,17 @@ pub struct Invoke<'a> {
     pub scratch: &'a Path,
     /// Whether the files are digested before and after, for a receipt.
     pub evidence: bool,
+    /// What records the run, or gives it what was recorded. Of a deterministic run alone.
+    pub outside: Outside,
+}
+
+/// What stands between a run and what is outside.
+#[derive(Debug, Clone, Default)]
+pub struct Outside {
+    /// The network, recording or recorded.
+    pub tape: Option<Arc<Tape>>,
+    /// Where files that are read are kept, or which of them were.
+    pub contents: Option<Arc<Contents>>,
 }
 
 /// What a receipt says of files, and costs what reading all of them costs.
@@ -68,6 +82,8 @@ pub struct Evidence {
     pub before: Snapshot,
     /// As it left them.
     pub after: Snapshot,
+    /// The folders by name, where the run is recorded.
+    pub folders: Vec<Folder>,
 }
 
 /// An invocation's outcome, and the writes that it kept aside.
@@ -92,6 +108,7 @@ pub async fn run_alone(sandbox: &Sandbox, program: &Program, scratch: &Path) -> 
         guarded: &Guarded::default(),
         scratch,
         evidence: false,
+        outside: Outside::default(),
     };
     run(sandbox, what, Io::default()).await
 }
@@ -119,8 +136,10 @@ pub async fn run(sandbox: &Sandbox, what: Invoke<'_>, io: Io) -> Finished {
     let clock = determinism.map(|start| Clock::new(start.start_time));
     let chance = random::device(&meter, *determinism);
     let times = clock.as_ref().map(clock::file_times);
+    let Outside { tape, contents } = what.outside;
+    let (cache, kept) = (sandbox.cache(), contents.clone());
     let mounts = debug_span!("mounts")
-        .in_scope(|| mounts::open(&capabilities, what.skill, what.beside, what.guarded, what.scratch, sandbox.cache(), chance, times));
+        .in_scope(|| mounts::open(&capabilities, what.skill, what.beside, what.guarded, what.scratch, cache, chance, times, kept));
     let mounts = match mounts {
         Ok(mounts) => mounts,
         Err(denial) => return Finished::refused(Status::Denied(denial), started),
@@ -128,6 +147,14 @@ pub async fn run(sandbox: &Sandbox, what: Invoke<'_>, io: Io) -> Finished {
     let snapshot = || what.evidence.then(|| mounts.vfs.snapshot()).transpose();
     let before = match snapshot() {
         Ok(before) => before,
+        Err(error) => return Finished::refused(unreceipted(&error), started),
+    };
+    let folders = match (&before, contents.as_ref().and_then(|contents| contents.keep())) {
+        (Some(before), Some(keep)) => mounts.vfs.survey(before, keep),
+        _ => Ok(Vec::new()),
+    };
+    let folders = match folders {
+        Ok(folders) => folders,
         Err(error) => return Finished::refused(unreceipted(&error), started),
     };
     let mut interrupted = std::pin::pin!(async {
@@ -162,7 +189,7 @@ pub async fn run(sandbox: &Sandbox, what: Invoke<'_>, io: Io) -> Finished {
     };
     let (stdout, stderr) = (out(io.stdout, Limit::Stdout), out(io.stderr, Limit::Stderr));
     let stdin = if determinism.is_some() { Input::steady(io.stdin, &meter) } else { Input::new(io.stdin) };
-    let invocation = Invocation::new(sandbox, &capabilities, what.programs, &mounts, meter.clone(), mode, fixed);
+    let invocation = Invocation::new(sandbox, &capabilities, what.programs, &mounts, meter.clone(), mode, fixed, tape, what.evidence);
     if io.uses {
         invocation.note_uses();
     }
@@ -224,12 +251,12 @@ pub async fn run(sandbox: &Sandbox, what: Invoke<'_>, io: Io) -> Finished {
         outcome.status = unreceipted(&error);
         None
     });
-    let evidence = before.zip(after).map(|(before, after)| Evidence { before, after });
+    let evidence = before.zip(after).map(|(before, after)| Evidence { before, after, folders });
     Finished { outcome, overlays: Overlays::of(mounts), evidence }
 }
 
 fn unreceipted(error: &SnapshotError) -> Status {
-    Status::Failed { message: error.to_string(), fix: Some("mount a smaller folder, or run without `--receipt`".into()) }
+    Status::Failed { message: error.to_string(), fix: Some("mount a smaller folder, or run without `--receipt` and `--record`".into()) }
 }
 
 /// Ends what is left running of a run that is over.

@@ -17,6 +17,7 @@ use wasmtime::Engine;
 
 use super::clock::Clock;
 use super::ended::Ended;
+use super::http::Held;
 use super::invocation::Invocation;
 use super::meter::{LimitExceeded, Meter};
 use super::random::Seeded;
@@ -27,6 +28,7 @@ use super::{Mode, Prepared, Sandbox};
 use crate::limits::{Limit, Limits};
 use crate::outcome::{LimitHit, Status};
 use crate::policy::determinism::Determinism;
+use crate::recording::tape::Tape;
 use crate::runtime::{Component, Program};
 
 /// What a deterministic run has in place of the machine's clock, chance and order.
@@ -47,6 +49,11 @@ impl Fixed {
     /// The chance of one of the run's programs, by its number: 1 is the first.
     pub(super) fn chance(&self, program: u64) -> Seeded {
         Seeded::new(self.seed, program)
+    }
+
+    /// What holds the run while the network answers, or answers as it was recorded; none where it is off.
+    pub(super) fn held(&self, tape: Option<Arc<Tape>>, meter: &Arc<Meter>) -> Option<Held> {
+        Some(Held { tape: tape?, host: self.host.clone(), clock: self.clock.clone(), meter: meter.clone() })
     }
 
     /// Makes a component ready, and holds the run meanwhile: how long that takes depends on the machine.

@@ -1,24 +1,10 @@
-//! The keys of a policy file that are about agents: where skills lie, what has to be approved, what is kept aside.
-
-use std::path::PathBuf;
+//! The keys of a policy file that are about agents: what has to be approved, what is kept aside.
 
 use super::{Reader, scalar};
 use crate::policy::approval::Level;
 use crate::policy::yaml::Node;
-use crate::policy::{mounts, printable};
 
 impl Reader<'_> {
-    pub(super) fn skill_folders(&mut self, node: &Node) -> Vec<PathBuf> {
-        let mut folders = Vec::new();
-        for (text, span) in self.texts(node, "skill-folders", "a folder's name") {
-            match mounts::host_path(text, self.folder(), self.home) {
-                Ok(path) => folders.push(path),
-                Err(why) => self.error("policy-skill-folder", Some(span), printable(&why), None),
-            }
-        }
-        folders
-    }
-
     pub(super) fn level(&mut self, node: &Node) -> Option<Level> {
         let level = scalar(node).and_then(Level::from_name);
         if level.is_none() {

@@ -86,6 +86,9 @@ impl Vfs {
             let (parent, name) = beneath::parent(self.storage(tree, m, rel)?, rel)?;
             fs::unlinkat(&parent, name, if folder { AtFlags::REMOVEDIR } else { AtFlags::empty() })?;
             self.ledger_of(m).release(&stat, true);
+            if stat.st_nlink == 1 {
+                self.forget(&stat);
+            }
         }
         self.note_entry(tree, m, rel);
         self.account(m, rel).note_removed();
@@ -137,6 +140,9 @@ impl Vfs {
             fs::renameat(&from_parent, from_name, &to_parent, to_name)?;
             if let Some(old) = old {
                 self.ledger_of(m).release(&old, true);
+                if old.st_nlink == 1 {
+                    self.forget(&old);
+                }
             }
         }
         self.note_entry(tree, m, from.rel);

@@ -1,5 +1,6 @@
 //! Opening and creating files, and opening folders.
 
+use std::os::fd::AsFd;
 use std::sync::Arc;
 
 use rustix::fs::{self, FileType, OFlags, Stat};
@@ -11,7 +12,7 @@ use super::mount::Rules;
 use super::overlay::Tree;
 use super::path::At;
 use super::quota::Ticket;
-use super::{Vfs, beneath, lock, times};
+use super::{Vfs, beneath, changes, lock, times};
 use crate::policy::capabilities::PathAccess;
 
 /// How to open something. All false: a file that can be neither read nor written, or a folder.
@@ -102,6 +103,11 @@ impl Vfs {
             self.refuse_kind(m, rel, Attempt::Change, "the file has several names (hard links)");
             return Err(Errno::PERM);
         }
+        if want.truncate {
+            self.forget(&stat);
+        } else if want.read || want.write {
+            self.touch(tree, m, rel, &stat)?;
+        }
         let file = self.file(tree, m, rel, want, fd, &stat, ticket);
         if want.truncate
             && let Some(body) = &file.body
@@ -115,6 +121,21 @@ impl Vfs {
             file.note_change();
         }
         Ok(Handle::File(Arc::new(file)))
+    }
+
+    /// What is about to be read, or changed in a part, goes into a recording; or was not in it.
+    pub(super) fn touch(&self, tree: &Tree, m: usize, rel: &str, stat: &Stat) -> Result<(), Errno> {
+        let (Some(contents), Rules::Granted(_) | Rules::State(_)) = (&self.contents, &self.mounts[m].rules) else { return Ok(()) };
+        let file = changes::file(self.storage(tree, m, rel)?, rel);
+        let touched = file.and_then(|file| contents.touch(file.as_fd(), times::key(stat)).map_err(|_| Errno::IO));
+        touched.inspect_err(|error| self.ledger.note_failure(*error))
+    }
+
+    /// A file is cut or gone: what has its place, or its inode, is another.
+    pub(super) fn forget(&self, stat: &Stat) {
+        if let Some(contents) = &self.contents {
+            contents.forget(times::key(stat));
+        }
     }
 
     fn open_device(&self, At { m, rel, .. }: At<'_>, want: Want) -> Result<Handle, Errno> {

@@ -58,6 +58,9 @@ impl Vfs {
         if Seen::of(&fs::fstat(&from)?) != Seen::of(stat) {
             return Err(Errno::BUSY);
         }
+        if !empty {
+            self.touch(tree, m, rel, stat)?;
+        }
         let upper = self.raise_parents(tree, m, rel)?;
         self.remember(tree, m, rel);
         let size = if empty { 0 } else { beneath::size(stat) };

@@ -8,6 +8,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http_body::{Body as _, Frame, SizeHint};
 use http_body_util::combinators::UnsyncBoxBody;
+use sha2::{Digest as _, Sha256};
 use tokio::time::Sleep;
 
 use super::error::SendError;
@@ -15,6 +16,7 @@ use super::exchange::{Exchange, after};
 use super::headers;
 use super::tasks::Tasks;
 use crate::limits::Limit;
+use crate::runtime::hex;
 
 /// A request's or a response's body.
 pub type Body = UnsyncBoxBody<Bytes, SendError>;
@@ -26,6 +28,7 @@ pub(super) struct Upload {
     /// The declared length, which is kept to the byte.
     declared: Option<u64>,
     sent: u64,
+    hash: Option<Sha256>,
 }
 
 impl http_body::Body for Upload {
@@ -54,7 +57,8 @@ impl http_body::Body for Upload {
 
 impl Upload {
     pub(super) fn new(inner: Body, declared: Option<u64>, exchange: Arc<Exchange>) -> Upload {
-        Upload { inner, exchange, declared, sent: 0 }
+        let hash = exchange.digests.then(Sha256::new);
+        Upload { inner, exchange, declared, sent: 0, hash }
     }
 
     fn pass(&mut self, frame: Result<Frame<Bytes>, SendError>) -> Result<Frame<Bytes>, SendError> {
@@ -68,6 +72,9 @@ impl Upload {
                     return Err(self.exchange.over(Limit::HttpRequestBody));
                 }
                 self.sent = sent;
+                if let Some(hash) = &mut self.hash {
+                    hash.update(&data);
+                }
                 self.exchange.record(|r| r.sent = sent);
                 Ok(Frame::data(data))
             }
@@ -78,6 +85,9 @@ impl Upload {
 
 impl Drop for Upload {
     fn drop(&mut self) {
+        if let Some(digest) = told(&mut self.hash) {
+            self.exchange.record(|r| r.sent_digest = Some(digest));
+        }
         self.exchange.set_uploaded();
     }
 }
@@ -87,6 +97,7 @@ pub(super) struct Download {
     inner: hyper::body::Incoming,
     exchange: Arc<Exchange>,
     received: u64,
+    hash: Option<Sha256>,
     /// The guest's own longest wait between two frames.
     idle: Option<(Duration, Pin<Box<Sleep>>)>,
     _tasks: Tasks,
@@ -98,7 +109,8 @@ impl Download {
         if inner.is_end_stream() {
             exchange.complete();
         }
-        Download { inner, exchange, received: 0, idle, _tasks: tasks }
+        let hash = exchange.digests.then(Sha256::new);
+        Download { inner, exchange, received: 0, hash, idle, _tasks: tasks }
     }
 
     fn pass(&mut self, frame: Result<Frame<Bytes>, hyper::Error>) -> Result<Frame<Bytes>, SendError> {
@@ -106,6 +118,9 @@ impl Download {
             Ok(data) => {
                 let received = self.received.saturating_add(data.len() as u64);
                 self.received = received;
+                if let Some(hash) = &mut self.hash {
+                    hash.update(&data);
+                }
                 self.exchange.record(|r| r.received = received);
                 if received > self.exchange.limits.http_response_body {
                     return Err(self.exchange.over(Limit::HttpResponseBody));
@@ -150,6 +165,18 @@ impl http_body::Body for Download {
     fn size_hint(&self) -> SizeHint {
         self.inner.size_hint()
     }
+}
+
+impl Drop for Download {
+    fn drop(&mut self) {
+        if let Some(digest) = told(&mut self.hash) {
+            self.exchange.record(|r| r.received_digest = Some(digest));
+        }
+    }
+}
+
+fn told(hash: &mut Option<Sha256>) -> Option<String> {
+    hash.take().map(|hash| format!("sha256:{}", hex(&hash.finalize())))
 }
 
 fn trailers(frame: Frame<Bytes>, too_large: SendError) -> Result<Frame<Bytes>, SendError> {

@@ -2,11 +2,14 @@
 
 use std::io;
 
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
 use crate::limits::Limit;
 use crate::outcome::{Denial, LimitHit};
 
 /// Why a request, or the body of its response, failed. The text is for the operator: guests get a code (see `hooks`).
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum SendError {
     /// The capabilities do not allow it.
     #[error("denied: {}", .0.rule)]
@@ -14,6 +17,9 @@ pub enum SendError {
     /// The host has no address that may be asked.
     #[error("denied: {}", .0.rule)]
     Prohibited(Denial),
+    /// A recording answers, and has no such request.
+    #[error("denied: {}", .0.rule)]
+    Unrecorded(Denial),
     /// The request contradicts itself.
     #[error("the request is malformed: {0}")]
     Malformed(String),
@@ -25,7 +31,7 @@ pub enum SendError {
     Dns(String),
     /// No address took the connection.
     #[error("no connection: {0}")]
-    Connect(io::ErrorKind),
+    Connect(#[serde(serialize_with = "kind_name", deserialize_with = "kind_named")] io::ErrorKind),
     /// The server's certificate is not trusted, or is for another name.
     #[error("the certificate was refused: {0}")]
     Certificate(String),
@@ -75,5 +81,65 @@ impl SendError {
             source = cause.source();
         }
         SendError::Protocol(text)
+    }
+}
+
+/// The ways in which a connection fails.
+const KINDS: [io::ErrorKind; 12] = [
+    io::ErrorKind::ConnectionRefused,
+    io::ErrorKind::ConnectionReset,
+    io::ErrorKind::ConnectionAborted,
+    io::ErrorKind::HostUnreachable,
+    io::ErrorKind::NetworkUnreachable,
+    io::ErrorKind::NetworkDown,
+    io::ErrorKind::AddrNotAvailable,
+    io::ErrorKind::PermissionDenied,
+    io::ErrorKind::TimedOut,
+    io::ErrorKind::BrokenPipe,
+    io::ErrorKind::InvalidInput,
+    io::ErrorKind::Other,
+];
+
+fn kind_name<S: Serializer>(kind: &io::ErrorKind, s: S) -> Result<S::Ok, S::Error> {
+    s.collect_str(kind)
+}
+
+/// One of [`KINDS`]; another is told as `Other`.
+fn kind_named<'de, D: Deserializer<'de>>(d: D) -> Result<io::ErrorKind, D::Error> {
+    let name = String::deserialize(d)?;
+    Ok(KINDS.into_iter().find(|kind| kind.to_string() == name).unwrap_or(io::ErrorKind::Other))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_error_comes_back_from_a_recording() {
+        let denial = || Denial { what: "w".into(), rule: "r".into(), fix: None };
+        let mut all = vec![
+            SendError::Denied(denial()),
+            SendError::Prohibited(denial()),
+            SendError::Unrecorded(denial()),
+            SendError::Malformed("m".into()),
+            SendError::Body("b".into()),
+            SendError::Dns("d".into()),
+            SendError::Certificate("c".into()),
+            SendError::Tls("t".into()),
+            SendError::Unanswered,
+            SendError::Protocol("p".into()),
+            SendError::Limit(LimitHit { limit: Limit::HttpTotal, value: 7 }),
+            SendError::OwnTimeout(Limit::HttpConnect),
+            SendError::Idle,
+            SendError::RequestHead,
+            SendError::ResponseHead,
+        ];
+        all.extend(KINDS.map(SendError::Connect));
+        for error in all {
+            let told = serde_json::to_value(&error).unwrap();
+            assert_eq!(serde_json::from_value::<SendError>(told).unwrap(), error);
+        }
+        let other = serde_json::to_value(SendError::Connect(io::ErrorKind::NotFound)).unwrap();
+        assert_eq!(serde_json::from_value::<SendError>(other).unwrap(), SendError::Connect(io::ErrorKind::Other));
     }
 }

@@ -21,6 +21,8 @@ pub(super) struct Exchange {
     pub(super) waits: Waits,
     /// When the total time is over.
     pub(super) deadline: Instant,
+    /// Whether bodies are told by digest.
+    pub(super) digests: bool,
     state: Mutex<State>,
     uploaded: watch::Sender<bool>,
 }
@@ -48,8 +50,9 @@ impl Sent {
 }
 
 impl Exchange {
-    pub(super) fn new(ledger: Arc<Ledger>, record: usize, limits: Limits, waits: Waits, deadline: Instant) -> Arc<Exchange> {
-        Arc::new(Exchange { ledger, record, limits, waits, deadline, state: Mutex::new(State::Open), uploaded: watch::Sender::new(false) })
+    pub(super) fn new(ledger: Arc<Ledger>, record: usize, limits: Limits, waits: Waits, deadline: Instant, digests: bool) -> Arc<Exchange> {
+        let (state, uploaded) = (Mutex::new(State::Open), watch::Sender::new(false));
+        Arc::new(Exchange { ledger, record, limits, waits, deadline, digests, state, uploaded })
     }
 
     /// Runs one phase within its limit, the guest's own time for it, and what is left of the whole.

@@ -71,6 +71,8 @@ fn code(error: SendError) -> Error {
         SendError::Denied(Denial { rule, fix, .. }) => denied(&rule, fix.as_deref()),
         // The operator is told which address; the guest is not.
         SendError::Prohibited(Denial { fix, .. }) => denied(PROHIBITED, fix.as_deref()),
+        // What was recorded is another run's.
+        SendError::Unrecorded(_) => denied(UNRECORDED, None),
         SendError::Malformed(_) | SendError::Body(_) | SendError::Protocol(_) => Error::HttpProtocolError,
         SendError::Unanswered => Error::ConnectionTerminated,
         SendError::Dns(_) => Error::DnsError { rcode: None, info_code: None },
@@ -93,6 +95,8 @@ fn code(error: SendError) -> Error {
 }
 
 const PROHIBITED: &str = "the host has an address that is private or special, which is never asked unless an operator's entry names it";
+
+const UNRECORDED: &str = "the network is a recording, which has no such request";
 
 fn denied(rule: &str, fix: Option<&str>) -> Error {
     let fix = fix.map(|fix| format!("; to allow it: {fix}")).unwrap_or_default();

@@ -38,9 +38,7 @@ impl Ledger {
     /// Opens the record of a request that is under way.
     pub(super) fn open(&self, method: &Method, url: String) -> usize {
         let mut book = self.book();
-        let record =
-            RequestMade { method: brief(method.as_str()), url, status: None, error: Some("cancelled".to_owned()), sent: 0, received: 0 };
-        book.requests.push(record);
+        book.requests.push(RequestMade::new(brief(method.as_str()), url, "cancelled"));
         book.requests.len() - 1
     }
 
@@ -51,8 +49,7 @@ impl Ledger {
         if book.refused.len() < MAX_REFUSED {
             let index = book.requests.len();
             book.refused.push(index);
-            let method = brief(method.as_str());
-            book.requests.push(RequestMade { method, url, status: None, error: Some(brief(&why.to_string())), sent: 0, received: 0 });
+            book.requests.push(RequestMade::new(brief(method.as_str()), url, &brief(&why.to_string())));
         }
     }
 
@@ -73,7 +70,7 @@ impl Ledger {
     /// Keeps a denial (once each) or the first limit that was hit.
     pub(super) fn note(&self, why: &SendError) {
         let mut book = self.book();
-        if let SendError::Denied(denial) | SendError::Prohibited(denial) = why
+        if let SendError::Denied(denial) | SendError::Prohibited(denial) | SendError::Unrecorded(denial) = why
             && book.denials.len() < MAX_REFUSED
             && !book.denials.contains(denial)
         {

@@ -65,7 +65,7 @@ impl Grant<'_> {
         });
         let skeleton = Skeleton::of(&mounts, &["python3".into()]);
         mounts.push(OpenMount::root(skeleton.open(&real.join("root")).unwrap(), chance));
-        Guest { vfs: Vfs::new(mounts, Arc::new(capabilities), self.times), dir }
+        Guest { vfs: Vfs::new(mounts, Arc::new(capabilities), self.times, None), dir }
     }
 }
 

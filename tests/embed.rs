@@ -1,0 +1,176 @@
+//! skillhost inside another program.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::{Arc, Mutex};
+
+use skillhost::embed::{BuildError, InvokeError};
+use skillhost::outcome::{Denial, Status};
+use skillhost::policy::capabilities::MountMode;
+use skillhost::{Builder, Host, Request, Runtime};
+
+use crate::cli::repository;
+
+fn components() -> PathBuf {
+    repository("target/components")
+}
+
+fn builder(home: &Path) -> Builder {
+    Host::builder().home(home).compiler(env!("CARGO_BIN_EXE_skillhost")).programs(components())
+}
+
+/// A skill that has some files.
+fn skill(folder: &Path, name: &str, files: &[(&str, &str)]) -> PathBuf {
+    let skill = folder.join(name);
+    std::fs::create_dir_all(&skill).unwrap();
+    std::fs::write(skill.join("SKILL.md"), format!("---\nname: {name}\ndescription: Tests.\nallowed-tools: Read Write Bash\n---\n"))
+        .unwrap();
+    files.iter().for_each(|(path, text)| std::fs::write(skill.join(path), text).unwrap());
+    skill
+}
+
+/// The hello component as an interpreter: it prints its arguments.
+struct Greeting;
+
+impl Runtime for Greeting {
+    fn commands(&self) -> Vec<String> {
+        vec!["greet".into(), "python3".into()]
+    }
+
+    fn extensions(&self) -> Vec<String> {
+        vec!["greet".into(), "py".into()]
+    }
+
+    fn component(&self) -> std::io::Result<Vec<u8>> {
+        std::fs::read(components().join("hello.wasm"))
+    }
+}
+
+struct Broken;
+
+impl Runtime for Broken {
+    fn commands(&self) -> Vec<String> {
+        vec!["broken".into()]
+    }
+
+    fn extensions(&self) -> Vec<String> {
+        vec!["broken".into()]
+    }
+
+    fn component(&self) -> std::io::Result<Vec<u8>> {
+        Err(std::io::Error::other("it is nowhere"))
+    }
+}
+
+#[test]
+fn the_example_of_the_documentation_runs_and_is_what_the_documentation_shows() {
+    let example = repository("docs/examples/embed.rs");
+    let (document, text) = (repository("docs/embedding.md"), std::fs::read_to_string(&example).unwrap());
+    let shown = std::fs::read_to_string(&document).unwrap();
+    let (before, rest) = shown.split_once("<!-- examples/embed.rs -->\n").unwrap();
+    let (_, after) = rest.split_once("<!-- /examples/embed.rs -->").unwrap();
+    let expected = format!("{before}<!-- examples/embed.rs -->\n```rust\n{text}```\n<!-- /examples/embed.rs -->{after}");
+    if std::env::var_os("BLESS").is_some() {
+        std::fs::write(&document, &expected).unwrap();
+    } else {
+        assert!(shown == expected, "docs/embedding.md does not show docs/examples/embed.rs: BLESS=1 writes it");
+    }
+
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("work/people.csv");
+    std::fs::create_dir(folder.path().join("work")).unwrap();
+    std::fs::write(&file, "name,city,age\nAda,London,36\nGrace,New York,85\n").unwrap();
+    let program = Path::new(env!("CARGO_BIN_EXE_skillhost")).with_file_name("examples").join("embed");
+    let made = |path: &Path| path.metadata().and_then(|file| file.modified()).ok();
+    assert!(made(&program) >= made(&example), "the example is older than its source: `cargo build -p skillhost --examples`");
+    let ran =
+        Command::new(program).arg(folder.path().join("home")).args([components(), repository("skills"), file.clone()]).output().unwrap();
+    let said = String::from_utf8_lossy(&ran.stdout);
+    assert!(ran.status.success(), "{said}{}", String::from_utf8_lossy(&ran.stderr));
+    assert!(said.starts_with("recorded: csv-report Exited { code: 0 }\npeople.csv: 2 rows, 3 columns\n"), "{said}");
+    assert!(said.contains("recorded: calculator Denied(") && said.contains("\ncalculator: Denied("), "{said}");
+    assert!(file.with_file_name("people.report.html").is_file());
+    let log = std::fs::read_to_string(folder.path().join("home/audit.jsonl")).unwrap();
+    assert_eq!(log.lines().count(), 2, "{log}");
+}
+
+#[tokio::test]
+async fn what_the_embedder_refuses_does_not_run_and_every_run_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let skill = skill(folder.path(), "writes", &[("x.sh", "echo written > /workspace/out.txt\n")]);
+    let work = folder.path().join("work");
+    std::fs::create_dir(&work).unwrap();
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let keep = told.clone();
+    let host = builder(&folder.path().join("home"))
+        .approve(|asking| match asking.program.arguments.as_str() {
+            _ if asking.capabilities.limits.memory == 0 => Ok(()),
+            _ => Err(Denial { what: asking.skill.name.clone(), rule: "not today".into(), fix: None }),
+        })
+        .on_record(move |record| keep.lock().unwrap().push((record.skill.name.clone(), record.status.clone())))
+        .build()
+        .unwrap();
+    let request = Request::of(&skill).script("x.sh").workspace(&work, MountMode::Write);
+    let outcome = host.invoke(request).await.unwrap().finished.outcome;
+    let denial = Status::Denied(Denial { what: "writes".into(), rule: "not today".into(), fix: None });
+    assert_eq!(outcome.status, denial);
+    assert!(!work.join("out.txt").exists());
+    assert_eq!(*told.lock().unwrap(), [("writes".to_owned(), denial)]);
+}
+
+#[tokio::test]
+async fn two_hosts_of_one_process_know_nothing_of_each_other() {
+    let folder = tempfile::tempdir().unwrap();
+    let skills = folder.path().join("skills");
+    let named = skill(&skills, "says-hi", &[("x.sh", "echo hi\n")]);
+    let [first, second] = ["first", "second"].map(|home| folder.path().join(home));
+    let one = builder(&first).skills(&skills).build().unwrap();
+    let other = builder(&second).build().unwrap();
+    let (a, b) = tokio::join!(one.invoke(Request::of("says-hi")), other.invoke(Request::of(&named)));
+    assert_eq!(a.unwrap().finished.outcome.stdout.text(), "hi\n");
+    assert_eq!(b.unwrap().finished.outcome.stdout.text(), "hi\n");
+    for home in [&first, &second] {
+        assert_eq!(std::fs::read_to_string(home.join("audit.jsonl")).unwrap().lines().count(), 1);
+    }
+    // A name is no folder of whoever happens to stand in one.
+    assert!(matches!(other.invoke(Request::of("says-hi")).await, Err(InvokeError::NoSkill(_))));
+    one.close().await;
+    assert!(matches!(one.invoke(Request::of("says-hi")).await, Err(InvokeError::Service(_))));
+    assert_eq!(other.invoke(Request::of(&named)).await.unwrap().finished.outcome.status, Status::Exited { code: 0 });
+}
+
+#[tokio::test]
+async fn a_language_of_the_embedders_runs_its_scripts_and_takes_no_ones_place() {
+    let folder = tempfile::tempdir().unwrap();
+    let files = [
+        ("x.greet", "one\n"),
+        ("y.txt", "#!/usr/bin/env greet\n"),
+        ("z.broken", ""),
+        ("own.py", "print('Python')\n"),
+        ("calls.sh", "greet from bash && /skill/y.txt\n"),
+    ];
+    let skill = skill(folder.path(), "speaks", &files);
+    let host = builder(&folder.path().join("home")).runtime(Greeting).runtime(Broken).build().unwrap();
+    let run = async |name: &str| host.invoke(Request::of(&skill).script(name).args(["a b"])).await.unwrap().finished.outcome;
+    for (script, says) in [("x.greet", "/skill/x.greet"), ("y.txt", "/skill/y.txt"), ("calls.sh", "from")] {
+        let outcome = run(script).await;
+        assert_eq!(outcome.status, Status::Exited { code: 0 }, "{script}: {}", outcome.stderr.text());
+        assert!(outcome.stdout.text().contains(says), "{script}: {}", outcome.stdout.text());
+    }
+    assert_eq!(run("own.py").await.stdout.text(), "Python\n");
+    let Status::Failed { message, .. } = run("z.broken").await.status else { panic!("a component that is nowhere") };
+    assert!(message.contains("it is nowhere"), "{message}");
+    // Without it, the same script is none.
+    let plain = builder(&folder.path().join("plain")).build().unwrap();
+    let outcome = plain.invoke(Request::of(&skill).script("x.greet")).await.unwrap().finished.outcome;
+    assert!(matches!(outcome.status, Status::Invalid { .. }), "{:?}", outcome.status);
+}
+
+#[test]
+fn a_host_says_what_it_lacks() {
+    assert!(matches!(Host::builder().build(), Err(BuildError::Missing("home"))));
+    assert!(matches!(Host::builder().home("/nowhere").build(), Err(BuildError::Missing("compiler"))));
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("file"), "").unwrap();
+    assert!(matches!(builder(&folder.path().join("file")).build(), Err(BuildError::Folder { .. })));
+}

@@ -1,0 +1,313 @@
+//! The network of a run, recorded from real servers and replayed with these gone.
+
+use std::io::{Read as _, Write as _};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use serde_json::Value;
+
+use super::{elsewhere, recording, same};
+use crate::audit::digest;
+use crate::cli::{copy, repository, text};
+use crate::receipt::{Place, parsed};
+
+/// A server that goes away: nobody listens at its port once it is dropped.
+pub struct Mortal {
+    pub port: u16,
+    gone: Arc<AtomicBool>,
+    thread: Option<std::thread::JoinHandle<()>>,
+}
+
+impl Mortal {
+    /// Answers each request with a text of its path, body and number, and an `x-number`.
+    pub fn start() -> Mortal {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let (port, gone, number) = (listener.local_addr().unwrap().port(), Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
+        let ended = gone.clone();
+        let thread = std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                if ended.load(Ordering::SeqCst) {
+                    return;
+                }
+                let number = number.clone();
+                std::thread::spawn(move || answer(&mut stream.unwrap(), &number));
+            }
+        });
+        Mortal { port, gone, thread: Some(thread) }
+    }
+
+    pub fn url(&self) -> String {
+        format!("http://127.0.0.1:{}", self.port)
+    }
+
+    /// The policy that lets a guest ask it.
+    pub fn policy(&self, place: &Place, more: &str) -> String {
+        let text = format!("default:\n  allow: [Read, Write, Bash, 'WebFetch({})']\n{more}", self.url());
+        std::fs::write(place.path("policy.yaml"), text).unwrap();
+        "policy.yaml".into()
+    }
+}
+
+impl Drop for Mortal {
+    fn drop(&mut self) {
+        self.gone.store(true, Ordering::SeqCst);
+        let _ = TcpStream::connect((Ipv4Addr::LOCALHOST, self.port));
+        self.thread.take().unwrap().join().unwrap();
+        assert!(TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)).is_err(), "it is gone");
+    }
+}
+
+fn answer(stream: &mut TcpStream, number: &AtomicUsize) {
+    let (mut bytes, mut buffer) = (Vec::new(), [0; 65_536]);
+    let head = loop {
+        if let Some(at) = bytes.windows(4).position(|end| end == b"\r\n\r\n") {
+            break at + 4;
+        }
+        match stream.read(&mut buffer) {
+            Ok(n) if n > 0 => bytes.extend_from_slice(&buffer[..n]),
+            _ => return,
+        }
+    };
+    let text = String::from_utf8_lossy(&bytes[..head]).to_ascii_lowercase();
+    let length: usize = text.lines().find_map(|line| line.strip_prefix("content-length: ")?.trim().parse().ok()).unwrap_or(0);
+    while bytes.len() < head + length {
+        match stream.read(&mut buffer) {
+            Ok(n) if n > 0 => bytes.extend_from_slice(&buffer[..n]),
+            _ => return,
+        }
+    }
+    let path = text.split(' ').nth(1).unwrap_or_default().to_owned();
+    let auth = text.lines().find_map(|line| line.strip_prefix("authorization: ")).unwrap_or("nobody").to_owned();
+    let number = number.fetch_add(1, Ordering::SeqCst);
+    let (status, kind, body) = match path.as_str() {
+        "/page" => (
+            "200 OK",
+            "text/html",
+            "<html><head><title>T</title></head><body><h1>Head</h1><p>Some <b>text</b>.</p></body></html>".to_owned(),
+        ),
+        "/large" => ("200 OK", "text/plain", "0123456789".repeat(50_000)),
+        "/cut" => ("200 OK", "text/plain", "cut".to_owned()),
+        "/missing" => ("404 Not Found", "application/json", "{}".to_owned()),
+        "/silent" => return,
+        "/slow" => {
+            std::thread::sleep(std::time::Duration::from_millis(300));
+            ("200 OK", "text/plain", "slow".to_owned())
+        }
+        _ => {
+            let body = String::from_utf8_lossy(&bytes[head..]).into_owned();
+            ("200 OK", "application/json", serde_json::json!({ "path": path, "auth": auth, "body": body, "number": number }).to_string())
+        }
+    };
+    let length = body.len() + if path == "/cut" { 100 } else { 0 };
+    let head = format!(
+        "HTTP/1.1 {status}\r\ncontent-type: {kind}\r\ncontent-length: {length}\r\nx-number: {number}\r\nset-cookie: id=cookie-of-the-session-{number}; Path=/\r\nconnection: close\r\n\r\n"
+    );
+    stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(body.as_bytes())).ok();
+}
+
+/// A skill of the repository, in a place.
+fn skill(place: &Place, name: &str) {
+    copy(&repository("skills").join(name), &place.path(name));
+    assert!(name != "web-fetch" || place.path("web-fetch/web-fetch.wasm").is_file(), "run `cargo xtask components` first");
+}
+
+#[test]
+fn web_fetch_and_api_probe_come_again_with_the_server_gone() {
+    let place = Place::new();
+    let server = Mortal::start();
+    let policy = server.policy(&place, "");
+    skill(&place, "web-fetch");
+    skill(&place, "api-probe");
+    let page = format!("{}/page", server.url());
+    let fetch = place.skillhost(&["run", "web-fetch", "--policy", &policy, "--record", "fetched", "--", &page], "");
+    assert!(fetch.status.code() == Some(0) && text(&fetch.stdout).contains("Head"), "{fetch:?}");
+    let input = serde_json::json!({ "url": page, "links": true }).to_string();
+    let tool = place.skillhost(&["run", "web-fetch", "fetch", "--input", &input, "--policy", &policy, "--record", "tool"], "");
+    assert_eq!((tool.status.code(), parsed(&tool.stdout)["title"].as_str()), (Some(0), Some("T")), "{tool:?}");
+    let list = format!(
+        "base: {}\nendpoints:\n- {{name: a, path: /a}}\n- {{name: page, path: /page}}\n- {{name: order, path: /o, method: POST, json: {{k: v}}}}\n\
+         - {{name: none, path: /missing, expect: {{status: 404}}}}\n- {{name: slow, path: /slow}}\n",
+        server.url()
+    );
+    std::fs::write(place.path("w/list.yaml"), list).unwrap();
+    let args = [
+        "run",
+        "api-probe",
+        "probe.py",
+        "--policy",
+        &policy,
+        "--workspace",
+        "w",
+        "--timeout",
+        "5m",
+        "--record",
+        "probed",
+        "--",
+        "--json",
+        "list.yaml",
+    ];
+    let probe = place.skillhost(&args, "");
+    assert_eq!(probe.status.code(), Some(0), "{probe:?}");
+    // What the network took is in the guest's own measure.
+    assert!(text(&probe.stdout).contains("slow"), "{probe:?}");
+    drop(server);
+    for (folder, run) in [("fetched", &fetch), ("tool", &tool), ("probed", &probe)] {
+        let other = elsewhere(&place.path(folder));
+        same(&other, "theirs/rec", &[], run);
+    }
+    let told = recording(&place.path("probed"));
+    assert_eq!(told["exchanges"].as_array().unwrap().len(), 5);
+    let slow = told["exchanges"].as_array().unwrap().iter().find(|one| one["request"]["url"].as_str().unwrap().ends_with("/slow")).unwrap();
+    assert!(slow["took"].as_u64().unwrap() >= 300_000_000, "{slow}");
+    let requests = told["receipt"]["result"]["requests"].as_array().unwrap();
+    for (request, exchange) in requests.iter().zip(told["exchanges"].as_array().unwrap()) {
+        assert_eq!(request["sent_digest"], exchange["request"]["body"]["digest"]);
+        assert_eq!(request["received_digest"], exchange["response"]["head"]["body"]["digest"]);
+    }
+}
+
+/// Runs a script with the server's address, records it, and replays it when the server is gone.
+fn again(name: &str, script: &str, code: i32, expected: &[&str]) -> Value {
+    let place = Place::new();
+    let server = Mortal::start();
+    let policy = server.policy(&place, "");
+    std::fs::write(place.path("sk/scripts").join(name), script).unwrap();
+    std::fs::write(
+        place.path("sk/SKILL.md"),
+        "---\nname: sk\ndescription: Asks. Use to test.\nallowed-tools: Read Write Bash WebFetch\n---\n",
+    )
+    .unwrap();
+    let args = ["run", "sk", name, "--policy", &policy, "--workspace", "w", "--timeout", "5m", "--record", "rec", "--", &server.url()];
+    let run = place.skillhost(&args, "");
+    assert_eq!(run.status.code(), Some(code), "{run:?}");
+    for text_of in expected {
+        assert!(text(&run.stdout).contains(text_of), "{text_of}: {run:?}");
+    }
+    drop(server);
+    same(&elsewhere(&place.path("rec")), "theirs/rec", &[], &run);
+    recording(&place.path("rec"))
+}
+
+#[test]
+fn curl_comes_again_with_errors_limits_and_sleeps() {
+    let script = r#"#!/bin/bash
+date +%s.%N
+curl -s -D - "$1/one?secret=query" -H 'X-Own: 1'; echo
+curl -s -d @/skill/SKILL.md "$1/two" | wc -c
+curl -s "$1/large" | md5sum
+curl -s "$1/cut"; echo " exit $?"
+curl -s "$1/silent"; echo " exit $?"
+curl -s http://127.0.0.1:1/; echo " exit $?"
+(curl -s "$1/slow"; date +%N) & sleep 0.1; date +%N; wait
+curl -s "$1/three" > three; date +%s.%N; exit 3
+"#;
+    let told = again("ask.sh", script, 3, &["x-number", "slow", "exit 52"]);
+    assert_eq!(told["exchanges"].as_array().unwrap().len(), 7, "{told}");
+    let cut = &told["exchanges"][3]["response"];
+    assert!(cut["head"]["status"] == 200 && cut["error"].is_object(), "{cut}");
+    assert_eq!(told["receipt"]["result"]["requests"].as_array().unwrap().len(), 8, "one was refused, and is in the account alone");
+}
+
+#[test]
+fn requests_and_threads_of_python_come_again() {
+    let script = r#"import sys, time, uuid, threading, requests
+from concurrent.futures import ThreadPoolExecutor
+base = sys.argv[1]
+session = requests.Session()
+print(session.get(base + "/a", params={"q": str(uuid.uuid4())}).json())
+print(session.post(base + "/b", json={"k": [1, "ü"]}).json()["body"], session.cookies.get_dict())
+print(session.post(base + "/f", files={"file": ("n", b"\x00\xff" * 1000)}).json()["number"])
+with ThreadPoolExecutor(4) as pool:
+    print(list(pool.map(lambda n: requests.get(f"{base}/t{n}").json()["number"], range(8))))
+print(len(requests.get(base + "/large").content), time.time(), time.monotonic())
+try:
+    requests.get(base + "/cut").content
+except requests.exceptions.RequestException as error:
+    print(type(error).__name__)
+"#;
+    let told = again("ask.py", script, 0, &["'/a?q=", "cookie-of-the-session"]);
+    assert_eq!(told["exchanges"].as_array().unwrap().len(), 13);
+}
+
+#[test]
+fn programs_that_ask_at_once_come_again() {
+    let script = "#!/bin/bash\nfor n in 1 2 3 4 5; do curl -s \"$1/p$n\" > out$n & done; wait; cat out*; python3 -c 'print(7)'\n";
+    let told = again("many.sh", script, 0, &["/p5"]);
+    assert_eq!(told["exchanges"].as_array().unwrap().len(), 5);
+}
+
+#[test]
+fn a_policy_holds_in_a_run_that_is_recorded_and_in_its_replay() {
+    let place = Place::new();
+    let server = Mortal::start();
+    let policy = server.policy(&place, "");
+    let other = Mortal::start();
+    skill(&place, "web-fetch");
+    let denied = place.skillhost(&["run", "web-fetch", "--policy", &policy, "--record", "rec", "--", &other.url()], "");
+    assert_ne!(denied.status.code(), Some(0), "{denied:?}");
+    let told = recording(&place.path("rec"));
+    assert_eq!((told["exchanges"].as_array().unwrap().len(), told["receipt"]["result"]["denials"].as_array().unwrap().len()), (0, 1));
+    same(&place, "rec", &[], &denied);
+    // A recording whose capabilities are taken away answers nothing.
+    super::tampered::change(&place.path("rec"), |told| told["capabilities"]["fetch"] = serde_json::json!({ "all_of": [], "none_of": [] }));
+    assert_eq!(place.skillhost(&["replay", "rec"], "").status.code(), Some(83));
+}
+
+#[test]
+fn the_network_of_another_run_is_a_recording() {
+    let place = Place::new();
+    let server = Mortal::start();
+    let policy = server.policy(&place, "");
+    std::fs::write(place.path("sk/SKILL.md"), "---\nname: sk\ndescription: Asks. Use to test.\nallowed-tools: Bash WebFetch\n---\n")
+        .unwrap();
+    std::fs::write(
+        place.path("sk/scripts/run.sh"),
+        "#!/bin/bash\nfor path in \"${@:2}\"; do curl -s \"$1/$path\" || echo \"exit $?\"; echo; done\n",
+    )
+    .unwrap();
+    let url = server.url();
+    let run = |flags: &[&str], args: &[&str]| {
+        place.skillhost(&[&["run", "sk", "run.sh", "--policy", &policy], flags, &["--", &url], args].concat(), "")
+    };
+    let recorded = run(&["--record", "rec"], &["a", "b", "a?x=1"]);
+    assert_eq!(recorded.status.code(), Some(0), "{recorded:?}");
+    drop(server);
+    // In another order, and again.
+    let other = run(&["--recorded", "rec"], &["a?x=1", "a", "a"]);
+    let numbers: Vec<u64> = text(&other.stdout).lines().filter_map(|line| parsed(line.as_bytes())["number"].as_u64()).collect();
+    assert_eq!((numbers, other.status.code()), (vec![2, 0, 0], Some(0)), "{other:?}");
+    let missed = run(&["--recorded", "rec"], &["a?x=2"]);
+    let said = text(&missed.stderr);
+    assert!(text(&missed.stdout).contains("exit"), "{missed:?}");
+    assert!(said.contains("the nearest differs in url"), "{said}");
+    assert!(said.contains("-GET") && said.contains("/a?x=1\n") && said.contains("+GET") && said.contains("/a?x=2\n"), "{said}");
+    let told = parsed(&run(&["--recorded", "rec", "--json"], &["a?x=2"]).stdout);
+    assert_eq!(told["unrecorded"][0]["differs"], serde_json::json!(["url"]));
+    assert_eq!(told["denials"].as_array().unwrap().len(), 1);
+    // The guest is not told what was recorded.
+    let shown = run(&["--recorded", "rec"], &["z\" -v \"z"]);
+    assert!(!text(&shown.stdout).contains("x=1"), "{shown:?}");
+    assert!(Path::new(&place.path("rec")).is_dir());
+}
+
+#[test]
+fn a_receipt_tells_bodies_by_digest_without_a_recording_too() {
+    let place = Place::new();
+    let server = Mortal::start();
+    let policy = server.policy(&place, "");
+    std::fs::write(place.path("sk/SKILL.md"), "---\nname: sk\ndescription: Asks. Use to test.\nallowed-tools: Bash WebFetch\n---\n")
+        .unwrap();
+    let command = format!("curl -s -d hello {0}/large; curl -s {0}/missing", server.url());
+    let args = ["run", "sk", "--policy", &policy, "--command", &command];
+    let run = place.skillhost(&[&args[..], &["--receipt", "r.json"]].concat(), "");
+    assert_eq!(run.status.code(), Some(0), "{run:?}");
+    let receipt = parsed(&std::fs::read(place.path("r.json")).unwrap());
+    let requests = &receipt["result"]["requests"];
+    assert_eq!(requests[0]["sent_digest"], digest(b"hello"));
+    assert_eq!(requests[0]["received_digest"], digest("0123456789".repeat(50_000).as_bytes()));
+    assert_eq!((&requests[1]["sent_digest"], &requests[1]["received_digest"]), (&digest(b"").into(), &digest(b"{}").into()));
+    let without = parsed(&place.skillhost(&[&args[..], &["--json"]].concat(), "").stdout);
+    assert!(without["requests"][0]["sent_digest"].is_null() && without["requests"][0]["received"] == 500_000, "{without}");
+}

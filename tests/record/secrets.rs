@@ -1,0 +1,178 @@
+//! Secrets are in no recording, and come back in its replay.
+
+use super::network::Mortal;
+use super::{all_bytes, elsewhere, holds, recording, same};
+use crate::cli::text;
+use crate::receipt::Place;
+
+const TOKEN: &str = "sesame-\"open\"-\u{fc}-1234";
+const COOKIE: &str = "cookie-of-the-session-0";
+
+const SCRIPT: &str = r#"#!/bin/bash
+echo "token $TOKEN"
+cat
+curl -s -H "Authorization: Bearer $TOKEN" "$1/echo?token=$2" -D head; echo
+grep -i set-cookie head
+curl -s -H "X-Key: key-from-a-file-42" "$1/b" -d "key=$TOKEN" > out; cat out data/a.txt
+"#;
+
+fn record(secrets: &str) -> (Place, std::process::Output) {
+    let place = Place::new();
+    let server = Mortal::start();
+    let policy = server.policy(&place, secrets);
+    std::fs::write(
+        place.path("sk/SKILL.md"),
+        "---\nname: sk\ndescription: Asks. Use to test.\nallowed-tools: Read Write Bash WebFetch\n---\n",
+    )
+    .unwrap();
+    std::fs::write(place.path("sk/scripts/run.sh"), SCRIPT).unwrap();
+    std::fs::write(place.path("w/data/a.txt"), format!("a file with {TOKEN} in it\n")).unwrap();
+    let (env, url) = (format!("TOKEN={TOKEN}"), server.url());
+    let args = [
+        "run",
+        "sk",
+        "run.sh",
+        "--policy",
+        &policy,
+        "--workspace",
+        "w",
+        "--env",
+        &env,
+        "--env",
+        "PIN=7",
+        "--record",
+        "rec",
+        "--",
+        &url,
+        "sesame-in-url",
+    ];
+    let run = place.skillhost(&args, &format!("stdin with {TOKEN}\n"));
+    assert_eq!(run.status.code(), Some(0), "{run:?}");
+    assert!(text(&run.stdout).contains(TOKEN), "{run:?}");
+    (place, run)
+}
+
+#[test]
+fn they_stand_nowhere_and_a_replay_asks_for_them() {
+    let (place, run) = record("secrets: { env: [TOKEN, PIN], headers: [X-Key, set-cookie] }\n");
+    let all = all_bytes(&place.path("rec"));
+    for secret in [TOKEN, "sesame-\\\"open", "value\": \"key-from-a-file-42", COOKIE, "Bearer sesame"] {
+        assert!(!holds(&all, secret), "{secret}");
+    }
+    let told = recording(&place.path("rec"));
+    let plain = skillhost::runtime::digest(TOKEN.as_bytes());
+    assert!(!told.to_string().contains(&plain), "a digest without salt could be looked up");
+    let names: Vec<&String> = told["sealed"]["secrets"].as_object().unwrap().keys().collect();
+    assert!(["TOKEN", "PIN", "HEADER_SET_COOKIE"].iter().all(|name| names.iter().any(|known| known == name)), "{names:?}");
+    let other = elsewhere(&place.path("rec"));
+    let given = |token: &str, flags: &[&str]| {
+        let mut command = other.command(&[&["replay", "theirs/rec", "--secret-env", "PIN"], flags].concat());
+        command.env("TOKEN", token).env("PIN", "7").env("HEADER_X_KEY", "key-from-a-file-42");
+        for (index, name) in ["HEADER_SET_COOKIE", "HEADER_SET_COOKIE_2"].iter().enumerate() {
+            command.env(name, format!("id=cookie-of-the-session-{index}; Path=/"));
+        }
+        other.finish(command, "")
+    };
+    // The skill itself holds that one.
+    let mut flags = vec!["--secret-env", "TOKEN", "--secret-env", "HEADER_X_KEY"];
+    for name in ["HEADER_SET_COOKIE", "HEADER_SET_COOKIE_2"] {
+        if names.iter().any(|known| *known == name) {
+            flags.extend(["--secret-env", name]);
+        }
+    }
+    let replay = given(TOKEN, &flags);
+    assert_eq!((replay.status.code(), text(&replay.stdout)), (Some(0), text(&run.stdout)), "{replay:?}");
+    let wrong = given("other", &flags);
+    assert_eq!(wrong.status.code(), Some(83), "{wrong:?}");
+    assert!(text(&wrong.stderr).contains("the value of TOKEN is not the one"), "{wrong:?}");
+    // There is no terminal to ask on.
+    let missing = given(TOKEN, &flags[2..]);
+    assert_eq!(missing.status.code(), Some(64), "{missing:?}");
+    assert!(text(&missing.stderr).contains("--secret-env TOKEN"), "{missing:?}");
+    let unknown = given(TOKEN, &["--secret-env", "NOBODY"]);
+    assert_eq!(unknown.status.code(), Some(64), "{unknown:?}");
+    assert!(text(&unknown.stderr).contains("needs") && text(&unknown.stderr).contains("TOKEN"), "{unknown:?}");
+}
+
+#[test]
+fn authorization_is_always_one_of_them_and_what_is_not_named_is_kept() {
+    let (place, run) = record("");
+    let all = all_bytes(&place.path("rec"));
+    assert!(!holds(&all, "Bearer sesame") && holds(&all, COOKIE) && holds(&all, "key-from-a-file-42"));
+    let told = recording(&place.path("rec"));
+    let header = &told["exchanges"][0]["request"]["headers"];
+    let authorization = header.as_array().unwrap().iter().find(|header| header["name"] == "authorization").unwrap();
+    assert!(authorization["value"].is_null() && authorization["secret"].is_string(), "{authorization}");
+    let names: Vec<&String> = told["sealed"]["secrets"].as_object().unwrap().keys().collect();
+    // What was not named is found where it stands as the field's credentials.
+    assert_eq!(names, ["HEADER_AUTHORIZATION_2"]);
+    let other = elsewhere(&place.path("rec"));
+    let mut command = other.command(&["replay", "theirs/rec", "--secret-env", names[0]]);
+    command.env(names[0], TOKEN);
+    let replay = other.finish(command, "");
+    assert_eq!((replay.status.code(), text(&replay.stdout)), (Some(0), text(&run.stdout)), "{replay:?}");
+}
+
+/// Runs a replay on a terminal, and types `keys` when it asks.
+fn typed(place: &Place, keys: &str) -> Option<(Option<i32>, String)> {
+    use std::io::{Read as _, Write as _};
+    use std::process::Stdio;
+    let mut command = place.user.command("script");
+    command.env("SKILLHOST_PROGRAMS", crate::cli::repository("target/components"));
+    command.env("XDG_CACHE_HOME", std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("receipts"));
+    command.args(["-qec", "skillhost replay rec; stty -a | grep -o '[^ ]*echo;\\|[-]*echo '; exit", "/dev/null"]);
+    // A machine without script(1) has no terminal to show.
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().ok()?;
+    let (mut shown, mut byte) = (Vec::new(), [0]);
+    let mut stdout = child.stdout.take().unwrap();
+    while !shown.ends_with(b"TOKEN: ") && stdout.read(&mut byte).unwrap() == 1 {
+        shown.push(byte[0]);
+    }
+    child.stdin.as_mut().unwrap().write_all(keys.as_bytes()).unwrap();
+    stdout.read_to_end(&mut shown).unwrap();
+    Some((child.wait().unwrap().code(), String::from_utf8_lossy(&shown).into_owned()))
+}
+
+#[test]
+fn a_terminal_is_asked_and_shows_nothing_of_what_is_typed() {
+    let place = Place::new();
+    std::fs::write(place.path("p.yaml"), "default: { allow: [Bash] }\nsecrets: { env: [TOKEN] }\n").unwrap();
+    let args =
+        ["run", "sk", "--policy", "p.yaml", "--env", "TOKEN=sesame-open-1234", "--record", "rec", "--command", "echo ${#TOKEN} bytes"];
+    assert_eq!(place.skillhost(&args, "").status.code(), Some(0));
+    for (keys, said) in
+        [("sesame-open-1234\n", super::SAME), ("other\n", "is not the one that was recorded"), ("\u{3}", "cannot be asked for")]
+    {
+        let Some((_, shown)) = typed(&place, keys) else { return };
+        assert!(shown.contains(said) && !shown.contains("sesame") && !shown.contains("other"), "{keys:?}: {shown}");
+        assert!(shown.contains("echo") && !shown.contains("-echo"), "the terminal is as it was: {shown}");
+    }
+}
+
+#[test]
+fn the_policy_s_are_explained_and_what_is_no_name_is_an_error() {
+    let place = Place::new();
+    std::fs::write(place.path("p.yaml"), "secrets: { env: [TOKEN], headers: [X-Key] }\n").unwrap();
+    let run = place.skillhost(&["run", "hello", "--policy", "p.yaml", "--explain"], "");
+    assert!(text(&run.stdout).contains("no recording holds the values of: TOKEN, authorization, x-key"), "{run:?}");
+    let told = crate::receipt::parsed(&place.skillhost(&["run", "hello", "--policy", "p.yaml", "--explain", "--json"], "").stdout);
+    assert_eq!(told["secrets"], serde_json::json!({ "env": ["TOKEN"], "headers": ["x-key"] }));
+    for (wrong, named) in [
+        ("env: [A-B]", "`A-B` is not the name of a variable"),
+        ("headers: ['a b']", "`a b` is not the name of a header"),
+        ("values: []", "has no key `values`"),
+    ] {
+        std::fs::write(place.path("p.yaml"), format!("secrets: {{ {wrong} }}\n")).unwrap();
+        let run = place.skillhost(&["run", "hello", "--policy", "p.yaml"], "");
+        assert_eq!(run.status.code(), Some(65), "{run:?}");
+        assert!(text(&run.stderr).contains(named), "{run:?}");
+    }
+}
+
+#[test]
+fn without_secrets_nothing_is_asked() {
+    let place = Place::new();
+    let run = place.skillhost(&["run", "hello", "--record", "rec"], "");
+    assert_eq!(recording(&place.path("rec"))["sealed"]["secrets"], serde_json::json!({}));
+    same(&place, "rec", &[], &run);
+}

@@ -1,0 +1,250 @@
+//! A recording that was changed is found to be: by its digests, or, where these were made to fit, by what the run comes to.
+
+use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
+
+use proptest::prelude::*;
+use serde_json::{Value, json};
+use skillhost::recording::folder;
+
+use super::network::Mortal;
+use super::recording;
+use crate::audit::digest;
+use crate::cli::{copy, text};
+use crate::receipt::Place;
+
+/// Changes what a recording says, and makes its digest fit.
+pub fn change(folder: &Path, tamper: impl FnOnce(&mut Value)) {
+    let mut told = recording(folder);
+    let before = told.clone();
+    tamper(&mut told);
+    assert_ne!(told, before, "nothing was changed");
+    told.as_object_mut().unwrap().remove("digest");
+    told["digest"] = folder::digest(&told).into();
+    std::fs::write(folder.join("recording.json"), folder::text(&told).unwrap()).unwrap();
+}
+
+/// A recording of a run with all that one holds.
+static GENUINE: LazyLock<Place> = LazyLock::new(|| {
+    let place = Place::new();
+    let server = Mortal::start();
+    let policy = server.policy(&place, "");
+    std::fs::write(
+        place.path("sk/SKILL.md"),
+        "---\nname: sk\ndescription: Asks. Use to test.\nallowed-tools: Read Write Bash WebFetch\n---\n",
+    )
+    .unwrap();
+    let script = "#!/bin/bash\ncat; cat data/a.txt; echo $1 $NAME $RANDOM; date; curl -s $2/one; echo; curl -s $2/two\n";
+    std::fs::write(place.path("sk/scripts/run.sh"), script).unwrap();
+    let url = server.url();
+    let args =
+        ["run", "sk", "run.sh", "--policy", &policy, "--workspace", "w", "--env", "NAME=value", "--record", "rec", "--", "arg", &url];
+    let run = place.skillhost(&args, "input\n");
+    assert_eq!(run.status.code(), Some(0), "{run:?}");
+    assert_eq!(place.skillhost(&["replay", "rec"], "").status.code(), Some(0));
+    place
+});
+
+/// That a copy that was changed so is refused with a code, and that what is said names something.
+fn refused(code: i32, named: &str, tamper: impl FnOnce(&Path)) {
+    let at = tempfile::tempdir_in(GENUINE.user.work()).unwrap();
+    let folder = at.path().join("rec");
+    copy(&GENUINE.path("rec"), &folder);
+    tamper(&folder);
+    let run = GENUINE.skillhost(&["replay", folder.to_str().unwrap()], "");
+    assert_eq!(run.status.code(), Some(code), "{named}: {run:?}");
+    assert!(text(&run.stderr).contains(named), "{named}: {run:?}");
+}
+
+fn told(code: i32, named: &str, tamper: impl FnOnce(&mut Value)) {
+    refused(code, named, |folder| change(folder, tamper));
+}
+
+/// The file of some bytes that are kept.
+fn blob(folder: &Path, bytes: &[u8]) -> PathBuf {
+    folder.join("blobs").join(digest(bytes).trim_start_matches("sha256:"))
+}
+
+/// Puts other bytes in the place of some that are kept, with digests that fit everywhere but in the receipt.
+fn swap(folder: &Path, old: &[u8], new: &[u8]) {
+    std::fs::remove_file(blob(folder, old)).unwrap();
+    std::fs::write(blob(folder, new), new).unwrap();
+    change(folder, |told| {
+        let receipt = told["receipt"].take();
+        let mut text = told.to_string().replace(&digest(old), &digest(new));
+        let (from, to) = (
+            format!("\"bytes\":{},\"digest\":\"{}\"", old.len(), digest(new)),
+            format!("\"bytes\":{},\"digest\":\"{}\"", new.len(), digest(new)),
+        );
+        text = text.replace(&from, &to);
+        *told = serde_json::from_str(&text).unwrap();
+        told["receipt"] = receipt;
+    });
+}
+
+fn body(number: usize) -> Vec<u8> {
+    let told = recording(&GENUINE.path("rec"));
+    let digest = told["exchanges"][number]["response"]["head"]["body"]["digest"].as_str().unwrap().trim_start_matches("sha256:").to_owned();
+    std::fs::read(GENUINE.path("rec/blobs").join(digest)).unwrap()
+}
+
+#[test]
+fn what_is_kept_and_was_changed_or_is_missing() {
+    refused(65, "is not what was recorded", |folder| std::fs::write(blob(folder, b"data\n"), "DATA\n").unwrap());
+    refused(65, "No such file", |folder| std::fs::remove_file(blob(folder, b"data\n")).unwrap());
+    refused(65, "No such file", |folder| std::fs::remove_file(blob(folder, b"input\n")).unwrap());
+    refused(65, "No such file", |folder| std::fs::remove_file(blob(folder, &body(0))).unwrap());
+    refused(65, "blobs/", |folder| {
+        std::fs::remove_file(blob(folder, b"data\n")).unwrap();
+        std::fs::write(folder.join("elsewhere"), "data\n").unwrap();
+        std::os::unix::fs::symlink("../elsewhere", blob(folder, b"data\n")).unwrap();
+    });
+    refused(65, "has more than 5 B", |folder| std::fs::write(blob(folder, b"data\n"), vec![b'x'; 100]).unwrap());
+}
+
+#[test]
+fn a_text_that_was_changed_without_its_digest() {
+    let rewrite = |from: &'static str, to: &'static str| {
+        move |folder: &Path| {
+            let path = folder.join("recording.json");
+            let text = std::fs::read_to_string(&path).unwrap();
+            assert!(text.contains(from));
+            std::fs::write(path, text.replacen(from, to, 1)).unwrap();
+        }
+    };
+    refused(65, "its `digest` is another", rewrite("\"arg\"", "\"other\""));
+    refused(65, "its form is 2", rewrite("\"version\": 1", "\"version\": 2"));
+    refused(65, "is no JSON", rewrite("{", "{{"));
+    refused(65, "not in the form", rewrite("\"digest\"", "\"digest\": 1, \"digest\""));
+    refused(65, "not in the form", rewrite("{", "{ "));
+    refused(74, "cannot be read", |folder| std::fs::remove_file(folder.join("recording.json")).unwrap());
+}
+
+#[test]
+fn the_skill() {
+    let script = std::fs::read(GENUINE.path("sk/scripts/run.sh")).unwrap();
+    let other = String::from_utf8(script.clone()).unwrap().replace("cat;", "tac;");
+    refused(81, "skill.digest", |folder| swap(folder, &script, other.as_bytes()));
+    told(81, "skill", |told| told["receipt"]["skill"]["digest"] = digest(b"other").into());
+    told(81, "program.script.path", |told| told["receipt"]["program"]["script"]["path"] = "scripts/other.sh".into());
+}
+
+#[test]
+fn the_input() {
+    refused(83, "input.files.table", |folder| swap(folder, b"data\n", b"DATA\n"));
+    refused(83, "input.stdin.digest", |folder| swap(folder, b"input\n", b"INPUT\n"));
+    told(83, "arguments", |told| told["arguments"][0] = "other".into());
+    told(83, "input.environment.NAME", |told| told["environment"]["NAME"] = "other".into());
+    told(65, "variables are not those", |told| told["environment"]["MORE"] = "x".into());
+    told(83, "input.files", |told| {
+        let folders = told["folders"].as_array_mut().unwrap();
+        let workspace = folders.iter_mut().find(|folder| folder["guest"] == "/workspace").unwrap();
+        workspace["entries"].as_array_mut().unwrap().push(json!({ "path": "more", "kind": "folder", "writable": true }));
+    });
+}
+
+#[test]
+fn the_capabilities_and_the_start() {
+    let capabilities = |code, named, tamper: fn(&mut Value)| told(code, named, |told| tamper(&mut told["capabilities"]));
+    capabilities(83, "grant.capabilities.write", |c| c["write"]["none_of"] = json!(["/workspace/x"]));
+    capabilities(83, "limit `memory`", |c| c["limits"]["memory"] = json!(1u64 << 40));
+    capabilities(83, "grant.capabilities.limits.memory", |c| c["limits"]["memory"] = json!(400 << 20));
+    capabilities(83, "grant.capabilities.determinism.seed", |c| c["determinism"]["seed"] = 7.into());
+    capabilities(83, "grant.capabilities.determinism.start_time", |c| c["determinism"]["start_time"] = "2031-01-01T00:00:00Z".into());
+    capabilities(65, "was not deterministic", |c| drop(c.as_object_mut().unwrap().remove("determinism")));
+    capabilities(65, "cannot be understood", |c| c["more"] = true.into());
+    capabilities(65, "no folder for /data", |c| c["mounts"].as_array_mut().unwrap().push(json!({ "guest": "/data", "mode": "write" })));
+    told(83, "grant.policy", |told| told["policy"] = digest(b"other").into());
+    // Where the receipt is made to fit as well, the run tells.
+    told(82, "result.", |told| {
+        told["capabilities"]["determinism"]["seed"] = 7.into();
+        told["receipt"]["grant"]["capabilities"] = told["capabilities"].clone();
+        told["receipt"]["grant"]["digest"] = skillhost::receipt::canonical::digest(&told["capabilities"]).into();
+    });
+}
+
+#[test]
+fn what_the_run_stood_on() {
+    told(83, "runtime.programs.shell", |told| told["runtime"]["programs"]["shell"] = digest(b"other").into());
+    told(83, "runtime.fingerprint", |told| told["runtime"]["fingerprint"] = digest(b"other").into());
+    told(83, "runtime.host", |told| told["runtime"]["host"] = "skillhost 9.9.9".into());
+}
+
+#[test]
+fn the_network() {
+    let first = body(0);
+    let other = String::from_utf8(first.clone()).unwrap().replace("nobody", "NOBODY");
+    refused(82, "result.stdout", |folder| swap(folder, &first, other.as_bytes()));
+    told(82, "requests[0].status", |told| told["exchanges"][0]["response"]["head"]["status"] = 201.into());
+    told(82, "/other", |told| told["exchanges"][1]["request"]["url"] = "http://127.0.0.1:1/other".into());
+    told(82, "asked the network for what", |told| drop(told["exchanges"].as_array_mut().unwrap().pop()));
+    told(82, "asked the network for what", |told| told["exchanges"].as_array_mut().unwrap().swap(0, 1));
+    told(82, "asked the network for what", |told| told["exchanges"][0]["request"]["body"]["bytes"] = 1.into());
+    told(82, "result.", |told| told["exchanges"][0]["response"] = json!({ "error": "unanswered" }));
+    told(82, "result.", |told| told["exchanges"][0]["response"]["head"]["headers"] = json!([{ "name": "no name", "value": "x" }]));
+}
+
+#[test]
+fn the_result() {
+    told(82, "result.status.code", |told| told["receipt"]["result"]["status"]["code"] = 1.into());
+    told(82, "result.stdout.digest", |told| told["receipt"]["result"]["stdout"]["digest"] = digest(b"other").into());
+    told(82, "result.cost.fuel", |told| told["receipt"]["result"]["cost"]["fuel"] = 1.into());
+}
+
+#[test]
+fn names_that_lead_out_of_the_folders() {
+    let entry = |entry: Value| {
+        move |told: &mut Value| {
+            let folders = told["folders"].as_array_mut().unwrap();
+            let workspace = folders.iter_mut().find(|folder| folder["guest"] == "/workspace").unwrap();
+            workspace["entries"].as_array_mut().unwrap().push(entry);
+        }
+    };
+    let file = |path: &str| json!({ "path": path, "kind": "file", "bytes": 1, "digest": digest(b"x"), "kept": false, "writable": true });
+    for path in ["../out", "/tmp/out", "a/../../out", "data/./x", "nowhere/x", "", "data/a.txt", "data/a.txt/x", "x\0", "data/link/x"] {
+        told(65, "is no name in a folder", entry(file(path)));
+    }
+    told(65, "does not lead to a place in it", entry(json!({ "path": "l", "kind": "link", "target": "/etc", "bytes": 4 })));
+    told(65, "name of the skill's folder", |told| told["skill"] = "../sk".into());
+    told(65, "is no guest path", |told| told["folders"][0]["guest"] = "x".into());
+    told(65, "is no digest", |told| {
+        let stdin = told["stdin"]["digest"].as_str().unwrap().to_owned();
+        told["blobs"][&stdin] = "sha256:../../../../etc/passwd".into();
+    });
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(512) })]
+
+    /// Whatever is read as a recording, with digests that fit, names nothing outside of it.
+    #[test]
+    fn no_text_leads_out(at in any::<prop::sample::Index>(), with in prop::sample::select(vec!["..", "/", "\0", "", "a/b", "sha256:", "{{secret:x:y}}"])) {
+        let mut told = recording(&GENUINE.path("rec"));
+        let mut texts = 0;
+        each(&mut told, &mut |_| texts += 1);
+        let (wanted, mut count) = (at.index(texts), 0);
+        each(&mut told, &mut |text| {
+            if count == wanted {
+                *text = with.into();
+            }
+            count += 1;
+        });
+        told.as_object_mut().unwrap().remove("digest");
+        told["digest"] = folder::digest(&told).into();
+        if let Ok(read) = folder::parse(&folder::text(&told).unwrap()) {
+            let plain = |path: &str| path.split('/').all(|name| !name.is_empty() && name != "." && name != ".." && !name.contains('\0'));
+            prop_assert!(plain(&read.skill) && !read.skill.contains('/'));
+            prop_assert!(read.folders.iter().flat_map(|folder| &folder.entries).all(|entry| plain(&entry.path)));
+        }
+    }
+}
+
+/// Each text of a value.
+fn each(value: &mut Value, change: &mut impl FnMut(&mut String)) {
+    match value {
+        Value::String(text) => change(text),
+        Value::Array(values) => values.iter_mut().for_each(|value| each(value, change)),
+        Value::Object(entries) => entries.values_mut().for_each(|value| each(value, change)),
+        _ => {}
+    }
+}
