@@ -1,4 +1,5 @@
 //! A program that runs a skill: `cargo run --example embed -- HOME PROGRAMS SKILLS FILE.csv`.
+#![allow(clippy::print_stdout, reason = "it prints what it did")]
 
 use std::path::{Path, PathBuf};
 

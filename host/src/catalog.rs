@@ -133,8 +133,11 @@ struct Shared {
     sources: Vec<Source>,
     snapshot: RwLock<Arc<Snapshot>>,
     cache: Mutex<Option<Cache>>,
-    enabled: RwLock<Arc<dyn Fn(&Entry) -> bool + Send + Sync>>,
+    enabled: RwLock<Arc<Enabled>>,
 }
+
+/// Tells whether a skill is enabled.
+type Enabled = dyn Fn(&Entry) -> bool + Send + Sync;
 
 /// What was there at one time.
 #[derive(Default)]

@@ -51,7 +51,7 @@ pub(super) async fn ran(caller: Caller<'_>, skill: &str, outcome: &Outcome) {
         Status::Exited { .. } => LoggingLevel::Warning,
         _ => LoggingLevel::Error,
     };
-    if !wanted(caller).is_some_and(|least| rank(level) >= rank(least)) {
+    if wanted(caller).is_none_or(|least| rank(level) < rank(least)) {
         return;
     }
     let data =

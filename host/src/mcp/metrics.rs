@@ -66,7 +66,8 @@ impl Metrics {
             line(&mut text, "skillhost_invocation_seconds_sum", &[("skill", skill)], of.seconds);
             line(&mut text, "skillhost_invocation_seconds_count", &[("skill", skill)], of.runs);
         }
-        let each: [(&str, &str, &str, fn(&Skill) -> u64); 3] = [
+        type Figure = fn(&Skill) -> u64;
+        let each: [(&str, &str, &str, Figure); 3] = [
             ("skillhost_fuel_total", "counter", "Fuel burnt, where it is counted.", |of| of.fuel),
             ("skillhost_memory_peak_bytes", "gauge", "The highest linear memory of an invocation so far.", |of| of.memory),
             ("skillhost_denials_total", "counter", "What guests tried and were not allowed.", |of| of.denials),

@@ -120,7 +120,7 @@ impl Tape {
             Kind::Answering(_) => {
                 let equal = || (0..state.taken.len()).filter(|index| matches(&state.taken[*index].0.request));
                 // Each in turn; then the last of them again.
-                equal().find(|index| !state.used[*index]).or_else(|| equal().last())
+                equal().find(|index| !state.used[*index]).or_else(|| equal().next_back())
             }
             _ => Some(state.next).filter(|next| state.taken.get(*next).is_some_and(|(exchange, _)| matches(&exchange.request))),
         };
