@@ -132,3 +132,20 @@ fn a_skill_from_outside_and_one_with_network_do_not_run_by_themselves() {
     let run = agent.call("run_skill", json!({ "name": "stranger", "program": "go.sh" }));
     assert!(run["isError"] == true && said(&run).contains("needs approval"), "{run}");
 }
+
+#[test]
+fn staged_writes_wait_for_the_operator() {
+    let (place, workspace) = place();
+    let policy = place.user.work().join("staging.yaml");
+    std::fs::write(&policy, "default:\n  allow: [Read, Write, Bash]\n  approval: auto-approved\n  stage: true\n").unwrap();
+    let written = workspace.join("sub/out.txt");
+    let mut agent = place.agent(OLD, &["--workspace", workspace.to_str().unwrap(), "--policy", policy.to_str().unwrap()]);
+    agent.call("activate_skill", json!({ "name": "writer" }));
+    let run = agent.ok("tools/call", call());
+    assert_eq!((&run["isError"], written.exists()), (&json!(false), false), "{run}");
+    assert!(run["structuredContent"]["diff"].as_str().unwrap().contains("+written"), "{run}");
+    let command = said(&run).lines().last().unwrap().split("skillhost ").nth(1).unwrap().trim_end_matches(']').to_owned();
+    let approved = place.user.skillhost(&command.split(' ').collect::<Vec<_>>());
+    assert!(approved.status.success(), "{approved:?}");
+    assert_eq!(std::fs::read_to_string(&written).unwrap(), "written\n");
+}

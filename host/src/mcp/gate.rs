@@ -22,7 +22,9 @@ use super::workspace::Workspace;
 use super::{Shared, kept};
 use crate::approval::{Ask, Decision, PendingId, Term, What};
 use crate::catalog::Entry;
-use crate::invoke::{Loaded, Target};
+use crate::invoke::{Invoked, Loaded, Target};
+use crate::outcome::Status;
+use crate::sandbox::Finished;
 
 /// What is about to run.
 pub(super) struct Call<'a> {
@@ -124,14 +126,39 @@ impl Shared {
     }
 
     fn decide(&self, call: &Call<'_>, caller: Caller<'_>) -> Result<Decision, String> {
-        let loaded = call.loaded;
-        let digest = loaded.id().digest.as_deref().ok_or("the skill's files cannot be digested")?;
-        // A folder of the session's own is nobody's: the question is about what the operator has.
-        let own = call.workspace.folder.is_some().then(|| self.service.host().grant(&loaded.skill, &self.policy).capabilities);
-        let capabilities = own.as_ref().unwrap_or(&loaded.grant.capabilities);
-        let (what, session) = (what(call.target), caller.session.id(caller.context));
-        let ask = Ask { skill: &loaded.skill, digest, what: &what, capabilities, trusted: call.entry.trusted, session };
-        self.approvals.decide(&self.policy, &ask).map_err(|error| error.to_string())
+        let digest = call.loaded.id().digest.as_deref().ok_or("the skill's files cannot be digested")?;
+        let what = what(call.target);
+        self.approvals.decide(&self.policy, &call.ask(digest, &what, caller)).map_err(|error| error.to_string())
+    }
+
+    /// Notes what a run kept aside, where the policy says that a person sees it first: what the client is told of that.
+    pub(super) fn stage(&self, call: &Call<'_>, caller: Caller<'_>, invoked: &Invoked) -> Option<String> {
+        let Finished { outcome, overlays, .. } = &invoked.finished;
+        let is_done = outcome.status == Status::Exited { code: 0 } && !outcome.changes.is_empty();
+        let digest = call.loaded.id().digest.as_deref().filter(|_| is_done && self.policy.stages(&call.entry.name))?;
+        let what = what(call.target);
+        if call.workspace.folder.is_some() && call.loaded.grant.capabilities.mounts.len() == 1 {
+            // The session's own folder is all that it wrote, and nobody's to ask for.
+            return overlays.apply().err().map(|error| call.hidden.text(&format!("nothing of this was written: {error}")));
+        }
+        Some(match self.approvals.stage(&call.ask(digest, &what, caller), overlays) {
+            Ok(id) => format!("nothing of this was written yet; the operator can write it: skillhost approve {id}"),
+            Err(error) => call.hidden.text(&format!("nothing of this was written, and it is not kept: {error}")),
+        })
+    }
+}
+
+impl<'a> Call<'a> {
+    fn ask(&'a self, digest: &'a str, what: &'a What, caller: Caller<'a>) -> Ask<'a> {
+        Ask {
+            skill: &self.loaded.skill,
+            digest,
+            what,
+            capabilities: &self.loaded.grant.capabilities,
+            trusted: self.entry.trusted,
+            own: self.workspace.folder.as_ref().map(|folder| folder.path()),
+            session: caller.session.id(caller.context),
+        }
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
-use rmcp::model::{CallToolResponse, JsonObject};
+use rmcp::model::{CallToolResponse, ContentBlock, JsonObject};
 use rmcp::service::{RequestContext, RoleServer};
 use serde::Deserialize;
 use serde_json::Value;
@@ -48,6 +48,8 @@ pub(super) struct Caller<'a> {
 /// A run that came to an outcome.
 struct Done {
     invoked: Invoked,
+    /// What the client is told of writes that a person sees first.
+    staged: Option<String>,
     folder: Option<Arc<Folder>>,
     hidden: Hidden,
 }
@@ -61,8 +63,9 @@ impl Shared {
         let Input { program, args, stdin, files, .. } = input;
         let io = Io { stdin: stdin.map_or(Stdin::Empty, |text| Stdin::Bytes(text.into_bytes())), ..Io::default() };
         match self.carry_out(&entry, |skill| target(skill, program, args), &files, io, caller).await {
-            Ok(Done { invoked, folder, hidden }) => {
-                let answer = result::of_run(&invoked, folder, &hidden);
+            Ok(Done { invoked, staged, folder, hidden }) => {
+                let mut answer = result::of_run(&invoked, folder, &hidden);
+                answer.result.content.extend(staged.map(|text| ContentBlock::text(format!("[{text}]"))));
                 if let Some((id, kept)) = answer.kept {
                     self.runs.keep(id, kept);
                 }
@@ -76,8 +79,10 @@ impl Shared {
     pub(super) async fn call(&self, entry: &Entry, tool: &Tool, input: JsonObject, caller: Caller<'_>) -> CallToolResponse {
         let target = Target::Tool { name: tool.name.clone(), input: Value::Object(input).to_string() };
         match self.carry_out(entry, |_| (target, Vec::new()), &BTreeMap::new(), Io::default(), caller).await {
-            Ok(Done { invoked, hidden, .. }) => {
-                result::of_tool(&invoked, tool.output_schema.as_ref().is_some_and(is_object), &hidden).into()
+            Ok(Done { invoked, staged, hidden, .. }) => {
+                let mut result = result::of_tool(&invoked, tool.output_schema.as_ref().is_some_and(is_object), &hidden);
+                result.content.extend(staged.map(|text| ContentBlock::text(format!("[{text}]"))));
+                result.into()
             }
             Err(answer) => *answer,
         }
@@ -99,11 +104,13 @@ impl Shared {
         let loaded = self.service.host().load_for_run(&entry.folder, &workspace.policy);
         let loaded = loaded.map_err(|error| told(hidden.text(&unclear(&error.into()))))?;
         let (target, args) = choose(&loaded.skill);
-        self.may_run(&Call { entry, loaded: &loaded, target: &target, workspace: &workspace, hidden: &hidden }, caller).await?;
+        let call = Call { entry, loaded: &loaded, target: &target, workspace: &workspace, hidden: &hidden };
+        self.may_run(&call, caller).await?;
         workspace.put(files.iter().map(|(path, text)| (path.as_str(), text.as_str()))).map_err(told)?;
         let invoked = self.invoke(&loaded, &target, &args, io, caller).await;
         let invoked = invoked.map_err(|error| told(hidden.text(&unclear(&error))))?;
-        Ok(Done { invoked, folder: workspace.folder, hidden })
+        let staged = self.stage(&call, caller, &invoked);
+        Ok(Done { invoked, staged, folder: workspace.folder, hidden })
     }
 
     /// Runs it when its turn has come. A client that cancels, or is gone, ends it: it is recorded as interrupted.
