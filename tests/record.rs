@@ -67,6 +67,21 @@ fn recorded(place: &Place, flags: &[&str]) -> Output {
 }
 
 #[test]
+fn a_recording_tells_which_grants_were_never_used() {
+    let place = Place::new();
+    recorded(&place, &["--deterministic"]);
+    assert!(recording(&place.path("rec"))["uses"]["paths"].is_object());
+    let manifest = std::fs::read_to_string(place.path("sk/SKILL.md")).unwrap();
+    let (head, rest) = manifest.split_once("\ndescription:").unwrap();
+    let rest: String = rest.split_inclusive('\n').filter(|line| !line.starts_with("allowed-tools:")).collect();
+    let asked = "\nallowed-tools: Read Write Bash WebFetch(domain:never.example)\ndescription:";
+    std::fs::write(place.path("sk/SKILL.md"), format!("{head}{asked}{rest}")).unwrap();
+    let told = text(&place.skillhost(&["check", "sk", "--used", "rec"], "").stdout);
+    assert!(told.contains("grant-unused") && told.contains("WebFetch(domain:never.example)"), "{told}");
+    assert!(!text(&place.skillhost(&["check", "sk"], "").stdout).contains("grant-unused"));
+}
+
+#[test]
 fn a_run_comes_again_for_another_user_in_another_folder() {
     let place = Place::new();
     std::fs::write(place.path("w/unread.txt"), "never read by anyone").unwrap();

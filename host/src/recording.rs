@@ -18,6 +18,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::outcome::uses::Uses;
 use crate::outcome::{Output, Status};
 
 /// The version of the recording's form.
@@ -53,6 +54,9 @@ pub struct Recording {
     pub status: Status,
     /// The receipt, where the run came to a result. The digests of secret variables are placeholders.
     pub receipt: Option<Value>,
+    /// What the run used of its grants, for `check --used`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub uses: Option<Uses>,
     /// What stands for secrets.
     pub sealed: Sealed,
     /// Digest of each file under `blobs/` that stands for other bytes, since these hold a secret: by the digest of those.

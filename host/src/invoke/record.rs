@@ -64,7 +64,11 @@ impl Host {
             let why = "the folder for scratch space lies in one that the run is granted, which could change its own recording: set TMPDIR";
             return Err(InvokeError::Recording(why.into()));
         }
-        let mut invoked = self.invoke_asked(&loaded, &request.target, &request.args, request.io, Some(ask)).await?;
+        let asked_uses = request.io.uses;
+        let io = Io { uses: true, ..request.io };
+        let mut invoked = self.invoke_asked(&loaded, &request.target, &request.args, io, Some(ask)).await?;
+        let uses = invoked.finished.outcome.uses.take();
+        invoked.finished.outcome.uses = uses.clone().filter(|_| asked_uses);
         let (Some(evidence), Some(keep)) = (invoked.finished.evidence.take(), contents.keep()) else {
             return Ok((invoked, Recorded::Nothing));
         };
@@ -93,6 +97,8 @@ impl Host {
             exchanges: Vec::new(),
             status: invoked.finished.outcome.status.clone(),
             receipt: invoked.receipt.as_ref().map(canonical::value),
+            // A command line may hold a secret as well.
+            uses: uses.and_then(|uses| serde_json::from_value(seal.seal(canonical::value(&uses))).ok()),
             sealed: Sealed { salt: seal.salt().to_owned(), headers: secrets.headers(), ..Sealed::default() },
             blobs: BTreeMap::new(),
             digest: None,
