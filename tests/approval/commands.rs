@@ -88,6 +88,17 @@ fn a_folder_that_the_operator_names_runs_unless_something_says_otherwise() {
 }
 
 #[test]
+fn a_word_for_a_session_ends_with_the_terminal() {
+    let user = user();
+    let run = format!("{SKILLHOST} run reporter --workspace out");
+    // Two runs of one terminal, and then one of another.
+    let (code, shown) = at_terminal(&user, &format!("{run} && {run}"), "s\n");
+    assert!(code == Some(0) && shown.matches("[o]nce").count() == 1, "{shown}");
+    let (_, shown) = at_terminal(&user, &run, "n\n");
+    assert!(shown.contains("[o]nce"), "{shown}");
+}
+
+#[test]
 fn levels_are_set_shown_and_bound_to_the_skill() {
     let user = user();
     assert!(user.skillhost(&["permissions", "set", "reporter", "auto-approved"]).status.success());

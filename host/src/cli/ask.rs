@@ -104,9 +104,20 @@ fn what(target: &Target) -> What {
     }
 }
 
-/// The commands of one login, or of one terminal.
+/// The commands of one login, or of one terminal: by its leader's number, and when that started, since numbers come again. Without a leader
+/// that lives, a session is this process alone.
 fn session() -> String {
-    rustix::process::getsid(None).map_or_else(|_| "none".to_owned(), |session| format!("terminal {}", session.as_raw_nonzero()))
+    #[expect(clippy::disallowed_methods, reason = "the kernel tells of processes by files")]
+    let read = |path: &str| std::fs::read_to_string(path).ok();
+    let of = || {
+        let leader = rustix::process::getsid(None).ok()?;
+        let stat = read(&format!("/proc/{}/stat", leader.as_raw_nonzero()))?;
+        // The name, in parentheses, may hold anything; the start is the 20th field behind it.
+        let started = stat.rsplit_once(')')?.1.split_whitespace().nth(19)?.to_owned();
+        let boot = read("/proc/sys/kernel/random/boot_id")?;
+        Some(format!("terminal {} {started} {}", leader.as_raw_nonzero(), boot.trim()))
+    };
+    of().unwrap_or_else(|| format!("process {}", std::process::id()))
 }
 
 fn unanswered(name: &str, id: PendingId) -> Failure {

@@ -83,11 +83,11 @@ enum Verb {
         /// The oldest, until the rest takes at most this, such as 1GiB
         #[arg(long, value_name = "SIZE", value_parser = |text: &str| Limit::Disk.parse(text))]
         keep_size: Option<u64>,
-        #[command(flatten)]
-        file: PolicyFile,
         /// Print one JSON object
         #[arg(long)]
         json: bool,
+        #[command(flatten)]
+        file: PolicyFile,
     },
 }
 

@@ -25,7 +25,9 @@ pub(crate) fn main(args: &Args) -> Result<Exit, Failure> {
         show::text("nothing is pending")?;
     } else {
         let one = |asked: &skillhost::approval::Pending| {
-            let head = format!("{} ({}, {})\n  {}", asked.id, show::lines(&asked.session, 0), asked.time, show::lines(&asked.text, 2));
+            // What tells one terminal of a number from the next is for the machine.
+            let who = asked.session.split(' ').take(2).collect::<Vec<_>>().join(" ");
+            let head = format!("{} ({}, {})\n  {}", asked.id, show::lines(&who, 0), asked.time, show::lines(&asked.text, 2));
             asked.diff.as_ref().map_or_else(|| head.clone(), |diff| format!("{head}\n{}", show::lines(diff.trim_end(), 0)))
         };
         show::text(&pending.iter().map(one).collect::<Vec<_>>().join("\n\n"))?;
