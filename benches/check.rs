@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use criterion::{Criterion, criterion_group, criterion_main};
 use skillhost::compat::{self, Compatibility};
 use skillhost::policy::{Policy, grant};
-use skillhost::skill::{Skill, catalog};
+use skillhost::skill::{Skill, scan};
 
 #[path = "check/corpus.rs"]
 mod corpus;
@@ -19,7 +19,7 @@ fn folder_of_skills(c: &mut Criterion) {
     let policy = Policy::builtin();
     let load = |path: &std::path::PathBuf| Skill::load(path, &Default::default()).unwrap();
     let judge = |skill: Skill| compat::check(&skill, &grant(&skill.asks(), &policy).capabilities);
-    let check = || -> Vec<Compatibility> { catalog::find(folder.path()).unwrap().iter().map(load).map(judge).collect() };
+    let check = || -> Vec<Compatibility> { scan::find(folder.path()).unwrap().iter().map(load).map(judge).collect() };
     assert_eq!(check().len(), SKILLS);
     let mut group = c.benchmark_group("check");
     group.sample_size(10).throughput(criterion::Throughput::Bytes(bytes));

@@ -46,7 +46,7 @@ impl Place {
         place.write("scribe/scripts/write.sh", "#!/bin/bash\necho secret > /workspace/out.txt\n");
         place.write("scribe/scripts/wait.sh", "#!/bin/bash\necho started\nsleep 3000\n");
         place.write("scribe/references/guide.md", "one\ntwo\nthree\nfour\n");
-        place.write("scribe/logo.png", b"\x89PNG\xff\xfe".to_vec());
+        place.write("scribe/logo.png", b"\x89PNG\xff\xfe");
         place.skill("writer", "allowed-tools: Read Write Bash", "Run `scripts/write.sh`.");
         place.write(
             "writer/scripts/write.sh",

@@ -269,7 +269,12 @@ fn what_the_policy_need_not_keep_goes_with_a_full_journal() {
         assert!(verified.head.sequence >= 50);
         if retention == sized {
             let mut bytes = 0;
-            store.query(&Filter::default(), |line| -> Result<(), AuditError> { Ok(bytes += line.len() + 1) }).unwrap();
+            store
+                .query(&Filter::default(), |line| -> Result<(), AuditError> {
+                    bytes += line.len() + 1;
+                    Ok(())
+                })
+                .unwrap();
             // Those since the last full journal are kept too.
             assert!(bytes < 5000 + 3000 + 1000, "{bytes}");
         }

@@ -25,7 +25,6 @@ fn a_session_starts_with_400_tokens_of_definitions_whatever_is_installed() {
         let result = agent.ok("tools/list", json!({}));
         let definitions = result["tools"].to_string();
         let count = tokens(&definitions);
-        println!("{revision}: {} bytes, at most {count} tokens of definitions", definitions.len());
         assert!(count <= 400, "{count} tokens: {definitions}");
         let found = said(&agent.call("discover_skills", json!({ "query": "number 77" })));
         assert!(found.contains("of 10004 installed skills") && tokens(&found) <= 1_000, "{found}");

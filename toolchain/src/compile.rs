@@ -58,9 +58,10 @@ impl WasmToolchain {
     }
 }
 
-/// The component that a line of cargo's JSON messages reports, if it reports one.
+/// The component that a line of cargo's JSON messages reports, if it reports one. Libraries of others that are plug-ins too are none of ours.
 fn component(message: &str) -> Option<Component> {
     let message: Value = serde_json::from_str(message).ok()?;
+    message["package_id"].as_str().filter(|id| id.starts_with("path+"))?;
     let wasm = message["filenames"].as_array()?.iter().filter_map(Value::as_str).find(|f| f.ends_with(".wasm"))?;
     let target = &message["target"];
     let of_type = |name: &str| target["crate_types"].as_array().is_some_and(|types| types.iter().any(|t| t == name));
@@ -77,12 +78,13 @@ mod tests {
 
     #[test]
     fn the_component_of_a_cdylib_is_found_among_cargos_messages() {
-        let message = r#"{"reason":"compiler-artifact","manifest_path":"/p/Cargo.toml","target":{"name":"word_count","crate_types":["cdylib","rlib"]},
+        let message = r#"{"reason":"compiler-artifact","package_id":"path+file:///p#word_count@0.1.0","manifest_path":"/p/Cargo.toml","target":{"name":"word_count","crate_types":["cdylib","rlib"]},
             "filenames":["/t/libword_count.rlib","/t/word_count.wasm"]}"#;
         let expected = Component { name: "word-count".into(), package_dir: "/p".into(), wasm: "/t/word_count.wasm".into() };
         assert_eq!(component(message), Some(expected));
         assert_eq!(component(&message.replace(".wasm", ".rmeta")), None);
         assert_eq!(component(&message.replace("cdylib", "proc-macro")), None);
+        assert_eq!(component(&message.replace("path+file:///p", "registry+https://example.com/index")), None);
         assert_eq!(component("not JSON"), None);
     }
 }
