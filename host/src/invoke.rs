@@ -6,6 +6,7 @@ mod own;
 mod pending;
 mod receipt;
 mod record;
+mod refuse;
 mod target;
 
 use std::path::{Path, PathBuf};

@@ -85,6 +85,11 @@ fn a_folder_that_the_operator_names_runs_unless_something_says_otherwise() {
     let asks = user.skillhost(&[&run[..], &["--policy", "policy.yaml"]].concat());
     assert_eq!(asks.status.code(), Some(77));
     assert!(err(&asks).contains("needs approval"), "{}", err(&asks));
+    // What did not run is recorded as well.
+    let log = out(&user.skillhost(&["audit", "list", "--json"]));
+    let denied: Vec<&str> = log.lines().filter(|line| line.contains("\"kind\":\"denied\"")).collect();
+    assert_eq!((log.lines().count(), denied.len()), (4, 2), "{log}");
+    assert!(denied.iter().any(|line| line.contains("reporter is blocked")) && denied.iter().any(|line| line.contains("it needs approval")));
 }
 
 #[test]

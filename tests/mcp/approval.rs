@@ -76,6 +76,10 @@ fn a_user_is_asked_by_the_client_and_the_answer_counts_as_long_as_it_says() {
     // Another session asks anew.
     let other = self::agent(&place, &workspace, OLD, &json!({})).ok("tools/call", call());
     assert!(other["isError"] == true && said(&other).contains("needs approval"), "{other}");
+    // What did not run is recorded as well.
+    let log = String::from_utf8(place.user.skillhost(&["audit", "list", "--json"]).stdout).unwrap();
+    let of = |word: &str| log.lines().filter(|line| line.contains("\"kind\":\"denied\"") && line.contains(word)).count();
+    assert_eq!((of("the user did not allow it"), of("it needs approval")), (3, 1), "{log}");
 }
 
 #[test]

@@ -4,8 +4,8 @@ use std::io::{BufRead as _, IsTerminal as _};
 
 use skillhost::approval::{ApprovalError, Approvals, Ask, Decision, Level, PendingId, Term, What};
 use skillhost::invoke::{Host, Invoked, Target};
+use skillhost::outcome::Denial;
 use skillhost::policy::Policy;
-use skillhost::skill::Skill;
 
 use super::exit::Exit;
 use super::places::Places;
@@ -14,7 +14,14 @@ use super::{Failure, show};
 
 /// Whether a run may be. A folder that the operator named runs as it was named, unless the policy or a level that was set says otherwise;
 /// a skill of the catalogue was put there by someone, and is asked for as anyone's.
-pub(super) fn before(host: &Host, named: &Named, target: &Target, policy: &Policy, places: &Places) -> Result<(), Failure> {
+pub(super) fn before(
+    host: &Host,
+    named: &Named,
+    target: &Target,
+    args: &[String],
+    policy: &Policy,
+    places: &Places,
+) -> Result<(), Failure> {
     let name = named.folder().file_name().unwrap_or_default().to_string_lossy().into_owned();
     let approvals = places.approvals();
     let trusted = match named {
@@ -28,31 +35,41 @@ pub(super) fn before(host: &Host, named: &Named, target: &Target, policy: &Polic
         }
     };
     // What does not load is told when it is loaded to run, and recorded.
-    let Ok(skill) = Skill::load(named.folder(), &Default::default()) else { return Ok(()) };
-    let digest = skill.digest().map_err(|error| Failure::new(Exit::Io, format!("the skill's files cannot be digested: {error}")))?;
-    let what = what(target);
-    let capabilities = host.grant(&skill, policy).capabilities;
-    let session = session();
-    let ask = Ask { skill: &skill, digest: &digest, what: &what, capabilities: &capabilities, trusted, own: None, session: &session };
+    let Ok(loaded) = host.load(named.folder(), policy) else { return Ok(()) };
+    let Some(digest) = loaded.id().digest.as_deref() else { return Ok(()) };
+    let (what, session) = (what(target), session());
+    let (skill, capabilities) = (&*loaded.skill, &loaded.grant.capabilities);
+    let ask = Ask { skill, digest, what: &what, capabilities, trusted, own: None, session: &session };
+    let refused = |rule: &str, failure: Failure| {
+        let rule = rule.lines().next().unwrap_or_default().to_owned();
+        let denial = Denial { what: format!("run {name}"), rule, fix: None };
+        match host.refuse(&loaded, target, args, denial) {
+            Ok(()) => failure,
+            Err(error) => Failure::new(Exit::Io, error.to_string()),
+        }
+    };
     match approvals.decide(policy, &ask).map_err(failure)? {
         Decision::Allowed => Ok(()),
         Decision::Refused(why) => {
             let (why, fix) = why.split_once('\n').unwrap_or((&why, ""));
-            Err(Failure::new(Exit::Denied, why).fix(fix))
+            Err(refused(why, Failure::new(Exit::Denied, why).fix(fix)))
         }
         Decision::Ask(id, text) => match answer(&text)? {
             Some(term) => {
                 approvals.approve(id, term, &person()).map_err(failure)?;
                 match approvals.decide(policy, &ask).map_err(failure)? {
                     Decision::Allowed => Ok(()),
-                    _ => Err(Failure::new(Exit::Denied, format!("{name} is not allowed to run any more"))),
+                    _ => Err(refused(
+                        "it is not allowed any more",
+                        Failure::new(Exit::Denied, format!("{name} is not allowed to run any more")),
+                    )),
                 }
             }
             None if is_terminal() => {
                 approvals.deny(id, &person()).map_err(failure)?;
-                Err(Failure::new(Exit::Denied, format!("{name} was not allowed to run")))
+                Err(refused("the user did not allow it", Failure::new(Exit::Denied, format!("{name} was not allowed to run"))))
             }
-            None => Err(unanswered(&name, id)),
+            None => Err(refused("it needs approval", unanswered(&name, id))),
         },
     }
 }

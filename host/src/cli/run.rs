@@ -121,7 +121,7 @@ pub(crate) fn main(mut args: Args) -> Result<Exit, Failure> {
         );
     }
     let target = target(&args)?;
-    ask::before(&host, &named, &target, &policy, &places)?;
+    ask::before(&host, &named, &target, &args.args, &policy, &places)?;
     if args.sign {
         // What cannot be signed does not run.
         key::signing(&places)?;

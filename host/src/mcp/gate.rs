@@ -21,9 +21,10 @@ use super::session::is_new;
 use super::workspace::Workspace;
 use super::{Shared, kept};
 use crate::approval::{Ask, Decision, PendingId, Term, What};
+use crate::audit::AuditError;
 use crate::catalog::Entry;
 use crate::invoke::{Invoked, Loaded, Target};
-use crate::outcome::Status;
+use crate::outcome::{Denial, Status};
 use crate::sandbox::Finished;
 
 /// What is about to run.
@@ -31,6 +32,7 @@ pub(super) struct Call<'a> {
     pub(super) entry: &'a Entry,
     pub(super) loaded: &'a Loaded,
     pub(super) target: &'a Target,
+    pub(super) args: &'a [String],
     pub(super) workspace: &'a Workspace,
     pub(super) hidden: &'a Hidden,
 }
@@ -83,12 +85,20 @@ impl Shared {
     /// Whether a program or tool of a skill may be started for this client; else what the client is told, or asked.
     pub(super) async fn may_run(&self, call: &Call<'_>, caller: Caller<'_>) -> Result<(), Box<CallToolResponse>> {
         let told = |text: String| Box::new(CallToolResponse::from(failed(call.hidden.text(&text))));
+        // What does not run is in the log too.
+        let refused = |rule: &str, text: String| match self.record(call, rule) {
+            Ok(()) => told(text),
+            Err(error) => told(error.to_string()),
+        };
         let (id, text) = match self.decide(call, caller).map_err(told)? {
             Decision::Allowed => return Ok(()),
-            Decision::Refused(why) => return Err(told(why)),
+            Decision::Refused(why) => return Err(refused(&why, why.clone())),
             Decision::Ask(id, text) => (id, text),
         };
-        let unanswered = || told(format!("{text}\n{} needs approval. The operator can give it: skillhost approve {id}", call.entry.name));
+        let unanswered = || {
+            let text = format!("{text}\n{} needs approval. The operator can give it: skillhost approve {id}", call.entry.name);
+            refused("it needs approval", text)
+        };
         if !asks(caller) {
             return Err(unanswered());
         }
@@ -110,7 +120,7 @@ impl Shared {
             }
         };
         let Some(term) = term(&result).filter(|term| *term == Term::Once || !is_alone) else {
-            return Err(told(format!("the user did not allow {} to run", call.entry.name)));
+            return Err(refused("the user did not allow it", format!("the user did not allow {} to run", call.entry.name)));
         };
         let client = caller.context.client_info().map_or_else(|| "a client".to_owned(), |client| client.name);
         self.approvals.approve(id, term, &format!("the user of {client}")).map_err(|error| told(error.to_string()))?;
@@ -120,9 +130,15 @@ impl Shared {
         }
         match self.decide(call, caller).map_err(told)? {
             Decision::Allowed => Ok(()),
-            Decision::Refused(why) => Err(told(why)),
+            Decision::Refused(why) => Err(refused(&why, why.clone())),
             Decision::Ask(..) => Err(unanswered()),
         }
+    }
+
+    fn record(&self, call: &Call<'_>, rule: &str) -> Result<(), AuditError> {
+        let rule = rule.lines().next().unwrap_or_default().to_owned();
+        let denial = Denial { what: format!("run {}", call.entry.name), rule, fix: None };
+        self.service.host().refuse(call.loaded, call.target, call.args, denial)
     }
 
     fn decide(&self, call: &Call<'_>, caller: Caller<'_>) -> Result<Decision, String> {

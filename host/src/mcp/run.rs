@@ -104,7 +104,7 @@ impl Shared {
         let loaded = self.service.host().load_for_run(&entry.folder, &workspace.policy);
         let loaded = loaded.map_err(|error| told(hidden.text(&unclear(&error.into()))))?;
         let (target, args) = choose(&loaded.skill);
-        let call = Call { entry, loaded: &loaded, target: &target, workspace: &workspace, hidden: &hidden };
+        let call = Call { entry, loaded: &loaded, target: &target, args: &args, workspace: &workspace, hidden: &hidden };
         self.may_run(&call, caller).await?;
         workspace.put(files.iter().map(|(path, text)| (path.as_str(), text.as_str()))).map_err(told)?;
         let invoked = self.invoke(&loaded, &target, &args, io, caller).await;
