@@ -1,5 +1,6 @@
 //! skillhost inside another program.
 
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Arc, Mutex};
@@ -103,10 +104,7 @@ async fn what_the_embedder_refuses_does_not_run_and_every_run_is_told() {
     let told = Arc::new(Mutex::new(Vec::new()));
     let keep = told.clone();
     let host = builder(&folder.path().join("home"))
-        .approve(|asking| match asking.program.arguments.as_str() {
-            _ if asking.capabilities.limits.memory == 0 => Ok(()),
-            _ => Err(Denial { what: asking.skill.name.clone(), rule: "not today".into(), fix: None }),
-        })
+        .approve(|asking| Err(Denial { what: asking.skill.name.clone(), rule: "not today".into(), fix: None }))
         .on_record(move |record| keep.lock().unwrap().push((record.skill.name.clone(), record.status.clone())))
         .build()
         .unwrap();
@@ -130,6 +128,7 @@ async fn two_hosts_of_one_process_know_nothing_of_each_other() {
     assert_eq!(a.unwrap().finished.outcome.stdout.text(), "hi\n");
     assert_eq!(b.unwrap().finished.outcome.stdout.text(), "hi\n");
     for home in [&first, &second] {
+        assert_eq!(std::fs::metadata(home).unwrap().permissions().mode() & 0o777, 0o700, "nobody else's to read");
         assert_eq!(std::fs::read_to_string(home.join("audit.jsonl")).unwrap().lines().count(), 1);
     }
     // A name is no folder of whoever happens to stand in one.

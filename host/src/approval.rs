@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
+use crate::invoke::Target;
 use crate::policy::Policy;
 use crate::policy::capabilities::{Capabilities, Mount, MountMode};
 use crate::sandbox::Overlays;
@@ -40,6 +41,19 @@ pub enum What {
     Program(String),
     /// A typed tool.
     Tool(String),
+}
+
+impl What {
+    /// What a target is of its skill.
+    pub fn of(target: &Target) -> What {
+        match target {
+            Target::Main => What::Skill,
+            Target::Named(name) => What::Program(name.clone()),
+            Target::Tool { name, .. } => What::Tool(name.clone()),
+            // One word for every command: what it may start is among the permissions.
+            Target::Shell(_) => What::Program("--command".into()),
+        }
+    }
 }
 
 impl From<What> for String {

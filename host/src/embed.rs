@@ -6,6 +6,7 @@
 //!
 //! This and what its signatures name are what stays the same between versions that semver calls compatible.
 
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -225,7 +226,8 @@ impl Builder {
         let compiler = self.compiler.ok_or(BuildError::Missing("compiler"))?;
         let [cache, scratch] = ["cache", "scratch"].map(|name| home.join(name));
         for folder in [&home, &scratch] {
-            let made = std::fs::DirBuilder::new().recursive(true).create(folder);
+            // What skills keep, what they were given and what they did is this user's alone.
+            let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
             made.map_err(|error| BuildError::Folder { folder: folder.clone(), error })?;
         }
         self.hooks.runtimes = Runtimes::new(self.runtimes);

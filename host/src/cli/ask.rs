@@ -37,7 +37,7 @@ pub(super) fn before(
     // What does not load is told when it is loaded to run, and recorded.
     let Ok(loaded) = host.load(named.folder(), policy) else { return Ok(()) };
     let Some(digest) = loaded.id().digest.as_deref() else { return Ok(()) };
-    let (what, session) = (what(target), session());
+    let (what, session) = (What::of(target), session());
     let (skill, capabilities) = (&*loaded.skill, &loaded.grant.capabilities);
     let ask = Ask { skill, digest, what: &what, capabilities, trusted, own: None, session: &session };
     let refused = |rule: &str, failure: Failure| {
@@ -80,7 +80,7 @@ pub(super) fn to_apply(invoked: &Invoked, target: &Target, places: &Places) -> R
     show::foreign(&overlays.diff())?;
     if !is_terminal() {
         let digest = invoked.skill.digest().map_err(|error| Failure::new(Exit::Io, error.to_string()))?;
-        let (what, session) = (what(target), session());
+        let (what, session) = (What::of(target), session());
         let (skill, capabilities) = (&*invoked.skill, &invoked.grant.capabilities);
         let ask = Ask { skill, digest: &digest, what: &what, capabilities, trusted: true, own: None, session: &session };
         let id = places.approvals().stage(&ask, overlays).map_err(failure)?;
@@ -109,16 +109,6 @@ pub(super) fn failure(error: ApprovalError) -> Failure {
         _ => Exit::Io,
     };
     Failure::new(exit, error.to_string())
-}
-
-fn what(target: &Target) -> What {
-    match target {
-        Target::Main => What::Skill,
-        Target::Named(name) => What::Program(name.clone()),
-        Target::Tool { name, .. } => What::Tool(name.clone()),
-        // One word for every command: what it may start is among the permissions.
-        Target::Shell(_) => What::Program("--command".into()),
-    }
 }
 
 /// The commands of one login, or of one terminal: by its leader's number, and when that started, since numbers come again. Without a leader

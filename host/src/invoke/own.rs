@@ -8,6 +8,10 @@ use crate::policy::tool::PathGlob;
 
 /// Denies what of `own`, and below, lies in the mounts; and what is named after the audit log, which keeps its files beside it.
 pub(super) fn deny<'a>(capabilities: &mut Capabilities, own: impl IntoIterator<Item = &'a Path>, log: &Path) {
+    // Where no folder is granted there is nothing to leave out, and no place to ask the file system for.
+    if capabilities.mounts.is_empty() && capabilities.packages.is_empty() {
+        return;
+    }
     let below = own.into_iter().map(|own| (real(own), "/**"));
     let own: Vec<(PathBuf, &str)> = below.chain([(real(log), ".*")]).collect();
     let reached = |mount: &Mount| {

@@ -143,7 +143,7 @@ impl Shared {
 
     fn decide(&self, call: &Call<'_>, caller: Caller<'_>) -> Result<Decision, String> {
         let digest = call.loaded.id().digest.as_deref().ok_or("the skill's files cannot be digested")?;
-        let what = what(call.target);
+        let what = What::of(call.target);
         self.approvals.decide(&self.policy, &call.ask(digest, &what, caller)).map_err(|error| error.to_string())
     }
 
@@ -152,7 +152,7 @@ impl Shared {
         let Finished { outcome, overlays, .. } = &invoked.finished;
         let is_done = outcome.status == Status::Exited { code: 0 } && !outcome.changes.is_empty();
         let digest = call.loaded.id().digest.as_deref().filter(|_| is_done && self.policy.stages(&call.entry.name))?;
-        let what = what(call.target);
+        let what = What::of(call.target);
         if call.workspace.folder.is_some() && call.loaded.grant.capabilities.mounts.len() == 1 {
             // The session's own folder is all that it wrote, and nobody's to ask for.
             return overlays.apply().err().map(|error| call.hidden.text(&format!("nothing of this was written: {error}")));
@@ -175,16 +175,6 @@ impl<'a> Call<'a> {
             own: self.workspace.folder.as_ref().map(|folder| folder.path()),
             session: caller.session.id(caller.context),
         }
-    }
-}
-
-/// What of a skill a target is, as approvals name it.
-fn what(target: &Target) -> What {
-    match target {
-        Target::Main => What::Skill,
-        Target::Named(name) => What::Program(name.clone()),
-        Target::Tool { name, .. } => What::Tool(name.clone()),
-        Target::Shell(_) => What::Program("--command".into()),
     }
 }
 
