@@ -101,7 +101,22 @@ fn a_genuine_receipt_is_confirmed() {
     assert!(!GENUINE.place.path("before/out.txt").exists(), "the inputs are left as they were");
     let unsigned = verify(&canonical::text(&GENUINE.receipt), &["--unsigned"], "input\n");
     assert_eq!(unsigned.status.code(), Some(0), "{unsigned:?}");
-    assert_eq!(GENUINE.place.user.scratch(), Vec::<std::path::PathBuf>::new(), "nothing is left");
+}
+
+#[test]
+fn nothing_is_left_of_a_verification() {
+    let own = tempfile::tempdir().unwrap();
+    let (receipt, scratch) = (own.path().join("receipt.json"), own.path().join("scratch"));
+    std::fs::write(&receipt, canonical::text(&GENUINE.receipt)).unwrap();
+    std::fs::create_dir(&scratch).unwrap();
+    let args = ["--unsigned", "--skill", "sk", "--inputs", "before", "--env", "TOKEN=hunter2"];
+    for (input, code) in [("input\n", 0), ("other\n", 83)] {
+        let mut command = GENUINE.place.command(&[&["verify", receipt.to_str().unwrap()], &args[..]].concat());
+        command.env("TMPDIR", &scratch);
+        let run = GENUINE.place.finish(command, input);
+        assert_eq!(run.status.code(), Some(code), "{run:?}");
+        assert!(std::fs::read_dir(&scratch).unwrap().next().is_none());
+    }
 }
 
 #[test]

@@ -112,17 +112,21 @@ pub(super) fn failure(error: ApprovalError) -> Failure {
 }
 
 /// The commands of one login, or of one terminal: by its leader's number, and when that started, since numbers come again. Without a leader
-/// that lives, a session is this process alone.
+/// that lives and is seen from here, a session is this process alone.
 fn session() -> String {
     #[expect(clippy::disallowed_methods, reason = "the kernel tells of processes by files")]
     let read = |path: &str| std::fs::read_to_string(path).ok();
+    // proc_pid_stat(5): the name, in parentheses, may hold anything; the fields are counted behind it.
+    let stat = |process: &str, field: usize| {
+        let stat = read(&format!("/proc/{process}/stat"))?;
+        Some(stat.rsplit_once(')')?.1.split_whitespace().nth(field)?.to_owned())
+    };
     let of = || {
-        let leader = rustix::process::getsid(None).ok()?;
-        let stat = read(&format!("/proc/{}/stat", leader.as_raw_nonzero()))?;
-        // The name, in parentheses, may hold anything; the start is the 20th field behind it.
-        let started = stat.rsplit_once(')')?.1.split_whitespace().nth(19)?.to_owned();
+        // Not by getsid(2), which says 0 of a leader outside this namespace of processes: a number that no process has.
+        let leader = stat("self", 3)?;
+        let started = stat(&leader, 19)?;
         let boot = read("/proc/sys/kernel/random/boot_id")?;
-        Some(format!("terminal {} {started} {}", leader.as_raw_nonzero(), boot.trim()))
+        Some(format!("terminal {leader} {started} {}", boot.trim()))
     };
     of().unwrap_or_else(|| format!("process {}", std::process::id()))
 }
