@@ -23,7 +23,7 @@ use writer::Writer;
 
 /// Days that a session is kept: a quarter shows what is in use now, and what is forgotten.
 pub const DAYS: u64 = 90;
-/// Sessions that are kept, the newest: with ten skills each the file then has about 6 MiB.
+/// Sessions that are kept, the newest: with ten skills each the file then has 5 MiB.
 pub const SESSIONS: u64 = 10_000;
 
 /// Why usage cannot be told.
