@@ -17,10 +17,10 @@ pub struct Server {
 }
 
 /// An answer: its status, head and body.
-struct Answer {
-    status: u16,
+pub struct Answer {
+    pub status: u16,
     head: String,
-    body: String,
+    pub body: String,
 }
 
 impl Server {
@@ -54,7 +54,7 @@ impl Server {
     }
 
     /// A message of the protocol, with what every client sends, unless a test says otherwise.
-    fn post(&self, message: &Value, headers: &[(&str, &str)]) -> Answer {
+    pub fn post(&self, message: &Value, headers: &[(&str, &str)]) -> Answer {
         let body = message.to_string();
         let mut all = vec![("Content-Type", "application/json"), ("Accept", "application/json, text/event-stream")];
         all.extend(headers);
