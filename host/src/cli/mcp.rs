@@ -1,6 +1,5 @@
 //! `skillhost mcp`: skills for one agent, on stdin and stdout.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use skillhost::catalog::{Catalog, Watch};
@@ -13,7 +12,7 @@ use super::Failure;
 use super::exit::Exit;
 use super::log::{self, Log};
 use super::permissions::Permissions;
-use super::places::Places;
+use super::places::{HostArgs, Places};
 use super::run::{interrupt, raise_descriptor_limit};
 use super::skills::Skills;
 
@@ -43,12 +42,8 @@ pub(crate) struct Args {
 pub(super) struct Served {
     #[command(flatten)]
     skills: Skills,
-    /// Where the audit records go, instead of the state folder
-    #[arg(long, value_name = "FILE")]
-    audit: Option<PathBuf>,
-    /// The folder of built-in programs [default: $SKILLHOST_PROGRAMS, else those beside this executable]
-    #[arg(long, value_name = "DIR")]
-    programs: Option<PathBuf>,
+    #[command(flatten)]
+    host: HostArgs,
     #[command(flatten)]
     pub(super) log: Log,
 }
@@ -97,7 +92,7 @@ impl Served {
     /// A server of these skills, under a policy.
     pub(super) fn server(&self, places: &Places, policy: Policy) -> Result<Server, Failure> {
         raise_descriptor_limit();
-        let host = places.host_options(self.audit.clone(), self.programs.as_deref())?;
+        let host = places.host_options(&self.host)?;
         let hidden = [
             (&host.sandbox.cache, "the cache"),
             (&host.audit, "the audit log"),
