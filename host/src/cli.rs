@@ -36,6 +36,7 @@ mod show;
 mod skill;
 mod skills;
 mod state;
+mod traces;
 mod verify;
 
 use std::process::ExitCode;

@@ -15,12 +15,14 @@ use super::permissions::Permissions;
 use super::places::{HostArgs, Places};
 use super::run::{interrupt, raise_descriptor_limit};
 use super::skills::Skills;
+use super::traces::Traces;
 
 /// Serves skills to an agent over the Model Context Protocol
 ///
 /// The agent's client starts this and talks to it on stdin and stdout. It finds skills by `discover_skills`, loads one by
 /// `activate_skill`, and runs its programs by `run_skill` and its typed tools, under the policy and into the audit log as `run` does.
-/// Without --workspace a session works in a folder of its own, gone with it.
+/// Without --workspace a session works in a folder of its own, gone with it. Where OTEL_EXPORTER_OTLP_ENDPOINT names a collector of
+/// OpenTelemetry, calls are sent there as spans.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -54,7 +56,7 @@ const ENDING: Duration = Duration::from_secs(5);
 pub(crate) fn main(args: &Args) -> Result<Exit, Failure> {
     let places = Places::find()?;
     let policy = args.permissions.policy(&places)?;
-    args.served.log.start(log::secrets(&policy))?;
+    let traces = args.served.log.start(log::secrets(&policy))?;
     let server = args.served.server(&places, policy)?;
     let runtime = runtime()?;
     let served = runtime.block_on(async {
@@ -78,6 +80,7 @@ pub(crate) fn main(args: &Args) -> Result<Exit, Failure> {
     runtime.shutdown_timeout(ENDING);
     server.mcp.close();
     server.service.host().settle();
+    traces.into_iter().for_each(Traces::end);
     served
 }
 
