@@ -59,6 +59,13 @@ const SHORTEST: usize = 4;
 impl Redacting {
     fn new(mut secrets: Vec<String>) -> Redacting {
         secrets.retain(|secret| secret.len() >= SHORTEST);
+        // As texts of errors quote them, and as lines of JSON hold both.
+        for _ in 0..2 {
+            let quoted: Vec<String> = secrets.iter().flat_map(|secret| [secret.escape_debug().to_string(), in_json(secret)]).collect();
+            secrets.extend(quoted);
+            secrets.sort();
+            secrets.dedup();
+        }
         secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
         Redacting(Arc::new(secrets))
     }
@@ -66,6 +73,12 @@ impl Redacting {
     fn clean(&self, line: &str) -> String {
         self.0.iter().fold(line.to_owned(), |line, secret| line.replace(secret, "[redacted]"))
     }
+}
+
+/// A text inside the quotes of JSON.
+fn in_json(text: &str) -> String {
+    let quoted = serde_json::Value::from(text).to_string();
+    quoted[1..quoted.len() - 1].to_owned()
 }
 
 impl Write for Redacting {
@@ -95,5 +108,18 @@ mod tests {
     fn secrets_are_replaced_the_longest_first() {
         let redacting = Redacting::new(["abcd", "abcdefgh", "x"].map(str::to_owned).to_vec());
         assert_eq!(redacting.clean("a=abcdefgh b=abcd x"), "a=[redacted] b=[redacted] x");
+    }
+
+    #[test]
+    fn secrets_are_found_in_quotes_too() {
+        let secret = "a\"b\\c\n\u{e9}";
+        let redacting = Redacting::new(vec![secret.to_owned()]);
+        let quoted = format!("{secret:?}");
+        for text in
+            [secret.to_owned(), quoted.clone(), serde_json::json!(secret).to_string(), serde_json::json!({ "x": quoted }).to_string()]
+        {
+            let clean = redacting.clean(&text);
+            assert!(clean.contains("[redacted]") && !clean.contains('b'), "{text}: {clean}");
+        }
     }
 }
