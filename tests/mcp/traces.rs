@@ -93,6 +93,19 @@ impl Collector {
         calls
     }
 
+    /// The names of all spans of a trace, in the order of their starts; each is below a call, whatever stands between.
+    fn below(&self, call: &Span) -> Vec<String> {
+        let mut spans: Vec<Span> = self.spans().into_iter().map(|(_, span)| span).filter(|span| span.trace_id == call.trace_id).collect();
+        spans.sort_by_key(|span| span.start_time_unix_nano);
+        for span in &spans {
+            let mut at = span;
+            while at.span_id != call.span_id {
+                at = spans.iter().find(|above| above.span_id == at.parent_span_id).unwrap_or_else(|| panic!("{at:?} is below nothing"));
+            }
+        }
+        spans.into_iter().map(|span| span.name).filter(|name| *name != call.name).collect()
+    }
+
     /// Whether a text is anywhere in what was sent.
     pub fn has(&self, text: &str) -> bool {
         self.requests.lock().unwrap().iter().any(|(_, body)| body.windows(text.len()).any(|part| part == text.as_bytes()))
@@ -139,7 +152,6 @@ fn a_call_is_a_span_below_the_clients_and_its_phases_are_below_it() {
     agent.call("run_skill", json!({ "name": "scribe", "program": "python3", "args": ["-c", started] }));
     agent.close();
 
-    let spans: Vec<Span> = collector.spans().into_iter().map(|(_, span)| span).collect();
     let calls = collector.calls();
     assert_eq!(
         calls.iter().map(|span| &*span.name).collect::<Vec<_>>(),
@@ -172,26 +184,32 @@ fn a_call_is_a_span_below_the_clients_and_its_phases_are_below_it() {
     assert_eq!(attribute(call, "skillhost.skill.digest"), record["skill"]["digest"]);
     assert_eq!(attribute(call, "skillhost.memory_peak"), record["usage"]["memory_peak"]);
 
-    let below = |top: &Span| -> Vec<&str> {
-        let mut names: Vec<(u64, &str)> = Vec::new();
-        for span in spans.iter().filter(|span| span.trace_id == top.trace_id && span.span_id != top.span_id) {
-            let mut at = span;
-            while at.span_id != top.span_id {
-                at = spans.iter().find(|above| above.span_id == at.parent_span_id).unwrap_or_else(|| panic!("{at:?} is below nothing"));
-            }
-            names.push((span.start_time_unix_nano, &span.name));
-        }
-        names.sort();
-        names.into_iter().map(|(_, name)| name).collect()
-    };
-    let names = below(call);
+    let names = collector.below(call);
     for phase in ["skill", "grant", "programs", "approval", "queue", "log", "mounts", "load", "instantiate", "guest", "drop", "record"] {
-        assert_eq!(names.iter().filter(|name| **name == phase).count(), if phase == "log" { 2 } else { 1 }, "{phase}: {names:?}");
+        assert_eq!(names.iter().filter(|name| *name == phase).count(), if phase == "log" { 2 } else { 1 }, "{phase}: {names:?}");
     }
     // What a guest starts is below the guest: the shell starts Python, and that jq.
-    let names = below(second);
-    assert_eq!(names.iter().filter(|name| **name == "process").count(), 2, "{names:?}");
-    assert_eq!(names.iter().filter(|name| **name == "guest").count(), 3, "{names:?}");
+    let names = collector.below(second);
+    assert_eq!(names.iter().filter(|name| *name == "process").count(), 2, "{names:?}");
+    assert_eq!(names.iter().filter(|name| *name == "guest").count(), 3, "{names:?}");
+}
+
+#[test]
+fn a_run_on_a_thread_of_its_own_has_its_phases_below_the_call_too() {
+    let place = Place::new();
+    let collector = Collector::new();
+    let policy = place.user.work().join("policy.yaml");
+    std::fs::write(&policy, "deterministic: true\ndefault:\n  allow: [Read, Bash]\n").unwrap();
+    let mut agent = Agent::new(collector.of(&mut place.server("mcp", &["--policy", policy.to_str().unwrap()])), OLD, &json!({}));
+    agent.call("activate_skill", json!({ "name": "scribe" }));
+    agent.call("run_skill", json!({ "name": "scribe", "program": "scripts/note.sh" }));
+    agent.close();
+    let call = &collector.calls()[1];
+    assert!(attribute(call, "skillhost.fuel").as_i64().unwrap() > 0, "{call:#?}");
+    let names = collector.below(call);
+    for phase in ["queue", "instantiate", "guest", "drop", "record"] {
+        assert_eq!(names.iter().filter(|name| *name == phase).count(), 1, "{phase}: {names:?}");
+    }
 }
 
 #[test]
