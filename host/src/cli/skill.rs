@@ -15,9 +15,10 @@ use super::show::CYAN;
 use super::skills::Skills;
 use super::{Failure, show};
 
-/// Shows a skill: what it is for, what it asks for, its files and its instructions; or one of its files
+/// Shows a skill, or one of its files
 ///
-/// The skill is named as `skillhost list` shows it. A file is printed as it is, by its path in the skill.
+/// Of a skill: what it is for, what it asks for, its files and its instructions. It is named as `skillhost list` shows it. A file is
+/// printed as it is, by its path in the skill.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
