@@ -301,6 +301,27 @@ fn a_collector_that_is_silent_or_gone_fails_no_call_and_is_told_once() {
 }
 
 #[test]
+fn a_collector_that_refuses_and_comes_back_is_told_each_time() {
+    let place = Place::new();
+    let refuses = std::sync::atomic::AtomicBool::new(true);
+    let server = Server::start(move |start, stream| {
+        whole(start, stream);
+        let first = refuses.swap(false, std::sync::atomic::Ordering::SeqCst);
+        respond(stream, if first { "401 Unauthorized" } else { "200 OK" }, "", b"what it says is not repeated");
+    });
+    let mut command = place.server("mcp", &[]);
+    command.env("OTEL_EXPORTER_OTLP_ENDPOINT", server.url()).env("OTEL_BSP_SCHEDULE_DELAY", "10");
+    let mut agent = Agent::new(&mut command, OLD, &json!({}));
+    for batches in 1..=3 {
+        agent.call("discover_skills", json!({ "query": "units" }));
+        becomes("the batch is sent", || server.connections() >= batches);
+    }
+    let log = agent.close();
+    let lines: Vec<&str> = log.lines().collect();
+    assert!(lines.len() == 2 && lines[0].contains("401 Unauthorized") && lines[1].contains("reach their collector again"), "{log}");
+}
+
+#[test]
 fn a_collector_with_tls_is_verified() {
     let place = Place::new();
     let collector = Collector::new();

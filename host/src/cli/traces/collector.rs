@@ -63,12 +63,12 @@ impl HttpClient for Collector {
             Ok(answer) => Some(answer.status().to_string()),
             Err(error) => Some(error.to_string()),
         };
-        match (problem, self.is_lost.load(Relaxed)) {
+        let was_lost = self.is_lost.swap(problem.is_some(), Relaxed);
+        match (problem, was_lost) {
             (Some(error), false) => tracing::warn!(%error, "spans do not reach their collector; they are dropped until they do"),
             (None, true) => tracing::warn!("spans reach their collector again"),
             (Some(_), true) | (None, false) => {}
         }
-        self.is_lost.store(!matches!(&sent, Ok(answer) if answer.status().is_success()), Relaxed);
         sent
     }
 }
