@@ -9,6 +9,7 @@ mod secrets;
 mod security;
 mod session;
 mod traces;
+mod usage;
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::path::{Path, PathBuf};

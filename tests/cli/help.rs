@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::{User, pinned, repository, text};
 
-const VERBS: [&str; 24] = [
+const VERBS: [&str; 25] = [
     "run",
     "check",
     "list",
@@ -27,6 +27,7 @@ const VERBS: [&str; 24] = [
     "audit",
     "key",
     "state",
+    "stats",
     "schema",
     "completions",
 ];

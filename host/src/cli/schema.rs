@@ -48,6 +48,8 @@ enum Of {
     Pending,
     /// What `permissions --json` prints
     Permissions,
+    /// What `stats --json` prints
+    Stats,
 }
 
 pub(crate) fn main(args: Args) -> Result<Exit, Failure> {
@@ -64,6 +66,7 @@ pub(crate) fn main(args: Args) -> Result<Exit, Failure> {
         Of::Prompt => show::json(&schemars::schema_for!(skillhost::catalog::Prompt))?,
         Of::Pending => show::json(&schemars::schema_for!(Vec<skillhost::approval::Pending>))?,
         Of::Permissions => show::json(&schemars::schema_for!(super::levels::State))?,
+        Of::Stats => show::json(&schemars::schema_for!(skillhost::usage::Stats))?,
         Of::Check => show::json(&schemars::schema_for!(super::check::Checked))?,
     }
     Ok(Exit::Ok)

@@ -14,6 +14,7 @@ use rmcp::model::{
 };
 use serde_json::{Value, json};
 
+use super::definitions::weight;
 use super::hidden::Hidden;
 use super::result::failed;
 use super::run::Caller;
@@ -26,6 +27,7 @@ use crate::catalog::Entry;
 use crate::invoke::{Invoked, Loaded, Target};
 use crate::outcome::{Denial, Status};
 use crate::sandbox::Finished;
+use crate::usage::Event;
 
 /// What is about to run.
 pub(super) struct Call<'a> {
@@ -86,9 +88,12 @@ impl Shared {
     pub(super) async fn may_run(&self, call: &Call<'_>, caller: Caller<'_>) -> Result<(), Box<CallToolResponse>> {
         let told = |text: String| Box::new(CallToolResponse::from(failed(call.hidden.text(&text))));
         // What does not run is in the log too.
-        let refused = |rule: &str, text: String| match self.record(call, rule) {
-            Ok(()) => told(text),
-            Err(error) => told(error.to_string()),
+        let refused = |rule: &str, text: String| {
+            self.tally(caller.session, caller.context).note(&call.entry.name, || weight(call.entry), Event::Refused);
+            match self.record(call, rule) {
+                Ok(()) => told(text),
+                Err(error) => told(error.to_string()),
+            }
         };
         let (id, text) = match self.decide(call, caller).map_err(told)? {
             Decision::Allowed => return Ok(()),

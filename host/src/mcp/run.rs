@@ -11,7 +11,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use tracing::{Instrument as _, debug_span};
 
-use super::definitions::{ACTIVATE, is_object};
+use super::definitions::{ACTIVATE, is_object, weight};
 use super::gate::{Answer, Call};
 use super::hidden::Hidden;
 use super::messages::Progress;
@@ -21,10 +21,12 @@ use super::workspace::Folder;
 use super::{Shared, messages, trace};
 use crate::catalog::Entry;
 use crate::invoke::{InvokeError, Invoked, Loaded, Target};
+use crate::outcome::Status;
 use crate::runtime::scripts::{self, Found};
 use crate::sandbox::{Io, Stdin, Tool};
 use crate::service::ServiceError;
 use crate::skill::Skill;
+use crate::usage::Event;
 
 #[derive(Deserialize)]
 pub(super) struct Input {
@@ -111,6 +113,9 @@ impl Shared {
         self.may_run(&call, caller).instrument(debug_span!("approval")).await?;
         workspace.put(files.iter().map(|(path, text)| (path.as_str(), text.as_str()))).map_err(told)?;
         let invoked = self.invoke(&loaded, &target, &args, io, caller).await;
+        if let Some(event) = event(&invoked) {
+            self.tally(caller.session, caller.context).note(&entry.name, || weight(entry), event);
+        }
         let invoked = invoked.map_err(|error| told(hidden.text(&unclear(&error))))?;
         let staged = self.stage(&call, caller, &invoked);
         Ok(Done { invoked, staged, folder: workspace.folder, hidden })
@@ -152,6 +157,25 @@ impl Shared {
             }
         }
         result
+    }
+}
+
+/// What counts of a run, as a record of it would: one that found no room, or is not valid, is none.
+fn event(result: &Result<Invoked, ServiceError>) -> Option<Event> {
+    match result {
+        Ok(invoked) => {
+            let outcome = &invoked.finished.outcome;
+            let denials = outcome.denials.len() as u64;
+            match outcome.status {
+                Status::Denied(_) => Some(Event::Refused),
+                Status::Invalid { .. } => None,
+                Status::Exited { code } => Some(Event::Ran { succeeded: code == 0, denials }),
+                _ => Some(Event::Ran { succeeded: false, denials }),
+            }
+        }
+        // It was interrupted.
+        Err(ServiceError::Closed) => Some(Event::Ran { succeeded: false, denials: 0 }),
+        Err(_) => None,
     }
 }
 
