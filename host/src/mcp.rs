@@ -5,7 +5,7 @@
 //! outcome, and `kept` holds what was too long for it. `resources`, `skills`, `prompts` and `complete` are the same skills as the protocol's
 //! other primitives. `changes` tells clients that skills changed, `messages` that a run goes on; `preload` is what a session
 //! has from its start; [`http`] serves many clients at once, and
-//! `metrics` counts. `hidden` keeps this machine's paths out of answers.
+//! `metrics` counts, and `trace` tells of calls as spans. `hidden` keeps this machine's paths out of answers.
 //!
 //! Nothing that a client can call grants, approves or widens anything: the policy is the operator's, and is passed in here.
 
@@ -32,6 +32,7 @@ mod run;
 #[expect(deprecated, reason = "levels of log messages, which clients before 2026-07-28 set")]
 mod session;
 mod skills;
+mod trace;
 mod workspace;
 
 use std::collections::HashMap;
