@@ -59,7 +59,7 @@ fn secrets_are_in_no_log_at_any_level_nor_in_metrics_nor_in_spans() {
             let quoted = format!("{secret:?}");
             let twice = format!("{quoted:?}");
             let once = &quoted[1..quoted.len() - 1];
-            for form in [secret, once, &twice[3..twice.len() - 3], &json!(secret).to_string().trim_matches('"').to_owned()] {
+            for form in [secret, once, &twice[3..twice.len() - 3], json!(secret).to_string().trim_matches('"')] {
                 assert!(!metrics.contains(form) && !collector.has(form), "{form}");
                 let line = log.lines().find(|line| line.contains(form));
                 assert_eq!(line, None, "{form}");

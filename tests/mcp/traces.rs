@@ -24,15 +24,18 @@ use crate::servers::{Server, respond};
 const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
 const PARENT: &str = "b7ad6b7169203331";
 
+/// Heads and bodies.
+type Requests = Arc<Mutex<Vec<(String, Vec<u8>)>>>;
+
 /// A collector that keeps what it is sent.
 pub struct Collector {
     server: Server,
-    requests: Arc<Mutex<Vec<(String, Vec<u8>)>>>,
+    requests: Requests,
 }
 
 impl Collector {
     pub fn new() -> Collector {
-        let requests: Arc<Mutex<Vec<(String, Vec<u8>)>>> = Arc::default();
+        let requests = Requests::default();
         let kept = requests.clone();
         let server = Server::start(move |start, stream| {
             kept.lock().unwrap().push(whole(start, stream));
