@@ -3,6 +3,7 @@
 use serde_json::json;
 
 use super::{Agent, NEW, OLD, Place, becomes, said};
+use crate::cli::repository;
 
 const DISCOVERY: [&str; 3] = ["discover_skills", "activate_skill", "read_skill_file"];
 
@@ -198,6 +199,49 @@ fn a_root_of_the_clients_makes_the_workspace_narrower_and_never_wider() {
         drop(std::fs::remove_dir_all(workspace.join("sub")));
     }
     assert_eq!(std::fs::read_dir(&outside).unwrap().count(), 0);
+}
+
+#[test]
+fn changed_files_of_skills_are_told_of() {
+    let place = Place::new();
+    let mut agent = place.agent(OLD, &[]);
+    agent.call("activate_skill", json!({ "name": "calculator" }));
+    for path in ["scripts/note.sh", "references/guide.md", "SKILL.md"] {
+        agent.ok("resources/subscribe", json!({ "uri": format!("skill://scribe/{path}") }));
+    }
+    agent.ok("resources/unsubscribe", json!({ "uri": "skill://scribe/references/guide.md" }));
+    let skill = |agent: &mut Agent| agent.ok("skills/get", json!({ "uri": "skill://scribe/SKILL.md" }))["skill"].clone();
+    let before = skill(&mut agent);
+    agent.notifications.clear();
+    // Both, and the one that nobody wants to be told of, in this order.
+    place.write("scribe/references/guide.md", "other\n");
+    place.write("scribe/scripts/note.sh", "#!/bin/bash\necho other\n");
+    let updated = agent.told("notifications/resources/updated");
+    assert_eq!(updated["params"]["uri"], "skill://scribe/scripts/note.sh");
+    assert!(agent.notifications.iter().any(|message| message["method"] == "notifications/resources/list_changed"), "a list has digests");
+    // The manifest has the new digests.
+    assert_ne!(skill(&mut agent), before);
+    assert!(agent.notifications.iter().all(|message| message["method"] != "notifications/tools/list_changed"), "no tool is another");
+    // Another component has other tools.
+    let tools = agent.tools();
+    std::fs::copy(repository("skills/data-convert/data-convert.wasm"), place.skills().join("calculator/calculator.wasm")).unwrap();
+    agent.told("notifications/tools/list_changed");
+    assert_ne!(agent.tools(), tools);
+    let mut uris = agent.notifications.iter().filter_map(|message| message["params"]["uri"].as_str());
+    assert!(uris.all(|uri| uri == "skill://scribe/scripts/note.sh"), "nobody subscribed to the rest: {:?}", agent.notifications);
+}
+
+#[test]
+fn a_listener_of_the_new_revision_is_told_of_the_files_that_it_named() {
+    let place = Place::new();
+    let mut agent = place.agent(NEW, &[]);
+    let wanted = json!({ "resourceSubscriptions": ["skill://scribe/scripts/note.sh"], "resourcesListChanged": true });
+    agent.ask("subscriptions/listen", json!({ "notifications": wanted }));
+    agent.told("notifications/subscriptions/acknowledged");
+    place.write("scribe/references/guide.md", "other\n");
+    agent.told("notifications/resources/list_changed");
+    place.write("scribe/scripts/note.sh", "#!/bin/bash\necho other\n");
+    assert_eq!(agent.told("notifications/resources/updated")["params"]["uri"], "skill://scribe/scripts/note.sh");
 }
 
 #[test]
