@@ -337,6 +337,30 @@ fn the_queue_is_bounded() {
 }
 
 #[test]
+fn what_waits_is_bounded_in_bytes() {
+    let place = Place::new("");
+    place.asks(&writing());
+    let file = place.0.path().join("state/approvals.db");
+    let db = rusqlite::Connection::open(&file).unwrap();
+    // As much as the changes of other runs may have.
+    let insert = "INSERT INTO change VALUES (1, ?1, x'', '/workspace', 'x', NULL, 'file', 420, zeroblob(?2))";
+    for number in 0..4 {
+        db.execute(insert, (number, (64 << 20) - 10_000)).unwrap();
+    }
+    let other = Run { what: What::Program("other.py".into()), ..writing() };
+    place.asks(&other);
+    db.execute(insert, (4, 40_000)).unwrap();
+    let skill = place.skill();
+    let digest = skill.digest().unwrap();
+    let capabilities = grant(&skill.asks(), &writing().policy).capabilities;
+    let what = What::Program("third.py".into());
+    let ask = Ask { skill: &skill, digest: &digest, what: &what, capabilities: &capabilities, trusted: true, own: None, session: "one" };
+    let full = place.approvals().decide(&writing().policy, &ask).unwrap_err();
+    assert!(matches!(full, ApprovalError::Full(Full::Bytes)) && full.to_string().starts_with("changes of 256 MiB wait"), "{full}");
+    assert_eq!(place.approvals().pending().unwrap().len(), 2, "nothing of it is kept");
+}
+
+#[test]
 fn what_is_not_answered_in_a_week_is_forgotten() {
     let place = Place::new("");
     let (id, _) = place.asks(&writing());

@@ -117,6 +117,8 @@ fn the_operators_workspace_is_used_as_it_was_granted() {
         assert_eq!(run["structuredContent"]["denials"].as_array().unwrap().is_empty(), !is_error, "{mode}: {run}");
         assert_eq!(run["structuredContent"]["changes"].is_array(), mode == ":overlay", "{run}");
         assert_eq!(run["structuredContent"]["diff"].as_str().is_some_and(|diff| diff.contains("+kept")), mode == ":overlay", "{run}");
+        let files = run["structuredContent"]["files"].as_array().unwrap();
+        assert_eq!(files.is_empty(), !is_there, "what an overlay kept is no file that can be read: {run}");
         let put = agent.call("run_skill", json!({ "name": "writer", "program": "write.sh", "files": { "x": "x" } }));
         assert!(put["isError"] == true && !workspace.join("x").exists(), "{put}");
         drop(std::fs::remove_dir_all(workspace.join("sub")));
@@ -137,6 +139,7 @@ fn a_run_is_followed_and_cancelled() {
     let first = agent.told("notifications/progress");
     let second = agent.told("notifications/progress");
     assert_eq!(first["params"]["progressToken"], "p");
+    assert_eq!(first["params"]["total"], 60.0, "the limit of its time, in seconds");
     assert!(first["params"]["progress"].as_f64() < second["params"]["progress"].as_f64(), "{first} {second}");
     agent.say(&json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": id } }));
     becomes("the run is recorded as interrupted", || {
@@ -170,6 +173,24 @@ fn a_client_is_told_of_runs_from_its_level_on() {
     let told = agent.told("notifications/message");
     assert_eq!((&told["params"]["level"], &told["params"]["data"]["denials"]), (&json!("warning"), &json!(1)), "{told}");
     assert!(agent.notifications.iter().all(|message| message["method"] != "notifications/message"));
+}
+
+#[test]
+fn a_request_of_the_new_revision_says_what_it_wants_to_be_told() {
+    let place = Place::new();
+    let mut agent = place.agent(NEW, &[]);
+    agent.call("activate_skill", json!({ "name": "scribe" }));
+    let mut run = |program: &str, meta: serde_json::Value| {
+        let arguments = json!({ "name": "scribe", "program": program });
+        agent.ok("tools/call", json!({ "name": "run_skill", "arguments": arguments, "_meta": meta }));
+        let told = agent.notifications.drain(..).filter(|message| message["method"] == "notifications/message");
+        told.map(|message| message["params"]["level"].clone()).collect::<Vec<_>>()
+    };
+    let level = |level: &str| json!({ "io.modelcontextprotocol/logLevel": level });
+    assert_eq!(run("write.sh", json!({})), Vec::<serde_json::Value>::new(), "nobody asked");
+    assert_eq!(run("note.sh", level("info")), ["info"]);
+    assert_eq!(run("note.sh", level("warning")), Vec::<serde_json::Value>::new());
+    assert_eq!(run("write.sh", level("warning")), ["warning"]);
 }
 
 #[test]
