@@ -45,5 +45,6 @@ mod skill_properties;
 mod state;
 mod tidy;
 mod together;
+mod usage;
 mod verify;
 mod world;

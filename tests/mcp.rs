@@ -7,6 +7,7 @@ mod http;
 mod limits;
 mod security;
 mod session;
+mod usage;
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::path::{Path, PathBuf};

@@ -3,6 +3,7 @@
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -55,6 +56,11 @@ impl Place {
         self.path("sk")
     }
 
+    /// Compiled once for all tests.
+    fn cache(&self) -> PathBuf {
+        Path::new(env!("CARGO_TARGET_TMPDIR")).join("receipts")
+    }
+
     /// `skillhost` with the real shell, and with stdin.
     pub fn skillhost(&self, args: &[&str], stdin: &str) -> Output {
         self.finish(self.command(args), stdin)
@@ -62,8 +68,7 @@ impl Place {
 
     pub fn command(&self, args: &[&str]) -> Command {
         let mut command = self.user.command(env!("CARGO_BIN_EXE_skillhost"));
-        // Compiled once for all tests.
-        command.env("XDG_CACHE_HOME", Path::new(env!("CARGO_TARGET_TMPDIR")).join("receipts"));
+        command.env("XDG_CACHE_HOME", self.cache());
         command.env("SKILLHOST_PROGRAMS", repository("target/components")).args(args);
         command
     }
@@ -204,6 +209,37 @@ fn what_came_to_no_result_has_no_receipt() {
     assert_eq!(parsed(&std::fs::read(place.path("r.json")).unwrap())["result"]["status"]["limit"], "fuel");
     let run = place.skillhost(&["run", "hello", "--receipt", "nowhere/r.json"], "");
     assert_eq!(run.status.code(), Some(74), "{run:?}");
+}
+
+#[test]
+fn packages_are_digested_again_when_one_of_them_has_changed() {
+    use std::os::unix::fs::MetadataExt as _;
+    let place = Place::new();
+    std::fs::create_dir(place.path("site")).unwrap();
+    std::fs::write(place.path("site/own.py"), "1").unwrap();
+    let packages = || {
+        let run = place.skillhost(&["run", "hello", "--site-packages", "site", "--deterministic", "--receipt", "r.json"], "");
+        assert_eq!(run.status.code(), Some(0), "{run:?}");
+        parsed(&std::fs::read(place.path("r.json")).unwrap())["runtime"]["packages"].clone()
+    };
+    let folder = std::fs::metadata(place.path("site")).unwrap();
+    let kept = place.cache().join(format!("skillhost/components/{:x}-{:x}.packages", folder.dev(), folder.ino()));
+    let first = packages();
+    assert!(!kept.exists(), "what has just been written may be written again without a trace");
+    std::thread::sleep(Duration::from_millis(2_100));
+    assert_eq!(packages(), first);
+    assert!(kept.exists(), "{kept:?}");
+    let real = first["/usr/local/lib/site-packages/1"].as_str().unwrap();
+    let known = std::fs::read_to_string(&kept).unwrap();
+    assert!(known.contains(real), "{known}");
+    let other = digest(b"from the cache");
+    std::fs::write(&kept, known.replace(real, &other)).unwrap();
+    assert_eq!(packages()["/usr/local/lib/site-packages/1"], other, "no file is read");
+    std::fs::write(place.path("site/own.py"), "2").unwrap();
+    let changed = packages();
+    assert!(changed != first && !changed.to_string().contains(&other), "{changed}");
+    std::fs::write(place.path("site/own.py"), "1").unwrap();
+    assert_eq!(packages(), first);
 }
 
 #[test]

@@ -218,11 +218,17 @@ fn packages_of_the_operator_come_again() {
 #[test]
 fn what_a_skill_keeps_is_recorded_and_a_replay_leaves_this_host_s_alone() {
     let place = Place::new();
-    std::fs::write(place.path("p.yaml"), "default: { allow: [Read, Write, Bash] }\nskills: { sk: { limits: { state: 1KiB } } }\n").unwrap();
+    std::fs::write(
+        place.path("p.yaml"),
+        "default: { allow: [Read, Write, Bash] }\nskills: { sk: { limits: { state: 1KiB, timeout: 5m } } }\n",
+    )
+    .unwrap();
     let count = "n=$(cat /state/n 2> /dev/null || echo 0); echo $((n + 1)) > /state/n; cat /state/n; head -c 2000 /dev/zero > /state/more; ls /state";
     let base = ["run", "sk", "--policy", "p.yaml", "--command", count];
-    assert!(text(&place.skillhost(&base, "").stdout).starts_with("1\n"));
-    place.skillhost(&["run", "sk", "--policy", "p.yaml", "--command", "rm /state/more; echo kept > /state/unread"], "");
+    let first = place.skillhost(&base, "");
+    assert!(text(&first.stdout).starts_with("1\n"), "{first:?}");
+    let between = place.skillhost(&["run", "sk", "--policy", "p.yaml", "--command", "rm /state/more; echo kept > /state/unread"], "");
+    assert_eq!(between.status.code(), Some(0), "{between:?}");
     let run = place.skillhost(&[&base[..], &["--record", "rec"]].concat(), "");
     assert!(text(&run.stdout).starts_with("2\n"), "{run:?}");
     for _ in 0..2 {
@@ -230,7 +236,7 @@ fn what_a_skill_keeps_is_recorded_and_a_replay_leaves_this_host_s_alone() {
         assert_eq!((replay.status.code(), &replay.stdout), (Some(0), &run.stdout), "{replay:?}");
     }
     let now = place.skillhost(&["run", "sk", "--policy", "p.yaml", "--command", "cat /state/n"], "");
-    assert_eq!(text(&now.stdout), "2\n");
+    assert_eq!(text(&now.stdout), "2\n", "{now:?}");
     let other = elsewhere(&place.path("rec"));
     let replay = other.skillhost(&["replay", "theirs/rec"], "");
     assert_eq!((replay.status.code(), &replay.stdout), (Some(0), &run.stdout), "{replay:?}");

@@ -70,7 +70,7 @@ fn every_test_file_is_a_module() {
 }
 
 /// From the bottom up: a module uses those before it. Those of one row may use each other.
-const LAYERS: [&[&str]; 14] = [
+const LAYERS: [&[&str]; 15] = [
     &["limits", "outcome", "diagnostic", "policy::capabilities", "policy::tool"],
     &["skill", "policy"],
     &["runtime"],
@@ -83,6 +83,7 @@ const LAYERS: [&[&str]; 14] = [
     &["service"],
     &["approval"],
     &["catalog"],
+    &["usage"],
     &["embed", "mcp"],
     &["cli", "main", "lib"],
 ];

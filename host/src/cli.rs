@@ -36,6 +36,7 @@ mod show;
 mod skill;
 mod skills;
 mod state;
+mod stats;
 mod verify;
 
 use std::process::ExitCode;
@@ -77,6 +78,7 @@ enum Verb {
     Audit(audit::Args),
     Key(key::Args),
     State(state::Args),
+    Stats(stats::Args),
     Schema(schema::Args),
     /// Prints a completion script for a shell
     ///
@@ -132,6 +134,7 @@ pub(crate) fn main() -> ExitCode {
         Verb::Audit(args) => audit::main(args),
         Verb::Key(args) => key::main(&args),
         Verb::State(args) => state::main(args),
+        Verb::Stats(args) => stats::main(&args),
         Verb::Schema(args) => schema::main(args),
         Verb::Completions { shell } => {
             let mut script = Vec::new();

@@ -21,6 +21,7 @@
 //! | approval | [`approval`] | what runs by itself, what waits for a person's word, and who gave it for what |
 //! | embed | [`embed`] | the whole of it inside another program: `Host::builder()` |
 //! | catalog | [`catalog`] | which skills there are: found, cached, ranked; the block that agents are given |
+//! | usage | [`usage`] | what agents found, activated and ran, as figures of this machine's own |
 //! | mcp | [`mcp`] | skills for agents: discovery, activation, runs, over the Model Context Protocol |
 //! | outcome | [`outcome`] | what happened, as plain data |
 //! | state | [`state`] | what skills keep from run to run |
@@ -30,7 +31,7 @@
 //! What holds everywhere, each by a test:
 //! - `Program` says what runs and carries no authority; `Capabilities` says what it may touch; only `sandbox` reads both.
 //! - The same `Capabilities` value is what `check` prints, what the sandbox enforces and what the audit log keeps.
-//! - A module uses only those above it: limits, outcome, diagnostic, capabilities < skill, policy < runtime < compat, learn < recording < sandbox < state, audit < receipt < invoke < service < approval < catalog < embed, mcp < cli.
+//! - A module uses only those above it: limits, outcome, diagnostic, capabilities < skill, policy < runtime < compat, learn < recording < sandbox < state, audit < receipt < invoke < service < approval < catalog < usage < embed, mcp < cli.
 //! - Ambient authority is banned by clippy's `disallowed-methods` and asked for by name where it is needed.
 //! - A broken policy, manifest or audit log stops the run. Nothing falls back to something wider.
 
@@ -53,6 +54,7 @@ pub mod sandbox;
 pub mod service;
 pub mod skill;
 pub mod state;
+pub mod usage;
 pub mod world;
 
 pub use embed::{Builder, Host, Request, compile_if_asked};

@@ -3,9 +3,9 @@
 //! In reading order: `handler` is the protocol's methods, `session` what one client has; `definitions` are the tools, behind them `discover`,
 //! `activate`, `read` and `run`. `gate` asks whether a call may run, by a `question` to the client's user where that is needed,
 //! `workspace` says in which folder, `result` makes an answer of an outcome, `writes` asks for what it kept aside, and `kept` holds what was too
-//! long for an answer. `resources`, `skills`, `prompts` and `complete` are the same skills as the protocol's
-//! other primitives. `changes` tells clients that skills changed, `messages` that a run goes on; [`http`] serves many clients at once, and
-//! `metrics` counts. `hidden` keeps this machine's paths out of answers.
+//! long for an answer. `resources`, `skills`, `prompts` and `complete` are the same skills as the protocol's other primitives. `changes` tells
+//! clients that skills changed, `messages` that a run goes on; `preload` is what a session has from its start; [`http`] serves many clients at
+//! once, and `metrics` counts. `hidden` keeps this machine's paths out of answers.
 //!
 //! Nothing that a client can call grants, approves or widens anything: the policy is the operator's, and is passed in here.
 
@@ -23,6 +23,7 @@ mod kept;
 mod messages;
 mod metrics;
 mod pages;
+mod preload;
 mod prompts;
 mod question;
 mod read;
@@ -40,7 +41,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use rmcp::ServiceExt as _;
-use rmcp::service::ServerInitializeError;
+use rmcp::service::{RequestContext, RoleServer, ServerInitializeError};
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::approval::{Approvals, PendingId};
@@ -49,6 +50,7 @@ use crate::policy::Policy;
 use crate::sandbox::Tool;
 use crate::service::Service;
 use crate::skill::{Caps, Skill, SkillError};
+use crate::usage::{self, Usage};
 use hidden::Hidden;
 use kept::Runs;
 use metrics::Metrics;
@@ -70,6 +72,8 @@ pub struct Options {
     pub scratch: PathBuf,
     /// Folders of this host that no answer names, and what is said instead.
     pub hidden: Vec<(PathBuf, String)>,
+    /// Where it is counted what clients find, activate and run.
+    pub usage: Usage,
 }
 
 /// A server for agents. Cheap to clone; all clones are one server.
@@ -88,6 +92,9 @@ struct Shared {
     hidden: Hidden,
     runs: Runs,
     metrics: Metrics,
+    usage: Usage,
+    /// What requests that stand alone count.
+    alone: usage::Session,
     sessions: Mutex<Vec<Weak<Session>>>,
     /// The typed tools of components, by digest: listing them runs the component.
     tools: Mutex<HashMap<String, Arc<Vec<Tool>>>>,
@@ -103,7 +110,7 @@ const TOOLS: usize = 1_000;
 impl Mcp {
     /// A server. Does no work.
     pub fn new(options: Options) -> Mcp {
-        let Options { catalog, service, policy, approvals, scratch, hidden } = options;
+        let Options { catalog, service, policy, approvals, scratch, hidden, usage } = options;
         let hidden = Hidden::new(hidden, &policy);
         let (runs, metrics) = (Runs::default(), Metrics::default());
         Mcp(Arc::new(Shared {
@@ -117,6 +124,8 @@ impl Mcp {
             hidden,
             runs,
             metrics,
+            alone: usage.alone(),
+            usage,
             sessions: Mutex::default(),
             tools: Mutex::default(),
         }))
@@ -143,8 +152,9 @@ impl Mcp {
         Ok(())
     }
 
-    /// Lets go of what is kept for clients: the folders of their sessions, and what is left of their runs.
+    /// Lets go of what is kept for clients: the folders of their sessions, and what is left of their runs. Writes what was counted.
     pub fn close(&self) {
+        self.0.usage.close();
         self.0.runs.clear();
         self.0.sessions().iter().for_each(|session| drop(session.state().folder.take()));
     }
@@ -160,7 +170,9 @@ impl Mcp {
     }
 
     fn client(&self, transport: Transport) -> handler::Client {
-        let session = Arc::new(Session::new(transport));
+        let catalog = self.0.catalog.clone();
+        let usage = self.0.usage.session(move || definitions::whole(&catalog));
+        let session = Arc::new(Session::new(transport, usage));
         let mut sessions = self.0.sessions.lock().unwrap_or_else(PoisonError::into_inner);
         sessions.retain(|session| session.strong_count() > 0);
         sessions.push(Arc::downgrade(&session));
@@ -184,6 +196,11 @@ impl Shared {
         let mut entries: Vec<Entry> = self.catalog.entries().iter().filter(|entry| self.catalog.is_enabled(entry)).cloned().collect();
         entries.sort_by(|a, b| a.name.cmp(&b.name));
         entries
+    }
+
+    /// Where it is counted what a client asks for.
+    fn tally<'a>(&'a self, session: &'a Session, context: &RequestContext<RoleServer>) -> &'a usage::Session {
+        if session.is_alone(context) { &self.alone } else { &session.usage }
     }
 
     fn load(&self, entry: &Entry) -> Result<Skill, SkillError> {

@@ -59,6 +59,23 @@ pub struct Policy {
     pub retention: Retention,
     /// What recordings do not hold.
     pub secrets: Secrets,
+    /// Whether it is counted how agents use skills.
+    pub usage: bool,
+    /// What is active when an agent's session starts.
+    pub preload: Preload,
+}
+
+/// The skills whose tools an agent's session has from its start. That grants them nothing.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Preload {
+    /// None.
+    #[default]
+    Nothing,
+    /// Those that many of the last sessions used.
+    Suggested,
+    /// These.
+    Named(Vec<String>),
 }
 
 /// What a recording keeps out: it has digests of these values alone.
@@ -128,6 +145,8 @@ impl Policy {
             folders: Vec::new(),
             retention: Retention::default(),
             secrets: Secrets::default(),
+            usage: true,
+            preload: Preload::Nothing,
         }
     }
 

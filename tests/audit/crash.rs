@@ -1,6 +1,7 @@
 //! Hosts that share a log, are killed at any point, or have no room: no finished record is lost, and no later run is held up.
 
 use std::os::unix::process::CommandExt as _;
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -26,16 +27,24 @@ fn writer() {
         let mut record = record(number);
         record["writer"] = setting["writer"].clone();
         let head = log.append(&record).unwrap();
-        // After the record, so that all that is said is true.
+        // After the record, so that all that is said is true; and to a file of its own, since one that is killed may write half a line.
         said.write_all(format!("{} {}\n", head.sequence, head.digest).as_bytes()).unwrap();
     }
 }
 
-fn start(journal: &Journal, seal_at: u64, writer: u64) -> std::process::Child {
-    let setting = json!({ "log": journal.path(), "said": journal.beside("said"), "seal_at": seal_at, "writer": writer });
+fn start(journal: &Journal, seal_at: u64, writer: u64, said: &Path) -> std::process::Child {
+    let setting = json!({ "log": journal.path(), "said": said, "seal_at": seal_at, "writer": writer });
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", "audit::crash::writer", "--nocapture"]).env(WRITER, setting.to_string());
     command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
+}
+
+/// The whole lines of every file in a folder.
+fn lines(folder: &Path) -> Vec<String> {
+    let texts = std::fs::read_dir(folder).unwrap().map(|entry| std::fs::read_to_string(entry.unwrap().path()).unwrap());
+    texts
+        .flat_map(|text| text.split_inclusive('\n').filter_map(|line| Some(line.strip_suffix('\n')?.to_owned())).collect::<Vec<_>>())
+        .collect()
 }
 
 #[test]
@@ -43,10 +52,13 @@ fn killed_at_any_point_hosts_lose_nothing_that_was_written() {
     const ROUNDS: u64 = 25;
     let seal_at = 8000;
     let journal = Journal::new(0, seal_at);
+    let folder = journal.beside("said");
+    std::fs::create_dir(&folder).unwrap();
     for round in 0..ROUNDS {
-        let mut writers: Vec<_> = (0..3).map(|writer| start(&journal, seal_at, writer)).collect();
+        let said = |writer: u64| folder.join(format!("{round}-{writer}"));
+        let mut writers: Vec<_> = (0..3).map(|writer| start(&journal, seal_at, writer, &said(writer))).collect();
         // One of them is killed early, one while it folds, one late: wherever that is.
-        let said = || std::fs::read_to_string(journal.beside("said")).unwrap_or_default().lines().count();
+        let said = || lines(&folder).len();
         let (before, begun) = (said(), Instant::now());
         while said() < before + 20 + (round as usize * 7) % 60 {
             assert!(begun.elapsed() < PATIENCE, "the writers of round {round} are held up");
@@ -64,9 +76,8 @@ fn killed_at_any_point_hosts_lose_nothing_that_was_written() {
     let store = journal.store();
     let verified = store.verify(None).unwrap();
     assert!(verified.faults.is_empty(), "{:#?}", verified.faults);
-    let said = std::fs::read_to_string(journal.beside("said")).unwrap();
     let mut told = 0;
-    for line in said.lines() {
+    for line in lines(&folder) {
         let (sequence, digest) = line.split_once(' ').unwrap();
         let kept = store.record(sequence.parse().unwrap()).unwrap().unwrap_or_else(|| panic!("record {sequence} is lost"));
         let kept: Value = serde_json::from_slice(&kept).unwrap();

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::{User, pinned, repository, text};
 
-const VERBS: [&str; 16] = [
+const VERBS: [&str; 17] = [
     "run",
     "check",
     "inspect",
@@ -19,6 +19,7 @@ const VERBS: [&str; 16] = [
     "serve",
     "audit",
     "key",
+    "stats",
     "schema",
     "completions",
 ];

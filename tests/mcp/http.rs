@@ -12,6 +12,7 @@ use skillhost::mcp::http::{HttpOptions, serve};
 use skillhost::mcp::{Mcp, Options};
 use skillhost::policy::Policy;
 use skillhost::service::{Capacity, Service};
+use skillhost::usage::Usage;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use super::{NEW, OLD, Place, becomes, request, said};
@@ -25,10 +26,10 @@ pub struct Server {
 }
 
 /// An answer: its status, head and body.
-struct Answer {
-    status: u16,
+pub struct Answer {
+    pub status: u16,
     head: String,
-    body: String,
+    pub body: String,
 }
 
 impl Server {
@@ -62,7 +63,7 @@ impl Server {
     }
 
     /// A message of the protocol, with what every client sends, unless a test says otherwise.
-    fn post(&self, message: &Value, headers: &[(&str, &str)]) -> Answer {
+    pub fn post(&self, message: &Value, headers: &[(&str, &str)]) -> Answer {
         let body = message.to_string();
         let mut all = vec![("Content-Type", "application/json"), ("Accept", "application/json, text/event-stream")];
         all.extend(headers);
@@ -322,6 +323,7 @@ async fn further_connections_wait_until_one_is_over() {
         approvals: Approvals::open(&arena.path("approvals.db")),
         scratch: arena.path(""),
         hidden: Vec::new(),
+        usage: Usage::off(),
     });
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();

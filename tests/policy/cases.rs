@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use skillhost::policy::determinism::show_start_time;
-use skillhost::policy::{Layer, MountRule, load, schema};
+use skillhost::policy::{Layer, MountRule, Preload, load, schema};
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/cases/policy")
@@ -25,6 +25,12 @@ fn verdict(path: &Path) -> String {
         Ok(policy) => {
             for authority in &policy.authorities {
                 writeln!(out, "authority {} {}", authority.file.display(), authority.digest).unwrap();
+            }
+            if !policy.usage {
+                writeln!(out, "usage: false").unwrap();
+            }
+            if policy.preload != Preload::Nothing {
+                writeln!(out, "preload {:?}", policy.preload).unwrap();
             }
             policy.layers.iter().for_each(|layer| out.push_str(&describe(layer)));
         }

@@ -50,6 +50,11 @@ pub struct Store {
 }
 
 impl Store {
+    /// Whether anything was ever written to the log whose journal is `path`.
+    pub fn is_there(path: &Path) -> bool {
+        path.exists() || database(path).exists()
+    }
+
     /// Opens the database of the log whose journal is `path`, making it where it is missing, and takes in what the journals hold.
     ///
     /// # Errors

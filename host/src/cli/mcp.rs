@@ -8,6 +8,7 @@ use skillhost::invoke::Host;
 use skillhost::mcp::{Mcp, Options};
 use skillhost::policy::Policy;
 use skillhost::service::{Capacity, Service};
+use skillhost::usage::Usage;
 
 use super::Failure;
 use super::exit::Exit;
@@ -113,7 +114,8 @@ impl Served {
         let service = Service::new(Host::new(host), Capacity::default());
         let (scratch, catalogue) = (places.scratch.clone(), catalog.clone());
         let approvals = places.approvals();
-        let mcp = Mcp::new(Options { catalog: catalogue, service: service.clone(), policy, approvals, scratch, hidden });
+        let usage = if policy.usage { Usage::new(places.usage()) } else { Usage::off() };
+        let mcp = Mcp::new(Options { catalog: catalogue, service: service.clone(), policy, approvals, scratch, hidden, usage });
         Ok(Server { mcp, service, catalog })
     }
 }

@@ -8,6 +8,7 @@ use skillhost::invoke::HostOptions;
 use skillhost::sandbox::files::Guarded;
 use skillhost::sandbox::http::{Resolver, Roots, Tls};
 use skillhost::sandbox::{Allocation, Options};
+use skillhost::usage;
 
 use super::Failure;
 use super::exit::Exit;
@@ -52,6 +53,11 @@ impl Places {
     /// Levels and approvals.
     pub(crate) fn approvals(&self) -> Approvals {
         Approvals::open(&self.state.join("approvals.db"))
+    }
+
+    /// How agents use skills.
+    pub(crate) fn usage(&self) -> usage::Store {
+        usage::Store::at(&self.state.join("usage.db"))
     }
 
     /// What skills keep from run to run.

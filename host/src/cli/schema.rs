@@ -36,6 +36,8 @@ enum Of {
     Learned,
     /// `recording.json`, which `run --record` writes
     Recording,
+    /// What `stats --json` prints
+    Stats,
 }
 
 pub(crate) fn main(args: Args) -> Result<Exit, Failure> {
@@ -46,6 +48,7 @@ pub(crate) fn main(args: Args) -> Result<Exit, Failure> {
         Of::Receipt => show::json(&schemars::schema_for!(skillhost::receipt::Receipt))?,
         Of::Learned => show::json(&schemars::schema_for!(skillhost::learn::Learned))?,
         Of::Recording => show::json(&schemars::schema_for!(skillhost::recording::Recording))?,
+        Of::Stats => show::json(&schemars::schema_for!(skillhost::usage::Stats))?,
         Of::Check => show::json(&schemars::schema_for!(super::check::Checked))?,
     }
     Ok(Exit::Ok)

@@ -6,7 +6,7 @@ use rmcp::model::CallToolResult;
 use rmcp::service::{RequestContext, RoleServer};
 use serde::Deserialize;
 
-use super::definitions::{RUN, name};
+use super::definitions::{RUN, name, weight};
 use super::result::{cut, failed, said};
 use super::session::Session;
 use super::{Shared, TOOLS};
@@ -14,6 +14,7 @@ use crate::invoke::component;
 use crate::runtime::scripts;
 use crate::sandbox::{Tool, say};
 use crate::skill::Skill;
+use crate::usage::Event;
 
 #[derive(Deserialize)]
 pub(super) struct Input {
@@ -59,6 +60,8 @@ impl Shared {
             session.tools_changed().await;
         }
         text += &notes.join("\n");
+        let sent = text.len() as u64;
+        self.tally(session, context).note(&entry.name, || weight(&entry), Event::Activated { sent });
         said(text)
     }
 

@@ -1,10 +1,11 @@
 //! The tools as clients see them: three to begin with, and more for each skill that is activated.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use rmcp::model::{JsonObject, Tool as Definition, ToolAnnotations};
 use serde_json::{Value, json};
 
+use crate::catalog::{Catalog, Entry, Runtime};
 use crate::sandbox::Tool;
 
 pub(super) const DISCOVER: &str = "discover_skills";
@@ -32,8 +33,8 @@ pub(super) fn discovery() -> Vec<Definition> {
     ]
 }
 
-/// What runs the programs of an activated skill.
-pub(super) fn run() -> Definition {
+/// What runs the programs of an activated skill; `preloaded` are those that were active from the start, which nothing else names.
+pub(super) fn run(preloaded: &[&str]) -> Definition {
     let text = |description: &str| json!({ "type": "string", "description": description });
     let input = json!({
         "name": text("the skill"),
@@ -68,7 +69,11 @@ pub(super) fn run() -> Definition {
             "usage": { "type": "object" },
         },
     });
-    let description = "Run a program of an activated skill in a sandbox. Paths: /skill (its files), /workspace (yours), /tmp.";
+    let mut description =
+        "Run a program of an activated skill in a sandbox. Paths: /skill (its files), /workspace (yours), /tmp.".to_owned();
+    if !preloaded.is_empty() {
+        description += &format!(" Active already: {}; {ACTIVATE} has their instructions.", preloaded.join(", "));
+    }
     let definition = Definition::new(RUN, description, object(json!({ "type": "object", "properties": input, "required": ["name"] })));
     definition
         .with_raw_output_schema(object(output))
@@ -82,6 +87,34 @@ pub(super) fn typed(skill: &str, tool: &Tool) -> Definition {
         Some(schema) if is_object(schema) => definition.with_raw_output_schema(object(schema.clone())),
         _ => definition,
     }
+}
+
+/// Bytes of tools, as they are listed.
+pub(super) fn bytes(definitions: &[Definition]) -> u64 {
+    definitions.iter().filter_map(|definition| serde_json::to_string(definition).ok()).map(|text| text.len() as u64).sum()
+}
+
+/// Bytes of the definition that a skill would have in a list of all skills' tools: a tool of its name and description, with the parameters of
+/// [`run`] where it has programs. Its typed tools, known only once it is compiled, are not counted.
+pub(super) fn weight(entry: &Entry) -> u64 {
+    static PARAMETERS: LazyLock<u64> = LazyLock::new(|| {
+        let mut input = Value::Object((*run(&[]).input_schema).clone());
+        if let Some(properties) = input["properties"].as_object_mut() {
+            properties.remove("name");
+        }
+        input.as_object_mut().and_then(|input| input.remove("required"));
+        input.to_string().len() as u64
+    });
+    let frame = r#"{"name":"","description":,"inputSchema":}"#.len() + entry.name.len();
+    // What is escaped in JSON takes a byte more each; that makes the figure no larger than it is.
+    let description = entry.description.len() + 2;
+    let parameters = if entry.runtimes.contains(Runtime::Instructions) { r#"{"type":"object"}"#.len() as u64 } else { *PARAMETERS };
+    (frame + description) as u64 + parameters
+}
+
+/// The same of every skill that is not disabled.
+pub(super) fn whole(catalog: &Catalog) -> u64 {
+    catalog.entries().iter().filter(|entry| catalog.is_enabled(entry)).map(weight).sum()
 }
 
 /// What a typed tool is called here.

@@ -4,8 +4,10 @@ use rmcp::model::CallToolResult;
 use serde::Deserialize;
 
 use super::Shared;
+use super::definitions::weight;
 use super::result::{failed, said};
 use crate::catalog::Query;
+use crate::usage::{Event, Session};
 
 #[derive(Deserialize)]
 pub(super) struct Input {
@@ -18,7 +20,7 @@ pub(super) struct Input {
 const DESCRIPTION: usize = 400;
 
 impl Shared {
-    pub(super) fn discover(&self, input: Input) -> CallToolResult {
+    pub(super) fn discover(&self, input: Input, tally: &Session) -> CallToolResult {
         let query = Query { text: input.query, tag: input.category, enabled: Some(true), ..Query::default() };
         let hits = match self.catalog.search(&query) {
             Ok(hits) => hits,
@@ -34,9 +36,15 @@ impl Shared {
             })
             .collect();
         let all = self.catalog.entries().iter().filter(|entry| self.catalog.is_enabled(entry)).count();
-        match lines.len() {
-            0 => said(format!("No skill fits. {all} are installed; try other words.")),
-            found => said(format!("{}\n\n{found} of {all} installed skills. Use activate_skill with the name of one.", lines.join("\n"))),
+        let end = match lines.len() {
+            0 => format!("No skill fits. {all} are installed; try other words."),
+            found => format!("\n{found} of {all} installed skills. Use activate_skill with the name of one."),
+        };
+        tally.told(end.len() as u64);
+        for (hit, line) in hits.iter().zip(&lines) {
+            tally.note(&hit.entry.name, || weight(&hit.entry), Event::Discovered { sent: line.len() as u64 + 1 });
         }
+        let lines: String = lines.into_iter().map(|line| line + "\n").collect();
+        said(lines + &end)
     }
 }

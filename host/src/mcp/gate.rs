@@ -6,6 +6,7 @@ use rmcp::model::{CallToolResponse, ElicitRequestParams, ElicitResult, Elicitati
 use serde_json::Value;
 
 use super::Shared;
+use super::definitions::weight;
 use super::hidden::Hidden;
 use super::question::{asks, elicit, form, user_of, wanted};
 use super::result::failed;
@@ -17,6 +18,7 @@ use crate::audit::AuditError;
 use crate::catalog::Entry;
 use crate::invoke::{Loaded, Target};
 use crate::outcome::Denial;
+use crate::usage::Event;
 
 /// What is about to run.
 pub(super) struct Call<'a> {
@@ -36,9 +38,12 @@ impl Shared {
     pub(super) async fn may_run(&self, call: &Call<'_>, caller: Caller<'_>) -> Result<(), Box<CallToolResponse>> {
         let told = |text: String| Box::new(CallToolResponse::from(failed(call.hidden.text(&text))));
         // What does not run is in the log too.
-        let refused = |rule: &str, text: String| match self.record(call, rule) {
-            Ok(()) => told(text),
-            Err(error) => told(error.to_string()),
+        let refused = |rule: &str, text: String| {
+            self.tally(caller.session, caller.context).note(&call.entry.name, || weight(call.entry), Event::Refused);
+            match self.record(call, rule) {
+                Ok(()) => told(text),
+                Err(error) => told(error.to_string()),
+            }
         };
         let (id, text) = match self.decide(call, caller).map_err(told)? {
             Decision::Allowed => return Ok(()),

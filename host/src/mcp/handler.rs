@@ -14,6 +14,7 @@ use super::question::Answer;
 use super::result::failed;
 use super::run::Caller;
 use super::session::{SUBSCRIPTIONS, Session, is_new};
+use crate::usage;
 
 /// One client of a server.
 pub(super) struct Client {
@@ -45,16 +46,24 @@ const GONE: [&str; 4] = ["initialize", "resources/subscribe", "resources/unsubsc
 
 impl Client {
     /// The tools that this client sees.
-    fn tools(&self, context: &RequestContext<RoleServer>) -> Vec<Tool> {
+    async fn tools(&self, context: &RequestContext<RoleServer>) -> Vec<Tool> {
+        let preloaded = self.shared.preload(&self.session).await;
         let mut tools = definitions::discovery();
         let state = self.session.state();
         if !state.active.is_empty() || self.session.is_alone(context) {
-            tools.push(definitions::run());
+            // One that changed may be gone.
+            let still: Vec<&str> = preloaded.iter().map(String::as_str).filter(|name| state.active.contains_key(*name)).collect();
+            tools.push(definitions::run(&still));
         }
+        self.tally(context).listed(|| definitions::bytes(&tools));
         for (skill, active) in &state.active {
             tools.extend(active.iter().map(|tool| definitions::typed(skill, tool)));
         }
         tools
+    }
+
+    fn tally(&self, context: &RequestContext<RoleServer>) -> &usage::Session {
+        self.shared.tally(&self.session, context)
     }
 
     /// A typed tool of a skill: one that this session activated, or any of a request that stands alone.
@@ -123,16 +132,19 @@ impl ServerHandler for Client {
         _: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        Ok(ListToolsResult::with_all_items(self.tools(&context)))
+        Ok(ListToolsResult::with_all_items(self.tools(&context).await))
     }
 
     async fn call_tool(&self, params: CallToolRequestParams, context: RequestContext<RoleServer>) -> Result<CallToolResponse, ErrorData> {
+        if !self.session.is_alone(&context) {
+            self.shared.preload(&self.session).await;
+        }
         let answer = Answer::of(&params);
         let caller = Caller { session: &self.session, context: &context, answer: answer.as_ref() };
         let wrong = |wrong: Box<CallToolResult>| CallToolResponse::from(*wrong);
         Ok(match &*params.name {
-            DISCOVER => input(params.arguments).map_or_else(wrong, |input| self.shared.discover(input).into()),
-            READ => input(params.arguments).map_or_else(wrong, |input| self.shared.read(input).into()),
+            DISCOVER => input(params.arguments).map_or_else(wrong, |input| self.shared.discover(input, self.tally(&context)).into()),
+            READ => input(params.arguments).map_or_else(wrong, |input| self.shared.read(input, self.tally(&context)).into()),
             ACTIVATE => match input(params.arguments) {
                 Ok(input) => self.shared.activate(&self.session, input, &context).await.into(),
                 Err(why) => wrong(why),
@@ -164,9 +176,9 @@ impl ServerHandler for Client {
     async fn read_resource(
         &self,
         params: ReadResourceRequestParams,
-        _: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
-        self.shared.read_resource(&params.uri).map(Into::into)
+        self.shared.read_resource(&params.uri, self.tally(&context)).map(Into::into)
     }
 
     async fn list_skills(
@@ -197,8 +209,12 @@ impl ServerHandler for Client {
         self.shared.list_prompts(params.as_ref())
     }
 
-    async fn get_prompt(&self, params: GetPromptRequestParams, _: RequestContext<RoleServer>) -> Result<GetPromptResponse, ErrorData> {
-        self.shared.get_prompt(&params).map(Into::into)
+    async fn get_prompt(
+        &self,
+        params: GetPromptRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<GetPromptResponse, ErrorData> {
+        self.shared.get_prompt(&params, self.tally(&context)).map(Into::into)
     }
 
     async fn complete(&self, params: CompleteRequestParams, _: RequestContext<RoleServer>) -> Result<CompleteResult, ErrorData> {

@@ -6,7 +6,9 @@ use rmcp::model::{
 };
 
 use super::Shared;
+use super::definitions::weight;
 use super::pages::{self, PAGE};
+use crate::usage::{Event, Session};
 
 /// What the user wants done.
 const REQUEST: &str = "request";
@@ -23,7 +25,7 @@ impl Shared {
         Ok(result)
     }
 
-    pub(super) fn get_prompt(&self, params: &GetPromptRequestParams) -> Result<GetPromptResult, ErrorData> {
+    pub(super) fn get_prompt(&self, params: &GetPromptRequestParams, tally: &Session) -> Result<GetPromptResult, ErrorData> {
         let none = || ErrorData::invalid_params(format!("there is no prompt `{}`", params.name), None);
         let entry = self.entry(&params.name).ok_or_else(none)?;
         let skill = self.load(&entry).map_err(|_| ErrorData::invalid_params(format!("the skill `{}` does not load", entry.name), None))?;
@@ -31,6 +33,7 @@ impl Shared {
         let request = params.arguments.as_ref().and_then(|arguments| arguments.get(REQUEST)?.as_str());
         let request = request.map_or(String::new(), |request| format!("\n\n---\n{request}"));
         let text = format!("Work by these instructions of the skill `{}`.\n\n{body}{request}", entry.name);
+        tally.note(&entry.name, || weight(&entry), Event::Activated { sent: text.len() as u64 });
         Ok(GetPromptResult::new(vec![PromptMessage::new_text(Role::User, text)]).with_description(&*entry.description))
     }
 }

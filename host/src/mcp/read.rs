@@ -4,8 +4,10 @@ use rmcp::model::{CallToolResult, ContentBlock, Resource};
 use serde::Deserialize;
 
 use super::Shared;
+use super::definitions::weight;
 use super::result::{cut, failed, said};
 use super::skills::uri;
+use crate::usage::{Event, Session};
 
 #[derive(Deserialize)]
 pub(super) struct Input {
@@ -18,7 +20,7 @@ pub(super) struct Input {
 const TEXT: usize = 64 << 10;
 
 impl Shared {
-    pub(super) fn read(&self, input: Input) -> CallToolResult {
+    pub(super) fn read(&self, input: Input, tally: &Session) -> CallToolResult {
         let Some(entry) = self.entry(&input.name) else { return failed(self.no_skill(&input.name)) };
         let hidden = self.hidden.and(&entry.folder, "/skill");
         let skill = match self.load(&entry) {
@@ -31,6 +33,7 @@ impl Shared {
             Ok(bytes) => bytes,
             Err(error) => return failed(hidden.text(&error.to_string())),
         };
+        tally.note(&entry.name, || weight(&entry), Event::Read);
         let link = || ContentBlock::resource_link(Resource::new(uri(&entry.name, path), path).with_size(bytes.len() as u64));
         let Ok(text) = std::str::from_utf8(&bytes) else {
             let mut result = said(format!("`{path}` is no text: {} bytes, which the resource has.", bytes.len()));

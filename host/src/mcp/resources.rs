@@ -9,8 +9,10 @@ use rmcp::model::{
 };
 
 use super::Shared;
+use super::definitions::weight;
 use super::pages::{self, PAGE};
 use super::skills::{own_path, parts, uri};
+use crate::usage::{Event, Session};
 
 impl Shared {
     /// Each skill's SKILL.md, a page at a time. Its other files are read by their names, or found in its directories.
@@ -34,7 +36,7 @@ impl Shared {
         ])
     }
 
-    pub(super) fn read_resource(&self, uri: &str) -> Result<ReadResourceResult, ErrorData> {
+    pub(super) fn read_resource(&self, uri: &str, tally: &Session) -> Result<ReadResourceResult, ErrorData> {
         // Older clients know the code of their revision; newer ones are given INVALID_PARAMS instead.
         let none = || ErrorData::resource_not_found(format!("there is no resource {uri}"), Some(serde_json::json!({ "uri": uri })));
         let unreadable = |error: std::io::Error| {
@@ -45,10 +47,12 @@ impl Shared {
             return Ok(contents(uri, bytes.map_err(unreadable)?, None));
         }
         let (name, path) = parts(uri).ok_or_else(none)?;
-        let skill = self.entry(name).and_then(|entry| self.load(&entry).ok()).ok_or_else(none)?;
+        let entry = self.entry(name).ok_or_else(none)?;
+        let skill = self.load(&entry).map_err(|_| none())?;
         let own = own_path(&skill, &path);
         let bytes =
             skill.read(own).map_err(|error| if error.kind() == std::io::ErrorKind::NotFound { none() } else { unreadable(error) })?;
+        tally.note(&entry.name, || weight(&entry), Event::Read);
         Ok(contents(uri, bytes, Some(mime(&path))))
     }
 }

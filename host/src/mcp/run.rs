@@ -10,7 +10,7 @@ use rmcp::service::{RequestContext, RoleServer};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::definitions::{ACTIVATE, is_object};
+use super::definitions::{ACTIVATE, is_object, weight};
 use super::gate::Call;
 use super::hidden::Hidden;
 use super::messages::Progress;
@@ -22,10 +22,12 @@ use super::writes::{Aside, Diff};
 use super::{Shared, messages};
 use crate::catalog::Entry;
 use crate::invoke::{InvokeError, Invoked, Loaded, Target};
+use crate::outcome::Status;
 use crate::runtime::scripts::{self, Found};
 use crate::sandbox::{Io, Stdin, Tool};
 use crate::service::ServiceError;
 use crate::skill::Skill;
+use crate::usage::Event;
 
 #[derive(Deserialize)]
 pub(super) struct Input {
@@ -116,6 +118,9 @@ impl Shared {
         self.may_run(&call, caller).await?;
         workspace.put(files.iter().map(|(path, text)| (path.as_str(), text.as_str()))).map_err(told)?;
         let invoked = self.invoke(&loaded, &target, &args, io, caller).await;
+        if let Some(event) = event(&invoked) {
+            self.tally(caller.session, caller.context).note(&entry.name, || weight(entry), event);
+        }
         let invoked = invoked.map_err(|error| told(hidden.text(&unclear(&error))))?;
         let diff = self.diff(&invoked, &hidden);
         let aside = self.aside(&call, caller, &invoked, diff.as_ref());
@@ -154,6 +159,25 @@ impl Shared {
             }
         }
         result
+    }
+}
+
+/// What counts of a run, as a record of it would: one that found no room, or is not valid, is none.
+fn event(result: &Result<Invoked, ServiceError>) -> Option<Event> {
+    match result {
+        Ok(invoked) => {
+            let outcome = &invoked.finished.outcome;
+            let denials = outcome.denials.len() as u64;
+            match outcome.status {
+                Status::Denied(_) => Some(Event::Refused),
+                Status::Invalid { .. } => None,
+                Status::Exited { code } => Some(Event::Ran { succeeded: code == 0, denials }),
+                _ => Some(Event::Ran { succeeded: false, denials }),
+            }
+        }
+        // It was interrupted.
+        Err(ServiceError::Closed) => Some(Event::Ran { succeeded: false, denials: 0 }),
+        Err(_) => None,
     }
 }
 

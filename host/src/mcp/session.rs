@@ -6,10 +6,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rmcp::model::{LoggingLevel, ProtocolVersion};
 use rmcp::service::{Peer, RequestContext, RoleServer, SubscriptionSink};
+use tokio::sync::OnceCell;
 
 use super::kept;
 use super::workspace::Folder;
 use crate::sandbox::Tool;
+use crate::usage;
 
 /// How a client is connected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,6 +27,10 @@ pub(super) struct Session {
     id: String,
     transport: Transport,
     state: Mutex<State>,
+    /// What it counts.
+    pub(super) usage: usage::Session,
+    /// The skills that it had from its start, once that is told.
+    pub(super) preloaded: OnceCell<Vec<String>>,
 }
 
 /// What of a session changes.
@@ -50,8 +56,8 @@ pub(super) struct State {
 pub(super) const SUBSCRIPTIONS: usize = 1_000;
 
 impl Session {
-    pub(super) fn new(transport: Transport) -> Session {
-        Session { id: format!("agent {}", kept::id()), transport, state: Mutex::default() }
+    pub(super) fn new(transport: Transport, usage: usage::Session) -> Session {
+        Session { id: format!("agent {}", kept::id()), transport, state: Mutex::default(), usage, preloaded: OnceCell::new() }
     }
 
     /// What approvals for a session hold for. Requests that stand alone have one name: no such approval is given for them.

@@ -10,7 +10,7 @@ use super::determinism::parse_start_time;
 use super::entry::Side;
 use super::schema::{self, Field};
 use super::yaml::{self, Kind, Node};
-use super::{EnvRule, Layer, LimitRule, MountRule, NameGlob, Origin, Policy, Retention, Rule, Secrets, mounts, printable};
+use super::{EnvRule, Layer, LimitRule, MountRule, NameGlob, Origin, Policy, Preload, Retention, Rule, Secrets, mounts, printable};
 use crate::diagnostic::{Diagnostic, Severity, Span};
 use crate::limits::Limit;
 
@@ -65,7 +65,7 @@ impl Reader<'_> {
         let mut default = self.layer();
         let mut skills = Vec::new();
         let (mut authorities, mut folders, mut retention) = (Vec::new(), Vec::new(), Retention::default());
-        let mut secrets = Secrets::default();
+        let (mut secrets, mut usage, mut preload) = (Secrets::default(), true, Preload::Nothing);
         for (key, _, value) in self.table(root, "the policy", &schema::TOP) {
             match key {
                 "limits" => default.limits = self.limits(value),
@@ -73,6 +73,8 @@ impl Reader<'_> {
                 "secrets" => secrets = self.secrets(value),
                 "skill-folders" => folders = self.skill_folders(value),
                 "audit" => retention = self.retention(value),
+                "usage" => usage = self.usage(value),
+                "preload" => preload = self.preload(value),
                 "default" => self.section(value, "default", &schema::DEFAULT, &mut default),
                 "skills" => skills = self.skills(value),
                 key => self.determinism(key, value, &mut default),
@@ -81,7 +83,7 @@ impl Reader<'_> {
         let mut layers = vec![default];
         layers.extend(skills);
         self.clashes(&layers);
-        Policy { layers, authorities, folders, retention, secrets }
+        Policy { layers, authorities, folders, retention, secrets, usage, preload }
     }
 
     fn skills(&mut self, node: &Node) -> Vec<Layer> {

@@ -213,7 +213,7 @@ impl NameGlob {
         self.matcher.as_ref().map_or(self.pattern == name, |matcher| matcher.is_match(name))
     }
 
-    pub(super) fn is_literal(&self) -> bool {
+    pub(in crate::policy) fn is_literal(&self) -> bool {
         self.matcher.is_none()
     }
 }

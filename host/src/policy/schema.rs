@@ -33,6 +33,8 @@ enum Shape {
     Audit,
     Age,
     Size,
+    On,
+    Preload,
 }
 
 const fn field(key: &'static str, shape: Shape, meaning: &'static str) -> Field {
@@ -40,7 +42,7 @@ const fn field(key: &'static str, shape: Shape, meaning: &'static str) -> Field 
 }
 
 /// The file's own keys.
-pub(super) const TOP: [Field; 10] = [
+pub(super) const TOP: [Field; 12] = [
     field("limits", Shape::Limits, "The bounds of every invocation, in place of the defaults."),
     field(
         "authorities",
@@ -48,6 +50,12 @@ pub(super) const TOP: [Field; 10] = [
         "PEM files of certificate authorities that HTTPS trusts beside the built-in ones: absolute, below `~/`, or relative to this file.",
     ),
     field("audit", Shape::Audit, "How long the audit log keeps records; for ever where nothing is said."),
+    field("usage", Shape::On, "Whether it is counted, on this machine alone, how agents use skills."),
+    field(
+        "preload",
+        Shape::Preload,
+        "Skills whose tools an agent's session has from its start: `suggested`, those that 30 % of the last sessions used; or a list of names.",
+    ),
     field("secrets", Shape::Secrets, "Whose values no recording holds; `authorization` is always one of the header fields."),
     field("default", Shape::Default, "What every skill may do: all of it without `allowed-tools`, else the part that these ask for."),
     field(
@@ -148,6 +156,10 @@ fn shape(field: &Field) -> Value {
         Shape::Text => json!({ "type": "string", "minLength": 1 }),
         Shape::Mode => json!({ "enum": MODES, "default": "read" }),
         Shape::Flag => json!({ "type": "boolean", "default": false }),
+        Shape::On => json!({ "type": "boolean", "default": true }),
+        Shape::Preload => json!({
+            "oneOf": [{ "const": "suggested" }, { "type": "array", "items": { "type": "string", "pattern": "^[a-z0-9-]+$" } }],
+        }),
         Shape::Level => json!({ "enum": Level::ALL.map(Level::name) }),
         Shape::Seed => json!({ "type": "integer", "minimum": 0, "maximum": u64::MAX }),
         Shape::Audit => table(&AUDIT, &[]),

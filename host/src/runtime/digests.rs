@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 
@@ -20,45 +19,14 @@ pub struct Digests {
     pub components: BTreeMap<String, String>,
 }
 
-/// What the cache folder holds of a skill.
-#[derive(Serialize, Deserialize)]
-struct Kept {
-    /// Over what tells its files from what they may become.
-    state: String,
-    digests: Digests,
-}
-
-/// Bytes of it: 2,000 files with long names.
-const KEPT_MAX: u64 = 1 << 20;
-
-/// How long a file has to have been as it is. One that is written twice within a tick of the kernel's clock, which is some milliseconds,
-/// looks the same after the second.
-const SETTLED: Duration = Duration::from_secs(2);
-
 impl Digests {
     /// Computes the digests, or takes them from the folder `cache`, which only the host writes.
     ///
     /// # Errors
     /// A file that cannot be read, or changed since the skill was loaded.
     pub fn of(skill: &Skill, cache: &Path) -> io::Result<Digests> {
-        let state = state(skill);
-        // Without a usable cache they are computed; what needs the cache tells what is wrong with it.
-        let folder = stamp::own_folder(cache).ok();
-        let name = name(skill)?;
-        if let Some(kept) = folder.as_ref().and_then(|folder| stamp::take::<Kept>(folder, &name, KEPT_MAX))
-            && kept.state == state
-        {
-            return Ok(kept.digests);
-        }
-        let digests = Digests::compute(skill)?;
-        if let Some(folder) = folder.filter(|_| is_settled(skill)) {
-            let kept = Kept { state, digests };
-            if let Err(error) = stamp::put(&folder, &name, &kept) {
-                tracing::debug!(%error, "the digests were not kept; the next run computes them again");
-            }
-            return Ok(kept.digests);
-        }
-        Ok(digests)
+        let newest = skill.files.iter().map(|file| file.identity.changed).max().unwrap_or_default();
+        stamp::unless_changed(cache, &name(skill)?, state(skill), newest, || Digests::compute(skill))
     }
 
     fn compute(skill: &Skill) -> io::Result<Digests> {
@@ -80,15 +48,11 @@ fn state(skill: &Skill) -> String {
     digest(&serde_json::to_vec(&files).unwrap_or_default())
 }
 
-fn is_settled(skill: &Skill) -> bool {
-    let newest = skill.files.iter().map(|file| file.identity.changed).max().unwrap_or_default();
-    let newest = UNIX_EPOCH + Duration::new(newest.0.max(0).cast_unsigned(), 0) + Duration::from_nanos(newest.1.max(0).cast_unsigned());
-    SystemTime::now().duration_since(newest).is_ok_and(|age| age > SETTLED)
-}
-
 #[cfg(test)]
 #[expect(clippy::disallowed_methods, reason = "tests set up real folders")]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     /// A skill that has not been changed for long, and what its cache folder is.

@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use cap_std::fs::{Dir, OpenOptions};
 use rustix::fs::{Mode, Stat};
@@ -47,6 +48,47 @@ impl Stamp {
     pub(crate) fn write(&self, folder: &Dir, name: &str) -> io::Result<()> {
         put(folder, name, self)
     }
+}
+
+/// Bytes of what is kept of files: 2,000 digests with long names.
+const KEPT_MAX: u64 = 1 << 20;
+
+/// How long files have to have been as they are. One that is written twice within a tick of the kernel's clock, which is some milliseconds,
+/// looks the same after the second.
+const SETTLED: Duration = Duration::from_secs(2);
+
+/// What the cache folder holds of files.
+#[derive(Serialize, Deserialize)]
+struct Kept<T> {
+    /// Over what tells the files from what they may become.
+    state: String,
+    found: T,
+}
+
+/// What `compute` finds in files, or found in them when they were last in that state; `newest` is when the last of them changed, in seconds
+/// and nanoseconds. Without a usable cache it is computed each time; what needs the cache tells what is wrong with it.
+pub(crate) fn unless_changed<T: Serialize + DeserializeOwned, E>(
+    cache: &Path,
+    name: &str,
+    state: String,
+    newest: (i64, i64),
+    compute: impl FnOnce() -> Result<T, E>,
+) -> Result<T, E> {
+    let folder = own_folder(cache).ok();
+    if let Some(kept) = folder.as_ref().and_then(|folder| take::<Kept<T>>(folder, name, KEPT_MAX))
+        && kept.state == state
+    {
+        return Ok(kept.found);
+    }
+    let kept = Kept { state, found: compute()? };
+    let newest = Duration::new(newest.0.max(0).cast_unsigned(), 0) + Duration::from_nanos(newest.1.max(0).cast_unsigned());
+    let is_settled = SystemTime::now().duration_since(UNIX_EPOCH + newest).is_ok_and(|age| age > SETTLED);
+    if let Some(folder) = folder.filter(|_| is_settled)
+        && let Err(error) = put(&folder, name, &kept)
+    {
+        tracing::debug!(%error, "what was found in the files was not kept; the next run reads them again");
+    }
+    Ok(kept.found)
 }
 
 /// What is kept under a name in a folder, of at most that many bytes; `None` where there is nothing that can be read.

@@ -144,7 +144,7 @@ pub async fn run(sandbox: &Sandbox, what: Invoke<'_>, io: Io) -> Finished {
         Ok(mounts) => mounts,
         Err(denial) => return Finished::refused(Status::Denied(denial), started),
     };
-    let snapshot = || what.evidence.then(|| mounts.vfs.snapshot()).transpose();
+    let snapshot = || what.evidence.then(|| mounts.vfs.snapshot(cache)).transpose();
     let before = match snapshot() {
         Ok(before) => before,
         Err(error) => return Finished::refused(unreceipted(&error), started),

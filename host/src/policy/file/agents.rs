@@ -1,8 +1,9 @@
-//! The keys of a policy file that are about agents: what has to be approved, what is kept aside.
+//! The keys of a policy file that are about agents: what has to be approved, what is kept aside, what is counted and what is there at once.
 
 use super::{Reader, scalar};
 use crate::policy::approval::Level;
-use crate::policy::yaml::Node;
+use crate::policy::yaml::{Kind, Node};
+use crate::policy::{NameGlob, Preload, printable};
 
 impl Reader<'_> {
     pub(super) fn level(&mut self, node: &Node) -> Option<Level> {
@@ -19,5 +20,31 @@ impl Reader<'_> {
             self.error("policy-stage", Some(node.span), "`stage` is `true` or `false`".into(), None);
         }
         scalar(node) == Some("true")
+    }
+
+    pub(super) fn usage(&mut self, node: &Node) -> bool {
+        if !matches!(scalar(node), Some("true" | "false")) {
+            self.error("policy-usage", Some(node.span), "`usage` is `true` or `false`".into(), None);
+        }
+        scalar(node) == Some("true")
+    }
+
+    pub(super) fn preload(&mut self, node: &Node) -> Preload {
+        if matches!(node.kind, Kind::Scalar(_)) {
+            if scalar(node) != Some("suggested") {
+                let fix = Some("preload: suggested, or a list of names: preload: [notes, tasks]".into());
+                self.error("policy-preload", Some(node.span), "`preload` is `suggested` or a list of skills' names".into(), fix);
+            }
+            return Preload::Suggested;
+        }
+        let mut names = Vec::new();
+        for (text, span) in self.texts(node, "preload", "the name of a skill") {
+            if NameGlob::new(text).is_ok_and(|name| name.is_literal()) {
+                names.push(text.to_owned());
+            } else {
+                self.error("policy-preload", Some(span), format!("`{}` is no skill's name", printable(text)), None);
+            }
+        }
+        Preload::Named(names)
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::os::fd::AsFd as _;
 use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
 
 use rustix::fs::FileType;
 use rustix::io::Errno;
@@ -43,24 +44,25 @@ pub enum SnapshotError {
 }
 
 impl Vfs {
-    /// Takes the digest of every file that the guest may read, as it would read it.
+    /// Takes the digest of every file that the guest may read, as it would read it. What is known of packages, in the host's own folder
+    /// `cache`, holds while none of them has changed.
     ///
     /// # Errors
     /// There are too many of them, or one cannot be read.
-    pub fn snapshot(&self) -> Result<Snapshot, SnapshotError> {
+    pub fn snapshot(&self, cache: &Path) -> Result<Snapshot, SnapshotError> {
         let tree = lock(&self.tree);
         let mut snapshot = Snapshot::default();
         for (m, mount) in self.mounts.iter().enumerate() {
-            let mut walk = Walk { vfs: self, tree: &tree, m, found: BTreeMap::new(), bytes: 0 };
+            let walk =
+                |by| Walk { vfs: self, tree: &tree, m, by, found: BTreeMap::new(), bytes: 0, folder: (0, 0), newest: (0, 0) }.whole();
             match mount.rules {
-                Rules::Granted(_) | Rules::State(_) => {
-                    walk.folder("")?;
-                    snapshot.files.extend(walk.found);
-                }
+                Rules::Granted(_) | Rules::State(_) => snapshot.files.extend(walk(By::Content)?.found),
                 Rules::Packages => {
-                    walk.folder("")?;
-                    let lines: String = walk.found.iter().map(|(path, what)| format!("{path}\0{what}\0")).collect();
-                    snapshot.packages.insert(mount.guest.clone(), runtime::digest(lines.as_bytes()));
+                    let state = walk(By::Stamp)?;
+                    let name = format!("{:x}-{:x}.packages", state.folder.0, state.folder.1);
+                    let compute = || walk(By::Content).map(|walk| walk.digest());
+                    let digest = stamp::unless_changed(cache, &name, state.digest(), state.newest, compute)?;
+                    snapshot.packages.insert(mount.guest.clone(), digest);
                 }
                 Rules::Skill | Rules::Scratch | Rules::Root(_) => {}
             }
@@ -69,15 +71,42 @@ impl Vfs {
     }
 }
 
+/// What a file is known by.
+#[derive(Clone, Copy)]
+enum By {
+    /// The digest of its bytes.
+    Content,
+    /// What the kernel tells of it, which changes when it does.
+    Stamp,
+}
+
 struct Walk<'a> {
     vfs: &'a Vfs,
     tree: &'a Tree,
     m: usize,
+    by: By,
     found: BTreeMap<String, String>,
     bytes: u64,
+    /// Device and inode of the folder.
+    folder: (u64, u64),
+    /// When the last of the files changed, in seconds and nanoseconds; by their stamps alone.
+    newest: (i64, i64),
 }
 
 impl Walk<'_> {
+    fn whole(mut self) -> Result<Self, SnapshotError> {
+        let stat =
+            self.vfs.storage(self.tree, self.m, "").and_then(|root| beneath::stat(root, "")).map_err(|error| self.unreadable("", error))?;
+        self.folder = (stat.st_dev, stat.st_ino);
+        self.folder("")?;
+        Ok(self)
+    }
+
+    fn digest(&self) -> String {
+        let lines: String = self.found.iter().map(|(path, what)| format!("{path}\0{what}\0")).collect();
+        runtime::digest(lines.as_bytes())
+    }
+
     fn folder(&mut self, rel: &str) -> Result<(), SnapshotError> {
         if self.vfs.access(self.m, rel) == PathAccess::None {
             return Ok(());
@@ -106,7 +135,14 @@ impl Walk<'_> {
     }
 
     fn file(&mut self, rel: &str) -> Result<String, Result<SnapshotError, Errno>> {
-        let file = self.vfs.storage(self.tree, self.m, rel).and_then(|root| changes::file(root, rel)).map_err(Err)?;
+        let root = self.vfs.storage(self.tree, self.m, rel).map_err(Err)?;
+        if let By::Stamp = self.by {
+            let stat = beneath::stat(root, rel).map_err(Err)?;
+            let changed = (stat.st_ctime, stat.st_ctime_nsec.cast_signed());
+            self.newest = self.newest.max(changed);
+            return Ok(format!("{} {} {} {changed:?}", stat.st_dev, stat.st_ino, stat.st_size));
+        }
+        let file = changes::file(root, rel).map_err(Err)?;
         let io = |error: std::io::Error| Err(Errno::from_io_error(&error).unwrap_or(Errno::IO));
         let found = file.metadata().map_err(io)?;
         self.bytes += found.len();

@@ -1,0 +1,344 @@
+//! The file: sessions, and what happened with which skill in each, in SQLite beside the approvals.
+
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use rusqlite::{Connection, Row as SqlRow, TransactionBehavior, params};
+use serde::Serialize;
+
+use super::tally::{Batch, Counts, Row};
+use super::{DAYS, SESSIONS, UsageError};
+
+/// How long one process waits for another, which writes some rows.
+const BUSY: Duration = Duration::from_secs(10);
+/// The form of the tables, as `user_version`.
+const FORM: i64 = 1;
+
+/// The numbers of sessions are never used again, so that a session that was wiped does not come back as another.
+const TABLES: &str = "
+    BEGIN IMMEDIATE;
+    CREATE TABLE IF NOT EXISTS session (id INTEGER PRIMARY KEY AUTOINCREMENT, started INTEGER NOT NULL, alone INTEGER NOT NULL,
+        whole INTEGER NOT NULL, listed INTEGER NOT NULL, told INTEGER NOT NULL);
+    CREATE INDEX IF NOT EXISTS session_started ON session (started);
+    CREATE TABLE IF NOT EXISTS used (session INTEGER NOT NULL, skill TEXT NOT NULL, discovered INTEGER NOT NULL, activated INTEGER NOT NULL,
+        read INTEGER NOT NULL, runs INTEGER NOT NULL, succeeded INTEGER NOT NULL, denials INTEGER NOT NULL, sent INTEGER NOT NULL,
+        defined INTEGER NOT NULL, waited_ms INTEGER, PRIMARY KEY (session, skill)) WITHOUT ROWID;
+    PRAGMA user_version = 1;
+    COMMIT;";
+
+/// Sessions that a suggestion looks back at.
+const WINDOW: u64 = 50;
+/// With fewer sessions nothing is suggested: one of one is no habit.
+const LEAST: u64 = 10;
+/// The part of them that has to have used a skill, in percent.
+const PERCENT: u64 = 30;
+/// Skills that are suggested, the most used first.
+const MOST: usize = 10;
+
+/// The skills that many sessions use.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Suggestions {
+    /// The sessions that were looked at: the last 50 at most.
+    pub sessions: u64,
+    /// With fewer than these nothing is suggested: 10.
+    pub sessions_needed: u64,
+    /// Those that 30 % of them or more used, the most used first, at most 10.
+    pub skills: Vec<Suggestion>,
+}
+
+/// A skill that many sessions use.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Suggestion {
+    /// The skill.
+    pub skill: String,
+    /// The sessions that used it.
+    pub sessions: u64,
+    /// Which part of them that is, from 0 to 1.
+    pub share: f64,
+}
+
+/// What was removed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Wiped {
+    /// Sessions.
+    pub sessions: u64,
+    /// Skills that were named in them.
+    pub skills: u64,
+}
+
+/// The file, which need not be there.
+#[derive(Debug, Clone)]
+pub struct Store {
+    path: PathBuf,
+}
+
+/// A session as it is kept.
+pub(super) struct Kept {
+    pub(super) id: i64,
+    pub(super) started: Timestamp,
+    pub(super) alone: bool,
+    /// Bytes that every skill's definition has, less those that were listed and told.
+    pub(super) spared: i64,
+}
+
+impl Store {
+    /// The file at that place. Does no work.
+    pub fn at(path: &Path) -> Store {
+        Store { path: path.to_owned() }
+    }
+
+    /// Removes everything.
+    ///
+    /// # Errors
+    /// The file cannot be read or written.
+    pub fn wipe(&self) -> Result<Wiped, UsageError> {
+        let none = Wiped { sessions: 0, skills: 0 };
+        if !self.path.exists() {
+            return Ok(none);
+        }
+        let mut db = self.connect()?;
+        let wiped = db.pragma_update(None, "secure_delete", true).and_then(|()| {
+            let work = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            let count = |what: &str| work.query_row(what, [], |row| row.get::<_, i64>(0)).map(i64::cast_unsigned);
+            let sessions = count("SELECT count(*) FROM session")?;
+            let skills = count("SELECT count(DISTINCT skill) FROM used")?;
+            work.execute_batch("DELETE FROM used; DELETE FROM session")?;
+            work.commit()?;
+            db.execute_batch("VACUUM")?;
+            Ok(Wiped { sessions, skills })
+        });
+        wiped.map_err(|error| self.failed(&error))
+    }
+
+    /// The skills that at least 30 % of the last sessions used.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn suggestions(&self) -> Result<Suggestions, UsageError> {
+        let mut found = Suggestions { sessions: 0, sessions_needed: LEAST, skills: Vec::new() };
+        if !self.path.exists() {
+            return Ok(found);
+        }
+        let db = self.connect()?;
+        let latest = format!("SELECT id FROM session WHERE alone = 0 ORDER BY id DESC LIMIT {WINDOW}");
+        let read = || {
+            let sessions: i64 = db.query_row(&format!("SELECT count(*) FROM ({latest})"), [], |row| row.get(0))?;
+            let used = format!(
+                "SELECT skill, count(*) AS sessions FROM used WHERE session IN ({latest}) AND activated + read + runs > 0
+                 GROUP BY skill ORDER BY sessions DESC, skill"
+            );
+            let mut used = db.prepare(&used)?;
+            let used = used.query_map([], |row| Ok((row.get::<_, String>(0)?, row.get::<_, i64>(1)?.cast_unsigned())))?;
+            Ok((sessions.cast_unsigned(), used.collect::<rusqlite::Result<Vec<_>>>()?))
+        };
+        let (sessions, used) = read().map_err(|error: rusqlite::Error| self.failed(&error))?;
+        found.sessions = sessions;
+        if sessions >= LEAST {
+            let many = used.into_iter().filter(|(_, by)| by * 100 >= sessions * PERCENT).take(MOST);
+            found.skills = many.map(|(skill, by)| Suggestion { skill, sessions: by, share: by as f64 / sessions as f64 }).collect();
+        }
+        Ok(found)
+    }
+
+    /// Adds what a session counted to its row, or to a new one where it has none, or that was removed.
+    pub(super) fn add(&self, row: Row, batch: &Batch) -> Result<i64, UsageError> {
+        let mut db = self.connect()?;
+        let added = db.transaction_with_behavior(TransactionBehavior::Immediate).and_then(|work| {
+            let id = match row.id.map(|id| update(&work, id, row, batch)).transpose()?.flatten() {
+                Some(id) => id,
+                None => insert(&work, row, batch)?,
+            };
+            let mut used = work.prepare(
+                "INSERT INTO used (session, skill, discovered, activated, read, runs, succeeded, denials, sent, defined, waited_ms)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11) ON CONFLICT DO UPDATE SET
+                 discovered = discovered + excluded.discovered, activated = activated + excluded.activated, read = read + excluded.read,
+                 runs = runs + excluded.runs, succeeded = succeeded + excluded.succeeded, denials = denials + excluded.denials,
+                 sent = sent + excluded.sent, defined = excluded.defined, waited_ms = coalesce(waited_ms, excluded.waited_ms)",
+            )?;
+            for (skill, counts) in &batch.skills {
+                let Counts { discovered, activated, read, runs, succeeded, denials, sent, defined, waited_ms } = *counts;
+                let [discovered, activated, read, runs] = [discovered, activated, read, runs].map(u64::cast_signed);
+                let [succeeded, denials, sent, defined] = [succeeded, denials, sent, defined].map(u64::cast_signed);
+                let waited = waited_ms.map(u64::cast_signed);
+                used.execute(params![id, skill, discovered, activated, read, runs, succeeded, denials, sent, defined, waited])?;
+            }
+            drop(used);
+            work.commit()?;
+            Ok(id)
+        });
+        added.map_err(|error| self.failed(&error))
+    }
+
+    /// The sessions that began since then, the newest first.
+    pub(super) fn sessions(&self, since: Timestamp) -> Result<Vec<Kept>, UsageError> {
+        let select = "SELECT id, started, alone, whole - listed - told FROM session WHERE started >= ?1 ORDER BY started DESC, id DESC";
+        self.all(select, since.as_second(), |row| {
+            let started = Timestamp::from_second(row.get(1)?).unwrap_or_default();
+            Ok(Kept { id: row.get(0)?, started, alone: row.get(2)?, spared: row.get(3)? })
+        })
+    }
+
+    /// What happened with each skill in the sessions that began since then.
+    pub(super) fn used(&self, since: Timestamp) -> Result<Vec<(i64, String, Counts)>, UsageError> {
+        let select = "SELECT session, skill, discovered, activated, read, runs, succeeded, denials, sent, defined, waited_ms
+            FROM used WHERE session IN (SELECT id FROM session WHERE started >= ?1) ORDER BY session, skill";
+        self.all(select, since.as_second(), |row| {
+            let number = |at: usize| row.get::<_, i64>(at).map(i64::cast_unsigned);
+            let counts = Counts {
+                discovered: number(2)?,
+                activated: number(3)?,
+                read: number(4)?,
+                runs: number(5)?,
+                succeeded: number(6)?,
+                denials: number(7)?,
+                sent: number(8)?,
+                defined: number(9)?,
+                waited_ms: row.get::<_, Option<i64>>(10)?.map(i64::cast_unsigned),
+            };
+            Ok((row.get(0)?, row.get(1)?, counts))
+        })
+    }
+
+    /// Rows; none where there is no file.
+    fn all<T>(&self, select: &str, since: i64, read: impl Fn(&SqlRow<'_>) -> rusqlite::Result<T>) -> Result<Vec<T>, UsageError> {
+        if !self.path.exists() {
+            return Ok(Vec::new());
+        }
+        let db = self.connect()?;
+        let rows = db.prepare(select).and_then(|mut select| select.query_map([since], read)?.collect());
+        rows.map_err(|error| self.failed(&error))
+    }
+
+    fn connect(&self) -> Result<Connection, UsageError> {
+        let folder = self.path.parent().unwrap_or(Path::new("."));
+        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(|error| self.failed(&error))?;
+        // SQLite would make it readable for all; what it puts beside it gets the same mode.
+        #[expect(clippy::disallowed_methods, reason = "the usage is the host's own")]
+        let made = std::fs::OpenOptions::new().append(true).create(true).mode(0o600).open(&self.path);
+        made.map_err(|error| self.failed(&error))?;
+        let open = || {
+            let db = Connection::open(&self.path)?;
+            db.busy_timeout(BUSY)?;
+            let form: i64 = db.pragma_query_value(None, "user_version", |row| row.get(0))?;
+            if form == 0 {
+                db.execute_batch(TABLES)?;
+            }
+            Ok((db, form))
+        };
+        match open().map_err(|error: rusqlite::Error| self.failed(&error))? {
+            (db, 0 | FORM) => Ok(db),
+            (_, form) => Err(self.failed(&format!("its tables are of form {form}, and this version knows form {FORM}"))),
+        }
+    }
+
+    fn failed(&self, why: &dyn std::fmt::Display) -> UsageError {
+        UsageError::File { path: self.path.clone(), why: why.to_string() }
+    }
+}
+
+/// `None`: the row is there no more.
+fn update(work: &Connection, id: i64, row: Row, batch: &Batch) -> rusqlite::Result<Option<i64>> {
+    let set = "UPDATE session SET whole = ?2, listed = ?3, told = told + ?4 WHERE id = ?1";
+    let changed = work.execute(set, params![id, row.whole.cast_signed(), row.listed.cast_signed(), batch.told.cast_signed()])?;
+    Ok((changed == 1).then_some(id))
+}
+
+/// A new session, for which the oldest go.
+fn insert(work: &Connection, row: Row, batch: &Batch) -> rusqlite::Result<i64> {
+    let started = batch.started.unwrap_or_else(Timestamp::now).as_second();
+    let [whole, listed, told] = [row.whole, row.listed, batch.told].map(u64::cast_signed);
+    let insert = "INSERT INTO session (started, alone, whole, listed, told) VALUES (?1, ?2, ?3, ?4, ?5)";
+    work.execute(insert, params![started, row.alone, whole, listed, told])?;
+    let id = work.last_insert_rowid();
+    let oldest = started - (DAYS * 24 * 60 * 60).cast_signed();
+    let gone = "DELETE FROM session WHERE started < ?1 OR id <= (SELECT id FROM session ORDER BY id DESC LIMIT 1 OFFSET ?2)";
+    if work.execute(gone, params![oldest, SESSIONS.cast_signed()])? > 0 {
+        work.execute("DELETE FROM used WHERE session NOT IN (SELECT id FROM session)", [])?;
+    }
+    Ok(id)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn store() -> (tempfile::TempDir, Store) {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::at(&folder.path().join("state/usage.db"));
+        (folder, store)
+    }
+
+    fn batch(skill: &str, counts: Counts) -> Batch {
+        Batch { started: Some(Timestamp::now()), told: 0, skills: [(skill.to_owned(), counts)].into() }
+    }
+
+    const ROW: Row = Row { id: None, alone: false, whole: 100, listed: 10 };
+
+    #[test]
+    fn what_comes_later_adds_up_and_what_was_wiped_does_not_come_back() {
+        let (_folder, store) = store();
+        let ran = Counts { runs: 1, defined: 5, ..Counts::default() };
+        let id = store.add(ROW, &batch("a", ran)).unwrap();
+        assert_eq!(store.add(Row { id: Some(id), ..ROW }, &batch("a", ran)).unwrap(), id);
+        assert_eq!(store.used(Timestamp::UNIX_EPOCH).unwrap(), [(id, "a".into(), Counts { runs: 2, ..ran })]);
+        assert_eq!(store.wipe().unwrap(), Wiped { sessions: 1, skills: 1 });
+        let again = store.add(Row { id: Some(id), ..ROW }, &batch("a", ran)).unwrap();
+        assert_ne!(again, id, "a number is used once");
+        assert_eq!(store.used(Timestamp::UNIX_EPOCH).unwrap(), [(again, "a".into(), ran)]);
+    }
+
+    #[test]
+    fn the_oldest_sessions_go_with_their_skills() {
+        let (_folder, store) = store();
+        let old = Timestamp::now() - Duration::from_secs((DAYS + 1) * 24 * 60 * 60);
+        let counts = Counts { activated: 1, ..Counts::default() };
+        store.add(ROW, &Batch { started: Some(old), ..batch("old", counts) }).unwrap();
+        let new = store.add(ROW, &batch("new", counts)).unwrap();
+        let used = store.used(Timestamp::UNIX_EPOCH).unwrap();
+        assert_eq!(used.iter().map(|(id, skill, _)| (*id, skill.as_str())).collect::<Vec<_>>(), [(new, "new")]);
+        // As many as are kept, and one more.
+        let db = store.connect().unwrap();
+        let fill = format!(
+            "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {SESSIONS})
+             INSERT INTO session (started, alone, whole, listed, told) SELECT {}, 0, 0, 0, 0 FROM n",
+            Timestamp::now().as_second()
+        );
+        db.execute_batch(&fill).unwrap();
+        store.add(ROW, &batch("last", counts)).unwrap();
+        let count: i64 = db.query_row("SELECT count(*) FROM session", [], |row| row.get(0)).unwrap();
+        assert_eq!(count.cast_unsigned(), SESSIONS);
+        let used = store.used(Timestamp::UNIX_EPOCH).unwrap();
+        assert_eq!(used.iter().map(|(_, skill, _)| skill.as_str()).collect::<Vec<_>>(), ["last"]);
+    }
+
+    #[test]
+    fn three_of_ten_are_a_habit_and_one_of_one_is_none() {
+        let (_folder, store) = store();
+        let used = Counts { activated: 1, ..Counts::default() };
+        let found = Counts { discovered: 1, ..Counts::default() };
+        let suggested = || store.suggestions().unwrap().skills.into_iter().map(|one| (one.skill, one.sessions)).collect::<Vec<_>>();
+        store.add(ROW, &batch("often", used)).unwrap();
+        assert_eq!(suggested(), [], "1 of 1");
+        for number in 1..9 {
+            let counts = if number < 3 { used } else { found };
+            store.add(ROW, &batch("often", counts)).unwrap();
+        }
+        assert_eq!(suggested(), [], "3 of 9");
+        store.add(ROW, &batch("seldom", used)).unwrap();
+        assert_eq!(suggested(), [("often".to_owned(), 3)], "3 of 10, and 1 of 10");
+        // Requests that stand alone are no session.
+        for _ in 0..20 {
+            store.add(Row { alone: true, ..ROW }, &batch("other", used)).unwrap();
+        }
+        assert_eq!(suggested(), [("often".to_owned(), 3)]);
+        store.add(ROW, &batch("seldom", found)).unwrap();
+        assert_eq!(suggested(), [], "3 of 11");
+        // What is long ago does not count.
+        for _ in 0..WINDOW {
+            store.add(ROW, &batch("seldom", used)).unwrap();
+        }
+        assert_eq!(suggested(), [("seldom".to_owned(), WINDOW)]);
+    }
+}

@@ -1,0 +1,296 @@
+//! What one session counts, until it is written.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use jiff::Timestamp;
+
+use super::writer::Writer;
+
+/// Skills that one session counts: beyond them a client asks for more than anyone reads.
+const SKILLS: usize = 1_000;
+
+/// What happened with a skill.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Event {
+    /// A search named it, in so many bytes of its answer.
+    Discovered {
+        /// Bytes.
+        sent: u64,
+    },
+    /// Its instructions were given, in an answer of so many bytes.
+    Activated {
+        /// Bytes.
+        sent: u64,
+    },
+    /// A file of it was read.
+    Read,
+    /// A program or tool of it ran.
+    Ran {
+        /// Whether it exited with 0.
+        succeeded: bool,
+        /// How much it was refused meanwhile.
+        denials: u64,
+    },
+    /// It was not let run.
+    Refused,
+}
+
+/// A session that counts, or does not.
+pub struct Session(Option<(Arc<Writer>, Arc<Tally>)>);
+
+/// What is counted, and how to tell what it would have been otherwise.
+pub(super) struct Tally {
+    /// `None` for requests that stand alone.
+    whole: Option<Box<dyn Fn() -> u64 + Send + Sync>>,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// What is not written yet.
+    batch: Batch,
+    /// What the skills that are known since this session began are known by.
+    seen: BTreeMap<String, Seen>,
+    /// The row that it has in the file.
+    row: Option<i64>,
+    listed: u64,
+    whole: Option<u64>,
+}
+
+struct Seen {
+    /// When a search named it first.
+    found: Option<Instant>,
+    used: bool,
+}
+
+/// What is to be written of a session: what came since the last time.
+#[derive(Debug, Default)]
+pub(super) struct Batch {
+    /// When the first of it happened.
+    pub(super) started: Option<Timestamp>,
+    /// Bytes of answers that were about no single skill.
+    pub(super) told: u64,
+    pub(super) skills: BTreeMap<String, Counts>,
+}
+
+/// What happened with one skill.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Counts {
+    pub(super) discovered: u64,
+    pub(super) activated: u64,
+    pub(super) read: u64,
+    pub(super) runs: u64,
+    pub(super) succeeded: u64,
+    pub(super) denials: u64,
+    /// Bytes that were sent about it.
+    pub(super) sent: u64,
+    /// Bytes of its definition.
+    pub(super) defined: u64,
+    /// From the first search that named it to its first use.
+    pub(super) waited_ms: Option<u64>,
+}
+
+/// What a row of a session says beside its skills.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Row {
+    pub(super) id: Option<i64>,
+    pub(super) alone: bool,
+    pub(super) whole: u64,
+    pub(super) listed: u64,
+}
+
+impl Session {
+    pub(super) fn new(writer: Option<Arc<Writer>>, tally: Tally) -> Session {
+        Session(writer.map(|writer| (writer, Arc::new(tally))))
+    }
+
+    /// Notes what happened with a skill whose definition has so many bytes.
+    pub fn note(&self, skill: &str, defined: impl FnOnce() -> u64, event: Event) {
+        let Some((writer, tally)) = &self.0 else { return };
+        if tally.state().note(skill, defined, event) {
+            writer.changed(tally);
+        }
+    }
+
+    /// Notes that tools were listed, in so many bytes; those of skills, which would have been sent in any case, not counted.
+    pub fn listed(&self, bytes: impl FnOnce() -> u64) {
+        let Some((_, tally)) = &self.0 else { return };
+        let mut state = tally.state();
+        state.listed = state.listed.max(bytes());
+    }
+
+    /// Notes bytes of an answer that were about no single skill.
+    pub fn told(&self, bytes: u64) {
+        let Some((writer, tally)) = &self.0 else { return };
+        tally.state().told(bytes);
+        writer.changed(tally);
+    }
+}
+
+impl Tally {
+    pub(super) fn new(whole: Option<Box<dyn Fn() -> u64 + Send + Sync>>) -> Tally {
+        Tally { whole, state: Mutex::default() }
+    }
+
+    /// Takes what is to be written, with what its row says; `None` where nothing is.
+    pub(super) fn take(&self) -> Option<(Row, Batch)> {
+        let alone = self.whole.is_none();
+        let known = self.state().whole;
+        // Not under the lock: it looks at every skill.
+        let whole = known.or_else(|| self.whole.as_ref().map(|whole| whole()));
+        let mut state = self.state();
+        state.whole = whole;
+        let mut batch = std::mem::take(&mut state.batch);
+        batch.started?;
+        if alone {
+            // One client's search, and another's use.
+            batch.skills.values_mut().for_each(|counts| counts.waited_ms = None);
+        }
+        Some((Row { id: state.row, alone, whole: whole.unwrap_or(0), listed: if alone { 0 } else { state.listed } }, batch))
+    }
+
+    /// The row that was written.
+    pub(super) fn written(&self, row: i64) {
+        self.state().row = Some(row);
+    }
+
+    /// Puts back what could not be written.
+    pub(super) fn put_back(&self, batch: Batch) {
+        let mut state = self.state();
+        state.batch.started = batch.started.or(state.batch.started);
+        state.batch.told += batch.told;
+        for (skill, counts) in batch.skills {
+            if let Some(sum) = state.room(&skill) {
+                sum.add(&counts);
+            }
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    /// Whether it was noted: of more skills than one session counts, the further ones are not.
+    fn note(&mut self, skill: &str, defined: impl FnOnce() -> u64, event: Event) -> bool {
+        if !self.seen.contains_key(skill) {
+            if self.seen.len() >= SKILLS {
+                return false;
+            }
+            self.seen.insert(skill.to_owned(), Seen { found: None, used: false });
+        }
+        let is_use = !matches!(event, Event::Discovered { .. } | Event::Refused);
+        let waited = self.seen.get_mut(skill).and_then(|seen| {
+            if matches!(event, Event::Discovered { .. }) {
+                seen.found.get_or_insert_with(Instant::now);
+            }
+            let is_first = is_use && !std::mem::replace(&mut seen.used, true);
+            seen.found.filter(|_| is_first)
+        });
+        self.batch.started.get_or_insert_with(Timestamp::now);
+        let Some(counts) = self.room(skill) else { return false };
+        counts.defined = defined();
+        counts.waited_ms = counts.waited_ms.or(waited.map(|found| u64::try_from(found.elapsed().as_millis()).unwrap_or(u64::MAX)));
+        match event {
+            Event::Discovered { sent } => {
+                counts.discovered += 1;
+                counts.sent += sent;
+            }
+            Event::Activated { sent } => {
+                counts.activated += 1;
+                counts.sent += sent;
+            }
+            Event::Read => counts.read += 1,
+            Event::Ran { succeeded, denials } => {
+                counts.runs += 1;
+                counts.succeeded += u64::from(succeeded);
+                counts.denials += denials;
+            }
+            Event::Refused => counts.denials += 1,
+        }
+        true
+    }
+
+    fn told(&mut self, bytes: u64) {
+        self.batch.started.get_or_insert_with(Timestamp::now);
+        self.batch.told += bytes;
+    }
+
+    /// The counts of a skill that are to be written.
+    fn room(&mut self, skill: &str) -> Option<&mut Counts> {
+        if self.batch.skills.len() >= SKILLS && !self.batch.skills.contains_key(skill) {
+            return None;
+        }
+        Some(self.batch.skills.entry(skill.to_owned()).or_default())
+    }
+}
+
+impl Counts {
+    fn add(&mut self, other: &Counts) {
+        let Counts { discovered, activated, read, runs, succeeded, denials, sent, defined, waited_ms } = other;
+        for (sum, more) in [
+            (&mut self.discovered, discovered),
+            (&mut self.activated, activated),
+            (&mut self.read, read),
+            (&mut self.runs, runs),
+            (&mut self.succeeded, succeeded),
+            (&mut self.denials, denials),
+            (&mut self.sent, sent),
+        ] {
+            *sum += more;
+        }
+        self.defined = self.defined.max(*defined);
+        self.waited_ms = waited_ms.or(self.waited_ms);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn session() -> Tally {
+        Tally::new(Some(Box::new(|| 70)))
+    }
+
+    #[test]
+    fn a_session_counts_a_thousand_skills_and_no_more() {
+        let tally = session();
+        let noted = |number: usize| tally.state().note(&number.to_string(), || 1, Event::Read);
+        assert!((0..SKILLS).all(noted));
+        assert!(!noted(SKILLS) && noted(0));
+        assert_eq!(tally.take().map(|(_, batch)| batch.skills.len()), Some(SKILLS));
+        // Nor any others after those were written.
+        assert!(!noted(SKILLS) && noted(1));
+    }
+
+    #[test]
+    fn what_could_not_be_written_is_there_with_what_comes_next() {
+        let tally = session();
+        tally.state().note("a", || 7, Event::Discovered { sent: 5 });
+        let (_, batch) = tally.take().unwrap();
+        assert!(tally.take().is_none());
+        tally.state().note("a", || 7, Event::Ran { succeeded: true, denials: 2 });
+        tally.put_back(batch);
+        let (row, batch) = tally.take().unwrap();
+        assert_eq!((row.id, row.whole, row.alone), (None, 70, false));
+        let Counts { discovered, runs, succeeded, denials, sent, defined, waited_ms, .. } = batch.skills["a"];
+        assert_eq!((discovered, runs, succeeded, denials, sent, defined), (1, 1, 1, 2, 5, 7));
+        assert!(waited_ms.is_some());
+    }
+
+    #[test]
+    fn only_the_first_use_ends_the_wait() {
+        let tally = session();
+        for event in [Event::Activated { sent: 1 }, Event::Discovered { sent: 1 }, Event::Read] {
+            tally.state().note("used first", || 1, event);
+        }
+        for event in [Event::Discovered { sent: 1 }, Event::Refused] {
+            tally.state().note("never used", || 1, event);
+        }
+        let (_, batch) = tally.take().unwrap();
+        assert!(batch.skills.values().all(|counts| counts.waited_ms.is_none()), "{batch:?}");
+    }
+}

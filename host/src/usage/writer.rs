@@ -1,0 +1,171 @@
+//! Takes what sessions count to the file, on a thread of its own that starts with the first of it.
+//!
+//! What waits is bounded: each session is in the queue once, and adds up what it counts until its turn comes. A call waits for a lock that is
+//! held for additions alone, never for the file.
+
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use super::store::Store;
+use super::tally::Tally;
+
+/// How long what comes after a write is gathered for the next one.
+const PAUSE: Duration = Duration::from_millis(200);
+
+/// Writes, as long as it is there.
+pub(super) struct Writer {
+    shared: Arc<Shared>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+struct Shared {
+    store: Store,
+    queue: Mutex<Queue>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct Queue {
+    waiting: Vec<Arc<Tally>>,
+    started: bool,
+    closed: bool,
+}
+
+impl Writer {
+    pub(super) fn new(store: Store) -> Writer {
+        Writer { shared: Arc::new(Shared { store, queue: Mutex::default(), changed: Condvar::new() }), thread: Mutex::default() }
+    }
+
+    pub(super) fn store(&self) -> &Store {
+        &self.shared.store
+    }
+
+    /// A session has something to write.
+    pub(super) fn changed(&self, tally: &Arc<Tally>) {
+        let mut queue = self.shared.queue();
+        if queue.closed {
+            return;
+        }
+        if !queue.waiting.iter().any(|waiting| Arc::ptr_eq(waiting, tally)) {
+            queue.waiting.push(tally.clone());
+        }
+        if !queue.started {
+            queue.started = true;
+            let shared = self.shared.clone();
+            match std::thread::Builder::new().name("usage".into()).spawn(move || shared.run()) {
+                Ok(thread) => *self.thread.lock().unwrap_or_else(PoisonError::into_inner) = Some(thread),
+                // It is written when the server ends.
+                Err(error) => tracing::warn!(%error, "usage is not written now"),
+            }
+        }
+        drop(queue);
+        self.shared.changed.notify_one();
+    }
+
+    /// Writes what waits, and ends.
+    pub(super) fn close(&self) {
+        self.shared.queue().closed = true;
+        self.shared.changed.notify_one();
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if thread.is_some_and(|thread| thread.join().is_err()) {
+            tracing::warn!("the thread that writes usage panicked");
+        }
+        self.shared.write(&self.shared.taken());
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+impl Shared {
+    fn run(&self) {
+        loop {
+            let mut queue = self.queue();
+            while queue.waiting.is_empty() && !queue.closed {
+                queue = self.changed.wait(queue).unwrap_or_else(PoisonError::into_inner);
+            }
+            let batch = std::mem::take(&mut queue.waiting);
+            drop(queue);
+            self.write(&batch);
+            let queue = self.queue();
+            if queue.closed && queue.waiting.is_empty() {
+                return;
+            }
+            // A closed one does not wait; one that is closed meanwhile is woken.
+            let paused = self.changed.wait_timeout_while(queue, PAUSE, |queue| !queue.closed);
+            drop(paused.unwrap_or_else(PoisonError::into_inner));
+        }
+    }
+
+    fn write(&self, batch: &[Arc<Tally>]) {
+        for tally in batch {
+            let Some((row, counted)) = tally.take() else { continue };
+            match self.store.add(row, &counted) {
+                Ok(row) => tally.written(row),
+                Err(error) => {
+                    // With what comes next it is tried again.
+                    tracing::warn!(%error, "usage is not written");
+                    tally.put_back(counted);
+                }
+            }
+        }
+    }
+
+    fn taken(&self) -> Vec<Arc<Tally>> {
+        std::mem::take(&mut self.queue().waiting)
+    }
+
+    fn queue(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+
+    use super::super::Usage;
+    use super::super::tally::Event;
+    use super::*;
+
+    #[test]
+    fn what_is_counted_while_the_file_cannot_be_written_is_written_once_it_can() {
+        let folder = tempfile::tempdir().unwrap();
+        let (state, file) = (folder.path().join("state"), folder.path().join("state/usage.db"));
+        // A file in the place of the folder.
+        std::fs::File::create_new(&state).unwrap();
+        let store = Store::at(&file);
+        let usage = Usage::new(store.clone());
+        let session = usage.session(|| 1);
+        session.note("a", || 1, Event::Read);
+        std::thread::sleep(PAUSE);
+        std::fs::remove_file(&state).unwrap();
+        session.note("a", || 1, Event::Read);
+        drop((session, usage));
+        let used = store.used(Timestamp::UNIX_EPOCH).unwrap();
+        assert_eq!(used.iter().map(|(_, skill, counts)| (skill.as_str(), counts.read)).collect::<Vec<_>>(), [("a", 2)]);
+    }
+
+    #[test]
+    fn many_sessions_at_once_lose_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::at(&folder.path().join("usage.db"));
+        let usage = Usage::new(store.clone());
+        std::thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| {
+                    let session = usage.session(|| 1);
+                    (0..500).for_each(|_| session.note("a", || 1, Event::Read));
+                });
+            }
+        });
+        usage.close();
+        usage.session(|| 1).note("late", || 1, Event::Read);
+        let used = store.used(Timestamp::UNIX_EPOCH).unwrap();
+        assert_eq!(used.iter().map(|(_, _, counts)| counts.read).collect::<Vec<_>>(), [500; 8]);
+    }
+}
