@@ -42,13 +42,11 @@ pub(super) fn with<P: Common>(so_far: &[P], pattern: &P) -> Option<Vec<P>> {
 pub(super) fn least<P: Common>(all: &[Vec<P>]) -> impl Iterator<Item = &Vec<P>> {
     // All that matches every pattern of `inner` matches every one of `outer`.
     let within = |inner: &[P], outer: &[P]| outer.iter().all(|wide| inner.iter().any(|narrow| wide.covers(narrow)));
-    all.iter()
-        .enumerate()
-        .filter(move |(at, one)| {
-            let others = all.iter().enumerate().filter(|(other, _)| other != at);
-            !others.into_iter().any(|(other, wide)| within(one, wide) && (other < *at || !within(wide, one)))
-        })
-        .map(|(_, one)| one)
+    let is_told = move |at: usize, one: &[P]| {
+        let mut others = all.iter().enumerate().filter(|(other, _)| *other != at);
+        !others.any(|(other, wide)| within(one, wide) && (other < at || !within(wide, one)))
+    };
+    all.iter().enumerate().filter(move |(at, one)| is_told(*at, one)).map(|(_, one)| one)
 }
 
 impl Common for PathGlob {
@@ -129,6 +127,8 @@ impl Common for HostPattern {
 
 #[cfg(test)]
 mod tests {
+    use std::slice::from_ref;
+
     use super::*;
 
     fn host(host: HostName, private: bool) -> HostPattern {
@@ -139,11 +139,11 @@ mod tests {
     fn the_narrower_of_two_is_what_they_have_in_common() {
         let glob = |pattern: &str| PathGlob::new(pattern).unwrap();
         let (all, data, csv) = (PathGlob::everything(), glob("/workspace/data/**"), glob("/workspace/**/*.csv"));
-        assert_eq!(with(&[all.clone()], &data), Some(vec![data.clone()]));
-        assert_eq!(with(&[data.clone()], &all), Some(vec![data.clone()]));
-        assert_eq!(with(&[data.clone()], &csv), Some(vec![data.clone(), csv.clone()]));
+        assert_eq!(with(from_ref(&all), &data), Some(vec![data.clone()]));
+        assert_eq!(with(from_ref(&data), &all), Some(vec![data.clone()]));
+        assert_eq!(with(from_ref(&data), &csv), Some(vec![data.clone(), csv.clone()]));
         assert_eq!(with(&[data.clone(), csv.clone()], &all), Some(vec![data.clone(), csv]));
-        assert_eq!(with(&[data], &glob("/workspace/other/**")), None);
+        assert_eq!(with(from_ref(&data), &glob("/workspace/other/**")), None);
     }
 
     #[test]
@@ -158,11 +158,11 @@ mod tests {
     fn a_private_address_needs_both_sides() {
         let asked = host(HostName::Exact("example.com".into()), true);
         let granted = host(HostName::Any, false);
-        let both = with(&[asked.clone()], &granted).unwrap();
+        let both = with(from_ref(&asked), &granted).unwrap();
         assert_eq!(both, vec![HostPattern { private: false, ..asked.clone() }]);
         assert_eq!(both[0].words(), "example.com");
         let named = host(HostName::Exact("example.com".into()), true);
-        assert_eq!(with(&[asked], &named).unwrap()[0].words(), "example.com (also at private addresses)");
+        assert_eq!(with(from_ref(&asked), &named).unwrap()[0].words(), "example.com (also at private addresses)");
     }
 
     #[test]

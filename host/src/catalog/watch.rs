@@ -165,3 +165,21 @@ fn place(folder: &Path) -> Option<(PathBuf, RecursiveMode)> {
     let above = folder.ancestors().skip(1).find(|above| above.is_dir())?;
     Some((above.to_owned(), RecursiveMode::NonRecursive))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_too_much_to_tell_is_anything() {
+        let event = |path: String| Event::default().add_path(path.into());
+        let mut touched = Touched::default();
+        (0..PATHS).for_each(|number| touched.add(event(format!("/{number}"))));
+        assert_eq!((touched.paths.len(), touched.all), (PATHS, false));
+        touched.add(event("/more".into()));
+        assert_eq!((touched.paths.len(), touched.all), (PATHS, true));
+        let mut touched = Touched::default();
+        touched.add(Event::default().set_flag(Flag::Rescan));
+        assert!(touched.all);
+    }
+}

@@ -24,8 +24,9 @@ use crate::sandbox::Finished;
 
 /// The kind of the question in a result.
 const QUESTION: &str = "writes";
-/// Paths that a question names.
+/// Paths that a question names, and bytes of one.
 const NAMED: usize = 20;
+const PATH: usize = 300;
 
 /// What a run would change, as a text.
 pub(super) struct Diff {
@@ -171,7 +172,7 @@ fn shown(skill: &str, changes: &[Change], diff: &Diff) -> String {
     let (count, paths) = (changes.len(), if changes.len() == 1 { "path" } else { "paths" });
     let mut text = format!("{skill} has run, and would change {count} {paths}:");
     for change in changes.iter().take(NAMED) {
-        text += &format!("\n  {} {}", json!(change.kind).as_str().unwrap_or_default(), printable(&change.path));
+        text += &format!("\n  {} {}", json!(change.kind).as_str().unwrap_or_default(), printable(&cut(change.path.as_bytes(), PATH).0));
     }
     if count > NAMED {
         text += &format!("\n  and {} more", count - NAMED);
@@ -215,10 +216,10 @@ mod tests {
 
     #[test]
     fn a_person_reads_paths_and_lines_and_that_it_is_cut() {
-        let change = |number| Change { path: format!("/workspace/{number}\r"), kind: ChangeKind::Added };
+        let change = |number| Change { path: format!("{number}\r{}", "x".repeat(4_000)), kind: ChangeKind::Added };
         let diff = Diff { shown: "+a\tb\u{1b}[2J\n+c".into(), whole: Some(("run://1/diff".into(), 70_000)) };
         let text = shown("report", &(0..22).map(change).collect::<Vec<_>>(), &diff);
-        assert!(text.starts_with("report has run, and would change 22 paths:\n  added /workspace/0\\r\n"), "{text}");
+        assert!(text.starts_with("report has run, and would change 22 paths:\n  added 0\\rxxx") && text.len() < 10_000, "{text}");
         assert!(text.contains("\n  and 2 more\nthe diff has 70000 bytes") && text.contains("run://1/diff\n\n"), "{text}");
         assert!(text.ends_with("+a\tb\\u{1b}[2J\n+c"), "{text}");
     }
