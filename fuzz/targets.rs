@@ -1,5 +1,9 @@
 //! What each fuzz target does with its input. `cargo test` runs them too, over the cases of tests/cases and what is made of those.
 
+use std::path::Path;
+use std::sync::LazyLock;
+
+use skillhost::catalog::{Catalog, Query, Source, SourceKind};
 use skillhost::diagnostic::{Span, render};
 use skillhost::receipt::compare::differences;
 use skillhost::receipt::envelope::Document;
@@ -65,5 +69,19 @@ pub fn recording(bytes: &[u8]) {
         let plain = |path: &str| path.split('/').all(|name| !name.is_empty() && name != "." && name != ".." && !name.contains('\0'));
         assert!(plain(&recording.skill) && !recording.skill.contains('/'));
         assert!(recording.folders.iter().flat_map(|folder| &folder.entries).all(|entry| plain(&entry.path)));
+    }
+}
+
+/// What skills are searched for, from any text, among those of this repository: it is answered, with no more than was asked for.
+pub fn search(text: &str) {
+    static CATALOG: LazyLock<Catalog> = LazyLock::new(|| {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../skills");
+        Catalog::open(vec![Source { folder, kind: SourceKind::User }], None).expect("the skills of this repository")
+    });
+    for limit in [0, 3, 100] {
+        let hits = CATALOG.search(&Query { text: text.into(), limit, ..Query::default() });
+        let hits = hits.unwrap_or_else(|error| panic!("{text:?}: {error}"));
+        assert!(hits.len() <= limit && hits.iter().all(|hit| hit.score.is_finite()));
+        assert!(hits.windows(2).all(|two| two[0].score >= two[1].score && two[0].entry.name != two[1].entry.name));
     }
 }

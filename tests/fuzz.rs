@@ -14,13 +14,14 @@ mod targets;
 type Target = fn(&[u8]);
 
 /// Each with its files of `tests/cases`, and what it does with bytes.
-const TARGETS: [(&str, Seeds, Target); 6] = [
+const TARGETS: [(&str, Seeds, Target); 7] = [
     ("skill_md", Seeds::Files("skill", &["SKILL.md"]), targets::skill_md),
     ("policy", Seeds::Files("policy", &[".yaml"]), |bytes| with_text(bytes, targets::policy)),
     ("address", Seeds::Texts(&ADDRESSES), |bytes| with_text(bytes, targets::address)),
     ("compat", Seeds::Files("compat", &[".py", ".sh", "SKILL.md"]), |bytes| with_text(bytes, targets::compat)),
     ("receipt", Seeds::Texts(&RECEIPTS), targets::receipt),
     ("recording", Seeds::Texts(&RECORDINGS), targets::recording),
+    ("search", Seeds::Texts(&QUERIES), |bytes| with_text(bytes, targets::search)),
 ];
 
 enum Seeds {
@@ -60,6 +61,21 @@ const RECORDINGS: [&str; 8] = [
     r#"{"version":1,"skill":"s","target":{"kind":"main"},"arguments":[],"runtime":{"host":"h","engine":"e","fingerprint":"f","programs":{}},"policy":"p","capabilities":{},"environment":{},"stdin":{"bytes":0,"digest":"d"},"folders":[{"guest":"/skill","entries":[]}],"exchanges":[{"request":{"method":"GET","url":"u","headers":[{"name":"a","value":"b"}],"body":{"bytes":0,"digest":"d"}},"response":{"error":"unanswered"},"took":1}],"status":{"kind":"exited","code":0},"receipt":null,"sealed":{"salt":"","secrets":{},"headers":[]},"blobs":{}}"#,
     r#"{"version":2}"#,
     r#"[]"#,
+];
+
+const QUERIES: [&str; 12] = [
+    "get the text out of a pdf",
+    "csv rep",
+    "exrtact tabels",
+    "the of and",
+    "fetch* OR \"page",
+    "{name body}: NEAR(csv report, 1)",
+    "NOT ^csv AND (a-b)",
+    "column:value; DROP TABLE skill --",
+    "Übersetzung 日本語 ⅷ ½ ۳ e\u{301}",
+    "\0csv\u{feff}\u{202e}",
+    "\u{10ffff}z\u{fffd}",
+    "ﬁle İSTANBUL ſs",
 ];
 
 /// As the fuzzer hands on a text: what is none is passed over.

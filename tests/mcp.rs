@@ -5,8 +5,10 @@ mod clients;
 mod extension;
 mod http;
 mod limits;
+mod secrets;
 mod security;
 mod session;
+mod traces;
 mod usage;
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};

@@ -75,6 +75,21 @@ fn scripts_reach_https_servers_that_the_host_trusts_and_no_others() {
 
 /// A new authority, and the port of a server with its certificate for `localhost`, which answers each request with a word and its first line.
 pub fn secure(word: &'static str) -> (CertificateDer<'static>, u16) {
+    let (root, config) = localhost();
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let port = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let stream = rustls::StreamOwned::new(rustls::ServerConnection::new(config.clone()).unwrap(), stream.unwrap());
+            // A client that does not trust it hangs up.
+            drop(answer(stream, word));
+        }
+    });
+    (root, port)
+}
+
+/// A new authority, and what a server with its certificate for `localhost` needs.
+pub fn localhost() -> (CertificateDer<'static>, Arc<rustls::ServerConfig>) {
     let mut params = CertificateParams::new(Vec::new()).unwrap();
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     let key = KeyPair::generate().unwrap();
@@ -87,17 +102,7 @@ pub fn secure(word: &'static str) -> (CertificateDer<'static>, u16) {
         .with_no_client_auth()
         .with_single_cert(vec![leaf.der().clone()], PrivateKeyDer::Pkcs8(leaf_key.serialize_der().into()))
         .unwrap();
-    let config = Arc::new(config);
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-    let port = listener.local_addr().unwrap().port();
-    std::thread::spawn(move || {
-        for stream in listener.incoming() {
-            let stream = rustls::StreamOwned::new(rustls::ServerConnection::new(config.clone()).unwrap(), stream.unwrap());
-            // A client that does not trust it hangs up.
-            drop(answer(stream, word));
-        }
-    });
-    (root, port)
+    (root, Arc::new(config))
 }
 
 fn answer(mut stream: rustls::StreamOwned<rustls::ServerConnection, std::net::TcpStream>, word: &str) -> std::io::Result<()> {

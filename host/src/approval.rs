@@ -108,7 +108,7 @@ pub enum Decision {
 }
 
 /// For how long a word counts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Term {
     /// One run.

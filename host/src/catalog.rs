@@ -37,7 +37,7 @@ pub struct Source {
 }
 
 /// Who put skills where they are. In the order of precedence: of skills of one name, the first counts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum SourceKind {
     /// The command line.
@@ -61,7 +61,7 @@ impl SourceKind {
 }
 
 /// What is known of a skill that is not loaded. Cheap to clone.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Entry {
     /// The name of its folder: what policies and the operator call it.
     pub name: Arc<str>,
@@ -80,6 +80,7 @@ pub struct Entry {
     /// `metadata.tags` and `metadata.category`, in lower case.
     pub tags: Arc<[Box<str>]>,
     /// What its programs run in.
+    #[schemars(with = "Vec<Runtime>")]
     pub runtimes: Runtimes,
     /// Whether its `allowed-tools` ask for network.
     pub network: bool,
@@ -88,7 +89,7 @@ pub struct Entry {
 }
 
 /// A skill that does not count, since another of its name comes before it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Shadowed {
     /// The name of both.
     pub name: Arc<str>,
@@ -99,7 +100,7 @@ pub struct Shadowed {
 }
 
 /// A skill that cannot be read, or a folder that was not searched to its end.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Broken {
     /// The folder.
     pub folder: PathBuf,

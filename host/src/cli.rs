@@ -37,6 +37,7 @@ mod skill;
 mod skills;
 mod state;
 mod stats;
+mod traces;
 mod verify;
 
 use std::process::ExitCode;

@@ -5,7 +5,7 @@
 //! `workspace` says in which folder, `result` makes an answer of an outcome, `writes` asks for what it kept aside, and `kept` holds what was too
 //! long for an answer. `resources`, `skills`, `prompts` and `complete` are the same skills as the protocol's other primitives. `changes` tells
 //! clients that skills changed, `messages` that a run goes on; `preload` is what a session has from its start; [`http`] serves many clients at
-//! once, and `metrics` counts. `hidden` keeps this machine's paths out of answers.
+//! once, `metrics` counts, and `trace` tells of calls as spans. `hidden` keeps this machine's paths out of answers.
 //!
 //! Nothing that a client can call grants, approves or widens anything: the policy is the operator's, and is passed in here.
 
@@ -33,6 +33,7 @@ mod run;
 #[expect(deprecated, reason = "levels of log messages, which clients before 2026-07-28 set")]
 mod session;
 mod skills;
+mod trace;
 mod workspace;
 mod writes;
 

@@ -10,6 +10,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use tokio::sync::{Semaphore, SemaphorePermit};
+use tracing::{Instrument as _, debug_span};
 
 use crate::invoke::{Host, InvokeError, Invoked, Loaded, Request, Target};
 use crate::limits::show_size;
@@ -141,7 +142,7 @@ impl Service {
     }
 
     async fn turn(&self, skill: &Path) -> Result<Turn, ServiceError> {
-        self.queue.turn(skill).await.map_err(|refused| match refused {
+        self.queue.turn(skill).instrument(debug_span!("queue")).await.map_err(|refused| match refused {
             Refused::Full(waiting) => ServiceError::Busy { waiting },
             Refused::FullOfSkill(waiting) => ServiceError::SkillBusy { waiting },
             Refused::Closed => ServiceError::Closed,

@@ -4,9 +4,16 @@ use std::fmt::Write as _;
 
 use super::{User, pinned, repository, text};
 
-const VERBS: [&str; 17] = [
+const VERBS: [&str; 25] = [
     "run",
     "check",
+    "list",
+    "search",
+    "show",
+    "prompt",
+    "approve",
+    "pending",
+    "permissions",
     "inspect",
     "programs",
     "bench",
@@ -19,14 +26,29 @@ const VERBS: [&str; 17] = [
     "serve",
     "audit",
     "key",
+    "state",
     "stats",
     "schema",
     "completions",
 ];
 
 /// What is below a verb.
-const BELOW: [&str; 9] =
-    ["key new", "key show", "key trust", "audit list", "audit show", "audit verify", "audit head", "audit export", "audit prune"];
+const BELOW: [&str; 14] = [
+    "permissions set",
+    "permissions revoke",
+    "key new",
+    "key show",
+    "key trust",
+    "audit list",
+    "audit show",
+    "audit verify",
+    "audit head",
+    "audit export",
+    "audit prune",
+    "state list",
+    "state export",
+    "state wipe",
+];
 
 #[test]
 fn the_documented_help_is_the_help() {

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{User, text};
+use super::{User, skill_of, text};
 
 fn json(user: &User, args: &[&str]) -> Value {
     let run = user.skillhost(args);
@@ -74,4 +74,65 @@ fn checks_grants_and_worlds_are_json_too() {
     assert_eq!(grant["decisions"][0]["verdict"], "granted");
     let report = json(&user, &["inspect", "echo", "--json"]);
     assert_eq!(report["tools"][0]["name"], "echo");
+}
+
+#[test]
+fn what_the_catalogue_and_approvals_print_is_what_their_schemas_say() {
+    let user = User::new();
+    for (folder, more) in [(user.work().join(".agents/skills/reporter"), ""), (user.home().join(".agents/skills/reporter"), "Shadowed. ")] {
+        skill_of("writer", &folder);
+        let file = folder.join("SKILL.md");
+        let text = std::fs::read_to_string(&file).unwrap();
+        std::fs::write(file, text.replace("description: ", &format!("description: {more}"))).unwrap();
+    }
+    let scripts = user.work().join(".agents/skills/plain/scripts");
+    std::fs::create_dir_all(&scripts).unwrap();
+    std::fs::write(scripts.join("x.py"), "").unwrap();
+    std::os::unix::fs::symlink("x.py", scripts.join("y.py")).unwrap();
+    let text = "---\nname: plain\ndescription: Says things.\nallowed-tools: Read WebFetch\nmetadata:\n  tags: a, b\n---\n\nSay.\n";
+    std::fs::write(scripts.join("../SKILL.md"), text).unwrap();
+    std::fs::create_dir_all(user.work().join(".agents/skills/broken")).unwrap();
+    std::fs::write(user.work().join(".agents/skills/broken/SKILL.md"), "nothing").unwrap();
+    std::fs::create_dir(user.work().join("out")).unwrap();
+    // One request is approved, one used up, one waits; two levels are set.
+    let run = ["run", "reporter", "--workspace", "out"];
+    assert_eq!(user.skillhost(&run).status.code(), Some(77));
+    assert!(user.skillhost(&["approve", "1", "--once"]).status.success());
+    assert!(user.skillhost(&run).status.success());
+    assert_eq!(user.skillhost(&run).status.code(), Some(77));
+    assert!(user.skillhost(&["permissions", "set", "plain", "disabled", "--program", "scripts/x.py"]).status.success());
+    assert!(user.skillhost(&["permissions", "set", "reporter", "auto-approved"]).status.success());
+    for (name, args, parts) in [
+        ("list", vec!["list"], vec!["/skills/0", "/shadowed/0", "/broken/0"]),
+        ("search", vec!["search", "says"], vec!["/hits/0"]),
+        ("show", vec!["show", "plain"], vec!["/files/0", "/allowed_tools/0"]),
+        ("show", vec!["show", "reporter"], vec!["/files/0"]),
+        ("prompt", vec!["prompt", "--budget", "10"], vec![]),
+        ("pending", vec!["pending"], vec!["/0"]),
+        ("permissions", vec!["permissions"], vec!["/levels/1", "/approvals/0"]),
+    ] {
+        let printed = json(&user, &[&args[..], &["--json"]].concat());
+        let mut schema = json(&user, &["schema", name]);
+        for part in parts {
+            assert!(printed.pointer(part).is_some(), "{name}: {part} is not in {printed:#}");
+        }
+        holds(&schema, &printed);
+        // Nothing is printed that it does not tell of.
+        close(&mut schema);
+        holds(&schema, &printed);
+    }
+}
+
+/// Lets objects have the properties alone that are told of.
+fn close(schema: &mut Value) {
+    match schema {
+        Value::Array(items) => items.iter_mut().for_each(close),
+        Value::Object(map) => {
+            map.values_mut().for_each(close);
+            if map.get("properties").is_some_and(Value::is_object) && map.contains_key("type") {
+                map.insert("additionalProperties".into(), false.into());
+            }
+        }
+        _ => {}
+    }
 }

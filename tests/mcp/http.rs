@@ -2,7 +2,7 @@
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -20,7 +20,7 @@ use crate::arena::{Arena, PATIENCE};
 
 /// A server that listens at a port of its own.
 pub struct Server {
-    child: Child,
+    pub child: Child,
     pub address: String,
     pub token: String,
 }
@@ -35,11 +35,17 @@ pub struct Answer {
 impl Server {
     pub fn new(place: &Place, args: &[&str]) -> Server {
         let args = [&["--listen", "127.0.0.1:0"], args].concat();
-        let mut child = place.server("serve", &args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        Server::of(&mut place.server("serve", &args))
+    }
+
+    /// The same of a command that says where it listens.
+    pub fn of(command: &mut Command) -> Server {
+        let has_token = command.get_args().all(|arg| arg != "--no-token" && arg != "--token-file");
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
         let mut line = || lines.next().unwrap().unwrap();
         let address = line().strip_prefix("http://").unwrap().strip_suffix("/mcp").unwrap().to_owned();
-        let token = if args.contains(&"--no-token") { String::new() } else { line().strip_prefix("token: ").unwrap().to_owned() };
+        let token = if has_token { line().strip_prefix("token: ").unwrap().to_owned() } else { String::new() };
         Server { child, address, token }
     }
 
@@ -58,7 +64,7 @@ impl Server {
         Answer { status, head: head.to_lowercase(), body: body.to_owned() }
     }
 
-    fn get(&self, path: &str, headers: &[(&str, &str)]) -> Answer {
+    pub fn get(&self, path: &str, headers: &[(&str, &str)]) -> Answer {
         self.send(&format!("GET {path} HTTP/1.1\r\nConnection: close\r\n{}\r\n", self.headers(headers)), "")
     }
 
@@ -83,7 +89,7 @@ impl Server {
     }
 
     /// Opens a session, and returns its id.
-    fn session(&self) -> String {
+    pub fn session(&self) -> String {
         let params = json!({ "protocolVersion": OLD, "capabilities": {}, "clientInfo": { "name": "test", "version": "1" } });
         let answer = self.post(&request(OLD, 1, "initialize", params), &[]);
         assert_eq!(answer.status, 200, "{}", answer.body);
@@ -94,13 +100,13 @@ impl Server {
     }
 
     /// The result of a request in a session.
-    fn ask(&self, session: &str, method: &str, params: Value) -> Value {
+    pub fn ask(&self, session: &str, method: &str, params: Value) -> Value {
         let answer = self.post(&request(OLD, 7, method, params), &[("Mcp-Session-Id", session), ("MCP-Protocol-Version", OLD)]);
         assert_eq!(answer.status, 200, "{}", answer.body);
         answer.message()["result"].clone()
     }
 
-    fn stop(&self) {
+    pub fn stop(&self) {
         rustix::process::kill_process(rustix::process::Pid::from_child(&self.child), rustix::process::Signal::TERM).unwrap();
     }
 }
@@ -247,7 +253,7 @@ fn a_request_that_stands_alone_runs_skills_too_and_all_is_counted() {
     ] {
         assert!(metrics.body.lines().any(|found| found == line), "{line} is not in\n{}", metrics.body);
     }
-    let documented = std::fs::read_to_string(crate::cli::repository("docs/mcp.md")).unwrap();
+    let documented = std::fs::read_to_string(crate::cli::repository("docs/observability.md")).unwrap();
     let names: Vec<&str> = documented.split('`').filter(|word| word.starts_with("skillhost_")).collect();
     assert!(names.len() >= 9, "{names:?}");
     for name in names {

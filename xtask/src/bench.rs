@@ -63,7 +63,7 @@ pub(crate) struct Phases {
     /// Measure with this binary as the compiler, instead of building one in release mode
     #[arg(long, value_name = "FILE", requires = "driver")]
     skillhost: Option<PathBuf>,
-    /// The driver that goes with it: what `cargo build --bench warm` makes
+    /// The driver that goes with it: what `cargo build -p skillhost-warm` makes
     #[arg(long, value_name = "FILE", requires = "skillhost")]
     driver: Option<PathBuf>,
 }
@@ -82,7 +82,7 @@ pub(crate) struct Isolation {
     /// Measure this binary, instead of building one in release mode
     #[arg(long, value_name = "FILE")]
     skillhost: Option<PathBuf>,
-    /// The driver of the warm tier that goes with it: what `cargo build --bench warm` makes
+    /// The driver of the warm tier that goes with it: what `cargo build -p skillhost-warm` makes
     #[arg(long, value_name = "FILE", requires = "skillhost")]
     driver: Option<PathBuf>,
 }

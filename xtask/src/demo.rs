@@ -10,7 +10,7 @@ use std::time::Instant;
 use serde_json::Value;
 use skillhost_toolchain::{Error, Progress, Step};
 
-use crate::{components, python, say, toolchain, workspace};
+use crate::{components, host, python, say, toolchain, workspace};
 
 /// A skill at work: a component, a Python script, a shell script.
 struct Scene {
@@ -45,7 +45,7 @@ pub(crate) fn run(progress: &Progress) -> Result<(), Error> {
     let toolchain = toolchain::get(&root, progress)?;
     components::build(&root, &toolchain, progress)?;
     python::run(progress)?;
-    let skillhost = progress.step("build skillhost in release mode", |step| build_host(&root, step))?;
+    let skillhost = progress.step("build skillhost in release mode", |step| host::build(&root, step))?;
     let demo = Demo { folder: root.join("target/demo"), skillhost, root };
     progress.step("describe this workspace's dependencies", |step| inputs::metadata(&demo.root, &demo.folder, step))?;
     progress.step("write them as CSV, by data-convert", |_| inputs::dependencies(&demo))?;
@@ -59,16 +59,6 @@ pub(crate) fn run(progress: &Progress) -> Result<(), Error> {
     say(format!("\nThe report is {}.", workspace::name(&demo.root, &demo.folder.join("dependencies.html"))));
     say(format!("xtask demo: ok in {:.1} s", start.elapsed().as_secs_f64()));
     Ok(())
-}
-
-/// Returns the program.
-fn build_host(root: &Path, step: &Step) -> Result<PathBuf, Error> {
-    let args = ["build", "--release", "--locked", "-p", "skillhost", "--message-format=json-render-diagnostics"];
-    let messages = step.run(workspace::cargo(root).args(args))?;
-    let messages = String::from_utf8_lossy(&messages).into_owned();
-    let mut messages = messages.lines().filter_map(|l| serde_json::from_str::<Value>(l).ok());
-    let built = messages.find_map(|m| m["executable"].as_str().map(PathBuf::from));
-    built.ok_or_else(|| Error::new("cargo reports no program skillhost"))
 }
 
 /// Where it happens.

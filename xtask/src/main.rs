@@ -1,4 +1,4 @@
-//! Set-up and chores: `cargo xtask demo | test | determinism | components | python | clients | conformance | bench | toolchain`.
+//! Set-up and chores: `cargo xtask demo | test | install | determinism | components | python | clients | conformance | bench | toolchain`.
 //!
 //! Needs rustup's stable toolchain, a C compiler and git; everything else is found or made. Each verb is a file.
 
@@ -10,6 +10,8 @@ mod components;
 mod conformance;
 mod demo;
 mod determinism;
+mod host;
+mod install;
 mod python;
 mod shell;
 mod test;
@@ -38,6 +40,12 @@ enum Verb {
     Demo,
     /// Run every check and test, as CI does
     Test,
+    /// Build everything and put it where `skillhost` is found: the program, its runtimes, the built-in skills
+    Install {
+        /// The folder that gets `bin` and `share` [default: ~/.local]
+        #[arg(long, value_name = "DIR")]
+        prefix: Option<std::path::PathBuf>,
+    },
     /// Run a hundred programs deterministically, many times, each time under other conditions
     Determinism {
         /// How often each
@@ -86,6 +94,7 @@ fn main() -> ExitCode {
     let result = match args.verb {
         Verb::Demo => demo::run(&progress),
         Verb::Test => test::run(&progress),
+        Verb::Install { prefix } => install::run(prefix, &progress),
         Verb::Determinism { times } => determinism::run(times),
         Verb::Components => components::run(&progress),
         Verb::Python => python::run(&progress),

@@ -80,7 +80,7 @@ pub enum Full {
 }
 
 /// What a request that waits is called by.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, schemars::JsonSchema)]
 #[serde(transparent)]
 pub struct PendingId(pub i64);
 
@@ -91,7 +91,7 @@ impl fmt::Display for PendingId {
 }
 
 /// A request that waits for a person's word.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Pending {
     /// What it is called by.
     pub id: PendingId,
@@ -117,7 +117,7 @@ pub struct Pending {
 }
 
 /// A word that was given.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Approval {
     id: i64,
     /// The skill.
@@ -156,7 +156,7 @@ impl Approval {
 }
 
 /// A level that was set.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct LevelSet {
     /// The skill.
     pub skill: String,

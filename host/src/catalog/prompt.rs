@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::{Catalog, Entry};
 
 /// The block, and what had to give way.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Prompt {
     /// The block. It says itself what had to give way.
     pub text: String,

@@ -19,7 +19,7 @@ const MAX_SCRIPTS: usize = 200;
 const MAX_BODY: usize = 64 << 10;
 
 /// What a skill's programs run in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Runtime {
     /// A WASI component of its own.

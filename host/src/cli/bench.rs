@@ -20,7 +20,7 @@ use skillhost::sandbox::{Allocation, Io};
 
 use super::exit::Exit;
 use super::permissions::Permissions;
-use super::places::Places;
+use super::places::{HostArgs, Places};
 use super::{Failure, show};
 use spread::Spread;
 
@@ -58,12 +58,8 @@ pub(crate) struct Args {
     /// Print one JSON object
     #[arg(long)]
     json: bool,
-    /// Where the audit records go, instead of the state folder
-    #[arg(long, value_name = "FILE")]
-    audit: Option<PathBuf>,
-    /// The folder of built-in programs [default: $SKILLHOST_PROGRAMS, else those beside this executable]
-    #[arg(long, value_name = "DIR")]
-    programs: Option<PathBuf>,
+    #[command(flatten)]
+    host: HostArgs,
 
     #[command(flatten)]
     permissions: Permissions,
@@ -99,7 +95,7 @@ pub(crate) fn main(args: &Args) -> Result<Exit, Failure> {
     let places = Places::find()?;
     let policy = args.permissions.policy(&places)?;
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let mut options = places.host_options(args.audit.clone(), args.programs.as_deref())?;
+    let mut options = places.host_options(&args.host)?;
     options.sandbox.allocation = Allocation::Pooling(u32::try_from(cores).unwrap_or(1).max(2));
     let host = Host::new(options);
     let loaded = host.load(&args.skill, &policy).map_err(super::run::invalid_skill)?;

@@ -12,7 +12,7 @@ use skillhost::skill::{Skill, scan};
 
 use super::exit::Exit;
 use super::permissions::Permissions;
-use super::places::Places;
+use super::places::{HostArgs, Places};
 use super::skills::Skills;
 use super::{Failure, compatibility, evidence, show};
 
@@ -74,7 +74,7 @@ struct Report {
 pub(crate) fn main(args: &Args) -> Result<Exit, Failure> {
     let places = Places::find()?;
     let policy = args.permissions.policy(&places)?;
-    let host = Host::new(places.host_options(None, None)?);
+    let host = Host::new(places.host_options(&HostArgs::default())?);
     let named = args.named.iter().map(|named| Ok(args.skills.folder(named, &places, &policy)?.folder().to_owned()));
     let named = named.collect::<Result<Vec<_>, Failure>>()?;
     let found: Vec<Vec<PathBuf>> = named.iter().map(|path| skills(path)).collect();

@@ -12,7 +12,7 @@ use skillhost::skill::Skill;
 use skillhost::world::{self, World};
 
 use super::exit::Exit;
-use super::places::Places;
+use super::places::{HostArgs, Places};
 use super::run::invalid_skill;
 use super::{Failure, show};
 
@@ -75,7 +75,7 @@ fn component(path: &Path) -> Result<(String, Component), Failure> {
 }
 
 fn tools(component: &Component) -> Result<Vec<Tool>, Failure> {
-    let host = Host::new(Places::find()?.host_options(None, None)?);
+    let host = Host::new(Places::find()?.host_options(&HostArgs::default())?);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| Failure::new(Exit::Io, format!("no event loop: {error}")))?;
     runtime.block_on(host.tools(component)).map_err(|status| not_run(&status, "the component does not list its tools: "))

@@ -26,7 +26,7 @@ Examples:
 pub(crate) struct Args {
     #[command(subcommand)]
     verb: Option<Verb>,
-    /// Print one JSON object
+    /// Print one JSON object (`skillhost schema permissions`)
     #[arg(long)]
     json: bool,
 }
@@ -67,9 +67,11 @@ struct Set {
 struct Chosen(Option<Level>);
 
 /// What `--json` prints.
-#[derive(Serialize)]
-struct State {
+#[derive(Serialize, schemars::JsonSchema)]
+pub(super) struct State {
+    /// Levels that were set.
     levels: Vec<LevelSet>,
+    /// What was said to single requests.
     approvals: Vec<Approval>,
 }
 

@@ -25,7 +25,7 @@ Examples:
   skillhost list --skills ./skills
   skillhost list --json | jq -r '.skills[] | select(.network) | .name'")]
 pub(crate) struct Args {
-    /// Print one JSON object
+    /// Print one JSON object (`skillhost schema list`)
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -35,18 +35,22 @@ pub(crate) struct Args {
 }
 
 /// What `--json` prints.
-#[derive(Serialize)]
-struct Listed<'a> {
+#[derive(Serialize, schemars::JsonSchema)]
+pub(super) struct Listed<'a> {
+    /// Those that count, in the order in which they are found.
     skills: Vec<One<'a>>,
+    /// Those that do not, since another of their name comes before them.
     shadowed: &'a [Shadowed],
+    /// Those that cannot be read.
     broken: &'a [Broken],
 }
 
 /// A skill, and what holds for it now.
-#[derive(Serialize)]
+#[derive(Serialize, schemars::JsonSchema)]
 pub(super) struct One<'a> {
     #[serde(flatten)]
     pub(super) entry: &'a Entry,
+    /// Whether it may run, by the levels that are in force.
     pub(super) enabled: bool,
 }
 

@@ -1,14 +1,17 @@
-//! What servers say of themselves: lines on stderr, without secrets.
+//! What servers say of themselves: lines on stderr, without secrets, and spans where the environment asks for them.
 
 use std::io::{self, Write};
 use std::sync::Arc;
 
 use skillhost::policy::{EnvValue, Policy};
-use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt::MakeWriter;
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
+use tracing_subscriber::{EnvFilter, Layer as _, fmt, registry};
 
 use super::Failure;
 use super::exit::Exit;
+use super::traces::{self, Traces};
 
 /// What is logged, and how.
 #[derive(Debug, Clone, clap::Args)]
@@ -22,13 +25,21 @@ pub(super) struct Log {
 }
 
 impl Log {
-    /// Starts logging. None of the secrets reaches a line.
-    pub(super) fn start(&self, secrets: Vec<String>) -> Result<(), Failure> {
+    /// Starts logging. None of the secrets reaches a line. What is returned collects spans; its end sends the last of them.
+    pub(super) fn start(&self, mut secrets: Vec<String>) -> Result<Option<Traces>, Failure> {
         let filter = EnvFilter::try_new(&self.log)
             .map_err(|error| Failure::new(Exit::Usage, format!("--log {}: {error}", self.log)).fix("--log info"))?;
-        let builder = tracing_subscriber::fmt().with_env_filter(filter).with_ansi(false).with_writer(Redacting::new(secrets));
-        let started = if self.log_json { builder.json().try_init() } else { builder.try_init() };
-        started.map_err(|error| Failure::new(Exit::Io, format!("logging cannot start: {error}")))
+        secrets.extend(traces::secrets());
+        let lines = fmt::layer().with_ansi(false).with_writer(Redacting::new(secrets));
+        let lines = if self.log_json { lines.json().boxed() } else { lines.boxed() };
+        let (traces, untraced) = Traces::of_environment().map_or_else(|why| (None, Some(why)), |traces| (traces, None));
+        let spans = traces.as_ref().map(Traces::layer);
+        let started = registry().with(lines.with_filter(filter)).with(spans).try_init();
+        started.map_err(|error| Failure::new(Exit::Io, format!("logging cannot start: {error}")))?;
+        if let Some(why) = untraced {
+            tracing::warn!(%why, "spans are sent nowhere");
+        }
+        Ok(traces)
     }
 }
 
@@ -48,6 +59,13 @@ const SHORTEST: usize = 4;
 impl Redacting {
     fn new(mut secrets: Vec<String>) -> Redacting {
         secrets.retain(|secret| secret.len() >= SHORTEST);
+        // As texts of errors quote them, and as lines of JSON hold both.
+        for _ in 0..2 {
+            let quoted: Vec<String> = secrets.iter().flat_map(|secret| [secret.escape_debug().to_string(), in_json(secret)]).collect();
+            secrets.extend(quoted);
+            secrets.sort();
+            secrets.dedup();
+        }
         secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
         Redacting(Arc::new(secrets))
     }
@@ -55,6 +73,12 @@ impl Redacting {
     fn clean(&self, line: &str) -> String {
         self.0.iter().fold(line.to_owned(), |line, secret| line.replace(secret, "[redacted]"))
     }
+}
+
+/// A text inside the quotes of JSON.
+fn in_json(text: &str) -> String {
+    let quoted = serde_json::Value::from(text).to_string();
+    quoted[1..quoted.len() - 1].to_owned()
 }
 
 impl Write for Redacting {
@@ -84,5 +108,18 @@ mod tests {
     fn secrets_are_replaced_the_longest_first() {
         let redacting = Redacting::new(["abcd", "abcdefgh", "x"].map(str::to_owned).to_vec());
         assert_eq!(redacting.clean("a=abcdefgh b=abcd x"), "a=[redacted] b=[redacted] x");
+    }
+
+    #[test]
+    fn secrets_are_found_in_quotes_too() {
+        let secret = "a\"b\\c\n\u{e9}";
+        let redacting = Redacting::new(vec![secret.to_owned()]);
+        let quoted = format!("{secret:?}");
+        for text in
+            [secret.to_owned(), quoted.clone(), serde_json::json!(secret).to_string(), serde_json::json!({ "x": quoted }).to_string()]
+        {
+            let clean = redacting.clean(&text);
+            assert!(clean.contains("[redacted]") && !clean.contains('b'), "{text}: {clean}");
+        }
     }
 }

@@ -1,6 +1,5 @@
 //! `skillhost mcp`: skills for one agent, on stdin and stdout.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use skillhost::catalog::{Catalog, Watch};
@@ -14,15 +13,17 @@ use super::Failure;
 use super::exit::Exit;
 use super::log::{self, Log};
 use super::permissions::Permissions;
-use super::places::Places;
+use super::places::{HostArgs, Places};
 use super::run::{interrupt, raise_descriptor_limit};
 use super::skills::Skills;
+use super::traces::Traces;
 
 /// Serves skills to an agent over the Model Context Protocol
 ///
 /// The agent's client starts this and talks to it on stdin and stdout. It finds skills by `discover_skills`, loads one by
 /// `activate_skill`, and runs its programs by `run_skill` and its typed tools, under the policy and into the audit log as `run` does.
-/// Without --workspace a session works in a folder of its own, gone with it.
+/// Without --workspace a session works in a folder of its own, gone with it. Where OTEL_EXPORTER_OTLP_ENDPOINT names a collector of
+/// OpenTelemetry, calls are sent there as spans.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -44,12 +45,8 @@ pub(crate) struct Args {
 pub(super) struct Served {
     #[command(flatten)]
     skills: Skills,
-    /// Where the audit records go, instead of the state folder
-    #[arg(long, value_name = "FILE")]
-    audit: Option<PathBuf>,
-    /// The folder of built-in programs [default: $SKILLHOST_PROGRAMS, else those beside this executable]
-    #[arg(long, value_name = "DIR")]
-    programs: Option<PathBuf>,
+    #[command(flatten)]
+    host: HostArgs,
     #[command(flatten)]
     pub(super) log: Log,
 }
@@ -60,7 +57,7 @@ const ENDING: Duration = Duration::from_secs(5);
 pub(crate) fn main(args: &Args) -> Result<Exit, Failure> {
     let places = Places::find()?;
     let policy = args.permissions.policy(&places)?;
-    args.served.log.start(log::secrets(&policy))?;
+    let traces = args.served.log.start(log::secrets(&policy))?;
     let server = args.served.server(&places, policy)?;
     let runtime = runtime()?;
     let served = runtime.block_on(async {
@@ -84,6 +81,7 @@ pub(crate) fn main(args: &Args) -> Result<Exit, Failure> {
     runtime.shutdown_timeout(ENDING);
     server.mcp.close();
     server.service.host().settle();
+    traces.into_iter().for_each(Traces::end);
     served
 }
 
@@ -98,7 +96,7 @@ impl Served {
     /// A server of these skills, under a policy.
     pub(super) fn server(&self, places: &Places, policy: Policy) -> Result<Server, Failure> {
         raise_descriptor_limit();
-        let host = places.host_options(self.audit.clone(), self.programs.as_deref())?;
+        let host = places.host_options(&self.host)?;
         let hidden = [
             (&host.sandbox.cache, "the cache"),
             (&host.audit, "the audit log"),

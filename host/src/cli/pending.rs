@@ -12,7 +12,7 @@ Examples:
   skillhost pending
   skillhost pending --json | jq -r '.[].id'")]
 pub(crate) struct Args {
-    /// Print one JSON list
+    /// Print one JSON list (`skillhost schema pending`)
     #[arg(long)]
     json: bool,
 }

@@ -13,6 +13,17 @@ use skillhost::usage;
 use super::Failure;
 use super::exit::Exit;
 
+/// Where a host is told to find things.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub(crate) struct HostArgs {
+    /// Where the audit records go, instead of the state folder
+    #[arg(long, value_name = "FILE")]
+    pub(crate) audit: Option<PathBuf>,
+    /// The folder of built-in programs [default: $SKILLHOST_PROGRAMS, else those beside this executable]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) programs: Option<PathBuf>,
+}
+
 /// This user's folders.
 #[derive(Debug)]
 pub(crate) struct Places {
@@ -66,11 +77,11 @@ impl Places {
     }
 
     /// A host for one command line.
-    pub(crate) fn host_options(&self, audit: Option<PathBuf>, programs: Option<&Path>) -> Result<HostOptions, Failure> {
+    pub(crate) fn host_options(&self, args: &HostArgs) -> Result<HostOptions, Failure> {
         let compiler = std::env::current_exe().map_err(|error| Failure::new(Exit::Io, format!("this program's own path: {error}")))?;
         let tls = Tls::new(Roots::default()).map_err(|error| Failure::new(Exit::Io, format!("TLS: {error}")))?;
         Ok(HostOptions {
-            programs: program_folders(programs, &compiler)?,
+            programs: program_folders(args.programs.as_deref(), &compiler)?,
             sandbox: Options {
                 compiler,
                 cache: self.cache.join("components"),
@@ -84,7 +95,7 @@ impl Places {
                 own: vec![self.config.clone(), self.state.clone(), self.data.clone(), self.cache.clone()],
             },
             state: self.kept(),
-            audit: audit.unwrap_or_else(|| self.audit()),
+            audit: args.audit.clone().unwrap_or_else(|| self.audit()),
             caps: Default::default(),
         })
     }

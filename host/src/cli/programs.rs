@@ -9,7 +9,7 @@ use skillhost::limits::show_size;
 use skillhost::runtime::built_in::{BUILD, BuiltIn, EXPECTED, ProgramError};
 
 use super::exit::Exit;
-use super::places::Places;
+use super::places::{HostArgs, Places};
 use super::{Failure, show};
 
 /// Lists the programs that scripts run in
@@ -62,7 +62,7 @@ struct Missing {
 }
 
 pub(crate) fn main(args: &Args) -> Result<Exit, Failure> {
-    let host = Host::new(Places::find()?.host_options(None, args.programs.as_deref())?);
+    let host = Host::new(Places::find()?.host_options(&HostArgs { programs: args.programs.clone(), ..HostArgs::default() })?);
     let found = host.built_ins().list().map_err(failure)?;
     let programs = found.into_iter().map(listed).collect::<Result<Vec<_>, _>>().map_err(failure)?;
     let here = |name: &str| programs.iter().any(|program| program.name == name);

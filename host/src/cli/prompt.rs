@@ -21,7 +21,7 @@ pub(crate) struct Args {
     /// Tokens that the block may have
     #[arg(long, value_name = "TOKENS", default_value_t = 4000)]
     budget: usize,
-    /// Print one JSON object
+    /// Print one JSON object (`skillhost schema prompt`)
     #[arg(long)]
     json: bool,
     #[command(flatten)]

@@ -20,7 +20,7 @@ use skillhost::skill::Skill;
 
 use super::exit::Exit;
 use super::permissions::{Permissions, parse_limit};
-use super::places::Places;
+use super::places::{HostArgs, Places};
 use super::record::{exchanges, failure, missed};
 use super::run::{interrupt, invalid_skill};
 use super::verify::{TOLD, told};
@@ -66,12 +66,8 @@ pub(crate) struct Args {
     /// Print one JSON object
     #[arg(long)]
     json: bool,
-    /// Where the audit record goes, instead of the state folder
-    #[arg(long, value_name = "FILE")]
-    audit: Option<PathBuf>,
-    /// The folder of built-in programs [default: $SKILLHOST_PROGRAMS, else those beside this executable]
-    #[arg(long, value_name = "DIR")]
-    programs: Option<PathBuf>,
+    #[command(flatten)]
+    host: HostArgs,
 }
 
 /// What `--json` prints.
@@ -106,7 +102,7 @@ struct Progress {
 pub(crate) fn main(args: Args) -> Result<Exit, Failure> {
     let places = Places::find()?;
     let (kept, seal) = secrets::open(Kept::read(&args.recording).map_err(failure)?, &args.secret_env)?;
-    let host = Host::new(places.host_options(args.audit.clone(), args.programs.as_deref())?);
+    let host = Host::new(places.host_options(&args.host)?);
     let policy = Permissions::bounds(args.policy.clone(), args.timeout, args.memory).policy(&places)?;
     if let Some(verdict) = elsewhere(&kept.recording, &host)? {
         return verdict.tell(args.json);

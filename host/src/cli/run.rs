@@ -19,7 +19,7 @@ use skillhost::skill::{Skill, SkillError};
 
 use super::exit::Exit;
 use super::permissions::Permissions;
-use super::places::Places;
+use super::places::{HostArgs, Places};
 use super::plan::Plan;
 use super::record::{After, Outside};
 use super::skills::Skills;
@@ -72,9 +72,8 @@ pub(crate) struct Args {
     /// With an overlay: apply what the run changed, if it ended with 0
     #[arg(long)]
     apply: bool,
-    /// Where the audit record goes, instead of the state folder
-    #[arg(long, value_name = "FILE")]
-    audit: Option<PathBuf>,
+    #[command(flatten)]
+    host: HostArgs,
     /// Put a receipt there: what ran, with what, and what it came to, by digest (`skillhost schema receipt`). Output comes at the end
     #[arg(long, value_name = "FILE")]
     receipt: Option<PathBuf>,
@@ -93,10 +92,6 @@ pub(crate) struct Args {
     /// Propose the smallest allowed-tools and policy that the run needed, as a diff; nothing is changed
     #[arg(long, conflicts_with_all = ["diff", "apply", "receipt", "explain"])]
     learn: bool,
-    /// The folder of built-in programs [default: $SKILLHOST_PROGRAMS, else those beside this executable]
-    #[arg(long, value_name = "DIR")]
-    programs: Option<PathBuf>,
-
     #[command(flatten)]
     permissions: Permissions,
     #[command(flatten)]
@@ -108,7 +103,7 @@ pub(crate) fn main(mut args: Args) -> Result<Exit, Failure> {
     let policy = args.policy(&places)?;
     let named = args.skills.folder(&args.skill, &places, &policy)?;
     args.skill = named.folder().to_owned();
-    let host = Host::new(places.host_options(args.audit.clone(), args.programs.as_deref())?);
+    let host = Host::new(places.host_options(&args.host)?);
     if args.explain {
         return explain(&args, &host, &policy);
     }

@@ -36,6 +36,18 @@ enum Of {
     Learned,
     /// `recording.json`, which `run --record` writes
     Recording,
+    /// What `list --json` prints
+    List,
+    /// What `search --json` prints
+    Search,
+    /// What `show --json` prints
+    Show,
+    /// What `prompt --json` prints
+    Prompt,
+    /// What `pending --json` prints
+    Pending,
+    /// What `permissions --json` prints
+    Permissions,
     /// What `stats --json` prints
     Stats,
 }
@@ -48,6 +60,12 @@ pub(crate) fn main(args: Args) -> Result<Exit, Failure> {
         Of::Receipt => show::json(&schemars::schema_for!(skillhost::receipt::Receipt))?,
         Of::Learned => show::json(&schemars::schema_for!(skillhost::learn::Learned))?,
         Of::Recording => show::json(&schemars::schema_for!(skillhost::recording::Recording))?,
+        Of::List => show::json(&schemars::schema_for!(super::list::Listed<'_>))?,
+        Of::Search => show::json(&schemars::schema_for!(super::search::Found<'_>))?,
+        Of::Show => show::json(&schemars::schema_for!(super::skill::Shown<'_>))?,
+        Of::Prompt => show::json(&schemars::schema_for!(skillhost::catalog::Prompt))?,
+        Of::Pending => show::json(&schemars::schema_for!(Vec<skillhost::approval::Pending>))?,
+        Of::Permissions => show::json(&schemars::schema_for!(super::levels::State))?,
         Of::Stats => show::json(&schemars::schema_for!(skillhost::usage::Stats))?,
         Of::Check => show::json(&schemars::schema_for!(super::check::Checked))?,
     }

@@ -41,7 +41,7 @@ pub(crate) struct Args {
     /// Skills at most
     #[arg(long, value_name = "NUMBER", default_value_t = 10)]
     limit: usize,
-    /// Print one JSON object
+    /// Print one JSON object (`skillhost schema search`)
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -51,15 +51,17 @@ pub(crate) struct Args {
 }
 
 /// What `--json` prints.
-#[derive(Serialize)]
-struct Found<'a> {
+#[derive(Serialize, schemars::JsonSchema)]
+pub(super) struct Found<'a> {
+    /// The skills that fit, the best first.
     hits: Vec<Ranked<'a>>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, schemars::JsonSchema)]
 struct Ranked<'a> {
     #[serde(flatten)]
     one: One<'a>,
+    /// How well it fits: higher is better, and comparable within one answer alone.
     score: f64,
 }
 

@@ -13,12 +13,14 @@ use super::mcp::{Served, runtime};
 use super::permissions::Permissions;
 use super::places::Places;
 use super::run::interrupt;
+use super::traces::Traces;
 use super::{Failure, show};
 
 /// Serves skills to agents over the Model Context Protocol, by streamable HTTP
 ///
 /// Clients connect to http://ADDRESS/mcp with the token that is printed at the start. /metrics is for Prometheus, /healthz says whether
-/// the server lives. Only requests that name this machine as their Host, and come from no web page elsewhere, are served.
+/// the server lives. Only requests that name this machine as their Host, and come from no web page elsewhere, are served. Where
+/// OTEL_EXPORTER_OTLP_ENDPOINT names a collector of OpenTelemetry, calls are sent there as spans.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -70,7 +72,7 @@ pub(crate) fn main(args: &Args) -> Result<Exit, Failure> {
         Some(file) => Some(read_token(file)?),
         None => Some(format!("{:032x}{:032x}", rand::rng().random::<u128>(), rand::rng().random::<u128>())),
     };
-    args.served.log.start(log::secrets(&policy).into_iter().chain(token.clone()).collect())?;
+    let traces = args.served.log.start(log::secrets(&policy).into_iter().chain(token.clone()).collect())?;
     let server = args.served.server(&places, policy)?;
     let options = HttpOptions {
         token: token.clone(),
@@ -98,6 +100,7 @@ pub(crate) fn main(args: &Args) -> Result<Exit, Failure> {
     runtime.shutdown_timeout(ENDING);
     server.mcp.close();
     server.service.host().settle();
+    traces.into_iter().for_each(Traces::end);
     Ok(Exit::Ok)
 }
 

@@ -15,9 +15,10 @@ use super::show::CYAN;
 use super::skills::Skills;
 use super::{Failure, show};
 
-/// Shows a skill: what it is for, what it asks for, its files and its instructions; or one of its files
+/// Shows a skill, or one of its files
 ///
-/// The skill is named as `skillhost list` shows it. A file is printed as it is, by its path in the skill.
+/// Of a skill: what it is for, what it asks for, its files and its instructions. It is named as `skillhost list` shows it. A file is
+/// printed as it is, by its path in the skill.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -30,7 +31,7 @@ pub(crate) struct Args {
     name: String,
     /// One of its files
     file: Option<String>,
-    /// Print one JSON object
+    /// Print one JSON object (`skillhost schema show`)
     #[arg(long, conflicts_with = "file")]
     json: bool,
     #[command(flatten)]
@@ -40,14 +41,17 @@ pub(crate) struct Args {
 }
 
 /// What `--json` prints.
-#[derive(Serialize)]
-struct Shown<'a> {
+#[derive(Serialize, schemars::JsonSchema)]
+pub(super) struct Shown<'a> {
     #[serde(flatten)]
     one: One<'a>,
     /// The digest of all its files.
     skill_digest: String,
+    /// What it asks for, an entry each; `null` where it says nothing.
     allowed_tools: Option<Vec<&'a str>>,
+    /// Its files, by path.
     files: &'a [SkillFile],
+    /// The text of its SKILL.md without the frontmatter.
     instructions: &'a str,
 }
 

@@ -17,7 +17,7 @@ use skillhost::sandbox::{Io, Stdin};
 
 use super::exit::Exit;
 use super::permissions::Permissions;
-use super::places::Places;
+use super::places::{HostArgs, Places};
 use super::run::{interrupt, invalid_skill};
 use super::{Failure, key, receipt as kept, show};
 
@@ -55,12 +55,8 @@ pub(crate) struct Args {
     /// Print one JSON object
     #[arg(long)]
     json: bool,
-    /// Where the audit record goes, instead of the state folder
-    #[arg(long, value_name = "FILE")]
-    audit: Option<PathBuf>,
-    /// The folder of built-in programs [default: $SKILLHOST_PROGRAMS, else those beside this executable]
-    #[arg(long, value_name = "DIR")]
-    programs: Option<PathBuf>,
+    #[command(flatten)]
+    host: HostArgs,
 
     #[command(flatten)]
     permissions: Permissions,
@@ -186,7 +182,7 @@ fn signer(args: &Args, document: &Document, places: &Places) -> Result<Signer, F
 
 /// Runs it again, and tells what is not the same.
 fn repeat(args: &Args, receipt: &Value, places: &Places) -> Result<Option<Refused>, Failure> {
-    let host = Host::new(places.host_options(args.audit.clone(), args.programs.as_deref())?);
+    let host = Host::new(places.host_options(&args.host)?);
     if let Some(refused) = other_skill(args, receipt, &host)? {
         return Ok(Some(refused));
     }

@@ -28,8 +28,8 @@ impl Pending {
     }
 
     fn write(&mut self, outcome: &Outcome) -> Result<(), AuditError> {
-        let _span = debug_span!("record").entered();
         let Some((time, skill, program, capabilities)) = self.open.take() else { return Ok(()) };
+        let _span = debug_span!("record").entered();
         let record = Record { receipt: self.receipt.take(), ..Record::of(time, &skill, program, &capabilities, outcome) };
         self.log.append_keeping(&record, self.retention)?;
         self.hooks.recorded(&record);

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use super::definitions::{RUN, name, weight};
 use super::result::{cut, failed, said};
 use super::session::Session;
-use super::{Shared, TOOLS};
+use super::{Shared, TOOLS, trace};
 use crate::invoke::component;
 use crate::runtime::scripts;
 use crate::sandbox::{Tool, say};
@@ -29,6 +29,7 @@ const FILES: usize = 100;
 impl Shared {
     pub(super) async fn activate(&self, session: &Session, input: Input, context: &RequestContext<RoleServer>) -> CallToolResult {
         let Some(entry) = self.entry(&input.name) else { return failed(self.no_skill(&input.name)) };
+        trace::about(&entry);
         let hidden = self.hidden.and(&entry.folder, "/skill");
         let skill = match self.load(&entry) {
             Ok(skill) => skill,

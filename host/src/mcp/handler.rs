@@ -7,13 +7,14 @@ use rmcp::service::{NotificationContext, RequestContext, RoleServer, Subscriptio
 use rmcp::{ErrorData, ServerHandler};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use tracing::Instrument as _;
 
-use super::Shared;
 use super::definitions::{self, ACTIVATE, DISCOVER, READ, RUN};
 use super::question::Answer;
 use super::result::failed;
 use super::run::Caller;
 use super::session::{SUBSCRIPTIONS, Session, is_new};
+use super::{Shared, trace};
 use crate::usage;
 
 /// One client of a server.
@@ -60,6 +61,29 @@ impl Client {
             tools.extend(active.iter().map(|tool| definitions::typed(skill, tool)));
         }
         tools
+    }
+
+    /// What a tool answers.
+    async fn answer(&self, params: CallToolRequestParams, context: RequestContext<RoleServer>) -> Result<CallToolResponse, ErrorData> {
+        if !self.session.is_alone(&context) {
+            self.shared.preload(&self.session).await;
+        }
+        let answer = Answer::of(&params);
+        let caller = Caller { session: &self.session, context: &context, answer: answer.as_ref() };
+        let wrong = |wrong: Box<CallToolResult>| CallToolResponse::from(*wrong);
+        Ok(match &*params.name {
+            DISCOVER => input(params.arguments).map_or_else(wrong, |input| self.shared.discover(input, self.tally(&context)).into()),
+            READ => input(params.arguments).map_or_else(wrong, |input| self.shared.read(input, self.tally(&context)).into()),
+            ACTIVATE => match input(params.arguments) {
+                Ok(input) => self.shared.activate(&self.session, input, &context).await.into(),
+                Err(why) => wrong(why),
+            },
+            RUN => match input(params.arguments) {
+                Ok(input) => self.shared.run(input, caller).await,
+                Err(why) => wrong(why),
+            },
+            typed => self.typed(typed, params.arguments.unwrap_or_default(), caller).await?,
+        })
     }
 
     fn tally(&self, context: &RequestContext<RoleServer>) -> &usage::Session {
@@ -136,25 +160,10 @@ impl ServerHandler for Client {
     }
 
     async fn call_tool(&self, params: CallToolRequestParams, context: RequestContext<RoleServer>) -> Result<CallToolResponse, ErrorData> {
-        if !self.session.is_alone(&context) {
-            self.shared.preload(&self.session).await;
-        }
-        let answer = Answer::of(&params);
-        let caller = Caller { session: &self.session, context: &context, answer: answer.as_ref() };
-        let wrong = |wrong: Box<CallToolResult>| CallToolResponse::from(*wrong);
-        Ok(match &*params.name {
-            DISCOVER => input(params.arguments).map_or_else(wrong, |input| self.shared.discover(input, self.tally(&context)).into()),
-            READ => input(params.arguments).map_or_else(wrong, |input| self.shared.read(input, self.tally(&context)).into()),
-            ACTIVATE => match input(params.arguments) {
-                Ok(input) => self.shared.activate(&self.session, input, &context).await.into(),
-                Err(why) => wrong(why),
-            },
-            RUN => match input(params.arguments) {
-                Ok(input) => self.shared.run(input, caller).await,
-                Err(why) => wrong(why),
-            },
-            typed => self.typed(typed, params.arguments.unwrap_or_default(), caller).await?,
-        })
+        let span = trace::call(&params, &self.session, &context);
+        let answer = self.answer(params, context).instrument(span.clone()).await;
+        trace::answered(&span, &answer);
+        answer
     }
 
     async fn list_resources(

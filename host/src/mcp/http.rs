@@ -141,7 +141,7 @@ pub async fn serve(mcp: Mcp, listener: TcpListener, options: HttpOptions, stop: 
 }
 
 impl Front {
-    async fn answer(&self, request: Request<Incoming>) -> Answer {
+    async fn answer(&self, mut request: Request<Incoming>) -> Answer {
         if let Err(why) = self.is_meant(&request) {
             tracing::warn!(why, "a request was refused");
             return said(StatusCode::FORBIDDEN, why);
@@ -155,6 +155,9 @@ impl Front {
             answer.headers_mut().insert(WWW_AUTHENTICATE, http::HeaderValue::from_static("Bearer"));
             return answer;
         }
+        // Nobody needs it any more, and what is not there is in no log.
+        request.headers_mut().remove(AUTHORIZATION);
+        let path = request.uri().path();
         match path {
             "/mcp" | "/" if self.is_full(request.headers(), request.method()).await => {
                 said(StatusCode::SERVICE_UNAVAILABLE, "as many sessions are open as may; try again later\n")

@@ -3,10 +3,10 @@
 use rmcp::model::{CallToolResult, ContentBlock, Resource};
 use serde::Deserialize;
 
-use super::Shared;
 use super::definitions::weight;
 use super::result::{cut, failed, said};
 use super::skills::uri;
+use super::{Shared, trace};
 use crate::usage::{Event, Session};
 
 #[derive(Deserialize)]
@@ -22,6 +22,7 @@ const TEXT: usize = 64 << 10;
 impl Shared {
     pub(super) fn read(&self, input: Input, tally: &Session) -> CallToolResult {
         let Some(entry) = self.entry(&input.name) else { return failed(self.no_skill(&input.name)) };
+        trace::about(&entry);
         let hidden = self.hidden.and(&entry.folder, "/skill");
         let skill = match self.load(&entry) {
             Ok(skill) => skill,

@@ -9,6 +9,7 @@ use rmcp::model::{CallToolResponse, JsonObject};
 use rmcp::service::{RequestContext, RoleServer};
 use serde::Deserialize;
 use serde_json::Value;
+use tracing::{Instrument as _, debug_span};
 
 use super::definitions::{ACTIVATE, is_object, weight};
 use super::gate::Call;
@@ -19,7 +20,7 @@ use super::result::{self, failed};
 use super::session::Session;
 use super::workspace::Folder;
 use super::writes::{Aside, Diff};
-use super::{Shared, messages};
+use super::{Shared, messages, trace};
 use crate::catalog::Entry;
 use crate::invoke::{InvokeError, Invoked, Loaded, Target};
 use crate::outcome::Status;
@@ -108,6 +109,7 @@ impl Shared {
         caller: Caller<'_>,
     ) -> Result<Done, Box<CallToolResponse>> {
         let told = |text: String| Box::new(CallToolResponse::from(failed(text)));
+        trace::about(entry);
         let workspace = self.workspace(caller.session, &entry.name, caller.context).await.map_err(told)?;
         let hidden = self.hidden.and(&entry.folder, "/skill");
         let hidden = workspace.folder.iter().fold(hidden, |hidden, folder| hidden.and(folder.path(), "/workspace"));
@@ -115,7 +117,8 @@ impl Shared {
         let loaded = loaded.map_err(|error| told(hidden.text(&unclear(&error.into()))))?;
         let (target, args) = choose(&loaded.skill);
         let call = Call { entry, loaded: &loaded, target: &target, args: &args, workspace: &workspace, hidden: &hidden };
-        self.may_run(&call, caller).await?;
+        trace::loaded(&loaded);
+        self.may_run(&call, caller).instrument(debug_span!("approval")).await?;
         workspace.put(files.iter().map(|(path, text)| (path.as_str(), text.as_str()))).map_err(told)?;
         let invoked = self.invoke(&loaded, &target, &args, io, caller).await;
         if let Some(event) = event(&invoked) {
@@ -142,6 +145,7 @@ impl Shared {
         let took = started.elapsed();
         let Some(result) = result else {
             self.metrics.ended(skill, "interrupted", took, None);
+            trace::ran("interrupted", None);
             tracing::info!(skill, "a run was cancelled by its client");
             return Err(ServiceError::Closed);
         };
@@ -150,11 +154,14 @@ impl Shared {
                 let outcome = &invoked.finished.outcome;
                 let status = result::kind(&outcome.status);
                 self.metrics.ended(skill, status, took, Some(outcome));
+                trace::ran(status, Some(outcome));
                 tracing::info!(skill, status, wall_ms = outcome.usage.wall_ms, denials = outcome.denials.len(), "ran");
                 messages::ran(caller, skill, outcome).await;
             }
             Err(error) => {
-                self.metrics.ended(skill, if is_busy(error) { "busy" } else { "not-run" }, took, None);
+                let status = if is_busy(error) { "busy" } else { "not-run" };
+                self.metrics.ended(skill, status, took, None);
+                trace::ran(status, None);
                 tracing::warn!(skill, error = %self.hidden.text(&error.to_string()), "did not run");
             }
         }

@@ -65,6 +65,10 @@ impl Session {
         if self.is_alone(context) { "agents without a session" } else { &self.id }
     }
 
+    pub(super) fn transport(&self) -> Transport {
+        self.transport
+    }
+
     pub(super) fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

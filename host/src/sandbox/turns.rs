@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::{Notify, oneshot};
+use tracing::{Instrument as _, Span};
 use wasmtime::Engine;
 
 use super::clock::Clock;
@@ -159,6 +160,7 @@ impl Drop for Gone<'_> {
 fn start(invocation: &Arc<Invocation>, program: &Program, prepared: &Prepared, given: Given) -> std::io::Result<oneshot::Receiver<End>> {
     let (tell, told) = oneshot::channel();
     let (invocation, program, prepared) = (invocation.clone(), program.clone(), prepared.clone());
+    let span = Span::current();
     std::thread::Builder::new().name("deterministic".into()).spawn(move || {
         let waiting = invocation.clone();
         let idle = move || {
@@ -169,7 +171,7 @@ fn start(invocation: &Arc<Invocation>, program: &Program, prepared: &Prepared, g
         };
         let runtime = Builder::new_current_thread().on_thread_park(idle).build();
         let end = match runtime {
-            Ok(runtime) => runtime.block_on(turns(&invocation, program, prepared, given)),
+            Ok(runtime) => runtime.block_on(turns(&invocation, program, prepared, given).instrument(span)),
             Err(error) => {
                 invocation.meter.abort(format!("no event loop: {error}"));
                 End::Aborted
@@ -184,7 +186,7 @@ fn start(invocation: &Arc<Invocation>, program: &Program, prepared: &Prepared, g
 
 async fn turns(invocation: &Arc<Invocation>, program: Program, prepared: Prepared, given: Given) -> End {
     let running = invocation.clone();
-    let mut first = tokio::spawn(async move { running.execute(&program, &prepared, given).await });
+    let mut first = tokio::spawn(async move { running.execute(&program, &prepared, given).await }.in_current_span());
     let stuck = async {
         match &invocation.fixed {
             Some(fixed) => fixed.stuck.notified().await,

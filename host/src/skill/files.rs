@@ -13,7 +13,7 @@ use crate::diagnostic::Diagnostic;
 use crate::limits::show_size;
 
 /// One file of a skill.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, schemars::JsonSchema)]
 pub struct SkillFile {
     /// Path inside the skill, parts separated by `/`.
     pub path: String,

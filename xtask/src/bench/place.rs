@@ -4,10 +4,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use skillhost_toolchain::{Error, Progress, files};
+use skillhost_toolchain::{Error, Progress};
 
 use super::{inputs, measure};
-use crate::workspace;
+use crate::host::{self, executable};
+use crate::{install, workspace};
 
 /// What is run, and in what.
 pub(crate) struct Place {
@@ -47,14 +48,18 @@ impl Place {
         })?;
         let (skillhost, driver) = match given {
             Some(given) => (absolute(given)?, driver.map(absolute).transpose()?),
-            None => progress.step("build skillhost and the driver of the warm tier in release mode", |step| {
-                let mut cargo = workspace::cargo(&root);
-                cargo.args(["build", "--release", "--locked", "-p", "skillhost", "--bin", "skillhost", "--bench", "warm"]);
-                let messages = step.run(cargo.arg("--message-format=json-render-diagnostics"))?;
-                Ok::<_, Error>((executable(&messages, "skillhost")?, Some(executable(&messages, "warm")?)))
-            })?,
+            None => {
+                let skillhost = progress.step("build skillhost in release mode", |step| host::build(&root, step))?;
+                let driver = progress.step("build the driver of the warm tier", |step| {
+                    let mut cargo = workspace::cargo(&root);
+                    cargo.args(["build", "--release", "--locked", "-p", "skillhost-warm", "--message-format=json-render-diagnostics"]);
+                    executable(&step.run(&mut cargo)?, "warm")
+                })?;
+                (skillhost, Some(driver))
+            }
         };
-        let (skillhost, driver) = (installed(&skillhost, &folder)?, driver.map(|driver| installed(&driver, &folder)).transpose()?);
+        let (skillhost, driver) =
+            (install::program(&skillhost, &folder)?, driver.map(|driver| install::program(&driver, &folder)).transpose()?);
         let place = Place { programs: root.join("target/components"), folder, skillhost, driver, python, converter };
         progress.step("write the skills and their inputs", |_| place.fill(&root))?;
         Ok(place)
@@ -87,7 +92,7 @@ impl Place {
         }
         for skill in SKILLS.map(|skill| root.join(skill)) {
             let to = self.skill(&skill.file_name().unwrap_or_default().to_string_lossy());
-            copy(&skill, &to)?;
+            install::skill(&skill, &to)?;
         }
         let component = self.skill("data-convert").join("data-convert.wasm");
         for made in [&component, &self.programs.join("python.wasm"), &self.programs.join("shell.wasm")] {
@@ -108,42 +113,6 @@ fn python() -> Result<PathBuf, Error> {
     absolute(Path::new(real.trim()))
 }
 
-/// A copy of a program, as installing makes one. What a linker has written page by page lies so in the kernel's page cache, and each page that a
-/// start touches is mapped by itself: with the copy a small run takes a quarter less time.
-fn installed(program: &Path, folder: &Path) -> Result<PathBuf, Error> {
-    let to = folder.join("bin").join(program.file_name().unwrap_or_default());
-    fs::create_dir_all(folder.join("bin")).map_err(Error::context("bin"))?;
-    fs::remove_file(&to)
-        .or_else(|error| if error.kind() == std::io::ErrorKind::NotFound { Ok(()) } else { Err(error) })
-        .map_err(Error::context(to.display()))?;
-    fs::copy(program, &to).map_err(Error::context(to.display()))?;
-    Ok(to)
-}
-
 fn absolute(path: &Path) -> Result<PathBuf, Error> {
     path.canonicalize().map_err(Error::context(path.display()))
-}
-
-/// Of what cargo reports, the executable of a target.
-fn executable(messages: &[u8], target: &str) -> Result<PathBuf, Error> {
-    let text = String::from_utf8_lossy(messages);
-    let mut messages = text.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
-    let found = messages.find_map(|m| (m["target"]["name"] == target).then(|| m["executable"].as_str().map(PathBuf::from)).flatten());
-    found.ok_or_else(|| Error::new(format!("cargo reports no program {target}")))
-}
-
-/// A skill without what only its author needs.
-fn copy(from: &Path, to: &Path) -> Result<(), Error> {
-    fs::create_dir_all(to).map_err(Error::context(to.display()))?;
-    for entry in fs::read_dir(from).map_err(Error::context(from.display()))? {
-        let entry = entry.map_err(Error::context(from.display()))?;
-        let name = entry.file_name();
-        let target = to.join(&name);
-        match entry.path().is_dir() {
-            true if ["src", "tests", "target", "examples", "__pycache__"].iter().any(|author| name == *author) => {}
-            true => copy(&entry.path(), &target)?,
-            false => drop(files::copy_if_changed(&entry.path(), &target)?),
-        }
-    }
-    Ok(())
 }

@@ -1,4 +1,4 @@
-//! The warm tier: a host process that lives through the whole run and invokes what it is told to (benches/warm.rs).
+//! The warm tier: a host process that lives through the whole run and invokes what it is told to (benches/warm/main.rs).
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::PathBuf;

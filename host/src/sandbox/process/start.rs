@@ -5,6 +5,7 @@ use std::sync::{Arc, PoisonError};
 
 use tokio::sync::watch;
 use tokio::task::{AbortHandle, JoinHandle};
+use tracing::{Instrument as _, debug_span};
 
 use super::bindings::skillhost::skill::process::{Error, Status};
 use super::record::Entry as Recorded;
@@ -164,7 +165,7 @@ pub(super) fn go(invocation: &Arc<Invocation>, what: Startable, streams: Streams
     };
     let ending = Ending { invocation: invocation.clone(), tell, status: Status::Killed, recorded };
     let work = Work { program, prepared, timeout, given: Some(given), _held: held, ending };
-    let task = invocation.started.spawn(work.run());
+    let task = invocation.started.spawn(work.run().instrument(debug_span!("process")));
     Running { id, abort: task.abort_handle(), task: Some(task), status }
 }
 

@@ -17,9 +17,8 @@
     reason = "a benchmark that cannot run says so by panicking"
 )]
 
-#[path = "warm/once.rs"]
 mod once;
-#[path = "invoke/spans.rs"]
+#[path = "../invoke/spans.rs"]
 mod spans;
 
 use std::collections::BTreeMap;
@@ -72,7 +71,7 @@ struct Driver {
 }
 
 fn main() {
-    let Some(setup) = std::env::args().nth(1).filter(|argument| argument != "--bench") else {
+    let Some(setup) = std::env::args().nth(1) else {
         println!("`cargo xtask bench isolation` drives this one");
         return;
     };

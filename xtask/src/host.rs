@@ -1,0 +1,52 @@
+//! The host as people run it: optimised as one unit, and linked so that a start costs little.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use skillhost_toolchain::{Error, Step};
+
+use crate::workspace;
+
+/// Over all crates at once: a start then touches less code. Of the program alone, since its libraries are compiled either way.
+const WHOLE: [&str; 4] = ["-C", "lto=fat", "-C", "codegen-units=1"];
+
+/// Nothing to load and nothing to relocate at a start.
+const STATIC: [&str; 4] = ["-C", "target-feature=+crt-static", "-C", "relocation-model=static"];
+
+/// Builds it, and returns the program.
+pub(crate) fn build(root: &Path, step: &Step) -> Result<PathBuf, Error> {
+    let mut cargo = workspace::cargo(root);
+    cargo.args([
+        "rustc",
+        "--release",
+        "--locked",
+        "-p",
+        "skillhost",
+        "--bin",
+        "skillhost",
+        "--message-format=json-render-diagnostics",
+        "--",
+    ]);
+    cargo.args(WHOLE);
+    if has_static_libc() {
+        cargo.args(STATIC);
+    }
+    executable(&step.run(&mut cargo)?, "skillhost")
+}
+
+/// Of what cargo reports, the executable of a target.
+pub(crate) fn executable(messages: &[u8], target: &str) -> Result<PathBuf, Error> {
+    let text = String::from_utf8_lossy(messages);
+    let mut messages = text.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
+    let found = messages.find_map(|m| (m["target"]["name"] == target).then(|| m["executable"].as_str().map(PathBuf::from)).flatten());
+    found.ok_or_else(|| Error::new(format!("cargo reports no program {target}")))
+}
+
+/// Whether the C compiler, which links for rustc, has glibc as an archive. Some systems' packages leave it out.
+fn has_static_libc() -> bool {
+    if !cfg!(all(target_os = "linux", target_env = "gnu")) {
+        return false;
+    }
+    let said = Command::new("cc").arg("-print-file-name=libc.a").output();
+    said.is_ok_and(|said| Path::new(String::from_utf8_lossy(&said.stdout).trim()).is_absolute())
+}
