@@ -1,10 +1,11 @@
 //! Approvals: what runs, what asks and what is refused; to what a person's word is bound; and what changes it.
 
 mod commands;
+mod texts;
 
 use std::path::PathBuf;
 
-use skillhost::approval::{Approvals, Ask, Decision, Level, PendingId, Term, What};
+use skillhost::approval::{ApprovalError, Approvals, Ask, Decision, Full, Level, PendingId, Term, What};
 use skillhost::policy::capabilities::{Capabilities, MountMode};
 use skillhost::policy::{Overrides, Policy, grant, load};
 use skillhost::skill::Skill;
@@ -309,17 +310,73 @@ fn no_and_revoke_take_effect() {
 #[test]
 fn the_queue_is_bounded() {
     let place = Place::new("");
-    let (skill, digest) = (place.skill(), place.skill().digest().unwrap());
+    let digest = place.skill().digest().unwrap();
     let capabilities = Capabilities::default();
-    let mut full = false;
-    for number in 0..=500 {
+    let note = |of: usize, number: usize| {
+        let mut skill = place.skill();
+        skill.name = format!("report-{of}");
         let what = What::Program(format!("p{number}"));
         let ask =
             Ask { skill: &skill, digest: &digest, what: &what, capabilities: &capabilities, trusted: false, own: None, session: "one" };
-        full = place.approvals().decide(&harmless().policy, &ask).is_err();
+        place.approvals().decide(&harmless().policy, &ask).map(drop)
+    };
+    // One skill fills its part, and leaves the rest to others.
+    for of in 0..10 {
+        (0..50).for_each(|number| note(of, number).unwrap());
+        let full = note(of, 50).unwrap_err();
+        assert!(matches!(full, ApprovalError::Full(which) if which == if of < 9 { Full::Skill } else { Full::All }), "{full}");
+        note(of, 49).expect("what waits already is no more");
     }
-    assert!(full);
+    let full = note(10, 0).unwrap_err();
+    assert!(matches!(full, ApprovalError::Full(Full::All)) && full.to_string().starts_with("500 requests wait"), "{full}");
     assert_eq!(place.approvals().pending().unwrap().len(), 500);
+    // An answer makes room.
+    let first = place.approvals().pending().unwrap()[0].id;
+    place.approvals().deny(first, "ada").unwrap();
+    note(10, 0).unwrap();
+}
+
+#[test]
+fn what_waits_is_bounded_in_bytes() {
+    let place = Place::new("");
+    place.asks(&writing());
+    let file = place.0.path().join("state/approvals.db");
+    let db = rusqlite::Connection::open(&file).unwrap();
+    // As much as the changes of other runs may have.
+    let insert = "INSERT INTO change VALUES (1, ?1, x'', '/workspace', 'x', NULL, 'file', 420, zeroblob(?2))";
+    for number in 0..4 {
+        db.execute(insert, (number, (64 << 20) - 10_000)).unwrap();
+    }
+    let other = Run { what: What::Program("other.py".into()), ..writing() };
+    place.asks(&other);
+    db.execute(insert, (4, 40_000)).unwrap();
+    let skill = place.skill();
+    let digest = skill.digest().unwrap();
+    let capabilities = grant(&skill.asks(), &writing().policy).capabilities;
+    let what = What::Program("third.py".into());
+    let ask = Ask { skill: &skill, digest: &digest, what: &what, capabilities: &capabilities, trusted: true, own: None, session: "one" };
+    let full = place.approvals().decide(&writing().policy, &ask).unwrap_err();
+    assert!(matches!(full, ApprovalError::Full(Full::Bytes)) && full.to_string().starts_with("changes of 256 MiB wait"), "{full}");
+    assert_eq!(place.approvals().pending().unwrap().len(), 2, "nothing of it is kept");
+}
+
+#[test]
+fn what_is_not_answered_in_a_week_is_forgotten() {
+    let place = Place::new("");
+    let (id, _) = place.asks(&writing());
+    let age = |hours: i64| {
+        let time = jiff::Timestamp::now().checked_sub(jiff::SignedDuration::from_hours(hours)).unwrap().to_string();
+        let db = rusqlite::Connection::open(place.0.path().join("state/approvals.db")).unwrap();
+        assert_eq!(db.execute("UPDATE pending SET time = ?1", [time]).unwrap(), 1);
+    };
+    age(7 * 24 - 1);
+    assert_eq!(place.approvals().pending().unwrap().len(), 1);
+    assert_eq!(place.asks(&writing()).0, id, "it is the same request");
+    age(7 * 24 + 1);
+    assert_eq!(place.approvals().pending().unwrap(), []);
+    let late = place.approvals().approve(id, Term::Always, "ada").unwrap_err();
+    assert!(matches!(late, ApprovalError::NotPending(_)), "{late}");
+    assert_ne!(place.asks(&writing()).0, id, "it is asked anew");
 }
 
 #[test]

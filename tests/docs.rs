@@ -72,6 +72,23 @@ fn every_attack_is_in_the_readme_and_its_test_is_there() {
     }
 }
 
+#[test]
+fn every_claim_on_agents_has_its_test() {
+    let rows = Document::read("docs/security.md").table("An agent, its client or a skill cannot ...");
+    assert!(rows.len() >= 14);
+    let folders = ["tests/mcp", "tests/approval", "host/src/mcp"].map(|folder| fs::read_dir(repository(folder)).unwrap());
+    let files =
+        folders.into_iter().flatten().map(|file| file.unwrap().path()).filter(|path| path.extension().is_some_and(|end| end == "rs"));
+    let tests: String = files.chain([repository("tests/approval.rs")]).map(|file| fs::read_to_string(file).unwrap()).collect();
+    for row in rows {
+        let named = code(&row[2]);
+        assert!(!named.is_empty(), "{}", row[0]);
+        for test in named {
+            assert!(tests.contains(&format!("fn {test}()")), "{}: there is no {test}", row[0]);
+        }
+    }
+}
+
 /// The README's figures are those of `docs/figures.json`, which is written by hand after a measurement.
 #[test]
 fn the_figures_are_those_that_were_measured() {

@@ -5,11 +5,22 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Arc, Mutex};
 
+use skillhost::audit::Record;
 use skillhost::embed::{BuildError, InvokeError};
+use skillhost::invoke::hooks::{Asking, Hooks};
+use skillhost::invoke::{self, Recorded, Replay, Target};
 use skillhost::outcome::{Denial, Status};
 use skillhost::policy::capabilities::MountMode;
+use skillhost::policy::determinism::DeterminismRule;
+use skillhost::policy::{Overrides, Policy};
+use skillhost::recording::folder::{Draft, Kept};
+use skillhost::recording::scene::Scene;
+use skillhost::recording::seal::Seal;
+use skillhost::recording::tape::Tape;
+use skillhost::sandbox::{Io, Outside};
 use skillhost::{Builder, Host, Request, Runtime};
 
+use crate::arena::shell_host;
 use crate::cli::repository;
 
 fn components() -> PathBuf {
@@ -114,6 +125,48 @@ async fn what_the_embedder_refuses_does_not_run_and_every_run_is_told() {
     assert_eq!(outcome.status, denial);
     assert!(!work.join("out.txt").exists());
     assert_eq!(*told.lock().unwrap(), [("writes".to_owned(), denial)]);
+}
+
+#[tokio::test]
+async fn a_recorded_run_and_its_replay_are_asked_for_and_told_like_any_other() {
+    let folder = tempfile::tempdir().unwrap();
+    let (skill, scratch) = (skill(folder.path(), "says-hi", &[("x.sh", "echo hi\n")]), folder.path().join("scratch"));
+    let host = shell_host(folder.path());
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let hooked = |allows: bool| {
+        let (asked, recorded) = (told.clone(), told.clone());
+        let approve = move |asking: &Asking<'_>| {
+            asked.lock().unwrap().push(format!("asked: {}", asking.skill.name));
+            if allows { Ok(()) } else { Err(Denial { what: "it".into(), rule: "not today".into(), fix: None }) }
+        };
+        let record = move |record: &Record<'_>| {
+            let is_denied = matches!(record.status, Status::Denied(_));
+            recorded.lock().unwrap().push(format!("told: {}{}", record.skill.name, if is_denied { ", denied" } else { "" }));
+        };
+        host.clone().with_hooks(Hooks { approve: Some(Arc::new(approve)), recorded: Some(Arc::new(record)), ..Hooks::default() })
+    };
+    let determinism = DeterminismRule { on: Some(true), seed: Some(7), start_time: Some(0) };
+    let policy = Policy::builtin().with_command_line(Overrides { determinism, ..Overrides::default() }).unwrap();
+    for (allows, expected) in [(true, ["asked: says-hi", "told: says-hi"]), (false, ["asked: says-hi", "told: says-hi, denied"])] {
+        let host = hooked(allows);
+        let place = folder.path().join(if allows { "recording" } else { "none" });
+        let draft = Draft::new(&place, &scratch).unwrap();
+        let target = Target::Named("x.sh".into());
+        let request = invoke::Request { skill: &skill, policy: &policy, target, args: Vec::new(), io: Io::default() };
+        let (invoked, written) = host.record(request, draft).await.unwrap();
+        assert_eq!(invoked.finished.outcome.stdout.text(), if allows { "hi\n" } else { "" }, "{:?}", invoked.finished.outcome);
+        assert_eq!((matches!(written, Recorded::Written), place.exists()), (allows, allows), "{written:?}");
+        assert_eq!(std::mem::take(&mut *told.lock().unwrap()), expected);
+
+        let kept = Kept::read(&folder.path().join("recording")).unwrap();
+        let seal = Seal::opened(&kept.recording.sealed, &Default::default()).unwrap();
+        let (scene, contents) = Scene::make(&kept, &seal, &scratch).unwrap();
+        let tape = Tape::replaying(Vec::new(), &kept.recording.sealed);
+        let outside = Outside { tape: Some(Arc::new(tape)), contents: Some(Arc::new(contents)) };
+        let replayed = host.replay(Replay { kept: &kept, scene: &scene, outside, fuel: None, io: Io::default() }).await.unwrap();
+        assert_eq!(replayed.finished.outcome.stdout.text(), if allows { "hi\n" } else { "" }, "{:?}", replayed.finished.outcome);
+        assert_eq!(std::mem::take(&mut *told.lock().unwrap()), expected);
+    }
 }
 
 #[tokio::test]

@@ -7,6 +7,7 @@
 //! An approval is for one digest of the skill and one set of permissions. A skill that changed, or asks for more, asks again.
 
 mod asked;
+mod common;
 mod staged;
 mod store;
 
@@ -22,11 +23,11 @@ use crate::sandbox::Overlays;
 use crate::sandbox::files::Staged;
 use crate::skill::Skill;
 use asked::{Asked, Before};
-use store::Store;
+use store::{Answer, CHANGE, Store};
 
 pub use crate::policy::approval::Level;
 pub use staged::Change;
-pub use store::{Approval, ApprovalError, LevelSet, Pending, PendingId};
+pub use store::{Approval, ApprovalError, Full, LevelSet, Pending, PendingId};
 
 /// Bytes of the files of one run that are kept until someone has seen them.
 const MAX_STAGED: u64 = 64 << 20;
@@ -167,7 +168,10 @@ impl Approvals {
             }
         }
         let files = asked::files(ask.skill).map_err(|error| ApprovalError::Skill(error.to_string()))?;
-        let before = approvals.first().map(|approval| Before { approval, asked: Asked::from_lines(&approval.capabilities) });
+        let before = approvals
+            .iter()
+            .find(|approval| !approval.is_for_changes())
+            .map(|approval| Before { approval, asked: Asked::from_lines(&approval.capabilities) });
         let text = asked::text(ask, &asked, &files, before.as_ref());
         let pending = Pending {
             id: PendingId(0),
@@ -208,7 +212,7 @@ impl Approvals {
             what: ask.what.clone().into(),
             digest: ask.digest.to_owned(),
             files: Default::default(),
-            capabilities: changes.iter().map(|change| format!("change {}/{}", change.staged.guest, change.staged.path)).collect(),
+            capabilities: changes.iter().map(|change| format!("{CHANGE}{}/{}", change.staged.guest, change.staged.path)).collect(),
             session: ask.session.to_owned(),
             time: String::new(),
             text: format!("{} has run, and would change {count} path{}", ask.skill.name, if count == 1 { "" } else { "s" }),
@@ -232,10 +236,10 @@ impl Approvals {
     pub fn approve(&self, id: PendingId, term: Term, who: &str) -> Result<Pending, ApprovalError> {
         let changes = self.store.changes(id)?;
         if changes.is_empty() {
-            return self.store.answer(id, Some(term), who);
+            return self.store.answer(id, Answer::Run(term), who);
         }
         staged::apply(&changes).map_err(|error| ApprovalError::Changes(error.to_string()))?;
-        self.store.answer(id, None, who)
+        self.store.answer(id, Answer::Written, who)
     }
 
     /// Says no to what is pending: it is asked again the next time.
@@ -243,7 +247,7 @@ impl Approvals {
     /// # Errors
     /// As [`Approvals::approve`].
     pub fn deny(&self, id: PendingId, who: &str) -> Result<Pending, ApprovalError> {
-        self.store.answer(id, None, who)
+        self.store.answer(id, Answer::No, who)
     }
 
     /// Sets a level for a skill or a part of it; `None` leaves it to what follows from the request. For [`Level::AutoApproved`] a digest

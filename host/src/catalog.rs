@@ -25,7 +25,7 @@ use update::Known;
 pub use prompt::{Prompt, tokens};
 pub use search::{Hit, Query};
 pub use tier1::{Runtime, Runtimes};
-pub use watch::Watch;
+pub use watch::{Changes, Watch};
 
 /// Where skills are looked for.
 #[derive(Debug, Clone, PartialEq, Eq)]

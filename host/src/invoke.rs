@@ -281,7 +281,8 @@ impl Host {
         }
     }
 
-    /// Asks a component for its typed tools, in a sandbox that grants nothing. Nothing of it is recorded: nothing was invoked.
+    /// Asks a component for its typed tools, in a sandbox that grants nothing; a command has none. Nothing of it is recorded: nothing was
+    /// invoked.
     ///
     /// # Errors
     /// How it ended instead of answering.

@@ -1,11 +1,11 @@
 //! Skills for agents, over the Model Context Protocol: found, disclosed step by step, and run under the operator's policy.
 //!
 //! In reading order: `handler` is the protocol's methods, `session` what one client has; `definitions` are the tools, behind them `discover`,
-//! `activate`, `read` and `run`. `gate` asks whether a call may run, `workspace` says in which folder, `result` makes an answer of an
-//! outcome, and `kept` holds what was too long for it. `resources`, `skills`, `prompts` and `complete` are the same skills as the protocol's
-//! other primitives. `changes` tells clients that skills changed, `messages` that a run goes on; `preload` is what a session
-//! has from its start; [`http`] serves many clients at once, and
-//! `metrics` counts, and `trace` tells of calls as spans. `hidden` keeps this machine's paths out of answers.
+//! `activate`, `read` and `run`. `gate` asks whether a call may run, by a `question` to the client's user where that is needed,
+//! `workspace` says in which folder, `result` makes an answer of an outcome, `writes` asks for what it kept aside, and `kept` holds what was too
+//! long for an answer. `resources`, `skills`, `prompts` and `complete` are the same skills as the protocol's other primitives. `changes` tells
+//! clients that skills changed, `messages` that a run goes on; `preload` is what a session has from its start; [`http`] serves many clients at
+//! once, `metrics` counts, and `trace` tells of calls as spans. `hidden` keeps this machine's paths out of answers.
 //!
 //! Nothing that a client can call grants, approves or widens anything: the policy is the operator's, and is passed in here.
 
@@ -25,6 +25,7 @@ mod metrics;
 mod pages;
 mod preload;
 mod prompts;
+mod question;
 mod read;
 mod resources;
 mod result;
@@ -34,6 +35,7 @@ mod session;
 mod skills;
 mod trace;
 mod workspace;
+mod writes;
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -43,18 +45,19 @@ use rmcp::ServiceExt as _;
 use rmcp::service::{RequestContext, RoleServer, ServerInitializeError};
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use crate::approval::Approvals;
-use crate::catalog::{Catalog, Entry};
+use crate::approval::{Approvals, PendingId};
+use crate::catalog::{Catalog, Changes, Entry};
 use crate::policy::Policy;
 use crate::sandbox::Tool;
 use crate::service::Service;
 use crate::skill::{Caps, Skill, SkillError};
 use crate::usage::{self, Usage};
-use gate::Questions;
 use hidden::Hidden;
 use kept::Runs;
 use metrics::Metrics;
+use question::Questions;
 use session::{Session, Transport};
+use writes::Writes;
 
 /// What a server stands on.
 pub struct Options {
@@ -83,7 +86,9 @@ struct Shared {
     service: Service,
     policy: Policy,
     approvals: Approvals,
-    questions: Questions,
+    /// Runs that wait for a word, and changes of runs that were.
+    questions: Questions<PendingId>,
+    writes: Questions<Writes>,
     scratch: PathBuf,
     hidden: Hidden,
     runs: Runs,
@@ -96,6 +101,10 @@ struct Shared {
     tools: Mutex<HashMap<String, Arc<Vec<Tool>>>>,
 }
 
+/// Questions that are remembered: each is a number.
+const QUESTIONS: usize = 500;
+/// The same where each holds the answer of a run.
+const WRITES: usize = 100;
 /// Components whose tools are remembered.
 const TOOLS: usize = 1_000;
 
@@ -110,7 +119,8 @@ impl Mcp {
             service,
             policy,
             approvals,
-            questions: Questions::default(),
+            questions: Questions::new(QUESTIONS),
+            writes: Questions::new(WRITES),
             scratch,
             hidden,
             runs,
@@ -150,9 +160,9 @@ impl Mcp {
         self.0.sessions().iter().for_each(|session| drop(session.state().folder.take()));
     }
 
-    /// Tells every client what changed in the catalogue.
-    pub async fn changed(&self, names: &[String]) {
-        changes::tell(&self.0, names).await;
+    /// Tells every client what changed in the catalogue and in the folders of its skills.
+    pub async fn changed(&self, changes: &Changes) {
+        changes::tell(&self.0, changes).await;
     }
 
     /// What was counted, in the text format of Prometheus.

@@ -256,11 +256,11 @@ impl Prepared {
     /// Why an entry cannot be called, with what there is instead.
     fn lacks(&self, entry: &Entry) -> Option<Status> {
         let exports = &self.exports;
-        let tools = "`skillhost:skill/tools`, so it has no tools";
         let (has, wanted, nor) = match entry {
+            // It is asked what it has: nothing is an answer.
+            Entry::ListTools => return None,
             Entry::Command => (exports.run_p3 || exports.run_p2, "`wasi:cli/run`, so it is no command", String::new()),
-            Entry::Tool { scripts, .. } => (exports.tools, tools, tools::nor(scripts)),
-            Entry::ListTools => (exports.tools, tools, String::new()),
+            Entry::Tool { scripts, .. } => (exports.tools, "`skillhost:skill/tools`, so it has no tools", tools::nor(scripts)),
         };
         if has {
             return None;

@@ -166,8 +166,11 @@ fn staged_writes_are_shown_and_made_when_someone_says_so() {
     let command = format!("{SKILLHOST} {}", run.join(" "));
     let (_, shown) = at_terminal(&user, &command, "n\n");
     assert!(shown.contains("write these changes?") && !file.exists(), "{shown}");
+    assert_eq!(json(&user, &["pending", "--json"]), serde_json::json!([]), "what was refused does not wait");
     let (_, shown) = at_terminal(&user, &command, "y\n");
     assert!(file.exists(), "{shown}");
+    let approvals = json(&user, &["permissions", "--json"]).to_string();
+    assert_eq!(approvals.matches("change /workspace/two.txt").count(), 2, "who let it be written is kept, each time: {approvals}");
     std::fs::remove_file(&file).unwrap();
     assert!(user.skillhost(&[&run[..], &["--apply"]].concat()).status.success());
     assert!(file.exists());

@@ -169,18 +169,24 @@ fn changes_are_taken_up_while_it_runs() {
     let sources = place.sources(&[("later/.agents/skills", SourceKind::Project), ("all", SourceKind::User)]);
     let catalog = skillhost::catalog::Catalog::open(sources, Some(&place.cache())).unwrap();
     let (send, receive) = mpsc::channel();
-    let watch = catalog.watch(move |names| drop(send.send(names))).unwrap();
+    let watch = catalog.watch(move |changes| drop(send.send(changes))).unwrap();
+    let next = || receive.recv_timeout(PATIENCE).unwrap();
     place.skill("all/deep/b", "B.");
-    assert_eq!(receive.recv_timeout(PATIENCE).unwrap(), ["b"]);
+    assert_eq!(next().skills, ["b"]);
     assert!(catalog.get("b").is_some());
     place.skill("all/deep/b", "Better.");
-    assert_eq!(receive.recv_timeout(PATIENCE).unwrap(), ["b"]);
+    assert_eq!(next().skills, ["b"]);
+    // A file of it is no other skill, however deep it lies.
+    std::fs::create_dir_all(place.path("all/deep/b/references/more")).unwrap();
+    let file = ("b".to_owned(), "references/more/one.md".to_owned());
+    std::fs::write(place.path("all/deep/b").join(&file.1), "one").unwrap();
+    while !next().files.contains(&file) {}
+    std::fs::write(place.path("all/deep/b").join(&file.1), "two").unwrap();
+    let written = next();
+    assert_eq!((written.skills, written.files, written.all), (Vec::<String>::new(), [file].into(), false));
     // A folder that was not there when the watch began.
     place.skill("later/.agents/skills/c", "C.");
-    let mut seen = receive.recv_timeout(PATIENCE).unwrap();
-    while seen != ["c"] {
-        seen = receive.recv_timeout(PATIENCE).unwrap();
-    }
+    while next().skills != ["c"] {}
     drop(watch);
     place.skill("all/d", "D.");
     // The thread drops its end when it stops.

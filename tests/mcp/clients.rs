@@ -71,7 +71,10 @@ fn check_approved(steps: &Steps, place: &Place) {
 
 /// The command of a server for a client that starts it: its program and arguments, and what of its environment the client has to pass on.
 fn stdio(command: &mut Command, place: &Place) {
-    let server = place.server("mcp", &["--workspace", workspace(place).to_str().unwrap()]);
+    start(command, &place.server("mcp", &["--workspace", workspace(place).to_str().unwrap()]));
+}
+
+fn start(command: &mut Command, server: &Command) {
     command.arg(server.get_program()).args(server.get_args());
     for (name, value) in server.get_envs() {
         command.env(name, value.unwrap_or_default());
@@ -126,6 +129,24 @@ fn the_python_client_plays_a_session() {
         assert_eq!(steps.one("connected")["version"], if mode == "auto" { "2026-07-28" } else { "2025-11-25" });
         assert!(steps.one("run")["progress"].as_u64() >= Some(1), "{}", steps.one("run"));
         assert!(steps.text("resource").starts_with("---\nname: scribe\n") && steps.text("prompt").ends_with("Please."));
+    }
+}
+
+#[test]
+fn the_python_client_shows_its_user_what_a_run_would_change() {
+    for mode in ["legacy", "auto"] {
+        let place = Place::new();
+        let policy = place.user.work().join("staging.yaml");
+        std::fs::write(&policy, "default: { allow: [Read, Write, Bash], stage: true, approval: enabled }\n").unwrap();
+        let args = ["--workspace", workspace(&place).to_str().unwrap(), "--policy", policy.to_str().unwrap()].map(str::to_owned);
+        let mut command = python(&place);
+        start(command.arg(mode).arg("--only"), &place.server("mcp", &args.each_ref().map(String::as_str)));
+        let steps = Steps::of(&mut command);
+        let [runs, writes] = steps.all("asked")[..] else { panic!("asked for the run, and for its changes: {:?}", steps.0) };
+        assert!(runs["text"].as_str().unwrap().starts_with("writer asks to run"), "{runs}");
+        assert!(writes["text"].as_str().unwrap().contains("would change 2 paths") && writes["text"].as_str().unwrap().contains("\n+kept"));
+        assert!(steps.text("approved").contains("this is written"), "{}", steps.text("approved"));
+        assert_eq!(std::fs::read_to_string(workspace(&place).join("sub/out.txt")).unwrap(), "kept\n");
     }
 }
 

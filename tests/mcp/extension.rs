@@ -79,6 +79,50 @@ fn what_is_no_skill_is_not_served_and_the_codes_are_those_of_the_specification()
 }
 
 #[test]
+fn a_skill_beyond_the_extension_s_bound_is_not_served_so_and_can_be_activated() {
+    let place = Place::new();
+    for name in ["files", "bytes"] {
+        place.skill(name, "", "Much.");
+    }
+    // With its SKILL.md, what is at the bound.
+    (0..511).for_each(|number| place.write(&format!("files/{number}.txt"), "x"));
+    let room = (10 << 20) - std::fs::metadata(place.skills().join("bytes/SKILL.md")).unwrap().len();
+    place.write("bytes/data.bin", vec![b'x'; usize::try_from(room).unwrap()]);
+    let mut agent = place.agent(NEW, &[]);
+    let get = |agent: &mut super::Agent, name: &str| agent.request("skills/get", json!({ "uri": format!("skill://{name}/SKILL.md") }));
+    for name in ["files", "bytes"] {
+        let served = get(&mut agent, name);
+        assert!(served["result"]["skill"]["resources"].is_array(), "{name}: {}", served["error"]);
+    }
+    for (name, why, is_error) in [("files", "it has more than 512 files", false), ("bytes", "it does not load", true)] {
+        place.write(&format!("{name}/one-more.txt"), "x");
+        let answer = get(&mut agent, name);
+        assert_eq!(answer["error"]["code"], -32602, "{name} is served");
+        assert!(answer["error"]["message"].as_str().unwrap().ends_with(why), "{answer}");
+        assert_eq!(agent.call("activate_skill", json!({ "name": name }))["isError"], is_error, "{name}");
+    }
+}
+
+#[test]
+fn a_skill_that_changes_while_it_is_read_has_no_digests() {
+    let place = Place::new();
+    let mut agent = place.agent(NEW, &[]);
+    let mut resources = || agent.ok("skills/get", json!({ "uri": "skill://scribe/SKILL.md" }))["skill"]["resources"].clone();
+    let file = place.skills().join("scribe/references/guide.md");
+    let stop = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for size in (1..4_000).cycle().take_while(|_| !stop.load(std::sync::atomic::Ordering::Relaxed)) {
+                std::fs::write(&file, vec![b'x'; size]).unwrap();
+            }
+        });
+        super::becomes("it is dynamic", || resources() == "dynamic");
+        stop.store(true, std::sync::atomic::Ordering::Relaxed);
+    });
+    assert!(resources().as_array().is_some_and(|files| files.len() == 6), "it is calm again");
+}
+
+#[test]
 fn a_directory_has_its_direct_children() {
     let place = Place::new();
     place.write("scribe/references/deep/er/file.md", "x");
@@ -111,11 +155,12 @@ fn lists_come_in_pages_and_skip_none() {
         place.skill(&format!("many-{number:03}"), "", "x");
     }
     let mut agent = place.agent(NEW, &[]);
-    for (method, key) in [("skills/list", "skills"), ("resources/list", "resources"), ("prompts/list", "prompts")] {
+    for (method, key, most) in [("skills/list", "skills", 50), ("resources/list", "resources", 100), ("prompts/list", "prompts", 100)] {
         let (mut found, mut cursor, mut pages) = (Vec::new(), Value::Null, 0);
         loop {
             let params = if cursor.is_null() { json!({}) } else { json!({ "cursor": cursor }) };
             let page = agent.ok(method, params);
+            assert!(page[key].as_array().unwrap().len() <= most, "{method}: {most} a page");
             found.extend(
                 page[key].as_array().unwrap().iter().map(|item| item["uri"].as_str().or(item["name"].as_str()).unwrap().to_owned()),
             );

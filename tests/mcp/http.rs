@@ -3,11 +3,20 @@
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
 use serde_json::{Value, json};
+use skillhost::approval::Approvals;
+use skillhost::catalog::Catalog;
+use skillhost::mcp::http::{HttpOptions, serve};
+use skillhost::mcp::{Mcp, Options};
+use skillhost::policy::Policy;
+use skillhost::service::{Capacity, Service};
+use skillhost::usage::Usage;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use super::{NEW, OLD, Place, becomes, request, said};
-use crate::arena::PATIENCE;
+use crate::arena::{Arena, PATIENCE};
 
 /// A server that listens at a port of its own.
 pub struct Server {
@@ -240,9 +249,135 @@ fn a_request_that_stands_alone_runs_skills_too_and_all_is_counted() {
         "skillhost_denials_total{skill=\"scribe\"} 1",
         "skillhost_queue_running 0",
         "skillhost_queue_waiting 0",
+        "skillhost_queue_memory_bytes 0",
     ] {
         assert!(metrics.body.lines().any(|found| found == line), "{line} is not in\n{}", metrics.body);
     }
+    let documented = std::fs::read_to_string(crate::cli::repository("docs/observability.md")).unwrap();
+    let names: Vec<&str> = documented.split('`').filter(|word| word.starts_with("skillhost_")).collect();
+    assert!(names.len() >= 9, "{names:?}");
+    for name in names {
+        assert!(metrics.body.contains(&format!("# TYPE {name} ")), "{name} is not in\n{}", metrics.body);
+    }
+}
+
+#[test]
+fn a_request_that_stands_alone_is_offered_no_word_for_a_session() {
+    let place = Place::new();
+    let workspace = place.user.work().join("shared");
+    std::fs::create_dir(&workspace).unwrap();
+    let server = Server::new(&place, &["--workspace", workspace.to_str().unwrap()]);
+    let arguments = json!({ "name": "writer", "program": "write.sh", "stdin": "x" });
+    let head = [("MCP-Protocol-Version", NEW), ("Mcp-Method", "tools/call"), ("Mcp-Name", "run_skill")];
+    let ask = |more: &Value| {
+        let mut message = request(NEW, 3, "tools/call", json!({ "name": "run_skill", "arguments": arguments }));
+        message["params"]["_meta"]["io.modelcontextprotocol/clientCapabilities"] = json!({ "elicitation": {} });
+        more.as_object().unwrap().iter().for_each(|(key, value)| message["params"][key] = value.clone());
+        server.post(&message, &head).message()["result"].clone()
+    };
+    let asked = ask(&json!({}));
+    let form = &asked["inputRequests"]["approval"]["params"]["requestedSchema"];
+    assert_eq!(form["properties"]["allow"]["enum"], json!(["once", "no"]), "{asked}");
+    let answer = |word: &str| {
+        let state = ask(&json!({}))["requestState"].clone();
+        let response = json!({ "approval": { "action": "accept", "content": { "allow": word } } });
+        ask(&json!({ "requestState": state, "inputResponses": response }))
+    };
+    let session = answer("session");
+    assert!(session["isError"] == true && said(&session).contains("did not allow"), "{session}");
+    assert_eq!(answer("once")["isError"], false);
+    assert_eq!(ask(&json!({}))["resultType"], "input_required", "it was for one run");
+}
+
+#[test]
+fn a_token_of_a_file_is_not_printed_and_none_is_logged() {
+    let place = Place::new();
+    let file = place.user.work().join("token");
+    let token = "0123456789abcdef-of-a-file";
+    std::fs::write(&file, format!("{token}\n")).unwrap();
+    let args = ["--listen", "127.0.0.1:0", "--log", "trace", "--token-file", file.to_str().unwrap()];
+    let mut child = place.server("serve", &args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut stderr = child.stderr.take().unwrap();
+    let log = std::thread::spawn(move || {
+        let mut log = String::new();
+        stderr.read_to_string(&mut log).map(|_| log)
+    });
+    let mut stdout = BufReader::new(child.stdout.take().unwrap());
+    let mut line = String::new();
+    stdout.read_line(&mut line).unwrap();
+    let address = line.trim().strip_prefix("http://").unwrap().strip_suffix("/mcp").unwrap().to_owned();
+    let mut server = Server { child, address, token: token.into() };
+    server.session();
+    assert_eq!(server.post(&request(NEW, 1, "tools/list", json!({})), &[("Authorization", "Bearer wrong-wrong-wrong")]).status, 401);
+    server.stop();
+    assert!(server.child.wait().unwrap().success());
+    let mut rest = String::new();
+    stdout.read_to_string(&mut rest).unwrap();
+    assert_eq!(rest, "", "the address is all that is printed");
+    let log = log.join().unwrap().unwrap();
+    assert!(log.contains("TRACE") && !log.contains(token), "{}", log.lines().find(|line| line.contains(token)).unwrap_or("no log"));
+}
+
+#[tokio::test]
+async fn further_connections_wait_until_one_is_over() {
+    assert_eq!(HttpOptions::default().connections, 256);
+    let arena = Arena::new();
+    let mcp = Mcp::new(Options {
+        catalog: Catalog::open(Vec::new(), None).unwrap(),
+        service: Service::new(arena.host.clone(), Capacity::default()),
+        policy: Policy::builtin(),
+        approvals: Approvals::open(&arena.path("approvals.db")),
+        scratch: arena.path(""),
+        hidden: Vec::new(),
+        usage: Usage::off(),
+    });
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+    let options = HttpOptions { connections: 1, ..HttpOptions::default() };
+    let server = tokio::spawn(serve(mcp, listener, options, async { drop(stopped.await) }));
+    let ask = async || {
+        let mut stream = tokio::net::TcpStream::connect(address).await.unwrap();
+        stream.write_all(format!("GET /healthz HTTP/1.1\r\nHost: {address}\r\n\r\n").as_bytes()).await.unwrap();
+        stream
+    };
+    let answer = async |stream: &mut tokio::net::TcpStream| stream.read(&mut [0; 8]).await.unwrap();
+    let mut first = ask().await;
+    assert_eq!(answer(&mut first).await, 8);
+    let mut late = ask().await;
+    let early = tokio::time::timeout(Duration::from_millis(200), answer(&mut late)).await;
+    assert!(early.is_err(), "there is no room");
+    drop(first);
+    assert_eq!(tokio::time::timeout(PATIENCE, answer(&mut late)).await.unwrap(), 8, "there is");
+    drop((late, stop));
+    tokio::time::timeout(PATIENCE, server).await.unwrap().unwrap();
+}
+
+#[test]
+fn what_runs_when_it_stops_is_interrupted_and_recorded() {
+    let place = Place::new();
+    let mut server = Server::new(&place, &[]);
+    let session = server.session();
+    server.ask(&session, "tools/call", json!({ "name": "activate_skill", "arguments": { "name": "scribe" } }));
+    std::thread::scope(|scope| {
+        let message =
+            request(OLD, 8, "tools/call", json!({ "name": "run_skill", "arguments": { "name": "scribe", "program": "wait.sh" } }));
+        let (server, session) = (&server, &session);
+        scope.spawn(move || {
+            // Its connection is closed before it has an answer.
+            let body = message.to_string();
+            let head = server.headers(&[("Mcp-Session-Id", session), ("Accept", "application/json, text/event-stream")]);
+            let head = format!("POST /mcp HTTP/1.1\r\nContent-Type: application/json\r\nContent-Length: {}\r\n{head}\r\n", body.len());
+            let mut stream = TcpStream::connect(&server.address).unwrap();
+            stream.write_all((head + &body).as_bytes()).unwrap();
+            drop(stream.read_to_end(&mut Vec::new()));
+        });
+        becomes("it runs", || server.get("/metrics", &[]).body.contains("\nskillhost_queue_running 1\n"));
+        server.stop();
+    });
+    assert!(server.child.wait().unwrap().success());
+    assert_eq!(place.user.records().last().unwrap()["status"]["kind"], "interrupted");
+    assert_eq!(place.user.scratch(), Vec::<std::path::PathBuf>::new());
 }
 
 #[test]

@@ -50,6 +50,34 @@ fn long_output_is_cut_and_all_of_it_is_a_resource() {
 }
 
 #[test]
+fn a_stream_is_kept_up_to_16_mib() {
+    let place = Place::new();
+    place
+        .write("loud/scripts/flood.sh", "#!/bin/bash\nhead -c 17000000 /dev/zero | tr '\\0' x\nhead -c 20000 /dev/zero | tr '\\0' y >&2\n");
+    let mut agent = place.agent(OLD, &[]);
+    agent.call("activate_skill", json!({ "name": "loud" }));
+    let run = agent.call("run_skill", json!({ "name": "loud", "program": "flood.sh" }));
+    let output = &run["structuredContent"];
+    for (stream, bytes, kept) in [("stdout", 17_000_000, 16 << 20), ("stderr", 20_000, 20_000)] {
+        assert_eq!((output[stream].as_str().unwrap().len(), &output[format!("{stream}_bytes")]), (16 << 10, &json!(bytes)), "{stream}");
+        let all = agent.ok("resources/read", json!({ "uri": output[format!("{stream}_uri")] }));
+        assert_eq!(all["contents"][0]["text"].as_str().unwrap().len(), kept, "{stream}");
+    }
+}
+
+#[test]
+fn long_instructions_are_cut_and_say_where_the_rest_is() {
+    let place = Place::new();
+    let body: String = (1..=20_000).map(|line| format!("line {line}\n")).collect();
+    place.skill("long", "", &body);
+    let mut agent = place.agent(OLD, &[]);
+    let text = said(&agent.call("activate_skill", json!({ "name": "long" })));
+    assert!(text.len() < 66 << 10 && text.contains("The instructions go on") && text.contains("skill://long/SKILL.md"), "{}", text.len());
+    let rest = said(&agent.call("read_skill_file", json!({ "name": "long", "path": "SKILL.md", "range": "20000-" })));
+    assert!(rest.contains("line 20000\n"), "{rest}");
+}
+
+#[test]
 fn a_long_file_is_cut_and_its_lines_can_be_asked_for() {
     let place = Place::new();
     let text: String = (1..=20_000).map(|line| format!("line {line}\n")).collect();

@@ -3,6 +3,7 @@
 use serde_json::json;
 
 use super::{Agent, NEW, OLD, Place, becomes, said};
+use crate::cli::repository;
 
 const DISCOVERY: [&str; 3] = ["discover_skills", "activate_skill", "read_skill_file"];
 
@@ -116,6 +117,8 @@ fn the_operators_workspace_is_used_as_it_was_granted() {
         assert_eq!(run["structuredContent"]["denials"].as_array().unwrap().is_empty(), !is_error, "{mode}: {run}");
         assert_eq!(run["structuredContent"]["changes"].is_array(), mode == ":overlay", "{run}");
         assert_eq!(run["structuredContent"]["diff"].as_str().is_some_and(|diff| diff.contains("+kept")), mode == ":overlay", "{run}");
+        let files = run["structuredContent"]["files"].as_array().unwrap();
+        assert_eq!(files.is_empty(), !is_there, "what an overlay kept is no file that can be read: {run}");
         let put = agent.call("run_skill", json!({ "name": "writer", "program": "write.sh", "files": { "x": "x" } }));
         assert!(put["isError"] == true && !workspace.join("x").exists(), "{put}");
         drop(std::fs::remove_dir_all(workspace.join("sub")));
@@ -136,6 +139,7 @@ fn a_run_is_followed_and_cancelled() {
     let first = agent.told("notifications/progress");
     let second = agent.told("notifications/progress");
     assert_eq!(first["params"]["progressToken"], "p");
+    assert_eq!(first["params"]["total"], 60.0, "the limit of its time, in seconds");
     assert!(first["params"]["progress"].as_f64() < second["params"]["progress"].as_f64(), "{first} {second}");
     agent.say(&json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": id } }));
     becomes("the run is recorded as interrupted", || {
@@ -172,6 +176,24 @@ fn a_client_is_told_of_runs_from_its_level_on() {
 }
 
 #[test]
+fn a_request_of_the_new_revision_says_what_it_wants_to_be_told() {
+    let place = Place::new();
+    let mut agent = place.agent(NEW, &[]);
+    agent.call("activate_skill", json!({ "name": "scribe" }));
+    let mut run = |program: &str, meta: serde_json::Value| {
+        let arguments = json!({ "name": "scribe", "program": program });
+        agent.ok("tools/call", json!({ "name": "run_skill", "arguments": arguments, "_meta": meta }));
+        let told = agent.notifications.drain(..).filter(|message| message["method"] == "notifications/message");
+        told.map(|message| message["params"]["level"].clone()).collect::<Vec<_>>()
+    };
+    let level = |level: &str| json!({ "io.modelcontextprotocol/logLevel": level });
+    assert_eq!(run("write.sh", json!({})), Vec::<serde_json::Value>::new(), "nobody asked");
+    assert_eq!(run("note.sh", level("info")), ["info"]);
+    assert_eq!(run("note.sh", level("warning")), Vec::<serde_json::Value>::new());
+    assert_eq!(run("write.sh", level("warning")), ["warning"]);
+}
+
+#[test]
 fn a_root_of_the_clients_makes_the_workspace_narrower_and_never_wider() {
     let place = Place::new();
     let workspace = place.user.work().join("shared");
@@ -198,6 +220,49 @@ fn a_root_of_the_clients_makes_the_workspace_narrower_and_never_wider() {
         drop(std::fs::remove_dir_all(workspace.join("sub")));
     }
     assert_eq!(std::fs::read_dir(&outside).unwrap().count(), 0);
+}
+
+#[test]
+fn changed_files_of_skills_are_told_of() {
+    let place = Place::new();
+    let mut agent = place.agent(OLD, &[]);
+    agent.call("activate_skill", json!({ "name": "calculator" }));
+    for path in ["scripts/note.sh", "references/guide.md", "SKILL.md"] {
+        agent.ok("resources/subscribe", json!({ "uri": format!("skill://scribe/{path}") }));
+    }
+    agent.ok("resources/unsubscribe", json!({ "uri": "skill://scribe/references/guide.md" }));
+    let skill = |agent: &mut Agent| agent.ok("skills/get", json!({ "uri": "skill://scribe/SKILL.md" }))["skill"].clone();
+    let before = skill(&mut agent);
+    agent.notifications.clear();
+    // Both, and the one that nobody wants to be told of, in this order.
+    place.write("scribe/references/guide.md", "other\n");
+    place.write("scribe/scripts/note.sh", "#!/bin/bash\necho other\n");
+    let updated = agent.told("notifications/resources/updated");
+    assert_eq!(updated["params"]["uri"], "skill://scribe/scripts/note.sh");
+    assert!(agent.notifications.iter().any(|message| message["method"] == "notifications/resources/list_changed"), "a list has digests");
+    // The manifest has the new digests.
+    assert_ne!(skill(&mut agent), before);
+    assert!(agent.notifications.iter().all(|message| message["method"] != "notifications/tools/list_changed"), "no tool is another");
+    // Another component has other tools.
+    let tools = agent.tools();
+    std::fs::copy(repository("skills/data-convert/data-convert.wasm"), place.skills().join("calculator/calculator.wasm")).unwrap();
+    agent.told("notifications/tools/list_changed");
+    assert_ne!(agent.tools(), tools);
+    let mut uris = agent.notifications.iter().filter_map(|message| message["params"]["uri"].as_str());
+    assert!(uris.all(|uri| uri == "skill://scribe/scripts/note.sh"), "nobody subscribed to the rest: {:?}", agent.notifications);
+}
+
+#[test]
+fn a_listener_of_the_new_revision_is_told_of_the_files_that_it_named() {
+    let place = Place::new();
+    let mut agent = place.agent(NEW, &[]);
+    let wanted = json!({ "resourceSubscriptions": ["skill://scribe/scripts/note.sh"], "resourcesListChanged": true });
+    agent.ask("subscriptions/listen", json!({ "notifications": wanted }));
+    agent.told("notifications/subscriptions/acknowledged");
+    place.write("scribe/references/guide.md", "other\n");
+    agent.told("notifications/resources/list_changed");
+    place.write("scribe/scripts/note.sh", "#!/bin/bash\necho other\n");
+    assert_eq!(agent.told("notifications/resources/updated")["params"]["uri"], "skill://scribe/scripts/note.sh");
 }
 
 #[test]

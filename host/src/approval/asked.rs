@@ -5,11 +5,9 @@ use std::fmt::Write as _;
 use std::io;
 use std::path::Path;
 
-use serde::Serialize;
-
-use super::Ask;
-use super::What;
+use super::common::{self, Common};
 use super::store::Approval;
+use super::{Ask, What};
 use crate::diagnostic::printable;
 use crate::policy::capabilities::{Capabilities, MountMode, Scope};
 use crate::runtime;
@@ -50,7 +48,7 @@ impl Asked {
         scope(&mut lines, "network", fetch);
         if !fetch.is_nothing() {
             lines.extend(methods.iter().map(|method| format!("method {method}")));
-            lines.extend(authorities.iter().map(|authority| format!("trust {}", authority.digest)));
+            lines.extend(authorities.iter().map(|authority| format!("trust the certificate authority {}", authority.digest)));
         }
         // The value counts too, and is a secret.
         lines.extend(env.iter().map(|(name, value)| format!("variable {name}{HOST}{}", runtime::digest(value.as_bytes()))));
@@ -79,35 +77,19 @@ impl Asked {
     }
 }
 
-/// One line for each pattern of each side: what is allowed is what matches a pattern of every side.
-fn scope<P: Serialize>(lines: &mut BTreeSet<String>, kind: &str, scope: &Scope<P>) {
+/// One line for each thing that is in the set: what the sides have in common.
+fn scope<P: Common>(lines: &mut BTreeSet<String>, kind: &str, scope: &Scope<P>) {
     if scope.is_nothing() {
         return;
     }
-    let text = |pattern: &P| match serde_json::to_value(pattern) {
-        Ok(serde_json::Value::String(text)) => text,
-        Ok(value) => show(&value),
-        Err(_) => String::new(),
-    };
-    for (side, patterns) in scope.all_of.iter().enumerate() {
-        let of = if side == 0 { "" } else { "only " };
-        let number = if side < 2 { String::new() } else { format!("{side} ") };
-        lines.extend(patterns.iter().map(|pattern| format!("{kind} {of}{number}{}", text(pattern))));
+    let one = |pattern: &P| vec![pattern.clone()];
+    let mut sides = scope.all_of.iter();
+    let mut common: Vec<Vec<P>> = sides.next().into_iter().flatten().map(one).collect();
+    for side in sides {
+        common = common.iter().flat_map(|so_far| side.iter().filter_map(|pattern| common::with(so_far, pattern))).collect();
     }
-    lines.extend(scope.none_of.iter().map(|pattern| format!("{NEVER}{kind} {}", text(pattern))));
-}
-
-/// A pattern of several parts: a command, or a host.
-fn show(value: &serde_json::Value) -> String {
-    if let (Some(words), Some(open)) = (value["words"].as_array(), value["open"].as_bool()) {
-        let words: Vec<&str> = words.iter().filter_map(|word| word.as_str()).collect();
-        return match (words.is_empty(), open) {
-            (true, _) => "any command".to_owned(),
-            (false, true) => format!("{} ...", words.join(" ")),
-            (false, false) => words.join(" "),
-        };
-    }
-    value.to_string()
+    lines.extend(common::least(&common).map(|all| format!("{kind} {}", all.iter().map(P::words).collect::<Vec<_>>().join(", within "))));
+    lines.extend(scope.none_of.iter().map(|pattern| format!("{NEVER}{kind} {}", pattern.words())));
 }
 
 /// The files of a skill and their digests.
@@ -135,7 +117,7 @@ pub(super) fn text(ask: &Ask<'_>, asked: &Asked, files: &BTreeMap<String, String
     };
     let _ = write!(out, "\nits files: {}{}", ask.digest, if ask.trusted { "" } else { " (not from your own folders)" });
     let Some(before) = before else {
-        let lines: Vec<String> = asked.lines.iter().map(|line| format!("\n  {}", shown(line))).collect();
+        let lines: Vec<String> = listed(&asked.lines).iter().map(|line| format!("\n  {line}")).collect();
         let none = "\n  nothing beside its own files and scratch space".to_owned();
         return out + "\nit may:" + &if lines.is_empty() { none } else { lines.concat() };
     };
@@ -158,7 +140,22 @@ pub(super) fn text(ask: &Ask<'_>, asked: &Asked, files: &BTreeMap<String, String
     out
 }
 
+/// The lines in the order that they are read best in, those of one kind as one.
+fn listed(lines: &BTreeSet<String>) -> Vec<String> {
+    const ALONE: [&str; 5] = ["folder", "packages", "variable", "trust", "never"];
+    const KINDS: [&str; 10] = ["folder", "packages", "read", "write", "start", "network", "method", "trust", "variable", "never"];
+    let of = |kind: &str| lines.iter().filter(|line| line.split(' ').next() == Some(kind)).map(|line| shown(line)).collect::<Vec<_>>();
+    let together = |kind: &str, lines: Vec<String>| {
+        let things: Vec<&str> = lines.iter().map(|line| &line[kind.len() + 1..]).collect();
+        let between = if things.iter().any(|thing| thing.contains(", ")) { "; " } else { ", " };
+        format!("{kind} {}", things.join(between))
+    };
+    let listed = KINDS.into_iter().map(|kind| (kind, of(kind))).filter(|(_, lines)| !lines.is_empty());
+    listed.flat_map(|(kind, lines)| if ALONE.contains(&kind) { lines } else { vec![together(kind, lines)] }).collect()
+}
+
 /// A line without what only the host may know.
 fn shown(line: &str) -> String {
-    printable(line.split(HOST).next().unwrap_or(line)).to_string()
+    let hides = ["folder ", "packages ", "variable "].iter().any(|kind| line.starts_with(kind));
+    printable(if hides { line.split(HOST).next().unwrap_or(line) } else { line })
 }

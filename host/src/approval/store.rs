@@ -1,6 +1,7 @@
 //! The file: levels, approvals and what is pending, in SQLite beside the audit log.
 
 mod changes;
+mod queue;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,15 +9,17 @@ use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rusqlite::{Connection, OptionalExtension as _, Row, TransactionBehavior, params};
+use rusqlite::{Connection, Row, TransactionBehavior, params};
 use serde::Serialize;
 
-use super::{Change, Level, Term};
+use super::{Level, Term};
+
+pub(super) use queue::Answer;
 
 /// How long one process waits for another, which writes a row.
 const BUSY: Duration = Duration::from_secs(10);
-/// What may be pending: whoever asks for more is not listened to until someone has answered.
-const MAX_PENDING: i64 = 500;
+/// Starts a line that names a path which a run would change.
+pub(super) const CHANGE: &str = "change ";
 /// The form of the tables, as `user_version`.
 const FORM: i64 = 1;
 
@@ -58,8 +61,22 @@ pub enum ApprovalError {
     #[error("{0}")]
     Changes(String),
     /// Too much waits for an answer.
-    #[error("{MAX_PENDING} requests wait for an answer already")]
-    Full,
+    #[error("{0} for an answer already: skillhost pending")]
+    Full(Full),
+}
+
+/// Which bound of what waits is reached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Full {
+    /// That of all requests.
+    #[error("{} requests wait", queue::MOST)]
+    All,
+    /// That of one skill.
+    #[error("{} requests of this skill wait", queue::MOST_OF_SKILL)]
+    Skill,
+    /// That of the bytes that are kept for them.
+    #[error("changes of {} MiB wait", queue::MOST_BYTES >> 20)]
+    Bytes,
 }
 
 /// What a request that waits is called by.
@@ -127,6 +144,11 @@ pub struct Approval {
 }
 
 impl Approval {
+    /// Whether it let changes be written, rather than a program run.
+    pub(super) fn is_for_changes(&self) -> bool {
+        self.capabilities.iter().any(|line| line.starts_with(CHANGE))
+    }
+
     /// Whether it still counts, for whoever asks now.
     pub(super) fn holds_for(&self, session: &str) -> bool {
         self.over.is_none() && (self.term != Term::Session || self.session == session)
@@ -156,7 +178,6 @@ pub(super) struct Store {
 }
 
 const APPROVAL: &str = "SELECT id, skill, what, digest, files, capabilities, term, session, who, time, over FROM approval";
-const PENDING: &str = "SELECT id, skill, what, digest, files, capabilities, session, time, text, diff FROM pending";
 const LEVEL: &str = "SELECT skill, what, level, digest, who, time FROM level";
 
 impl Store {
@@ -181,62 +202,12 @@ impl Store {
         self.all(&format!("{APPROVAL} WHERE skill = ?1 AND what = ?2 ORDER BY id DESC"), [skill, what], approval)
     }
 
-    pub(super) fn pending(&self) -> Result<Vec<Pending>, ApprovalError> {
-        self.all(&format!("{PENDING} ORDER BY id"), [], pending)
-    }
-
     /// Uses an approval: one for a single run is over with it. `false`: another run was quicker.
     pub(super) fn take(&self, approval: &Approval) -> Result<bool, ApprovalError> {
         if approval.term != Term::Once {
             return Ok(true);
         }
         self.write(|db| Ok(db.execute("UPDATE approval SET over = ?2 WHERE id = ?1 AND over IS NULL", params![approval.id, now()])? == 1))
-    }
-
-    /// Notes what waits for an answer, once.
-    pub(super) fn note(&self, asked: Pending, changes: &[Change]) -> Result<PendingId, ApprovalError> {
-        let noted = self.write(|db| {
-            let capabilities = json(&asked.capabilities);
-            let same = "SELECT id FROM pending WHERE skill = ?1 AND what = ?2 AND digest = ?3 AND capabilities = ?4 AND session = ?5 AND diff IS NULL";
-            let key = params![asked.skill, asked.what, asked.digest, capabilities, asked.session];
-            if let (None, Some(id)) = (&asked.diff, db.query_row(same, key, |row| row.get(0)).optional()?) {
-                return Ok(Some(id));
-            }
-            if db.query_row("SELECT count(*) FROM pending", [], |row| row.get::<_, i64>(0))? >= MAX_PENDING {
-                return Ok(None);
-            }
-            db.execute(
-                "INSERT INTO pending (skill, what, digest, files, capabilities, session, time, text, diff) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
-                params![asked.skill, asked.what, asked.digest, json(&asked.files), capabilities, asked.session, now(), asked.text, asked.diff],
-            )?;
-            let id = db.last_insert_rowid();
-            changes::write(db, id, changes)?;
-            Ok(Some(id))
-        });
-        noted?.map(PendingId).ok_or(ApprovalError::Full)
-    }
-
-    /// The changes that wait under a number; none where it is a run that waits.
-    pub(super) fn changes(&self, id: PendingId) -> Result<Vec<Change>, ApprovalError> {
-        self.all(changes::SELECT, [id.0], changes::read)
-    }
-
-    /// Answers what waits: with an approval, or without.
-    pub(super) fn answer(&self, id: PendingId, term: Option<Term>, who: &str) -> Result<Pending, ApprovalError> {
-        let answered = self.write(|db| {
-            let Some(asked) = db.query_row(&format!("{PENDING} WHERE id = ?1"), [id.0], pending).optional()? else { return Ok(None) };
-            db.execute("DELETE FROM pending WHERE id = ?1", [id.0])?;
-            db.execute("DELETE FROM change WHERE pending = ?1", [id.0])?;
-            if let Some(term) = term {
-                let (files, capabilities) = (json(&asked.files), json(&asked.capabilities));
-                db.execute(
-                    "INSERT INTO approval (skill, what, digest, files, capabilities, term, session, who, time) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
-                    params![asked.skill, asked.what, asked.digest, files, capabilities, name(term), asked.session, who, now()],
-                )?;
-            }
-            Ok(Some(asked))
-        });
-        answered?.ok_or(ApprovalError::NotPending(id))
     }
 
     pub(super) fn set(&self, skill: &str, what: &str, to: Option<Level>, digest: Option<&str>, who: &str) -> Result<(), ApprovalError> {
@@ -329,21 +300,6 @@ fn approval(row: &Row<'_>) -> rusqlite::Result<Approval> {
         who: row.get(8)?,
         time: row.get(9)?,
         over: row.get(10)?,
-    })
-}
-
-fn pending(row: &Row<'_>) -> rusqlite::Result<Pending> {
-    Ok(Pending {
-        id: PendingId(row.get(0)?),
-        skill: row.get(1)?,
-        what: row.get(2)?,
-        digest: row.get(3)?,
-        files: from_json(row, 4)?,
-        capabilities: from_json(row, 5)?,
-        session: row.get(6)?,
-        time: row.get(7)?,
-        text: row.get(8)?,
-        diff: row.get(9)?,
     })
 }
 

@@ -1,9 +1,11 @@
 //! Takes up changes while the process runs.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
+use notify::event::Flag;
 use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher as _};
 
 use super::{Catalog, CatalogError};
@@ -12,6 +14,19 @@ use super::{Catalog, CatalogError};
 const QUIET: Duration = Duration::from_millis(200);
 /// Where they never cease, they are taken up every so often.
 const MOST: Duration = Duration::from_secs(2);
+/// Paths that are remembered of changes that are taken together.
+const PATHS: usize = 10_000;
+
+/// What changed in the catalogue, and in the folders of its skills.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Changes {
+    /// The skills that came, went, or say something else of themselves.
+    pub skills: Vec<String>,
+    /// Files and folders of other skills: the skill's name, and the path in its folder.
+    pub files: BTreeSet<(String, String)>,
+    /// More changed at once than is told one by one: any file may have.
+    pub all: bool,
+}
 
 /// As long as it is held, changes are taken up. Dropping it ends that.
 pub struct Watch {
@@ -19,8 +34,15 @@ pub struct Watch {
 }
 
 enum Told {
-    Change,
+    Change(Event),
     Stop,
+}
+
+/// What came until it was quiet.
+#[derive(Default)]
+struct Touched {
+    paths: BTreeSet<PathBuf>,
+    all: bool,
 }
 
 impl Drop for Watch {
@@ -31,31 +53,37 @@ impl Drop for Watch {
 }
 
 impl Catalog {
-    /// Looks at the sources again whenever something in them changes, on a thread of its own, and calls `changed` with the names of the
-    /// skills that came, went or differ. It is called on that thread.
+    /// Looks at the sources again whenever something in them changes, on a thread of its own, and calls `changed` with what did. It is
+    /// called on that thread. Files are not read for it: that one was written is a change.
     ///
     /// # Errors
     /// The system does not tell of changes.
-    pub fn watch(&self, changed: impl Fn(Vec<String>) + Send + 'static) -> Result<Watch, CatalogError> {
+    pub fn watch(&self, changed: impl Fn(Changes) + Send + 'static) -> Result<Watch, CatalogError> {
         let failed = |error: &dyn std::fmt::Display| CatalogError::Index(format!("changes cannot be watched: {error}"));
         let (tell, told) = mpsc::channel();
         let watch = Watch { tell: tell.clone() };
         let watcher = notify::recommended_watcher(move |event: notify::Result<Event>| {
+            // What cannot be told may be anything.
+            let event = event.unwrap_or_else(|_| Event::default().set_flag(Flag::Rescan));
             // Reading is no change; without this, looking at the folders would tell of itself.
-            if !event.as_ref().is_ok_and(|event| matches!(event.kind, EventKind::Access(_))) {
+            if !matches!(event.kind, EventKind::Access(_)) {
                 // Nobody listens any more: the watcher is about to be dropped.
-                let _ = tell.send(Told::Change);
+                let _ = tell.send(Told::Change(event));
             }
         });
         let mut folders = Folders { watcher: watcher.map_err(|error| failed(&error))?, watched: Vec::new() };
         folders.cover(self);
         let catalog = self.clone();
         let follow = move || {
-            while wait(&told) {
+            while let Some(touched) = wait(&told) {
                 folders.cover(&catalog);
                 match catalog.refresh() {
-                    Ok(names) if names.is_empty() => {}
-                    Ok(names) => changed(names),
+                    Ok(skills) => {
+                        let changes = touched.within(&catalog, skills);
+                        if changes != Changes::default() {
+                            changed(changes);
+                        }
+                    }
                     Err(error) => tracing::warn!(%error, "the catalogue stays as it was"),
                 }
             }
@@ -67,18 +95,44 @@ impl Catalog {
     }
 }
 
-/// Waits for changes, and until they cease. `false`: nobody wants them any more.
-fn wait(told: &Receiver<Told>) -> bool {
-    let Ok(Told::Change) = told.recv() else { return false };
+/// Waits for changes, and until they cease. `None`: nobody wants them any more.
+fn wait(told: &Receiver<Told>) -> Option<Touched> {
+    let Ok(Told::Change(first)) = told.recv() else { return None };
+    let mut touched = Touched::default();
+    touched.add(first);
     let started = Instant::now();
     while started.elapsed() < MOST {
         match told.recv_timeout(QUIET) {
-            Ok(Told::Change) => {}
+            Ok(Told::Change(event)) => touched.add(event),
             Err(RecvTimeoutError::Timeout) => break,
-            Ok(Told::Stop) | Err(RecvTimeoutError::Disconnected) => return false,
+            Ok(Told::Stop) | Err(RecvTimeoutError::Disconnected) => return None,
         }
     }
-    true
+    Some(touched)
+}
+
+impl Touched {
+    fn add(&mut self, event: Event) {
+        self.all |= event.need_rescan() || self.paths.len() >= PATHS;
+        if !self.all {
+            self.paths.extend(event.paths);
+        }
+    }
+
+    /// The same as paths of skills; those of skills that are named already say nothing more.
+    fn within(self, catalog: &Catalog, skills: Vec<String>) -> Changes {
+        let mut files = BTreeSet::new();
+        for path in &self.paths {
+            for folder in path.ancestors().skip(1) {
+                let Some(name) = folder.file_name().and_then(|name| name.to_str()) else { continue };
+                let Some(entry) = catalog.get(name).filter(|entry| *entry.folder == *folder) else { continue };
+                if let (Ok(below), false) = (path.strip_prefix(folder), skills.iter().any(|skill| *skill == *entry.name)) {
+                    files.insert((entry.name.to_string(), below.to_string_lossy().into_owned()));
+                }
+            }
+        }
+        Changes { skills, files, all: self.all }
+    }
 }
 
 struct Folders {
@@ -110,4 +164,22 @@ fn place(folder: &Path) -> Option<(PathBuf, RecursiveMode)> {
     }
     let above = folder.ancestors().skip(1).find(|above| above.is_dir())?;
     Some((above.to_owned(), RecursiveMode::NonRecursive))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_too_much_to_tell_is_anything() {
+        let event = |path: String| Event::default().add_path(path.into());
+        let mut touched = Touched::default();
+        (0..PATHS).for_each(|number| touched.add(event(format!("/{number}"))));
+        assert_eq!((touched.paths.len(), touched.all), (PATHS, false));
+        touched.add(event("/more".into()));
+        assert_eq!((touched.paths.len(), touched.all), (PATHS, true));
+        let mut touched = Touched::default();
+        touched.add(Event::default().set_flag(Flag::Rescan));
+        assert!(touched.all);
+    }
 }

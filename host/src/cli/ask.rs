@@ -74,24 +74,34 @@ pub(super) fn before(
     }
 }
 
-/// Shows what a run would change in the folders, and changes it if the person at the terminal says so. Where nobody is there, it waits.
+/// Shows what a run would change in the folders, and changes it if the person at the terminal says so. Where nobody is there, or nobody
+/// answers, it waits.
 pub(super) fn to_apply(invoked: &Invoked, target: &Target, places: &Places) -> Result<(), Failure> {
     let overlays = &invoked.finished.overlays;
     show::foreign(&overlays.diff())?;
+    let digest = invoked.skill.digest().map_err(|error| Failure::new(Exit::Io, error.to_string()))?;
+    let (what, session, approvals) = (What::of(target), session(), places.approvals());
+    let (skill, capabilities) = (&*invoked.skill, &invoked.grant.capabilities);
+    let ask = Ask { skill, digest: &digest, what: &what, capabilities, trusted: true, own: None, session: &session };
+    let waits = approvals.stage(&ask, overlays);
     if !is_terminal() {
-        let digest = invoked.skill.digest().map_err(|error| Failure::new(Exit::Io, error.to_string()))?;
-        let (what, session) = (What::of(target), session());
-        let (skill, capabilities) = (&*invoked.skill, &invoked.grant.capabilities);
-        let ask = Ask { skill, digest: &digest, what: &what, capabilities, trusted: true, own: None, session: &session };
-        let id = places.approvals().stage(&ask, overlays).map_err(failure)?;
+        let id = waits.map_err(failure)?;
         show::warning("the policy keeps writes aside, so nothing of this was written", Some(&format!("skillhost approve {id}")));
         return Ok(());
     }
-    if !line("write these changes? [y/N] ")?.eq_ignore_ascii_case("y") {
-        show::note("nothing was written");
-        return Ok(());
+    let again = |error: &dyn std::fmt::Display| Failure::new(Exit::Io, error.to_string()).fix("run it again");
+    match (line("write these changes? [y/N] ")?.eq_ignore_ascii_case("y"), waits) {
+        (true, Ok(id)) => approvals.approve(id, Term::Once, &person()).map(drop).map_err(|error| again(&error)),
+        // What is too much to wait is written now or never.
+        (true, Err(_)) => overlays.apply().map_err(|error| again(&error)),
+        (false, waits) => {
+            if let Ok(id) = waits {
+                approvals.deny(id, &person()).map_err(failure)?;
+            }
+            show::note("nothing was written");
+            Ok(())
+        }
     }
-    overlays.apply().map_err(|error| Failure::new(Exit::Io, error.to_string()).fix("run it again"))
 }
 
 /// Who answers, as records name them.

@@ -122,9 +122,9 @@ impl Server {
     /// Tells clients of changed skills, as long as the result is held. Within a runtime.
     pub(super) fn watch(&self) -> Option<Watch> {
         let (mcp, runtime) = (self.mcp.clone(), tokio::runtime::Handle::current());
-        let watch = self.catalog.watch(move |names| {
+        let watch = self.catalog.watch(move |changes| {
             let mcp = mcp.clone();
-            runtime.spawn(async move { mcp.changed(&names).await });
+            runtime.spawn(async move { mcp.changed(&changes).await });
         });
         watch.inspect_err(|error| tracing::warn!(%error, "changed skills are not noticed")).ok()
     }

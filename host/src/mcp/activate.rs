@@ -95,12 +95,8 @@ impl Shared {
         if let Some(tools) = known {
             return Ok(tools);
         }
-        let tools = match self.service.host().tools(&component).await {
-            Ok(tools) => Arc::new(tools),
-            // It is a command.
-            Err(status) if say(&status).contains("does not export `skillhost:skill/tools`") => Arc::default(),
-            Err(status) => return Err(say(&status)),
-        };
+        let tools = self.service.host().tools(&component).await.map_err(|status| say(&status))?;
+        let tools = Arc::new(tools);
         let mut known = self.tools.lock().unwrap_or_else(PoisonError::into_inner);
         if known.len() >= TOOLS {
             known.clear();

@@ -10,7 +10,7 @@ use serde_json::Value;
 use tracing::Instrument as _;
 
 use super::definitions::{self, ACTIVATE, DISCOVER, READ, RUN};
-use super::gate::Answer;
+use super::question::Answer;
 use super::result::failed;
 use super::run::Caller;
 use super::session::{SUBSCRIPTIONS, Session, is_new};

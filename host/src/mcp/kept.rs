@@ -27,6 +27,8 @@ pub(super) struct Runs(Mutex<VecDeque<(String, Arc<Kept>)>>);
 pub(super) struct Kept {
     pub(super) stdout: Vec<u8>,
     pub(super) stderr: Vec<u8>,
+    /// What it would change, where that was too long.
+    pub(super) diff: Vec<u8>,
     pub(super) files: Vec<Written>,
     /// The session's own folder stays as long as its files can be asked for.
     pub(super) _folder: Option<Arc<Folder>>,
@@ -71,6 +73,7 @@ impl Runs {
         match what {
             "stdout" => Some(Ok(kept.stdout.clone())),
             "stderr" => Some(Ok(kept.stderr.clone())),
+            "diff" => Some(Ok(kept.diff.clone())),
             _ => kept.files.iter().find(|file| file.guest.strip_prefix('/') == what.strip_prefix("files/")).map(Written::read),
         }
     }
@@ -83,7 +86,7 @@ pub(super) fn id() -> String {
 
 impl Kept {
     fn bytes(&self) -> usize {
-        self.stdout.len() + self.stderr.len()
+        self.stdout.len() + self.stderr.len() + self.diff.len()
     }
 }
 

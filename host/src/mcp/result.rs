@@ -8,12 +8,13 @@ use serde_json::{Value, json};
 use super::hidden::Hidden;
 use super::kept::{self, Kept, STREAM, Written};
 use super::workspace::Folder;
+use super::writes::Diff;
 use crate::invoke::Invoked;
 use crate::outcome::{Outcome, Output, Status};
 use crate::policy::capabilities::MountMode;
 
 /// Bytes of a stream that an answer carries: what an agent can read at once.
-const SHOWN: usize = 16 << 10;
+pub(super) const SHOWN: usize = 16 << 10;
 /// Files, changes and denials that an answer names.
 const NAMED: usize = 100;
 
@@ -45,7 +46,7 @@ pub(super) struct Answer {
 }
 
 /// The answer of `run_skill`.
-pub(super) fn of_run(invoked: &Invoked, folder: Option<Arc<Folder>>, hidden: &Hidden) -> Answer {
+pub(super) fn of_run(invoked: &Invoked, diff: Option<&Diff>, folder: Option<Arc<Folder>>, hidden: &Hidden) -> Answer {
     let outcome = &invoked.finished.outcome;
     let id = kept::id();
     let files = written(invoked);
@@ -61,12 +62,16 @@ pub(super) fn of_run(invoked: &Invoked, folder: Option<Arc<Folder>>, hidden: &Hi
     if let Some(message) = &message {
         value["message"] = json!(message);
     }
-    if !outcome.changes.is_empty() {
+    let mut content = Vec::new();
+    if let Some(Diff { shown, whole }) = diff {
         value["changes"] = json!(outcome.changes.iter().take(NAMED).collect::<Vec<_>>());
-        value["diff"] = json!(cut(invoked.finished.overlays.diff().as_bytes(), SHOWN).0);
+        value["diff"] = json!(shown);
+        if let Some((uri, bytes)) = whole {
+            value["diff_uri"] = json!(uri);
+            content.push(ContentBlock::text(format!("[the diff has {bytes} bytes; all of it is the resource {uri}]")));
+        }
     }
     hidden.value(&mut value);
-    let mut content = Vec::new();
     let mut keeps = !files.is_empty();
     for (name, stream, bytes) in
         [("stdout", &outcome.stdout, outcome.usage.stdout_bytes), ("stderr", &outcome.stderr, outcome.usage.stderr_bytes)]
@@ -94,7 +99,9 @@ pub(super) fn of_run(invoked: &Invoked, folder: Option<Arc<Folder>>, hidden: &Hi
     result.is_error = Some(outcome.status != Status::Exited { code: 0 });
     result.structured_content = Some(value);
     let stream = |output: &Output| output.0[..output.0.len().min(STREAM)].to_vec();
-    let kept = keeps.then(|| (id, Kept { stdout: stream(&outcome.stdout), stderr: stream(&outcome.stderr), files, _folder: folder }));
+    let kept = keeps.then(|| {
+        (id, Kept { stdout: stream(&outcome.stdout), stderr: stream(&outcome.stderr), files, _folder: folder, ..Kept::default() })
+    });
     Answer { result, kept }
 }
 

@@ -5,19 +5,21 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
-use rmcp::model::{CallToolResponse, ContentBlock, JsonObject};
+use rmcp::model::{CallToolResponse, JsonObject};
 use rmcp::service::{RequestContext, RoleServer};
 use serde::Deserialize;
 use serde_json::Value;
 use tracing::{Instrument as _, debug_span};
 
 use super::definitions::{ACTIVATE, is_object, weight};
-use super::gate::{Answer, Call};
+use super::gate::Call;
 use super::hidden::Hidden;
 use super::messages::Progress;
+use super::question::Answer;
 use super::result::{self, failed};
 use super::session::Session;
 use super::workspace::Folder;
+use super::writes::{Aside, Diff};
 use super::{Shared, messages, trace};
 use crate::catalog::Entry;
 use crate::invoke::{InvokeError, Invoked, Loaded, Target};
@@ -51,8 +53,10 @@ pub(super) struct Caller<'a> {
 /// A run that came to an outcome.
 struct Done {
     invoked: Invoked,
-    /// What the client is told of writes that a person sees first.
-    staged: Option<String>,
+    /// What an overlay kept of it.
+    diff: Option<Diff>,
+    /// What becomes of that.
+    aside: Option<Aside>,
     folder: Option<Arc<Folder>>,
     hidden: Hidden,
 }
@@ -63,16 +67,18 @@ impl Shared {
         if !caller.session.is_alone(caller.context) && caller.session.tools(&entry.name).is_none() {
             return failed(format!("the skill `{}` is not activated: call {ACTIVATE} first", entry.name)).into();
         }
+        if let Some(answered) = self.answered(&entry.name, caller) {
+            return answered;
+        }
         let Input { program, args, stdin, files, .. } = input;
         let io = Io { stdin: stdin.map_or(Stdin::Empty, |text| Stdin::Bytes(text.into_bytes())), ..Io::default() };
         match self.carry_out(&entry, |skill| target(skill, program, args), &files, io, caller).await {
-            Ok(Done { invoked, staged, folder, hidden }) => {
-                let mut answer = result::of_run(&invoked, folder, &hidden);
-                answer.result.content.extend(staged.map(|text| ContentBlock::text(format!("[{text}]"))));
+            Ok(Done { invoked, diff, aside, folder, hidden }) => {
+                let answer = result::of_run(&invoked, diff.as_ref(), folder, &hidden);
                 if let Some((id, kept)) = answer.kept {
                     self.runs.keep(id, kept);
                 }
-                answer.result.into()
+                self.with_writes(answer.result, aside, (&entry.name, &hidden), caller).await
             }
             Err(answer) => *answer,
         }
@@ -80,12 +86,14 @@ impl Shared {
 
     /// Calls a typed tool.
     pub(super) async fn call(&self, entry: &Entry, tool: &Tool, input: JsonObject, caller: Caller<'_>) -> CallToolResponse {
+        if let Some(answered) = self.answered(&entry.name, caller) {
+            return answered;
+        }
         let target = Target::Tool { name: tool.name.clone(), input: Value::Object(input).to_string() };
         match self.carry_out(entry, |_| (target, Vec::new()), &BTreeMap::new(), Io::default(), caller).await {
-            Ok(Done { invoked, staged, hidden, .. }) => {
-                let mut result = result::of_tool(&invoked, tool.output_schema.as_ref().is_some_and(is_object), &hidden);
-                result.content.extend(staged.map(|text| ContentBlock::text(format!("[{text}]"))));
-                result.into()
+            Ok(Done { invoked, aside, hidden, .. }) => {
+                let result = result::of_tool(&invoked, tool.output_schema.as_ref().is_some_and(is_object), &hidden);
+                self.with_writes(result, aside, (&entry.name, &hidden), caller).await
             }
             Err(answer) => *answer,
         }
@@ -117,8 +125,9 @@ impl Shared {
             self.tally(caller.session, caller.context).note(&entry.name, || weight(entry), event);
         }
         let invoked = invoked.map_err(|error| told(hidden.text(&unclear(&error))))?;
-        let staged = self.stage(&call, caller, &invoked);
-        Ok(Done { invoked, staged, folder: workspace.folder, hidden })
+        let diff = self.diff(&invoked, &hidden);
+        let aside = self.aside(&call, caller, &invoked, diff.as_ref());
+        Ok(Done { invoked, diff, aside, folder: workspace.folder, hidden })
     }
 
     /// Runs it when its turn has come. A client that cancels, or is gone, ends it: it is recorded as interrupted.

@@ -69,8 +69,11 @@ pub(super) async fn call(
         .await?
 }
 
-/// Asks a component for its tools: a JSON array of `Tool`.
+/// Asks a component for its tools: a JSON array of `Tool`, empty for one that is none of tools.
 pub(super) async fn list(store: &mut Store<State>, prepared: &Prepared) -> wasmtime::Result<Answer> {
+    if !prepared.exports.tools {
+        return Ok(Ok(Value::Array(Vec::new())));
+    }
     let guest = bindings::ToolsGuestPre::new(prepared.pre.clone())?.instantiate_async(&mut *store).await?;
     let offered = store.run_concurrent(async |accessor| offered(accessor, guest.skillhost_skill_tools()).await).await??;
     Ok(offered.and_then(|tools| serde_json::to_value(tools).map_err(|error| error.to_string())))

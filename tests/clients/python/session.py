@@ -1,6 +1,6 @@
 """An agent's session, by the official Python client: each step as a line of JSON.
 
-Arguments: the mode (`legacy` or `auto`), then the server's command, or `--url URL TOKEN`.
+Arguments: the mode (`legacy` or `auto`), `--only` for no more than a run that writes, then the server's command, or `--url URL TOKEN`.
 """
 
 import asyncio
@@ -29,18 +29,30 @@ def transport(arguments):
     return streamable_http_client(arguments[1], http_client=httpx2.AsyncClient(headers={"Authorization": f"Bearer {arguments[2]}"}, timeout=60))
 
 
+async def write(client):
+    await client.call_tool("activate_skill", {"name": "writer"})
+    approved = await client.call_tool("run_skill", {"name": "writer", "program": "scripts/write.sh", "stdin": "kept\n"})
+    tell("approved", is_error=approved.is_error, text=text(approved))
+
+
 async def main(mode, arguments):
     seen = []
+    only = arguments[0] == "--only"
+    arguments = arguments[only:]
 
     async def progress(value, total, message):
         seen.append(value)
 
     async def asked(context, params):
         tell("asked", text=params.message)
-        return ElicitResult(action="accept", content={"allow": "once"})
+        # Each form has one question: whether it may run, or whether what it wrote is kept.
+        content = {"write": "yes"} if "write" in params.requested_schema["properties"] else {"allow": "once"}
+        return ElicitResult(action="accept", content=content)
 
     async with Client(transport(arguments), mode=mode, elicitation_callback=asked) as client:
         tell("connected", version=client.protocol_version)
+        if only:
+            return await write(client)
         tools = await client.list_tools()
         tell("tools", names=[tool.name for tool in tools.tools])
         found = await client.call_tool("discover_skills", {"query": "a scribe"})
@@ -60,9 +72,7 @@ async def main(mode, arguments):
         tell("tool", is_error=sum_.is_error, output=sum_.structured_content)
         refused = await client.call_tool("run_skill", {"name": "scribe", "program": "scripts/write.sh"})
         tell("refused", is_error=refused.is_error, text=text(refused), denials=refused.structured_content["denials"])
-        await client.call_tool("activate_skill", {"name": "writer"})
-        approved = await client.call_tool("run_skill", {"name": "writer", "program": "scripts/write.sh", "stdin": "kept\n"})
-        tell("approved", is_error=approved.is_error, text=text(approved))
+        await write(client)
         resource = await client.read_resource("skill://scribe/SKILL.md")
         tell("resource", text=resource.contents[0].text)
         prompt = await client.get_prompt("scribe", {"request": "Please."})

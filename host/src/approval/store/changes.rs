@@ -9,7 +9,8 @@ use rusqlite::{Connection, Row, params};
 use crate::approval::Change;
 use crate::sandbox::files::{After, Before, Staged};
 
-pub(super) const SELECT: &str = "SELECT folder, guest, path, before, after, mode, bytes FROM change WHERE pending = ?1 ORDER BY number";
+pub(super) const SELECT: &str = "SELECT folder, guest, path, before, after, mode, bytes FROM change
+    WHERE pending = ?1 AND EXISTS (SELECT 1 FROM pending WHERE id = ?1 AND time >= ?2) ORDER BY number";
 
 /// How a folder is written where a file has its digest.
 const FOLDER: &str = "folder";

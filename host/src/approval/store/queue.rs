@@ -1,0 +1,133 @@
+//! What waits for a person's word: bounded, and not for ever.
+
+use jiff::{SignedDuration, Timestamp};
+use rusqlite::{Connection, OptionalExtension as _, Row, params};
+
+use super::{ApprovalError, Full, Pending, PendingId, Store, changes, from_json, json, name, now};
+use crate::approval::{Change, Term};
+
+/// What may wait: whoever asks for more is not listened to until someone has answered, or until it is over.
+pub(super) const MOST: i64 = 500;
+/// The same of one skill, so that one that asks without end leaves room for others.
+pub(super) const MOST_OF_SKILL: i64 = 50;
+/// Bytes that are kept for what waits: changes, diffs, lists of files.
+pub(super) const MOST_BYTES: i64 = 256 << 20;
+/// How long it waits.
+const WAITS: SignedDuration = SignedDuration::from_hours(7 * 24);
+
+const PENDING: &str = "SELECT id, skill, what, digest, files, capabilities, session, time, text, diff FROM pending";
+const BYTES: &str = "SELECT ifnull((SELECT sum(octet_length(files) + octet_length(capabilities) + octet_length(text) + ifnull(octet_length(diff), 0)) FROM pending), 0)
+    + ifnull((SELECT sum(octet_length(bytes)) FROM change), 0)";
+
+/// What a person said.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Answer {
+    /// No.
+    No,
+    /// It runs, for so long.
+    Run(Term),
+    /// The changes are written, and were just now.
+    Written,
+}
+
+impl Store {
+    pub(crate) fn pending(&self) -> Result<Vec<Pending>, ApprovalError> {
+        self.all(&format!("{PENDING} WHERE time >= ?1 ORDER BY id"), [since()], pending)
+    }
+
+    /// Notes what waits for an answer, once. What waited too long is forgotten.
+    pub(crate) fn note(&self, asked: Pending, changes: &[Change]) -> Result<PendingId, ApprovalError> {
+        let noted = self.write(|db| {
+            forget(db)?;
+            let capabilities = json(&asked.capabilities);
+            let same = "SELECT id FROM pending WHERE skill = ?1 AND what = ?2 AND digest = ?3 AND capabilities = ?4 AND session = ?5 AND diff IS NULL";
+            let key = params![asked.skill, asked.what, asked.digest, capabilities, asked.session];
+            if let (None, Some(id)) = (&asked.diff, db.query_row(same, key, |row| row.get(0)).optional()?) {
+                return Ok(Ok(id));
+            }
+            db.execute(
+                "INSERT INTO pending (skill, what, digest, files, capabilities, session, time, text, diff) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+                params![asked.skill, asked.what, asked.digest, json(&asked.files), capabilities, asked.session, now(), asked.text, asked.diff],
+            )?;
+            let id = db.last_insert_rowid();
+            changes::write(db, id, changes)?;
+            let Some(full) = full(db, &asked.skill)? else { return Ok(Ok(id)) };
+            remove(db, id)?;
+            Ok(Err(full))
+        });
+        noted?.map(PendingId).map_err(ApprovalError::Full)
+    }
+
+    /// The changes that wait under a number; none where it is a run that waits, or nothing.
+    pub(crate) fn changes(&self, id: PendingId) -> Result<Vec<Change>, ApprovalError> {
+        self.all(changes::SELECT, rusqlite::params![id.0, since()], changes::read)
+    }
+
+    /// Answers what waits. What let something run or be written is kept.
+    pub(crate) fn answer(&self, id: PendingId, answer: Answer, who: &str) -> Result<Pending, ApprovalError> {
+        let answered = self.write(|db| {
+            forget(db)?;
+            let Some(asked) = db.query_row(&format!("{PENDING} WHERE id = ?1"), [id.0], pending).optional()? else { return Ok(None) };
+            remove(db, id.0)?;
+            let (term, over) = match answer {
+                Answer::No => return Ok(Some(asked)),
+                Answer::Run(term) => (term, None),
+                Answer::Written => (Term::Once, Some(now())),
+            };
+            let (files, capabilities) = (json(&asked.files), json(&asked.capabilities));
+            db.execute(
+                "INSERT INTO approval (skill, what, digest, files, capabilities, term, session, who, time, over) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+                params![asked.skill, asked.what, asked.digest, files, capabilities, name(term), asked.session, who, now(), over],
+            )?;
+            Ok(Some(asked))
+        });
+        answered?.ok_or(ApprovalError::NotPending(id))
+    }
+}
+
+/// The bound that is exceeded, if one is.
+fn full(db: &Connection, skill: &str) -> rusqlite::Result<Option<Full>> {
+    let (all, own): (i64, i64) =
+        db.query_row("SELECT count(*), count(*) FILTER (WHERE skill = ?1) FROM pending", [skill], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let bytes: i64 = db.query_row(BYTES, [], |row| row.get(0))?;
+    Ok(match () {
+        () if all > MOST => Some(Full::All),
+        () if own > MOST_OF_SKILL => Some(Full::Skill),
+        () if bytes > MOST_BYTES => Some(Full::Bytes),
+        () => None,
+    })
+}
+
+fn remove(db: &Connection, id: i64) -> rusqlite::Result<()> {
+    db.execute("DELETE FROM change WHERE pending = ?1", [id])?;
+    db.execute("DELETE FROM pending WHERE id = ?1", [id])?;
+    Ok(())
+}
+
+/// Removes what waited too long.
+fn forget(db: &Connection) -> rusqlite::Result<()> {
+    let since = since();
+    db.execute("DELETE FROM change WHERE pending IN (SELECT id FROM pending WHERE time < ?1)", [&since])?;
+    db.execute("DELETE FROM pending WHERE time < ?1", [&since])?;
+    Ok(())
+}
+
+/// What was asked before that is over. Times of one form compare as texts, to the second.
+fn since() -> String {
+    Timestamp::now().checked_sub(WAITS).unwrap_or(Timestamp::MIN).to_string()
+}
+
+fn pending(row: &Row<'_>) -> rusqlite::Result<Pending> {
+    Ok(Pending {
+        id: PendingId(row.get(0)?),
+        skill: row.get(1)?,
+        what: row.get(2)?,
+        digest: row.get(3)?,
+        files: from_json(row, 4)?,
+        capabilities: from_json(row, 5)?,
+        session: row.get(6)?,
+        time: row.get(7)?,
+        text: row.get(8)?,
+        diff: row.get(9)?,
+    })
+}

@@ -1,0 +1,68 @@
+//! What a person reads before they say yes: of the skills here, and of manifests as others write them. `BLESS=1` writes the text anew.
+
+use std::path::PathBuf;
+
+use skillhost::approval::{Approvals, Ask, Decision, Level, What};
+use skillhost::policy::capabilities::MountMode;
+use skillhost::policy::{Policy, grant};
+use skillhost::skill::{Caps, Skill};
+
+use super::policy;
+use crate::cli::{pinned, repository};
+
+/// What manifests as others write them ask for, and the policy that they meet.
+const MANIFESTS: [(&str, &str, &str); 7] = [
+    ("reads-and-writes", "allowed-tools: Read Write Bash\n", "allow: [Read, Write, Bash]"),
+    ("some-commands", "allowed-tools: Read, Bash(git status:*), Bash(jq:*), Bash(python3 scripts/fill.py)\n", "allow: [Read, Bash]"),
+    ("narrower-than-asked", "allowed-tools: [Read, Write, Bash]\n", "allow: [Read(reports/**), Write(reports/*.pdf), 'Bash(python3:*)']"),
+    ("neither-holds-the-other", "allowed-tools: Read(data/**) Write(**/*.csv)\n", "allow: ['Read(**/*.csv)', Write(data/**)]"),
+    (
+        "what-is-denied",
+        "allowed-tools: Read Write Bash\n",
+        "allow: [Read, Write, Bash]\n  deny: [Read(.env), Write(.git/**), 'Bash(rm:*)']",
+    ),
+    (
+        "network",
+        "allowed-tools: WebFetch(domain:api.example.com) WebFetch(domain:*.example.org) WebFetch(domain:localhost:8080)\n",
+        "allow: [WebFetch, WebFetch(domain:localhost:8080)]\n  env: [TOKEN=secret]",
+    ),
+    ("nothing", "", "allow: [Read]"),
+];
+
+/// The text of a skill that comes from outside, so that it asks whatever it is granted.
+fn text(skill: &Skill, what: &What, policy: &Policy) -> String {
+    let place = tempfile::tempdir().unwrap();
+    let approvals = Approvals::open(&place.path().join("approvals.db"));
+    // What asks for network is disabled else.
+    approvals.set(&skill.name, &What::Skill, Some(Level::Enabled), None, "ada").unwrap();
+    let capabilities = grant(&skill.asks(), policy).capabilities;
+    let ask = Ask { skill, digest: "sha256:...", what, capabilities: &capabilities, trusted: false, own: None, session: "one" };
+    match approvals.decide(policy, &ask).unwrap() {
+        Decision::Ask(_, text) => text,
+        other => panic!("{}: {other:?}", skill.name),
+    }
+}
+
+#[test]
+fn a_person_reads_what_it_may_do() {
+    let work = |flags: &mut skillhost::policy::Overrides| flags.workspace = Some(("/srv/work".into(), MountMode::Write));
+    let mut texts = Vec::new();
+    let mut folders: Vec<PathBuf> = std::fs::read_dir(repository("skills")).unwrap().map(|entry| entry.unwrap().path()).collect();
+    folders.retain(|folder| folder.join("SKILL.md").exists());
+    folders.sort();
+    assert!(folders.len() >= 12, "the skills are there");
+    let wide = "default:\n  allow: [Read, Write, Bash, WebFetch]\n";
+    for folder in folders {
+        let skill = Skill::load(&folder, &Caps::default()).unwrap();
+        texts.push(text(&skill, &What::Skill, &policy(wide, work)));
+    }
+    for (name, asks, grants) in MANIFESTS {
+        let place = tempfile::tempdir().unwrap();
+        let folder = place.path().join(name);
+        std::fs::create_dir(&folder).unwrap();
+        std::fs::write(folder.join("SKILL.md"), format!("---\nname: {name}\ndescription: One of the tests.\n{asks}---\n")).unwrap();
+        let skill = Skill::load(&folder, &Caps::default()).unwrap();
+        texts.push(text(&skill, &What::Program("scripts/fill.py".into()), &policy(&format!("default:\n  {grants}\n"), work)));
+    }
+    pinned(&repository("tests/cases").join("approvals.txt"), &(texts.join("\n\n") + "\n")).unwrap();
+}
