@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use rmcp::model::{CallToolResponse, CallToolResult, ContentBlock, ElicitRequestParams, ElicitResult, ElicitationAction};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::gate::Call;
 use super::hidden::Hidden;
@@ -189,7 +189,7 @@ fn question(text: &str) -> ElicitRequestParams {
 }
 
 fn word(said: &ElicitResult) -> Word {
-    let is_yes = said.content.as_ref().is_some_and(|content| content["write"] == Value::from("yes"));
+    let is_yes = said.content.as_ref().is_some_and(|content| content["write"] == "yes");
     match said.action {
         ElicitationAction::Accept if is_yes => Word::Write,
         ElicitationAction::Cancel => Word::Later,
@@ -204,7 +204,7 @@ mod tests {
 
     #[test]
     fn only_a_clear_yes_writes() {
-        let said = |action, content: Value| word(&ElicitResult::new(action).with_content(content));
+        let said = |action, content: serde_json::Value| word(&ElicitResult::new(action).with_content(content));
         assert_eq!(said(ElicitationAction::Accept, json!({ "write": "yes" })), Word::Write);
         for content in [json!({ "write": "no" }), json!({ "write": true }), json!({ "allow": "once" }), json!({}), json!(null)] {
             assert_eq!(said(ElicitationAction::Accept, content), Word::Drop);
