@@ -19,7 +19,7 @@ use shell::Place;
 const NOT_RUN: [(&str, &str); 4] = [
     ("cargo xtask demo", "builds the host in release mode and every component; needs minutes"),
     ("cargo xtask test", "runs this test"),
-    ("cargo install --path host", "installs into the home folder"),
+    ("cargo xtask install", "installs into the home folder"),
     ("python3 -m http.server --bind 127.0.0.1 8000", "the test serves the folder itself"),
 ];
 

@@ -182,8 +182,8 @@ fn changes_are_taken_up_while_it_runs() {
     std::fs::write(place.path("all/deep/b").join(&file.1), "one").unwrap();
     while !next().files.contains(&file) {}
     std::fs::write(place.path("all/deep/b").join(&file.1), "two").unwrap();
-    let written = next();
-    assert_eq!((written.skills, written.files, written.all), (Vec::<String>::new(), [file].into(), false));
+    let written = std::iter::repeat_with(next).find(|changes| changes.files == [file.clone()].into()).unwrap();
+    assert!(written.skills.is_empty() && !written.all, "{written:?}");
     // A folder that was not there when the watch began.
     place.skill("later/.agents/skills/c", "C.");
     while next().skills != ["c"] {}

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
-use notify::event::Flag;
+use notify::event::{Flag, ModifyKind};
 use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher as _};
 
 use super::{Catalog, CatalogError};
@@ -42,6 +42,8 @@ enum Told {
 #[derive(Default)]
 struct Touched {
     paths: BTreeSet<PathBuf>,
+    /// Those of them that came or were moved: what a folder held before it was watched is told of by nobody else.
+    came: BTreeSet<PathBuf>,
     all: bool,
 }
 
@@ -75,8 +77,9 @@ impl Catalog {
         folders.cover(self);
         let catalog = self.clone();
         let follow = move || {
-            while let Some(touched) = wait(&told) {
+            while let Some(mut touched) = wait(&told) {
                 folders.cover(&catalog);
+                touched.look_below();
                 match catalog.refresh() {
                     Ok(skills) => {
                         let changes = touched.within(&catalog, skills);
@@ -115,7 +118,30 @@ impl Touched {
     fn add(&mut self, event: Event) {
         self.all |= event.need_rescan() || self.paths.len() >= PATHS;
         if !self.all {
+            if matches!(event.kind, EventKind::Create(_) | EventKind::Modify(ModifyKind::Name(_))) {
+                self.came.extend(event.paths.iter().cloned());
+            }
             self.paths.extend(event.paths);
+        }
+    }
+
+    /// Adds what is in the folders that came.
+    fn look_below(&mut self) {
+        let mut came: Vec<PathBuf> = std::mem::take(&mut self.came).into_iter().collect();
+        while let Some(path) = came.pop() {
+            if self.all || !path.symlink_metadata().is_ok_and(|found| found.is_dir()) {
+                continue;
+            }
+            // One that went meanwhile has nothing in it.
+            #[expect(clippy::disallowed_methods, reason = "folders below the sources, by the kernel's word")]
+            for entry in std::fs::read_dir(path).into_iter().flatten().flatten() {
+                self.all |= self.paths.len() >= PATHS;
+                if self.all {
+                    break;
+                }
+                self.paths.insert(entry.path());
+                came.push(entry.path());
+            }
         }
     }
 
@@ -168,6 +194,8 @@ fn place(folder: &Path) -> Option<(PathBuf, RecursiveMode)> {
 
 #[cfg(test)]
 mod tests {
+    use notify::event::CreateKind;
+
     use super::*;
 
     #[test]
@@ -181,5 +209,24 @@ mod tests {
         let mut touched = Touched::default();
         touched.add(Event::default().set_flag(Flag::Rescan));
         assert!(touched.all);
+    }
+
+    #[test]
+    #[expect(clippy::disallowed_methods, reason = "tests set up real folders")]
+    fn what_is_in_a_folder_that_came_is_told_and_no_link_is_followed() {
+        let dir = tempfile::tempdir().unwrap();
+        let [new, other] = ["new", "other"].map(|name| dir.path().join(name));
+        std::fs::create_dir_all(new.join("deep")).unwrap();
+        std::fs::create_dir(&other).unwrap();
+        std::fs::write(new.join("deep/file"), "").unwrap();
+        std::fs::write(other.join("file"), "").unwrap();
+        std::os::unix::fs::symlink(&other, new.join("link")).unwrap();
+        let event = |kind, path: &PathBuf| Event::new(kind).add_path(path.clone());
+        let mut touched = Touched::default();
+        touched.add(event(EventKind::Create(CreateKind::Folder), &new));
+        touched.add(event(EventKind::Modify(ModifyKind::Any), &other));
+        touched.look_below();
+        let expected = [new.clone(), new.join("deep"), new.join("deep/file"), new.join("link"), other];
+        assert_eq!((touched.paths, touched.all), (expected.into(), false));
     }
 }
