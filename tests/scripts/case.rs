@@ -46,6 +46,9 @@ type Files = BTreeMap<String, Vec<u8>>;
 pub struct Machine {
     /// The folder of python3, then those of the system.
     path: String,
+    /// A copy of the packages that the sandbox has: a Python of a machine may have start-up hooks that change packages where they lie, as
+    /// those do that add a company's certificates to the ones of `certifi`, and what the packages hold is part of each receipt.
+    packages: TempDir,
 }
 
 /// Scratch folders of one run.
@@ -98,7 +101,7 @@ impl Case {
             .env("CLAUDE_PLUGIN_ROOT", &skill)
             // As the sandbox is: UTF-8, UTC, the packages of the set, and no compiled modules beside the scripts.
             .envs([("LC_ALL", "C.UTF-8"), ("PYTHONUTF8", "1"), ("TZ", "UTC"), ("PYTHONDONTWRITEBYTECODE", "1")])
-            .env("PYTHONPATH", repository("target/components").join("python-packages"));
+            .env("PYTHONPATH", machine.packages.path());
         self.finish(command, &place, api)
     }
 
@@ -162,7 +165,9 @@ impl Machine {
             let there = path.split(':').any(|folder| Path::new(folder).join(tool).is_file());
             assert!(there, "{tool} is needed to compare with: `apt install bash jq curl zip unzip`");
         }
-        Machine { path }
+        let packages = tempfile::tempdir().unwrap();
+        copy(&repository("target/components/python-packages"), packages.path());
+        Machine { path, packages }
     }
 }
 
