@@ -174,4 +174,10 @@ fn staged_writes_are_shown_and_made_when_someone_says_so() {
     std::fs::remove_file(&file).unwrap();
     assert!(user.skillhost(&[&run[..], &["--apply"]].concat()).status.success());
     assert!(file.exists());
+    // Where it cannot be kept who let it be written, nothing is.
+    std::fs::remove_file(&file).unwrap();
+    let db = rusqlite::Connection::open(user.home().join(".local/state/skillhost/approvals.db")).unwrap();
+    db.execute_batch("DROP TABLE pending").unwrap();
+    let (code, shown) = at_terminal(&user, &command, "y\n");
+    assert!(code == Some(74) && shown.contains("no such table") && !file.exists(), "{shown}");
 }

@@ -83,19 +83,21 @@ pub(super) fn to_apply(invoked: &Invoked, target: &Target, places: &Places) -> R
     let (what, session, approvals) = (What::of(target), session(), places.approvals());
     let (skill, capabilities) = (&*invoked.skill, &invoked.grant.capabilities);
     let ask = Ask { skill, digest: &digest, what: &what, capabilities, trusted: true, own: None, session: &session };
-    let waits = approvals.stage(&ask, overlays);
-    if !is_terminal() {
-        let id = waits.map_err(failure)?;
+    let waits = match approvals.stage(&ask, overlays) {
+        // What is too much to wait is written now or never.
+        Err(ApprovalError::TooLarge | ApprovalError::Full(_)) if is_terminal() => None,
+        waits => Some(waits.map_err(failure)?),
+    };
+    if let Some(id) = waits.filter(|_| !is_terminal()) {
         show::warning("the policy keeps writes aside, so nothing of this was written", Some(&format!("skillhost approve {id}")));
         return Ok(());
     }
     let again = |error: &dyn std::fmt::Display| Failure::new(Exit::Io, error.to_string()).fix("run it again");
     match (line("write these changes? [y/N] ")?.eq_ignore_ascii_case("y"), waits) {
-        (true, Ok(id)) => approvals.approve(id, Term::Once, &person()).map(drop).map_err(|error| again(&error)),
-        // What is too much to wait is written now or never.
-        (true, Err(_)) => overlays.apply().map_err(|error| again(&error)),
+        (true, Some(id)) => approvals.approve(id, Term::Once, &person()).map(drop).map_err(|error| again(&error)),
+        (true, None) => overlays.apply().map_err(|error| again(&error)),
         (false, waits) => {
-            if let Ok(id) = waits {
+            if let Some(id) = waits {
                 approvals.deny(id, &person()).map_err(failure)?;
             }
             show::note("nothing was written");
