@@ -77,7 +77,7 @@ const LAYERS: [&[&str]; 15] = [
     &["compat", "learn"],
     &["recording"],
     &["sandbox"],
-    &["world", "state", "audit"],
+    &["world", "state", "audit", "database"],
     &["receipt"],
     &["invoke"],
     &["service"],

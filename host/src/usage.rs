@@ -18,6 +18,7 @@ pub use store::{Store, Suggestion, Suggestions, Wiped};
 pub use tally::{Event, Session};
 
 use crate::audit::AuditError;
+use crate::database::Broken;
 use tally::Tally;
 use writer::Writer;
 
@@ -40,6 +41,12 @@ pub enum UsageError {
     /// The audit log, which has the runs, cannot be read.
     #[error(transparent)]
     Audit(#[from] AuditError),
+}
+
+impl From<Broken> for UsageError {
+    fn from(Broken { path, why }: Broken) -> Self {
+        UsageError::File { path, why }
+    }
 }
 
 /// What counts for a server. Cheap to clone; what is counted is written when the last clone and its last session are gone, at the latest.

@@ -5,37 +5,32 @@ mod queue;
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
-use rusqlite::{Connection, Row, TransactionBehavior, params};
+use rusqlite::{Row, params};
 use serde::Serialize;
 
 use super::{Level, Term};
+use crate::database::{Broken, Database, Tables};
 
 pub(super) use queue::Answer;
 
-/// How long one process waits for another, which writes a row.
-const BUSY: Duration = Duration::from_secs(10);
 /// Starts a line that names a path which a run would change.
 pub(super) const CHANGE: &str = "change ";
-/// The form of the tables, as `user_version`.
-const FORM: i64 = 1;
 
-const TABLES: &str = "
-    BEGIN IMMEDIATE;
-    CREATE TABLE IF NOT EXISTS level (skill TEXT NOT NULL, what TEXT NOT NULL, level TEXT NOT NULL, digest TEXT, who TEXT NOT NULL,
-        time TEXT NOT NULL, PRIMARY KEY (skill, what)) WITHOUT ROWID;
-    CREATE TABLE IF NOT EXISTS approval (id INTEGER PRIMARY KEY AUTOINCREMENT, skill TEXT NOT NULL, what TEXT NOT NULL, digest TEXT NOT NULL,
-        files TEXT NOT NULL, capabilities TEXT NOT NULL, term TEXT NOT NULL, session TEXT NOT NULL, who TEXT NOT NULL, time TEXT NOT NULL, over TEXT);
-    CREATE INDEX IF NOT EXISTS approval_of ON approval (skill, what);
-    CREATE TABLE IF NOT EXISTS pending (id INTEGER PRIMARY KEY AUTOINCREMENT, skill TEXT NOT NULL, what TEXT NOT NULL, digest TEXT NOT NULL,
-        files TEXT NOT NULL, capabilities TEXT NOT NULL, session TEXT NOT NULL, time TEXT NOT NULL, text TEXT NOT NULL, diff TEXT);
-    CREATE TABLE IF NOT EXISTS change (pending INTEGER NOT NULL, number INTEGER NOT NULL, folder BLOB NOT NULL, guest TEXT NOT NULL,
-        path TEXT NOT NULL, before TEXT, after TEXT, mode INTEGER NOT NULL, bytes BLOB NOT NULL, PRIMARY KEY (pending, number));
-    PRAGMA user_version = 1;
-    COMMIT;";
+const TABLES: Tables = Tables {
+    form: 1,
+    make: "
+        CREATE TABLE IF NOT EXISTS level (skill TEXT NOT NULL, what TEXT NOT NULL, level TEXT NOT NULL, digest TEXT, who TEXT NOT NULL,
+            time TEXT NOT NULL, PRIMARY KEY (skill, what)) WITHOUT ROWID;
+        CREATE TABLE IF NOT EXISTS approval (id INTEGER PRIMARY KEY AUTOINCREMENT, skill TEXT NOT NULL, what TEXT NOT NULL, digest TEXT NOT NULL,
+            files TEXT NOT NULL, capabilities TEXT NOT NULL, term TEXT NOT NULL, session TEXT NOT NULL, who TEXT NOT NULL, time TEXT NOT NULL, over TEXT);
+        CREATE INDEX IF NOT EXISTS approval_of ON approval (skill, what);
+        CREATE TABLE IF NOT EXISTS pending (id INTEGER PRIMARY KEY AUTOINCREMENT, skill TEXT NOT NULL, what TEXT NOT NULL, digest TEXT NOT NULL,
+            files TEXT NOT NULL, capabilities TEXT NOT NULL, session TEXT NOT NULL, time TEXT NOT NULL, text TEXT NOT NULL, diff TEXT);
+        CREATE TABLE IF NOT EXISTS change (pending INTEGER NOT NULL, number INTEGER NOT NULL, folder BLOB NOT NULL, guest TEXT NOT NULL,
+            path TEXT NOT NULL, before TEXT, after TEXT, mode INTEGER NOT NULL, bytes BLOB NOT NULL, PRIMARY KEY (pending, number));",
+};
 
 /// Why it cannot be told whether something runs: then it does not.
 #[derive(Debug, thiserror::Error)]
@@ -63,6 +58,12 @@ pub enum ApprovalError {
     /// Too much waits for an answer.
     #[error("{0} for an answer already: skillhost pending")]
     Full(Full),
+}
+
+impl From<Broken> for ApprovalError {
+    fn from(Broken { path, why }: Broken) -> Self {
+        ApprovalError::File { path, why }
+    }
 }
 
 /// Which bound of what waits is reached.
@@ -174,7 +175,7 @@ pub struct LevelSet {
 
 #[derive(Debug)]
 pub(super) struct Store {
-    path: PathBuf,
+    database: Database,
 }
 
 const APPROVAL: &str = "SELECT id, skill, what, digest, files, capabilities, term, session, who, time, over FROM approval";
@@ -182,24 +183,24 @@ const LEVEL: &str = "SELECT skill, what, level, digest, who, time FROM level";
 
 impl Store {
     pub(super) fn at(path: &Path) -> Store {
-        Store { path: path.to_owned() }
+        Store { database: Database::at(path, &TABLES) }
     }
 
     pub(super) fn levels(&self) -> Result<Vec<LevelSet>, ApprovalError> {
-        self.all(&format!("{LEVEL} ORDER BY skill, what"), [], level)
+        Ok(self.database.all(&format!("{LEVEL} ORDER BY skill, what"), [], level)?)
     }
 
     pub(super) fn levels_of(&self, skill: &str) -> Result<Vec<LevelSet>, ApprovalError> {
-        self.all(&format!("{LEVEL} WHERE skill = ?1"), [skill], level)
+        Ok(self.database.all(&format!("{LEVEL} WHERE skill = ?1"), [skill], level)?)
     }
 
     pub(super) fn approvals(&self) -> Result<Vec<Approval>, ApprovalError> {
-        self.all(&format!("{APPROVAL} ORDER BY id DESC"), [], approval)
+        Ok(self.database.all(&format!("{APPROVAL} ORDER BY id DESC"), [], approval)?)
     }
 
     /// The newest first.
     pub(super) fn approvals_of(&self, skill: &str, what: &str) -> Result<Vec<Approval>, ApprovalError> {
-        self.all(&format!("{APPROVAL} WHERE skill = ?1 AND what = ?2 ORDER BY id DESC"), [skill, what], approval)
+        Ok(self.database.all(&format!("{APPROVAL} WHERE skill = ?1 AND what = ?2 ORDER BY id DESC"), [skill, what], approval)?)
     }
 
     /// Uses an approval: one for a single run is over with it. `false`: another run was quicker.
@@ -207,11 +208,12 @@ impl Store {
         if approval.term != Term::Once {
             return Ok(true);
         }
-        self.write(|db| Ok(db.execute("UPDATE approval SET over = ?2 WHERE id = ?1 AND over IS NULL", params![approval.id, now()])? == 1))
+        let over = "UPDATE approval SET over = ?2 WHERE id = ?1 AND over IS NULL";
+        Ok(self.database.write(|db| Ok(db.execute(over, params![approval.id, now()])? == 1))?)
     }
 
     pub(super) fn set(&self, skill: &str, what: &str, to: Option<Level>, digest: Option<&str>, who: &str) -> Result<(), ApprovalError> {
-        self.write(|db| {
+        Ok(self.database.write(|db| {
             match to {
                 Some(level) => db.execute(
                     "INSERT OR REPLACE INTO level (skill, what, level, digest, who, time) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
@@ -220,62 +222,12 @@ impl Store {
                 None => db.execute("DELETE FROM level WHERE skill = ?1 AND what = ?2", params![skill, what])?,
             };
             Ok(())
-        })
+        })?)
     }
 
     pub(super) fn revoke(&self, skill: &str) -> Result<usize, ApprovalError> {
-        self.write(|db| db.execute("UPDATE approval SET over = ?2 WHERE skill = ?1 AND over IS NULL", params![skill, now()]))
-    }
-
-    /// Rows; none where there is no file.
-    fn all<T>(
-        &self,
-        select: &str,
-        with: impl rusqlite::Params,
-        read: impl Fn(&Row<'_>) -> rusqlite::Result<T>,
-    ) -> Result<Vec<T>, ApprovalError> {
-        if !self.path.exists() {
-            return Ok(Vec::new());
-        }
-        let db = self.connect()?;
-        let rows = db.prepare(select).and_then(|mut select| select.query_map(with, read)?.collect());
-        rows.map_err(|error| self.failed(&error))
-    }
-
-    fn write<T>(&self, work: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T, ApprovalError> {
-        let mut db = self.connect()?;
-        let done = db.transaction_with_behavior(TransactionBehavior::Immediate).and_then(|transaction| {
-            let done = work(&transaction)?;
-            transaction.commit()?;
-            Ok(done)
-        });
-        done.map_err(|error| self.failed(&error))
-    }
-
-    fn connect(&self) -> Result<Connection, ApprovalError> {
-        let folder = self.path.parent().unwrap_or(Path::new("."));
-        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(|error| self.failed(&error))?;
-        // SQLite would make it readable for all; what it puts beside it gets the same mode.
-        #[expect(clippy::disallowed_methods, reason = "the approvals are the host's own")]
-        let made = std::fs::OpenOptions::new().append(true).create(true).mode(0o600).open(&self.path);
-        made.map_err(|error| self.failed(&error))?;
-        let open = || {
-            let db = Connection::open(&self.path)?;
-            db.busy_timeout(BUSY)?;
-            let form: i64 = db.pragma_query_value(None, "user_version", |row| row.get(0))?;
-            if form == 0 {
-                db.execute_batch(TABLES)?;
-            }
-            Ok((db, form))
-        };
-        match open().map_err(|error: rusqlite::Error| self.failed(&error))? {
-            (db, 0 | FORM) => Ok(db),
-            (_, form) => Err(self.failed(&format!("its tables are of form {form}, and this version knows form {FORM}"))),
-        }
-    }
-
-    fn failed(&self, why: &dyn fmt::Display) -> ApprovalError {
-        ApprovalError::File { path: self.path.clone(), why: why.to_string() }
+        let over = "UPDATE approval SET over = ?2 WHERE skill = ?1 AND over IS NULL";
+        Ok(self.database.write(|db| db.execute(over, params![skill, now()]))?)
     }
 }
 

@@ -1,32 +1,26 @@
 //! The file: sessions, and what happened with which skill in each, in SQLite beside the approvals.
 
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
-use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::path::Path;
 
 use jiff::Timestamp;
-use rusqlite::{Connection, Row as SqlRow, TransactionBehavior, params};
+use rusqlite::{Connection, TransactionBehavior, params};
 use serde::Serialize;
 
 use super::tally::{Batch, Counts, Row};
 use super::{DAYS, SESSIONS, UsageError};
-
-/// How long one process waits for another, which writes some rows.
-const BUSY: Duration = Duration::from_secs(10);
-/// The form of the tables, as `user_version`.
-const FORM: i64 = 1;
+use crate::database::{Database, Tables};
 
 /// The numbers of sessions are never used again, so that a session that was wiped does not come back as another.
-const TABLES: &str = "
-    BEGIN IMMEDIATE;
-    CREATE TABLE IF NOT EXISTS session (id INTEGER PRIMARY KEY AUTOINCREMENT, started INTEGER NOT NULL, alone INTEGER NOT NULL,
-        whole INTEGER NOT NULL, listed INTEGER NOT NULL, told INTEGER NOT NULL);
-    CREATE INDEX IF NOT EXISTS session_started ON session (started);
-    CREATE TABLE IF NOT EXISTS used (session INTEGER NOT NULL, skill TEXT NOT NULL, discovered INTEGER NOT NULL, activated INTEGER NOT NULL,
-        read INTEGER NOT NULL, runs INTEGER NOT NULL, succeeded INTEGER NOT NULL, denials INTEGER NOT NULL, sent INTEGER NOT NULL,
-        defined INTEGER NOT NULL, waited_ms INTEGER, PRIMARY KEY (session, skill)) WITHOUT ROWID;
-    PRAGMA user_version = 1;
-    COMMIT;";
+const TABLES: Tables = Tables {
+    form: 1,
+    make: "
+        CREATE TABLE IF NOT EXISTS session (id INTEGER PRIMARY KEY AUTOINCREMENT, started INTEGER NOT NULL, alone INTEGER NOT NULL,
+            whole INTEGER NOT NULL, listed INTEGER NOT NULL, told INTEGER NOT NULL);
+        CREATE INDEX IF NOT EXISTS session_started ON session (started);
+        CREATE TABLE IF NOT EXISTS used (session INTEGER NOT NULL, skill TEXT NOT NULL, discovered INTEGER NOT NULL, activated INTEGER NOT NULL,
+            read INTEGER NOT NULL, runs INTEGER NOT NULL, succeeded INTEGER NOT NULL, denials INTEGER NOT NULL, sent INTEGER NOT NULL,
+            defined INTEGER NOT NULL, waited_ms INTEGER, PRIMARY KEY (session, skill)) WITHOUT ROWID;",
+};
 
 /// Sessions that a suggestion looks back at.
 const WINDOW: u64 = 50;
@@ -71,7 +65,7 @@ pub struct Wiped {
 /// The file, which need not be there.
 #[derive(Debug, Clone)]
 pub struct Store {
-    path: PathBuf,
+    database: Database,
 }
 
 /// A session as it is kept.
@@ -86,7 +80,7 @@ pub(super) struct Kept {
 impl Store {
     /// The file at that place. Does no work.
     pub fn at(path: &Path) -> Store {
-        Store { path: path.to_owned() }
+        Store { database: Database::at(path, &TABLES) }
     }
 
     /// Removes everything.
@@ -94,12 +88,8 @@ impl Store {
     /// # Errors
     /// The file cannot be read or written.
     pub fn wipe(&self) -> Result<Wiped, UsageError> {
-        let none = Wiped { sessions: 0, skills: 0 };
-        if !self.path.exists() {
-            return Ok(none);
-        }
-        let mut db = self.connect()?;
-        let wiped = db.pragma_update(None, "secure_delete", true).and_then(|()| {
+        let wiped = self.database.read(|db| {
+            db.pragma_update(None, "secure_delete", true)?;
             let work = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
             let count = |what: &str| work.query_row(what, [], |row| row.get::<_, i64>(0)).map(i64::cast_unsigned);
             let sessions = count("SELECT count(*) FROM session")?;
@@ -108,8 +98,8 @@ impl Store {
             work.commit()?;
             db.execute_batch("VACUUM")?;
             Ok(Wiped { sessions, skills })
-        });
-        wiped.map_err(|error| self.failed(&error))
+        })?;
+        Ok(wiped.unwrap_or(Wiped { sessions: 0, skills: 0 }))
     }
 
     /// The skills that at least 30 % of the last sessions used.
@@ -118,12 +108,8 @@ impl Store {
     /// The file cannot be read.
     pub fn suggestions(&self) -> Result<Suggestions, UsageError> {
         let mut found = Suggestions { sessions: 0, sessions_needed: LEAST, skills: Vec::new() };
-        if !self.path.exists() {
-            return Ok(found);
-        }
-        let db = self.connect()?;
         let latest = format!("SELECT id FROM session WHERE alone = 0 ORDER BY id DESC LIMIT {WINDOW}");
-        let read = || {
+        let read = self.database.read(|db| {
             let sessions: i64 = db.query_row(&format!("SELECT count(*) FROM ({latest})"), [], |row| row.get(0))?;
             let used = format!(
                 "SELECT skill, count(*) AS sessions FROM used WHERE session IN ({latest}) AND activated + read + runs > 0
@@ -132,8 +118,8 @@ impl Store {
             let mut used = db.prepare(&used)?;
             let used = used.query_map([], |row| Ok((row.get::<_, String>(0)?, row.get::<_, i64>(1)?.cast_unsigned())))?;
             Ok((sessions.cast_unsigned(), used.collect::<rusqlite::Result<Vec<_>>>()?))
-        };
-        let (sessions, used) = read().map_err(|error: rusqlite::Error| self.failed(&error))?;
+        })?;
+        let Some((sessions, used)) = read else { return Ok(found) };
         found.sessions = sessions;
         if sessions >= LEAST {
             let many = used.into_iter().filter(|(_, by)| by * 100 >= sessions * PERCENT).take(MOST);
@@ -144,11 +130,10 @@ impl Store {
 
     /// Adds what a session counted to its row, or to a new one where it has none, or that was removed.
     pub(super) fn add(&self, row: Row, batch: &Batch) -> Result<i64, UsageError> {
-        let mut db = self.connect()?;
-        let added = db.transaction_with_behavior(TransactionBehavior::Immediate).and_then(|work| {
-            let id = match row.id.map(|id| update(&work, id, row, batch)).transpose()?.flatten() {
+        let id = self.database.write(|work| {
+            let id = match row.id.map(|id| update(work, id, row, batch)).transpose()?.flatten() {
                 Some(id) => id,
-                None => insert(&work, row, batch)?,
+                None => insert(work, row, batch)?,
             };
             let mut used = work.prepare(
                 "INSERT INTO used (session, skill, discovered, activated, read, runs, succeeded, denials, sent, defined, waited_ms)
@@ -164,27 +149,26 @@ impl Store {
                 let waited = waited_ms.map(u64::cast_signed);
                 used.execute(params![id, skill, discovered, activated, read, runs, succeeded, denials, sent, defined, waited])?;
             }
-            drop(used);
-            work.commit()?;
             Ok(id)
-        });
-        added.map_err(|error| self.failed(&error))
+        })?;
+        Ok(id)
     }
 
     /// The sessions that began since then, the newest first.
     pub(super) fn sessions(&self, since: Timestamp) -> Result<Vec<Kept>, UsageError> {
         let select = "SELECT id, started, alone, whole - listed - told FROM session WHERE started >= ?1 ORDER BY started DESC, id DESC";
-        self.all(select, since.as_second(), |row| {
+        let rows = self.database.all(select, [since.as_second()], |row| {
             let started = Timestamp::from_second(row.get(1)?).unwrap_or_default();
             Ok(Kept { id: row.get(0)?, started, alone: row.get(2)?, spared: row.get(3)? })
-        })
+        })?;
+        Ok(rows)
     }
 
     /// What happened with each skill in the sessions that began since then.
     pub(super) fn used(&self, since: Timestamp) -> Result<Vec<(i64, String, Counts)>, UsageError> {
         let select = "SELECT session, skill, discovered, activated, read, runs, succeeded, denials, sent, defined, waited_ms
             FROM used WHERE session IN (SELECT id FROM session WHERE started >= ?1) ORDER BY session, skill";
-        self.all(select, since.as_second(), |row| {
+        let rows = self.database.all(select, [since.as_second()], |row| {
             let number = |at: usize| row.get::<_, i64>(at).map(i64::cast_unsigned);
             let counts = Counts {
                 discovered: number(2)?,
@@ -198,43 +182,8 @@ impl Store {
                 waited_ms: row.get::<_, Option<i64>>(10)?.map(i64::cast_unsigned),
             };
             Ok((row.get(0)?, row.get(1)?, counts))
-        })
-    }
-
-    /// Rows; none where there is no file.
-    fn all<T>(&self, select: &str, since: i64, read: impl Fn(&SqlRow<'_>) -> rusqlite::Result<T>) -> Result<Vec<T>, UsageError> {
-        if !self.path.exists() {
-            return Ok(Vec::new());
-        }
-        let db = self.connect()?;
-        let rows = db.prepare(select).and_then(|mut select| select.query_map([since], read)?.collect());
-        rows.map_err(|error| self.failed(&error))
-    }
-
-    fn connect(&self) -> Result<Connection, UsageError> {
-        let folder = self.path.parent().unwrap_or(Path::new("."));
-        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(|error| self.failed(&error))?;
-        // SQLite would make it readable for all; what it puts beside it gets the same mode.
-        #[expect(clippy::disallowed_methods, reason = "the usage is the host's own")]
-        let made = std::fs::OpenOptions::new().append(true).create(true).mode(0o600).open(&self.path);
-        made.map_err(|error| self.failed(&error))?;
-        let open = || {
-            let db = Connection::open(&self.path)?;
-            db.busy_timeout(BUSY)?;
-            let form: i64 = db.pragma_query_value(None, "user_version", |row| row.get(0))?;
-            if form == 0 {
-                db.execute_batch(TABLES)?;
-            }
-            Ok((db, form))
-        };
-        match open().map_err(|error: rusqlite::Error| self.failed(&error))? {
-            (db, 0 | FORM) => Ok(db),
-            (_, form) => Err(self.failed(&format!("its tables are of form {form}, and this version knows form {FORM}"))),
-        }
-    }
-
-    fn failed(&self, why: &dyn std::fmt::Display) -> UsageError {
-        UsageError::File { path: self.path.clone(), why: why.to_string() }
+        })?;
+        Ok(rows)
     }
 }
 
@@ -292,23 +241,22 @@ mod tests {
     #[test]
     fn the_oldest_sessions_go_with_their_skills() {
         let (_folder, store) = store();
-        let old = Timestamp::now() - Duration::from_secs((DAYS + 1) * 24 * 60 * 60);
+        let old = Timestamp::now() - std::time::Duration::from_secs((DAYS + 1) * 24 * 60 * 60);
         let counts = Counts { activated: 1, ..Counts::default() };
         store.add(ROW, &Batch { started: Some(old), ..batch("old", counts) }).unwrap();
         let new = store.add(ROW, &batch("new", counts)).unwrap();
         let used = store.used(Timestamp::UNIX_EPOCH).unwrap();
         assert_eq!(used.iter().map(|(id, skill, _)| (*id, skill.as_str())).collect::<Vec<_>>(), [(new, "new")]);
         // As many as are kept, and one more.
-        let db = store.connect().unwrap();
         let fill = format!(
             "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {SESSIONS})
              INSERT INTO session (started, alone, whole, listed, told) SELECT {}, 0, 0, 0, 0 FROM n",
             Timestamp::now().as_second()
         );
-        db.execute_batch(&fill).unwrap();
+        store.database.write(|db| db.execute_batch(&fill)).unwrap();
         store.add(ROW, &batch("last", counts)).unwrap();
-        let count: i64 = db.query_row("SELECT count(*) FROM session", [], |row| row.get(0)).unwrap();
-        assert_eq!(count.cast_unsigned(), SESSIONS);
+        let count: Vec<i64> = store.database.all("SELECT count(*) FROM session", [], |row| row.get(0)).unwrap();
+        assert_eq!(count, [SESSIONS.cast_signed()]);
         let used = store.used(Timestamp::UNIX_EPOCH).unwrap();
         assert_eq!(used.iter().map(|(_, skill, _)| skill.as_str()).collect::<Vec<_>>(), ["last"]);
     }

@@ -32,12 +32,12 @@ pub(crate) enum Answer {
 
 impl Store {
     pub(crate) fn pending(&self) -> Result<Vec<Pending>, ApprovalError> {
-        self.all(&format!("{PENDING} WHERE time >= ?1 ORDER BY id"), [since()], pending)
+        Ok(self.database.all(&format!("{PENDING} WHERE time >= ?1 ORDER BY id"), [since()], pending)?)
     }
 
     /// Notes what waits for an answer, once. What waited too long is forgotten.
     pub(crate) fn note(&self, asked: Pending, changes: &[Change]) -> Result<PendingId, ApprovalError> {
-        let noted = self.write(|db| {
+        let noted = self.database.write(|db| {
             forget(db)?;
             let capabilities = json(&asked.capabilities);
             let same = "SELECT id FROM pending WHERE skill = ?1 AND what = ?2 AND digest = ?3 AND capabilities = ?4 AND session = ?5 AND diff IS NULL";
@@ -60,12 +60,12 @@ impl Store {
 
     /// The changes that wait under a number; none where it is a run that waits, or nothing.
     pub(crate) fn changes(&self, id: PendingId) -> Result<Vec<Change>, ApprovalError> {
-        self.all(changes::SELECT, rusqlite::params![id.0, since()], changes::read)
+        Ok(self.database.all(changes::SELECT, rusqlite::params![id.0, since()], changes::read)?)
     }
 
     /// Answers what waits. What let something run or be written is kept.
     pub(crate) fn answer(&self, id: PendingId, answer: Answer, who: &str) -> Result<Pending, ApprovalError> {
-        let answered = self.write(|db| {
+        let answered = self.database.write(|db| {
             forget(db)?;
             let Some(asked) = db.query_row(&format!("{PENDING} WHERE id = ?1"), [id.0], pending).optional()? else { return Ok(None) };
             remove(db, id.0)?;
