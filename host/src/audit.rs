@@ -1,13 +1,15 @@
 //! One record per invocation, whatever the outcome: a JSON line, chained to the line before it.
 //!
 //! `journal` is what a run writes to. Everything else is for those who look at the log: `store` is its database, with `columns` for an
-//! index, `query` finds and removes records, `verify` tells whether they are those that were written. `chain` is the form of a line's end.
+//! index, `query` finds and removes records, `told` is what is read of one again, `verify` tells whether they are those that were written.
+//! `chain` is the form of a line's end.
 
 mod chain;
 mod columns;
 mod journal;
 mod query;
 mod store;
+pub mod told;
 mod verify;
 
 use std::io;
@@ -19,6 +21,7 @@ pub use chain::Head;
 pub use journal::Log;
 pub use query::{Filter, Keep, Removal};
 pub use store::Store;
+pub use told::Told;
 pub use verify::{Fault, FaultKind, Verified};
 
 use crate::outcome::{Denial, LimitHit, Outcome, Process, RequestMade, Status, Usage};

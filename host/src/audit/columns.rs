@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use serde::Deserialize;
+use super::told::{Program, Told};
 
 /// What a line is found by.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -20,58 +20,12 @@ pub(super) const PROGRAM: &str = "program";
 /// A host of an HTTP request, refused ones included.
 pub(super) const HOST: &str = "host";
 
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Line {
-    time: String,
-    skill: Name,
-    program: Option<Program>,
-    status: Status,
-    requests: Vec<Request>,
-    processes: Vec<Process>,
-    pruned: Option<serde::de::IgnoredAny>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Name {
-    name: String,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Program {
-    name: String,
-    script: Option<Script>,
-}
-
-#[derive(Deserialize)]
-struct Script {
-    path: String,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Status {
-    kind: String,
-}
-
-#[derive(Deserialize)]
-struct Request {
-    url: String,
-}
-
-#[derive(Deserialize)]
-struct Process {
-    argv0: String,
-}
-
 impl Columns {
     /// Those of a line. Of one that says nothing they are empty: it is kept all the same.
     pub(super) fn of(line: &[u8]) -> Columns {
-        let Ok(line) = serde_json::from_slice::<Line>(line) else { return Columns::default() };
+        let Ok(line) = serde_json::from_slice::<Told>(line) else { return Columns::default() };
         let time = line.time.parse::<jiff::Timestamp>().ok().and_then(|time| i64::try_from(time.as_nanosecond()).ok());
-        let program = line.program.into_iter().flat_map(|Program { name, script }| [Some(name), script.map(|script| script.path)]);
+        let program = line.program.into_iter().flat_map(|Program { name, script, .. }| [Some(name), script.map(|script| script.path)]);
         let programs = program.flatten().chain(line.processes.into_iter().map(|process| process.argv0));
         let hosts =
             line.requests.into_iter().filter_map(|request| Some(request.url.parse::<http::Uri>().ok()?.host()?.to_ascii_lowercase()));
@@ -94,6 +48,6 @@ mod tests {
         let names = names.map(|(kind, name)| (kind, name.to_owned())).into();
         assert_eq!(Columns::of(line), Columns { time: 1_500_000_000, skill: "s".into(), status: "exited".into(), names });
         assert_eq!(Columns::of(b"{"), Columns::default());
-        assert_eq!(Columns::of(br#"{"pruned":{}}"#).status, "pruned");
+        assert_eq!(Columns::of(br#"{"pruned":{"sequence":7,"digest":"x"}}"#).status, "pruned");
     }
 }

@@ -8,7 +8,7 @@ use clap::{Subcommand, ValueEnum};
 use comfy_table::{ContentArrangement, Table, presets};
 use jiff::Timestamp;
 use serde::Deserialize;
-use skillhost::audit::{AuditError, Filter, Head, Log, Store};
+use skillhost::audit::{AuditError, Filter, Head, Log, Store, Told, told};
 use skillhost::diagnostic::printable;
 use skillhost::limits::Limit;
 use skillhost::policy::Retention;
@@ -168,70 +168,22 @@ impl Which {
     }
 }
 
-/// What a list shows of a record.
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Row {
-    sequence: u64,
-    time: String,
-    skill: Name,
-    program: Option<Program>,
-    status: Status,
-    usage: Usage,
-    denials: Vec<serde::de::IgnoredAny>,
-    pruned: Option<Head>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Name {
-    name: String,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Program {
-    name: String,
-    script: Option<Script>,
-    tool: Option<String>,
-}
-
-#[derive(Deserialize)]
-struct Script {
-    path: String,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Status {
-    kind: String,
-    code: Option<u8>,
-    limit: Option<String>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Usage {
-    wall_ms: f64,
-}
-
 const COLUMNS: [&str; 7] = ["number", "time", "skill", "program", "status", "denials", "wall ms"];
 
-impl Row {
-    fn cells(self) -> [String; 7] {
-        let Row { sequence, time, skill, program, status, usage, denials, pruned } = self;
-        // To the second: the record has the rest.
-        let time = time.split_once('.').map_or(time.clone(), |(second, _)| format!("{second}Z"));
-        let program =
-            program.map(|Program { name, script, tool }| script.map(|script| script.path).or(tool).unwrap_or(name)).unwrap_or_default();
-        let status = match (&status.code, &status.limit, &pruned) {
-            (_, _, Some(head)) => format!("pruned up to {}", head.sequence),
-            (Some(code), ..) => format!("{} {code}", status.kind),
-            (_, Some(limit), _) => format!("{} {limit}", status.kind),
-            _ => status.kind,
-        };
-        [sequence.to_string(), time, skill.name, program, status, denials.len().to_string(), format!("{:.1}", usage.wall_ms)]
-    }
+/// What a list shows of a record.
+fn cells(line: &[u8]) -> Result<[String; 7], Failure> {
+    let Told { sequence, time, skill, program, status, usage, denials, pruned, .. } = parsed(line)?;
+    // To the second: the record has the rest.
+    let time = time.split_once('.').map_or(time.clone(), |(second, _)| format!("{second}Z"));
+    let program =
+        program.map(|told::Program { name, script, tool }| script.map(|script| script.path).or(tool).unwrap_or(name)).unwrap_or_default();
+    let status = match (&status.code, &status.limit, &pruned) {
+        (_, _, Some(head)) => format!("pruned up to {}", head.sequence),
+        (Some(code), ..) => format!("{} {code}", status.kind),
+        (_, Some(limit), _) => format!("{} {limit}", status.kind),
+        _ => status.kind,
+    };
+    Ok([sequence.to_string(), time, skill.name, program, status, denials.len().to_string(), format!("{:.1}", usage.wall_ms)])
 }
 
 fn list(store: &Store, filter: &Filter, json: bool) -> Result<Exit, Failure> {
@@ -242,7 +194,7 @@ fn list(store: &Store, filter: &Filter, json: bool) -> Result<Exit, Failure> {
         if json {
             return out.line(line);
         }
-        table.add_row(parsed::<Row>(line)?.cells().map(|cell| printable(&cell)));
+        table.add_row(cells(line)?.map(|cell| printable(&cell)));
         Ok(())
     })?;
     if json {
@@ -260,7 +212,7 @@ fn export(store: &Store, filter: &Filter, form: Form) -> Result<Exit, Failure> {
     }
     store.query(filter, |line| match form {
         Form::Jsonl => out.line(line),
-        Form::Csv => out.line(parsed::<Row>(line)?.cells().map(|cell| quoted(&cell)).join(",").as_bytes()),
+        Form::Csv => out.line(cells(line)?.map(|cell| quoted(&cell)).join(",").as_bytes()),
     })?;
     out.end()?;
     Ok(Exit::Ok)
