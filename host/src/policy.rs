@@ -213,7 +213,7 @@ impl Policy {
         if diagnostics.is_empty() { Ok(self) } else { Err(diagnostics) }
     }
 
-    /// Makes runs deterministic, from a seed and a start time that hold where nobody says others: for a recording.
+    /// For a recording: the seed and the start time that hold where nobody says others. Whether runs are deterministic stays as it was said.
     #[must_use]
     pub fn recorded(mut self, seed: u64, start_time: u64) -> Policy {
         let mut below = Layer::new(Origin::CommandLine);
