@@ -43,7 +43,7 @@ mod verify;
 use std::process::ExitCode;
 
 use clap::error::ErrorKind;
-use clap::{CommandFactory as _, Parser, Subcommand};
+use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use exit::Exit;
 
@@ -55,7 +55,9 @@ struct Cli {
     verb: Verb,
 }
 
+// A start makes the arguments of its own verb alone.
 #[derive(Debug, Subcommand)]
+#[command(defer = true)]
 enum Verb {
     Run(run::Args),
     Check(check::Args),
@@ -97,7 +99,7 @@ Examples:
 
 /// Parses the command line and does what it says.
 pub(crate) fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
+    let cli = match Cli::try_parse().or_else(|_| parse_whole()) {
         Ok(cli) => cli,
         Err(error) => {
             // Help and version come this way too, and go to stdout.
@@ -150,6 +152,13 @@ pub(crate) fn main() -> ExitCode {
             failure.exit.into()
         }
     }
+}
+
+/// With all verbs made: what is said of them, in help and in errors, is their own.
+fn parse_whole() -> Result<Cli, clap::Error> {
+    let mut command = Cli::command();
+    command.build();
+    Cli::from_arg_matches(&command.try_get_matches()?)
 }
 
 /// Why a verb ended early: what to print, and the exit code.
