@@ -31,6 +31,8 @@ pub(crate) fn build(root: &Path, step: &Step) -> Result<PathBuf, Error> {
     if has_static_libc() {
         cargo.args(STATIC);
     }
+    #[cfg(target_arch = "x86_64")]
+    cargo.arg("-C").arg(format!("linker={}", crate::link::linker(root)?.display()));
     executable(&step.run(&mut cargo)?, "skillhost")
 }
 

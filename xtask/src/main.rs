@@ -5,6 +5,8 @@
 #![expect(clippy::disallowed_methods, reason = "a chore starts cargo, and works on the files of this repository")]
 
 mod bench;
+#[cfg(target_arch = "x86_64")]
+mod calls;
 mod clients;
 mod components;
 mod conformance;
@@ -12,6 +14,8 @@ mod demo;
 mod determinism;
 mod host;
 mod install;
+#[cfg(target_arch = "x86_64")]
+mod link;
 mod python;
 mod shell;
 mod test;
@@ -89,6 +93,10 @@ enum Conformance {
 }
 
 fn main() -> ExitCode {
+    #[cfg(target_arch = "x86_64")]
+    if link::is_asked() {
+        return link::main();
+    }
     let args = Args::parse();
     let progress = Progress::new(args.verbose);
     let result = match args.verb {
