@@ -267,6 +267,12 @@ impl Approvals {
         self.store.revoke(skill)
     }
 
+    /// Whether certainly no level is set, for any skill: told without opening the database. Only for a process that does nothing else with these
+    /// approvals at that time.
+    pub fn has_no_level(&self) -> bool {
+        self.store.has_no_level()
+    }
+
     /// The levels that were set for a skill and its parts.
     ///
     /// # Errors

@@ -1,6 +1,7 @@
 //! The host's own databases: SQLite files that this user alone may read, made when they are first needed, with tables of a known form.
 
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt as _, FileExt as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -38,6 +39,24 @@ impl Database {
         Database { path: path.to_owned(), tables }
     }
 
+    /// The number that its owner has put into the head of the file by `PRAGMA application_id`, read without opening the database, which takes as
+    /// long as a small run. `None` where only the database can tell. Not while another thread uses the database: see [`make_private`].
+    pub(crate) fn mark(&self) -> Option<u32> {
+        // https://www.sqlite.org/fileformat2.html#the_database_header
+        const NAME: &[u8] = b"SQLite format 3\0";
+        const JOURNALLED: [u8; 2] = [1, 1];
+        let mut head = [0; 72];
+        #[expect(clippy::disallowed_methods, reason = "the databases are the host's own")]
+        std::fs::File::open(&self.path).ok()?.read_exact_at(&mut head, 0).ok()?;
+        let mut journal = self.path.clone().into_os_string();
+        journal.push("-journal");
+        let number = |at: usize| u32::from_be_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
+        let is_ours = head.starts_with(NAME) && head[18..20] == JOURNALLED && i64::from(number(60)) == self.tables.form;
+        // With a journal, what was read may not be what holds.
+        let is_certain = is_ours && std::fs::symlink_metadata(journal).is_err();
+        Some(number(68)).filter(|mark| is_certain && *mark > 0)
+    }
+
     /// Rows; none where there is no file.
     pub(crate) fn all<T>(
         &self,
@@ -71,17 +90,15 @@ impl Database {
     fn connect(&self) -> Result<Connection, Broken> {
         let folder = self.path.parent().unwrap_or(Path::new("."));
         std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(|error| self.broken(&error))?;
-        // SQLite would make it readable for all; what it puts beside it gets the same mode.
-        #[expect(clippy::disallowed_methods, reason = "the databases are the host's own")]
-        let made = std::fs::OpenOptions::new().append(true).create(true).mode(0o600).open(&self.path);
-        made.map_err(|error| self.broken(&error))?;
         let Tables { form: known, make } = self.tables;
+        let make = format!("BEGIN IMMEDIATE; {make} PRAGMA user_version = {known}; COMMIT;");
+        make_private(&self.path, &make).map_err(|error| self.broken(&error))?;
         let open = || {
             let db = Connection::open(&self.path)?;
             db.busy_timeout(BUSY)?;
             let form: i64 = db.pragma_query_value(None, "user_version", |row| row.get(0))?;
             if form == 0 {
-                db.execute_batch(&format!("BEGIN IMMEDIATE; {make} PRAGMA user_version = {known}; COMMIT;"))?;
+                db.execute_batch(&make)?;
             }
             Ok((db, form))
         };
@@ -93,5 +110,60 @@ impl Database {
 
     fn broken(&self, why: &dyn std::fmt::Display) -> Broken {
         Broken { path: self.path.clone(), why: why.to_string() }
+    }
+}
+
+/// Makes a database that this user alone may read, where there is none: SQLite would make it readable for all. What it puts beside it gets the same
+/// mode. It comes to its place with its tables, so that nobody meets one that is being made: some statements wait for no lock. Nor is the
+/// file itself opened: whoever closes one gives up the locks that his process has on it, SQLite's in other threads too
+/// (<https://www.sqlite.org/howtocorrupt.html>).
+pub(crate) fn make_private(path: &Path, tables: &str) -> io::Result<()> {
+    if path.exists() {
+        return Ok(());
+    }
+    let new = tempfile::NamedTempFile::new_in(path.parent().unwrap_or(Path::new(".")))?.into_temp_path();
+    let make = || {
+        let db = Connection::open(&new)?;
+        db.execute_batch(tables)?;
+        db.close().map_err(|(_, error)| error)
+    };
+    make().map_err(io::Error::other)?;
+    match new.persist_noclobber(path) {
+        Err(error) if error.error.kind() != io::ErrorKind::AlreadyExists => Err(error.error),
+        // Or another was quicker.
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "a test breaks its own files")]
+mod tests {
+    use super::*;
+
+    const TABLES: Tables = Tables { form: 3, make: "CREATE TABLE a (b); PRAGMA application_id = 7;" };
+    const OTHER: Tables = Tables { form: 4, ..TABLES };
+
+    #[test]
+    fn a_mark_is_what_the_database_would_say_or_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.db");
+        let database = Database::at(&path, &TABLES);
+        assert_eq!(database.mark(), None, "it is not there");
+        database.write(|db| db.execute("INSERT INTO a VALUES (1)", [])).unwrap();
+        assert_eq!(database.mark(), Some(7));
+        let told = |mark: u32| database.write(|db| db.pragma_update(None, "application_id", mark)).unwrap();
+        told(8);
+        assert_eq!(database.mark(), Some(8));
+        let undone = database.write(|db| db.pragma_update(None, "application_id", 9).and(Err::<(), _>(rusqlite::Error::InvalidQuery)));
+        assert!(undone.is_err() && database.mark() == Some(8), "{:?}", database.mark());
+        let journal = folder.path().join("a.db-journal");
+        std::fs::write(&journal, "").unwrap();
+        assert_eq!(database.mark(), None, "somebody writes, or died of it");
+        std::fs::remove_file(journal).unwrap();
+        assert_eq!(Database::at(&path, &OTHER).mark(), None, "another version's");
+        told(0);
+        assert_eq!(database.mark(), None, "made before there were marks");
+        std::fs::write(&path, "SQLite format 3").unwrap();
+        assert_eq!(database.mark(), None, "cut");
     }
 }

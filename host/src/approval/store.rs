@@ -29,7 +29,8 @@ const TABLES: Tables = Tables {
         CREATE TABLE IF NOT EXISTS pending (id INTEGER PRIMARY KEY AUTOINCREMENT, skill TEXT NOT NULL, what TEXT NOT NULL, digest TEXT NOT NULL,
             files TEXT NOT NULL, capabilities TEXT NOT NULL, session TEXT NOT NULL, time TEXT NOT NULL, text TEXT NOT NULL, diff TEXT);
         CREATE TABLE IF NOT EXISTS change (pending INTEGER NOT NULL, number INTEGER NOT NULL, folder BLOB NOT NULL, guest TEXT NOT NULL,
-            path TEXT NOT NULL, before TEXT, after TEXT, mode INTEGER NOT NULL, bytes BLOB NOT NULL, PRIMARY KEY (pending, number));",
+            path TEXT NOT NULL, before TEXT, after TEXT, mode INTEGER NOT NULL, bytes BLOB NOT NULL, PRIMARY KEY (pending, number));
+        PRAGMA application_id = 1;",
 };
 
 /// Why it cannot be told whether something runs: then it does not.
@@ -178,6 +179,11 @@ pub(super) struct Store {
     database: Database,
 }
 
+/// The mark of a file in which no level is set: most runs ask for nothing else.
+const NO_LEVELS: u32 = 1;
+/// That of one in which some are.
+const LEVELS: u32 = 2;
+
 const APPROVAL: &str = "SELECT id, skill, what, digest, files, capabilities, term, session, who, time, over FROM approval";
 const LEVEL: &str = "SELECT skill, what, level, digest, who, time FROM level";
 
@@ -188,6 +194,11 @@ impl Store {
 
     pub(super) fn levels(&self) -> Result<Vec<LevelSet>, ApprovalError> {
         Ok(self.database.all(&format!("{LEVEL} ORDER BY skill, what"), [], level)?)
+    }
+
+    /// As [`Database::mark`]: not while another thread uses the file.
+    pub(super) fn has_no_level(&self) -> bool {
+        self.database.mark() == Some(NO_LEVELS)
     }
 
     pub(super) fn levels_of(&self, skill: &str) -> Result<Vec<LevelSet>, ApprovalError> {
@@ -221,7 +232,8 @@ impl Store {
                 )?,
                 None => db.execute("DELETE FROM level WHERE skill = ?1 AND what = ?2", params![skill, what])?,
             };
-            Ok(())
+            let any: bool = db.query_row("SELECT EXISTS (SELECT 1 FROM level)", [], |row| row.get(0))?;
+            db.pragma_update(None, "application_id", if any { LEVELS } else { NO_LEVELS })
         })?)
     }
 

@@ -6,7 +6,6 @@
 
 use std::fs::File;
 use std::io::{self, Read as _};
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -16,6 +15,7 @@ use super::AuditError;
 use super::chain::{self, Head, Link};
 use super::columns::Columns;
 use super::journal::{beside, remove, sealed};
+use crate::database::make_private;
 
 /// How long one host waits for another that takes in a journal, which takes a fraction of a second.
 const BUSY: Duration = Duration::from_secs(30);
@@ -141,9 +141,7 @@ pub(super) fn head(path: &Path) -> io::Result<Option<Head>> {
 }
 
 fn connect(database: &Path) -> Result<Connection, Failed> {
-    // SQLite would make it readable for all; what it puts beside it gets the same mode.
-    #[expect(clippy::disallowed_methods, reason = "the database of the audit log is the host's own")]
-    std::fs::OpenOptions::new().append(true).create(true).mode(0o600).open(database)?;
+    make_private(database, TABLES)?;
     let db = Connection::open(database)?;
     db.busy_timeout(BUSY)?;
     // What is removed once it is here must have reached the disk.

@@ -4,13 +4,14 @@
 //! written, the same tables are in memory.
 
 use std::io;
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rusqlite::{Connection, ErrorCode};
 
 use super::CatalogError;
+use crate::database::make_private;
 
 /// The file in the cache folder.
 const NAME: &str = "catalog.db";
@@ -106,9 +107,7 @@ fn connect(path: &Path) -> Result<Connection, Failed> {
     if let Some(folder) = path.parent() {
         std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
     }
-    // SQLite would make it readable for all; what it puts beside it gets the same mode.
-    #[expect(clippy::disallowed_methods, reason = "a file of the cache's own")]
-    std::fs::OpenOptions::new().append(true).create(true).mode(0o600).open(path)?;
+    make_private(path, TABLES)?;
     let db = Connection::open(path)?;
     db.busy_timeout(BUSY)?;
     // A cache that a power cut took is read anew.

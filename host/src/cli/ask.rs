@@ -27,8 +27,8 @@ pub(super) fn before(
     let trusted = match named {
         Named::Entry(entry) => entry.trusted,
         Named::Path(_) => {
-            let set = approvals.levels_of(&name).map_err(failure)?;
-            if policy.approval(&name).unwrap_or(Level::AutoApproved) == Level::AutoApproved && set.is_empty() {
+            let is_bound = policy.approval(&name).is_some_and(|level| level != Level::AutoApproved);
+            if !is_bound && (approvals.has_no_level() || approvals.levels_of(&name).map_err(failure)?.is_empty()) {
                 return Ok(());
             }
             true
