@@ -27,6 +27,14 @@ pub(crate) fn describe() -> Result<Machine, Error> {
     })
 }
 
+/// Says so where other work spoils the figures.
+pub(crate) fn warn_if_busy(machine: &Machine) {
+    let Machine { load_before, cores, .. } = machine;
+    if *load_before > 0.2 * *cores as f64 {
+        crate::say(format!("The machine is busy (load {load_before:.1} on {cores} cores): the figures will be too high."));
+    }
+}
+
 /// The first line of what each program says of itself.
 pub(crate) fn versions(place: &Place) -> BTreeMap<String, String> {
     let says = |program: &Path| {

@@ -23,7 +23,7 @@ pub(crate) struct Place {
 }
 
 /// The skills, by their folders in the repository.
-const SKILLS: [&str; 3] = ["benches/hello", "skills/csv-report", "skills/data-convert"];
+const SKILLS: [&str; 4] = ["benches/hello", "benches/work", "skills/csv-report", "skills/data-convert"];
 
 impl Place {
     /// Builds what is measured, and writes what it reads. A binary that is given is measured as it is.
