@@ -61,12 +61,12 @@ pub(crate) fn run(place: &Place, rounds: usize, command: String, progress: &Prog
     let mut bench =
         Bench { place, driver: Driver::start(place, &named, STORES).map_err(|error| error.to_string()), samples: Samples::default() };
     for (name, cells, warm_up, rounds) in &groups {
-        progress.step(name, |step| Ok::<_, Error>(bench.turns(cells, *warm_up, *rounds, step)))?;
+        measuring(progress, name, |step| bench.turns(cells, *warm_up, *rounds, step))?;
     }
     let Bench { mut samples, driver, .. } = bench;
     drop(driver);
-    progress.step("guests that are alive at once", |step| Ok::<_, Error>(living::crowds(place, &mut samples, LONG, step)))?;
-    progress.step("processes that are left alone", |step| Ok::<_, Error>(living::idle(place, &mut samples, LONG, step)))?;
+    measuring(progress, "guests that are alive at once", |step| living::crowds(place, &mut samples, LONG, step))?;
+    measuring(progress, "processes that are left alone", |step| living::idle(place, &mut samples, LONG, step))?;
     Ok(Report {
         schema: SCHEMA,
         command,
@@ -76,6 +76,14 @@ pub(crate) fn run(place: &Place, rounds: usize, command: String, progress: &Prog
         long_rounds: LONG,
         rows: report::rows(&samples),
         samples: samples.spreads(),
+    })
+}
+
+/// A step that says by its samples what failed.
+fn measuring(progress: &Progress, name: &str, measure: impl FnOnce(&Step)) -> Result<(), Error> {
+    progress.step(name, |step| {
+        measure(step);
+        Ok(())
     })
 }
 
