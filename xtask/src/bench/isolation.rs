@@ -65,7 +65,7 @@ pub(crate) fn run(place: &Place, rounds: usize, command: String, progress: &Prog
     Ok(Report {
         schema: SCHEMA,
         command,
-        versions: machine::versions(place),
+        versions: machine::versions(place, &["bwrap", "runc", "crun", "setpriv"]),
         machine,
         rounds,
         warm_up: WARM_UP,

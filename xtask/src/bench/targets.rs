@@ -71,7 +71,7 @@ pub(crate) fn run(place: &Place, rounds: usize, command: String, progress: &Prog
         schema: SCHEMA,
         command,
         machine,
-        versions: machine::versions(place),
+        versions: machine::versions(place, &[]),
         rounds,
         long_rounds: LONG,
         rows: report::rows(&samples),
@@ -101,7 +101,7 @@ impl Bench<'_> {
         for cell in cells {
             step.note(&format!("try {}", cell.name()));
             if let Err(error) = self.agrees(cell, cells) {
-                self.samples.fail(&cell.name(), &error);
+                self.fail(cell, &error);
             }
         }
         for round in 0..warm_up + rounds {
@@ -113,7 +113,7 @@ impl Bench<'_> {
                 match self.once(cell) {
                     Ok(turn) if round >= warm_up => self.keep(cell, &turn),
                     Ok(_) => {}
-                    Err(error) => self.samples.fail(&cell.name(), &error),
+                    Err(error) => self.fail(cell, &error),
                 }
             }
         }
@@ -131,11 +131,15 @@ impl Bench<'_> {
         for sample in turn {
             self.samples.add(&cell.name(), sample.wall);
         }
-        if (cell.case.id, cell.how) == ("component", How::Warm) {
-            self.samples.add("component, a second", samples::rate(turn));
+        if let Some(rate) = cell.rate() {
+            self.samples.add(rate, samples::rate(turn));
         }
-        if cell.case.id == cells::TRUE {
-            self.samples.add("true, a second", samples::rate(turn));
+    }
+
+    fn fail(&mut self, cell: &Cell, error: &Error) {
+        self.samples.fail(&cell.name(), error);
+        if let Some(rate) = cell.rate() {
+            self.samples.fail(rate, error);
         }
     }
 

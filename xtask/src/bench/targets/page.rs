@@ -45,8 +45,7 @@ fn made(report: Option<&Report>) -> Result<(PathBuf, String), Error> {
 }
 
 fn section(report: &Report) -> String {
-    let why = "[Where the time goes](#where-the-time-goes) says why.";
-    format!("These are the goals that the project set itself. {} {why}\n\n{}", verdict(report), table(report))
+    format!("These are the goals that the project set itself. {}\n\n{}", verdict(report), table(report))
 }
 
 #[cfg(test)]
@@ -64,7 +63,7 @@ mod tests {
     fn a_run_makes_the_section_and_none_says_how_to_make_one() {
         let (_, text) = made(Some(&report())).unwrap();
         assert!(text.contains("| Python hello, cold | 6.6 ms | 11 ms (`python3 hello.py`) |") && !text.contains(NONE), "{text}");
-        assert!(text.contains("the goals that the project set itself. 2 of 23 are missed: "), "{text}");
+        assert!(text.contains("the goals that the project set itself. 2 of 23 are missed, "), "{text}");
         assert!(made(None).unwrap().1.contains(NONE));
     }
 }

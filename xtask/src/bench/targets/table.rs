@@ -22,7 +22,7 @@ pub(crate) fn verdict(report: &Report) -> String {
     let (missed, missing) = (of(Some(false)), of(None));
     let mut text = match missed.len() {
         0 => "None of those that were measured is missed.".to_owned(),
-        count => format!("{count} of {} are missed: {}.", goals.count(), missed.join("; ")),
+        count => format!("{count} of {} are missed, and {WHY}: {}.", goals.count(), missed.join("; ")),
     };
     if !missing.is_empty() {
         _ = write!(text, " Not measured: {}.", missing.join("; "));
@@ -30,8 +30,14 @@ pub(crate) fn verdict(report: &Report) -> String {
     text
 }
 
+/// Where a reader finds the reasons.
+const WHY: &str = "[where the time goes](#where-the-time-goes) says why";
+
 fn named(row: &Row) -> String {
-    format!("{} ({})", row.figure, goal(row.goal))
+    match row.goal {
+        Bound::Times(_) => format!("{} ({} {})", row.figure, goal(row.goal), row.name),
+        _ => format!("{} ({})", row.figure, goal(row.goal)),
+    }
 }
 
 fn line(row: &Row) -> String {
@@ -103,7 +109,10 @@ mod tests {
     fn the_verdict_names_what_is_missed_and_what_was_not_measured() {
         let mut report = report();
         let text = verdict(&report);
-        assert!(text.starts_with("2 of 23 are missed: Python hello, cold (at most 0.4 times); Python hello, cold (at most 0.55 times). Not measured: Python hello, warm"), "{text}");
+        let missed =
+            "Python hello, cold (at most 0.4 times `python3 hello.py`); Python hello, cold (at most 0.55 times `python3 -S -E hello.py`)";
+        let missing = "Not measured: Python hello, warm (at most 250 µs); ";
+        assert!(text.starts_with(&format!("2 of 23 are missed, and {WHY}: {missed}. {missing}")), "{text}");
         report.rows.retain(|row| row.holds == Some(true));
         assert_eq!(verdict(&report), "None of those that were measured is missed.");
     }
