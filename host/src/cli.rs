@@ -99,7 +99,7 @@ Examples:
 
 /// Parses the command line and does what it says.
 pub(crate) fn main() -> ExitCode {
-    let cli = match Cli::try_parse().or_else(|_| parse_whole()) {
+    let cli = match Cli::try_parse().or_else(parse_whole) {
         Ok(cli) => cli,
         Err(error) => {
             // Help and version come this way too, and go to stdout.
@@ -155,7 +155,10 @@ pub(crate) fn main() -> ExitCode {
 }
 
 /// With all verbs made: what is said of them, in help and in errors, is their own.
-fn parse_whole() -> Result<Cli, clap::Error> {
+fn parse_whole(error: clap::Error) -> Result<Cli, clap::Error> {
+    if error.kind() == ErrorKind::DisplayVersion {
+        return Err(error);
+    }
     let mut command = Cli::command();
     command.build();
     Cli::from_arg_matches(&command.try_get_matches()?)

@@ -1,6 +1,7 @@
 //! A linker for the host, which places the functions that a start calls next to each other: they then lie in a few pages of the program rather than in
 //! one of each of its corners. It links as rustc asks, runs that, and links again in the order that it saw.
 
+use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io::Write as _;
@@ -74,7 +75,7 @@ pub(crate) fn main() -> ExitCode {
 fn order_of(program: &Path) -> Result<Vec<String>, Error> {
     let root = workspace::root();
     let home = root.join("target/link/home");
-    let (mut order, mut said) = (Vec::new(), String::new());
+    let (mut order, mut said) = (Vec::<String>::new(), String::new());
     for args in STARTS {
         let mut command = Command::new(program);
         command.args(args).current_dir(&root).env("HOME", &home).env("SKILLHOST_PROGRAMS", root.join("target/components"));
@@ -86,6 +87,8 @@ fn order_of(program: &Path) -> Result<Vec<String>, Error> {
             said = String::from_utf8_lossy(&done.stderr).into_owned();
         }
     }
+    let mut placed = BTreeSet::new();
+    order.retain(|name| placed.insert(name.clone()));
     if order.is_empty() { Err(Error::new(said.trim())) } else { Ok(order) }
 }
 
