@@ -51,9 +51,10 @@ pub(crate) fn run(place: &Place, rounds: usize, command: String, progress: &Prog
     machine::warn_if_busy(&machine);
     cells::fill(place)?;
     let port = serve()?;
+    let policy = cells::policy(place, port)?;
     let groups = [
         ("starts", cells::starts(), WARM_UP, rounds),
-        ("children and requests", cells::repeats(port), LONG_WARM_UP, rounds),
+        ("children and requests", cells::repeats(port, &policy), LONG_WARM_UP, rounds),
         ("files and computing", cells::work(), LONG_WARM_UP, LONG),
     ];
     let warm = groups[0].1.iter().filter(|cell| cell.how == How::Warm);

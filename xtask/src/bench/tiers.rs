@@ -201,8 +201,8 @@ pub(crate) fn skillhost(place: &Place, case: &Case, deterministic: bool) -> Comm
     if case.input.is_some() {
         command.arg("--workspace").arg(place.workspace()).args(["--timeout", TIMEOUT]);
     }
-    if let Some(entry) = &case.allow {
-        command.arg("--allow").arg(entry);
+    if let Some(policy) = &case.policy {
+        command.arg("--policy").arg(policy);
     }
     command.args(deterministic.then_some("--deterministic")).arg("--").args(&case.args);
     command

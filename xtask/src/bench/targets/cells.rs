@@ -1,5 +1,6 @@
 //! What is measured for the goals: a case, and how it is run.
 
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use skillhost_toolchain::{Error, files};
@@ -12,7 +13,7 @@ use super::super::tiers;
 pub(crate) const CHILDREN: u64 = 50;
 
 /// HTTP requests that a run makes one after the other.
-pub(crate) const REQUESTS: u64 = 50;
+pub(crate) const REQUESTS: u64 = 200;
 
 /// How a case is run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -109,13 +110,13 @@ pub(crate) fn starts() -> Vec<Cell> {
     .collect()
 }
 
-/// Runs that do a small thing many times, and not at all. `port` is that of the server they ask.
-pub(crate) fn repeats(port: u16) -> Vec<Cell> {
+/// Runs that do a small thing many times, and not at all. `policy` lets them ask the server at `port`.
+pub(crate) fn repeats(port: u16, policy: &Path) -> Vec<Cell> {
     let children = |id, kind, count: u64| case(id, "work", What::Python("scripts/children.py"), &[kind, &count.to_string()]);
-    let origin = format!("http://127.0.0.1:{port}");
+    let url = format!("{}/", origin(port));
     let requests = |id, library, count: u64| Case {
-        allow: Some(format!("WebFetch({origin})")),
-        ..case(id, "work", What::Python("scripts/requests_to.py"), &[&format!("{origin}/"), &count.to_string(), library])
+        policy: Some(policy.to_owned()),
+        ..case(id, "work", What::Python("scripts/requests_to.py"), &[&url, &count.to_string(), library])
     };
     [
         pair(children("python children", "python", CHILDREN), How::Native),
@@ -154,6 +155,19 @@ pub(crate) fn fill(place: &Place) -> Result<(), Error> {
     copied.map(drop).map_err(|error| Error::new(error.to_string()).help("`cargo xtask components`"))
 }
 
+/// Writes a policy that lets scripts ask the server at `port` so often as they do here, and returns its file.
+pub(crate) fn policy(place: &Place, port: u16) -> Result<PathBuf, Error> {
+    let file = place.folder.join("requests.yaml");
+    let entry = format!("WebFetch({})", origin(port));
+    let text = format!("limits: {{ http-requests: {REQUESTS} }}\ndefault: {{ allow: [Read, Write, Bash, \"{entry}\"] }}\n");
+    files::write_if_changed(&file, text.as_bytes())?;
+    Ok(file)
+}
+
+fn origin(port: u16) -> String {
+    format!("http://127.0.0.1:{port}")
+}
+
 /// What is measured beside the cells: crowds, idle processes.
 #[cfg(test)]
 const OTHERS: [&str; 8] = [
@@ -170,7 +184,7 @@ const OTHERS: [&str; 8] = [
 /// The names of all that is measured.
 #[cfg(test)]
 pub(crate) fn names() -> Vec<String> {
-    let cells = [starts(), repeats(80), work()];
+    let cells = [starts(), repeats(80, Path::new("policy.yaml")), work()];
     let rates = cells.iter().flatten().filter_map(Cell::rate).chain(OTHERS).map(str::to_owned);
     cells.iter().flatten().map(Cell::name).chain(rates).collect()
 }
@@ -181,5 +195,5 @@ fn pair(case: Case, native: How) -> Vec<Cell> {
 
 fn case(id: &'static str, skill: &'static str, what: What, args: &[&str]) -> Case {
     let args = args.iter().map(|arg| (*arg).to_owned()).collect();
-    Case { id, name: id, skill, what, args, input: None, allow: None, batch: 1 }
+    Case { id, name: id, skill, what, args, input: None, policy: None, batch: 1 }
 }
