@@ -17,6 +17,7 @@ mod root;
 mod seccomp;
 mod stats;
 mod table;
+mod targets;
 mod tiers;
 mod units;
 mod warm;
@@ -41,6 +42,8 @@ pub(crate) enum Bench {
     },
     /// Where a cold start's time goes: the process, the host's own work, the guest
     Phases(Phases),
+    /// Each figure that the project has a goal for, beside what it is held against
+    Targets(Targets),
     /// Many mixed invocations in one host, with flat memory
     Soak {
         /// Arguments for it
@@ -51,7 +54,7 @@ pub(crate) enum Bench {
     Search,
     /// Ten thousand skills: cold and cached start, search, memory
     Catalog,
-    /// Write the README's figures, and the page, from docs/figures/isolation.json
+    /// Write the README's figures, and the pages, from the committed runs in docs/figures
     Readme,
 }
 
@@ -64,6 +67,22 @@ pub(crate) struct Phases {
     #[arg(long, value_name = "FILE", requires = "driver")]
     skillhost: Option<PathBuf>,
     /// The driver that goes with it: what `cargo build -p skillhost-warm` makes
+    #[arg(long, value_name = "FILE", requires = "skillhost")]
+    driver: Option<PathBuf>,
+}
+
+#[derive(clap::Args)]
+pub(crate) struct Targets {
+    /// Samples of what is short; what takes long is measured five times
+    #[arg(long, default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..))]
+    rounds: u32,
+    /// Write the run to docs/figures and docs/performance.md
+    #[arg(long)]
+    commit: bool,
+    /// Measure this binary, instead of building one in release mode
+    #[arg(long, value_name = "FILE")]
+    skillhost: Option<PathBuf>,
+    /// The driver of the warm tier that goes with it: what `cargo build -p skillhost-warm` makes
     #[arg(long, value_name = "FILE", requires = "skillhost")]
     driver: Option<PathBuf>,
 }
@@ -94,10 +113,11 @@ pub(crate) fn run(bench: Option<Bench>, progress: &Progress) -> Result<(), Error
         Some(Bench::Isolation(args)) => isolation(&args, progress),
         Some(Bench::Criterion { args }) => criterion(&args, progress),
         Some(Bench::Phases(args)) => phases(&args, progress),
+        Some(Bench::Targets(args)) => targets(&args, progress),
         Some(Bench::Soak { args }) => soak(&args, progress),
         Some(Bench::Search) => catalogue("search", progress),
         Some(Bench::Catalog) => catalogue("catalog", progress),
-        Some(Bench::Readme) => readme::write(),
+        Some(Bench::Readme) => readme::write().and_then(|()| targets::write()),
     }
 }
 
@@ -105,10 +125,11 @@ fn list() -> Result<(), Error> {
     say("cargo xtask bench isolation   the same skills natively, in other sandboxes and in this one");
     say("cargo xtask bench criterion   each phase of an invocation");
     say("cargo xtask bench phases      where a cold start's time goes");
+    say("cargo xtask bench targets     each figure that the project has a goal for, beside what it is held against");
     say("cargo xtask bench soak        many mixed invocations in one host");
     say("cargo xtask bench search      how well search ranks");
     say("cargo xtask bench catalog     ten thousand skills: start, search, memory");
-    say("cargo xtask bench readme      write the README's figures from the committed run");
+    say("cargo xtask bench readme      write the README's figures, and the pages, from the committed runs");
     Ok(())
 }
 
@@ -122,6 +143,17 @@ fn isolation(args: &Isolation, progress: &Progress) -> Result<(), Error> {
         readme::commit(&report)?;
     }
     say(format!("The page is {}, and the JSON beside it.", workspace::name(&workspace::root(), &page)));
+    Ok(())
+}
+
+fn targets(args: &Targets, progress: &Progress) -> Result<(), Error> {
+    let place = place::Place::make(args.skillhost.as_deref(), args.driver.as_deref(), progress)?;
+    let command = format!("cargo xtask bench targets --rounds {}", args.rounds);
+    let report = targets::run(&place, args.rounds as usize, command, progress)?;
+    say(targets::table(&report));
+    if args.commit {
+        targets::commit(&report)?;
+    }
     Ok(())
 }
 

@@ -79,7 +79,7 @@ pub(crate) fn skill(from: &Path, to: &Path) -> Result<(), Error> {
     tree(from, to, &AUTHORS)
 }
 
-fn tree(from: &Path, to: &Path, without: &[&str]) -> Result<(), Error> {
+pub(crate) fn tree(from: &Path, to: &Path, without: &[&str]) -> Result<(), Error> {
     fs::create_dir_all(to).map_err(Error::context(to.display()))?;
     for entry in fs::read_dir(from).map_err(Error::context(from.display()))? {
         let entry = entry.map_err(Error::context(from.display()))?;

@@ -1,5 +1,7 @@
 //! The cases: what is run, the same in every tier.
 
+use std::path::PathBuf;
+
 /// One thing to run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Case {
@@ -11,6 +13,8 @@ pub(crate) struct Case {
     pub(crate) args: Vec<String>,
     /// Its input, a file of the workspace. A case without input gets no workspace.
     pub(crate) input: Option<String>,
+    /// The policy of its cold runs, where that is not the built-in one.
+    pub(crate) policy: Option<PathBuf>,
     /// Invocations of the warm tier a round: as many as a round has time for.
     pub(crate) batch: usize,
 }
@@ -46,6 +50,7 @@ pub(crate) fn all() -> Vec<Case> {
             what: What::Component,
             args: ["-c", "-f", FILTER, "orders.json"].map(str::to_owned).into(),
             input: Some("orders.json".into()),
+            policy: None,
             batch: 1,
         },
         Case {
@@ -76,6 +81,7 @@ pub(crate) fn report(bytes: u64) -> Case {
         what: What::Python("scripts/csv_report.py"),
         args: vec![file.clone(), "-o".into(), "report.html".into()],
         input: Some(file),
+        policy: None,
         batch: 1,
     }
 }
@@ -90,5 +96,5 @@ pub(crate) fn csv_name(bytes: u64) -> String {
 }
 
 fn script(id: &'static str, name: &'static str, what: What, batch: usize) -> Case {
-    Case { id, name, skill: "hello", what, args: Vec::new(), input: None, batch }
+    Case { id, name, skill: "hello", what, args: Vec::new(), input: None, policy: None, batch }
 }

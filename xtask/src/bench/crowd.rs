@@ -176,7 +176,7 @@ impl Drop for Alive {
 }
 
 /// Memory that can be had without swapping, in bytes.
-fn available() -> u64 {
+pub(crate) fn available() -> u64 {
     let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
     measure::fields(&text).get("MemAvailable").copied().unwrap_or(0)
 }

@@ -20,7 +20,7 @@ use super::{crowd, machine, phases};
 pub(crate) const BASELINE: &str = "true";
 
 /// Runs before the first that counts: caches fill, components are compiled.
-const WARM_UP: usize = 3;
+pub(crate) const WARM_UP: usize = 3;
 
 /// Runs whose memory is watched, which makes them slower: as many, unless there are fewer rounds.
 const WATCHED: usize = 3;
@@ -40,12 +40,7 @@ struct Cell<'a> {
 /// Measures everything. `rounds` is the number of samples of each cell, at least one.
 pub(crate) fn run(place: &Place, rounds: usize, command: String, progress: &Progress) -> Result<Report, Error> {
     let machine = machine::describe()?;
-    if machine.load_before > 0.2 * machine.cores as f64 {
-        crate::say(format!(
-            "The machine is busy (load {:.1} on {} cores): the figures will be too high.",
-            machine.load_before, machine.cores
-        ));
-    }
+    machine::warn_if_busy(&machine);
     let tools = progress.step("build a root for the sandboxes", |_| Tools::find(place))?;
     let cases = cases::all();
     let mut named: Vec<(String, Case)> = cases.iter().map(|case| (case.id.to_owned(), case.clone())).collect();
@@ -70,7 +65,7 @@ pub(crate) fn run(place: &Place, rounds: usize, command: String, progress: &Prog
     Ok(Report {
         schema: SCHEMA,
         command,
-        versions: machine::versions(place),
+        versions: machine::versions(place, &["bwrap", "runc", "crun", "setpriv"]),
         machine,
         rounds,
         warm_up: WARM_UP,
@@ -253,7 +248,7 @@ impl Cell<'_> {
 }
 
 /// The order of a round: as if by chance, and the same in every run.
-fn order(round: usize, cells: usize) -> Vec<usize> {
+pub(crate) fn order(round: usize, cells: usize) -> Vec<usize> {
     let place = |cell: &usize| {
         let mut hasher = DefaultHasher::new();
         (round, cell).hash(&mut hasher);

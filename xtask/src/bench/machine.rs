@@ -27,8 +27,16 @@ pub(crate) fn describe() -> Result<Machine, Error> {
     })
 }
 
-/// The first line of what each program says of itself.
-pub(crate) fn versions(place: &Place) -> BTreeMap<String, String> {
+/// Says so where other work spoils the figures.
+pub(crate) fn warn_if_busy(machine: &Machine) {
+    let Machine { load_before, cores, .. } = machine;
+    if *load_before > 0.2 * *cores as f64 {
+        crate::say(format!("The machine is busy (load {load_before:.1} on {cores} cores): the figures will be too high."));
+    }
+}
+
+/// The first line of what each program says of itself, those `tools` included that are here.
+pub(crate) fn versions(place: &Place, tools: &[&str]) -> BTreeMap<String, String> {
     let says = |program: &Path| {
         let said = measure::output(Command::new(program).arg("--version")).ok()?;
         said.lines().next().map(str::to_owned)
@@ -46,7 +54,7 @@ pub(crate) fn versions(place: &Place) -> BTreeMap<String, String> {
         says(Path::new("/bin/bash"))
             .map(|said| said.replace("GNU bash, version ", "bash ").split('(').next().unwrap_or_default().to_owned()),
     );
-    for tool in ["bwrap", "runc", "crun", "setpriv"] {
+    for tool in tools {
         add(tool, which(tool).and_then(|path| says(&path)));
     }
     for program in ["python", "shell"] {

@@ -84,6 +84,11 @@ pub(crate) fn private(pid: u32) -> u64 {
     ["Private_Clean", "Private_Dirty"].iter().filter_map(|key| fields.get(*key)).sum()
 }
 
+/// Resident memory of a process and its descendants, in bytes.
+pub(crate) fn resident(root: u32) -> u64 {
+    tree(root).into_iter().filter_map(|pid| status(pid).get("VmRSS").copied()).sum()
+}
+
 fn status(pid: u32) -> BTreeMap<String, u64> {
     fields(&read(&format!("/proc/{pid}/status")))
 }

@@ -23,7 +23,7 @@ pub(crate) struct Place {
 }
 
 /// The skills, by their folders in the repository.
-const SKILLS: [&str; 3] = ["benches/hello", "skills/csv-report", "skills/data-convert"];
+const SKILLS: [&str; 4] = ["benches/hello", "benches/work", "skills/csv-report", "skills/data-convert"];
 
 impl Place {
     /// Builds what is measured, and writes what it reads. A binary that is given is measured as it is.
@@ -78,6 +78,11 @@ impl Place {
         self.folder.join("home")
     }
 
+    /// A copy of the sandbox's packages, for the native Python: a Python may write to packages where they lie, what it compiles and more.
+    pub(crate) fn packages(&self) -> PathBuf {
+        self.folder.join("packages")
+    }
+
     /// A program with nothing of this process's environment.
     pub(crate) fn command(&self, program: &Path) -> Command {
         let mut command = Command::new(program);
@@ -100,6 +105,7 @@ impl Place {
                 return Err(Error::new(format!("there is no {}", made.display())).help("`cargo xtask components`"));
             }
         }
+        install::tree(&self.programs.join("python-packages"), &self.packages(), &["__pycache__"])?;
         inputs::write(&self.workspace())
     }
 }

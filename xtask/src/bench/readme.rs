@@ -16,7 +16,8 @@ pub(crate) fn committed() -> PathBuf {
     folder().join("isolation.json")
 }
 
-fn folder() -> PathBuf {
+/// Where committed runs are, and what is made from them.
+pub(crate) fn folder() -> PathBuf {
     workspace::root().join("docs/figures")
 }
 
@@ -47,7 +48,7 @@ fn made(report: Option<&Report>) -> Result<Vec<(PathBuf, String)>, Error> {
     let document = |name: &str, section: &str| {
         let path = workspace::root().join(name);
         let text = std::fs::read_to_string(&path).map_err(Error::context(name))?;
-        let text = with_section(&text, section).map_err(Error::context(name))?;
+        let text = with_section(&text, (BEGIN, END), section).map_err(Error::context(name))?;
         Ok::<_, Error>((path, text))
     };
     let Some(report) = report else { return Ok(vec![document("README.md", NONE)?, document("docs/performance.md", NONE)?]) };
@@ -73,12 +74,12 @@ fn section(report: &Report) -> String {
     format!("{}\n{chart}\n", table::short(report))
 }
 
-/// The text with its section replaced.
-fn with_section(text: &str, section: &str) -> Result<String, Error> {
+/// The text with the section between two lines replaced.
+pub(crate) fn with_section(text: &str, (begin, end): (&str, &str), section: &str) -> Result<String, Error> {
     let lacks = |line: &str| Error::new(format!("there is no line `{line}`"));
-    let (before, rest) = text.split_once(BEGIN).ok_or_else(|| lacks(BEGIN))?;
-    let (_, after) = rest.split_once(END).ok_or_else(|| lacks(END))?;
-    Ok(format!("{before}{BEGIN}\n{}\n{END}{after}", section.trim_end()))
+    let (before, rest) = text.split_once(begin).ok_or_else(|| lacks(begin))?;
+    let (_, after) = rest.split_once(end).ok_or_else(|| lacks(end))?;
+    Ok(format!("{before}{begin}\n{}\n{end}{after}", section.trim_end()))
 }
 
 /// A run's page and JSON, where they are looked at before one is committed.
@@ -117,11 +118,11 @@ mod tests {
     #[test]
     fn a_section_is_replaced_and_nothing_else() {
         let text = format!("# A\n\n{BEGIN}\noutdated\n{END}\n\n# B\n");
-        let new = with_section(&text, &section(&report())).unwrap();
+        let new = with_section(&text, (BEGIN, END), &section(&report())).unwrap();
         assert!(new.starts_with("# A\n\n") && new.ends_with(&format!("{END}\n\n# B\n")) && !new.contains("outdated"), "{new}");
         assert!(new.contains("| skillhost, cold | 3.0 ms (0.30) |"), "{new}");
-        assert_eq!(with_section(&new, &section(&report())).unwrap(), new);
-        assert!(with_section("# A\n", "x").is_err());
+        assert_eq!(with_section(&new, (BEGIN, END), &section(&report())).unwrap(), new);
+        assert!(with_section("# A\n", (BEGIN, END), "x").is_err());
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! A report as Markdown: what goes to stdout, and the shorter one of the README.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use super::isolation::BASELINE;
@@ -134,15 +135,17 @@ fn cell(report: &Report, tier: &TierInfo, case: &str) -> String {
 
 /// Where and how, in one paragraph.
 pub(crate) fn measured_on(report: &Report) -> String {
-    let Machine { cpu, cores, memory, kernel, date, load_before } = &report.machine;
-    let versions: Vec<&str> =
-        report.versions.iter().filter(|(name, _)| name.starts_with("native")).map(|(_, said)| said.as_str()).collect();
+    ran_on(&report.machine, &report.versions, &format!("{} rounds in turns", report.rounds), &report.command)
+}
+
+/// The same of any run; `how` it was measured.
+pub(crate) fn ran_on(machine: &Machine, versions: &BTreeMap<String, String>, how: &str, command: &str) -> String {
+    let Machine { cpu, cores, memory, kernel, date, load_before } = machine;
+    let native: Vec<&str> = versions.iter().filter(|(name, _)| name.starts_with("native")).map(|(_, said)| said.as_str()).collect();
     format!(
-        "Measured {date} on {cores} cores of {cpu}, {:.0} GiB, {kernel}, load {load_before:.1} before; {} rounds in turns, {}. Repeat it: `{}`.",
+        "Measured {date} on {cores} cores of {cpu}, {:.0} GiB, {kernel}, load {load_before:.1} before; {how}, {}. Repeat it: `{command}`.",
         *memory as f64 / 1_073_741_824.0,
-        report.rounds,
-        versions.join(", "),
-        report.command,
+        native.join(", "),
     )
 }
 

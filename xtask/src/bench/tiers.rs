@@ -147,7 +147,7 @@ pub(crate) fn inside(case: &Case, place: &Place) -> Vec<String> {
     argv
 }
 
-fn native(place: &Place, case: &Case) -> Command {
+pub(crate) fn native(place: &Place, case: &Case) -> Command {
     let skill = place.skill(case.skill);
     let mut command = match case.what {
         What::Python(script) => with(place.command(&place.python), &skill.join(script)),
@@ -192,7 +192,7 @@ fn restricted(tool: &Path, place: &Place, case: &Case) -> Command {
 /// More than the largest input takes: a limit that is met measures nothing.
 const TIMEOUT: &str = "10m";
 
-fn skillhost(place: &Place, case: &Case, deterministic: bool) -> Command {
+pub(crate) fn skillhost(place: &Place, case: &Case, deterministic: bool) -> Command {
     let mut command = place.command(&place.skillhost);
     command.env("SKILLHOST_PROGRAMS", &place.programs).arg("run").arg(place.skill(case.skill));
     if let What::Python(script) | What::Bash(script) = case.what {
@@ -200,6 +200,9 @@ fn skillhost(place: &Place, case: &Case, deterministic: bool) -> Command {
     }
     if case.input.is_some() {
         command.arg("--workspace").arg(place.workspace()).args(["--timeout", TIMEOUT]);
+    }
+    if let Some(policy) = &case.policy {
+        command.arg("--policy").arg(policy);
     }
     command.args(deterministic.then_some("--deterministic")).arg("--").args(&case.args);
     command

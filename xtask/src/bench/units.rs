@@ -38,6 +38,15 @@ pub(crate) fn ratio(of: u64, to: u64) -> String {
     digits(of as f64 / to as f64)
 }
 
+/// The same to three digits, to be held against a bound of two.
+pub(crate) fn exact_ratio(of: u64, to: u64) -> String {
+    match of as f64 / to as f64 {
+        ratio if ratio < 1.0 => format!("{ratio:.3}"),
+        ratio if ratio < 10.0 => format!("{ratio:.2}"),
+        ratio => digits(ratio),
+    }
+}
+
 fn scaled(value: f64, units: &[(&str, f64)]) -> String {
     let fits = |(_, factor): &&(&str, f64)| value >= *factor;
     let (unit, factor) = units.iter().rev().find(fits).unwrap_or(&units[0]);
@@ -67,5 +76,6 @@ mod tests {
         assert_eq!([100_000.0, 1e6, 2e7].map(input), ["0.1 MB", "1 MB", "20 MB"]);
         assert_eq!([7.25, 41.0, 123.4, 40_123.0, 1_234_567.0].map(count), ["7.2", "41", "123", "40,100", "1,230,000"]);
         assert_eq!([ratio(3, 10), ratio(15, 10), ratio(350, 10), ratio(1, 50)], ["0.30", "1.5", "35", "0.020"]);
+        assert_eq!([exact_ratio(1, 3), exact_ratio(209, 100), exact_ratio(557, 10)], ["0.333", "2.09", "56"]);
     }
 }
