@@ -67,7 +67,8 @@ def main():
     left_out = []
     server = Server()
     with tempfile.TemporaryDirectory() as folder:
-        host = Native(args.native) if args.native else Sandboxed(args.skillhost, args.programs, pathlib.Path(folder), server)
+        folder = pathlib.Path(folder)
+        host = Native(args.native, folder) if args.native else Sandboxed(args.skillhost, args.programs, folder, server)
         for case in cases:
             wishes = read_wishes(case)
             if (args.names and case.stem not in args.names) or (args.native and "sandbox" in wishes):
@@ -85,8 +86,10 @@ OURS = {"PYTHONDONTWRITEBYTECODE": "1", "TZ": "UTC", "PYTHONUTF8": "1"}
 
 
 class Native:
-    def __init__(self, python):
+    def __init__(self, python, folder):
         self.python = python
+        # A copy: start-up hooks of a machine's Python may change packages where they lie.
+        self.packages = shutil.copytree(PACKAGES, folder / "packages")
 
     def has(self, name):
         done = subprocess.run([self.python, "-c", f"import {name}"], stderr=subprocess.DEVNULL)
@@ -94,7 +97,7 @@ class Native:
 
     def command(self, words, workspace, variables):
         given = dict(variable.split("=", 1) for variable in variables)
-        return [self.python, *words], {**os.environ, **OURS, **given, "PYTHONPATH": str(PACKAGES)}
+        return [self.python, *words], {**os.environ, **OURS, **given, "PYTHONPATH": str(self.packages)}
 
 
 class Sandboxed:
