@@ -39,8 +39,8 @@ def main():
     tools = stage("tools", [HERE / "build/requirements.txt", HERE / "build/package.json", HERE / "build/package-lock.json"], make_tools)
     stdlib = stage("stdlib", [tools, HERE / "build/compile_stdlib.py", HERE / "wit"], make_stdlib)
     image = stage("image", [stdlib, HERE / "guest", HERE / "wit"], make_image)
-    parts = ("merge", "component", "fold", "gaps", "immortal", "memory", "roles", "wasm", "wrap")
-    merging = [HERE / "build" / f"{name}.py" for name in parts]
+    parts = ("merge", "component", "fold", "gaps", "immortal", "memory", "order", "roles", "wasm", "wrap")
+    merging = [HERE / "build" / f"{name}.py" for name in parts] + [HERE / "build/order.txt"]
     merged = stage("merged", [image, *merging], make_merged)
     listed = [HERE / "packages" / name for name in ("requirements.txt", "sdists.txt")]
     made = stage("packages", [tools, HERE / "build/compile_packages.py", HERE / "build/packages.py", *listed, HERE / "wit"], make_packages)
@@ -113,7 +113,8 @@ def make_image(folder):
 
 
 def make_merged(folder):
-    component = merge.merge((WORK / "image/python.wasm").read_bytes(), folder, WORK / "tools/node_modules/.bin")
+    order = (HERE / "build/order.txt").read_text().splitlines()
+    component = merge.merge((WORK / "image/python.wasm").read_bytes(), folder, WORK / "tools/node_modules/.bin", order)
     for path in folder.glob("*.wasm"):
         path.unlink()
     (folder / "python.wasm").write_bytes(component)

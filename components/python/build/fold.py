@@ -12,8 +12,7 @@ def fold(module):
             content = wasm.vector(content[reader.at : reader.at + 2] + constant(reader, 2) for _ in range(reader.unsigned()))
         elif kind == 9:
             content = wasm.vector(element(reader) for _ in range(reader.unsigned()))
-        if kind != 0:
-            parts.append((kind, content))
+        parts.append((kind, content))
     return wasm.join(wasm.CORE, parts)
 
 

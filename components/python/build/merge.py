@@ -16,6 +16,7 @@ from fold import fold
 from gaps import without_gaps
 from immortal import made_immortal
 from memory import changed
+from order import is_names, named, numbered
 from roles import Roles, kept, resolve
 from wrap import without_init, wrapped
 
@@ -25,7 +26,7 @@ FEATURES = """--enable-bulk-memory --enable-bulk-memory-opt --enable-sign-ext --
 FOR_GLOBALS = ["--enable-gc"]
 
 
-def merge(binary, folder, tools):
+def merge(binary, folder, tools, order):
     """Returns the merged component. `folder` is for files on the way, `tools` holds wasm-merge and wasm-opt."""
     wiring = without_init(c.read(binary))
     roles = Roles(wiring)
@@ -34,14 +35,15 @@ def merge(binary, folder, tools):
         path = folder / f"{index}.wasm"
         path.write_bytes(renamed(wiring, roles, index))
         inputs += [str(path), f"i{index}"]
-    merged, folded, main = folder / "merged.wasm", folder / "folded.wasm", folder / "main.wasm"
-    run(tools / "wasm-merge", *FEATURES, *FOR_GLOBALS, *inputs, "-o", merged)
+    merged, folded, main = (folder / f"{name}.wasm" for name in ("merged", "folded", "main"))
+    run(tools / "wasm-merge", "-g", *FEATURES, *FOR_GLOBALS, *inputs, "-o", merged)
     merged.write_bytes(trimmed(merged.read_bytes(), kept(wiring, roles)))
     first = ["--remove-unused-module-elements", "--simplify-globals", "--simplify-globals"]
-    run(tools / "wasm-opt", *FEATURES, *FOR_GLOBALS, merged, *first, "-o", folded)
-    folded.write_bytes(changed(fold(folded.read_bytes()), made_immortal, without_gaps))
-    second = ["--simplify-globals", "--directize", "--remove-unused-module-elements", "-O3"]
-    run(tools / "wasm-opt", *FEATURES, folded, *second, "-o", main)
+    run(tools / "wasm-opt", "-g", *FEATURES, *FOR_GLOBALS, merged, *first, "-o", folded)
+    folded.write_bytes(numbered(changed(fold(folded.read_bytes()), made_immortal, without_gaps), order))
+    second = ["--simplify-globals", "--directize", "--remove-unused-module-elements", "-O3", "--reorder-functions-by-name"]
+    run(tools / "wasm-opt", "-g", *FEATURES, folded, *second, "-o", main)
+    (folder / "names.txt").write_text(named(main.read_bytes()))
     return wrapped(wiring, roles, wasm.without_custom(main.read_bytes()))
 
 
@@ -56,7 +58,7 @@ def renamed(wiring, roles, index):
         elif kind == 7:
             reader = wasm.Reader(content)
             content = wasm.vector(exported(reader, lambda name: f"i{index}:{name}")[1] for _ in range(reader.unsigned()))
-        if kind != 0:
+        if kind != 0 or is_names(kind, content):
             parts.append((kind, content))
     return wasm.join(wasm.CORE, parts)
 

@@ -202,7 +202,7 @@ def end(program):
     code = guarded(program)
     if isinstance(code, system.Exit):
         return code.args[0] & 0xFF
-    for last in (threading._shutdown, exits, waits.finish, let_go, weakref.finalize._exitfunc):
+    for last in (threading._shutdown, exits, waits.finish, let_go, finalizers):
         result = guarded(last)
         if isinstance(result, system.Exit):
             return result.args[0] & 0xFF
@@ -223,6 +223,12 @@ def exits():
         util._exit_function()
     if logging._handlerList != HANDLERS:
         logging.shutdown()
+
+
+def finalizers():
+    # That they have been run is noted in the class, which the interpreter then has to learn anew.
+    if weakref.finalize._registry:
+        weakref.finalize._exitfunc()
 
 
 # The log handlers of the image: none that holds anything back.
