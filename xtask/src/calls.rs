@@ -26,6 +26,9 @@ pub(crate) fn called(program: &Path, command: &Command) -> Result<Vec<String>, E
     // It waits in front of the program until there is someone to trace it.
     let mut waiting = Command::new("sh");
     waiting.args(["-c", "read -r go; exec \"$0\" \"$@\""]).arg(program).args(command.get_args());
+    if let Some(folder) = command.get_current_dir() {
+        waiting.current_dir(folder);
+    }
     waiting.env_clear().envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
     let mut child = waiting.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().map_err(Error::context("sh"))?;
     let pid = Pid::from_raw(child.id().cast_signed());

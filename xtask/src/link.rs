@@ -78,7 +78,7 @@ fn order_of(program: &Path) -> Result<Vec<String>, Error> {
     let (mut order, mut said) = (Vec::<String>::new(), String::new());
     for args in STARTS {
         let mut command = Command::new(program);
-        command.args(args).current_dir(&root).env("HOME", &home).env("SKILLHOST_PROGRAMS", root.join("target/components"));
+        command.args(args).current_dir(&root).env_clear().env("HOME", &home).env("SKILLHOST_PROGRAMS", root.join("target/components"));
         // Once before, so that what it runs is compiled.
         let done = command.stdin(Stdio::null()).output().map_err(Error::context(program.display()))?;
         if done.status.success() {
