@@ -41,6 +41,7 @@ struct Cell<'a> {
 pub(crate) fn run(place: &Place, rounds: usize, command: String, progress: &Progress) -> Result<Report, Error> {
     let machine = machine::describe()?;
     machine::warn_if_busy(&machine);
+    place.forget_compiled()?;
     let tools = progress.step("build a root for the sandboxes", |_| Tools::find(place))?;
     let cases = cases::all();
     let mut named: Vec<(String, Case)> = cases.iter().map(|case| (case.id.to_owned(), case.clone())).collect();

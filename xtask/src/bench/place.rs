@@ -83,6 +83,15 @@ impl Place {
         self.folder.join("packages")
     }
 
+    /// Removes compiled code: that of earlier versions is no part of what takes space.
+    pub(crate) fn forget_compiled(&self) -> Result<(), Error> {
+        let cache = self.home().join(".cache");
+        match fs::remove_dir_all(&cache) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(Error::context(cache.display())(error)),
+            _ => Ok(()),
+        }
+    }
+
     /// A program with nothing of this process's environment.
     pub(crate) fn command(&self, program: &Path) -> Command {
         let mut command = Command::new(program);
