@@ -43,7 +43,7 @@ mod verify;
 use std::process::ExitCode;
 
 use clap::error::ErrorKind;
-use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
+use clap::{Args as _, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use exit::Exit;
 
@@ -55,9 +55,7 @@ struct Cli {
     verb: Verb,
 }
 
-// A start makes the arguments of its own verb alone.
 #[derive(Debug, Subcommand)]
-#[command(defer = true)]
 enum Verb {
     Run(run::Args),
     Check(check::Args),
@@ -99,8 +97,8 @@ Examples:
 
 /// Parses the command line and does what it says.
 pub(crate) fn main() -> ExitCode {
-    let cli = match Cli::try_parse().or_else(parse_whole) {
-        Ok(cli) => cli,
+    let verb = match run_alone().map_or_else(|| Cli::try_parse().map(|cli| cli.verb), |args| Ok(Verb::Run(args))) {
+        Ok(verb) => verb,
         Err(error) => {
             // Help and version come this way too, and go to stdout.
             let code = if error.use_stderr() { Exit::Usage } else { Exit::Ok };
@@ -114,7 +112,7 @@ pub(crate) fn main() -> ExitCode {
             };
         }
     };
-    let result = match cli.verb {
+    let result = match verb {
         Verb::Run(args) => run::main(args),
         Verb::Check(args) => check::main(&args),
         Verb::List(args) => list::main(&args),
@@ -154,14 +152,15 @@ pub(crate) fn main() -> ExitCode {
     }
 }
 
-/// With all verbs made: what is said of them, in help and in errors, is their own.
-fn parse_whole(error: clap::Error) -> Result<Cli, clap::Error> {
-    if error.kind() == ErrorKind::DisplayVersion {
-        return Err(error);
+/// The arguments of a run, for which those of the other verbs are not made: that takes as long as a small guest. `None` for another verb, for help
+/// and for what is wrong, which the whole command line tells.
+fn run_alone() -> Option<run::Args> {
+    let words: Vec<_> = std::env::args_os().skip(1).collect();
+    if words.first()? != "run" {
+        return None;
     }
-    let mut command = Cli::command();
-    command.build();
-    Cli::from_arg_matches(&command.try_get_matches()?)
+    let matches = run::Args::augment_args(clap::Command::new("run")).try_get_matches_from(words).ok()?;
+    run::Args::from_arg_matches(&matches).ok()
 }
 
 /// Why a verb ended early: what to print, and the exit code.
