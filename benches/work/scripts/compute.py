@@ -34,4 +34,4 @@ def text(rounds):
         assert len(re.findall(r"name (\d+)", json.dumps(again))) == 500
 
 
-{"fib": lambda: fib(27), "nbody": lambda: nbody(8_000), "text": lambda: text(60)}[sys.argv[1]]()
+{"nothing": lambda: None, "fib": lambda: fib(27), "nbody": lambda: nbody(8_000), "text": lambda: text(60)}[sys.argv[1]]()

@@ -136,6 +136,7 @@ pub(crate) fn work() -> Vec<Cell> {
     let compute = |id| case(id, "work", What::Python("scripts/compute.py"), &[id]);
     let json = cases::all().into_iter().filter(|case| case.id == "json");
     let scripts = [
+        compute("nothing"),
         compute("fib"),
         compute("nbody"),
         compute("text"),

@@ -108,7 +108,7 @@ pub(crate) mod tests {
                 "true, native" => samples.add(&name, 1_000_000),
                 _ if name.ends_with(", warm") => samples.fail(&name, &Error::new("no driver for the warm tier")),
                 "component, a second" => samples.add(&name, 40_000),
-                _ if name.contains("no child") || name.contains("none") => samples.add(&name, 1_000_000),
+                _ if ["no child", "none", "nothing"].iter().any(|what| name.contains(what)) => samples.add(&name, 1_000_000),
                 _ if name.contains("cold") => samples.add(&name, 1_500_000),
                 _ if name.contains("imports") => samples.add(&name, 30_000_000),
                 _ => samples.add(&name, 1_500_000),

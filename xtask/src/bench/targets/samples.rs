@@ -39,10 +39,7 @@ impl Samples {
                 let above = of.checked_sub(from).ok_or("it took less time than what does nothing")?;
                 Ok(above / count)
             }
-            Of::Mean(names) => {
-                let medians: Vec<u64> = names.iter().map(|name| self.spread(name).map(|spread| spread.p50)).collect::<Result<_, _>>()?;
-                Ok(mean(&medians))
-            }
+            Of::Mean(figures) => Ok(mean(&figures.iter().map(|of| self.figure(*of)).collect::<Result<Vec<u64>, _>>()?)),
         }
     }
 
@@ -91,7 +88,7 @@ mod tests {
         assert_eq!(samples.figure(Of::Median("fifty")), Ok(1_100));
         assert_eq!(samples.figure(Of::P99("fifty")), Ok(1_200));
         assert_eq!(samples.figure(Of::Above("fifty", "none", 50)), Ok(20));
-        assert_eq!(samples.figure(Of::Mean(&["none", "fifty", "long"])), Ok(989));
+        assert_eq!(samples.figure(Of::Mean(&[Of::Median("none"), Of::Median("fifty"), Of::Median("long")])), Ok(989));
         assert!(samples.figure(Of::Above("none", "fifty", 50)).unwrap_err().contains("less time"));
     }
 
@@ -102,7 +99,7 @@ mod tests {
         samples.add("none", 100);
         assert!(samples.failed("none") && !samples.failed("fifty"));
         assert_eq!(samples.figure(Of::Above("fifty", "none", 50)), Err("no such program".into()));
-        assert_eq!(samples.figure(Of::Mean(&["fifty", "other"])), Err("not measured".into()));
+        assert_eq!(samples.figure(Of::Mean(&[Of::Median("fifty"), Of::Median("other")])), Err("not measured".into()));
         let measured = samples.spreads();
         assert_eq!(measured.iter().filter(|one| one.spread.is_some()).count(), 2);
         assert_eq!(measured.iter().find_map(|one| one.missing.as_deref()), Some("no such program"));
