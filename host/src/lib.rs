@@ -31,7 +31,7 @@
 //! What holds everywhere, each by a test:
 //! - `Program` says what runs and carries no authority; `Capabilities` says what it may touch; only `sandbox` reads both.
 //! - The same `Capabilities` value is what `check` prints, what the sandbox enforces and what the audit log keeps.
-//! - A module uses only those above it: limits, outcome, diagnostic, capabilities < skill, policy < runtime < compat, learn < recording < sandbox < world, state, audit, database < receipt < invoke < service < approval < catalog < usage < embed, mcp < cli.
+//! - A module uses only those above it: limits, outcome, diagnostic, capabilities, heap < skill, policy < runtime < compat, learn < recording < sandbox < world, state, audit, database < receipt < invoke < service < approval < catalog < usage < embed, mcp < cli.
 //! - Ambient authority is banned by clippy's `disallowed-methods` and asked for by name where it is needed.
 //! - A broken policy, manifest or audit log stops the run. Nothing falls back to something wider.
 
@@ -42,6 +42,7 @@ pub mod compat;
 mod database;
 pub mod diagnostic;
 pub mod embed;
+pub mod heap;
 pub mod invoke;
 pub mod learn;
 pub mod limits;

@@ -4,6 +4,9 @@ mod cli;
 
 use std::process::ExitCode;
 
+#[global_allocator]
+static HEAP: skillhost::heap::Heap = skillhost::heap::Heap::new();
+
 fn main() -> ExitCode {
     skillhost::compile_if_asked();
     cli::main()

@@ -12,8 +12,12 @@ use wasmtime::Engine;
 use wasmtime::component::Component;
 
 use super::resident::make_resident;
+use crate::heap;
 use crate::runtime;
 use crate::runtime::stamp::{self, Stamp, Temporary, file_digest};
+
+/// Compiled code of this size, in bytes, has ten thousand functions: an interpreter's, not a skill's.
+const LARGE: u64 = 16 << 20;
 
 /// A cache folder, opened.
 #[derive(Debug)]
@@ -36,9 +40,7 @@ impl Cache {
         let key = key(engine, component);
         let file = self.dir.open(code_name(&key)).ok()?.into_std();
         if self.is_whole(&file, &key) {
-            if let Err(error) = make_resident(&file) {
-                tracing::debug!(%error, "compiled code was not read ahead; it is read as it is needed");
-            }
+            Cache::expect(&file);
             #[expect(unsafe_code, reason = "compiled code is trusted only from this folder, which the host alone writes, and whole")]
             // SAFETY: the file was written by `store` for this very component and engine (both are in its name), and is unchanged
             // since: `is_whole` has compared its stamp, and nobody else may rename anything in this folder.
@@ -85,6 +87,17 @@ impl Cache {
             tracing::debug!(%error, "the cache's stamp was not renewed; the next load computes the digest again");
         }
         whole
+    }
+
+    /// Makes ready for what is about to be loaded.
+    fn expect(file: &File) {
+        let bytes = rustix::fs::fstat(file).map_or(0, |stat| stat.st_size.cast_unsigned());
+        if bytes >= LARGE {
+            heap::expect_many_values();
+        }
+        if let Err(error) = make_resident(file, bytes) {
+            tracing::debug!(%error, "compiled code was not read ahead; it is read as it is needed");
+        }
     }
 
     fn write_stamp(&self, key: &str, file: &File, digest: String) -> io::Result<()> {

@@ -16,12 +16,11 @@ const LOOKS: u64 = 4;
 /// What the kernel reads ahead at once where nobody has set it (`read_ahead_kb`).
 const PIECE: usize = 128 << 10;
 
-/// Reads a large file once, unless the kernel holds it already.
+/// Reads a large file of so many bytes once, unless the kernel holds it already.
 ///
 /// # Errors
 /// It cannot be read.
-pub(super) fn make_resident(file: &File) -> io::Result<()> {
-    let bytes = rustix::fs::fstat(file)?.st_size.cast_unsigned();
+pub(super) fn make_resident(file: &File, bytes: u64) -> io::Result<()> {
     if bytes < LARGE || is_resident(file, bytes) {
         return Ok(());
     }
@@ -59,7 +58,7 @@ mod tests {
         assert!(is_resident(&file, bytes), "what was just written is held");
         // Where it stays all the same, as on a file system in memory, there is nothing to read back.
         fadvise(&file, 0, None, Advice::DontNeed).unwrap();
-        make_resident(&file).unwrap();
+        make_resident(&file, bytes).unwrap();
         assert!(is_resident(&file, bytes));
     }
 }

@@ -156,7 +156,6 @@ def start_often(main):
         system.ENDING = thread._shutdown = process._global_shutdown = False
     # Setting it too would make the interpreter forget what it has learnt of the class.
     assert not weakref.finalize._shutdown, "a start has left a finalizer"
-    gc.unfreeze()
     fresh.environment = asked
     sys.path[:], sys.argv[:], sys.orig_argv[:], sys.modules["__main__"] = saved
 
@@ -204,6 +203,7 @@ def settle():
     import linecache
 
     linecache.clearcache()
+    fresh.forget()
     os.environ._data.clear()
     sys.path_importer_cache.clear()
     # A collection of CPython 3.14.0 looks at much that is old, each time that this many objects are new. With its 2,000 a report on 137,000 rows

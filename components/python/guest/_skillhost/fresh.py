@@ -1,7 +1,6 @@
 """What must not be the same in every run: the environment, chance, clocks. All of it was taken when the component was built."""
 
 import _random
-import gc
 import logging
 import os
 import posix
@@ -15,19 +14,24 @@ from wit_world.imports import environment
 
 from . import system
 
+# Taken once: a start that looks into fewer modules touches less memory.
+CHANCE, LOGGING = random._inst, vars(logging)
+
+
+def forget():
+    """At the build: what a program finds out by chance has not been found out yet."""
+    uuid._node = None
+    tempfile._name_sequence = tempfile.tempdir = None
+
 
 def start():
-    # What is there already is not the program's.
-    gc.freeze()
     system.STARTED = time.monotonic()
     variables = {os.fsencode(name): os.fsencode(value) for name, value in environment.get_environment()}
     os.environ._data.clear()
     os.environ._data.update(variables)
     # As `random.seed()`: what that does beside it is done in the image.
-    _random.Random.seed(random._inst)
-    uuid._node = None
-    tempfile._name_sequence = tempfile.tempdir = None
-    logging._startTime = time.time_ns()
+    _random.Random.seed(CHANCE)
+    LOGGING["_startTime"] = time.time_ns()
     sys.argv[:] = sys.orig_argv[:] = environment.get_arguments()
     if directory := environment.initial_cwd():
         try:
