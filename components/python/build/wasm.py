@@ -40,6 +40,10 @@ class Reader:
     def skip(self, count):
         self.at += count
 
+    def skip_numbers(self, count):
+        for _ in range(count):
+            self.unsigned()
+
 
 def unsigned(number):
     out = bytearray()
