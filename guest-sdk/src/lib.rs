@@ -50,6 +50,8 @@
 //!
 //! A crate may hold both: the host then runs the command, or calls a tool when one is named.
 //!
+//! Small blocks of memory come from an allocator of this crate; std's serves the others. Feature `allocator`, a default, is it.
+//!
 //! Panics write their message to stderr and trap. Nothing here is `Send`: a component has one thread. Futures go on while
 //! others wait only inside one `async` function, with `join!` of the `futures` crate for example; there is no runtime to
 //! spawn them on, and none is needed. Built natively, as `cargo test` does, whatever reaches for the host panics: what is
@@ -58,6 +60,8 @@
 // The macros name this crate by its name, in its own documentation and tests too.
 extern crate self as skillhost_guest;
 
+#[cfg(any(test, all(target_family = "wasm", not(target_feature = "atomics"), feature = "allocator")))]
+mod allocator;
 mod bindings;
 mod entry;
 pub mod env;

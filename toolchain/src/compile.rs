@@ -33,19 +33,31 @@ pub struct Component {
 impl WasmToolchain {
     /// Builds every component of a crate or workspace, in the order in which cargo finished them.
     ///
+    /// Of a library that is a component and a library for others, the component alone: cargo does not optimise across crates where it makes
+    /// both at once, whatever the profile says.
+    ///
     /// # Errors
     /// What cargo and the compiler say.
     pub fn build(&self, build: Build, step: &Step) -> Result<Vec<Component>, Error> {
+        let packages = packages(&self.metadata(build.dir, step)?, build.dir);
+        let (both, others): (Vec<_>, Vec<_>) = packages.iter().partition(|package| is_both(package));
+        let mut built = Vec::new();
+        if !others.is_empty() {
+            built.extend(self.cargo_build("build", &others, &[], build, step)?);
+        }
+        for package in both {
+            built.extend(self.cargo_build("rustc", &[package], &["--lib", "--crate-type", "cdylib"], build, step)?);
+        }
+        Ok(built)
+    }
+
+    fn cargo_build(&self, verb: &str, packages: &[&Value], args: &[&str], build: Build, step: &Step) -> Result<Vec<Component>, Error> {
         let mut cargo = self.cargo();
-        cargo.current_dir(build.dir).args([
-            "build",
-            "--target",
-            TARGET,
-            "--profile",
-            build.profile,
-            "--message-format=json-render-diagnostics",
-        ]);
-        cargo.arg("--target-dir").arg(build.target_dir).args(build.args);
+        cargo.current_dir(build.dir).args([verb, "--target", TARGET, "--profile", build.profile]);
+        cargo.arg("--message-format=json-render-diagnostics").arg("--target-dir").arg(build.target_dir).args(args).args(build.args);
+        for id in packages.iter().filter_map(|package| package["id"].as_str()) {
+            cargo.args(["--package", id]);
+        }
         if std::io::IsTerminal::is_terminal(&std::io::stderr()) {
             cargo.args(["--color", "always"]);
         }
@@ -56,6 +68,37 @@ impl WasmToolchain {
         })?;
         Ok(String::from_utf8_lossy(&messages).lines().filter_map(component).collect())
     }
+
+    /// What `cargo metadata` says of a crate or workspace, dependencies left out.
+    pub(crate) fn metadata(&self, dir: &Path, step: &Step) -> Result<Value, Error> {
+        let mut cargo = self.cargo();
+        let metadata = step.run(cargo.current_dir(dir).args(["metadata", "--no-deps", "--format-version", "1"])).map_err(Error::from)?;
+        serde_json::from_slice(&metadata).map_err(Error::context("cargo metadata"))
+    }
+}
+
+/// The packages that `cargo build` in `dir` builds: the crate that is there, or else the default members of the workspace.
+fn packages(metadata: &Value, dir: &Path) -> Vec<Value> {
+    let all = metadata["packages"].as_array().map_or(&[][..], Vec::as_slice);
+    let here =
+        |package: &&Value| package["manifest_path"].as_str().map(Path::new).and_then(Path::parent).is_some_and(|at| is_same(at, dir));
+    let default = |package: &&Value| metadata["workspace_default_members"].as_array().is_some_and(|ids| ids.contains(&package["id"]));
+    match all.iter().find(here) {
+        Some(package) => vec![package.clone()],
+        None => all.iter().filter(default).cloned().collect(),
+    }
+}
+
+fn is_same(one: &Path, other: &Path) -> bool {
+    let canonical = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    canonical(one) == canonical(other)
+}
+
+/// Whether its library is a component and something else besides.
+fn is_both(package: &Value) -> bool {
+    let types = |target: &Value| target["crate_types"].as_array().cloned().unwrap_or_default();
+    let targets = package["targets"].as_array().map_or(&[][..], Vec::as_slice);
+    targets.iter().map(types).any(|types| types.len() > 1 && types.iter().any(|t| t == "cdylib"))
 }
 
 /// The component that a line of cargo's JSON messages reports, if it reports one. Libraries of others that are plug-ins too are none of ours.
@@ -86,5 +129,25 @@ mod tests {
         assert_eq!(component(&message.replace("cdylib", "proc-macro")), None);
         assert_eq!(component(&message.replace("path+file:///p", "registry+https://example.com/index")), None);
         assert_eq!(component("not JSON"), None);
+    }
+
+    #[test]
+    fn cargo_builds_the_crate_of_a_folder_or_the_default_members() {
+        let metadata = serde_json::json!({
+            "packages": [{"id": "a", "manifest_path": "/w/a/Cargo.toml"}, {"id": "b", "manifest_path": "/w/b/Cargo.toml"}],
+            "workspace_default_members": ["b"],
+        });
+        let ids = |dir| packages(&metadata, Path::new(dir)).iter().map(|p| p["id"].clone()).collect::<Vec<_>>();
+        assert_eq!(ids("/w/a"), ["a"]);
+        assert_eq!(ids("/w"), ["b"]);
+    }
+
+    #[test]
+    fn a_library_that_is_a_component_alone_is_not_both() {
+        let package = |types: &[&str]| serde_json::json!({"targets": [{"crate_types": ["bin"]}, {"crate_types": types}]});
+        assert!(is_both(&package(&["cdylib", "rlib"])));
+        assert!(is_both(&package(&["lib", "cdylib"])));
+        assert!(!is_both(&package(&["cdylib"])));
+        assert!(!is_both(&package(&["rlib", "dylib"])));
     }
 }

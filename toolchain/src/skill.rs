@@ -62,9 +62,7 @@ fn sdk_config(dir: &Path) -> Result<String, Error> {
 
 /// The manifest names the SDK by version alone; a path or a git repository is the author's choice, and stays.
 fn takes_sdk_from_registry(dir: &Path, toolchain: &WasmToolchain, step: &Step) -> Result<bool, Error> {
-    let mut cargo = toolchain.cargo();
-    let metadata = step.run(cargo.current_dir(dir).args(["metadata", "--no-deps", "--format-version", "1"])).map_err(Error::from)?;
-    let metadata: Value = serde_json::from_slice(&metadata).map_err(Error::context("cargo metadata"))?;
+    let metadata = toolchain.metadata(dir, step)?;
     let each = |value: &Value| value.as_array().cloned().unwrap_or_default();
     let dependencies = each(&metadata["packages"]).into_iter().flat_map(|p| each(&p["dependencies"]));
     Ok(dependencies.into_iter().any(|d| d["name"] == sdk::CRATE && d["source"].as_str().is_some_and(|s| s.starts_with("registry+"))))

@@ -27,6 +27,14 @@ fn a_new_skill_builds_to_a_component_and_passes_its_own_tests_with_plain_cargo()
     let mut cargo = Command::new("cargo");
     cargo.current_dir(&dir).arg("test").env("CARGO_TARGET_DIR", cache.join("target"));
     progress.step("plain cargo test", |step| step.run(&mut cargo)).unwrap();
+
+    // Another crate may use the library too: cargo alone would then make the component without optimising across crates.
+    let alone = std::fs::read(&component).unwrap();
+    let manifest = std::fs::read_to_string(dir.join("Cargo.toml")).unwrap();
+    assert!(manifest.contains("[\"cdylib\"]"));
+    std::fs::write(dir.join("Cargo.toml"), manifest.replace("[\"cdylib\"]", "[\"cdylib\", \"rlib\"]")).unwrap();
+    progress.step("build both", |step| skill::build(&dir, Some("my-skill.wasm"), &toolchain, &cache, step)).unwrap();
+    assert!(std::fs::read(&component).unwrap() == alone, "the component is optimised as if it were alone");
 }
 
 #[test]
