@@ -137,7 +137,7 @@ impl Driver {
         std::fs::write("/proc/self/clear_refs", "5").map_err(|error| error.to_string())?;
         let (mut wall, mut cpu, mut stdout) = (Vec::new(), Vec::new(), String::new());
         for _ in 0..count {
-            let (start, used) = (Instant::now(), cpu_time());
+            let (used, start) = (cpu_time(), Instant::now());
             let outcome = self.invoke(task, Io::default()).await?;
             wall.push(nanoseconds(start));
             cpu.push(cpu_time() - used);

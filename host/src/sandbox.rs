@@ -26,6 +26,7 @@ mod pipe;
 mod process;
 mod random;
 mod relay;
+mod resident;
 mod run;
 mod scratch;
 mod state;

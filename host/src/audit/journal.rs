@@ -1,5 +1,5 @@
 //! The journal: the file that records are appended to, and all that a run pays for. Each append locks it, reads its last bytes for the
-//! place in the chain, and writes one line.
+//! place in the chain, unless nobody has written since, and writes one line.
 //!
 //! Beside `audit.jsonl` may stand, each named after it:
 //!
@@ -36,9 +36,19 @@ const TRIES: usize = 100;
 #[derive(Debug)]
 pub struct Log {
     path: PathBuf,
-    file: Mutex<File>,
+    journal: Mutex<Journal>,
     seal_at: u64,
     folding: Mutex<Option<JoinHandle<()>>>,
+}
+
+/// The open file, and what is known of it.
+#[derive(Debug)]
+struct Journal {
+    file: File,
+    /// Device and inode.
+    identity: (u64, u64),
+    /// The size that our last record left, and its place in the chain. A file of that size has had no other writer: records are only added.
+    last: Option<(u64, Head)>,
 }
 
 impl Log {
@@ -59,14 +69,13 @@ impl Log {
             let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
             made.map_err(|source| AuditError::write(path, source))?;
         }
-        let file = open(path).map_err(|source| AuditError::write(path, source))?;
-        Ok(Log { path: path.to_owned(), file: Mutex::new(file), seal_at: bytes, folding: Mutex::default() })
+        let journal = Journal::open(path).map_err(|source| AuditError::write(path, source))?;
+        Ok(Log { path: path.to_owned(), journal: Mutex::new(journal), seal_at: bytes, folding: Mutex::default() })
     }
 
     /// Whether the file is still the one of that name: not one that was moved away or removed meanwhile.
     pub fn is_in_place(&self) -> bool {
-        let file = lock(&self.file);
-        matches!((fstat(&*file), stat(&self.path)), (Ok(open), Ok(named)) if same(&open, &named))
+        stat(&self.path).is_ok_and(|named| identity(&named) == lock(&self.journal).identity)
     }
 
     /// Appends a record: one line in one write, chained to the line before it. Gives back its place.
@@ -85,39 +94,55 @@ impl Log {
         let failed = |source| AuditError::write(&self.path, source);
         let mut line = serde_json::to_vec(record).map_err(|error| failed(error.into()))?;
         line.reserve(TRAILER_MAX);
-        let mut file = lock(&self.file);
-        let (head, sealed) = self.write(&mut file, &mut line).map_err(failed)?;
-        drop(file);
+        let mut journal = lock(&self.journal);
+        let (head, sealed) = self.write(&mut journal, &mut line).map_err(failed)?;
+        drop(journal);
         if sealed {
             self.fold(retention);
         }
         Ok(head)
     }
 
-    fn write(&self, file: &mut File, line: &mut Vec<u8>) -> io::Result<(Head, bool)> {
+    fn write(&self, journal: &mut Journal, line: &mut Vec<u8>) -> io::Result<(Head, bool)> {
         for _ in 0..TRIES {
-            let locked = Locked::new(file)?;
-            let open = fstat(locked.0)?;
+            let locked = Locked::new(&journal.file)?;
             match stat(&self.path) {
-                Ok(named) if same(&open, &named) => return self.write_locked(&locked, &open, line),
+                Ok(named) if identity(&named) == journal.identity => {
+                    let last = journal.last.take();
+                    let (head, size, sealed) = self.write_locked(&locked, &named, last, line)?;
+                    drop(locked);
+                    journal.last = Some((size, head.clone()));
+                    return Ok((head, sealed));
+                }
                 // Sealed by another host, or moved away: the log is the file of its name.
                 Ok(_) | Err(rustix::io::Errno::NOENT) => {}
                 Err(error) => return Err(error.into()),
             }
             drop(locked);
-            *file = self::open(&self.path)?;
+            *journal = Journal::open(&self.path)?;
         }
         Err(io::Error::other("another file takes its place again and again"))
     }
 
-    fn write_locked(&self, locked: &Locked<'_>, open: &Stat, line: &mut Vec<u8>) -> io::Result<(Head, bool)> {
+    /// Writes a line; gives back its place in the chain, the size of the file after it, and whether the journal was sealed.
+    fn write_locked(
+        &self,
+        locked: &Locked<'_>,
+        named: &Stat,
+        last: Option<(u64, Head)>,
+        line: &mut Vec<u8>,
+    ) -> io::Result<(Head, u64, bool)> {
         // A device, or a pipe to whoever keeps the log.
-        if FileType::from_raw_mode(open.st_mode) != FileType::RegularFile {
+        if FileType::from_raw_mode(named.st_mode) != FileType::RegularFile {
             let head = chain::close(line, &Head::start());
             line.push(b'\n');
-            return { locked.0 }.write_all(line).map(|()| (head, false));
+            return { locked.0 }.write_all(line).map(|()| (head, 0, false));
         }
-        let (head, size) = self.end(locked.0, open.st_size.cast_unsigned())?;
+        let size = named.st_size.cast_unsigned();
+        let (head, size) = match last {
+            Some((known, head)) if known == size && size > 0 => (head, size),
+            _ => self.end(locked.0, size)?,
+        };
         let head = chain::close(line, &head);
         line.push(b'\n');
         if let Err(error) = { locked.0 }.write_all(line) {
@@ -125,12 +150,13 @@ impl Log {
             locked.0.set_len(size).ok();
             return Err(error);
         }
-        if size + line.len() as u64 <= self.seal_at {
-            return Ok((head, false));
+        let size = size + line.len() as u64;
+        if size <= self.seal_at {
+            return Ok((head, size, false));
         }
         // The record is written; what cannot be sealed now can be at the next.
         let sealed = self.seal(line, head.sequence);
-        Ok((head, sealed.inspect_err(|error| tracing::warn!(%error, "the journal of the audit log is not sealed")).is_ok()))
+        Ok((head, size, sealed.inspect_err(|error| tracing::warn!(%error, "the journal of the audit log is not sealed")).is_ok()))
     }
 
     /// The last record, and the size of the file once what follows that record is set aside.
@@ -187,7 +213,9 @@ impl Log {
         let sealed = sealed_name(&self.path, sequence);
         match std::fs::hard_link(&self.path, &sealed) {
             // Another file of that name, such as one that was left of an older log: this journal would be gone.
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && !same(&stat(&self.path)?, &stat(&sealed)?) => return Err(error),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && identity(&stat(&self.path)?) != identity(&stat(&sealed)?) => {
+                return Err(error);
+            }
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             linked => linked?,
         }
@@ -224,6 +252,13 @@ impl Log {
             // A panic there is told by its own message; the journal is as it was.
             folding.join().ok();
         }
+    }
+}
+
+impl Journal {
+    fn open(path: &Path) -> io::Result<Journal> {
+        let file = open(path)?;
+        Ok(Journal { identity: identity(&fstat(&file)?), file, last: None })
     }
 }
 
@@ -307,8 +342,9 @@ pub(super) fn remove(path: &Path) -> io::Result<()> {
     }
 }
 
-fn same(a: &Stat, b: &Stat) -> bool {
-    (a.st_dev, a.st_ino) == (b.st_dev, b.st_ino)
+/// Device and inode: no other file has both while this one is open.
+fn identity(stat: &Stat) -> (u64, u64) {
+    (stat.st_dev, stat.st_ino)
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -11,6 +11,7 @@ use sha2::{Digest as _, Sha256};
 use wasmtime::Engine;
 use wasmtime::component::Component;
 
+use super::resident::make_resident;
 use crate::runtime;
 use crate::runtime::stamp::{self, Stamp, Temporary, file_digest};
 
@@ -35,6 +36,9 @@ impl Cache {
         let key = key(engine, component);
         let file = self.dir.open(code_name(&key)).ok()?.into_std();
         if self.is_whole(&file, &key) {
+            if let Err(error) = make_resident(&file) {
+                tracing::debug!(%error, "compiled code was not read ahead; it is read as it is needed");
+            }
             #[expect(unsafe_code, reason = "compiled code is trusted only from this folder, which the host alone writes, and whole")]
             // SAFETY: the file was written by `store` for this very component and engine (both are in its name), and is unchanged
             // since: `is_whole` has compared its stamp, and nobody else may rename anything in this folder.

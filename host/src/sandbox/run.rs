@@ -216,8 +216,9 @@ pub async fn run(sandbox: &Sandbox, what: Invoke<'_>, io: Io) -> Finished {
             biased;
             () = &mut interrupted => End::Interrupted,
             limit = meter.stopped() => End::Stopped(limit),
-            () = deadline => End::Stopped(meter.stop(Limit::Timeout).0),
             ended = invocation.execute(what.program, &prepared, given) => End::Itself(ended),
+            // Last: a program that ends without ever waiting sets no timer. One that spins is put off at each epoch, and then this is looked at.
+            () = deadline => End::Stopped(meter.stop(Limit::Timeout).0),
         }
     };
     drop(over);
