@@ -11,7 +11,7 @@ use std::sync::{Mutex, mpsc};
 
 use skillhost::invoke::{Host, Request, Target};
 use skillhost::limits::Limit;
-use skillhost::outcome::Status;
+use skillhost::outcome::{Outcome, Status};
 use skillhost::policy::capabilities::MountMode;
 use skillhost::policy::{Overrides, Policy};
 use skillhost::sandbox::{Io, Stdin};
@@ -84,6 +84,19 @@ fn the_shell_does_what_bash_does() {
         .collect();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     assert!(share >= SHARE, "{share:.1} % agree");
+}
+
+/// A start makes no command and no system file that the script does not use: all of them together burn two million units more.
+#[test]
+fn a_small_script_burns_little() {
+    let dir = tempfile::tempdir().unwrap();
+    let host = shell_host(dir.path());
+    let skill = dir.path().join("skill");
+    std::fs::create_dir_all(&skill).unwrap();
+    std::fs::write(skill.join("SKILL.md"), MANIFEST).unwrap();
+    let snippet = Snippet { name: "small".into(), text: "echo hi".into(), fetch: None };
+    let outcome = outcome(&host, &skill, &snippet, &dir.path().join("workspace"), vec![(Limit::Fuel, 1_000_000)]);
+    assert_eq!((&outcome.status, outcome.stdout.text().as_ref()), (&Status::Exited { code: 0 }, "hi\n"), "{outcome:?}");
 }
 
 /// What the shell has beside bash's own words and what other programs start by name: the host's part (`env`), and commands that are too
@@ -283,12 +296,18 @@ fn in_bash(snippet: &Snippet, place: &Path) -> Left {
     Left { stdout: String::from_utf8_lossy(&output.stdout).into_owned(), code: output.status.code().unwrap_or(-1), files: files(place) }
 }
 
-/// In the sandbox, in a thread whose silence fails the test.
 fn in_shell(host: &Host, skill: &Path, snippet: &Snippet, place: &Path) -> Left {
+    let outcome = outcome(host, skill, snippet, place, vec![(Limit::Timeout, 100_000)]);
+    let Status::Exited { code } = outcome.status else { panic!("`{}`: {outcome:?}", snippet.name) };
+    Left { stdout: outcome.stdout.text().into_owned(), code: i32::from(code), files: files(place) }
+}
+
+/// In the sandbox, in a thread whose silence fails the test.
+fn outcome(host: &Host, skill: &Path, snippet: &Snippet, place: &Path, limits: Vec<(Limit, u64)>) -> Outcome {
     std::fs::create_dir_all(place).unwrap();
     let overrides = Overrides {
         workspace: Some((place.to_owned(), MountMode::Write)),
-        limits: vec![(Limit::Timeout, 100_000)],
+        limits,
         allow: snippet.fetch.iter().map(|url| format!("WebFetch({url})")).collect(),
         ..Overrides::default()
     };
@@ -304,9 +323,7 @@ fn in_shell(host: &Host, skill: &Path, snippet: &Snippet, place: &Path) -> Left 
         // Nobody listens where the test has given up.
         tell.send(outcome.unwrap_or_else(|error| panic!("{error}"))).ok();
     });
-    let outcome = told.recv_timeout(PATIENCE).unwrap_or_else(|error| panic!("`{}`: the host did not come back: {error}", snippet.name));
-    let Status::Exited { code } = outcome.status else { panic!("`{}`: {outcome:?}", snippet.name) };
-    Left { stdout: outcome.stdout.text().into_owned(), code: i32::from(code), files: files(place) }
+    told.recv_timeout(PATIENCE).unwrap_or_else(|error| panic!("`{}`: the host did not come back: {error}", snippet.name))
 }
 
 /// Names, kinds and contents below a folder.

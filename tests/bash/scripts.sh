@@ -177,3 +177,7 @@ pids=(); for i in 1 2 3; do (echo "r$i" > "r$i") & pids+=($!); done; for p in "$
 SECONDS=0; [ $SECONDS -lt 5 ] && echo quick; printf '%(%Y)T\n' 0; [ -n "$EPOCHSECONDS" ] && echo epoch
 #--- letters of an option string
 set -- -abc; while getopts abc o; do echo $o; done; echo $OPTIND; set -f; echo *; set +f; echo $- | grep -c f
+#--- programs by their files
+/bin/echo a | /usr/bin/cat; [ -x /usr/bin/env ] && echo env; ls /usr/bin | grep -cxE 'sed|sort|cd'; type -t cd cat; [ -e /usr/bin/nosuch ]; echo $?
+#--- commands in subshells and pipelines
+for i in 1 2; do echo $i | { cat; type -t grep; } | tr 1 x; (printf '%s\n' "$i"; cd / && pwd); done; enable | grep -cxE 'enable (cd|printf)'; printf '#!/usr/bin/awk -f\nBEGIN { print "awk" }\n' > a; awk -f a; nosuch 2>/dev/null; echo $?

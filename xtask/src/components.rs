@@ -55,6 +55,10 @@ fn place(root: &Path, component: &Component) -> Result<PathBuf, Error> {
     } else {
         root.join("target/components").join(file)
     };
-    files::copy_if_changed(&component.wasm, &to)?;
+    if component.name == shell::NAME {
+        shell::put_in_order(root, &component.wasm, &to)?;
+    } else {
+        files::copy_if_changed(&component.wasm, &to)?;
+    }
     Ok(to)
 }

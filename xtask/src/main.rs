@@ -16,6 +16,7 @@ mod host;
 mod install;
 #[cfg(target_arch = "x86_64")]
 mod link;
+mod order;
 mod python;
 mod shell;
 mod test;

@@ -7,14 +7,18 @@ use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use skillhost_toolchain::{Error, Step, TARGET, files};
 
-use crate::workspace;
+use crate::{order, workspace};
 
+/// The component, and the crate that it is built from.
+pub(crate) const NAME: &str = "shell";
 /// The crate that is patched.
 const UPSTREAM: &str = "bashkit";
 /// What the shell answers to as a shell.
 const SHELLS: [&str; 2] = ["bash", "sh"];
 /// Those of its commands that other programs start by name. `tests/bash.rs` holds them against what the shell has.
 const COMMANDS: &str = include_str!("../../components/shell/programs.txt");
+/// Its functions that starts call, by name: `record_order.py` beside it makes the list.
+const ORDER: &str = include_str!("../../components/shell/order.txt");
 /// The wasm stack that its deepest recursion needs: see `limits.rs` of the component.
 const STACK: &str = "64MiB";
 
@@ -49,6 +53,14 @@ pub(crate) fn prepare(root: &Path, step: &Step) -> Result<(), Error> {
         step.run(&mut apply)?;
     }
     std::fs::write(&done, stamp).map_err(Error::context(done.display()))
+}
+
+/// Writes the component `to` its place with its functions in order, and their names beside its source.
+pub(crate) fn put_in_order(root: &Path, built: &Path, to: &Path) -> Result<(), Error> {
+    let component = std::fs::read(built).map_err(Error::context(built.display()))?;
+    let ordered = order::ordered(&component, ORDER)?;
+    files::write_if_changed(&root.join("target/shell/names.txt"), ordered.names.as_bytes())?;
+    files::write_if_changed(to, &ordered.component).map(drop)
 }
 
 /// Writes the program manifest beside the component.

@@ -92,8 +92,8 @@ def main():
     (HERE / "order.txt").write_text("".join(f"{name}\n" for name in order))
 
 
-def called(command, environment, count):
-    """The numbers of the functions that a run of the host calls, of the component whose main module has `count` of them."""
+def called(command, environment, count, module=1):
+    """The numbers of the functions that a run of the host calls, of the component whose main module is number `module` and has `count` of them."""
     process = os.fork()
     if process == 0:
         quiet = os.open(os.devnull, os.O_RDWR)
@@ -116,7 +116,7 @@ def called(command, environment, count):
                 continue
             stopped, passed_on = os.WSTOPSIG(status), 0
             if stopped == signal.SIGTRAP | 0x80:
-                if go_on == SYSCALL and (functions := mapped(process, count)):
+                if go_on == SYSCALL and (functions := mapped(process, count, module)):
                     go_on = CONT
                     for address in functions:
                         waiting[address] = os.pread(memory.fileno(), 1, address)
@@ -135,7 +135,7 @@ def called(command, environment, count):
     return result
 
 
-def mapped(process, count):
+def mapped(process, count, module):
     """Address -> number of each function, once the process has mapped the component's code so that it can run."""
     with open(f"/proc/{process}/maps") as maps:
         found = re.search(r"^(\w+)-\w+ r-xp (\w+) \S+ \S+ +(\S+\.cwasm)$", maps.read(), re.MULTILINE)
@@ -145,9 +145,9 @@ def mapped(process, count):
     text = int(re.search(r" \.text +PROGBITS +\w+ (\w+)", symbols)[1], 16)
     start = int(found[1], 16) - int(found[2], 16) + text
     functions = {}
-    for value, index in re.findall(r": (\w+) .* FUNC .* wasm\[1\]::function\[(\d+)\]", symbols):
+    for value, index in re.findall(r": (\w+) .* FUNC .* wasm\[" + str(module) + r"\]::function\[(\d+)\]", symbols):
         functions[start + int(value, 16)] = int(index)
-    assert max(functions.values()) + 1 == count, "not the component that build.py has made"
+    assert max(functions.values()) + 1 == count, "not the component whose names these are"
     return functions
 
 

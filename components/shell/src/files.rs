@@ -179,7 +179,8 @@ impl Files {
         let (mut reader, done) = file.read_via_stream(0);
         let mut all = Vec::with_capacity(CHUNK);
         loop {
-            if all.capacity() - all.len() < CHUNK {
+            // Not at the end of a small file: making room there would copy and write what nobody needs.
+            if all.capacity() - all.len() < CHUNK / 4 {
                 all.reserve(CHUNK.max(all.len()));
             }
             let (status, bytes) = reader.read(all).await;
