@@ -29,6 +29,7 @@ mod relay;
 mod resident;
 mod run;
 mod scratch;
+mod slots;
 mod state;
 mod stdio;
 mod stdio_p2;
@@ -60,6 +61,7 @@ use crate::outcome::{Denial, LimitHit, Status};
 use crate::policy::capabilities::Capabilities;
 use crate::runtime::{Component, Entry};
 use compile::CompileError;
+use slots::{Slot, Slots};
 use state::State;
 use wasi::Imports;
 
@@ -84,12 +86,14 @@ pub struct Sandbox(Arc<Shared>);
 
 struct Shared {
     options: Options,
-    engines: Mutex<HashMap<(Mode, u64), Engine>>,
-    linkers: Mutex<HashMap<LinkerKey, Arc<Linker<State>>>>,
-    prepared: Mutex<HashMap<(Mode, u64, String), Prepared>>,
+    slots: Slots,
+    engines: Mutex<HashMap<EngineKey, Engine>>,
+    linkers: Mutex<HashMap<(EngineKey, Imports), Arc<Linker<State>>>>,
+    prepared: Mutex<HashMap<(EngineKey, String), Prepared>>,
 }
 
-type LinkerKey = (Mode, u64, Imports);
+/// What tells engines apart: the mode, the stack that guests are given, in bytes, and how stores get their memory.
+type EngineKey = (Mode, u64, Allocation);
 
 /// Components kept ready in memory; each holds its code mapped.
 const PREPARED: usize = 256;
@@ -99,6 +103,8 @@ const PREPARED: usize = 256;
 struct Prepared {
     pre: InstancePre<State>,
     exports: Exports,
+    /// Where its store's memory is, if it is not mapped anew. Held for as long as the store is there.
+    _slot: Option<Slot>,
 }
 
 /// Which of the exports that a host calls a component has, and what else it has.
@@ -113,7 +119,8 @@ struct Exports {
 impl Sandbox {
     /// Takes options; does no work.
     pub fn new(options: Options) -> Sandbox {
-        Sandbox(Arc::new(Shared { options, engines: Mutex::default(), linkers: Mutex::default(), prepared: Mutex::default() }))
+        let slots = Slots::default();
+        Sandbox(Arc::new(Shared { options, slots, engines: Mutex::default(), linkers: Mutex::default(), prepared: Mutex::default() }))
     }
 
     fn cache(&self) -> &Path {
@@ -126,19 +133,32 @@ impl Sandbox {
 
     /// Compiles, loads and links a component, or takes what is ready.
     async fn prepare(&self, component: &Component, mode: Mode, limits: &Limits) -> Result<Prepared, Status> {
-        let stack = stack(component, limits);
-        let key = (mode, stack, component.digest.clone());
+        let allocation = self.0.options.allocation;
+        if let (Allocation::OnDemand, Some(slot)) = (allocation, self.0.slots.take(component, mode)) {
+            match self.ready(component, mode, limits, slots::ALLOCATION).await {
+                Ok(prepared) if slots::fits(prepared.pre.component()) => return Ok(Prepared { _slot: Some(slot), ..prepared }),
+                Ok(_) => self.0.slots.refuse(component, "it has more memories or tables than a slot"),
+                // Such as on a machine that does not give so much of its address space.
+                Err(status) => self.0.slots.refuse(component, &say(&status)),
+            }
+        }
+        self.ready(component, mode, limits, allocation).await
+    }
+
+    async fn ready(&self, component: &Component, mode: Mode, limits: &Limits, allocation: Allocation) -> Result<Prepared, Status> {
+        let engine_key = (mode, stack(component, limits), allocation);
+        let key = (engine_key, component.digest.clone());
         if let Some(prepared) = self.0.prepared.lock().unwrap_or_else(PoisonError::into_inner).get(&key) {
             return Ok(prepared.clone());
         }
         let not_started = |error| failed("the engine could not start", error);
-        let engine = debug_span!("engine").in_scope(|| self.engine(mode, stack)).map_err(not_started)?;
+        let engine = debug_span!("engine").in_scope(|| self.engine(engine_key)).map_err(not_started)?;
         let loaded = self.load(&engine, component, mode, limits).instrument(debug_span!("load")).await?;
         let _span = debug_span!("link").entered();
         let exports = Exports::of(&loaded, &engine);
-        let linker = self.linker(&engine, (mode, stack, Imports::of(&loaded, &engine))).map_err(not_started)?;
+        let linker = self.linker(&engine, (engine_key, Imports::of(&loaded, &engine))).map_err(not_started)?;
         let pre = linker.instantiate_pre(&loaded).map_err(|error| unlinkable(&error))?;
-        let prepared = Prepared { pre, exports };
+        let prepared = Prepared { pre, exports, _slot: None };
         let mut ready = self.0.prepared.lock().unwrap_or_else(PoisonError::into_inner);
         if ready.len() >= PREPARED {
             // What is still wanted comes back from the cache in a fraction of a millisecond.
@@ -148,22 +168,24 @@ impl Sandbox {
         Ok(prepared)
     }
 
-    fn engine(&self, mode: Mode, stack: u64) -> wasmtime::Result<Engine> {
+    fn engine(&self, key: EngineKey) -> wasmtime::Result<Engine> {
         let mut engines = self.0.engines.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(ready) = engines.get(&(mode, stack)) {
+        if let Some(ready) = engines.get(&key) {
             return Ok(ready.clone());
         }
-        let ready = engine::engine(mode, stack, self.0.options.allocation)?;
-        engines.insert((mode, stack), ready.clone());
+        let (mode, stack, allocation) = key;
+        let ready = engine::engine(mode, stack, allocation)?;
+        engines.insert(key, ready.clone());
         Ok(ready)
     }
 
-    fn linker(&self, engine: &Engine, key: LinkerKey) -> wasmtime::Result<Arc<Linker<State>>> {
+    fn linker(&self, engine: &Engine, key: (EngineKey, Imports)) -> wasmtime::Result<Arc<Linker<State>>> {
         let mut linkers = self.0.linkers.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(ready) = linkers.get(&key) {
             return Ok(ready.clone());
         }
-        let ready = Arc::new(wasi::linker(engine, key.0, key.2)?);
+        let ((mode, ..), imports) = key;
+        let ready = Arc::new(wasi::linker(engine, mode, imports)?);
         linkers.insert(key, ready.clone());
         Ok(ready)
     }

@@ -34,12 +34,12 @@ impl Mode {
 }
 
 /// How stores get their memory.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Allocation {
-    /// Mapped when asked for: for a process that runs one guest.
+    /// Mapped when asked for. Built-in programs that are started again and again have [slots](super::slots) beside that.
     #[default]
     OnDemand,
-    /// Reserved once and used again: for a host that runs many, at most that many stores at once.
+    /// Reserved once and used again: at most that many stores at once, whatever they run.
     Pooling(u32),
 }
 
@@ -92,12 +92,16 @@ pub(super) fn engine(mode: Mode, stack: u64, allocation: Allocation) -> wasmtime
 /// Pages kept resident a slot, so that a guest run again and again does not fault them in each time.
 const KEEP_RESIDENT: usize = 8 << 20;
 
+/// Memories and tables that each store of a pool has room for, on the average.
+pub(super) const POOL_MEMORIES: u32 = 2;
+pub(super) const POOL_TABLES: u32 = 4;
+
 fn pool(stores: u32) -> PoolingAllocationConfig {
     let mut pool = PoolingAllocationConfig::new();
     pool.total_component_instances(stores)
         .total_core_instances(stores.saturating_mul(8))
-        .total_memories(stores.saturating_mul(2))
-        .total_tables(stores.saturating_mul(4))
+        .total_memories(stores.saturating_mul(POOL_MEMORIES))
+        .total_tables(stores.saturating_mul(POOL_TABLES))
         .total_stacks(stores.saturating_mul(2))
         .max_memories_per_component(20)
         .max_tables_per_component(40)
