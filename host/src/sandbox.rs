@@ -88,12 +88,13 @@ struct Shared {
     options: Options,
     slots: Slots,
     engines: Mutex<HashMap<EngineKey, Engine>>,
-    linkers: Mutex<HashMap<(EngineKey, Imports), Arc<Linker<State>>>>,
+    linkers: Mutex<HashMap<LinkerKey, Arc<Linker<State>>>>,
     prepared: Mutex<HashMap<(EngineKey, String), Prepared>>,
 }
 
 /// What tells engines apart: the mode, the stack that guests are given, in bytes, and how stores get their memory.
 type EngineKey = (Mode, u64, Allocation);
+type LinkerKey = (EngineKey, Imports);
 
 /// Components kept ready in memory; each holds its code mapped.
 const PREPARED: usize = 256;
@@ -179,7 +180,7 @@ impl Sandbox {
         Ok(ready)
     }
 
-    fn linker(&self, engine: &Engine, key: (EngineKey, Imports)) -> wasmtime::Result<Arc<Linker<State>>> {
+    fn linker(&self, engine: &Engine, key: LinkerKey) -> wasmtime::Result<Arc<Linker<State>>> {
         let mut linkers = self.0.linkers.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(ready) = linkers.get(&key) {
             return Ok(ready.clone());
