@@ -199,7 +199,7 @@ impl Sandbox {
         limits: &Limits,
     ) -> Result<wasmtime::component::Component, Status> {
         let cache = cache::Cache::open(&self.0.options.cache).map_err(|error| failed("the cache is not usable", error))?;
-        if let Some(loaded) = cache.load(engine, component) {
+        if let Some(loaded) = cache.load(engine, mode, component) {
             return Ok(loaded);
         }
         let bytes = component.bytes().map_err(|error| failed("the component cannot be read", error))?;
@@ -207,9 +207,9 @@ impl Sandbox {
         let compiler = &self.0.options.compiler;
         // Another host that finds the entry half made, or broken before, removes it: then it is made again.
         for _ in 0..3 {
-            let stored = cache.store(engine, component, async |to| compile::compile(compiler, &bytes, mode, limits, to).await).await;
+            let stored = cache.store(engine, mode, component, async |to| compile::compile(compiler, &bytes, mode, limits, to).await).await;
             stored.map_err(|error| not_compiled(error, limits))?;
-            if let Some(loaded) = cache.load(engine, component) {
+            if let Some(loaded) = cache.load(engine, mode, component) {
                 return Ok(loaded);
             }
         }

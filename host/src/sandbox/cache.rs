@@ -11,6 +11,7 @@ use sha2::{Digest as _, Sha256};
 use wasmtime::Engine;
 use wasmtime::component::Component;
 
+use super::engine::Mode;
 use super::resident::make_resident;
 use crate::heap;
 use crate::runtime;
@@ -36,8 +37,8 @@ impl Cache {
     }
 
     /// Loads a component compiled for this engine; `None` where there is none, or none that is whole (it is removed then).
-    pub(super) fn load(&self, engine: &Engine, component: &runtime::Component) -> Option<Component> {
-        let key = key(engine, component);
+    pub(super) fn load(&self, engine: &Engine, mode: Mode, component: &runtime::Component) -> Option<Component> {
+        let key = key(engine, mode, component);
         let file = self.dir.open(code_name(&key)).ok()?.into_std();
         if self.is_whole(&file, &key) {
             Cache::expect(&file);
@@ -57,10 +58,11 @@ impl Cache {
     pub(super) async fn store<E: From<io::Error>>(
         &self,
         engine: &Engine,
+        mode: Mode,
         component: &runtime::Component,
         write: impl AsyncFnOnce(File) -> Result<(), E>,
     ) -> Result<(), E> {
-        let key = key(engine, component);
+        let key = key(engine, mode, component);
         let temporary = format!("{}.{}.{:x}.tmp", key, std::process::id(), rand::random::<u64>());
         let guard = Temporary { folder: &self.dir, name: &temporary };
         let mut options = OpenOptions::new();
@@ -123,8 +125,9 @@ fn stamp_name(key: &str) -> String {
     format!("{key}.stamp")
 }
 
-/// The component's content and everything of the engine that decides its code.
-fn key(engine: &Engine, component: &runtime::Component) -> String {
+/// The component's content and everything of the engine that decides its code. The mode is told beside the engine's own hash: an engine without a
+/// compiler does not know what the compiler was asked for, such as one and the same NaN.
+fn key(engine: &Engine, mode: Mode, component: &runtime::Component) -> String {
     struct Sha(Sha256);
     impl Hasher for Sha {
         fn write(&mut self, bytes: &[u8]) {
@@ -136,6 +139,28 @@ fn key(engine: &Engine, component: &runtime::Component) -> String {
     }
     let mut hash = Sha(Sha256::new());
     component.digest.hash(&mut hash);
+    mode.hash(&mut hash);
     engine.precompile_compatibility_hash().hash(&mut hash);
     runtime::hex(&hash.0.finalize())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sandbox::engine::{Allocation, engine};
+
+    #[test]
+    fn code_of_one_mode_is_never_taken_for_that_of_another() {
+        let component = runtime::Component::new(*b"the same");
+        let of = |mode| key(&engine(mode, 1 << 20, Allocation::OnDemand).unwrap(), mode, &component);
+        let [fast, metered, deterministic] = [Mode::Fast, Mode::Metered, Mode::Deterministic].map(of);
+        assert!(fast != metered && metered != deterministic && deterministic != fast);
+    }
+
+    #[test]
+    fn slots_take_the_code_that_was_compiled_for_mapping() {
+        let component = runtime::Component::new(*b"the same");
+        let of = |allocation| key(&engine(Mode::Fast, 1 << 20, allocation).unwrap(), Mode::Fast, &component);
+        assert_eq!(of(Allocation::OnDemand), of(Allocation::Pooling(2)));
+    }
 }
