@@ -6,18 +6,14 @@ Run it by hand on Linux, x86-64, when the interpreter or its patches have change
 a host, and readelf; how it looks is told in components/python/build/record_order.py.
 """
 
-import argparse
-import os
 import pathlib
-import subprocess
 import sys
-import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 sys.path.insert(0, str(ROOT / "components/python/build"))
 
-from record_order import SKILL, called  # noqa: E402
+from record_order import record  # noqa: E402
 
 NAMES = ROOT / "target/shell/names.txt"
 # The most usual first: its functions lie closest together.
@@ -44,26 +40,7 @@ command -v python3 > /dev/null || true
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--skillhost", metavar="PATH", type=pathlib.Path, default=ROOT / "target/release/skillhost", help="the host")
-    parser.add_argument("--programs", type=pathlib.Path, default=ROOT / "target/components", help="the folder of built-in programs")
-    arguments = parser.parse_args()
-    names, order = NAMES.read_text().splitlines(), {}
-    with tempfile.TemporaryDirectory() as folder:
-        home = pathlib.Path(folder)
-        (home / "starts/scripts").mkdir(parents=True)
-        (home / "starts/SKILL.md").write_text(SKILL)
-        environment = {"HOME": folder, "PATH": os.environ["PATH"], "SKILLHOST_PROGRAMS": str(arguments.programs.resolve())}
-        for name, code in STARTS.items():
-            script = f"scripts/{name}.sh"
-            (home / "starts" / script).write_text(code)
-            command = [str(arguments.skillhost.resolve()), "run", str(home / "starts"), script]
-            # The first time each may compile.
-            subprocess.run(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-            before = len(order)
-            order.update(dict.fromkeys(names[index] for index in called(command, environment, len(names), module=0)))
-            print(f"{name}: {len(order) - before} more functions")
-    (HERE / "order.txt").write_text("".join(f"{name}\n" for name in order))
+    record(__doc__, NAMES, STARTS, "sh", 0, HERE / "order.txt")
 
 
 if __name__ == "__main__":

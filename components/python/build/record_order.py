@@ -70,29 +70,34 @@ BREAKPOINT = b"\xcc"
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    record(__doc__, NAMES, STARTS, "py", 1, HERE / "order.txt")
+
+
+def record(about, names, starts, extension, module, written):
+    """Runs scripts, and writes down which functions of the component's main module, number `module`, they call."""
+    parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--skillhost", metavar="PATH", type=pathlib.Path, default=ROOT / "target/release/skillhost", help="the host")
     parser.add_argument("--programs", type=pathlib.Path, default=ROOT / "target/components", help="the folder of built-in programs")
     arguments = parser.parse_args()
-    names, order = NAMES.read_text().splitlines(), {}
+    names, order = names.read_text().splitlines(), {}
     with tempfile.TemporaryDirectory() as folder:
         home = pathlib.Path(folder)
         (home / "starts/scripts").mkdir(parents=True)
         (home / "starts/SKILL.md").write_text(SKILL)
         environment = {"HOME": folder, "PATH": os.environ["PATH"], "SKILLHOST_PROGRAMS": str(arguments.programs.resolve())}
-        for name, code in STARTS.items():
-            script = f"scripts/{name}.py"
+        for name, code in starts.items():
+            script = f"scripts/{name}.{extension}"
             (home / "starts" / script).write_text(code)
             command = [str(arguments.skillhost.resolve()), "run", str(home / "starts"), script]
             # The first time each may compile.
             subprocess.run(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
             before = len(order)
-            order.update(dict.fromkeys(names[index] for index in called(command, environment, len(names))))
+            order.update(dict.fromkeys(names[index] for index in called(command, environment, len(names), module)))
             print(f"{name}: {len(order) - before} more functions")
-    (HERE / "order.txt").write_text("".join(f"{name}\n" for name in order))
+    written.write_text("".join(f"{name}\n" for name in order))
 
 
-def called(command, environment, count, module=1):
+def called(command, environment, count, module):
     """The numbers of the functions that a run of the host calls, of the component whose main module is number `module` and has `count` of them."""
     process = os.fork()
     if process == 0:

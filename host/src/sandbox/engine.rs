@@ -95,17 +95,19 @@ const KEEP_RESIDENT: usize = 8 << 20;
 /// Memories and tables that each store of a pool has room for, on the average.
 pub(super) const POOL_MEMORIES: u32 = 2;
 pub(super) const POOL_TABLES: u32 = 4;
+/// Core instances that a component may have. They are counted, and nothing is reserved for them: each store has all of them.
+const POOL_INSTANCES: u32 = 200;
 
 fn pool(stores: u32) -> PoolingAllocationConfig {
     let mut pool = PoolingAllocationConfig::new();
     pool.total_component_instances(stores)
-        .total_core_instances(stores.saturating_mul(8))
+        .total_core_instances(stores.saturating_mul(POOL_INSTANCES))
         .total_memories(stores.saturating_mul(POOL_MEMORIES))
         .total_tables(stores.saturating_mul(POOL_TABLES))
         .total_stacks(stores.saturating_mul(2))
         .max_memories_per_component(20)
         .max_tables_per_component(40)
-        .max_core_instances_per_component(200)
+        .max_core_instances_per_component(POOL_INSTANCES)
         .table_elements(100_000)
         .linear_memory_keep_resident(KEEP_RESIDENT)
         .table_keep_resident(1 << 20)
