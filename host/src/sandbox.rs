@@ -20,6 +20,7 @@ mod fingerprint;
 mod fuel;
 pub mod http;
 mod invocation;
+mod memory;
 mod meter;
 mod mounts;
 mod pipe;
@@ -29,7 +30,7 @@ mod relay;
 mod resident;
 mod run;
 mod scratch;
-mod slots;
+mod stacks;
 mod state;
 mod stdio;
 mod stdio_p2;
@@ -61,7 +62,8 @@ use crate::outcome::{Denial, LimitHit, Status};
 use crate::policy::capabilities::Capabilities;
 use crate::runtime::{Component, Entry};
 use compile::CompileError;
-use slots::{Slot, Slots};
+use engine::Guests;
+use memory::{Image, Memories};
 use state::State;
 use wasi::Imports;
 
@@ -86,14 +88,13 @@ pub struct Sandbox(Arc<Shared>);
 
 struct Shared {
     options: Options,
-    slots: Slots,
-    engines: Mutex<HashMap<EngineKey, Engine>>,
+    engines: Mutex<HashMap<EngineKey, (Engine, Memories)>>,
     linkers: Mutex<HashMap<LinkerKey, Arc<Linker<State>>>>,
     prepared: Mutex<HashMap<(EngineKey, String), Prepared>>,
 }
 
-/// What tells engines apart: the mode, the stack that guests are given, in bytes, and how stores get their memory.
-type EngineKey = (Mode, u64, Allocation);
+/// What tells engines apart: the mode, the stack that guests are given, in bytes, and which guests.
+type EngineKey = (Mode, u64, Guests);
 type LinkerKey = (EngineKey, Imports);
 
 /// Components kept ready in memory; each holds its code mapped.
@@ -104,8 +105,6 @@ const PREPARED: usize = 256;
 struct Prepared {
     pre: InstancePre<State>,
     exports: Exports,
-    /// Where its store's memory is, if it is not mapped anew. Held for as long as the store is there.
-    _slot: Option<Slot>,
 }
 
 /// Which of the exports that a host calls a component has, and what else it has.
@@ -120,8 +119,7 @@ struct Exports {
 impl Sandbox {
     /// Takes options; does no work.
     pub fn new(options: Options) -> Sandbox {
-        let slots = Slots::default();
-        Sandbox(Arc::new(Shared { options, slots, engines: Mutex::default(), linkers: Mutex::default(), prepared: Mutex::default() }))
+        Sandbox(Arc::new(Shared { options, engines: Mutex::default(), linkers: Mutex::default(), prepared: Mutex::default() }))
     }
 
     fn cache(&self) -> &Path {
@@ -134,32 +132,24 @@ impl Sandbox {
 
     /// Compiles, loads and links a component, or takes what is ready.
     async fn prepare(&self, component: &Component, mode: Mode, limits: &Limits) -> Result<Prepared, Status> {
-        let allocation = self.0.options.allocation;
-        if let (Allocation::OnDemand, Some(slot)) = (allocation, self.0.slots.take(component, mode)) {
-            match self.ready(component, mode, limits, slots::ALLOCATION).await {
-                Ok(prepared) if slots::fits(prepared.pre.component()) => return Ok(Prepared { _slot: Some(slot), ..prepared }),
-                Ok(_) => self.0.slots.refuse(component, "it has more memories or tables than a slot"),
-                // Such as on a machine that does not give so much of its address space.
-                Err(status) => self.0.slots.refuse(component, &say(&status)),
-            }
-        }
-        self.ready(component, mode, limits, allocation).await
-    }
-
-    async fn ready(&self, component: &Component, mode: Mode, limits: &Limits, allocation: Allocation) -> Result<Prepared, Status> {
-        let engine_key = (mode, stack(component, limits), allocation);
+        let guests = match component.built_in() {
+            Some(_) => Guests::BuiltIn(component.digest.clone()),
+            None => Guests::Any(self.0.options.allocation),
+        };
+        let engine_key = (mode, stack(component, limits), guests);
         let key = (engine_key, component.digest.clone());
         if let Some(prepared) = self.0.prepared.lock().unwrap_or_else(PoisonError::into_inner).get(&key) {
             return Ok(prepared.clone());
         }
         let not_started = |error| failed("the engine could not start", error);
-        let engine = debug_span!("engine").in_scope(|| self.engine(engine_key)).map_err(not_started)?;
-        let loaded = self.load(&engine, component, mode, limits).instrument(debug_span!("load")).await?;
+        let engine = debug_span!("engine").in_scope(|| self.engine(&key.0)).map_err(not_started)?;
+        let loaded = self.load(&engine, component, &key.0, limits).instrument(debug_span!("load")).await?;
+        let (engine, _) = engine;
         let _span = debug_span!("link").entered();
         let exports = Exports::of(&loaded, &engine);
-        let linker = self.linker(&engine, (engine_key, Imports::of(&loaded, &engine))).map_err(not_started)?;
+        let linker = self.linker(&engine, (key.0.clone(), Imports::of(&loaded, &engine))).map_err(not_started)?;
         let pre = linker.instantiate_pre(&loaded).map_err(|error| unlinkable(&error))?;
-        let prepared = Prepared { pre, exports, _slot: None };
+        let prepared = Prepared { pre, exports };
         let mut ready = self.0.prepared.lock().unwrap_or_else(PoisonError::into_inner);
         if ready.len() >= PREPARED {
             // What is still wanted comes back from the cache in a fraction of a millisecond.
@@ -169,14 +159,14 @@ impl Sandbox {
         Ok(prepared)
     }
 
-    fn engine(&self, key: EngineKey) -> wasmtime::Result<Engine> {
+    fn engine(&self, key: &EngineKey) -> wasmtime::Result<(Engine, Memories)> {
         let mut engines = self.0.engines.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(ready) = engines.get(&key) {
+        if let Some(ready) = engines.get(key) {
             return Ok(ready.clone());
         }
-        let (mode, stack, allocation) = key;
-        let ready = engine::engine(mode, stack, allocation)?;
-        engines.insert(key, ready.clone());
+        let (mode, stack, guests) = key;
+        let ready = engine::engine(*mode, *stack, guests)?;
+        engines.insert(key.clone(), ready.clone());
         Ok(ready)
     }
 
@@ -193,23 +183,30 @@ impl Sandbox {
 
     async fn load(
         &self,
-        engine: &Engine,
+        (engine, memories): &(Engine, Memories),
         component: &Component,
-        mode: Mode,
+        (mode, _, guests): &EngineKey,
         limits: &Limits,
     ) -> Result<wasmtime::component::Component, Status> {
         let cache = cache::Cache::open(&self.0.options.cache).map_err(|error| failed("the cache is not usable", error))?;
-        if let Some(loaded) = cache.load(engine, mode, component) {
+        let load = || {
+            let (loaded, file) = cache.load(engine, *mode, component)?;
+            if let (true, Some(image)) = (guests.have_images(), Image::of(&file)) {
+                memories.begin_with(image);
+            }
+            Some(loaded)
+        };
+        if let Some(loaded) = load() {
             return Ok(loaded);
         }
         let bytes = component.bytes().map_err(|error| failed("the component cannot be read", error))?;
         check_kind(&bytes)?;
-        let compiler = &self.0.options.compiler;
+        let (compiler, mode) = (&self.0.options.compiler, *mode);
         // Another host that finds the entry half made, or broken before, removes it: then it is made again.
         for _ in 0..3 {
-            let stored = cache.store(engine, mode, component, async |to| compile::compile(compiler, &bytes, mode, limits, to).await).await;
-            stored.map_err(|error| not_compiled(error, limits))?;
-            if let Some(loaded) = cache.load(engine, mode, component) {
+            let compile = async |to| compile::compile(compiler, &bytes, mode, guests.have_images(), limits, to).await;
+            cache.store(engine, mode, component, compile).await.map_err(|error| not_compiled(error, limits))?;
+            if let Some(loaded) = load() {
                 return Ok(loaded);
             }
         }

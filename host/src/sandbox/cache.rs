@@ -36,8 +36,9 @@ impl Cache {
         Ok(Cache { dir: stamp::own_folder(path)?, path: path.to_owned() })
     }
 
-    /// Loads a component compiled for this engine; `None` where there is none, or none that is whole (it is removed then).
-    pub(super) fn load(&self, engine: &Engine, mode: Mode, component: &runtime::Component) -> Option<Component> {
+    /// Loads a component compiled for this engine, and the file that it is in; `None` where there is none, or none that is whole (it is removed
+    /// then).
+    pub(super) fn load(&self, engine: &Engine, mode: Mode, component: &runtime::Component) -> Option<(Component, File)> {
         let key = key(engine, mode, component);
         let file = self.dir.open(code_name(&key)).ok()?.into_std();
         if self.is_whole(&file, &key) {
@@ -47,7 +48,7 @@ impl Cache {
             // since: `is_whole` has compared its stamp, and nobody else may rename anything in this folder.
             let loaded = unsafe { Component::deserialize_file(engine, self.path.join(code_name(&key))) };
             if let Ok(component) = loaded {
-                return Some(component);
+                return Some((component, file));
             }
         }
         self.remove(&key);
@@ -147,20 +148,21 @@ fn key(engine: &Engine, mode: Mode, component: &runtime::Component) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sandbox::engine::{Allocation, engine};
+    use crate::sandbox::engine::{Allocation, Guests, engine};
 
     #[test]
     fn code_of_one_mode_is_never_taken_for_that_of_another() {
         let component = runtime::Component::new(*b"the same");
-        let of = |mode| key(&engine(mode, 1 << 20, Allocation::OnDemand).unwrap(), mode, &component);
+        let of = |mode| key(&engine(mode, 1 << 20, &Guests::Any(Allocation::OnDemand)).unwrap().0, mode, &component);
         let [fast, metered, deterministic] = [Mode::Fast, Mode::Metered, Mode::Deterministic].map(of);
         assert!(fast != metered && metered != deterministic && deterministic != fast);
     }
 
     #[test]
-    fn slots_take_the_code_that_was_compiled_for_mapping() {
+    fn a_pool_takes_the_code_that_was_compiled_for_mapping_and_a_built_in_program_has_its_own() {
         let component = runtime::Component::new(*b"the same");
-        let of = |allocation| key(&engine(Mode::Fast, 1 << 20, allocation).unwrap(), Mode::Fast, &component);
-        assert_eq!(of(Allocation::OnDemand), of(Allocation::Pooling(2)));
+        let of = |guests| key(&engine(Mode::Fast, 1 << 20, &guests).unwrap().0, Mode::Fast, &component);
+        assert_eq!(of(Guests::Any(Allocation::OnDemand)), of(Guests::Any(Allocation::Pooling(2))));
+        assert_ne!(of(Guests::Any(Allocation::OnDemand)), of(Guests::BuiltIn(component.digest.clone())));
     }
 }

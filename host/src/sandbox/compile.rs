@@ -14,6 +14,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use wasmtime::Engine;
 
 use super::engine::{Mode, codegen};
+use super::memory;
 use super::meter::LimitExceeded;
 use crate::limits::{Limit, Limits};
 
@@ -34,12 +35,20 @@ pub(super) enum CompileError {
     Io(#[from] io::Error),
 }
 
-/// Compiles a component by starting `compiler` (the `skillhost` binary), and writes the code to `to`.
-pub(super) async fn compile(compiler: &Path, component: &[u8], mode: Mode, limits: &Limits, to: File) -> Result<(), CompileError> {
+/// Compiles a component by starting `compiler` (the `skillhost` binary), and writes the code to `to`; behind it, where guests are to have images, what
+/// the component's memory begins with.
+pub(super) async fn compile(
+    compiler: &Path,
+    component: &[u8],
+    mode: Mode,
+    have_images: bool,
+    limits: &Limits,
+    to: File,
+) -> Result<(), CompileError> {
     #[expect(clippy::disallowed_methods, reason = "this binary itself, as the compiler: nothing of a skill runs natively")]
     let mut command = tokio::process::Command::from(std::process::Command::new(compiler));
     let mut child = command
-        .args([COMPILER_VERB, mode_name(mode), &limits.compile_ms.to_string(), &limits.compile_memory.to_string()])
+        .args([COMPILER_VERB, mode_name(mode), image_name(have_images), &limits.compile_ms.to_string(), &limits.compile_memory.to_string()])
         .env_clear()
         .current_dir("/")
         .stdin(Stdio::piped())
@@ -117,6 +126,10 @@ fn mode_name(mode: Mode) -> &'static str {
     }
 }
 
+fn image_name(have_images: bool) -> &'static str {
+    if have_images { "image" } else { "whole" }
+}
+
 /// The compiler is the host's binary in another role: no argument parser, no runtime, nothing of the host. Does not return where this process
 /// is one.
 pub fn compile_if_asked() {
@@ -129,19 +142,18 @@ pub fn compile_if_asked() {
 /// The child's side: reads a component from stdin, writes its compiled form to stdout. Returns the process's exit code.
 fn compiler_main(args: &[String]) -> u8 {
     let parsed = match args {
-        [mode, millis, memory] => match (mode.as_str(), millis.parse::<u64>(), memory.parse::<u64>()) {
-            ("fast", Ok(millis), Ok(memory)) => Some((Mode::Fast, millis, memory)),
-            ("metered", Ok(millis), Ok(memory)) => Some((Mode::Metered, millis, memory)),
-            ("deterministic", Ok(millis), Ok(memory)) => Some((Mode::Deterministic, millis, memory)),
-            _ => None,
-        },
+        [mode, image, millis, memory] => {
+            let mode = [Mode::Fast, Mode::Metered, Mode::Deterministic].into_iter().find(|known| mode_name(*known) == mode);
+            let image = [true, false].into_iter().find(|known| image_name(*known) == image);
+            mode.zip(image).zip(millis.parse().ok()).zip(memory.parse().ok())
+        }
         _ => None,
     };
-    let Some((mode, millis, memory)) = parsed else { return 64 };
+    let Some((((mode, have_images), millis), memory)) = parsed else { return 64 };
     if bound_this_process(millis, memory).is_err() || end_with_parent().is_err() {
         return 71;
     }
-    match compile_streams(mode) {
+    match compile_streams(mode, have_images) {
         Ok(()) => 0,
         Err(error) => {
             // The parent reads this pipe; there is nobody else to tell.
@@ -175,12 +187,17 @@ fn end_with_parent() -> io::Result<()> {
     std::thread::Builder::new().name("parent".into()).stack_size(64 << 10).spawn(watch).map(drop)
 }
 
-fn compile_streams(mode: Mode) -> wasmtime::Result<()> {
+fn compile_streams(mode: Mode, have_images: bool) -> wasmtime::Result<()> {
     let mut component = Vec::new();
     io::stdin().lock().read_to_end(&mut component)?;
-    let engine = Engine::new(&codegen(mode))?;
+    let split = if have_images { memory::split(&component)? } else { None };
+    let engine = Engine::new(&codegen(mode, have_images))?;
     // `precompile_component` would take text too; the feature that reads it is not built in.
-    let code = engine.precompile_component(&component)?;
-    io::stdout().lock().write_all(&code)?;
-    Ok(())
+    let code = engine.precompile_component(split.as_ref().map_or(&component, |split| &split.component))?;
+    let mut out = io::stdout().lock();
+    out.write_all(&code)?;
+    if let Some(split) = split {
+        memory::write_image(&mut out, code.len(), &split)?;
+    }
+    Ok(out.flush()?)
 }

@@ -1,9 +1,12 @@
 //! The two engines, and what each keeps ready: a linker, an epoch ticker, and the components it has loaded.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use wasmtime::{Config, Engine, InstanceAllocationStrategy, PoolingAllocationConfig, WasmFeatures};
 
+use super::memory::Memories;
+use super::stacks::Stacks;
 use crate::policy::capabilities::Capabilities;
 
 /// How often a running guest is interrupted to let its host look at deadlines. Long enough that the check costs nothing,
@@ -33,14 +36,30 @@ impl Mode {
     }
 }
 
-/// How stores get their memory.
+/// How stores get their memory, but for built-in programs, which have [memory of their own](super::memory).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Allocation {
-    /// Mapped when asked for. Built-in programs that are started again and again have [slots](super::slots) beside that.
+    /// Mapped when asked for.
     #[default]
     OnDemand,
     /// Reserved once and used again: at most that many stores at once, whatever they run.
     Pooling(u32),
+}
+
+/// What an engine is for.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) enum Guests {
+    /// Any components.
+    Any(Allocation),
+    /// A built-in program, by the digest of its component.
+    BuiltIn(String),
+}
+
+impl Guests {
+    /// Whether their memory begins with an [image](super::memory) of the host's, and not with one of wasmtime's.
+    pub(super) fn have_images(&self) -> bool {
+        matches!(self, Guests::BuiltIn(_))
+    }
 }
 
 /// Features that no toolchain of ours needs: each is code of the engine that a hostile component cannot reach.
@@ -59,8 +78,9 @@ pub(super) const OFF: [WasmFeatures; 7] = [
 const IMAGE: u64 = 64 << 20;
 
 /// The settings that decide what code is generated. A compiled component fits engines that share them.
-pub(super) fn codegen(mode: Mode) -> Config {
+pub(super) fn codegen(mode: Mode, have_images: bool) -> Config {
     let mut config = Config::new();
+    config.memory_init_cow(!have_images);
     config.epoch_interruption(true).consume_fuel(mode != Mode::Fast).cranelift_nan_canonicalization(mode == Mode::Deterministic);
     config.memory_guaranteed_dense_image_size(IMAGE);
     for feature in OFF {
@@ -69,32 +89,39 @@ pub(super) fn codegen(mode: Mode) -> Config {
     config
 }
 
-/// Makes an engine whose guests get `stack` bytes of stack.
+/// Makes an engine whose guests get `stack` bytes of stack, and the memory that they have where that is not wasmtime's.
 ///
 /// # Errors
 /// The address space or the stack size asked for cannot be had.
-pub(super) fn engine(mode: Mode, stack: u64, allocation: Allocation) -> wasmtime::Result<Engine> {
-    let mut config = codegen(mode);
+pub(super) fn engine(mode: Mode, stack: u64, guests: &Guests) -> wasmtime::Result<(Engine, Memories)> {
+    let mut config = codegen(mode, guests.have_images());
+    let memories = Memories::default();
     // Code comes from the cache alone, which the compiler's own process fills.
     config.enable_compiler(false);
     let stack = usize::try_from(stack)?;
     config.max_wasm_stack(stack);
     // The host's own functions run on the same stack.
     config.async_stack_size(stack + (1 << 20));
-    if let Allocation::Pooling(stores) = allocation {
-        config.allocation_strategy(InstanceAllocationStrategy::Pooling(pool(stores)));
+    match guests {
+        Guests::Any(Allocation::OnDemand) => {}
+        Guests::Any(Allocation::Pooling(stores)) => {
+            config.allocation_strategy(InstanceAllocationStrategy::Pooling(pool(*stores)));
+        }
+        Guests::BuiltIn(_) => {
+            config.with_host_memory(Arc::new(memories.clone())).with_host_stack(Arc::new(Stacks::default()));
+        }
     }
     let engine = Engine::new(&config)?;
     tick(&engine);
-    Ok(engine)
+    Ok((engine, memories))
 }
 
 /// Pages kept resident a slot, so that a guest run again and again does not fault them in each time.
 const KEEP_RESIDENT: usize = 8 << 20;
 
 /// Memories and tables that each store of a pool has room for, on the average.
-pub(super) const POOL_MEMORIES: u32 = 2;
-pub(super) const POOL_TABLES: u32 = 4;
+const POOL_MEMORIES: u32 = 2;
+const POOL_TABLES: u32 = 4;
 /// Core instances that a component may have. They are counted, and nothing is reserved for them: each store has all of them.
 const POOL_INSTANCES: u32 = 200;
 

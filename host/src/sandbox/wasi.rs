@@ -124,7 +124,7 @@ mod tests {
     fn every_package_can_be_linked_beside_the_others_and_none_twice() {
         let all = Imports((1 << PACKAGES.len()) - 1);
         for mode in [Mode::Fast, Mode::Deterministic] {
-            let engine = Engine::new(&codegen(mode)).unwrap();
+            let engine = Engine::new(&codegen(mode, false)).unwrap();
             let mut linker = linker(&engine, mode, all).unwrap();
             for (name, version, link) in PACKAGES {
                 assert!(link(&mut linker).is_err(), "{name}@{version}");
@@ -134,7 +134,7 @@ mod tests {
 
     #[test]
     fn what_a_component_imports_is_told_by_package_and_version() {
-        let engine = Engine::new(&codegen(Mode::Fast)).unwrap();
+        let engine = Engine::new(&codegen(Mode::Fast, false)).unwrap();
         let text = r#"(component
             (import "wasi:cli/stdin@0.2.6" (instance)) (import "wasi:cli/exit@0.2.0" (instance)) (import "wasi:http/client@0.3.0" (instance))
             (import "wasi:cli/exit@1.0.0" (instance)) (import "other:cli/exit@0.2.0" (instance)) (import "plain" (instance)))"#;

@@ -1,0 +1,115 @@
+//! Which pages of a mapping were written, by the kernel's own list (`PAGEMAP_SCAN`, Linux 6.7 and later).
+
+use std::ffi::c_void;
+use std::fs::File;
+use std::mem::size_of;
+use std::sync::OnceLock;
+
+use rustix::ioctl::{Ioctl, IoctlOutput, Opcode, ioctl, opcode};
+
+/// Runs of pages that the kernel tells of at once.
+const RUNS: usize = 256;
+
+/// Calls `found` with the start and the length, in bytes, of each run of written pages of a private mapping, in order, for as long as it says to go
+/// on. Returns how far into the mapping all were found: 0 where the kernel cannot say.
+pub(super) fn each_written(base: *mut u8, len: usize, mut found: impl FnMut(usize, usize) -> bool) -> usize {
+    let Some(pagemap) = pagemap() else { return 0 };
+    let mut runs = [Run::default(); RUNS];
+    let mut done = 0;
+    while done < len {
+        let mut scan = Scan::of(base.addr() + done, base.addr() + len, &mut runs);
+        #[expect(unsafe_code, reason = "a system call that rustix has not")]
+        // SAFETY: the kernel writes to `scan` and to as many runs as it was told that there are.
+        let Ok(count) = (unsafe { ioctl(pagemap, &mut scan) }) else { return done };
+        let reached = usize::try_from(scan.walk_end).unwrap_or_default().saturating_sub(base.addr());
+        for run in runs.iter().take(count) {
+            let [start, end] = [run.start, run.end].map(|at| usize::try_from(at).unwrap_or_default().saturating_sub(base.addr()));
+            if !found(start, end - start) {
+                return end;
+            }
+        }
+        if reached <= done {
+            return done;
+        }
+        done = reached;
+    }
+    len
+}
+
+/// This process's; `None` where it cannot be opened.
+fn pagemap() -> Option<&'static File> {
+    static PAGEMAP: OnceLock<Option<File>> = OnceLock::new();
+    PAGEMAP.get_or_init(|| File::open("/proc/self/pagemap").ok()).as_ref()
+}
+
+/// `struct page_region` of `linux/fs.h`.
+#[derive(Debug, Clone, Copy, Default)]
+#[repr(C)]
+struct Run {
+    start: u64,
+    end: u64,
+    categories: u64,
+}
+
+/// `struct pm_scan_arg` of `linux/fs.h`.
+#[derive(Debug)]
+#[repr(C)]
+struct Scan {
+    size: u64,
+    flags: u64,
+    start: u64,
+    end: u64,
+    walk_end: u64,
+    vec: u64,
+    vec_len: u64,
+    max_pages: u64,
+    category_inverted: u64,
+    category_mask: u64,
+    category_anyof_mask: u64,
+    return_mask: u64,
+}
+
+// `PAGE_IS_...` of `linux/fs.h`.
+const FILE: u64 = 1 << 2;
+const PRESENT: u64 = 1 << 3;
+const SWAPPED: u64 = 1 << 4;
+const PFNZERO: u64 = 1 << 5;
+
+impl Scan {
+    /// A written page of a private mapping is neither the file's nor the one page of zeros, and is there, or swapped out.
+    fn of(start: usize, end: usize, runs: &mut [Run]) -> Scan {
+        Scan {
+            size: size_of::<Scan>() as u64,
+            flags: 0,
+            start: start as u64,
+            end: end as u64,
+            walk_end: 0,
+            vec: runs.as_mut_ptr().expose_provenance() as u64,
+            vec_len: runs.len() as u64,
+            max_pages: 0,
+            category_inverted: FILE | PFNZERO,
+            category_mask: FILE | PFNZERO,
+            category_anyof_mask: PRESENT | SWAPPED,
+            return_mask: 0,
+        }
+    }
+}
+
+#[expect(unsafe_code, reason = "a system call that rustix has not")]
+// SAFETY: the operation's number and argument are those of `linux/fs.h`; it returns how many runs it wrote.
+unsafe impl Ioctl for &mut Scan {
+    type Output = usize;
+    const IS_MUTATING: bool = true;
+
+    fn opcode(&self) -> Opcode {
+        opcode::read_write::<Scan>(b'f', 16)
+    }
+
+    fn as_ptr(&mut self) -> *mut c_void {
+        std::ptr::from_mut::<Scan>(self).cast()
+    }
+
+    unsafe fn output_from_ptr(out: IoctlOutput, _: *mut c_void) -> rustix::io::Result<usize> {
+        usize::try_from(out).map_err(|_| rustix::io::Errno::INVAL)
+    }
+}
