@@ -13,6 +13,10 @@ const WHOLE: [&str; 4] = ["-C", "lto=fat", "-C", "codegen-units=1"];
 /// Nothing to load and nothing to relocate at a start.
 const STATIC: [&str; 4] = ["-C", "target-feature=+crt-static", "-C", "relocation-model=static"];
 
+/// Each segment begins on a boundary of a large page, in memory as in the file: where the kernel holds the file in pieces of that size, a start maps
+/// them as they are. Read by LLVM's linker, which is rustc's own here; GNU's warns of the second and does the first.
+const ALIGNED: [&str; 2] = ["-C", "link-arg=-Wl,-z,max-page-size=0x200000,-z,separate-loadable-segments"];
+
 /// Builds it, and returns the program.
 pub(crate) fn build(root: &Path, step: &Step) -> Result<PathBuf, Error> {
     let mut cargo = workspace::cargo(root);
@@ -27,7 +31,7 @@ pub(crate) fn build(root: &Path, step: &Step) -> Result<PathBuf, Error> {
         "--message-format=json-render-diagnostics",
         "--",
     ]);
-    cargo.args(WHOLE);
+    cargo.args(WHOLE).args(ALIGNED);
     if has_static_libc() {
         cargo.args(STATIC);
     }

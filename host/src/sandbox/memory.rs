@@ -4,11 +4,12 @@
 //! What a program has written is copied back page by page, and the pages stay: mapping them anew costs a fault each. wasmtime's own pool does that
 //! for the first 32 runs of written pages and gives up the rest (`MAX_REGIONS` in its `pagemap.rs`); an interpreter writes some sixty.
 
+mod cleaner;
 mod image;
 mod mapping;
 mod pagemap;
 
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use wasmtime::{LinearMemory, MemoryCreator, MemoryType};
 
@@ -29,8 +30,18 @@ pub(super) struct Memories(Arc<Shared>);
 struct Shared {
     /// The component's, from when it is loaded.
     image: OnceLock<Image>,
-    /// As programs left them.
-    left: Mutex<Vec<Mapping>>,
+    kept: Mutex<Kept>,
+}
+
+/// Memories that programs have left.
+#[derive(Default)]
+struct Kept {
+    /// As they left them.
+    left: Vec<Mapping>,
+    /// As the next find them.
+    clean: Vec<Mapping>,
+    /// How often one was asked for. Where a second program follows the first more will, and what is left is cleaned before they come.
+    asked: u64,
 }
 
 impl Memories {
@@ -54,12 +65,8 @@ unsafe impl MemoryCreator for Memories {
         guard: usize,
     ) -> Result<Box<dyn LinearMemory>, String> {
         let image = self.0.image.get().filter(|image| image.memory == minimum);
-        let reserved = reserved.unwrap_or(minimum);
-        let left = image.and_then(|_| self.0.left().pop());
-        let mapping = match (left, image) {
-            (Some(mut left), Some(image)) => left.reset(image).map(|()| left),
-            _ => Mapping::new(image, minimum, reserved, guard),
-        };
+        let kept = image.and_then(|image| self.0.take(image));
+        let mapping = kept.map_or_else(|| Mapping::new(image, minimum, reserved.unwrap_or(minimum), guard), Ok);
         let mapping = mapping.map_err(|error| format!("no memory for a program: {error}"))?;
         let home = image.map(|_| self.0.clone());
         Ok(Box::new(Lent { mapping: Some(mapping), home }))
@@ -67,8 +74,44 @@ unsafe impl MemoryCreator for Memories {
 }
 
 impl Shared {
-    fn left(&self) -> std::sync::MutexGuard<'_, Vec<Mapping>> {
-        self.left.lock().unwrap_or_else(PoisonError::into_inner)
+    /// A memory that begins with the image, if one is left. One that cannot be cleaned is given up.
+    fn take(&self, image: &Image) -> Option<Mapping> {
+        let mut kept = self.kept();
+        kept.asked += 1;
+        if let Some(clean) = kept.clean.pop() {
+            return Some(clean);
+        }
+        let mut left = kept.left.pop()?;
+        drop(kept);
+        left.reset(image).ok().map(|()| left)
+    }
+
+    /// Keeps what a program has left, if there is room.
+    fn keep(self: &Arc<Self>, mapping: Mapping) {
+        let grown = self.image.get().map_or(0, |image| mapping.size() - image.memory);
+        let mut kept = self.kept();
+        if grown > KEPT_GROWTH || kept.left.len() + kept.clean.len() >= KEPT {
+            return;
+        }
+        kept.left.push(mapping);
+        if kept.asked > 1 {
+            drop(kept);
+            cleaner::tell(self);
+        }
+    }
+
+    /// Cleans what is left.
+    fn clean(&self) {
+        let Some(image) = self.image.get() else { return };
+        while let Some(mut left) = { self.kept().left.pop() } {
+            if left.reset(image).is_ok() {
+                self.kept().clean.push(left);
+            }
+        }
+    }
+
+    fn kept(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -109,11 +152,8 @@ unsafe impl LinearMemory for Lent {
 
 impl Drop for Lent {
     fn drop(&mut self) {
-        let (Some(home), Some(mapping)) = (&self.home, self.mapping.take()) else { return };
-        let grown = home.image.get().map_or(0, |image| mapping.size() - image.memory);
-        let mut left = home.left();
-        if grown <= KEPT_GROWTH && left.len() < KEPT {
-            left.push(mapping);
+        if let (Some(home), Some(mapping)) = (&self.home, self.mapping.take()) {
+            home.keep(mapping);
         }
     }
 }

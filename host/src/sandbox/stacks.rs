@@ -115,7 +115,8 @@ impl Stack {
     fn trim(&self) -> io::Result<()> {
         let unused = self.size.saturating_sub(KEPT_TOP);
         // SAFETY: within the mapping, and no fiber is on it.
-        Ok(unsafe { madvise(self.start.wrapping_add(GUARD).cast(), unused, Advice::LinuxDontNeed)? })
+        unsafe { madvise(self.start.wrapping_add(GUARD).cast(), unused, Advice::LinuxDontNeed)? };
+        Ok(())
     }
 }
 

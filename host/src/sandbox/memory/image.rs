@@ -13,7 +13,6 @@ use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
 mod split;
 
-
 pub(in crate::sandbox) use split::{Split, split};
 
 /// Where an image begins in its file: on a boundary of a large page, so that it can be mapped in large pieces.

@@ -41,13 +41,16 @@ impl Mapping {
         let capacity = size.max(reserved);
         let all = capacity.checked_add(2 * guard + LARGE_PAGE).ok_or(io::ErrorKind::OutOfMemory)?;
         // SAFETY: a new mapping, where the kernel has room.
-        let reservation = unsafe { mmap_anonymous(null_mut(), all, ProtFlags::empty(), MapFlags::PRIVATE | MapFlags::NORESERVE)? }.cast::<u8>();
+        let reservation =
+            unsafe { mmap_anonymous(null_mut(), all, ProtFlags::empty(), MapFlags::PRIVATE | MapFlags::NORESERVE)? }.cast::<u8>();
         let front = (reservation.addr() + guard).next_multiple_of(LARGE_PAGE) - reservation.addr();
         let mut made = Mapping { reservation, reserved: all, base: reservation.wrapping_add(front), size: 0, capacity };
         if let Some(image) = image {
             let (file, at) = image.file();
             // SAFETY: the image is no larger than the memory, which lies within the reservation.
-            unsafe { mmap(made.base.cast(), image.len(), ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE | MapFlags::FIXED, file, at)? };
+            unsafe {
+                mmap(made.base.cast(), image.len(), ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE | MapFlags::FIXED, file, at)?
+            };
             made.size = image.len();
         }
         made.grow_to(size)?;
@@ -162,6 +165,7 @@ mod tests {
     }
 
     /// Whether the kernel lets this process read there.
+    #[expect(clippy::disallowed_methods, reason = "a file of the kernel's, which nobody's path leads to")]
     fn is_accessible(at: *mut u8) -> bool {
         let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
         let address = |hex: &str| usize::from_str_radix(hex, 16).unwrap();
@@ -180,7 +184,9 @@ mod tests {
         assert_eq!(mapping.base().addr() % LARGE_PAGE, 0);
         let base = mapping.base();
         assert!(is_accessible(base.wrapping_add(MEMORY - 1)));
-        for outside in [base.wrapping_sub(1), base.wrapping_sub(1 << 20), base.wrapping_add(MEMORY), base.wrapping_add((1 << 30) + (1 << 20) - 1)] {
+        for outside in
+            [base.wrapping_sub(1), base.wrapping_sub(1 << 20), base.wrapping_add(MEMORY), base.wrapping_add((1 << 30) + (1 << 20) - 1)]
+        {
             assert!(!is_accessible(outside));
         }
     }

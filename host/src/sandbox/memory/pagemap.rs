@@ -1,10 +1,11 @@
 //! Which pages of a mapping were written, by the kernel's own list (`PAGEMAP_SCAN`, Linux 6.7 and later).
 
 use std::ffi::c_void;
-use std::fs::File;
 use std::mem::size_of;
 use std::sync::OnceLock;
 
+use rustix::fd::OwnedFd;
+use rustix::fs::{Mode, OFlags, open};
 use rustix::ioctl::{Ioctl, IoctlOutput, Opcode, ioctl, opcode};
 
 /// Runs of pages that the kernel tells of at once.
@@ -37,9 +38,9 @@ pub(super) fn each_written(base: *mut u8, len: usize, mut found: impl FnMut(usiz
 }
 
 /// This process's; `None` where it cannot be opened.
-fn pagemap() -> Option<&'static File> {
-    static PAGEMAP: OnceLock<Option<File>> = OnceLock::new();
-    PAGEMAP.get_or_init(|| File::open("/proc/self/pagemap").ok()).as_ref()
+fn pagemap() -> Option<&'static OwnedFd> {
+    static PAGEMAP: OnceLock<Option<OwnedFd>> = OnceLock::new();
+    PAGEMAP.get_or_init(|| open("/proc/self/pagemap", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).ok()).as_ref()
 }
 
 /// `struct page_region` of `linux/fs.h`.
