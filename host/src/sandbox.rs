@@ -2,7 +2,7 @@
 //!
 //! In reading order: [`run()`] is one invocation from start to end; `mounts` opens what it may see (`scratch` is its own), `invocation` is what its programs
 //! share, `store` runs one of them, `process` lets one start another. Before that a component is made ready: `engine`, `compile`,
-//! `cache`, and `wasi`, which links what it imports. Behind the imports: [`files`], [`http`], `random`, `stdio`, `tools`;
+//! `cache`, and `wasi`, which links what it imports; `memory` and `stacks` are what built-in programs run in. Behind the imports: [`files`], [`http`], `random`, `stdio`, `tools`;
 //! `pipe` joins programs, `children` says who ends with whom. `meter` counts what all of them use, `fuel` what they burn.
 //!
 //! A deterministic run has `turns` for an order, `clock` (linked by `clocks`) for the time, and `steady` and `relay` for its streams.
