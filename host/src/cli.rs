@@ -10,6 +10,7 @@ mod compatibility;
 mod diff;
 mod evidence;
 mod exit;
+mod idle;
 mod inspect;
 mod key;
 mod learn;

@@ -9,7 +9,6 @@ use skillhost::policy::Policy;
 use skillhost::service::{Capacity, Service};
 use skillhost::usage::Usage;
 
-use super::Failure;
 use super::exit::Exit;
 use super::log::{self, Log};
 use super::permissions::Permissions;
@@ -17,6 +16,7 @@ use super::places::{HostArgs, Places};
 use super::run::{interrupt, raise_descriptor_limit};
 use super::skills::Skills;
 use super::traces::Traces;
+use super::{Failure, idle};
 
 /// Serves skills to an agent over the Model Context Protocol
 ///
@@ -64,6 +64,7 @@ pub(crate) fn main(args: &Args) -> Result<Exit, Failure> {
         let interrupt = interrupt().map_err(|error| Failure::new(Exit::Io, format!("no signal handlers: {error}")))?;
         let _watch = server.watch();
         let (input, output) = rmcp::transport::io::stdio_pipes();
+        idle::let_go();
         let served = tokio::select! {
             served = server.mcp.serve(input, output) => match served {
                 Ok(()) => Ok(Exit::Ok),

@@ -14,7 +14,7 @@ use super::permissions::Permissions;
 use super::places::Places;
 use super::run::interrupt;
 use super::traces::Traces;
-use super::{Failure, show};
+use super::{Failure, idle, show};
 
 /// Serves skills to agents over the Model Context Protocol, by streamable HTTP
 ///
@@ -93,6 +93,7 @@ pub(crate) fn main(args: &Args) -> Result<Exit, Failure> {
         if let Some(token) = token.filter(|_| args.token_file.is_none()) {
             show::text(&format!("token: {token}"))?;
         }
+        idle::let_go();
         serve(server.mcp.clone(), listener, options, interrupt).await;
         Ok::<_, Failure>(())
     })?;
