@@ -23,7 +23,7 @@ pub struct Heap {
 }
 
 /// A page of the processor's second kind, on x86-64 and on AArch64 with small pages of 4 KiB.
-const LARGE_PAGE: usize = 2 << 20;
+pub(crate) const LARGE_PAGE: usize = 2 << 20;
 
 /// Larger values are pages of their own anyhow, and would fill the region.
 const SMALL: usize = 256 << 10;

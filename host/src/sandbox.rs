@@ -20,6 +20,7 @@ mod fingerprint;
 mod fuel;
 pub mod http;
 mod invocation;
+mod mapped;
 mod memory;
 mod meter;
 mod mounts;
@@ -142,9 +143,8 @@ impl Sandbox {
             return Ok(prepared.clone());
         }
         let not_started = |error| failed("the engine could not start", error);
-        let engine = debug_span!("engine").in_scope(|| self.engine(&key.0)).map_err(not_started)?;
-        let loaded = self.load(&engine, component, &key.0, limits).instrument(debug_span!("load")).await?;
-        let (engine, _) = engine;
+        let (engine, memories) = debug_span!("engine").in_scope(|| self.engine(&key.0)).map_err(not_started)?;
+        let loaded = self.load(&engine, &memories, component, &key.0, limits).instrument(debug_span!("load")).await?;
         let _span = debug_span!("link").entered();
         let exports = Exports::of(&loaded, &engine);
         let linker = self.linker(&engine, (key.0.clone(), Imports::of(&loaded, &engine))).map_err(not_started)?;
@@ -183,7 +183,8 @@ impl Sandbox {
 
     async fn load(
         &self,
-        (engine, memories): &(Engine, Memories),
+        engine: &Engine,
+        memories: &Memories,
         component: &Component,
         (mode, _, guests): &EngineKey,
         limits: &Limits,
@@ -191,8 +192,8 @@ impl Sandbox {
         let cache = cache::Cache::open(&self.0.options.cache).map_err(|error| failed("the cache is not usable", error))?;
         let load = || {
             let (loaded, file) = cache.load(engine, *mode, component)?;
-            if let (true, Some(image)) = (guests.have_images(), Image::of(&file)) {
-                memories.begin_with(image);
+            if guests.have_images() {
+                Image::of(file).into_iter().for_each(|image| memories.begin_with(image));
             }
             Some(loaded)
         };

@@ -73,9 +73,9 @@ pub(super) const OFF: [WasmFeatures; 7] = [
     WasmFeatures::STACK_SWITCHING,
 ];
 
-/// A memory's initial content of up to this size becomes one image, which instances map and copy as they write: an interpreter's snapshot,
-/// 33 MiB of Python, starts at once. What a component can make of it is bounded as all that is compiled: by `compile-memory`.
-const IMAGE: u64 = 64 << 20;
+/// A memory's initial content of up to this size, in bytes, becomes one image, which instances map and copy as they write: an interpreter's snapshot,
+/// 40 MiB of Python, starts at once. What a component can make of it is bounded as all that is compiled: by `compile-memory`.
+pub(super) const IMAGE: u64 = 64 << 20;
 
 /// The settings that decide what code is generated. A compiled component fits engines that share them.
 pub(super) fn codegen(mode: Mode, have_images: bool) -> Config {

@@ -1,14 +1,11 @@
 //! Compiled code that the kernel does not hold, as after the machine's start. Mapped and looked at page by page it comes back in small
-//! pieces, which every later start maps and unmaps one by one; asked for at once it comes in pieces of 2 MiB where memory allows it, or read from end to
-//! end in such of 128 KiB, which are mapped at once.
+//! pieces, which every later start maps and unmaps one by one; read from end to end it comes in large ones, which are mapped at once.
 
 use std::fs::File;
 use std::io::{self, IoSliceMut};
 use std::os::unix::fs::FileExt as _;
-use std::ptr::null_mut;
 
 use rustix::io::{Errno, ReadWriteFlags, preadv2};
-use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, munmap};
 
 /// Smaller files are not worth a look.
 const LARGE: u64 = 1 << 20;
@@ -22,7 +19,7 @@ const PIECE: usize = 128 << 10;
 /// # Errors
 /// It cannot be read.
 pub(super) fn make_resident(file: &File, bytes: u64) -> io::Result<()> {
-    if bytes < LARGE || is_resident(file, 0) || populate(file, bytes).is_ok() {
+    if bytes < LARGE || is_resident(file, 0) {
         return Ok(());
     }
     let mut piece = vec![0; PIECE];
@@ -31,19 +28,6 @@ pub(super) fn make_resident(file: &File, bytes: u64) -> io::Result<()> {
         at += count as u64;
     }
     Ok(())
-}
-
-/// Has the kernel read a file in large pages (`MADV_HUGEPAGE`, then `MADV_POPULATE_READ`; Linux 5.14 and later).
-fn populate(file: &File, bytes: u64) -> io::Result<()> {
-    let len = usize::try_from(bytes).map_err(|_| io::ErrorKind::FileTooLarge)?;
-    #[expect(unsafe_code, reason = "a mapping that is read by the kernel alone")]
-    // SAFETY: a new mapping, where the kernel has room, which nobody else knows and which ends here.
-    unsafe {
-        let start = mmap(null_mut(), len, ProtFlags::READ, MapFlags::PRIVATE, file, 0)?;
-        let read = madvise(start, len, Advice::LinuxHugepage).and_then(|()| madvise(start, len, Advice::LinuxPopulateRead));
-        munmap(start, len)?;
-        Ok(read?)
-    }
 }
 
 /// Whether the kernel holds the byte at that place. A file system that cannot say counts as one that does.

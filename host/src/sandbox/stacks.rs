@@ -2,11 +2,12 @@
 
 use std::io;
 use std::ops::Range;
-use std::ptr::null_mut;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use rustix::mm::{Advice, MapFlags, MprotectFlags, ProtFlags, madvise, mmap_anonymous, mprotect, munmap};
+use rustix::mm::{Advice, MprotectFlags, madvise};
 use wasmtime::{StackCreator, StackMemory};
+
+use super::mapped::{Mapped, UNIT};
 
 /// Stacks that are kept.
 const KEPT: usize = 8;
@@ -15,37 +16,23 @@ const KEPT: usize = 8;
 const KEPT_TOP: usize = 256 << 10;
 
 /// Below each stack, in bytes: whoever gets there has overflown.
-const GUARD: usize = 64 << 10;
-
-/// Sizes are multiples of this.
-const PAGE: usize = 4 << 10;
+const GUARD: usize = UNIT;
 
 /// The stacks of one engine. Cheap to clone.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Stacks(Arc<Mutex<Vec<Stack>>>);
 
+/// A stack's addresses, above a guard.
 #[derive(Debug)]
-struct Stack {
-    /// Where the guard begins.
-    start: *mut u8,
-    /// Bytes above the guard.
-    size: usize,
-}
-
-#[expect(unsafe_code, reason = "addresses that nothing else knows")]
-// SAFETY: the addresses are this value's alone, which is lent to one fiber at a time.
-unsafe impl Send for Stack {}
-#[expect(unsafe_code, reason = "addresses that nothing else knows")]
-// SAFETY: as above.
-unsafe impl Sync for Stack {}
+struct Stack(Mapped);
 
 #[expect(unsafe_code, reason = "stacks for guests are unsafe by their trait")]
 // SAFETY: `Stack` maps what is asked for, a guard below it, and is lent to one fiber at a time. A stack that was used holds what the host and
 // compiled code left there, which no guest can read.
 unsafe impl StackCreator for Stacks {
     fn new_stack(&self, size: usize, zeroed: bool) -> wasmtime::Result<Box<dyn StackMemory>> {
-        let size = size.next_multiple_of(PAGE);
-        let kept = Some(self.kept().pop()).filter(|_| !zeroed).flatten().filter(|stack| stack.size == size);
+        let size = size.next_multiple_of(UNIT);
+        let kept = Some(self.kept().pop()).filter(|_| !zeroed).flatten().filter(|stack| stack.size() == size);
         let stack = kept.map_or_else(|| Stack::map(size), Ok)?;
         Ok(Box::new(Lent { stack: Some(stack), home: self.clone() }))
     }
@@ -75,16 +62,16 @@ impl Lent {
 unsafe impl StackMemory for Lent {
     fn top(&self) -> *mut u8 {
         let stack = self.stack();
-        stack.start.wrapping_add(GUARD + stack.size)
+        stack.0.start().wrapping_add(GUARD + stack.size())
     }
 
     fn range(&self) -> Range<usize> {
         let top = self.top().addr();
-        top - self.stack().size..top
+        top - self.stack().size()..top
     }
 
     fn guard_range(&self) -> Range<*mut u8> {
-        let start = self.stack().start;
+        let start = self.stack().0.start();
         start..start.wrapping_add(GUARD)
     }
 }
@@ -99,32 +86,26 @@ impl Drop for Lent {
     }
 }
 
-#[expect(unsafe_code, reason = "maps memory that is this value's alone")]
 impl Stack {
     fn map(size: usize) -> io::Result<Stack> {
-        let all = size.checked_add(GUARD).ok_or(io::ErrorKind::OutOfMemory)?;
-        // SAFETY: a new mapping, where the kernel has room.
-        let start = unsafe { mmap_anonymous(null_mut(), all, ProtFlags::empty(), MapFlags::PRIVATE | MapFlags::NORESERVE)? }.cast::<u8>();
-        let stack = Stack { start, size };
-        // SAFETY: within the mapping.
-        unsafe { mprotect(start.wrapping_add(GUARD).cast(), size, MprotectFlags::READ | MprotectFlags::WRITE)? };
-        Ok(stack)
+        let mut mapped = Mapped::reserve(size.checked_add(GUARD).ok_or(io::ErrorKind::OutOfMemory)?)?;
+        mapped.protect(GUARD, size, MprotectFlags::READ | MprotectFlags::WRITE)?;
+        Ok(Stack(mapped))
+    }
+
+    /// Bytes above the guard.
+    fn size(&self) -> usize {
+        self.0.len() - GUARD
     }
 
     /// Gives up what most programs do not touch.
     fn trim(&self) -> io::Result<()> {
-        let unused = self.size.saturating_sub(KEPT_TOP);
+        let unused = self.size().saturating_sub(KEPT_TOP);
+        #[expect(unsafe_code, reason = "memory that a fiber had")]
         // SAFETY: within the mapping, and no fiber is on it.
-        unsafe { madvise(self.start.wrapping_add(GUARD).cast(), unused, Advice::LinuxDontNeed)? };
+        unsafe {
+            madvise(self.0.start().wrapping_add(GUARD).cast(), unused, Advice::LinuxDontNeed)?
+        };
         Ok(())
-    }
-}
-
-impl Drop for Stack {
-    fn drop(&mut self) {
-        #[expect(unsafe_code, reason = "unmaps what it has mapped")]
-        // SAFETY: no fiber is on it.
-        let done = unsafe { munmap(self.start.cast(), GUARD + self.size) };
-        debug_assert!(done.is_ok(), "what was mapped can be unmapped");
     }
 }

@@ -6,17 +6,17 @@
 use std::fs::File;
 use std::io::{self, Read as _, Write};
 use std::os::unix::fs::FileExt as _;
-use std::ptr::null_mut;
 use std::sync::OnceLock;
 
-use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+use super::super::mapped::Mapped;
+use crate::heap::LARGE_PAGE;
 
 mod split;
 
 pub(in crate::sandbox) use split::{Split, split};
 
 /// Where an image begins in its file: on a boundary of a large page, so that it can be mapped in large pieces.
-const BOUNDARY: u64 = 2 << 20;
+const BOUNDARY: u64 = LARGE_PAGE as u64;
 
 /// What a file with an image ends with, before three numbers of 64 bits: where it begins, its length, that of the memory.
 const MAGIC: [u8; 8] = *b"\0skimage";
@@ -30,7 +30,7 @@ pub(in crate::sandbox) struct Image {
     len: usize,
     /// Bytes of the memory that begins with it, which is no smaller.
     pub(super) memory: usize,
-    bytes: OnceLock<Bytes>,
+    bytes: OnceLock<Mapped>,
 }
 
 /// Writes the image of a component behind so many bytes of code.
@@ -47,7 +47,7 @@ pub(in crate::sandbox) fn write_image(mut to: impl Write, code: usize, split: &S
 
 impl Image {
     /// Finds the image in a file of compiled code; `None` where there is none.
-    pub(in crate::sandbox) fn of(file: &File) -> Option<Image> {
+    pub(in crate::sandbox) fn of(file: File) -> Option<Image> {
         let size = file.metadata().ok()?.len();
         let mut trailer = [0; TRAILER];
         file.read_exact_at(&mut trailer, size.checked_sub(TRAILER as u64)?).ok()?;
@@ -59,7 +59,7 @@ impl Image {
             return None;
         }
         let [len, memory] = [len, memory].map(|number| usize::try_from(number).ok());
-        Some(Image { file: file.try_clone().ok()?, at, len: len?, memory: memory?, bytes: OnceLock::new() })
+        Some(Image { file, at, len: len?, memory: memory?, bytes: OnceLock::new() })
     }
 
     /// What to map, and from where.
@@ -67,7 +67,7 @@ impl Image {
         (&self.file, self.at)
     }
 
-    /// Its length in bytes, whole pages.
+    /// Its length in bytes, a multiple of [`UNIT`](super::super::mapped::UNIT).
     pub(super) fn len(&self) -> usize {
         self.len
     }
@@ -78,46 +78,12 @@ impl Image {
     /// It cannot be mapped.
     pub(super) fn bytes(&self) -> io::Result<&[u8]> {
         if self.bytes.get().is_none() {
-            let mapped = Bytes::map(self)?;
-            drop(self.bytes.set(mapped));
+            // Whoever else mapped it meanwhile has mapped the same.
+            drop(self.bytes.set(Mapped::read(&self.file, self.at, self.len)?));
         }
-        Ok(self.bytes.get().expect("it was just set").as_slice())
-    }
-}
-
-/// An image, mapped to be read.
-#[derive(Debug)]
-struct Bytes {
-    start: *const u8,
-    len: usize,
-}
-
-#[expect(unsafe_code, reason = "maps a file that the host alone writes")]
-// SAFETY: nobody writes to it.
-unsafe impl Send for Bytes {}
-#[expect(unsafe_code, reason = "maps a file that the host alone writes")]
-// SAFETY: as above.
-unsafe impl Sync for Bytes {}
-
-#[expect(unsafe_code, reason = "maps a file that the host alone writes")]
-impl Bytes {
-    fn map(image: &Image) -> io::Result<Bytes> {
-        // SAFETY: a new mapping, where the kernel has room.
-        let start = unsafe { mmap(null_mut(), image.len, ProtFlags::READ, MapFlags::PRIVATE, &image.file, image.at)? };
-        Ok(Bytes { start: start.cast(), len: image.len })
-    }
-
-    fn as_slice(&self) -> &[u8] {
+        let mapped = self.bytes.get().expect("it was just set");
+        #[expect(unsafe_code, reason = "maps a file that the host alone writes")]
         // SAFETY: so many bytes are mapped for as long as this value is there; a file in the cache is replaced and not changed.
-        unsafe { std::slice::from_raw_parts(self.start, self.len) }
-    }
-}
-
-impl Drop for Bytes {
-    fn drop(&mut self) {
-        #[expect(unsafe_code, reason = "unmaps what it has mapped")]
-        // SAFETY: borrows of it have ended.
-        let done = unsafe { munmap(self.start.cast_mut().cast(), self.len) };
-        debug_assert!(done.is_ok(), "what was mapped can be unmapped");
+        Ok(unsafe { std::slice::from_raw_parts(mapped.start(), mapped.len()) })
     }
 }

@@ -1,55 +1,44 @@
 //! Address space that one linear memory has for as long as it is there.
 
 use std::io;
-use std::ptr::{self, null_mut};
+use std::ptr;
 
-use rustix::mm::{Advice, MapFlags, MprotectFlags, ProtFlags, madvise, mmap, mmap_anonymous, mprotect, munmap};
+use rustix::mm::{Advice, MapFlags, MprotectFlags, ProtFlags, madvise, mmap};
 
+use super::super::mapped::Mapped;
 use super::image::Image;
 use super::pagemap;
+use crate::heap::LARGE_PAGE;
 
 /// Written pages that are copied back, in bytes; those behind are given up, and fault again.
 const KEPT_WRITTEN: usize = 4 << 20;
 
-/// A page of the processor's second kind: on such a boundary a file that the kernel holds in large pieces can be mapped in large ones.
-const LARGE_PAGE: usize = 2 << 20;
-
 /// A linear memory's addresses: guard, memory, what it may grow to, guard.
 #[derive(Debug)]
 pub(super) struct Mapping {
-    reservation: *mut u8,
-    /// Bytes of all of it.
-    reserved: usize,
-    base: *mut u8,
+    reserved: Mapped,
+    /// Where in it the memory begins: on a boundary on which a file that the kernel holds in large pieces can be mapped in large ones.
+    front: usize,
     /// Bytes that the guest may touch, whole pages.
     size: usize,
     /// Bytes that it may grow to.
     capacity: usize,
 }
 
-#[expect(unsafe_code, reason = "addresses that nothing else knows")]
-// SAFETY: the addresses are this value's alone, and what changes them takes it mutably.
-unsafe impl Send for Mapping {}
-#[expect(unsafe_code, reason = "addresses that nothing else knows")]
-// SAFETY: as above.
-unsafe impl Sync for Mapping {}
-
-#[expect(unsafe_code, reason = "maps memory, within what this value has reserved")]
 impl Mapping {
     /// Reserves, and makes `size` bytes accessible, which begin with the image.
     pub(super) fn new(image: Option<&Image>, size: usize, reserved: usize, guard: usize) -> io::Result<Mapping> {
         let capacity = size.max(reserved);
         let all = capacity.checked_add(2 * guard + LARGE_PAGE).ok_or(io::ErrorKind::OutOfMemory)?;
-        // SAFETY: a new mapping, where the kernel has room.
-        let reservation =
-            unsafe { mmap_anonymous(null_mut(), all, ProtFlags::empty(), MapFlags::PRIVATE | MapFlags::NORESERVE)? }.cast::<u8>();
-        let front = (reservation.addr() + guard).next_multiple_of(LARGE_PAGE) - reservation.addr();
-        let mut made = Mapping { reservation, reserved: all, base: reservation.wrapping_add(front), size: 0, capacity };
+        let reserved = Mapped::reserve(all)?;
+        let front = (reserved.start().addr() + guard).next_multiple_of(LARGE_PAGE) - reserved.start().addr();
+        let mut made = Mapping { reserved, front, size: 0, capacity };
         if let Some(image) = image {
-            let (file, at) = image.file();
+            let ((file, at), flags) = (image.file(), MapFlags::PRIVATE | MapFlags::FIXED);
+            #[expect(unsafe_code, reason = "maps within what this value has reserved")]
             // SAFETY: the image is no larger than the memory, which lies within the reservation.
             unsafe {
-                mmap(made.base.cast(), image.len(), ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE | MapFlags::FIXED, file, at)?
+                mmap(made.base().cast(), image.len(), ProtFlags::READ | ProtFlags::WRITE, flags, file, at)?
             };
             made.size = image.len();
         }
@@ -58,7 +47,7 @@ impl Mapping {
     }
 
     pub(super) fn base(&self) -> *mut u8 {
-        self.base
+        self.reserved.start().wrapping_add(self.front)
     }
 
     pub(super) fn size(&self) -> usize {
@@ -75,9 +64,8 @@ impl Mapping {
             return Err(io::ErrorKind::OutOfMemory.into());
         }
         if size > self.size {
-            let flags = MprotectFlags::READ | MprotectFlags::WRITE;
-            // SAFETY: within the reservation, and not accessible before.
-            unsafe { mprotect(self.base.wrapping_add(self.size).cast(), size - self.size, flags)? };
+            let more = size - self.size;
+            self.reserved.protect(self.front + self.size, more, MprotectFlags::READ | MprotectFlags::WRITE)?;
             self.size = size;
         }
         Ok(())
@@ -85,22 +73,31 @@ impl Mapping {
 
     /// Gives it the content and the size that it began with. After an error it must not be used.
     pub(super) fn reset(&mut self, image: &Image) -> io::Result<()> {
-        let first = image.bytes()?;
-        let mut kept = 0;
-        let left = pagemap::each_written(self.base, self.size, |start, len| {
-            kept += len;
+        self.reset_keeping(image, KEPT_WRITTEN)
+    }
+
+    /// Of what was written, so many bytes stay in memory.
+    fn reset_keeping(&mut self, image: &Image, mut most: usize) -> io::Result<()> {
+        let (first, base) = (image.bytes()?, self.base());
+        let done = pagemap::each_written(base, self.size, |start, len| {
+            let kept = len.min(most);
+            most -= kept;
+            #[expect(unsafe_code, reason = "memory that a guest had")]
             // SAFETY: what was written lies within the memory, which nobody else has while this value is borrowed mutably.
-            unsafe { restore(self.base, first, start, len) };
-            kept < KEPT_WRITTEN
+            unsafe {
+                restore(base, first, start, kept)
+            };
+            kept
         });
-        if left < self.size {
+        if done < self.size {
+            #[expect(unsafe_code, reason = "memory that a guest had")]
             // SAFETY: as above. Pages of the image are the file's again, others zeros.
-            unsafe { madvise(self.base.wrapping_add(left).cast(), self.size - left, Advice::LinuxDontNeed)? };
+            unsafe {
+                madvise(base.wrapping_add(done).cast(), self.size - done, Advice::LinuxDontNeed)?
+            };
         }
         if self.size > image.memory {
-            let grown = self.base.wrapping_add(image.memory);
-            // SAFETY: as above.
-            unsafe { mprotect(grown.cast(), self.size - image.memory, MprotectFlags::empty())? };
+            self.reserved.protect(self.front + image.memory, self.size - image.memory, MprotectFlags::empty())?;
             self.size = image.memory;
         }
         Ok(())
@@ -119,33 +116,24 @@ unsafe fn restore(base: *mut u8, first: &[u8], start: usize, len: usize) {
     }
 }
 
-impl Drop for Mapping {
-    fn drop(&mut self) {
-        #[expect(unsafe_code, reason = "unmaps what this value has reserved")]
-        // SAFETY: nobody has an address in it any more.
-        let done = unsafe { munmap(self.reservation.cast(), self.reserved) };
-        debug_assert!(done.is_ok(), "what was mapped can be unmapped");
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::super::mapped::UNIT;
     use super::super::image::{Split, write_image};
     use super::*;
     use proptest::collection::vec;
     use proptest::prelude::*;
 
     const PAGE: usize = 4 << 10;
-    const WASM_PAGE: usize = 64 << 10;
-    const MEMORY: usize = 4 * WASM_PAGE;
+    const MEMORY: usize = 4 * UNIT;
 
-    /// Of 30 pages, each full of its number.
+    /// Of 32 pages, each full of its number.
     fn image() -> Image {
-        let image = (0..30).flat_map(|page| [page; PAGE]).collect();
+        let image = (0..32).flat_map(|page| [page; PAGE]).collect();
         let split = Split { component: Vec::new(), image, memory: MEMORY as u64 };
         let mut file = tempfile::tempfile().unwrap();
         write_image(&mut file, 0, &split).unwrap();
-        Image::of(&file).unwrap()
+        Image::of(file).unwrap()
     }
 
     fn mapping(image: &Image) -> Mapping {
@@ -194,34 +182,50 @@ mod tests {
     #[test]
     fn it_grows_to_what_was_reserved_and_no_further() {
         let mut mapping = mapping(&image());
-        mapping.grow_to(MEMORY + WASM_PAGE).unwrap();
-        assert!(is_accessible(mapping.base().wrapping_add(MEMORY + WASM_PAGE - 1)));
-        assert!(!is_accessible(mapping.base().wrapping_add(MEMORY + WASM_PAGE)));
-        assert!(mapping.grow_to((1 << 30) + WASM_PAGE).is_err());
+        mapping.grow_to(MEMORY + UNIT).unwrap();
+        assert!(is_accessible(mapping.base().wrapping_add(MEMORY + UNIT - 1)));
+        assert!(!is_accessible(mapping.base().wrapping_add(MEMORY + UNIT)));
+        assert!(mapping.grow_to((1 << 30) + UNIT).is_err());
+    }
+
+    /// Bytes of pages that are the process's own.
+    fn written(mapping: &Mapping) -> usize {
+        let mut all = 0;
+        let reached = pagemap::each_written(mapping.base(), mapping.size(), |_, len| {
+            all += len;
+            len
+        });
+        assert_eq!(reached, mapping.size(), "the kernel cannot say");
+        all
     }
 
     #[test]
-    fn more_than_is_kept_is_given_up_and_is_as_it_was_too() {
+    fn what_was_written_stays_in_memory_up_to_a_bound_and_is_as_it_was_behind_that_too() {
         let image = image();
-        let mut mapping = mapping(&image);
-        mapping.grow_to(2 * KEPT_WRITTEN).unwrap();
-        bytes(&mut mapping).fill(7);
-        mapping.reset(&image).unwrap();
-        assert!(bytes(&mut mapping) == first());
-        mapping.grow_to(2 * KEPT_WRITTEN).unwrap();
-        assert!(bytes(&mut mapping)[MEMORY..].iter().all(|byte| *byte == 0));
+        // One run of written pages, longer than what is kept of it; also where nothing is, as where the kernel cannot say what was written.
+        for most in [MEMORY, MEMORY - UNIT, 3 * PAGE, 0] {
+            let mut mapping = mapping(&image);
+            mapping.grow_to(2 * MEMORY).unwrap();
+            bytes(&mut mapping).fill(7);
+            assert_eq!(written(&mapping), 2 * MEMORY);
+            mapping.reset_keeping(&image, most).unwrap();
+            assert_eq!(written(&mapping), most);
+            assert!(bytes(&mut mapping) == first());
+            mapping.grow_to(2 * MEMORY).unwrap();
+            assert!(bytes(&mut mapping)[MEMORY..].iter().all(|byte| *byte == 0));
+        }
     }
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(64))]
         #[test]
         fn whatever_programs_write_the_next_finds_what_the_first_found(
-            programs in vec((0..20_usize, vec((0.0..1.0_f64, 1..3 * PAGE, any::<u8>()), 0..80)), 1..4)
+            programs in vec((0..20_usize, vec((0.0..1.0_f64, 1..3 * PAGE, any::<u8>()), 0..80), 0..500_000_usize), 1..4)
         ) {
             let image = image();
             let mut mapping = mapping(&image);
-            for (grown, writes) in programs {
-                mapping.grow_to(MEMORY + grown * WASM_PAGE).unwrap();
+            for (grown, writes, most) in programs {
+                mapping.grow_to(MEMORY + grown * UNIT).unwrap();
                 let memory = bytes(&mut mapping);
                 prop_assert!(memory[MEMORY..].iter().all(|byte| *byte == 0));
                 for (place, len, value) in writes {
@@ -229,7 +233,7 @@ mod tests {
                     let end = memory.len().min(start + len);
                     memory[start..end].fill(value);
                 }
-                mapping.reset(&image).unwrap();
+                mapping.reset_keeping(&image, most / PAGE * PAGE).unwrap();
                 prop_assert!(bytes(&mut mapping) == first());
                 prop_assert!(!is_accessible(mapping.base().wrapping_add(MEMORY)));
             }

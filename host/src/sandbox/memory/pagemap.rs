@@ -11,9 +11,9 @@ use rustix::ioctl::{Ioctl, IoctlOutput, Opcode, ioctl, opcode};
 /// Runs of pages that the kernel tells of at once.
 const RUNS: usize = 256;
 
-/// Calls `found` with the start and the length, in bytes, of each run of written pages of a private mapping, in order, for as long as it says to go
-/// on. Returns how far into the mapping all were found: 0 where the kernel cannot say.
-pub(super) fn each_written(base: *mut u8, len: usize, mut found: impl FnMut(usize, usize) -> bool) -> usize {
+/// Calls `found` with the start and the length, in bytes, of each run of written pages of a private mapping, in order, until it has taken less of one
+/// than all. Returns how far into the mapping all were found and taken: 0 where the kernel cannot say.
+pub(super) fn each_written(base: *mut u8, len: usize, mut found: impl FnMut(usize, usize) -> usize) -> usize {
     let Some(pagemap) = pagemap() else { return 0 };
     let mut runs = [Run::default(); RUNS];
     let mut done = 0;
@@ -25,8 +25,9 @@ pub(super) fn each_written(base: *mut u8, len: usize, mut found: impl FnMut(usiz
         let reached = usize::try_from(scan.walk_end).unwrap_or_default().saturating_sub(base.addr());
         for run in runs.iter().take(count) {
             let [start, end] = [run.start, run.end].map(|at| usize::try_from(at).unwrap_or_default().saturating_sub(base.addr()));
-            if !found(start, end - start) {
-                return end;
+            let taken = found(start, end - start);
+            if taken < end - start {
+                return start + taken;
             }
         }
         if reached <= done {

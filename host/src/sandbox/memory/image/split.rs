@@ -3,19 +3,16 @@
 use wasm_encoder::{Component, Module, ModuleSection, RawSection};
 use wasmparser::{BinaryReaderError, ConstExpr, Data, DataKind, Operator, Parser, Payload};
 
+use super::super::super::engine::IMAGE;
+use super::super::super::mapped::UNIT;
+
 type Result<T> = std::result::Result<T, BinaryReaderError>;
-
-/// Larger images are left to wasmtime, in bytes.
-const LARGEST: usize = 64 << 20;
-
-/// Pages of a file are mapped whole.
-const PAGE: usize = 4 << 10;
 
 /// A component without the data segments of its memory, and the memory as it begins with them.
 pub(in crate::sandbox) struct Split {
     /// The component.
     pub(in crate::sandbox) component: Vec<u8>,
-    /// The memory up to its last byte that is not 0 from the start; whole pages.
+    /// The memory up to the end of its last segment; a multiple of [`UNIT`].
     pub(in crate::sandbox) image: Vec<u8>,
     /// Bytes of the memory.
     pub(in crate::sandbox) memory: u64,
@@ -85,10 +82,10 @@ impl Content {
                         let (data, Some(memory)) = (data?, memory) else { return Ok(None) };
                         let Some(start) = start(&data) else { return Ok(None) };
                         let end = start + data.data.len();
-                        if end as u64 > memory || end > LARGEST {
+                        if end as u64 > memory.min(IMAGE) {
                             return Ok(None);
                         }
-                        image.resize(image.len().max(end.next_multiple_of(PAGE)), 0);
+                        image.resize(image.len().max(end.next_multiple_of(UNIT)), 0);
                         image[start..end].copy_from_slice(data.data);
                     }
                 }
@@ -141,7 +138,7 @@ mod tests {
         let whole = component(r#"(core module (memory 2) (data (i32.const 4) "abc") (func nop) (data (i32.const 5) "XYZ")) (core module)"#);
         let split = split(&whole).unwrap().unwrap();
         assert_eq!(split.memory, 2 << 16);
-        assert_eq!(split.image.len(), PAGE);
+        assert_eq!(split.image.len(), UNIT);
         assert_eq!(split.image[..8], *b"\0\0\0\0aXYZ");
         let bare = component("(core module (memory 2) (func nop)) (core module)");
         assert_eq!(split.component, bare);
