@@ -8,9 +8,12 @@ use skillhost::limits::Limit;
 use skillhost::outcome::{Outcome, Status};
 use skillhost::policy::capabilities::MountMode;
 use skillhost::policy::{Overrides, Policy};
-use skillhost::sandbox::{Allocation, Io};
+use skillhost::runtime::built_in::BuiltIns;
+use skillhost::runtime::{Entry, Program, digest};
+use skillhost::sandbox::http::{Resolver, Roots, Tls};
+use skillhost::sandbox::{Allocation, Io, Options, Sandbox, run_alone};
 
-use crate::arena::{Arena, PATIENCE};
+use crate::arena::{Arena, PATIENCE, hostile};
 
 fn policy(arena: &Arena, limits: &[(Limit, u64)]) -> Policy {
     let workspace = Some((arena.path("workspace"), MountMode::Write));
@@ -134,4 +137,40 @@ fn a_host_that_keeps_memory_ready_is_no_weaker() {
     // What one guest leaves in memory, the next does not find: a slot is used again only when it is clean.
     arena.run(&["alloc", "40"]).obeys();
     arena.run(&["zeroed", "40"]).obeys();
+}
+
+#[test]
+fn built_in_programs_leave_nothing_in_memory_to_the_next() {
+    let root = tempfile::tempdir().unwrap();
+    let (programs, cache, scratch) = (root.path().join("programs"), root.path().join("cache"), root.path().join("scratch"));
+    for folder in [&programs, &scratch] {
+        std::fs::create_dir(folder).unwrap();
+    }
+    let wasm = hostile();
+    std::fs::write(programs.join("hostile.wasm"), &wasm).unwrap();
+    let facts = serde_json::json!({
+        "name": "hostile", "version": "1", "programs": ["hostile"], "wasm": "hostile.wasm", "size": wasm.len(), "digest": digest(&wasm),
+    });
+    std::fs::write(programs.join("hostile.json"), facts.to_string()).unwrap();
+    let built_ins = BuiltIns { folders: vec![programs], cache: cache.clone(), ..BuiltIns::default() };
+    let component = Arc::new(built_ins.list().unwrap().remove(0)).component().unwrap();
+    let tls = Tls::new(Roots::default()).unwrap().into();
+    let compiler = env!("CARGO_BIN_EXE_skillhost").into();
+    let sandbox = Sandbox::new(Options { compiler, cache, allocation: Allocation::OnDemand, tls, resolver: Resolver::System });
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let run = async |verb: &str, mebibytes: &str| {
+        let args = [verb, mebibytes].map(str::to_owned).into();
+        let program = Program { name: "hostile".into(), component: component.clone(), entry: Entry::Command, args, script: None };
+        let outcome = run_alone(&sandbox, &program, &scratch).await.outcome;
+        assert_eq!(outcome.status, Status::Exited { code: 0 }, "{verb} {mebibytes}: {outcome:?}");
+    };
+    runtime.block_on(async {
+        // What fits into what is kept, more than is copied back, and what is not kept.
+        for mebibytes in ["1", "6", "40"] {
+            for _ in 0..4 {
+                futures::join!(run("alloc", mebibytes), run("alloc", mebibytes), run("zeroed", mebibytes));
+                run("zeroed", mebibytes).await;
+            }
+        }
+    });
 }
