@@ -8,7 +8,8 @@
 //! - `path`: text to canonical path. `access`: what the capabilities say of one. `quota`, `account`: what is used up.
 //! - `open`, `handle`, `metadata`, `readdir`, `change`: the operations; `times`: the file times of a deterministic run.
 //! - `overlay`, `raise`: writes kept aside. `changes`, `diff`, `apply`: what becomes of them.
-//! - `snapshot`: all of it by digest, for a receipt; `survey`: and by name, for a recording. `seen`: what of the grants was used.
+//! - `snapshot`: all of it by digest, for a receipt; `survey`: and by name, for a recording. `seen`: what of the grants was used. `shown`: the
+//!   name that a guest asked for last.
 //! - `wasi`, `wasi_p2`, `wasi_p3`: the same operations, as two versions of WASI.
 //!
 //! What guests cannot do, whatever the rules: make symlinks or hard links, move symlinks, open devices, FIFOs or sockets, write to a
@@ -42,6 +43,7 @@ mod raise;
 mod readdir;
 mod root;
 mod seen;
+mod shown;
 mod skeleton;
 mod snapshot;
 mod staged;
@@ -91,6 +93,8 @@ pub struct Vfs {
     contents: Option<Arc<Contents>>,
     /// What was used of the grants.
     seen: seen::Seen,
+    /// What was shown last.
+    shown: Mutex<Option<shown::Shown>>,
 }
 
 impl Vfs {
@@ -105,7 +109,7 @@ impl Vfs {
         let decisions = access::Decisions::new(capabilities, mounts.len());
         let tree = Mutex::new(Tree::new(mounts.len()));
         let (times, seen) = (times.map(Arc::new), seen::Seen::default());
-        Arc::new(Vfs { mounts, decisions, ledger, state, tree, times, contents, seen })
+        Arc::new(Vfs { mounts, decisions, ledger, state, tree, times, contents, seen, shown: Mutex::default() })
     }
 
     /// The folders that a guest starts from, with their guest paths. A mount in which nothing is allowed is left out.

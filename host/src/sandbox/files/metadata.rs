@@ -60,10 +60,13 @@ impl Vfs {
     /// # Errors
     /// `NOENT` for what is not there or not visible; else as `fstatat`.
     pub fn stat_at(&self, base: &Handle, path: &str, follow: bool) -> Result<Metadata, Errno> {
-        self.seen(base, path, follow, |at, _, stat| {
+        let (found, guest_path) = self.seen(base, path, follow, |at, guest_path, stat| {
             let found = self.timed(metadata(stat), stat);
-            Metadata { kind: self.shown_kind(at.m, at.rel, found.kind), ..found }
-        })
+            (Metadata { kind: self.shown_kind(at.m, at.rel, found.kind), ..found }, guest_path)
+        })?;
+        let (mount, rel) = base.place();
+        self.note_shown(mount, rel, path, follow, guest_path);
+        Ok(found)
     }
 
     /// 128 bits that stand for an open file or folder: a digest of its guest path, the same on every machine and in every run.
@@ -77,7 +80,10 @@ impl Vfs {
     /// # Errors
     /// As [`Vfs::stat_at`].
     pub fn metadata_hash_at(&self, base: &Handle, path: &str, follow: bool) -> Result<(u64, u64), Errno> {
-        self.seen(base, path, follow, |_, path, _| hash(path))
+        match self.take_shown(base, path, follow) {
+            Some(guest_path) => Ok(hash(&guest_path)),
+            None => self.seen(base, path, follow, |_, guest_path, _| hash(&guest_path)),
+        }
     }
 
     /// Where the symlink `path` points, relative to its folder.
@@ -157,15 +163,15 @@ impl Vfs {
     }
 
     /// Runs `get` on the guest path and the metadata of a visible path.
-    fn seen<T>(&self, base: &Handle, path: &str, follow: bool, get: impl Fn(At<'_>, &str, &Stat) -> T) -> Result<T, Errno> {
+    fn seen<T>(&self, base: &Handle, path: &str, follow: bool, get: impl Fn(At<'_>, String, &Stat) -> T) -> Result<T, Errno> {
         let mut tree = lock(&self.tree);
         self.resolve(&mut tree, base, path, follow, |tree, at| {
             let stat = self.look(tree, at.m, at.rel)?;
             match beneath::kind(&stat) {
                 FileType::Symlink if follow || at.folder => Err(Errno::LOOP),
-                FileType::Directory => Ok(get(at, &self.mounts[at.m].guest_path(at.rel), &stat)),
+                FileType::Directory => Ok(get(at, self.mounts[at.m].guest_path(at.rel), &stat)),
                 _ if at.folder => Err(Errno::NOTDIR),
-                _ => Ok(get(at, &self.mounts[at.m].guest_path(at.rel), &stat)),
+                _ => Ok(get(at, self.mounts[at.m].guest_path(at.rel), &stat)),
             }
         })
     }

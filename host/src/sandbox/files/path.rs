@@ -41,6 +41,7 @@ impl Vfs {
         follow: bool,
         mut act: impl FnMut(&mut Tree, At<'_>) -> Result<T, Errno>,
     ) -> Result<T, Errno> {
+        self.forget_shown();
         let Handle::Folder(base) = base else { return Err(Errno::NOTDIR) };
         check_text(path)?;
         let folder = path.ends_with('/') || path.ends_with("/.") || path == ".";

@@ -1,11 +1,12 @@
 //! Listing folders: sorted, without what the rules hide, overlay and folder as one.
 
 use std::ffi::CString;
+use std::sync::Arc;
 
 use rustix::fs::FileType;
 use rustix::io::Errno;
 
-use super::handle::Handle;
+use super::handle::{Handle, OpenFolder};
 use super::overlay::{Side, Tree};
 use super::quota::Ticket;
 use super::{Vfs, beneath, lock};
@@ -14,6 +15,7 @@ use crate::policy::capabilities::PathAccess;
 /// The entries of a folder as they were when it was read, sorted by name, byte by byte. Counts as a handle while it is held.
 #[derive(Debug)]
 pub struct Listing {
+    folder: Arc<OpenFolder>,
     entries: std::vec::IntoIter<(String, FileType)>,
     _ticket: Ticket,
 }
@@ -48,7 +50,15 @@ impl Vfs {
         ticket.hold_entries(entries.iter().map(|(name, _)| name.as_str()))?;
         self.note_listed(m, rel, &entries);
         entries.sort_unstable_by(|a, b| a.0.cmp(&b.0));
-        Ok(Listing { entries: entries.into_iter(), _ticket: ticket })
+        Ok(Listing { folder: folder.clone(), entries: entries.into_iter(), _ticket: ticket })
+    }
+
+    /// The next entry of a listing, for a guest that will ask for its number.
+    pub fn show_next(&self, listing: &mut Listing) -> Option<(String, FileType)> {
+        let (name, kind) = listing.next()?;
+        let OpenFolder { mount, rel, .. } = &*listing.folder;
+        self.note_shown(*mount, rel, &name, false, self.mounts[*mount].guest_path(&beneath::join(rel, &name)));
+        Some((name, kind))
     }
 
     /// All entries of a folder, whatever the rules say, unsorted.

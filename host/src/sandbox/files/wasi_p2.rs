@@ -182,7 +182,7 @@ impl HostDescriptor for FsView<'_> {
 impl HostDirectoryEntryStream for FsView<'_> {
     fn read_directory_entry(&mut self, stream: Resource<DirectoryEntryStream>) -> FsResult<Option<DirectoryEntry>> {
         let listing = self.table.get_mut(&Resource::<Listing>::new_borrow(stream.rep()))?;
-        Ok(listing.next().map(|(name, file_type)| DirectoryEntry { type_: kind(file_type), name }))
+        Ok(self.vfs.show_next(listing).map(|(name, file_type)| DirectoryEntry { type_: kind(file_type), name }))
     }
 
     fn drop(&mut self, stream: Resource<DirectoryEntryStream>) -> wasmtime::Result<()> {

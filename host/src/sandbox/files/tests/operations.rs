@@ -64,6 +64,34 @@ fn identity_is_the_guest_path_in_every_run() {
 }
 
 #[test]
+fn what_was_just_shown_has_its_number_without_another_look_and_what_has_gone_since_has_none() {
+    let guest = Grant::default().guest(|w| {
+        fill(w, "d/f", "x");
+        symlink("d/f", w.join("link")).unwrap();
+    });
+    let (base, _) = guest.at("/workspace");
+    let number = |path: &str, follow| guest.vfs.metadata_hash_at(&base, path, follow);
+    let (of_file, of_link) = (number("d/f", true).unwrap(), number("link", false).unwrap());
+    for (path, follow, of) in [("d/f", true, of_file), ("link", true, of_file), ("link", false, of_link)] {
+        guest.vfs.stat_at(&base, path, follow).unwrap();
+        assert_eq!(number(path, follow), Ok(of));
+        // It was said of the same name in the same way alone.
+        guest.vfs.stat_at(&base, path, !follow).unwrap();
+        assert_eq!(number(path, follow), Ok(of));
+    }
+    let listing = guest.vfs.read_dir(&guest.open("/workspace/d", FOLDER).unwrap());
+    let (folder, mut listing) = (guest.open("/workspace/d", FOLDER).unwrap(), listing.unwrap());
+    assert_eq!(guest.vfs.show_next(&mut listing).unwrap().0, "f");
+    assert_eq!(guest.vfs.metadata_hash_at(&folder, "f", false), Ok(of_file));
+    assert_eq!(guest.vfs.metadata_hash_at(&base, "f", false), Err(Errno::NOENT));
+
+    guest.vfs.stat_at(&base, "d/f", false).unwrap();
+    guest.vfs.remove_file(&base, "d/f").unwrap();
+    assert_eq!(number("d/f", false), Err(Errno::NOENT));
+    assert_eq!(guest.vfs.metadata_hash_at(&folder, "f", false), Err(Errno::NOENT));
+}
+
+#[test]
 fn folders_are_renamed_where_one_rule_holds_for_all_that_is_in_them() {
     let guest = Grant::default().guest(|w| fill(w, "d/f", "x"));
     guest.rename("/workspace/d", "/workspace/e").unwrap();
