@@ -309,7 +309,7 @@ impl Host {
         }
         if program.component.built_in().is_some() || !capabilities.spawn.is_nothing() {
             for built_in in programs.built_in().map_err(|error| failed(error.message, error.fix))? {
-                beside.commands.extend(built_in.facts.programs.iter().cloned());
+                beside.built_in.push(built_in.clone());
                 if let Some((guest, folder)) = built_in.packages().map_err(|error| failed(error.message, error.fix))? {
                     beside.mounts.push(OpenMount::packages(guest, Ground::shared(folder)));
                 }

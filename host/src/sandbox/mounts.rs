@@ -9,6 +9,7 @@ use super::scratch::Scratch;
 use crate::outcome::{Change, Denial};
 use crate::policy::capabilities::{Capabilities, MountMode};
 use crate::recording::keep::Contents;
+use crate::runtime::built_in::BuiltIn;
 
 /// What an invocation's guests see, and the scratch folder behind it, which is removed with the last that holds it.
 #[derive(Debug)]
@@ -23,8 +24,8 @@ pub(super) struct Mounts {
 pub struct Beside {
     /// Packages of the programs, the skill under other names, `/state`.
     pub mounts: Vec<OpenMount>,
-    /// Commands that are shown in `/usr/bin`.
-    pub commands: Vec<String>,
+    /// Those whose commands are shown in `/usr/bin`.
+    pub built_in: Vec<Arc<BuiltIn>>,
 }
 
 /// The writes that an invocation kept aside. They are gone with this value.
@@ -62,9 +63,14 @@ pub(super) fn open(
         mounts.push(OpenMount::open(mount, guarded)?.as_packages());
     }
     mounts.extend(beside.mounts);
-    let skeleton = Skeleton::of(&mounts, &beside.commands);
-    let cache = cache.to_owned();
-    mounts.push(OpenMount::root(Ground::later(move || skeleton.open(&cache)), chance));
+    let guests: Vec<String> = mounts.iter().map(|mount| mount.guest().to_owned()).collect();
+    let (built_in, cache) = (beside.built_in, cache.to_owned());
+    let root = move || {
+        // There are some two hundred commands, which most guests never look for.
+        let commands = built_in.iter().flat_map(|one| &one.facts.programs).map(String::as_str);
+        Skeleton::of(guests.iter().map(String::as_str), commands).open(&cache)
+    };
+    mounts.push(OpenMount::root(Ground::later(root), chance));
     Ok(Mounts { vfs: Vfs::new(mounts, capabilities.clone(), times, contents), scratch })
 }
 

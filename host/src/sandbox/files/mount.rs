@@ -112,6 +112,11 @@ impl OpenMount {
         OpenMount { guest: "/skill".to_owned(), ground: folder.into(), rules: Rules::Skill, layer: Layer::ReadOnly }
     }
 
+    /// Its path, as guests know it.
+    pub fn guest(&self) -> &str {
+        &self.guest
+    }
+
     /// A folder of packages, at `guest`: read-only, whatever may be read elsewhere; what may not be read is denied here too.
     pub fn packages(guest: String, folder: impl Into<Ground>) -> OpenMount {
         OpenMount { guest, ground: folder.into(), rules: Rules::Packages, layer: Layer::ReadOnly }

@@ -11,7 +11,6 @@ use rustix::fs::{self, Mode, OFlags};
 use rustix::io::Errno;
 
 use super::beneath;
-use super::mount::OpenMount;
 use crate::runtime::{digest, stamp};
 
 /// The devices below `/dev`. Standard streams are not among them: they are a program's own, and these are an invocation's.
@@ -25,9 +24,9 @@ pub struct Skeleton {
 }
 
 impl Skeleton {
-    /// For `mounts`, and `commands` in `/usr/bin`.
-    pub fn of(mounts: &[OpenMount], commands: &[String]) -> Skeleton {
-        let guests: Vec<&str> = mounts.iter().map(|mount| mount.guest.trim_start_matches('/')).collect();
+    /// For mounts at these guest paths, and `commands` in `/usr/bin`.
+    pub fn of<'a>(mounts: impl Iterator<Item = &'a str>, commands: impl Iterator<Item = &'a str>) -> Skeleton {
+        let guests: Vec<&str> = mounts.map(|guest| guest.trim_start_matches('/')).collect();
         // What is below another mount is looked up there.
         let top = guests.iter().filter(|guest| beneath::ancestors(guest).all(|above| !guests.contains(&above))).copied();
         let mut folders: Vec<String> =
@@ -35,7 +34,7 @@ impl Skeleton {
         folders.sort();
         folders.dedup();
         let devices = DEVICES.iter().map(|name| format!("dev/{name}"));
-        let mut files: Vec<String> = devices.chain(commands.iter().map(|name| format!("usr/bin/{name}"))).collect();
+        let mut files: Vec<String> = devices.chain(commands.map(|name| format!("usr/bin/{name}"))).collect();
         files.sort();
         files.dedup();
         Skeleton { folders, files }
@@ -93,10 +92,7 @@ mod tests {
     use super::*;
 
     fn skeleton(commands: &[&str]) -> Skeleton {
-        let folder = || rustix::fs::open("/", beneath::FOLDER, Mode::empty()).unwrap();
-        let mounts =
-            [OpenMount::scratch(folder()), OpenMount::skill_at("/tmp/.claude/skills/x".into(), folder()), OpenMount::skill(folder())];
-        Skeleton::of(&mounts, &commands.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>())
+        Skeleton::of(["/tmp", "/tmp/.claude/skills/x", "/skill"].into_iter(), commands.iter().copied())
     }
 
     #[test]

@@ -63,7 +63,7 @@ impl Grant<'_> {
             buffer.fill(7);
             if buffer.len() > 1_000 { Err(Errno::IO) } else { Ok(()) }
         });
-        let skeleton = Skeleton::of(&mounts, &["python3".into()]);
+        let skeleton = Skeleton::of(mounts.iter().map(OpenMount::guest), ["python3"].into_iter());
         mounts.push(OpenMount::root(skeleton.open(&real.join("root")).unwrap(), chance));
         Guest { vfs: Vfs::new(mounts, Arc::new(capabilities), self.times, None), dir }
     }
