@@ -39,7 +39,7 @@ def main():
     tools = stage("tools", [HERE / "build/requirements.txt", HERE / "build/package.json", HERE / "build/package-lock.json"], make_tools)
     stdlib = stage("stdlib", [tools, HERE / "build/compile_stdlib.py", HERE / "wit"], make_stdlib)
     image = stage("image", [stdlib, HERE / "guest", HERE / "wit"], make_image)
-    parts = ("merge", "calls", "component", "fold", "gaps", "immortal", "memory", "order", "roles", "wasm", "wrap")
+    parts = ("merge", "calls", "component", "fold", "gaps", "immortal", "memory", "modes", "order", "roles", "wasm", "wrap")
     merging = [HERE / "build" / f"{name}.py" for name in parts] + [HERE / "build/order.txt"]
     merged = stage("merged", [image, *merging], make_merged)
     listed = [HERE / "packages" / name for name in ("requirements.txt", "sdists.txt")]

@@ -17,6 +17,7 @@ from fold import fold
 from gaps import without_gaps
 from immortal import made_immortal
 from memory import changed
+from modes import with_modes
 from order import is_names, named, numbered
 from roles import Roles, kept, resolve
 from wrap import without_init, wrapped
@@ -41,7 +42,7 @@ def merge(binary, folder, tools, order):
     merged.write_bytes(trimmed(merged.read_bytes(), kept(wiring, roles)))
     first = ["--remove-unused-module-elements", "--simplify-globals", "--simplify-globals"]
     run(tools / "wasm-opt", "-g", *FEATURES, *FOR_GLOBALS, merged, *first, "-o", folded)
-    folded.write_bytes(numbered(changed(made_direct(fold(folded.read_bytes())), made_immortal, without_gaps), order))
+    folded.write_bytes(numbered(changed(made_direct(with_modes(fold(folded.read_bytes()))), made_immortal, without_gaps), order))
     second = ["--simplify-globals", "--directize", "--remove-unused-module-elements", "-O3", "--reorder-functions-by-name"]
     run(tools / "wasm-opt", "-g", *FEATURES, folded, *second, "-o", main)
     (folder / "names.txt").write_text(named(main.read_bytes()))

@@ -10,4 +10,5 @@ class Run:
         main.run()
 
 
+main.PLAIN.add(Run)
 boot.settle()

@@ -26,7 +26,7 @@ def forget():
 
 def start():
     system.STARTED = time.monotonic()
-    variables = {os.fsencode(name): os.fsencode(value) for name, value in environment.get_environment()}
+    variables = {name.encode(): value.encode() for name, value in environment.get_environment()}
     os.environ._data.clear()
     os.environ._data.update(variables)
     # As `random.seed()`: what that does beside it is done in the image.

@@ -66,7 +66,7 @@ def command(arguments):
         raise SystemExit(2) from None
     warnings._processoptions(sys.warnoptions)
     library = [*folders("PYTHONPATH"), os.path.dirname(os.__file__)]
-    library += filter(os.path.isdir, [*folders("SKILLHOST_SITE_PACKAGES"), PACKAGES])
+    library += filter(os.path.exists, [*folders("SKILLHOST_SITE_PACKAGES"), PACKAGES])
     sys.path_importer_cache.clear()
     sys.modules["__main__"] = module = types.ModuleType("__main__")
     module.__builtins__ = builtins
@@ -104,7 +104,7 @@ PACKAGES = "/usr/lib/python3.14/site-packages"
 
 
 def folders(variable):
-    return [path for path in os.environ.get(variable, "").split(":") if path]
+    return list(filter(None, os.environ.get(variable, "").split(":")))
 
 
 def options(arguments):
@@ -147,12 +147,11 @@ def options(arguments):
 
 def run_file(module, script, library):
     try:
-        with io.FileIO(script) as file:
-            source = file.readall()
-    except IsADirectoryError:
-        sys.path[:] = [script, *library]
-        return runpy._run_module_as_main("__main__", False)
+        source, followed = content(script)
     except OSError as error:
+        if os.path.isdir(script):
+            sys.path[:] = [script, *library]
+            return runpy._run_module_as_main("__main__", False)
         path = os.path.abspath(script)
         sys.stderr.write(f"{sys.executable}: can't open file {path!r}: [Errno {error.errno}] {error.strerror}\n")
         raise SystemExit(2) from None
@@ -160,12 +159,29 @@ def run_file(module, script, library):
         sys.path[:] = [script, *library]
         return runpy._run_module_as_main("__main__", False)
     module.__file__ = path = os.path.abspath(script)
-    folder = os.path.dirname(path if is_direct(path) and ".." not in script else os.path.realpath(script))
+    folder = os.path.dirname(path)
+    if followed or ".." in script or not is_direct(folder):
+        folder = os.path.dirname(os.path.realpath(script))
     sys.path[:] = [folder, *library]
     neighbours(folder)
     module.__cached__ = None
     module.__loader__ = SourceFileLoader("__main__", module.__file__)
     execute(module, source, module.__file__)
+
+
+def content(script):
+    """A script's bytes, and whether its name may be a link's."""
+    try:
+        number, followed = posix.open(script, posix.O_RDONLY | posix.O_NOFOLLOW), False
+    except OSError:
+        number, followed = posix.open(script, posix.O_RDONLY), True
+    try:
+        pieces = []
+        while piece := posix.read(number, 1 << 16):
+            pieces.append(piece)
+        return b"".join(pieces), followed
+    finally:
+        posix.close(number)
 
 
 def is_direct(path):
@@ -183,7 +199,7 @@ def is_direct(path):
 
 def neighbours(folder):
     try:
-        stdlib.shadow(os.listdir(folder), IMPORTED_FIRST)
+        stdlib.shadow(posix.listdir(folder), IMPORTED_FIRST)
     except OSError:
         # The folder may be unreadable where the script in it is not.
         pass
@@ -258,6 +274,8 @@ def let_go():
     # Without those of the image.
     objects = gc.get_objects()
     kinds = set(map(type, objects)) - PLAIN
+    if not kinds:
+        return
     if any(issubclass(kind, FILES) for kind in kinds):
         # Among objects that go together, nothing says that a file goes before what it writes to.
         for file in [file for file in objects if issubclass(type(file), FILES)]:
@@ -266,7 +284,8 @@ def let_go():
             except (OSError, ValueError):
                 # Closed already, or its folder is full: as where nobody closed it.
                 pass
-    if any(map(tells, kinds)) or kinds and any(tells(item) for item in objects if isinstance(item, (type, weakref.ref))):
+    single = tuple(kind for kind in kinds if issubclass(kind, (type, weakref.ref)))
+    if any(map(tells, kinds)) or single and any(tells(item) for item in objects if isinstance(item, single)):
         # What is held here stays.
         del objects, kinds
         clear()
@@ -274,6 +293,7 @@ def let_go():
 
 # Kinds of objects that go unnoticed, and are in every program: the others are looked at one by one.
 PLAIN = {dict, list, tuple, set, types.FunctionType, types.BuiltinFunctionType, types.MethodType, types.CellType, types.ModuleType}
+PLAIN |= {types.FrameType, SourceFileLoader}
 # These are flushed when it comes to that; a class of the program's own may do more.
 SILENT = {io.FileIO, io.BufferedReader, *FILES}
 

@@ -3,14 +3,15 @@
 import copy
 import errno
 import functools
+import genericpath
 import getpass
 import io
 import operator
 import os
 import platform
+import posixpath
 import signal
 import socket
-import stat
 import sys
 import time
 
@@ -28,6 +29,7 @@ def install():
     # Scripts branch on it, and stop where they know none of its names; what they do on Linux is what works here.
     sys.platform = "linux"
     users()
+    variables()
     files()
     processes()
     clock()
@@ -58,6 +60,19 @@ def users():
     getpass.getuser = lambda: next((os.environ[name] for name in ("LOGNAME", "USER", "LNAME", "USERNAME") if os.environ.get(name)), "user")
 
 
+def variables():
+    """Where a variable is not set, the library's way makes two errors and catches them."""
+    kind = type(os.environ)
+
+    @functools.wraps(kind.get)
+    def get(self, key, default=None):
+        value = self._data.get(self.encodekey(key))
+        return default if value is None else self.decodevalue(value)
+
+    kind.get = get
+    kind.__contains__ = lambda self, key: self.encodekey(key) in self._data
+
+
 def processes():
     os.getpid, os.getppid = lambda: 2, lambda: 1
     os.getpgid = os.getsid = lambda pid=0: 2
@@ -81,16 +96,15 @@ def kill(pid, number):
 
 
 def files():
-    """WASI has no permission bits and no owners: a file is readable, and what is denied shows when it is opened."""
-    for name in ("stat", "lstat", "fstat"):
-        replace(name, with_mode(getattr(os, name)))
+    """WASI has no permission bits and no owners: a file is readable, and what is denied shows when it is opened. See build/modes.py."""
     replace("open", with_access(os.open))
     for name in "stat lstat open listdir scandir mkdir rmdir remove unlink chdir utime truncate".split():
         replace(name, with_path(getattr(os, name)))
     for name in ("rename", "replace", "link", "symlink"):
-        replace(name, with_path(getattr(os, name), 2))
+        replace(name, with_paths(getattr(os, name)))
     access = os.access
     replace("access", functools.wraps(access)(lambda path, *args, **kwargs: not is_empty(path) and access(path, *args, **kwargs)))
+    genericpath.exists = posixpath.exists = found(os.access, os.path.exists)
     umask = 0o022
 
     def set_umask(mask):
@@ -131,35 +145,42 @@ def is_empty(path):
     return not path and isinstance(path, (str, bytes))
 
 
-def with_path(function, count=1):
+def with_path(function):
     """WASI's libc takes the empty path for the working folder. Everywhere else there is no such file."""
 
     @functools.wraps(function)
     def called(*args, **kwargs):
-        for path in args[:count]:
-            if not path and is_empty(path):
-                raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), *(args[:1] if count == 1 else (args[0], None, args[1])))
+        if args and not args[0] and is_empty(args[0]):
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), args[0])
         return function(*args, **kwargs)
 
     return called
 
 
-MODES = {stat.S_IFDIR: 0o755, stat.S_IFREG: 0o644, stat.S_IFLNK: 0o777, stat.S_IFCHR: 0o620}
+def with_paths(function):
+    @functools.wraps(function)
+    def called(*args, **kwargs):
+        if len(args) > 1 and any(map(is_empty, args[:2])):
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), args[0], None, args[1])
+        return function(*args, **kwargs)
+
+    return called
 
 
-def with_mode(ask):
-    @functools.wraps(ask)
-    def asked(*args, **kwargs):
-        result = ask(*args, **kwargs)
-        mode = result.st_mode
-        if mode & 0o777:
-            return result
-        # The pairs after the first ten are the fields with fractions and nanoseconds, which are not in the sequence.
-        _, (fields, named) = result.__reduce__()
-        fields = (mode | MODES.get(stat.S_IFMT(mode), 0o600), *fields[1:4], 1000, 1000, *fields[6:])
-        return os.stat_result(fields, named)
+def found(access, exists):
+    """`os.path.exists`, for which no error is made and caught where nothing is there."""
 
-    return asked
+    @functools.wraps(exists)
+    def found(path):
+        try:
+            return access(path, os.F_OK)
+        except TypeError:
+            # The number of an open file.
+            return exists(path)
+        except (OSError, ValueError):
+            return False
+
+    return found
 
 
 def with_access(open_file):

@@ -179,12 +179,21 @@ def sleep(seconds):
 
 def shutdown():
     """At the end of the program: those that are not daemons run to their end."""
-    while any(not thread.daemon for thread in READY):
+    while READY and any(not thread.daemon for thread in READY):
         thread = next(thread for thread in READY if not thread.daemon)
         READY.remove(thread)
         run(thread)
-    for call in reversed(threading._threading_atexits):
+    calls = threading._threading_atexits
+    if calls == EXECUTORS and not threads._threads_queues.data and not processes._threads_wakeups.data:
+        # What those calls do where no executor has been used.
+        threads._shutdown = processes._global_shutdown = True
+        return
+    for call in reversed(calls):
         call()
+
+
+# What the library itself has registered: that executors end.
+EXECUTORS = []
 
 
 def start_new_thread(function, args, kwargs={}):
@@ -230,6 +239,13 @@ class Lock:
 
 
 def install():
+    global processes, threads
+    from concurrent.futures import process as processes
+    from concurrent.futures import thread as threads
+    from inspect import getclosurevars
+
+    EXECUTORS[:] = threading._threading_atexits
+    assert {getclosurevars(call).nonlocals["func"] for call in EXECUTORS} == {processes._python_exit, threads._python_exit}
     threading.Thread.start = start
     threading.Thread.join = join
     threading.Thread.is_alive = is_alive
