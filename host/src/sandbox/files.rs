@@ -9,7 +9,7 @@
 //! - `open`, `handle`, `metadata`, `readdir`, `change`: the operations; `times`: the file times of a deterministic run.
 //! - `overlay`, `raise`: writes kept aside. `changes`, `diff`, `apply`: what becomes of them.
 //! - `snapshot`: all of it by digest, for a receipt; `survey`: and by name, for a recording. `seen`: what of the grants was used. `shown`: the
-//!   name that a guest asked for last.
+//!   name that a guest was shown just now.
 //! - `wasi`, `wasi_p2`, `wasi_p3`: the same operations, as two versions of WASI.
 //!
 //! What guests cannot do, whatever the rules: make symlinks or hard links, move symlinks, open devices, FIFOs or sockets, write to a

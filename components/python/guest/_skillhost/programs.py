@@ -166,12 +166,15 @@ def given_output(number, own, files, opened):
 
 
 def spawn(args, env, cwd, stdin, stdout, stderr):
-    variables = [plain(name, value) for name, value in (os.environ if env is None else env).items()]
-    if any("=" in name for name, _ in variables):
+    # What lies behind `os.environ`, which would look each variable up by its name.
+    pairs = (os.environ._data if env is None else env).items()
+    words = plain(*(word for pair in pairs for word in pair))
+    names, values = words[::2], words[1::2]
+    if any("=" in name for name in names):
         raise ValueError("illegal environment variable name")
     (where,) = plain(os.getcwd() if cwd is None else os.path.abspath(cwd))
     try:
-        return Program(process.spawn(list(plain(*args)), variables, where, stdin, stdout, stderr))
+        return Program(process.spawn(list(plain(*args)), list(zip(names, values)), where, stdin, stdout, stderr))
     except Err as refused:
         reason = refused.value
     error = pipes.meaning(reason)
@@ -181,11 +184,11 @@ def spawn(args, env, cwd, stdin, stdout, stderr):
 
 def plain(*words):
     """As text that has a meaning in every program: no halves of characters, which stand for bytes, and no NUL."""
-    decoded = tuple(os.fsdecode(word) for word in words)
-    for word in decoded:
-        word.encode()
-        if "\0" in word:
-            raise ValueError("embedded null byte")
+    decoded = [word if type(word) is str else os.fsdecode(word) for word in words]
+    text = "\0".join(decoded)
+    text.encode()
+    if decoded and text.count("\0") >= len(decoded):
+        raise ValueError("embedded null byte")
     return decoded
 
 

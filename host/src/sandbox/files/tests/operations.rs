@@ -85,6 +85,13 @@ fn what_was_just_shown_has_its_number_without_another_look_and_what_has_gone_sin
     assert_eq!(guest.vfs.metadata_hash_at(&folder, "f", false), Ok(of_file));
     assert_eq!(guest.vfs.metadata_hash_at(&base, "f", false), Err(Errno::NOENT));
 
+    // Once: what the host has taken away meanwhile is still what was shown, and then gone.
+    guest.vfs.stat_at(&base, "d/f", false).unwrap();
+    std::fs::remove_file(guest.host("d/f")).unwrap();
+    assert_eq!(number("d/f", false), Ok(of_file));
+    assert_eq!(number("d/f", false), Err(Errno::NOENT));
+
+    guest.write("/workspace/d/f", "x").unwrap();
     guest.vfs.stat_at(&base, "d/f", false).unwrap();
     guest.vfs.remove_file(&base, "d/f").unwrap();
     assert_eq!(number("d/f", false), Err(Errno::NOENT));
