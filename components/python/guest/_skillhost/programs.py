@@ -20,6 +20,8 @@ from . import pipes, system, waits
 
 # Those that were started and not waited for: process number -> Program.
 CHILDREN = {}
+# What lies behind `os.environ`, which would look each variable up by its name. It is this, too, where a script has put a dictionary in its place.
+VARIABLES = os.environ._data
 # Signals that end no program that does not handle them.
 HARMLESS = {getattr(signal, name) for name in ("SIGCHLD", "SIGCONT", "SIGURG", "SIGWINCH") if hasattr(signal, name)}
 
@@ -166,8 +168,7 @@ def given_output(number, own, files, opened):
 
 
 def spawn(args, env, cwd, stdin, stdout, stderr):
-    # What lies behind `os.environ`, which would look each variable up by its name.
-    pairs = (os.environ._data if env is None else env).items()
+    pairs = (VARIABLES if env is None else env).items()
     words = plain(*(word for pair in pairs for word in pair))
     names, values = words[::2], words[1::2]
     if any("=" in name for name in names):

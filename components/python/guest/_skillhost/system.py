@@ -158,6 +158,8 @@ def with_path(function):
 
 
 def with_paths(function):
+    """The same of functions that take two."""
+
     @functools.wraps(function)
     def called(*args, **kwargs):
         if len(args) > 1 and any(map(is_empty, args[:2])):

@@ -32,3 +32,18 @@ for ask in (lambda: os.environ.get(1), lambda: b"GIVEN" in os.environ):
         ask()
     except TypeError as error:
         print(error)
+
+import subprocess
+import sys
+
+ask = [sys.executable, "-c", "import os; print(os.environ.get('GIVEN'), 'PATH' in os.environ)"]
+os.environ["GIVEN"] = "grün"
+subprocess.run(ask, check=True)
+os.environ = {**os.environ, "GIVEN": "a dictionary"}
+subprocess.run(ask, check=True)
+subprocess.run(ask, check=True, env={})
+for env in ({"A=B": "c"}, {"A": "b\0c"}):
+    try:
+        subprocess.run(ask, env=env)
+    except ValueError as error:
+        print(error)
