@@ -289,8 +289,9 @@ fn in_bash(snippet: &Snippet, place: &Path) -> Left {
         std::fs::create_dir_all(folder).unwrap();
     }
     let path = std::env::var_os("PATH").unwrap();
-    let mut bash = Command::new("bash");
-    bash.args(["-c", &snippet.text]).current_dir(place).stdin(Stdio::null()).env_clear();
+    // Tests that run in the background ignore the keyboard's signals, and what bash finds ignored it cannot trap.
+    let mut bash = Command::new("env");
+    bash.args(["--default-signal=INT,QUIT", "bash", "-c", &snippet.text]).current_dir(place).stdin(Stdio::null()).env_clear();
     bash.env("PATH", path).env("HOME", &home).env("TMPDIR", &home).env("LANG", "C.UTF-8").env("LC_ALL", "C.UTF-8");
     let output = bash.output().unwrap();
     Left { stdout: String::from_utf8_lossy(&output.stdout).into_owned(), code: output.status.code().unwrap_or(-1), files: files(place) }
