@@ -1,5 +1,7 @@
 //! Python scripts of a skill, in the real runtime.
 
+mod compiled;
+
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::sync::LazyLock;

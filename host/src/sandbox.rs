@@ -2,7 +2,7 @@
 //!
 //! In reading order: [`run()`] is one invocation from start to end; `mounts` opens what it may see (`scratch` is its own), `invocation` is what its programs
 //! share, `store` runs one of them, `process` lets one start another. Before that a component is made ready: `engine`, `compile`,
-//! `cache`, and `wasi`, which links what it imports; `memory` and `stacks` are what built-in programs run in. Behind the imports: [`files`], [`http`], `random`, `stdio`, `tools`;
+//! `cache`, and `wasi`, which links what it imports; `memory` and `stacks` are what built-in programs run in. Behind the imports: [`files`], [`http`], `random`, `stdio`, `tools`, `compiled`;
 //! `pipe` joins programs, `children` says who ends with whom. `meter` counts what all of them use, `fuel` what they burn.
 //!
 //! A deterministic run has `turns` for an order, `clock` (linked by `clocks`) for the time, and `steady` and `relay` for its streams.
@@ -12,6 +12,7 @@ mod children;
 mod clock;
 mod clocks;
 mod compile;
+mod compiled;
 mod descriptor;
 mod ended;
 mod engine;
@@ -92,6 +93,7 @@ struct Shared {
     engines: Mutex<HashMap<EngineKey, (Engine, Memories)>>,
     linkers: Mutex<HashMap<LinkerKey, Arc<Linker<State>>>>,
     prepared: Mutex<HashMap<(EngineKey, String), Prepared>>,
+    compiled: compiled::Kept,
 }
 
 /// What tells engines apart: the mode, the stack that guests are given, in bytes, and which guests.
@@ -120,7 +122,13 @@ struct Exports {
 impl Sandbox {
     /// Takes options; does no work.
     pub fn new(options: Options) -> Sandbox {
-        Sandbox(Arc::new(Shared { options, engines: Mutex::default(), linkers: Mutex::default(), prepared: Mutex::default() }))
+        Sandbox(Arc::new(Shared {
+            options,
+            engines: Mutex::default(),
+            linkers: Mutex::default(),
+            prepared: Mutex::default(),
+            compiled: compiled::Kept::default(),
+        }))
     }
 
     fn cache(&self) -> &Path {

@@ -100,11 +100,16 @@ pub(crate) fn take<T: DeserializeOwned>(folder: &Dir, name: &str, most: u64) -> 
 
 /// Keeps a value under a name in a folder: whole, or what was there before.
 pub(crate) fn put(folder: &Dir, name: &str, value: &impl Serialize) -> io::Result<()> {
+    put_bytes(folder, name, &serde_json::to_vec(value)?)
+}
+
+/// Keeps bytes under a name in a folder: all of them, or what was there before. What the machine had not written when it failed is lost.
+pub(crate) fn put_bytes(folder: &Dir, name: &str, bytes: &[u8]) -> io::Result<()> {
     let temporary = format!("{name}.{}.{:x}.tmp", std::process::id(), rand::random::<u64>());
     let guard = Temporary { folder, name: &temporary };
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);
-    folder.open_with(&temporary, &options)?.write_all(&serde_json::to_vec(value)?)?;
+    folder.open_with(&temporary, &options)?.write_all(bytes)?;
     folder.rename(&temporary, folder, name)?;
     drop(guard);
     Ok(())

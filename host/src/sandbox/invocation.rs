@@ -41,7 +41,7 @@ pub(super) struct Invocation {
     pub(super) processes: Records,
     /// The command lines that were let start, where notes are taken of what is used.
     commands: OnceLock<Mutex<Commands>>,
-    _scratch: Arc<Scratch>,
+    pub(super) scratch: Arc<Scratch>,
 }
 
 /// Command lines that notes are kept of.
@@ -100,7 +100,7 @@ impl Invocation {
             orphans: Orphans::default(),
             processes: Records::new(mode),
             commands: OnceLock::new(),
-            _scratch: mounts.scratch.clone(),
+            scratch: mounts.scratch.clone(),
         })
     }
 

@@ -33,6 +33,11 @@ impl Scratch {
         Ok(Scratch { within: within.to_owned(), made: OnceLock::new() })
     }
 
+    /// Where it is made.
+    pub(super) fn within(&self) -> &Path {
+        &self.within
+    }
+
     /// Makes a folder in it.
     pub(super) fn folder(&self, name: &str) -> Result<OwnedFd, Errno> {
         let make = || tempfile::Builder::new().prefix("skillhost-").tempdir_in(&self.within).map_err(|error| errno(&error));

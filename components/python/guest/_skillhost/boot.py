@@ -6,6 +6,7 @@ import gc
 import importlib
 import importlib.util
 import io
+import marshal
 import opcode
 import os
 import sys
@@ -58,9 +59,10 @@ def prepare():
     for name in USUAL:
         importlib.import_module(name)
     # Not before: each of them imports what it mends.
-    from . import clients, errors, hashes, loop, missing, pools, programs, system, threads
+    from . import clients, compiled, errors, hashes, loop, missing, pools, programs, system, threads
 
     stdlib.adopt()
+    compiled.install()
     errors.install()
     system.install()
     threads.install()
@@ -93,6 +95,17 @@ class Asked:
     @staticmethod
     def initial_cwd():
         return "/skill"
+
+
+class Had:
+    """The answers of `compiled` in such a start: every other time it has the code."""
+
+    def __init__(self):
+        self.asked = 0
+
+    def get(self, path):
+        self.asked += 1
+        return marshal.dumps(compile("", path, "exec")) if self.asked % 2 else None
 
 
 def functions():
@@ -146,17 +159,18 @@ def start_often(main):
     """Starts programs again and again, until the interpreter has learnt what it can of its own code: what it learns it writes into it."""
     from concurrent.futures import process, thread
 
-    from . import fresh, system
+    from . import compiled, fresh, system
 
     saved = list(sys.path), list(sys.argv), list(sys.orig_argv), sys.modules.get("__main__")
     asked, fresh.environment = fresh.environment, Asked
+    had, compiled.host = compiled.host, Had()
     for _ in range(20):
         main.run()
         # None of them knows a start after an end.
         system.ENDING = thread._shutdown = process._global_shutdown = False
     # Setting it too would make the interpreter forget what it has learnt of the class.
     assert not weakref.finalize._shutdown, "a start has left a finalizer"
-    fresh.environment = asked
+    fresh.environment, compiled.host = asked, had
     sys.path[:], sys.argv[:], sys.orig_argv[:], sys.modules["__main__"] = saved
 
 
@@ -185,7 +199,7 @@ def settle():
     import logging
     import multiprocessing.util
 
-    from . import fresh, main
+    from . import compiled, fresh, main
 
     main.OURS.update(sys.modules.keys() - {"__main__"})
     # Called by `main`, where they have something to do.
@@ -197,7 +211,7 @@ def settle():
     weakref.finalize._registered_with_atexit = True
     fresh_code([function for function in functions() if has_run(function.__code__)])
     start_often(main)
-    asked = [fresh.environment.get_environment, fresh.environment.get_arguments, fresh.environment.initial_cwd]
+    asked = [fresh.environment.get_environment, fresh.environment.get_arguments, fresh.environment.initial_cwd, compiled.host.get]
     lie_together([function for function in functions() if has_run(function.__code__)] + asked)
     warm(main)
     import linecache

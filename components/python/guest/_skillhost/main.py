@@ -21,7 +21,7 @@ from multiprocessing import util
 # Here, at the build: the module that componentize-py made is in the image, and in no folder afterwards.
 from wit_world.imports import exit
 
-from . import fresh, installers, stdlib, system, waits
+from . import compiled, fresh, installers, stdlib, system, waits
 
 USAGE = """usage: python3 [option] ... [-c cmd | -m mod | file | -] [arg] ...
 Options:
@@ -146,27 +146,30 @@ def options(arguments):
 
 
 def run_file(module, script, library):
+    path = os.path.abspath(script)
+    # What `..` leads to is for the file system to say.
+    code, source, followed = None if ".." in script else compiled.of(path), b"", False
     try:
-        source, followed = content(script)
+        if code is None:
+            source, followed = content(script)
     except OSError as error:
         if os.path.isdir(script):
             sys.path[:] = [script, *library]
             return runpy._run_module_as_main("__main__", False)
-        path = os.path.abspath(script)
         sys.stderr.write(f"{sys.executable}: can't open file {path!r}: [Errno {error.errno}] {error.strerror}\n")
         raise SystemExit(2) from None
     if source.startswith(b"PK\x03\x04"):
         sys.path[:] = [script, *library]
         return runpy._run_module_as_main("__main__", False)
-    module.__file__ = path = os.path.abspath(script)
+    module.__file__ = path
     folder = os.path.dirname(path)
     if followed or ".." in script or not is_direct(folder):
         folder = os.path.dirname(os.path.realpath(script))
     sys.path[:] = [folder, *library]
     neighbours(folder)
     module.__cached__ = None
-    module.__loader__ = SourceFileLoader("__main__", module.__file__)
-    execute(module, source, module.__file__)
+    module.__loader__ = SourceFileLoader("__main__", path)
+    exec(code or compile(source, path, "exec", dont_inherit=True), module.__dict__)
 
 
 def content(script):
@@ -206,10 +209,10 @@ def neighbours(folder):
 
 
 def execute(module, source, name):
+    """Runs source that is in no file."""
     code = compile(source, name, "exec", dont_inherit=True)
-    if name != module.__dict__.get("__file__"):
-        text = source if isinstance(source, str) else source.decode("utf-8", "replace")
-        linecache._register_code(code, text, name)
+    text = source if isinstance(source, str) else source.decode("utf-8", "replace")
+    linecache._register_code(code, text, name)
     exec(code, module.__dict__)
 
 
