@@ -26,8 +26,10 @@ fn main(code: &str) -> (Place, PathBuf) {
     (Place::new(&code), kept("/skill/scripts/main.py", &code))
 }
 
-/// What a Python guest is told of a file's code.
-const ASK: &str = "import sys\nfrom _skillhost import compiled\nprint(*(type(compiled.of(path)).__name__ for path in sys.argv[1:]))";
+/// What a Python guest is told of a file, as one that is imported and as one that a program begins with.
+const ASK: &str = "import sys
+from _skillhost import compiled
+print(type(compiled.of(sys.argv[1])).__name__, type(compiled.script(sys.argv[1])).__name__)";
 
 #[test]
 fn the_second_run_takes_the_code_that_the_first_has_kept() {
@@ -78,7 +80,7 @@ fn warnings_mistakes_and_tracebacks_are_those_of_every_run() {
 }
 
 #[test]
-fn only_files_of_the_skill_have_code_and_no_links() {
+fn only_files_of_the_skill_have_code() {
     let (place, _) = main(ASK);
     let (plain, work) = (script("x = 1"), script("x = 2"));
     place.write("scripts/plain.py", &plain);
@@ -87,19 +89,24 @@ fn only_files_of_the_skill_have_code_and_no_links() {
     std::fs::create_dir(&folder).unwrap();
     std::fs::write(folder.join("work.py"), &work).unwrap();
     let ask = |path| place.prints(&["main", "--workspace", folder.to_str().unwrap(), "--allow", "Read", "--", path]);
-    assert_eq!(ask("/skill/scripts/plain.py"), "code\n");
-    let others = [
-        "/skill/scripts/link.py",
-        "/skill/scripts/none.py",
-        "/skill/scripts",
-        "/skill/../workspace/work.py",
-        "/workspace/work.py",
-        "work.py",
-    ];
-    for path in others {
-        assert_eq!(ask(path), "NoneType\n", "{path}");
+    assert_eq!(ask("/skill/scripts/plain.py"), "code tuple\n");
+    for path in ["/skill/scripts/link.py", "/skill/scripts/../scripts/plain.py"] {
+        assert_eq!(ask(path), "code NoneType\n", "{path}: where a script's folder is, is not for its name to say");
     }
-    assert!(!kept("/workspace/work.py", &work).exists());
+    for path in ["/skill/scripts/none.py", "/skill/scripts", "/skill/../workspace/work.py", "/workspace/work.py", "work.py", ""] {
+        assert_eq!(ask(path), "NoneType NoneType\n", "{path}");
+    }
+    assert!(!kept("/workspace/work.py", &work).exists() && !kept("/skill/../workspace/work.py", &work).exists());
+}
+
+#[test]
+fn a_neighbour_comes_before_the_standard_library_in_every_run() {
+    let (place, kept) = main("import textwrap\nprint(textwrap.name)");
+    place.write("scripts/textwrap.py", "name = __file__");
+    for _ in 0..2 {
+        assert_eq!(place.prints(&["main"]), "/skill/scripts/textwrap.py\n");
+        assert!(kept.is_file());
+    }
 }
 
 #[test]

@@ -36,7 +36,7 @@ mod bindings {
     });
 }
 
-use bindings::skillhost::python::compiled;
+use bindings::skillhost::python::compiled::{self, Script};
 
 /// A file's code; `None` where its guest compiles it, as for a file with a mistake in it, which the guest then tells of.
 type Code = Option<Arc<[u8]>>;
@@ -70,19 +70,31 @@ pub(super) fn add_to_linker(linker: &mut Linker<State>) -> wasmtime::Result<()> 
 
 impl compiled::Host for State {
     async fn get(&mut self, path: String) -> wasmtime::Result<Option<Vec<u8>>> {
-        Ok(self.invocation.code(&path).await.map(|code| code.to_vec()))
+        Ok(self.invocation.code(&path).await.map(|(_, code)| code.to_vec()))
+    }
+
+    async fn begin(&mut self, path: String) -> wasmtime::Result<Option<Script>> {
+        let Some((at, code)) = self.invocation.code(&path).await else { return Ok(None) };
+        let Some((folder, _)) = path.rsplit_once('/').filter(|_| at == path) else { return Ok(None) };
+        Ok(self.invocation.vfs.names(folder).map(|beside| Script { code: code.to_vec(), beside }))
     }
 }
 
 impl Invocation {
-    /// The code of one of the skill's files, which the host reads as its guest would.
-    async fn code(&self, path: &str) -> Code {
-        let below = path.strip_prefix(SKILL)?.strip_prefix('/')?;
-        if self.mode != Mode::Fast || below.split('/').any(|name| name == "..") {
+    /// The code of one of the skill's files, which the host reads as its guest would, and where the path leads over links.
+    async fn code(&self, path: &str) -> Option<(String, Arc<[u8]>)> {
+        if self.mode != Mode::Fast || !path.starts_with(SKILL) {
             return None;
         }
         let python = self.programs.as_ref()?.find("python3").ok()??;
-        let source = self.vfs.content(path, SOURCE_MAX)?;
+        let (at, source) = self.vfs.content(path, SOURCE_MAX)?;
+        if !at.strip_prefix(SKILL)?.starts_with('/') {
+            return None;
+        }
+        Some((at, self.code_of(python, path, source).await?))
+    }
+
+    async fn code_of(&self, python: Component, path: &str, source: Vec<u8>) -> Code {
         let (key, kept) = (key(&python, path, &source), &self.sandbox.0.compiled);
         if let Some(code) = kept.get(&key) {
             return code;

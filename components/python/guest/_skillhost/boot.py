@@ -103,9 +103,9 @@ class Had:
     def __init__(self):
         self.asked = 0
 
-    def get(self, path):
+    def begin(self, path):
         self.asked += 1
-        return marshal.dumps(compile("", path, "exec")) if self.asked % 2 else None
+        return types.SimpleNamespace(code=marshal.dumps(compile("", path, "exec")), beside=["main.py"]) if self.asked % 2 else None
 
 
 def functions():
@@ -211,7 +211,7 @@ def settle():
     weakref.finalize._registered_with_atexit = True
     fresh_code([function for function in functions() if has_run(function.__code__)])
     start_often(main)
-    asked = [fresh.environment.get_environment, fresh.environment.get_arguments, fresh.environment.initial_cwd, compiled.host.get]
+    asked = [fresh.environment.get_environment, fresh.environment.get_arguments, fresh.environment.initial_cwd, compiled.host.begin]
     lie_together([function for function in functions() if has_run(function.__code__)] + asked)
     warm(main)
     import linecache

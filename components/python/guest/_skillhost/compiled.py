@@ -20,6 +20,15 @@ def of(path):
     return None if code is None else marshal.loads(code)
 
 
+def script(path):
+    """The same of a script, with the names in its folder, to which its path leads over no link."""
+    try:
+        script = host.begin(path)
+    except UnicodeEncodeError:
+        return None
+    return None if script is None else (marshal.loads(script.code), script.beside)
+
+
 @stdlib.unseen
 def get_code(self, fullname):
     # Another class may read or compile in its own way.

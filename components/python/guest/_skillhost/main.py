@@ -147,29 +147,32 @@ def options(arguments):
 
 def run_file(module, script, library):
     path = os.path.abspath(script)
+    folder = os.path.dirname(path)
     # What `..` leads to is for the file system to say.
-    code, source, followed = None if ".." in script else compiled.of(path), b"", False
-    try:
-        if code is None:
+    known = None if ".." in script else compiled.script(path)
+    if known:
+        code, beside = known
+        stdlib.shadow(beside, IMPORTED_FIRST)
+    else:
+        try:
             source, followed = content(script)
-    except OSError as error:
-        if os.path.isdir(script):
+        except OSError as error:
+            if os.path.isdir(script):
+                sys.path[:] = [script, *library]
+                return runpy._run_module_as_main("__main__", False)
+            sys.stderr.write(f"{sys.executable}: can't open file {path!r}: [Errno {error.errno}] {error.strerror}\n")
+            raise SystemExit(2) from None
+        if source.startswith(b"PK\x03\x04"):
             sys.path[:] = [script, *library]
             return runpy._run_module_as_main("__main__", False)
-        sys.stderr.write(f"{sys.executable}: can't open file {path!r}: [Errno {error.errno}] {error.strerror}\n")
-        raise SystemExit(2) from None
-    if source.startswith(b"PK\x03\x04"):
-        sys.path[:] = [script, *library]
-        return runpy._run_module_as_main("__main__", False)
-    module.__file__ = path
-    folder = os.path.dirname(path)
-    if followed or ".." in script or not is_direct(folder):
-        folder = os.path.dirname(os.path.realpath(script))
+        if followed or ".." in script or not is_direct(folder):
+            folder = os.path.dirname(os.path.realpath(script))
+        neighbours(folder)
+        code = compile(source, path, "exec", dont_inherit=True)
     sys.path[:] = [folder, *library]
-    neighbours(folder)
-    module.__cached__ = None
+    module.__file__, module.__cached__ = path, None
     module.__loader__ = SourceFileLoader("__main__", path)
-    exec(code or compile(source, path, "exec", dont_inherit=True), module.__dict__)
+    exec(code, module.__dict__)
 
 
 def content(script):

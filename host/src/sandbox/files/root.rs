@@ -11,7 +11,7 @@ use rustix::io::Errno;
 
 use super::ground::Ground;
 use super::mount::{Layer, OpenMount, Rules};
-use super::{OpenFile, Vfs, Want};
+use super::{Handle, Vfs, Want};
 
 /// Fills a buffer with random bytes, within the invocation's budget.
 #[derive(Clone)]
@@ -84,26 +84,33 @@ impl Vfs {
     /// The start of the file at an absolute guest path, at most that many bytes; `None` where there is none that the guest may read.
     pub fn head(&self, path: &str, bytes: usize) -> Option<Vec<u8>> {
         let mut head = vec![0; bytes];
-        let count = self.at_path(path, true)?.read_at(&mut head, 0).ok()?;
+        let count = self.at(path, Want::default())?.file().ok()?.read_at(&mut head, 0).ok()?;
         head.truncate(count);
         Some(head)
     }
 
-    /// The file at an absolute guest path; `None` where there is none that the guest may read, where it is a link, or has more bytes than `most`.
-    pub fn content(&self, path: &str, most: u64) -> Option<Vec<u8>> {
-        let file = self.at_path(path, false)?;
+    /// The file at an absolute guest path, and where that leads over links; `None` where there is none that the guest may read, or it has more
+    /// bytes than `most`.
+    pub fn content(&self, path: &str, most: u64) -> Option<(String, Vec<u8>)> {
+        let opened = self.at(path, Want::default())?;
+        let file = opened.file().ok()?;
         let size = u64::try_from(rustix::fs::fstat(&file.fd).ok()?.st_size).ok().filter(|size| *size <= most)?;
         let mut content = vec![0; usize::try_from(size).ok()?];
         let count = file.read_at(&mut content, 0).ok()?;
         content.truncate(count);
-        Some(content)
+        Some((self.mounts[file.mount].guest_path(&file.rel), content))
     }
 
-    fn at_path(&self, path: &str, follow: bool) -> Option<Arc<OpenFile>> {
+    /// The names in the folder at an absolute guest path, as far as the guest may list it.
+    pub fn names(&self, path: &str) -> Option<Vec<String>> {
+        let folder = self.at(path, Want { directory: true, ..Want::default() })?;
+        Some(self.read_dir(&folder).ok()?.map(|(name, _)| name).collect())
+    }
+
+    fn at(&self, path: &str, want: Want) -> Option<Handle> {
         let m = self.mounts.iter().position(|mount| matches!(mount.rules, Rules::Root(_)))?;
         let root = self.folder(m, "").ok()?;
-        let opened = self.open_at(&root, path.trim_start_matches('/'), Want { follow, read: true, ..Want::default() }).ok()?;
-        opened.file().ok().cloned()
+        self.open_at(&root, path.trim_start_matches('/'), Want { follow: true, read: true, ..want }).ok()
     }
 }
 
