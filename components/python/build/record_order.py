@@ -60,6 +60,8 @@ except (OSError, urllib.error.URLError) as error:
 """,
     "failure": 'import sys\ntry:\n    {}["x"]\nexcept KeyError as error:\n    print(f"error: {error}", file=sys.stderr)\nraise ValueError("a traceback")',
 }
+# Last: what is traced is a second run, whose scripts have been compiled.
+STARTS["compiling"] = "\n".join(f"compile({code!r}, 'start', 'exec')" for code in STARTS.values())
 TRACEME, CONT, PEEKUSER, POKEUSER, SYSCALL, SETOPTIONS = 0, 7, 3, 6, 24, 0x4200
 SYSGOOD, CLONE, EXITKILL = 1, 8, 1 << 20
 # Its place in the registers that <sys/user.h> lays out.
@@ -89,7 +91,7 @@ def record(about, names, starts, extension, module, written):
             script = f"scripts/{name}.{extension}"
             (home / "starts" / script).write_text(code)
             command = [str(arguments.skillhost.resolve()), "run", str(home / "starts"), script]
-            # The first time each may compile.
+            # The first time each may compile: the component, and the script.
             subprocess.run(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
             before = len(order)
             order.update(dict.fromkeys(names[index] for index in called(command, environment, len(names), module)))
