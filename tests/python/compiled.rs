@@ -136,3 +136,13 @@ fn a_source_that_is_long_or_takes_long_to_compile_is_its_guests_own_affair() {
         assert!(!kept.exists());
     }
 }
+
+#[test]
+fn that_one_run_has_no_memory_to_compile_a_file_is_not_kept_for_others() {
+    let (place, kept) = main(&format!("x = [{}]\nprint(len(x))", "1,2,".repeat(10_000)));
+    let code = || std::fs::read(&kept).map_or(0, |kept| kept.len() - 32);
+    assert!(!place.run(&["main", "--memory", "44MiB"]).status.success());
+    assert_eq!(code(), 0);
+    assert_eq!(place.prints(&["main"]), "20000\n");
+    assert!(code() > 0);
+}

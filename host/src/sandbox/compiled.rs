@@ -132,6 +132,7 @@ impl Invocation {
         let outcome = Box::pin(run(&self.sandbox, what, Io { stdin: Stdin::Bytes(source), ..Io::default() })).await.outcome;
         match outcome.status {
             Status::Exited { code: 0 } => Some(Some(outcome.stdout.0.into())),
+            // The file's own fault: where a limit was hit, that is the status, whatever the code.
             Status::Exited { .. } => Some(None),
             _ => None,
         }
