@@ -42,6 +42,7 @@ mod tools;
 mod turns;
 mod waiters;
 mod wasi;
+mod web;
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};

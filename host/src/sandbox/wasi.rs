@@ -13,7 +13,7 @@ use wasmtime_wasi::sockets::{WasiSockets, WasiSocketsView as _};
 
 use super::engine::Mode;
 use super::state::State;
-use super::{clocks as virtual_clocks, compiled, files, process, random};
+use super::{clocks as virtual_clocks, compiled, files, process, random, web};
 
 /// Packages that a component imports: a bit for each of [`PACKAGES`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
@@ -27,7 +27,7 @@ type Link = fn(&mut Linker<State>) -> wasmtime::Result<()>;
 /// linked because libc-based guests import them, and every use of them is denied.
 const PACKAGES: [(&str, &str, Link); 15] = [
     ("skillhost:skill", "0.1.", process::add_to_linker),
-    ("skillhost:python", "0.1.", compiled::add_to_linker),
+    ("skillhost:python", "0.1.", python),
     ("wasi:cli", "0.3.", wasmtime_wasi::p3::cli::add_to_linker),
     ("wasi:clocks", "0.3.", wasmtime_wasi::p3::clocks::add_to_linker),
     ("wasi:filesystem", "0.3.", |l| files::add_p3_to_linker(l, State::files)),
@@ -80,6 +80,12 @@ struct Table;
 
 impl HasData for Table {
     type Data<'a> = &'a mut ResourceTable;
+}
+
+/// What the built-in Python has beside WASI.
+fn python(l: &mut Linker<State>) -> wasmtime::Result<()> {
+    compiled::add_to_linker(l)?;
+    web::add_to_linker(l)
 }
 
 fn io_p2(l: &mut Linker<State>) -> wasmtime::Result<()> {

@@ -2,7 +2,8 @@
 
 The request that is written to it is read, and handed to the host (`web`); what the host answers is written out again as HTTP/1.1 for the
 client to read. A body of unknown length is written in chunks, so that each piece is handed on as it comes. Nothing is sent before the
-request is complete, or its body longer than a piece: only then is it known how long the client will wait for the answer.
+request is complete, or its body longer than a piece: only then is it known how long the client will wait for the answer. A client that then
+does nothing but wait has all of it done by one call of the host.
 """
 
 import errno
@@ -29,7 +30,8 @@ class socket:
         self.proto = 0 if proto == -1 else proto
         self.timeout = DEFAULT_TIMEOUT
         self._peer, self._tls, self._server_name = None, False, None
-        self._request, self._exchange, self._answer, self._chunked = wire.Request(), None, None, False
+        self._request, self._exchange, self._answer = wire.Request(), None, None
+        self._chunked, self._ended, self._failed = False, False, False
         self._replay, self._connect_timeout = memoryview(b""), None
         self._files, self._closed = 0, False
 
@@ -136,15 +138,18 @@ class socket:
                 raise OSError(errno.EPIPE, "one request at a time leaves the sandbox")
             # The client has its answer, and asks again.
             self._drop()
-            self._request, self._answer = wire.Request(), None
+            self._request, self._answer, self._ended = wire.Request(), None, False
         self._request.feed(data)
         if len(self._request.body) > web.PIECE:
             self._start(None)
             self._pass_on()
 
     def _start(self, first_byte_timeout):
-        if self._exchange is not None:
-            return
+        if self._exchange is None:
+            self._exchange = web.Exchange(*self._asked(), self._connect_timeout, first_byte_timeout)
+
+    def _asked(self):
+        """Whom the request asks, and for what."""
         method, target, headers = self._request.head
         origin = self._origin()
         if method == "CONNECT":
@@ -154,7 +159,7 @@ class socket:
             if where.rpartition("@")[2] not in (web.authority(origin), f"{origin[1]}:{origin[2]}"):
                 raise OSError(errno.EPROTONOSUPPORT, "no proxies in a sandbox: the host sends the requests itself")
             target = "/" + path
-        self._exchange = web.Exchange(origin, method, target, headers, self._connect_timeout, first_byte_timeout)
+        return origin, method, target, headers
 
     def _pass_on(self):
         body, self._request.body = self._request.body, bytearray()
@@ -171,28 +176,41 @@ class socket:
             self._pass_on()
             self._exchange.end()
 
+    def _can_ask(self):
+        """Whether all of the request is there, and nothing of it is sent."""
+        return self._exchange is None and self._answer is None and self._request.complete() and not self._request.chunks
+
+    def _ask(self):
+        """Sends the request, and waits for its answer."""
+        # What fails is not sent a second time.
+        self._failed = True
+        answer = web.send(*self._asked(), bytes(self._request.body), self._connect_timeout, self.timeout)
+        self._failed = False
+        self._begin(answer)
+
     def _answered(self):
         """Whether the answer has begun."""
-        self._answer = self._exchange.response()
-        if self._answer is not None:
-            self._write_head(*self._answer)
-        return self._answer is not None
+        answer = self._exchange.answer()
+        if answer is not None:
+            self._begin(answer)
+        return answer is not None
 
-    def _write_head(self, status, headers):
+    def _begin(self, answer):
+        self._answer = answer
         method, _, _ = self._request.head
-        bodiless = method == "HEAD" or status in (204, 304)
-        self._chunked = not bodiless and all(name.lower() != "content-length" for name, _ in headers)
-        self._replay = memoryview(wire.head(status, headers, self._chunked))
+        bodiless = method == "HEAD" or answer.status in (204, 304)
+        self._chunked = not bodiless and "content-length" not in dict(answer.headers)
+        self._replay = memoryview(wire.head(answer.status, answer.headers, self._chunked))
 
     def recv_now(self, size):
         """What can be read without waiting, or none."""
         if self._answer is None and not self._answered():
             return None
         if not self._replay:
-            if self._exchange is None:
+            if self._ended:
                 return b""
             try:
-                piece = self._exchange.read(web.PIECE if self._chunked else size)
+                piece = self._answer.read(web.PIECE if self._chunked else size)
             except web.Cut:
                 # As natively: the connection ends, before the client has had what the head or the chunks promised.
                 self._drop()
@@ -223,11 +241,15 @@ class socket:
 
     def subject(self):
         """What to wait for before `recv_now` gives more."""
-        return self._exchange.future if self._answer is None else self._exchange.source
+        return self._exchange.future if self._answer is None else self._answer.subject()
 
     def recv(self, size, flags=0):
         if self._closed and not self._files:
             raise OSError(errno.EBADF, os.strerror(errno.EBADF))
+        if self._failed:
+            raise OSError(errno.ENOTCONN, os.strerror(errno.ENOTCONN))
+        if self._can_ask():
+            self._ask()
         limit = self.timeout if self.begin_reading() else None
         until = None if limit is None else time.monotonic() + limit
         while (piece := self.recv_now(size)) is None:
@@ -258,13 +280,15 @@ class socket:
         return binary if "b" in mode else io.TextIOWrapper(binary, encoding, errors, newline)
 
     def _drop(self):
-        exchange, self._exchange = self._exchange, None
-        if exchange is not None:
-            exchange.close()
+        self._ended = True
+        for held in (self._answer, self._exchange):
+            if held is not None:
+                held.close()
+        self._exchange = None
 
     def _release(self):
         if self._closed and not self._files:
-            if self._request.complete() and self._exchange is None and self._answer is None:
+            if self._request.complete() and self._exchange is None and self._answer is None and not self._failed:
                 # Nobody asks for the answer; the request is sent all the same.
                 self._files = 1
                 try:

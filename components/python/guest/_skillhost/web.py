@@ -1,19 +1,17 @@
-"""HTTP requests over `wasi:http`: the one way out of a sandbox. The host checks each request, sends it, and verifies certificates."""
+"""HTTP requests, the one way out of a sandbox. The host checks each request, sends it, and verifies certificates.
+
+A request that is there with all of its body is one call of the host (`send`). What is longer, or not to be waited for, goes over `wasi:http`.
+"""
 
 import errno
 import os
 import socket
 
 from componentize_py_types import Err, Ok
-from wit_world.imports import monotonic_clock, outgoing_handler, poll, streams, types
+from wit_world.imports import monotonic_clock, outgoing_handler, poll, streams, types, web
 
 PIECE = 1 << 16
 METHODS = {name.upper(): getattr(types, f"Method_{name.capitalize()}") for name in "get head post put delete options patch".split()}
-# Of one connection, or the sender's own: a request that has them is refused.
-NOT_SENT = frozenset(
-    """connection expect host http2-settings keep-alive proxy-authenticate proxy-authentication-info proxy-authorization proxy-connection
-    te trailer transfer-encoding upgrade""".split()
-)
 
 
 class Late(Exception):
@@ -51,13 +49,32 @@ def wait(subjects, timeout):
     return [index for index in ready if index < len(subjects)]
 
 
+def send(origin, method, target, headers, body, connect_timeout, first_byte_timeout):
+    """Sends a request with its body, of at most a piece, and waits for the answer. `origin` is (is it https, host, port).
+
+    # Raises
+    OSError, ValueError
+    """
+    https, _, _ = origin
+    times = nanoseconds(connect_timeout), nanoseconds(first_byte_timeout)
+    try:
+        answer = web.send(web.Request(https, authority(origin), method, target, headers, body, *times))
+    except Err as refused:
+        reason = refused.value
+    else:
+        return Answer(origin, answer.status, answer.headers, [] if answer.rest is None else [answer.rest], answer.body)
+    if isinstance(reason, web.Failure_Malformed):
+        raise uncarried(reason.value)
+    raise meaning(reason.value, origin)
+
+
 class Exchange:
-    """One request and its response. `origin` is (is it https, host, port)."""
+    """A request that is written piece by piece. `origin` is (is it https, host, port)."""
 
     def __init__(self, origin, method, target, headers, connect_timeout, first_byte_timeout):
         self.origin = origin
-        self.stream = self.incoming = self.source = None
-        fields = call(types.Fields.from_list, [(name, value) for name, value in headers if name.lower() not in NOT_SENT], of=self)
+        self.stream = None
+        fields = call(types.Fields.from_list, headers, of=self)
         request = types.OutgoingRequest(fields)
         https, _, _ = origin
         call(request.set_method, METHODS[method]() if method in METHODS else types.Method_Other(method), of=self)
@@ -110,8 +127,8 @@ class Exchange:
             # A body that is too long or too short; or nobody wants it any more. The response says which.
             pass
 
-    def response(self):
-        """(status, headers) when it is there, else none.
+    def answer(self):
+        """The answer when it is there, else none.
 
         # Raises
         OSError
@@ -126,18 +143,37 @@ class Exchange:
             status = answered.status()
             with answered.headers() as fields:
                 headers = fields.entries()
-            self.incoming = answered.consume()
-        self.source = self.incoming.stream()
-        return status, headers
+            incoming = answered.consume()
+        return Answer(self.origin, status, headers, [incoming.stream(), incoming])
+
+    def close(self):
+        for name in ("stream", "body", "future"):
+            handle = getattr(self, name, None)
+            setattr(self, name, None)
+            if handle is not None:
+                drop(handle)
+
+
+class Answer:
+    """A response, whose body is read as it comes: first what came with the head, then from the first of the host's handles, if it has any."""
+
+    def __init__(self, origin, status, headers, handles, begun=b""):
+        self.origin, self.status, self.headers = origin, status, headers
+        self.handles, self.begun = handles, begun
 
     def read(self, size):
-        """A piece of the response's body; empty at its end; none when there is nothing yet.
+        """A piece of the body, of that size or as it came with the head; empty at its end; none when there is nothing yet.
 
         # Raises
         Cut, OSError
         """
+        if self.begun:
+            piece, self.begun = self.begun, b""
+            return piece
+        if not self.handles:
+            return b""
         try:
-            return self.source.read(min(size, PIECE)) or None
+            return self.handles[0].read(min(size, PIECE)) or None
         except Err as stopped:
             reason = stopped.value
         if isinstance(reason, streams.StreamError_Closed):
@@ -147,12 +183,15 @@ class Exchange:
             raise Cut
         raise meaning(code, self.origin)
 
+    def subject(self):
+        """What to wait for before `read` gives more."""
+        return self.handles[0]
+
     def close(self):
-        for name in ("source", "incoming", "stream", "body", "future"):
-            handle = getattr(self, name, None)
-            setattr(self, name, None)
-            if handle is not None:
-                drop(handle)
+        """Ends the connection. Nothing more is to be read."""
+        handles, self.handles, self.begun = self.handles, [], b""
+        for handle in handles:
+            drop(handle)
 
 
 def call(function, *args, of):
@@ -161,8 +200,12 @@ def call(function, *args, of):
     except Err as refused:
         reason = refused.value
     if isinstance(reason, types.HeaderError_Forbidden | types.HeaderError_InvalidSyntax | types.HeaderError_Immutable | None):
-        raise ValueError(f"not a request that HTTP can carry: {function.__name__.replace('_', ' ')} of {args[0]!r}")
+        raise uncarried(f"{function.__name__.replace('_', ' ')} of {args[0]!r}")
     raise meaning(reason, of.origin)
+
+
+def uncarried(what):
+    return ValueError(f"not a request that HTTP can carry: {what}")
 
 
 def authority(origin):

@@ -1,8 +1,14 @@
 """HTTP/1.1 as it is written: a client's request taken apart, and an answer's head put together."""
 
 import errno
+import functools
 import http
 
+# Of one connection, or the sender's own: a request that has them is refused.
+NOT_SENT = frozenset(
+    """connection expect host http2-settings keep-alive proxy-authenticate proxy-authentication-info proxy-authorization proxy-connection
+    te trailer transfer-encoding upgrade""".split()
+)
 # Names whose capitals are not those of their words. `wasi:http` knows names in small letters only.
 NAMES = {
     name.lower(): name
@@ -10,6 +16,7 @@ NAMES = {
     Content-MD5 P3P X-RateLimit-Limit X-RateLimit-Remaining X-RateLimit-Reset X-RateLimit-Used X-RateLimit-Resource X-GitHub-Request-Id
     X-GitHub-Media-Type Sec-WebSocket-Accept""".split()
 }
+REASONS = {status.value: status.phrase for status in http.HTTPStatus}
 LONGEST_HEAD = 64 << 10
 
 
@@ -79,11 +86,13 @@ class Request:
         headers = []
         for line in lines:
             name, _, value = line.partition(":")
-            value = value.strip()
-            if name.lower() == "transfer-encoding":
+            known = name.lower()
+            if known == "transfer-encoding":
                 self.chunks = Chunks()
+            if known in NOT_SENT:
                 continue
-            if name.lower() == "content-length":
+            value = value.strip()
+            if known == "content-length":
                 self.left = int(value)
             headers.append((name, value.encode("latin-1")))
         self.head = method, target, headers
@@ -97,15 +106,12 @@ def check_method(written):
 
 def head(status, headers, chunked):
     """The head of an answer."""
-    try:
-        reason = http.HTTPStatus(status).phrase
-    except ValueError:
-        reason = ""
-    lines = [f"HTTP/1.1 {status} {reason}".encode()] + [shown(name).encode() + b": " + value for name, value in headers]
+    lines = [f"HTTP/1.1 {status} {REASONS.get(status, '')}".encode()] + [shown(name).encode() + b": " + value for name, value in headers]
     if chunked:
         lines.append(b"Transfer-Encoding: chunked")
     return b"\r\n".join([*lines, b"Connection: close", b"", b""])
 
 
+@functools.lru_cache(256)
 def shown(name):
     return NAMES.get(name) or "-".join(word.capitalize() for word in name.split("-"))

@@ -31,3 +31,18 @@ told(lambda: socket.create_server(("", 8000)))
 told(lambda: socket.socket(type=socket.SOCK_DGRAM).sendto(b"x", ("127.0.0.1", 53)))
 told(lambda: socket.gethostbyname("example.com"))
 told(lambda: socket.create_connection(("127.0.0.1", 9)).sendall(b"\x00\x01 not HTTP"))
+
+
+def asked(place, header):
+    """A connection that has asked for `/echo`."""
+    host, _, port = place.removeprefix("http://").partition(":")
+    connection = socket.create_connection((host, int(port)))
+    connection.sendall(f"GET /echo HTTP/1.1\r\nHost: {host}\r\n{header}\r\n\r\n".encode())
+    return connection
+
+
+told(lambda: asked(os.environ["SERVER"], "a b: c").recv(1))
+# What has failed is not tried again, whoever asks.
+with asked(os.environ["CLOSED"], "a: b") as connection:
+    for _ in range(2):
+        told(lambda: connection.recv(1))

@@ -30,6 +30,9 @@ for work in (lambda: open_(BASE + "/silent", timeout=1).read(), lambda: open_(BA
         work()
     except TimeoutError as error:
         print(type(error).__name__, error)
+# The head does not wait for the body.
+with open_(BASE + "/stalled", timeout=1) as answer:
+    print(answer.status, answer.read(4))
 try:
     open_(BASE + "/cut").read()
 except http.client.IncompleteRead as error:

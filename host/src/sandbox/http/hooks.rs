@@ -6,6 +6,7 @@ use std::sync::Arc;
 use http::uri::Scheme;
 use http::{HeaderName, Request, Response};
 use http_body_util::BodyExt as _;
+use wasmtime_wasi_http::p2::bindings::http::types::{DnsErrorPayload, ErrorCode};
 use wasmtime_wasi_http::{Error, ForbiddenHeaderFilter, RequestOptions, WasiBody, WasiHttpHooks};
 
 use super::{SendError, Sender, Sent, Waits, is_forbidden};
@@ -51,54 +52,59 @@ impl WasiHttpHooks for Hooks {
         };
         let request = request.map(|body| body.map_err(|e| SendError::Body(e.to_string())).boxed_unsync());
         Box::new(async move {
-            let mut response = sender.send(request, waits).await.map_err(code)?;
+            let mut response = sender.send(request, waits).await.map_err(told)?;
             let sent = response.extensions_mut().remove::<Sent>();
             let io: Io = Box::new(async move {
                 match sent {
-                    Some(sent) => sent.done().await.map_err(code),
+                    Some(sent) => sent.done().await.map_err(told),
                     None => Ok(()),
                 }
             });
-            Ok((response.map(|body| body.map_err(code).boxed_unsync()), io))
+            Ok((response.map(|body| body.map_err(told).boxed_unsync()), io))
         })
     }
 }
 
 /// What the guest is told: which kind of failure, not what the operator's network looks like. Denials say which rule they are by and what
 /// would allow the request, so they come by the one code that carries a text.
-fn code(error: SendError) -> Error {
+pub(in crate::sandbox) fn code(error: SendError) -> ErrorCode {
     match error {
         SendError::Denied(Denial { rule, fix, .. }) => denied(&rule, fix.as_deref()),
         // The operator is told which address; the guest is not.
         SendError::Prohibited(Denial { fix, .. }) => denied(PROHIBITED, fix.as_deref()),
         // What was recorded is another run's.
         SendError::Unrecorded(_) => denied(UNRECORDED, None),
-        SendError::Malformed(_) | SendError::Body(_) | SendError::Protocol(_) => Error::HttpProtocolError,
-        SendError::Unanswered => Error::ConnectionTerminated,
-        SendError::Dns(_) => Error::DnsError { rcode: None, info_code: None },
-        SendError::Connect(io::ErrorKind::ConnectionRefused) => Error::ConnectionRefused,
-        SendError::Connect(_) => Error::DestinationUnavailable,
-        SendError::Certificate(_) => Error::TlsCertificateError,
-        SendError::Tls(_) => Error::TlsProtocolError,
+        SendError::Malformed(_) | SendError::Body(_) | SendError::Protocol(_) => ErrorCode::HttpProtocolError,
+        SendError::Unanswered => ErrorCode::ConnectionTerminated,
+        SendError::Dns(_) => ErrorCode::DnsError(DnsErrorPayload { rcode: None, info_code: None }),
+        SendError::Connect(io::ErrorKind::ConnectionRefused) => ErrorCode::ConnectionRefused,
+        SendError::Connect(_) => ErrorCode::DestinationUnavailable,
+        SendError::Certificate(_) => ErrorCode::TlsCertificateError,
+        SendError::Tls(_) => ErrorCode::TlsProtocolError,
         SendError::Limit(hit) => match hit.limit {
-            Limit::HttpRequestBody => Error::HttpRequestBodySize(Some(hit.value)),
-            Limit::HttpResponseBody => Error::HttpResponseBodySize(Some(hit.value)),
-            Limit::HttpConnect | Limit::HttpTls => Error::ConnectionTimeout,
-            Limit::HttpFirstByte | Limit::HttpTotal => Error::HttpResponseTimeout,
-            _ => Error::ConnectionLimitReached,
+            Limit::HttpRequestBody => ErrorCode::HttpRequestBodySize(Some(hit.value)),
+            Limit::HttpResponseBody => ErrorCode::HttpResponseBodySize(Some(hit.value)),
+            Limit::HttpConnect | Limit::HttpTls => ErrorCode::ConnectionTimeout,
+            Limit::HttpFirstByte | Limit::HttpTotal => ErrorCode::HttpResponseTimeout,
+            _ => ErrorCode::ConnectionLimitReached,
         },
-        SendError::OwnTimeout(Limit::HttpConnect) => Error::ConnectionTimeout,
-        SendError::OwnTimeout(_) | SendError::Idle => Error::ConnectionReadTimeout,
-        SendError::RequestHead => Error::HttpRequestHeaderSectionSize(u32::try_from(super::MAX_HEAD).ok()),
-        SendError::ResponseHead => Error::HttpResponseHeaderSectionSize(u32::try_from(super::MAX_HEAD).ok()),
+        SendError::OwnTimeout(Limit::HttpConnect) => ErrorCode::ConnectionTimeout,
+        SendError::OwnTimeout(_) | SendError::Idle => ErrorCode::ConnectionReadTimeout,
+        SendError::RequestHead => ErrorCode::HttpRequestHeaderSectionSize(u32::try_from(super::MAX_HEAD).ok()),
+        SendError::ResponseHead => ErrorCode::HttpResponseHeaderSectionSize(u32::try_from(super::MAX_HEAD).ok()),
     }
+}
+
+/// The same for either version of `wasi:http`.
+pub(in crate::sandbox) fn told(error: SendError) -> Error {
+    code(error).into()
 }
 
 const PROHIBITED: &str = "the host has an address that is private or special, which is never asked unless an operator's entry names it";
 
 const UNRECORDED: &str = "the network is a recording, which has no such request";
 
-fn denied(rule: &str, fix: Option<&str>) -> Error {
+fn denied(rule: &str, fix: Option<&str>) -> ErrorCode {
     let fix = fix.map(|fix| format!("; to allow it: {fix}")).unwrap_or_default();
-    Error::InternalError(Some(format!("denied: {rule}{fix}")))
+    ErrorCode::InternalError(Some(format!("denied: {rule}{fix}")))
 }
