@@ -33,6 +33,9 @@ pub(crate) struct Chart {
     pub(crate) svg: String,
 }
 
+/// What the chart of start-up shows.
+pub(crate) const START_UP: &str = "A whole run, median: of a Python script that prints a line (filled), and of one that first imports six modules of the standard library (open). Logarithmic.";
+
 /// All that the report has figures for.
 pub(crate) fn all(report: &Report) -> Result<Vec<Chart>, Error> {
     let wide = |svg: String, id, title, caption| Chart { id, title, caption, svg };
@@ -41,14 +44,9 @@ pub(crate) fn all(report: &Report) -> Result<Vec<Chart>, Error> {
             phases(report)?,
             "phases",
             "Where a cold start's time goes",
-            "A process of its own for each run, median of each phase, in the order of a run.",
+            "A process of its own for each run, median of each phase, in the order of a run. The process is the benchmark's, which starts and ends more slowly than skillhost.",
         ),
-        wide(
-            start_up(report)?,
-            "start-up",
-            "Start-up by tier",
-            "A whole run, median: of a Python script that prints a line (filled), and of one that first imports six modules of the standard library (open). Logarithmic.",
-        ),
+        wide(start_up(report)?, "start-up", "Start-up by tier", START_UP),
         wide(
             throughput(report)?,
             "throughput",
@@ -59,7 +57,7 @@ pub(crate) fn all(report: &Report) -> Result<Vec<Chart>, Error> {
             memory(report)?,
             "memory",
             "Memory by instances",
-            "Private memory of all the processes of a tier, by Python guests that are alive at once. Both axes logarithmic.",
+            "Private memory of all the processes of a tier, by Python guests that are alive at once. One alone has to itself the files that several share. Both axes logarithmic.",
         ),
         wide(
             sizes(report)?,

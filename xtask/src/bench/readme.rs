@@ -71,7 +71,7 @@ fn figures(report: &Report) -> String {
 
 fn section(report: &Report) -> String {
     let chart = "![Start-up by tier, on a logarithmic scale](docs/figures/start-up.svg)";
-    format!("{}\n{chart}\n", table::short(report))
+    format!("{}\n{chart}\n\n{}\n", table::short(report), charts::START_UP)
 }
 
 /// The text with the section between two lines replaced.
