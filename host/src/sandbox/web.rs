@@ -111,6 +111,7 @@ mod tests {
     use super::*;
     use crate::sandbox::http::SendError;
     use http_body::Frame;
+    use proptest::prelude::*;
 
     fn asked(change: impl FnOnce(&mut Request)) -> Request {
         let mut asked = Request {
@@ -146,6 +147,28 @@ mod tests {
         assert_eq!(what(|asked| asked.headers[0].1 = b"a\nb".to_vec()), "a header");
         assert_eq!(what(|asked| asked.headers = (0..40_000).map(|n| (format!("x{n}"), Vec::new())).collect()), "a header");
         assert_eq!(what(|asked| asked.body.push(b'x')), "a body of over 64 KiB in one piece");
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_that_a_guest_says_becomes_a_line_of_its_own(
+            method in "[A-Z]{1,9}(|||[\r\n ])",
+            authority in "[a-z.]{1,20}(|||[\r\n :@])",
+            target in "/[a-z?%]{0,20}(|||[\r\n #])",
+            name in "[a-z-]{1,9}(|||[\r\n:])",
+            value in "\\PC{0,9}(|||[\r\n\0])",
+        ) {
+            let headers = vec![(name, value.into_bytes())];
+            let made = request(asked(|asked| {
+                (asked.method, asked.authority, asked.path_with_query, asked.headers) = (method, authority, target, headers);
+            }));
+            if let Ok(made) = made {
+                let head = format!("{} {}", made.method(), made.uri());
+                prop_assert!(!head.contains(['\r', '\n']) && head.matches(' ').count() == 1, "{head:?}");
+                prop_assert_eq!(made.headers().len(), 1);
+                prop_assert!(made.headers().iter().all(|(name, value)| ![name.as_str().as_bytes(), value.as_bytes()].concat().contains(&b'\n')));
+            }
+        }
     }
 
     #[test]
