@@ -8,6 +8,7 @@ changed: the tools, the standard library compiled by the interpreter itself, the
 All of it lies in `target/python`. `BLESS=1` writes the lists of packages that are in the repository.
 """
 
+import fcntl
 import hashlib
 import json
 import os
@@ -36,6 +37,21 @@ def main():
     if sys.argv[1:] == ["--check"]:
         return
     WORK.mkdir(parents=True, exist_ok=True)
+    with open(WORK / "lock", "w") as lock:
+        wait_for_others(lock)
+        build()
+
+
+def wait_for_others(lock):
+    """Two builds at once would spoil each other's folders, as where one was ended and its parts go on."""
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        print("waiting for another build of the runtime ...", flush=True)
+        fcntl.flock(lock, fcntl.LOCK_EX)
+
+
+def build():
     tools = stage("tools", [HERE / "build/requirements.txt", HERE / "build/package.json", HERE / "build/package-lock.json"], make_tools)
     stdlib = stage("stdlib", [tools, HERE / "build/compile_stdlib.py", HERE / "wit"], make_stdlib)
     image = stage("image", [stdlib, HERE / "guest", HERE / "wit"], make_image)
