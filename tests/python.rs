@@ -1,6 +1,7 @@
 //! Python scripts of a skill, in the real runtime.
 
 mod compiled;
+mod http;
 
 use std::path::Path;
 use std::process::{Command, Output, Stdio};

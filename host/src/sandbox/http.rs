@@ -41,9 +41,11 @@ mod tests;
 
 pub use self::address::Resolver;
 pub use self::body::Body;
+pub(super) use self::body::frames;
 pub use self::error::SendError;
 pub use self::exchange::Sent;
 pub use self::headers::is_forbidden;
+pub(super) use self::headers::map;
 pub(super) use self::held::Held;
 pub use self::tls::{Roots, Tls};
 

@@ -4,17 +4,17 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use futures::{FutureExt as _, stream};
+use futures::FutureExt as _;
 use http::uri::Scheme;
-use http::{HeaderMap, HeaderName, HeaderValue, Method, Uri};
+use http::{Method, Uri};
 use http_body::Body as _;
-use http_body_util::{BodyExt as _, Full, StreamBody};
+use http_body_util::{BodyExt as _, Full};
 use wasmtime::component::{HasSelf, Linker};
 use wasmtime_wasi::p2::DynInputStream;
 use wasmtime_wasi_http::p2::body::HostIncomingBody;
 
 use super::http::hooks::{code, told};
-use super::http::{Body, Waits};
+use super::http::{Body, Waits, frames, map};
 use super::state::State;
 
 mod bindings {
@@ -66,21 +66,13 @@ fn request(asked: Request) -> Result<http::Request<Body>, &'static str> {
     let scheme = if asked.https { Scheme::HTTPS } else { Scheme::HTTP };
     let place = Uri::builder().scheme(scheme).authority(asked.authority).path_and_query(asked.path_with_query);
     let uri = place.build().map_err(|_| "its target")?;
-    let headers = headers(asked.headers).ok_or("a header")?;
+    let headers = map(asked.headers.iter().map(|(name, value)| (name.as_str(), value.as_slice()))).ok_or("a header")?;
     if asked.body.len() > PIECE {
         return Err("a body of over 64 KiB in one piece");
     }
     let mut request = http::Request::new(Full::new(Bytes::from(asked.body)).map_err(|never| match never {}).boxed_unsync());
     (*request.method_mut(), *request.uri_mut(), *request.headers_mut()) = (method, uri, headers);
     Ok(request)
-}
-
-fn headers(fields: Vec<(String, Vec<u8>)>) -> Option<HeaderMap> {
-    let mut headers = HeaderMap::new();
-    for (name, value) in fields {
-        headers.try_append(HeaderName::try_from(name).ok()?, HeaderValue::try_from(value).ok()?).ok()?;
-    }
-    Some(headers)
 }
 
 /// What of a body need not be waited for, up to a piece, and whether that is all of it.
@@ -91,7 +83,7 @@ fn what_is_there(body: &mut Body) -> (Vec<u8>, bool) {
             Some(Some(Ok(frame))) => there.extend_from_slice(frame.data_ref().map_or(&[], |data| data)),
             Some(Some(Err(error))) => {
                 // For the one who reads on.
-                *body = StreamBody::new(stream::iter([Err(error)])).boxed_unsync();
+                *body = frames([Err(error)]);
                 return (there, false);
             }
             Some(None) => return (there, true),
@@ -110,7 +102,10 @@ fn input(body: Body) -> DynInputStream {
 mod tests {
     use super::*;
     use crate::sandbox::http::SendError;
+    use futures::{StreamExt as _, stream};
+    use http::HeaderValue;
     use http_body::Frame;
+    use http_body_util::StreamBody;
     use proptest::prelude::*;
 
     fn asked(change: impl FnOnce(&mut Request)) -> Request {
@@ -173,21 +168,18 @@ mod tests {
 
     #[test]
     fn of_a_body_comes_what_is_there() {
-        let body = |frames: Vec<Result<&'static [u8], SendError>>| {
-            let frames = frames.into_iter().map(|frame| frame.map(|data| Frame::data(Bytes::from_static(data))));
-            stream::iter(frames.collect::<Vec<_>>())
-        };
+        let frame = |data: &'static [u8]| Ok(Frame::data(Bytes::from_static(data)));
         let read = |mut body: Body| {
             let (there, over) = what_is_there(&mut body);
             (there, over, body.frame().now_or_never().map(|next| next.map(|frame| frame.map_err(|error| error.to_string()).is_ok())))
         };
-        let whole = StreamBody::new(body(vec![Ok(b"ab"), Ok(b"c")])).boxed_unsync();
+        let whole = frames([frame(b"ab"), frame(b"c")]);
         assert_eq!(read(whole), (b"abc".to_vec(), true, Some(None)));
-        let slow = StreamBody::new(futures::StreamExt::chain(body(vec![Ok(b"ab")]), stream::pending())).boxed_unsync();
+        let slow = StreamBody::new(stream::iter([frame(b"ab")]).chain(stream::pending())).boxed_unsync();
         assert_eq!(read(slow), (b"ab".to_vec(), false, None));
-        let broken = StreamBody::new(body(vec![Ok(b"ab"), Err(SendError::Unanswered)])).boxed_unsync();
+        let broken = frames([frame(b"ab"), Err(SendError::Unanswered)]);
         assert_eq!(read(broken), (b"ab".to_vec(), false, Some(Some(false))));
-        let long = StreamBody::new(body(vec![Ok(&[b'x'; PIECE]), Ok(b"c")])).boxed_unsync();
+        let long = frames([frame(&[b'x'; PIECE]), frame(b"c")]);
         assert_eq!(read(long), (vec![b'x'; PIECE], false, Some(Some(true))));
     }
 }

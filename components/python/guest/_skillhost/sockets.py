@@ -12,7 +12,7 @@ import os
 import socket as stdlib
 import time
 
-from . import web, wire
+from . import names, web, wire
 
 
 def refused(what):
@@ -182,21 +182,21 @@ class socket:
 
     def _ask(self):
         """Sends the request, and waits for its answer."""
-        # What fails is not sent a second time.
-        self._failed = True
-        answer = web.send(*self._asked(), bytes(self._request.body), self._connect_timeout, self.timeout)
-        self._failed = False
-        self._begin(answer)
+        self._begin(lambda: web.send(*self._asked(), bytes(self._request.body), self._connect_timeout, self.timeout))
 
     def _answered(self):
         """Whether the answer has begun."""
-        answer = self._exchange.answer()
-        if answer is not None:
-            self._begin(answer)
-        return answer is not None
+        self._begin(self._exchange.answer)
+        return self._answer is not None
 
-    def _begin(self, answer):
-        self._answer = answer
+    def _begin(self, take):
+        """Begins with the answer, if it is there."""
+        # What has failed is not tried again.
+        self._failed = True
+        answer = self._answer = take()
+        self._failed = False
+        if answer is None:
+            return
         method, _, _ = self._request.head
         bodiless = method == "HEAD" or answer.status in (204, 304)
         self._chunked = not bodiless and "content-length" not in dict(answer.headers)
@@ -376,43 +376,13 @@ def setdefaulttimeout(seconds):
     DEFAULT_TIMEOUT = seconds
 
 
-PORTS = {"http": 80, "https": 443}
-
-
-def getaddrinfo(host, port, family=0, type=0, proto=0, flags=0):
-    """Its name is a host's address: names are resolved by the real host, when a request is sent."""
-    if isinstance(host, bytes):
-        host = host.decode("idna")
-    if isinstance(port, (str, bytes)):
-        port = port.decode() if isinstance(port, bytes) else port
-        if not port.isdigit() and port not in PORTS:
-            raise stdlib.gaierror(getattr(stdlib, "EAI_SERVICE", -8), "Servname not supported for ai_socktype")
-        port = int(port) if port.isdigit() else PORTS[port]
-    return [(stdlib.AF_INET, stdlib.SOCK_STREAM, 6, "", (host or "127.0.0.1", port or 0))]
-
-
-def no_lookup(*args):
-    raise stdlib.gaierror(stdlib.EAI_NONAME, "a sandbox does not resolve names: the host does, when a request is sent")
-
-
-# Numbers of Linux, where libc has none.
-NUMBERS = {
-    "AF_UNIX": 1, "AF_INET": 2, "AF_INET6": 10, "SOCK_STREAM": 1, "SOCK_DGRAM": 2, "IPPROTO_TCP": 6, "IPPROTO_UDP": 17, "IPPROTO_IPV6": 41,
-    "SOL_SOCKET": 1, "SO_REUSEADDR": 2, "SO_TYPE": 3, "SO_ERROR": 4, "SO_BROADCAST": 6, "SO_SNDBUF": 7, "SO_RCVBUF": 8, "SO_KEEPALIVE": 9,
-    "SO_LINGER": 13, "SO_REUSEPORT": 15, "TCP_NODELAY": 1, "TCP_KEEPIDLE": 4, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 6, "IPV6_V6ONLY": 26,
-    "AI_PASSIVE": 1, "AI_CANONNAME": 2, "AI_NUMERICHOST": 4, "AI_ADDRCONFIG": 32, "EAI_NONAME": -2, "EAI_AGAIN": -3, "EAI_FAMILY": -6,
-    "EAI_SERVICE": -8, "NI_NUMERICHOST": 1, "NI_NUMERICSERV": 2, "SHUT_RD": 0, "SHUT_WR": 1, "SHUT_RDWR": 2, "INADDR_ANY": 0,
-    "SOMAXCONN": 4096,
-}  # fmt: skip
-
-
 def install():
-    for name, number in NUMBERS.items():
+    for name, number in names.NUMBERS.items():
         if not hasattr(stdlib, name):
             setattr(stdlib, name, number)
     stdlib.socket = stdlib.SocketType = socket
-    stdlib.getaddrinfo = getaddrinfo
-    stdlib.gethostbyname = stdlib.gethostbyname_ex = stdlib.gethostbyaddr = no_lookup
+    stdlib.getaddrinfo = names.getaddrinfo
+    stdlib.gethostbyname = stdlib.gethostbyname_ex = stdlib.gethostbyaddr = names.no_lookup
     stdlib.setdefaulttimeout, stdlib.getdefaulttimeout = setdefaulttimeout, lambda: DEFAULT_TIMEOUT
     if not hasattr(stdlib, "has_dualstack_ipv6"):
         stdlib.has_dualstack_ipv6 = lambda: False

@@ -33,16 +33,17 @@ told(lambda: socket.gethostbyname("example.com"))
 told(lambda: socket.create_connection(("127.0.0.1", 9)).sendall(b"\x00\x01 not HTTP"))
 
 
-def asked(place, header):
+def asked(place, header, body=b""):
     """A connection that has asked for `/echo`."""
     host, _, port = place.removeprefix("http://").partition(":")
     connection = socket.create_connection((host, int(port)))
-    connection.sendall(f"GET /echo HTTP/1.1\r\nHost: {host}\r\n{header}\r\n\r\n".encode())
+    connection.sendall(f"PUT /echo HTTP/1.1\r\nHost: {host}\r\nContent-Length: {len(body)}\r\n{header}\r\n\r\n".encode() + body)
     return connection
 
 
 told(lambda: asked(os.environ["SERVER"], "a b: c").recv(1))
-# What has failed is not tried again, whoever asks.
-with asked(os.environ["CLOSED"], "a: b") as connection:
-    for _ in range(2):
-        told(lambda: connection.recv(1))
+# What has failed is not tried again, whoever asks, and however long it was.
+for length in (0, 100_000):
+    with asked(os.environ["CLOSED"], "a: b", b"x" * length) as connection:
+        for _ in range(2):
+            told(lambda: connection.recv(1))

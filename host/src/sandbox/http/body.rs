@@ -8,6 +8,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http_body::{Body as _, Frame, SizeHint};
 use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt as _, StreamBody};
 use sha2::{Digest as _, Sha256};
 use tokio::time::Sleep;
 
@@ -20,6 +21,11 @@ use crate::runtime::hex;
 
 /// A request's or a response's body.
 pub type Body = UnsyncBoxBody<Bytes, SendError>;
+
+/// A body that is there, in these pieces.
+pub(in crate::sandbox) fn frames(frames: impl IntoIterator<Item = Result<Frame<Bytes>, SendError>, IntoIter: Send + 'static>) -> Body {
+    StreamBody::new(futures::stream::iter(frames)).boxed_unsync()
+}
 
 /// A request's body.
 pub(super) struct Upload {

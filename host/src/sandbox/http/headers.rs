@@ -1,7 +1,7 @@
 //! Header fields: those that frame a message or name its receiver are the sender's, never the guest's.
 
 use http::header::{CONTENT_LENGTH, HOST, TE, TRAILER, TRANSFER_ENCODING, UPGRADE};
-use http::{HeaderMap, HeaderName};
+use http::{HeaderMap, HeaderName, HeaderValue};
 
 use super::MAX_HEAD;
 use super::error::SendError;
@@ -19,6 +19,15 @@ pub fn is_forbidden(name: &HeaderName) -> bool {
         "expect",
     ];
     [HOST, TE, TRAILER, TRANSFER_ENCODING, UPGRADE].contains(name) || ALSO.contains(&name.as_str())
+}
+
+/// The fields as a map, where each of them is one and there is room for all.
+pub(in crate::sandbox) fn map<'a>(fields: impl IntoIterator<Item = (&'a str, &'a [u8])>) -> Option<HeaderMap> {
+    let mut map = HeaderMap::new();
+    for (name, value) in fields {
+        map.try_append(HeaderName::try_from(name).ok()?, HeaderValue::from_bytes(value).ok()?).ok()?;
+    }
+    Some(map)
 }
 
 /// Removes the forbidden fields, and those that a `Connection` field names.
@@ -63,7 +72,6 @@ pub(super) fn declared_length(headers: &HeaderMap, exact: Option<u64>) -> Result
 #[cfg(test)]
 mod tests {
     use super::*;
-    use http::HeaderValue;
 
     fn headers(lines: &[(&'static str, &'static str)]) -> HeaderMap {
         lines.iter().map(|(n, v)| (HeaderName::from_static(n), HeaderValue::from_static(v))).collect()

@@ -9,14 +9,14 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode, request};
 use http_body::Frame;
-use http_body_util::{BodyExt as _, Full, StreamBody};
+use http_body_util::{BodyExt as _, Full};
 use tokio::runtime::Handle;
 
-use super::body::{Body, Upload};
+use super::body::{Body, Upload, frames};
 use super::error::SendError;
 use super::exchange::{Exchange, Sent, after};
 use super::ledger::{Ledger, brief};
-use super::{Sender, Waits, target};
+use super::{Sender, Waits, headers, target};
 use crate::limits::Limit;
 use crate::outcome::{Denial, Output};
 use crate::policy::tool::Target;
@@ -184,10 +184,6 @@ fn respond(played: Played, exchange: &Arc<Exchange>) -> Result<Response<Body>, S
     Ok(response)
 }
 
-fn frames(frames: impl IntoIterator<Item = Result<Frame<Bytes>, SendError>, IntoIter: Send + 'static>) -> Body {
-    StreamBody::new(futures::stream::iter(frames)).boxed_unsync()
-}
-
 fn asked(whole: &Whole) -> Asked {
     Asked {
         method: whole.parts.method.as_str().to_owned(),
@@ -213,11 +209,6 @@ fn fields(map: &HeaderMap) -> Vec<Header> {
 }
 
 fn map(fields: &[Header]) -> Result<HeaderMap, ()> {
-    let mut map = HeaderMap::new();
-    for Header { name, value, .. } in fields {
-        let value = value.as_ref().ok_or(())?;
-        let name = HeaderName::try_from(name.as_str()).map_err(drop)?;
-        map.try_append(name, HeaderValue::from_bytes(&value.0).map_err(drop)?).map_err(drop)?;
-    }
-    Ok(map)
+    let fields: Option<Vec<_>> = fields.iter().map(|field| Some((field.name.as_str(), field.value.as_ref()?.0.as_slice()))).collect();
+    headers::map(fields.ok_or(())?).ok_or(())
 }
