@@ -289,11 +289,9 @@ fn a_request_that_stands_alone_is_offered_no_word_for_a_session() {
     assert_eq!(ask(&json!({}))["resultType"], "input_required", "it was for one run");
 }
 
-#[test]
-fn a_token_of_a_file_is_not_printed_and_none_is_logged() {
-    let place = Place::new();
+/// A server that logs all it can, its address read, and its log once it has ended.
+fn logging(place: &Place, token: &str) -> (Server, BufReader<std::process::ChildStdout>, std::thread::JoinHandle<std::io::Result<String>>) {
     let file = place.user.work().join("token");
-    let token = "0123456789abcdef-of-a-file";
     std::fs::write(&file, format!("{token}\n")).unwrap();
     let args = ["--listen", "127.0.0.1:0", "--log", "trace", "--token-file", file.to_str().unwrap()];
     let mut child = place.server("serve", &args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
@@ -306,7 +304,14 @@ fn a_token_of_a_file_is_not_printed_and_none_is_logged() {
     let mut line = String::new();
     stdout.read_line(&mut line).unwrap();
     let address = line.trim().strip_prefix("http://").unwrap().strip_suffix("/mcp").unwrap().to_owned();
-    let mut server = Server { child, address, token: token.into() };
+    (Server { child, address, token: token.into() }, stdout, log)
+}
+
+#[test]
+fn a_token_of_a_file_is_not_printed_and_none_is_logged() {
+    let place = Place::new();
+    let token = "0123456789abcdef-of-a-file";
+    let (mut server, mut stdout, log) = logging(&place, token);
     server.session();
     assert_eq!(server.post(&request(NEW, 1, "tools/list", json!({})), &[("Authorization", "Bearer wrong-wrong-wrong")]).status, 401);
     server.stop();
@@ -316,6 +321,19 @@ fn a_token_of_a_file_is_not_printed_and_none_is_logged() {
     assert_eq!(rest, "", "the address is all that is printed");
     let log = log.join().unwrap().unwrap();
     assert!(log.contains("TRACE") && !log.contains(token), "{}", log.lines().find(|line| line.contains(token)).unwrap_or("no log"));
+}
+
+#[test]
+fn the_log_holds_no_session_id() {
+    let place = Place::new();
+    let (mut server, _stdout, log) = logging(&place, "0123456789abcdef-of-a-file");
+    let session = server.session();
+    server.ask(&session, "tools/list", json!({}));
+    server.stop();
+    assert!(server.child.wait().unwrap().success());
+    let log = log.join().unwrap().unwrap();
+    assert!(log.contains("create new session"), "the protocol's library logs the session: {log}");
+    assert!(!log.contains(&session), "{}", log.lines().find(|line| line.contains(&session)).unwrap_or_default());
 }
 
 #[tokio::test]

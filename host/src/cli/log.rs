@@ -71,8 +71,31 @@ impl Redacting {
     }
 
     fn clean(&self, line: &str) -> String {
-        self.0.iter().fold(line.to_owned(), |line, secret| line.replace(secret, "[redacted]"))
+        let line = without_uuids(line);
+        self.0.iter().fold(line, |line, secret| line.replace(secret, "[redacted]"))
     }
+}
+
+/// Replaces every UUID. The protocol's session ids are UUIDs, and whoever knows one can act in that session; the protocol's library logs them.
+fn without_uuids(line: &str) -> String {
+    let (mut out, mut rest) = (String::with_capacity(line.len()), line);
+    while let Some(at) = (0..rest.len()).find(|at| is_uuid(&rest.as_bytes()[*at..])) {
+        out.push_str(&rest[..at]);
+        out.push_str("[redacted]");
+        rest = &rest[at + UUID..];
+    }
+    out + rest
+}
+
+/// Bytes of a UUID as text: 8, 4, 4, 4 and 12 hex digits, joined by hyphens.
+const UUID: usize = 36;
+
+fn is_uuid(bytes: &[u8]) -> bool {
+    bytes.len() >= UUID
+        && bytes[..UUID].iter().enumerate().all(|(at, byte)| match at {
+            8 | 13 | 18 | 23 => *byte == b'-',
+            _ => byte.is_ascii_hexdigit(),
+        })
 }
 
 /// A text inside the quotes of JSON.
@@ -108,6 +131,17 @@ mod tests {
     fn secrets_are_replaced_the_longest_first() {
         let redacting = Redacting::new(["abcd", "abcdefgh", "x"].map(str::to_owned).to_vec());
         assert_eq!(redacting.clean("a=abcdefgh b=abcd x"), "a=[redacted] b=[redacted] x");
+    }
+
+    #[test]
+    fn session_ids_are_redacted() {
+        let redacting = Redacting::new(Vec::new());
+        let id = "5e9a1c2d-0b3f-4c6e-8d7a-9f00aa11bb22";
+        let line = format!("session_id=Some(\"{id}\") and {id}{id}, é{id}");
+        assert_eq!(redacting.clean(&line), "session_id=Some(\"[redacted]\") and [redacted][redacted], é[redacted]");
+        for other in ["5e9a1c2d-0b3f-4c6e-8d7a-9f00aa11bb2", "2026-01-31T12:00:00Z", "é-é", ""] {
+            assert_eq!(redacting.clean(other), other);
+        }
     }
 
     #[test]
