@@ -130,10 +130,10 @@ impl Arena {
         }
     }
 
-    /// The lines of the audit log.
+    /// The records of the audit log, without those of starts.
     pub fn audit(&self) -> Vec<serde_json::Value> {
         let text = std::fs::read_to_string(self.path("audit.jsonl")).unwrap_or_default();
-        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+        crate::cli::ends(&text)
     }
 }
 

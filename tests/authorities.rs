@@ -83,7 +83,7 @@ fn python_reaches_what_the_policys_authority_signed_and_nothing_without_it() {
     assert_eq!(place.says("scripts/ask.py", "with.yaml").0, "secure GET /x\nsecure GET /x\n");
     assert_eq!(place.says("scripts/ask.py", "without.yaml").0, "SSLCertVerificationError\nSSLError\n");
     let records = std::fs::read_to_string(place.path("audit.jsonl")).unwrap();
-    let records: Vec<serde_json::Value> = records.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let records = crate::cli::ends(&records);
     assert_eq!(records[0]["capabilities"]["authorities"][0]["digest"], *place.digest);
     assert_eq!(records[1]["capabilities"]["authorities"], serde_json::json!([]));
 }

@@ -35,6 +35,12 @@ static GUESTS: LazyLock<Vec<(String, Vec<u8>)>> = LazyLock::new(|| {
     guests
 });
 
+/// The records of an audit log, without those of starts.
+pub fn ends(log: &str) -> Vec<serde_json::Value> {
+    let records = log.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
+    records.filter(|record| record["status"]["kind"] != "started").collect()
+}
+
 pub fn repository(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(path).canonicalize().unwrap()
 }
@@ -80,8 +86,7 @@ impl User {
 
     /// The records of the audit log in its standard place.
     pub fn records(&self) -> Vec<serde_json::Value> {
-        let text = std::fs::read_to_string(self.home().join(".local/state/skillhost/audit.jsonl")).unwrap_or_default();
-        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+        ends(&std::fs::read_to_string(self.home().join(".local/state/skillhost/audit.jsonl")).unwrap_or_default())
     }
 
     /// A command in this user's environment, and nothing else's.

@@ -1,12 +1,14 @@
-//! One record per invocation, whatever the outcome: a JSON line, chained to the line before it.
+//! One record per invocation, whatever the outcome: a JSON line, chained to the line before it. A run that reaches a guest has a second one,
+//! which is written before the guest starts, so that a host that is killed leaves a trace.
 //!
 //! `journal` is what a run writes to. Everything else is for those who look at the log: `store` is its database, with `columns` for an
 //! index, `query` finds and removes records, `told` is what is read of one again, `verify` tells whether they are those that were written.
-//! `chain` is the form of a line's end.
+//! `chain` is the form of a line's end, `lease` tells whether the host of a run is still alive.
 
 mod chain;
 mod columns;
 mod journal;
+mod lease;
 mod query;
 mod store;
 pub mod told;
@@ -26,16 +28,19 @@ pub use verify::{Fault, FaultKind, Verified};
 
 use crate::outcome::{Denial, LimitHit, Outcome, Process, RequestMade, Status, Usage};
 use crate::policy::capabilities::Capabilities;
-use crate::runtime::{self, Entry, Program, ScriptId};
+use crate::runtime::{self, Program, ScriptId};
 
 /// The version of the record's form.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 
 /// What is kept of one invocation. No environment values, no arguments, no output: digests and sizes.
 #[derive(Debug, Serialize, schemars::JsonSchema)]
 pub struct Record<'a> {
-    /// The form of this record: 2.
+    /// The form of this record: 3.
     pub version: u32,
+    /// The id of the run, as in the record of its start; absent where no guest was started.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub run: Option<RunId>,
     /// When the invocation was asked for, RFC 3339 in UTC.
     pub time: String,
     /// The skill.
@@ -63,6 +68,47 @@ pub struct Record<'a> {
     /// The digest of its receipt, where one was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub receipt: Option<String>,
+}
+
+/// The record of a run that is about to start. A [`Record`] with the same `run` completes it.
+#[derive(Debug, Serialize, schemars::JsonSchema)]
+pub struct Start<'a> {
+    /// The form of this record: 3.
+    pub version: u32,
+    /// The id of the run.
+    pub run: RunId,
+    /// When the invocation was asked for, RFC 3339 in UTC.
+    pub time: &'a str,
+    /// The skill.
+    pub skill: &'a SkillId,
+    /// What is about to run.
+    pub program: &'a ProgramId,
+    /// Always `started`.
+    pub status: Started,
+    /// The host that runs it.
+    pub owner: Owner,
+}
+
+/// The id of a run: 16 hex digits, chosen at random.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct RunId(u64);
+
+/// The status of a run that has not ended.
+#[derive(Debug, Clone, Copy, Serialize, schemars::JsonSchema)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum Started {
+    /// It is about to start.
+    Started,
+}
+
+/// Which host runs something.
+#[derive(Debug, Clone, Copy, Serialize, schemars::JsonSchema)]
+pub struct Owner {
+    /// Its process id, in its own PID namespace.
+    pub pid: u32,
+    /// The byte of `audit.jsonl.running` that it locks for as long as it lives; absent where the log is not a regular file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lease: Option<u64>,
 }
 
 /// Which skill.
@@ -94,12 +140,24 @@ pub struct ProgramId {
     pub arguments: String,
 }
 
+/// What a line of the log records.
+#[derive(Debug, Serialize, schemars::JsonSchema)]
+#[serde(untagged)]
+pub enum Entry<'a> {
+    /// An invocation that has ended.
+    Run(Box<Record<'a>>),
+    /// A run that is about to start.
+    Start(Start<'a>),
+    /// Records that were removed.
+    Removal(Removal),
+}
+
 /// A line of the log: a record and its place in the chain.
 #[derive(Debug, Serialize, schemars::JsonSchema)]
 pub struct Line<'a> {
     /// What happened.
     #[serde(flatten)]
-    pub record: Record<'a>,
+    pub entry: Entry<'a>,
     /// The record's number, from 1, without a gap.
     pub sequence: u64,
     /// The digest of the record before; 64 zeros before the first.
@@ -139,12 +197,40 @@ impl AuditError {
     }
 }
 
+impl RunId {
+    /// A new one.
+    pub fn random() -> RunId {
+        RunId(rand::random())
+    }
+}
+
+impl std::fmt::Display for RunId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:016x}", self.0)
+    }
+}
+
+impl Serialize for RunId {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl schemars::JsonSchema for RunId {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "RunId".into()
+    }
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({ "description": "The id of a run.", "type": "string", "pattern": "^[0-9a-f]{16}$" })
+    }
+}
+
 impl ProgramId {
     /// What a record says of a program.
     pub fn of(program: &Program) -> ProgramId {
         let (tool, arguments) = match &program.entry {
-            Entry::Tool { name, input, .. } => (Some(name.clone()), runtime::digest(input.as_bytes())),
-            Entry::Command | Entry::ListTools => {
+            runtime::Entry::Tool { name, input, .. } => (Some(name.clone()), runtime::digest(input.as_bytes())),
+            runtime::Entry::Command | runtime::Entry::ListTools => {
                 let joined: Vec<u8> = program.args.iter().flat_map(|arg| arg.bytes().chain([0])).collect();
                 (None, runtime::digest(&joined))
             }
@@ -166,6 +252,7 @@ impl<'a> Record<'a> {
     ) -> Record<'a> {
         Record {
             version: VERSION,
+            run: None,
             time,
             skill,
             program,

@@ -232,10 +232,14 @@ impl Host {
             Err(denial) => Err(NoProgram::Status(Status::Denied(denial))),
         };
         let hooks = self.hooks.clone();
-        let open = Some((now(), id.clone(), ran, capabilities.clone()));
-        let mut pending = Pending { log, hooks, receipt: None, retention: *retention, open };
-        let (finished, receipt) = match program {
+        let mut pending = Pending::new(log, hooks, *retention, id.clone(), ran, capabilities.clone());
+        let (mut finished, receipt) = match program {
             Ok((program, programs)) => {
+                if let Err(error) = pending.start() {
+                    // Where the log takes this record at least, it says why nothing ran.
+                    pending.close(&not_run(Status::Failed { message: error.to_string(), fix: None })).ok();
+                    return Err(error.into());
+                }
                 let io = if let Entry::Tool { .. } = program.entry { io.of_tool() } else { io };
                 let mut finished = self.run(skill, &program, programs, capabilities, io, ask.as_ref()).await;
                 if let (Status::Invalid { message, .. }, None, Some(path)) =
@@ -252,6 +256,10 @@ impl Host {
                 return Err(InvokeError::Choice(choice));
             }
         };
+        if finished.outcome.usage.wall_ms == 0.0 {
+            // It ended before it reached the sandbox, perhaps after a wait for what its skill keeps.
+            finished.outcome.usage.wall_ms = pending.elapsed_ms();
+        }
         pending.receipt = receipt.as_ref().map(canonical::digest);
         pending.close(&finished.outcome)?;
         Ok(Invoked { skill: skill.clone(), grant: grant.clone(), finished, receipt })

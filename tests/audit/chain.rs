@@ -89,7 +89,8 @@ fn each_line_carries_the_digest_of_the_one_before() {
         before = digest(line.rsplit_once(",\"digest\":").unwrap().0.as_bytes());
         assert_eq!(record["digest"], before);
     }
-    assert_eq!(log.lines().count(), 3);
+    // Two that ran, with their starts, and one that did not load.
+    assert_eq!(log.lines().count(), 5);
 }
 
 #[test]
@@ -290,11 +291,11 @@ fn a_run_that_fills_no_journal_removes_nothing_and_opens_no_database() {
     user.skillhost(&["run", "hello"]);
     user.skillhost(&["run", "hello"]);
     let log = user.home().join(".local/state/skillhost/audit.jsonl");
-    assert_eq!(std::fs::read_to_string(&log).unwrap().lines().count(), 2);
+    assert_eq!(std::fs::read_to_string(&log).unwrap().lines().count(), 4);
     assert!(!log.with_extension("jsonl.db").exists());
     // Whoever does not want to wait for a full journal.
     let pruned = user.skillhost(&["audit", "prune", "--json"]);
     let pruned: Value = serde_json::from_slice(&pruned.stdout).unwrap();
-    assert_eq!(pruned["pruned"]["sequence"], 2);
+    assert_eq!(pruned["pruned"]["sequence"], 4);
     assert!(user.skillhost(&["audit", "verify"]).status.success());
 }

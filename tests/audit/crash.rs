@@ -91,16 +91,14 @@ fn killed_at_any_point_hosts_lose_nothing_that_was_written() {
 
 #[test]
 fn a_torn_record_is_set_aside_and_the_chain_goes_on() {
-    for (what, tail) in
-        [("a part of a line", "{\"version\":2,\"time\":\"20"), ("a whole line without its newline", "{}"), ("another line", "{}\n")]
-    {
+    for (what, tail) in [("a part of a line", "{\"version\":2,\"time\":\"20"), ("a whole line without its newline", "{}")] {
         let journal = Journal::new(3, 1 << 20);
         let text = std::fs::read_to_string(journal.path()).unwrap() + tail;
         std::fs::write(journal.path(), text).unwrap();
         journal.append(3..5);
         let verified = journal.store().verify(None).unwrap();
         assert_eq!((verified.records, verified.faults, verified.torn > 0), (5, vec![], true), "{what}");
-        assert!(std::fs::read_to_string(journal.beside("torn")).unwrap().contains(tail.trim_end()), "{what}");
+        assert!(std::fs::read_to_string(journal.beside("torn")).unwrap().contains(tail), "{what}");
     }
     // The very first record.
     let journal = Journal::new(0, 1 << 20);
@@ -115,8 +113,21 @@ fn a_file_that_is_no_log_is_left_as_it_is() {
     std::fs::write(user.work().join("notes.txt"), "my\nnotes\n").unwrap();
     let run = user.skillhost(&["run", "hello", "--audit", "notes.txt"]);
     assert_eq!(run.status.code(), Some(74));
-    assert!(text(&run.stderr).contains("none of them is a record"), "{run:?}");
+    assert!(text(&run.stderr).contains("its last line is no record"), "{run:?}");
     assert_eq!(std::fs::read_to_string(user.work().join("notes.txt")).unwrap(), "my\nnotes\n");
+}
+
+#[test]
+fn a_log_that_ends_in_a_foreign_line_is_refused_unchanged() {
+    for foreign in ["{}\n", "\n", "{\"version\":2}\n{\"version\":2", "a note\nand a torn "] {
+        let journal = Journal::new(3, 1 << 20);
+        let before = std::fs::read_to_string(journal.path()).unwrap() + foreign;
+        std::fs::write(journal.path(), &before).unwrap();
+        let error = journal.log().append(&record(3)).unwrap_err().to_string();
+        assert!(error.contains("its last line is no record"), "{foreign:?}: {error}");
+        assert_eq!(std::fs::read_to_string(journal.path()).unwrap(), before, "{foreign:?}");
+        assert!(!journal.beside("torn").exists(), "{foreign:?}");
+    }
 }
 
 #[test]
@@ -153,10 +164,16 @@ fn a_journal_that_is_taken_away_is_made_again_and_goes_on_from_what_is_known() {
 #[test]
 fn a_full_disk_fails_the_run_and_not_the_one_after_it() {
     let user = User::new();
-    assert_eq!(user.skillhost(&["run", "hello", "--audit", "log.jsonl"]).status.code(), Some(0));
+    // Until there is room for a part of the next record: a limit on the size of files, in KiB, stands for a disk that is full.
     let journal = user.work().join("log.jsonl");
-    let before = std::fs::read(&journal).unwrap();
-    // Room for a part of the record: a limit on the size of files stands for a disk that is full.
+    let before = loop {
+        assert_eq!(user.skillhost(&["run", "hello", "--audit", "log.jsonl"]).status.code(), Some(0));
+        let written = std::fs::read(&journal).unwrap();
+        if written.len() % 1024 > 700 {
+            break written;
+        }
+    };
+    let runs = crate::cli::ends(&text(&before)).len() as u64;
     let script = format!("ulimit -f {} && trap '' XFSZ && exec skillhost run hello --audit log.jsonl", before.len() / 1024 + 1);
     let mut run = user.command("bash");
     let run = run.args(["-c", &script]).output().unwrap();
@@ -165,7 +182,7 @@ fn a_full_disk_fails_the_run_and_not_the_one_after_it() {
     assert_eq!(std::fs::read(&journal).unwrap(), before, "what was written of the record is taken back");
     assert_eq!(user.skillhost(&["run", "hello", "--audit", "log.jsonl"]).status.code(), Some(0));
     let verified = Store::open(&journal).unwrap().verify(None).unwrap();
-    assert_eq!((verified.records, verified.faults), (2, vec![]));
+    assert_eq!((verified.records, verified.faults, verified.unfinished), (2 * runs + 2, vec![], 0));
 }
 
 #[test]
@@ -229,7 +246,57 @@ fn a_killed_run_leaves_the_log_as_it_was_or_with_its_record() {
     }
     assert_eq!(user.skillhost(&["run", "hello"]).status.code(), Some(0));
     let verified = Store::open(&user.home().join(".local/state/skillhost/audit.jsonl")).unwrap().verify(None).unwrap();
-    assert!(verified.faults.is_empty() && verified.records >= 1, "{verified:?}");
+    assert!(verified.faults.is_empty() && verified.records >= 2, "{verified:?}");
+}
+
+#[test]
+fn a_killed_host_leaves_the_start_of_its_run() {
+    let user = User::new();
+    user.skillhost(&["run", "hello"]);
+    let mut command = user.command(env!("CARGO_BIN_EXE_skillhost"));
+    let mut child = command.args(["run", "spin", "--timeout", "10m", "--", "secret"]).stdout(Stdio::null()).spawn().unwrap();
+    let list = || {
+        let run = user.skillhost(&["audit", "list", "--status", "started"]);
+        assert!(run.status.success(), "{run:?}");
+        text(&run.stdout)
+    };
+    let begun = Instant::now();
+    while !list().contains("spin") {
+        assert!(begun.elapsed() < PATIENCE, "the start is not recorded");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    assert!(list().contains(" running "), "{}", list());
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let listed = list();
+    assert!(listed.contains("started, no end recorded") && !listed.contains("running"), "{listed}");
+    assert_eq!(listed.lines().count(), 2, "the run that ended is not listed as one that did not: {listed}");
+    let verified = user.skillhost(&["audit", "verify"]);
+    assert!(verified.status.success() && text(&verified.stdout).contains("no end recorded: 1"), "{verified:?}");
+    // In full: who ran what.
+    let export = text(&user.skillhost(&["audit", "export"]).stdout);
+    let start: Value = serde_json::from_str(export.lines().last().unwrap()).unwrap();
+    assert_eq!(
+        (&start["status"]["kind"], &start["skill"]["name"], &start["owner"]["pid"]),
+        (&"started".into(), &"spin".into(), &child.id().into())
+    );
+    assert!(start["program"]["component"].is_string() && !export.contains("secret"), "{start}");
+    // What was recorded before a host of this version looked at it is found again from the journal alone.
+    std::fs::remove_file(user.home().join(".local/state/skillhost/audit.jsonl.db")).unwrap();
+    assert_eq!(list().lines().count(), 2);
+}
+
+#[test]
+fn a_run_whose_start_cannot_be_recorded_does_not_start() {
+    let user = User::new();
+    let journal = user.work().join("log.jsonl");
+    // The lock file's name is taken by a folder.
+    std::fs::create_dir(user.work().join("log.jsonl.running")).unwrap();
+    let run = user.skillhost(&["run", "hello", "--audit", "log.jsonl"]);
+    assert_eq!((run.status.code(), text(&run.stdout).as_str()), (Some(74), ""), "{run:?}");
+    let log = std::fs::read_to_string(&journal).unwrap();
+    let record: Value = serde_json::from_str(log.trim_end()).unwrap();
+    assert_eq!((&record["status"]["kind"], record.get("run")), (&"failed".into(), None));
 }
 
 #[test]

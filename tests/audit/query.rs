@@ -69,22 +69,22 @@ fn the_command_line_lists_shows_verifies_and_exports() {
     };
     let table = ok(&["list"]);
     let rows: Vec<Vec<&str>> = table.lines().map(|line| line.split_whitespace().collect()).collect();
-    assert_eq!((rows.len(), &rows[1][0], &rows[3][2..6]), (4, &"3", &["hello", "hello", "exited", "0"][..]), "{table}");
+    assert_eq!((rows.len(), &rows[1][0], &rows[3][2..6]), (4, &"5", &["hello", "hello", "exited", "0"][..]), "{table}");
     assert_eq!(ok(&["list", "--status", "exited", "--json"]).lines().count(), 2);
     assert_eq!(ok(&["list", "--skill", "code3", "--since", "1h", "--limit", "1"]).lines().count(), 2);
     assert_eq!(ok(&["list", "--until", "2020-01-01", "--json"]), "");
-    let shown: Value = serde_json::from_str(&ok(&["show", "2"])).unwrap();
-    assert_eq!((&shown["skill"]["name"], &shown["sequence"]), (&"code3".into(), &2.into()));
+    let shown: Value = serde_json::from_str(&ok(&["show", "4"])).unwrap();
+    assert_eq!((&shown["skill"]["name"], &shown["sequence"]), (&"code3".into(), &4.into()));
     let journal = std::fs::read_to_string(user.home().join(".local/state/skillhost/audit.jsonl")).unwrap();
     assert_eq!(ok(&["export"]), journal, "as they are in the log, byte for byte");
     assert_eq!(ok(&["export", "--form", "csv", "--skill", "hello"]).lines().nth(1).unwrap().split(',').nth(2), Some("hello"));
     let head = ok(&["head"]);
-    assert!(ok(&["verify", "--head", head.trim()]).contains("3 records, all as they were written"));
+    assert!(ok(&["verify", "--head", head.trim()]).contains("5 records, all as they were written"));
     let verified: Value = serde_json::from_str(&ok(&["verify", "--json"])).unwrap();
-    assert_eq!((&verified["records"], &verified["faults"]), (&3.into(), &Value::Array(vec![])));
+    assert_eq!((&verified["records"], &verified["faults"]), (&5.into(), &Value::Array(vec![])));
     let pruned: Value = serde_json::from_str(&ok(&["prune", "--keep-size", "0", "--json"])).unwrap();
-    assert_eq!(pruned["pruned"]["sequence"], 3);
-    assert!(ok(&["list"]).contains("pruned up to 3"));
+    assert_eq!(pruned["pruned"]["sequence"], 5);
+    assert!(ok(&["list"]).contains("pruned up to 5"));
     assert!(ok(&["verify"]).contains("removed by `audit prune`"));
     for (args, code) in [
         (&["show", "1"][..], 64),

@@ -137,14 +137,18 @@ fn a_run_is_followed_and_cancelled() {
     });
     let id = agent.ask("tools/call", params);
     let first = agent.told("notifications/progress");
+    let running = std::time::Instant::now();
     let second = agent.told("notifications/progress");
     assert_eq!(first["params"]["progressToken"], "p");
     assert_eq!(first["params"]["total"], 60.0, "the limit of its time, in seconds");
     assert!(first["params"]["progress"].as_f64() < second["params"]["progress"].as_f64(), "{first} {second}");
+    let at_least = running.elapsed().as_secs_f64() * 1e3;
     agent.say(&json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": id } }));
     becomes("the run is recorded as interrupted", || {
         place.user.records().last().is_some_and(|record| record["status"]["kind"] == "interrupted")
     });
+    let wall = place.user.records().last().unwrap()["usage"]["wall_ms"].as_f64().unwrap();
+    assert!(wall >= at_least, "it ran for {at_least} ms at least, and is recorded with {wall}");
     // It still serves, and says nothing of what was cancelled.
     assert_eq!(agent.tools().len(), 4);
 }

@@ -13,7 +13,19 @@ pub(super) struct Columns {
     pub(super) status: String,
     /// Programs that ran and hosts that were asked, each with its kind.
     pub(super) names: BTreeSet<(&'static str, String)>,
+    /// The run whose start or end this is.
+    pub(super) run: Option<RunEvent>,
 }
+
+/// What a record says of a run.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum RunEvent {
+    Start(String),
+    End(String),
+}
+
+/// The status of the record of a start.
+pub(super) const STARTED: &str = "started";
 
 /// A program that ran: the first one, its script, or one that was started.
 pub(super) const PROGRAM: &str = "program";
@@ -31,7 +43,8 @@ impl Columns {
             line.requests.into_iter().filter_map(|request| Some(request.url.parse::<http::Uri>().ok()?.host()?.to_ascii_lowercase()));
         let names = programs.map(|name| (PROGRAM, name)).chain(hosts.map(|host| (HOST, host)));
         let status = if line.pruned.is_some() { "pruned".into() } else { line.status.kind };
-        Columns { time: time.unwrap_or(0), skill: line.skill.name, status, names: names.collect() }
+        let run = line.run.map(if status == STARTED { RunEvent::Start } else { RunEvent::End });
+        Columns { time: time.unwrap_or(0), skill: line.skill.name, status, names: names.collect(), run }
     }
 }
 
@@ -46,8 +59,10 @@ mod tests {
             "requests":[{"url":"https://API.example.com:8443/x"},{"url":"no url"}],"processes":[{"argv0":"jq"},{"argv0":"jq"}]}"#;
         let names = [(HOST, "api.example.com"), (PROGRAM, "jq"), (PROGRAM, "python3"), (PROGRAM, "scripts/a.py")];
         let names = names.map(|(kind, name)| (kind, name.to_owned())).into();
-        assert_eq!(Columns::of(line), Columns { time: 1_500_000_000, skill: "s".into(), status: "exited".into(), names });
+        assert_eq!(Columns::of(line), Columns { time: 1_500_000_000, skill: "s".into(), status: "exited".into(), names, run: None });
         assert_eq!(Columns::of(b"{"), Columns::default());
+        assert_eq!(Columns::of(br#"{"run":"1","status":{"kind":"started"}}"#).run, Some(RunEvent::Start("1".into())));
+        assert_eq!(Columns::of(br#"{"run":"1","status":{"kind":"exited","code":0}}"#).run, Some(RunEvent::End("1".into())));
         assert_eq!(Columns::of(br#"{"pruned":{"sequence":7,"digest":"x"}}"#).status, "pruned");
     }
 }

@@ -7,6 +7,7 @@
 //! |---|---|
 //! | `audit.jsonl.NUMBER` | a journal that was full, sealed with the record of that number, until it is in the database |
 //! | `audit.jsonl.db` | the database ([`super::store`]) |
+//! | `audit.jsonl.running` | empty; each host locks a byte of it ([`super::lease`]) |
 //! | `audit.jsonl.torn` | what was left of records whose writer was killed, or whose disk was full |
 //! | `audit.jsonl.new` | a journal that is about to take its place |
 
@@ -15,14 +16,15 @@ use std::fs::File;
 use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, FileExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 
 use rustix::fs::{FileType, FlockOperation, Stat, flock, fstat, stat};
 use serde::Serialize;
 
 use super::chain::{self, Head, Link, TRAILER_MAX};
-use super::{AuditError, store};
+use super::lease::Lease;
+use super::{AuditError, Owner, store};
 use crate::policy::Retention;
 
 /// How large a journal becomes before it is sealed and goes into the database: some 3,000 records. What is read and compared each time that
@@ -39,6 +41,8 @@ pub struct Log {
     journal: Mutex<Journal>,
     seal_at: u64,
     folding: Mutex<Option<JoinHandle<()>>>,
+    /// Taken with the first start that is recorded.
+    lease: OnceLock<Lease>,
 }
 
 /// The open file, and what is known of it.
@@ -47,6 +51,8 @@ struct Journal {
     file: File,
     /// Device and inode.
     identity: (u64, u64),
+    /// Not a device or a pipe.
+    is_regular: bool,
     /// The size that our last record left, and its place in the chain. A file of that size has had no other writer: records are only added.
     last: Option<(u64, Head)>,
 }
@@ -70,7 +76,7 @@ impl Log {
             made.map_err(|source| AuditError::write(path, source))?;
         }
         let journal = Journal::open(path).map_err(|source| AuditError::write(path, source))?;
-        Ok(Log { path: path.to_owned(), journal: Mutex::new(journal), seal_at: bytes, folding: Mutex::default() })
+        Ok(Log { path: path.to_owned(), journal: Mutex::new(journal), seal_at: bytes, folding: Mutex::default(), lease: OnceLock::new() })
     }
 
     /// Whether the file is still the one of that name: not one that was moved away or removed meanwhile.
@@ -101,6 +107,32 @@ impl Log {
             self.fold(retention);
         }
         Ok(head)
+    }
+
+    /// This host, as the records of its runs' starts name it.
+    ///
+    /// # Errors
+    /// The file in which hosts hold their locks cannot be made or opened.
+    pub fn owner(&self) -> Result<Owner, AuditError> {
+        let failed = |source| AuditError::write(&self.path, source);
+        let pid = std::process::id();
+        if let Some(lease) = self.lease.get() {
+            return Ok(Owner { pid, lease: Some(lease.byte) });
+        }
+        // One at a time: what loses a race would leave a byte that is not locked.
+        let journal = lock(&self.journal);
+        // Nobody can look at the log of a device or a pipe.
+        if !journal.is_regular {
+            return Ok(Owner { pid, lease: None });
+        }
+        let lease = match self.lease.get() {
+            Some(lease) => lease.byte,
+            None => {
+                let lease = Lease::take(&self.path).map_err(failed)?;
+                self.lease.get_or_init(|| lease).byte
+            }
+        };
+        Ok(Owner { pid, lease: Some(lease) })
     }
 
     fn write(&self, journal: &mut Journal, line: &mut Vec<u8>) -> io::Result<(Head, bool)> {
@@ -174,7 +206,8 @@ impl Log {
         }
     }
 
-    /// Moves what follows the last whole record to the file of torn ones.
+    /// Moves a line that was never finished to the file of torn ones. A whole line that is no record was not written by a host: then the log is
+    /// refused and left as it is.
     #[cold]
     fn set_aside(&self, file: &File, size: u64) -> io::Result<(Head, u64)> {
         if size > self.seal_at.max(SEAL_AT).saturating_mul(16) {
@@ -182,19 +215,13 @@ impl Log {
         }
         let mut bytes = vec![0; usize::try_from(size).map_err(io::Error::other)?];
         file.read_exact_at(&mut bytes, 0)?;
-        let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
-        let last = bytes[..whole].split_inclusive(|byte| *byte == b'\n').rev().scan(whole, |end, line| {
-            let this = *end;
-            *end -= line.len();
-            Some((this, Link::of(line.strip_suffix(b"\n")?).map(|link| link.head())))
-        });
-        let (end, head) = match last.into_iter().find_map(|(end, head)| Some((end, head?))) {
-            Some((end, head)) => (end, head),
-            None if whole == 0 => (0, store::head(&self.path)?.unwrap_or_else(Head::start)),
-            None => {
-                return Err(io::Error::other(
-                    "it holds lines and none of them is a record of this version's log: name another file, or move it away",
-                ));
+        let end = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |newline| newline + 1);
+        let head = match bytes[..end].strip_suffix(b"\n") {
+            None => store::head(&self.path)?.unwrap_or_else(Head::start),
+            Some(whole) => {
+                let last = whole.rsplit(|byte| *byte == b'\n').next().and_then(Link::of);
+                let foreign = || io::Error::other("its last line is no record of an audit log: name another file, or move it away");
+                last.ok_or_else(foreign)?.head()
             }
         };
         append_only(&beside(&self.path, "torn"))?.write_all(&[&bytes[end..], b"\n"].concat())?;
@@ -258,7 +285,9 @@ impl Log {
 impl Journal {
     fn open(path: &Path) -> io::Result<Journal> {
         let file = open(path)?;
-        Ok(Journal { identity: identity(&fstat(&file)?), file, last: None })
+        let stat = fstat(&file)?;
+        let is_regular = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
+        Ok(Journal { identity: identity(&stat), is_regular, file, last: None })
     }
 }
 

@@ -6,7 +6,7 @@ use rusqlite::{OptionalExtension as _, params, params_from_iter};
 use serde::Serialize;
 
 use super::chain::{Head, Link};
-use super::columns::{HOST, PROGRAM};
+use super::columns::{HOST, PROGRAM, STARTED};
 use super::store::{Store, number};
 use super::{AuditError, Log, VERSION};
 use crate::policy::Retention;
@@ -30,12 +30,14 @@ pub struct Filter {
     pub limit: Option<u64>,
     /// The oldest first, instead of the newest.
     pub oldest_first: bool,
+    /// The record of each start as well, instead of only those whose run has no end recorded.
+    pub all_starts: bool,
 }
 
 /// The record of a removal: what is left starts after this place.
 #[derive(Debug, Serialize, schemars::JsonSchema)]
 pub struct Removal {
-    /// The form of this record: 2.
+    /// The form of this record: 3.
     pub version: u32,
     /// When it was removed, RFC 3339 in UTC.
     pub time: String,
@@ -134,7 +136,7 @@ impl Store {
     fn remove(&mut self, last: &Head) -> rusqlite::Result<()> {
         let work = self.db.transaction()?;
         let sequence = number(last.sequence);
-        for table in ["record", "name", "oddity"] {
+        for table in ["record", "name", "oddity", "unfinished"] {
             work.execute(&format!("DELETE FROM {table} WHERE sequence <= ?1"), [sequence])?;
         }
         work.execute("DELETE FROM pruned", [])?;
@@ -167,6 +169,9 @@ impl Filter {
                 conditions.push(format!("r.{column} = ?"));
                 values.push(wanted.clone().into());
             }
+        }
+        if !self.all_starts {
+            conditions.push(format!("(r.status <> '{STARTED}' OR r.sequence IN (SELECT sequence FROM unfinished))"));
         }
         for (compare, time) in [(">=", self.since), ("<", self.until)] {
             if let Some(time) = time {

@@ -13,15 +13,17 @@ use rusqlite::{Connection, OptionalExtension as _, Transaction, TransactionBehav
 
 use super::AuditError;
 use super::chain::{self, Head, Link};
-use super::columns::Columns;
+use super::columns::{Columns, RunEvent};
 use super::journal::{beside, remove, sealed};
+use super::lease::Lease;
+use super::told::Told;
 use crate::database::make_private;
 
 /// How long one host waits for another that takes in a journal, which takes a fraction of a second.
 const BUSY: Duration = Duration::from_secs(30);
 
 /// The form of the tables, as `user_version`.
-const FORM: i64 = 1;
+const FORM: i64 = 2;
 
 const TABLES: &str = "
     PRAGMA auto_vacuum = INCREMENTAL;
@@ -36,8 +38,9 @@ const TABLES: &str = "
         kind TEXT NOT NULL, name TEXT NOT NULL, time INTEGER NOT NULL, sequence INTEGER NOT NULL,
         PRIMARY KEY (kind, name, time, sequence)) WITHOUT ROWID;
     CREATE TABLE IF NOT EXISTS oddity (digest TEXT PRIMARY KEY, sequence INTEGER NOT NULL, what TEXT NOT NULL, line BLOB NOT NULL) WITHOUT ROWID;
+    CREATE TABLE IF NOT EXISTS unfinished (run TEXT PRIMARY KEY, sequence INTEGER NOT NULL) WITHOUT ROWID;
     CREATE TABLE IF NOT EXISTS pruned (sequence INTEGER NOT NULL, digest TEXT NOT NULL);
-    PRAGMA user_version = 1;
+    PRAGMA user_version = 2;
     COMMIT;";
 
 /// An audit log that is open for reading, with all that was written before it was opened.
@@ -104,6 +107,15 @@ impl Store {
         last(&self.db).map(|head| head.unwrap_or_else(Head::start)).map_err(|error| self.failed(&error))
     }
 
+    /// Checks whether the host of a run that has no end recorded is still alive.
+    ///
+    /// # Errors
+    /// The file in which hosts hold their locks cannot be opened.
+    pub fn is_running(&self, start: &Told) -> Result<bool, AuditError> {
+        let lease = start.owner.as_ref().and_then(|owner| owner.lease);
+        lease.map_or(Ok(false), |byte| Lease::is_held(&self.path, byte)).map_err(|error| AuditError::read(&self.path, &error))
+    }
+
     pub(super) fn failed(&self, error: &dyn std::fmt::Display) -> AuditError {
         AuditError::read(&database(&self.path), error)
     }
@@ -148,7 +160,8 @@ fn connect(database: &Path) -> Result<Connection, Failed> {
     db.pragma_update(None, "synchronous", "FULL")?;
     match db.pragma_query_value(None, "user_version", |row| row.get::<_, i64>(0))? {
         FORM => {}
-        0 => db.execute_batch(TABLES)?,
+        // Form 1 lacks the table of unfinished runs, and its records have none.
+        0 | 1 => db.execute_batch(TABLES)?,
         form => return Err(io::Error::other(format!("its tables are of form {form}, and this version knows form {FORM}")).into()),
     }
     Ok(db)
@@ -216,11 +229,19 @@ fn take_in(db: &Transaction<'_>, file: &mut File) -> Result<Option<Head>, Failed
 }
 
 fn insert(db: &Transaction<'_>, link: &Link<'_>, line: &[u8]) -> rusqlite::Result<()> {
-    let Columns { time, skill, status, names } = Columns::of(line);
+    let Columns { time, skill, status, names, run } = Columns::of(line);
     let mut record = db.prepare_cached("INSERT INTO record (sequence, time, skill, status, line) VALUES (?1, ?2, ?3, ?4, ?5)")?;
     record.execute(params![number(link.sequence), time, skill, status, line])?;
     let mut name = db.prepare_cached("INSERT OR IGNORE INTO name (kind, name, time, sequence) VALUES (?1, ?2, ?3, ?4)")?;
-    names.iter().try_for_each(|(kind, text)| name.execute(params![kind, text, time, number(link.sequence)]).map(drop))
+    names.iter().try_for_each(|(kind, text)| name.execute(params![kind, text, time, number(link.sequence)]).map(drop))?;
+    match run {
+        Some(RunEvent::Start(run)) => {
+            let mut start = db.prepare_cached("INSERT OR REPLACE INTO unfinished (run, sequence) VALUES (?1, ?2)")?;
+            start.execute(params![run, number(link.sequence)]).map(drop)
+        }
+        Some(RunEvent::End(run)) => db.prepare_cached("DELETE FROM unfinished WHERE run = ?1")?.execute([run]).map(drop),
+        None => Ok(()),
+    }
 }
 
 fn odd(db: &Transaction<'_>, sequence: u64, what: &str, line: &[u8]) -> rusqlite::Result<()> {

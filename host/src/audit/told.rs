@@ -11,6 +11,7 @@ use super::Head;
 #[expect(missing_docs, reason = "as in the record")]
 pub struct Told {
     pub sequence: u64,
+    pub run: Option<String>,
     pub time: String,
     pub skill: Skill,
     pub program: Option<Program>,
@@ -19,6 +20,7 @@ pub struct Told {
     pub denials: Vec<IgnoredAny>,
     pub requests: Vec<Request>,
     pub processes: Vec<Process>,
+    pub owner: Option<Owner>,
     /// Of a record of a removal: the last one that was removed.
     pub pruned: Option<Head>,
 }
@@ -78,4 +80,12 @@ pub struct Request {
 #[expect(missing_docs, reason = "as in the record")]
 pub struct Process {
     pub argv0: String,
+}
+
+/// The host of a run that has started.
+#[derive(Debug, Deserialize)]
+#[expect(missing_docs, reason = "as in the record")]
+pub struct Owner {
+    pub pid: u32,
+    pub lease: Option<u64>,
 }

@@ -1,11 +1,13 @@
 //! Whether the log is what was written: every record as it was, all of them, in their order.
 
+use std::collections::BTreeMap;
+
 use rusqlite::Connection;
 use serde::Serialize;
 
 use super::AuditError;
 use super::chain::{Head, Link};
-use super::columns::Columns;
+use super::columns::{Columns, RunEvent};
 use super::journal::beside;
 use super::store::{Store, number, pruned};
 
@@ -21,6 +23,8 @@ pub struct Verified {
     pub head: Head,
     /// The last record that was removed for its age or for the size of the log; what is left starts after it.
     pub pruned: Option<Head>,
+    /// Runs whose start is recorded and whose end is not: the host was killed, or is still running them.
+    pub unfinished: u64,
     /// Bytes of records that were cut short by a kill or a full disk, and set aside.
     pub torn: u64,
     /// What is wrong, in the order of the records: at most 1,000.
@@ -88,6 +92,7 @@ impl Walk {
         // Whether `expected` has the digest that the next one must follow.
         let mut joined = true;
         let (mut records, mut names, mut announced) = (0, 0, pruned.is_none());
+        let mut unfinished = BTreeMap::new();
         let mut statement = db.prepare("SELECT sequence, time, skill, status, line FROM record ORDER BY sequence")?;
         let mut rows = statement.query([])?;
         while let Some(row) = rows.next()? {
@@ -119,13 +124,22 @@ impl Walk {
                 self.tell(FaultKind::Misfiled, sequence, sequence, "not found by what it says: the database's index was changed");
             }
             names += columns.names.len() as u64;
+            match columns.run {
+                Some(RunEvent::Start(run)) => drop(unfinished.insert(run, sequence)),
+                Some(RunEvent::End(run)) => drop(unfinished.remove(&run)),
+                None => {}
+            }
             announced |= columns.status == "pruned" && pruned.as_ref().is_some_and(|pruned| announces(line, pruned));
         }
         self.rest(store, &expected, known, names)?;
+        if listed(db)? != unfinished {
+            self.tell(FaultKind::Misfiled, 0, 0, "listed as unfinished, or left out: the database's index was changed");
+        }
         if let Some(head) = pruned.as_ref().filter(|_| !announced) {
             self.tell(FaultKind::Missing, 1, head.sequence, "gone, and no record says that they were removed");
         }
-        Ok(Verified { records, head: expected, pruned, torn: 0, faults: Vec::new(), faults_omitted: 0 })
+        let unfinished = unfinished.len() as u64;
+        Ok(Verified { records, head: expected, pruned, unfinished, torn: 0, faults: Vec::new(), faults_omitted: 0 })
     }
 
     /// What the records by themselves do not tell.
@@ -181,6 +195,13 @@ impl Walk {
             self.omitted += 1;
         }
     }
+}
+
+/// The runs that the database lists as unfinished, with the records of their starts.
+fn listed(db: &Connection) -> rusqlite::Result<BTreeMap<String, u64>> {
+    let mut statement = db.prepare("SELECT run, sequence FROM unfinished")?;
+    let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get::<_, i64>(1)?.cast_unsigned())))?;
+    rows.collect()
 }
 
 /// Whether a record is found by each program and host that it names.

@@ -99,7 +99,7 @@ struct Which {
     #[arg(long, value_name = "NAME")]
     skill: Option<String>,
     /// That ended so
-    #[arg(long, value_name = "KIND", value_parser = ["exited", "denied", "invalid", "failed", "limit-hit", "trapped", "interrupted", "pruned"])]
+    #[arg(long, value_name = "KIND", value_parser = ["exited", "denied", "invalid", "failed", "limit-hit", "trapped", "interrupted", "started", "pruned"])]
     status: Option<String>,
     /// Since then: a time such as 2026-01-31T12:00:00Z, a date, or how long ago, such as 2h or 7d
     #[arg(long, value_name = "TIME", value_parser = moment)]
@@ -141,7 +141,7 @@ pub(crate) fn main(args: Args) -> Result<Exit, Failure> {
             let Head { sequence, digest } = open()?.head().map_err(unreadable)?;
             show::text(&format!("{sequence}:{digest}")).map(|()| Exit::Ok)
         }
-        Verb::Export { which, form } => export(&open()?, &Filter { oldest_first: true, ..which.filter(None) }, form),
+        Verb::Export { which, form } => export(&open()?, which.filter(None), form),
         Verb::Prune { older_than, keep_size, file, json } => {
             let given = Retention { age: older_than, bytes: keep_size };
             let retention = if given.is_forever() { file.read(&Places::find()?)?.retention } else { given };
@@ -164,21 +164,26 @@ pub(crate) fn main(args: Args) -> Result<Exit, Failure> {
 impl Which {
     fn filter(self, limit: Option<u64>) -> Filter {
         let Which { skill, status, since, until, host, program } = self;
-        Filter { skill, status, program, host: host.map(|host| host.to_ascii_lowercase()), since, until, limit, oldest_first: false }
+        let host = host.map(|host| host.to_ascii_lowercase());
+        Filter { skill, status, program, host, since, until, limit, ..Filter::default() }
     }
 }
 
 const COLUMNS: [&str; 7] = ["number", "time", "skill", "program", "status", "denials", "wall ms"];
 
 /// What a list shows of a record.
-fn cells(line: &[u8]) -> Result<[String; 7], Failure> {
-    let Told { sequence, time, skill, program, status, usage, denials, pruned, .. } = parsed(line)?;
+fn cells(store: &Store, line: &[u8]) -> Result<[String; 7], Failure> {
+    let told: Told = parsed(line)?;
+    let is_running = told.status.kind == "started" && store.is_running(&told).map_err(unreadable)?;
+    let Told { sequence, time, skill, program, status, usage, denials, pruned, .. } = told;
     // To the second: the record has the rest.
     let time = time.split_once('.').map_or(time.clone(), |(second, _)| format!("{second}Z"));
     let program =
         program.map(|told::Program { name, script, tool }| script.map(|script| script.path).or(tool).unwrap_or(name)).unwrap_or_default();
     let status = match (&status.code, &status.limit, &pruned) {
         (_, _, Some(head)) => format!("pruned up to {}", head.sequence),
+        _ if is_running => "running".into(),
+        _ if status.kind == "started" => "started, no end recorded".into(),
         (Some(code), ..) => format!("{} {code}", status.kind),
         (_, Some(limit), _) => format!("{} {limit}", status.kind),
         _ => status.kind,
@@ -194,7 +199,7 @@ fn list(store: &Store, filter: &Filter, json: bool) -> Result<Exit, Failure> {
         if json {
             return out.line(line);
         }
-        table.add_row(cells(line)?.map(|cell| printable(&cell)));
+        table.add_row(cells(store, line)?.map(|cell| printable(&cell)));
         Ok(())
     })?;
     if json {
@@ -205,14 +210,16 @@ fn list(store: &Store, filter: &Filter, json: bool) -> Result<Exit, Failure> {
     Ok(Exit::Ok)
 }
 
-fn export(store: &Store, filter: &Filter, form: Form) -> Result<Exit, Failure> {
+fn export(store: &Store, filter: Filter, form: Form) -> Result<Exit, Failure> {
+    // A table has a row for each run; the lines of the log have the start of each as well.
+    let filter = Filter { oldest_first: true, all_starts: matches!(form, Form::Jsonl), ..filter };
     let mut out = Batch::default();
     if let Form::Csv = form {
         out.line(COLUMNS.join(",").as_bytes())?;
     }
-    store.query(filter, |line| match form {
+    store.query(&filter, |line| match form {
         Form::Jsonl => out.line(line),
-        Form::Csv => out.line(cells(line)?.map(|cell| quoted(&cell)).join(",").as_bytes()),
+        Form::Csv => out.line(cells(store, line)?.map(|cell| quoted(&cell)).join(",").as_bytes()),
     })?;
     out.end()?;
     Ok(Exit::Ok)
@@ -237,6 +244,9 @@ fn verify(store: &Store, known: Option<&Head>, json: bool) -> Result<Exit, Failu
         }
         if let Some(pruned) = &verified.pruned {
             text += &format!("the records up to {} were removed by `audit prune`\n", pruned.sequence);
+        }
+        if verified.unfinished > 0 {
+            text += &format!("runs that were started and have no end recorded: {} (`audit list --status started`)\n", verified.unfinished);
         }
         if verified.torn > 0 {
             text += &format!("{} bytes of records that were never finished are set aside\n", verified.torn);

@@ -1,36 +1,78 @@
 //! The record of an invocation that is under way: it is written whatever comes.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use tracing::debug_span;
 
 use super::hooks::Hooks;
-use super::not_run;
-use crate::audit::{AuditError, Log, ProgramId, Record, SkillId};
-use crate::outcome::{Outcome, Status};
+use super::{not_run, now};
+use crate::audit::{AuditError, Log, ProgramId, Record, RunId, SkillId, Start, Started, VERSION};
+use crate::outcome::{Outcome, Status, Usage};
 use crate::policy::Retention;
 use crate::policy::capabilities::Capabilities;
 
 /// A record that is still to be written. Where its invocation is dropped or panics, it is written as one that was interrupted.
 pub(super) struct Pending {
-    pub(super) log: Arc<Log>,
-    pub(super) hooks: Arc<Hooks>,
+    log: Arc<Log>,
+    hooks: Arc<Hooks>,
     pub(super) receipt: Option<String>,
-    pub(super) retention: Retention,
-    /// When it began, and what it is; `None` once it is written.
-    pub(super) open: Option<(String, SkillId, Option<ProgramId>, Arc<Capabilities>)>,
+    retention: Retention,
+    began: Instant,
+    /// What it is; `None` once it is written.
+    open: Option<Open>,
+}
+
+/// An invocation that has no record of its end.
+struct Open {
+    time: String,
+    skill: SkillId,
+    program: Option<ProgramId>,
+    capabilities: Arc<Capabilities>,
+    /// Set once its start is recorded.
+    run: Option<RunId>,
 }
 
 impl Pending {
-    /// Writes it.
+    /// An invocation that was asked for now.
+    pub(super) fn new(
+        log: Arc<Log>,
+        hooks: Arc<Hooks>,
+        retention: Retention,
+        skill: SkillId,
+        program: Option<ProgramId>,
+        capabilities: Arc<Capabilities>,
+    ) -> Pending {
+        let open = Open { time: now(), skill, program, capabilities, run: None };
+        Pending { log, hooks, receipt: None, retention, began: Instant::now(), open: Some(open) }
+    }
+
+    /// Records that a guest is about to start: what cannot be recorded does not run.
+    pub(super) fn start(&mut self) -> Result<(), AuditError> {
+        let Some(Open { time, skill, program: Some(program), run, .. }) = &mut self.open else { return Ok(()) };
+        let _span = debug_span!("start").entered();
+        let id = RunId::random();
+        let owner = self.log.owner()?;
+        let start = Start { version: VERSION, run: id, time, skill, program, status: Started::Started, owner };
+        self.log.append_keeping(&start, self.retention)?;
+        *run = Some(id);
+        Ok(())
+    }
+
+    /// Writes the record of the end.
     pub(super) fn close(mut self, outcome: &Outcome) -> Result<(), AuditError> {
         self.write(outcome)
     }
 
+    /// How long the invocation has taken so far, in milliseconds.
+    pub(super) fn elapsed_ms(&self) -> f64 {
+        self.began.elapsed().as_secs_f64() * 1e3
+    }
+
     fn write(&mut self, outcome: &Outcome) -> Result<(), AuditError> {
-        let Some((time, skill, program, capabilities)) = self.open.take() else { return Ok(()) };
+        let Some(Open { time, skill, program, capabilities, run }) = self.open.take() else { return Ok(()) };
         let _span = debug_span!("record").entered();
-        let record = Record { receipt: self.receipt.take(), ..Record::of(time, &skill, program, &capabilities, outcome) };
+        let record = Record { run, receipt: self.receipt.take(), ..Record::of(time, &skill, program, &capabilities, outcome) };
         self.log.append_keeping(&record, self.retention)?;
         self.hooks.recorded(&record);
         Ok(())
@@ -39,7 +81,8 @@ impl Pending {
 
 impl Drop for Pending {
     fn drop(&mut self) {
-        if let Err(error) = self.write(&not_run(Status::Interrupted)) {
+        let usage = Usage { wall_ms: self.elapsed_ms(), ..Usage::default() };
+        if let Err(error) = self.write(&Outcome { usage, ..not_run(Status::Interrupted) }) {
             tracing::error!(%error, "an invocation that was dropped is not recorded");
         }
     }

@@ -1,7 +1,7 @@
 //! An invocation that was not let run: it is recorded, and nothing else.
 
 use super::pending::Pending;
-use super::{Host, Loaded, Target, not_run, now, target};
+use super::{Host, Loaded, Target, not_run, target};
 use crate::audit::{AuditError, ProgramId};
 use crate::outcome::{Denial, Status};
 
@@ -13,8 +13,8 @@ impl Host {
     pub fn refuse(&self, loaded: &Loaded, target: &Target, args: &[String], denial: Denial) -> Result<(), AuditError> {
         let Loaded { skill, capabilities, id, programs, retention, .. } = loaded;
         let program = programs.as_ref().ok().and_then(|programs| target::program(skill, programs, target, args).ok());
-        let open = Some((now(), id.clone(), program.as_ref().map(ProgramId::of), capabilities.clone()));
-        let pending = Pending { log: self.log()?, hooks: self.hooks.clone(), receipt: None, retention: *retention, open };
+        let program = program.as_ref().map(ProgramId::of);
+        let pending = Pending::new(self.log()?, self.hooks.clone(), *retention, id.clone(), program, capabilities.clone());
         pending.close(&not_run(Status::Denied(denial)))
     }
 }
