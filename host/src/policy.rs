@@ -191,7 +191,7 @@ impl Policy {
             }
         }
         if let Some((host, mode)) = overrides.workspace {
-            let rule = MountRule { mount: Mount { guest: WORKSPACE.into(), host, mode }, place: "--workspace".into() };
+            let rule = MountRule { mount: Mount::new(WORKSPACE, host, mode), place: "--workspace".into() };
             // The policy's own mount at that place gives way; one inside it cannot.
             let others = self.layers.iter().flat_map(|l| &l.mounts).filter(|old| old.mount.guest != WORKSPACE);
             diagnostics.extend(others.filter_map(|old| mounts::clash(&rule, old)).map(|why| Diagnostic {
@@ -211,6 +211,16 @@ impl Policy {
         }
         self.layers.push(layer);
         if diagnostics.is_empty() { Ok(self) } else { Err(diagnostics) }
+    }
+
+    /// Mounts `host`, a folder at `below` in the operator's workspace, in that workspace's place. The rules keep meaning the same host paths:
+    /// `Write(out/**)` is the folder `out` of the operator's workspace, wherever the narrower one begins.
+    #[must_use]
+    pub fn with_narrower_workspace(mut self, host: PathBuf, mode: MountMode, below: String) -> Policy {
+        let mount = Mount { rules_at: below, ..Mount::new(WORKSPACE, host, mode) };
+        let mounts = vec![MountRule { mount, place: "a root of the client".into() }];
+        self.layers.push(Layer { mounts, ..Layer::new(Origin::CommandLine) });
+        self
     }
 
     /// For a recording: the seed and the start time that hold where nobody says others. Whether runs are deterministic stays as it was said.

@@ -1,5 +1,7 @@
 //! An agent's session: find, activate, read, run, call, be refused; and what it is told meanwhile.
 
+use std::path::Path;
+
 use serde_json::json;
 
 use super::{Agent, NEW, OLD, Place, becomes, said};
@@ -206,24 +208,52 @@ fn a_root_of_the_clients_makes_the_workspace_narrower_and_never_wider() {
     std::fs::create_dir(&outside).unwrap();
     for (root, expected) in [(workspace.join("part"), workspace.join("part/sub/out.txt")), (outside.clone(), workspace.join("sub/out.txt"))]
     {
-        let mut command = place.server("mcp", &["--workspace", workspace.to_str().unwrap(), "--policy", &trusting(&place)]);
-        let mut agent = Agent::new(&mut command, OLD, &json!({ "roots": {} }));
-        agent.call("activate_skill", json!({ "name": "writer" }));
-        let id =
-            agent.ask("tools/call", json!({ "name": "run_skill", "arguments": { "name": "writer", "program": "write.sh", "stdin": "x" } }));
-        let asked = loop {
-            let message = agent.hear();
-            if message["method"] == "roots/list" {
-                break message["id"].clone();
-            }
-        };
-        agent.say(&json!({ "jsonrpc": "2.0", "id": asked, "result": { "roots": [{ "uri": format!("file://{}", root.display()) }] } }));
-        let run = agent.answer(id);
+        let run = run_writer(&place, &trusting(&place), &workspace, &root);
         assert_eq!(run["result"]["isError"], false, "{run}");
         assert!(expected.is_file(), "{}", expected.display());
         drop(std::fs::remove_dir_all(workspace.join("sub")));
     }
     assert_eq!(std::fs::read_dir(&outside).unwrap().count(), 0);
+}
+
+#[test]
+fn rules_mean_the_same_host_paths_below_a_client_root() {
+    let place = Place::new();
+    let workspace = place.user.work().join("shared");
+    std::fs::create_dir_all(workspace.join("part")).unwrap();
+    let written = workspace.join("part/sub/out.txt");
+    for (rules, writes) in [
+        ("allow: [Read, Bash, Write(part/sub/**)]", true),
+        ("allow: [Read, Bash, Write(sub/**)]", false),
+        ("allow: [Read, Bash, Write]\n  deny: [Write(sub/**)]", true),
+        ("allow: [Read, Bash, Write]\n  deny: [Write(part/sub/**)]", false),
+        // A rule about a folder above the root, which matches that folder alone.
+        ("allow: [Read, Bash, Write]\n  deny: ['Read(p?rt)']", false),
+    ] {
+        let policy = place.user.work().join("rules.yaml");
+        std::fs::write(&policy, format!("default:\n  {rules}\n  approval: auto-approved\n")).unwrap();
+        let run = run_writer(&place, policy.to_str().unwrap(), &workspace, &workspace.join("part"));
+        assert_eq!(written.is_file(), writes, "{rules}: {run}");
+        assert!(!workspace.join("sub").exists(), "{rules}");
+        drop(std::fs::remove_dir_all(workspace.join("part/sub")));
+    }
+}
+
+/// What `write.sh` comes to, which writes `sub/out.txt` in its workspace, for a client with one root.
+fn run_writer(place: &Place, policy: &str, workspace: &Path, root: &Path) -> serde_json::Value {
+    let mut command = place.server("mcp", &["--workspace", workspace.to_str().unwrap(), "--policy", policy]);
+    let mut agent = Agent::new(&mut command, OLD, &json!({ "roots": {} }));
+    agent.call("activate_skill", json!({ "name": "writer" }));
+    let id =
+        agent.ask("tools/call", json!({ "name": "run_skill", "arguments": { "name": "writer", "program": "write.sh", "stdin": "x" } }));
+    let asked = loop {
+        let message = agent.hear();
+        if message["method"] == "roots/list" {
+            break message["id"].clone();
+        }
+    };
+    agent.say(&json!({ "jsonrpc": "2.0", "id": asked, "result": { "roots": [{ "uri": format!("file://{}", root.display()) }] } }));
+    agent.answer(id)
 }
 
 #[test]

@@ -16,7 +16,7 @@ pub(super) fn deny<'a>(capabilities: &mut Capabilities, own: impl IntoIterator<I
     let own: Vec<(PathBuf, &str)> = below.chain([(real(log), ".*")]).collect();
     let reached = |mount: &Mount| {
         let root = real(&mount.host);
-        let guest = mount.guest.clone();
+        let guest = mount.rule_path(&mount.guest).into_owned();
         let path = move |(own, also): &(PathBuf, &'static str)| Some(([guest.as_str(), &within(&root, own)?].concat(), *also));
         own.iter().filter_map(path).collect::<Vec<_>>()
     };
@@ -56,7 +56,7 @@ mod tests {
 
     fn mounting(host: &Path) -> Capabilities {
         let everything = Scope { all_of: vec![vec![PathGlob::everything()]], none_of: Vec::new() };
-        let mount = Mount { guest: "/workspace".into(), host: host.to_owned(), mode: MountMode::Write };
+        let mount = Mount::new("/workspace", host, MountMode::Write);
         Capabilities { mounts: vec![mount], read: everything.clone(), write: everything, ..Capabilities::default() }
     }
 

@@ -2,14 +2,15 @@
 
 use crate::limits::Limit;
 use crate::outcome::uses::Uses;
-use crate::policy::capabilities::{Capabilities, MountMode, PathAccess, Scope};
+use crate::policy::capabilities::{Capabilities, Mount, MountMode, PathAccess, Scope};
 use crate::policy::tool::{CommandPattern, HostPattern, PathGlob, Target};
 
 /// Whether a grant allows nothing that another does not: may say no where the answer is yes, never the reverse.
 pub fn within(new: &Capabilities, old: &Capabilities) -> bool {
     let Capabilities { mounts, packages, read, write, spawn, fetch, methods, authorities, env, limits, determinism } = new;
     let mounted = mounts.iter().all(|mount| {
-        let same = old.mounts.iter().find(|other| (&other.guest, &other.host) == (&mount.guest, &mount.host));
+        let is_same = |other: &&Mount| (&other.guest, &other.host, &other.rules_at) == (&mount.guest, &mount.host, &mount.rules_at);
+        let same = old.mounts.iter().find(is_same);
         same.is_some_and(|other| mount.mode == other.mode || mount.mode == MountMode::Read)
     });
     let bounded = limits.state <= old.limits.state;

@@ -67,7 +67,7 @@ impl Shared {
         let mounts: Vec<_> = mounts.filter(|mount| inside(&mount.guest)).cloned().collect();
         if let Some(mount) = mounts.iter().rev().find(|mount| mount.guest == WORKSPACE) {
             let policy = match self.root(session, &mount.host, context).await {
-                Some(root) => self.with_workspace(root, mount.mode)?,
+                Some((root, below)) => self.policy.clone().with_narrower_workspace(root, mount.mode, below),
                 None => self.policy.clone(),
             };
             return Ok(Workspace { policy, folder: None });
@@ -96,9 +96,9 @@ impl Shared {
         Ok(session.state().folder.get_or_insert_with(|| Arc::new(made)).clone())
     }
 
-    /// The first root of the client's that lies in the operator's workspace. It makes that narrower, never wider: what the policy does not
-    /// mount is no workspace, whatever the client says.
-    async fn root(&self, session: &Session, workspace: &Path, context: &RequestContext<RoleServer>) -> Option<PathBuf> {
+    /// The first root of the client's that lies in the operator's workspace, and its path in there. It makes that narrower, never wider:
+    /// what the policy does not mount is no workspace, whatever the client says.
+    async fn root(&self, session: &Session, workspace: &Path, context: &RequestContext<RoleServer>) -> Option<(PathBuf, String)> {
         let known = session.state().root.clone();
         let root = match known {
             Some(root) => root,
@@ -109,7 +109,9 @@ impl Shared {
             }
         }?;
         let (root, workspace) = (root.canonicalize().ok()?, workspace.canonicalize().ok()?);
-        (root != workspace && root.starts_with(&workspace) && root.is_dir()).then_some(root)
+        // Rules are texts: none could name a path that is not UTF-8.
+        let below = root.strip_prefix(&workspace).ok()?.to_str()?.to_owned();
+        (!below.is_empty() && root.is_dir()).then_some((root, below))
     }
 }
 

@@ -1,5 +1,6 @@
 //! What an invocation may touch: plain data, the same value that `check` prints, the sandbox enforces and the audit log keeps.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -51,6 +52,32 @@ pub struct Mount {
     pub host: PathBuf,
     /// What may be done in it, where the scopes allow.
     pub mode: MountMode,
+    /// Where the host folder lies below the folder that the rules call by the guest path: `a/b`, or empty where it is that folder itself.
+    ///
+    /// A client's root moves the guest path to a folder further down, and the rules must go on meaning the same host paths.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub rules_at: String,
+}
+
+impl Mount {
+    /// A mount of the folder that the rules mean by its guest path.
+    pub fn new(guest: impl Into<String>, host: impl Into<PathBuf>, mode: MountMode) -> Mount {
+        Mount { guest: guest.into(), host: host.into(), mode, rules_at: String::new() }
+    }
+
+    /// The path that rules use for a guest path inside this mount.
+    pub fn rule_path<'p>(&self, path: &'p str) -> Cow<'p, str> {
+        match path.strip_prefix(self.guest.as_str()) {
+            Some(rest) if !self.rules_at.is_empty() => format!("{}/{}{rest}", self.guest, self.rules_at).into(),
+            _ => path.into(),
+        }
+    }
+
+    /// The folders above this mount that rules may name, the outermost first.
+    fn rule_parents(&self) -> impl Iterator<Item = String> {
+        let below = self.rules_at.match_indices('/').map(|(at, _)| format!("{}/{}", self.guest, &self.rules_at[..at]));
+        (!self.rules_at.is_empty()).then(|| self.guest.clone()).into_iter().chain(below)
+    }
 }
 
 /// A certificate authority of the operator's.
@@ -135,13 +162,22 @@ impl std::fmt::Debug for Capabilities {
 
 impl Capabilities {
     /// What may be done with an absolute guest path inside the mount that holds it. `/skill` and `/tmp` are the file layer's own.
+    ///
+    /// Nothing is allowed in a mount whose rules forbid a folder above it.
     pub fn path_access(&self, mount: &Mount, path: &str) -> PathAccess {
+        if mount.rule_parents().any(|parent| self.rule_access(mount.mode, &parent) == PathAccess::None) {
+            return PathAccess::None;
+        }
+        self.rule_access(mount.mode, &mount.rule_path(path))
+    }
+
+    fn rule_access(&self, mode: MountMode, path: &str) -> PathAccess {
         let denied_read = self.read.none_of.iter().any(|g| g.matches(path));
         if denied_read {
             return PathAccess::None;
         }
         let write = self.write.allows(|g| g.matches(path));
-        if write && mount.mode != MountMode::Read {
+        if write && mode != MountMode::Read {
             PathAccess::Write
         } else if write || self.read.allows(|g| g.matches(path)) {
             PathAccess::Read

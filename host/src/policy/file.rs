@@ -258,7 +258,7 @@ impl Reader<'_> {
         if let (Some(guest), Some(host), Some(mode)) = (guest, host, mode) {
             let place = self.place(node.span);
             self.mounts.push((place.clone(), node.span));
-            return Some(MountRule { mount: Mount { guest, host, mode }, place });
+            return Some(MountRule { mount: Mount::new(guest, host, mode), place });
         }
         if self.diagnostics.len() == before {
             let fix = Some("- { host: DIR, guest: /data, mode: read }".into());

@@ -190,7 +190,7 @@ fn resolve_mounts(layers: &[&Layer], read: &Scope<PathGlob>, write: &Scope<PathG
     let mut read_only = Vec::new();
     for (guest, (mount, place)) in by_guest {
         // A guest path that is no glob cannot come from a policy that was loaded; it is not shown.
-        let Ok(glob) = PathGlob::new(guest) else { continue };
+        let Ok(glob) = PathGlob::new(&mount.rule_path(guest)) else { continue };
         if mount.mode == MountMode::Read {
             read_only.push((guest.to_owned(), place.to_owned()));
         }
@@ -205,7 +205,7 @@ fn resolve_mounts(layers: &[&Layer], read: &Scope<PathGlob>, write: &Scope<PathG
 
 fn resolve_packages(layers: &[&Layer]) -> Vec<Mount> {
     let folders = layers.iter().flat_map(|l| &l.packages).enumerate();
-    folders.map(|(n, host)| Mount { guest: format!("{SITE_PACKAGES}/{}", n + 1), host: host.clone(), mode: MountMode::Read }).collect()
+    folders.map(|(n, host)| Mount::new(format!("{SITE_PACKAGES}/{}", n + 1), host, MountMode::Read)).collect()
 }
 
 /// All the methods that may be granted, less what the layers leave out.

@@ -116,7 +116,7 @@ impl Vfs {
         if !matches!(mount.rules, Rules::Granted(_)) {
             return true;
         }
-        let own = format!("{}/**", mount.guest);
+        let own = format!("{}/**", mount.rule_path(""));
         let whole = |pattern: &PathGlob| pattern.pattern() == "/**" || pattern.pattern() == own;
         let Capabilities { read, write, .. } = &*self.decisions.capabilities;
         let all = !write.is_nothing() && write.all_of.iter().all(|side| side.iter().any(whole));
@@ -145,7 +145,7 @@ impl Vfs {
     /// Records that the rules refused something.
     pub(super) fn refuse(&self, m: usize, rel: &str, attempt: Attempt) {
         let mount = &self.mounts[m];
-        let path = mount.guest_path(rel);
+        let (path, rule_path) = (mount.guest_path(rel), mount.rule_path(rel));
         let Capabilities { read, write, .. } = &*self.decisions.capabilities;
         let (verb, tool, scope) = match attempt {
             Attempt::Read => ("read", "Read", read),
@@ -154,8 +154,9 @@ impl Vfs {
         let what = format!("{verb} {path}");
         let denied_by =
             |scope: &Scope<PathGlob>, path: &str| scope.none_of.iter().find(|g| g.matches(path)).map(|g| g.pattern().to_owned());
-        let paths = || [mount.guest.clone()].into_iter().chain(beneath::ancestors(rel).map(|a| mount.guest_path(a))).chain([path.clone()]);
-        let denied = denied_by(scope, &path).or_else(|| paths().find_map(|p| denied_by(read, &p)));
+        let above = |path: &str| beneath::ancestors(path).skip(1).map(str::to_owned).collect::<Vec<_>>();
+        let paths = || above(&rule_path).into_iter().chain([rule_path.clone()]);
+        let denied = denied_by(scope, &rule_path).or_else(|| paths().find_map(|p| denied_by(read, &p)));
         let read_only = matches!(mount.layer, Layer::ReadOnly) && attempt != Attempt::Read;
         let denial = match (&mount.rules, denied) {
             (Rules::Root(_), _) => {
@@ -176,7 +177,7 @@ impl Vfs {
                 }),
             },
             (Rules::Granted(_), None) => {
-                Denial { what, rule: "no entry of allowed-tools or the policy covers it".to_owned(), fix: entry(tool, &path) }
+                Denial { what, rule: "no entry of allowed-tools or the policy covers it".to_owned(), fix: entry(tool, &rule_path) }
             }
         };
         self.decisions.record(denial);
@@ -194,6 +195,15 @@ impl OpenMount {
     /// The absolute guest path of a canonical path.
     pub(super) fn guest_path(&self, rel: &str) -> String {
         if rel.is_empty() { self.guest.clone() } else { format!("{}/{rel}", self.guest.trim_end_matches('/')) }
+    }
+
+    /// The path that rules use for a canonical path.
+    pub(super) fn rule_path(&self, rel: &str) -> String {
+        let path = self.guest_path(rel);
+        match &self.rules {
+            Rules::Granted(mount) => mount.rule_path(&path).into_owned(),
+            _ => path,
+        }
     }
 }
 

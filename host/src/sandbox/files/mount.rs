@@ -215,7 +215,7 @@ mod tests {
     use super::*;
 
     fn open(host: &Path, guarded: &Guarded) -> Result<OpenMount, Denial> {
-        OpenMount::open(&Mount { guest: "/workspace".into(), host: host.to_owned(), mode: MountMode::Write }, guarded)
+        OpenMount::open(&Mount::new("/workspace", host, MountMode::Write), guarded)
     }
 
     /// A temporary folder by its real path, with `real/` in it, and `link` to that.

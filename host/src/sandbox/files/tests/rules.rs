@@ -243,6 +243,38 @@ fn what_is_denied_is_not_there_nor_is_anything_below_it() {
 }
 
 #[test]
+fn rules_of_a_narrower_mount_name_paths_of_the_wider_one() {
+    let narrower = |deny_read, deny_write| Grant {
+        read: &["/workspace/**"],
+        write: &["/workspace/a/b/out/**", "/workspace/other/**"],
+        deny_read,
+        deny_write,
+        rules_at: "a/b",
+        ..Grant::default()
+    };
+    let contents = |w: &Path| {
+        fill(w, "secrets/key", "x");
+        fill(w, "out/f", "x");
+    };
+    let guest = narrower(&["/workspace/a/b/secrets/**", "/workspace/out"], &["/workspace/a/b/out/fixed"]).guest(contents);
+    assert_eq!(guest.list("/workspace").unwrap(), ["out"]);
+    assert_eq!(guest.read("/workspace/secrets/key").unwrap_err(), Errno::NOENT);
+    guest.write("/workspace/out/f", "y").unwrap();
+    for refused in ["out/fixed", "other/f", "f"] {
+        assert_eq!(guest.write(&format!("/workspace/{refused}"), "y").unwrap_err(), Errno::ACCESS, "{refused}");
+    }
+    let denials = guest.denials();
+    let rule = "no entry of allowed-tools or the policy covers it";
+    assert!(denials.contains(&format!("write /workspace/other/f: {rule} [--allow 'Write(a/b/other/f)']")), "{denials:?}");
+    assert!(denials.contains(&"read /workspace/secrets/key: `/workspace/a/b/secrets/**` is denied".to_owned()), "{denials:?}");
+    // A rule about a folder above the mount holds for all that is in it.
+    for above in [&["/workspace/?"], &["/workspace/a"], &["/workspace/a/[b]"]] {
+        let guest = narrower(above, &[]).guest(contents);
+        assert!(guest.vfs.preopens().unwrap().iter().all(|(_, name)| name != "/workspace"), "{above:?}");
+    }
+}
+
+#[test]
 fn what_may_not_be_written_may_still_be_read() {
     let guest = Grant { deny_write: &["/workspace/ro"], ..Grant::default() }.guest(|w| fill(w, "ro", "x"));
     assert_eq!(guest.read("/workspace/ro").unwrap(), "x");
@@ -284,7 +316,7 @@ fn nothing_changes_in_a_read_only_mount() {
 fn an_overlay_without_a_folder_for_its_writes_is_read_only() {
     let dir = tempfile::tempdir().unwrap();
     let host = dir.path().canonicalize().unwrap();
-    let mount = crate::policy::capabilities::Mount { guest: "/workspace".into(), host, mode: MountMode::Overlay };
+    let mount = crate::policy::capabilities::Mount::new("/workspace", host, MountMode::Overlay);
     let open = OpenMount::open(&mount, &Guarded::default()).unwrap();
     assert!(matches!(open.layer, Layer::ReadOnly));
 }

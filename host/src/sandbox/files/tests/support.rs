@@ -25,6 +25,8 @@ pub(super) struct Grant<'a> {
     pub(super) write: &'a [&'a str],
     pub(super) deny_read: &'a [&'a str],
     pub(super) deny_write: &'a [&'a str],
+    /// Where the workspace lies below the folder that the rules mean.
+    pub(super) rules_at: &'a str,
     pub(super) limits: Limits,
     pub(super) times: Option<Times>,
 }
@@ -33,7 +35,16 @@ impl Default for Grant<'_> {
     /// All of the workspace, in place.
     fn default() -> Self {
         let all = &["/workspace/**"];
-        Grant { mode: MountMode::Write, read: all, write: all, deny_read: &[], deny_write: &[], limits: Limits::default(), times: None }
+        Grant {
+            mode: MountMode::Write,
+            read: all,
+            write: all,
+            deny_read: &[],
+            deny_write: &[],
+            rules_at: "",
+            limits: Limits::default(),
+            times: None,
+        }
     }
 }
 
@@ -48,7 +59,7 @@ impl Grant<'_> {
         std::fs::write(dir.path().join("skill/SKILL.md"), "skill").unwrap();
         contents(&dir.path().join("workspace"));
         let real = dir.path().canonicalize().unwrap();
-        let mount = Mount { guest: "/workspace".into(), host: real.join("workspace"), mode: self.mode };
+        let mount = Mount { rules_at: self.rules_at.to_owned(), ..Mount::new("/workspace", real.join("workspace"), self.mode) };
         let globs = |list: &[&str]| list.iter().map(|g| PathGlob::new(g).unwrap()).collect::<Vec<_>>();
         let capabilities = Capabilities {
             mounts: vec![mount.clone()],
