@@ -8,6 +8,7 @@ use std::io::{self, IsTerminal as _, Write};
 use anstyle::{AnsiColor, Style};
 use skillhost::diagnostic::{self, Diagnostic, is_hidden, printable, printable_lines};
 use skillhost::outcome::{Change, ChangeKind, Denial, Outcome, Status};
+use skillhost::policy::protected;
 
 use super::Failure;
 use super::exit::Exit;
@@ -155,7 +156,8 @@ pub(crate) fn changes(changes: &[Change]) {
             ChangeKind::Changed => "changed",
             ChangeKind::Removed => "removed",
         };
-        stderr(&format!("{CYAN}{word}{CYAN:#}: {}\n", printable(path)));
+        let mark = if protected::runs_later(path) { format!(" {}", protected::RUNS_LATER) } else { String::new() };
+        stderr(&format!("{CYAN}{word}{CYAN:#}: {}{mark}\n", printable(path)));
     }
 }
 

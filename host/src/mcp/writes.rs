@@ -20,6 +20,7 @@ use crate::approval::{ApprovalError, PendingId, Term, What};
 use crate::diagnostic::printable;
 use crate::invoke::Invoked;
 use crate::outcome::{Change, Status};
+use crate::policy::protected::{self, RUNS_LATER};
 use crate::sandbox::Finished;
 
 /// The kind of the question in a result.
@@ -173,6 +174,9 @@ fn shown(skill: &str, changes: &[Change], diff: &Diff) -> String {
     let mut text = format!("{skill} has run, and would change {count} {paths}:");
     for change in changes.iter().take(NAMED) {
         text += &format!("\n  {} {}", json!(change.kind).as_str().unwrap_or_default(), printable(&cut(change.path.as_bytes(), PATH).0));
+        if protected::runs_later(&change.path) {
+            text += &format!(" {RUNS_LATER}");
+        }
     }
     if count > NAMED {
         text += &format!("\n  and {} more", count - NAMED);

@@ -8,6 +8,7 @@ use rustls::pki_types::CertificateDer;
 use serde::{Deserialize, Serialize};
 
 use super::determinism::Determinism;
+use super::protected;
 use super::tool::{CommandPattern, HostPattern, PathGlob};
 use crate::limits::Limits;
 
@@ -111,7 +112,7 @@ pub enum MountMode {
 /// No list at all means nothing, so that a forgotten field allows nothing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Scope<P> {
-    /// Each side's patterns; a side that is empty allows nothing.
+    /// Each side's patterns, the operator's last; a side that is empty allows nothing.
     pub all_of: Vec<Vec<P>>,
     /// Denied, whatever the sides say.
     pub none_of: Vec<P>,
@@ -127,6 +128,11 @@ impl<P> Scope<P> {
     /// Allows nothing.
     pub fn nothing() -> Self {
         Scope { all_of: Vec::new(), none_of: Vec::new() }
+    }
+
+    /// The patterns of the operator.
+    pub fn operator_side(&self) -> &[P] {
+        self.all_of.last().map_or(&[], Vec::as_slice)
     }
 
     /// Whether no member can match.
@@ -165,19 +171,22 @@ impl Capabilities {
     ///
     /// Nothing is allowed in a mount whose rules forbid a folder above it.
     pub fn path_access(&self, mount: &Mount, path: &str) -> PathAccess {
-        if mount.rule_parents().any(|parent| self.rule_access(mount.mode, &parent) == PathAccess::None) {
+        if mount.rule_parents().any(|parent| self.rule_access(mount, &parent) == PathAccess::None) {
             return PathAccess::None;
         }
-        self.rule_access(mount.mode, &mount.rule_path(path))
+        self.rule_access(mount, &mount.rule_path(path))
     }
 
-    fn rule_access(&self, mode: MountMode, path: &str) -> PathAccess {
+    fn rule_access(&self, mount: &Mount, path: &str) -> PathAccess {
         let denied_read = self.read.none_of.iter().any(|g| g.matches(path));
         if denied_read {
             return PathAccess::None;
         }
         let write = self.write.allows(|g| g.matches(path));
-        if write && mode != MountMode::Read {
+        if write && mount.mode != MountMode::Read && self.protects(mount, path).is_some() {
+            // Writing implies reading, which stays allowed.
+            PathAccess::Read
+        } else if write && mount.mode != MountMode::Read {
             PathAccess::Write
         } else if write || self.read.allows(|g| g.matches(path)) {
             PathAccess::Read
@@ -186,6 +195,16 @@ impl Capabilities {
         } else {
             PathAccess::None
         }
+    }
+
+    /// What a path of the rules configures, where that keeps it from being written: no entry of the operator's names it literally.
+    pub fn protects(&self, mount: &Mount, path: &str) -> Option<protected::Kind> {
+        let below = |path: &str| path.strip_prefix(mount.guest.as_str()).and_then(protected::protects);
+        let names = |literal: &str| {
+            below(literal).is_some() && path.strip_prefix(literal).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        };
+        let named = || self.write.operator_side().iter().filter_map(PathGlob::literal).any(names);
+        below(path).filter(|_| !named())
     }
 
     /// Whether a folder may hold something allowed, as far as the patterns tell.

@@ -60,6 +60,20 @@ impl PathGlob {
         &self.pattern
     }
 
+    /// The path of a glob without wildcards.
+    pub fn literal(&self) -> Option<&str> {
+        (!self.pattern.contains(['*', '?', '[', ']', '{', '}', '\\'])).then_some(&self.pattern)
+    }
+
+    /// The folder, or file, that all paths of the glob are in.
+    pub(super) fn literal_start(&self) -> String {
+        let start = match self.alternatives.as_slice() {
+            [glob] => literals(glob).collect::<Vec<_>>().join("/"),
+            _ => String::new(),
+        };
+        format!("/{start}")
+    }
+
     /// Whether an absolute guest path matches.
     pub fn matches(&self, path: &str) -> bool {
         self.alternatives.iter().any(|glob| walk(glob, path).last() == Some(&true))

@@ -4,7 +4,7 @@ use super::capabilities::Mount;
 use super::entry::Tool;
 use super::grant::{Decision, Patterns, Verdict};
 use super::tool::{CommandPattern, EVERY_PORT, HostName, HostPattern, PathGlob};
-use super::{Layer, Origin, Rule, WORKSPACE, mounts, printable};
+use super::{Layer, Origin, Rule, WORKSPACE, mounts, printable, protected};
 use crate::skill::manifest::ToolEntry;
 
 /// What entries are judged by.
@@ -100,8 +100,15 @@ impl Judge<'_> {
 
     /// Writing implies reading, and what is left of it where only reading is allowed.
     fn settle_write(&self, decision: &mut Decision, glob: &PathGlob, text: &str) {
-        let write = meet(glob, &self.allowed.write, &self.denied.write, self);
         let read = self.read(glob);
+        let write = match self.protects(glob) {
+            Some(kind) => Ruling {
+                verdict: Verdict::Refused,
+                rule: format!("it configures {}: only an `allow` that names it without wildcards grants writing it", kind.words()),
+                denied: false,
+            },
+            None => meet(glob, &self.allowed.write, &self.denied.write, self),
+        };
         match (write.verdict, read.verdict) {
             (Verdict::Refused, Verdict::Granted | Verdict::Narrowed) => {
                 let fix = (!write.denied).then(|| self.allow_line(text));
@@ -112,6 +119,17 @@ impl Judge<'_> {
             // A read that is denied in part takes its part of the writing with it, which `write` knows.
             _ => self.settle(decision, write, text),
         }
+    }
+
+    /// What all paths of a glob configure, where no `allow` names them literally.
+    fn protects(&self, glob: &PathGlob) -> Option<protected::Kind> {
+        let below = |path: &str| {
+            let guests = self.mounts.iter().map(|mount| mount.guest.as_str()).chain([WORKSPACE]);
+            guests.filter(|guest| mounts::is_within(path, guest)).find_map(|guest| protected::protects(&path[guest.len()..]))
+        };
+        let kind = below(&glob.literal_start())?;
+        let names = |(allowed, _): &(PathGlob, &Rule)| allowed.literal().is_some_and(|path| below(path).is_some()) && allowed.covers(glob);
+        (!self.allowed.write.iter().any(names)).then_some(kind)
     }
 
     /// The folders that every skill has, whatever the policy says. Whether the entry was about one of them.

@@ -5,7 +5,7 @@
 //!
 //! - `mount`: a host folder is opened, once; `ground`: it, or when. `beneath`: the only way into it. `root`, `skeleton`: `/`, and the
 //!   devices in it.
-//! - `path`: text to canonical path. `access`: what the capabilities say of one. `quota`, `account`: what is used up.
+//! - `path`: text to canonical path. `access`: what the capabilities say of one; `protect`: what makes programs of the host run code. `quota`, `account`: what is used up.
 //! - `open`, `handle`, `metadata`, `readdir`, `change`: the operations; `times`: the file times of a deterministic run.
 //! - `overlay`, `raise`: writes kept aside. `changes`, `diff`, `apply`: what becomes of them.
 //! - `snapshot`: all of it by digest, for a receipt; `survey`: and by name, for a recording. `seen`: what of the grants was used. `shown`: the
@@ -38,6 +38,7 @@ mod mount;
 mod open;
 mod overlay;
 mod path;
+mod protect;
 mod quota;
 mod raise;
 mod readdir;
@@ -189,6 +190,10 @@ mod support;
 #[cfg(test)]
 #[path = "files/tests/rules.rs"]
 mod rules_tests;
+
+#[cfg(test)]
+#[path = "files/tests/protect.rs"]
+mod protect_tests;
 
 #[cfg(test)]
 #[path = "files/tests/operations.rs"]

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 use rustix::io::Errno;
 
 use super::mount::{Layer, OpenMount, Rules};
+use super::overlay::Tree;
 use super::{Vfs, beneath, lock};
 use crate::outcome::Denial;
 use crate::policy::capabilities::{Capabilities, Mount, PathAccess, Scope};
@@ -97,7 +98,7 @@ impl Vfs {
         }
     }
 
-    fn decide(&self, mount: &OpenMount, granted: Option<&Mount>, rel: &str) -> PathAccess {
+    pub(super) fn decide(&self, mount: &OpenMount, granted: Option<&Mount>, rel: &str) -> PathAccess {
         let (capabilities, path) = (&self.decisions.capabilities, mount.guest_path(rel));
         let access = match granted {
             Some(granted) => capabilities.path_access(granted, &path),
@@ -124,9 +125,10 @@ impl Vfs {
     }
 
     /// Lets a change through, or records the refusal.
-    pub(super) fn check_write(&self, m: usize, rel: &str, attempt: Attempt) -> Result<(), Errno> {
+    pub(super) fn check_write(&self, tree: &Tree, m: usize, rel: &str, attempt: Attempt) -> Result<(), Errno> {
         match self.access(m, rel) {
             PathAccess::Write => {
+                self.check_repository(tree, m, rel, attempt)?;
                 self.note_written(m, rel);
                 Ok(())
             }
@@ -157,6 +159,10 @@ impl Vfs {
         let above = |path: &str| beneath::ancestors(path).skip(1).map(str::to_owned).collect::<Vec<_>>();
         let paths = || above(&rule_path).into_iter().chain([rule_path.clone()]);
         let denied = denied_by(scope, &rule_path).or_else(|| paths().find_map(|p| denied_by(read, &p)));
+        let protected = match &mount.rules {
+            Rules::Granted(granted) if attempt != Attempt::Read => self.decisions.capabilities.protects(granted, &rule_path),
+            _ => None,
+        };
         let read_only = matches!(mount.layer, Layer::ReadOnly) && attempt != Attempt::Read;
         let denial = match (&mount.rules, denied) {
             (Rules::Root(_), _) => {
@@ -176,11 +182,24 @@ impl Vfs {
                     format!("`mode: write` for the mount {} in the policy", granted.guest)
                 }),
             },
+            (Rules::Granted(_), None) if let Some(kind) = protected => {
+                let rule = format!("it configures {}: only an entry of the operator's that names it grants writing it", kind.words());
+                return self.record_protected(what, rule, &rule_path);
+            }
             (Rules::Granted(_), None) => {
                 Denial { what, rule: "no entry of allowed-tools or the policy covers it".to_owned(), fix: entry(tool, &rule_path) }
             }
         };
         self.decisions.record(denial);
+    }
+
+    /// Records the refusal of a path that only a literal entry grants.
+    pub(super) fn record_protected(&self, what: String, rule: String, rule_path: &str) {
+        self.decisions.record(Denial { what, rule, fix: entry("Write", rule_path) });
+    }
+
+    pub(super) fn capabilities(&self) -> &Capabilities {
+        &self.decisions.capabilities
     }
 
     /// Records that something was refused for what it is, whatever the rules say.

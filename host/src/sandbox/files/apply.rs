@@ -7,6 +7,7 @@ use super::changes::Difference;
 use super::overlay::{Seen, Tree};
 use super::raise::copy;
 use super::{Vfs, beneath, lock};
+use crate::policy::capabilities::PathAccess;
 
 /// Why an overlay was not applied.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -49,6 +50,11 @@ impl Vfs {
         let stale: Vec<String> = plan.iter().filter(|(m, d)| self.is_stale(&tree, *m, d)).map(|(m, d)| self.label(*m, d)).collect();
         if !stale.is_empty() {
             return Err(ApplyError::Changed(stale));
+        }
+        let forbidden = plan.iter().find(|(m, d)| self.access(*m, &d.rel) != PathAccess::Write);
+        if let Some((m, difference)) = forbidden {
+            let path = self.label(*m, difference);
+            return Err(ApplyError::Host { path, error: Errno::ACCESS, done: 0, all: plan.len() });
         }
         let all = plan.len();
         for (done, (at, step)) in order(&plan).into_iter().enumerate() {

@@ -22,7 +22,7 @@ impl Vfs {
                 Err(Errno::NOENT) => {}
                 Err(e) => return Err(e),
             }
-            self.check_write(m, rel, Attempt::Create)?;
+            self.check_write(tree, m, rel, Attempt::Create)?;
             self.ledger_of(m).charge_file()?;
             let made = self.raise_parents(tree, m, rel).and_then(|root| {
                 let (parent, name) = beneath::parent(root, rel)?;
@@ -74,7 +74,7 @@ impl Vfs {
         if rel.is_empty() {
             return Err(Errno::BUSY);
         }
-        self.check_write(m, rel, Attempt::Change)?;
+        self.check_write(tree, m, rel, Attempt::Change)?;
         match (folder, is_folder) {
             (true, false) => return Err(Errno::NOTDIR),
             (false, true) => return Err(Errno::ISDIR),
@@ -111,13 +111,14 @@ impl Vfs {
             Err(Errno::NOENT) => None,
             Err(e) => return Err(e),
         };
-        self.check_write(m, from.rel, Attempt::Change)?;
-        self.check_write(m, to.rel, Attempt::Create)?;
+        self.check_write(tree, m, from.rel, Attempt::Change)?;
+        self.check_write(tree, m, to.rel, Attempt::Create)?;
         match kind {
             FileType::Directory => {
                 if self.is_overlay(m) || !self.is_uniform(m) {
                     return Err(Errno::XDEV);
                 }
+                self.check_move(tree, m, from.rel, to.rel)?;
                 self.note_moved(m);
             }
             FileType::RegularFile if folder_only => return Err(Errno::NOTDIR),

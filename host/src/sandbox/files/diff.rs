@@ -10,6 +10,7 @@ use rustix::fs::{FileType, Stat};
 use super::changes::{Difference, file};
 use super::{Vfs, beneath, lock};
 use crate::outcome::ChangeKind;
+use crate::policy::protected::{self, RUNS_LATER};
 
 /// Bytes of a file that is compared line by line; of a larger one the sizes are told.
 const FILE_MAX: u64 = 1 << 20;
@@ -58,28 +59,34 @@ impl Vfs {
             return String::new();
         }
         let name = printable(&self.label(m, difference));
-        let (from, to) = match difference.kind() {
-            ChangeKind::Added => ("/dev/null".to_owned(), format!("b/{name}")),
-            ChangeKind::Changed => (format!("a/{name}"), format!("b/{name}")),
-            ChangeKind::Removed => (format!("a/{name}"), "/dev/null".to_owned()),
-        };
-        if difference.changes_kind() {
-            return format!("{from} and {to} differ in kind\n");
-        }
-        let size = |stat: &Option<Stat>| stat.as_ref().map_or(0, beneath::size);
-        if size(old).max(size(new)) > FILE_MAX {
-            return format!("Large files {from} and {to} differ ({} and {} bytes)\n", size(old), size(new));
-        }
-        let (Some(before), Some(after)) = (text(lower, rel, old.as_ref()), text(upper, rel, new.as_ref())) else {
-            return format!("Binary files {from} and {to} differ\n");
-        };
-        if before == after {
-            // An empty file has no lines to show.
-            return format!("--- {from}\n+++ {to}\n");
-        }
-        let diff = similar::TextDiff::configure().timeout(FILE_TIME).diff_lines(before.as_str(), after.as_str());
-        diff.unified_diff().context_radius(3).header(&from, &to).to_string()
+        let mark = if protected::runs_later(rel) { format!("{name} {RUNS_LATER}\n") } else { String::new() };
+        mark + &diff_of_file(difference, &name, (lower, upper))
     }
+}
+
+fn diff_of_file(difference: &Difference, name: &str, (lower, upper): (BorrowedFd<'_>, BorrowedFd<'_>)) -> String {
+    let Difference { rel, lower: old, view: new } = difference;
+    let (from, to) = match difference.kind() {
+        ChangeKind::Added => ("/dev/null".to_owned(), format!("b/{name}")),
+        ChangeKind::Changed => (format!("a/{name}"), format!("b/{name}")),
+        ChangeKind::Removed => (format!("a/{name}"), "/dev/null".to_owned()),
+    };
+    if difference.changes_kind() {
+        return format!("{from} and {to} differ in kind\n");
+    }
+    let size = |stat: &Option<Stat>| stat.as_ref().map_or(0, beneath::size);
+    if size(old).max(size(new)) > FILE_MAX {
+        return format!("Large files {from} and {to} differ ({} and {} bytes)\n", size(old), size(new));
+    }
+    let (Some(before), Some(after)) = (text(lower, rel, old.as_ref()), text(upper, rel, new.as_ref())) else {
+        return format!("Binary files {from} and {to} differ\n");
+    };
+    if before == after {
+        // An empty file has no lines to show.
+        return format!("--- {from}\n+++ {to}\n");
+    }
+    let diff = similar::TextDiff::configure().timeout(FILE_TIME).diff_lines(before.as_str(), after.as_str());
+    diff.unified_diff().context_radius(3).header(&from, &to).to_string()
 }
 
 /// The text of a file, nothing where there is none; `None` where it is not text.

@@ -107,7 +107,7 @@ impl Vfs {
         let (accessed, modified) = (self.timely(accessed), self.timely(modified));
         let times = timestamps(accessed, modified)?;
         let (m, rel) = handle.place();
-        self.check_write(m, rel, Attempt::Change)?;
+        self.check_write(&lock(&self.tree), m, rel, Attempt::Change)?;
         match handle {
             // In writable storage: the handle serves even if the name is gone.
             Handle::File(file) if file.body.is_some() => {
@@ -134,7 +134,7 @@ impl Vfs {
             if beneath::kind(&stat) == FileType::Symlink {
                 return Err(Errno::LOOP);
             }
-            self.check_write(at.m, at.rel, Attempt::Change)?;
+            self.check_write(tree, at.m, at.rel, Attempt::Change)?;
             self.set_times_of(tree, at.m, at.rel, &times, (accessed, modified))
         })
     }

@@ -90,7 +90,7 @@ impl Vfs {
     fn open_file(&self, tree: &mut Tree, At { m, rel, .. }: At<'_>, want: Want) -> Result<Handle, Errno> {
         let ticket = self.ledger.ticket()?;
         if want.changes() {
-            self.check_write(m, rel, Attempt::Change)?;
+            self.check_write(tree, m, rel, Attempt::Change)?;
             self.raise(tree, m, rel, want.truncate)?;
         }
         let fd = beneath::open(self.storage(tree, m, rel)?, rel, want.flags()).inspect_err(|e| self.ledger.note_failure(*e))?;
@@ -165,7 +165,7 @@ impl Vfs {
         if let (Rules::Root(_), Some((folder, _))) = (&self.mounts[m].rules, rel.rsplit_once('/')) {
             self.look(tree, m, folder)?;
         }
-        self.check_write(m, rel, Attempt::Create)?;
+        self.check_write(tree, m, rel, Attempt::Create)?;
         let ticket = self.ledger.ticket()?;
         self.ledger_of(m).charge_file()?;
         let made = self.raise_parents(tree, m, rel).and_then(|root| {
