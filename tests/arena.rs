@@ -174,7 +174,7 @@ fn options(root: &Path, resolver: Resolver, allocation: Allocation) -> HostOptio
         },
         programs: Vec::new(),
         scratch: root.join("scratch"),
-        guarded: Guarded { home: Some(root.join("home")), own: Vec::new() },
+        guarded: Guarded { home: Some(root.join("home")), ..Guarded::default() },
         state: root.join("kept"),
         audit: root.join("audit.jsonl"),
         caps: Default::default(),

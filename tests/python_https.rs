@@ -52,7 +52,7 @@ fn scripts_reach_https_servers_that_the_host_trusts_and_no_others() {
         },
         programs: vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/components")],
         scratch: dir.path().join("scratch"),
-        guarded: Guarded { home: None, own: Vec::new() },
+        guarded: Guarded::default(),
         state: dir.path().join("kept"),
         audit: dir.path().join("audit.jsonl"),
         caps: Default::default(),

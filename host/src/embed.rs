@@ -243,7 +243,7 @@ impl Builder {
             scratch,
             state: home.join("state"),
             audit: home.join("audit.jsonl"),
-            guarded: Guarded { home: None, own: vec![home] },
+            guarded: Guarded { own: vec![home], read_only: self.skills.clone(), ..Guarded::default() },
             caps: Default::default(),
         };
         let sources = self.skills.into_iter().map(|folder| Source { folder, kind: SourceKind::Policy }).collect();

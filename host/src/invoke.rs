@@ -340,6 +340,16 @@ impl Host {
         places.chain(policies).chain(authorities).map(PathBuf::as_path)
     }
 
+    /// What no guest reaches, and where no guest writes, of this host and the skill that runs.
+    fn guarded(&self, skill: &Skill) -> Guarded {
+        let options = &self.options;
+        let own = options.guarded.own.iter().chain([&options.sandbox.cache, &options.state, &options.audit]).chain(&options.programs);
+        let mut guarded = options.guarded.clone();
+        guarded.hidden.extend(own.cloned());
+        guarded.read_only.push(skill.root.clone());
+        guarded
+    }
+
     async fn run(
         &self,
         skill: &Skill,
@@ -364,7 +374,7 @@ impl Host {
             programs: Some(programs.clone()),
             capabilities,
             skill: Some(Ground::shared(skill.dir.clone())),
-            guarded: &self.options.guarded,
+            guarded: &self.guarded(skill),
             scratch: &self.options.scratch,
             evidence: ask.is_some(),
             outside: ask.map(|ask| ask.outside.clone()).unwrap_or_default(),

@@ -97,7 +97,8 @@ impl Served {
     /// A server of these skills, under a policy.
     pub(super) fn server(&self, places: &Places, policy: Policy) -> Result<Server, Failure> {
         raise_descriptor_limit();
-        let host = places.host_options(&self.host)?;
+        let mut host = places.host_options(&self.host)?;
+        host.guarded.read_only = self.skills.folders(places, &policy);
         let hidden = [
             (&host.sandbox.cache, "the cache"),
             (&host.audit, "the audit log"),

@@ -93,6 +93,7 @@ impl Places {
             guarded: Guarded {
                 home: Some(self.home.clone()),
                 own: vec![self.config.clone(), self.state.clone(), self.data.clone(), self.cache.clone()],
+                ..Guarded::default()
             },
             state: self.kept(),
             audit: args.audit.clone().unwrap_or_else(|| self.audit()),

@@ -103,7 +103,9 @@ pub(crate) fn main(mut args: Args) -> Result<Exit, Failure> {
     let policy = args.policy(&places)?;
     let named = args.skills.folder(&args.skill, &places, &policy)?;
     args.skill = named.folder().to_owned();
-    let host = Host::new(places.host_options(&args.host)?);
+    let mut options = places.host_options(&args.host)?;
+    options.guarded.read_only = args.skills.folders(&places, &policy);
+    let host = Host::new(options);
     if args.explain {
         return explain(&args, &host, &policy);
     }

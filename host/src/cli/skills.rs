@@ -51,6 +51,11 @@ impl Skills {
         Ok(catalog)
     }
 
+    /// The folders that skills run from, for a host to keep guests from writing them.
+    pub(crate) fn folders(&self, places: &Places, policy: &Policy) -> Vec<PathBuf> {
+        self.sources(places, policy).into_iter().map(|source| source.folder).collect()
+    }
+
     /// Where to look, in the order of precedence: of two skills of one name, the first counts.
     fn sources(&self, places: &Places, policy: &Policy) -> Vec<Source> {
         let mut sources = Vec::new();

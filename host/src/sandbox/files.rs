@@ -5,7 +5,8 @@
 //!
 //! - `mount`: a host folder is opened, once; `ground`: it, or when. `beneath`: the only way into it. `root`, `skeleton`: `/`, and the
 //!   devices in it.
-//! - `path`: text to canonical path. `access`: what the capabilities say of one; `protect`: what makes programs of the host run code. `quota`, `account`: what is used up.
+//! - `path`: text to canonical path. `access`: what the capabilities say of one; `protect`: what makes programs of the host run code;
+//!   `guard`: what is known by device and inode. `quota`, `account`: what is used up.
 //! - `open`, `handle`, `metadata`, `readdir`, `change`: the operations; `times`: the file times of a deterministic run.
 //! - `overlay`, `raise`: writes kept aside. `changes`, `diff`, `apply`: what becomes of them.
 //! - `snapshot`: all of it by digest, for a receipt; `survey`: and by name, for a recording. `seen`: what of the grants was used. `shown`: the
@@ -32,6 +33,7 @@ mod change;
 mod changes;
 mod diff;
 mod ground;
+mod guard;
 mod handle;
 mod metadata;
 mod mount;
@@ -88,6 +90,8 @@ pub struct Vfs {
     state: Option<Arc<Ledger>>,
     /// Held by each operation on names, so that a check and what follows from it are one step for the programs of an invocation.
     tree: Mutex<Tree>,
+    /// What no rule opens, by device and inode.
+    guard: guard::Guard,
     /// Where guests are not shown the host's.
     times: Option<Arc<Times>>,
     /// Whether what is read is kept, or was.
@@ -101,7 +105,14 @@ pub struct Vfs {
 impl Vfs {
     /// The files that `mounts` hold, under the rules and the limits (`disk`, `files`, `handles`) of `capabilities`. Guests are told the
     /// host's file times, or those that `times` has; what they read is kept, or was, as `contents` says.
-    pub fn new(mounts: Vec<OpenMount>, capabilities: Arc<Capabilities>, times: Option<Times>, contents: Option<Arc<Contents>>) -> Arc<Vfs> {
+    /// What is `guarded` is out of reach, wherever it appears.
+    pub fn new(
+        mounts: Vec<OpenMount>,
+        capabilities: Arc<Capabilities>,
+        guarded: &Guarded,
+        times: Option<Times>,
+        contents: Option<Arc<Contents>>,
+    ) -> Arc<Vfs> {
         let ledger = Ledger::new(&capabilities.limits);
         let state = mounts.iter().find_map(|mount| match mount.rules {
             mount::Rules::State(size) => Some(Ledger::of_state(&capabilities.limits, size.bytes, size.files)),
@@ -109,8 +120,9 @@ impl Vfs {
         });
         let decisions = access::Decisions::new(capabilities, mounts.len());
         let tree = Mutex::new(Tree::new(mounts.len()));
+        let guard = guard::Guard::new(&mounts, guarded);
         let (times, seen) = (times.map(Arc::new), seen::Seen::default());
-        Arc::new(Vfs { mounts, decisions, ledger, state, tree, times, contents, seen, shown: Mutex::default() })
+        Arc::new(Vfs { mounts, decisions, ledger, state, tree, guard, times, contents, seen, shown: Mutex::default() })
     }
 
     /// The folders that a guest starts from, with their guest paths. A mount in which nothing is allowed is left out.
@@ -118,7 +130,8 @@ impl Vfs {
     /// # Errors
     /// `MFILE` over the limit of handles.
     pub fn preopens(&self) -> Result<Vec<(Handle, String)>, Errno> {
-        let visible = (0..self.mounts.len()).filter(|m| self.access(*m, "") != PathAccess::None);
+        let visible =
+            (0..self.mounts.len()).filter(|m| self.access(*m, "") != PathAccess::None && self.reach(*m, "", None) != guard::Reach::Hidden);
         visible.map(|m| Ok((self.folder(m, "")?, self.mounts[m].guest.clone()))).collect()
     }
 
@@ -190,6 +203,10 @@ mod support;
 #[cfg(test)]
 #[path = "files/tests/rules.rs"]
 mod rules_tests;
+
+#[cfg(test)]
+#[path = "files/tests/guard.rs"]
+mod guard_tests;
 
 #[cfg(test)]
 #[path = "files/tests/protect.rs"]

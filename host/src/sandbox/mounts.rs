@@ -71,7 +71,7 @@ pub(super) fn open(
         Skeleton::of(guests.iter().map(String::as_str), commands).open(&cache)
     };
     mounts.push(OpenMount::root(Ground::later(root), chance));
-    Ok(Mounts { vfs: Vfs::new(mounts, capabilities.clone(), times, contents), scratch })
+    Ok(Mounts { vfs: Vfs::new(mounts, capabilities.clone(), guarded, times, contents), scratch })
 }
 
 impl Overlays {

@@ -1,7 +1,7 @@
 //! Which paths a guest may read and write, and the record of what it was refused.
 
 use std::collections::{BTreeSet, HashMap};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use rustix::io::Errno;
 
@@ -10,6 +10,7 @@ use super::overlay::Tree;
 use super::{Vfs, beneath, lock};
 use crate::outcome::Denial;
 use crate::policy::capabilities::{Capabilities, Mount, PathAccess, Scope};
+use crate::policy::protected::fold;
 use crate::policy::tool::PathGlob;
 
 /// Denials that an outcome lists.
@@ -24,6 +25,15 @@ pub(super) struct Decisions {
     capabilities: Arc<Capabilities>,
     known: Vec<Mutex<HashMap<String, PathAccess>>>,
     denials: Mutex<BTreeSet<Denial>>,
+    /// What may not be read, and not be written, in lower case: for file systems that fold it.
+    folded: OnceLock<[Vec<PathGlob>; 2]>,
+}
+
+/// What a denial is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Denied {
+    Read,
+    Write,
 }
 
 /// What a guest was about to do, for the record of denials.
@@ -38,7 +48,25 @@ pub(super) enum Attempt {
 
 impl Decisions {
     pub(super) fn new(capabilities: Arc<Capabilities>, mounts: usize) -> Decisions {
-        Decisions { capabilities, known: (0..mounts).map(|_| Mutex::default()).collect(), denials: Mutex::default() }
+        Decisions {
+            capabilities,
+            known: (0..mounts).map(|_| Mutex::default()).collect(),
+            denials: Mutex::default(),
+            folded: OnceLock::new(),
+        }
+    }
+
+    /// Whether a denial matches a path of the rules on a file system that folds case.
+    fn denies_folded(&self, denied: Denied, path: &str) -> bool {
+        let [read, write] = self.folded.get_or_init(|| {
+            let Capabilities { read, write, .. } = &*self.capabilities;
+            [&read.none_of, &write.none_of].map(|globs| {
+                // A glob that does not compile would be one that does not hold.
+                globs.iter().map(|glob| PathGlob::new(&fold_path(glob.pattern())).unwrap_or_else(|_| PathGlob::everything())).collect()
+            })
+        });
+        let globs: &Vec<PathGlob> = if denied == Denied::Read { read } else { write };
+        globs.iter().any(|glob| glob.matches(&fold_path(path)))
     }
 
     pub(super) fn denials(&self) -> Vec<Denial> {
@@ -74,7 +102,7 @@ impl Vfs {
             access = match known.get(path) {
                 Some(access) => *access,
                 None => {
-                    let access = self.decide(mount, granted, path);
+                    let access = self.decide(m, granted, path);
                     if known.len() >= DECISIONS_MAX {
                         known.clear();
                     }
@@ -98,9 +126,14 @@ impl Vfs {
         }
     }
 
-    pub(super) fn decide(&self, mount: &OpenMount, granted: Option<&Mount>, rel: &str) -> PathAccess {
+    pub(super) fn decide(&self, m: usize, granted: Option<&Mount>, rel: &str) -> PathAccess {
+        let mount = &self.mounts[m];
         let (capabilities, path) = (&self.decisions.capabilities, mount.guest_path(rel));
         let access = match granted {
+            Some(_) if self.folds_case(m) && self.decisions.denies_folded(Denied::Read, &mount.rule_path(rel)) => PathAccess::None,
+            Some(granted) if self.folds_case(m) && self.decisions.denies_folded(Denied::Write, &mount.rule_path(rel)) => {
+                capabilities.path_access(granted, &path).min(PathAccess::Read)
+            }
             Some(granted) => capabilities.path_access(granted, &path),
             None if capabilities.read.none_of.iter().any(|glob| glob.matches(&path)) => PathAccess::None,
             None => PathAccess::Read,
@@ -128,6 +161,7 @@ impl Vfs {
     pub(super) fn check_write(&self, tree: &Tree, m: usize, rel: &str, attempt: Attempt) -> Result<(), Errno> {
         match self.access(m, rel) {
             PathAccess::Write => {
+                self.check_reach(m, rel, attempt)?;
                 self.check_repository(tree, m, rel, attempt)?;
                 self.note_written(m, rel);
                 Ok(())
@@ -193,9 +227,31 @@ impl Vfs {
         self.decisions.record(denial);
     }
 
+    /// The error for what lies behind another mount, which is recorded; any other error as it is.
+    pub(super) fn refuse_crossing(&self, m: usize, rel: &str, error: Errno) -> Errno {
+        if error != Errno::XDEV {
+            return error;
+        }
+        let what = format!("reach {}", self.mounts[m].guest_path(rel));
+        let rule = "another file system is mounted there, and mounts are not crossed".to_owned();
+        let fix = Some("grant the inner folder by itself: an entry of `mounts` in the policy, with a `guest` path of its own".to_owned());
+        self.decisions.record(Denial { what, rule, fix });
+        Errno::ACCESS
+    }
+
     /// Records the refusal of a path that only a literal entry grants.
     pub(super) fn record_protected(&self, what: String, rule: String, rule_path: &str) {
         self.decisions.record(Denial { what, rule, fix: entry("Write", rule_path) });
+    }
+
+    /// Whether any rule denies paths.
+    pub(super) fn has_denials(&self) -> bool {
+        !self.decisions.capabilities.read.none_of.is_empty() || !self.decisions.capabilities.write.none_of.is_empty()
+    }
+
+    /// Forgets what was decided in a mount.
+    pub(super) fn forget_decisions(&self, m: usize) {
+        lock(&self.decisions.known[m]).clear();
     }
 
     pub(super) fn capabilities(&self) -> &Capabilities {
@@ -224,6 +280,10 @@ impl OpenMount {
             _ => path,
         }
     }
+}
+
+fn fold_path(path: &str) -> String {
+    path.split('/').map(fold).collect::<Vec<_>>().join("/")
 }
 
 /// The flag that allows one path; `None` where the path has characters that mean something in a pattern or to a shell.

@@ -7,10 +7,14 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{self, AtFlags, FileType, Mode, OFlags, RawDir, ResolveFlags, Stat};
 use rustix::io::Errno;
 
+use super::guard;
+
 /// Flags of an opened folder that serves only as a starting point.
 pub(super) const FOLDER: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
-const BENEATH: ResolveFlags = ResolveFlags::BENEATH.union(ResolveFlags::NO_SYMLINKS).union(ResolveFlags::NO_MAGICLINKS);
+/// Mounts are not crossed: what is mounted below a granted folder, be it `/proc` or another name of the host's own state, was not granted.
+const BENEATH: ResolveFlags =
+    ResolveFlags::BENEATH.union(ResolveFlags::NO_SYMLINKS).union(ResolveFlags::NO_MAGICLINKS).union(ResolveFlags::NO_XDEV);
 
 /// How often an opening that may yet succeed is tried again.
 const TRIES: usize = 64;
@@ -34,14 +38,16 @@ pub(super) fn open(root: BorrowedFd<'_>, rel: &str, flags: OFlags) -> Result<Own
 /// The same where the kernel has no `openat2`: one folder after the other, none of them a symlink.
 fn open_by_component(root: BorrowedFd<'_>, rel: &str, flags: OFlags) -> Result<OwnedFd, Errno> {
     let (folders, name) = split(rel);
+    let mount = guard::mount_id(root)?;
+    let within = |opened: OwnedFd| if guard::mount_id(&opened)? == mount { Ok(opened) } else { Err(Errno::XDEV) };
     let mut folder: Option<OwnedFd> = None;
     for component in folders.split('/').filter(|c| !c.is_empty()) {
         let at = folder.as_ref().map_or(root, AsFd::as_fd);
-        folder = Some(fs::openat(at, plain(component)?, FOLDER | OFlags::NOFOLLOW, Mode::empty())?);
+        folder = Some(within(fs::openat(at, plain(component)?, FOLDER | OFlags::NOFOLLOW, Mode::empty())?)?);
     }
     let at = folder.as_ref().map_or(root, AsFd::as_fd);
     let name = if name.is_empty() { "." } else { plain(name)? };
-    fs::openat(at, name, flags | OFlags::NOFOLLOW | OFlags::CLOEXEC, mode(flags))
+    within(fs::openat(at, name, flags | OFlags::NOFOLLOW | OFlags::CLOEXEC, mode(flags))?)
 }
 
 /// A path is canonical here; one that is not would be a hole, so it ends here.
@@ -134,6 +140,20 @@ pub(super) fn ancestors(rel: &str) -> impl DoubleEndedIterator<Item = &str> {
 #[expect(clippy::disallowed_methods, reason = "tests set up real folders")]
 mod tests {
     use super::*;
+
+    #[test]
+    fn mounts_are_not_crossed() {
+        let root = fs::open("/", FOLDER, Mode::empty()).unwrap();
+        assert_ne!(guard::mount_id(&root), guard::mount_id(fs::open("/proc", FOLDER, Mode::empty()).unwrap()), "/proc is a mount");
+        for open in [open, open_by_component] {
+            for (rel, flags) in
+                [("proc", FOLDER), ("proc/self/mem", OFlags::RDWR), ("proc/version", OFlags::RDONLY), ("dev/../proc", FOLDER)]
+            {
+                let error = open(root.as_fd(), rel, flags).unwrap_err();
+                assert!(matches!(error, Errno::XDEV | Errno::INVAL | Errno::LOOP), "{rel}: {error}");
+            }
+        }
+    }
 
     #[test]
     fn the_way_without_openat2_is_as_strict() {

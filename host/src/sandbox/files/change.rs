@@ -139,6 +139,7 @@ impl Vfs {
             let (from_parent, from_name) = beneath::parent(root, from.rel)?;
             let (to_parent, to_name) = beneath::parent(root, to.rel)?;
             fs::renameat(&from_parent, from_name, &to_parent, to_name)?;
+            self.forget_folders(m);
             if let Some(old) = old {
                 self.ledger_of(m).release(&old, true);
                 if old.st_nlink == 1 {

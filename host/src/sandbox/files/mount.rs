@@ -9,6 +9,7 @@ use rustix::io::Errno;
 
 use super::beneath::FOLDER;
 use super::ground::Ground;
+use super::guard::kernel_file_system;
 use super::root::Chance;
 use crate::outcome::Denial;
 use crate::policy::SITE_PACKAGES;
@@ -64,6 +65,10 @@ pub struct Guarded {
     pub home: Option<PathBuf>,
     /// skillhost's own state and cache folders: they, what contains them, and what lies in them.
     pub own: Vec<PathBuf>,
+    /// Folders and files that guests neither read nor write, under whatever name or mount they appear.
+    pub hidden: Vec<PathBuf>,
+    /// Folders that skills run from: guests may read them, and never write them.
+    pub read_only: Vec<PathBuf>,
 }
 
 impl OpenMount {
@@ -91,6 +96,12 @@ impl OpenMount {
             Errno::NOTDIR => refuse(format!("{} is not a folder", quoted(&mount.host)), None),
             e => refuse(format!("the folder {} cannot be opened: {e}", quoted(&mount.host)), None),
         })?;
+        if let Ok(Some(kind)) = kernel_file_system(&root) {
+            return Err(refuse(
+                format!("{} is in `{kind}`, a view of the kernel and its processes, which is never mounted", quoted(&mount.host)),
+                None,
+            ));
+        }
         let layer = match mount.mode {
             MountMode::Read | MountMode::Overlay => Layer::ReadOnly,
             MountMode::Write => Layer::InPlace,
@@ -259,7 +270,7 @@ mod tests {
     #[test]
     fn the_home_folder_and_what_contains_it_are_mounted_only_when_spelled_out() {
         let (_dir, at) = folders();
-        let guarded = Guarded { home: Some(at.join("real")), own: vec![] };
+        let guarded = Guarded { home: Some(at.join("real")), ..Guarded::default() };
         for path in ["real/.", "real/sub/..", "real/../."] {
             let denial = open(&at.join(path), &guarded).unwrap_err();
             assert!(denial.rule.contains("home folder"), "{path}: {denial:?}");
@@ -271,12 +282,24 @@ mod tests {
     #[test]
     fn own_state_is_mounted_only_when_spelled_out() {
         let (_dir, at) = folders();
-        let guarded = Guarded { home: None, own: vec![at.join("real")] };
+        let guarded = Guarded { own: vec![at.join("real")], ..Guarded::default() };
         for path in ["real/.", "real/sub/.", "real/../."] {
             let denial = open(&at.join(path), &guarded).unwrap_err();
             assert!(denial.rule.contains("own state"), "{path}: {denial:?}");
         }
         assert!(open(&at.join("real/sub"), &guarded).is_ok());
+    }
+
+    #[test]
+    fn file_systems_of_the_kernel_are_never_mounted() {
+        for path in ["/proc", "/proc/self", "/proc/sys", "/sys", "/sys/kernel"] {
+            if !Path::new(path).is_dir() || fs::statfs(path).unwrap().f_type == fs::statfs("/").unwrap().f_type {
+                continue;
+            }
+            let real = Path::new(path).canonicalize().unwrap();
+            let denial = open(&real, &Guarded::default()).unwrap_err();
+            assert!(denial.rule.contains("a view of the kernel"), "{path}: {denial:?}");
+        }
     }
 
     #[test]

@@ -7,6 +7,7 @@ use rustix::fs::{self, FileType, OFlags, Stat};
 use rustix::io::Errno;
 
 use super::access::Attempt;
+use super::guard::Reach;
 use super::handle::{Handle, OpenFile, OpenFolder};
 use super::mount::Rules;
 use super::overlay::Tree;
@@ -93,7 +94,9 @@ impl Vfs {
             self.check_write(tree, m, rel, Attempt::Change)?;
             self.raise(tree, m, rel, want.truncate)?;
         }
-        let fd = beneath::open(self.storage(tree, m, rel)?, rel, want.flags()).inspect_err(|e| self.ledger.note_failure(*e))?;
+        let fd = beneath::open(self.storage(tree, m, rel)?, rel, want.flags())
+            .map_err(|e| self.refuse_crossing(m, rel, e))
+            .inspect_err(|e| self.ledger.note_failure(*e))?;
         let stat = fs::fstat(&fd)?;
         if beneath::kind(&stat) != FileType::RegularFile {
             return Err(Errno::ACCESS);
@@ -207,13 +210,19 @@ impl Vfs {
     /// What is at a path, as far as the rules let the guest see it.
     pub(super) fn look(&self, tree: &Tree, m: usize, rel: &str) -> Result<Stat, Errno> {
         let stat = self.lstat(tree, m, rel);
+        let reach = self.reach(m, rel, stat.as_ref().ok());
+        if reach == Reach::Hidden && stat.is_ok() {
+            self.refuse_reach(m, rel, Attempt::Read, reach);
+            return Err(Errno::NOENT);
+        }
         let hidden = match (self.access(m, rel), &stat) {
             (PathAccess::None, _) => true,
             (PathAccess::Traverse, Ok(stat)) => beneath::kind(stat) != FileType::Directory,
             _ => false,
         };
         if !hidden {
-            return stat.inspect(|stat| self.note_seen(m, rel, stat));
+            let crossed = |error| self.refuse_crossing(m, rel, error);
+            return stat.inspect(|stat| self.note_seen(m, rel, stat)).map_err(crossed);
         }
         // Looking for what does not exist is no attempt on anything.
         if stat.is_ok() {

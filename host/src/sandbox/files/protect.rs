@@ -30,11 +30,12 @@ impl Vfs {
                 let Ok(name) = name.into_string() else { continue };
                 let inner = beneath::join(&folder, &name);
                 for path in [below(from, &inner), below(to, &inner)] {
-                    if self.decide(&self.mounts[m], Some(granted), &path) != PathAccess::Write {
+                    if self.decide(m, Some(granted), &path) != PathAccess::Write {
                         self.refuse(m, &path, Attempt::Create);
                         return Err(Errno::ACCESS);
                     }
                 }
+                self.check_reach(m, &below(from, &inner), Attempt::Change)?;
                 if kind == FileType::Directory {
                     folders.push(inner);
                 }

@@ -40,7 +40,8 @@ impl Vfs {
         let mut ticket = self.ledger.ticket()?;
         let tree = lock(&self.tree);
         self.look(&tree, m, rel)?;
-        let named = self.list(&tree, m, rel)?.into_iter().filter_map(|(name, kind)| {
+        let listed = self.list(&tree, m, rel).map_err(|error| self.refuse_crossing(m, rel, error))?;
+        let named = listed.into_iter().filter_map(|(name, kind)| {
             let name = name.into_string().ok()?;
             let kind = self.shown_kind(m, &beneath::join(rel, &name), kind);
             Some((name, kind))

@@ -111,7 +111,12 @@ impl Walk<'_> {
         if self.vfs.access(self.m, rel) == PathAccess::None {
             return Ok(());
         }
-        for (name, kind) in self.vfs.list(self.tree, self.m, rel).map_err(|error| self.unreadable(rel, error))? {
+        let listed = match self.vfs.list(self.tree, self.m, rel) {
+            // Another mount, which guests do not enter either.
+            Err(Errno::XDEV) => return Ok(()),
+            listed => listed.map_err(|error| self.unreadable(rel, error))?,
+        };
+        for (name, kind) in listed {
             // Guests are not shown a name that is no text.
             let Ok(name) = name.into_string() else { continue };
             let rel = beneath::join(rel, &name);

@@ -62,7 +62,11 @@ impl Survey<'_> {
         if self.vfs.access(self.m, rel) == PathAccess::None {
             return Ok(true);
         }
-        let listed = self.vfs.list(self.tree, self.m, rel).map_err(|error| self.unreadable(rel, error))?;
+        let listed = match self.vfs.list(self.tree, self.m, rel) {
+            // Another mount, which guests do not enter either.
+            Err(Errno::XDEV) => return Ok(true),
+            listed => listed.map_err(|error| self.unreadable(rel, error))?,
+        };
         let mut listed: Vec<_> = listed.into_iter().collect();
         listed.sort_by(|(a, _), (b, _)| a.cmp(b));
         for (name, kind) in listed {

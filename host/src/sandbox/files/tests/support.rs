@@ -27,6 +27,10 @@ pub(super) struct Grant<'a> {
     pub(super) deny_write: &'a [&'a str],
     /// Where the workspace lies below the folder that the rules mean.
     pub(super) rules_at: &'a str,
+    /// Paths of the workspace that are the host's own.
+    pub(super) hidden: &'a [&'a str],
+    /// Those that skills run from.
+    pub(super) fixed: &'a [&'a str],
     pub(super) limits: Limits,
     pub(super) times: Option<Times>,
 }
@@ -42,6 +46,8 @@ impl Default for Grant<'_> {
             deny_read: &[],
             deny_write: &[],
             rules_at: "",
+            hidden: &[],
+            fixed: &[],
             limits: Limits::default(),
             times: None,
         }
@@ -70,13 +76,19 @@ impl Grant<'_> {
         };
         let workspace = OpenMount::open(&mount, &Guarded::default()).unwrap().over(folder(&real.join("upper")));
         let mut mounts = vec![OpenMount::skill(folder(&real.join("skill"))), OpenMount::scratch(folder(&real.join("tmp"))), workspace];
+        let place = |path: &&str| real.join("workspace").join(path);
+        let guarded = Guarded {
+            hidden: self.hidden.iter().map(|path| place(path)).collect(),
+            read_only: self.fixed.iter().map(|path| place(path)).collect(),
+            ..Guarded::default()
+        };
         let chance = Chance::new(|buffer| {
             buffer.fill(7);
             if buffer.len() > 1_000 { Err(Errno::IO) } else { Ok(()) }
         });
         let skeleton = Skeleton::of(mounts.iter().map(OpenMount::guest), ["python3"].into_iter());
         mounts.push(OpenMount::root(skeleton.open(&real.join("root")).unwrap(), chance));
-        Guest { vfs: Vfs::new(mounts, Arc::new(capabilities), self.times, None), dir }
+        Guest { vfs: Vfs::new(mounts, Arc::new(capabilities), &guarded, self.times, None), dir }
     }
 }
 
