@@ -2,12 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::io::{self, Read as _, Write as _};
+use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::{Path, PathBuf};
 
-use cap_std::fs::{Dir, OpenOptions, OpenOptionsExt as _};
+use rustix::fs::{self, AtFlags, FileType, Mode, OFlags};
+use rustix::io::Errno;
 
 use crate::runtime;
-use crate::sandbox::files::{After, Before, Staged};
+use crate::sandbox::files::{After, Before, Staged, holder, open_root, read_file};
 
 /// A change, and the folder of the host's that it is for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,11 +21,13 @@ pub struct Change {
 }
 
 /// Makes changes: all of them or, where a path is not what it was, none.
+///
+/// The run's rules were asked about these very paths, so no link may lead elsewhere by now: none is followed.
 pub(super) fn apply(changes: &[Change]) -> io::Result<()> {
-    let mut folders: BTreeMap<&Path, Dir> = BTreeMap::new();
+    let mut folders: BTreeMap<&Path, OwnedFd> = BTreeMap::new();
     for Change { folder, .. } in changes {
         if !folders.contains_key(folder.as_path()) {
-            folders.insert(folder, open(folder)?);
+            folders.insert(folder, open_root(folder)?);
         }
     }
     for Change { folder, staged } in changes {
@@ -35,18 +39,18 @@ pub(super) fn apply(changes: &[Change]) -> io::Result<()> {
     // What goes makes room for what comes: the deepest first. What comes stands in folders that come before it.
     let goes = |staged: &Staged| staged.after.is_none() || is_folder(&staged.before) != matches!(staged.after, Some(After::Folder));
     for Change { folder, staged } in changes.iter().rev().filter(|change| goes(&change.staged)) {
-        let dir = &folders[folder.as_path()];
+        let root = &folders[folder.as_path()];
         match &staged.before {
-            Some(Before::Folder) => dir.remove_dir(&staged.path)?,
-            Some(Before::File(_)) => dir.remove_file(&staged.path)?,
+            Some(Before::Folder) => remove(root, &staged.path, AtFlags::REMOVEDIR)?,
+            Some(Before::File(_)) => remove(root, &staged.path, AtFlags::empty())?,
             None => {}
         }
     }
     for Change { folder, staged } in changes {
-        let dir = &folders[folder.as_path()];
+        let root = &folders[folder.as_path()];
         match &staged.after {
-            Some(After::Folder) if !dir.is_dir(&staged.path) => dir.create_dir(&staged.path)?,
-            Some(After::File { bytes, mode }) => put(dir, &staged.path, bytes, *mode)?,
+            Some(After::Folder) if found(root, &staged.path)? != Some(Before::Folder) => make_folder(root, &staged.path)?,
+            Some(After::File { bytes, mode }) => put(root, &staged.path, bytes, *mode)?,
             _ => {}
         }
     }
@@ -57,43 +61,86 @@ fn is_folder(before: &Option<Before>) -> bool {
     *before == Some(Before::Folder)
 }
 
-#[expect(clippy::disallowed_methods, reason = "a folder that the operator granted; everything below goes through the handle")]
-fn open(folder: &Path) -> io::Result<Dir> {
-    Dir::open_ambient_dir(folder, cap_std::ambient_authority())
+/// What is at a path now.
+fn found(root: &OwnedFd, path: &str) -> io::Result<Option<Before>> {
+    let stat = holder(root.as_fd(), path).and_then(|(folder, name)| fs::statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW));
+    let kind = match stat {
+        Ok(stat) => FileType::from_raw_mode(stat.st_mode),
+        Err(Errno::NOENT | Errno::NOTDIR) => return Ok(None),
+        Err(error) => return Err(error.into()),
+    };
+    Ok(Some(match kind {
+        FileType::Directory => Before::Folder,
+        FileType::RegularFile => {
+            let mut bytes = Vec::new();
+            read_file(root.as_fd(), path)?.read_to_end(&mut bytes)?;
+            Before::File(runtime::digest(&bytes))
+        }
+        // It has no digest that a run could have seen.
+        _ => Before::File(String::new()),
+    }))
 }
 
-/// What is at a path now.
-fn found(dir: &Dir, path: &str) -> io::Result<Option<Before>> {
-    let meta = match dir.symlink_metadata(path) {
-        Ok(meta) => meta,
-        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => return Ok(None),
-        Err(error) => return Err(error),
-    };
-    if meta.is_dir() {
-        return Ok(Some(Before::Folder));
-    }
-    let mut bytes = Vec::new();
-    if meta.is_file() {
-        dir.open(path)?.read_to_end(&mut bytes)?;
-    }
-    // What is neither has no digest that a run could have seen.
-    Ok(Some(Before::File(if meta.is_file() { runtime::digest(&bytes) } else { String::new() })))
+fn remove(root: &OwnedFd, path: &str, flags: AtFlags) -> io::Result<()> {
+    let (folder, name) = holder(root.as_fd(), path)?;
+    Ok(fs::unlinkat(&folder, name, flags)?)
+}
+
+fn make_folder(root: &OwnedFd, path: &str) -> io::Result<()> {
+    let (folder, name) = holder(root.as_fd(), path)?;
+    Ok(fs::mkdirat(&folder, name, Mode::from_raw_mode(0o777))?)
 }
 
 /// Writes a file beside its place, and renames it into it.
-fn put(dir: &Dir, path: &str, bytes: &[u8], mode: u32) -> io::Result<()> {
-    let temporary = match path.rsplit_once('/') {
-        Some((folder, _)) => format!("{folder}/.skillhost-{}", std::process::id()),
-        None => format!(".skillhost-{}", std::process::id()),
-    };
-    let options = OpenOptions::new().write(true).create_new(true).mode(0o600).clone();
-    let written = dir.open_with(&temporary, &options).and_then(|mut file| {
+fn put(root: &OwnedFd, path: &str, bytes: &[u8], mode: u32) -> io::Result<()> {
+    let (folder, name) = holder(root.as_fd(), path)?;
+    let temporary = format!(".skillhost-{}", std::process::id());
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let written = fs::openat(&folder, &temporary, flags, Mode::from_raw_mode(0o600)).map_err(io::Error::from).and_then(|file| {
+        let mut file = std::fs::File::from(file);
         file.write_all(bytes)?;
-        rustix::fs::fchmod(&file, rustix::fs::Mode::from_raw_mode(mode))?;
-        dir.rename(&temporary, dir, path)
+        fs::fchmod(&file, Mode::from_raw_mode(mode))?;
+        Ok(fs::renameat(&folder, &temporary, &folder, name)?)
     });
     written.inspect_err(|_| {
         // The error at hand says more than a second one would.
-        let _ = dir.remove_file(&temporary);
+        let _ = fs::unlinkat(&folder, &temporary, AtFlags::empty());
     })
+}
+
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "tests set up and read real folders")]
+mod tests {
+    use super::*;
+
+    fn change(folder: &Path, path: &str, before: Option<Before>) -> Change {
+        let after = Some(After::File { bytes: b"new".to_vec(), mode: 0o644 });
+        Change { folder: folder.to_owned(), staged: Staged { guest: "/workspace".into(), path: path.into(), before, after } }
+    }
+
+    #[test]
+    fn staged_changes_follow_no_links() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        std::fs::create_dir_all(root.join("work/.git")).unwrap();
+        std::fs::create_dir_all(root.join("work/out")).unwrap();
+        std::fs::write(root.join("work/.git/config"), "old").unwrap();
+        let (work, old) = (root.join("work"), Some(Before::File(runtime::digest(b"old"))));
+        apply(&[change(&work, "out/config", None)]).unwrap();
+        assert_eq!(std::fs::read(work.join("out/config")).unwrap(), b"new");
+        // A link has taken the folder's place since the run.
+        std::fs::remove_dir_all(work.join("out")).unwrap();
+        std::os::unix::fs::symlink(".git", work.join("out")).unwrap();
+        for before in [None, old.clone()] {
+            assert!(apply(&[change(&work, "out/config", before.clone()), change(&work, "out/hook", None)]).is_err(), "{before:?}");
+        }
+        // One stands in the way to the folder itself.
+        std::os::unix::fs::symlink("work", root.join("link")).unwrap();
+        assert!(apply(&[change(&root.join("link"), "file", None)]).is_err());
+        // One is in the file's own place: it was no file that the run saw.
+        std::os::unix::fs::symlink(".git/config", work.join("settings")).unwrap();
+        assert!(apply(&[change(&work, "settings", old)]).is_err());
+        assert_eq!(std::fs::read(work.join(".git/config")).unwrap(), b"old");
+        assert!(!work.join(".git/hook").exists() && !work.join("file").exists());
+    }
 }

@@ -2,12 +2,13 @@
 
 use std::collections::VecDeque;
 use std::io::{self, Read as _};
+use std::os::fd::{AsFd as _, OwnedFd};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use cap_std::fs::Dir;
 use rand::RngExt as _;
 
 use super::workspace::Folder;
+use crate::sandbox::files::read_file;
 
 /// Runs that are kept.
 const RUNS: usize = 256;
@@ -39,7 +40,7 @@ pub(super) struct Written {
     /// Its guest path.
     pub(super) guest: String,
     /// The folder that is mounted, opened.
-    pub(super) dir: Arc<Dir>,
+    pub(super) dir: Arc<OwnedFd>,
     /// Its path in there.
     pub(super) path: String,
     /// Bytes, when the run ended.
@@ -92,7 +93,8 @@ impl Kept {
 
 impl Written {
     fn read(&self) -> io::Result<Vec<u8>> {
-        let file = self.dir.open(&self.path)?;
+        // Meanwhile a link may have taken the place of a folder on the way, or of the file.
+        let file = read_file(self.dir.as_fd(), &self.path)?;
         let found = file.metadata()?;
         if !found.is_file() || found.len() > FILE {
             return Err(io::Error::other("it is no file of at most 16 MiB"));
@@ -104,8 +106,30 @@ impl Written {
 }
 
 #[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "tests make their own folders")]
 mod tests {
     use super::*;
+
+    #[test]
+    fn files_of_runs_are_read_through_no_link() {
+        let made = tempfile::tempdir().unwrap();
+        let root = made.path().canonicalize().unwrap();
+        for (folder, file) in [("out", "out/x"), ("secrets", "secrets/x")] {
+            std::fs::create_dir(root.join(folder)).unwrap();
+            std::fs::write(root.join(file), folder).unwrap();
+        }
+        let dir = Arc::new(crate::sandbox::files::open_root(&root).unwrap());
+        let runs = Runs::default();
+        let file = |path: &str| Written { guest: format!("/workspace/{path}"), dir: dir.clone(), path: path.into(), size: 3 };
+        runs.keep("a".into(), Kept { files: vec![file("out/x"), file("y")], ..Kept::default() });
+        assert_eq!(runs.read("run://a/files/workspace/out/x").unwrap().unwrap(), b"out");
+        std::fs::remove_dir_all(root.join("out")).unwrap();
+        std::os::unix::fs::symlink("secrets", root.join("out")).unwrap();
+        std::os::unix::fs::symlink("secrets/x", root.join("y")).unwrap();
+        for path in ["out/x", "y"] {
+            assert!(runs.read(&format!("run://a/files/workspace/{path}")).unwrap().is_err(), "{path}");
+        }
+    }
 
     #[test]
     fn the_oldest_make_room() {

@@ -1,5 +1,6 @@
 //! What an outcome is as the answer of a tool: what the guest said, cut where it is long, what it wrote, what was refused and what it cost.
 
+use std::os::fd::AsFd as _;
 use std::sync::Arc;
 
 use rmcp::model::{CallToolResult, ContentBlock, Resource};
@@ -11,7 +12,8 @@ use super::workspace::Folder;
 use super::writes::Diff;
 use crate::invoke::Invoked;
 use crate::outcome::{Outcome, Output, Status};
-use crate::policy::capabilities::MountMode;
+use crate::policy::capabilities::{MountMode, PathAccess};
+use crate::sandbox::files::{open_root, read_file};
 
 /// Bytes of a stream that an answer carries: what an agent can read at once.
 pub(super) const SHOWN: usize = 16 << 10;
@@ -188,15 +190,16 @@ fn written(invoked: &Invoked) -> Vec<Written> {
         if touched.peek().is_none() {
             continue;
         }
-        #[expect(clippy::disallowed_methods, reason = "a folder that the policy mounts; everything below goes through the handle")]
-        let Ok(dir) = cap_std::fs::Dir::open_ambient_dir(&mount.host, cap_std::ambient_authority()) else { continue };
+        let Ok(dir) = open_root(&mount.host) else { continue };
         let dir = Arc::new(dir);
         for (guest, path) in touched {
             // What was written and removed again is not there, and a folder is no file.
-            if let Ok(file) = dir.metadata(path).map(|found| (found.is_file(), found.len()))
-                && file.0
+            let readable = invoked.grant.capabilities.path_access(mount, guest) >= PathAccess::Read;
+            if let Ok(file) = read_file(dir.as_fd(), path).map_err(std::io::Error::from).and_then(|file| file.metadata())
+                && file.is_file()
+                && readable
             {
-                found.push(Written { guest: guest.clone(), dir: dir.clone(), path: path.to_owned(), size: file.1 });
+                found.push(Written { guest: guest.clone(), dir: dir.clone(), path: path.to_owned(), size: file.len() });
             }
         }
     }

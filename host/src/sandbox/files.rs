@@ -60,6 +60,7 @@ mod wasi_p3_streams;
 
 pub use account::FileUsage;
 pub use apply::ApplyError;
+pub use beneath::{holder, open_root, read_file};
 pub use ground::Ground;
 pub use handle::{Handle, OpenFile, OpenFolder};
 pub use metadata::{Metadata, NewTime};

@@ -3,11 +3,13 @@
 use std::ffi::CString;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::Path;
 
 use rustix::fs::{self, AtFlags, FileType, Mode, OFlags, RawDir, ResolveFlags, Stat};
 use rustix::io::Errno;
 
 use super::guard;
+use super::mount::open_without_symlinks;
 
 /// Flags of an opened folder that serves only as a starting point.
 pub(super) const FOLDER: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
@@ -18,6 +20,31 @@ const BENEATH: ResolveFlags =
 
 /// How often an opening that may yet succeed is tried again.
 const TRIES: usize = 64;
+
+/// Opens a host folder for [`holder`] and [`read_file`]: no part of its path is a link.
+///
+/// # Errors
+/// `LOOP` where one is; else as `openat`.
+pub fn open_root(path: &Path) -> Result<OwnedFd, Errno> {
+    open_without_symlinks(path)
+}
+
+/// Opens the folder of an entry, and gives the entry's name in it. No part of `rel` before the name may be a link or lead to another mount.
+///
+/// # Errors
+/// `LOOP`, `NOTDIR` or `XDEV` where one does; else as `openat`.
+pub fn holder<'p>(root: BorrowedFd<'_>, rel: &'p str) -> Result<(OwnedFd, &'p str), Errno> {
+    let (folder, name) = split(rel);
+    Ok((open(root, folder, FOLDER)?, plain(name)?))
+}
+
+/// Opens a file for reading, which is reached by no link.
+///
+/// # Errors
+/// As [`holder`].
+pub fn read_file(root: BorrowedFd<'_>, rel: &str) -> Result<std::fs::File, Errno> {
+    Ok(open(root, rel, OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK)?.into())
+}
 
 /// Opens `rel`, a canonical path below `root`; the empty path is `root` itself. What is created gets mode 0666 less the umask.
 pub(super) fn open(root: BorrowedFd<'_>, rel: &str, flags: OFlags) -> Result<OwnedFd, Errno> {

@@ -171,7 +171,7 @@ impl Guarded {
     }
 }
 
-fn open_without_symlinks(path: &Path) -> Result<OwnedFd, Errno> {
+pub(super) fn open_without_symlinks(path: &Path) -> Result<OwnedFd, Errno> {
     match fs::openat2(fs::CWD, path, FOLDER, Mode::empty(), ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS) {
         Err(Errno::NOSYS | Errno::PERM) => open_by_component(path),
         done => done,
