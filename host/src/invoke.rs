@@ -17,7 +17,7 @@ use tracing::debug_span;
 use crate::audit::{AuditError, Log, ProgramId, Record, SkillId};
 use crate::outcome::{Outcome, Status, Usage};
 use crate::policy::capabilities::Capabilities;
-use crate::policy::{Grant, Origin, Policy, Retention, grant};
+use crate::policy::{Grant, Policy, Retention, grant};
 use crate::receipt::{Receipt, canonical};
 use crate::runtime::built_in::BuiltIns;
 use crate::runtime::digests::Digests;
@@ -324,30 +324,6 @@ impl Host {
             }
         }
         Ok(beside)
-    }
-
-    /// What must stay this host's own, whatever folder is granted.
-    fn own_files<'a>(&'a self, policy: &'a Policy) -> impl Iterator<Item = &'a Path> {
-        let options = &self.options;
-        // Whoever writes a built-in program decides what the next skill's `python3` does.
-        let places = options.guarded.own.iter().chain([&options.sandbox.cache, &options.state]).chain(&options.programs);
-        let policies = policy.layers.iter().filter_map(|layer| match &layer.origin {
-            Origin::File(path) => Some(path),
-            Origin::BuiltIn | Origin::CommandLine => None,
-        });
-        // Whoever writes an authority's file lets himself be trusted by the next run.
-        let authorities = policy.authorities.iter().map(|authority| &authority.file);
-        places.chain(policies).chain(authorities).map(PathBuf::as_path)
-    }
-
-    /// What no guest reaches, and where no guest writes, of this host and the skill that runs.
-    fn guarded(&self, skill: &Skill) -> Guarded {
-        let options = &self.options;
-        let own = options.guarded.own.iter().chain([&options.sandbox.cache, &options.state, &options.audit]).chain(&options.programs);
-        let mut guarded = options.guarded.clone();
-        guarded.hidden.extend(own.cloned());
-        guarded.read_only.push(skill.root.clone());
-        guarded
     }
 
     async fn run(

@@ -3,8 +3,12 @@
 
 use std::path::{Path, PathBuf};
 
+use super::Host;
 use crate::policy::capabilities::{Capabilities, Mount};
 use crate::policy::tool::PathGlob;
+use crate::policy::{Origin, Policy};
+use crate::sandbox::files::Guarded;
+use crate::skill::Skill;
 
 /// Denies what of `own`, and below, lies in the mounts; and what is named after the audit log, which keeps its files beside it.
 pub(super) fn deny<'a>(capabilities: &mut Capabilities, own: impl IntoIterator<Item = &'a Path>, log: &Path) {
@@ -26,6 +30,32 @@ pub(super) fn deny<'a>(capabilities: &mut Capabilities, own: impl IntoIterator<I
         let globs = [path.clone(), format!("{path}{also}")].map(|glob| PathGlob::new(&glob).unwrap_or_else(|_| PathGlob::everything()));
         capabilities.read.none_of.extend(globs.clone());
         capabilities.write.none_of.extend(globs);
+    }
+}
+
+impl Host {
+    /// What must stay this host's own, whatever folder is granted.
+    pub(super) fn own_files<'a>(&'a self, policy: &'a Policy) -> impl Iterator<Item = &'a Path> {
+        let options = &self.options;
+        // Whoever writes a built-in program decides what the next skill's `python3` does.
+        let places = options.guarded.own.iter().chain([&options.sandbox.cache, &options.state]).chain(&options.programs);
+        let policies = policy.layers.iter().filter_map(|layer| match &layer.origin {
+            Origin::File(path) => Some(path),
+            Origin::BuiltIn | Origin::CommandLine => None,
+        });
+        // Whoever writes an authority's file lets himself be trusted by the next run.
+        let authorities = policy.authorities.iter().map(|authority| &authority.file);
+        places.chain(policies).chain(authorities).map(PathBuf::as_path)
+    }
+
+    /// What no guest reaches, and where no guest writes, of this host and the skill that runs.
+    pub(super) fn guarded(&self, skill: &Skill) -> Guarded {
+        let options = &self.options;
+        let own = options.guarded.own.iter().chain([&options.sandbox.cache, &options.state, &options.audit]).chain(&options.programs);
+        let mut guarded = options.guarded.clone();
+        guarded.hidden.extend(own.cloned());
+        guarded.read_only.push(skill.root.clone());
+        guarded
     }
 }
 
