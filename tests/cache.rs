@@ -44,8 +44,11 @@ impl Place {
     }
 }
 
+/// Compiled code and its stamps, and what is half-written; not what is known of skills.
 fn entries(folder: &Path) -> Vec<PathBuf> {
-    std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect()
+    let mut found: Vec<PathBuf> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    found.retain(|path| path.extension().is_some_and(|extension| ["cwasm", "stamp", "tmp"].contains(&extension.to_str().unwrap())));
+    found
 }
 
 /// Which file it is: one that was written anew differs, even where it got the old one's inode.
@@ -100,6 +103,17 @@ fn a_cache_that_others_may_write_is_refused() {
         let run = place.run();
         assert_eq!((run.status.code(), text(&run.stdout).as_str()), (Some(74), ""), "{mode:o}");
         assert!(text(&run.stderr).contains("chmod 700"), "{run:?}");
+    }
+}
+
+#[test]
+fn a_cache_below_a_folder_that_others_can_write_is_refused() {
+    let place = Place::warm();
+    for (mode, code) in [(0o777, 74), (0o1777, 0), (0o755, 0)] {
+        std::fs::set_permissions(place.root.path(), std::fs::Permissions::from_mode(mode)).unwrap();
+        let run = place.run();
+        assert_eq!(run.status.code(), Some(code), "{mode:o}: {run:?}");
+        assert_eq!(text(&run.stderr).contains("chmod go-w"), code != 0, "{mode:o}: {run:?}");
     }
 }
 

@@ -152,8 +152,9 @@ async fn a_recorded_run_and_its_replay_are_asked_for_and_told_like_any_other() {
         let place = folder.path().join(if allows { "recording" } else { "none" });
         let draft = Draft::new(&place, &scratch).unwrap();
         let target = Target::Named("x.sh".into());
-        let request = invoke::Request { skill: &skill, policy: &policy, target, args: Vec::new(), io: Io::default() };
-        let (invoked, written) = host.record(request, draft).await.unwrap();
+        let loaded = host.load_for_run(&skill, &policy).unwrap();
+        let call = invoke::Call { loaded: &loaded, policy: &policy, target: &target, args: Vec::new(), io: Io::default() };
+        let (invoked, written) = host.record(call, draft).await.unwrap();
         assert_eq!(invoked.finished.outcome.stdout.text(), if allows { "hi\n" } else { "" }, "{:?}", invoked.finished.outcome);
         assert_eq!((matches!(written, Recorded::Written), place.exists()), (allows, allows), "{written:?}");
         assert_eq!(std::mem::take(&mut *told.lock().unwrap()), expected);

@@ -16,6 +16,7 @@ mod catalog;
 mod cli;
 mod compat;
 mod components;
+mod copies;
 mod curl;
 mod determinism;
 mod docs;

@@ -81,7 +81,7 @@ impl Place {
 }
 
 fn programs(skill: Arc<Skill>, built_ins: BuiltIns) -> Programs {
-    let digests = Digests::of(&skill, &built_ins.cache).unwrap();
+    let digests = Digests::of(&skill).unwrap();
     Programs::of(skill, digests, built_ins)
 }
 

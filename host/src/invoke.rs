@@ -1,5 +1,6 @@
 //! The spine: a request becomes a skill, capabilities, a program, an outcome and a record. Every front end meets here.
 
+mod beside;
 pub mod hooks;
 mod kept;
 mod own;
@@ -7,8 +8,10 @@ mod pending;
 mod receipt;
 mod record;
 mod refuse;
+mod settle;
 mod target;
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -20,14 +23,16 @@ use crate::policy::capabilities::Capabilities;
 use crate::policy::{Grant, Policy, Retention, grant};
 use crate::receipt::{Receipt, canonical};
 use crate::runtime::built_in::BuiltIns;
+use crate::runtime::copies::Opened;
 use crate::runtime::digests::Digests;
-use crate::runtime::{self, Entry, Program, Programs};
-use crate::sandbox::files::{Ground, Guarded, OpenMount};
-use crate::sandbox::{self, Beside, Finished, Io, Sandbox, Tool};
-use crate::skill::{Caps, Skill, SkillError};
+use crate::runtime::{self, Entry, Program, Programs, copies};
+use crate::sandbox::files::{Ground, Guarded};
+use crate::sandbox::{self, Finished, Io, Sandbox, Tool};
+use crate::skill::{Caps, Listed, Skill, SkillError};
 use hooks::{Asking, Hooks};
 use pending::Pending;
 
+pub use receipt::Call;
 pub use record::{Recorded, Replay, capabilities, masked};
 pub use target::{Choice, NoProgram, Target, component};
 
@@ -141,9 +146,9 @@ impl Host {
     ///
     /// # Errors
     /// Why nothing would.
-    pub fn program(&self, skill: Arc<Skill>, target: &Target, args: &[String]) -> Result<Program, NoProgram> {
-        let programs = self.programs(&skill).map_err(NoProgram::Status)?;
-        target::program(&skill, &programs, target, args)
+    pub fn program(&self, loaded: &Loaded, target: &Target, args: &[String]) -> Result<Program, NoProgram> {
+        let programs = loaded.programs.as_ref().map_err(|status| NoProgram::Status(status.clone()))?;
+        target::program(&loaded.skill, programs, target, args)
     }
 
     /// The built-in programs of this host, and the folders that they are looked for in.
@@ -185,13 +190,24 @@ impl Host {
     /// # Errors
     /// The skill does not load.
     pub fn load(&self, skill: &Path, policy: &Policy) -> Result<Loaded, SkillError> {
-        let skill = debug_span!("skill").in_scope(|| Skill::load(skill, &self.options.caps))?;
+        let options = &self.options;
+        let listed = debug_span!("skill").in_scope(|| Listed::of(skill, &options.caps))?;
+        // Before anything is read of it: a guest may be granted the very folder that the skill lies in.
+        let copied = debug_span!("copy").in_scope(|| copies::open(&listed, &options.sandbox.cache, &options.scratch));
+        let (skill, digests) = match copied {
+            Ok(Opened { content, digests, is_new }) => {
+                if is_new {
+                    self.sandbox.note_growth();
+                }
+                (listed.read_from(Arc::new(content))?, Ok(digests))
+            }
+            // What cannot be told from another skill in the record does not run.
+            Err(error) => (listed.read()?, Err(undigested(&error))),
+        };
         let skill = Arc::new(skill);
         let grant = debug_span!("grant").in_scope(|| self.grant(&skill, policy));
-        // Before it runs: a guest may be granted the very folder that the skill lies in. What cannot be told from another skill in the
-        // record does not run.
-        let programs = debug_span!("programs").in_scope(|| self.programs(&skill)).map(Arc::new);
-        let digest = programs.as_ref().ok().map(|programs| programs.digests().skill.clone());
+        let digest = digests.as_ref().ok().map(|digests| digests.skill.clone());
+        let programs = digests.map(|digests| Arc::new(self.programs(&skill, digests)));
         let id = SkillId { name: skill.manifest.name.clone(), digest };
         Ok(Loaded {
             capabilities: Arc::new(grant.capabilities.clone()),
@@ -266,10 +282,8 @@ impl Host {
     }
 
     /// The programs that invocations of a skill can start.
-    fn programs(&self, skill: &Arc<Skill>) -> Result<Programs, Status> {
-        let digests = Digests::of(skill, &self.options.sandbox.cache)
-            .map_err(|error| Status::Failed { message: format!("the skill's files cannot be digested: {error}"), fix: None })?;
-        Ok(Programs::of(skill.clone(), digests, self.built_ins()))
+    fn programs(&self, skill: &Arc<Skill>, digests: Digests) -> Programs {
+        Programs::of(skill.clone(), digests, self.built_ins())
     }
 
     /// The audit log, opened again where another file has taken its place.
@@ -279,13 +293,6 @@ impl Host {
         match &*log {
             Some(log) if log.is_in_place() => Ok(log.clone()),
             _ => Ok(log.insert(Arc::new(Log::open(&self.options.audit)?)).clone()),
-        }
-    }
-
-    /// Waits for what this host still does with its audit log, if it does anything: for a process that is about to end.
-    pub fn settle(&self) {
-        if let Some(log) = &*self.log.lock().unwrap_or_else(PoisonError::into_inner) {
-            log.settle();
         }
     }
 
@@ -303,27 +310,6 @@ impl Host {
             Outcome { error: Some(message), .. } => Err(invalid(message, None)),
             Outcome { status, .. } => Err(status),
         }
-    }
-
-    /// What guests find beside the skill and the granted folders: the skill where agents have it in the home folder, and, where a built-in
-    /// program may run, the packages that come with it, and their commands.
-    fn beside(&self, skill: &Skill, program: &Program, programs: &Programs, capabilities: &Capabilities) -> Result<Beside, Status> {
-        let failed = |message: String, fix| Status::Failed { message, fix };
-        let mut beside = Beside::default();
-        let mut names = vec![&skill.name, &skill.manifest.name];
-        names.dedup();
-        for name in names.into_iter().filter(|name| !name.is_empty()) {
-            beside.mounts.push(OpenMount::skill_at(format!("/tmp/.claude/skills/{name}"), Ground::shared(skill.dir.clone())));
-        }
-        if program.component.built_in().is_some() || !capabilities.spawn.is_nothing() {
-            for built_in in programs.built_in().map_err(|error| failed(error.message, error.fix))? {
-                beside.built_in.push(built_in.clone());
-                if let Some((guest, folder)) = built_in.packages().map_err(|error| failed(error.message, error.fix))? {
-                    beside.mounts.push(OpenMount::packages(guest, Ground::shared(folder)));
-                }
-            }
-        }
-        Ok(beside)
     }
 
     async fn run(
@@ -349,7 +335,7 @@ impl Host {
             beside,
             programs: Some(programs.clone()),
             capabilities,
-            skill: Some(Ground::shared(skill.dir.clone())),
+            skill: Some(Ground::shared(skill.content.clone())),
             guarded: &self.guarded(skill),
             scratch: &self.options.scratch,
             evidence: ask.is_some(),
@@ -375,6 +361,10 @@ impl Loaded {
 
 fn now() -> String {
     jiff::Timestamp::now().to_string()
+}
+
+fn undigested(error: &io::Error) -> Status {
+    Status::Failed { message: format!("the skill's files cannot be digested: {error}"), fix: None }
 }
 
 fn invalid(message: String, fix: Option<String>) -> Status {

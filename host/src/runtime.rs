@@ -2,18 +2,21 @@
 //!
 //! In reading order: `dispatch` and `shebang` say which program runs a file, `scripts` which file a name means; `built_in` has the programs
 //! that come with the host, `custom` those that an embedder brings, `programs` all of them and the skill's own, `spawn` which of them a command line starts. `digests` says what exactly
-//! that is; `stamp` tells whether a file is still the one that was looked at.
+//! that is, `copies` keeps it as it was digested, and `room` bounds what is kept; `stamp` tells whether a file is still the one that was looked at.
 
 use std::io;
 use std::sync::Arc;
 
 use sha2::{Digest as _, Sha256};
 
+mod ancestors;
 pub mod built_in;
+pub(crate) mod copies;
 pub mod custom;
 pub mod digests;
 pub mod dispatch;
 mod programs;
+pub(crate) mod room;
 pub mod scripts;
 mod shebang;
 pub mod spawn;
@@ -107,6 +110,14 @@ impl Component {
                 let bytes = skill.read(path)?;
                 if digest(&bytes) == self.digest { Ok(bytes.into()) } else { Err(io::Error::other("it was changed meanwhile")) }
             }
+        }
+    }
+
+    /// The skill that it is a file of, if it is one's.
+    pub(crate) fn skill(&self) -> Option<&Skill> {
+        match &self.source {
+            Source::Own(skill, _) => Some(skill),
+            Source::Bytes(_) | Source::BuiltIn(_) => None,
         }
     }
 

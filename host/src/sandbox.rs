@@ -46,6 +46,8 @@ mod web;
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tracing::{Instrument as _, debug_span};
@@ -63,7 +65,7 @@ pub use tools::Tool;
 use crate::limits::{Limits, STACK};
 use crate::outcome::{Denial, LimitHit, Status};
 use crate::policy::capabilities::Capabilities;
-use crate::runtime::{Component, Entry};
+use crate::runtime::{Component, Entry, room};
 use compile::CompileError;
 use engine::Guests;
 use memory::{Image, Memories};
@@ -95,6 +97,8 @@ struct Shared {
     linkers: Mutex<HashMap<LinkerKey, Arc<Linker<State>>>>,
     prepared: Mutex<HashMap<(EngineKey, String), Prepared>>,
     compiled: compiled::Kept,
+    /// Whether something came into the cache folder since it was tidied.
+    grown: AtomicBool,
 }
 
 /// What tells engines apart: the mode, the stack that guests are given, in bytes, and which guests.
@@ -129,7 +133,25 @@ impl Sandbox {
             linkers: Mutex::default(),
             prepared: Mutex::default(),
             compiled: compiled::Kept::default(),
+            grown: AtomicBool::new(false),
         }))
+    }
+
+    /// Notes that something came into the cache folder.
+    pub(crate) fn note_growth(&self) {
+        self.0.grown.store(true, Relaxed);
+    }
+
+    /// Whether something did since it was tidied.
+    pub(crate) fn has_grown(&self) -> bool {
+        self.0.grown.load(Relaxed)
+    }
+
+    /// Tidies the cache folder where something came into it.
+    pub(crate) fn tidy(&self) {
+        if self.0.grown.swap(false, Relaxed) {
+            room::tidy(self.cache());
+        }
     }
 
     fn cache(&self) -> &Path {
@@ -216,7 +238,10 @@ impl Sandbox {
         for _ in 0..3 {
             let compile = async |to| compile::compile(compiler, &bytes, mode, guests.have_images(), limits, to).await;
             cache.store(engine, mode, component, compile).await.map_err(|error| not_compiled(error, limits))?;
+            self.note_growth();
             if let Some(loaded) = load() {
+                // It is mapped, and stays so even where it is more than its skill may keep.
+                cache.charge(engine, mode, component);
                 return Ok(loaded);
             }
         }

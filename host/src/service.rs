@@ -151,7 +151,13 @@ impl Service {
 
     async fn run(&self, loaded: &Loaded, target: &Target, args: &[String], io: Io) -> Result<Invoked, ServiceError> {
         let _memory = self.promise(loaded.grant.capabilities.limits.memory).await?;
-        Ok(self.host.invoke_loaded(loaded, target, args, io).await?)
+        let invoked = self.host.invoke_loaded(loaded, target, args, io).await?;
+        if self.host.has_grown() {
+            let host = self.host.clone();
+            // Not the caller's to wait for.
+            tokio::task::spawn_blocking(move || host.tidy());
+        }
+        Ok(invoked)
     }
 
     /// Memory for an invocation, until it is dropped.

@@ -25,7 +25,7 @@ use cap_std::fs::Dir;
 
 use crate::diagnostic::{Diagnostic, Span};
 use crate::limits::show_size;
-use files::SkillFile;
+use files::{Content, SkillFile};
 use manifest::Manifest;
 use rules::{Effect, Rule};
 
@@ -38,8 +38,8 @@ pub struct Skill {
     pub name: String,
     /// The folder on the host, for messages alone.
     pub root: PathBuf,
-    /// The folder, opened: the way to its files.
-    pub dir: Arc<Dir>,
+    /// Where its files are read from: the folder itself, or a copy that holds exactly what was digested.
+    pub content: Arc<Content>,
     /// What the frontmatter declares.
     pub manifest: Manifest,
     /// The text of SKILL.md, which the diagnostics point into; bytes that are not UTF-8 are replaced.
@@ -52,8 +52,23 @@ pub struct Skill {
     pub files: Vec<SkillFile>,
     /// What is wrong and did not stop the skill from loading.
     pub diagnostics: Vec<Diagnostic>,
+    /// The folder itself, opened.
+    live: Arc<Content>,
     /// The folders that were listed.
     folders: Vec<SkillFile>,
+    caps: Caps,
+}
+
+/// The files of a skill, listed and not read.
+#[derive(Debug)]
+pub struct Listed {
+    root: PathBuf,
+    name: String,
+    live: Arc<Content>,
+    skill_file: String,
+    pub(crate) files: Vec<SkillFile>,
+    pub(crate) folders: Vec<SkillFile>,
+    diagnostics: Vec<Diagnostic>,
     caps: Caps,
 }
 
@@ -104,11 +119,27 @@ impl Skill {
         Manifest { name: self.name.clone(), ..self.manifest.clone() }
     }
 
+    /// A name for its folder, by which the cache knows it.
+    pub(crate) fn place(&self) -> io::Result<String> {
+        let stat = rustix::fs::fstat(&self.live)?;
+        Ok(format!("{:x}-{:x}", stat.st_dev, stat.st_ino))
+    }
+
     /// Loads the skill in a folder: lists its files and reads SKILL.md, no other file. The result carries everything that is wrong.
     ///
     /// # Errors
     /// What breaks a rule whose effect is `Refused`. The error carries everything else that is wrong too.
     pub fn load(path: &Path, caps: &Caps) -> Result<Skill, SkillError> {
+        Listed::of(path, caps)?.read()
+    }
+}
+
+impl Listed {
+    /// Lists the files of the skill in a folder.
+    ///
+    /// # Errors
+    /// The folder cannot be opened, holds no SKILL.md, or breaks a rule of listing whose effect is `Refused`.
+    pub fn of(path: &Path, caps: &Caps) -> Result<Listed, SkillError> {
         let mut problems = Problems { root: path, diagnostics: Vec::new() };
         let dir = open_folder(path).map_err(|(message, fix)| problems.refuse(&rules::SKILL_FOLDER, None, message, &fix))?;
         let name = folder_name(path);
@@ -123,7 +154,27 @@ impl Skill {
             let fix = format!("write a file SKILL.md that starts with\n{}", fields::template(&name));
             return Err(problems.refuse(&rules::SKILL_MD_MISSING, None, "the folder holds no SKILL.md".into(), &fix));
         };
-        let bytes = files::read_bounded(&dir, &skill_file, caps.skill_md).map_err(|error| match error.kind() {
+        let live = Arc::new(Content::from(dir));
+        Ok(Listed { root: path.to_owned(), name, live, skill_file, files, folders, diagnostics: problems.diagnostics, caps: caps.clone() })
+    }
+
+    /// Reads the skill's manifest from the folder itself.
+    ///
+    /// # Errors
+    /// As [`Skill::load`].
+    pub fn read(self) -> Result<Skill, SkillError> {
+        let live = self.live.clone();
+        self.read_from(live)
+    }
+
+    /// Reads the skill's manifest from a copy of its files, which the skill is read from ever after.
+    ///
+    /// # Errors
+    /// As [`Skill::load`].
+    pub fn read_from(self, content: Arc<Content>) -> Result<Skill, SkillError> {
+        let Listed { root, name, live, skill_file, files, folders, diagnostics, caps } = self;
+        let mut problems = Problems { root: &root, diagnostics };
+        let bytes = files::read_bounded(content.dir(), &skill_file, caps.skill_md).map_err(|error| match error.kind() {
             io::ErrorKind::FileTooLarge => {
                 let message = format!("{skill_file} has more than {}", show_size(caps.skill_md));
                 problems.refuse(&rules::SKILL_MD_SIZE, Some(&skill_file), message, "move text into files under references/")
@@ -131,15 +182,19 @@ impl Skill {
             _ => problems.refuse(&rules::UNREADABLE, Some(&skill_file), format!("the file cannot be read: {error}"), ""),
         })?;
 
-        let shown = path.join(&skill_file).display().to_string();
+        let shown = root.join(&skill_file).display().to_string();
         let parsed = manifest::parse(&bytes, &name, &shown);
         problems.diagnostics.extend(parsed.diagnostics);
         let source = parsed.source;
         let Some(manifest) = parsed.manifest else { return Err(problems.into_error(source)) };
         problems.check_component(&manifest, parsed.component_at, &shown, &files);
-        let diagnostics = problems.diagnostics;
-        let (root, body_offset, caps) = (path.to_owned(), parsed.body_offset, caps.clone());
-        Ok(Skill { name, root, dir: Arc::new(dir), manifest, source, skill_file, body_offset, files, folders, diagnostics, caps })
+        let (diagnostics, body_offset) = (problems.diagnostics, parsed.body_offset);
+        Ok(Skill { name, root, content, manifest, source, skill_file, body_offset, files, diagnostics, live, folders, caps })
+    }
+
+    /// The folder itself, opened.
+    pub(crate) fn live(&self) -> &Dir {
+        self.live.dir()
     }
 }
 

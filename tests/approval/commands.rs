@@ -1,11 +1,11 @@
 //! The verbs of approvals, and `run` where a person's word is needed.
 
-use std::io::Write as _;
+use std::io::{Read as _, Write as _};
 use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
 
-use crate::cli::{User, skill_of};
+use crate::cli::{User, guest, skill_of};
 
 const SKILLHOST: &str = env!("CARGO_BIN_EXE_skillhost");
 
@@ -101,6 +101,30 @@ fn a_word_for_a_session_ends_with_the_terminal() {
     assert!(code == Some(0) && shown.matches("[o]nce").count() == 1, "{shown}");
     let (_, shown) = at_terminal(&user, &run, "n\n");
     assert!(shown.contains("[o]nce"), "{shown}");
+}
+
+#[test]
+fn a_skill_that_changes_while_it_is_asked_for_does_not_run() {
+    let user = user();
+    let mut child: Command = user.command("script");
+    let run = format!("{SKILLHOST} run reporter --workspace out");
+    child.args(["-qec", &run, "/dev/null"]).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut child = child.spawn().unwrap();
+    let mut shown = child.stdout.take().unwrap();
+    let mut seen = Vec::new();
+    while !seen.ends_with(b"[N]o: ") {
+        let mut byte = [0];
+        assert_eq!(shown.read(&mut byte).unwrap(), 1, "{}", String::from_utf8_lossy(&seen));
+        seen.extend(byte);
+    }
+    // Another component takes the place of the one that the person was asked about.
+    std::fs::write(user.work().join(".agents/skills/reporter/reporter.wasm"), guest("hello")).unwrap();
+    child.stdin.take().unwrap().write_all(b"o\n").unwrap();
+    shown.read_to_end(&mut seen).unwrap();
+    child.wait().unwrap();
+    assert!(!String::from_utf8_lossy(&seen).contains("hello from"), "{}", String::from_utf8_lossy(&seen));
+    let (approvals, records) = (json(&user, &["permissions", "--json"]), user.records());
+    assert!(records.iter().all(|record| record["skill"]["digest"] == approvals["approvals"][0]["digest"]), "{records:?} {approvals}");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::io::{BufRead as _, IsTerminal as _};
 
 use skillhost::approval::{ApprovalError, Approvals, Ask, Decision, Level, PendingId, Term, What};
-use skillhost::invoke::{Host, Invoked, Target};
+use skillhost::invoke::{Host, Invoked, Loaded, Target};
 use skillhost::outcome::Denial;
 use skillhost::policy::Policy;
 
@@ -12,11 +12,12 @@ use super::places::Places;
 use super::skills::Named;
 use super::{Failure, show};
 
-/// Whether a run may be. A folder that the operator named runs as it was named, unless the policy or a level that was set says otherwise;
+/// Whether a skill that is loaded may run. A folder that the operator named runs as it was named, unless the policy or a level that was set says otherwise;
 /// a skill of the catalogue was put there by someone, and is asked for as anyone's.
 pub(super) fn before(
     host: &Host,
     named: &Named,
+    loaded: &Loaded,
     target: &Target,
     args: &[String],
     policy: &Policy,
@@ -34,8 +35,7 @@ pub(super) fn before(
             true
         }
     };
-    // What does not load is told when it is loaded to run, and recorded.
-    let Ok(loaded) = host.load(named.folder(), policy) else { return Ok(()) };
+    // A skill without a digest does not run; the invocation says why, and is recorded.
     let Some(digest) = loaded.id().digest.as_deref() else { return Ok(()) };
     let (what, session) = (What::of(target), session());
     let (skill, capabilities) = (&*loaded.skill, &loaded.grant.capabilities);
@@ -43,7 +43,7 @@ pub(super) fn before(
     let refused = |rule: &str, failure: Failure| {
         let rule = rule.lines().next().unwrap_or_default().to_owned();
         let denial = Denial { what: format!("run {name}"), rule, fix: None };
-        match host.refuse(&loaded, target, args, denial) {
+        match host.refuse(loaded, target, args, denial) {
             Ok(()) => failure,
             Err(error) => Failure::new(Exit::Io, error.to_string()),
         }
@@ -76,13 +76,13 @@ pub(super) fn before(
 
 /// Shows what a run would change in the folders, and changes it if the person at the terminal says so. Where nobody is there, or nobody
 /// answers, it waits.
-pub(super) fn to_apply(invoked: &Invoked, target: &Target, places: &Places) -> Result<(), Failure> {
+pub(super) fn to_apply(loaded: &Loaded, invoked: &Invoked, target: &Target, places: &Places) -> Result<(), Failure> {
     let overlays = &invoked.finished.overlays;
     show::foreign(&overlays.diff())?;
-    let digest = invoked.skill.digest().map_err(|error| Failure::new(Exit::Io, error.to_string()))?;
+    let digest = loaded.id().digest.as_deref().ok_or_else(|| Failure::new(Exit::Io, "the skill's files cannot be digested"))?;
     let (what, session, approvals) = (What::of(target), session(), places.approvals());
     let (skill, capabilities) = (&*invoked.skill, &invoked.grant.capabilities);
-    let ask = Ask { skill, digest: &digest, what: &what, capabilities, trusted: true, own: None, session: &session };
+    let ask = Ask { skill, digest, what: &what, capabilities, trusted: true, own: None, session: &session };
     let waits = match approvals.stage(&ask, overlays) {
         // What is too much to wait is written now or never.
         Err(ApprovalError::TooLarge | ApprovalError::Full(_)) if is_terminal() => None,

@@ -100,7 +100,7 @@ pub(crate) fn main(args: &Args) -> Result<Exit, Failure> {
     let host = Host::new(options);
     let loaded = host.load(&args.skill, &policy).map_err(super::run::invalid_skill)?;
     let (skill, target) = (loaded.skill.clone(), target(args));
-    let program = host.program(skill.clone(), &target, &args.args).ok();
+    let program = host.program(&loaded, &target, &args.args).ok();
     let warm = Warm { host, policy, skill: args.skill.clone(), loaded: Mutex::new(loaded.into()), target, args: args.args.clone() };
     let native = match args.native {
         true => Some(native::Script::of(args, program.as_ref())?),

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use serde_json::Value;
-use skillhost::invoke::{Host, InvokeError, Invoked, Recorded, Request};
+use skillhost::invoke::{Call, Host, InvokeError, Invoked, Recorded};
 use skillhost::policy::Policy;
 use skillhost::recording::folder::{Draft, FolderError, Kept};
 use skillhost::recording::tape::{Miss, Tape};
@@ -44,15 +44,15 @@ impl Outside {
     }
 
     /// Runs it.
-    pub(super) async fn invoke(self, host: &Host, request: Request<'_>) -> Result<(Invoked, After), InvokeError> {
+    pub(super) async fn invoke(self, host: &Host, call: Call<'_>) -> Result<(Invoked, After), InvokeError> {
         match self {
             Outside::Record(draft) => {
-                let (invoked, recorded) = host.record(request, draft).await?;
+                let (invoked, recorded) = host.record(call, draft).await?;
                 Ok((invoked, After::Record(recorded)))
             }
             Outside::Recorded(tape) => {
                 let outside = sandbox::Outside { tape: Some(tape.clone()), contents: None };
-                let invoked = host.invoke_outside(request, outside).await?;
+                let invoked = host.invoke_outside(call, outside).await?;
                 Ok((invoked, After::Recorded(tape.misses())))
             }
         }

@@ -3,11 +3,10 @@
 use std::io::Read as _;
 use std::os::fd::AsFd;
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use futures::future::BoxFuture;
 use skillhost::diagnostic::{Diagnostic, Severity, Span};
-use skillhost::invoke::{Choice, Host, InvokeError, Invoked, Request, Target};
+use skillhost::invoke::{Call, Choice, Host, InvokeError, Invoked, Loaded, Target};
 use skillhost::learn::Learned;
 use skillhost::limits::show_size;
 use skillhost::outcome::Outcome;
@@ -15,7 +14,7 @@ use skillhost::policy::capabilities::MountMode;
 use skillhost::policy::{self, Grant};
 use skillhost::runtime::scripts::Script;
 use skillhost::sandbox::{Io, Sink, Stdin};
-use skillhost::skill::{Skill, SkillError};
+use skillhost::skill::SkillError;
 
 use super::exit::Exit;
 use super::permissions::Permissions;
@@ -118,7 +117,9 @@ pub(crate) fn main(mut args: Args) -> Result<Exit, Failure> {
         );
     }
     let target = target(&args)?;
-    ask::before(&host, &named, &target, &args.args, &policy, &places)?;
+    // Loaded once: what is asked about is what runs, whatever becomes of the folder meanwhile.
+    let loaded = host.load_for_run(&args.skill, &policy).map_err(|error| failure(&args, error))?;
+    ask::before(&host, &named, &loaded, &target, &args.args, &policy, &places)?;
     if args.sign {
         // What cannot be signed does not run.
         key::signing(&places)?;
@@ -132,12 +133,12 @@ pub(crate) fn main(mut args: Args) -> Result<Exit, Failure> {
     // The handlers are there before anything is: what is made from here on is cleaned up.
     let inside = runtime.enter();
     let interrupt = interrupt().map_err(|error| Failure::new(Exit::Io, format!("no signal handlers: {error}")))?;
-    let request = Request { skill: &args.skill, policy: &policy, io: io(&args, stdin, interrupt)?, target, args: args.args.clone() };
+    let call = Call { loaded: &loaded, policy: &policy, target: &target, args: args.args.clone(), io: io(&args, stdin, interrupt)? };
     let invoked = runtime.block_on(async {
         match (outside, args.is_whole()) {
-            (None, false) => Ok((host.invoke(request).await?, None)),
-            (None, true) => Ok((host.invoke_with_receipt(request).await?, None)),
-            (Some(outside), _) => outside.invoke(&host, request).await.map(|(invoked, after)| (invoked, Some(after))),
+            (None, false) => Ok((host.invoke_loaded(&loaded, &target, &call.args, call.io).await?, None)),
+            (None, true) => Ok((host.invoke_with_receipt(call).await?, None)),
+            (Some(outside), _) => outside.invoke(&host, call).await.map(|(invoked, after)| (invoked, Some(after))),
         }
     });
     let (invoked, after) = invoked.map_err(|error| failure(&args, error))?;
@@ -148,7 +149,7 @@ pub(crate) fn main(mut args: Args) -> Result<Exit, Failure> {
     // The process is about to end, and takes the engine and all that was loaded with it in one go.
     std::mem::forget(host);
     let learned = if args.learn { Some(learn::learned(&args.permissions, &policy, &invoked, &places)?) } else { None };
-    let exit = finish(&args, invoked, learned.as_ref(), &places, after.as_ref(), staged)?;
+    let exit = finish(&args, (&loaded, &target), invoked, learned.as_ref(), &places, after.as_ref(), staged)?;
     after.map_or(Ok(exit), |after| after.tell(exit))
 }
 
@@ -197,14 +198,14 @@ struct Explained {
 }
 
 fn explain(args: &Args, host: &Host, policy: &policy::Policy) -> Result<Exit, Failure> {
-    let skill = Arc::new(Skill::load(&args.skill, &Default::default()).map_err(invalid_skill)?);
-    let grant = host.grant(&skill, policy);
+    let loaded = host.load(&args.skill, policy).map_err(invalid_skill)?;
+    let grant = Grant::clone(&loaded.grant);
     // What the tool would be given is not read, from stdin perhaps.
     let target = match (&args.name, &args.input) {
         (Some(name), Some(_)) => Target::Tool { name: name.clone(), input: "{}".into() },
         _ => target(args)?,
     };
-    let plan = Plan::of(host.program(skill, &target, &args.args), &grant.capabilities.limits);
+    let plan = Plan::of(host.program(&loaded, &target, &args.args), &grant.capabilities.limits);
     let secrets = Some(policy.secrets.clone()).filter(|secrets| *secrets != policy::Secrets::default());
     if args.json {
         show::json(&Explained { grant, program: plan, secrets })?
@@ -291,6 +292,7 @@ pub(super) fn interrupt() -> std::io::Result<BoxFuture<'static, ()>> {
 
 fn finish(
     args: &Args,
+    (loaded, target): (&Loaded, &Target),
     invoked: Invoked,
     learned: Option<&Learned>,
     places: &Places,
@@ -331,7 +333,7 @@ fn finish(
         if args.diff {
             show::foreign(&overlays.diff())?;
         } else if staged && !args.apply && exit == Exit::Ok && !changes.is_empty() {
-            ask::to_apply(&invoked, &target(args)?, places)?;
+            ask::to_apply(loaded, &invoked, target, places)?;
         } else if !args.apply {
             show::changes(changes);
         }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use serde_json::Value;
 use skillhost::diagnostic::printable;
-use skillhost::invoke::{Host, Request, Target};
+use skillhost::invoke::{Call, Host, InvokeError, Loaded, Target};
 use skillhost::outcome::Status;
 use skillhost::policy::Policy;
 use skillhost::policy::capabilities::MountMode;
@@ -183,7 +183,8 @@ fn signer(args: &Args, document: &Document, places: &Places) -> Result<Signer, F
 /// Runs it again, and tells what is not the same.
 fn repeat(args: &Args, receipt: &Value, places: &Places) -> Result<Option<Refused>, Failure> {
     let host = Host::new(places.host_options(&args.host)?);
-    if let Some(refused) = other_skill(args, receipt, &host)? {
+    let loaded = host.load(&args.skill, &Policy::builtin()).map_err(invalid_skill)?;
+    if let Some(refused) = other_skill(receipt, &loaded) {
         return Ok(Some(refused));
     }
     if receipt["grant"]["capabilities"]["limits"]["state"].is_number() {
@@ -196,7 +197,12 @@ fn repeat(args: &Args, receipt: &Value, places: &Places) -> Result<Option<Refuse
         Err(refused) => return Ok(Some(refused)),
     };
     let policy = args.permissions.clone().repeating(workspace, receipt).policy(places)?;
-    if let Some(refused) = other_grant(args, receipt, &host, &policy)? {
+    // Loaded again under that policy: it is this one that is compared with the receipt, and that runs.
+    let loaded = host.load_for_run(&args.skill, &policy).map_err(|error| match error {
+        InvokeError::Skill(error) => invalid_skill(*error),
+        error => Failure::new(Exit::Io, error.to_string()),
+    })?;
+    if let Some(refused) = other_skill(receipt, &loaded).or_else(|| other_grant(receipt, &loaded, &policy)) {
         return Ok(Some(refused));
     }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
@@ -206,14 +212,14 @@ fn repeat(args: &Args, receipt: &Value, places: &Places) -> Result<Option<Refuse
     let inside = runtime.enter();
     let interrupt = interrupt().map_err(|error| Failure::new(Exit::Io, format!("no signal handlers: {error}")))?;
     let strings = |list: &Value| list.as_array().into_iter().flatten().filter_map(|text| Some(text.as_str()?.to_owned())).collect();
-    let request = Request {
-        skill: &args.skill,
+    let call = Call {
+        loaded: &loaded,
         policy: &policy,
-        target: target(receipt),
+        target: &target(receipt),
         args: strings(&receipt["input"]["arguments"]),
         io: Io { stdin, interrupt: Some(interrupt), ..Io::default() },
     };
-    let invoked = runtime.block_on(host.invoke_with_receipt(request)).map_err(|error| Failure::new(Exit::Io, error.to_string()))?;
+    let invoked = runtime.block_on(host.invoke_with_receipt(call)).map_err(|error| Failure::new(Exit::Io, error.to_string()))?;
     drop(inside);
     runtime.shutdown_background();
     host.settle();
@@ -238,22 +244,20 @@ fn repeat(args: &Args, receipt: &Value, places: &Places) -> Result<Option<Refuse
 }
 
 /// Nothing runs that is not what the receipt is of.
-fn other_skill(args: &Args, receipt: &Value, host: &Host) -> Result<Option<Refused>, Failure> {
-    let loaded = host.load(&args.skill, &Policy::builtin()).map_err(invalid_skill)?;
+fn other_skill(receipt: &Value, loaded: &Loaded) -> Option<Refused> {
     let differences = differences(&wrapped("skill", receipt["skill"].clone()), &wrapped("skill", canonical::value(loaded.id())));
     let fix = Some("--skill names the folder of the skill as it was, every file of it".to_owned());
     let refused = Refused::new(Exit::OtherSkill, "the skill is not the one that the receipt is of");
-    Ok(Some(Refused { fix, differences, ..refused }).filter(|refused| !refused.differences.is_empty()))
+    Some(Refused { fix, differences, ..refused }).filter(|refused| !refused.differences.is_empty())
 }
 
 /// Nor under another grant.
-fn other_grant(args: &Args, receipt: &Value, host: &Host, policy: &Policy) -> Result<Option<Refused>, Failure> {
-    let loaded = host.load(&args.skill, policy).map_err(invalid_skill)?;
+fn other_grant(receipt: &Value, loaded: &Loaded, policy: &Policy) -> Option<Refused> {
     let here = canonical::value(&receipt::granted(&loaded.grant.capabilities, &receipt::policy_digest(policy)));
     let differences = differences(&wrapped("grant", receipt["grant"].clone()), &wrapped("grant", here));
     let fix = "give the policy and the flags of the run again: --policy, --allow, --deny, --timeout, --memory, --fuel, --env";
     let refused = Refused::cannot("the skill is not granted here what it was", fix);
-    Ok(Some(Refused { differences, ..refused }).filter(|refused| !refused.differences.is_empty()))
+    Some(Refused { differences, ..refused }).filter(|refused| !refused.differences.is_empty())
 }
 
 fn wrapped(field: &str, value: Value) -> Value {

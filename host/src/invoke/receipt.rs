@@ -3,11 +3,25 @@
 use std::collections::BTreeMap;
 
 use super::kept::State;
-use super::{Host, InvokeError, Invoked, Loaded, Request, Target};
+use super::{Host, InvokeError, Invoked, Loaded, Target};
 use crate::policy::Policy;
 use crate::receipt::{Digested, Parts, Receipt, policy_digest};
 use crate::runtime::{Program, Programs};
-use crate::sandbox::{Finished, Outside, Stdin};
+use crate::sandbox::{Finished, Io, Outside, Stdin};
+
+/// One invocation of a skill that is loaded: what was digested and approved is what runs.
+pub struct Call<'a> {
+    /// The skill.
+    pub loaded: &'a Loaded,
+    /// The policy that it was loaded under.
+    pub policy: &'a Policy,
+    /// What of the skill is to run.
+    pub target: &'a Target,
+    /// The arguments.
+    pub args: Vec<String>,
+    /// The streams.
+    pub io: Io,
+}
 
 /// What a receipt tells that an invocation does not know otherwise.
 pub(super) struct Ask {
@@ -19,23 +33,22 @@ pub(super) struct Ask {
 }
 
 impl Host {
-    /// Runs a skill under a policy, records it, and makes a receipt of it. Every file that it may read is digested before and after; its
+    /// Runs a skill that is loaded, records it, and makes a receipt of it. Every file that it may read is digested before and after; its
     /// outputs are told in full only where they are captured, and stdin is given as bytes.
     ///
     /// # Errors
     /// As [`Host::invoke`]; or stdin is a descriptor.
-    pub async fn invoke_with_receipt(&self, request: Request<'_>) -> Result<Invoked, InvokeError> {
-        self.invoke_outside(request, Outside::default()).await
+    pub async fn invoke_with_receipt(&self, call: Call<'_>) -> Result<Invoked, InvokeError> {
+        self.invoke_outside(call, Outside::default()).await
     }
 
     /// The same, with something between a deterministic run and what is outside: the network of a recording, say.
     ///
     /// # Errors
     /// As [`Host::invoke_with_receipt`].
-    pub async fn invoke_outside(&self, request: Request<'_>, outside: Outside) -> Result<Invoked, InvokeError> {
-        let ask = Ask::of(request.policy, &request.io.stdin)?.with(outside);
-        let loaded = self.load_for_run(request.skill, request.policy)?;
-        self.invoke_asked(&loaded, &request.target, &request.args, request.io, Some(ask)).await
+    pub async fn invoke_outside(&self, call: Call<'_>, outside: Outside) -> Result<Invoked, InvokeError> {
+        let ask = Ask::of(call.policy, &call.io.stdin)?.with(outside);
+        self.invoke_asked(call.loaded, call.target, &call.args, call.io, Some(ask)).await
     }
 }
 

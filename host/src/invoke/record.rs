@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::kept::State;
 use super::receipt::{Ask, built_in_digests};
-use super::{Host, InvokeError, Invoked, Loaded, Request, Target};
+use super::{Call, Host, InvokeError, Invoked, Loaded, Target, undigested};
 use crate::outcome::Output;
 use crate::policy::capabilities::{Capabilities, Mount};
 use crate::policy::{Grant, Retention, Secrets};
@@ -18,6 +18,7 @@ use crate::recording::scene::Scene;
 use crate::recording::seal::{self, Seal};
 use crate::recording::tape::Tape;
 use crate::recording::{self, EntryKind, Exchange, Header, Recording, Runtime, Sealed};
+use crate::runtime::digests::Digests;
 use crate::sandbox::{ENGINE, Io, Mode, Outside, Stdin, fingerprint};
 use crate::skill::Skill;
 
@@ -47,39 +48,39 @@ pub struct Replay<'a> {
 }
 
 impl Host {
-    /// Runs a skill under a policy by which it is deterministic, and records what comes from outside. The network is live.
+    /// Runs a skill that is loaded under a policy by which it is deterministic, and records what comes from outside. The network is live.
     ///
     /// # Errors
     /// As [`Host::invoke_with_receipt`]. That the recording cannot be written is no error of the run.
-    pub async fn record(&self, request: Request<'_>, draft: Draft) -> Result<(Invoked, Recorded), InvokeError> {
-        let stdin = if let Stdin::Bytes(bytes) = &request.io.stdin { bytes.clone() } else { Vec::new() };
+    pub async fn record(&self, call: Call<'_>, draft: Draft) -> Result<(Invoked, Recorded), InvokeError> {
+        let Call { loaded, policy: given, target, args, io } = call;
+        let stdin = if let Stdin::Bytes(bytes) = &io.stdin { bytes.clone() } else { Vec::new() };
         let tape = Arc::new(Tape::recording());
         let contents = Arc::new(draft.contents());
         let outside = Outside { tape: Some(tape.clone()), contents: Some(contents.clone()) };
-        let ask = Ask::of(request.policy, &request.io.stdin)?.with(outside);
+        let ask = Ask::of(given, &io.stdin)?.with(outside);
         let policy = ask.policy.clone();
-        let loaded = self.load_for_run(request.skill, request.policy)?;
         let granted_folders = loaded.capabilities.mounts.iter().chain(&loaded.capabilities.packages);
         if granted_folders.filter_map(|mount| mount.host.canonicalize().ok()).any(|folder| draft.folder().starts_with(folder)) {
             let why = "the folder for scratch space lies in one that the run is granted, which could change its own recording: set TMPDIR";
             return Err(InvokeError::Recording(why.into()));
         }
-        let asked_uses = request.io.uses;
-        let io = Io { uses: true, ..request.io };
-        let mut invoked = self.invoke_asked(&loaded, &request.target, &request.args, io, Some(ask)).await?;
+        let asked_uses = io.uses;
+        let io = Io { uses: true, ..io };
+        let mut invoked = self.invoke_asked(loaded, target, &args, io, Some(ask)).await?;
         let uses = invoked.finished.outcome.uses.take();
         invoked.finished.outcome.uses = uses.clone().filter(|_| asked_uses);
         let (Some(evidence), Some(keep)) = (invoked.finished.evidence.take(), contents.keep()) else {
             return Ok((invoked, Recorded::Nothing));
         };
-        let secrets = &request.policy.secrets;
+        let secrets = &given.secrets;
         let taken = tape.taken();
         let seal = Seal::new(format!("{:032x}", rand::random::<u128>()), values(secrets, &loaded.capabilities, &taken));
         let mut recording = Recording {
             version: recording::VERSION,
             skill: loaded.skill.name.clone(),
-            target: recorded_target(&request.target),
-            arguments: request.args,
+            target: recorded_target(target),
+            arguments: args,
             runtime: Runtime {
                 host: HOST.into(),
                 engine: ENGINE.into(),
@@ -143,8 +144,10 @@ impl Host {
     fn load_recorded(&self, scene: &Scene, capabilities: Capabilities) -> Result<Loaded, InvokeError> {
         let skill = Skill::load(&scene.skill, &self.options.caps).map_err(|error| InvokeError::Skill(Box::new(error)))?;
         let skill = Arc::new(skill);
-        let programs = self.programs(&skill).map(Arc::new);
-        let digest = programs.as_ref().ok().map(|programs| programs.digests().skill.clone());
+        // The folder is this replay's own, and nobody else changes it.
+        let digests = Digests::of(&skill).map_err(|error| undigested(&error));
+        let digest = digests.as_ref().ok().map(|digests| digests.skill.clone());
+        let programs = digests.map(|digests| Arc::new(self.programs(&skill, digests)));
         let id = crate::audit::SkillId { name: skill.manifest.name.clone(), digest };
         let grant = Grant { capabilities: capabilities.clone(), decisions: Vec::new() };
         Ok(Loaded { capabilities: Arc::new(capabilities), grant: Arc::new(grant), skill, id, programs, retention: Retention::default() })

@@ -138,7 +138,8 @@ fn is_other_skill_md(skill: &Skill, path: &str) -> bool {
 
 /// A symlink to a folder is listed among the files, and has no bytes.
 fn is_linked_folder(skill: &Skill, path: &str) -> bool {
-    skill.files.iter().any(|file| file.path == path && file.link.is_some()) && skill.dir.metadata(path).is_ok_and(|found| found.is_dir())
+    skill.files.iter().any(|file| file.path == path && file.link.is_some())
+        && skill.content.dir().metadata(path).is_ok_and(|found| found.is_dir())
 }
 
 /// The frontmatter with every field as it was written.

@@ -192,7 +192,8 @@ impl BuiltIn {
         }
         let cache = stamp::own_folder(&self.cache).map_err(|error| wrong(format!("the cache is not usable: {error}")))?;
         let name = format!("{}.program", &digest(path.as_os_str().as_encoded_bytes())["sha256:".len()..]);
-        let known = Stamp::read(&cache, &name).filter(|stamp| *stamp == Stamp::of(&stat, stamp.digest.clone()));
+        let known =
+            Stamp::read(&cache, &name).filter(|stamp| *stamp == Stamp::of(&stat, stamp.digest.clone()) && stamp::is_dependable(&file));
         let found = match known {
             Some(stamp) => stamp.digest,
             None => {

@@ -60,7 +60,7 @@ impl Programs {
     }
 
     /// The skill.
-    pub(super) fn skill(&self) -> &Skill {
+    pub(crate) fn skill(&self) -> &Skill {
         &self.skill
     }
 

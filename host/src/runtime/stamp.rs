@@ -2,20 +2,24 @@
 
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
+use std::os::fd::AsFd;
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use cap_std::fs::{Dir, OpenOptions};
-use rustix::fs::{Mode, Stat};
+use rustix::fs::{FsWord, Mode, Stat};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use super::hex;
+use super::{ancestors, hex};
 
-/// What a file was when its digest was computed. An unchanged stamp means an unchanged file: the kernel moves `ctime` at every write,
-/// and nothing can set it. So looking costs one `stat`, and the digest is only computed when the stamp has moved.
+/// What a file was when its digest was computed. On a file system that [`is_dependable`], the kernel moves `ctime` at every write, and no program
+/// can set it: an unchanged stamp means an unchanged file, and looking costs one `stat`.
+///
+/// The exception is a file that another program has mapped shared and writable: its stores move `ctime` when the kernel next writes the page back, not
+/// at once. No guest can map a file, and nobody can tell from outside whether a program has.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Stamp {
     /// The file's SHA-256, 64 hex digits.
@@ -75,20 +79,44 @@ pub(crate) fn unless_changed<T: Serialize + DeserializeOwned, E>(
     compute: impl FnOnce() -> Result<T, E>,
 ) -> Result<T, E> {
     let folder = own_folder(cache).ok();
-    if let Some(kept) = folder.as_ref().and_then(|folder| take::<Kept<T>>(folder, name, KEPT_MAX))
-        && kept.state == state
-    {
-        return Ok(kept.found);
+    if let Some(found) = folder.as_ref().and_then(|folder| take_unless_changed(folder, name, &state)) {
+        return Ok(found);
     }
-    let kept = Kept { state, found: compute()? };
+    let found = compute()?;
+    if let Some(folder) = folder {
+        put_if_settled(&folder, name, state, newest, &found);
+    }
+    Ok(found)
+}
+
+/// What is kept under a name in the cache folder of files that are still in that state.
+pub(crate) fn take_unless_changed<T: DeserializeOwned>(folder: &Dir, name: &str, state: &str) -> Option<T> {
+    take::<Kept<T>>(folder, name, KEPT_MAX).filter(|kept| kept.state == *state).map(|kept| kept.found)
+}
+
+/// Keeps what was found in files under a name in the cache folder, unless the last of them changed so lately that it may change again unseen.
+pub(crate) fn put_if_settled(folder: &Dir, name: &str, state: String, newest: (i64, i64), found: impl Serialize) {
     let newest = Duration::new(newest.0.max(0).cast_unsigned(), 0) + Duration::from_nanos(newest.1.max(0).cast_unsigned());
     let is_settled = SystemTime::now().duration_since(UNIX_EPOCH + newest).is_ok_and(|age| age > SETTLED);
-    if let Some(folder) = folder.filter(|_| is_settled)
-        && let Err(error) = put(&folder, name, &kept)
-    {
+    if is_settled && let Err(error) = put(folder, name, &Kept { state, found }) {
         tracing::debug!(%error, "what was found in the files was not kept; the next run reads them again");
     }
-    Ok(kept.found)
+}
+
+/// Whether a stamp of this file or folder tells whether it has changed: on a file system of this machine, whose kernel sets `ctime` itself. Elsewhere,
+/// on a network file system or one that a program serves, the other side says what `ctime` is, and late, so files are read.
+pub(crate) fn is_dependable(file: impl AsFd) -> bool {
+    // statfs(2): overlayfs passes on what the file system below it says.
+    const EXT: FsWord = 0xef53;
+    const XFS: FsWord = 0x5846_5342;
+    const BTRFS: FsWord = 0x9123_683e;
+    const TMPFS: FsWord = 0x0102_1994;
+    const F2FS: FsWord = 0xf2f5_2010;
+    const ZFS: FsWord = 0x2fc1_2fc1;
+    const BCACHEFS: FsWord = 0xca45_1a4e;
+    const OVERLAY: FsWord = 0x794c_7630;
+    const LOCAL: [FsWord; 8] = [EXT, XFS, BTRFS, TMPFS, F2FS, ZFS, BCACHEFS, OVERLAY];
+    rustix::fs::fstatfs(file).is_ok_and(|found| LOCAL.contains(&found.f_type))
 }
 
 /// What is kept under a name in a folder, of at most that many bytes; `None` where there is nothing that can be read.
@@ -131,11 +159,12 @@ impl Drop for Temporary<'_> {
 /// Opens a folder that only this user may write to, making it where it is missing.
 ///
 /// # Errors
-/// It cannot be made or opened, or someone else may write to it.
+/// It cannot be made or opened, or someone else may write to it or to a folder above it.
 pub(crate) fn own_folder(path: &Path) -> io::Result<Dir> {
     let mut builder = std::fs::DirBuilder::new();
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
     builder.recursive(true).create(path)?;
+    ancestors::check(path)?;
     #[expect(clippy::disallowed_methods, reason = "the cache folder is the host's own")]
     let dir = Dir::open_ambient_dir(path, cap_std::ambient_authority())?;
     let stat = rustix::fs::fstat(&dir)?;
@@ -160,6 +189,21 @@ pub(crate) fn file_digest(file: &File) -> io::Result<String> {
                 hash.update(&buffer[..n]);
                 at += n as u64;
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stamps_are_trusted_on_local_file_systems_alone() {
+        assert!(is_dependable(tempfile::tempfile().unwrap()));
+        for elsewhere in ["/proc", "/sys"] {
+            #[expect(clippy::disallowed_methods, reason = "file systems that the kernel makes up")]
+            let folder = File::open(elsewhere).unwrap();
+            assert!(!is_dependable(folder), "{elsewhere}");
         }
     }
 }

@@ -4,7 +4,8 @@
 use std::fs::File;
 use std::hash::{Hash as _, Hasher};
 use std::io;
-use std::path::{Path, PathBuf};
+use std::os::fd::AsRawFd as _;
+use std::path::Path;
 
 use cap_std::fs::{Dir, OpenOptions};
 use sha2::{Digest as _, Sha256};
@@ -15,6 +16,7 @@ use super::engine::Mode;
 use super::resident::make_resident;
 use crate::heap;
 use crate::runtime;
+use crate::runtime::room;
 use crate::runtime::stamp::{self, Stamp, Temporary, file_digest};
 
 /// Compiled code of this size, in bytes, has ten thousand functions: an interpreter's, not a skill's.
@@ -24,7 +26,6 @@ const LARGE: u64 = 16 << 20;
 #[derive(Debug)]
 pub(super) struct Cache {
     dir: Dir,
-    path: PathBuf,
 }
 
 impl Cache {
@@ -33,7 +34,7 @@ impl Cache {
     /// # Errors
     /// It cannot be made or opened, or someone else may write to it.
     pub(super) fn open(path: &Path) -> io::Result<Cache> {
-        Ok(Cache { dir: stamp::own_folder(path)?, path: path.to_owned() })
+        Ok(Cache { dir: stamp::own_folder(path)? })
     }
 
     /// Loads a component compiled for this engine, and the file that it is in; `None` where there is none, or none that is whole (it is removed
@@ -43,11 +44,7 @@ impl Cache {
         let file = self.dir.open(code_name(&key)).ok()?.into_std();
         if self.is_whole(&file, &key) {
             Cache::expect(&file);
-            #[expect(unsafe_code, reason = "compiled code is trusted only from this folder, which the host alone writes, and whole")]
-            // SAFETY: the file was written by `store` for this very component and engine (both are in its name), and is unchanged
-            // since: `is_whole` has compared its stamp, and nobody else may rename anything in this folder.
-            let loaded = unsafe { Component::deserialize_file(engine, self.path.join(code_name(&key))) };
-            if let Ok(component) = loaded {
+            if let Ok(component) = map(engine, &file) {
                 return Some((component, file));
             }
         }
@@ -78,13 +75,22 @@ impl Cache {
         Ok(())
     }
 
+    /// Charges a component's code to the skill that it is of.
+    pub(super) fn charge(&self, engine: &Engine, mode: Mode, component: &runtime::Component) {
+        let name = code_name(&key(engine, mode, component));
+        let skill = component.skill().and_then(|skill| skill.place().ok());
+        if let (Some(skill), Ok(metadata)) = (skill, self.dir.symlink_metadata(&name)) {
+            room::charge(&self.dir, &skill, &name, metadata.len());
+        }
+    }
+
     fn is_whole(&self, file: &File, key: &str) -> bool {
         let Ok(stat) = rustix::fs::fstat(file) else { return false };
         let Some(stamp) = Stamp::read(&self.dir, &stamp_name(key)) else { return false };
-        if stamp == Stamp::of(&stat, stamp.digest.clone()) {
+        if stamp == Stamp::of(&stat, stamp.digest.clone()) && stamp::is_dependable(file) {
             return true;
         }
-        // Moved, copied or restored: the bytes decide.
+        // Moved, copied or restored, or on a file system that does not tell: the bytes decide.
         let whole = file_digest(file).is_ok_and(|digest| digest == stamp.digest);
         if whole && let Err(error) = self.write_stamp(key, file, stamp.digest) {
             tracing::debug!(%error, "the cache's stamp was not renewed; the next load computes the digest again");
@@ -118,6 +124,17 @@ impl Cache {
     }
 }
 
+/// Loads code from the very file that was checked: by its descriptor, since its name may have come to mean another one.
+fn map(engine: &Engine, file: &File) -> wasmtime::Result<Component> {
+    let path = format!("/proc/self/fd/{}", file.as_raw_fd());
+    #[expect(unsafe_code, reason = "compiled code is trusted only from this folder, which the host alone writes, and whole")]
+    // SAFETY: the file was written by `store` for this very component and engine (both are in its name), and is unchanged since: `is_whole` has
+    // compared its stamp, and the path means the same file by its descriptor.
+    unsafe {
+        Component::deserialize_file(engine, path)
+    }
+}
+
 fn code_name(key: &str) -> String {
     format!("{key}.cwasm")
 }
@@ -142,13 +159,15 @@ fn key(engine: &Engine, mode: Mode, component: &runtime::Component) -> String {
     component.digest.hash(&mut hash);
     mode.hash(&mut hash);
     engine.precompile_compatibility_hash().hash(&mut hash);
-    runtime::hex(&hash.0.finalize())
+    let hex = runtime::hex(&hash.0.finalize());
+    // The code of built-in programs is never removed to make room.
+    if component.built_in().is_some() { hex } else { format!("{hex}.own") }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sandbox::engine::{Allocation, Guests, engine};
+    use crate::sandbox::engine::{Allocation, Guests, codegen, engine};
 
     #[test]
     fn code_of_one_mode_is_never_taken_for_that_of_another() {
@@ -156,6 +175,20 @@ mod tests {
         let of = |mode| key(&engine(mode, 1 << 20, &Guests::Any(Allocation::OnDemand)).unwrap().0, mode, &component);
         let [fast, metered, deterministic] = [Mode::Fast, Mode::Metered, Mode::Deterministic].map(of);
         assert!(fast != metered && metered != deterministic && deterministic != fast);
+    }
+
+    #[test]
+    fn code_is_mapped_from_the_file_that_was_checked() {
+        let (engine, _) = engine(Mode::Fast, 1 << 20, &Guests::Any(Allocation::OnDemand)).unwrap();
+        let code = Engine::new(&codegen(Mode::Fast, false)).unwrap().precompile_component(b"\0asm\x0d\0\x01\0").unwrap();
+        let dir = tempfile::tempdir().unwrap();
+        let cache = Cache::open(&dir.path().join("cache")).unwrap();
+        cache.dir.write("code", &code).unwrap();
+        let file = cache.dir.open("code").unwrap().into_std();
+        cache.dir.write("other", "no code").unwrap();
+        cache.dir.rename("other", &cache.dir, "code").unwrap();
+        assert!(map(&engine, &file).is_ok(), "by its name it is another file now");
+        assert!(map(&engine, &cache.dir.open("code").unwrap().into_std()).is_err());
     }
 
     #[test]

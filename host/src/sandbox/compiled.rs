@@ -7,8 +7,10 @@
 use std::collections::HashMap;
 use std::io::{self, Read as _};
 use std::path::Path;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use cap_std::fs::Dir;
 use sha2::{Digest as _, Sha256};
 use tracing::{Instrument as _, debug_span};
 use wasmtime::component::{HasSelf, Linker};
@@ -24,7 +26,7 @@ use crate::limits::Limits;
 use crate::outcome::Status;
 use crate::policy::capabilities::Capabilities;
 use crate::runtime::spawn::SKILL;
-use crate::runtime::{Component, Entry, Program, hex, stamp};
+use crate::runtime::{Component, Entry, Program, hex, room, stamp};
 
 mod bindings {
     #![allow(missing_docs, unreachable_pub, reason = "generated from WIT, where the documentation is")]
@@ -53,6 +55,8 @@ pub(super) struct Kept {
 const SOURCE_MAX: u64 = 256 << 10;
 /// Bytes of its code, which has about as many as the source.
 const CODE_MAX: u64 = 1 << 20;
+/// Files that are compiled for one run; those beyond it are the guest's own to compile.
+const COMPILED_MAX: usize = 256;
 /// Files whose code is kept in memory.
 const KEPT: usize = 128;
 /// What compiling a file may take at most, in bytes and milliseconds: Python itself, and two hundred times the source.
@@ -104,9 +108,18 @@ impl Invocation {
         }
         // Whoever comes while another file is compiled does not wait for it.
         let _one = kept.compiling.try_lock().ok()?;
+        if self.compiled.fetch_add(1, Relaxed) >= COMPILED_MAX {
+            return None;
+        }
         let code = self.compile(python, path, source).instrument(debug_span!("compile script")).await?;
-        if let Err(error) = store(self.sandbox.cache(), &key, &code) {
-            tracing::debug!(%error, "a script's code was not kept; the next process compiles it again");
+        match store(self.sandbox.cache(), &key, &code) {
+            Ok(cache) => {
+                self.sandbox.note_growth();
+                if let Some(skill) = self.programs.as_ref().and_then(|programs| programs.skill().place().ok()) {
+                    room::charge(&cache, &skill, &file_name(&key), code.as_ref().map_or(0, |code| code.len() as u64) + 32);
+                }
+            }
+            Err(error) => tracing::debug!(%error, "a script's code was not kept; the next process compiles it again"),
         }
         kept.put(key, code)
     }
@@ -164,9 +177,11 @@ fn load(cache: &Path, key: &str) -> Option<Code> {
 }
 
 /// Keeps it there: its digest, and then the code, or nothing.
-fn store(cache: &Path, key: &str, code: &Code) -> io::Result<()> {
+fn store(cache: &Path, key: &str, code: &Code) -> io::Result<Dir> {
     let code = code.as_deref().unwrap_or_default();
-    stamp::put_bytes(&stamp::own_folder(cache)?, &file_name(key), &[&Sha256::digest(code), code].concat())
+    let cache = stamp::own_folder(cache)?;
+    stamp::put_bytes(&cache, &file_name(key), &[&Sha256::digest(code), code].concat())?;
+    Ok(cache)
 }
 
 fn file_name(key: &str) -> String {

@@ -1,6 +1,7 @@
 //! What the programs of one invocation share, and what can be told of it while it runs and after.
 
 use std::collections::BTreeSet;
+use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Instant;
@@ -42,6 +43,8 @@ pub(super) struct Invocation {
     /// The command lines that were let start, where notes are taken of what is used.
     commands: OnceLock<Mutex<Commands>>,
     pub(super) scratch: Arc<Scratch>,
+    /// The files that were compiled for it.
+    pub(super) compiled: AtomicUsize,
 }
 
 /// Command lines that notes are kept of.
@@ -101,6 +104,7 @@ impl Invocation {
             processes: Records::new(mode),
             commands: OnceLock::new(),
             scratch: mounts.scratch.clone(),
+            compiled: AtomicUsize::new(0),
         })
     }
 

@@ -1,11 +1,13 @@
 //! The files of a skill: listed without being read, read within bounds, and hashed. Nothing leaves the skill's `Dir`.
 
 use std::io::{self, Read};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 
 use cap_std::fs::{Dir, File, Metadata, MetadataExt, OpenOptions, OpenOptionsExt};
 use serde::Serialize;
-use sha2::{Digest, Sha256};
+use sha2::{Digest as _, Sha256};
+use tempfile::TempDir;
 
 use super::rules::{self, Effect, Rule};
 use super::{Caps, Skill};
@@ -30,9 +32,9 @@ pub struct SkillFile {
 /// A file's inode and times. The kernel moves `changed` at every write, and nothing can set it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub(crate) struct Identity {
-    device: u64,
+    pub(crate) device: u64,
     inode: u64,
-    modified: (i64, i64),
+    pub(crate) modified: (i64, i64),
     pub(crate) changed: (i64, i64),
 }
 
@@ -75,27 +77,14 @@ impl Skill {
     /// # Errors
     /// A file that cannot be read, or whose size is not what it was when the skill was loaded.
     pub fn digest(&self) -> io::Result<String> {
-        let mut hash = Sha256::new();
-        hash.update(b"skillhost skill 1\n");
+        let mut hash = ContentHash::new();
         for file in &self.files {
-            hash.update(if file.link.is_some() { b"l" } else { b"f" });
-            hash.update((file.path.len() as u64).to_le_bytes());
-            hash.update(&file.path);
-            match &file.link {
-                Some(target) => {
-                    hash.update((target.len() as u64).to_le_bytes());
-                    hash.update(target);
-                }
-                None => {
-                    hash.update(file.size.to_le_bytes());
-                    let copied = io::copy(&mut open(&self.dir, &file.path)?.take(file.size + 1), &mut HashWriter(&mut hash))?;
-                    if copied != file.size {
-                        return Err(io::Error::other(format!("`{}` changed since the skill was loaded", file.path)));
-                    }
-                }
+            match file.link {
+                Some(_) => hash.add(file, b""),
+                None => hash.add(file, &read_listed(self.content.dir(), file)?),
             }
         }
-        Ok(hash.finalize().iter().fold("sha256:".to_owned(), |hex, byte| format!("{hex}{byte:02x}")))
+        Ok(hash.finish())
     }
 
     /// Whether each file and folder is still the one that was listed, and no file or folder came or went.
@@ -104,7 +93,7 @@ impl Skill {
     pub fn is_current(&self) -> bool {
         let same = |listed: &SkillFile| {
             let path = if listed.path.is_empty() { "." } else { &listed.path };
-            let now = rustix::fs::statat(&self.dir, path, rustix::fs::AtFlags::SYMLINK_NOFOLLOW);
+            let now = rustix::fs::statat(self.live.dir(), path, rustix::fs::AtFlags::SYMLINK_NOFOLLOW);
             now.is_ok_and(|now| Identity::of_stat(&now) == listed.identity)
         };
         self.folders.iter().chain(&self.files).all(same)
@@ -118,7 +107,7 @@ impl Skill {
         if self.files.binary_search_by(|f| f.path.as_str().cmp(path)).is_err() {
             return Err(io::Error::new(io::ErrorKind::NotFound, format!("`{path}` is not a file of the skill")));
         }
-        read_bounded(&self.dir, path, self.caps.total)
+        read_bounded(self.content.dir(), path, self.caps.total)
     }
 
     /// The start of one of `files`, at most that many bytes.
@@ -127,13 +116,77 @@ impl Skill {
     /// As [`Skill::read`], whatever the size.
     pub fn head(&self, path: &str, bytes: usize) -> io::Result<Vec<u8>> {
         let mut head = Vec::with_capacity(bytes);
-        open(&self.dir, path)?.take(bytes as u64).read_to_end(&mut head)?;
+        open(self.content.dir(), path)?.take(bytes as u64).read_to_end(&mut head)?;
         Ok(head)
     }
 }
 
+/// The folder that the files of a skill are read from.
+#[derive(Debug)]
+pub struct Content {
+    dir: Dir,
+    /// Removed with this value.
+    _temporary: Option<TempDir>,
+}
+
+impl Content {
+    /// A folder that is gone with this value.
+    pub(crate) fn temporary(dir: Dir, folder: TempDir) -> Content {
+        Content { dir, _temporary: Some(folder) }
+    }
+
+    pub(crate) fn dir(&self) -> &Dir {
+        &self.dir
+    }
+}
+
+impl From<Dir> for Content {
+    fn from(dir: Dir) -> Content {
+        Content { dir, _temporary: None }
+    }
+}
+
+impl AsFd for Content {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.dir.as_fd()
+    }
+}
+
+/// The hash that [`Skill::digest`] describes, under way.
+pub(crate) struct ContentHash(Sha256);
+
+impl ContentHash {
+    pub(crate) fn new() -> ContentHash {
+        ContentHash(Sha256::new_with_prefix(b"skillhost skill 1\n"))
+    }
+
+    /// Adds the next of the files, in the order of their paths; the content of a symlink does not count.
+    pub(crate) fn add(&mut self, file: &SkillFile, content: &[u8]) {
+        let (kind, content) = file.link.as_ref().map_or((b"f", content), |target| (b"l", target.as_bytes()));
+        self.0.update(kind);
+        for part in [file.path.as_bytes(), content] {
+            self.0.update((part.len() as u64).to_le_bytes());
+            self.0.update(part);
+        }
+    }
+
+    pub(crate) fn finish(self) -> String {
+        self.0.finalize().iter().fold("sha256:".to_owned(), |hex, byte| format!("{hex}{byte:02x}"))
+    }
+}
+
+/// Reads a file, which has the bytes that it had when it was listed.
+pub(crate) fn read_listed(dir: &Dir, file: &SkillFile) -> io::Result<Vec<u8>> {
+    let changed = || io::Error::other(format!("`{}` changed since the skill was loaded", file.path));
+    match read_bounded(dir, &file.path, file.size) {
+        Ok(bytes) if bytes.len() as u64 == file.size => Ok(bytes),
+        Err(error) if error.kind() != io::ErrorKind::FileTooLarge => Err(error),
+        _ => Err(changed()),
+    }
+}
+
 /// Reads a regular file of at most `cap` bytes.
-pub(super) fn read_bounded(dir: &Dir, path: impl AsRef<Path>, cap: u64) -> io::Result<Vec<u8>> {
+pub(crate) fn read_bounded(dir: &Dir, path: impl AsRef<Path>, cap: u64) -> io::Result<Vec<u8>> {
     let path = path.as_ref();
     let file = open(dir, path)?;
     let mut bytes = Vec::with_capacity(usize::try_from(file.metadata()?.len().min(cap)).unwrap_or(0) + 1);
@@ -152,18 +205,6 @@ fn open(dir: &Dir, path: impl AsRef<Path>) -> io::Result<File> {
     match file.metadata()?.is_file() {
         true => Ok(file),
         false => Err(io::Error::other(format!("`{}` is not a regular file", path.display()))),
-    }
-}
-
-struct HashWriter<'a>(&'a mut Sha256);
-
-impl io::Write for HashWriter<'_> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.update(bytes);
-        Ok(bytes.len())
-    }
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
     }
 }
 

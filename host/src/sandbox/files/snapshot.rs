@@ -61,7 +61,10 @@ impl Vfs {
                     let state = walk(By::Stamp)?;
                     let name = format!("{:x}-{:x}.packages", state.folder.0, state.folder.1);
                     let compute = || walk(By::Content).map(|walk| walk.digest());
-                    let digest = stamp::unless_changed(cache, &name, state.digest(), state.newest, compute)?;
+                    let digest = match self.storage(&tree, m, "").is_ok_and(stamp::is_dependable) {
+                        true => stamp::unless_changed(cache, &name, state.digest(), state.newest, compute)?,
+                        false => compute()?,
+                    };
                     snapshot.packages.insert(mount.guest.clone(), digest);
                 }
                 Rules::Skill | Rules::Scratch | Rules::Root(_) => {}

@@ -1,0 +1,149 @@
+//! The folders above the host's own: whoever may write to one of them can put another folder in the place of the cache, with code of their own in it.
+
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::io::{self, Read as _};
+use std::path::{Component, Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use rustix::fs::{CWD, FileType, Mode, Stat};
+use rustix::process::{getegid, geteuid};
+
+/// Symlinks that a path may lead over, as the kernel counts them.
+const LINKS: usize = 40;
+
+/// Checks once per process that nobody but this user and root can exchange a part of a path: each folder on the way, over symlinks too, belongs
+/// to one of the two, and others may not write to it. In one with the sticky bit, such as /tmp, they may, since they cannot rename what is not theirs.
+///
+/// # Errors
+/// The folder that others may write to, and what mends it.
+pub(crate) fn check(path: &Path) -> io::Result<()> {
+    static CHECKED: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
+    let path = std::path::absolute(path)?;
+    let checked = || CHECKED.lock().unwrap_or_else(PoisonError::into_inner);
+    if !checked().contains(&path) {
+        walk(&path)?;
+        checked().insert(path);
+    }
+    Ok(())
+}
+
+fn walk(path: &Path) -> io::Result<()> {
+    let mut at = PathBuf::from("/");
+    let mut rest = Vec::new();
+    push(&mut rest, path);
+    let mut links = 0;
+    while let Some(name) = rest.pop() {
+        if name == ".." {
+            at.pop();
+            continue;
+        }
+        let next = at.join(&name);
+        let stat = rustix::fs::statat(CWD, &next, rustix::fs::AtFlags::SYMLINK_NOFOLLOW)?;
+        if FileType::from_raw_mode(stat.st_mode) != FileType::Symlink {
+            // The last one is the host's own folder, whose opener is stricter.
+            judge(&next, &stat, !rest.is_empty())?;
+            at = next;
+            continue;
+        }
+        judge(&next, &stat, false)?;
+        links += 1;
+        if links > LINKS {
+            return Err(io::Error::from(rustix::io::Errno::LOOP));
+        }
+        let target = std::fs::read_link(&next)?;
+        if target.is_absolute() {
+            at = PathBuf::from("/");
+        }
+        push(&mut rest, &target);
+    }
+    Ok(())
+}
+
+/// The parts of a path, the first on top.
+fn push(rest: &mut Vec<OsString>, path: &Path) {
+    let part = |part: Component<'_>| match part {
+        Component::Normal(name) => Some(name.to_owned()),
+        Component::ParentDir => Some("..".into()),
+        Component::RootDir | Component::CurDir | Component::Prefix(_) => None,
+    };
+    rest.extend(path.components().rev().filter_map(part));
+}
+
+fn judge(path: &Path, stat: &Stat, is_folder: bool) -> io::Result<()> {
+    let user = geteuid().as_raw();
+    let refuse = |what: String| {
+        Err(io::Error::new(io::ErrorKind::PermissionDenied, format!("the folder {} above the cache {what}", path.display())))
+    };
+    if stat.st_uid != 0 && stat.st_uid != user && !is_unmapped(stat.st_uid) {
+        return refuse(format!("belongs to user {}: choose another with XDG_CACHE_HOME", stat.st_uid));
+    }
+    let mode = Mode::from_raw_mode(stat.st_mode);
+    if !is_folder || mode.contains(Mode::SVTX) {
+        return Ok(());
+    }
+    // Where each user has a group of their own, by the same number, that group is no one else.
+    let is_own_group = stat.st_uid == user && stat.st_gid == user && getegid().as_raw() == user;
+    if mode.contains(Mode::WOTH) || (mode.contains(Mode::WGRP) && !is_own_group) {
+        return refuse(format!("can be written by others: `chmod go-w {}`", path.display()));
+    }
+    Ok(())
+}
+
+/// Whether a user is one that this user namespace has no number for: whoever made the namespace, root among them, and nobody in it.
+fn is_unmapped(user: u32) -> bool {
+    const OVERFLOW: u32 = 65_534;
+    let map = || {
+        let mut map = String::new();
+        #[expect(clippy::disallowed_methods, reason = "a file of the kernel's")]
+        std::fs::File::open("/proc/self/uid_map").ok()?.take(4096).read_to_string(&mut map).ok()?;
+        Some(map)
+    };
+    user == OVERFLOW && map().is_some_and(|map| !map.split_whitespace().eq(["0", "0", "4294967295"]))
+}
+
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "tests make their own folders")]
+mod tests {
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
+
+    use super::*;
+
+    fn folder(path: &Path, mode: u32) {
+        std::fs::create_dir_all(path).unwrap();
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+    }
+
+    #[test]
+    fn a_parent_that_others_can_write_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let (above, cache) = (dir.path().join("above"), dir.path().join("above/own/cache"));
+        folder(&cache, 0o700);
+        for (mode, accepted) in [(0o755, true), (0o700, true), (0o1777, true), (0o777, false), (0o757, false)] {
+            folder(&above, mode);
+            assert_eq!(walk(&cache).is_ok(), accepted, "{mode:o}");
+        }
+        folder(&above, 0o777);
+        let why = walk(&cache).unwrap_err().to_string();
+        assert!(why.contains("above") && why.contains("chmod go-w"), "{why}");
+    }
+
+    #[test]
+    fn a_symlink_on_the_way_hides_no_parent() {
+        let dir = tempfile::tempdir().unwrap();
+        for part in ["open/cache", "closed"] {
+            folder(&dir.path().join(part), 0o700);
+        }
+        symlink("../open/cache", dir.path().join("closed/cache")).unwrap();
+        symlink(dir.path().join("closed"), dir.path().join("open/back")).unwrap();
+        symlink("loop", dir.path().join("closed/loop")).unwrap();
+        for path in ["closed/cache", "open/back/cache"] {
+            assert!(walk(&dir.path().join(path)).is_ok(), "{path}");
+        }
+        folder(&dir.path().join("open"), 0o777);
+        for path in ["closed/cache", "open/back/cache", "open/back"] {
+            assert!(walk(&dir.path().join(path)).is_err(), "{path}");
+        }
+        assert!(walk(&dir.path().join("closed/loop/x")).is_err());
+    }
+}
