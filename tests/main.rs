@@ -18,6 +18,7 @@ mod compat;
 mod components;
 mod copies;
 mod curl;
+mod denials;
 mod determinism;
 mod docs;
 mod embed;

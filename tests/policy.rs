@@ -53,7 +53,7 @@ fn access(c: &Capabilities, path: &str) -> PathAccess {
 
 fn may_spawn(c: &Capabilities, command: &str) -> bool {
     let argv: Vec<String> = command.split(' ').map(str::to_owned).collect();
-    c.spawn.allows(|p| p.matches(&argv))
+    c.spawn.allows_command(&argv)
 }
 
 /// Whether a request may be sent to a public address of that host.

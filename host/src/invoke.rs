@@ -1,6 +1,7 @@
 //! The spine: a request becomes a skill, capabilities, a program, an outcome and a record. Every front end meets here.
 
 mod beside;
+mod denied;
 pub mod hooks;
 mod kept;
 mod own;
@@ -239,7 +240,10 @@ impl Host {
         let log = self.log()?;
         let program = programs.as_ref().map_err(|status| NoProgram::Status(status.clone())).and_then(|programs| {
             let program = target::program(skill, programs, target, args)?;
-            Ok((program, programs))
+            match denied::denial(&program, programs, &capabilities.spawn) {
+                Some(denial) => Err(NoProgram::Status(Status::Denied(denial))),
+                None => Ok((program, programs)),
+            }
         });
         let ran = program.as_ref().ok().map(|(program, _)| ProgramId::of(program));
         let asking = ran.as_ref().map(|program| Asking { skill: id, program, capabilities });

@@ -15,6 +15,7 @@ mod glob;
 mod grant;
 mod layer;
 mod mounts;
+pub(crate) mod program_name;
 pub mod protected;
 mod schema;
 pub mod tool;

@@ -22,7 +22,7 @@ mod shebang;
 pub mod spawn;
 pub(crate) mod stamp;
 
-pub use programs::{Programs, installed_name};
+pub use programs::Programs;
 
 use crate::skill::Skill;
 use built_in::BuiltIn;

@@ -95,6 +95,34 @@ fn deny_beats_allow_from_whichever_layer() {
 }
 
 #[test]
+fn a_denial_holds_for_every_name_of_a_program() {
+    let c = |deny: &str| {
+        let policy = policy(&format!("default: {{ allow: [Bash], deny: [\"{deny}\"] }}"));
+        grant(&skill(None), &policy).capabilities
+    };
+    for deny in ["Bash(python3:*)", "Bash(python)", "Bash(python3.11 *)", "Bash(/usr/bin/python3:*)", "Bash(pypy3:*)"] {
+        let c = c(deny);
+        for command in ["python3 x.py", "python x.py", "python3.14", "/opt/venv/bin/python -m http.server"] {
+            assert!(!may_spawn(&c, command), "{deny}: {command}");
+        }
+        assert!(may_spawn(&c, "sh x.sh") && may_spawn(&c, "pythonic"), "{deny}");
+    }
+    assert!(!may_spawn(&c("Bash(dash:*)"), "bash x.sh") && !may_spawn(&c("Bash(fgrep:*)"), "grep x"));
+    // The explanation says so.
+    let denied = policy("default: { allow: [Bash], deny: [\"Bash(python3:*)\"] }");
+    for (asked, verdict) in [
+        ("Bash(python:*)", Verdict::Refused),
+        ("Bash(python3.11 -m json.tool)", Verdict::Refused),
+        ("Bash(scripts/x.py:*)", Verdict::Narrowed),
+        ("Bash", Verdict::Narrowed),
+        ("Bash(jq:*)", Verdict::Granted),
+    ] {
+        let d = granted(&[asked, "Read"], &denied).decisions.remove(0);
+        assert_eq!(d.verdict, verdict, "{d:?}");
+    }
+}
+
+#[test]
 fn a_section_is_for_the_skills_of_its_name_alone() {
     let policy = policy("skills: { other: { allow: [Bash] }, de*: { allow: [\"Bash(jq:*)\"] } }");
     let c = grant(&skill(None), &policy).capabilities;

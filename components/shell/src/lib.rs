@@ -4,6 +4,7 @@ mod bindings;
 mod command_line;
 mod commands;
 mod curl;
+mod denials;
 mod files;
 mod hooks;
 mod limits;

@@ -16,6 +16,7 @@ use crate::bindings::wasi::cli::environment;
 use crate::command_line::{self, CommandLine, Source};
 use crate::commands;
 use crate::curl::Curl;
+use crate::denials;
 use crate::files::Files;
 use crate::limits;
 use crate::program::{Elsewhere, Own, Program, Shim};
@@ -188,7 +189,10 @@ fn interpreter(files: Arc<dyn FileSystem>, cwd: &str, own: &Own) -> Bash {
         .tty(1, false)
         .tty(2, false);
     for (name, value) in environment::get_environment() {
-        builder = builder.env(name, value);
+        builder = match name.as_str() {
+            denials::VARIABLE => builder.before_tool(denials::hook(&value)),
+            _ => builder.env(name, value),
+        };
     }
     for name in ["python3", "python"] {
         builder = builder.command(name, Program { own: own.clone(), known: true });

@@ -98,12 +98,12 @@ impl<'a> Facts<'a> {
         })
     }
 
-    /// Who does not let something through that matches patterns so; `None` where it is granted.
-    pub(super) fn lack<P>(&self, scope: &Scope<P>, matches: impl Fn(&P) -> bool) -> Option<Lack> {
+    /// Who does not let something through that matches patterns so, and is `denied` by those; `None` where it is granted.
+    pub(super) fn lack<P>(&self, scope: &Scope<P>, matches: impl Fn(&P) -> bool, denied: impl Fn(&P) -> bool) -> Option<Lack> {
         if self.recovered {
             return Some(Lack::Recovered);
         }
-        if scope.none_of.iter().any(&matches) {
+        if scope.none_of.iter().any(denied) {
             return Some(Lack::Denied);
         }
         let lacks = |side: Option<&Vec<P>>| !side.is_some_and(|side| side.iter().any(&matches));
@@ -308,7 +308,8 @@ impl<'a> Judge<'a> {
         let literal: Vec<String> = argv.iter().map_while(Clone::clone).collect();
         let whole = literal.len() == argv.len();
         let may_be = CommandPattern { words: literal.clone(), open: true };
-        let lack = self.facts.lack(&self.facts.capabilities.spawn, |p| if whole { p.matches(&literal) } else { p.overlaps(&may_be) });
+        let matches = |p: &CommandPattern| if whole { p.matches(&literal) } else { p.overlaps(&may_be) };
+        let lack = self.facts.lack(&self.facts.capabilities.spawn, matches, |p| p.denies_some(&may_be));
         match lack {
             None => (Status::Granted, Effect::None, None, None),
             Some(lack) => {

@@ -2,7 +2,7 @@
 
 use super::judge::{Judge, Lack};
 use super::need::{Effect, Kind, Need, Status};
-use crate::policy::tool::Target;
+use crate::policy::tool::{HostPattern, Target};
 
 /// Hosts of names, not of servers: XML namespaces and schemas, and what is set aside for examples.
 const NAMES: [&str; 12] = [
@@ -71,7 +71,8 @@ impl Judge<'_> {
 
     fn host(&mut self, offset: usize, to: &Target) {
         let entry = entry(to);
-        let lack = self.facts.lack(&self.facts.capabilities.fetch, |pattern| pattern.matches(to));
+        let matches = |pattern: &HostPattern| pattern.matches(to);
+        let lack = self.facts.lack(&self.facts.capabilities.fetch, matches, matches);
         let (status, message, fix) = match lack {
             None => (Status::Granted, None, None),
             Some(lack) => {

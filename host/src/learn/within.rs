@@ -52,9 +52,7 @@ pub fn lacks(grant: &Capabilities, uses: &Uses) -> Vec<String> {
             lacking.push(format!("{} {path}", if what.written { "write" } else { "read" }));
         }
     }
-    lacking.extend(
-        uses.commands.iter().filter(|argv| !grant.spawn.allows(|p| p.matches(argv))).map(|argv| format!("start {}", argv.join(" "))),
-    );
+    lacking.extend(uses.commands.iter().filter(|argv| !grant.spawn.allows_command(argv)).map(|argv| format!("start {}", argv.join(" "))));
     for request in &uses.requests {
         let to = Target { https: request.https, host: request.host.clone(), port: request.port };
         if !grant.fetch.allows(|p| p.matches(&to)) || !grant.methods.contains(&request.method) {

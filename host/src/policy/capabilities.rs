@@ -146,6 +146,23 @@ impl<P> Scope<P> {
     }
 }
 
+impl Scope<CommandPattern> {
+    /// Whether an argv may be started: each side allows it, and no denial stops it.
+    pub fn allows_command(&self, argv: &[String]) -> bool {
+        self.is_allowed_command(argv) && self.denial_of(argv).is_none()
+    }
+
+    /// Whether each side allows an argv, whatever is denied.
+    pub fn is_allowed_command(&self, argv: &[String]) -> bool {
+        !self.all_of.is_empty() && self.all_of.iter().all(|side| side.iter().any(|pattern| pattern.matches(argv)))
+    }
+
+    /// The denial that stops an argv.
+    pub fn denial_of(&self, argv: &[String]) -> Option<&CommandPattern> {
+        self.none_of.iter().find(|pattern| pattern.denies(argv))
+    }
+}
+
 fn names_only<S: serde::Serializer>(env: &BTreeMap<String, String>, s: S) -> Result<S::Ok, S::Error> {
     s.collect_seq(env.keys())
 }

@@ -5,6 +5,7 @@
 use std::net::IpAddr;
 
 use super::printable;
+use super::program_name::{canonical, installed_name, is_shell_keyword, script_interpreter};
 use super::tool::{CommandPattern, EVERY_PORT, HostName, HostPattern, PathGlob};
 
 /// What an entry means.
@@ -61,6 +62,7 @@ pub fn parse(text: &str, side: Side) -> Tool {
     match name {
         _ if READ.contains(&name) => path(name, argument).map_or_else(|why| why, Tool::Read),
         _ if WRITE.contains(&name) => path(name, argument).map_or_else(|why| why, Tool::Write),
+        "Bash" if side == Side::Deny => denied_command(argument).map_or_else(|why| why, Tool::Bash),
         "Bash" => command(argument).map_or_else(|why| why, Tool::Bash),
         "WebFetch" => host(argument, side).map_or_else(|why| why, Tool::WebFetch),
         _ => unknown(name, argument),
@@ -139,6 +141,34 @@ fn command(argument: Option<&str>) -> Result<CommandPattern, Tool> {
         return Err(refuse("it sets a variable before it names a program", None));
     }
     Ok(CommandPattern { words, open })
+}
+
+/// A denial names a program, all of whose names and arguments it stops. What another spelling would pass is no denial.
+fn denied_command(argument: Option<&str>) -> Result<CommandPattern, Tool> {
+    let pattern = command(argument)?;
+    let Some((program, arguments)) = pattern.words.split_first() else { return Ok(pattern) };
+    let instead = |name: &str| Some(format!("Bash({name}:*)"));
+    let name = installed_name(program).unwrap_or(program);
+    if let Some(interpreter) = script_interpreter(name) {
+        let why = "a script runs under other paths too, and as an argument of its interpreter; only the interpreter can be denied";
+        return Err(refuse(why, instead(interpreter)));
+    }
+    if name.contains('/') {
+        return Err(refuse("a path names a file, which runs under other paths too; only the name of a program can be denied", None));
+    }
+    if is_shell_keyword(name) {
+        return Err(refuse(format!("`{name}` is a word of the shell's language, and no program"), None));
+    }
+    if matches!(name, "pip" | "pip3") {
+        let why = format!("`{name}` is a module of Python, which `python3 -m pip` and a script run as well");
+        return Err(refuse(why, instead("python3")));
+    }
+    if !arguments.is_empty() {
+        let why = "a denial with arguments is passed by other spellings of them; the program can be denied, or only certain commands of it \
+                   allowed";
+        return Err(refuse(why, instead(name)));
+    }
+    Ok(CommandPattern { words: vec![canonical(name).to_owned()], open: true })
 }
 
 fn host(argument: Option<&str>, side: Side) -> Result<HostPattern, Tool> {

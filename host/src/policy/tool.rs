@@ -2,11 +2,14 @@
 //!
 //! Each has `matches`, which the sandbox enforces, and `covers` and `overlaps`, which tell how two sides meet.
 
+use std::fmt;
 use std::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
 
 pub use super::glob::PathGlob;
+use super::program_name::{canonical, script_interpreter};
+use crate::outcome::Denial;
 
 /// A command: its first words, and whether more may follow.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
@@ -33,6 +36,34 @@ impl CommandPattern {
         program && pairs.all(|(word, given)| word == given) && (self.open || argv.len() == self.words.len())
     }
 
+    /// Whether a denial of this stops an argv: the program is compared under all its names.
+    pub fn denies(&self, argv: &[String]) -> bool {
+        let Some((program, words)) = self.words.split_first() else { return true };
+        let Some((given, args)) = argv.split_first() else { return false };
+        canonical(program) == canonical(given) && args.starts_with(words) && (self.open || args.len() == words.len())
+    }
+
+    /// What a denial of this is noted as, for a command that it stopped.
+    pub(crate) fn denial(&self, argv: &[String]) -> Denial {
+        let command: String = argv.join(" ").chars().take(200).collect();
+        Denial { what: format!("start `{command}`"), rule: format!("the policy denies `{self}`"), fix: None }
+    }
+
+    /// Whether a denial of this stops every command of `other`.
+    pub fn denies_all(&self, other: &CommandPattern) -> bool {
+        let Some(program) = self.words.first() else { return true };
+        let named = CommandPattern { words: vec![program.clone()], open: true };
+        let covered = *self == named && named.denies(&other.words);
+        covered || self.covers(other)
+    }
+
+    /// Whether a denial of this may stop some command of `other`: a script runs by its interpreter.
+    pub fn denies_some(&self, other: &CommandPattern) -> bool {
+        let Some((program, _)) = other.words.split_first() else { return true };
+        let starts = |name: &str| self.words.first().is_none_or(|word| canonical(word) == canonical(name));
+        starts(program) || script_interpreter(program).is_some_and(starts)
+    }
+
     /// Whether every command of `other` matches here.
     pub fn covers(&self, other: &CommandPattern) -> bool {
         let long_enough = if self.open { self.words.len() <= other.words.len() } else { *self == *other };
@@ -56,6 +87,17 @@ impl CommandPattern {
 
 fn file_name(program: &str) -> &str {
     program.rsplit('/').next().unwrap_or(program)
+}
+
+impl fmt::Display for CommandPattern {
+    /// As an entry.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.words.is_empty(), self.open) {
+            (true, _) => f.write_str("Bash"),
+            (false, true) => write!(f, "Bash({}:*)", self.words.join(" ")),
+            (false, false) => write!(f, "Bash({})", self.words.join(" ")),
+        }
+    }
 }
 
 /// Hosts that may be asked.

@@ -229,10 +229,18 @@ pub(super) trait Pattern {
     fn covers(&self, other: &Self) -> bool;
     /// Whether something may match both.
     fn overlaps(&self, other: &Self) -> bool;
+    /// Whether a denial of this stops everything that `other` matches.
+    fn denies_all(&self, other: &Self) -> bool {
+        self.covers(other)
+    }
+    /// Whether a denial of this may stop something that `other` matches.
+    fn denies_some(&self, other: &Self) -> bool {
+        self.overlaps(other)
+    }
 }
 
 macro_rules! pattern {
-    ($($name:ty),*) => {$(
+    ($name:ty $(, $denial:ident)*) => {
         impl Pattern for $name {
             fn covers(&self, other: &Self) -> bool {
                 <$name>::covers(self, other)
@@ -240,21 +248,26 @@ macro_rules! pattern {
             fn overlaps(&self, other: &Self) -> bool {
                 <$name>::overlaps(self, other)
             }
+            $(fn $denial(&self, other: &Self) -> bool {
+                <$name>::$denial(self, other)
+            })*
         }
-    )*};
+    };
 }
-pattern!(PathGlob, CommandPattern, HostPattern);
+pattern!(PathGlob);
+pattern!(CommandPattern, denies_all, denies_some);
+pattern!(HostPattern);
 
 fn meet<P: Pattern>(asked: &P, allowed: &[(P, &Rule)], denied: &[(P, &Rule)], judge: &Judge<'_>) -> Ruling {
     let allows: Vec<&Rule> = allowed.iter().filter(|(p, _)| p.overlaps(asked)).map(|(_, rule)| *rule).collect();
     if allows.is_empty() {
         return Ruling { verdict: Verdict::Refused, rule: judge.no_rule(), denied: false };
     }
-    if let Some((_, rule)) = denied.iter().find(|(p, _)| p.covers(asked)) {
+    if let Some((_, rule)) = denied.iter().find(|(p, _)| p.denies_all(asked)) {
         return Ruling { verdict: Verdict::Refused, rule: format!("deny {}", cite(&[rule])), denied: true };
     }
     let whole = allowed.iter().find(|(p, _)| p.covers(asked)).map(|(_, rule)| *rule);
-    let denials: Vec<&Rule> = denied.iter().filter(|(p, _)| p.overlaps(asked)).map(|(_, rule)| *rule).collect();
+    let denials: Vec<&Rule> = denied.iter().filter(|(p, _)| p.denies_some(asked)).map(|(_, rule)| *rule).collect();
     let mut rule = format!("allow {}", whole.map_or_else(|| cite(&allows), |rule| cite(&[rule])));
     if !denials.is_empty() {
         rule.push_str(&format!("; deny {}", cite(&denials)));

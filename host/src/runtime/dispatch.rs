@@ -2,6 +2,7 @@
 //! through archives and file systems.
 
 use super::shebang::shebang;
+use crate::policy::program_name;
 
 pub use super::shebang::HEAD;
 
@@ -35,25 +36,17 @@ pub fn kind(path: &str, head: &[u8]) -> Kind {
     }
     let name = path.rsplit('/').next().unwrap_or(path);
     let Some((_, extension)) = name.rsplit_once('.') else { return Kind::Other };
-    match extension.to_ascii_lowercase().as_str() {
-        "py" => interpreter("python3", Vec::new()),
-        "sh" | "bash" => interpreter("bash", Vec::new()),
-        other => {
-            LANGUAGES.iter().find(|(_, extensions, _)| extensions.contains(&other)).map_or(Kind::Other, |(language, ..)| not_here(language))
-        }
+    if let Some(command) = program_name::script_interpreter(name) {
+        return interpreter(command, Vec::new());
     }
+    let extension = extension.to_ascii_lowercase();
+    let language = LANGUAGES.iter().find(|(_, extensions, _)| extensions.contains(&extension.as_str()));
+    language.map_or(Kind::Other, |(language, ..)| not_here(language))
 }
 
 /// The built-in command that a program's name stands for: `python3.11` is `python3`, any POSIX shell is `sh`.
 pub fn command(program: &str) -> Option<&'static str> {
-    let version = program.strip_prefix("python3").map(|rest| rest.strip_prefix('.').unwrap_or(rest));
-    match program {
-        "python" | "pypy3" => Some("python3"),
-        "bash" => Some("bash"),
-        "sh" | "dash" | "ash" => Some("sh"),
-        _ if version.is_some_and(|v| v.bytes().all(|b| b.is_ascii_digit())) => Some("python3"),
-        _ => None,
-    }
+    program_name::interpreter(program)
 }
 
 fn by_program(program: &str, args: Vec<String>) -> Kind {

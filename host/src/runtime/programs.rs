@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 use std::io;
 use std::sync::{Arc, OnceLock};
 
-use super::Component;
 use super::built_in::{BUILD, BuiltIn, BuiltIns, EXPECTED, ProgramError};
 use super::digests::Digests;
 use super::dispatch::{self, Kind};
+use super::{Component, Program};
+use crate::policy::program_name::installed_name;
 use crate::skill::Skill;
 
 /// The programs of one invocation, by the commands that start them.
@@ -125,6 +126,13 @@ impl Programs {
         is_own && self.answering(file).is_ok_and(|found| found.is_some())
     }
 
+    /// The command lines that mean a program: one for each name that it has. A component of the skill answers to several.
+    pub fn commands_of(&self, program: &Program) -> Vec<Vec<String>> {
+        let is_it = |path: &String| self.digests.components.get(path) == Some(&program.component.digest);
+        let own = self.paths.iter().filter(|(_, path)| is_it(path)).map(|(name, _)| name);
+        std::iter::once(&program.name).chain(own).map(|name| [std::slice::from_ref(name), &program.args[..]].concat()).collect()
+    }
+
     fn answering(&self, name: &str) -> Result<Option<&Arc<BuiltIn>>, ProgramError> {
         Ok(self.built_in()?.iter().find(|one| one.facts.programs.iter().any(|program| program == name)))
     }
@@ -136,15 +144,6 @@ impl Programs {
             message: format!("the program `{command}` is not installed: {place}"),
             fix: Some(format!("build it: `{BUILD}`; or name the folder that holds it: `--programs DIR`")),
         }
-    }
-}
-
-/// The name of a command that is looked up where programs are installed, by name or by path. Another path is a file of the guest's own.
-pub fn installed_name(command: &str) -> Option<&str> {
-    match command.rsplit_once('/') {
-        None => Some(command),
-        Some(("/bin" | "/usr/bin" | "/usr/local/bin", name)) => Some(name),
-        Some(_) => None,
     }
 }
 

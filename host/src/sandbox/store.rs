@@ -9,6 +9,7 @@ use wasmtime_wasi::{I32Exit, WasiCtxBuilder};
 use wasmtime_wasi_http::WasiHttpCtx;
 
 use super::children::Children;
+use super::denials;
 use super::ended::Ended;
 use super::fuel::{self, Cost};
 use super::http::hooks::Hooks;
@@ -69,8 +70,13 @@ impl Invocation {
         let mut wasi = WasiCtxBuilder::new();
         wasi.stdin(given.stdin.clone()).stdout(given.stdout.clone()).stderr(given.stderr.clone());
         wasi.arg(&program.name).args(&program.args).initial_cwd(&given.cwd);
-        for (name, value) in &given.env {
+        let denied = denials::of(program, &self.capabilities.spawn);
+        // A caller sets none of the shell's denials, and takes none away.
+        for (name, value) in given.env.iter().filter(|(name, _)| denied.is_none() || name != denials::VARIABLE) {
             wasi.env(name, value);
+        }
+        if let Some(names) = denied.filter(|names| !names.is_empty()) {
+            wasi.env(denials::VARIABLE, names);
         }
         // Denied already by default; said here so that a change of that default changes nothing.
         wasi.allow_tcp(false).allow_udp(false).allow_ip_name_lookup(false);

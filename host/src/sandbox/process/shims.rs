@@ -4,12 +4,14 @@
 
 use std::time::Duration;
 
-use crate::runtime::installed_name;
+use crate::policy::program_name::installed_name;
 
 /// A command line, and what the commands before it asked for.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Line {
     pub(super) argv: Vec<String>,
+    /// The commands that were taken away from before it.
+    pub(super) before: Vec<String>,
     pub(super) env: Vec<(String, String)>,
     pub(super) cwd: Option<String>,
     pub(super) timeout: Option<Timeout>,
@@ -48,6 +50,7 @@ pub(super) fn unwrap(mut line: Line, is_program: impl Fn(&str) -> bool) -> Resul
         }
         let name = name.to_owned();
         line.argv.remove(0);
+        line.before.push(name.clone());
         wrapper(&mut line)?;
         if line.argv.is_empty() && name == "env" && is_program("printenv") {
             line.argv.push("printenv".into());
@@ -214,7 +217,7 @@ mod tests {
 
     fn line(text: &str) -> Line {
         let argv = text.split(' ').map(str::to_owned).collect();
-        Line { argv, env: vec![("A".into(), "1".into())], cwd: None, timeout: None }
+        Line { argv, before: Vec::new(), env: vec![("A".into(), "1".into())], cwd: None, timeout: None }
     }
 
     #[test]

@@ -78,7 +78,15 @@ pub(in crate::sandbox) fn denials(invocation: &Invocation) -> Vec<Denial> {
 /// Finds the program that a command means, checks it against the capabilities and the limits, and makes it ready.
 pub(super) async fn prepare(invocation: &Invocation, caller: Caller, what: Asked) -> Result<Startable, Error> {
     let asked = what.argv.clone();
-    let line = shims::Line { argv: what.argv, env: what.env.unwrap_or(caller.env), cwd: what.cwd.or(Some(caller.cwd)), timeout: None };
+    // Before anything is looked up: the shell asks about commands that are none of the host's programs.
+    refuse_denied(invocation, &asked, [&asked[..]])?;
+    let line = shims::Line {
+        argv: what.argv,
+        before: Vec::new(),
+        env: what.env.unwrap_or(caller.env),
+        cwd: what.cwd.or(Some(caller.cwd)),
+        timeout: None,
+    };
     let no_program = |message, fix| Error::NotFound(refuse(invocation, &asked, message, fix));
     let Some(programs) = &invocation.programs else { return Err(no_program("there are no programs here".into(), None)) };
     let is_program = |name: &str| programs.find(name).is_ok_and(|found| found.is_some());
@@ -99,6 +107,11 @@ pub(super) async fn prepare(invocation: &Invocation, caller: Caller, what: Asked
     } else {
         line.argv
     };
+    if !invocation.capabilities.spawn.none_of.is_empty() {
+        let commands = programs.commands_of(&program);
+        let before = line.before.iter().map(std::slice::from_ref);
+        refuse_denied(invocation, &asked, commands.iter().map(Vec::as_slice).chain(before).chain([&runs[..]]))?;
+    }
     allow(invocation, &asked, &runs)?;
     count(invocation, caller.depth)?;
     let not_ready = |status| Error::NotFound(sandbox::say(&status));
@@ -109,10 +122,18 @@ pub(super) async fn prepare(invocation: &Invocation, caller: Caller, what: Asked
     Ok(Startable { argv: asked, program, prepared, env: line.env, cwd, timeout: line.timeout, depth: caller.depth + 1, held })
 }
 
-/// Whether the capabilities hold a command: what will run has to be allowed, and neither that nor what was asked for be denied.
-fn allow(invocation: &Invocation, asked: &[String], runs: &[String]) -> Result<(), Error> {
+/// Refuses what was asked where a denial stops one of the commands that it comes to.
+fn refuse_denied<'a>(invocation: &Invocation, asked: &[String], commands: impl IntoIterator<Item = &'a [String]>) -> Result<(), Error> {
     let spawn = &invocation.capabilities.spawn;
-    if spawn.allows(|pattern| pattern.matches(runs)) && !spawn.none_of.iter().any(|pattern| pattern.matches(asked)) {
+    match commands.into_iter().find_map(|argv| spawn.denial_of(argv)) {
+        Some(pattern) => Err(Error::Denied(note(invocation, pattern.denial(asked)))),
+        None => Ok(()),
+    }
+}
+
+/// Whether both sides allow what will run.
+fn allow(invocation: &Invocation, asked: &[String], runs: &[String]) -> Result<(), Error> {
+    if invocation.capabilities.spawn.is_allowed_command(runs) {
         invocation.note_command(runs);
         return Ok(());
     }
@@ -139,7 +160,11 @@ fn count(invocation: &Invocation, depth: u64) -> Result<(), Error> {
 /// Notes a command that does not start, for the outcome; returns the reason, for the guest.
 fn refuse(invocation: &Invocation, argv: &[String], rule: String, fix: Option<String>) -> String {
     let command: String = argv.join(" ").chars().take(200).collect();
-    let denial = Denial { what: format!("start `{command}`"), rule, fix };
+    note(invocation, Denial { what: format!("start `{command}`"), rule, fix })
+}
+
+/// Notes a denial, for the outcome; returns the reason, for the guest.
+fn note(invocation: &Invocation, denial: Denial) -> String {
     let mut denials = invocation.spawn_denials.lock().unwrap_or_else(PoisonError::into_inner);
     if denials.len() < 100 && !denials.contains(&denial) {
         denials.push(denial.clone());

@@ -1,0 +1,199 @@
+//! A denial of a program holds for all its names: for the first program of a run, for those that programs start, and for the commands
+//! that the shell runs itself.
+
+use std::path::Path;
+
+use skillhost::invoke::{Request, Target};
+use skillhost::outcome::{Outcome, Status};
+use skillhost::policy::capabilities::MountMode;
+use skillhost::policy::{Overrides, Policy};
+use skillhost::sandbox::{Io, Stdin};
+
+use crate::arena::{Arena, shell_host};
+use crate::cli::{User, guest, skill_of, text};
+
+/// The exit code of a run that is denied.
+const DENIED: i32 = 77;
+
+/// Runs with denials; returns the exit code and stderr.
+fn run(user: &User, denials: &[&str], args: &[&str]) -> (i32, String) {
+    let programs = user.stand_ins();
+    let mut command = user.command(env!("CARGO_BIN_EXE_skillhost"));
+    command.args(["run", "--programs"]).arg(programs);
+    for denial in denials {
+        command.args(["--deny", denial]);
+    }
+    let output = command.args(args).output().unwrap();
+    (output.status.code().unwrap(), text(&output.stderr))
+}
+
+#[test]
+fn a_denial_stops_an_interpreter_as_the_first_program() {
+    let user = User::new();
+    let skill = user.work().join("scripted");
+    std::fs::create_dir_all(skill.join("scripts")).unwrap();
+    std::fs::write(skill.join("SKILL.md"), "---\nname: scripted\ndescription: Has scripts. Use to test.\n---\n").unwrap();
+    for (name, content) in [("x.py", ""), ("versioned", "#!/usr/bin/python3.12\n"), ("x.sh", ""), ("posix", "#!/bin/dash\n")] {
+        std::fs::write(skill.join("scripts").join(name), content).unwrap();
+    }
+    let python = [&["./scripted", "x.py"][..], &["./scripted", "scripts/versioned"]];
+    let shell = [&["./scripted", "x.sh"][..], &["./scripted", "scripts/posix"], &["./scripted", "--command", "true"]];
+    for (denial, denied, runs) in [
+        ("Bash(python3:*)", &python[..], &shell[..]),
+        ("Bash(python)", &python, &shell),
+        ("Bash(/usr/bin/python3.14 *)", &python, &shell),
+        ("Bash(bash:*)", &shell, &python),
+        ("Bash(sh:*)", &shell, &python),
+        ("Bash(jq:*)", &[], &[python[0], shell[0], shell[2]]),
+    ] {
+        for args in denied {
+            let (code, stderr) = run(&user, &[denial], args);
+            assert!(code == DENIED && stderr.contains("the policy denies `Bash("), "{denial} {args:?}: {code} {stderr}");
+        }
+        for args in runs {
+            let (code, stderr) = run(&user, &[denial], args);
+            assert_eq!(code, 0, "{denial} {args:?}: {stderr}");
+        }
+    }
+    for args in [python[0], shell[0], shell[2]] {
+        assert_eq!(run(&user, &["Bash"], args).0, DENIED, "{args:?}");
+    }
+}
+
+#[test]
+fn a_denial_of_its_name_stops_the_skill_s_component() {
+    let user = User::new();
+    let skill = user.work().join("named");
+    skill_of("hello", &skill);
+    // Its file has another name than the skill.
+    std::fs::rename(skill.join("named.wasm"), skill.join("upload.wasm")).unwrap();
+    let manifest = std::fs::read_to_string(skill.join("SKILL.md")).unwrap().replace("named.wasm", "upload.wasm");
+    std::fs::write(skill.join("SKILL.md"), manifest).unwrap();
+    for denial in ["Bash(named:*)", "Bash(upload:*)", "Bash(upload.wasm:*)"] {
+        assert_eq!(run(&user, &[denial], &["./named"]).0, DENIED, "{denial}");
+    }
+    // What the operator runs is not started by `Bash`.
+    for denial in ["Bash", "Bash(other:*)"] {
+        let (code, stderr) = run(&user, &[denial], &["./named"]);
+        assert_eq!(code, 0, "{denial}: {stderr}");
+    }
+}
+
+#[test]
+fn a_denial_stops_a_started_program_under_each_name() {
+    let arena = Arena::new();
+    for copy in ["tool.wasm", "same.wasm"] {
+        std::fs::write(arena.path("skills/hostile").join(copy), guest("hello")).unwrap();
+    }
+    let launch = |line: &str, denial: &str| {
+        let args: Vec<&str> = std::iter::once("launch").chain(line.split(' ')).collect();
+        arena.run(&args).deny(denial).go()
+    };
+    for line in ["tool", "tool.wasm", "/skill/tool", "env tool", "/usr/bin/env nice -n 5 tool", "timeout 9 nohup tool.wasm", "same"] {
+        let outcome = launch(line, "Bash(tool:*)");
+        assert_eq!((&outcome.status, outcome.usage.processes), (&Status::Exited { code: 126 }, 0), "{line}: {outcome:?}");
+        assert_eq!(outcome.denials[0].rule, "the policy denies `Bash(tool:*)`", "{line}");
+        let outcome = launch(line, "Bash(jq:*)");
+        assert_eq!((&outcome.status, outcome.usage.processes), (&Status::Exited { code: 0 }, 1), "{line}: {outcome:?}");
+    }
+    // A command that only runs another is denied wherever it stands.
+    for line in ["nice tool", "env nice tool", "env -i nohup nice -n 5 tool"] {
+        assert_eq!(launch(line, "Bash(nice:*)").usage.processes, 0, "{line}");
+    }
+    for line in ["python x.py", "python3.12 x.py", "/usr/bin/pypy3 x.py", "pip install x", "uv run x.py", "env python3 x.py"] {
+        let outcome = launch(line, "Bash(python3:*)");
+        assert_eq!(outcome.usage.processes, 0, "{line}: {outcome:?}");
+    }
+}
+
+/// Runs a text in the shell.
+fn shell(place: &Path, denials: &[&str], script: &str) -> Outcome {
+    let (skill, workspace) = (place.join("skill"), place.join("workspace"));
+    for folder in [&skill, &workspace] {
+        std::fs::create_dir_all(folder).unwrap();
+    }
+    std::fs::write(skill.join("SKILL.md"), "---\nname: skill\ndescription: Runs commands. Use to test.\n---\n").unwrap();
+    let overrides = Overrides {
+        workspace: Some((workspace, MountMode::Write)),
+        deny: denials.iter().map(|denial| (*denial).to_owned()).collect(),
+        ..Overrides::default()
+    };
+    let policy = Policy::builtin().with_command_line(overrides).unwrap_or_else(|findings| panic!("{findings:?}"));
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let io = Io { stdin: Stdin::Empty, ..Io::default() };
+    let request = Request { skill: &skill, policy: &policy, target: Target::Shell(script.into()), args: Vec::new(), io };
+    runtime.block_on(shell_host(place).invoke(request)).unwrap_or_else(|error| panic!("{error}")).finished.outcome
+}
+
+#[test]
+fn a_denial_stops_a_command_of_the_shell_however_called() {
+    let dir = tempfile::tempdir().unwrap();
+    let (place, victim) = (dir.path(), dir.path().join("workspace/victim"));
+    for script in [
+        "rm victim",
+        r"\rm victim",
+        "'r'm victim",
+        "x=rm; $x victim",
+        "command rm victim",
+        "exec rm victim",
+        "env rm victim",
+        "nice -n 5 rm victim",
+        "timeout 5 rm victim",
+        "/bin/rm victim",
+        "/usr/bin/env rm victim",
+        "eval 'rm victim'",
+        "alias y=rm; shopt -s expand_aliases\ny victim",
+        "f() { rm \"$@\"; }; f victim",
+        "(rm victim)",
+        "true | rm victim",
+        "rm victim &\nwait",
+        "echo \"$(rm victim)\"",
+        "bash -c 'rm victim'",
+        "sh <<< 'rm victim'",
+        "echo victim | xargs rm",
+        "find . -name victim -exec rm {} +",
+        "awk 'BEGIN { system(\"rm victim\") }'",
+        "trap 'rm victim' EXIT",
+        "unset SKILLHOST_DENIED_COMMANDS; rm victim",
+        "SKILLHOST_DENIED_COMMANDS= bash -c 'rm victim'",
+        "printf '#!/bin/sh\\nrm victim\\n' > s; chmod +x s; ./s",
+    ] {
+        std::fs::create_dir_all(place.join("workspace")).unwrap();
+        std::fs::write(&victim, "here").unwrap();
+        let outcome = shell(place, &["Bash(rm:*)"], script);
+        assert!(victim.exists(), "{script}: {outcome:?}");
+        assert_eq!(
+            outcome.denials.first().map(|denial| denial.rule.as_str()),
+            Some("the policy denies `Bash(rm:*)`"),
+            "{script}: {outcome:?}"
+        );
+    }
+    let outcome = shell(place, &["Bash(rm:*)"], "rm victim; echo \"$? ${SKILLHOST_DENIED_COMMANDS-unset}\"; ls");
+    assert_eq!(outcome.stdout.text(), "126 unset\ns\nvictim\n");
+    assert_eq!(outcome.stderr.text(), "bash: rm: Permission denied: the policy denies `Bash(rm:*)`\n");
+    // Another denial stops nothing of that.
+    let outcome = shell(place, &["Bash(curl:*)"], "rm victim && echo gone");
+    assert_eq!((outcome.stdout.text().as_ref(), outcome.denials.len()), ("gone\n", 0), "{outcome:?}");
+}
+
+#[test]
+fn aliases_of_a_shell_command_are_denied_with_it() {
+    let dir = tempfile::tempdir().unwrap();
+    for (denial, script) in [
+        ("Bash(grep:*)", "echo a | egrep a"),
+        ("Bash(egrep:*)", "echo a | grep a"),
+        ("Bash(awk:*)", "echo a | gawk '{ print }'"),
+        ("Bash(curl:*)", "/usr/bin/curl --version"),
+        ("Bash(python3:*)", "python --version"),
+    ] {
+        let outcome = shell(dir.path(), &[denial], script);
+        assert_eq!((outcome.stdout.text().as_ref(), outcome.denials.len()), ("", 1), "{denial} {script}: {outcome:?}");
+    }
+}
+
+#[test]
+fn a_denied_shell_is_not_reached_by_its_own_commands() {
+    let dir = tempfile::tempdir().unwrap();
+    let outcome = shell(dir.path(), &["Bash(bash:*)"], "echo hi");
+    assert!(matches!(outcome.status, Status::Denied(_)), "{outcome:?}");
+}
