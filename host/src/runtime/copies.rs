@@ -6,10 +6,8 @@
 //! A copy is written without waiting for the disk. So it is compared with the skill once after each start of the machine, which may have failed
 //! before the copy was on the disk. Whoever reads a copy holds a shared lock on its folder; whoever removes one takes the exclusive lock.
 
-use std::fs::Permissions;
 use std::io::{self, Read as _, Write as _};
 use std::os::fd::AsFd;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use cap_std::fs::Dir;
@@ -18,6 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use super::digests::Digests;
 use super::{digest, room, stamp};
+use crate::private::{Purpose, TempFolder};
 use crate::skill::Listed;
 use crate::skill::files::{Content, ContentHash, SkillFile, read_listed};
 
@@ -232,9 +231,8 @@ impl Files<'_> {
 
     /// Writes them into a folder that is gone with its value.
     fn make_temporary(&self, scratch: &Path) -> io::Result<Content> {
-        let folder = tempfile::Builder::new().prefix("skillhost-").permissions(Permissions::from_mode(0o700)).tempdir_in(scratch)?;
-        #[expect(clippy::disallowed_methods, reason = "a folder that was just made, by this process, for this run")]
-        let dir = Dir::open_ambient_dir(folder.path(), cap_std::ambient_authority())?;
+        let folder = TempFolder::new_in(scratch, Purpose::Copy)?;
+        let dir = Dir::from_std_file(folder.as_fd().try_clone_to_owned()?.into());
         self.write(&dir)?;
         Ok(Content::temporary(dir, folder))
     }

@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 use super::{ancestors, hex};
+use crate::private;
 
 /// What a file was when its digest was computed. On a file system that [`is_dependable`], the kernel moves `ctime` at every write, and no program
 /// can set it: an unchanged stamp means an unchanged file, and looking costs one `stat`.
@@ -161,9 +162,7 @@ impl Drop for Temporary<'_> {
 /// # Errors
 /// It cannot be made or opened, or someone else may write to it or to a folder above it.
 pub(crate) fn own_folder(path: &Path) -> io::Result<Dir> {
-    let mut builder = std::fs::DirBuilder::new();
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.recursive(true).create(path)?;
+    private::create_missing(path)?;
     ancestors::check(path)?;
     #[expect(clippy::disallowed_methods, reason = "the cache folder is the host's own")]
     let dir = Dir::open_ambient_dir(path, cap_std::ambient_authority())?;
