@@ -12,6 +12,7 @@ use serde_json::Value;
 
 use super::keep::{Contents, Keep};
 use super::seal::Seal;
+use super::vault::Key;
 use super::{Recording, VERSION};
 use crate::limits::show_size;
 use crate::private::{Purpose, TempFolder};
@@ -137,7 +138,10 @@ impl Draft {
         texts.push(serde_json::to_vec(&value)?);
         let among: Vec<&[u8]> = texts.iter().map(Vec::as_slice).collect();
         let used: BTreeMap<String, String> = secrets.into_iter().chain(seal.used(&among)).collect();
-        value["sealed"]["secrets"] = serde_json::to_value(used)?;
+        value["sealed"]["secrets"] = serde_json::to_value(&used)?;
+        if let Some(values) = seal.locked(&used, &digest(&value))? {
+            value["sealed"]["values"] = values.into();
+        }
         value["digest"] = Value::String(digest(&value));
         write_new(&self.folder.path().join(NAME), &text(&value)?)?;
         // Over an empty folder, or nothing.
@@ -177,6 +181,14 @@ impl Kept {
         let text = read(&path.join(NAME), TEXT_MAX).map_err(failed)?;
         let recording = parse(&text).map_err(|why| FolderError::Invalid { path: path.to_owned(), why })?;
         Ok(Kept { recording, blobs: path.join(BLOBS) })
+    }
+
+    /// The values that it stores under a key, by name: none where that is another key than the one that it was made with, or the recording has
+    /// been changed since.
+    pub fn stored(&self, key: &Key) -> BTreeMap<String, Vec<u8>> {
+        let mut recording = self.recording.clone();
+        let values = recording.sealed.values.take().zip(serde_json::to_value(&recording).ok());
+        values.and_then(|(values, value)| key.unlock(&values, &digest(&value))).unwrap_or_default()
     }
 
     /// Puts secrets in the place of their placeholders. What is then taken from the recording is as it was.
