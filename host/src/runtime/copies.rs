@@ -274,10 +274,10 @@ fn state(listed: &Listed) -> String {
 
 /// A name for this start of the machine.
 fn boot() -> Option<String> {
-    let mut name = String::new();
+    let mut name = [0; 64];
     #[expect(clippy::disallowed_methods, reason = "a file of the kernel's")]
-    std::fs::File::open("/proc/sys/kernel/random/boot_id").ok()?.take(64).read_to_string(&mut name).ok()?;
-    Some(name.trim().to_owned()).filter(|name| !name.is_empty())
+    let read = std::fs::File::open("/proc/sys/kernel/random/boot_id").ok()?.read(&mut name).ok()?;
+    Some(std::str::from_utf8(&name[..read]).ok()?.trim().to_owned()).filter(|name| !name.is_empty())
 }
 
 #[cfg(test)]

@@ -122,7 +122,8 @@ pub(crate) fn is_dependable(file: impl AsFd) -> bool {
 
 /// What is kept under a name in a folder, of at most that many bytes; `None` where there is nothing that can be read.
 pub(crate) fn take<T: DeserializeOwned>(folder: &Dir, name: &str, most: u64) -> Option<T> {
-    let mut text = Vec::new();
+    // What is kept is small as a rule: one read finds it, and one its end.
+    let mut text = Vec::with_capacity(1024);
     folder.open(name).ok()?.take(most).read_to_end(&mut text).ok()?;
     serde_json::from_slice(&text).ok()
 }
