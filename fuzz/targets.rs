@@ -46,6 +46,11 @@ pub fn compat(text: &str) {
     skillhost::compat::exercise(text);
 }
 
+/// A component's listing of its tools from any bytes, as a component and as the section of one; as a schema and a value that it judges too.
+pub fn listing(bytes: &[u8]) {
+    skillhost::sandbox::exercise(bytes);
+}
+
 /// A receipt from any bytes: nobody is taken for its signer, and it differs from nothing but others.
 pub fn receipt(bytes: &[u8]) {
     let Ok(document) = Document::read(bytes) else { return };

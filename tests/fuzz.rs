@@ -14,11 +14,12 @@ mod targets;
 type Target = fn(&[u8]);
 
 /// Each with its files of `tests/cases`, and what it does with bytes.
-const TARGETS: [(&str, Seeds, Target); 7] = [
+const TARGETS: [(&str, Seeds, Target); 8] = [
     ("skill_md", Seeds::Files("skill", &["SKILL.md"]), targets::skill_md),
     ("policy", Seeds::Files("policy", &[".yaml"]), |bytes| with_text(bytes, targets::policy)),
     ("address", Seeds::Texts(&ADDRESSES), |bytes| with_text(bytes, targets::address)),
     ("compat", Seeds::Files("compat", &[".py", ".sh", "SKILL.md"]), |bytes| with_text(bytes, targets::compat)),
+    ("listing", Seeds::Texts(&LISTINGS), targets::listing),
     ("receipt", Seeds::Texts(&RECEIPTS), targets::receipt),
     ("recording", Seeds::Texts(&RECORDINGS), targets::recording),
     ("search", Seeds::Texts(&QUERIES), |bytes| with_text(bytes, targets::search)),
@@ -39,6 +40,19 @@ const ADDRESSES: [&str; 8] = [
     "http://2130706433/",
     "//host/path",
     "HTTPS://EXAMPLE.COM:443",
+];
+
+const LISTINGS: [&str; 10] = [
+    "[]",
+    r##"[{"name":"add","description":"Adds.","input_schema":{"type":"object"}}]"##,
+    r##"[{"name":"a","description":"","input_schema":true,"output_schema":{"$ref":"#/$defs/a","$defs":{"a":{"items":{"$ref":"#/$defs/a"}}}}}]"##,
+    r##"[{"name":"a","description":"","input_schema":true},{"name":"a","description":"","input_schema":false}]"##,
+    r##"[{"allOf":[{"$ref":"#/$defs/a"},{"$ref":"#/$defs/a"}],"$defs":{"a":{"allOf":[{"$ref":"#"}]}}},{}]"##,
+    r##"[{"pattern":"^(a+)+$","minLength":2,"type":["string","null"]},"aaaaaaaaaaaaaaaaaaaaaaaa!"]"##,
+    r##"[{"properties":{"a":{"type":"integer"}},"required":["b"],"additionalProperties":false},{"a":1.5,"bb":[]}]"##,
+    r##"[{"uniqueItems":true,"contains":{"const":1},"unevaluatedItems":false,"prefixItems":[true]},[1,1.0,{"a":[]}]]"##,
+    "\0asm\r\0\x01\0",
+    "\0asm\r\0\x01\0\0\x12\x0fskillhost:tools[]",
 ];
 
 const RECEIPTS: [&str; 8] = [

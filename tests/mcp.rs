@@ -5,6 +5,7 @@ mod clients;
 mod extension;
 mod http;
 mod limits;
+mod listing;
 mod secrets;
 mod security;
 mod session;

@@ -161,7 +161,7 @@ fn built_in_programs_leave_nothing_in_memory_to_the_next() {
     let run = async |verb: &str, mebibytes: &str| {
         let args = [verb, mebibytes].map(str::to_owned).into();
         let program = Program { name: "hostile".into(), component: component.clone(), entry: Entry::Command, args, script: None };
-        let outcome = run_alone(&sandbox, &program, &scratch).await.outcome;
+        let outcome = run_alone(&sandbox, &program, &scratch, Arc::default()).await.outcome;
         assert_eq!(outcome.status, Status::Exited { code: 0 }, "{verb} {mebibytes}: {outcome:?}");
     };
     runtime.block_on(async {

@@ -36,7 +36,6 @@ mod serve;
 mod show;
 mod skill;
 mod skills;
-mod stale;
 mod state;
 mod stats;
 mod traces;
@@ -114,7 +113,6 @@ pub(crate) fn main() -> ExitCode {
             };
         }
     };
-    let runs = matches!(verb, Verb::Run(_) | Verb::Verify(_) | Verb::Replay(_));
     let result = match verb {
         Verb::Run(args) => run::main(args),
         Verb::Check(args) => check::main(&args),
@@ -146,17 +144,13 @@ pub(crate) fn main() -> ExitCode {
             show::bytes(&script).map(|()| Exit::Ok)
         }
     };
-    let exit = match result {
-        Ok(exit) => exit,
+    match result {
+        Ok(exit) => exit.into(),
         Err(failure) => {
             show::error(&failure.message, failure.fix.as_deref());
-            failure.exit
+            failure.exit.into()
         }
-    };
-    if runs {
-        stale::sweep_after_run();
     }
-    exit.into()
 }
 
 /// The arguments of a run, for which those of the other verbs are not made: that takes as long as a small guest. `None` for another verb, for help

@@ -4,6 +4,7 @@ mod beside;
 mod denied;
 pub mod hooks;
 mod kept;
+mod listing;
 mod own;
 mod pending;
 mod receipt;
@@ -26,13 +27,15 @@ use crate::receipt::{Receipt, canonical};
 use crate::runtime::built_in::BuiltIns;
 use crate::runtime::copies::Opened;
 use crate::runtime::digests::Digests;
-use crate::runtime::{self, Entry, Program, Programs, copies};
+use crate::runtime::{Entry, Program, Programs, copies};
 use crate::sandbox::files::{Ground, Guarded};
-use crate::sandbox::{self, Finished, Io, Sandbox, Tool};
+use crate::sandbox::{self, Finished, Io, Sandbox};
 use crate::skill::{Caps, Listed, Skill, SkillError};
 use hooks::{Asking, Hooks};
 use pending::Pending;
 
+pub use listing::ComponentTools;
+pub(crate) use listing::LISTING_MEMORY;
 pub use receipt::Call;
 pub use record::{Recorded, Replay, capabilities, masked};
 pub use target::{Choice, NoProgram, Target, component};
@@ -297,22 +300,6 @@ impl Host {
         match &*log {
             Some(log) if log.is_in_place() => Ok(log.clone()),
             _ => Ok(log.insert(Arc::new(Log::open(&self.options.audit)?)).clone()),
-        }
-    }
-
-    /// Asks a component for its typed tools, in a sandbox that grants nothing; a command has none. Nothing of it is recorded: nothing was
-    /// invoked.
-    ///
-    /// # Errors
-    /// How it ended instead of answering.
-    pub async fn tools(&self, component: &runtime::Component) -> Result<Vec<Tool>, Status> {
-        let entry = Entry::ListTools;
-        let program = Program { name: "tools".into(), component: component.clone(), entry, args: Vec::new(), script: None };
-        let finished = sandbox::run_alone(&self.sandbox, &program, &self.options.scratch).await;
-        match finished.outcome {
-            Outcome { result: Some(tools), .. } => serde_json::from_value(tools).map_err(|error| invalid(error.to_string(), None)),
-            Outcome { error: Some(message), .. } => Err(invalid(message, None)),
-            Outcome { status, .. } => Err(status),
         }
     }
 

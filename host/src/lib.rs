@@ -16,6 +16,7 @@
 //! | compat | [`compat`] | what the scripts need and whether it is here, told from their texts: what `check` reports |
 //! | recording | [`recording`] | what came to a run from outside, in a folder; repeats it |
 //! | learn | [`learn`] | from what runs used, the smallest grant that they needed; pure |
+//! | schema | `schema` | whether a value is what a guest's JSON Schema says, in steps that are counted |
 //! | sandbox | [`sandbox`] | a program under capabilities becomes an `Outcome`; the only code that knows wasmtime |
 //! | service | [`service`] | many invocations at once: who goes next, who waits, who is told that it is busy |
 //! | approval | [`approval`] | what runs by itself, what waits for a person's word, and who gave it for what |
@@ -24,7 +25,6 @@
 //! | usage | [`usage`] | what agents found, activated and ran, as figures of this machine's own |
 //! | mcp | [`mcp`] | skills for agents: discovery, activation, runs, over the Model Context Protocol |
 //! | outcome | [`outcome`] | what happened, as plain data |
-//! | private | [`private`] | folders that no other user can enter, and the sweep of those whose owner died |
 //! | state | [`state`] | what skills keep from run to run |
 //! | audit | [`audit`] | one `Record` per invocation, whatever the outcome |
 //! | receipt | [`receipt`] | what a run was and came to, signed, for anyone to check |
@@ -32,7 +32,7 @@
 //! What holds everywhere, each by a test:
 //! - `Program` says what runs and carries no authority; `Capabilities` says what it may touch; only `sandbox` reads both.
 //! - The same `Capabilities` value is what `check` prints, what the sandbox enforces and what the audit log keeps.
-//! - A module uses only those above it: limits, outcome, diagnostic, capabilities, heap, private < skill, policy < runtime < compat, learn < recording < sandbox < world, state, audit, database < receipt < invoke < service < approval < catalog < usage < embed, mcp < cli.
+//! - A module uses only those above it: limits, outcome, diagnostic, capabilities, heap, schema < skill, policy < runtime < compat, learn < recording < sandbox < world, state, audit, database < receipt < invoke < service < approval < catalog < usage < embed, mcp < cli.
 //! - Ambient authority is banned by clippy's `disallowed-methods` and asked for by name where it is needed.
 //! - A broken policy, manifest or audit log stops the run. Nothing falls back to something wider.
 
@@ -50,11 +50,11 @@ pub mod limits;
 pub mod mcp;
 pub mod outcome;
 pub mod policy;
-pub mod private;
 pub mod receipt;
 pub mod recording;
 pub mod runtime;
 pub mod sandbox;
+mod schema;
 pub mod service;
 pub mod skill;
 pub mod state;

@@ -97,7 +97,7 @@ struct Shared {
     /// What requests that stand alone count.
     alone: usage::Session,
     sessions: Mutex<Vec<Weak<Session>>>,
-    /// The typed tools of components, by digest: listing them runs the component.
+    /// The typed tools of components, by digest.
     tools: Mutex<HashMap<String, Arc<Vec<Tool>>>>,
 }
 

@@ -13,7 +13,6 @@ mod clock;
 mod clocks;
 mod compile;
 mod compiled;
-mod confine;
 mod denials;
 mod descriptor;
 mod ended;
@@ -23,10 +22,12 @@ mod fingerprint;
 mod fuel;
 pub mod http;
 mod invocation;
+mod listing;
 mod mapped;
 mod memory;
 mod meter;
 mod mounts;
+mod offload;
 mod pipe;
 mod process;
 mod random;
@@ -59,10 +60,10 @@ use wasmtime::component::{InstancePre, Linker};
 pub use compile::compile_if_asked;
 pub use engine::{Allocation, EPOCH, Mode};
 pub use fingerprint::{ENGINE, fingerprint};
+pub use listing::{Listing, Tool, exercise, listing, with_listing};
 pub use mounts::{Beside, Overlays};
 pub use run::{Evidence, Finished, Invoke, Io, Outside, run, run_alone};
 pub use stdio::{Sink, Stdin};
-pub use tools::Tool;
 
 use crate::limits::{Limits, STACK};
 use crate::outcome::{Denial, LimitHit, Status};
@@ -346,7 +347,7 @@ impl Exports {
         for (name, _) in component.component_type().exports(engine) {
             match name {
                 "wasi:cli/run@0.3.0" => exports.run_p3 = true,
-                "skillhost:skill/tools@0.1.0" => exports.tools = true,
+                listing::INTERFACE => exports.tools = true,
                 name if name.starts_with("wasi:cli/run@0.2.") => exports.run_p2 = true,
                 name => exports.others.push(name.to_owned()),
             }

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tracing::{Instrument as _, debug_span};
 
-use crate::invoke::{Host, InvokeError, Invoked, Loaded, Request, Target};
+use crate::invoke::{ComponentTools, Host, InvokeError, Invoked, LISTING_MEMORY, Loaded, Request, Target};
 use crate::limits::show_size;
 use crate::sandbox::Io;
 use queue::{Queue, Refused, Turn};
@@ -126,6 +126,16 @@ impl Service {
     pub async fn invoke_loaded(&self, loaded: &Loaded, target: &Target, args: &[String], io: Io) -> Result<Invoked, ServiceError> {
         let _turn = self.turn(&loaded.skill.root).await?;
         self.run(loaded, target, args, io).await
+    }
+
+    /// Asks the component of a skill for its tools, as a run that waits for its turn and has its share of memory.
+    ///
+    /// # Errors
+    /// As [`Service::invoke`].
+    pub async fn list_tools(&self, loaded: &Loaded) -> Result<Result<ComponentTools, String>, ServiceError> {
+        let _turn = self.turn(&loaded.skill.root).await?;
+        let _memory = self.promise(LISTING_MEMORY.min(loaded.grant.capabilities.limits.memory)).await?;
+        Ok(self.host.list_tools(loaded).await?)
     }
 
     /// What it is doing now.

@@ -52,7 +52,9 @@ fn a_session_goes_from_a_question_to_a_result_in_both_revisions() {
         agent.close();
 
         let records = place.user.records();
-        let last: Vec<_> = records.iter().rev().take(3).map(|r| (&r["skill"]["name"], r["denials"].as_array().unwrap().len())).collect();
+        // A component without a section that lists its tools was asked for them first.
+        let runs = records.iter().filter(|record| record["program"]["name"] != "list-tools");
+        let last: Vec<_> = runs.rev().take(3).map(|r| (&r["skill"]["name"], r["denials"].as_array().unwrap().len())).collect();
         assert_eq!(last, [(&json!("scribe"), 1), (&json!("calculator"), 0), (&json!("scribe"), 0)]);
     }
 }

@@ -1,10 +1,11 @@
 //! `skillhost build`: a skill's source becomes its component.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use skillhost::policy::{self, Policy};
-use skillhost::runtime::digest;
+use skillhost::runtime::{Component, digest};
+use skillhost::sandbox::with_listing;
 use skillhost::skill::Skill;
 use skillhost::world::{self, World};
 use skillhost_toolchain::{Progress, Source, find, skill};
@@ -12,7 +13,7 @@ use skillhost_toolchain::{Progress, Source, find, skill};
 use super::exit::Exit;
 use super::new::failure;
 use super::places::Places;
-use super::{Failure, show};
+use super::{Failure, inspect, show};
 
 /// Compiles a skill's Rust source to the component that its SKILL.md names
 ///
@@ -58,8 +59,9 @@ pub(crate) fn main(args: &Args) -> Result<Exit, Failure> {
     let path = built.map_err(failure)?;
     #[expect(clippy::disallowed_methods, reason = "the file that was just built")]
     let bytes = std::fs::read(&path).map_err(|error| Failure::new(Exit::Io, format!("{}: {error}", path.display())))?;
-    let digest = digest(&bytes);
     let world = world::read(&bytes).map_err(|message| Failure::new(Exit::Invalid, format!("{}: {message}", path.display())))?;
+    let bytes = if world.offers_tools() { list_tools(&path, bytes)? } else { bytes };
+    let digest = digest(&bytes);
     let report = Report { warnings: warnings(&skill, &world), component: path, digest, size: bytes.len(), world };
     if args.json {
         show::json(&report)?;
@@ -67,6 +69,16 @@ pub(crate) fn main(args: &Args) -> Result<Exit, Failure> {
         print(&report)?;
     }
     Ok(Exit::Ok)
+}
+
+/// Asks a component for its tools, and writes them into a section of it: whoever activates the skill then knows them without running it.
+fn list_tools(path: &Path, component: Vec<u8>) -> Result<Vec<u8>, Failure> {
+    let tools = inspect::tools(&Component::new(component.clone()))?;
+    let failed = |message: String| Failure::new(Exit::Invalid, format!("{}: {message}", path.display()));
+    let listed = with_listing(&component, &tools).map_err(failed)?;
+    #[expect(clippy::disallowed_methods, reason = "the file that was just built")]
+    std::fs::write(path, &listed).map_err(|error| Failure::new(Exit::Io, format!("{}: {error}", path.display())))?;
+    Ok(listed)
 }
 
 /// What the component could use and the skill does not ask for, whatever an operator would grant.

@@ -6,8 +6,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use serde::Serialize;
 use skillhost::compat::{self, Compatibility, Summary};
 use skillhost::diagnostic::{Diagnostic, Severity, printable};
-use skillhost::invoke::Host;
+use skillhost::invoke::{self, Host};
 use skillhost::policy::{self, Grant, Policy, Verdict};
+use skillhost::sandbox::{self, Listing};
 use skillhost::skill::{Skill, scan};
 
 use super::exit::Exit;
@@ -134,8 +135,9 @@ fn reports(skills: &[PathBuf], host: &Host, policy: &Policy) -> Vec<Report> {
 
 fn report(path: &Path, host: &Host, policy: &Policy) -> Report {
     match Skill::load(path, &Default::default()) {
-        Ok(skill) => {
+        Ok(mut skill) => {
             let grant = host.grant(&skill, policy);
+            skill.diagnostics.extend(listing(&skill, host));
             Report {
                 path: path.to_owned(),
                 name: Some(skill.manifest.name.clone()),
@@ -150,6 +152,29 @@ fn report(path: &Path, host: &Host, policy: &Policy) -> Report {
             Report { path: path.to_owned(), name: None, grant: None, compatibility: None, diagnostics, source }
         }
     }
+}
+
+/// Whether a component's section lists the tools that it offers when it is asked. One without a section is not asked.
+fn listing(skill: &Skill, host: &Host) -> Option<Diagnostic> {
+    skill.manifest.component.as_ref().filter(|_| !skill.manifest.recovered)?;
+    let (path, component) = invoke::component(skill).ok()?;
+    let bytes = component.bytes().ok().filter(|bytes| sandbox::check_kind(bytes).is_ok())?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().ok()?;
+    let compared = runtime.block_on(async {
+        match sandbox::listing(bytes.to_vec()).await {
+            Ok(Listing::Unlisted) => Ok(()),
+            Ok(Listing::Known(listed)) if listed.is_empty() => Ok(()),
+            Ok(Listing::Known(listed)) => match host.tools(&component).await {
+                Ok(tools) if tools == listed => Ok(()),
+                Ok(_) => Err("its section `skillhost:tools` lists other tools than it offers".to_owned()),
+                Err(status) => Err(format!("its tools cannot be listed: {}", sandbox::say(&status))),
+            },
+            Err(message) => Err(message),
+        }
+    });
+    let message = compared.err()?;
+    let fix = Some(format!("build it again: `skillhost build {}`", skill.root.display()));
+    Some(Diagnostic { severity: Severity::Error, rule: "component-tools", message, file: path.to_owned(), span: None, fix })
 }
 
 fn in_full(report: &Report) -> String {

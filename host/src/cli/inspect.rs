@@ -74,7 +74,8 @@ fn component(path: &Path) -> Result<(String, Component), Failure> {
     }
 }
 
-fn tools(component: &Component) -> Result<Vec<Tool>, Failure> {
+/// Asks a component for its tools, in a sandbox that grants nothing.
+pub(crate) fn tools(component: &Component) -> Result<Vec<Tool>, Failure> {
     let host = Host::new(Places::find()?.host_options(&HostArgs::default())?);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| Failure::new(Exit::Io, format!("no event loop: {error}")))?;

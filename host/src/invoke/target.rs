@@ -156,7 +156,8 @@ pub fn component(skill: &Skill) -> Result<(&str, Component), Status> {
     declared(skill, |path| skill.read(path).map(Component::new))
 }
 
-fn declared(skill: &Skill, read: impl Fn(&str) -> io::Result<Component>) -> Result<(&str, Component), Status> {
+/// The same, read as the caller says.
+pub(super) fn declared(skill: &Skill, read: impl Fn(&str) -> io::Result<Component>) -> Result<(&str, Component), Status> {
     let Some(path) = &skill.manifest.component else { return Err(no_program(skill)) };
     match read(path) {
         Ok(component) => Ok((path, component)),

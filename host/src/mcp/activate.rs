@@ -3,16 +3,18 @@
 use std::sync::{Arc, PoisonError};
 
 use rmcp::model::CallToolResult;
-use rmcp::service::{RequestContext, RoleServer};
 use serde::Deserialize;
 
 use super::definitions::{RUN, name, weight};
+use super::gate::Call;
 use super::result::{cut, failed, said};
-use super::session::Session;
+use super::run::Caller;
 use super::{Shared, TOOLS, trace};
-use crate::invoke::component;
+use crate::approval::Decision;
+use crate::catalog::Entry;
+use crate::invoke::{ComponentTools, Target, component};
 use crate::runtime::scripts;
-use crate::sandbox::{Tool, say};
+use crate::sandbox::{self, Listing, Tool, say};
 use crate::skill::Skill;
 use crate::usage::Event;
 
@@ -27,7 +29,8 @@ const INSTRUCTIONS: usize = 64 << 10;
 const FILES: usize = 100;
 
 impl Shared {
-    pub(super) async fn activate(&self, session: &Session, input: Input, context: &RequestContext<RoleServer>) -> CallToolResult {
+    pub(super) async fn activate(&self, input: Input, caller: Caller<'_>) -> CallToolResult {
+        let Caller { session, context, .. } = caller;
         let Some(entry) = self.entry(&input.name) else { return failed(self.no_skill(&input.name)) };
         trace::about(&entry);
         let hidden = self.hidden.and(&entry.folder, "/skill");
@@ -36,10 +39,10 @@ impl Shared {
             Err(error) => return failed(hidden.text(&error.to_string())),
         };
         let mut notes = Vec::new();
-        let tools = match self.tools_of(&skill).await {
+        let tools = match self.tools_for(&entry, &skill, caller).await {
             Ok(tools) => tools,
             Err(why) => {
-                notes.push(format!("Its typed tools cannot be had: {}", hidden.text(&why)));
+                notes.push(format!("Its typed tools are unknown: {}", hidden.text(&why)));
                 Arc::default()
             }
         };
@@ -52,9 +55,14 @@ impl Shared {
         text += &self.what_there_is(&skill, &entry.name, &tools);
         if session.is_alone(context) {
             // Nothing is remembered of a request that stands alone: it is told all that a list would tell.
-            for tool in tools.iter() {
-                let schema = &tool.input_schema;
-                text += &format!("{}: {} Input: {schema}\n", name(&entry.name, &tool.name), tool.description);
+            let lines: String = tools
+                .iter()
+                .map(|tool| format!("{}: {} Input: {}\n", name(&entry.name, &tool.name), tool.description, tool.input_schema))
+                .collect();
+            let (shown, is_cut) = cut(lines.as_bytes(), INSTRUCTIONS);
+            text += &shown;
+            if is_cut {
+                notes.push("The descriptions of its tools go on.".into());
             }
         } else {
             session.state().active.insert(entry.name.to_string(), tools);
@@ -85,24 +93,58 @@ impl Shared {
         text
     }
 
-    /// The typed tools of a skill's component; none where it has no component, or that has none.
-    pub(super) async fn tools_of(&self, skill: &Skill) -> Result<Arc<Vec<Tool>>, String> {
+    /// The typed tools of a skill's component. One that does not list them in its section is asked, where a run of the skill would be allowed:
+    /// asking compiles and runs it.
+    pub(super) async fn tools_for(&self, entry: &Entry, skill: &Skill, caller: Caller<'_>) -> Result<Arc<Vec<Tool>>, String> {
+        if let Some(tools) = self.known_tools(skill).await? {
+            return Ok(tools);
+        }
+        let workspace = self.workspace(caller.session, &entry.name, caller.context).await?;
+        let loaded = self.service.host().load_for_run(&entry.folder, &workspace.policy).map_err(|error| error.to_string())?;
+        let hidden = self.hidden.and(&entry.folder, "/skill");
+        let call = Call { entry, loaded: &loaded, target: &Target::Main, args: &[], workspace: &workspace, hidden: &hidden };
+        match self.decide(&call, caller)? {
+            Decision::Allowed => {}
+            Decision::Refused(why) => return Err(why),
+            Decision::Ask(id, _) => {
+                return Err(format!(
+                    "it is asked for them once a run of it is approved. The operator can approve it: skillhost approve {id}"
+                ));
+            }
+        }
+        let listed = tokio::select! {
+            listed = self.service.list_tools(&loaded) => listed.map_err(|error| error.to_string())?,
+            () = caller.context.ct.cancelled() => return Err("it was cancelled".into()),
+        };
+        let ComponentTools { component, tools } = listed?;
+        Ok(self.remember_tools(component, tools))
+    }
+
+    /// The typed tools of a skill's component, as far as they are known without running it: `None` where they are not.
+    pub(super) async fn known_tools(&self, skill: &Skill) -> Result<Option<Arc<Vec<Tool>>>, String> {
         if skill.manifest.component.is_none() || skill.manifest.recovered {
-            return Ok(Arc::default());
+            return Ok(Some(Arc::default()));
         }
         let (_, component) = component(skill).map_err(|status| say(&status))?;
         let known = self.tools.lock().unwrap_or_else(PoisonError::into_inner).get(&component.digest).cloned();
-        if let Some(tools) = known {
-            return Ok(tools);
+        if known.is_some() {
+            return Ok(known);
         }
-        let tools = self.service.host().tools(&component).await.map_err(|status| say(&status))?;
+        let bytes = component.bytes().map_err(|error| format!("the component cannot be read: {error}"))?;
+        match sandbox::listing(bytes.to_vec()).await? {
+            Listing::Known(tools) => Ok(Some(self.remember_tools(component.digest, tools))),
+            Listing::Unlisted => Ok(None),
+        }
+    }
+
+    fn remember_tools(&self, digest: String, tools: Vec<Tool>) -> Arc<Vec<Tool>> {
         let tools = Arc::new(tools);
         let mut known = self.tools.lock().unwrap_or_else(PoisonError::into_inner);
         if known.len() >= TOOLS {
             known.clear();
         }
-        known.insert(component.digest.clone(), tools.clone());
-        Ok(tools)
+        known.insert(digest, tools.clone());
+        tools
     }
 
     /// That there is no skill of that name, and which ones are like it.

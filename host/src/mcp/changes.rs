@@ -32,10 +32,11 @@ pub(super) async fn tell(shared: &Arc<Shared>, changes: &Changes) {
     }
 }
 
-/// Lists the tools of an activated skill again; whether they are others now.
+/// Lists the tools of an activated skill again, without running it: what only a run tells is listed when it is activated again. Returns whether
+/// they are others now.
 async fn list_again(shared: &Shared, session: &Session, name: &str) -> bool {
     let tools = match shared.entry(name).and_then(|entry| shared.load(&entry).ok()) {
-        Some(skill) => shared.tools_of(&skill).await.ok(),
+        Some(skill) => shared.known_tools(&skill).await.ok().map(Option::unwrap_or_default),
         None => None,
     };
     let mut state = session.state();

@@ -90,7 +90,7 @@ impl Shared {
         self.service.host().refuse(call.loaded, call.target, call.args, denial)
     }
 
-    fn decide(&self, call: &Call<'_>, caller: Caller<'_>) -> Result<Decision, String> {
+    pub(super) fn decide(&self, call: &Call<'_>, caller: Caller<'_>) -> Result<Decision, String> {
         let digest = call.loaded.id().digest.as_deref().ok_or("the skill's files cannot be digested")?;
         let what = What::of(call.target);
         self.approvals.decide(&self.policy, &call.ask(digest, &what, caller)).map_err(|error| error.to_string())

@@ -75,7 +75,7 @@ impl Client {
             DISCOVER => input(params.arguments).map_or_else(wrong, |input| self.shared.discover(input, self.tally(&context)).into()),
             READ => input(params.arguments).map_or_else(wrong, |input| self.shared.read(input, self.tally(&context)).into()),
             ACTIVATE => match input(params.arguments) {
-                Ok(input) => self.shared.activate(&self.session, input, &context).await.into(),
+                Ok(input) => self.shared.activate(input, caller).await.into(),
                 Err(why) => wrong(why),
             },
             RUN => match input(params.arguments) {
@@ -100,7 +100,7 @@ impl Client {
             Some(tools) => tools,
             None if self.session.is_alone(caller.context) => {
                 let skill = self.shared.load(&entry).map_err(|_| unknown())?;
-                self.shared.tools_of(&skill).await.map_err(|_| unknown())?
+                self.shared.tools_for(&entry, &skill, caller).await.map_err(|_| unknown())?
             }
             None => return Err(unknown()),
         };

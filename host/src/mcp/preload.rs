@@ -41,8 +41,12 @@ impl Shared {
                 );
                 continue;
             };
-            match self.tools_of(&skill).await {
+            match self.known_tools(&skill).await {
                 Ok(tools) => {
+                    if tools.is_none() {
+                        tracing::warn!(skill = name, "its typed tools are unknown until it is activated: its component does not list them");
+                    }
+                    let tools = tools.unwrap_or_default();
                     session.state().active.insert(name.clone(), tools);
                     active.push(name);
                 }

@@ -17,6 +17,8 @@ use crate::sandbox::files::{open_root, read_file};
 
 /// Bytes of a stream that an answer carries: what an agent can read at once.
 pub(super) const SHOWN: usize = 16 << 10;
+/// Bytes of a typed tool's result that an answer carries: a longer one is of no use to an agent, and every client would hold all of it.
+const RESULT: usize = 256 << 10;
 /// Files, changes and denials that an answer names.
 const NAMED: usize = 100;
 
@@ -107,22 +109,41 @@ pub(super) fn of_run(invoked: &Invoked, diff: Option<&Diff>, folder: Option<Arc<
     Answer { result, kept }
 }
 
-/// The answer of a typed tool: its own output, as JSON.
-pub(super) fn of_tool(invoked: &Invoked, is_structured: bool, hidden: &Hidden) -> CallToolResult {
+/// The answer of a typed tool: its own output, as JSON. One that is too long is an error, since an answer without it would not be what the tool's
+/// schema promises; all of it is a resource.
+pub(super) fn of_tool(invoked: &Invoked, is_structured: bool, hidden: &Hidden) -> Answer {
     let outcome = &invoked.finished.outcome;
-    match (&outcome.result, &outcome.error) {
+    let result = match (&outcome.result, &outcome.error) {
         (Some(output), _) if outcome.status == (Status::Exited { code: 0 }) => {
-            let mut result = said(output.to_string());
+            let text = output.to_string();
+            if text.len() > RESULT {
+                return too_long(text, outcome, hidden);
+            }
+            let mut result = said(text);
             result.content.extend(ending(outcome, None, hidden));
             result.structured_content = Some(output.clone()).filter(|output| is_structured && output.is_object());
             result
         }
-        (_, Some(error)) => with_ending(failed(error.clone()), outcome, None, hidden),
+        (_, Some(error)) => with_ending(failed(cut(error.as_bytes(), SHOWN).0), outcome, None, hidden),
         _ => {
             let message = message(&outcome.status).map(|text| hidden.text(&text));
             with_ending(failed(message.clone().unwrap_or_else(|| "the tool gave no output".into())), outcome, None, hidden)
         }
-    }
+    };
+    Answer { result, kept: None }
+}
+
+fn too_long(text: String, outcome: &Outcome, hidden: &Hidden) -> Answer {
+    let id = kept::id();
+    let (bytes, uri) = (text.len(), format!("run://{id}/stdout"));
+    let mut result = failed(cut(text.as_bytes(), SHOWN).0);
+    result.content.push(ContentBlock::text(format!(
+        "[the result has {bytes} bytes, more than the {RESULT} that an answer carries; all of it is the resource {uri}]"
+    )));
+    result.content.push(ContentBlock::resource_link(Resource::new(uri, "result").with_size(bytes as u64)));
+    let mut stdout = text.into_bytes();
+    stdout.truncate(STREAM);
+    Answer { result: with_ending(result, outcome, None, hidden), kept: Some((id, Kept { stdout, ..Kept::default() })) }
 }
 
 fn with_ending(mut result: CallToolResult, outcome: &Outcome, message: Option<&str>, hidden: &Hidden) -> CallToolResult {

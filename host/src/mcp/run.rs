@@ -92,8 +92,11 @@ impl Shared {
         let target = Target::Tool { name: tool.name.clone(), input: Value::Object(input).to_string() };
         match self.carry_out(entry, |_| (target, Vec::new()), &BTreeMap::new(), Io::default(), caller).await {
             Ok(Done { invoked, aside, hidden, .. }) => {
-                let result = result::of_tool(&invoked, tool.output_schema.as_ref().is_some_and(is_object), &hidden);
-                self.with_writes(result, aside, (&entry.name, &hidden), caller).await
+                let answer = result::of_tool(&invoked, tool.output_schema.as_ref().is_some_and(is_object), &hidden);
+                if let Some((id, kept)) = answer.kept {
+                    self.runs.keep(id, kept);
+                }
+                self.with_writes(answer.result, aside, (&entry.name, &hidden), caller).await
             }
             Err(answer) => *answer,
         }

@@ -70,8 +70,7 @@ impl Reader<'_> {
             match key {
                 "limits" => default.limits = self.limits(value),
                 "authorities" => authorities = self.authorities(value),
-                "secrets" => secrets = Secrets { plain: secrets.plain, ..self.secrets(value) },
-                "record" => secrets.plain = self.plain(value),
+                "secrets" => secrets = self.secrets(value),
                 "skill-folders" => folders = self.skill_folders(value),
                 "audit" => retention = self.retention(value),
                 "usage" => usage = self.usage(value),

@@ -96,9 +96,8 @@ pub struct Finished {
     pub evidence: Option<Evidence>,
 }
 
-/// Runs a program that is granted nothing but scratch space, and belongs to no skill.
-pub async fn run_alone(sandbox: &Sandbox, program: &Program, scratch: &Path) -> Finished {
-    let capabilities = Arc::default();
+/// Runs a program without the files of a skill.
+pub async fn run_alone(sandbox: &Sandbox, program: &Program, scratch: &Path, capabilities: Arc<Capabilities>) -> Finished {
     let what = Invoke {
         program,
         programs: None,

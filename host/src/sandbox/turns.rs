@@ -65,22 +65,28 @@ impl Fixed {
         limits: &Limits,
         meter: &Arc<Meter>,
     ) -> Result<Prepared, Status> {
-        let (tell, told) = std::sync::mpsc::channel();
-        let (sandbox, component, limits, aborted) = (sandbox.clone(), component.clone(), limits.clone(), meter.clone());
-        self.host.spawn(async move {
-            let prepared = tokio::select! {
-                biased;
-                () = aborted.aborted() => Err(Status::Interrupted),
-                prepared = sandbox.prepare(&component, Mode::Deterministic, &limits) => prepared,
-            };
-            // The run may be gone.
-            let _ = tell.send(prepared);
-        });
-        let prepared = told.recv().unwrap_or(Err(Status::Interrupted));
+        let (sandbox, component, limits) = (sandbox.clone(), component.clone(), limits.clone());
+        let prepared = self.hold(meter, async move { sandbox.prepare(&component, Mode::Deterministic, &limits).await });
+        let prepared = prepared.unwrap_or(Err(Status::Interrupted));
         if let Err(status @ (Status::LimitHit(_) | Status::Failed { .. })) = &prepared {
             meter.abort(super::say(status));
         }
         prepared
+    }
+
+    /// Holds the run until a future of the host's is ready. `None`: the run was aborted first.
+    pub(super) fn hold<T: Send + 'static>(&self, meter: &Arc<Meter>, future: impl Future<Output = T> + Send + 'static) -> Option<T> {
+        let (send, receive) = std::sync::mpsc::channel();
+        let aborted = meter.clone();
+        self.host.spawn(async move {
+            tokio::select! {
+                biased;
+                () = aborted.aborted() => {}
+                // The run may be gone.
+                value = future => drop(send.send(value)),
+            }
+        });
+        receive.recv().ok()
     }
 }
 

@@ -1,0 +1,76 @@
+//! What activation learns of a skill's typed tools, and what it starts for that.
+
+use serde_json::json;
+use skillhost::sandbox::{Tool, with_listing};
+
+use super::{Agent, OLD, Place, said};
+use crate::toolbox::toolbox;
+
+const MANIFEST: &str =
+    "---\nname: box\ndescription: The box of the tests. Use to test box.\nmetadata:\n  component: box.wasm\n---\n\n# box\n";
+
+/// A place with a skill `box` of that component.
+fn place(component: &[u8]) -> Place {
+    let place = Place::new();
+    place.write("box/SKILL.md", MANIFEST);
+    place.write("box/box.wasm", component);
+    place
+}
+
+/// A client of a server whose operator lets skills run by themselves, or asks about `box`.
+fn agent(place: &Place, level: &str) -> Agent {
+    let policy = place.user.work().join("policy.yaml");
+    let text = format!("default: {{ allow: [Read], approval: auto-approved }}\nskills: {{ box: {{ approval: {level} }} }}\n");
+    std::fs::write(&policy, text).unwrap();
+    place.agent(OLD, &["--policy", policy.to_str().unwrap()])
+}
+
+/// How many lines the audit log has.
+fn records(place: &Place) -> usize {
+    String::from_utf8(place.user.skillhost(&["audit", "list", "--json"]).stdout).unwrap().lines().count()
+}
+
+#[test]
+fn activation_reads_the_section_and_runs_nothing() {
+    let tool = Tool { name: "t".into(), description: "Says.".into(), input_schema: json!({ "type": "object" }), output_schema: None };
+    let place = place(&with_listing(&toolbox(&[("unlisted", "true", None)]), &[tool]).unwrap());
+    let mut agent = agent(&place, "auto-approved");
+    let text = said(&agent.call("activate_skill", json!({ "name": "box" })));
+    assert!(text.contains("Tools: box.t\n"), "{text}");
+    assert!(agent.tools().contains(&"box.t".to_owned()));
+    assert_eq!(records(&place), 0);
+}
+
+#[test]
+fn a_component_without_a_section_is_listed_by_a_recorded_run() {
+    let place = place(&toolbox(&[("t", "true", None)]));
+    let mut agent = agent(&place, "auto-approved");
+    let text = said(&agent.call("activate_skill", json!({ "name": "box" })));
+    assert!(text.contains("Tools: box.t\n"), "{text}");
+    assert_eq!(records(&place), 1);
+    agent.call("activate_skill", json!({ "name": "box" }));
+    assert_eq!(records(&place), 1, "it is asked once");
+}
+
+#[test]
+fn a_component_that_may_not_run_is_not_asked_for_its_tools() {
+    let place = place(&toolbox(&[("t", "true", None)]));
+    let mut agent = agent(&place, "enabled");
+    let text = said(&agent.call("activate_skill", json!({ "name": "box" })));
+    assert!(text.contains("skillhost approve ") && !text.contains("box.t"), "{text}");
+    assert_eq!(records(&place), 0);
+}
+
+#[test]
+fn a_long_result_of_a_tool_is_a_resource() {
+    let place = place(&toolbox(&[("t", "true", None)]));
+    let mut agent = agent(&place, "auto-approved");
+    agent.call("activate_skill", json!({ "name": "box" }));
+    let short = agent.call("box.t", json!({ "text": "x".repeat(200 << 10) }));
+    assert!(short["isError"] != true && said(&short).len() > 200 << 10);
+    let long = agent.call("box.t", json!({ "text": "x".repeat(300 << 10) }));
+    assert!(long["isError"] == true && long.to_string().len() < 64 << 10, "{}", long.to_string().len());
+    let uri = said(&long).rsplit("the resource ").next().unwrap().trim_end_matches(']').to_owned();
+    let all = agent.ok("resources/read", json!({ "uri": uri }));
+    assert!(all["contents"][0]["text"].as_str().unwrap().len() > 300 << 10);
+}
