@@ -4,6 +4,7 @@ mod chain;
 mod crash;
 mod query;
 
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use serde_json::Value;
@@ -93,19 +94,114 @@ fn the_skill_is_named_by_a_digest_that_any_change_of_a_file_changes() {
     assert!(first != second && second != third && first != third);
 }
 
+/// A digest by the key of the log whose journal is `log`, computed as the documentation says.
+fn keyed(log: &Path, content: &[u8]) -> String {
+    let hex = std::fs::read_to_string(log.with_extension("jsonl.key")).unwrap();
+    let key: Vec<u8> = (0..32).map(|at| u8::from_str_radix(&hex[2 * at..2 * at + 2], 16).unwrap()).collect();
+    let pad = |pad: u8| (0..64).map(|at| key.get(at).unwrap_or(&0) ^ pad).collect::<Vec<u8>>();
+    let inner = Sha256::digest([pad(0x36), digest(content).into_bytes()].concat());
+    digest(&[pad(0x5c), inner.to_vec()].concat()).replace("sha256", "hmac-sha256")
+}
+
+fn log_of(user: &User) -> PathBuf {
+    user.home().join(".local/state/skillhost/audit.jsonl")
+}
+
 #[test]
-fn arguments_and_values_are_kept_as_digests_alone() {
+fn arguments_and_values_are_kept_as_keyed_digests_alone() {
     let user = User::new();
     let run = |args: &[&str]| record(&user, &[&["run", "hello", "--env", "TOKEN=hunter2", "--"], args].concat());
     let one = run(&["s3cret", "x"]);
-    assert_eq!(one["program"]["arguments"], digest(b"s3cret\0x\0"));
+    assert_eq!(one["program"]["arguments"], keyed(&log_of(&user), b"s3cret\0x\0"));
+    assert_eq!(one["program"]["arguments"], run(&["s3cret", "x"])["program"]["arguments"], "the same arguments are found again");
     assert_ne!(one["program"]["arguments"], run(&["s3cretx"])["program"]["arguments"]);
     let tool = record(&user, &["run", "echo", "echo", "--input", "{\"text\": \"s3cret\"}"]);
-    assert_eq!(tool["program"]["arguments"], digest(b"{\"text\": \"s3cret\"}"));
+    assert_eq!(tool["program"]["arguments"], keyed(&log_of(&user), b"{\"text\": \"s3cret\"}"));
     assert_eq!(tool["program"]["tool"], "echo");
-    let log = std::fs::read_to_string(user.home().join(".local/state/skillhost/audit.jsonl")).unwrap();
+    let log = std::fs::read_to_string(log_of(&user)).unwrap();
     assert!(!log.contains("s3cret") && !log.contains("hunter2"), "{log}");
+    assert!(!log.contains(&digest(b"s3cret\0x\0")), "a plain digest of a short text can be guessed");
     assert!(one["capabilities"]["env"].to_string().contains("TOKEN"), "the name is kept: {one:#}");
+}
+
+#[test]
+fn streams_and_the_version_of_the_skill_are_recorded() {
+    let user = User::new();
+    let skill = user.work().join("hello/SKILL.md");
+    let text = std::fs::read_to_string(&skill).unwrap();
+    std::fs::write(&skill, text.replace("metadata:\n", "metadata:\n  version: \"1.2\"\n")).unwrap();
+    let hello = record(&user, &["run", "hello"]);
+    assert_eq!(hello["skill_version"], "1.2", "{text}");
+    assert_eq!(hello["streams"], serde_json::json!({ "stdout": keyed(&log_of(&user), b"hello from 0.3\n") }));
+    // Captured, it is the same; what is empty has none.
+    assert_eq!(record(&user, &["run", "hello", "--json"])["streams"], hello["streams"]);
+    assert_eq!(record(&user, &["run", "code3"])["streams"], serde_json::json!({}));
+}
+
+#[test]
+fn the_digest_of_stdin_is_of_what_the_guest_read() {
+    use skillhost::sandbox::Stdin;
+    let arena = crate::arena::Arena::new();
+    let log = arena.path("audit.jsonl");
+    let (read, write) = std::io::pipe().unwrap();
+    std::io::Write::write_all(&mut &write, b"typed by a person").unwrap();
+    drop(write);
+    for stdin in [Stdin::Bytes(b"typed by a person".to_vec()), Stdin::Descriptor(read.into())] {
+        arena.run(&["cat"]).stdin(stdin).go();
+        let streams = arena.audit().pop().unwrap()["streams"].clone();
+        assert_eq!(streams["stdin"], keyed(&log, b"typed by a person"));
+        assert_eq!(streams["stdout"], streams["stdin"]);
+    }
+    // A guest that reads nothing has read nothing.
+    arena.run(&["exit", "0"]).stdin(Stdin::Bytes(b"unread".to_vec())).go();
+    assert!(arena.audit().pop().unwrap()["streams"].get("stdin").is_none());
+}
+
+#[test]
+fn what_guests_tried_is_recorded_without_their_texts() {
+    let arena = crate::arena::Arena::new();
+    let (mut denials, mut about) = (0, std::collections::BTreeSet::new());
+    let url = "http://127.0.0.1:9/a-secret-path";
+    for attempt in
+        [&["read-only", "/skill", "/workspace"][..], &["programs"], &["http-private", url, url], &["launch", "hostile", "exit", "7"]]
+    {
+        let outcome = arena.run(attempt).go();
+        let record = arena.audit().pop().unwrap();
+        let log = record.to_string();
+        for (denial, kept) in outcome.denials.iter().zip(record["denials"].as_array().unwrap()) {
+            assert!(!log.contains(&denial.what) && kept.get("fix").is_none(), "{denial:?}: {kept}");
+            about.insert(kept["about"].as_str().unwrap().to_owned());
+            denials += 1;
+        }
+        for (request, kept) in outcome.requests.iter().zip(record["requests"].as_array().unwrap()) {
+            assert!(!log.contains(&request.url) && kept["path"].as_str().unwrap().starts_with("hmac-sha256:"), "{kept}");
+            assert!(kept["failure"].is_string(), "{request:?}: {kept}");
+        }
+        for (process, kept) in outcome.processes.iter().zip(record["processes"].as_array().unwrap()) {
+            assert_eq!((&kept["program"], kept.get("argv0")), (&"hostile.wasm".into(), None));
+            assert_eq!(kept["argv"], keyed(&arena.path("audit.jsonl"), b"hostile\0exit\x007\0"), "{process:?}");
+        }
+        assert!(!log.contains("a-secret-path"), "{log}");
+    }
+    assert!(denials > 3, "{denials}");
+    assert_eq!(about.into_iter().collect::<Vec<_>>(), ["path", "program", "request"]);
+}
+
+#[test]
+fn texts_are_kept_where_the_policy_says_so_without_secrets() {
+    let user = User::new();
+    let policy = user.work().join("policy.yaml");
+    let run = |detail: &str| {
+        std::fs::write(&policy, format!("audit: {{ detail: {detail} }}\ndefault: {{ env: [TOKEN=hunter2-hunter2] }}\n")).unwrap();
+        record(&user, &["run", "hello", "--policy", "policy.yaml", "--", "plain", "--token=hunter2-hunter2"])
+    };
+    assert!(run("digests").get("text").is_none());
+    let kept = run("text");
+    assert_eq!(kept["text"]["arguments"][0], "plain");
+    assert!(!kept.to_string().contains("hunter2") && kept["text"]["arguments"][1].as_str().unwrap().starts_with("--token="), "{kept:#}");
+    std::fs::write(&policy, "audit: { detail: all }\n").unwrap();
+    let wrong = user.skillhost(&["run", "hello", "--policy", "policy.yaml"]);
+    assert!(wrong.status.code() == Some(65) && text(&wrong.stderr).contains("neither digests nor text"), "{wrong:?}");
 }
 
 #[test]

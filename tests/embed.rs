@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Arc, Mutex};
 
-use skillhost::audit::Record;
+use skillhost::audit::{Record, StatusRecord};
 use skillhost::embed::{BuildError, InvokeError};
 use skillhost::invoke::hooks::{Asking, Hooks};
 use skillhost::invoke::{self, Recorded, Replay, Target};
-use skillhost::outcome::{Denial, Status};
+use skillhost::outcome::{Denial, DenialKind, Status};
 use skillhost::policy::capabilities::MountMode;
 use skillhost::policy::determinism::DeterminismRule;
 use skillhost::policy::{Overrides, Policy};
@@ -115,16 +115,16 @@ async fn what_the_embedder_refuses_does_not_run_and_every_run_is_told() {
     let told = Arc::new(Mutex::new(Vec::new()));
     let keep = told.clone();
     let host = builder(&folder.path().join("home"))
-        .approve(|asking| Err(Denial { what: asking.skill.name.clone(), rule: "not today".into(), fix: None }))
-        .on_record(move |record| keep.lock().unwrap().push((record.skill.name.clone(), record.status.clone())))
+        .approve(|asking| Err(Denial { what: asking.skill.name.clone(), rule: "not today".into(), fix: None, kind: DenialKind::Run }))
+        .on_record(move |record| keep.lock().unwrap().push((record.skill.name.clone(), matches!(record.status, StatusRecord::Denied(_)))))
         .build()
         .unwrap();
     let request = Request::of(&skill).script("x.sh").workspace(&work, MountMode::Write);
     let outcome = host.invoke(request).await.unwrap().finished.outcome;
-    let denial = Status::Denied(Denial { what: "writes".into(), rule: "not today".into(), fix: None });
+    let denial = Status::Denied(Denial { what: "writes".into(), rule: "not today".into(), fix: None, kind: DenialKind::Run });
     assert_eq!(outcome.status, denial);
     assert!(!work.join("out.txt").exists());
-    assert_eq!(*told.lock().unwrap(), [("writes".to_owned(), denial)]);
+    assert_eq!(*told.lock().unwrap(), [("writes".to_owned(), true)]);
 }
 
 #[tokio::test]
@@ -137,10 +137,10 @@ async fn a_recorded_run_and_its_replay_are_asked_for_and_told_like_any_other() {
         let (asked, recorded) = (told.clone(), told.clone());
         let approve = move |asking: &Asking<'_>| {
             asked.lock().unwrap().push(format!("asked: {}", asking.skill.name));
-            if allows { Ok(()) } else { Err(Denial { what: "it".into(), rule: "not today".into(), fix: None }) }
+            if allows { Ok(()) } else { Err(Denial { what: "it".into(), rule: "not today".into(), fix: None, kind: DenialKind::Run }) }
         };
         let record = move |record: &Record<'_>| {
-            let is_denied = matches!(record.status, Status::Denied(_));
+            let is_denied = matches!(record.status, StatusRecord::Denied(_));
             recorded.lock().unwrap().push(format!("told: {}{}", record.skill.name, if is_denied { ", denied" } else { "" }));
         };
         host.clone().with_hooks(Hooks { approve: Some(Arc::new(approve)), recorded: Some(Arc::new(record)), ..Hooks::default() })

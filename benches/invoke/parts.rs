@@ -28,9 +28,9 @@ pub(crate) fn reading(c: &mut Criterion) {
 pub(crate) fn recording(c: &mut Criterion) {
     let folder = tempfile::tempdir().unwrap();
     let log = Log::open(&folder.path().join("audit.jsonl")).unwrap();
-    let id = SkillId { name: "hello".into(), digest: None };
+    let id = SkillId { name: "hello".into(), ..SkillId::default() };
     let (capabilities, outcome) = (Capabilities::default(), Outcome::default());
-    let record = Record::of("2030-01-01T00:00:00Z".into(), &id, None, &capabilities, &outcome);
+    let record = Record::of("2030-01-01T00:00:00Z".into(), &id, None, &capabilities, &outcome, &log).unwrap();
     c.bench_function("append to the audit log", |b| b.iter(|| log.append(&record).unwrap()));
 }
 

@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use skillhost::outcome::Denial;
+use skillhost::outcome::{Denial, DenialKind};
 use skillhost::policy::capabilities::MountMode;
 use skillhost::{Host, Request};
 
@@ -21,7 +21,9 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         // A word before each run, whatever the policy says.
         .approve(|asking| match asking.skill.name.as_str() {
             "csv-report" => Ok(()),
-            other => Err(Denial { what: other.into(), rule: "this program runs csv-report alone".into(), fix: None }),
+            other => {
+                Err(Denial { what: other.into(), rule: "this program runs csv-report alone".into(), fix: None, kind: DenialKind::Run })
+            }
         })
         .on_record(|record| println!("recorded: {} {:?}", record.skill.name, record.status))
         .build()?;

@@ -3,11 +3,13 @@
 //!
 //! `journal` is what a run writes to. Everything else is for those who look at the log: `store` is its database, with `columns` for an
 //! index, `query` finds and removes records, `told` is what is read of one again, `verify` tells whether they are those that were written.
-//! `chain` is the form of a line's end, `lease` tells whether the host of a run is still alive.
+//! `content` is what a record holds of a run, by `key` where that may be secret. `chain` is the form of a line's end, `lease` tells whether the host of a run is still alive.
 
 mod chain;
 mod columns;
+mod content;
 mod journal;
+mod key;
 mod lease;
 mod query;
 mod store;
@@ -20,20 +22,26 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 
 pub use chain::Head;
+pub use content::{
+    About, DenialRecord, ExitRecord, ProcessRecord, ProgramRecord, Redactor, RequestRecord, StatusRecord, StreamsRecord, TextRecord,
+};
 pub use journal::Log;
+pub use key::Keyed;
 pub use query::{Filter, Keep, Removal};
 pub use store::Store;
 pub use told::Told;
 pub use verify::{Fault, FaultKind, Verified};
 
-use crate::outcome::{Denial, LimitHit, Outcome, Process, RequestMade, Status, Usage};
+use crate::diagnostic::error_object;
+use crate::outcome::{LimitHit, Outcome, Usage};
 use crate::policy::capabilities::Capabilities;
 use crate::runtime::{self, Program, ScriptId};
+use key::Key;
 
 /// The version of the record's form.
 pub const VERSION: u32 = 3;
 
-/// What is kept of one invocation. No environment values, no arguments, no output: digests and sizes.
+/// What is kept of one invocation. No environment values, no arguments, no paths of guests, no output: keyed digests and sizes.
 #[derive(Debug, Serialize, schemars::JsonSchema)]
 pub struct Record<'a> {
     /// The form of this record: 3.
@@ -45,26 +53,34 @@ pub struct Record<'a> {
     pub time: String,
     /// The skill.
     pub skill: &'a SkillId,
+    /// The skill's `metadata.version`, where it declares one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub skill_version: Option<&'a str>,
     /// What ran; `None` where nothing got so far.
-    pub program: Option<ProgramId>,
+    pub program: Option<ProgramRecord>,
     /// What it was allowed, limits included.
     pub capabilities: &'a Capabilities,
     /// How it ended.
-    pub status: &'a Status,
+    pub status: StatusRecord,
     /// What it cost.
     pub usage: &'a Usage,
     /// Files touched, by guest path: how many.
     pub files_touched: u64,
+    /// What went through its standard streams.
+    pub streams: StreamsRecord,
     /// Outbound HTTP requests.
-    pub requests: &'a [RequestMade],
+    pub requests: Vec<RequestRecord>,
     /// Each program that was started, in order, at most 1,000.
-    pub processes: &'a [Process],
+    pub processes: Vec<ProcessRecord>,
     /// Programs that were started beyond those.
     pub processes_omitted: u64,
     /// What was refused.
-    pub denials: &'a [Denial],
+    pub denials: Vec<DenialRecord>,
     /// Limits that were run into.
     pub limits_hit: &'a [LimitHit],
+    /// Its texts, where the policy says so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub text: Option<TextRecord>,
     /// The digest of its receipt, where one was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub receipt: Option<String>,
@@ -82,7 +98,7 @@ pub struct Start<'a> {
     /// The skill.
     pub skill: &'a SkillId,
     /// What is about to run.
-    pub program: &'a ProgramId,
+    pub program: ProgramRecord,
     /// Always `started`.
     pub status: Started,
     /// The host that runs it.
@@ -118,6 +134,9 @@ pub struct SkillId {
     pub name: String,
     /// Over all its files; `None` where it could not be read.
     pub digest: Option<String>,
+    /// Its `metadata.version`, where it declares one: in the audit log alone.
+    #[serde(skip)]
+    pub version: Option<String>,
 }
 
 /// Which program of it, with which arguments.
@@ -187,6 +206,16 @@ pub enum AuditError {
     },
 }
 
+impl Serialize for AuditError {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let (code, path) = match self {
+            AuditError::Write { path, .. } => ("audit-write", path),
+            AuditError::Read { path, .. } => ("audit-read", path),
+        };
+        error_object(code, self, serde_json::json!({ "path": path.display().to_string() })).serialize(serializer)
+    }
+}
+
 impl AuditError {
     fn write(path: &Path, source: io::Error) -> AuditError {
         AuditError::Write { path: path.to_owned(), source }
@@ -194,6 +223,13 @@ impl AuditError {
 
     fn read(path: &Path, error: &dyn std::fmt::Display) -> AuditError {
         AuditError::Read { path: path.to_owned(), message: error.to_string() }
+    }
+}
+
+impl<'a> Start<'a> {
+    /// A run that is about to start, by the key of the log.
+    pub(crate) fn of(run: RunId, time: &'a str, skill: &'a SkillId, program: &ProgramId, owner: Owner, key: &Key) -> Start<'a> {
+        Start { version: VERSION, run, time, skill, program: ProgramRecord::of(program, key), status: Started::Started, owner }
     }
 }
 
@@ -242,30 +278,38 @@ impl ProgramId {
 }
 
 impl<'a> Record<'a> {
-    /// What is kept of an outcome.
+    /// What is kept of an outcome, by the key of the log that it is for.
+    ///
+    /// # Errors
+    /// The key cannot be made or read.
     pub fn of(
         time: String,
         skill: &'a SkillId,
-        program: Option<ProgramId>,
+        program: Option<&ProgramId>,
         capabilities: &'a Capabilities,
         outcome: &'a Outcome,
-    ) -> Record<'a> {
-        Record {
+        log: &Log,
+    ) -> Result<Record<'a>, AuditError> {
+        let key = log.key()?;
+        Ok(Record {
             version: VERSION,
             run: None,
             time,
             skill,
-            program,
+            skill_version: skill.version.as_deref(),
+            program: program.map(|program| ProgramRecord::of(program, key)),
             capabilities,
-            status: &outcome.status,
+            status: StatusRecord::of(&outcome.status, key),
             usage: &outcome.usage,
             files_touched: outcome.files.len() as u64,
-            requests: &outcome.requests,
-            processes: &outcome.processes,
+            streams: StreamsRecord::of(&outcome.streams, key),
+            requests: outcome.requests.iter().map(|request| RequestRecord::of(request, key)).collect(),
+            processes: outcome.processes.iter().map(|process| ProcessRecord::of(process, key)).collect(),
             processes_omitted: outcome.processes_omitted,
-            denials: &outcome.denials,
+            denials: outcome.denials.iter().map(|denial| DenialRecord::of(denial, key)).collect(),
             limits_hit: &outcome.limits_hit,
+            text: None,
             receipt: None,
-        }
+        })
     }
 }

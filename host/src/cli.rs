@@ -104,6 +104,9 @@ pub(crate) fn main() -> ExitCode {
             // Help and version come this way too, and go to stdout.
             let code = if error.use_stderr() { Exit::Usage } else { Exit::Ok };
             let printed = error.print();
+            if error.use_stderr() {
+                show::error_object(&Failure::new(code, error.kind().to_string()));
+            }
             if error.kind() == ErrorKind::UnknownArgument && std::env::args_os().nth(1).is_some_and(|verb| verb == "run") {
                 show::help(Some("what is meant for the skill comes after `--`: `skillhost run SKILL -- ARGS`"));
             }
@@ -148,6 +151,7 @@ pub(crate) fn main() -> ExitCode {
         Ok(exit) => exit.into(),
         Err(failure) => {
             show::error(&failure.message, failure.fix.as_deref());
+            show::error_object(&failure);
             failure.exit.into()
         }
     }
@@ -170,11 +174,18 @@ pub(crate) struct Failure {
     exit: Exit,
     message: String,
     fix: Option<String>,
+    /// The error as JSON, where there is more to say than the message.
+    details: serde_json::Value,
 }
 
 impl Failure {
     fn new(exit: Exit, message: impl Into<String>) -> Failure {
-        Failure { exit, message: message.into(), fix: None }
+        Failure { exit, message: message.into(), fix: None, details: serde_json::Value::Null }
+    }
+
+    /// With an error that serialises.
+    fn details(self, error: &impl serde::Serialize) -> Failure {
+        Failure { details: serde_json::to_value(error).unwrap_or_default(), ..self }
     }
 
     fn fix(self, fix: impl Into<String>) -> Failure {

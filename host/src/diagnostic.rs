@@ -151,6 +151,15 @@ fn shown(part: &str) -> String {
     part.chars().map(|c| if is_hidden(c) && !c.is_ascii() { char::REPLACEMENT_CHARACTER } else { c }).collect()
 }
 
+/// An error as JSON: a code that stays the same between versions, the message, and details that are an object or nothing.
+pub(crate) fn error_object(code: &str, message: &impl std::fmt::Display, details: serde_json::Value) -> serde_json::Value {
+    let mut object = serde_json::json!({ "code": code, "message": message.to_string() });
+    if let (Some(object), serde_json::Value::Object(details)) = (object.as_object_mut(), details) {
+        object.extend(details);
+    }
+    object
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -19,7 +19,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tracing::debug_span;
 
-use crate::audit::{AuditError, Log, ProgramId, Record, SkillId};
+use crate::audit::{AuditError, Log, ProgramId, Redactor, SkillId};
 use crate::outcome::{Outcome, Status, Usage};
 use crate::policy::capabilities::Capabilities;
 use crate::policy::{Grant, Policy, Retention, grant};
@@ -32,7 +32,7 @@ use crate::sandbox::files::{Ground, Guarded};
 use crate::sandbox::{self, Finished, Io, Sandbox};
 use crate::skill::{Caps, Listed, Skill, SkillError};
 use hooks::{Asking, Hooks};
-use pending::Pending;
+use pending::{Pending, skill_id};
 
 pub use listing::ComponentTools;
 pub(crate) use listing::LISTING_MEMORY;
@@ -79,6 +79,8 @@ pub struct Loaded {
     id: SkillId,
     programs: Result<Arc<Programs>, Status>,
     retention: Retention,
+    /// Set where the policy keeps texts in the audit log.
+    redactor: Option<Arc<Redactor>>,
 }
 
 /// One thing to do.
@@ -182,8 +184,10 @@ impl Host {
             Err(error) => {
                 let name = skill.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
                 let outcome = not_run(invalid(error.to_string(), None));
-                let id = SkillId { name, digest: None };
-                log.append_keeping(&Record::of(now(), &id, None, &Capabilities::default(), &outcome), policy.retention)?;
+                let (id, capabilities) = (SkillId { name, ..SkillId::default() }, Arc::new(Capabilities::default()));
+                let redactor = Redactor::of(policy, &capabilities).map(Arc::new);
+                let pending = Pending::new(log, self.hooks.clone(), policy.retention, id, None, capabilities);
+                pending.with_text(redactor.as_ref(), Vec::new()).close(&outcome)?;
                 Err(InvokeError::Skill(Box::new(error)))
             }
         }
@@ -212,7 +216,8 @@ impl Host {
         let grant = debug_span!("grant").in_scope(|| self.grant(&skill, policy));
         let digest = digests.as_ref().ok().map(|digests| digests.skill.clone());
         let programs = digests.map(|digests| Arc::new(self.programs(&skill, digests)));
-        let id = SkillId { name: skill.manifest.name.clone(), digest };
+        let id = skill_id(&skill, digest);
+        let redactor = Redactor::of(policy, &grant.capabilities).map(Arc::new);
         Ok(Loaded {
             capabilities: Arc::new(grant.capabilities.clone()),
             grant: Arc::new(grant),
@@ -220,6 +225,7 @@ impl Host {
             id,
             programs,
             retention: policy.retention,
+            redactor,
         })
     }
 
@@ -239,7 +245,7 @@ impl Host {
         io: Io,
         ask: Option<receipt::Ask>,
     ) -> Result<Invoked, InvokeError> {
-        let Loaded { skill, grant, capabilities, id, programs, retention } = loaded;
+        let Loaded { skill, grant, capabilities, id, programs, retention, redactor } = loaded;
         let log = self.log()?;
         let program = programs.as_ref().map_err(|status| NoProgram::Status(status.clone())).and_then(|programs| {
             let program = target::program(skill, programs, target, args)?;
@@ -255,7 +261,8 @@ impl Host {
             Err(denial) => Err(NoProgram::Status(Status::Denied(denial))),
         };
         let hooks = self.hooks.clone();
-        let mut pending = Pending::new(log, hooks, *retention, id.clone(), ran, capabilities.clone());
+        let pending = Pending::new(log, hooks, *retention, id.clone(), ran, capabilities.clone());
+        let mut pending = pending.with_text(redactor.as_ref(), target.texts(args));
         let (mut finished, receipt) = match program {
             Ok((program, programs)) => {
                 if let Err(error) = pending.start() {
@@ -279,10 +286,7 @@ impl Host {
                 return Err(InvokeError::Choice(choice));
             }
         };
-        if finished.outcome.usage.wall_ms == 0.0 {
-            // It ended before it reached the sandbox, perhaps after a wait for what its skill keeps.
-            finished.outcome.usage.wall_ms = pending.elapsed_ms();
-        }
+        pending.time(&mut finished.outcome);
         pending.receipt = receipt.as_ref().map(canonical::digest);
         pending.close(&finished.outcome)?;
         Ok(Invoked { skill: skill.clone(), grant: grant.clone(), finished, receipt })
@@ -348,10 +352,6 @@ impl Loaded {
     pub fn is_current(&self) -> bool {
         self.skill.is_current()
     }
-}
-
-fn now() -> String {
-    jiff::Timestamp::now().to_string()
 }
 
 fn undigested(error: &io::Error) -> Status {

@@ -43,6 +43,20 @@ pub struct Outcome {
     /// What it used of its grants, where that was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub uses: Option<Uses>,
+    /// The digests of its streams, for the audit log.
+    #[serde(skip)]
+    pub streams: StreamDigests,
+}
+
+/// The SHA-256 digests of what went through the standard streams, `sha256:` and 64 hex digits; `None` where nothing did.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct StreamDigests {
+    /// What the guest read.
+    pub stdin: Option<String>,
+    /// What it wrote to stdout, as far as the limit let it.
+    pub stdout: Option<String>,
+    /// What it wrote to stderr, likewise.
+    pub stderr: Option<String>,
 }
 
 /// How an invocation ended.
@@ -119,6 +133,33 @@ pub struct Denial {
     pub rule: String,
     /// The line or flag that would allow it; `None` where nothing does.
     pub fix: Option<String>,
+    /// What the rule is about, for the audit log; shown nowhere else.
+    #[serde(skip)]
+    pub kind: DenialKind,
+}
+
+/// What a denial is about. The audit log keeps the rule only where it holds no text that the guest chose.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum DenialKind {
+    /// Read from somewhere that does not say: the rule may hold any text.
+    #[default]
+    Unknown,
+    /// A path of the guest.
+    Path,
+    /// A request to this host.
+    Host(String),
+    /// A request to this host by a method, which the rule names.
+    Method(String),
+    /// A request to a URL that has no valid host; the rule may name parts of it.
+    Url,
+    /// The start of a program.
+    Program,
+    /// The start of a program that is not there; the rule may name it.
+    NoProgram,
+    /// A folder that the operator or the host provides.
+    Mount,
+    /// The whole run.
+    Run,
 }
 
 /// What an invocation cost.
@@ -189,13 +230,16 @@ pub struct RequestMade {
     /// The digest of the response body, as far as it came; only of a run with a receipt.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub received_digest: Option<String>,
+    /// A code for `error` that holds no text of the guest or the server, for the audit log.
+    #[serde(skip)]
+    pub failure: Option<&'static str>,
 }
 
 impl RequestMade {
     /// One that has come to nothing yet, or never will.
-    pub fn new(method: String, url: String, error: &str) -> RequestMade {
-        let (status, error) = (None, Some(error.to_owned()));
-        RequestMade { method, url, status, error, sent: 0, received: 0, sent_digest: None, received_digest: None }
+    pub fn new(method: String, url: String, error: &str, failure: &'static str) -> RequestMade {
+        let (status, error, failure) = (None, Some(error.to_owned()), Some(failure));
+        RequestMade { method, url, status, error, sent: 0, received: 0, sent_digest: None, received_digest: None, failure }
     }
 }
 
@@ -218,6 +262,12 @@ pub struct Process {
     pub epochs: Option<u64>,
     /// 1 where the first program started it, one more for each between.
     pub depth: u64,
+    /// The program that it is, in the host's terms, for the audit log: a built-in program, or a file of the skill.
+    #[serde(skip)]
+    pub program: String,
+    /// The start of its command line, for an audit log that keeps texts.
+    #[serde(skip)]
+    pub command: String,
 }
 
 /// How a started program ended.

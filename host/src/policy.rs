@@ -59,6 +59,8 @@ pub struct Policy {
     pub folders: Vec<PathBuf>,
     /// How long records of invocations are kept. No layer can change it.
     pub retention: Retention,
+    /// What the audit log holds of a run's texts. No layer can change it.
+    pub audit_detail: AuditDetail,
     /// What recordings do not hold.
     pub secrets: Secrets,
     /// Whether it is counted how agents use skills.
@@ -109,6 +111,16 @@ pub struct Retention {
     pub bytes: Option<u64>,
 }
 
+/// What the audit log holds of texts that a client or a guest chose: arguments, paths, messages.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum AuditDetail {
+    /// Keyed digests.
+    #[default]
+    Digests,
+    /// The texts as well, without the values of secrets.
+    Text,
+}
+
 impl Retention {
     /// Whether nothing ever goes.
     pub fn is_forever(&self) -> bool {
@@ -146,6 +158,7 @@ impl Policy {
             authorities: Vec::new(),
             folders: Vec::new(),
             retention: Retention::default(),
+            audit_detail: AuditDetail::default(),
             secrets: Secrets::default(),
             usage: true,
             preload: Preload::Nothing,

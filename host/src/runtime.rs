@@ -86,6 +86,18 @@ enum Source {
     Own(Arc<Skill>, String),
 }
 
+impl Program {
+    /// Its name in the host's terms, whatever it was started by: the skill's script, a built-in program, or the file of a component.
+    pub(crate) fn recorded_name(&self) -> &str {
+        match (&self.script, &self.component.source) {
+            (Some(script), _) => &script.path,
+            (None, Source::BuiltIn(built_in)) => &built_in.facts.name,
+            (None, Source::Own(_, path)) => path,
+            (None, Source::Bytes(_)) => "component",
+        }
+    }
+}
+
 impl Component {
     /// Takes a binary, and computes its digest.
     pub fn new(bytes: impl Into<Arc<[u8]>>) -> Component {

@@ -9,9 +9,12 @@ mod queue;
 use std::path::Path;
 use std::sync::Arc;
 
+use serde::{Serialize, Serializer};
+use serde_json::json;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tracing::{Instrument as _, debug_span};
 
+use crate::diagnostic::error_object;
 use crate::invoke::{ComponentTools, Host, InvokeError, Invoked, LISTING_MEMORY, Loaded, Request, Target};
 use crate::limits::show_size;
 use crate::sandbox::Io;
@@ -92,6 +95,19 @@ pub enum ServiceError {
     /// The invocation had its turn and came to no outcome.
     #[error(transparent)]
     Invoke(#[from] InvokeError),
+}
+
+impl Serialize for ServiceError {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let (code, details) = match self {
+            ServiceError::Busy { waiting } => ("busy", json!({ "waiting": waiting })),
+            ServiceError::SkillBusy { waiting } => ("skill-busy", json!({ "waiting": waiting })),
+            ServiceError::Memory { needs, capacity } => ("memory", json!({ "needs": needs, "capacity": capacity })),
+            ServiceError::Closed => ("closed", json!({})),
+            ServiceError::Invoke(error) => return error.serialize(serializer),
+        };
+        error_object(code, self, details).serialize(serializer)
+    }
 }
 
 impl Service {

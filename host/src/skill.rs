@@ -22,8 +22,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use cap_std::fs::Dir;
+use serde::{Serialize, Serializer};
 
-use crate::diagnostic::{Diagnostic, Span};
+use crate::diagnostic::{Diagnostic, Span, error_object};
 use crate::limits::show_size;
 use files::{Content, SkillFile};
 use manifest::Manifest;
@@ -99,6 +100,13 @@ pub struct SkillError {
     pub diagnostics: Vec<Diagnostic>,
     /// The text of SKILL.md, which the diagnostics point into; empty where it was not read.
     pub text: String,
+}
+
+impl Serialize for SkillError {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let details = serde_json::json!({ "folder": self.root.display().to_string(), "diagnostics": self.diagnostics });
+        error_object("skill", self, details).serialize(serializer)
+    }
 }
 
 impl fmt::Display for SkillError {

@@ -138,3 +138,31 @@ fn close(schema: &mut Value) {
         _ => {}
     }
 }
+
+#[test]
+fn json_is_one_object_also_where_a_verb_fails() {
+    let user = User::new();
+    for (args, exit, code) in [
+        (&["run", "nowhere", "--json"][..], Some(65), Some("skill")),
+        (&["run", "nowhere", "--explain", "--json"], Some(65), Some("skill")),
+        (&["run", "hello", "--json", "--audit", "/dev/null/x"], Some(74), Some("audit-write")),
+        (&["run", "hello", "--json", "--policy", "nowhere.yaml"], None, None),
+        (&["run", "hello", "--json", "--timeout", "soon"], Some(64), Some("usage")),
+        (&["run", "hello", "--json", "--apply"], Some(64), Some("usage")),
+        (&["show", "nowhere", "--json"], None, None),
+        (&["audit", "list", "--json", "--audit", "nowhere.jsonl"], Some(74), Some("audit-read")),
+        (&["verify", "nowhere.json", "--json"], None, None),
+        (&["stats", "--json", "--policy", "nowhere.yaml"], None, None),
+    ] {
+        let run = user.skillhost(args);
+        let value: Value = serde_json::from_slice(&run.stdout).unwrap_or_else(|error| panic!("{args:?}: {error}: {run:?}"));
+        let error = &value["error"];
+        assert!(error["code"].is_string() && error["message"].is_string() && error.get("fix").is_some(), "{args:?}: {value}");
+        assert!(!run.status.success() && exit.is_none_or(|exit| run.status.code() == Some(exit)), "{args:?}: {run:?}");
+        assert!(code.is_none_or(|code| error["code"] == code), "{args:?}: {value}");
+    }
+    let nowhere: Value = serde_json::from_slice(&user.skillhost(&["run", "nowhere", "--json"]).stdout).unwrap();
+    assert!(nowhere["error"]["diagnostics"][0]["message"].is_string(), "{nowhere:#}");
+    // For the skill, not for skillhost.
+    assert!(user.skillhost(&["run", "nowhere", "--", "--json"]).stdout.is_empty());
+}

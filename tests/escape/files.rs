@@ -70,6 +70,7 @@ pub fn the_host_s_own_files_are_in_no_folder() {
     let args = [
         "state",
         "audit.jsonl",
+        "audit.jsonl.key",
         "own/cache",
         "own/cache/code.cwasm",
         "own/state/skillhost",

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::told::{Program, Told};
+use super::told::{Program, Request, Told};
 
 /// What a line is found by.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -38,9 +38,11 @@ impl Columns {
         let Ok(line) = serde_json::from_slice::<Told>(line) else { return Columns::default() };
         let time = line.time.parse::<jiff::Timestamp>().ok().and_then(|time| i64::try_from(time.as_nanosecond()).ok());
         let program = line.program.into_iter().flat_map(|Program { name, script, .. }| [Some(name), script.map(|script| script.path)]);
-        let programs = program.flatten().chain(line.processes.into_iter().map(|process| process.argv0));
-        let hosts =
-            line.requests.into_iter().filter_map(|request| Some(request.url.parse::<http::Uri>().ok()?.host()?.to_ascii_lowercase()));
+        let programs = program.flatten().chain(line.processes.into_iter().filter_map(|process| process.program.or(process.argv0)));
+        let hosts = line
+            .requests
+            .into_iter()
+            .filter_map(|Request { host, url }| host.or_else(|| Some(url?.parse::<http::Uri>().ok()?.host()?.to_ascii_lowercase())));
         let names = programs.map(|name| (PROGRAM, name)).chain(hosts.map(|host| (HOST, host)));
         let status = if line.pruned.is_some() { "pruned".into() } else { line.status.kind };
         let run = line.run.map(if status == STARTED { RunEvent::Start } else { RunEvent::End });
@@ -56,7 +58,8 @@ mod tests {
     fn a_line_is_found_by_what_ran_and_what_was_asked() {
         let line = br#"{"time":"1970-01-01T00:00:01.5Z","skill":{"name":"s","digest":null},"status":{"kind":"exited","code":0},
             "program":{"name":"python3","script":{"path":"scripts/a.py"},"component":"x"},
-            "requests":[{"url":"https://API.example.com:8443/x"},{"url":"no url"}],"processes":[{"argv0":"jq"},{"argv0":"jq"}]}"#;
+            "requests":[{"url":"https://API.example.com:8443/x"},{"url":"no url"},{"host":"api.example.com","path":"hmac-sha256:x"}],
+            "processes":[{"argv0":"jq"},{"program":"jq","argv":"hmac-sha256:x"}]}"#;
         let names = [(HOST, "api.example.com"), (PROGRAM, "jq"), (PROGRAM, "python3"), (PROGRAM, "scripts/a.py")];
         let names = names.map(|(kind, name)| (kind, name.to_owned())).into();
         assert_eq!(Columns::of(line), Columns { time: 1_500_000_000, skill: "s".into(), status: "exited".into(), names, run: None });

@@ -7,6 +7,7 @@
 //! |---|---|
 //! | `audit.jsonl.NUMBER` | a journal that was full, sealed with the record of that number, until it is in the database |
 //! | `audit.jsonl.db` | the database ([`super::store`]) |
+//! | `audit.jsonl.key` | the key of its digests ([`super::key`]) |
 //! | `audit.jsonl.running` | empty; each host locks a byte of it ([`super::lease`]) |
 //! | `audit.jsonl.torn` | what was left of records whose writer was killed, or whose disk was full |
 //! | `audit.jsonl.new` | a journal that is about to take its place |
@@ -23,6 +24,7 @@ use rustix::fs::{FileType, FlockOperation, Stat, flock, fstat, stat};
 use serde::Serialize;
 
 use super::chain::{self, Head, Link, TRAILER_MAX};
+use super::key::Key;
 use super::lease::Lease;
 use super::{AuditError, Owner, store};
 use crate::policy::Retention;
@@ -43,6 +45,8 @@ pub struct Log {
     folding: Mutex<Option<JoinHandle<()>>>,
     /// Taken with the first start that is recorded.
     lease: OnceLock<Lease>,
+    /// Read with the first record.
+    key: OnceLock<Key>,
 }
 
 /// The open file, and what is known of it.
@@ -76,7 +80,14 @@ impl Log {
             made.map_err(|source| AuditError::write(path, source))?;
         }
         let journal = Journal::open(path).map_err(|source| AuditError::write(path, source))?;
-        Ok(Log { path: path.to_owned(), journal: Mutex::new(journal), seal_at: bytes, folding: Mutex::default(), lease: OnceLock::new() })
+        Ok(Log {
+            path: path.to_owned(),
+            journal: Mutex::new(journal),
+            seal_at: bytes,
+            folding: Mutex::default(),
+            lease: OnceLock::new(),
+            key: OnceLock::new(),
+        })
     }
 
     /// Whether the file is still the one of that name: not one that was moved away or removed meanwhile.
@@ -109,30 +120,35 @@ impl Log {
         Ok(head)
     }
 
+    /// The key of the log, by which records hold digests of what may be secret.
+    ///
+    /// # Errors
+    /// The key's file cannot be made or read.
+    pub(crate) fn key(&self) -> Result<&Key, AuditError> {
+        if let Some(key) = self.key.get() {
+            return Ok(key);
+        }
+        let key = if lock(&self.journal).is_regular {
+            Key::of_log(&self.path).map_err(|source| AuditError::write(&self.path, source))?
+        } else {
+            Key::of_process()
+        };
+        Ok(self.key.get_or_init(|| key))
+    }
+
     /// This host, as the records of its runs' starts name it.
     ///
     /// # Errors
     /// The file in which hosts hold their locks cannot be made or opened.
     pub fn owner(&self) -> Result<Owner, AuditError> {
-        let failed = |source| AuditError::write(&self.path, source);
-        let pid = std::process::id();
-        if let Some(lease) = self.lease.get() {
-            return Ok(Owner { pid, lease: Some(lease.byte) });
-        }
         // One at a time: what loses a race would leave a byte that is not locked.
         let journal = lock(&self.journal);
         // Nobody can look at the log of a device or a pipe.
-        if !journal.is_regular {
-            return Ok(Owner { pid, lease: None });
+        if self.lease.get().is_none() && journal.is_regular {
+            let lease = Lease::take(&self.path).map_err(|source| AuditError::write(&self.path, source))?;
+            self.lease.get_or_init(|| lease);
         }
-        let lease = match self.lease.get() {
-            Some(lease) => lease.byte,
-            None => {
-                let lease = Lease::take(&self.path).map_err(failed)?;
-                self.lease.get_or_init(|| lease).byte
-            }
-        };
-        Ok(Owner { pid, lease: Some(lease) })
+        Ok(Owner { pid: std::process::id(), lease: self.lease.get().map(|lease| lease.byte) })
     }
 
     fn write(&self, journal: &mut Journal, line: &mut Vec<u8>) -> io::Result<(Head, bool)> {

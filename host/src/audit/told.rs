@@ -72,14 +72,18 @@ pub struct Usage {
 #[derive(Debug, Deserialize)]
 #[expect(missing_docs, reason = "as in the record")]
 pub struct Request {
-    pub url: String,
+    pub host: Option<String>,
+    /// In records up to version 2.
+    pub url: Option<String>,
 }
 
 /// A program that was started.
 #[derive(Debug, Deserialize)]
 #[expect(missing_docs, reason = "as in the record")]
 pub struct Process {
-    pub argv0: String,
+    pub program: Option<String>,
+    /// In records up to version 2.
+    pub argv0: Option<String>,
 }
 
 /// The host of a run that has started.

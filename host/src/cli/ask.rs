@@ -4,7 +4,7 @@ use std::io::{BufRead as _, IsTerminal as _};
 
 use skillhost::approval::{ApprovalError, Approvals, Ask, Decision, Level, PendingId, Term, What};
 use skillhost::invoke::{Host, Invoked, Loaded, Target};
-use skillhost::outcome::Denial;
+use skillhost::outcome::{Denial, DenialKind};
 use skillhost::policy::Policy;
 
 use super::exit::Exit;
@@ -42,7 +42,7 @@ pub(super) fn before(
     let ask = Ask { skill, digest, what: &what, capabilities, trusted, own: None, session: &session };
     let refused = |rule: &str, failure: Failure| {
         let rule = rule.lines().next().unwrap_or_default().to_owned();
-        let denial = Denial { what: format!("run {name}"), rule, fix: None };
+        let denial = Denial { what: format!("run {name}"), rule, fix: None, kind: DenialKind::Run };
         match host.refuse(loaded, target, args, denial) {
             Ok(()) => failure,
             Err(error) => Failure::new(Exit::Io, error.to_string()),

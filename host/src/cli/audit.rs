@@ -286,7 +286,7 @@ fn parsed<'a, T: Deserialize<'a>>(line: &'a [u8]) -> Result<T, Failure> {
 }
 
 fn unreadable(error: AuditError) -> Failure {
-    Failure::new(Exit::Io, error.to_string()).fix("name the log: `--audit FILE`")
+    Failure::new(Exit::Io, error.to_string()).fix("name the log: `--audit FILE`").details(&error)
 }
 
 impl From<AuditError> for Failure {

@@ -85,6 +85,30 @@ impl Exit {
     }
 }
 
+impl Exit {
+    /// The code of an error object, where nothing more precise is known.
+    pub(crate) fn code(self) -> &'static str {
+        match self {
+            Exit::Ok => "ok",
+            Exit::Findings => "findings",
+            Exit::Guest(_) => "guest",
+            Exit::Usage => "usage",
+            Exit::Invalid => "invalid",
+            Exit::Io => "io",
+            Exit::Aborted => "aborted",
+            Exit::Denied => "denied",
+            Exit::BadSignature => "bad-signature",
+            Exit::OtherSkill => "other-skill",
+            Exit::OtherResult => "other-result",
+            Exit::NotRepeatable => "not-repeatable",
+            Exit::Timeout => "timeout",
+            Exit::Limit => "limit",
+            Exit::Interrupted => "interrupted",
+            Exit::Trap => "trap",
+        }
+    }
+}
+
 impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> ExitCode {
         ExitCode::from(match exit {

@@ -356,18 +356,20 @@ fn finish(
 /// A skill that does not load, as findings and a message.
 pub(super) fn invalid_skill(error: SkillError) -> Failure {
     show::findings(&error.diagnostics, &error.text);
-    Failure::new(Exit::Invalid, format!("the skill {} does not load", error.root.display()))
+    Failure::new(Exit::Invalid, format!("the skill {} does not load", error.root.display())).details(&error)
 }
 
 fn failure(args: &Args, error: InvokeError) -> Failure {
-    match error {
+    let details = serde_json::to_value(&error).unwrap_or_default();
+    let failure = match error {
         InvokeError::Skill(error) => invalid_skill(*error),
         InvokeError::Choice(choice) => unclear(args, &choice),
         InvokeError::Stdin | InvokeError::Recording(_) => Failure::new(Exit::Io, error.to_string()),
         InvokeError::Audit(error) => {
             Failure::new(Exit::Io, format!("{error}; a run that cannot be recorded fails")).fix("name another file: `--audit FILE`")
         }
-    }
+    };
+    Failure { details, ..failure }
 }
 
 /// What there is to choose from, as command lines.

@@ -4,6 +4,7 @@
 //! [`printable`], so that it cannot move the cursor, colour a lie or turn a line around.
 
 use std::io::{self, IsTerminal as _, Write};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use anstyle::{AnsiColor, Style};
 use skillhost::diagnostic::{self, Diagnostic, is_hidden, printable, printable_lines};
@@ -80,8 +81,29 @@ pub(crate) fn json(value: &impl serde::Serialize) -> Result<(), Failure> {
     bytes(format!("{}\n", visible_json(&text)).as_bytes())
 }
 
+/// Set once anything is on stdout.
+static PRINTED: AtomicBool = AtomicBool::new(false);
+
+/// With `--json`, and nothing on stdout yet: why the verb ended, as the one JSON object that is printed.
+pub(crate) fn error_object(failure: &Failure) {
+    // A flag of the verb's own: what follows `--` is for the skill.
+    let is_wanted = std::env::args_os().skip(1).take_while(|word| word != "--").any(|word| word == "--json");
+    if !is_wanted || PRINTED.load(Relaxed) {
+        return;
+    }
+    let Failure { exit, message, fix, details } = failure;
+    let mut error = serde_json::json!({ "code": exit.code(), "message": message });
+    if let (Some(error), serde_json::Value::Object(details)) = (error.as_object_mut(), details) {
+        error.extend(details.clone());
+    }
+    error["fix"] = fix.as_deref().into();
+    // Why stdout cannot be written is on stderr already.
+    json(&serde_json::json!({ "error": error })).ok();
+}
+
 /// A text of skillhost's own on stdout, styles included; each part that a stranger wrote has been through [`lines`] or [`printable`].
 pub(crate) fn text(text: &str) -> Result<(), Failure> {
+    PRINTED.store(true, Relaxed);
     written(writeln!(anstream::stdout().lock(), "{}", text.trim_end()))
 }
 
@@ -92,6 +114,7 @@ pub(crate) fn foreign(text: &str) -> Result<(), Failure> {
 
 /// Bytes on stdout, as they are.
 pub(crate) fn bytes(bytes: &[u8]) -> Result<(), Failure> {
+    PRINTED.store(true, Relaxed);
     let mut stdout = io::stdout().lock();
     written(stdout.write_all(bytes).and_then(|()| stdout.flush()))
 }
@@ -127,12 +150,12 @@ fn visible_json(text: &str) -> String {
 
 /// How a run ended, on stderr, where it did not end by itself; and what it tried and was not allowed.
 pub(crate) fn ending(outcome: &Outcome) {
-    for Denial { what, rule, fix } in &outcome.denials {
+    for Denial { what, rule, fix, .. } in &outcome.denials {
         warning(&format!("denied: {what}: {rule}"), fix.as_deref());
     }
     match &outcome.status {
         Status::Exited { .. } => outcome.error.iter().for_each(|message| error(message, None)),
-        Status::Denied(Denial { what, rule, fix }) => error(&format!("denied: {what}: {rule}"), fix.as_deref()),
+        Status::Denied(Denial { what, rule, fix, .. }) => error(&format!("denied: {what}: {rule}"), fix.as_deref()),
         Status::Invalid { message, fix } | Status::Failed { message, fix } => error(message, fix.as_deref()),
         Status::LimitHit(hit) => error(&hit.explain(), None),
         Status::Trapped { message } => error(&format!("the guest trapped: {message}"), None),

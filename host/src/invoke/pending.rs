@@ -6,11 +6,12 @@ use std::time::Instant;
 use tracing::debug_span;
 
 use super::hooks::Hooks;
-use super::{not_run, now};
-use crate::audit::{AuditError, Log, ProgramId, Record, RunId, SkillId, Start, Started, VERSION};
+use super::not_run;
+use crate::audit::{AuditError, Log, ProgramId, Record, Redactor, RunId, SkillId, Start};
 use crate::outcome::{Outcome, Status, Usage};
 use crate::policy::Retention;
 use crate::policy::capabilities::Capabilities;
+use crate::skill::Skill;
 
 /// A record that is still to be written. Where its invocation is dropped or panics, it is written as one that was interrupted.
 pub(super) struct Pending {
@@ -18,6 +19,8 @@ pub(super) struct Pending {
     hooks: Arc<Hooks>,
     pub(super) receipt: Option<String>,
     retention: Retention,
+    /// Set where the policy keeps texts, with the arguments.
+    text: Option<(Arc<Redactor>, Vec<String>)>,
     began: Instant,
     /// What it is; `None` once it is written.
     open: Option<Open>,
@@ -43,8 +46,14 @@ impl Pending {
         program: Option<ProgramId>,
         capabilities: Arc<Capabilities>,
     ) -> Pending {
-        let open = Open { time: now(), skill, program, capabilities, run: None };
-        Pending { log, hooks, receipt: None, retention, began: Instant::now(), open: Some(open) }
+        let open = Open { time: jiff::Timestamp::now().to_string(), skill, program, capabilities, run: None };
+        Pending { log, hooks, receipt: None, retention, text: None, began: Instant::now(), open: Some(open) }
+    }
+
+    /// The same, and the policy may keep its texts.
+    pub(super) fn with_text(mut self, redactor: Option<&Arc<Redactor>>, arguments: Vec<String>) -> Pending {
+        self.text = redactor.map(|redactor| (redactor.clone(), arguments));
+        self
     }
 
     /// Records that a guest is about to start: what cannot be recorded does not run.
@@ -53,7 +62,7 @@ impl Pending {
         let _span = debug_span!("start").entered();
         let id = RunId::random();
         let owner = self.log.owner()?;
-        let start = Start { version: VERSION, run: id, time, skill, program, status: Started::Started, owner };
+        let start = Start::of(id, time, skill, program, owner, self.log.key()?);
         self.log.append_keeping(&start, self.retention)?;
         *run = Some(id);
         Ok(())
@@ -64,19 +73,33 @@ impl Pending {
         self.write(outcome)
     }
 
+    /// Sets the wall time of an outcome that did not reach the sandbox, perhaps after a wait for what its skill keeps.
+    pub(super) fn time(&self, outcome: &mut Outcome) {
+        if outcome.usage.wall_ms == 0.0 {
+            outcome.usage.wall_ms = self.elapsed_ms();
+        }
+    }
+
     /// How long the invocation has taken so far, in milliseconds.
-    pub(super) fn elapsed_ms(&self) -> f64 {
+    fn elapsed_ms(&self) -> f64 {
         self.began.elapsed().as_secs_f64() * 1e3
     }
 
     fn write(&mut self, outcome: &Outcome) -> Result<(), AuditError> {
         let Some(Open { time, skill, program, capabilities, run }) = self.open.take() else { return Ok(()) };
         let _span = debug_span!("record").entered();
-        let record = Record { run, receipt: self.receipt.take(), ..Record::of(time, &skill, program, &capabilities, outcome) };
+        let text = self.text.take().map(|(redactor, arguments)| redactor.texts(&arguments, outcome));
+        let record = Record::of(time, &skill, program.as_ref(), &capabilities, outcome, &self.log)?;
+        let record = Record { run, text, receipt: self.receipt.take(), ..record };
         self.log.append_keeping(&record, self.retention)?;
         self.hooks.recorded(&record);
         Ok(())
     }
+}
+
+/// How records name a skill.
+pub(super) fn skill_id(skill: &Skill, digest: Option<String>) -> SkillId {
+    SkillId { name: skill.manifest.name.clone(), digest, version: skill.manifest.metadata.get("version").cloned() }
 }
 
 impl Drop for Pending {

@@ -168,6 +168,17 @@ pub(super) fn declared(skill: &Skill, read: impl Fn(&str) -> io::Result<Componen
     }
 }
 
+impl Target {
+    /// What a run of it is asked to do, as texts.
+    pub(super) fn texts(&self, args: &[String]) -> Vec<String> {
+        match self {
+            Target::Tool { input, .. } => vec![input.clone()],
+            Target::Shell(text) => [std::slice::from_ref(text), args].concat(),
+            Target::Main | Target::Named(_) => args.to_vec(),
+        }
+    }
+}
+
 /// That a skill declares no component, and what it has instead.
 fn no_program(skill: &Skill) -> Status {
     let here = skill.files.iter().map(|file| file.path.as_str()).find(|path| path.ends_with(".wasm"));

@@ -17,7 +17,7 @@ use crate::approval::{Ask, Decision, Term, What};
 use crate::audit::AuditError;
 use crate::catalog::Entry;
 use crate::invoke::{Loaded, Target};
-use crate::outcome::Denial;
+use crate::outcome::{Denial, DenialKind};
 use crate::usage::Event;
 
 /// What is about to run.
@@ -86,7 +86,7 @@ impl Shared {
 
     fn record(&self, call: &Call<'_>, rule: &str) -> Result<(), AuditError> {
         let rule = rule.lines().next().unwrap_or_default().to_owned();
-        let denial = Denial { what: format!("run {}", call.entry.name), rule, fix: None };
+        let denial = Denial { what: format!("run {}", call.entry.name), rule, fix: None, kind: DenialKind::Run };
         self.service.host().refuse(call.loaded, call.target, call.args, denial)
     }
 

@@ -10,7 +10,9 @@ use super::determinism::parse_start_time;
 use super::entry::Side;
 use super::schema::{self, Field};
 use super::yaml::{self, Kind, Node};
-use super::{EnvRule, Layer, LimitRule, MountRule, NameGlob, Origin, Policy, Preload, Retention, Rule, Secrets, mounts, printable};
+use super::{
+    AuditDetail, EnvRule, Layer, LimitRule, MountRule, NameGlob, Origin, Policy, Preload, Retention, Rule, Secrets, mounts, printable,
+};
 use crate::diagnostic::{Diagnostic, Severity, Span};
 use crate::limits::Limit;
 
@@ -66,13 +68,14 @@ impl Reader<'_> {
         let mut skills = Vec::new();
         let (mut authorities, mut folders, mut retention) = (Vec::new(), Vec::new(), Retention::default());
         let (mut secrets, mut usage, mut preload) = (Secrets::default(), true, Preload::Nothing);
+        let mut audit_detail = AuditDetail::default();
         for (key, _, value) in self.table(root, "the policy", &schema::TOP) {
             match key {
                 "limits" => default.limits = self.limits(value),
                 "authorities" => authorities = self.authorities(value),
                 "secrets" => secrets = self.secrets(value),
                 "skill-folders" => folders = self.skill_folders(value),
-                "audit" => retention = self.retention(value),
+                "audit" => (retention, audit_detail) = self.audit(value),
                 "usage" => usage = self.usage(value),
                 "preload" => preload = self.preload(value),
                 "default" => self.section(value, "default", &schema::DEFAULT, &mut default),
@@ -83,7 +86,7 @@ impl Reader<'_> {
         let mut layers = vec![default];
         layers.extend(skills);
         self.clashes(&layers);
-        Policy { layers, authorities, folders, retention, secrets, usage, preload }
+        Policy { layers, authorities, folders, retention, audit_detail, secrets, usage, preload }
     }
 
     fn skills(&mut self, node: &Node) -> Vec<Layer> {

@@ -33,6 +33,7 @@ enum Shape {
     Audit,
     Age,
     Size,
+    Detail,
     On,
     Preload,
 }
@@ -49,7 +50,7 @@ pub(super) const TOP: [Field; 12] = [
         Shape::Files,
         "PEM files of certificate authorities that HTTPS trusts beside the built-in ones: absolute, below `~/`, or relative to this file.",
     ),
-    field("audit", Shape::Audit, "How long the audit log keeps records; for ever where nothing is said."),
+    field("audit", Shape::Audit, "How long the audit log keeps records, for ever where nothing is said; and what it keeps of texts."),
     field("usage", Shape::On, "Whether it is counted, on this machine alone, how agents use skills."),
     field(
         "preload",
@@ -97,9 +98,14 @@ const START_TIME: Field =
     field("start-time", Shape::Time, "When a deterministic run starts, for its guests; 2026-01-01T00:00:00Z where nothing is said.");
 
 /// The keys of `audit`.
-pub(super) const AUDIT: [Field; 2] = [
+pub(super) const AUDIT: [Field; 3] = [
     field("keep", Shape::Age, "Records older than this go."),
     field("keep-size", Shape::Size, "The oldest records go until the rest takes at most this."),
+    field(
+        "detail",
+        Shape::Detail,
+        "What is kept of arguments, paths and messages: digests by the log's key (the default), or text as well.",
+    ),
 ];
 
 /// The keys of one of `mounts`.
@@ -163,6 +169,7 @@ fn shape(field: &Field) -> Value {
         Shape::Level => json!({ "enum": Level::ALL.map(Level::name) }),
         Shape::Seed => json!({ "type": "integer", "minimum": 0, "maximum": u64::MAX }),
         Shape::Audit => table(&AUDIT, &[]),
+        Shape::Detail => json!({ "enum": ["digests", "text"] }),
         Shape::Age => json!({ "type": "string", "examples": ["90d", "12h"] }),
         Shape::Size => json!({ "type": ["string", "integer"], "minimum": 0, "examples": ["1GiB"] }),
         Shape::Time => json!({ "type": "string", "format": "date-time", "examples": ["2026-01-01T00:00:00Z"] }),

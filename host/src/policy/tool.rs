@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 pub use super::glob::PathGlob;
 use super::program_name::{canonical, script_interpreter};
-use crate::outcome::Denial;
+use crate::outcome::{Denial, DenialKind};
 
 /// A command: its first words, and whether more may follow.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
@@ -46,7 +46,7 @@ impl CommandPattern {
     /// What a denial of this is noted as, for a command that it stopped.
     pub(crate) fn denial(&self, argv: &[String]) -> Denial {
         let command: String = argv.join(" ").chars().take(200).collect();
-        Denial { what: format!("start `{command}`"), rule: format!("the policy denies `{self}`"), fix: None }
+        Denial { what: format!("start `{command}`"), rule: format!("the policy denies `{self}`"), fix: None, kind: DenialKind::Program }
     }
 
     /// Whether a denial of this stops every command of `other`.

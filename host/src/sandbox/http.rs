@@ -18,7 +18,7 @@ use self::ledger::{Ledger, brief};
 use self::tasks::Tasks;
 use crate::limits::{Limit, Limits};
 use crate::outcome::uses::RequestUse;
-use crate::outcome::{Denial, LimitHit, RequestMade};
+use crate::outcome::{Denial, DenialKind, LimitHit, RequestMade};
 use crate::policy::capabilities::{Capabilities, Scope};
 use crate::policy::tool::{HostPattern, Mismatch, Target};
 
@@ -187,19 +187,20 @@ impl Sender {
 
     /// Checks a request and makes it the one that is sent. Returns where it goes, and the length of its body where that is known.
     fn admit(&self, parts: &mut request::Parts, body: &Body) -> Result<(Target, Option<u64>), SendError> {
-        let deny = |what: String, rule: String, fix| Err(SendError::Denied(Denial { what, rule, fix }));
+        let deny = |what: String, rule: String, fix, kind| Err(SendError::Denied(Denial { what, rule, fix, kind }));
         let to = match target::target(&parts.uri) {
             Ok(to) => to,
-            Err(rule) => return deny(shown(&parts.uri), brief(&rule), None),
+            Err(rule) => return deny(shown(&parts.uri), brief(&rule), None, DenialKind::Url),
         };
+        let host = || DenialKind::Host(to.host.clone());
         if let Network::Off = self.network {
             let rule = "the network is off in a deterministic run".to_owned();
-            return deny(target::origin(&to), rule, Some("record it: `--record DIR`, or run it without `--deterministic`".into()));
+            return deny(target::origin(&to), rule, Some("record it: `--record DIR`, or run it without `--deterministic`".into()), host());
         }
         if !self.fetch.allows(|p| p.matches(&to)) {
             let denied = self.fetch.none_of.iter().any(|p| p.matches(&to));
             let rule = if denied { "an entry of `deny` matches it".to_owned() } else { self.unmatched(&to) };
-            return deny(target::origin(&to), rule, (!denied).then(|| allow_flag(&to)));
+            return deny(target::origin(&to), rule, (!denied).then(|| allow_flag(&to)), host());
         }
         // CONNECT would open a tunnel, TRACE echoes what the host added.
         let never = [Method::CONNECT, Method::TRACE].contains(&parts.method);
@@ -207,7 +208,7 @@ impl Sender {
             let method = brief(parts.method.as_str());
             let rule = if never { format!("{method} is never sent") } else { format!("`methods` does not hold {method}") };
             let fix = (!never).then(|| format!("`methods: [{method}]` in the policy"));
-            return deny(format!("{method} {}", target::origin(&to)), rule, fix);
+            return deny(format!("{method} {}", target::origin(&to)), rule, fix, DenialKind::Method(to.host));
         }
         headers::strip(&mut parts.headers);
         let declared = headers::declared_length(&parts.headers, body.size_hint().exact())?;
@@ -266,7 +267,7 @@ impl Sender {
         }
         headers::strip(&mut parts.headers);
         parts.extensions.insert(Sent(exchange.clone()));
-        exchange.record(|r| r.error = None);
+        exchange.record(|r| (r.error, r.failure) = (None, None));
         Ok(Response::from_parts(parts, Download::new(incoming, exchange.clone(), tasks).boxed_unsync()))
     }
 

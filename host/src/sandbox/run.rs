@@ -22,7 +22,7 @@ use super::stdio::{Input, Out, Sink, Stdin};
 use super::store::Given;
 use super::turns::{self, Fixed};
 use crate::limits::Limit;
-use crate::outcome::{LimitHit, Outcome, Output, Status, Usage};
+use crate::outcome::{LimitHit, Outcome, Output, Status, StreamDigests, Usage};
 use crate::policy::capabilities::Capabilities;
 use crate::recording::Folder;
 use crate::recording::keep::Contents;
@@ -194,7 +194,7 @@ pub async fn run(sandbox: &Sandbox, what: Invoke<'_>, io: Io) -> Finished {
     }
     let cwd = if capabilities.mounts.iter().any(|m| m.guest == "/workspace") { "/workspace" } else { "/skill" };
     let given = Given {
-        stdin,
+        stdin: stdin.clone(),
         stdout: stdout.clone(),
         stderr: stderr.clone(),
         env: environment(&capabilities, cwd),
@@ -225,8 +225,10 @@ pub async fn run(sandbox: &Sandbox, what: Invoke<'_>, io: Io) -> Finished {
     invocation.started.close();
     invocation.started.wait().await;
     let (processes, processes_omitted) = invocation.processes.listed();
+    let streams = StreamDigests { stdin: stdin.digest(), stdout: stdout.digest(), stderr: stderr.digest() };
     let mut outcome = Outcome {
         status: Status::Interrupted,
+        streams,
         stdout: Output(stdout.take()),
         stderr: Output(stderr.take()),
         result: None,

@@ -10,7 +10,7 @@ use rustix::fs::{Access, AtFlags, CWD};
 use rustix::io::Errno;
 use tempfile::TempDir;
 
-use crate::outcome::Denial;
+use crate::outcome::{Denial, DenialKind};
 
 /// A scratch folder, perhaps still to be made.
 #[derive(Debug)]
@@ -29,6 +29,7 @@ impl Scratch {
             what: "make the scratch folder".into(),
             rule: format!("{}: {}", within.display(), io::Error::from(error)),
             fix: Some("set TMPDIR to a folder that can be written".into()),
+            kind: DenialKind::Mount,
         })?;
         Ok(Scratch { within: within.to_owned(), made: OnceLock::new() })
     }

@@ -1,5 +1,6 @@
 //! A program's standard streams: a descriptor of the caller's, bytes, a pipe, or nothing. What the first program and those that inherit
-//! from it write is bounded, kept, or passed on as it comes; what goes through a pipe is its reader's.
+//! from it write is bounded, kept, or passed on as it comes; what goes through a pipe is its reader's. What the first program's streams carry
+//! is digested as it flows, for the audit log.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -8,6 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
+use sha2::{Digest as _, Sha256};
 use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use wasmtime_wasi::cli::{IsTerminal, StdinStream, StdoutStream};
 use wasmtime_wasi::p2::{InputStream, OutputStream};
@@ -20,6 +22,7 @@ use super::stdio_p2::{InP2, OutP2};
 use super::steady::Steady;
 use super::waiters::Place;
 use crate::limits::Limit;
+use crate::runtime::{digest, hex};
 
 /// Where a guest's standard input comes from.
 #[derive(Debug, Default)]
@@ -46,7 +49,7 @@ pub enum Sink {
 /// A standard input. Clones share it: what one reads another does not.
 pub(super) enum Input {
     Bytes(Arc<Mutex<Unread>>),
-    Descriptor(Arc<Mutex<Descriptor>>, Place),
+    Descriptor(Arc<Mutex<Source>>, Place),
     /// The same, for a deterministic run.
     Steady(Arc<Mutex<Steady>>),
     Pipe(Reader),
@@ -57,6 +60,28 @@ pub(super) struct Unread {
     at: usize,
 }
 
+pub(super) struct Source {
+    descriptor: Descriptor,
+    read: StreamDigest,
+}
+
+/// The digest of what a stream has carried. A stream that carries nothing costs nothing.
+#[derive(Default)]
+pub(super) struct StreamDigest(Option<Sha256>);
+
+impl StreamDigest {
+    pub(super) fn add(&mut self, bytes: &[u8]) {
+        if !bytes.is_empty() {
+            self.0.get_or_insert_default().update(bytes);
+        }
+    }
+
+    /// `sha256:` and 64 hex digits of what was added so far.
+    pub(super) fn so_far(&self) -> Option<String> {
+        self.0.as_ref().map(|hash| format!("sha256:{}", hex(&hash.clone().finalize())))
+    }
+}
+
 impl Input {
     pub(super) fn new(stdin: Stdin) -> Input {
         match stdin {
@@ -65,7 +90,7 @@ impl Input {
             Stdin::Descriptor(fd) => {
                 let descriptor = Descriptor::new(fd, Interest::READABLE);
                 let place = descriptor.place();
-                Input::Descriptor(Arc::new(Mutex::new(descriptor)), place)
+                Input::Descriptor(Arc::new(Mutex::new(Source { descriptor, read: StreamDigest::default() })), place)
             }
         }
     }
@@ -93,12 +118,28 @@ impl Input {
             }
             Input::Descriptor(descriptor, place) => {
                 let mut bytes = vec![0; max];
-                let count = ready!(lock(descriptor).poll_read(cx, place, &mut bytes))?;
+                let mut source = lock(descriptor);
+                let count = ready!(source.descriptor.poll_read(cx, place, &mut bytes))?;
                 bytes.truncate(count);
+                source.read.add(&bytes);
                 Poll::Ready(Ok(bytes))
             }
             Input::Steady(steady) => Poll::Ready(lock(steady).take(max.min(CAPACITY))),
             Input::Pipe(reader) => reader.poll_read(cx, max).map(Ok),
+        }
+    }
+
+    /// The digest of what was read; not of a pipe.
+    pub(super) fn digest(&self) -> Option<String> {
+        match self {
+            Input::Bytes(unread) => {
+                let unread = lock(unread);
+                let read = &unread.bytes[..unread.at];
+                (!read.is_empty()).then(|| digest(read))
+            }
+            Input::Descriptor(source, _) => lock(source).read.so_far(),
+            Input::Steady(steady) => lock(steady).digest(),
+            Input::Pipe(_) => None,
         }
     }
 
@@ -107,7 +148,7 @@ impl Input {
         match self {
             Input::Bytes(_) | Input::Steady(_) => Poll::Ready(()),
             // An error shows when it is read.
-            Input::Descriptor(descriptor, place) => lock(descriptor).poll_ready(cx, place).map(drop),
+            Input::Descriptor(source, place) => lock(source).descriptor.poll_ready(cx, place).map(drop),
             Input::Pipe(reader) => reader.poll_ready(cx),
         }
     }
@@ -117,7 +158,7 @@ impl Clone for Input {
     fn clone(&self) -> Input {
         match self {
             Input::Bytes(unread) => Input::Bytes(unread.clone()),
-            Input::Descriptor(descriptor, _) => Input::Descriptor(descriptor.clone(), lock(descriptor).place()),
+            Input::Descriptor(source, _) => Input::Descriptor(source.clone(), lock(source).descriptor.place()),
             Input::Steady(steady) => Input::Steady(steady.clone()),
             Input::Pipe(reader) => Input::Pipe(reader.clone()),
         }
@@ -126,7 +167,7 @@ impl Clone for Input {
 
 impl IsTerminal for Input {
     fn is_terminal(&self) -> bool {
-        matches!(self, Input::Descriptor(descriptor, _) if lock(descriptor).is_terminal())
+        matches!(self, Input::Descriptor(source, _) if lock(source).descriptor.is_terminal())
     }
 }
 
@@ -176,6 +217,8 @@ struct Drain {
     /// What is kept of a started program, which its caller's memory has to have room for.
     held: Option<Held>,
     seen: u64,
+    /// Of the first program's output; `None` for that of a started program.
+    digest: Option<StreamDigest>,
     to: Option<Descriptor>,
     /// Where a deterministic run writes instead.
     relay: Option<Inlet>,
@@ -187,14 +230,17 @@ impl Out {
             Sink::Capture => None,
             Sink::Descriptor(fd) => Some(Descriptor::new(fd, Interest::WRITABLE)),
         };
-        Out::counted(meter, limit, Drain { to, ..Drain::default() })
+        Out::counted(meter, limit, Drain { to, digest: Some(StreamDigest::default()), ..Drain::default() })
     }
 
     /// That of a deterministic run.
     pub(super) fn relayed(sink: Sink, limit: Limit, meter: Arc<Meter>, outlets: &mut Outlets) -> Out {
         match sink {
             Sink::Capture => Out::new(sink, limit, meter),
-            Sink::Descriptor(fd) => Out::counted(meter, limit, Drain { relay: Some(outlets.add(fd)), ..Drain::default() }),
+            Sink::Descriptor(fd) => Out::counted(meter, limit, {
+                let digest = Some(StreamDigest::default());
+                Drain { relay: Some(outlets.add(fd)), digest, ..Drain::default() }
+            }),
         }
     }
 
@@ -225,6 +271,12 @@ impl Out {
             To::Counted(counted, _) => lock(&counted.drain).seen,
             To::Pipe(_) | To::Nowhere => 0,
         }
+    }
+
+    /// The digest of what was written so far; only of the first program's.
+    pub(super) fn digest(&self) -> Option<String> {
+        let To::Counted(counted, _) = &self.to else { return None };
+        lock(&counted.drain).digest.as_ref().and_then(StreamDigest::so_far)
     }
 
     /// What was kept; leaves nothing.
@@ -289,6 +341,9 @@ impl Counted {
             }
         };
         drain.seen += written as u64;
+        if let Some(digest) = &mut drain.digest {
+            digest.add(&bytes[..written]);
+        }
         Poll::Ready(Ok(written))
     }
 }

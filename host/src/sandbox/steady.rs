@@ -9,17 +9,19 @@ use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 
 use super::meter::Meter;
+use super::stdio::StreamDigest;
 
 /// A descriptor of the caller's.
 pub(super) struct Steady {
     fd: OwnedFd,
     ended: bool,
     meter: Arc<Meter>,
+    read: StreamDigest,
 }
 
 impl Steady {
     pub(super) fn new(fd: OwnedFd, meter: Arc<Meter>) -> Steady {
-        Steady { fd, ended: false, meter }
+        Steady { fd, ended: false, meter, read: StreamDigest::default() }
     }
 
     /// Takes `max` bytes, or all up to the end. Blocks; what comes of an error is no result of the run.
@@ -37,7 +39,13 @@ impl Steady {
             }
         }
         bytes.truncate(count);
+        self.read.add(&bytes);
         Ok(bytes)
+    }
+
+    /// The digest of what was taken so far.
+    pub(super) fn digest(&self) -> Option<String> {
+        self.read.so_far()
     }
 
     fn read(&self, into: &mut [u8]) -> io::Result<usize> {

@@ -3,14 +3,14 @@
 use std::path::PathBuf;
 
 use super::super::capabilities::Authority;
-use super::super::{Retention, Secrets, authorities, mounts, printable, schema};
+use super::super::{AuditDetail, Retention, Secrets, authorities, mounts, printable, schema};
 use super::{Reader, scalar};
 use crate::limits::Limit;
 use crate::policy::yaml::Node;
 
 impl Reader<'_> {
-    pub(super) fn retention(&mut self, node: &Node) -> Retention {
-        let mut retention = Retention::default();
+    pub(super) fn audit(&mut self, node: &Node) -> (Retention, AuditDetail) {
+        let (mut retention, mut detail) = (Retention::default(), AuditDetail::default());
         for (key, _, value) in self.table(node, "`audit`", &schema::AUDIT) {
             let Some(text) = scalar(value) else {
                 self.expected(value, &format!("`{key}`"), "a single value", ());
@@ -24,13 +24,21 @@ impl Reader<'_> {
                     }
                     _ => Some(format!("`{}` is no time above zero like 90d or 12h", printable(text))),
                 },
+                "detail" => match text {
+                    "digests" => None,
+                    "text" => {
+                        detail = AuditDetail::Text;
+                        None
+                    }
+                    other => Some(format!("`{}` is neither digests nor text", printable(other))),
+                },
                 _ => Limit::Disk.parse(text).map(|bytes| retention.bytes = Some(bytes)).err(),
             };
             if let Some(why) = problem {
                 self.error("policy-audit", Some(value.span), format!("`{key}`: {}", printable(&why)), None);
             }
         }
-        retention
+        (retention, detail)
     }
 
     pub(super) fn authorities(&mut self, node: &Node) -> Vec<Authority> {

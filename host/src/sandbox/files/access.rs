@@ -8,7 +8,7 @@ use rustix::io::Errno;
 use super::mount::{Layer, OpenMount, Rules};
 use super::overlay::Tree;
 use super::{Vfs, beneath, lock};
-use crate::outcome::Denial;
+use crate::outcome::{Denial, DenialKind};
 use crate::policy::capabilities::{Capabilities, Mount, PathAccess, Scope};
 use crate::policy::protected::fold;
 use crate::policy::tool::PathGlob;
@@ -201,12 +201,14 @@ impl Vfs {
         let denial = match (&mount.rules, denied) {
             (Rules::Root(_), _) => {
                 let fix = Some("write below /workspace (`--workspace DIR`) or /tmp".to_owned());
-                Denial { what, rule: "no folder that may be written is there".to_owned(), fix }
+                Denial { what, rule: "no folder that may be written is there".to_owned(), fix, kind: DenialKind::Path }
             }
             (Rules::Skill | Rules::Scratch | Rules::State(_), _) | (Rules::Packages, None) => {
-                Denial { what, rule: format!("{} is read-only", mount.guest), fix: None }
+                Denial { what, rule: format!("{} is read-only", mount.guest), fix: None, kind: DenialKind::Path }
             }
-            (Rules::Granted(_) | Rules::Packages, Some(pattern)) => Denial { what, rule: format!("`{pattern}` is denied"), fix: None },
+            (Rules::Granted(_) | Rules::Packages, Some(pattern)) => {
+                Denial { what, rule: format!("`{pattern}` is denied"), fix: None, kind: DenialKind::Path }
+            }
             (Rules::Granted(granted), None) if read_only => Denial {
                 what,
                 rule: format!("the mount {} is read-only", mount.guest),
@@ -215,14 +217,18 @@ impl Vfs {
                 } else {
                     format!("`mode: write` for the mount {} in the policy", granted.guest)
                 }),
+                kind: DenialKind::Path,
             },
             (Rules::Granted(_), None) if let Some(kind) = protected => {
                 let rule = format!("it configures {}: only an entry of the operator's that names it grants writing it", kind.words());
                 return self.record_protected(what, rule, &rule_path);
             }
-            (Rules::Granted(_), None) => {
-                Denial { what, rule: "no entry of allowed-tools or the policy covers it".to_owned(), fix: entry(tool, &rule_path) }
-            }
+            (Rules::Granted(_), None) => Denial {
+                what,
+                rule: "no entry of allowed-tools or the policy covers it".to_owned(),
+                fix: entry(tool, &rule_path),
+                kind: DenialKind::Path,
+            },
         };
         self.decisions.record(denial);
     }
@@ -235,13 +241,13 @@ impl Vfs {
         let what = format!("reach {}", self.mounts[m].guest_path(rel));
         let rule = "another file system is mounted there, and mounts are not crossed".to_owned();
         let fix = Some("grant the inner folder by itself: an entry of `mounts` in the policy, with a `guest` path of its own".to_owned());
-        self.decisions.record(Denial { what, rule, fix });
+        self.decisions.record(Denial { what, rule, fix, kind: DenialKind::Path });
         Errno::ACCESS
     }
 
     /// Records the refusal of a path that only a literal entry grants.
     pub(super) fn record_protected(&self, what: String, rule: String, rule_path: &str) {
-        self.decisions.record(Denial { what, rule, fix: entry("Write", rule_path) });
+        self.decisions.record(Denial { what, rule, fix: entry("Write", rule_path), kind: DenialKind::Path });
     }
 
     /// Whether any rule denies paths.
@@ -262,7 +268,7 @@ impl Vfs {
     pub(super) fn refuse_kind(&self, m: usize, rel: &str, attempt: Attempt, rule: &str) {
         let verb = if attempt == Attempt::Read { "read" } else { "write" };
         let what = format!("{verb} {}", self.mounts[m].guest_path(rel));
-        self.decisions.record(Denial { what, rule: rule.to_owned(), fix: None });
+        self.decisions.record(Denial { what, rule: rule.to_owned(), fix: None, kind: DenialKind::Path });
     }
 }
 

@@ -11,7 +11,7 @@ use super::beneath::FOLDER;
 use super::ground::Ground;
 use super::guard::kernel_file_system;
 use super::root::Chance;
-use crate::outcome::Denial;
+use crate::outcome::{Denial, DenialKind};
 use crate::policy::SITE_PACKAGES;
 use crate::policy::capabilities::{Mount, MountMode};
 
@@ -80,7 +80,12 @@ impl OpenMount {
     /// A folder that is missing, is no folder, or is refused: a path with a symlink in it, `/`, the home folder, skillhost's own folders.
     /// Spelling the folder by its real absolute path is asking for it by name, and lifts the last four; the fix shows that spelling.
     pub fn open(mount: &Mount, guarded: &Guarded) -> Result<OpenMount, Denial> {
-        let refuse = |rule: String, fix: Option<String>| Denial { what: format!("mount a folder at {}", mount.guest), rule, fix };
+        let refuse = |rule: String, fix: Option<String>| Denial {
+            what: format!("mount a folder at {}", mount.guest),
+            rule,
+            fix,
+            kind: DenialKind::Mount,
+        };
         let real = mount.host.canonicalize().map_err(|e| {
             let make = (e.kind() == std::io::ErrorKind::NotFound).then(|| format!("mkdir -p {}", quoted(&mount.host)));
             refuse(format!("the folder {} cannot be opened: {e}", quoted(&mount.host)), make)

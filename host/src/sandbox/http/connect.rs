@@ -14,7 +14,7 @@ use super::address::{Reach, Resolver, reach};
 use super::error::SendError;
 use super::target::origin;
 use super::tls::Tls;
-use crate::outcome::Denial;
+use crate::outcome::{Denial, DenialKind};
 use crate::policy::tool::Target;
 
 /// Addresses of one name that are tried.
@@ -97,7 +97,8 @@ fn prohibited(to: &Target, address: IpAddr) -> Denial {
     };
     let place = if to.host == address.to_string() { "it is".to_owned() } else { format!("`{}` resolves to {address},", to.host) };
     let unless = if kind == "private" { " unless an operator's entry names it" } else { "" };
-    Denial { what: origin(to), rule: format!("{place} a {kind} address, which is never asked{unless}"), fix }
+    let rule = format!("{place} a {kind} address, which is never asked{unless}");
+    Denial { what: origin(to), rule, fix, kind: DenialKind::Host(to.host.clone()) }
 }
 
 #[cfg(test)]

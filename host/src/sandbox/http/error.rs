@@ -70,6 +70,28 @@ impl SendError {
         }
     }
 
+    /// A name for it that holds no text of the guest or the server.
+    pub(super) fn code(&self) -> &'static str {
+        match self {
+            SendError::Denied(_) => "denied",
+            SendError::Prohibited(_) => "prohibited",
+            SendError::Unrecorded(_) => "unrecorded",
+            SendError::Malformed(_) => "malformed",
+            SendError::Body(_) => "body",
+            SendError::Dns(_) => "dns",
+            SendError::Connect(_) => "connect",
+            SendError::Certificate(_) => "certificate",
+            SendError::Tls(_) => "tls",
+            SendError::Unanswered => "unanswered",
+            SendError::Protocol(_) => "protocol",
+            SendError::Limit(_) => "limit",
+            SendError::OwnTimeout(_) => "own-timeout",
+            SendError::Idle => "idle",
+            SendError::RequestHead => "request-head",
+            SendError::ResponseHead => "response-head",
+        }
+    }
+
     pub(super) fn from_hyper(error: &hyper::Error) -> SendError {
         if error.is_parse_too_large() {
             return SendError::ResponseHead;
@@ -116,7 +138,7 @@ mod tests {
 
     #[test]
     fn each_error_comes_back_from_a_recording() {
-        let denial = || Denial { what: "w".into(), rule: "r".into(), fix: None };
+        let denial = || Denial { what: "w".into(), rule: "r".into(), fix: None, kind: crate::outcome::DenialKind::default() };
         let mut all = vec![
             SendError::Denied(denial()),
             SendError::Prohibited(denial()),

@@ -90,7 +90,7 @@ impl Exchange {
             State::Open => {}
         }
         self.ledger.note(&error);
-        self.record(|r| r.error = Some(brief(&error.to_string())));
+        self.record(|r| (r.error, r.failure) = (Some(brief(&error.to_string())), Some(error.code())));
         *state = State::Failed(error.clone());
         error
     }

@@ -18,7 +18,7 @@ use super::exchange::{Exchange, Sent, after};
 use super::ledger::{Ledger, brief};
 use super::{Sender, Waits, headers, target};
 use crate::limits::Limit;
-use crate::outcome::{Denial, Output};
+use crate::outcome::{Denial, DenialKind, Output};
 use crate::policy::tool::Target;
 use crate::recording::tape::{Miss, Played, Tape};
 use crate::recording::{self, Answer, Asked, Digested, Head, Header};
@@ -105,7 +105,8 @@ impl Held {
             self.meter.abort(format!("it asked for what the recorded run did not, {} {}", brief(&asked.method), target::origin(to)));
         }
         let what = format!("{} {}", brief(&asked.method), target::origin(to));
-        SendError::Unrecorded(Denial { what, rule, fix: Some("record a run that makes it: `--record DIR`".into()) })
+        let (fix, kind) = (Some("record a run that makes it: `--record DIR`".into()), DenialKind::Host(to.host.clone()));
+        SendError::Unrecorded(Denial { what, rule, fix, kind })
     }
 }
 

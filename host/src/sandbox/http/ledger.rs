@@ -38,7 +38,7 @@ impl Ledger {
     /// Opens the record of a request that is under way.
     pub(super) fn open(&self, method: &Method, url: String) -> usize {
         let mut book = self.book();
-        book.requests.push(RequestMade::new(brief(method.as_str()), url, "cancelled"));
+        book.requests.push(RequestMade::new(brief(method.as_str()), url, "cancelled", "cancelled"));
         book.requests.len() - 1
     }
 
@@ -49,7 +49,7 @@ impl Ledger {
         if book.refused.len() < MAX_REFUSED {
             let index = book.requests.len();
             book.refused.push(index);
-            book.requests.push(RequestMade::new(brief(method.as_str()), url, &brief(&why.to_string())));
+            book.requests.push(RequestMade::new(brief(method.as_str()), url, &brief(&why.to_string()), why.code()));
         }
     }
 

@@ -43,14 +43,24 @@ impl Records {
         Records { mode, list: Mutex::default() }
     }
 
-    pub(super) fn open(&self, argv: &[String], depth: u64) -> Entry {
+    pub(super) fn open(&self, argv: &[String], program: &str, depth: u64) -> Entry {
         let joined: Vec<u8> = argv.iter().flat_map(|arg| arg.bytes().chain([0])).collect();
         let argv0 = short(argv.first().map_or("", String::as_str));
         let mut list = self.list();
         list.started = list.started.saturating_add(1);
         if list.processes.len() < LISTED {
             let argv_digest = runtime::digest(&joined);
-            list.processes.push(Process { argv0, argv_digest, exit: ProcessEnd::Killed, wall_ms: 0.0, fuel: None, epochs: None, depth });
+            list.processes.push(Process {
+                argv0,
+                argv_digest,
+                exit: ProcessEnd::Killed,
+                wall_ms: 0.0,
+                fuel: None,
+                epochs: None,
+                depth,
+                program: program.to_owned(),
+                command: short(&argv.join(" ")),
+            });
         }
         Entry { id: list.started.saturating_add(1), cost: Cost::new(), started: Instant::now() }
     }

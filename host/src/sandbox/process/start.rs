@@ -12,7 +12,7 @@ use super::record::Entry as Recorded;
 use super::shims::{self, Timeout};
 use super::{State, names};
 use crate::limits::Limit;
-use crate::outcome::Denial;
+use crate::outcome::{Denial, DenialKind};
 use crate::runtime::Program;
 use crate::runtime::dispatch::HEAD;
 use crate::sandbox::ended::Ended;
@@ -87,7 +87,7 @@ pub(super) async fn prepare(invocation: &Invocation, caller: Caller, what: Asked
         cwd: what.cwd.or(Some(caller.cwd)),
         timeout: None,
     };
-    let no_program = |message, fix| Error::NotFound(refuse(invocation, &asked, message, fix));
+    let no_program = |message, fix| Error::NotFound(refuse(invocation, &asked, message, fix, DenialKind::NoProgram));
     let Some(programs) = &invocation.programs else { return Err(no_program("there are no programs here".into(), None)) };
     let is_program = |name: &str| programs.find(name).is_ok_and(|found| found.is_some());
     let line = shims::unwrap(line, is_program).map_err(|message| no_program(message, None))?;
@@ -140,7 +140,7 @@ fn allow(invocation: &Invocation, asked: &[String], runs: &[String]) -> Result<(
     let program = runs[0].rsplit('/').next().unwrap_or(&runs[0]);
     let fix = format!("`Bash({program}:*)` in the skill's allowed-tools, and `--allow 'Bash({program}:*)'`");
     let rule = "no `Bash` entry that both the skill asks for and the policy allows covers it";
-    Err(Error::Denied(refuse(invocation, asked, rule.into(), Some(fix))))
+    Err(Error::Denied(refuse(invocation, asked, rule.into(), Some(fix), DenialKind::Program)))
 }
 
 fn count(invocation: &Invocation, depth: u64) -> Result<(), Error> {
@@ -158,9 +158,9 @@ fn count(invocation: &Invocation, depth: u64) -> Result<(), Error> {
 }
 
 /// Notes a command that does not start, for the outcome; returns the reason, for the guest.
-fn refuse(invocation: &Invocation, argv: &[String], rule: String, fix: Option<String>) -> String {
+fn refuse(invocation: &Invocation, argv: &[String], rule: String, fix: Option<String>, kind: DenialKind) -> String {
     let command: String = argv.join(" ").chars().take(200).collect();
-    note(invocation, Denial { what: format!("start `{command}`"), rule, fix })
+    note(invocation, Denial { what: format!("start `{command}`"), rule, fix, kind })
 }
 
 /// Notes a denial, for the outcome; returns the reason, for the guest.
@@ -176,7 +176,7 @@ fn note(invocation: &Invocation, denial: Denial) -> String {
 pub(super) fn go(invocation: &Arc<Invocation>, what: Startable, streams: Streams) -> Running {
     let Startable { argv, program, prepared, env, cwd, timeout, depth, held } = what;
     let (tell, status) = watch::channel(None);
-    let recorded = invocation.processes.open(&argv, depth);
+    let recorded = invocation.processes.open(&argv, program.recorded_name(), depth);
     let id = recorded.id;
     let given = Given {
         stdin: streams.stdin,

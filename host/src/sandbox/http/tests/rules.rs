@@ -20,8 +20,8 @@ async fn a_granted_host_is_asked_and_recorded_without_the_query() {
     let sender = sender(&loopback(server.port));
     let answer = exchange(&sender, request("POST", &server.url("/echo?token=secret"), full("hello"))).await;
     assert_eq!(answer, Ok((200, "hello".to_owned())));
-    let made = RequestMade::new("POST".into(), server.url("/echo"), "");
-    let expected = RequestMade { status: Some(200), error: None, sent: 5, received: 5, ..made };
+    let made = RequestMade::new("POST".into(), server.url("/echo"), "", "");
+    let expected = RequestMade { status: Some(200), error: None, failure: None, sent: 5, received: 5, ..made };
     assert_eq!(sender.requests(), [expected]);
     assert_eq!((sender.usage(), sender.hit(), sender.denials().len()), ((5, 5), None, 0));
 }
@@ -36,6 +36,7 @@ async fn without_a_grant_nothing_is_asked() {
             what: server.url(""),
             rule: "no `WebFetch` entry, of those asked for and granted, is for the host `127.0.0.1`".into(),
             fix: Some(format!("--allow 'WebFetch(http://127.0.0.1:{})'", server.port)),
+            kind: crate::outcome::DenialKind::Host("127.0.0.1".into()),
         }
     );
     assert_eq!(server.connections(), 0);
