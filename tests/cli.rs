@@ -7,6 +7,7 @@ mod bench;
 mod completions;
 mod help;
 mod json;
+mod mounts;
 mod signals;
 mod terminal;
 mod transcripts;

@@ -78,8 +78,8 @@ impl Grant<'_> {
         let mut mounts = vec![OpenMount::skill(folder(&real.join("skill"))), OpenMount::scratch(folder(&real.join("tmp"))), workspace];
         let place = |path: &&str| real.join("workspace").join(path);
         let guarded = Guarded {
-            hidden: self.hidden.iter().map(|path| place(path)).collect(),
-            read_only: self.fixed.iter().map(|path| place(path)).collect(),
+            hidden: self.hidden.iter().map(&place).collect(),
+            read_only: self.fixed.iter().map(place).collect(),
             ..Guarded::default()
         };
         let chance = Chance::new(|buffer| {
