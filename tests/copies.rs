@@ -35,7 +35,7 @@ impl Place {
     }
 
     fn script(&self, text: &str) {
-        std::fs::write(self.skill().join("scripts/run.sh"), text).unwrap();
+        std::fs::write(self.skill().join("scripts/run.sh"), format!("{text}\n")).unwrap();
     }
 
     fn load(&self, workspace: Option<&Path>) -> Loaded {
@@ -90,6 +90,6 @@ fn files_that_no_skill_may_hold_are_not_served() {
     let loaded = place.load(None);
     assert_eq!(
         place.prints(&loaded, &Target::Shell("ls /skill /skill/scripts; cat /skill/scripts/in".into())).replace('\n', " "),
-        "/skill: SKILL.md scripts  /skill/scripts: in run.sh echo old"
+        "/skill: SKILL.md scripts  /skill/scripts: in run.sh echo old "
     );
 }

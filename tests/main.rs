@@ -31,6 +31,7 @@ mod learn;
 mod limits;
 mod mcp;
 mod policy;
+mod private;
 mod process;
 mod programs;
 mod python;

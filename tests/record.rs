@@ -292,7 +292,7 @@ fn a_run_that_is_killed_leaves_nothing_that_looks_whole() {
     // One that is asked to end ends with what there was: a run without a result, that can be looked at all the same.
     let child = spawn();
     let blobs = until(|| partial(&place).first().map(|folder| folder.join("blobs")));
-    until(|| (std::fs::read_dir(&blobs).unwrap().count() > 1).then_some(()));
+    until(|| std::fs::read_dir(&blobs).is_ok_and(|found| found.count() > 1).then_some(()));
     rustix::process::kill_process(rustix::process::Pid::from_child(&child), rustix::process::Signal::INT).unwrap();
     assert_eq!(child.wait_with_output().unwrap().status.code(), Some(130));
     if place.path("rec").exists() {

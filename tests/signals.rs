@@ -195,6 +195,36 @@ fn a_compiler_does_not_outlive_its_host() {
 }
 
 #[test]
+fn a_compiler_is_confined_while_it_compiles() {
+    let machine = Machine::new();
+    std::fs::remove_file(machine.arena.path("cache/skillhost/components")).unwrap();
+    machine.arena.put(&crate::components::long_function(200_000));
+    let policy = machine.arena.path("policy.yaml");
+    std::fs::write(&policy, "limits: { compile: 79s }\n").unwrap();
+    let mut host = machine.start(&["--policy", policy.to_str().unwrap()], &[]);
+    let started = Instant::now();
+    let confined = loop {
+        assert!(started.elapsed() < PATIENCE && host.try_wait().unwrap().is_none(), "no compiler was seen to be confined");
+        // By the limit that no other test has.
+        let mut processes = std::fs::read_dir("/proc").unwrap().flatten().map(|process| process.path());
+        let found = processes.find_map(|process| {
+            let read = |file: &str| std::fs::read_to_string(process.join(file)).ok();
+            let is_compiler = read("cmdline")?.contains("__compile\0fast\0whole\079000\0");
+            let status = read("status").filter(|status| is_compiler && status.contains("Seccomp:\t2\n"))?;
+            Some((status, read("limits")?))
+        });
+        match found {
+            Some(found) => break found,
+            None => std::thread::sleep(Duration::from_millis(2)),
+        }
+    };
+    assert!(confined.0.contains("NoNewPrivs:\t1\n"), "{}", confined.0);
+    assert!(confined.1.lines().any(|line| line.starts_with("Max open files") && line.contains(" 3 ")), "{}", confined.1);
+    signal(&host, rustix::process::Signal::INT);
+    wait(&mut host);
+}
+
+#[test]
 fn a_run_that_cannot_be_recorded_does_not_happen() {
     let machine = Machine::new();
     let audit = machine.arena.path("audit.jsonl");

@@ -36,6 +36,7 @@ mod serve;
 mod show;
 mod skill;
 mod skills;
+mod stale;
 mod state;
 mod stats;
 mod traces;
@@ -116,6 +117,7 @@ pub(crate) fn main() -> ExitCode {
             };
         }
     };
+    let runs = matches!(verb, Verb::Run(_) | Verb::Verify(_) | Verb::Replay(_));
     let result = match verb {
         Verb::Run(args) => run::main(args),
         Verb::Check(args) => check::main(&args),
@@ -147,14 +149,18 @@ pub(crate) fn main() -> ExitCode {
             show::bytes(&script).map(|()| Exit::Ok)
         }
     };
-    match result {
-        Ok(exit) => exit.into(),
+    let exit = match result {
+        Ok(exit) => exit,
         Err(failure) => {
             show::error(&failure.message, failure.fix.as_deref());
             show::error_object(&failure);
-            failure.exit.into()
+            failure.exit
         }
+    };
+    if runs {
+        stale::sweep_after_run();
     }
+    exit.into()
 }
 
 /// The arguments of a run, for which those of the other verbs are not made: that takes as long as a small guest. `None` for another verb, for help

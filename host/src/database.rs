@@ -1,11 +1,13 @@
 //! The host's own databases: SQLite files that this user alone may read, made when they are first needed, with tables of a known form.
 
 use std::io;
-use std::os::unix::fs::{DirBuilderExt as _, FileExt as _};
+use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rusqlite::{Connection, Row, TransactionBehavior};
+
+use crate::private;
 
 /// How long one process waits for another, which writes some rows.
 const BUSY: Duration = Duration::from_secs(10);
@@ -89,7 +91,7 @@ impl Database {
 
     fn connect(&self) -> Result<Connection, Broken> {
         let folder = self.path.parent().unwrap_or(Path::new("."));
-        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(|error| self.broken(&error))?;
+        private::create_missing(folder).map_err(|error| self.broken(&error))?;
         let Tables { form: known, make } = self.tables;
         let make = format!("BEGIN IMMEDIATE; {make} PRAGMA user_version = {known}; COMMIT;");
         make_private(&self.path, &make).map_err(|error| self.broken(&error))?;

@@ -6,7 +6,6 @@
 //!
 //! This and what its signatures name are what stays the same between versions that semver calls compatible.
 
-use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -18,6 +17,7 @@ use crate::invoke::{self, HostOptions, Invoked, Target};
 use crate::outcome::Denial;
 use crate::policy::capabilities::MountMode;
 use crate::policy::{Overrides, Policy};
+use crate::private;
 use crate::runtime::custom::{Runtime, Runtimes};
 use crate::sandbox::files::Guarded;
 use crate::sandbox::http::{Resolver, Roots, Tls};
@@ -30,6 +30,7 @@ pub struct Host {
     service: Service,
     policy: Policy,
     catalog: Catalog,
+    scratch: PathBuf,
 }
 
 /// What a host is made of.
@@ -139,6 +140,10 @@ impl Host {
     pub async fn close(&self) {
         self.service.close().await;
         self.service.host().settle();
+        // What a killed process that shares the folder has left.
+        if let Err(error) = private::sweep(&self.scratch) {
+            tracing::debug!(%error, "stale folders are not swept");
+        }
     }
 
     fn folder(&self, skill: &Path) -> Result<PathBuf, InvokeError> {
@@ -227,8 +232,7 @@ impl Builder {
         let [cache, scratch] = ["cache", "scratch"].map(|name| home.join(name));
         for folder in [&home, &scratch] {
             // What skills keep, what they were given and what they did is this user's alone.
-            let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
-            made.map_err(|error| BuildError::Folder { folder: folder.clone(), error })?;
+            private::open_or_create(folder).map_err(|error| BuildError::Folder { folder: folder.clone(), error })?;
         }
         self.hooks.runtimes = Runtimes::new(self.runtimes);
         let options = HostOptions {
@@ -240,7 +244,7 @@ impl Builder {
                 resolver: Resolver::System,
             },
             programs: self.programs,
-            scratch,
+            scratch: scratch.clone(),
             state: home.join("state"),
             audit: home.join("audit.jsonl"),
             guarded: Guarded { own: vec![home], read_only: self.skills.clone(), ..Guarded::default() },
@@ -249,7 +253,7 @@ impl Builder {
         let sources = self.skills.into_iter().map(|folder| Source { folder, kind: SourceKind::Policy }).collect();
         let catalog = Catalog::open(sources, Some(&cache))?;
         let service = Service::new(invoke::Host::new(options).with_hooks(self.hooks), self.capacity);
-        Ok(Host { service, policy: self.policy, catalog })
+        Ok(Host { service, policy: self.policy, catalog, scratch })
     }
 }
 

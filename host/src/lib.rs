@@ -25,6 +25,7 @@
 //! | usage | [`usage`] | what agents found, activated and ran, as figures of this machine's own |
 //! | mcp | [`mcp`] | skills for agents: discovery, activation, runs, over the Model Context Protocol |
 //! | outcome | [`outcome`] | what happened, as plain data |
+//! | private | [`private`] | folders that no other user can enter, and the sweep of those whose owner died |
 //! | state | [`state`] | what skills keep from run to run |
 //! | audit | [`audit`] | one `Record` per invocation, whatever the outcome |
 //! | receipt | [`receipt`] | what a run was and came to, signed, for anyone to check |
@@ -32,7 +33,7 @@
 //! What holds everywhere, each by a test:
 //! - `Program` says what runs and carries no authority; `Capabilities` says what it may touch; only `sandbox` reads both.
 //! - The same `Capabilities` value is what `check` prints, what the sandbox enforces and what the audit log keeps.
-//! - A module uses only those above it: limits, outcome, diagnostic, capabilities, heap, schema < skill, policy < runtime < compat, learn < recording < sandbox < world, state, audit, database < receipt < invoke < service < approval < catalog < usage < embed, mcp < cli.
+//! - A module uses only those above it: limits, outcome, diagnostic, capabilities, heap, private, schema < skill, policy < runtime < compat, learn < recording < sandbox < world, state, audit, database < receipt < invoke < service < approval < catalog < usage < embed, mcp < cli.
 //! - Ambient authority is banned by clippy's `disallowed-methods` and asked for by name where it is needed.
 //! - A broken policy, manifest or audit log stops the run. Nothing falls back to something wider.
 
@@ -50,6 +51,7 @@ pub mod limits;
 pub mod mcp;
 pub mod outcome;
 pub mod policy;
+pub mod private;
 pub mod receipt;
 pub mod recording;
 pub mod runtime;

@@ -82,23 +82,35 @@ pub enum Preload {
     Named(Vec<String>),
 }
 
-/// What a recording keeps out: it has digests of these values alone.
+/// Which values stand in a recording, and how. Those of the operator's variables, cookies and authorization are encrypted where nothing is said.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Secrets {
-    /// Variables.
+    /// Variables that are not stored at all.
     pub env: Vec<String>,
-    /// Header fields, lower case.
+    /// Header fields that are not stored at all, lower case.
     pub headers: Vec<String>,
+    /// Variables and header fields that are stored in clear, as they are written.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub plain: Vec<String>,
 }
 
+/// Header fields that are encrypted where nothing is said.
+const ENCRYPTED: [&str; 4] = ["authorization", "cookie", "proxy-authorization", "set-cookie"];
+
 impl Secrets {
-    /// The header fields that are secret: those that are named, and the one that always is.
+    /// The header fields that do not stand in clear: those that are named, and those that are encrypted where nothing is said.
     pub fn headers(&self) -> Vec<String> {
-        let mut all = self.headers.clone();
-        all.push("authorization".into());
+        let is_plain = |field: &str| self.plain.iter().any(|name| name.eq_ignore_ascii_case(field));
+        let encrypted = ENCRYPTED.into_iter().filter(|field| !is_plain(field));
+        let mut all: Vec<String> = self.headers.iter().cloned().chain(encrypted.map(str::to_owned)).collect();
         all.sort();
         all.dedup();
         all
+    }
+
+    /// Whether a variable's value does not stand in clear.
+    pub fn hides_variable(&self, name: &str) -> bool {
+        self.env.iter().any(|known| known == name) || !self.plain.iter().any(|known| known == name)
     }
 }
 

@@ -2,7 +2,8 @@
 //!
 //! Chance and time are two numbers (a recorded run is a deterministic one), what programs gave each other follows from those, and so
 //! what is kept is the skill, the input and the answers of the network. In reading order: the form of `recording.json` is here, `folder`
-//! writes and reads it, `keep` takes in files as they are read, `seal` keeps secrets out, `tape` records and answers requests, `scene`
+//! writes and reads it, `keep` takes in files as they are read, `seal` keeps secrets out, `vault` encrypts those that this host may
+//! have again, `tape` records and answers requests, `scene`
 //! makes the recorded folders again.
 //!
 //! What is read back is a stranger's: bounded, checked against its digests, and used whole or not at all.
@@ -12,6 +13,7 @@ pub mod keep;
 pub mod scene;
 pub mod seal;
 pub mod tape;
+pub mod vault;
 
 use std::collections::BTreeMap;
 
@@ -252,6 +254,9 @@ pub struct Sealed {
     pub secrets: BTreeMap<String, String>,
     /// Names of header fields whose values are stored by digest, lower case.
     pub headers: Vec<String>,
+    /// Values of secrets, encrypted under a key that stays on the recording host, which has them again by itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub values: Option<String>,
 }
 
 impl Digested {

@@ -13,6 +13,7 @@ mod clock;
 mod clocks;
 mod compile;
 mod compiled;
+mod confine;
 mod denials;
 mod descriptor;
 mod ended;

@@ -5,7 +5,7 @@
 
 use std::io::{self, Write as _};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use cap_std::fs::Dir;
@@ -13,6 +13,7 @@ use rustix::fs::{FlockOperation, Mode, OFlags, flock, fstat, openat, stat};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
+use crate::private;
 use crate::runtime::digest;
 
 /// How often a folder is opened anew because it was wiped meanwhile, before that is taken for a fault.
@@ -69,7 +70,8 @@ impl States {
     pub fn take(&self, skill: &str, folder: &Path) -> io::Result<Option<Held>> {
         let owner = Owner { skill: skill.to_owned(), folder: folder.canonicalize()? };
         let place = self.0.join(key(&owner));
-        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&place)?;
+        private::open_or_create(&self.0)?;
+        private::open_or_create(&place)?;
         let Some(lock) = lock(&place)? else { return Ok(None) };
         let about = place.join("owner.json");
         if !about.exists() {
@@ -126,7 +128,7 @@ impl States {
     pub fn export(&self, kept: &Kept, to: &Path) -> io::Result<bool> {
         let place = self.0.join(&kept.key);
         let Some(_lock) = lock(&place)? else { return Ok(false) };
-        std::fs::DirBuilder::new().mode(0o700).create(to)?;
+        private::create_new(to)?;
         match open(&place.join("files")) {
             Ok(from) => copy(&from, &open(to)?)?,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
@@ -181,7 +183,7 @@ fn lock(place: &Path) -> io::Result<Option<OwnedFd>> {
         match named {
             Ok(named) if (open.st_dev, open.st_ino) == (named.st_dev, named.st_ino) => return Ok(Some(folder)),
             // Wiped meanwhile.
-            _ => std::fs::DirBuilder::new().recursive(true).mode(0o700).create(place)?,
+            _ => private::create_missing(place)?,
         }
     }
     Err(io::Error::other("it is wiped again and again"))

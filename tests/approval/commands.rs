@@ -123,6 +123,7 @@ fn a_skill_that_changes_while_it_is_asked_for_does_not_run() {
     shown.read_to_end(&mut seen).unwrap();
     child.wait().unwrap();
     assert!(!String::from_utf8_lossy(&seen).contains("hello from"), "{}", String::from_utf8_lossy(&seen));
+    assert!(user.work().join("out/two.txt").exists(), "the one that was asked about ran: {}", String::from_utf8_lossy(&seen));
     let (approvals, records) = (json(&user, &["permissions", "--json"]), user.records());
     assert!(records.iter().all(|record| record["skill"]["digest"] == approvals["approvals"][0]["digest"]), "{records:?} {approvals}");
 }

@@ -336,9 +336,8 @@ fn the_log_holds_no_session_id() {
     assert!(!log.contains(&session), "{}", log.lines().find(|line| line.contains(&session)).unwrap_or_default());
 }
 
-#[tokio::test]
-async fn further_connections_wait_until_one_is_over() {
-    assert_eq!(HttpOptions::default().connections, 256);
+/// A server in this process that takes so many connections, and what stops it.
+async fn listening(connections: usize) -> (Arena, std::net::SocketAddr, tokio::sync::oneshot::Sender<()>, tokio::task::JoinHandle<()>) {
     let arena = Arena::new();
     let mcp = Mcp::new(Options {
         catalog: Catalog::open(Vec::new(), None).unwrap(),
@@ -352,23 +351,81 @@ async fn further_connections_wait_until_one_is_over() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
-    let options = HttpOptions { connections: 1, ..HttpOptions::default() };
+    let options = HttpOptions { connections, ..HttpOptions::default() };
     let server = tokio::spawn(serve(mcp, listener, options, async { drop(stopped.await) }));
-    let ask = async || {
-        let mut stream = tokio::net::TcpStream::connect(address).await.unwrap();
-        stream.write_all(format!("GET /healthz HTTP/1.1\r\nHost: {address}\r\n\r\n").as_bytes()).await.unwrap();
-        stream
-    };
+    (arena, address, stop, server)
+}
+
+/// Opens a connection and writes to it.
+async fn sent(address: std::net::SocketAddr, text: &str) -> tokio::net::TcpStream {
+    let mut stream = tokio::net::TcpStream::connect(address).await.unwrap();
+    stream.write_all(text.as_bytes()).await.unwrap();
+    stream
+}
+
+#[tokio::test]
+async fn connections_wait_while_all_others_are_busy() {
+    assert_eq!(HttpOptions::default().connections, 256);
+    let (_arena, address, stop, server) = listening(1).await;
+    let alive = format!("GET /healthz HTTP/1.1\r\nHost: {address}\r\n\r\n");
     let answer = async |stream: &mut tokio::net::TcpStream| stream.read(&mut [0; 8]).await.unwrap();
-    let mut first = ask().await;
-    assert_eq!(answer(&mut first).await, 8);
-    let mut late = ask().await;
+    // A body that is on its way. The server says when it wants it: then the request has begun.
+    let head = format!("POST /mcp HTTP/1.1\r\nHost: {address}\r\nContent-Length: 2\r\nExpect: 100-continue\r\n\r\n");
+    let mut busy = sent(address, &head).await;
+    assert_eq!(answer(&mut busy).await, 8);
+    let mut late = sent(address, &alive).await;
     let early = tokio::time::timeout(Duration::from_millis(200), answer(&mut late)).await;
     assert!(early.is_err(), "there is no room");
-    drop(first);
+    // The body comes, and the connection becomes idle.
+    busy.write_all(b"{}").await.unwrap();
     assert_eq!(tokio::time::timeout(PATIENCE, answer(&mut late)).await.unwrap(), 8, "there is");
-    drop((late, stop));
+    drop((late, busy, stop));
     tokio::time::timeout(PATIENCE, server).await.unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn idle_connections_do_not_block_others() {
+    let (_arena, address, stop, server) = listening(4).await;
+    let alive = format!("GET /healthz HTTP/1.1\r\nHost: {address}\r\n\r\n");
+    // Each is accepted before the next comes. Nothing, part of a head, and a request that was answered.
+    let mut idle = Vec::new();
+    for text in ["", "GET /healthz HTTP/1.1\r\n", &alive, ""] {
+        idle.push(sent(address, text).await);
+    }
+    for _ in 0..8 {
+        let mut next = sent(address, &alive).await;
+        let read = tokio::time::timeout(Duration::from_secs(5), next.read(&mut [0; 8])).await;
+        assert_eq!(read.expect("less than a client may take for a head").unwrap(), 8);
+        idle.push(next);
+    }
+    // The first that came was the first to go.
+    assert_eq!(tokio::time::timeout(PATIENCE, idle[0].read(&mut [0; 8])).await.unwrap().unwrap_or(0), 0);
+    drop((idle, stop));
+    tokio::time::timeout(PATIENCE, server).await.unwrap().unwrap();
+}
+
+#[test]
+fn the_session_limit_holds_for_every_revision_and_at_once() {
+    let place = Place::new();
+    let server = Server::new(&place, &["--sessions", "2"]);
+    let open = |revision: &str| {
+        let params = json!({ "protocolVersion": revision, "capabilities": {}, "clientInfo": { "name": "test", "version": "1" } });
+        server.post(&request(OLD, 1, "initialize", params), &[("MCP-Protocol-Version", revision)])
+    };
+    let answers: Vec<u16> = std::thread::scope(|scope| {
+        let asks: Vec<_> = (0..12).map(|n| scope.spawn(move || open(if n % 2 == 0 { NEW } else { OLD }).status)).collect();
+        asks.into_iter().map(|ask| ask.join().unwrap()).collect()
+    });
+    let made = answers.iter().filter(|status| **status == 200).count();
+    assert!(made <= 2 && answers.iter().all(|status| [200, 503].contains(status)), "{answers:?}");
+    for revision in [OLD, NEW, OLD, NEW] {
+        open(revision);
+    }
+    for revision in [OLD, NEW] {
+        assert_eq!(open(revision).status, 503, "{revision}");
+    }
+    let sessions = server.get("/metrics", &[]).body;
+    assert!(sessions.lines().any(|line| line == "skillhost_sessions 2"), "{sessions}");
 }
 
 #[test]

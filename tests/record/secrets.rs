@@ -95,22 +95,62 @@ fn they_stand_nowhere_and_a_replay_asks_for_them() {
 }
 
 #[test]
-fn authorization_is_always_one_of_them_and_what_is_not_named_is_kept() {
+fn variables_cookies_and_authorization_are_encrypted() {
     let (place, run) = record("");
     let all = all_bytes(&place.path("rec"));
-    assert!(!holds(&all, "Bearer sesame") && holds(&all, COOKIE) && holds(&all, "key-from-a-file-42"));
+    for secret in [TOKEN, "sesame-\\\"open", COOKIE, "Bearer sesame"] {
+        assert!(!holds(&all, secret), "{secret}");
+    }
+    assert!(holds(&all, "key-from-a-file-42"), "other fields are stored in clear");
     let told = recording(&place.path("rec"));
     let header = &told["exchanges"][0]["request"]["headers"];
     let authorization = header.as_array().unwrap().iter().find(|header| header["name"] == "authorization").unwrap();
     assert!(authorization["value"].is_null() && authorization["secret"].is_string(), "{authorization}");
-    let names: Vec<&String> = told["sealed"]["secrets"].as_object().unwrap().keys().collect();
-    // What was not named is found where it stands as the field's credentials.
-    assert_eq!(names, ["HEADER_AUTHORIZATION_2"]);
+    assert!(told["sealed"]["values"].is_string(), "{}", told["sealed"]);
+    // This host has the key, so a replay needs nothing.
+    same(&place, "rec", &[], &run);
+    // Another host has another key, or none, and asks for what the run used.
     let other = elsewhere(&place.path("rec"));
-    let mut command = other.command(&["replay", "theirs/rec", "--secret-env", names[0]]);
-    command.env(names[0], TOKEN);
+    let replay = other.skillhost(&["replay", "theirs/rec"], "");
+    assert_eq!(replay.status.code(), Some(64), "{replay:?}");
+    assert!(text(&replay.stderr).contains("--secret-env"), "{replay:?}");
+    let names: Vec<String> = told["sealed"]["secrets"].as_object().unwrap().keys().cloned().collect();
+    assert!(names.contains(&"TOKEN".to_owned()) && names.contains(&"PIN".to_owned()), "{names:?}");
+    let flags: Vec<&str> = names.iter().flat_map(|name| ["--secret-env", name]).collect();
+    let mut command = other.command(&[&["replay", "theirs/rec"], &flags[..]].concat());
+    command.env("TOKEN", TOKEN).env("PIN", "7");
+    for (index, suffix) in ["", "_2"].iter().enumerate() {
+        command.env(format!("HEADER_SET_COOKIE{suffix}"), format!("id=cookie-of-the-session-{index}; Path=/"));
+        command.env(format!("COOKIE{suffix}"), format!("cookie-of-the-session-{index}"));
+    }
     let replay = other.finish(command, "");
-    assert_eq!((replay.status.code(), text(&replay.stdout)), (Some(0), text(&run.stdout)), "{replay:?}");
+    assert_eq!((replay.status.code(), text(&replay.stdout)), (Some(0), text(&run.stdout)), "{names:?} {replay:?}");
+}
+
+#[test]
+fn a_changed_recording_gets_no_values_from_this_host() {
+    let (place, _) = record("");
+    let file = place.path("rec/recording.json");
+    let mut told = recording(&place.path("rec"));
+    told["arguments"][1] = "another".into();
+    told.as_object_mut().unwrap().remove("digest");
+    told["digest"] = skillhost::recording::folder::digest(&told).into();
+    std::fs::write(&file, skillhost::recording::folder::text(&told).unwrap()).unwrap();
+    let replay = place.skillhost(&["replay", "rec"], "");
+    assert_eq!(replay.status.code(), Some(64), "{replay:?}");
+    assert!(text(&replay.stderr).contains("which the recording does not hold"), "{replay:?}");
+}
+
+#[test]
+fn what_the_policy_calls_plain_is_stored_in_clear() {
+    let (place, run) = record("record: { plain: [TOKEN, PIN, Set-Cookie, authorization] }\n");
+    let all = all_bytes(&place.path("rec"));
+    assert!(holds(&all, COOKIE) && holds(&all, "Bearer sesame"));
+    let told = recording(&place.path("rec"));
+    assert_eq!((&told["environment"]["TOKEN"], &told["sealed"]["secrets"]), (&TOKEN.into(), &serde_json::json!({})));
+    assert!(told["sealed"]["values"].is_null(), "{}", told["sealed"]);
+    let other = elsewhere(&place.path("rec"));
+    same(&other, "theirs/rec", &[], &run);
 }
 
 /// Runs a replay on a terminal, and types `keys` when it asks.
@@ -154,13 +194,14 @@ fn the_policy_s_are_explained_and_what_is_no_name_is_an_error() {
     let place = Place::new();
     std::fs::write(place.path("p.yaml"), "secrets: { env: [TOKEN], headers: [X-Key] }\n").unwrap();
     let run = place.skillhost(&["run", "hello", "--policy", "p.yaml", "--explain"], "");
-    assert!(text(&run.stdout).contains("no recording holds the values of: TOKEN, authorization, x-key"), "{run:?}");
+    assert!(text(&run.stdout).contains("no recording holds the values of: TOKEN, x-key"), "{run:?}");
     let told = crate::receipt::parsed(&place.skillhost(&["run", "hello", "--policy", "p.yaml", "--explain", "--json"], "").stdout);
     assert_eq!(told["secrets"], serde_json::json!({ "env": ["TOKEN"], "headers": ["x-key"] }));
     for (wrong, named) in [
         ("env: [A-B]", "`A-B` is not the name of a variable"),
         ("headers: ['a b']", "`a b` is not the name of a header"),
         ("values: []", "has no key `values`"),
+        ("env: [] }\nrecord: { plain: ['a b']", "`a b` is not the name of a variable or a header field"),
     ] {
         std::fs::write(place.path("p.yaml"), format!("secrets: {{ {wrong} }}\n")).unwrap();
         let run = place.skillhost(&["run", "hello", "--policy", "p.yaml"], "");

@@ -15,7 +15,7 @@
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, FileExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::JoinHandle;
@@ -28,6 +28,7 @@ use super::key::Key;
 use super::lease::Lease;
 use super::{AuditError, Owner, store};
 use crate::policy::Retention;
+use crate::private;
 
 /// How large a journal becomes before it is sealed and goes into the database: some 3,000 records. What is read and compared each time that
 /// someone looks at the log is at most this.
@@ -76,8 +77,7 @@ impl Log {
     /// As [`Log::open`].
     pub fn sealing_at(path: &Path, bytes: u64) -> Result<Log, AuditError> {
         if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-            let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
-            made.map_err(|source| AuditError::write(path, source))?;
+            private::create_missing(folder).map_err(|source| AuditError::write(path, source))?;
         }
         let journal = Journal::open(path).map_err(|source| AuditError::write(path, source))?;
         Ok(Log {

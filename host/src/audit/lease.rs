@@ -68,6 +68,7 @@ fn write_lock(byte: u64) -> libc::flock {
 }
 
 #[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "tests set up real folders")]
 mod tests {
     use super::*;
 

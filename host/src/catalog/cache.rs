@@ -4,7 +4,6 @@
 //! written, the same tables are in memory.
 
 use std::io;
-use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -12,6 +11,7 @@ use rusqlite::{Connection, ErrorCode};
 
 use super::CatalogError;
 use crate::database::make_private;
+use crate::private;
 
 /// The file in the cache folder.
 const NAME: &str = "catalog.db";
@@ -105,7 +105,7 @@ impl Cache {
 
 fn connect(path: &Path) -> Result<Connection, Failed> {
     if let Some(folder) = path.parent() {
-        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+        private::open_or_create(folder)?;
     }
     make_private(path, TABLES)?;
     let db = Connection::open(path)?;

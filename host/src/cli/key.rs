@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
 use serde::Serialize;
+use skillhost::private;
 use skillhost::receipt::key::{PublicKey, SigningKey};
 
 use super::exit::Exit;
@@ -83,7 +84,8 @@ pub(crate) fn main(args: &Args) -> Result<Exit, Failure> {
 fn new(places: &Places) -> Result<Exit, Failure> {
     let path = key_file(places);
     let key = SigningKey::generate();
-    make_folder(&places.config)?;
+    // The policy lies there too, which the operator may have shown to others.
+    private::create_missing(&places.config).map_err(|error| failed("the folder", &places.config, &error))?;
     write(&path, &key.pem(), false)?;
     show::text(&format!("made the key {} in {}", key.public().id(), path.display())).map(|()| Exit::Ok)
 }
@@ -164,9 +166,7 @@ fn read_key(path: &Path) -> Result<String, Failure> {
 }
 
 fn make_folder(path: &Path) -> Result<(), Failure> {
-    let mut builder = std::fs::DirBuilder::new();
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.recursive(true).create(path).map_err(|error| failed("the folder", path, &error))
+    private::open_or_create(path).map(drop).map_err(|error| failed("the folder", path, &error))
 }
 
 fn write(path: &Path, text: &str, again: bool) -> Result<(), Failure> {

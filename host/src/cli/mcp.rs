@@ -16,7 +16,7 @@ use super::places::{HostArgs, Places};
 use super::run::{interrupt, raise_descriptor_limit};
 use super::skills::Skills;
 use super::traces::Traces;
-use super::{Failure, idle};
+use super::{Failure, idle, stale};
 
 /// Serves skills to an agent over the Model Context Protocol
 ///
@@ -97,6 +97,7 @@ impl Served {
     /// A server of these skills, under a policy.
     pub(super) fn server(&self, places: &Places, policy: Policy) -> Result<Server, Failure> {
         raise_descriptor_limit();
+        stale::sweep_in_background(places.scratch.clone());
         let mut host = places.host_options(&self.host)?;
         host.guarded.read_only = self.skills.folders(places, &policy);
         let hidden = [

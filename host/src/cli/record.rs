@@ -11,6 +11,7 @@ use skillhost::recording::tape::{Miss, Tape};
 use skillhost::sandbox;
 
 use super::exit::Exit;
+use super::places::Places;
 use super::{Failure, secrets, show};
 
 /// What stands between a run and what is outside.
@@ -33,12 +34,12 @@ pub(super) fn by_chance(policy: Policy) -> Policy {
 
 impl Outside {
     /// What the command line names; before anything runs, so that nothing runs in vain.
-    pub(super) fn of(record: Option<&Path>, recorded: Option<&Path>, from: &[String], scratch: &Path) -> Result<Option<Outside>, Failure> {
+    pub(super) fn of(record: Option<&Path>, recorded: Option<&Path>, from: &[String], places: &Places) -> Result<Option<Outside>, Failure> {
         if let Some(place) = record {
-            return Draft::new(place, scratch).map(|draft| Some(Outside::Record(draft))).map_err(failure);
+            return Draft::new(place, &places.scratch).map(|draft| Some(Outside::Record(draft))).map_err(failure);
         }
         let Some(place) = recorded else { return Ok(None) };
-        let (kept, seal) = secrets::open(Kept::read(place).map_err(failure)?, from)?;
+        let (kept, seal) = secrets::open(Kept::read(place).map_err(failure)?, from, &places.kept())?;
         let tape = Tape::answering(exchanges(&kept, &seal).map_err(failure)?, &kept.recording.sealed);
         Ok(Some(Outside::Recorded(Arc::new(tape))))
     }

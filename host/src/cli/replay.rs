@@ -101,7 +101,7 @@ struct Progress {
 
 pub(crate) fn main(args: Args) -> Result<Exit, Failure> {
     let places = Places::find()?;
-    let (kept, seal) = secrets::open(Kept::read(&args.recording).map_err(failure)?, &args.secret_env)?;
+    let (kept, seal) = secrets::open(Kept::read(&args.recording).map_err(failure)?, &args.secret_env, &places.kept())?;
     let host = Host::new(places.host_options(&args.host)?);
     let policy = Permissions::bounds(args.policy.clone(), args.timeout, args.memory).policy(&places)?;
     if let Some(verdict) = elsewhere(&kept.recording, &host)? {

@@ -124,7 +124,7 @@ pub(crate) fn main(mut args: Args) -> Result<Exit, Failure> {
         // What cannot be signed does not run.
         key::signing(&places)?;
     }
-    let outside = Outside::of(args.record.as_deref(), args.recorded.as_deref(), &args.secret_env, &places.scratch)?;
+    let outside = Outside::of(args.record.as_deref(), args.recorded.as_deref(), &args.secret_env, &places)?;
     let stdin = args.is_whole().then(receipt::stdin).transpose()?;
     raise_descriptor_limit();
     // One guest, one thread: a second would only cost its start.
@@ -210,7 +210,7 @@ fn explain(args: &Args, host: &Host, policy: &policy::Policy) -> Result<Exit, Fa
     if args.json {
         show::json(&Explained { grant, program: plan, secrets })?
     } else {
-        let secrets = secrets.map(|secrets| [secrets.env.clone(), secrets.headers()].concat().join(", "));
+        let secrets = secrets.map(|secrets| [secrets.env, secrets.headers].concat().join(", ")).filter(|names| !names.is_empty());
         let secrets = secrets.map(|names| format!("\nno recording holds the values of: {}", show::lines(&names, 0))).unwrap_or_default();
         show::text(&format!("{}\n{}{secrets}", policy::explain(&grant, show::width()), plan.text(show::width())))?
     }

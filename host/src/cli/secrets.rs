@@ -3,26 +3,35 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufReader, Read as _, Write as _};
+use std::path::Path;
 
 use rustix::termios::{LocalModes, OptionalActions, SpecialCodeIndex, tcgetattr, tcsetattr};
 use skillhost::diagnostic::printable;
 use skillhost::recording::folder::Kept;
 use skillhost::recording::seal::{Seal, SecretError};
+use skillhost::recording::vault::Key;
 
 use super::exit::Exit;
 use super::{Failure, record};
 
-/// The recording with its secrets, and those.
-pub(super) fn open(kept: Kept, from: &[String]) -> Result<(Kept, Seal), Failure> {
+/// The recording with its secrets, and those. Values that it stores under this host's key, in a folder, are taken from there; the user is asked for
+/// the others.
+pub(super) fn open(kept: Kept, from: &[String], keys: &Path) -> Result<(Kept, Seal), Failure> {
     let needed = &kept.recording.sealed.secrets;
     if let Some(other) = from.iter().find(|name| !needed.contains_key(*name)) {
         let names: Vec<String> = needed.keys().map(|name| printable(name)).collect();
         let needs = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
         return Err(Failure::new(Exit::Usage, format!("the recording has no secret {}; it needs {needs}", printable(other))));
     }
+    let key = Key::find(keys).map_err(|error| Failure::new(Exit::Io, format!("the key of recordings: {error}")))?;
+    let stored = key.map(|key| kept.stored(&key)).unwrap_or_default();
     let mut given = BTreeMap::new();
     for name in needed.keys() {
-        given.insert(name.clone(), value(name, from.contains(name))?);
+        let value = match stored.get(name).filter(|_| !from.contains(name)) {
+            Some(value) => value.clone(),
+            None => value(name, from.contains(name))?,
+        };
+        given.insert(name.clone(), value);
     }
     let seal = Seal::opened(&kept.recording.sealed, &given).map_err(|error| {
         let (SecretError::Missing(name) | SecretError::Wrong(name)) = &error;

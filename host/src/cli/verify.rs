@@ -10,6 +10,7 @@ use skillhost::invoke::{Call, Host, InvokeError, Loaded, Target};
 use skillhost::outcome::Status;
 use skillhost::policy::Policy;
 use skillhost::policy::capabilities::MountMode;
+use skillhost::private::{self, Purpose, TempFolder};
 use skillhost::receipt::compare::{About, Difference, differences};
 use skillhost::receipt::envelope::{Document, SignatureError};
 use skillhost::receipt::{self, canonical};
@@ -276,7 +277,7 @@ fn target(receipt: &Value) -> Target {
     }
 }
 
-type Workspace = (Option<(PathBuf, MountMode)>, Option<tempfile::TempDir>);
+type Workspace = (Option<(PathBuf, MountMode)>, Option<TempFolder>);
 
 /// The folder to run in: a copy where the run may write to it.
 fn workspace(args: &Args, receipt: &Value, places: &Places) -> Result<Result<Workspace, Refused>, Failure> {
@@ -291,7 +292,7 @@ fn workspace(args: &Args, receipt: &Value, places: &Places) -> Result<Result<Wor
     }
     let failed = |error: std::io::Error| Failure::new(Exit::Io, format!("the inputs {} cannot be copied: {error}", inputs.display()));
     let folder = places.scratch.canonicalize().map_err(failed)?;
-    let copy = tempfile::Builder::new().prefix("skillhost-verify-").tempdir_in(folder).map_err(failed)?;
+    let copy = TempFolder::new_in(&folder, Purpose::Verification).map_err(failed)?;
     copy_folder(inputs, copy.path()).map_err(failed)?;
     Ok(Ok((Some((copy.path().to_owned(), mode)), Some(copy))))
 }
@@ -302,7 +303,7 @@ fn copy_folder(from: &Path, to: &Path) -> std::io::Result<()> {
         let entry = entry?;
         let (kind, target) = (entry.file_type()?, to.join(entry.file_name()));
         if kind.is_dir() {
-            std::fs::create_dir(&target)?;
+            private::create_new(&target)?;
             copy_folder(&entry.path(), &target)?;
         } else if kind.is_symlink() {
             std::os::unix::fs::symlink(std::fs::read_link(entry.path())?, target)?;

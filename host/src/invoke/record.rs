@@ -17,6 +17,7 @@ use crate::recording::folder::{Draft, FolderError, Kept};
 use crate::recording::scene::Scene;
 use crate::recording::seal::{self, Seal};
 use crate::recording::tape::Tape;
+use crate::recording::vault::Key;
 use crate::recording::{self, EntryKind, Exchange, Header, Recording, Runtime, Sealed};
 use crate::runtime::digests::Digests;
 use crate::sandbox::{ENGINE, Io, Mode, Outside, Stdin, fingerprint};
@@ -75,7 +76,16 @@ impl Host {
         };
         let secrets = &given.secrets;
         let taken = tape.taken();
-        let seal = Seal::new(format!("{:032x}", rand::random::<u128>()), values(secrets, &loaded.capabilities, &taken));
+        let hidden = values(secrets, &loaded.capabilities, &taken);
+        let stored: BTreeSet<String> = hidden.iter().filter(|one| one.is_stored).map(|one| one.name.clone()).collect();
+        let hidden = hidden.into_iter().map(|one| (one.name, one.value));
+        let mut seal = Seal::new(format!("{:032x}", rand::random::<u128>()), hidden);
+        if !stored.is_empty() {
+            match Key::find_or_make(&self.options.state) {
+                Ok(key) => seal = seal.storing(key, stored),
+                Err(source) => return Ok((invoked, Recorded::Failed(draft.failed(source)))),
+            }
+        }
         let mut recording = Recording {
             version: recording::VERSION,
             skill: loaded.skill.name.clone(),
@@ -223,27 +233,71 @@ pub fn masked(receipt: &mut Value, secrets: &BTreeSet<String>) {
     }
 }
 
-/// The values that are kept out of a recording, by the names that a replay asks for them by.
-fn values(secrets: &Secrets, capabilities: &Capabilities, taken: &[(Exchange, Vec<u8>)]) -> Vec<(String, Vec<u8>)> {
-    let variables = secrets.env.iter().filter_map(|name| Some((name.clone(), capabilities.env.get(name)?.as_bytes().to_vec())));
-    let mut values: Vec<(String, Vec<u8>)> = variables.collect();
+/// A value that does not stand in a recording in clear.
+struct Hidden {
+    /// What a replay asks for it by.
+    name: String,
+    value: Vec<u8>,
+    /// Whether it is stored, encrypted.
+    is_stored: bool,
+}
+
+/// The shortest value that is looked for inside of others.
+const LONG: usize = 8;
+
+/// The values that do not stand in a recording in clear: those that the policy says are not stored first, so that nothing that holds one is.
+fn values(secrets: &Secrets, capabilities: &Capabilities, taken: &[(Exchange, Vec<u8>)]) -> Vec<Hidden> {
     let headers = secrets.headers();
     let answers = taken.iter().filter_map(|(exchange, _)| exchange.response.head.as_ref());
     let fields = answers.flat_map(|head| &head.headers).chain(taken.iter().flat_map(|(exchange, _)| &exchange.request.headers));
-    for Header { name, value, .. } in fields.filter(|field| headers.contains(&field.name)) {
-        let Some(Output(value)) = value else { continue };
-        // `Bearer` and the like are no secret.
-        let credentials = value.iter().position(|byte| *byte == b' ').filter(|_| name == "authorization").map_or(0, |at| at + 1);
-        for value in [&value[..], &value[credentials..]] {
-            let covered = values.iter().any(|(_, known)| known == value || (known.len() >= 8 && holds(value, known)));
-            if !covered {
-                let base = format!("HEADER_{}", name.to_ascii_uppercase().replace('-', "_"));
-                let count = values.iter().filter(|(known, _)| known.starts_with(&base)).count();
-                values.push((if count == 0 { base } else { format!("{base}_{}", count + 1) }, value.to_vec()));
+    let fields: Vec<&Header> = fields.filter(|field| headers.contains(&field.name)).collect();
+    let mut values = Vec::new();
+    for is_stored in [false, true] {
+        let variables = capabilities.env.iter().filter(|(name, _)| secrets.hides_variable(name) && secrets.env.contains(name) != is_stored);
+        for (name, value) in variables {
+            let is_stored = is_stored && !values.iter().any(|known: &Hidden| !known.is_stored && is_part(&known.value, value.as_bytes()));
+            values.push(Hidden { name: name.clone(), value: value.as_bytes().to_vec(), is_stored });
+        }
+        for Header { name, value, .. } in fields.iter().filter(|field| secrets.headers.contains(&field.name) != is_stored) {
+            let Some(Output(value)) = value else { continue };
+            for (base, value) in header_values(name, value) {
+                if values.iter().any(|known| known.value == value || is_part(&known.value, value)) {
+                    continue;
+                }
+                let is_taken = |name: &str| values.iter().any(|known| known.name == name) || capabilities.env.contains_key(name);
+                let mut names = std::iter::once(base.clone()).chain((2..).map(|count| format!("{base}_{count}")));
+                let Some(name) = names.find(|name| !is_taken(name)) else { continue };
+                values.push(Hidden { name, value: value.to_vec(), is_stored });
             }
         }
     }
     values
+}
+
+/// What is secret in a field: all of it; without the scheme of credentials, which is none; and the values of cookies, which others may repeat alone.
+fn header_values<'a>(name: &str, value: &'a [u8]) -> Vec<(String, &'a [u8])> {
+    let base = format!("HEADER_{}", name.to_ascii_uppercase().replace('-', "_"));
+    let mut values = vec![(base.clone(), value)];
+    let pairs = value.split(|byte| *byte == b';');
+    let pairs = match name {
+        "authorization" | "proxy-authorization" => {
+            let credentials = value.iter().position(|byte| *byte == b' ').map_or(0, |at| at + 1);
+            values.push((base, &value[credentials..]));
+            return values;
+        }
+        // Attributes follow.
+        "set-cookie" => pairs.take(1),
+        "cookie" => pairs.take(usize::MAX),
+        _ => return values,
+    };
+    let cookies = pairs.filter_map(|pair| pair.splitn(2, |byte| *byte == b'=').nth(1)).map(<[u8]>::trim_ascii);
+    values.extend(cookies.filter(|value| value.len() >= LONG).map(|value| ("COOKIE".to_owned(), value)));
+    values
+}
+
+/// Whether a long value stands inside another.
+fn is_part(part: &[u8], whole: &[u8]) -> bool {
+    part.len() >= LONG && holds(whole, part)
 }
 
 fn holds(text: &[u8], part: &[u8]) -> bool {
@@ -253,7 +307,7 @@ fn holds(text: &[u8], part: &[u8]) -> bool {
 /// Hides the values of secret variables, however short.
 fn hide(recording: &mut Recording, secrets: &Secrets, seal: &Seal) {
     let mut hidden = BTreeSet::new();
-    for (name, value) in recording.environment.iter_mut().filter(|(name, value)| secrets.env.contains(name) && !value.is_empty()) {
+    for (name, value) in recording.environment.iter_mut().filter(|(name, value)| secrets.hides_variable(name) && !value.is_empty()) {
         recording.sealed.secrets.insert(name.clone(), seal::digest(seal.salt(), value.as_bytes()));
         *value = seal.placeholder(name);
         hidden.insert(name.clone());

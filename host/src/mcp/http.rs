@@ -1,7 +1,10 @@
 //! The server over streamable HTTP: one listener for the protocol (`/mcp`), `/healthz` and `/metrics`.
 //!
 //! A request is looked at in this order: its Host and Origin, so that no web page reaches a server on loopback by a name of its own; its
-//! token; the room that there is. Only then does the protocol see it.
+//! token; the room that there is; its body, which has to arrive in time. Only then does the protocol see it. Idle connections make room for new ones.
+
+mod connections;
+mod sessions;
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -13,7 +16,7 @@ use bytes::Bytes;
 use http::header::{AUTHORIZATION, CONTENT_TYPE, HOST, ORIGIN, WWW_AUTHENTICATE};
 use http::{HeaderMap, Method, Request, Response, StatusCode};
 use http_body_util::combinators::BoxBody;
-use http_body_util::{BodyExt as _, Full};
+use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -29,6 +32,8 @@ use tokio_util::sync::CancellationToken;
 use super::Mcp;
 use super::handler::Client;
 use super::session::Transport;
+use connections::Connections;
+use sessions::Sessions;
 
 /// How the server is reached, and by whom.
 #[derive(Clone)]
@@ -39,7 +44,7 @@ pub struct HttpOptions {
     pub hosts: Vec<String>,
     /// Origins of web pages that may ask, beside those of loopback: `https://name` or `https://name:port`.
     pub origins: Vec<String>,
-    /// Sessions at once.
+    /// Sessions at once, and requests without a session at once.
     pub sessions: usize,
     /// A session that is silent for that long is over.
     pub idle: Duration,
@@ -59,6 +64,8 @@ impl Default for HttpOptions {
 
 /// How long a client may take to send a request's head.
 const HEAD: Duration = Duration::from_secs(10);
+/// How long it may take to send the body.
+const BODY: Duration = Duration::from_secs(30);
 /// How long those that run may take to end when the server is stopped, and how long their answers may take then.
 const RUNS_END: Duration = Duration::from_secs(10);
 const ANSWERS_END: Duration = Duration::from_secs(2);
@@ -70,8 +77,9 @@ struct Front {
     mcp: Mcp,
     options: HttpOptions,
     token: Option<[u8; 32]>,
-    sessions: Arc<LocalSessionManager>,
-    protocol: StreamableHttpService<Client, LocalSessionManager>,
+    /// Room for requests without a session.
+    alone: Arc<Semaphore>,
+    protocol: StreamableHttpService<Client, Sessions>,
 }
 
 /// Serves until `stop` resolves; then takes nothing new, lets what runs end, and closes.
@@ -79,7 +87,7 @@ pub async fn serve(mcp: Mcp, listener: TcpListener, options: HttpOptions, stop: 
     let closing = CancellationToken::new();
     let mut sessions = LocalSessionManager::default();
     sessions.session_config.keep_alive = Some(options.idle);
-    let sessions = Arc::new(sessions);
+    let sessions = Arc::new(Sessions::new(sessions, options.sessions));
     // The front has looked at Host and Origin already, for all paths.
     let config = StreamableHttpServerConfig::default()
         .disable_allowed_hosts()
@@ -87,24 +95,24 @@ pub async fn serve(mcp: Mcp, listener: TcpListener, options: HttpOptions, stop: 
         .with_cancellation_token(closing.clone());
     let client = { move |mcp: &Mcp| mcp.client(Transport::Http) };
     let of = mcp.clone();
-    let protocol = StreamableHttpService::new(move || Ok(client(&of)), sessions.clone(), config);
+    let protocol = StreamableHttpService::new(move || Ok(client(&of)), sessions, config);
     let token = options.token.as_deref().map(digest);
-    let room = Arc::new(Semaphore::new(options.connections));
-    let front = Arc::new(Front { mcp, options, token, sessions, protocol });
+    let connections = Connections::new(options.connections);
+    let alone = Arc::new(Semaphore::new(options.sessions));
+    let front = Arc::new(Front { mcp, options, token, alone, protocol });
     let graceful = GracefulShutdown::new();
     let mut stop = std::pin::pin!(stop);
     loop {
         let accepted = tokio::select! {
             () = &mut stop => break,
             accepted = async {
-                // Without room for it a connection waits in the kernel's queue.
-                let place = room.clone().acquire_owned().await;
-                (place, listener.accept().await)
+                let (stream, _) = listener.accept().await?;
+                // While all connections answer requests, this one waits here and others in the kernel's queue.
+                Ok::<_, std::io::Error>((stream, connections.admit().await))
             } => accepted,
         };
-        let (Ok(place), accepted) = accepted else { break };
-        let stream = match accepted {
-            Ok((stream, _)) => stream,
+        let (stream, place) = match accepted {
+            Ok(accepted) => accepted,
             Err(error) => {
                 // Out of descriptors, for instance: others are given back.
                 tracing::warn!(%error, "a connection was not accepted");
@@ -113,18 +121,21 @@ pub async fn serve(mcp: Mcp, listener: TcpListener, options: HttpOptions, stop: 
             }
         };
         let front = front.clone();
+        let of = place.clone();
         let service = service_fn(move |request| {
-            let front = front.clone();
-            async move { Ok::<_, Infallible>(front.answer(request).await) }
+            let (front, in_flight) = (front.clone(), of.request());
+            async move { Ok::<_, Infallible>(held(front.answer(request).await, in_flight)) }
         });
         let connection =
             http1::Builder::new().timer(TokioTimer::new()).header_read_timeout(HEAD).serve_connection(TokioIo::new(stream), service);
         let connection = graceful.watch(connection);
         tokio::spawn(async move {
-            if let Err(error) = connection.await {
-                tracing::debug!(%error, "a connection ended by a fault");
+            tokio::select! {
+                ended = connection => if let Err(error) = ended {
+                    tracing::debug!(%error, "a connection ended by a fault");
+                },
+                () = place.evicted() => tracing::debug!("an idle connection made room for another one"),
             }
-            drop(place);
         });
     }
     drop(listener);
@@ -159,10 +170,7 @@ impl Front {
         request.headers_mut().remove(AUTHORIZATION);
         let path = request.uri().path();
         match path {
-            "/mcp" | "/" if self.is_full(request.headers(), request.method()).await => {
-                said(StatusCode::SERVICE_UNAVAILABLE, "as many sessions are open as may; try again later\n")
-            }
-            "/mcp" | "/" => self.protocol.handle(request).await,
+            "/mcp" | "/" => self.protocol(request).await,
             "/metrics" if request.method() == Method::GET => {
                 let mut answer = said(StatusCode::OK, &self.mcp.metrics());
                 answer.headers_mut().insert(CONTENT_TYPE, http::HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8"));
@@ -202,12 +210,40 @@ impl Front {
         digest(shown).iter().zip(token).fold(0, |differs, (a, b)| differs | (a ^ b)) == 0
     }
 
-    /// Whether a request would open a session, and there are as many as may be.
-    async fn is_full(&self, headers: &HeaderMap, method: &Method) -> bool {
-        let opens = method == Method::POST && !headers.contains_key("mcp-session-id");
-        let alone = headers.get("mcp-protocol-version").is_some_and(|version| version.as_bytes() >= b"2026-07-28".as_slice());
-        opens && !alone && self.sessions.sessions.read().await.len() >= self.options.sessions
+    /// Hands a request to the protocol, where there is room for it and its body arrives in time.
+    async fn protocol(&self, request: Request<Incoming>) -> Answer {
+        let has_session = request.headers().contains_key("mcp-session-id");
+        let alone = match request.method() {
+            &Method::POST if !has_session => match self.alone.clone().try_acquire_owned() {
+                Ok(place) => Some(place),
+                Err(_) => return said(StatusCode::SERVICE_UNAVAILABLE, "too many requests without a session; try again later\n"),
+            },
+            _ => None,
+        };
+        let (head, body) = request.into_parts();
+        let body = match tokio::time::timeout(BODY, Limited::new(body, self.options.body).collect()).await {
+            Ok(Ok(body)) => Full::new(body.to_bytes()),
+            Ok(Err(error)) if error.is::<LengthLimitError>() => return said(StatusCode::PAYLOAD_TOO_LARGE, "the body is too large\n"),
+            Ok(Err(_)) => return said(StatusCode::BAD_REQUEST, "the body ended early\n"),
+            Err(_) => return said(StatusCode::REQUEST_TIMEOUT, "the body did not arrive in time\n"),
+        };
+        let (answer, refused) = sessions::watched(self.protocol.handle(Request::from_parts(head, body))).await;
+        if refused {
+            return said(StatusCode::SERVICE_UNAVAILABLE, "as many sessions are open as may; try again later\n");
+        }
+        held(answer, alone)
     }
+}
+
+/// An answer that keeps something until its body was sent, or is given up.
+fn held(answer: Answer, what: impl Send + Sync + 'static) -> Answer {
+    answer.map(|body| {
+        let keep = move |frame| {
+            let _ = &what;
+            frame
+        };
+        body.map_frame(keep).boxed()
+    })
 }
 
 /// Whether a Host is one of loopback, with any port.

@@ -1,22 +1,23 @@
 //! Which folder a session's runs find at /workspace: the operator's, a root of the client's inside it, or one of the session's own.
 
 use std::io;
+use std::os::fd::AsFd as _;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use cap_std::fs::Dir;
 use rmcp::service::{RequestContext, RoleServer};
-use tempfile::TempDir;
 
 use super::Shared;
 use super::session::{Session, is_new};
 use super::skills::decoded;
 use crate::policy::capabilities::MountMode;
 use crate::policy::{Overrides, Policy, WORKSPACE};
+use crate::private::{Purpose, TempFolder};
 
 /// A folder of a session's own, gone with it and with what is kept of its runs.
 pub(super) struct Folder {
-    made: TempDir,
+    made: TempFolder,
     dir: Dir,
 }
 
@@ -25,9 +26,8 @@ const FILES: usize = 16 << 20;
 
 impl Folder {
     fn new(within: &Path) -> io::Result<Folder> {
-        let made = tempfile::Builder::new().prefix("skillhost-session-").tempdir_in(within)?;
-        #[expect(clippy::disallowed_methods, reason = "the folder was made for this session; everything below goes through the handle")]
-        let dir = Dir::open_ambient_dir(made.path(), cap_std::ambient_authority())?;
+        let made = TempFolder::new_in(within, Purpose::Session)?;
+        let dir = Dir::from_std_file(made.as_fd().try_clone_to_owned()?.into());
         Ok(Folder { made, dir })
     }
 
@@ -155,6 +155,7 @@ impl Workspace {
 }
 
 #[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "tests set up real folders")]
 mod tests {
     use super::*;
 

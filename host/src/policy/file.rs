@@ -73,7 +73,8 @@ impl Reader<'_> {
             match key {
                 "limits" => default.limits = self.limits(value),
                 "authorities" => authorities = self.authorities(value),
-                "secrets" => secrets = self.secrets(value),
+                "secrets" => secrets = Secrets { plain: secrets.plain, ..self.secrets(value) },
+                "record" => secrets.plain = self.plain(value),
                 "skill-folders" => folders = self.skill_folders(value),
                 "audit" => (retention, audit_detail) = self.audit(value),
                 "usage" => usage = self.usage(value),

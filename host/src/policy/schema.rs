@@ -17,6 +17,7 @@ enum Shape {
     Limits,
     Files,
     Secrets,
+    Record,
     Names,
     Default,
     Skills,
@@ -43,7 +44,7 @@ const fn field(key: &'static str, shape: Shape, meaning: &'static str) -> Field 
 }
 
 /// The file's own keys.
-pub(super) const TOP: [Field; 12] = [
+pub(super) const TOP: [Field; 13] = [
     field("limits", Shape::Limits, "The bounds of every invocation, in place of the defaults."),
     field(
         "authorities",
@@ -57,7 +58,8 @@ pub(super) const TOP: [Field; 12] = [
         Shape::Preload,
         "Skills whose tools an agent's session has from its start: `suggested`, those that 30 % of the last sessions used; or a list of names.",
     ),
-    field("secrets", Shape::Secrets, "Whose values no recording holds; `authorization` is always one of the header fields."),
+    field("secrets", Shape::Secrets, "Whose values no recording holds, not even encrypted: a replay asks for them."),
+    field("record", Shape::Record, "What recordings store."),
     field("default", Shape::Default, "What every skill may do: all of it without `allowed-tools`, else the part that these ask for."),
     field(
         "skill-folders",
@@ -119,6 +121,13 @@ pub(super) const MOUNT: [Field; 3] = [
 pub(super) const SECRETS: [Field; 2] =
     [field("env", Shape::Names, "Names of variables."), field("headers", Shape::Names, "Names of HTTP header fields.")];
 
+/// The keys of `record`.
+pub(super) const RECORD: [Field; 1] = [field(
+    "plain",
+    Shape::Names,
+    "Variables and header fields whose values recordings store in clear; those of variables, cookies and authorization are encrypted otherwise.",
+)];
+
 /// How a mount may be opened, as it is written.
 pub(super) const MODES: [&str; 3] = ["read", "write", "overlay"];
 
@@ -148,6 +157,7 @@ fn shape(field: &Field) -> Value {
         Shape::Limits => limits(),
         Shape::Files => json!({ "type": "array", "items": { "type": "string", "minLength": 1 } }),
         Shape::Secrets => table(&SECRETS, &[]),
+        Shape::Record => table(&RECORD, &[]),
         Shape::Names => json!({ "type": "array", "items": { "type": "string", "pattern": "^[A-Za-z0-9_-]+$" } }),
         Shape::Default => table(&DEFAULT, &[]),
         Shape::Skills => json!({

@@ -9,12 +9,13 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{Access, AtFlags, CWD};
 use serde_json::Value;
-use tempfile::TempDir;
 
 use super::keep::{Contents, Keep};
 use super::seal::Seal;
+use super::vault::Key;
 use super::{Recording, VERSION};
 use crate::limits::show_size;
+use crate::private::{Purpose, TempFolder};
 use crate::runtime;
 
 /// Bytes of `recording.json` that are read.
@@ -30,7 +31,7 @@ const BLOBS: &str = "blobs";
 #[derive(Debug)]
 pub struct Draft {
     place: PathBuf,
-    folder: TempDir,
+    folder: TempFolder,
 }
 
 /// A recording that was read.
@@ -87,8 +88,8 @@ impl Draft {
         rustix::fs::accessat(CWD, beside(place), Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS)
             .map_err(|error| failed(error.into()))?;
         // Not in its place, which may lie in a folder that the run is granted.
-        let folder = scratch.canonicalize().and_then(|scratch| private("skillhost-record-", "", &scratch)).map_err(failed)?;
-        std::fs::create_dir(folder.path().join(BLOBS)).map_err(failed)?;
+        let folder = scratch.canonicalize().and_then(|scratch| TempFolder::new_in(&scratch, Purpose::Recording)).map_err(failed)?;
+        folder.create(BLOBS).map_err(failed)?;
         Ok(Draft { place: place.to_owned(), folder })
     }
 
@@ -137,7 +138,10 @@ impl Draft {
         texts.push(serde_json::to_vec(&value)?);
         let among: Vec<&[u8]> = texts.iter().map(Vec::as_slice).collect();
         let used: BTreeMap<String, String> = secrets.into_iter().chain(seal.used(&among)).collect();
-        value["sealed"]["secrets"] = serde_json::to_value(used)?;
+        value["sealed"]["secrets"] = serde_json::to_value(&used)?;
+        if let Some(values) = seal.locked(&used, &digest(&value))? {
+            value["sealed"]["values"] = values.into();
+        }
         value["digest"] = Value::String(digest(&value));
         write_new(&self.folder.path().join(NAME), &text(&value)?)?;
         // Over an empty folder, or nothing.
@@ -145,7 +149,7 @@ impl Draft {
             Err(error) if error.kind() == io::ErrorKind::CrossesDevices => self.carry_over(),
             moved => {
                 moved?;
-                let _ = self.folder.keep();
+                self.folder.keep();
                 Ok(())
             }
         }
@@ -153,9 +157,8 @@ impl Draft {
 
     /// Puts it in its place on another file system: beside that first.
     fn carry_over(self) -> io::Result<()> {
-        let name = self.place.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-        let near = private(&format!(".{name}."), ".partial", beside(&self.place))?;
-        std::fs::create_dir(near.path().join(BLOBS))?;
+        let near = TempFolder::new_in(beside(&self.place), Purpose::Recording)?;
+        near.create(BLOBS)?;
         #[expect(clippy::disallowed_methods, reason = "a folder of our own")]
         for blob in std::fs::read_dir(self.folder.path().join(BLOBS))? {
             let blob = blob?;
@@ -163,7 +166,7 @@ impl Draft {
         }
         std::fs::copy(self.folder.path().join(NAME), near.path().join(NAME))?;
         std::fs::rename(near.path(), &self.place)?;
-        let _ = near.keep();
+        near.keep();
         Ok(())
     }
 }
@@ -178,6 +181,14 @@ impl Kept {
         let text = read(&path.join(NAME), TEXT_MAX).map_err(failed)?;
         let recording = parse(&text).map_err(|why| FolderError::Invalid { path: path.to_owned(), why })?;
         Ok(Kept { recording, blobs: path.join(BLOBS) })
+    }
+
+    /// The values that it stores under a key, by name: none where that is another key than the one that it was made with, or the recording has
+    /// been changed since.
+    pub fn stored(&self, key: &Key) -> BTreeMap<String, Vec<u8>> {
+        let mut recording = self.recording.clone();
+        let values = recording.sealed.values.take().zip(serde_json::to_value(&recording).ok());
+        values.and_then(|(values, value)| key.unlock(&values, &digest(&value))).unwrap_or_default()
     }
 
     /// Puts secrets in the place of their placeholders. What is then taken from the recording is as it was.
@@ -251,12 +262,6 @@ pub fn text(value: &Value) -> serde_json::Result<Vec<u8>> {
 /// The digest of a recording's canonical text, without itself.
 pub fn digest(value: &Value) -> String {
     runtime::digest(&serde_json_canonicalizer::to_vec(value).unwrap_or_default())
-}
-
-/// A new folder of this user's alone.
-fn private(prefix: &str, suffix: &str, within: &Path) -> io::Result<TempDir> {
-    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o700);
-    tempfile::Builder::new().permissions(mode).prefix(prefix).suffix(suffix).tempdir_in(within)
 }
 
 fn beside(place: &Path) -> &Path {

@@ -8,12 +8,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 use rustix::fs::{CWD, FileType, Mode};
-use tempfile::TempDir;
 
 use super::folder::{BLOBS_MAX, FolderError, Kept, write_new};
 use super::keep::Contents;
 use super::seal::Seal;
 use super::{Entry, EntryKind, Folder, Recording};
+use crate::private::{self, Purpose, TempFolder};
 
 /// Entries of all folders.
 const ENTRIES_MAX: usize = 40_000;
@@ -27,12 +27,12 @@ pub const SKILL: &str = "/skill";
 /// The folders of a recording. They are gone with this value.
 #[derive(Debug)]
 pub struct Scene {
-    root: TempDir,
+    root: TempFolder,
     /// The skill's folder.
     pub skill: PathBuf,
     /// The other folders, by guest path.
     pub folders: BTreeMap<String, PathBuf>,
-    /// Folders that cannot be written, and so not be removed.
+    /// Folders that cannot be written.
     closed: Vec<PathBuf>,
 }
 
@@ -92,30 +92,20 @@ impl Scene {
     pub fn make(kept: &Kept, seal: &Seal, scratch: &Path) -> Result<(Scene, Contents), FolderError> {
         check(&kept.recording).map_err(|why| FolderError::Invalid { path: scratch.to_owned(), why })?;
         let failed = |source| FolderError::Io { path: scratch.to_owned(), what: "made again", source };
-        let root = scratch.canonicalize().and_then(|scratch| tempfile::Builder::new().prefix("skillhost-replay-").tempdir_in(scratch));
+        let root = scratch.canonicalize().and_then(|scratch| TempFolder::new_in(&scratch, Purpose::Replay));
         let root = root.map_err(failed)?;
         let skill = root.path().join("skill").join(&kept.recording.skill);
         let mut scene = Scene { root, skill, folders: BTreeMap::new(), closed: Vec::new() };
         let mut making = Making { kept, seal, stand_ins: HashMap::new(), names: HashMap::new(), left: BLOBS_MAX };
         for (index, folder) in kept.recording.folders.iter().enumerate() {
             let place = if folder.guest == SKILL { scene.skill.clone() } else { scene.root.path().join(format!("folder{index}")) };
-            #[expect(clippy::disallowed_methods, reason = "a folder in a scratch folder of our own")]
-            std::fs::create_dir_all(&place).map_err(failed)?;
+            private::create_missing(&place).map_err(failed)?;
             making.folder(&mut scene, &place, folder)?;
             if folder.guest != SKILL {
                 scene.folders.insert(folder.guest.clone(), place);
             }
         }
         Ok((scene, Contents::StandIns(Mutex::new(making.stand_ins))))
-    }
-}
-
-impl Drop for Scene {
-    fn drop(&mut self) {
-        for folder in &self.closed {
-            // One that the run has removed is none to open.
-            let _ = std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o700));
-        }
     }
 }
 
@@ -157,7 +147,7 @@ impl Making<'_> {
                     }
                 }
                 EntryKind::Folder { writable, hides } => {
-                    std::fs::create_dir(&path).map_err(failed)?;
+                    private::create_new(&path).map_err(failed)?;
                     if *hides {
                         // Guests are not shown a name that is no text.
                         write_new(&path.join(std::ffi::OsStr::from_bytes(b"\xff")), b"").map_err(failed)?;

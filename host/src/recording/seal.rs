@@ -1,11 +1,14 @@
-//! Secrets stay out of a recording: wherever a value would stand, in a text or in a file, a placeholder does.
+//! Secrets stay out of a recording: wherever a value would stand, in a text or in a file, a placeholder does. The values of some are stored apart,
+//! [encrypted](super::vault).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
 
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
 use super::Sealed;
+use super::vault::Key;
 
 /// Bytes from which on a value is also looked for inside other texts: a shorter one stands in too much that is none.
 const LONG: usize = 8;
@@ -16,6 +19,8 @@ pub struct Seal {
     salt: String,
     /// Name and value, longest value first.
     secrets: Vec<(String, Vec<u8>)>,
+    /// What encrypts values, and the names of those that are stored so.
+    stored: Option<(Key, BTreeSet<String>)>,
 }
 
 /// A value that is not the one that was recorded.
@@ -42,7 +47,7 @@ impl Seal {
     pub fn new(salt: String, secrets: impl IntoIterator<Item = (String, Vec<u8>)>) -> Seal {
         let mut secrets: Vec<_> = secrets.into_iter().filter(|(_, value)| !value.is_empty()).collect();
         secrets.sort_by_key(|(_, value)| std::cmp::Reverse(value.len()));
-        Seal { salt, secrets }
+        Seal { salt, secrets, stored: None }
     }
 
     /// Of a recording that was read, with the values that were given.
@@ -57,7 +62,21 @@ impl Seal {
             }
         }
         let secrets = sealed.secrets.keys().filter_map(|name| Some((name.clone(), given.get(name)?.clone())));
-        Ok(Seal { salt: sealed.salt.clone(), secrets: secrets.collect() })
+        Ok(Seal { salt: sealed.salt.clone(), secrets: secrets.collect(), stored: None })
+    }
+
+    /// Stores the values of these names in the recording, encrypted.
+    #[must_use]
+    pub fn storing(self, key: Key, names: BTreeSet<String>) -> Seal {
+        Seal { stored: Some((key, names)), ..self }
+    }
+
+    /// The encrypted values of those secrets that a recording needs and that are to be stored in it.
+    pub(super) fn locked(&self, needed: &BTreeMap<String, String>, recording: &str) -> io::Result<Option<String>> {
+        let Some((key, names)) = &self.stored else { return Ok(None) };
+        let stored = self.secrets.iter().filter(|(name, _)| names.contains(name) && needed.contains_key(name));
+        let values: BTreeMap<String, Vec<u8>> = stored.cloned().collect();
+        if values.is_empty() { Ok(None) } else { key.lock(&values, recording).map(Some) }
     }
 
     /// What makes its placeholders and digests its own.
@@ -196,7 +215,7 @@ mod tests {
     fn opened(seal: &Seal, given: &[(&str, &str)]) -> Result<Seal, SecretError> {
         let secrets = seal.secrets.iter().map(|(name, value)| (name.clone(), digest("0123", value))).collect();
         let given = given.iter().map(|(name, value)| ((*name).to_owned(), value.as_bytes().to_vec())).collect();
-        Seal::opened(&Sealed { salt: "0123".into(), secrets, headers: Vec::new() }, &given)
+        Seal::opened(&Sealed { salt: "0123".into(), secrets, ..Sealed::default() }, &given)
     }
 
     #[test]

@@ -32,7 +32,7 @@ fn walk(path: &Path) -> io::Result<()> {
     let mut at = PathBuf::from("/");
     let mut rest = Vec::new();
     push(&mut rest, path);
-    let mut links = 0;
+    let (user, mut links) = (geteuid().as_raw(), 0);
     while let Some(name) = rest.pop() {
         if name == ".." {
             at.pop();
@@ -42,11 +42,11 @@ fn walk(path: &Path) -> io::Result<()> {
         let stat = rustix::fs::statat(CWD, &next, rustix::fs::AtFlags::SYMLINK_NOFOLLOW)?;
         if FileType::from_raw_mode(stat.st_mode) != FileType::Symlink {
             // The last one is the host's own folder, whose opener is stricter.
-            judge(&next, &stat, !rest.is_empty())?;
+            judge(&next, &stat, user, !rest.is_empty())?;
             at = next;
             continue;
         }
-        judge(&next, &stat, false)?;
+        judge(&next, &stat, user, false)?;
         links += 1;
         if links > LINKS {
             return Err(io::Error::from(rustix::io::Errno::LOOP));
@@ -70,8 +70,7 @@ fn push(rest: &mut Vec<OsString>, path: &Path) {
     rest.extend(path.components().rev().filter_map(part));
 }
 
-fn judge(path: &Path, stat: &Stat, is_folder: bool) -> io::Result<()> {
-    let user = geteuid().as_raw();
+fn judge(path: &Path, stat: &Stat, user: u32, is_folder: bool) -> io::Result<()> {
     let refuse = |what: String| {
         Err(io::Error::new(io::ErrorKind::PermissionDenied, format!("the folder {} above the cache {what}", path.display())))
     };
@@ -83,8 +82,8 @@ fn judge(path: &Path, stat: &Stat, is_folder: bool) -> io::Result<()> {
         return Ok(());
     }
     // Where each user has a group of their own, by the same number, that group is no one else.
-    let is_own_group = stat.st_uid == user && stat.st_gid == user && getegid().as_raw() == user;
-    if mode.contains(Mode::WOTH) || (mode.contains(Mode::WGRP) && !is_own_group) {
+    let is_own_group = || stat.st_uid == user && stat.st_gid == user && getegid().as_raw() == user;
+    if mode.contains(Mode::WOTH) || (mode.contains(Mode::WGRP) && !is_own_group()) {
         return refuse(format!("can be written by others: `chmod go-w {}`", path.display()));
     }
     Ok(())

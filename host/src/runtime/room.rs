@@ -168,6 +168,7 @@ fn remove(cache: &Dir, name: &str) -> io::Result<()> {
 }
 
 #[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "tests set up real folders")]
 mod tests {
     use super::*;
 

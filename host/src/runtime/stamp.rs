@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 use super::{ancestors, hex};
+use crate::private;
 
 /// What a file was when its digest was computed. On a file system that [`is_dependable`], the kernel moves `ctime` at every write, and no program
 /// can set it: an unchanged stamp means an unchanged file, and looking costs one `stat`.
@@ -121,7 +122,8 @@ pub(crate) fn is_dependable(file: impl AsFd) -> bool {
 
 /// What is kept under a name in a folder, of at most that many bytes; `None` where there is nothing that can be read.
 pub(crate) fn take<T: DeserializeOwned>(folder: &Dir, name: &str, most: u64) -> Option<T> {
-    let mut text = Vec::new();
+    // What is kept is small as a rule: one read finds it, and one its end.
+    let mut text = Vec::with_capacity(1024);
     folder.open(name).ok()?.take(most).read_to_end(&mut text).ok()?;
     serde_json::from_slice(&text).ok()
 }
@@ -161,9 +163,7 @@ impl Drop for Temporary<'_> {
 /// # Errors
 /// It cannot be made or opened, or someone else may write to it or to a folder above it.
 pub(crate) fn own_folder(path: &Path) -> io::Result<Dir> {
-    let mut builder = std::fs::DirBuilder::new();
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.recursive(true).create(path)?;
+    private::create_missing(path)?;
     ancestors::check(path)?;
     #[expect(clippy::disallowed_methods, reason = "the cache folder is the host's own")]
     let dir = Dir::open_ambient_dir(path, cap_std::ambient_authority())?;

@@ -165,6 +165,7 @@ fn key(engine: &Engine, mode: Mode, component: &runtime::Component) -> String {
 }
 
 #[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "tests set up real folders")]
 mod tests {
     use super::*;
     use crate::sandbox::engine::{Allocation, Guests, codegen, engine};

@@ -1,7 +1,8 @@
 //! Turning a component into machine code, in a process of its own.
 //!
-//! The compiler reads what a stranger wrote. It runs in a child that has bounds on processor time and address space, no
-//! environment, and two descriptors: the component to read, the file to write. Whatever it does, the host lives.
+//! The compiler reads what a stranger wrote. It runs in a child that is [confined](super::confine) before it reads the first byte: bounds on processor
+//! time and address space, no environment, two descriptors (the component to read, the file to write), and no system call that reaches anything else.
+//! Whatever it does, the host lives.
 
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
@@ -9,10 +10,10 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
-use rustix::process::{Resource, Rlimit, setrlimit};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use wasmtime::Engine;
 
+use super::confine::{Bounds, confine};
 use super::engine::{Mode, codegen};
 use super::memory;
 use super::meter::LimitExceeded;
@@ -150,7 +151,7 @@ fn compiler_main(args: &[String]) -> u8 {
         _ => None,
     };
     let Some((((mode, have_images), millis), memory)) = parsed else { return 64 };
-    if bound_this_process(millis, memory).is_err() || end_with_parent().is_err() {
+    if confine(Bounds { millis, memory }).is_err() || end_with_parent().is_err() {
         return 71;
     }
     match compile_streams(mode, have_images) {
@@ -161,17 +162,6 @@ fn compiler_main(args: &[String]) -> u8 {
             EXIT_INVALID
         }
     }
-}
-
-fn bound_this_process(millis: u64, memory: u64) -> rustix::io::Result<()> {
-    let bound = |value| Rlimit { current: Some(value), maximum: Some(value) };
-    let seconds = millis.div_ceil(1_000).max(1);
-    setrlimit(Resource::Cpu, Rlimit { current: Some(seconds), maximum: Some(seconds + 1) })?;
-    setrlimit(Resource::As, bound(memory))?;
-    setrlimit(Resource::Core, bound(0))?;
-    setrlimit(Resource::Fsize, bound(memory))?;
-    // The three it has: from here on it can open no file and no socket.
-    setrlimit(Resource::Nofile, bound(3))
 }
 
 /// A host that is killed cannot end its compiler, so the compiler looks whether it is still there. `PR_SET_PDEATHSIG` would follow the

@@ -15,6 +15,7 @@ use tokio::sync::Semaphore;
 use self::body::{Download, Upload};
 use self::exchange::{Exchange, after};
 use self::ledger::{Ledger, brief};
+use self::lookup::Lookups;
 use self::tasks::Tasks;
 use crate::limits::{Limit, Limits};
 use crate::outcome::uses::RequestUse;
@@ -31,6 +32,7 @@ mod headers;
 mod held;
 pub mod hooks;
 mod ledger;
+mod lookup;
 pub mod target;
 mod tasks;
 mod tls;
@@ -63,6 +65,7 @@ pub struct Sender {
     digests: bool,
     tls: Arc<Tls>,
     resolver: Resolver,
+    lookups: Lookups,
     turns: Arc<Semaphore>,
     ledger: Arc<Ledger>,
 }
@@ -126,6 +129,7 @@ impl Sender {
             digests,
             tls: tls.trusting(&capabilities.authorities),
             resolver,
+            lookups: Lookups::new(),
             turns: Arc::new(Semaphore::new(concurrent)),
             ledger: Arc::default(),
         })
@@ -248,7 +252,7 @@ impl Sender {
         };
         let turn = turn.map_err(|e| SendError::Protocol(e.to_string()))?;
         let private = self.fetch.allows(|p| p.private && p.matches(to));
-        let tcp = exchange.within(Limit::HttpConnect, connect::connect(to, &self.resolver, private)).await?;
+        let tcp = exchange.within(Limit::HttpConnect, connect::connect(to, &self.resolver, &self.lookups, private)).await?;
         let (tasks, spawner) = Tasks::new(exchange.clone(), turn);
         let response = if to.https {
             let tls = exchange.within(Limit::HttpTls, connect::handshake(to, tcp, &self.tls)).await?;

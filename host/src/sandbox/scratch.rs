@@ -5,18 +5,17 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use cap_std::fs::Dir;
 use rustix::fs::{Access, AtFlags, CWD};
 use rustix::io::Errno;
-use tempfile::TempDir;
 
 use crate::outcome::{Denial, DenialKind};
+use crate::private::{Purpose, TempFolder};
 
 /// A scratch folder, perhaps still to be made.
 #[derive(Debug)]
 pub(super) struct Scratch {
     within: PathBuf,
-    made: OnceLock<Result<TempDir, Errno>>,
+    made: OnceLock<Result<TempFolder, Errno>>,
 }
 
 impl Scratch {
@@ -41,14 +40,9 @@ impl Scratch {
 
     /// Makes a folder in it.
     pub(super) fn folder(&self, name: &str) -> Result<OwnedFd, Errno> {
-        let make = || tempfile::Builder::new().prefix("skillhost-").tempdir_in(&self.within).map_err(|error| errno(&error));
-        let path = self.made.get_or_init(make).as_ref().map_err(|error| *error)?.path().join(name);
-        let open = || {
-            std::fs::create_dir(&path)?;
-            #[expect(clippy::disallowed_methods, reason = "a scratch folder that was just made, by this process, for this invocation")]
-            Dir::open_ambient_dir(&path, cap_std::ambient_authority())
-        };
-        Ok(open().map_err(|error| errno(&error))?.into_std_file().into())
+        let make = || TempFolder::new_in(&self.within, Purpose::Run).map_err(|error| errno(&error));
+        let folder = self.made.get_or_init(make).as_ref().map_err(|error| *error)?;
+        folder.create(name).map_err(|error| errno(&error))
     }
 
     /// Removes it now, rather than when this value is dropped.

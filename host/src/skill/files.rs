@@ -7,12 +7,12 @@ use std::path::Path;
 use cap_std::fs::{Dir, File, Metadata, MetadataExt, OpenOptions, OpenOptionsExt};
 use serde::Serialize;
 use sha2::{Digest as _, Sha256};
-use tempfile::TempDir;
 
 use super::rules::{self, Effect, Rule};
 use super::{Caps, Skill};
 use crate::diagnostic::Diagnostic;
 use crate::limits::show_size;
+use crate::private::TempFolder;
 
 /// One file of a skill.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, schemars::JsonSchema)]
@@ -126,12 +126,12 @@ impl Skill {
 pub struct Content {
     dir: Dir,
     /// Removed with this value.
-    _temporary: Option<TempDir>,
+    _temporary: Option<TempFolder>,
 }
 
 impl Content {
     /// A folder that is gone with this value.
-    pub(crate) fn temporary(dir: Dir, folder: TempDir) -> Content {
+    pub(crate) fn temporary(dir: Dir, folder: TempFolder) -> Content {
         Content { dir, _temporary: Some(folder) }
     }
 

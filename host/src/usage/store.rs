@@ -210,6 +210,7 @@ fn insert(work: &Connection, row: Row, batch: &Batch) -> rusqlite::Result<i64> {
 }
 
 #[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "tests set up real folders")]
 mod tests {
     use super::*;
 

@@ -125,6 +125,7 @@ impl Shared {
 }
 
 #[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "tests set up real folders")]
 mod tests {
     use jiff::Timestamp;
 

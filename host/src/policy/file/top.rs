@@ -74,6 +74,22 @@ impl Reader<'_> {
         secrets
     }
 
+    /// What `record` says that recordings store in clear.
+    pub(super) fn plain(&mut self, node: &Node) -> Vec<String> {
+        let mut plain = Vec::new();
+        for (key, _, value) in self.table(node, "`record`", &schema::RECORD) {
+            for (text, span) in self.texts(value, key, "a name") {
+                if text.is_empty() || !text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-')) {
+                    let message = format!("`{}` is not the name of a variable or a header field", printable(text));
+                    self.error("policy-record", Some(span), message, None);
+                } else {
+                    plain.push(text.to_owned());
+                }
+            }
+        }
+        plain
+    }
+
     pub(super) fn skill_folders(&mut self, node: &Node) -> Vec<PathBuf> {
         let mut folders = Vec::new();
         for (text, span) in self.texts(node, "skill-folders", "a folder's name") {

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use super::lookup::Lookups;
+
 /// How names become addresses.
 #[derive(Debug, Clone, Default)]
 pub enum Resolver {
@@ -18,15 +20,12 @@ impl Resolver {
     ///
     /// # Errors
     /// What the resolver says, as text for the operator.
-    pub async fn resolve(&self, host: &str) -> Result<Vec<IpAddr>, String> {
+    pub(super) async fn resolve(&self, host: &str, lookups: &Lookups) -> Result<Vec<IpAddr>, String> {
         if let Ok(address) = host.parse() {
             return Ok(vec![address]);
         }
         match self {
-            Resolver::System => {
-                let found = tokio::net::lookup_host((host, 0)).await.map_err(|e| e.to_string())?;
-                Ok(found.map(|a| a.ip()).collect())
-            }
+            Resolver::System => lookups.system(host.to_owned()).await,
             Resolver::Fixed(names) => names.get(host).cloned().ok_or_else(|| "no such name".to_owned()),
         }
     }
@@ -175,9 +174,10 @@ mod tests {
 
     #[tokio::test]
     async fn a_fixed_resolver_knows_its_names_and_literals_alone() {
+        let lookups = Lookups::new();
         let resolver = Resolver::Fixed([("a.test".to_owned(), vec![IpAddr::V4(Ipv4Addr::LOCALHOST)])].into());
-        assert_eq!(resolver.resolve("a.test").await, Ok(vec![IpAddr::V4(Ipv4Addr::LOCALHOST)]));
-        assert_eq!(resolver.resolve("::1").await, Ok(vec![IpAddr::V6(Ipv6Addr::LOCALHOST)]));
-        assert!(resolver.resolve("b.test").await.is_err());
+        assert_eq!(resolver.resolve("a.test", &lookups).await, Ok(vec![IpAddr::V4(Ipv4Addr::LOCALHOST)]));
+        assert_eq!(resolver.resolve("::1", &lookups).await, Ok(vec![IpAddr::V6(Ipv6Addr::LOCALHOST)]));
+        assert!(resolver.resolve("b.test", &lookups).await.is_err());
     }
 }

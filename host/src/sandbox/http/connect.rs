@@ -12,6 +12,7 @@ use tokio_rustls::client::TlsStream;
 
 use super::address::{Reach, Resolver, reach};
 use super::error::SendError;
+use super::lookup::Lookups;
 use super::target::origin;
 use super::tls::Tls;
 use crate::outcome::{Denial, DenialKind};
@@ -26,8 +27,8 @@ const STAGGER: Duration = Duration::from_millis(250);
 /// Resolves once, drops the addresses that may not be asked, and connects to one that is left.
 ///
 /// `private`: whether both sides agree to private addresses for this target.
-pub(super) async fn connect(to: &Target, resolver: &Resolver, private: bool) -> Result<TcpStream, SendError> {
-    let found = resolver.resolve(&to.host).await.map_err(SendError::Dns)?;
+pub(super) async fn connect(to: &Target, resolver: &Resolver, lookups: &Lookups, private: bool) -> Result<TcpStream, SendError> {
+    let found = resolver.resolve(&to.host, lookups).await.map_err(SendError::Dns)?;
     if found.is_empty() {
         return Err(SendError::Dns("no address".to_owned()));
     }

@@ -218,6 +218,7 @@ fn clone_of(sender: &Sender) -> Sender {
         digests: false,
         tls: sender.tls.clone(),
         resolver: sender.resolver.clone(),
+        lookups: super::super::lookup::Lookups::new(),
         turns: sender.turns.clone(),
         ledger: Arc::default(),
     }

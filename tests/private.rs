@@ -1,0 +1,109 @@
+//! The host's own folders: closed to other users, and removed when their owner was killed.
+
+use std::io::{BufRead as _, BufReader};
+use std::os::unix::fs::{MetadataExt as _, symlink};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::arena::PATIENCE;
+use crate::receipt::Place;
+
+/// A place whose runs have swept nothing yet: the time of the last sweep is in the cache folder, and this one's is new.
+struct Fresh {
+    place: Place,
+    cache: PathBuf,
+}
+
+impl Fresh {
+    fn new() -> Fresh {
+        let place = Place::new();
+        let cache = place.user.root().join("cache");
+        std::fs::create_dir_all(cache.join("skillhost")).unwrap();
+        let shared = Path::new(env!("CARGO_TARGET_TMPDIR")).join("receipts/skillhost/components");
+        std::fs::create_dir_all(&shared).unwrap();
+        symlink(shared, cache.join("skillhost/components")).unwrap();
+        std::fs::write(place.path("p.yaml"), "default: { allow: [Bash, Read, Write] }\n").unwrap();
+        Fresh { place, cache }
+    }
+
+    fn command(&self, args: &[&str]) -> Command {
+        let mut command = self.place.command(args);
+        command.env("XDG_CACHE_HOME", &self.cache);
+        command
+    }
+
+    /// A run that has written to its scratch folder and its overlay, and waits.
+    fn waiting(&self) -> Child {
+        let text = "echo secret > /tmp/f; echo secret > /workspace/f; echo ready; sleep 100";
+        let run = self.command(&["run", "sk", "--policy", "p.yaml", "--workspace", "w:overlay", "--command", text]);
+        // The shell gives the run a umask that takes nothing away.
+        let mut command = Command::new("sh");
+        command.args(["-c", "umask 0; exec \"$@\"", "sh"]).arg(run.get_program()).args(run.get_args());
+        command.env_clear().envs(run.get_envs().filter_map(|(name, value)| Some((name, value?)))).current_dir(self.place.path(""));
+        let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::inherit()).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+        assert_eq!(line, "ready\n");
+        child
+    }
+
+    fn scratch(&self) -> Vec<PathBuf> {
+        let entries = std::fs::read_dir(self.place.user.root().join("tmp")).unwrap();
+        entries.map(|entry| entry.unwrap().path()).collect()
+    }
+}
+
+fn kill(mut child: Child) {
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+#[test]
+fn scratch_is_private_whatever_the_umask() {
+    let fresh = Fresh::new();
+    let run = fresh.waiting();
+    let scratch = fresh.scratch();
+    assert_eq!(scratch.len(), 1, "{scratch:?}");
+    for folder in [&scratch[0], &scratch[0].join("tmp"), &scratch[0].join("upper0")] {
+        assert_eq!(folder.metadata().unwrap().mode() & 0o777, 0o700, "{}", folder.display());
+    }
+    for own in [".local/state/skillhost", ".local/state"] {
+        assert_eq!(fresh.place.user.home().join(own).metadata().unwrap().mode() & 0o777, 0o700, "{own}");
+    }
+    kill(run);
+}
+
+#[test]
+fn a_run_sweeps_a_killed_one_and_leaves_a_live_one() {
+    let fresh = Fresh::new();
+    kill(fresh.waiting());
+    let left = fresh.scratch();
+    assert_eq!(left.len(), 1, "{left:?}");
+    let live = fresh.waiting();
+    let run = fresh.place.finish(fresh.command(&["run", "hello"]), "");
+    assert_eq!(run.status.code(), Some(0), "{run:?}");
+    let now = fresh.scratch();
+    assert!(now.len() == 1 && now != left, "{left:?} {now:?}");
+    kill(live);
+}
+
+#[test]
+fn a_server_sweeps_when_it_starts() {
+    let fresh = Fresh::new();
+    kill(fresh.waiting());
+    for verb in [&["mcp"][..], &["serve", "--listen", "127.0.0.1:0"]] {
+        if fresh.scratch().is_empty() {
+            std::fs::create_dir(fresh.place.user.root().join("tmp/skillhost-session-0123456789abcdef")).unwrap();
+            let closed = std::os::unix::fs::PermissionsExt::from_mode(0o700);
+            std::fs::set_permissions(&fresh.scratch()[0], closed).unwrap();
+        }
+        let server = fresh.command(verb).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let started = Instant::now();
+        while !fresh.scratch().is_empty() {
+            assert!(started.elapsed() < PATIENCE, "{verb:?} left {:?}", fresh.scratch());
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        kill(server);
+    }
+}
