@@ -131,7 +131,7 @@ fn for_skill(evidence: &Evidence<'_>, needs: &Needs) -> Vec<Proposed> {
         Some(entries) => Granted::asked(entries),
         None => Granted::allowed(evidence.policy.layers_for(name).flat_map(|layer| &layer.allow)),
     };
-    narrow::entries(needs, &old)
+    narrow::asking(needs, &old)
 }
 
 /// SKILL.md with these entries; `None` where it does not read back as them.
@@ -162,12 +162,8 @@ fn policy(evidence: &Evidence<'_>, needs: &Needs, proposed: &[Proposed], old: &C
     // What other skills are allowed too stays theirs, and covers what it covers.
     let common = Granted::allowed(shared.iter().flat_map(|layer| &layer.allow));
     let rest = narrow::beyond(needs, &common);
-    let mut allow: Vec<String> =
+    let allow: Vec<String> =
         narrow::entries(&rest, &Granted::allowed(own.iter().flat_map(|layer| &layer.allow))).into_iter().map(|one| one.entry).collect();
-    let starts = proposed.iter().any(|one| one.entry.starts_with("Bash"));
-    if starts && common.names_no_paths() && !allow.iter().any(|entry| Granted::is_about_paths(entry)) {
-        allow.push(narrow::NO_FILES.to_owned());
-    }
     let deny = own.iter().filter(|layer| layer.origin == Origin::CommandLine).flat_map(|layer| &layer.deny);
     let section = edit::Section {
         allow,

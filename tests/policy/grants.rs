@@ -95,6 +95,26 @@ fn deny_beats_allow_from_whichever_layer() {
 }
 
 #[test]
+fn a_policy_that_allows_programs_grants_no_files() {
+    for allow in ["\"Bash(jq:*)\"", "Bash"] {
+        let alone = with_workspace(policy(&format!("default: {{ allow: [{allow}] }}")), MountMode::Write);
+        for asked in [None, Some(&["Bash"][..]), Some(&["Bash(jq:*)"]), Some(&["Bash", "Read", "Write"])] {
+            let result = grant(&skill(asked), &alone);
+            let c = &result.capabilities;
+            assert!(may_spawn(c, "jq ."), "{allow} {asked:?}");
+            assert_eq!(access(c, "/workspace/x"), PathAccess::None, "{allow} {asked:?}");
+            assert!(c.mounts.is_empty(), "{allow} {asked:?}");
+            let files = result.decisions.iter().find(|decision| decision.entry.starts_with("Bash"));
+            assert!(files.is_none_or(|decision| !decision.meaning.contains("write every mounted folder")), "{files:?}");
+        }
+    }
+    // Files are granted where the policy says so, and a skill that asks for programs alone asks for them.
+    let read = with_workspace(policy("default: { allow: [\"Bash(jq:*)\", Read(docs/**)] }"), MountMode::Write);
+    let c = granted(&["Bash(jq:*)"], &read).capabilities;
+    assert_eq!([access(&c, "/workspace/docs/x"), access(&c, "/workspace/x")], [PathAccess::Read, PathAccess::None]);
+}
+
+#[test]
 fn a_denial_holds_for_every_name_of_a_program() {
     let c = |deny: &str| {
         let policy = policy(&format!("default: {{ allow: [Bash], deny: [\"{deny}\"] }}"));

@@ -9,8 +9,8 @@ use crate::policy::entry::{self, Side, Tool};
 use crate::policy::tool::{CommandPattern, HostPattern, PathGlob, Target};
 use crate::skill::manifest::ToolEntry;
 
-/// Says that a side is about no files: `Bash` where no entry names paths stands for all files too.
-pub(super) const NO_FILES: &str = "Read(/skill/**)";
+/// Says that a skill asks for no files: `Bash` where no entry names paths asks for all files too.
+const NO_FILES: &str = "Read(/skill/**)";
 
 /// Uses that a proposal names for an entry.
 const EXAMPLES: usize = 5;
@@ -37,19 +37,7 @@ impl Granted {
 
     /// What rules of a policy allow.
     pub(super) fn allowed<'r>(rules: impl Iterator<Item = &'r Rule>) -> Granted {
-        let mut side = Granted::of(rules.map(|rule| (rule.tool.clone(), rule.text.as_str())));
-        side.imply();
-        side
-    }
-
-    /// Whether it names no files, even by implication.
-    pub(super) fn names_no_paths(&self) -> bool {
-        self.read.is_empty()
-    }
-
-    /// Whether an entry is about files.
-    pub(super) fn is_about_paths(entry: &str) -> bool {
-        entry::names_paths(entry)
+        Granted::of(rules.map(|rule| (rule.tool.clone(), rule.text.as_str())))
     }
 
     fn of<'t>(tools: impl Iterator<Item = (Tool, &'t str)>) -> Granted {
@@ -70,7 +58,7 @@ impl Granted {
         side
     }
 
-    /// `Bash` alone is `Read` and `Write` too.
+    /// A skill's `Bash` alone asks for `Read` and `Write` too.
     fn imply(&mut self) {
         if !self.spawn.is_empty() && self.read.is_empty() {
             self.read = vec![(PathGlob::everything(), "Read".into()), (PathGlob::everything(), "Write".into())];
@@ -107,9 +95,15 @@ pub(super) fn entries(needs: &Needs, old: &Granted) -> Vec<Proposed> {
             kept.push(one.clone());
         }
     }
+    kept
+}
+
+/// The entries for `allowed-tools`, where `Bash` without an entry about files asks for all of them.
+pub(super) fn asking(needs: &Needs, old: &Granted) -> Vec<Proposed> {
+    let mut kept = entries(needs, old);
     let starts = kept.iter().any(|one| one.entry.starts_with("Bash"));
     if starts && !kept.iter().any(|one| entry::names_paths(&one.entry)) {
-        let why = "without an entry about files, `Bash` would stand for all of them; its own folder every skill may read anyway".to_owned();
+        let why = "without an entry about files, `Bash` would ask for all of them; its own folder every skill may read anyway".to_owned();
         kept.push(Proposed { entry: NO_FILES.into(), used_for: Vec::new(), generalised: Some(why) });
     }
     kept

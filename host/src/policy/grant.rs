@@ -58,7 +58,7 @@ pub enum Verdict {
 /// Works out what a skill may do. Pure: the same manifest and policy give the same grant.
 pub fn grant(manifest: &Manifest, policy: &Policy) -> Grant {
     let layers: Vec<&Layer> = policy.layers_for(&manifest.name).collect();
-    let allowed = Patterns::of(layers.iter().flat_map(|l| &l.allow).map(|rule| (&rule.tool, rule)), false);
+    let allowed = Patterns::of(layers.iter().flat_map(|l| &l.allow).map(|rule| (&rule.tool, rule)));
     let denied = Patterns::denied(layers.iter().flat_map(|l| &l.deny));
     let asked: Vec<(Tool, &str)> =
         manifest.allowed_tools.iter().flatten().map(|e| (entry::parse(&e.text, Side::Asked), e.text.as_str())).collect();
@@ -74,7 +74,10 @@ pub fn grant(manifest: &Manifest, policy: &Policy) -> Grant {
         };
     }
 
-    let side = manifest.allowed_tools.is_some().then(|| Patterns::of(asked.iter().map(|(tool, text)| (tool, *text)), names_paths));
+    let side = manifest.allowed_tools.is_some().then(|| {
+        let side = Patterns::of(asked.iter().map(|(tool, text)| (tool, *text)));
+        if names_paths { side } else { side.with_implied_files() }
+    });
     let side = side.as_ref();
     let read = scope(side.map(|s| &s.read), &allowed.read, &denied.read);
     let write = scope(side.map(|s| &s.write), &allowed.write, &denied.write);
@@ -113,8 +116,8 @@ pub(super) struct Patterns<W> {
 }
 
 impl<'t, W: Copy> Patterns<W> {
-    /// What a side asks for or allows. `Bash` alone, where no entry of the side names paths, is `Read` and `Write` too.
-    fn of(tools: impl Iterator<Item = (&'t Tool, W)>, names_paths: bool) -> Patterns<W> {
+    /// What a side asks for or allows.
+    fn of(tools: impl Iterator<Item = (&'t Tool, W)>) -> Patterns<W> {
         let mut side = Patterns { read: Vec::new(), write: Vec::new(), spawn: Vec::new(), fetch: Vec::new() };
         for (tool, who) in tools {
             match tool {
@@ -128,14 +131,16 @@ impl<'t, W: Copy> Patterns<W> {
                 Tool::NotGrantable { .. } => {}
             }
         }
-        if let Some((_, who)) = side.spawn.first()
-            && side.read.is_empty()
-            && !names_paths
-        {
-            side.read.push((PathGlob::everything(), *who));
-            side.write.push((PathGlob::everything(), *who));
-        }
         side
+    }
+
+    /// A skill that asks for programs, and names no paths, asks for files too. An operator who allows programs does not thereby allow files.
+    fn with_implied_files(mut self) -> Self {
+        if let Some((_, who)) = self.spawn.first() {
+            self.read.push((PathGlob::everything(), *who));
+            self.write.push((PathGlob::everything(), *who));
+        }
+        self
     }
 }
 
