@@ -1,16 +1,33 @@
 //! What each fuzz target does with its input. `cargo test` runs them too, over the cases of tests/cases and what is made of those.
 
+use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
+use http_body_util::{BodyExt as _, Empty};
+use skillhost::approval::Approvals;
 use skillhost::catalog::{Catalog, Query, Source, SourceKind};
 use skillhost::diagnostic::{Span, render};
+use skillhost::invoke::{Host, HostOptions};
+use skillhost::limits::Limits;
+use skillhost::mcp::{Mcp, Options};
+use skillhost::policy::Policy;
+use skillhost::policy::capabilities::{Capabilities, Scope};
+use skillhost::policy::tool::{HostName, HostPattern};
 use skillhost::receipt::compare::differences;
 use skillhost::receipt::envelope::Document;
 use skillhost::receipt::key::SigningKey;
 use skillhost::recording::folder;
+use skillhost::sandbox::files::Guarded;
 use skillhost::sandbox::http::target::target;
+use skillhost::sandbox::http::{Resolver, Roots, Sender, Tls, Waits};
+use skillhost::sandbox::{self, Allocation};
+use skillhost::service::{Capacity, Service};
+use skillhost::skill::Caps;
 use skillhost::skill::manifest::parse;
+use skillhost::usage::Usage;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::runtime::Runtime;
 
 /// SKILL.md from any bytes.
 pub fn skill_md(bytes: &[u8]) {
@@ -89,4 +106,162 @@ pub fn search(text: &str) {
         assert!(hits.len() <= limit && hits.iter().all(|hit| hit.score.is_finite()));
         assert!(hits.windows(2).all(|two| two[0].score >= two[1].score && two[0].entry.name != two[1].entry.name));
     }
+}
+
+/// What a client sends to the server for agents, a message a line, behind a proper start of the session: every answer is a JSON-RPC message,
+/// and none names a folder of this machine.
+pub fn mcp(bytes: &[u8]) {
+    static SERVER: LazyLock<Agents> = LazyLock::new(Agents::new);
+    for start in ["", INITIALIZE] {
+        let answers = SERVER.answers(&[start.as_bytes(), bytes, b"\n"].concat());
+        let answers = String::from_utf8(answers).expect("answers are UTF-8");
+        for line in answers.lines() {
+            let answer: serde_json::Value = serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"));
+            assert_eq!(answer["jsonrpc"], "2.0", "{line}");
+            assert!(!line.contains(SERVER.folder.path().to_str().expect("a path of UTF-8")), "{line}");
+        }
+    }
+}
+
+const INITIALIZE: &str = concat!(
+    r#"{"jsonrpc":"2.0","id":"start","method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{"elicitation":{},"roots":{}},"clientInfo":{"name":"fuzz","version":"0"}}}"#,
+    "\n",
+    r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#,
+    "\n",
+);
+
+/// A server with one skill, of instructions only: nothing runs.
+struct Agents {
+    runtime: Runtime,
+    server: Mcp,
+    folder: tempfile::TempDir,
+}
+
+impl Agents {
+    fn new() -> Agents {
+        let folder = tempfile::tempdir().expect("a scratch folder");
+        let path = |name: &str| folder.path().join(name);
+        let skill = path("skills/advice");
+        std::fs::create_dir_all(&skill).expect("a folder for the skill");
+        std::fs::write(skill.join("SKILL.md"), "---\nname: advice\ndescription: Gives advice. Use when asked.\n---\n# Advice\n")
+            .expect("the skill");
+        let catalog = Catalog::open(vec![Source { folder: path("skills"), kind: SourceKind::User }], None).expect("a catalogue");
+        let host = Host::new(HostOptions {
+            sandbox: sandbox::Options {
+                compiler: path("none"),
+                cache: path("cache"),
+                allocation: Allocation::OnDemand,
+                tls: Tls::new(Roots::default()).expect("the built-in authorities").into(),
+                resolver: Resolver::Fixed(BTreeMap::new()),
+            },
+            programs: Vec::new(),
+            scratch: path("scratch"),
+            guarded: Guarded::default(),
+            state: path("kept"),
+            audit: path("audit.jsonl"),
+            caps: Caps::default(),
+        });
+        let server = Mcp::new(Options {
+            catalog,
+            service: Service::new(host, Capacity::default()),
+            policy: Policy::builtin(),
+            approvals: Approvals::open(&path("approvals.db")),
+            scratch: path("scratch"),
+            hidden: vec![(folder.path().to_owned(), "the server".into())],
+            usage: Usage::off(),
+        });
+        Agents { runtime: runtime(), server, folder }
+    }
+
+    fn answers(&self, input: &[u8]) -> Vec<u8> {
+        self.runtime.block_on(async {
+            let (mut client, server) = tokio::io::duplex(1 << 20);
+            let (read, write) = tokio::io::split(server);
+            let serving = self.server.clone();
+            let serving = tokio::spawn(async move { serving.serve(read, write).await.ok() });
+            let mut answers = Vec::new();
+            let (mut reading, mut writing) = tokio::io::split(&mut client);
+            let talk = async {
+                writing.write_all(input).await.ok();
+                writing.shutdown().await.ok();
+            };
+            tokio::join!(talk, reading.read_to_end(&mut answers)).1.ok();
+            serving.await.expect("the server does not panic");
+            answers
+        })
+    }
+}
+
+/// What a web server answers, bytes for bytes: the sender takes no more than its limits, and hands on no field that is the connection's.
+pub fn http_response(bytes: &[u8]) {
+    static ANSWERING: LazyLock<Answering> = LazyLock::new(Answering::new);
+    for method in ["GET", "HEAD"] {
+        let Ok((parts, body)) = ANSWERING.ask(method, bytes) else { continue };
+        assert!(parts.status.as_u16() >= 200, "an interim answer is no answer");
+        for name in ["connection", "keep-alive", "transfer-encoding", "upgrade", "proxy-authenticate"] {
+            assert!(!parts.headers.contains_key(name), "{name}");
+        }
+        assert!(body.is_none_or(|body| body.len() as u64 <= MOST_BODY));
+    }
+}
+
+const MOST_BODY: u64 = 4_096;
+
+/// A sender, and a server that answers whatever it is told.
+struct Answering {
+    runtime: Runtime,
+    capabilities: Capabilities,
+    tls: Arc<Tls>,
+    url: String,
+    answer: Arc<Mutex<Vec<u8>>>,
+}
+
+impl Answering {
+    fn new() -> Answering {
+        let runtime = runtime();
+        let listener = runtime.block_on(tokio::net::TcpListener::bind("127.0.0.1:0")).expect("a port on loopback");
+        let port = listener.local_addr().expect("its address").port();
+        let answer = Arc::new(Mutex::new(Vec::new()));
+        let told = answer.clone();
+        runtime.spawn(async move {
+            while let Ok((mut stream, _)) = listener.accept().await {
+                let answer = told.lock().unwrap_or_else(PoisonError::into_inner).clone();
+                tokio::spawn(async move {
+                    let mut head = Vec::new();
+                    while !head.ends_with(b"\r\n\r\n") {
+                        let Ok(byte) = stream.read_u8().await else { return };
+                        head.push(byte);
+                    }
+                    stream.write_all(&answer).await.ok();
+                    stream.shutdown().await.ok();
+                    tokio::io::copy(&mut stream, &mut tokio::io::sink()).await.ok();
+                });
+            }
+        });
+        let host = HostPattern { host: HostName::Exact("127.0.0.1".into()), port: Some(port), plain: true, private: true };
+        let capabilities = Capabilities {
+            fetch: Scope { all_of: vec![vec![host]], none_of: Vec::new() },
+            methods: vec!["GET".into(), "HEAD".into()],
+            limits: Limits { http_response_body: MOST_BODY, ..Limits::default() },
+            ..Capabilities::default()
+        };
+        let tls = Arc::new(Tls::new(Roots::default()).expect("the built-in authorities"));
+        Answering { runtime, capabilities, tls, url: format!("http://127.0.0.1:{port}/"), answer }
+    }
+
+    /// The answer's head, and its body where that came whole.
+    fn ask(&self, method: &str, answer: &[u8]) -> Result<(http::response::Parts, Option<bytes::Bytes>), ()> {
+        *self.answer.lock().unwrap_or_else(PoisonError::into_inner) = answer.to_vec();
+        self.runtime.block_on(async {
+            let body = Empty::new().map_err(|never| match never {}).boxed_unsync();
+            let request = http::Request::builder().method(method).uri(&self.url).body(body).expect("a request");
+            let sender = Sender::new(&self.capabilities, self.tls.clone(), Resolver::System);
+            let (parts, body) = sender.send(request, Waits::default()).await.map_err(drop)?.into_parts();
+            Ok((parts, body.collect().await.ok().map(http_body_util::Collected::to_bytes)))
+        })
+    }
+}
+
+fn runtime() -> Runtime {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime")
 }

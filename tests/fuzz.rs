@@ -2,6 +2,7 @@
 //! fuzzer with coverage finds beyond that is added to `tests/cases`.
 
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
@@ -14,7 +15,7 @@ mod targets;
 type Target = fn(&[u8]);
 
 /// Each with its files of `tests/cases`, and what it does with bytes.
-const TARGETS: [(&str, Seeds, Target); 8] = [
+const TARGETS: [(&str, Seeds, Target); 10] = [
     ("skill_md", Seeds::Files("skill", &["SKILL.md"]), targets::skill_md),
     ("policy", Seeds::Files("policy", &[".yaml"]), |bytes| with_text(bytes, targets::policy)),
     ("address", Seeds::Texts(&ADDRESSES), |bytes| with_text(bytes, targets::address)),
@@ -23,6 +24,8 @@ const TARGETS: [(&str, Seeds, Target); 8] = [
     ("receipt", Seeds::Texts(&RECEIPTS), targets::receipt),
     ("recording", Seeds::Texts(&RECORDINGS), targets::recording),
     ("search", Seeds::Texts(&QUERIES), |bytes| with_text(bytes, targets::search)),
+    ("mcp", Seeds::Texts(&MESSAGES), targets::mcp),
+    ("http_response", Seeds::Texts(&ANSWERS), targets::http_response),
 ];
 
 enum Seeds {
@@ -92,6 +95,36 @@ const QUERIES: [&str; 12] = [
     "ﬁle İSTANBUL ſs",
 ];
 
+const MESSAGES: [&str; 12] = [
+    r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{}}"#,
+    r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"search_skills","arguments":{"query":"advice","limit":3}}}"#,
+    r#"{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"activate_skill","arguments":{"name":"advice"}}}"#,
+    r#"{"jsonrpc":"2.0","id":4,"method":"tools/call","params":{"name":"read_skill_file","arguments":{"name":"advice","path":"../SKILL.md"}}}"#,
+    r#"{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"run_skill","arguments":{"name":"advice","program":"x"}}}"#,
+    r#"{"jsonrpc":"2.0","id":6,"method":"resources/read","params":{"uri":"skill://advice/../../SKILL.md"}}"#,
+    r#"{"jsonrpc":"2.0","id":7,"method":"prompts/get","params":{"name":"advice","arguments":{}}}"#,
+    r#"{"jsonrpc":"2.0","id":8,"method":"completion/complete","params":{"ref":{"type":"ref/prompt","name":"advice"},"argument":{"name":"a","value":"b"}}}"#,
+    r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1,"reason":"x"}}"#,
+    r#"{"jsonrpc":"2.0","id":"9","result":{"roots":[{"uri":"file:///etc"}]}}"#,
+    r#"[{"jsonrpc":"2.0","id":null,"method":"ping"},{"id":{}}]"#,
+    "\0{\n\n\r\n\u{feff}{\"jsonrpc\":\"1.0\"}",
+];
+
+const ANSWERS: [&str; 12] = [
+    "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok",
+    "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\nTrailer: x\r\n\r\n",
+    "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nContent-Length: 3\r\n\r\nffffffffffffffff\r\nabc",
+    "HTTP/1.1 200 OK\r\nContent-Length: 18446744073709551615\r\n\r\n",
+    "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab",
+    "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 204 No Content\r\nConnection: close, x-own\r\nX-Own: 1\r\n\r\n",
+    "HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: h2c\r\n\r\n",
+    "HTTP/1.0 302 Found\r\nLocation: http://169.254.169.254/\r\n\r\n",
+    "HTTP/1.1 200 OK\r\nSet-Cookie: a=b\r\n folded\r\n\r\nuntil the end",
+    "HTTP/1.1 999 \u{fffd}\r\nKeep-Alive: timeout=5\r\nProxy-Authenticate: Basic\r\n\r\n",
+    "HTTP/2.0 200\r\n\r\n",
+    "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+];
+
 /// As the fuzzer hands on a text: what is none is passed over.
 fn with_text(bytes: &[u8], run: fn(&str)) {
     if let Ok(text) = std::str::from_utf8(bytes) {
@@ -141,6 +174,88 @@ fn every_target_takes_its_seeds_and_what_is_made_of_them() {
             Ok(())
         });
         ran.unwrap_or_else(|error| panic!("{name}: {error}"));
+    }
+}
+
+/// `cargo xtask fuzz` where there is no fuzzer with coverage: `FUZZ_SECONDS` for each target, or for `FUZZ_TARGET` alone; `FUZZ_SEED` repeats a run.
+#[test]
+#[ignore = "`cargo xtask fuzz` runs it for a given time"]
+#[expect(clippy::print_stderr, reason = "a failure is repeated by the seed")]
+fn targets_withstand_mutations_for_a_given_time() {
+    let number = |name: &str| std::env::var(name).ok().map(|text| text.parse::<u64>().unwrap_or_else(|error| panic!("{name}: {error}")));
+    let seconds = Duration::from_secs(number("FUZZ_SECONDS").unwrap_or(1));
+    let wanted = std::env::var("FUZZ_TARGET").ok();
+    let chosen: Vec<_> = TARGETS.iter().filter(|(name, ..)| wanted.as_deref().is_none_or(|wanted| wanted == *name)).collect();
+    assert!(!chosen.is_empty(), "there is no target {wanted:?}");
+    for (name, seeds, run) in chosen {
+        let seeds = read(seeds);
+        let seed = number("FUZZ_SEED").unwrap_or_else(|| std::process::id().into());
+        eprintln!("{name}: seed {seed}");
+        let (mut random, start, mut inputs) = (Random(seed), Instant::now(), 0u64);
+        while start.elapsed() < seconds {
+            let input = random.mutation(&seeds);
+            inputs += 1;
+            if let Err(panic) = std::panic::catch_unwind(|| run(&input)) {
+                let kept = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("fuzz-{name}-{seed}-{inputs}"));
+                std::fs::write(&kept, &input).unwrap();
+                eprintln!("{name}: input {inputs} of seed {seed} fails; it is kept in {}", kept.display());
+                std::panic::resume_unwind(panic);
+            }
+        }
+        eprintln!("{name}: {inputs} inputs");
+    }
+}
+
+#[test]
+fn a_mutation_is_made_again_from_its_seed() {
+    let seeds = [b"one".to_vec(), b"another".to_vec(), Vec::new()];
+    let made = |seed| {
+        let mut random = Random(seed);
+        (0..100).map(|_| random.mutation(&seeds)).collect::<Vec<_>>()
+    };
+    assert!(made(1) == made(1) && made(1) != made(2));
+}
+
+/// SplitMix64.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, bound: usize) -> usize {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((mixed ^ (mixed >> 31)) % bound.max(1) as u64) as usize
+    }
+
+    /// A seed, cut, joined with another and changed in a few places.
+    fn mutation(&mut self, seeds: &[Vec<u8>]) -> Vec<u8> {
+        const PIECES: [&[u8]; 12] =
+            [b"\0", b"\n", b"\r\n", b"\"", b"{}", b"[[[[[[[[", b"../", b"-1", b"18446744073709551616", b"\xff", b"\xe2\x80\xae", b"null"];
+        let mut made = seeds[self.below(seeds.len())].clone();
+        for _ in 0..=self.below(4) {
+            let at = self.below(made.len() + 1);
+            match self.below(6) {
+                0 => made.truncate(at),
+                1 => drop(made.splice(at.., seeds[self.below(seeds.len())].iter().copied())),
+                2 => drop(made.splice(at..at, PIECES[self.below(PIECES.len())].iter().copied())),
+                3 => {
+                    let end = (at + self.below(16)).min(made.len());
+                    drop(made.drain(at..end));
+                }
+                4 => {
+                    let end = (at + self.below(64)).min(made.len());
+                    let piece = made[at..end].repeat(1 + self.below(8));
+                    drop(made.splice(at..at, piece));
+                }
+                _ => {
+                    if let Some(byte) = made.get_mut(at) {
+                        *byte = self.below(256) as u8;
+                    }
+                }
+            }
+        }
+        made.truncate(1 << 16);
+        made
     }
 }
 

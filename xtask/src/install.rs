@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use skillhost_toolchain::{Error, Progress, files};
 
-use crate::{components, host, say, workspace};
+use crate::{components, dependencies, host, say, shell, workspace};
 
 /// The runtimes, as `target/components` has them: a manifest, a component, and perhaps packages.
 const RUNTIMES: [&str; 2] = ["python", "shell"];
@@ -41,6 +41,14 @@ pub(crate) fn run(prefix: Option<PathBuf>, progress: &Progress) -> Result<(), Er
         say(format!("{} is not on your PATH", bin.display()));
     }
     Ok(())
+}
+
+/// Builds what is published, once every dependency is checked: without the advisories it is not built.
+pub(crate) fn release(db: &Path, prefix: PathBuf, progress: &Progress) -> Result<(), Error> {
+    let root = workspace::root();
+    progress.step("prepare the source of the shell", |step| shell::prepare(&root, step))?;
+    dependencies::check(&root, Some(db), progress)?;
+    run(Some(prefix), progress)
 }
 
 /// Puts a copy of a program into the folder `bin` below `prefix`, whole or not at all, and returns it. What a linker has written page by page lies

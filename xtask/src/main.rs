@@ -1,4 +1,5 @@
-//! Set-up and chores: `cargo xtask demo | test | install | determinism | components | python | clients | conformance | bench | toolchain`.
+//! Set-up and chores: `cargo xtask demo | test | install | release | fuzz | determinism | components | python | clients | conformance | bench |
+//! toolchain`.
 //!
 //! Needs rustup's stable toolchain, a C compiler and git; everything else is found or made. Each verb is a file.
 
@@ -11,7 +12,9 @@ mod clients;
 mod components;
 mod conformance;
 mod demo;
+mod dependencies;
 mod determinism;
+mod fuzz;
 mod host;
 mod install;
 #[cfg(target_arch = "x86_64")]
@@ -24,6 +27,7 @@ mod toolchain;
 mod workspace;
 
 use std::io::Write as _;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -44,12 +48,36 @@ enum Verb {
     /// Build everything and run a skill on real data: permissions, result and cost
     Demo,
     /// Run every check and test, as CI does
-    Test,
+    Test {
+        /// A copy of the RustSec advisory database to check the dependencies against; without it they are not checked for advisories
+        #[arg(long, value_name = "DIR")]
+        db: Option<PathBuf>,
+    },
     /// Build everything and put it where `skillhost` is found: the program, its runtimes, the built-in skills
     Install {
         /// The folder that gets `bin` and `share` [default: ~/.local]
         #[arg(long, value_name = "DIR")]
-        prefix: Option<std::path::PathBuf>,
+        prefix: Option<PathBuf>,
+    },
+    /// Build what is published: as `install`, once every dependency is checked, for advisories too
+    Release {
+        /// A copy of the RustSec advisory database
+        #[arg(long, value_name = "DIR")]
+        db: PathBuf,
+        /// The folder that gets `bin` and `share`
+        #[arg(long, value_name = "DIR")]
+        prefix: PathBuf,
+    },
+    /// Run the fuzz targets, each for a time
+    Fuzz {
+        /// How long each runs
+        #[arg(long, default_value_t = 60)]
+        seconds: u32,
+        /// Repeats a run without coverage
+        #[arg(long)]
+        seed: Option<u64>,
+        /// One of them [default: all]
+        target: Option<String>,
     },
     /// Run a hundred programs deterministically, many times, each time under other conditions
     Determinism {
@@ -102,8 +130,10 @@ fn main() -> ExitCode {
     let progress = Progress::new(args.verbose);
     let result = match args.verb {
         Verb::Demo => demo::run(&progress),
-        Verb::Test => test::run(&progress),
+        Verb::Test { db } => test::run(db.as_deref(), &progress),
         Verb::Install { prefix } => install::run(prefix, &progress),
+        Verb::Release { db, prefix } => install::release(&db, prefix, &progress),
+        Verb::Fuzz { seconds, seed, target } => fuzz::run(seconds, target, seed, &progress),
         Verb::Determinism { times } => determinism::run(times),
         Verb::Components => components::run(&progress),
         Verb::Python => python::run(&progress),

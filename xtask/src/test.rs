@@ -1,17 +1,16 @@
 //! `cargo xtask test`: every check and test, in the order in which they fail fastest. The first failure ends it.
 
-use std::iter;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use std::time::Instant;
 
 use skillhost_toolchain::{Error, Progress, TARGET, WasmToolchain};
 
-use crate::{clients, components, python, say, shell, toolchain, workspace};
+use crate::{clients, components, dependencies, python, say, shell, toolchain, workspace};
 
-pub(crate) fn run(progress: &Progress) -> Result<(), Error> {
+pub(crate) fn run(db: Option<&Path>, progress: &Progress) -> Result<(), Error> {
     let start = Instant::now();
-    let result = steps(&workspace::root(), progress);
+    let result = steps(&workspace::root(), db, progress);
     let took = progress.took();
     say("");
     for step in &took {
@@ -22,7 +21,7 @@ pub(crate) fn run(progress: &Progress) -> Result<(), Error> {
     result
 }
 
-fn steps(root: &Path, progress: &Progress) -> Result<(), Error> {
+fn steps(root: &Path, db: Option<&Path>, progress: &Progress) -> Result<(), Error> {
     for component in ["rustfmt", "clippy"] {
         need(component, progress)?;
     }
@@ -36,6 +35,7 @@ fn steps(root: &Path, progress: &Progress) -> Result<(), Error> {
                 .map_err(|e| Error::new(e.to_string()).help(format!("`cargo fmt` in {}", dir.display())))
         })
     })?;
+    dependencies::check(root, db, progress)?;
     let guests = workspace::guests(root)?;
     let toolchain = toolchain::get(root, progress)?;
     progress.step("clippy of host", |step| step.run(&mut clippy(workspace::cargo(root), &["--all-targets"])))?;
@@ -65,16 +65,6 @@ fn steps(root: &Path, progress: &Progress) -> Result<(), Error> {
     for dir in guests.iter().filter(|dir| !dir.ends_with("shell")) {
         let name = format!("native tests of {}", workspace::name(root, dir));
         progress.loud_step(&name, |step| step.run_loud(guest(root, dir).args(["test", "--workspace", "--locked"])))?;
-    }
-    if Command::new("cargo-deny").arg("--version").output().is_ok_and(|o| o.status.success()) {
-        for dir in iter::once(root).chain(guests.iter().map(PathBuf::as_path)) {
-            progress.step(&format!("cargo deny of {}", workspace::name(root, dir)), |step| {
-                // Not the advisories: they change with the day, and need the network.
-                let mut deny = workspace::cargo(dir);
-                deny.arg("deny").arg("--config").arg(root.join("deny.toml")).args(["check", "licenses", "bans", "sources"]);
-                step.run(&mut deny)
-            })?;
-        }
     }
     Ok(())
 }
