@@ -88,13 +88,17 @@ impl Document {
 
     /// The rows of the first table whose first column has that head, as cells; without head and rule.
     pub fn table(&self, head: &str) -> Vec<Vec<String>> {
-        let cells = |line: &str| -> Option<Vec<String>> {
-            let inner = line.strip_prefix("| ")?.strip_suffix(" |")?;
-            Some(inner.split(" | ").map(|cell| cell.trim().to_owned()).collect())
-        };
         let start = self.lines.iter().position(|l| cells(l).is_some_and(|c| c[0] == head));
         let start = start.unwrap_or_else(|| panic!("{}: no table whose first column is `{head}`", self.path.display()));
         self.lines[start + 2..].iter().map_while(|l| cells(l)).collect()
+    }
+
+    /// The rows of every table whose last column has a head that begins with `head`; without head and rule.
+    pub fn tables(&self, head: &str) -> Vec<Vec<Vec<String>>> {
+        let heads = self.lines.windows(2).enumerate().filter(|(_, pair)| {
+            pair[1].starts_with("|--") && cells(&pair[0]).is_some_and(|cells| cells.last().is_some_and(|cell| cell.starts_with(head)))
+        });
+        heads.map(|(at, _)| self.lines[at + 2..].iter().map_while(|line| cells(line)).collect()).collect()
     }
 
     /// The lines between `<!-- NAME` and `<!-- /NAME -->`.
@@ -102,6 +106,12 @@ impl Document {
         let find = |start: &str| self.lines.iter().position(|l| l.starts_with(start)).unwrap_or_else(|| panic!("no line `{start}`"));
         find(&format!("<!-- {name}:")) + 1..find(&format!("<!-- /{name} -->"))
     }
+}
+
+/// The cells of a table's row; `None` for any other line.
+fn cells(line: &str) -> Option<Vec<String>> {
+    let inner = line.strip_prefix("| ")?.strip_suffix(" |")?;
+    Some(inner.split(" | ").map(|cell| cell.trim().to_owned()).collect())
 }
 
 /// What stands between backticks.
