@@ -317,8 +317,9 @@ fn open(path: &Path) -> io::Result<OwnedFd> {
 }
 
 #[cfg(test)]
-#[expect(clippy::disallowed_methods, reason = "tests set up real folders")]
 mod tests {
+    #![expect(clippy::disallowed_methods, reason = "tests set up real folders")]
+
     use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
 
     use super::*;

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::network::Mortal;
+use super::network::{Mortal, PLAIN};
 use crate::cli::text;
 use crate::receipt::{Place, parsed};
 
@@ -32,7 +32,7 @@ fn first(place: &Place, a: &str, b: &str) -> (String, String) {
 fn the_first_difference_is_the_one_that_the_others_follow_from() {
     let place = place();
     let server = Mortal::start();
-    let policy = server.policy(&place, "");
+    let policy = server.policy(&place, PLAIN);
     let url = server.url();
     let record = |folder: &str, flags: &[&str], args: &[&str]| {
         let base =

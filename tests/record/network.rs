@@ -13,6 +13,9 @@ use crate::audit::digest;
 use crate::cli::{copy, repository, text};
 use crate::receipt::{Place, parsed};
 
+/// For the policy of recordings that another host replays without being given anything.
+pub const PLAIN: &str = "record: { plain: [NAME, TOKEN, authorization, cookie, set-cookie] }\n";
+
 /// A server that goes away: nobody listens at its port once it is dropped.
 pub struct Mortal {
     pub port: u16,
@@ -117,7 +120,7 @@ fn skill(place: &Place, name: &str) {
 fn web_fetch_and_api_probe_come_again_with_the_server_gone() {
     let place = Place::new();
     let server = Mortal::start();
-    let policy = server.policy(&place, "");
+    let policy = server.policy(&place, PLAIN);
     skill(&place, "web-fetch");
     skill(&place, "api-probe");
     let page = format!("{}/page", server.url());
@@ -172,7 +175,7 @@ fn web_fetch_and_api_probe_come_again_with_the_server_gone() {
 fn again(name: &str, script: &str, code: i32, expected: &[&str]) -> Value {
     let place = Place::new();
     let server = Mortal::start();
-    let policy = server.policy(&place, "");
+    let policy = server.policy(&place, PLAIN);
     std::fs::write(place.path("sk/scripts").join(name), script).unwrap();
     std::fs::write(
         place.path("sk/SKILL.md"),
@@ -242,7 +245,7 @@ fn programs_that_ask_at_once_come_again() {
 fn a_policy_holds_in_a_run_that_is_recorded_and_in_its_replay() {
     let place = Place::new();
     let server = Mortal::start();
-    let policy = server.policy(&place, "");
+    let policy = server.policy(&place, PLAIN);
     let other = Mortal::start();
     skill(&place, "web-fetch");
     let denied = place.skillhost(&["run", "web-fetch", "--policy", &policy, "--record", "rec", "--", &other.url()], "");
@@ -259,7 +262,7 @@ fn a_policy_holds_in_a_run_that_is_recorded_and_in_its_replay() {
 fn the_network_of_another_run_is_a_recording() {
     let place = Place::new();
     let server = Mortal::start();
-    let policy = server.policy(&place, "");
+    let policy = server.policy(&place, PLAIN);
     std::fs::write(place.path("sk/SKILL.md"), "---\nname: sk\ndescription: Asks. Use to test.\nallowed-tools: Bash WebFetch\n---\n")
         .unwrap();
     std::fs::write(
@@ -296,7 +299,7 @@ fn the_network_of_another_run_is_a_recording() {
 fn a_receipt_tells_bodies_by_digest_without_a_recording_too() {
     let place = Place::new();
     let server = Mortal::start();
-    let policy = server.policy(&place, "");
+    let policy = server.policy(&place, PLAIN);
     std::fs::write(place.path("sk/SKILL.md"), "---\nname: sk\ndescription: Asks. Use to test.\nallowed-tools: Bash WebFetch\n---\n")
         .unwrap();
     let command = format!("curl -s -d hello {0}/large; curl -s {0}/missing", server.url());

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use skillhost::recording::folder;
 
-use super::network::Mortal;
+use super::network::{Mortal, PLAIN};
 use super::recording;
 use crate::audit::digest;
 use crate::cli::{copy, text};
@@ -28,7 +28,7 @@ pub fn change(folder: &Path, tamper: impl FnOnce(&mut Value)) {
 static GENUINE: LazyLock<Place> = LazyLock::new(|| {
     let place = Place::new();
     let server = Mortal::start();
-    let policy = server.policy(&place, "");
+    let policy = server.policy(&place, PLAIN);
     std::fs::write(
         place.path("sk/SKILL.md"),
         "---\nname: sk\ndescription: Asks. Use to test.\nallowed-tools: Read Write Bash WebFetch\n---\n",

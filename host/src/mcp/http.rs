@@ -13,8 +13,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{AUTHORIZATION, CONTENT_TYPE, HOST, ORIGIN, WWW_AUTHENTICATE};
+use http::header::{AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, HOST, ORIGIN, WWW_AUTHENTICATE};
 use http::{HeaderMap, Method, Request, Response, StatusCode};
+use http_body::Body as _;
 use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
 use hyper::body::Incoming;
@@ -236,7 +237,11 @@ impl Front {
 }
 
 /// An answer that keeps something until its body was sent, or is given up.
-fn held(answer: Answer, what: impl Send + Sync + 'static) -> Answer {
+fn held(mut answer: Answer, what: impl Send + Sync + 'static) -> Answer {
+    // What is put around the body hides its length.
+    if let Some(length) = answer.body().size_hint().exact() {
+        answer.headers_mut().entry(CONTENT_LENGTH).or_insert(length.into());
+    }
     answer.map(|body| {
         let keep = move |frame| {
             let _ = &what;
