@@ -170,7 +170,7 @@ fn a_denial_stops_a_command_of_the_shell_however_called() {
     }
     let outcome = shell(place, &["Bash(rm:*)"], "rm victim; echo \"$? ${SKILLHOST_DENIED_COMMANDS-unset}\"; ls");
     assert_eq!(outcome.stdout.text(), "126 unset\ns\nvictim\n");
-    assert_eq!(outcome.stderr.text(), "bash: rm: Permission denied: the policy denies `Bash(rm:*)`\n");
+    assert_eq!(outcome.stderr.text(), "bash: line 1: rm: Permission denied: the policy denies `Bash(rm:*)`\n");
     // Another denial stops nothing of that.
     let outcome = shell(place, &["Bash(curl:*)"], "rm victim && echo gone");
     assert_eq!((outcome.stdout.text().as_ref(), outcome.denials.len()), ("gone\n", 0), "{outcome:?}");
