@@ -1,15 +1,25 @@
 //! Approvals: what runs, what asks and what is refused; to what a person's word is bound; and what changes it.
 
+mod blocked;
 mod commands;
+mod folders;
+mod inputs;
+mod operator;
+mod terminal;
 mod texts;
 
 use std::path::PathBuf;
 
-use skillhost::approval::{ApprovalError, Approvals, Ask, Decision, Full, Level, PendingId, Term, What};
+use skillhost::approval::{ApprovalError, Approvals, Ask, Decision, Full, Input, Level, PendingId, Term, What};
 use skillhost::policy::capabilities::{Capabilities, MountMode};
 use skillhost::policy::{Overrides, Policy, grant, load};
 use skillhost::skill::Skill;
 use tempfile::TempDir;
+
+/// The decision that nothing is denied.
+fn allowed() -> Decision {
+    Decision::Allowed(Default::default())
+}
 
 /// A skill, and where approvals are kept.
 struct Place(TempDir);
@@ -46,13 +56,14 @@ impl Place {
             trusted: run.trusted,
             own: run.own.as_deref(),
             session: run.session,
+            input: Input::default(),
         };
         self.approvals().decide(&run.policy, &ask).unwrap()
     }
 
     fn asks(&self, run: &Run) -> (PendingId, String) {
         match self.decide(run) {
-            Decision::Ask(id, text) => (id, text),
+            Decision::Ask(id, question) => (id, question.client),
             other => panic!("{other:?}"),
         }
     }
@@ -105,7 +116,7 @@ fn under(text: &str) -> Run {
 #[test]
 fn what_does_no_harm_runs_and_leaves_no_file() {
     let place = Place::new("");
-    assert_eq!(place.decide(&harmless()), Decision::Allowed);
+    assert_eq!(place.decide(&harmless()), allowed());
     assert!(!place.0.path().join("state").exists());
 }
 
@@ -115,12 +126,12 @@ fn what_writes_or_comes_from_elsewhere_asks() {
     place.asks(&writing());
     place.asks(&Run { trusted: false, ..harmless() });
     let readonly = policy("", |flags| flags.workspace = Some(("/srv/work".into(), MountMode::Read)));
-    assert_eq!(place.decide(&Run { policy: readonly, ..writing() }), Decision::Allowed);
+    assert_eq!(place.decide(&Run { policy: readonly, ..writing() }), allowed());
     let aside = policy("", |flags| flags.workspace = Some(("/srv/work".into(), MountMode::Overlay)));
-    assert_eq!(place.decide(&Run { policy: aside, ..writing() }), Decision::Allowed);
-    assert_eq!(place.decide(&Run { own: Some("/srv/work".into()), ..writing() }), Decision::Allowed, "a session's own folder");
+    assert_eq!(place.decide(&Run { policy: aside, ..writing() }), allowed());
+    assert_eq!(place.decide(&Run { own: Some("/srv/work".into()), ..writing() }), allowed(), "a session's own folder");
     let reads = Place::new("allowed-tools: Read\n");
-    assert_eq!(reads.decide(&writing()), Decision::Allowed, "it asks for nothing that it could write by");
+    assert_eq!(reads.decide(&writing()), allowed(), "it asks for nothing that it could write by");
 }
 
 #[test]
@@ -136,7 +147,7 @@ fn network_is_disabled_until_it_is_enabled() {
     let (_, text) = place.asks(&run);
     assert!(text.contains("example.com"), "{text}");
     // What the policy does not grant is not asked for.
-    assert_eq!(Place::new("allowed-tools: WebFetch\n").decide(&harmless()), Decision::Allowed);
+    assert_eq!(Place::new("allowed-tools: WebFetch\n").decide(&harmless()), allowed());
 }
 
 #[test]
@@ -146,7 +157,7 @@ fn a_word_for_one_run_is_for_one_run() {
     assert_eq!(place.asks(&writing()).0, id, "noted once");
     place.approvals().approve(id, Term::Once, "ada").unwrap();
     assert!(place.approvals().pending().unwrap().is_empty());
-    assert_eq!(place.decide(&writing()), Decision::Allowed);
+    assert_eq!(place.decide(&writing()), allowed());
     place.asks(&writing());
 }
 
@@ -159,7 +170,7 @@ fn two_runs_do_not_share_one_word() {
         let runs: Vec<_> = (0..8).map(|_| scope.spawn(|| place.decide(&writing()))).collect();
         runs.into_iter().map(|run| run.join().unwrap()).collect()
     });
-    assert_eq!(decisions.iter().filter(|decision| **decision == Decision::Allowed).count(), 1, "{decisions:?}");
+    assert_eq!(decisions.iter().filter(|decision| **decision == allowed()).count(), 1, "{decisions:?}");
 }
 
 #[test]
@@ -168,7 +179,7 @@ fn a_word_for_a_session_is_for_that_session() {
     let (id, _) = place.asks(&writing());
     place.approvals().approve(id, Term::Session, "ada").unwrap();
     for _ in 0..2 {
-        assert_eq!(place.decide(&writing()), Decision::Allowed);
+        assert_eq!(place.decide(&writing()), allowed());
     }
     place.asks(&Run { session: "two", ..writing() });
 }
@@ -180,7 +191,7 @@ fn a_word_is_for_the_files_that_were_there() {
     place.write("old.txt", "");
     let (id, _) = place.asks(&writing());
     place.approvals().approve(id, Term::Always, "ada").unwrap();
-    assert_eq!(place.decide(&Run { session: "two", ..writing() }), Decision::Allowed);
+    assert_eq!(place.decide(&Run { session: "two", ..writing() }), allowed());
     place.write("run.py", "print(2)\n");
     place.write("new.txt", "");
     std::fs::remove_file(place.0.path().join("report/old.txt")).unwrap();
@@ -209,7 +220,7 @@ fn a_word_is_for_the_permissions_that_were_asked() {
     for narrower in
         [with(|flags| flags.deny.push("Bash(git:*)".into())), with(|flags| flags.limits.push((skillhost::limits::Limit::Fuel, 9)))]
     {
-        assert_eq!(place.decide(&narrower), Decision::Allowed);
+        assert_eq!(place.decide(&narrower), allowed());
     }
     // More does, as does the same at another place.
     for (wider, line) in [
@@ -235,7 +246,7 @@ fn a_word_for_one_program_is_for_that_program() {
     let (id, text) = place.asks(&run(What::Tool("total".into())));
     assert!(text.starts_with("report asks to run its tool total\n"), "{text}");
     place.approvals().approve(id, Term::Always, "ada").unwrap();
-    assert_eq!(place.decide(&run(What::Tool("total".into()))), Decision::Allowed);
+    assert_eq!(place.decide(&run(What::Tool("total".into()))), allowed());
     for other in [What::Skill, What::Tool("other".into()), What::Program("total".into())] {
         place.asks(&run(other));
     }
@@ -251,7 +262,7 @@ fn deny_comes_before_ask_and_ask_before_allow() {
     set(What::Skill, Some(Level::Enabled));
     place.asks(&run);
     set(program(), Some(Level::AutoApproved));
-    assert_eq!(place.decide(&run), Decision::Allowed);
+    assert_eq!(place.decide(&run), allowed());
     place.asks(&harmless());
     // ... but a denial holds wherever it is.
     for level in [Level::Disabled, Level::Blocked] {
@@ -259,10 +270,10 @@ fn deny_comes_before_ask_and_ask_before_allow() {
         assert!(place.refused(&run).contains(level.name()));
     }
     set(What::Skill, None);
-    assert_eq!(place.decide(&run), Decision::Allowed);
+    assert_eq!(place.decide(&run), allowed());
     set(program(), Some(Level::Blocked));
     place.refused(&run);
-    assert_eq!(place.decide(&harmless()), Decision::Allowed);
+    assert_eq!(place.decide(&harmless()), allowed());
 }
 
 #[test]
@@ -270,7 +281,7 @@ fn the_policy_is_the_upper_bound() {
     let place = Place::new("");
     let digest = place.skill().digest().unwrap();
     place.approvals().set("report", &What::Skill, Some(Level::AutoApproved), Some(&digest), "ada").unwrap();
-    assert_eq!(place.decide(&harmless()), Decision::Allowed);
+    assert_eq!(place.decide(&harmless()), allowed());
     place.asks(&under("default: { approval: enabled }\n"));
     let why = place.refused(&under("default: { approval: auto-approved }\nskills: { report: { approval: blocked } }\n"));
     assert!(why.contains("blocked") && why.contains("policy file"), "{why}");
@@ -278,7 +289,7 @@ fn the_policy_is_the_upper_bound() {
     // What the policy approves runs, unless it comes from elsewhere.
     let place = Place::new("");
     let auto = "default: { approval: auto-approved, allow: [Read, Write], mounts: [{ host: /srv, guest: /data, mode: write }] }\n";
-    assert_eq!(place.decide(&under(auto)), Decision::Allowed);
+    assert_eq!(place.decide(&under(auto)), allowed());
     place.asks(&Run { trusted: false, ..under(auto) });
 }
 
@@ -287,7 +298,7 @@ fn auto_approval_is_for_the_skill_as_it_was() {
     let place = Place::new("");
     let digest = place.skill().digest().unwrap();
     place.approvals().set("report", &What::Skill, Some(Level::AutoApproved), Some(&digest), "ada").unwrap();
-    assert_eq!(place.decide(&writing()), Decision::Allowed);
+    assert_eq!(place.decide(&writing()), allowed());
     place.write("run.py", "print(1)\n");
     place.asks(&writing());
 }
@@ -300,7 +311,7 @@ fn no_and_revoke_take_effect() {
     assert!(place.approvals().approve(id, Term::Always, "ada").is_err(), "it is no longer pending");
     let (id, _) = place.asks(&writing());
     place.approvals().approve(id, Term::Always, "ada").unwrap();
-    assert_eq!(place.decide(&writing()), Decision::Allowed);
+    assert_eq!(place.decide(&writing()), allowed());
     assert_eq!(place.approvals().revoke("report").unwrap(), 1);
     place.asks(&writing());
     let kept = &place.approvals().approvals().unwrap()[0];
@@ -316,8 +327,16 @@ fn the_queue_is_bounded() {
         let mut skill = place.skill();
         skill.name = format!("report-{of}");
         let what = What::Program(format!("p{number}"));
-        let ask =
-            Ask { skill: &skill, digest: &digest, what: &what, capabilities: &capabilities, trusted: false, own: None, session: "one" };
+        let ask = Ask {
+            skill: &skill,
+            digest: &digest,
+            what: &what,
+            capabilities: &capabilities,
+            trusted: false,
+            own: None,
+            session: "one",
+            input: Input::default(),
+        };
         place.approvals().decide(&harmless().policy, &ask).map(drop)
     };
     // One skill fills its part, and leaves the rest to others.
@@ -354,7 +373,16 @@ fn what_waits_is_bounded_in_bytes() {
     let digest = skill.digest().unwrap();
     let capabilities = grant(&skill.asks(), &writing().policy).capabilities;
     let what = What::Program("third.py".into());
-    let ask = Ask { skill: &skill, digest: &digest, what: &what, capabilities: &capabilities, trusted: true, own: None, session: "one" };
+    let ask = Ask {
+        skill: &skill,
+        digest: &digest,
+        what: &what,
+        capabilities: &capabilities,
+        trusted: true,
+        own: None,
+        session: "one",
+        input: Input::default(),
+    };
     let full = place.approvals().decide(&writing().policy, &ask).unwrap_err();
     assert!(matches!(full, ApprovalError::Full(Full::Bytes)) && full.to_string().starts_with("changes of 256 MiB wait"), "{full}");
     assert_eq!(place.approvals().pending().unwrap().len(), 2, "nothing of it is kept");
@@ -394,6 +422,7 @@ fn what_cannot_be_read_allows_nothing() {
             trusted: true,
             own: None,
             session: "",
+            input: Input::default(),
         };
         approvals.decide(&run.policy, &ask)
     };

@@ -106,8 +106,24 @@ impl User {
         command
     }
 
+    /// A command of this user's, who is the operator.
     pub fn skillhost(&self, args: &[&str]) -> Output {
-        self.command(env!("CARGO_BIN_EXE_skillhost")).args(args).output().unwrap()
+        let mut command = self.command(env!("CARGO_BIN_EXE_skillhost"));
+        if args.first().is_some_and(|verb| matches!(*verb, "approve" | "permissions" | "key")) {
+            command.env("SKILLHOST_OPERATOR_TOKEN", self.operator_token());
+        }
+        command.args(args).output().unwrap()
+    }
+
+    /// The token of this user's state folder.
+    pub fn operator_token(&self) -> String {
+        let file = self.home().join(".local/state/skillhost/operator.token");
+        if !file.exists() {
+            // What is refused makes it.
+            let refused = self.command(env!("CARGO_BIN_EXE_skillhost")).args(["approve", "1"]).output().unwrap();
+            assert_eq!(refused.status.code(), Some(77), "{refused:?}");
+        }
+        std::fs::read_to_string(file).unwrap()
     }
 
     /// What a text says, with what differs from run to run and place to place named instead.

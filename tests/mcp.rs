@@ -11,6 +11,7 @@ mod security;
 mod session;
 mod traces;
 mod usage;
+mod users;
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::path::{Path, PathBuf};
@@ -84,6 +85,14 @@ impl Place {
         command.env("XDG_CACHE_HOME", Path::new(env!("CARGO_TARGET_TMPDIR")));
         command.arg(verb).arg("--programs").arg(repository("target").join("components")).args(args);
         command
+    }
+
+    /// A policy that is the built-in one, but lets clients' users approve runs.
+    pub fn asking_clients(&self) -> String {
+        let policy = self.user.work().join("asking.yaml");
+        let text = "default:\n  allow: [Read, Write, Bash]\nclients: { stdio: { ask: client }, http: { ask: client } }\n";
+        std::fs::write(&policy, text).unwrap();
+        policy.to_str().unwrap().to_owned()
     }
 
     /// A client, connected.

@@ -71,7 +71,19 @@ fn every_test_file_is_a_module() {
 
 /// From the bottom up: a module uses those before it. Those of one row may use each other.
 const LAYERS: [&[&str]; 15] = [
-    &["limits", "outcome", "diagnostic", "heap", "schema", "private", "policy::capabilities", "policy::protected", "policy::tool"],
+    &[
+        "limits",
+        "outcome",
+        "diagnostic",
+        "ownership",
+        "terminal",
+        "heap",
+        "schema",
+        "private",
+        "policy::capabilities",
+        "policy::protected",
+        "policy::tool",
+    ],
     &["skill", "policy"],
     &["runtime"],
     &["compat", "learn"],

@@ -8,72 +8,84 @@
 
 mod asked;
 mod common;
+mod input;
+mod levels;
 mod staged;
 mod store;
 
+use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use crate::invoke::Target;
+use crate::diagnostic::printable;
+use crate::invoke::{Loaded, Resolved, Target};
 use crate::policy::Policy;
 use crate::policy::capabilities::{Capabilities, Mount, MountMode};
 use crate::sandbox::Overlays;
 use crate::sandbox::files::Staged;
 use crate::skill::Skill;
-use asked::{Asked, Before};
+use asked::{Asked, Before, Reader};
+use levels::Levels;
 use store::{Answer, CHANGE, Store};
 
 pub use crate::policy::approval::Level;
+pub use input::{GivenStdin, Input};
 pub use staged::Change;
 pub use store::{Approval, ApprovalError, Full, LevelSet, Pending, PendingId};
 
 /// Bytes of the files of one run that are kept until someone has seen them.
 const MAX_STAGED: u64 = 64 << 20;
 
-/// What of a skill is meant.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(into = "String")]
+/// A part of a skill: what a level or an approval is for.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, schemars::JsonSchema)]
+#[serde(tag = "kind", content = "name", rename_all = "kebab-case")]
 pub enum What {
-    /// The skill: its main program, and whatever has no level of its own.
+    /// The skill: its main component, and whatever has no level of its own.
     Skill,
-    /// A script or command of it, by its path in the skill or its name.
+    /// A script or component. A request has its path in the skill; a level keeps the name that the operator typed.
     Program(String),
     /// A typed tool.
     Tool(String),
+    /// Any text for the shell: which programs it may start is among the permissions.
+    Command,
 }
 
 impl What {
-    /// What a target is of its skill.
-    pub fn of(target: &Target) -> What {
-        match target {
-            Target::Main => What::Skill,
-            Target::Named(name) => What::Program(name.clone()),
-            Target::Tool { name, .. } => What::Tool(name.clone()),
-            // One word for every command: what it may start is among the permissions.
-            Target::Shell(_) => What::Program("--command".into()),
+    /// The part of a loaded skill that a target resolves to, however it is spelled.
+    pub fn of(loaded: &Loaded, target: &Target) -> What {
+        match (loaded.resolve(target), target) {
+            (Some(Resolved::Main), _) => What::Skill,
+            (Some(Resolved::Script(path)), _) => What::Program(path),
+            (Some(Resolved::Tool(name)), _) => What::Tool(name),
+            (Some(Resolved::Shell), _) | (None, Target::Shell(_)) => What::Command,
+            // It will not run: a level for that name still counts.
+            (None, Target::Main) => What::Skill,
+            (None, Target::Named(name)) => What::Program(name.clone()),
+            (None, Target::Tool { name, .. }) => What::Tool(name.clone()),
         }
     }
-}
 
-impl From<What> for String {
-    fn from(what: What) -> String {
-        match what {
-            What::Skill => String::new(),
-            What::Program(name) => name,
-            What::Tool(name) => format!("tool:{name}"),
+    /// The two columns that it is stored as.
+    fn columns(&self) -> (&'static str, &str) {
+        match self {
+            What::Skill => ("skill", ""),
+            What::Program(name) => ("program", name),
+            What::Tool(name) => ("tool", name),
+            What::Command => ("command", ""),
         }
     }
-}
 
-impl From<String> for What {
-    fn from(text: String) -> What {
-        match text.strip_prefix("tool:") {
-            Some(name) => What::Tool(name.to_owned()),
-            None if text.is_empty() => What::Skill,
-            None => What::Program(text),
-        }
+    /// Reads the two columns; `None` for a kind that this version does not know.
+    fn from_columns(kind: &str, name: String) -> Option<What> {
+        Some(match kind {
+            "skill" => What::Skill,
+            "program" => What::Program(name),
+            "tool" => What::Tool(name),
+            "command" => What::Command,
+            _ => return None,
+        })
     }
 }
 
@@ -92,19 +104,37 @@ pub struct Ask<'a> {
     pub trusted: bool,
     /// A folder of the session's own, which is gone with it: what is written there harms nobody, and its place does not count.
     pub own: Option<&'a Path>,
-    /// Who asks: an approval for a session holds for the same text alone.
+    /// Who asks: an approval for a session, or for one run, holds for the same text alone.
     pub session: &'a str,
+    /// What the run is given: an approval for one run holds for the same alone.
+    pub input: Input<'a>,
 }
 
 /// Whether it runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Decision {
-    /// It runs.
-    Allowed,
-    /// A person has to say so: what to call it by, and what that person should know. The text names no folder of the host.
-    Ask(PendingId, String),
+    /// It runs, without the skill's own files of these paths: a level denies them.
+    Allowed(BTreeSet<String>),
+    /// A person has to say so: what to call it by, and what that person should know.
+    Ask(PendingId, Question),
     /// It does not run: why, and what would change that.
     Refused(String),
+}
+
+/// What the levels say of a run.
+enum Step<'a> {
+    Decided(Decision),
+    /// An approval is needed.
+    Ask(Levels<'a>),
+}
+
+/// What a person should know before they say yes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Question {
+    /// For the operator, with the folders of the host.
+    pub operator: String,
+    /// For the user of a client: it names no folder of the host.
+    pub client: String,
 }
 
 /// For how long a word counts.
@@ -136,35 +166,57 @@ impl Approvals {
     /// # Errors
     /// The file cannot be read or written.
     pub fn decide(&self, policy: &Policy, ask: &Ask<'_>) -> Result<Decision, ApprovalError> {
+        match self.level(policy, ask)? {
+            Step::Decided(decision) => Ok(decision),
+            Step::Ask(levels) => self.ask(ask, &levels),
+        }
+    }
+
+    /// Says yes to the very run that asks. Nothing of it is left for another run, so it is bound to whoever calls this.
+    ///
+    /// # Errors
+    /// As [`Approvals::approve`].
+    pub fn approve_this(&self, policy: &Policy, ask: &Ask<'_>, id: PendingId, who: &str) -> Result<Decision, ApprovalError> {
+        match self.level(policy, ask)? {
+            // A level was set meanwhile.
+            Step::Decided(decision) => Ok(decision),
+            Step::Ask(levels) => {
+                self.store.answer(id, Answer::Used, who)?;
+                Ok(Decision::Allowed(levels.denied_files()))
+            }
+        }
+    }
+
+    /// What the levels say.
+    fn level<'a>(&self, policy: &Policy, ask: &Ask<'a>) -> Result<Step<'a>, ApprovalError> {
         let name = ask.skill.name.as_str();
-        let what = String::from(ask.what.clone());
-        let set = self.store.levels_of(name)?;
-        let of = |what: &str| set.iter().find(|set| set.what == what);
-        let (own, skill, bound) = (of(&what), of(""), policy.approval(name));
-        let denial = [own.map(|set| set.level), skill.map(|set| set.level), bound].into_iter().flatten().min();
+        let levels = Levels::new(ask.skill, self.store.levels_of(name)?);
+        let bound = policy.approval(name);
+        let denial = [levels.denial(ask.what), bound].into_iter().flatten().min();
         if let Some(level @ (Level::Blocked | Level::Disabled)) = denial {
             let by_policy = bound.is_some_and(|bound| bound <= level);
-            return Ok(Decision::Refused(refusal(name, level, by_policy)));
+            return Ok(Step::Decided(Decision::Refused(refusal(name, level, by_policy))));
         }
-        let level = match own.or(skill) {
+        let level = match levels.nearest(ask.what) {
             // What was said of one state of the skill does not hold for another.
             Some(set) if set.level == Level::AutoApproved && set.digest.as_deref() != Some(ask.digest) => Level::Enabled,
             Some(set) => set.level,
             None => by_itself(ask, bound),
         };
-        match bound.map_or(level, |bound| level.min(bound)) {
-            Level::AutoApproved => Ok(Decision::Allowed),
-            Level::Enabled => self.ask(ask, what),
-            level => Ok(Decision::Refused(refusal(name, level, false))),
-        }
+        Ok(match bound.map_or(level, |bound| level.min(bound)) {
+            Level::AutoApproved => Step::Decided(Decision::Allowed(levels.denied_files())),
+            Level::Enabled => Step::Ask(levels),
+            level => Step::Decided(Decision::Refused(refusal(name, level, false))),
+        })
     }
 
-    fn ask(&self, ask: &Ask<'_>, what: String) -> Result<Decision, ApprovalError> {
+    fn ask(&self, ask: &Ask<'_>, levels: &Levels<'_>) -> Result<Decision, ApprovalError> {
         let asked = Asked::of(ask.capabilities, ask.own);
-        let approvals = self.store.approvals_of(&ask.skill.name, &what)?;
-        for approval in approvals.iter().filter(|approval| approval.digest == ask.digest && approval.holds_for(ask.session)) {
+        let input = ask.input.digest();
+        let approvals = self.store.approvals_of(&ask.skill.name, ask.what)?;
+        for approval in approvals.iter().filter(|approval| approval.digest == ask.digest && approval.holds_for(ask.session, &input)) {
             if asked.is_within(&Asked::from_lines(&approval.capabilities)) && self.store.take(approval)? {
-                return Ok(Decision::Allowed);
+                return Ok(Decision::Allowed(levels.denied_files()));
             }
         }
         let files = asked::files(ask.skill).map_err(|error| ApprovalError::Skill(error.to_string()))?;
@@ -172,23 +224,25 @@ impl Approvals {
             .iter()
             .find(|approval| !approval.is_for_changes())
             .map(|approval| Before { approval, asked: Asked::from_lines(&approval.capabilities) });
-        let text = asked::text(ask, &asked, &files, before.as_ref());
+        let text = |reader| asked::text(ask, &asked, &files, before.as_ref(), reader);
+        let question = Question { operator: text(Reader::Operator), client: text(Reader::Client) };
         let pending = Pending {
             id: PendingId(0),
             skill: ask.skill.name.clone(),
-            what,
+            what: ask.what.clone(),
             digest: ask.digest.to_owned(),
             files,
             capabilities: asked.into_lines(),
             session: ask.session.to_owned(),
+            input,
             time: String::new(),
-            text: text.clone(),
+            text: question.operator.clone(),
             diff: None,
         };
-        Ok(Decision::Ask(self.store.note(pending, &[])?, text))
+        Ok(Decision::Ask(self.store.note(pending, &[])?, question))
     }
 
-    /// Notes changes that a run kept aside, until a person has seen them. The text, and the paths in the diff, name no folder of the host.
+    /// Notes changes that a run kept aside, until a person has seen them. The text is the operator's, and names the folders.
     ///
     /// # Errors
     /// The changes have too many bytes to be kept, or the file cannot be written.
@@ -206,16 +260,19 @@ impl Approvals {
             .map(|(folder, staged)| Ok(Change { folder: absolute(folder)?, staged }))
             .collect::<Result<_, ApprovalError>>()?;
         let count = changes.len();
+        let folders: BTreeSet<String> = changes.iter().map(|change| printable(&change.folder.display().to_string())).collect();
+        let folders = folders.into_iter().collect::<Vec<_>>().join(", ");
         let pending = Pending {
             id: PendingId(0),
             skill: ask.skill.name.clone(),
-            what: ask.what.clone().into(),
+            what: ask.what.clone(),
             digest: ask.digest.to_owned(),
             files: Default::default(),
             capabilities: changes.iter().map(|change| format!("{CHANGE}{}/{}", change.staged.guest, change.staged.path)).collect(),
             session: ask.session.to_owned(),
+            input: ask.input.digest(),
             time: String::new(),
-            text: format!("{} has run, and would change {count} path{}", ask.skill.name, if count == 1 { "" } else { "s" }),
+            text: format!("{} has run, and would change {count} path{} in {folders}", ask.skill.name, if count == 1 { "" } else { "s" }),
             diff: Some(overlays.diff()),
         };
         self.store.note(pending, &changes)
@@ -256,7 +313,7 @@ impl Approvals {
     /// # Errors
     /// The file cannot be written.
     pub fn set(&self, skill: &str, what: &What, level: Option<Level>, digest: Option<&str>, who: &str) -> Result<(), ApprovalError> {
-        self.store.set(skill, &String::from(what.clone()), level, digest, who)
+        self.store.set(skill, what, level, digest, who)
     }
 
     /// Takes back every approval of a skill, and tells how many there were.
@@ -304,7 +361,7 @@ impl Approvals {
     pub fn enabled(&self, policy: &Policy) -> Result<impl Fn(&str, bool) -> bool + Send + Sync + use<>, ApprovalError> {
         let (set, policy) = (self.store.levels()?, policy.clone());
         Ok(move |name: &str, network: bool| {
-            let own = set.iter().find(|set| set.skill == name && set.what.is_empty()).map(|set| set.level);
+            let own = set.iter().find(|set| set.skill == name && set.what == What::Skill).map(|set| set.level);
             let bound = policy.approval(name);
             let level = own.or(bound).unwrap_or(if network { Level::Disabled } else { Level::Enabled });
             bound.map_or(level, |bound| level.min(bound)) > Level::Disabled
@@ -315,7 +372,7 @@ impl Approvals {
 /// The level of what nobody set one for.
 fn by_itself(ask: &Ask<'_>, bound: Option<Level>) -> Level {
     let Ask { capabilities, trusted, own, .. } = ask;
-    let harms = |mount: &Mount| mount.mode == MountMode::Write && *own != Some(mount.host.as_path());
+    let harms = |mount: &Mount| mount.mode == MountMode::Write && *own != Some(mount.named());
     let writes = !capabilities.write.is_nothing() && capabilities.mounts.iter().any(harms);
     match bound {
         // The policy speaks of what the operator knows; what others put into a project is not that.

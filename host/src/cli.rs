@@ -19,6 +19,7 @@ mod list;
 mod log;
 mod mcp;
 mod new;
+mod operator;
 mod pending;
 mod permissions;
 mod places;

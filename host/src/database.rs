@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use rusqlite::{Connection, Row, TransactionBehavior};
 
+use crate::ownership;
 use crate::private;
 
 /// How long one process waits for another, which writes some rows.
@@ -26,6 +27,8 @@ pub(crate) struct Tables {
     pub(crate) form: i64,
     /// The statements that make them, where they are not there yet.
     pub(crate) make: &'static str,
+    /// The statements that turn a file of the form before into one of this form.
+    pub(crate) upgrade: Option<&'static str>,
 }
 
 /// A file that cannot be read or written.
@@ -49,7 +52,9 @@ impl Database {
         const JOURNALLED: [u8; 2] = [1, 1];
         let mut head = [0; 72];
         #[expect(clippy::disallowed_methods, reason = "the databases are the host's own")]
-        std::fs::File::open(&self.path).ok()?.read_exact_at(&mut head, 0).ok()?;
+        let file = std::fs::File::open(&self.path).ok()?;
+        ownership::check(&self.path, &rustix::fs::fstat(&file).ok()?).ok()?;
+        file.read_exact_at(&mut head, 0).ok()?;
         let mut journal = self.path.clone().into_os_string();
         journal.push("-journal");
         let number = |at: usize| u32::from_be_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
@@ -92,20 +97,24 @@ impl Database {
     fn connect(&self) -> Result<Connection, Broken> {
         let folder = self.path.parent().unwrap_or(Path::new("."));
         private::create_missing(folder).map_err(|error| self.broken(&error))?;
-        let Tables { form: known, make } = self.tables;
+        let Tables { form: known, make, upgrade } = self.tables;
         let make = format!("BEGIN IMMEDIATE; {make} PRAGMA user_version = {known}; COMMIT;");
         make_private(&self.path, &make).map_err(|error| self.broken(&error))?;
+        let found = rustix::fs::stat(&self.path).map_err(|error| self.broken(&error))?;
+        ownership::check(&self.path, &found).map_err(|error| self.broken(&error))?;
         let open = || {
             let db = Connection::open(&self.path)?;
             db.busy_timeout(BUSY)?;
             let form: i64 = db.pragma_query_value(None, "user_version", |row| row.get(0))?;
-            if form == 0 {
-                db.execute_batch(&make)?;
+            match upgrade {
+                _ if form == 0 => db.execute_batch(&make)?,
+                Some(upgrade) if form + 1 == *known => upgrade_once(&db, upgrade, *known)?,
+                _ => return Ok((db, form)),
             }
-            Ok((db, form))
+            Ok((db, *known))
         };
         match open().map_err(|error: rusqlite::Error| self.broken(&error))? {
-            (db, form) if form == 0 || form == *known => Ok(db),
+            (db, form) if form == *known => Ok(db),
             (_, form) => Err(self.broken(&format!("its tables are of form {form}, and this version knows form {known}"))),
         }
     }
@@ -113,6 +122,17 @@ impl Database {
     fn broken(&self, why: &dyn std::fmt::Display) -> Broken {
         Broken { path: self.path.clone(), why: why.to_string() }
     }
+}
+
+/// Brings the file to a form, unless another process has done so since its form was read.
+fn upgrade_once(db: &Connection, upgrade: &str, to: i64) -> rusqlite::Result<()> {
+    let transaction = rusqlite::Transaction::new_unchecked(db, TransactionBehavior::Immediate)?;
+    let form: i64 = transaction.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    if form < to {
+        transaction.execute_batch(upgrade)?;
+        transaction.pragma_update(None, "user_version", to)?;
+    }
+    transaction.commit()
 }
 
 /// Makes a database that this user alone may read, where there is none: SQLite would make it readable for all. What it puts beside it gets the same
@@ -142,7 +162,7 @@ pub(crate) fn make_private(path: &Path, tables: &str) -> io::Result<()> {
 mod tests {
     use super::*;
 
-    const TABLES: Tables = Tables { form: 3, make: "CREATE TABLE a (b); PRAGMA application_id = 7;" };
+    const TABLES: Tables = Tables { form: 3, make: "CREATE TABLE a (b); PRAGMA application_id = 7;", upgrade: None };
     const OTHER: Tables = Tables { form: 4, ..TABLES };
 
     #[test]

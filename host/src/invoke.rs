@@ -28,7 +28,7 @@ use crate::runtime::built_in::BuiltIns;
 use crate::runtime::copies::Opened;
 use crate::runtime::digests::Digests;
 use crate::runtime::{Entry, Program, Programs, copies};
-use crate::sandbox::files::{Ground, Guarded};
+use crate::sandbox::files::{Ground, Guarded, OpenMount};
 use crate::sandbox::{self, Finished, Io, Sandbox};
 use crate::skill::{Caps, Listed, Skill, SkillError};
 use hooks::{Asking, Hooks};
@@ -38,7 +38,7 @@ pub use listing::ComponentTools;
 pub(crate) use listing::LISTING_MEMORY;
 pub use receipt::Call;
 pub use record::{Recorded, Replay, capabilities, masked};
-pub use target::{Choice, NoProgram, Target, component};
+pub use target::{Choice, NoProgram, Resolved, Target, component};
 
 /// Where a host keeps things, and what it stands on.
 #[derive(Debug, Clone)]
@@ -159,8 +159,8 @@ impl Host {
 
     /// The built-in programs of this host, and the folders that they are looked for in.
     pub fn built_ins(&self) -> BuiltIns {
-        let custom = self.hooks.runtimes.clone();
-        BuiltIns { folders: self.options.programs.clone(), cache: self.options.sandbox.cache.clone(), custom }
+        let (folders, cache) = (self.options.programs.clone(), self.options.sandbox.cache.clone());
+        BuiltIns { folders, cache, custom: self.hooks.runtimes.clone() }
     }
 
     /// Runs a skill under a policy, and records it.
@@ -330,8 +330,8 @@ impl Host {
             beside,
             programs: Some(programs.clone()),
             capabilities,
-            skill: Some(Ground::shared(skill.content.clone())),
-            guarded: &self.guarded(skill),
+            skill: Some(OpenMount::skill(Ground::shared(skill.content.clone())).hiding(programs.denied_paths())),
+            guarded: &self.guarded(skill, programs),
             scratch: &self.options.scratch,
             evidence: ask.is_some(),
             outside: ask.map(|ask| ask.outside.clone()).unwrap_or_default(),

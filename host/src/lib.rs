@@ -33,7 +33,7 @@
 //! What holds everywhere, each by a test:
 //! - `Program` says what runs and carries no authority; `Capabilities` says what it may touch; only `sandbox` reads both.
 //! - The same `Capabilities` value is what `check` prints, what the sandbox enforces and what the audit log keeps.
-//! - A module uses only those above it: limits, outcome, diagnostic, capabilities, heap, private, schema < skill, policy < runtime < compat, learn < recording < sandbox < world, state, audit, database < receipt < invoke < service < approval < catalog < usage < embed, mcp < cli.
+//! - A module uses only those above it: limits, outcome, diagnostic, ownership, terminal, capabilities, heap, private, schema < skill, policy < runtime < compat, learn < recording < sandbox < world, state, audit, database < receipt < invoke < service < approval < catalog < usage < embed, mcp < cli.
 //! - Ambient authority is banned by clippy's `disallowed-methods` and asked for by name where it is needed.
 //! - A broken policy, manifest or audit log stops the run. Nothing falls back to something wider.
 
@@ -50,6 +50,7 @@ pub mod learn;
 pub mod limits;
 pub mod mcp;
 pub mod outcome;
+pub mod ownership;
 pub mod policy;
 pub mod private;
 pub mod receipt;
@@ -60,6 +61,7 @@ mod schema;
 pub mod service;
 pub mod skill;
 pub mod state;
+pub mod terminal;
 pub mod usage;
 pub mod world;
 

@@ -2,7 +2,7 @@
 //!
 //! In reading order: `handler` is the protocol's methods, `session` what one client has; `definitions` are the tools, behind them `discover`,
 //! `activate`, `read` and `run`. `gate` asks whether a call may run, by a `question` to the client's user where that is needed,
-//! `workspace` says in which folder, `result` makes an answer of an outcome, `writes` asks for what it kept aside, and `kept` holds what was too
+//! `workspace` says in which folder, `result` makes an answer of an outcome, `writes` keeps for the operator what it kept aside, and `kept` holds what was too
 //! long for an answer. `resources`, `skills`, `prompts` and `complete` are the same skills as the protocol's other primitives. `changes` tells
 //! clients that skills changed, `messages` that a run goes on; `preload` is what a session has from its start; [`http`] serves many clients at
 //! once, `metrics` counts, and `trace` tells of calls as spans. `hidden` keeps this machine's paths out of answers.
@@ -57,7 +57,6 @@ use kept::Runs;
 use metrics::Metrics;
 use question::Questions;
 use session::{Session, Transport};
-use writes::Writes;
 
 /// What a server stands on.
 pub struct Options {
@@ -86,9 +85,8 @@ struct Shared {
     service: Service,
     policy: Policy,
     approvals: Approvals,
-    /// Runs that wait for a word, and changes of runs that were.
+    /// Runs that wait for a word.
     questions: Questions<PendingId>,
-    writes: Questions<Writes>,
     scratch: PathBuf,
     hidden: Hidden,
     runs: Runs,
@@ -103,8 +101,6 @@ struct Shared {
 
 /// Questions that are remembered: each is a number.
 const QUESTIONS: usize = 500;
-/// The same where each holds the answer of a run.
-const WRITES: usize = 100;
 /// Components whose tools are remembered.
 const TOOLS: usize = 1_000;
 
@@ -120,7 +116,6 @@ impl Mcp {
             policy,
             approvals,
             questions: Questions::new(QUESTIONS),
-            writes: Questions::new(WRITES),
             scratch,
             hidden,
             runs,

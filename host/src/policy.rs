@@ -67,6 +67,28 @@ pub struct Policy {
     pub usage: bool,
     /// What is active when an agent's session starts.
     pub preload: Preload,
+    /// Who approves what agents' clients ask for.
+    pub clients: Clients,
+}
+
+/// Who approves a client's runs.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Approver {
+    /// The operator, by `skillhost approve`.
+    #[default]
+    Operator,
+    /// The client's own user, whom the client asks. Whatever the client sends counts as that user's answer.
+    Client,
+}
+
+/// Who approves the runs of each client that the host can tell from others. Staged writes are the operator's in any case.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Clients {
+    /// The client that started the server, and talks to it on a pipe.
+    pub stdio: Approver,
+    /// Whoever shows the server's token over HTTP.
+    pub http: Approver,
 }
 
 /// The skills whose tools an agent's session has from its start. That grants them nothing.
@@ -174,6 +196,7 @@ impl Policy {
             secrets: Secrets::default(),
             usage: true,
             preload: Preload::Nothing,
+            clients: Clients::default(),
         }
     }
 

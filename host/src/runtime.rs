@@ -22,6 +22,7 @@ mod shebang;
 pub mod spawn;
 pub(crate) mod stamp;
 
+pub(crate) use programs::DeniedFile;
 pub use programs::Programs;
 
 use crate::skill::Skill;

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use skillhost::approval::{Approvals, Ask, Decision, Level, What};
+use skillhost::approval::{Approvals, Ask, Decision, Input, Level, What};
 use skillhost::policy::capabilities::MountMode;
 use skillhost::policy::{Policy, grant};
 use skillhost::skill::{Caps, Skill};
@@ -36,9 +36,18 @@ fn text(skill: &Skill, what: &What, policy: &Policy) -> String {
     // What asks for network is disabled else.
     approvals.set(&skill.name, &What::Skill, Some(Level::Enabled), None, "ada").unwrap();
     let capabilities = grant(&skill.asks(), policy).capabilities;
-    let ask = Ask { skill, digest: "sha256:...", what, capabilities: &capabilities, trusted: false, own: None, session: "one" };
+    let ask = Ask {
+        skill,
+        digest: "sha256:...",
+        what,
+        capabilities: &capabilities,
+        trusted: false,
+        own: None,
+        session: "one",
+        input: Input::default(),
+    };
     match approvals.decide(policy, &ask).unwrap() {
-        Decision::Ask(_, text) => text,
+        Decision::Ask(_, question) => question.client,
         other => panic!("{}: {other:?}", skill.name),
     }
 }

@@ -1,4 +1,4 @@
-//! Where a person has to say so: the client's user is asked, or the operator; nobody else's word counts.
+//! Where a person has to say so: the operator is asked, or the client's user where the policy says so; nobody else's word counts.
 
 use std::path::Path;
 use std::process::Command;
@@ -21,7 +21,8 @@ fn place() -> (Place, std::path::PathBuf) {
 }
 
 fn agent(place: &Place, workspace: &Path, revision: &'static str, capabilities: &Value) -> Agent {
-    let mut agent = Agent::new(&mut place.server("mcp", &["--workspace", workspace.to_str().unwrap()]), revision, capabilities);
+    let args = ["--workspace", workspace.to_str().unwrap(), "--policy", &place.asking_clients()];
+    let mut agent = Agent::new(&mut place.server("mcp", &args), revision, capabilities);
     agent.call("activate_skill", json!({ "name": "writer" }));
     agent
 }
@@ -86,6 +87,31 @@ fn a_user_is_asked_by_the_client_and_the_answer_counts_as_long_as_it_says() {
 }
 
 #[test]
+fn a_client_does_not_approve_its_own_runs() {
+    let (place, workspace) = place();
+    let written = workspace.join("sub/out.txt");
+    let operator = place.user.work().join("operator.yaml");
+    std::fs::write(&operator, "default:\n  allow: [Read, Write, Bash]\nclients: { stdio: { ask: operator }, http: { ask: client } }\n")
+        .unwrap();
+    for policy in [vec![], vec!["--policy", operator.to_str().unwrap()]] {
+        let args = [&["--workspace", workspace.to_str().unwrap()], &policy[..]].concat();
+        let mut agent = Agent::new(&mut place.server("mcp", &args), OLD, &json!({ "elicitation": {} }));
+        agent.call("activate_skill", json!({ "name": "writer" }));
+        let run = agent.ok("tools/call", call());
+        assert!(run["isError"] == true && said(&run).contains("The operator can give it: skillhost approve"), "{run}");
+        assert!(agent.requests.is_empty() && !written.exists(), "nobody asks the client: {:?}", agent.requests);
+        // From revision 2026-07-28 on a question is a result.
+        let mut agent = Agent::new(&mut place.server("mcp", &args), NEW, &json!({}));
+        agent.call("activate_skill", json!({ "name": "writer" }));
+        let mut message = request(NEW, 0, "tools/call", call());
+        message["params"]["_meta"]["io.modelcontextprotocol/clientCapabilities"] = json!({ "elicitation": {} });
+        message["params"]["inputResponses"] = json!({ "approval": { "action": "accept", "content": { "allow": "once" } } });
+        let run = agent.ok_as_written(message["params"].clone());
+        assert!(run["isError"] == true && run["requestState"].is_null() && !written.exists(), "{run}");
+    }
+}
+
+#[test]
 fn an_answer_that_nobody_asked_for_is_none() {
     let (place, workspace) = place();
     let written = workspace.join("sub/out.txt");
@@ -143,7 +169,9 @@ fn a_skill_from_outside_and_one_with_network_do_not_run_by_themselves() {
 /// A server whose policy keeps writes aside; the user is not asked before a run.
 fn staging(place: &Place, workspace: &Path) -> Command {
     let policy = place.user.work().join("staging.yaml");
-    std::fs::write(&policy, "default:\n  allow: [Read, Write, Bash]\n  approval: auto-approved\n  stage: true\n").unwrap();
+    let asks = "clients: { stdio: { ask: client }, http: { ask: client } }";
+    let text = format!("default:\n  allow: [Read, Write, Bash]\n  approval: auto-approved\n  stage: true\n{asks}\n");
+    std::fs::write(&policy, text).unwrap();
     place.server("mcp", &["--workspace", workspace.to_str().unwrap(), "--policy", policy.to_str().unwrap()])
 }
 
@@ -151,16 +179,6 @@ fn staging(place: &Place, workspace: &Path) -> Command {
 fn write(lines: usize) -> Value {
     let text: String = (0..lines).map(|line| format!("written {line}\n")).collect();
     json!({ "name": "run_skill", "arguments": { "name": "writer", "program": "write.sh", "stdin": text } })
-}
-
-/// The next question of the server's to the user.
-fn question(agent: &mut Agent) -> Value {
-    loop {
-        let message = agent.hear();
-        if message["method"] == "elicitation/create" {
-            return message;
-        }
-    }
 }
 
 fn pending(place: &Place) -> Vec<Value> {
@@ -185,50 +203,42 @@ fn staged_writes_wait_for_the_operator() {
     assert!(permissions.contains("change /workspace/sub/out.txt"), "who let it be written is kept: {permissions}");
 }
 
-#[test]
-fn staged_writes_are_shown_to_the_user_and_made_when_they_say_so() {
-    let (place, workspace) = place();
-    let written = workspace.join("sub/out.txt");
-    let mut agent = Agent::new(&mut staging(&place, &workspace), OLD, &json!({ "elicitation": {} }));
-    agent.call("activate_skill", json!({ "name": "writer" }));
-    // What is answered, whether it is written, what the agent is told, and what still waits for the operator.
-    for (answer, is_written, told, waits) in [
-        (json!({ "action": "decline" }), false, "the user did not allow it", 0),
-        (json!({ "action": "accept", "content": { "write": "no" } }), false, "the user did not allow it", 0),
-        (json!({ "action": "accept", "content": { "allow": "once" } }), false, "the user did not allow it", 0),
-        (json!({ "action": "cancel" }), false, "skillhost approve", 1),
-        (json!({ "action": "accept", "content": { "write": "yes" } }), true, "the user allowed it: this is written", 1),
-    ] {
-        let id = agent.ask("tools/call", call());
-        let asked = question(&mut agent);
-        let text = asked["params"]["message"].as_str().unwrap();
-        assert!(text.starts_with("writer has run, and would change 2 paths:\n  added "), "{text}");
-        assert!(text.contains("\n+written") && !text.contains(workspace.to_str().unwrap()), "{text}");
-        assert!(!written.exists(), "it waits for the answer");
-        agent.say(&json!({ "jsonrpc": "2.0", "id": asked["id"], "result": answer }));
-        let run = agent.answer(id)["result"].clone();
-        assert_eq!((&run["isError"], written.exists()), (&json!(false), is_written), "{answer}: {run}");
-        assert!(said(&run).contains(told), "{answer}: {run}");
-        assert_eq!(pending(&place).len(), waits, "{answer}");
-    }
-    assert_eq!(std::fs::read_to_string(&written).unwrap(), "written\n");
-    let permissions = String::from_utf8(place.user.skillhost(&["permissions", "--json"]).stdout).unwrap();
-    assert!(permissions.contains("the user of test") && permissions.contains("change /workspace/sub/out.txt"), "{permissions}");
+/// Answers a staged run as the operator; whether that succeeded.
+fn approve(place: &Place, id: &Value) -> bool {
+    place.user.skillhost(&["approve", &id.to_string()]).status.success()
 }
 
 #[test]
-fn a_file_that_changed_while_the_user_thought_is_not_overwritten() {
+fn staged_writes_are_never_the_clients_to_approve() {
     let (place, workspace) = place();
     let written = workspace.join("sub/out.txt");
-    let mut agent = Agent::new(&mut staging(&place, &workspace), OLD, &json!({ "elicitation": {} }));
+    for (revision, asked) in [(OLD, json!({ "elicitation": {} })), (NEW, json!({}))] {
+        let mut agent = Agent::new(&mut staging(&place, &workspace), revision, &asked);
+        agent.call("activate_skill", json!({ "name": "writer" }));
+        let mut message = request(revision, 0, "tools/call", call());
+        if revision == NEW {
+            message["params"]["_meta"]["io.modelcontextprotocol/clientCapabilities"] = json!({ "elicitation": {} });
+            message["params"]["inputResponses"] = json!({ "writes": { "action": "accept", "content": { "write": "yes" } } });
+        }
+        let run = agent.ok_as_written(message["params"].clone());
+        assert_eq!((&run["isError"], written.exists()), (&json!(false), false), "{run}");
+        assert!(said(&run).contains("the operator can write it: skillhost approve") && run["requestState"].is_null(), "{run}");
+        assert!(agent.requests.is_empty(), "nobody asks the client: {:?}", agent.requests);
+    }
+    assert_eq!(pending(&place).len(), 2);
+}
+
+#[test]
+fn a_file_that_changed_while_the_operator_thought_is_not_overwritten() {
+    let (place, workspace) = place();
+    let written = workspace.join("sub/out.txt");
+    let mut agent = Agent::new(&mut staging(&place, &workspace), OLD, &json!({}));
     agent.call("activate_skill", json!({ "name": "writer" }));
-    let id = agent.ask("tools/call", call());
-    let asked = question(&mut agent);
+    agent.ok("tools/call", call());
     std::fs::create_dir(workspace.join("sub")).unwrap();
     std::fs::write(&written, "mine\n").unwrap();
-    agent.say(&json!({ "jsonrpc": "2.0", "id": asked["id"], "result": { "action": "accept", "content": { "write": "yes" } } }));
-    let run = agent.answer(id)["result"].clone();
-    assert!(said(&run).contains("changed meanwhile") && !said(&run).contains(workspace.to_str().unwrap()), "{run}");
+    let waits = pending(&place);
+    assert!(!approve(&place, &waits[0]["id"]));
     assert_eq!(std::fs::read_to_string(&written).unwrap(), "mine\n");
     assert_eq!(pending(&place).len(), 1, "the operator may still write it, or not");
 }
@@ -236,64 +246,16 @@ fn a_file_that_changed_while_the_user_thought_is_not_overwritten() {
 #[test]
 fn a_long_diff_is_cut_and_all_of_it_is_a_resource() {
     let (place, workspace) = place();
-    let mut agent = Agent::new(&mut staging(&place, &workspace), OLD, &json!({ "elicitation": {} }));
+    let mut agent = Agent::new(&mut staging(&place, &workspace), OLD, &json!({}));
     agent.call("activate_skill", json!({ "name": "writer" }));
-    let id = agent.ask("tools/call", write(5_000));
-    let asked = question(&mut agent);
-    let text = asked["params"]["message"].as_str().unwrap();
-    assert!(text.len() < 20_000 && text.contains("only its start is here"), "{} bytes", text.len());
-    agent.say(&json!({ "jsonrpc": "2.0", "id": asked["id"], "result": { "action": "accept", "content": { "write": "yes" } } }));
-    let run = agent.answer(id)["result"].clone();
+    let run = agent.ok("tools/call", write(5_000));
+    assert!(said(&run).len() < 40_000, "{} bytes", said(&run).len());
     let uri = run["structuredContent"]["diff_uri"].as_str().unwrap();
-    assert!(text.contains(uri) && said(&run).contains(uri), "{text}");
+    assert!(said(&run).contains(uri), "{run}");
     let whole = agent.ok("resources/read", json!({ "uri": uri }));
     assert!(whole["contents"][0]["text"].as_str().unwrap().ends_with("+written 4999\n"));
+    let waits = pending(&place);
+    assert!(waits[0]["diff"].as_str().unwrap().ends_with("+written 4999\n"), "the operator is shown all of it");
+    assert!(approve(&place, &waits[0]["id"]));
     assert_eq!(std::fs::read_to_string(workspace.join("sub/out.txt")).unwrap().lines().count(), 5_000);
-}
-
-#[test]
-fn staged_writes_are_asked_for_in_results_from_2026_07_28_on() {
-    let (place, workspace) = place();
-    let written = workspace.join("sub/out.txt");
-    let mut agent = Agent::new(&mut staging(&place, &workspace), NEW, &json!({}));
-    agent.call("activate_skill", json!({ "name": "writer" }));
-    let mut ask = |name: &str, more: Value| {
-        let mut message = request(NEW, 0, "tools/call", call());
-        message["params"]["_meta"]["io.modelcontextprotocol/clientCapabilities"] = json!({ "elicitation": {} });
-        message["params"]["arguments"]["name"] = json!(name);
-        for (key, value) in more.as_object().unwrap() {
-            message["params"][key] = value.clone();
-        }
-        agent.ok_as_written(message["params"].clone())
-    };
-    let yes = json!({ "writes": { "action": "accept", "content": { "write": "yes" } } });
-    let first = ask("writer", json!({}));
-    assert_eq!(first["resultType"], "input_required", "{first}");
-    assert!(first["inputRequests"]["writes"]["params"]["message"].as_str().unwrap().contains("\n+written"), "{first}");
-    let runs = || String::from_utf8(place.user.skillhost(&["audit", "list", "--json"]).stdout).unwrap().lines().count();
-    // Nobody was asked what these answer: they are calls like any other, which ask anew.
-    for forged in [
-        json!({ "inputResponses": yes }),
-        json!({ "inputResponses": yes, "requestState": "00000000000000000000000000000000" }),
-        json!({ "requestState": first["requestState"] }),
-        json!({ "inputResponses": { "approval": { "action": "accept", "content": { "allow": "once" } } }, "requestState": first["requestState"] }),
-    ] {
-        let again = ask("writer", forged);
-        assert!(again["resultType"] == "input_required" && !written.exists(), "{again}");
-    }
-    let answered = json!({ "inputResponses": yes, "requestState": first["requestState"] });
-    // It is no answer for another skill.
-    ask("scribe", answered.clone());
-    assert!(!written.exists());
-    let before = runs();
-    let run = ask("writer", answered.clone());
-    assert_eq!((&run["isError"], &run["structuredContent"]["exit_code"]), (&json!(false), &json!(0)), "{run}");
-    assert!(said(&run).contains("this is written"), "{run}");
-    assert_eq!((std::fs::read_to_string(&written).unwrap().as_str(), runs()), ("written\n", before), "it is not run again");
-    std::fs::remove_dir_all(workspace.join("sub")).unwrap();
-    let replayed = ask("writer", answered);
-    assert!(replayed["resultType"] == "input_required" && !written.exists(), "{replayed}");
-    let no = json!({ "inputResponses": { "writes": { "action": "decline" } }, "requestState": replayed["requestState"] });
-    let refused = ask("writer", no);
-    assert!(said(&refused).contains("the user did not allow it") && !written.exists(), "{refused}");
 }

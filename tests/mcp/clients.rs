@@ -71,7 +71,7 @@ fn check_approved(steps: &Steps, place: &Place) {
 
 /// The command of a server for a client that starts it: its program and arguments, and what of its environment the client has to pass on.
 fn stdio(command: &mut Command, place: &Place) {
-    start(command, &place.server("mcp", &["--workspace", workspace(place).to_str().unwrap()]));
+    start(command, &place.server("mcp", &["--workspace", workspace(place).to_str().unwrap(), "--policy", &place.asking_clients()]));
 }
 
 fn start(command: &mut Command, server: &Command) {
@@ -133,20 +133,20 @@ fn the_python_client_plays_a_session() {
 }
 
 #[test]
-fn the_python_client_shows_its_user_what_a_run_would_change() {
+fn the_python_client_is_told_that_the_operator_sees_changes_first() {
     for mode in ["legacy", "auto"] {
         let place = Place::new();
         let policy = place.user.work().join("staging.yaml");
-        std::fs::write(&policy, "default: { allow: [Read, Write, Bash], stage: true, approval: enabled }\n").unwrap();
+        let text = "default: { allow: [Read, Write, Bash], stage: true, approval: enabled }\nclients: { stdio: { ask: client } }\n";
+        std::fs::write(&policy, text).unwrap();
         let args = ["--workspace", workspace(&place).to_str().unwrap(), "--policy", policy.to_str().unwrap()].map(str::to_owned);
         let mut command = python(&place);
         start(command.arg(mode).arg("--only"), &place.server("mcp", &args.each_ref().map(String::as_str)));
         let steps = Steps::of(&mut command);
-        let [runs, writes] = steps.all("asked")[..] else { panic!("asked for the run, and for its changes: {:?}", steps.0) };
+        let [runs] = steps.all("asked")[..] else { panic!("asked for the run alone: {:?}", steps.0) };
         assert!(runs["text"].as_str().unwrap().starts_with("writer asks to run"), "{runs}");
-        assert!(writes["text"].as_str().unwrap().contains("would change 2 paths") && writes["text"].as_str().unwrap().contains("\n+kept"));
-        assert!(steps.text("approved").contains("this is written"), "{}", steps.text("approved"));
-        assert_eq!(std::fs::read_to_string(workspace(&place).join("sub/out.txt")).unwrap(), "kept\n");
+        assert!(steps.text("approved").contains("the operator can write it: skillhost approve"), "{}", steps.text("approved"));
+        assert!(!workspace(&place).join("sub/out.txt").exists());
     }
 }
 
@@ -154,7 +154,7 @@ fn the_python_client_shows_its_user_what_a_run_would_change() {
 fn the_python_client_plays_a_session_over_http() {
     for mode in ["legacy", "auto"] {
         let place = Place::new();
-        let server = Server::new(&place, &["--workspace", workspace(&place).to_str().unwrap()]);
+        let server = Server::new(&place, &["--workspace", workspace(&place).to_str().unwrap(), "--policy", &place.asking_clients()]);
         let url = format!("http://{}/mcp", server.address);
         let steps = Steps::of(python(&place).args([mode, "--url", &url, &server.token]));
         check(&steps, &place, mode == "auto");

@@ -266,7 +266,7 @@ fn a_request_that_stands_alone_is_offered_no_word_for_a_session() {
     let place = Place::new();
     let workspace = place.user.work().join("shared");
     std::fs::create_dir(&workspace).unwrap();
-    let server = Server::new(&place, &["--workspace", workspace.to_str().unwrap()]);
+    let server = Server::new(&place, &["--workspace", workspace.to_str().unwrap(), "--policy", &place.asking_clients()]);
     let arguments = json!({ "name": "writer", "program": "write.sh", "stdin": "x" });
     let head = [("MCP-Protocol-Version", NEW), ("Mcp-Method", "tools/call"), ("Mcp-Name", "run_skill")];
     let ask = |more: &Value| {

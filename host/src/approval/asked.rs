@@ -9,7 +9,7 @@ use super::common::{self, Common};
 use super::store::Approval;
 use super::{Ask, What};
 use crate::diagnostic::printable;
-use crate::policy::capabilities::{Capabilities, MountMode, Scope};
+use crate::policy::capabilities::{Capabilities, HostFolder, Mount, MountMode, Scope};
 use crate::runtime;
 use crate::skill::Skill;
 
@@ -36,12 +36,12 @@ impl Asked {
                 MountMode::Write => "read-write",
                 MountMode::Overlay => "writes kept aside",
             };
-            lines.insert(match own == Some(mount.host.as_path()) {
+            lines.insert(match own == Some(mount.named()) {
                 true => format!("folder {} (of this session alone)", mount.guest),
-                false => format!("folder {} ({mode}){HOST}{}", mount.guest, mount.host.display()),
+                false => format!("folder {} ({mode}){HOST}{}", mount.guest, place(mount)),
             });
         }
-        lines.extend(packages.iter().map(|mount| format!("packages {}{HOST}{}", mount.guest, mount.host.display())));
+        lines.extend(packages.iter().map(|mount| format!("packages {}{HOST}{}", mount.guest, place(mount))));
         scope(&mut lines, "read", read);
         scope(&mut lines, "write", write);
         scope(&mut lines, "start", spawn);
@@ -77,6 +77,17 @@ impl Asked {
     }
 }
 
+/// Which folder of the host's a mount is: an approval holds for no other, whatever its path is called.
+fn place(mount: &Mount) -> String {
+    let host = mount.host.display();
+    let folder = match &mount.resolved {
+        Some(HostFolder { device, inode, .. }) => format!("{host} (device {device}, inode {inode})"),
+        None => host.to_string(),
+    };
+    // Where a client narrowed the folder, the rules below mean other paths.
+    if mount.rules_at.is_empty() { folder } else { format!("{folder}, {} of what the rules name", mount.rules_at) }
+}
+
 /// One line for each thing that is in the set: what the sides have in common.
 fn scope<P: Common>(lines: &mut BTreeSet<String>, kind: &str, scope: &Scope<P>) {
     if scope.is_nothing() {
@@ -107,17 +118,29 @@ pub(super) struct Before<'a> {
     pub(super) asked: Asked,
 }
 
+/// Who reads a question.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Reader {
+    /// The operator, who knows this machine.
+    Operator,
+    /// The user of a client, to whom no path of the host is told.
+    Client,
+}
+
 /// What a person should know before they say yes.
-pub(super) fn text(ask: &Ask<'_>, asked: &Asked, files: &BTreeMap<String, String>, before: Option<&Before<'_>>) -> String {
+pub(super) fn text(ask: &Ask<'_>, asked: &Asked, files: &BTreeMap<String, String>, before: Option<&Before<'_>>, reader: Reader) -> String {
     let name = printable(&ask.skill.name);
+    let shown = |line: &str| shown(line, reader);
     let mut out = match ask.what {
         What::Skill => format!("{name} asks to run"),
         What::Program(program) => format!("{name} asks to run {}", printable(program)),
         What::Tool(tool) => format!("{name} asks to run its tool {}", printable(tool)),
+        What::Command => format!("{name} asks to run a shell command"),
     };
     let _ = write!(out, "\nits files: {}{}", ask.digest, if ask.trusted { "" } else { " (not from your own folders)" });
+    ask.input.lines().iter().for_each(|line| _ = write!(out, "\n{line}"));
     let Some(before) = before else {
-        let lines: Vec<String> = listed(&asked.lines).iter().map(|line| format!("\n  {line}")).collect();
+        let lines: Vec<String> = listed(&asked.lines, shown).iter().map(|line| format!("\n  {line}")).collect();
         let none = "\n  nothing beside its own files and scratch space".to_owned();
         return out + "\nit may:" + &if lines.is_empty() { none } else { lines.concat() };
     };
@@ -141,7 +164,7 @@ pub(super) fn text(ask: &Ask<'_>, asked: &Asked, files: &BTreeMap<String, String
 }
 
 /// The lines in the order that they are read best in, those of one kind as one.
-fn listed(lines: &BTreeSet<String>) -> Vec<String> {
+fn listed(lines: &BTreeSet<String>, shown: impl Fn(&str) -> String) -> Vec<String> {
     const ALONE: [&str; 5] = ["folder", "packages", "variable", "trust", "never"];
     const KINDS: [&str; 10] = ["folder", "packages", "read", "write", "start", "network", "method", "trust", "variable", "never"];
     let of = |kind: &str| lines.iter().filter(|line| line.split(' ').next() == Some(kind)).map(|line| shown(line)).collect::<Vec<_>>();
@@ -154,8 +177,12 @@ fn listed(lines: &BTreeSet<String>) -> Vec<String> {
     listed.flat_map(|(kind, lines)| if ALONE.contains(&kind) { lines } else { vec![together(kind, lines)] }).collect()
 }
 
-/// A line without what only the host may know.
-fn shown(line: &str) -> String {
-    let hides = ["folder ", "packages ", "variable "].iter().any(|kind| line.starts_with(kind));
+/// A line without what its reader must not know. The value of a variable is told nobody.
+fn shown(line: &str, reader: Reader) -> String {
+    let hides = match reader {
+        Reader::Operator => &["variable "][..],
+        Reader::Client => &["folder ", "packages ", "variable "],
+    };
+    let hides = hides.iter().any(|kind| line.starts_with(kind));
     printable(if hides { line.split(HOST).next().unwrap_or(line) } else { line })
 }

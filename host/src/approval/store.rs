@@ -2,6 +2,7 @@
 
 mod changes;
 mod queue;
+mod upgrade;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,7 +11,7 @@ use std::path::{Path, PathBuf};
 use rusqlite::{Row, params};
 use serde::Serialize;
 
-use super::{Level, Term};
+use super::{Level, Term, What};
 use crate::database::{Broken, Database, Tables};
 
 pub(super) use queue::Answer;
@@ -19,18 +20,21 @@ pub(super) use queue::Answer;
 pub(super) const CHANGE: &str = "change ";
 
 const TABLES: Tables = Tables {
-    form: 1,
+    form: 2,
     make: "
-        CREATE TABLE IF NOT EXISTS level (skill TEXT NOT NULL, what TEXT NOT NULL, level TEXT NOT NULL, digest TEXT, who TEXT NOT NULL,
-            time TEXT NOT NULL, PRIMARY KEY (skill, what)) WITHOUT ROWID;
-        CREATE TABLE IF NOT EXISTS approval (id INTEGER PRIMARY KEY AUTOINCREMENT, skill TEXT NOT NULL, what TEXT NOT NULL, digest TEXT NOT NULL,
-            files TEXT NOT NULL, capabilities TEXT NOT NULL, term TEXT NOT NULL, session TEXT NOT NULL, who TEXT NOT NULL, time TEXT NOT NULL, over TEXT);
-        CREATE INDEX IF NOT EXISTS approval_of ON approval (skill, what);
-        CREATE TABLE IF NOT EXISTS pending (id INTEGER PRIMARY KEY AUTOINCREMENT, skill TEXT NOT NULL, what TEXT NOT NULL, digest TEXT NOT NULL,
-            files TEXT NOT NULL, capabilities TEXT NOT NULL, session TEXT NOT NULL, time TEXT NOT NULL, text TEXT NOT NULL, diff TEXT);
+        CREATE TABLE IF NOT EXISTS level (skill TEXT NOT NULL, kind TEXT NOT NULL, name TEXT NOT NULL, level TEXT NOT NULL, digest TEXT,
+            who TEXT NOT NULL, time TEXT NOT NULL, PRIMARY KEY (skill, kind, name)) WITHOUT ROWID;
+        CREATE TABLE IF NOT EXISTS approval (id INTEGER PRIMARY KEY AUTOINCREMENT, skill TEXT NOT NULL, kind TEXT NOT NULL, name TEXT NOT NULL,
+            digest TEXT NOT NULL, files TEXT NOT NULL, capabilities TEXT NOT NULL, term TEXT NOT NULL, session TEXT NOT NULL, who TEXT NOT NULL,
+            time TEXT NOT NULL, over TEXT, input TEXT NOT NULL);
+        CREATE INDEX IF NOT EXISTS approval_of ON approval (skill, kind, name);
+        CREATE TABLE IF NOT EXISTS pending (id INTEGER PRIMARY KEY AUTOINCREMENT, skill TEXT NOT NULL, kind TEXT NOT NULL, name TEXT NOT NULL,
+            digest TEXT NOT NULL, files TEXT NOT NULL, capabilities TEXT NOT NULL, session TEXT NOT NULL, time TEXT NOT NULL, text TEXT NOT NULL,
+            diff TEXT, input TEXT NOT NULL);
         CREATE TABLE IF NOT EXISTS change (pending INTEGER NOT NULL, number INTEGER NOT NULL, folder BLOB NOT NULL, guest TEXT NOT NULL,
             path TEXT NOT NULL, before TEXT, after TEXT, mode INTEGER NOT NULL, bytes BLOB NOT NULL, PRIMARY KEY (pending, number));
         PRAGMA application_id = 1;",
+    upgrade: Some(upgrade::FROM_1),
 };
 
 /// Why it cannot be told whether something runs: then it does not.
@@ -99,8 +103,8 @@ pub struct Pending {
     pub id: PendingId,
     /// The skill.
     pub skill: String,
-    /// What of it: empty, a program's name, or `tool:` and a tool's.
-    pub what: String,
+    /// What of it.
+    pub what: What,
     /// The digest of the skill.
     pub digest: String,
     /// Its files and their digests.
@@ -110,6 +114,8 @@ pub struct Pending {
     pub capabilities: Vec<String>,
     /// Who asks.
     pub session: String,
+    /// The digest of what the run is given: arguments, text, stdin, files.
+    pub input: String,
     /// When it was asked first.
     pub time: String,
     /// What a person should know.
@@ -124,8 +130,8 @@ pub struct Approval {
     id: i64,
     /// The skill.
     pub skill: String,
-    /// What of it: empty, a program's name, or `tool:` and a tool's.
-    pub what: String,
+    /// What of it.
+    pub what: What,
     /// For which digest of the skill.
     pub digest: String,
     /// The files of the skill then, and their digests.
@@ -137,6 +143,8 @@ pub struct Approval {
     pub term: Term,
     /// Who had asked.
     pub session: String,
+    /// The digest of what the run was given: one for a single run is for the same alone.
+    pub input: String,
     /// Who gave it.
     pub who: String,
     /// When.
@@ -151,9 +159,14 @@ impl Approval {
         self.capabilities.iter().any(|line| line.starts_with(CHANGE))
     }
 
-    /// Whether it still counts, for whoever asks now.
-    pub(super) fn holds_for(&self, session: &str) -> bool {
-        self.over.is_none() && (self.term != Term::Session || self.session == session)
+    /// Whether it still counts, for whoever asks now, with that input.
+    pub(super) fn holds_for(&self, session: &str, input: &str) -> bool {
+        self.over.is_none()
+            && match self.term {
+                Term::Once => self.session == session && self.input == input,
+                Term::Session => self.session == session,
+                Term::Always => true,
+            }
     }
 }
 
@@ -162,8 +175,8 @@ impl Approval {
 pub struct LevelSet {
     /// The skill.
     pub skill: String,
-    /// What of it: empty, a program's name, or `tool:` and a tool's.
-    pub what: String,
+    /// What of it.
+    pub what: What,
     /// The level.
     pub level: Level,
     /// The digest of the skill that it is for, where it is for one alone.
@@ -184,8 +197,8 @@ const NO_LEVELS: u32 = 1;
 /// That of one in which some are.
 const LEVELS: u32 = 2;
 
-const APPROVAL: &str = "SELECT id, skill, what, digest, files, capabilities, term, session, who, time, over FROM approval";
-const LEVEL: &str = "SELECT skill, what, level, digest, who, time FROM level";
+const APPROVAL: &str = "SELECT id, skill, kind, name, digest, files, capabilities, term, session, who, time, over, input FROM approval";
+const LEVEL: &str = "SELECT skill, kind, name, level, digest, who, time FROM level";
 
 impl Store {
     pub(super) fn at(path: &Path) -> Store {
@@ -193,7 +206,7 @@ impl Store {
     }
 
     pub(super) fn levels(&self) -> Result<Vec<LevelSet>, ApprovalError> {
-        Ok(self.database.all(&format!("{LEVEL} ORDER BY skill, what"), [], level)?)
+        Ok(self.database.all(&format!("{LEVEL} ORDER BY skill, kind, name"), [], level)?)
     }
 
     /// As [`Database::mark`]: not while another thread uses the file.
@@ -210,8 +223,10 @@ impl Store {
     }
 
     /// The newest first.
-    pub(super) fn approvals_of(&self, skill: &str, what: &str) -> Result<Vec<Approval>, ApprovalError> {
-        Ok(self.database.all(&format!("{APPROVAL} WHERE skill = ?1 AND what = ?2 ORDER BY id DESC"), [skill, what], approval)?)
+    pub(super) fn approvals_of(&self, skill: &str, what: &What) -> Result<Vec<Approval>, ApprovalError> {
+        let (kind, name) = what.columns();
+        let select = format!("{APPROVAL} WHERE skill = ?1 AND kind = ?2 AND name = ?3 ORDER BY id DESC");
+        Ok(self.database.all(&select, [skill, kind, name], approval)?)
     }
 
     /// Uses an approval: one for a single run is over with it. `false`: another run was quicker.
@@ -223,14 +238,15 @@ impl Store {
         Ok(self.database.write(|db| Ok(db.execute(over, params![approval.id, now()])? == 1))?)
     }
 
-    pub(super) fn set(&self, skill: &str, what: &str, to: Option<Level>, digest: Option<&str>, who: &str) -> Result<(), ApprovalError> {
+    pub(super) fn set(&self, skill: &str, what: &What, to: Option<Level>, digest: Option<&str>, who: &str) -> Result<(), ApprovalError> {
+        let (kind, name) = what.columns();
         Ok(self.database.write(|db| {
             match to {
                 Some(level) => db.execute(
-                    "INSERT OR REPLACE INTO level (skill, what, level, digest, who, time) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
-                    params![skill, what, level.name(), digest, who, now()],
+                    "INSERT OR REPLACE INTO level (skill, kind, name, level, digest, who, time) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+                    params![skill, kind, name, level.name(), digest, who, now()],
                 )?,
-                None => db.execute("DELETE FROM level WHERE skill = ?1 AND what = ?2", params![skill, what])?,
+                None => db.execute("DELETE FROM level WHERE skill = ?1 AND kind = ?2 AND name = ?3", params![skill, kind, name])?,
             };
             let any: bool = db.query_row("SELECT EXISTS (SELECT 1 FROM level)", [], |row| row.get(0))?;
             db.pragma_update(None, "application_id", if any { LEVELS } else { NO_LEVELS })
@@ -244,26 +260,35 @@ impl Store {
 }
 
 fn level(row: &Row<'_>) -> rusqlite::Result<LevelSet> {
-    let level: String = row.get(2)?;
+    let level: String = row.get(3)?;
     // A word that is not known is the strictest one.
     let level = Level::from_name(&level).unwrap_or(Level::Blocked);
-    Ok(LevelSet { skill: row.get(0)?, what: row.get(1)?, level, digest: row.get(3)?, who: row.get(4)?, time: row.get(5)? })
+    Ok(LevelSet { skill: row.get(0)?, what: what(row, 1)?, level, digest: row.get(4)?, who: row.get(5)?, time: row.get(6)? })
 }
 
 fn approval(row: &Row<'_>) -> rusqlite::Result<Approval> {
-    let term: String = row.get(6)?;
+    let term: String = row.get(7)?;
     Ok(Approval {
         id: row.get(0)?,
         skill: row.get(1)?,
-        what: row.get(2)?,
-        digest: row.get(3)?,
-        files: from_json(row, 4)?,
-        capabilities: from_json(row, 5)?,
+        what: what(row, 2)?,
+        digest: row.get(4)?,
+        files: from_json(row, 5)?,
+        capabilities: from_json(row, 6)?,
         term: [Term::Always, Term::Session].into_iter().find(|one| name(*one) == term).unwrap_or(Term::Once),
-        session: row.get(7)?,
-        who: row.get(8)?,
-        time: row.get(9)?,
-        over: row.get(10)?,
+        session: row.get(8)?,
+        who: row.get(9)?,
+        time: row.get(10)?,
+        over: row.get(11)?,
+        input: row.get(12)?,
+    })
+}
+
+/// The part of a skill in two columns. A row of an unknown kind makes the file unreadable, and then nothing runs.
+fn what(row: &Row<'_>, at: usize) -> rusqlite::Result<What> {
+    let (kind, name): (String, String) = (row.get(at)?, row.get(at + 1)?);
+    What::from_columns(&kind, name).ok_or_else(|| {
+        rusqlite::Error::FromSqlConversionFailure(at, rusqlite::types::Type::Text, format!("unknown kind of program `{kind}`").into())
     })
 }
 

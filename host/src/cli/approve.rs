@@ -3,7 +3,8 @@
 use skillhost::approval::{PendingId, Term};
 
 use super::exit::Exit;
-use super::{Failure, ask, show};
+use super::places::Places;
+use super::{Failure, ask, operator, show};
 
 /// Approves a run that waits for your word, or says no to it
 ///
@@ -33,7 +34,9 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn main(args: &Args) -> Result<Exit, Failure> {
-    let (approvals, id, who) = (ask::approvals()?, PendingId(args.id), ask::person());
+    let places = Places::find()?;
+    operator::require(&places)?;
+    let (approvals, id, who) = (places.approvals(), PendingId(args.id), ask::person());
     let term = match (args.session, args.always) {
         (true, _) => Term::Session,
         (_, true) => Term::Always,

@@ -1,19 +1,21 @@
 //! Asks the person at the terminal, where a skill needs their word.
 
-use std::io::{BufRead as _, IsTerminal as _};
+use std::collections::BTreeSet;
+use std::io::BufRead as _;
 
-use skillhost::approval::{ApprovalError, Approvals, Ask, Decision, Level, PendingId, Term, What};
+use skillhost::approval::{ApprovalError, Approvals, Ask, Decision, GivenStdin, Input, Level, PendingId, Term, What};
 use skillhost::invoke::{Host, Invoked, Loaded, Target};
 use skillhost::outcome::{Denial, DenialKind};
 use skillhost::policy::Policy;
 
 use super::exit::Exit;
+use super::operator::is_terminal;
 use super::places::Places;
 use super::skills::Named;
 use super::{Failure, show};
 
 /// Whether a skill that is loaded may run. A folder that the operator named runs as it was named, unless the policy or a level that was set says otherwise;
-/// a skill of the catalogue was put there by someone, and is asked for as anyone's.
+/// a skill of the catalogue was put there by someone, and is asked for as anyone's. Returns the skill's files that are not started with it.
 pub(super) fn before(
     host: &Host,
     named: &Named,
@@ -22,7 +24,7 @@ pub(super) fn before(
     args: &[String],
     policy: &Policy,
     places: &Places,
-) -> Result<(), Failure> {
+) -> Result<BTreeSet<String>, Failure> {
     let name = named.folder().file_name().unwrap_or_default().to_string_lossy().into_owned();
     let approvals = places.approvals();
     let trusted = match named {
@@ -30,16 +32,18 @@ pub(super) fn before(
         Named::Path(_) => {
             let is_bound = policy.approval(&name).is_some_and(|level| level != Level::AutoApproved);
             if !is_bound && (approvals.has_no_level() || approvals.levels_of(&name).map_err(failure)?.is_empty()) {
-                return Ok(());
+                return Ok(BTreeSet::new());
             }
             true
         }
     };
     // A skill without a digest does not run; the invocation says why, and is recorded.
-    let Some(digest) = loaded.id().digest.as_deref() else { return Ok(()) };
-    let (what, session) = (What::of(target), session());
+    let Some(digest) = loaded.id().digest.as_deref() else { return Ok(BTreeSet::new()) };
+    let (what, session) = (What::of(loaded, target), session());
     let (skill, capabilities) = (&*loaded.skill, &loaded.grant.capabilities);
-    let ask = Ask { skill, digest, what: &what, capabilities, trusted, own: None, session: &session };
+    let stdin = if has_empty_stdin() { GivenStdin::default() } else { GivenStdin::Unread };
+    let input = Input { stdin, ..Input::of(target, args) };
+    let ask = Ask { skill, digest, what: &what, capabilities, trusted, own: None, session: &session, input };
     let refused = |rule: &str, failure: Failure| {
         let rule = rule.lines().next().unwrap_or_default().to_owned();
         let denial = Denial { what: format!("run {name}"), rule, fix: None, kind: DenialKind::Run };
@@ -49,16 +53,20 @@ pub(super) fn before(
         }
     };
     match approvals.decide(policy, &ask).map_err(failure)? {
-        Decision::Allowed => Ok(()),
+        Decision::Allowed(denied) => Ok(denied),
         Decision::Refused(why) => {
             let (why, fix) = why.split_once('\n').unwrap_or((&why, ""));
             Err(refused(why, Failure::new(Exit::Denied, why).fix(fix)))
         }
-        Decision::Ask(id, text) => match answer(&text)? {
+        Decision::Ask(id, question) => match answer(&question.operator)? {
             Some(term) => {
-                approvals.approve(id, term, &person()).map_err(failure)?;
-                match approvals.decide(policy, &ask).map_err(failure)? {
-                    Decision::Allowed => Ok(()),
+                // One run is this very process: nothing is left that another could use.
+                let decision = match term {
+                    Term::Once => approvals.approve_this(policy, &ask, id, &person()),
+                    term => approvals.approve(id, term, &person()).and_then(|_| approvals.decide(policy, &ask)),
+                };
+                match decision.map_err(failure)? {
+                    Decision::Allowed(denied) => Ok(denied),
                     _ => Err(refused(
                         "it is not allowed any more",
                         Failure::new(Exit::Denied, format!("{name} is not allowed to run any more")),
@@ -80,9 +88,9 @@ pub(super) fn to_apply(loaded: &Loaded, invoked: &Invoked, target: &Target, plac
     let overlays = &invoked.finished.overlays;
     show::foreign(&overlays.diff())?;
     let digest = loaded.id().digest.as_deref().ok_or_else(|| Failure::new(Exit::Io, "the skill's files cannot be digested"))?;
-    let (what, session, approvals) = (What::of(target), session(), places.approvals());
+    let (what, session, approvals) = (What::of(loaded, target), session(), places.approvals());
     let (skill, capabilities) = (&*invoked.skill, &invoked.grant.capabilities);
-    let ask = Ask { skill, digest, what: &what, capabilities, trusted: true, own: None, session: &session };
+    let ask = Ask { skill, digest, what: &what, capabilities, trusted: true, own: None, session: &session, input: Input::default() };
     let waits = match approvals.stage(&ask, overlays) {
         // What is too much to wait is written now or never.
         Err(ApprovalError::TooLarge | ApprovalError::Full(_)) if is_terminal() => None,
@@ -92,6 +100,8 @@ pub(super) fn to_apply(loaded: &Loaded, invoked: &Invoked, target: &Target, plac
         show::warning("the policy keeps writes aside, so nothing of this was written", Some(&format!("skillhost approve {id}")));
         return Ok(());
     }
+    // Repeated where the question is: the diff may be long, or have gone to a file.
+    show::changes(&invoked.finished.outcome.changes);
     let again = |error: &dyn std::fmt::Display| Failure::new(Exit::Io, error.to_string()).fix("run it again");
     match (line("write these changes? [y/N] ")?.eq_ignore_ascii_case("y"), waits) {
         (true, Some(id)) => approvals.approve(id, Term::Once, &person()).map(drop).map_err(|error| again(&error)),
@@ -143,6 +153,12 @@ fn session() -> String {
     of().unwrap_or_else(|| format!("process {}", std::process::id()))
 }
 
+/// Whether stdin is `/dev/null`. Any other is a stream, which is not read before the run may start.
+fn has_empty_stdin() -> bool {
+    let null = rustix::fs::stat("/dev/null").map(|null| null.st_rdev);
+    rustix::fs::fstat(std::io::stdin()).is_ok_and(|stdin| stdin.st_rdev != 0 && Ok(stdin.st_rdev) == null)
+}
+
 fn unanswered(name: &str, id: PendingId) -> Failure {
     Failure::new(Exit::Denied, format!("{name} needs approval: `skillhost pending` shows what it asks for"))
         .fix(format!("skillhost approve {id} --once, --session or --always, and run it again"))
@@ -162,10 +178,6 @@ fn answer(text: &str) -> Result<Option<Term>, Failure> {
     })
 }
 
-fn is_terminal() -> bool {
-    std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
-}
-
 fn line(question: &str) -> Result<String, Failure> {
     show::question(question);
     let mut line = String::new();
@@ -175,11 +187,12 @@ fn line(question: &str) -> Result<String, Failure> {
 }
 
 /// A level that was set, or an approval, in words.
-pub(super) fn of(skill: &str, what: &str) -> String {
-    match what.strip_prefix("tool:") {
-        Some(tool) => format!("{skill}, tool {tool}"),
-        None if what.is_empty() => skill.to_owned(),
-        None => format!("{skill}, {what}"),
+pub(super) fn of(skill: &str, what: &What) -> String {
+    match what {
+        What::Skill => skill.to_owned(),
+        What::Program(name) => format!("{skill}, {name}"),
+        What::Tool(name) => format!("{skill}, tool {name}"),
+        What::Command => format!("{skill}, shell commands"),
     }
 }
 

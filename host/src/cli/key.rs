@@ -11,7 +11,7 @@ use skillhost::receipt::key::{PublicKey, SigningKey};
 
 use super::exit::Exit;
 use super::places::Places;
-use super::{Failure, show};
+use super::{Failure, operator, show};
 
 /// Makes the key that signs receipts, shows it, and says whose signatures are trusted
 ///
@@ -71,6 +71,7 @@ pub(crate) fn main(args: &Args) -> Result<Exit, Failure> {
             show::json(&Shown { key, trusted: trusted(&places)?.iter().map(of).collect() }).map(|()| Exit::Ok)
         }
         Verb::Trust { file } => {
+            operator::require(&places)?;
             let key = public(file)?;
             let folder = trusted_folder(&places);
             let path = folder.join(format!("{}.pem", key.id().replace(':', "-")));

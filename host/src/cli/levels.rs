@@ -9,7 +9,7 @@ use super::exit::Exit;
 use super::permissions::PolicyFile;
 use super::places::Places;
 use super::skills::Skills;
-use super::{Failure, ask, show};
+use super::{Failure, ask, operator, show};
 
 /// Shows and sets what may run: blocked, disabled, enabled (asks), auto-approved
 ///
@@ -51,12 +51,15 @@ struct Set {
     /// The level
     #[arg(value_name = "blocked|disabled|enabled|auto-approved|default", value_parser = level)]
     level: Chosen,
-    /// A script or command of the skill alone, as it is named when it is run
+    /// A script or component of the skill alone. A level that denies holds for every file that the name may mean
     #[arg(long, value_name = "NAME", conflicts_with = "tool")]
     program: Option<String>,
     /// A typed tool of the skill alone
     #[arg(long, value_name = "NAME")]
     tool: Option<String>,
+    /// Texts for the shell alone (`run --command`)
+    #[arg(long, conflicts_with_all = ["program", "tool"])]
+    command: bool,
     #[command(flatten)]
     skills: Skills,
     #[command(flatten)]
@@ -88,9 +91,11 @@ pub(crate) fn main(args: &Args) -> Result<Exit, Failure> {
             show::text(&format!("{revoked} revoked"))?;
         }
         Some(Verb::Set(set)) => {
+            operator::require(&Places::find()?)?;
             let what = match (&set.program, &set.tool) {
                 (Some(program), _) => What::Program(program.clone()),
                 (_, Some(tool)) => What::Tool(tool.clone()),
+                _ if set.command => What::Command,
                 _ => What::Skill,
             };
             let Chosen(level) = set.level;

@@ -58,6 +58,7 @@ pub(crate) fn main(args: &Args) -> Result<Exit, Failure> {
     let places = Places::find()?;
     let policy = args.permissions.policy(&places)?;
     let traces = args.served.log.start(log::secrets(&policy))?;
+    tracing::info!("the client runs as this user, and can change the policy and the approvals: docs/permissions.md#who-the-operator-is");
     let server = args.served.server(&places, policy)?;
     let runtime = runtime()?;
     let served = runtime.block_on(async {

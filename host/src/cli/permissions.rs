@@ -1,8 +1,10 @@
 //! The flags that say what a skill may do, shared by the verbs that need a policy.
 
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use skillhost::limits::Limit;
+use skillhost::ownership::{self, Foreign};
 use skillhost::policy::capabilities::MountMode;
 use skillhost::policy::determinism::{DeterminismRule, parse_start_time};
 use skillhost::policy::{self, Overrides, Policy};
@@ -172,9 +174,21 @@ fn read(path: &Path, named_by: &str, home: &Path) -> Result<Policy, Failure> {
 }
 
 fn text_of(path: &Path, named_by: &str) -> Result<String, Failure> {
+    let failed = |error: std::io::Error| {
+        Failure::new(Exit::Invalid, format!("the policy {} (from {named_by}) cannot be read: {error}", path.display()))
+    };
     #[expect(clippy::disallowed_methods, reason = "the policy file is named by the operator")]
-    let text = std::fs::read_to_string(path);
-    text.map_err(|error| Failure::new(Exit::Invalid, format!("the policy {} (from {named_by}) cannot be read: {error}", path.display())))
+    let mut file = std::fs::File::open(path).map_err(failed)?;
+    let found = rustix::fs::fstat(&file).map_err(|error| failed(error.into()))?;
+    ownership::check(path, &found).map_err(foreign)?;
+    let mut text = String::new();
+    file.read_to_string(&mut text).map_err(failed)?;
+    Ok(text)
+}
+
+/// What somebody else may have written is not the operator's word.
+pub(super) fn foreign(foreign: Foreign) -> Failure {
+    Failure::new(Exit::Denied, foreign.message).fix(foreign.fix)
 }
 
 /// `DIR`, `DIR:ro` or `DIR:overlay`. A folder whose name ends in `:ro` is named `DIR/`.

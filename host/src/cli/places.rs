@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use etcetera::base_strategy::{BaseStrategy as _, Xdg};
 use skillhost::approval::Approvals;
 use skillhost::invoke::HostOptions;
+use skillhost::ownership;
 use skillhost::sandbox::files::Guarded;
 use skillhost::sandbox::http::{Resolver, Roots, Tls};
 use skillhost::sandbox::{Allocation, Options};
@@ -39,10 +40,13 @@ impl Places {
     /// Finds them.
     pub(crate) fn find() -> Result<Places, Failure> {
         let xdg = Xdg::new().map_err(|error| Failure::new(Exit::Io, format!("no home folder: {error}")).fix("set $HOME"))?;
-        let state = xdg.state_dir().unwrap_or_else(|| xdg.data_dir());
+        let state = xdg.state_dir().unwrap_or_else(|| xdg.data_dir()).join("skillhost");
+        if let Ok(found) = rustix::fs::stat(&state) {
+            ownership::check(&state, &found).map_err(super::permissions::foreign)?;
+        }
         Ok(Places {
             config: xdg.config_dir().join("skillhost"),
-            state: state.join("skillhost"),
+            state,
             data: xdg.data_dir().join("skillhost"),
             cache: xdg.cache_dir().join("skillhost"),
             home: xdg.home_dir().to_owned(),

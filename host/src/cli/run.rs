@@ -119,7 +119,8 @@ pub(crate) fn main(mut args: Args) -> Result<Exit, Failure> {
     let target = target(&args)?;
     // Loaded once: what is asked about is what runs, whatever becomes of the folder meanwhile.
     let loaded = host.load_for_run(&args.skill, &policy).map_err(|error| failure(&args, error))?;
-    ask::before(&host, &named, &loaded, &target, &args.args, &policy, &places)?;
+    let denied = ask::before(&host, &named, &loaded, &target, &args.args, &policy, &places)?;
+    let loaded = loaded.without(denied);
     if args.sign {
         // What cannot be signed does not run.
         key::signing(&places)?;
@@ -325,6 +326,8 @@ fn finish(
     } else {
         if args.is_whole() {
             show::captured(&invoked.finished.outcome)?;
+        } else {
+            show::reset();
         }
         if let Some(result) = result {
             show::json(result)?;

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use rand::RngExt as _;
 use skillhost::mcp::http::{HttpOptions, serve};
+use skillhost::policy::Approver;
 
 use super::exit::Exit;
 use super::log;
@@ -66,6 +67,10 @@ pub(crate) fn main(args: &Args) -> Result<Exit, Failure> {
     if args.no_token && !args.listen.ip().is_loopback() {
         let message = format!("{} is no address of loopback: whoever reaches it would run skills", args.listen);
         return Err(Failure::new(Exit::Usage, message).fix("leave out --no-token, or --listen 127.0.0.1:8765"));
+    }
+    if args.no_token && policy.clients.http == Approver::Client {
+        let message = "the policy lets HTTP clients approve their own runs, and without a token anyone is a client";
+        return Err(Failure::new(Exit::Usage, message).fix("leave out --no-token, or `clients: { http: { ask: operator } }` in the policy"));
     }
     let token = match &args.token_file {
         _ if args.no_token => None,

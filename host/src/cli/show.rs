@@ -10,6 +10,7 @@ use anstyle::{AnsiColor, Style};
 use skillhost::diagnostic::{self, Diagnostic, is_hidden, printable, printable_lines};
 use skillhost::outcome::{Change, ChangeKind, Denial, Outcome, Status};
 use skillhost::policy::protected;
+use skillhost::terminal::{Filter, RESET};
 
 use super::Failure;
 use super::exit::Exit;
@@ -164,11 +165,30 @@ pub(crate) fn ending(outcome: &Outcome) {
     }
 }
 
-/// What a guest wrote, where that was kept for the outcome: as it is, for it is the guest's own output.
+/// What a guest wrote, where that was kept for the outcome: as it is, for it is the guest's own output; on a terminal, text and colours.
 pub(crate) fn captured(outcome: &Outcome) -> Result<(), Failure> {
+    let shown = |bytes: &[u8], is_terminal: bool| {
+        let mut shown = Vec::new();
+        if is_terminal {
+            Filter::default().pass(bytes, &mut shown);
+        }
+        if is_terminal { shown } else { bytes.to_vec() }
+    };
     // There is no other place to say that stderr cannot be written.
-    let _ = io::stderr().lock().write_all(&outcome.stderr.0);
-    bytes(&outcome.stdout.0)
+    let _ = io::stderr().lock().write_all(&shown(&outcome.stderr.0, io::stderr().is_terminal()));
+    bytes(&shown(&outcome.stdout.0, io::stdout().is_terminal()))?;
+    reset();
+    Ok(())
+}
+
+/// Ends whatever a guest left open on the terminal, before the host says anything there.
+pub(crate) fn reset() {
+    // There is no other place to say that it cannot be written.
+    let _ = match (io::stderr().is_terminal(), io::stdout().is_terminal()) {
+        (true, _) => io::stderr().lock().write_all(RESET.as_bytes()),
+        (_, true) => io::stdout().lock().write_all(RESET.as_bytes()),
+        _ => Ok(()),
+    };
 }
 
 /// What an overlay holds, on stderr.

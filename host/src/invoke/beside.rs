@@ -23,7 +23,8 @@ impl Host {
         let mut names = vec![&skill.name, &skill.manifest.name];
         names.dedup();
         for name in names.into_iter().filter(|name| !name.is_empty()) {
-            beside.mounts.push(OpenMount::skill_at(format!("/tmp/.claude/skills/{name}"), Ground::shared(skill.content.clone())));
+            let mount = OpenMount::skill_at(format!("/tmp/.claude/skills/{name}"), Ground::shared(skill.content.clone()));
+            beside.mounts.push(mount.hiding(programs.denied_paths()));
         }
         if program.component.built_in().is_some() || !capabilities.spawn.is_nothing() {
             for built_in in programs.built_in().map_err(|error| failed(error.message, error.fix))? {

@@ -4,14 +4,28 @@
 use std::path::{Path, PathBuf};
 
 use super::Host;
-use crate::policy::capabilities::{Capabilities, Mount};
+use crate::policy::capabilities::{Capabilities, HostFolder, Mount};
 use crate::policy::tool::PathGlob;
 use crate::policy::{Origin, Policy};
+use crate::runtime::Programs;
 use crate::sandbox::files::Guarded;
 use crate::skill::Skill;
 
-/// Denies what of `own`, and below, lies in the mounts; and what is named after the audit log, which keeps its files beside it.
+/// Resolves the folders that are granted: their real paths, and which folders they are. One that is not there stays as it was named, and the
+/// run that needs it says so.
+fn resolve(capabilities: &mut Capabilities) {
+    for mount in capabilities.mounts.iter_mut().chain(&mut capabilities.packages) {
+        let Ok(real) = mount.host.canonicalize() else { continue };
+        let Ok(found) = rustix::fs::stat(&real) else { continue };
+        let named = std::mem::replace(&mut mount.host, real);
+        mount.resolved = Some(HostFolder { named, device: found.st_dev, inode: found.st_ino });
+    }
+}
+
+/// Resolves the granted folders. Denies what of `own`, and below, lies in them, and what is named after the audit log, which keeps its files
+/// beside it.
 pub(super) fn deny<'a>(capabilities: &mut Capabilities, own: impl IntoIterator<Item = &'a Path>, log: &Path) {
+    resolve(capabilities);
     // Where no folder is granted there is nothing to leave out, and no place to ask the file system for.
     if capabilities.mounts.is_empty() && capabilities.packages.is_empty() {
         return;
@@ -49,11 +63,13 @@ impl Host {
     }
 
     /// What no guest reaches, and where no guest writes, of this host and the skill that runs.
-    pub(super) fn guarded(&self, skill: &Skill) -> Guarded {
+    pub(super) fn guarded(&self, skill: &Skill, programs: &Programs) -> Guarded {
         let options = &self.options;
         let own = options.guarded.own.iter().chain([&options.sandbox.cache, &options.state, &options.audit]).chain(&options.programs);
         let mut guarded = options.guarded.clone();
         guarded.hidden.extend(own.cloned());
+        // A workspace may hold the skill's own folder.
+        guarded.hidden.extend(programs.denied_paths().map(|path| skill.root.join(path)));
         guarded.read_only.push(skill.root.clone());
         guarded
     }

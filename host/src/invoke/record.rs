@@ -203,6 +203,7 @@ pub fn capabilities(recording: &Recording, scene: &Scene) -> Result<Capabilities
     let place = |mount: &mut Mount| match scene.folders.get(&mount.guest) {
         Some(folder) => {
             mount.host = folder.clone();
+            mount.resolved = None;
             Ok(())
         }
         None => Err(format!("the recording has no folder for {}", mount.guest)),

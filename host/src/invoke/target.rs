@@ -1,9 +1,11 @@
 //! What a request asks for becomes a program: a component's command or tool, a script and what runs it, or a shell command.
 
+use std::collections::BTreeSet;
 use std::io;
+use std::sync::Arc;
 
-use super::invalid;
-use crate::outcome::Status;
+use super::{Loaded, invalid};
+use crate::outcome::{Denial, DenialKind, Status};
 use crate::runtime::built_in::ProgramError;
 use crate::runtime::dispatch::{HEAD, Interpreter, Kind};
 use crate::runtime::scripts::{self, Found, Script};
@@ -53,26 +55,92 @@ pub enum NoProgram {
     Status(Status),
 }
 
+/// What of its skill a target means, however it is spelled.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Resolved {
+    /// The component's command.
+    Main,
+    /// The script at this path.
+    Script(String),
+    /// The typed tool of this name.
+    Tool(String),
+    /// A text for the shell.
+    Shell,
+}
+
+impl Loaded {
+    /// What of the skill a target means; `None` where it means nothing, or several things.
+    pub fn resolve(&self, target: &Target) -> Option<Resolved> {
+        resolve(&self.skill, self.programs.as_ref().ok()?, target).ok()
+    }
+
+    /// The same skill, of which these files are not started, neither by the host nor by a program that it runs.
+    #[must_use]
+    pub fn without(self, files: BTreeSet<String>) -> Loaded {
+        match self.programs {
+            Ok(programs) if !files.is_empty() => {
+                let programs = programs.without(&files);
+                let failed = |error| Status::Failed { message: format!("the skill's files cannot be digested: {error}"), fix: None };
+                Loaded { programs: programs.map(Arc::new).map_err(failed), ..self }
+            }
+            _ => self,
+        }
+    }
+}
+
+/// Resolves what a target means.
+pub(super) fn resolve(skill: &Skill, programs: &Programs, target: &Target) -> Result<Resolved, NoProgram> {
+    let has_component = skill.manifest.component.is_some();
+    Ok(match target {
+        Target::Main if has_component || skill.manifest.recovered => Resolved::Main,
+        Target::Main => Resolved::Script(only(skill, programs)?),
+        Target::Tool { name, .. } => Resolved::Tool(name.clone()),
+        Target::Named(name) => match scripts::find(skill, name) {
+            Found::File(path) => Resolved::Script(path),
+            Found::Several(paths) => return Err(several(skill, name, &paths)),
+            Found::Nothing if has_component => Resolved::Tool(name.clone()),
+            Found::Nothing => return Err(unknown(skill, name)),
+        },
+        Target::Shell(_) => Resolved::Shell,
+    })
+}
+
 /// What runs, for a request.
 pub(super) fn program(skill: &Skill, programs: &Programs, target: &Target, args: &[String]) -> Result<Program, NoProgram> {
+    let program = found(skill, programs, target, args)?;
+    let script = program.script.as_ref().map(|script| script.digest.as_str());
+    // By what it is: a link in the skill leads to the same file.
+    match programs.denied().iter().find(|file| file.digest == program.component.digest || Some(file.digest.as_str()) == script) {
+        Some(file) => Err(NoProgram::Status(Status::Denied(denial(&file.path)))),
+        None => Ok(program),
+    }
+}
+
+/// That a level denies a file of the skill.
+fn denial(path: &str) -> Denial {
+    Denial {
+        what: format!("run {path}"),
+        rule: format!("a level denies {path}"),
+        fix: Some("skillhost permissions".into()),
+        kind: DenialKind::Run,
+    }
+}
+
+fn found(skill: &Skill, programs: &Programs, target: &Target, args: &[String]) -> Result<Program, NoProgram> {
     let own = |entry: Entry| {
         let component = declared(skill, |path| programs.own(path)).map_err(NoProgram::Status)?.1;
         Ok(Program { name: skill.manifest.name.clone(), component, entry, args: args.to_vec(), script: None })
     };
-    match target {
-        Target::Main if skill.manifest.component.is_some() || skill.manifest.recovered => own(Entry::Command),
-        Target::Main => script(skill, programs, &only(skill, programs)?, args),
-        Target::Tool { name, input } => own(Entry::Tool { name: name.clone(), input: input.clone(), scripts: Vec::new() }),
-        Target::Named(name) => match scripts::find(skill, name) {
-            Found::File(path) => script(skill, programs, &path, args),
-            Found::Several(paths) => Err(several(skill, name, &paths)),
-            Found::Nothing if skill.manifest.component.is_some() => {
-                let scripts = scripts::all(skill).into_iter().take(MAX_TOLD).map(|script| script.path).collect();
-                own(Entry::Tool { name: name.clone(), input: "{}".into(), scripts })
-            }
-            Found::Nothing => Err(unknown(skill, name)),
-        },
-        Target::Shell(text) => {
+    match (resolve(skill, programs, target)?, target) {
+        (Resolved::Main, _) => own(Entry::Command),
+        (Resolved::Script(path), _) => script(skill, programs, &path, args),
+        (_, Target::Tool { name, input }) => own(Entry::Tool { name: name.clone(), input: input.clone(), scripts: Vec::new() }),
+        (Resolved::Tool(name), _) => {
+            let scripts = scripts::all(skill).into_iter().take(MAX_TOLD).map(|script| script.path).collect();
+            own(Entry::Tool { name, input: "{}".into(), scripts })
+        }
+        (Resolved::Shell, target) => {
+            let text = if let Target::Shell(text) = target { text.as_str() } else { "" };
             let component = installed(programs, "bash")?;
             // Not a variable, which the environment could hold.
             let text = text.replace("{baseDir}", SKILL);

@@ -102,9 +102,9 @@ impl Shared {
         let workspace = self.workspace(caller.session, &entry.name, caller.context).await?;
         let loaded = self.service.host().load_for_run(&entry.folder, &workspace.policy).map_err(|error| error.to_string())?;
         let hidden = self.hidden.and(&entry.folder, "/skill");
-        let call = Call { entry, loaded: &loaded, target: &Target::Main, args: &[], workspace: &workspace, hidden: &hidden };
+        let call = Call::new(entry, &loaded, (&Target::Main, &[]), (&[], &[]), &workspace, &hidden);
         match self.decide(&call, caller)? {
-            Decision::Allowed => {}
+            Decision::Allowed(_) => {}
             Decision::Refused(why) => return Err(why),
             Decision::Ask(id, _) => {
                 return Err(format!(

@@ -1,6 +1,9 @@
 //! The one place where it is asked whether a call may run. What it may then do is the policy's, in the sandbox.
 //!
-//! Where a person has to say so, the client's user is asked by elicitation. A client that cannot ask is told what the operator would type.
+//! Where a person has to say so, the operator is asked: the client is told what the operator would type. Where the policy says so of a client, its
+//! own user is asked by elicitation.
+
+use std::collections::BTreeSet;
 
 use rmcp::model::{CallToolResponse, ElicitRequestParams, ElicitResult, ElicitationAction};
 use serde_json::Value;
@@ -11,13 +14,14 @@ use super::hidden::Hidden;
 use super::question::{asks, elicit, form, user_of, wanted};
 use super::result::failed;
 use super::run::Caller;
-use super::session::is_new;
+use super::session::{Transport, is_new};
 use super::workspace::Workspace;
-use crate::approval::{Ask, Decision, Term, What};
+use crate::approval::{Ask, Decision, GivenStdin, Input, PendingId, Term, What};
 use crate::audit::AuditError;
 use crate::catalog::Entry;
 use crate::invoke::{Loaded, Target};
 use crate::outcome::{Denial, DenialKind};
+use crate::policy::Approver;
 use crate::usage::Event;
 
 /// What is about to run.
@@ -26,6 +30,8 @@ pub(super) struct Call<'a> {
     pub(super) loaded: &'a Loaded,
     pub(super) target: &'a Target,
     pub(super) args: &'a [String],
+    pub(super) stdin: &'a [u8],
+    pub(super) files: &'a [(&'a str, &'a str)],
     pub(super) workspace: &'a Workspace,
     pub(super) hidden: &'a Hidden,
 }
@@ -34,8 +40,9 @@ pub(super) struct Call<'a> {
 const QUESTION: &str = "approval";
 
 impl Shared {
-    /// Whether a program or tool of a skill may be started for this client; else what the client is told, or asked.
-    pub(super) async fn may_run(&self, call: &Call<'_>, caller: Caller<'_>) -> Result<(), Box<CallToolResponse>> {
+    /// Whether a program or tool of a skill may be started for this client, and the skill's files that are not started with it; else what the
+    /// client is told, or asked.
+    pub(super) async fn may_run(&self, call: &Call<'_>, caller: Caller<'_>) -> Result<BTreeSet<String>, Box<CallToolResponse>> {
         let told = |text: String| Box::new(CallToolResponse::from(failed(call.hidden.text(&text))));
         // What does not run is in the log too.
         let refused = |rule: &str, text: String| {
@@ -46,15 +53,20 @@ impl Shared {
             }
         };
         let (id, text) = match self.decide(call, caller).map_err(told)? {
-            Decision::Allowed => return Ok(()),
+            Decision::Allowed(denied) => return Ok(denied),
             Decision::Refused(why) => return Err(refused(&why, why.clone())),
-            Decision::Ask(id, text) => (id, text),
+            Decision::Ask(id, question) => (id, question.client),
         };
         let unanswered = || {
             let text = format!("{text}\n{} needs approval. The operator can give it: skillhost approve {id}", call.entry.name);
             refused("it needs approval", text)
         };
-        if !asks(caller) {
+        let approver = match caller.session.transport() {
+            Transport::Stream => self.policy.clients.stdio,
+            Transport::Http => self.policy.clients.http,
+        };
+        // That a client can ask its user does not make it the one who answers.
+        if approver == Approver::Operator || !asks(caller) {
             return Err(unanswered());
         }
         let is_alone = caller.session.is_alone(caller.context);
@@ -72,13 +84,12 @@ impl Shared {
         let Some(term) = term(&result).filter(|term| *term == Term::Once || !is_alone) else {
             return Err(refused("the user did not allow it", format!("the user did not allow {} to run", call.entry.name)));
         };
-        self.approvals.approve(id, term, &user_of(caller)).map_err(|error| told(error.to_string()))?;
         // A person takes a while: what was shown to them is what runs.
         if !call.loaded.is_current() {
             return Err(told(format!("{} changed while it was asked for; ask again", call.entry.name)));
         }
-        match self.decide(call, caller).map_err(told)? {
-            Decision::Allowed => Ok(()),
+        match self.approve(call, caller, id, term).map_err(told)? {
+            Decision::Allowed(denied) => Ok(denied),
             Decision::Refused(why) => Err(refused(&why, why.clone())),
             Decision::Ask(..) => Err(unanswered()),
         }
@@ -91,13 +102,39 @@ impl Shared {
     }
 
     pub(super) fn decide(&self, call: &Call<'_>, caller: Caller<'_>) -> Result<Decision, String> {
-        let digest = call.loaded.id().digest.as_deref().ok_or("the skill's files cannot be digested")?;
-        let what = What::of(call.target);
+        let (digest, what) = (call.digest()?, What::of(call.loaded, call.target));
         self.approvals.decide(&self.policy, &call.ask(digest, &what, caller)).map_err(|error| error.to_string())
+    }
+
+    /// What holds after the client's user said yes: for the call at hand alone, or for its session.
+    fn approve(&self, call: &Call<'_>, caller: Caller<'_>, id: PendingId, term: Term) -> Result<Decision, String> {
+        let (digest, what) = (call.digest()?, What::of(call.loaded, call.target));
+        let (ask, who) = (call.ask(digest, &what, caller), user_of(caller));
+        let decision = match term {
+            Term::Once => self.approvals.approve_this(&self.policy, &ask, id, &who),
+            term => self.approvals.approve(id, term, &who).and_then(|_| self.approvals.decide(&self.policy, &ask)),
+        };
+        decision.map_err(|error| error.to_string())
     }
 }
 
 impl<'a> Call<'a> {
+    /// A call of a target with its arguments, which is given stdin and files.
+    pub(super) fn new(
+        entry: &'a Entry,
+        loaded: &'a Loaded,
+        (target, args): (&'a Target, &'a [String]),
+        (stdin, files): (&'a [u8], &'a [(&'a str, &'a str)]),
+        workspace: &'a Workspace,
+        hidden: &'a Hidden,
+    ) -> Call<'a> {
+        Call { entry, loaded, target, args, stdin, files, workspace, hidden }
+    }
+
+    fn digest(&self) -> Result<&'a str, String> {
+        self.loaded.id().digest.as_deref().ok_or_else(|| "the skill's files cannot be digested".to_owned())
+    }
+
     /// The same for the approvals.
     pub(super) fn ask(&'a self, digest: &'a str, what: &'a What, caller: Caller<'a>) -> Ask<'a> {
         Ask {
@@ -108,6 +145,7 @@ impl<'a> Call<'a> {
             trusted: self.entry.trusted,
             own: self.workspace.folder.as_ref().map(|folder| folder.path()),
             session: caller.session.id(caller.context),
+            input: Input { stdin: GivenStdin::Whole(self.stdin), files: self.files, ..Input::of(self.target, self.args) },
         }
     }
 }

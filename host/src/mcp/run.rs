@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
-use rmcp::model::{CallToolResponse, JsonObject};
+use rmcp::model::{CallToolResponse, CallToolResult, JsonObject};
 use rmcp::service::{RequestContext, RoleServer};
 use serde::Deserialize;
 use serde_json::Value;
@@ -19,7 +19,7 @@ use super::question::Answer;
 use super::result::{self, failed};
 use super::session::Session;
 use super::workspace::Folder;
-use super::writes::{Aside, Diff};
+use super::writes::{Diff, note};
 use super::{Shared, messages, trace};
 use crate::catalog::Entry;
 use crate::invoke::{InvokeError, Invoked, Loaded, Target};
@@ -56,7 +56,7 @@ struct Done {
     /// What an overlay kept of it.
     diff: Option<Diff>,
     /// What becomes of that.
-    aside: Option<Aside>,
+    aside: Option<String>,
     folder: Option<Arc<Folder>>,
     hidden: Hidden,
 }
@@ -67,9 +67,6 @@ impl Shared {
         if !caller.session.is_alone(caller.context) && caller.session.tools(&entry.name).is_none() {
             return failed(format!("the skill `{}` is not activated: call {ACTIVATE} first", entry.name)).into();
         }
-        if let Some(answered) = self.answered(&entry.name, caller) {
-            return answered;
-        }
         let Input { program, args, stdin, files, .. } = input;
         let io = Io { stdin: stdin.map_or(Stdin::Empty, |text| Stdin::Bytes(text.into_bytes())), ..Io::default() };
         match self.carry_out(&entry, |skill| target(skill, program, args), &files, io, caller).await {
@@ -78,7 +75,7 @@ impl Shared {
                 if let Some((id, kept)) = answer.kept {
                     self.runs.keep(id, kept);
                 }
-                self.with_writes(answer.result, aside, (&entry.name, &hidden), caller).await
+                noted(answer.result, aside)
             }
             Err(answer) => *answer,
         }
@@ -86,9 +83,6 @@ impl Shared {
 
     /// Calls a typed tool.
     pub(super) async fn call(&self, entry: &Entry, tool: &Tool, input: JsonObject, caller: Caller<'_>) -> CallToolResponse {
-        if let Some(answered) = self.answered(&entry.name, caller) {
-            return answered;
-        }
         let target = Target::Tool { name: tool.name.clone(), input: Value::Object(input).to_string() };
         match self.carry_out(entry, |_| (target, Vec::new()), &BTreeMap::new(), Io::default(), caller).await {
             Ok(Done { invoked, aside, hidden, .. }) => {
@@ -96,7 +90,7 @@ impl Shared {
                 if let Some((id, kept)) = answer.kept {
                     self.runs.keep(id, kept);
                 }
-                self.with_writes(answer.result, aside, (&entry.name, &hidden), caller).await
+                noted(answer.result, aside)
             }
             Err(answer) => *answer,
         }
@@ -119,16 +113,21 @@ impl Shared {
         let loaded = self.service.host().load_for_run(&entry.folder, &workspace.policy);
         let loaded = loaded.map_err(|error| told(hidden.text(&unclear(&error.into()))))?;
         let (target, args) = choose(&loaded.skill);
-        let call = Call { entry, loaded: &loaded, target: &target, args: &args, workspace: &workspace, hidden: &hidden };
+        let stdin = if let Stdin::Bytes(bytes) = &io.stdin { bytes.clone() } else { Vec::new() };
+        let put: Vec<(&str, &str)> = files.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
+        let given = (stdin.as_slice(), put.as_slice());
+        let call = Call::new(entry, &loaded, (&target, &args), given, &workspace, &hidden);
         trace::loaded(&loaded);
-        self.may_run(&call, caller).instrument(debug_span!("approval")).await?;
-        workspace.put(files.iter().map(|(path, text)| (path.as_str(), text.as_str()))).map_err(told)?;
+        let denied = self.may_run(&call, caller).instrument(debug_span!("approval")).await?;
+        workspace.put(put.iter().copied()).map_err(told)?;
+        let loaded = loaded.without(denied);
         let invoked = self.invoke(&loaded, &target, &args, io, caller).await;
         if let Some(event) = event(&invoked) {
             self.tally(caller.session, caller.context).note(&entry.name, || weight(entry), event);
         }
         let invoked = invoked.map_err(|error| told(hidden.text(&unclear(&error))))?;
         let diff = self.diff(&invoked, &hidden);
+        let call = Call::new(entry, &loaded, (&target, &args), given, &workspace, &hidden);
         let aside = self.aside(&call, caller, &invoked, diff.as_ref());
         Ok(Done { invoked, diff, aside, folder: workspace.folder, hidden })
     }
@@ -170,6 +169,12 @@ impl Shared {
         }
         result
     }
+}
+
+/// The answer of a run, with what becomes of the changes that it kept aside.
+fn noted(mut result: CallToolResult, aside: Option<String>) -> CallToolResponse {
+    result.content.extend(aside.map(|text| note(&text)));
+    result.into()
 }
 
 /// What counts of a run, as a record of it would: one that found no room, or is not valid, is none.

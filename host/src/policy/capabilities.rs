@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use rustls::pki_types::CertificateDer;
 use serde::{Deserialize, Serialize};
@@ -48,9 +48,12 @@ pub struct Capabilities {
 pub struct Mount {
     /// Absolute guest path without a trailing slash, such as `/workspace`.
     pub guest: String,
-    /// The host folder, as the operator named it. Receipts leave it out.
+    /// The host folder: its real path where it was there when it was granted, else as the operator named it. Receipts leave it out.
     #[serde(default)]
     pub host: PathBuf,
+    /// What the operator wrote for it, and which folder that was; `None` before it is granted, and where there was no folder.
+    #[serde(skip)]
+    pub resolved: Option<HostFolder>,
     /// What may be done in it, where the scopes allow.
     pub mode: MountMode,
     /// Where the host folder lies below the folder that the rules call by the guest path: `a/b`, or empty where it is that folder itself.
@@ -63,7 +66,7 @@ pub struct Mount {
 impl Mount {
     /// A mount of the folder that the rules mean by its guest path.
     pub fn new(guest: impl Into<String>, host: impl Into<PathBuf>, mode: MountMode) -> Mount {
-        Mount { guest: guest.into(), host: host.into(), mode, rules_at: String::new() }
+        Mount { guest: guest.into(), host: host.into(), resolved: None, mode, rules_at: String::new() }
     }
 
     /// The path that rules use for a guest path inside this mount.
@@ -78,6 +81,24 @@ impl Mount {
     fn rule_parents(&self) -> impl Iterator<Item = String> {
         let below = self.rules_at.match_indices('/').map(|(at, _)| format!("{}/{}", self.guest, &self.rules_at[..at]));
         (!self.rules_at.is_empty()).then(|| self.guest.clone()).into_iter().chain(below)
+    }
+}
+
+/// A folder that a text of the operator's led to when it was granted. Another folder in its place is not what was granted.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct HostFolder {
+    /// The text: `.` is another folder in the next project.
+    pub named: PathBuf,
+    /// The device that it is on.
+    pub device: u64,
+    /// Its inode.
+    pub inode: u64,
+}
+
+impl Mount {
+    /// The folder as the operator wrote it.
+    pub fn named(&self) -> &Path {
+        self.resolved.as_ref().map_or(&self.host, |resolved| &resolved.named)
     }
 }
 

@@ -11,7 +11,8 @@ use super::entry::Side;
 use super::schema::{self, Field};
 use super::yaml::{self, Kind, Node};
 use super::{
-    AuditDetail, EnvRule, Layer, LimitRule, MountRule, NameGlob, Origin, Policy, Preload, Retention, Rule, Secrets, mounts, printable,
+    AuditDetail, Clients, EnvRule, Layer, LimitRule, MountRule, NameGlob, Origin, Policy, Preload, Retention, Rule, Secrets, mounts,
+    printable,
 };
 use crate::diagnostic::{Diagnostic, Severity, Span};
 use crate::limits::Limit;
@@ -69,6 +70,7 @@ impl Reader<'_> {
         let (mut authorities, mut folders, mut retention) = (Vec::new(), Vec::new(), Retention::default());
         let (mut secrets, mut usage, mut preload) = (Secrets::default(), true, Preload::Nothing);
         let mut audit_detail = AuditDetail::default();
+        let mut clients = Clients::default();
         for (key, _, value) in self.table(root, "the policy", &schema::TOP) {
             match key {
                 "limits" => default.limits = self.limits(value),
@@ -79,6 +81,7 @@ impl Reader<'_> {
                 "audit" => (retention, audit_detail) = self.audit(value),
                 "usage" => usage = self.usage(value),
                 "preload" => preload = self.preload(value),
+                "clients" => clients = self.clients(value),
                 "default" => self.section(value, "default", &schema::DEFAULT, &mut default),
                 "skills" => skills = self.skills(value),
                 key => self.determinism(key, value, &mut default),
@@ -87,7 +90,7 @@ impl Reader<'_> {
         let mut layers = vec![default];
         layers.extend(skills);
         self.clashes(&layers);
-        Policy { layers, authorities, folders, retention, audit_detail, secrets, usage, preload }
+        Policy { layers, authorities, folders, retention, audit_detail, secrets, usage, preload, clients }
     }
 
     fn skills(&mut self, node: &Node) -> Vec<Layer> {

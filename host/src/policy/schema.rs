@@ -37,6 +37,9 @@ enum Shape {
     Detail,
     On,
     Preload,
+    Clients,
+    Client,
+    Ask,
 }
 
 const fn field(key: &'static str, shape: Shape, meaning: &'static str) -> Field {
@@ -44,7 +47,7 @@ const fn field(key: &'static str, shape: Shape, meaning: &'static str) -> Field 
 }
 
 /// The file's own keys.
-pub(super) const TOP: [Field; 13] = [
+pub(super) const TOP: [Field; 14] = [
     field("limits", Shape::Limits, "The bounds of every invocation, in place of the defaults."),
     field(
         "authorities",
@@ -58,6 +61,7 @@ pub(super) const TOP: [Field; 13] = [
         Shape::Preload,
         "Skills whose tools an agent's session has from its start: `suggested`, those that 30 % of the last sessions used; or a list of names.",
     ),
+    field("clients", Shape::Clients, "Who answers what an agent's client asks for, by how the client is connected."),
     field("secrets", Shape::Secrets, "Whose values no recording holds, not even encrypted: a replay asks for them."),
     field("record", Shape::Record, "What recordings store."),
     field("default", Shape::Default, "What every skill may do: all of it without `allowed-tools`, else the part that these ask for."),
@@ -109,6 +113,22 @@ pub(super) const AUDIT: [Field; 3] = [
         "What is kept of arguments, paths and messages: digests by the log's key (the default), or text as well.",
     ),
 ];
+
+/// The keys of `clients`: what the host knows of one.
+pub(super) const CLIENTS: [Field; 2] = [
+    field("stdio", Shape::Client, "The client that started `skillhost mcp`."),
+    field("http", Shape::Client, "Whoever shows the token of `skillhost serve`; never a client without one."),
+];
+
+/// The keys of one of `clients`.
+pub(super) const CLIENT: [Field; 1] = [field(
+    "ask",
+    Shape::Ask,
+    "Who approves its runs: the operator, or the client's own user. Staged writes are the operator's in any case.",
+)];
+
+/// Who is asked, as it is written.
+pub(super) const ASK: [&str; 2] = ["operator", "client"];
 
 /// The keys of one of `mounts`.
 pub(super) const MOUNT: [Field; 3] = [
@@ -173,6 +193,9 @@ fn shape(field: &Field) -> Value {
         Shape::Mode => json!({ "enum": MODES, "default": "read" }),
         Shape::Flag => json!({ "type": "boolean", "default": false }),
         Shape::On => json!({ "type": "boolean", "default": true }),
+        Shape::Clients => table(&CLIENTS, &[]),
+        Shape::Client => table(&CLIENT, &[]),
+        Shape::Ask => json!({ "enum": ASK, "default": ASK[0] }),
         Shape::Preload => json!({
             "oneOf": [{ "const": "suggested" }, { "type": "array", "items": { "type": "string", "pattern": "^[a-z0-9-]+$" } }],
         }),

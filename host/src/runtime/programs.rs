@@ -1,6 +1,6 @@
 //! The programs that an invocation can start: those that come with the host, and those that the skill brings.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::sync::{Arc, OnceLock};
 
@@ -23,6 +23,19 @@ pub struct Programs {
     digests: Digests,
     built_ins: BuiltIns,
     listed: OnceLock<Result<Vec<Arc<BuiltIn>>, ProgramError>>,
+    /// Those of the skill's files that are not started.
+    denied: Vec<DeniedFile>,
+}
+
+/// A file of the skill that is not started.
+#[derive(Debug, Clone)]
+pub(crate) struct DeniedFile {
+    /// Its path in the skill.
+    pub(crate) path: String,
+    /// How many bytes it has.
+    pub(crate) size: usize,
+    /// Their digest: a copy elsewhere, or a link to it, is the same program.
+    pub(crate) digest: String,
 }
 
 impl Programs {
@@ -38,7 +51,39 @@ impl Programs {
         if let Some(main) = &skill.manifest.component {
             paths.insert(skill.manifest.name.clone(), main.clone());
         }
-        Programs { skill, paths, digests, built_ins, listed: OnceLock::new() }
+        Programs { skill, paths, digests, built_ins, listed: OnceLock::new(), denied: Vec::new() }
+    }
+
+    /// The same programs, of which these files of the skill are not started.
+    ///
+    /// # Errors
+    /// One of them cannot be read.
+    pub fn without(&self, files: &BTreeSet<String>) -> io::Result<Programs> {
+        let mut denied = Vec::new();
+        for file in self.skill.files.iter().filter(|file| files.contains(&file.path)) {
+            match self.skill.read(&file.path) {
+                Ok(bytes) => denied.push(DeniedFile { path: file.path.clone(), size: bytes.len(), digest: super::digest(&bytes) }),
+                // It leads to a folder, or nowhere.
+                Err(_) if file.link.is_some() => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(Programs { denied, ..self.clone() })
+    }
+
+    /// Those of the skill's files that are not started.
+    pub(crate) fn denied(&self) -> &[DeniedFile] {
+        &self.denied
+    }
+
+    /// Their paths in the skill.
+    pub(crate) fn denied_paths(&self) -> impl Iterator<Item = String> {
+        self.denied.iter().map(|file| file.path.clone())
+    }
+
+    /// Whether a command is an interpreter that an embedder brings.
+    pub(super) fn is_custom(&self, command: &str) -> bool {
+        self.built_ins.custom.commands().any(|known| known == command)
     }
 
     /// The commands that can be started.

@@ -8,7 +8,8 @@
 use super::built_in::ProgramError;
 use super::dispatch::{self, Interpreter, Kind};
 use super::scripts::inside;
-use super::{Entry, Program, Programs};
+use super::{DeniedFile, Entry, Program, Programs};
+use crate::runtime;
 
 /// Where guests see the skill.
 pub const SKILL: &str = "/skill";
@@ -53,6 +54,25 @@ impl Programs {
             }
             None => Err(not_found(format!("`{command}` is a script for `{runs}`, which is not here"))),
         }
+    }
+
+    /// The file of the skill that a program runs although a level denies it. `look` gives the start of the file at an absolute guest path, at
+    /// most that many bytes: a link to the file, or a copy of it, is the same program.
+    pub(crate) fn denied_file(&self, program: &Program, cwd: &str, look: impl Fn(&str, usize) -> Option<Vec<u8>>) -> Option<&DeniedFile> {
+        let is_run = |file: &&DeniedFile| {
+            let is_file = |argument: &String| {
+                let path = absolute(cwd, argument);
+                let is_there = || look(&path, file.size + 1).is_some_and(|bytes| runtime::digest(&bytes) == file.digest);
+                self.own_file(&path).is_some_and(|own| own.strip_prefix(SKILL) == Some(&format!("/{}", file.path))) || is_there()
+            };
+            let is_script = || match script_argument(&program.name, &program.args) {
+                Some(at) => is_file(&program.args[at]),
+                // Nobody here knows which of its arguments is the script.
+                None => self.is_custom(&program.name) && program.args.iter().any(is_file),
+            };
+            program.component.digest == file.digest || is_script()
+        };
+        self.denied().iter().find(is_run)
     }
 
     /// The skill's own file that a text names, as guests see it.

@@ -6,10 +6,12 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use rustix::event::{PollFd, PollFlags};
+use rustix::fs::FileType;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
 use super::waiters::{Place, Waiters};
+use crate::terminal::Filter;
 
 /// The most that one transfer moves. A pipe that `poll` calls writable takes at least `PIPE_BUF` (4,096) bytes without blocking.
 const PIPE_CHUNK: usize = 4096;
@@ -23,13 +25,30 @@ pub(super) struct Descriptor {
     reactor: Option<AsyncFd<Arc<OwnedFd>>>,
     /// The reactor knows one waker; programs that share a stream are several.
     waiters: Waiters,
+    /// Only of a terminal that is written to.
+    terminal: Option<Terminal>,
+}
+
+/// What a terminal is shown of what a guest writes.
+#[derive(Default)]
+struct Terminal {
+    filter: Filter,
+    /// What is shown, and not written yet.
+    unwritten: Vec<u8>,
 }
 
 impl Descriptor {
     pub(super) fn new(fd: OwnedFd, interest: Interest) -> Descriptor {
-        let regular =
-            rustix::fs::fstat(&fd).is_ok_and(|s| rustix::fs::FileType::from_raw_mode(s.st_mode) == rustix::fs::FileType::RegularFile);
-        Descriptor { fd: Arc::new(fd), interest, blocks: !regular, reactor: None, waiters: Waiters::default() }
+        let kind = rustix::fs::fstat(&fd).map(|found| FileType::from_raw_mode(found.st_mode));
+        let is_terminal = interest == Interest::WRITABLE && kind == Ok(FileType::CharacterDevice) && rustix::termios::isatty(&fd);
+        Descriptor {
+            fd: Arc::new(fd),
+            interest,
+            blocks: kind != Ok(FileType::RegularFile),
+            reactor: None,
+            waiters: Waiters::default(),
+            terminal: is_terminal.then(Terminal::default),
+        }
     }
 
     /// A place to wait for it.
@@ -79,6 +98,41 @@ impl Descriptor {
     }
 
     pub(super) fn poll_write(&mut self, cx: &Context<'_>, place: &mut Place, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        if self.terminal.is_some() {
+            return self.poll_show(cx, place, bytes);
+        }
+        self.poll_put(cx, place, bytes)
+    }
+
+    /// Shows a guest's output on a terminal, as far as that is text, colours and styles.
+    fn poll_show(&mut self, cx: &Context<'_>, place: &mut Place, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        ready!(self.poll_finish(cx, place))?;
+        let taken = &bytes[..bytes.len().min(PIPE_CHUNK)];
+        if let Some(Terminal { filter, unwritten }) = &mut self.terminal {
+            filter.pass(taken, unwritten);
+        }
+        // What the terminal does not take now goes before what comes next.
+        match self.poll_finish(cx, place) {
+            Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
+            _ => Poll::Ready(Ok(taken.len())),
+        }
+    }
+
+    /// Writes what was taken and is not written yet.
+    pub(super) fn poll_finish(&mut self, cx: &Context<'_>, place: &mut Place) -> Poll<io::Result<()>> {
+        while let Some(Terminal { unwritten, .. }) = self.terminal.as_mut().filter(|terminal| !terminal.unwritten.is_empty()) {
+            let bytes = std::mem::take(unwritten);
+            let put = self.poll_put(cx, place, &bytes);
+            let written = if let Poll::Ready(Ok(count)) = &put { *count } else { 0 };
+            if let (Some(terminal), false) = (&mut self.terminal, matches!(put, Poll::Ready(Err(_)))) {
+                terminal.unwritten = bytes[written..].to_vec();
+            }
+            ready!(put)?;
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_put(&mut self, cx: &Context<'_>, place: &mut Place, bytes: &[u8]) -> Poll<io::Result<usize>> {
         ready!(self.poll_ready(cx, place))?;
         let chunk = if self.blocks { bytes.len().min(PIPE_CHUNK) } else { bytes.len() };
         Poll::Ready(Ok(rustix::io::write(&self.fd, &bytes[..chunk])?))

@@ -36,7 +36,7 @@ pub struct Overlays(Option<Mounts>);
 #[expect(clippy::too_many_arguments, reason = "each is something else that an invocation's files are made from")]
 pub(super) fn open(
     capabilities: &Arc<Capabilities>,
-    skill: Option<Ground>,
+    skill: Option<OpenMount>,
     beside: Beside,
     guarded: &Guarded,
     scratch_root: &Path,
@@ -51,7 +51,7 @@ pub(super) fn open(
         Ground::later(move || scratch.folder(&name))
     };
     let mut mounts = vec![OpenMount::scratch(later("tmp".into()))];
-    mounts.extend(skill.map(OpenMount::skill));
+    mounts.extend(skill);
     for (index, mount) in capabilities.mounts.iter().enumerate() {
         let opened = OpenMount::open(mount, guarded)?;
         mounts.push(match mount.mode {

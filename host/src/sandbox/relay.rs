@@ -70,6 +70,11 @@ impl Outlets {
             }
             self.relay.advance(written.unwrap_or(piece.len()));
         }
+        for descriptor in self.descriptors.iter_mut().flatten() {
+            let mut place = descriptor.place();
+            // Nobody is left to be told.
+            poll_fn(|cx| descriptor.poll_finish(cx, &mut place)).await.ok();
+        }
     }
 }
 

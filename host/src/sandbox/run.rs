@@ -11,7 +11,7 @@ use super::Sandbox;
 use super::clock::{self, Clock};
 use super::ended::Ended;
 use super::engine::Mode;
-use super::files::{Ground, Guarded, Snapshot, SnapshotError};
+use super::files::{Guarded, OpenMount, Snapshot, SnapshotError};
 use super::fuel::Cost;
 use super::invocation::Invocation;
 use super::meter::Meter;
@@ -53,7 +53,7 @@ pub struct Invoke<'a> {
     /// What it may touch.
     pub capabilities: &'a Arc<Capabilities>,
     /// `/skill`.
-    pub skill: Option<Ground>,
+    pub skill: Option<OpenMount>,
     /// What else is there to read.
     pub beside: Beside,
     /// Folders that are mounted only when the operator spells them out.

@@ -267,10 +267,7 @@ impl Out {
 
     /// Bytes written so far; only of a counted one.
     pub(super) fn seen(&self) -> u64 {
-        match &self.to {
-            To::Counted(counted, _) => lock(&counted.drain).seen,
-            To::Pipe(_) | To::Nowhere => 0,
-        }
+        if let To::Counted(counted, _) = &self.to { lock(&counted.drain).seen } else { 0 }
     }
 
     /// The digest of what was written so far; only of the first program's.
@@ -311,6 +308,11 @@ impl Out {
                     Err(_) => break,
                 }
             }
+        }
+        if let To::Counted(counted, Some(place)) = &mut self.to {
+            // What a terminal has not taken yet.
+            let to = |cx: &mut Context<'_>| lock(&counted.drain).to.as_mut().map_or(Poll::Ready(Ok(())), |to| to.poll_finish(cx, place));
+            std::future::poll_fn(to).await.ok();
         }
     }
 }

@@ -3,7 +3,7 @@
 use jiff::{SignedDuration, Timestamp};
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
-use super::{ApprovalError, Full, Pending, PendingId, Store, changes, from_json, json, name, now};
+use super::{ApprovalError, Full, Pending, PendingId, Store, changes, from_json, json, name, now, what};
 use crate::approval::{Change, Term};
 
 /// What may wait: whoever asks for more is not listened to until someone has answered, or until it is over.
@@ -15,7 +15,7 @@ pub(super) const MOST_BYTES: i64 = 256 << 20;
 /// How long it waits.
 const WAITS: SignedDuration = SignedDuration::from_hours(7 * 24);
 
-const PENDING: &str = "SELECT id, skill, what, digest, files, capabilities, session, time, text, diff FROM pending";
+const PENDING: &str = "SELECT id, skill, kind, name, digest, files, capabilities, session, time, text, diff, input FROM pending";
 const BYTES: &str = "SELECT ifnull((SELECT sum(octet_length(files) + octet_length(capabilities) + octet_length(text) + ifnull(octet_length(diff), 0)) FROM pending), 0)
     + ifnull((SELECT sum(octet_length(bytes)) FROM change), 0)";
 
@@ -26,6 +26,8 @@ pub(crate) enum Answer {
     No,
     /// It runs, for so long.
     Run(Term),
+    /// The one run that asks goes on now.
+    Used,
     /// The changes are written, and were just now.
     Written,
 }
@@ -40,14 +42,29 @@ impl Store {
         let noted = self.database.write(|db| {
             forget(db)?;
             let capabilities = json(&asked.capabilities);
-            let same = "SELECT id FROM pending WHERE skill = ?1 AND what = ?2 AND digest = ?3 AND capabilities = ?4 AND session = ?5 AND diff IS NULL";
-            let key = params![asked.skill, asked.what, asked.digest, capabilities, asked.session];
+            let same = "SELECT id FROM pending WHERE skill = ?1 AND kind = ?2 AND name = ?3 AND digest = ?4 AND capabilities = ?5
+                AND session = ?6 AND input = ?7 AND diff IS NULL";
+            let (kind, program) = asked.what.columns();
+            let key = params![asked.skill, kind, program, asked.digest, capabilities, asked.session, asked.input];
             if let (None, Some(id)) = (&asked.diff, db.query_row(same, key, |row| row.get(0)).optional()?) {
                 return Ok(Ok(id));
             }
             db.execute(
-                "INSERT INTO pending (skill, what, digest, files, capabilities, session, time, text, diff) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
-                params![asked.skill, asked.what, asked.digest, json(&asked.files), capabilities, asked.session, now(), asked.text, asked.diff],
+                "INSERT INTO pending (skill, kind, name, digest, files, capabilities, session, time, text, diff, input)
+                    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
+                params![
+                    asked.skill,
+                    kind,
+                    program,
+                    asked.digest,
+                    json(&asked.files),
+                    capabilities,
+                    asked.session,
+                    now(),
+                    asked.text,
+                    asked.diff,
+                    asked.input
+                ],
             )?;
             let id = db.last_insert_rowid();
             changes::write(db, id, changes)?;
@@ -72,12 +89,27 @@ impl Store {
             let (term, over) = match answer {
                 Answer::No => return Ok(Some(asked)),
                 Answer::Run(term) => (term, None),
-                Answer::Written => (Term::Once, Some(now())),
+                Answer::Used | Answer::Written => (Term::Once, Some(now())),
             };
             let (files, capabilities) = (json(&asked.files), json(&asked.capabilities));
+            let (kind, program) = asked.what.columns();
             db.execute(
-                "INSERT INTO approval (skill, what, digest, files, capabilities, term, session, who, time, over) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
-                params![asked.skill, asked.what, asked.digest, files, capabilities, name(term), asked.session, who, now(), over],
+                "INSERT INTO approval (skill, kind, name, digest, files, capabilities, term, session, who, time, over, input)
+                    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
+                params![
+                    asked.skill,
+                    kind,
+                    program,
+                    asked.digest,
+                    files,
+                    capabilities,
+                    name(term),
+                    asked.session,
+                    who,
+                    now(),
+                    over,
+                    asked.input
+                ],
             )?;
             Ok(Some(asked))
         });
@@ -121,13 +153,14 @@ fn pending(row: &Row<'_>) -> rusqlite::Result<Pending> {
     Ok(Pending {
         id: PendingId(row.get(0)?),
         skill: row.get(1)?,
-        what: row.get(2)?,
-        digest: row.get(3)?,
-        files: from_json(row, 4)?,
-        capabilities: from_json(row, 5)?,
-        session: row.get(6)?,
-        time: row.get(7)?,
-        text: row.get(8)?,
-        diff: row.get(9)?,
+        what: what(row, 2)?,
+        digest: row.get(4)?,
+        files: from_json(row, 5)?,
+        capabilities: from_json(row, 6)?,
+        session: row.get(7)?,
+        time: row.get(8)?,
+        text: row.get(9)?,
+        diff: row.get(10)?,
+        input: row.get(11)?,
     })
 }

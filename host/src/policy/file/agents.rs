@@ -2,8 +2,9 @@
 
 use super::{Reader, scalar};
 use crate::policy::approval::Level;
+use crate::policy::schema;
 use crate::policy::yaml::{Kind, Node};
-use crate::policy::{NameGlob, Preload, printable};
+use crate::policy::{Approver, Clients, NameGlob, Preload, printable};
 
 impl Reader<'_> {
     pub(super) fn level(&mut self, node: &Node) -> Option<Level> {
@@ -27,6 +28,25 @@ impl Reader<'_> {
             self.error("policy-usage", Some(node.span), "`usage` is `true` or `false`".into(), None);
         }
         scalar(node) == Some("true")
+    }
+
+    pub(super) fn clients(&mut self, node: &Node) -> Clients {
+        let mut clients = Clients::default();
+        for (key, _, value) in self.table(node, "`clients`", &schema::CLIENTS) {
+            let mut approver = Approver::default();
+            for (_, _, value) in self.table(value, &format!("`{key}`"), &schema::CLIENT) {
+                match scalar(value) {
+                    Some("client") => approver = Approver::Client,
+                    Some("operator") => approver = Approver::Operator,
+                    _ => {
+                        let message = format!("`ask` is one of {}", schema::ASK.join(", "));
+                        self.error("policy-clients", Some(value.span), message, None);
+                    }
+                }
+            }
+            *if key == "stdio" { &mut clients.stdio } else { &mut clients.http } = approver;
+        }
+        clients
     }
 
     pub(super) fn preload(&mut self, node: &Node) -> Preload {

@@ -86,7 +86,8 @@ impl Vfs {
     pub(super) fn access(&self, m: usize, rel: &str) -> PathAccess {
         let mount = &self.mounts[m];
         let granted = match &mount.rules {
-            Rules::Skill => return PathAccess::Read,
+            Rules::Skill(hidden) if hidden.contains(rel) => return PathAccess::None,
+            Rules::Skill(_) => return PathAccess::Read,
             Rules::Scratch | Rules::State(_) => return PathAccess::Write,
             Rules::Root(_) => return self.access_of_root(m, rel),
             Rules::Packages => None,
@@ -203,7 +204,10 @@ impl Vfs {
                 let fix = Some("write below /workspace (`--workspace DIR`) or /tmp".to_owned());
                 Denial { what, rule: "no folder that may be written is there".to_owned(), fix, kind: DenialKind::Path }
             }
-            (Rules::Skill | Rules::Scratch | Rules::State(_), _) | (Rules::Packages, None) => {
+            (Rules::Skill(hidden), _) if hidden.contains(rel) => {
+                Denial { what, rule: format!("a level denies {rel}"), fix: Some("skillhost permissions".into()), kind: DenialKind::Path }
+            }
+            (Rules::Skill(_) | Rules::Scratch | Rules::State(_), _) | (Rules::Packages, None) => {
                 Denial { what, rule: format!("{} is read-only", mount.guest), fix: None, kind: DenialKind::Path }
             }
             (Rules::Granted(_) | Rules::Packages, Some(pattern)) => {

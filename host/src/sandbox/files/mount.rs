@@ -1,5 +1,6 @@
 //! Opening the folders that guests will see: once, as handles, after the checks that protect the operator from a slip.
 
+use std::collections::BTreeSet;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -28,8 +29,8 @@ pub struct OpenMount {
 /// Which rules hold in a mount.
 #[derive(Debug)]
 pub(super) enum Rules {
-    /// `/skill`: everything may be read.
-    Skill,
+    /// `/skill`: everything may be read, but for these paths, which a level denies.
+    Skill(BTreeSet<String>),
     /// `/tmp`: everything may be written, and it is gone afterwards.
     Scratch,
     /// `/`: read, and of nobody's account.
@@ -72,12 +73,13 @@ pub struct Guarded {
 }
 
 impl OpenMount {
-    /// Opens a granted folder. `mount.host` is the text that the operator wrote; a relative one is meant from the current folder.
+    /// Opens a granted folder. The text that the operator wrote counts; a relative one is meant from the current folder.
     ///
     /// An overlay is read-only until [`OpenMount::over`] says where its writes go.
     ///
     /// # Errors
-    /// A folder that is missing, is no folder, or is refused: a path with a symlink in it, `/`, the home folder, skillhost's own folders.
+    /// A folder that is missing, is no folder, is another one than was granted, or is refused: a path with a symlink in it, `/`, the home folder,
+    /// skillhost's own folders.
     /// Spelling the folder by its real absolute path is asking for it by name, and lifts the last four; the fix shows that spelling.
     pub fn open(mount: &Mount, guarded: &Guarded) -> Result<OpenMount, Denial> {
         let refuse = |rule: String, fix: Option<String>| Denial {
@@ -86,26 +88,34 @@ impl OpenMount {
             fix,
             kind: DenialKind::Mount,
         };
-        let real = mount.host.canonicalize().map_err(|e| {
-            let make = (e.kind() == std::io::ErrorKind::NotFound).then(|| format!("mkdir -p {}", quoted(&mount.host)));
-            refuse(format!("the folder {} cannot be opened: {e}", quoted(&mount.host)), make)
+        let named = mount.named();
+        let real = named.canonicalize().map_err(|e| {
+            let make = (e.kind() == std::io::ErrorKind::NotFound).then(|| format!("mkdir -p {}", quoted(named)));
+            refuse(format!("the folder {} cannot be opened: {e}", quoted(named)), make)
         })?;
         // Bytes, not `Path`s: those are equal where only a `.` differs, and `--workspace .` names nothing.
-        let spelled = mount.host.as_os_str().as_bytes() == real.as_os_str().as_bytes();
+        let spelled = named.as_os_str().as_bytes() == real.as_os_str().as_bytes();
         let by_name = || Some(spelling(mount, &real));
         if !spelled && let Some(rule) = guarded.rule_against(&real) {
             return Err(refuse(rule, by_name()));
         }
-        let root = open_without_symlinks(&mount.host).map_err(|e| match e {
-            Errno::LOOP => refuse(format!("a symlink is part of the path {}", quoted(&mount.host)), by_name()),
-            Errno::NOTDIR => refuse(format!("{} is not a folder", quoted(&mount.host)), None),
-            e => refuse(format!("the folder {} cannot be opened: {e}", quoted(&mount.host)), None),
+        let root = open_without_symlinks(named).map_err(|e| match e {
+            Errno::LOOP => refuse(format!("a symlink is part of the path {}", quoted(named)), by_name()),
+            Errno::NOTDIR => refuse(format!("{} is not a folder", quoted(named)), None),
+            e => refuse(format!("the folder {} cannot be opened: {e}", quoted(named)), None),
         })?;
         if let Ok(Some(kind)) = kernel_file_system(&root) {
             return Err(refuse(
-                format!("{} is in `{kind}`, a view of the kernel and its processes, which is never mounted", quoted(&mount.host)),
+                format!("{} is in `{kind}`, a view of the kernel and its processes, which is never mounted", quoted(named)),
                 None,
             ));
+        }
+        if let Some(granted) = &mount.resolved {
+            let found = fs::fstat(&root).map_err(|e| refuse(format!("the folder {} cannot be looked at: {e}", quoted(named)), None))?;
+            if (found.st_dev, found.st_ino) != (granted.device, granted.inode) {
+                let rule = format!("{} is not the folder any more that was granted", quoted(&mount.host));
+                return Err(refuse(rule, Some("run it again".into())));
+            }
         }
         let layer = match mount.mode {
             MountMode::Read | MountMode::Overlay => Layer::ReadOnly,
@@ -125,7 +135,16 @@ impl OpenMount {
 
     /// The skill's own folder, at `/skill`: read-only, whatever the capabilities say.
     pub fn skill(folder: impl Into<Ground>) -> OpenMount {
-        OpenMount { guest: "/skill".to_owned(), ground: folder.into(), rules: Rules::Skill, layer: Layer::ReadOnly }
+        OpenMount { guest: "/skill".to_owned(), ground: folder.into(), rules: Rules::Skill(BTreeSet::new()), layer: Layer::ReadOnly }
+    }
+
+    /// The same mount of the skill without these files.
+    #[must_use]
+    pub fn hiding(mut self, paths: impl IntoIterator<Item = String>) -> OpenMount {
+        if let Rules::Skill(hidden) = &mut self.rules {
+            hidden.extend(paths);
+        }
+        self
     }
 
     /// Its path, as guests know it.

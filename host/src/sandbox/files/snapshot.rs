@@ -67,7 +67,7 @@ impl Vfs {
                     };
                     snapshot.packages.insert(mount.guest.clone(), digest);
                 }
-                Rules::Skill | Rules::Scratch | Rules::Root(_) => {}
+                Rules::Skill(_) | Rules::Scratch | Rules::Root(_) => {}
             }
         }
         Ok(snapshot)

@@ -27,11 +27,11 @@ impl Vfs {
         let mut folders = Vec::new();
         let mut names = HashMap::new();
         for (m, mount) in self.mounts.iter().enumerate() {
-            let whole = match mount.rules {
+            let whole = match &mount.rules {
                 Rules::Granted(_) | Rules::State(_) => false,
-                Rules::Skill if mount.guest == SKILL => true,
+                Rules::Skill(_) if mount.guest == SKILL => true,
                 Rules::Packages if mount.guest.starts_with(SITE_PACKAGES) => true,
-                Rules::Packages | Rules::Skill | Rules::Scratch | Rules::Root(_) => continue,
+                Rules::Packages | Rules::Skill(_) | Rules::Scratch | Rules::Root(_) => continue,
             };
             let keep = whole.then_some(keep);
             let mut survey = Survey { vfs: self, tree: &tree, m, snapshot, keep, names: &mut names, entries: Vec::new(), bytes: 0 };

@@ -101,6 +101,15 @@ pub(super) async fn prepare(invocation: &Invocation, caller: Caller, what: Asked
         Some(reason) => no_program(format!("`{}` is never here: {reason}", line.argv[0]), None),
         None => no_program(error.message, error.fix),
     })?;
+    if let Some(file) = programs.denied_file(&program, &cwd, |path, bytes| invocation.vfs.head(path, bytes)) {
+        return Err(Error::Denied(refuse(
+            invocation,
+            &asked,
+            format!("a level denies {}", file.path),
+            Some("skillhost permissions".into()),
+            DenialKind::Program,
+        )));
+    }
     // `./jq` is not what an entry for `jq` means: it is what reads it that has to be allowed.
     let runs = if programs.passes_for_built_in(&line.argv[0]) {
         [std::slice::from_ref(&program.name), &program.args[..]].concat()

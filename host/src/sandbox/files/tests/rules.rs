@@ -322,6 +322,21 @@ fn an_overlay_without_a_folder_for_its_writes_is_read_only() {
 }
 
 #[test]
+fn a_folder_that_is_not_the_granted_one_is_not_mounted() {
+    use crate::policy::capabilities::{HostFolder, Mount};
+    let dir = tempfile::tempdir().unwrap();
+    let host = dir.path().canonicalize().unwrap();
+    let found = rustix::fs::stat(&host).unwrap();
+    let open = |inode| {
+        let resolved = Some(HostFolder { named: host.clone(), device: found.st_dev, inode });
+        OpenMount::open(&Mount { resolved, ..Mount::new("/workspace", &host, MountMode::Write) }, &Guarded::default())
+    };
+    open(found.st_ino).unwrap();
+    let refused = open(found.st_ino + 1).unwrap_err();
+    assert!(refused.rule.contains("is not the folder any more that was granted"), "{refused:?}");
+}
+
+#[test]
 fn what_is_read_at_a_handle_needs_a_handle_for_reading() {
     let guest = plain(|w| fill(w, "f", "x"));
     let file = guest.file("/workspace/f", WRITE).unwrap();

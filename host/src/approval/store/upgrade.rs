@@ -1,0 +1,33 @@
+//! Files of the first form, which kept kind and name of a program in one text: empty for the skill, `--command` for the shell, `tool:` and a
+//! name for a tool, else the name of a program. A program could be called `--command` or `tool:x` too.
+
+/// Reads such a file once. Where a text is ambiguous, the narrow reading holds: a level that denies goes on denying both, one that approves asks
+/// again. Approvals end: they named neither the real folder nor what ran in it. Requests that wait for a run are forgotten, and asked anew; changes
+/// that wait are kept, since nobody can ask for them again.
+pub(super) const FROM_1: &str = "
+    ALTER TABLE level RENAME TO level_1;
+    CREATE TABLE level (skill TEXT NOT NULL, kind TEXT NOT NULL, name TEXT NOT NULL, level TEXT NOT NULL, digest TEXT, who TEXT NOT NULL,
+        time TEXT NOT NULL, PRIMARY KEY (skill, kind, name)) WITHOUT ROWID;
+    INSERT INTO level SELECT skill, 'skill', '', level, digest, who, time FROM level_1 WHERE what = '';
+    INSERT INTO level SELECT skill, 'tool', substr(what, 6), iif(level = 'auto-approved', 'enabled', level), NULL, who, time
+        FROM level_1 WHERE what GLOB 'tool:*';
+    INSERT INTO level SELECT skill, 'command', '', iif(level = 'auto-approved', 'enabled', level), NULL, who, time
+        FROM level_1 WHERE what = '--command';
+    INSERT INTO level SELECT skill, 'program', what, level, digest, who, time FROM level_1
+        WHERE what <> '' AND (level NOT IN ('enabled', 'auto-approved') OR NOT (what GLOB 'tool:*' OR what = '--command'));
+    DROP TABLE level_1;
+    DROP INDEX approval_of;
+    ALTER TABLE approval ADD COLUMN kind TEXT NOT NULL DEFAULT 'skill';
+    ALTER TABLE approval RENAME COLUMN what TO name;
+    UPDATE approval SET over = ifnull(over, strftime('%Y-%m-%dT%H:%M:%SZ', 'now'));
+    ALTER TABLE pending ADD COLUMN kind TEXT NOT NULL DEFAULT 'skill';
+    ALTER TABLE pending RENAME COLUMN what TO name;
+    ALTER TABLE approval ADD COLUMN input TEXT NOT NULL DEFAULT '';
+    ALTER TABLE pending ADD COLUMN input TEXT NOT NULL DEFAULT '';
+    DELETE FROM pending WHERE diff IS NULL;
+    UPDATE approval SET kind = CASE WHEN name = '' THEN 'skill' WHEN name = '--command' THEN 'command' WHEN name GLOB 'tool:*' THEN 'tool' ELSE 'program' END;
+    UPDATE pending SET kind = CASE WHEN name = '' THEN 'skill' WHEN name = '--command' THEN 'command' WHEN name GLOB 'tool:*' THEN 'tool' ELSE 'program' END;
+    UPDATE approval SET name = CASE kind WHEN 'command' THEN '' WHEN 'tool' THEN substr(name, 6) ELSE name END;
+    UPDATE pending SET name = CASE kind WHEN 'command' THEN '' WHEN 'tool' THEN substr(name, 6) ELSE name END;
+    CREATE INDEX approval_of ON approval (skill, kind, name);
+";

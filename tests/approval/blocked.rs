@@ -1,0 +1,174 @@
+//! A level that denies a program holds however the program is spelled, and whoever starts it.
+
+use std::process::Output;
+
+use skillhost::approval::{Decision, Level, What};
+
+use super::{Place, Run, allowed, harmless};
+use crate::mcp;
+
+/// The real programs, and a skill with a script that prints `uploaded`.
+struct Blocked(mcp::Place);
+
+impl Blocked {
+    fn new() -> Blocked {
+        let place = mcp::Place::new();
+        place.skill("report", "allowed-tools: Read Bash", "Run `scripts/total.sh`.");
+        place.write("report/scripts/upload.sh", "#!/bin/bash\necho uploaded\n");
+        place.write("report/scripts/total.sh", "#!/bin/bash\necho total\n");
+        std::os::unix::fs::symlink("upload.sh", place.skills().join("report/scripts/link.sh")).unwrap();
+        place.write("report/scripts/both.sh", "#!/bin/bash\n/skill/scripts/upload.sh\necho both\n");
+        Blocked(place)
+    }
+
+    fn run(&self, args: &[&str]) -> Output {
+        let folder = self.0.skills().join("report");
+        self.0.server("run", &["--allow", "Bash"]).arg(folder).args(args).output().unwrap()
+    }
+
+    fn set(&self, args: &[&str]) {
+        let set = self.0.user.skillhost(&[&["permissions", "set", "report"], args].concat());
+        assert!(set.status.success(), "{set:?}");
+    }
+}
+
+fn out(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+#[test]
+fn a_blocked_script_does_not_run_under_any_spelling() {
+    for name in ["upload.sh", "upload", "scripts/upload.sh", "./scripts/../scripts/upload.sh", "/skill/scripts/upload.sh"] {
+        let place = Blocked::new();
+        place.set(&["blocked", "--program", name]);
+        for spelled in ["upload.sh", "upload", "scripts/upload.sh", "./scripts/upload.sh", "/skill/scripts/upload.sh", "link.sh"] {
+            let refused = place.run(&[spelled]);
+            assert_eq!((refused.status.code(), out(&refused).as_str()), (Some(77), ""), "{name}: {spelled}: {refused:?}");
+        }
+        let ran = place.run(&["scripts/total.sh"]);
+        assert_eq!(out(&ran), "total\n", "another script is not blocked: {ran:?}");
+    }
+}
+
+#[test]
+fn a_blocked_script_is_not_started_by_other_programs() {
+    let place = Blocked::new();
+    place.run(&["--command", "bash /skill/scripts/upload.sh"]);
+    assert_eq!(out(&place.run(&["--command", "bash /skill/scripts/upload.sh"])), "uploaded\n", "the spellings below are those that run it");
+    place.set(&["blocked", "--program", "upload.sh"]);
+    for text in [
+        "bash /skill/scripts/upload.sh",
+        "bash scripts/upload.sh",
+        "cd /skill && ./scripts/upload.sh",
+        "/skill/scripts/upload.sh",
+        "sh -e /skill/scripts/upload.sh",
+        "env A=1 bash /skill/scripts/upload.sh",
+        "bash /skill/scripts/link.sh",
+        "bash /tmp/.claude/skills/report/scripts/upload.sh",
+        "cp /skill/scripts/upload.sh /tmp/other && bash /tmp/other",
+        "bash -c 'bash /skill/scripts/upload.sh'",
+        "bash /skill/scripts/both.sh",
+        "python3 -c 'import subprocess; subprocess.run([\"/skill/scripts/upload.sh\"])'",
+        "source /skill/scripts/upload.sh",
+        "bash < /skill/scripts/upload.sh",
+        "cat /skill/scripts/upload.sh | bash",
+    ] {
+        let run = place.run(&["--command", text]);
+        assert!(!out(&run).contains("uploaded"), "{text}: {run:?}");
+    }
+    let denied = place.run(&["--command", "bash /skill/scripts/upload.sh"]);
+    assert!(String::from_utf8_lossy(&denied.stderr).contains("a level denies scripts/upload.sh"), "{denied:?}");
+    // Nor where a workspace holds the skill's own folder.
+    let skills = place.0.skills();
+    let run = place.run(&["--workspace", skills.to_str().unwrap(), "--command", "bash /workspace/report/scripts/upload.sh"]);
+    assert!(!out(&run).contains("uploaded"), "{run:?}");
+    let ran = place.run(&["--command", "bash /skill/scripts/total.sh"]);
+    assert_eq!(out(&ran), "total\n", "{ran:?}");
+}
+
+#[test]
+fn kinds_of_programs_do_not_share_names() {
+    let place = Place::new("");
+    place.write("tool:total.sh", "echo\n");
+    place.write("--command.sh", "echo\n");
+    let run = |what: What| place.decide(&Run { what, ..harmless() });
+    let set = |what: What, level| place.approvals().set("report", &what, level, None, "ada").unwrap();
+    for (blocked, others) in [
+        (What::Tool("total.sh".into()), [What::Program("tool:total.sh".into()), What::Program("total.sh".into()), What::Command]),
+        (What::Command, [What::Program("--command".into()), What::Tool("--command".into()), What::Skill]),
+        (What::Program("tool:total.sh".into()), [What::Tool("total.sh".into()), What::Command, What::Skill]),
+    ] {
+        set(blocked.clone(), Some(Level::Blocked));
+        assert!(matches!(run(blocked.clone()), Decision::Refused(_)), "{blocked:?}");
+        for other in others {
+            assert!(matches!(run(other.clone()), Decision::Allowed(_)), "{blocked:?} is not {other:?}");
+        }
+        set(blocked, None);
+    }
+}
+
+#[test]
+fn a_level_that_allows_holds_for_the_exact_program() {
+    let place = Place::new("");
+    for folder in ["scripts", "other"] {
+        std::fs::create_dir(place.0.path().join("report").join(folder)).unwrap();
+        place.write(&format!("{folder}/run.sh"), "echo\n");
+    }
+    let digest = place.skill().digest().unwrap();
+    place.approvals().set("report", &What::Skill, Some(Level::Enabled), None, "ada").unwrap();
+    place.approvals().set("report", &What::Program("run.sh".into()), Some(Level::AutoApproved), Some(&digest), "ada").unwrap();
+    let decide = |path: &str| place.decide(&Run { what: What::Program(path.into()), ..harmless() });
+    assert_eq!(decide("scripts/run.sh"), allowed(), "the name means the one in scripts/");
+    assert!(matches!(decide("other/run.sh"), Decision::Ask(..)));
+    // One that denies holds for each that may be meant.
+    place.approvals().set("report", &What::Program("run.sh".into()), Some(Level::Blocked), None, "ada").unwrap();
+    for path in ["scripts/run.sh", "other/run.sh"] {
+        assert!(matches!(decide(path), Decision::Refused(_)), "{path}");
+    }
+}
+
+#[test]
+fn levels_of_the_first_form_go_on_denying() {
+    let place = Place::new("");
+    std::fs::create_dir(place.0.path().join("state")).unwrap();
+    let file = place.0.path().join("state/approvals.db");
+    let db = rusqlite::Connection::open(&file).unwrap();
+    db.execute_batch(FIRST_FORM).unwrap();
+    drop(db);
+    let refused = |what: What| matches!(place.decide(&Run { what, ..harmless() }), Decision::Refused(_));
+    for what in [
+        What::Program("scripts/upload.sh".into()),
+        What::Tool("send".into()),
+        What::Program("tool:send".into()),
+        What::Command,
+        What::Program("--command".into()),
+    ] {
+        assert!(refused(what.clone()), "{what:?}");
+    }
+    // What was ambiguous and allowed asks; what was not goes on as it was set.
+    let level = |what: What| place.approvals().levels_of("report").unwrap().into_iter().find(|set| set.what == what).map(|set| set.level);
+    assert_eq!(level(What::Tool("total".into())), Some(Level::Enabled));
+    assert_eq!(level(What::Program("tool:total".into())), None);
+    assert_eq!(level(What::Program("sum.sh".into())), Some(Level::AutoApproved));
+    let approvals = place.approvals().approvals().unwrap();
+    assert!(approvals.len() == 2 && approvals.iter().all(|approval| approval.over.is_some()), "{approvals:?}");
+    assert_eq!(place.approvals().pending().unwrap(), [], "a request is asked anew");
+}
+
+const FIRST_FORM: &str = "
+    CREATE TABLE level (skill TEXT NOT NULL, what TEXT NOT NULL, level TEXT NOT NULL, digest TEXT, who TEXT NOT NULL,
+        time TEXT NOT NULL, PRIMARY KEY (skill, what)) WITHOUT ROWID;
+    CREATE TABLE approval (id INTEGER PRIMARY KEY AUTOINCREMENT, skill TEXT NOT NULL, what TEXT NOT NULL, digest TEXT NOT NULL,
+        files TEXT NOT NULL, capabilities TEXT NOT NULL, term TEXT NOT NULL, session TEXT NOT NULL, who TEXT NOT NULL, time TEXT NOT NULL, over TEXT);
+    CREATE INDEX approval_of ON approval (skill, what);
+    CREATE TABLE pending (id INTEGER PRIMARY KEY AUTOINCREMENT, skill TEXT NOT NULL, what TEXT NOT NULL, digest TEXT NOT NULL,
+        files TEXT NOT NULL, capabilities TEXT NOT NULL, session TEXT NOT NULL, time TEXT NOT NULL, text TEXT NOT NULL, diff TEXT);
+    CREATE TABLE change (pending INTEGER NOT NULL, number INTEGER NOT NULL, folder BLOB NOT NULL, guest TEXT NOT NULL,
+        path TEXT NOT NULL, before TEXT, after TEXT, mode INTEGER NOT NULL, bytes BLOB NOT NULL, PRIMARY KEY (pending, number));
+    INSERT INTO level VALUES ('report', 'upload.sh', 'blocked', NULL, 'ada', 't'), ('report', 'tool:send', 'disabled', NULL, 'ada', 't'),
+        ('report', '--command', 'blocked', NULL, 'ada', 't'), ('report', 'tool:total', 'auto-approved', 'sha256:1', 'ada', 't'),
+        ('report', 'sum.sh', 'auto-approved', 'sha256:1', 'ada', 't');
+    INSERT INTO approval VALUES (1, 'report', '', 'd', '{}', '[]', 'always', 's', 'ada', 't', NULL), (2, 'report', 'tool:a', 'd', '{}', '[]', 'once', 's', 'ada', 't', NULL);
+    INSERT INTO pending VALUES (1, 'report', '', 'd', '{}', '[]', 's', '2999-01-01T00:00:00Z', 'x', NULL);
+    PRAGMA application_id = 2;
+    PRAGMA user_version = 1;";
