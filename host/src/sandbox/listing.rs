@@ -122,6 +122,9 @@ fn sections(component: &[u8]) -> Result<Sections<'_>, String> {
     let unreadable = |error: wasmparser::BinaryReaderError| format!("the component cannot be read: {error}");
     let mut found = Sections { listing: None, has_tools: false };
     let (mut parser, mut at) = (Parser::new(0), 0);
+    if component.is_empty() {
+        return Err("the component is empty".into());
+    }
     while at < component.len() {
         let start = at;
         let wasmparser::Chunk::Parsed { consumed, payload } = parser.parse(&component[at..], true).map_err(unreadable)? else {
@@ -290,6 +293,7 @@ mod tests {
         assert!(refused(&vec![b' '; SECTION_MAX + 1]).contains("more than"));
         let twice = [section_of(b"[]"), section_of(b"[]")[8..].to_vec()].concat();
         assert!(quick(&twice).unwrap_err().contains("two sections"));
+        assert!(quick(b"").is_err());
         assert!(quick(b"\0asm\x01\0\0\0").unwrap_err().contains("core module"));
     }
 }
