@@ -28,7 +28,9 @@ struct Rules {
     licenses: Licences,
     bans: Bans,
     advisories: Ignored,
-    sources: Sources,
+    /// Always enforced, so the one value of each key is all that can be written.
+    #[serde(rename = "sources")]
+    _sources: Sources,
 }
 
 #[derive(Debug, Deserialize)]
