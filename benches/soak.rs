@@ -169,7 +169,7 @@ async fn one(
     let limits = vec![(Limit::Timeout, kind.timeout_ms), (Limit::Memory, 64 << 20), (Limit::Files, 1_000_000)];
     let policy = Policy::builtin().with_command_line(Overrides { limits, ..Overrides::default() }).unwrap();
     let args = kind.args.iter().map(|arg| (*arg).to_owned()).collect();
-    let request = Request { skill, policy: &policy, target: Target::Main, args, io: Io::default() };
+    let request = Request { skill: skill.into(), policy: &policy, target: Target::Main, args, io: Io::default() };
     let started = Instant::now();
     let result = match kind.patience {
         // It counts as invoked once it has its turn, which only the host knows; so it is let in before it is given up.

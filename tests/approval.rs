@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use skillhost::approval::{ApprovalError, Approvals, Ask, Decision, Full, Input, Level, PendingId, Term, What};
 use skillhost::policy::capabilities::{Capabilities, MountMode};
 use skillhost::policy::{Overrides, Policy, grant, load};
-use skillhost::skill::Skill;
+use skillhost::skill::{Skill, SkillFolder, SourceKind};
 use tempfile::TempDir;
 
 /// The decision that nothing is denied.
@@ -41,7 +41,8 @@ impl Place {
     }
 
     fn skill(&self) -> Skill {
-        Skill::load(&self.0.path().join("report"), &Default::default()).unwrap()
+        let folder = self.0.path().join("report");
+        Skill::load_from(SkillFolder { path: &folder, source: SourceKind::User }, &Default::default()).unwrap()
     }
 
     fn decide(&self, run: &Run) -> Decision {

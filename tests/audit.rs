@@ -31,42 +31,42 @@ fn every_way_to_end_leaves_a_record_that_tells_it() {
     let user = User::new();
     std::os::unix::fs::symlink("hello", user.work().join("link")).unwrap();
     for (args, kind) in [
-        (&["run", "hello"][..], "exited"),
-        (&["run", "code3"], "exited"),
-        (&["run", "trap"], "trapped"),
-        (&["run", "spin", "--timeout", "50ms"], "limit-hit"),
-        (&["run", "grow"], "limit-hit"),
-        (&["run", "hello", "--workspace", "link"], "denied"),
-        (&["run", "nowhere"], "invalid"),
-        (&["run", "broken"], "invalid"),
-        (&["run", "core"], "invalid"),
-        (&["run", "other"], "invalid"),
-        (&["run", "unknown"], "invalid"),
-        (&["run", "echo", "echo", "--input", "{\"text\": \"\"}"], "exited"),
-        (&["run", "echo", "nothing", "--input", "{}"], "exited"),
+        (&["run", "./hello"][..], "exited"),
+        (&["run", "./code3"], "exited"),
+        (&["run", "./trap"], "trapped"),
+        (&["run", "./spin", "--timeout", "50ms"], "limit-hit"),
+        (&["run", "./grow"], "limit-hit"),
+        (&["run", "./hello", "--workspace", "link"], "denied"),
+        (&["run", "./nowhere"], "invalid"),
+        (&["run", "./broken"], "invalid"),
+        (&["run", "./core"], "invalid"),
+        (&["run", "./other"], "invalid"),
+        (&["run", "./unknown"], "invalid"),
+        (&["run", "./echo", "echo", "--input", "{\"text\": \"\"}"], "exited"),
+        (&["run", "./echo", "nothing", "--input", "{}"], "exited"),
     ] {
         let record = record(&user, args);
         assert_eq!(record["status"]["kind"], kind, "{args:?}: {record:#}");
         assert_eq!(record["version"], 3);
-        assert_eq!(record["skill"]["name"], args[1]);
+        assert_eq!(record["skill"]["name"], args[1].trim_start_matches("./"));
     }
 }
 
 #[test]
 fn a_code_a_limit_and_a_denial_are_told_in_full() {
     let user = User::new();
-    assert_eq!(record(&user, &["run", "code3"])["status"]["code"], 3);
-    let limit = record(&user, &["run", "spin", "--timeout", "50ms"]);
+    assert_eq!(record(&user, &["run", "./code3"])["status"]["code"], 3);
+    let limit = record(&user, &["run", "./spin", "--timeout", "50ms"]);
     assert_eq!((&limit["status"]["limit"], &limit["status"]["value"]), (&"timeout".into(), &50.into()));
     assert_eq!(limit["capabilities"]["limits"]["timeout_ms"], 50, "{limit:#}");
-    let denied = record(&user, &["run", "hello", "--workspace", "nowhere"]);
+    let denied = record(&user, &["run", "./hello", "--workspace", "nowhere"]);
     assert!(denied["status"]["rule"].as_str().unwrap().contains("nowhere"), "{denied:#}");
 }
 
 #[test]
 fn what_only_looks_leaves_no_record() {
     let user = User::new();
-    for args in [&["check", "hello"][..], &["inspect", "echo"], &["run", "hello", "--explain"], &["run", "hello", "--timeout", "x"]] {
+    for args in [&["check", "./hello"][..], &["inspect", "echo"], &["run", "./hello", "--explain"], &["run", "./hello", "--timeout", "x"]] {
         user.skillhost(args);
     }
     assert!(user.records().is_empty());
@@ -75,7 +75,7 @@ fn what_only_looks_leaves_no_record() {
 #[test]
 fn the_component_is_named_by_the_digest_of_its_bytes() {
     let user = User::new();
-    let record = record(&user, &["run", "hello"]);
+    let record = record(&user, &["run", "./hello"]);
     assert_eq!(record["program"]["component"], digest(guest("hello")));
     assert_eq!(record["program"]["name"], "hello");
     assert!(record["skill"]["digest"].as_str().unwrap().starts_with("sha256:"));
@@ -84,7 +84,7 @@ fn the_component_is_named_by_the_digest_of_its_bytes() {
 #[test]
 fn the_skill_is_named_by_a_digest_that_any_change_of_a_file_changes() {
     let user = User::new();
-    let digest_now = || record(&user, &["run", "hello"])["skill"]["digest"].clone();
+    let digest_now = || record(&user, &["run", "./hello"])["skill"]["digest"].clone();
     let first = digest_now();
     assert_eq!(first, digest_now());
     std::fs::write(user.work().join("hello/notes.md"), "a").unwrap();
@@ -110,12 +110,12 @@ fn log_of(user: &User) -> PathBuf {
 #[test]
 fn arguments_and_values_are_kept_as_keyed_digests_alone() {
     let user = User::new();
-    let run = |args: &[&str]| record(&user, &[&["run", "hello", "--env", "TOKEN=hunter2", "--"], args].concat());
+    let run = |args: &[&str]| record(&user, &[&["run", "./hello", "--env", "TOKEN=hunter2", "--"], args].concat());
     let one = run(&["s3cret", "x"]);
     assert_eq!(one["program"]["arguments"], keyed(&log_of(&user), b"s3cret\0x\0"));
     assert_eq!(one["program"]["arguments"], run(&["s3cret", "x"])["program"]["arguments"], "the same arguments are found again");
     assert_ne!(one["program"]["arguments"], run(&["s3cretx"])["program"]["arguments"]);
-    let tool = record(&user, &["run", "echo", "echo", "--input", "{\"text\": \"s3cret\"}"]);
+    let tool = record(&user, &["run", "./echo", "echo", "--input", "{\"text\": \"s3cret\"}"]);
     assert_eq!(tool["program"]["arguments"], keyed(&log_of(&user), b"{\"text\": \"s3cret\"}"));
     assert_eq!(tool["program"]["tool"], "echo");
     let log = std::fs::read_to_string(log_of(&user)).unwrap();
@@ -130,12 +130,12 @@ fn streams_and_the_version_of_the_skill_are_recorded() {
     let skill = user.work().join("hello/SKILL.md");
     let text = std::fs::read_to_string(&skill).unwrap();
     std::fs::write(&skill, text.replace("metadata:\n", "metadata:\n  version: \"1.2\"\n")).unwrap();
-    let hello = record(&user, &["run", "hello"]);
+    let hello = record(&user, &["run", "./hello"]);
     assert_eq!(hello["skill_version"], "1.2", "{text}");
     assert_eq!(hello["streams"], serde_json::json!({ "stdout": keyed(&log_of(&user), b"hello from 0.3\n") }));
     // Captured, it is the same; what is empty has none.
-    assert_eq!(record(&user, &["run", "hello", "--json"])["streams"], hello["streams"]);
-    assert_eq!(record(&user, &["run", "code3"])["streams"], serde_json::json!({}));
+    assert_eq!(record(&user, &["run", "./hello", "--json"])["streams"], hello["streams"]);
+    assert_eq!(record(&user, &["run", "./code3"])["streams"], serde_json::json!({}));
 }
 
 #[test]
@@ -193,14 +193,14 @@ fn texts_are_kept_where_the_policy_says_so_without_secrets() {
     let policy = user.work().join("policy.yaml");
     let run = |detail: &str| {
         std::fs::write(&policy, format!("audit: {{ detail: {detail} }}\ndefault: {{ env: [TOKEN=hunter2-hunter2] }}\n")).unwrap();
-        record(&user, &["run", "hello", "--policy", "policy.yaml", "--", "plain", "--token=hunter2-hunter2"])
+        record(&user, &["run", "./hello", "--policy", "policy.yaml", "--", "plain", "--token=hunter2-hunter2"])
     };
     assert!(run("digests").get("text").is_none());
     let kept = run("text");
     assert_eq!(kept["text"]["arguments"][0], "plain");
     assert!(!kept.to_string().contains("hunter2") && kept["text"]["arguments"][1].as_str().unwrap().starts_with("--token="), "{kept:#}");
     std::fs::write(&policy, "audit: { detail: all }\n").unwrap();
-    let wrong = user.skillhost(&["run", "hello", "--policy", "policy.yaml"]);
+    let wrong = user.skillhost(&["run", "./hello", "--policy", "policy.yaml"]);
     assert!(wrong.status.code() == Some(65) && text(&wrong.stderr).contains("neither digests nor text"), "{wrong:?}");
 }
 
@@ -208,7 +208,7 @@ fn texts_are_kept_where_the_policy_says_so_without_secrets() {
 fn what_cannot_be_recorded_does_not_run() {
     let user = User::new();
     for audit in [".", "/dev/null/x", "/proc/none/x"] {
-        let run = user.skillhost(&["run", "hello", "--audit", audit]);
+        let run = user.skillhost(&["run", "./hello", "--audit", audit]);
         assert_eq!((run.status.code(), text(&run.stdout).as_str()), (Some(74), ""), "{audit}: {run:?}");
     }
 }
@@ -216,7 +216,7 @@ fn what_cannot_be_recorded_does_not_run() {
 #[test]
 fn a_record_that_is_lost_fails_the_run_that_it_is_of() {
     let user = User::new();
-    let run = user.skillhost(&["run", "hello", "--audit", "/dev/full"]);
+    let run = user.skillhost(&["run", "./hello", "--audit", "/dev/full"]);
     assert_eq!(run.status.code(), Some(74));
     assert!(text(&run.stderr).contains("the audit log /dev/full cannot be written: No space left on device"), "{run:?}");
 }
@@ -225,7 +225,7 @@ fn a_record_that_is_lost_fails_the_run_that_it_is_of() {
 fn the_log_is_this_users_alone() {
     use std::os::unix::fs::PermissionsExt as _;
     let user = User::new();
-    record(&user, &["run", "hello"]);
+    record(&user, &["run", "./hello"]);
     let folder = user.home().join(".local/state/skillhost");
     let mode = |path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
     assert_eq!((mode(folder.clone()), mode(folder.join("audit.jsonl"))), (0o700, 0o600));
@@ -237,7 +237,7 @@ fn hosts_that_share_a_log_do_not_mix_their_lines() {
     let started: Vec<_> = (0..12)
         .map(|_| {
             let mut command = user.command(env!("CARGO_BIN_EXE_skillhost"));
-            command.args(["run", "hello", "--audit", "shared.jsonl"]).stdout(Stdio::null()).spawn().unwrap()
+            command.args(["run", "./hello", "--audit", "shared.jsonl"]).stdout(Stdio::null()).spawn().unwrap()
         })
         .collect();
     started.into_iter().for_each(|mut child| assert!(child.wait().unwrap().success()));

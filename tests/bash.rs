@@ -318,7 +318,7 @@ fn outcome(host: &Host, skill: &Path, snippet: &Snippet, place: &Path, limits: V
     std::thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let io = Io { stdin: Stdin::Empty, ..Io::default() };
-        let request = Request { skill: &skill, policy: &policy, target: Target::Shell(text), args: Vec::new(), io };
+        let request = Request { skill: (&skill).into(), policy: &policy, target: Target::Shell(text), args: Vec::new(), io };
         let outcome = runtime.block_on(host.invoke(request)).map(|invoked| invoked.finished.outcome);
         runtime.shutdown_background();
         // Nobody listens where the test has given up.

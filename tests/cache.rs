@@ -28,7 +28,7 @@ impl Place {
 
     fn run(&self) -> Output {
         let mut command = self.user.command(env!("CARGO_BIN_EXE_skillhost"));
-        command.env("XDG_CACHE_HOME", self.root.path()).args(["run", "hello"]).output().unwrap()
+        command.env("XDG_CACHE_HOME", self.root.path()).args(["run", "./hello"]).output().unwrap()
     }
 
     fn says_hello(&self) {
@@ -140,7 +140,7 @@ fn hosts_that_compile_the_same_at_once_do_not_disturb_each_other() {
         let mut command = place.user.command(env!("CARGO_BIN_EXE_skillhost"));
         command
             .env("XDG_CACHE_HOME", place.root.path())
-            .args(["run", "hello"])
+            .args(["run", "./hello"])
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
@@ -158,7 +158,7 @@ fn hosts_that_compile_the_same_at_once_do_not_disturb_each_other() {
 fn a_cache_that_cannot_be_made_is_told() {
     let user = User::new();
     let mut command = user.command(env!("CARGO_BIN_EXE_skillhost"));
-    let run = command.env("XDG_CACHE_HOME", "/dev/null").args(["run", "hello"]).output().unwrap();
+    let run = command.env("XDG_CACHE_HOME", "/dev/null").args(["run", "./hello"]).output().unwrap();
     assert_eq!(run.status.code(), Some(74), "{run:?}");
     assert_eq!(user.records()[0]["status"]["kind"], "failed");
 }

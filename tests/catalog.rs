@@ -2,6 +2,7 @@
 
 mod cache;
 mod commands;
+mod identity;
 mod labelled;
 mod queries;
 mod scan;

@@ -8,6 +8,7 @@ mod completions;
 mod help;
 mod json;
 mod mounts;
+mod permission_keys;
 mod signals;
 mod terminal;
 mod transcripts;

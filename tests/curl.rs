@@ -32,7 +32,7 @@ fn both(url: &str, command: &str) -> [(i32, String); 2] {
     // The runtime may have to be compiled first, by a loaded machine.
     let overrides = Overrides { allow: vec![allow], limits: vec![(Limit::Timeout, 100_000)], ..Overrides::default() };
     let policy = Policy::builtin().with_command_line(overrides).unwrap();
-    let request = Request { skill: &skill, policy: &policy, target: Target::Shell(text), args: Vec::new(), io: Io::default() };
+    let request = Request { skill: (&skill).into(), policy: &policy, target: Target::Shell(text), args: Vec::new(), io: Io::default() };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let outcome = runtime.block_on(host.invoke(request)).unwrap().finished.outcome;
     let Status::Exited { code } = outcome.status else { panic!("{command}: {outcome:?}") };

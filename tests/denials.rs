@@ -121,7 +121,7 @@ fn shell(place: &Path, denials: &[&str], script: &str) -> Outcome {
     let policy = Policy::builtin().with_command_line(overrides).unwrap_or_else(|findings| panic!("{findings:?}"));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let io = Io { stdin: Stdin::Empty, ..Io::default() };
-    let request = Request { skill: &skill, policy: &policy, target: Target::Shell(script.into()), args: Vec::new(), io };
+    let request = Request { skill: (&skill).into(), policy: &policy, target: Target::Shell(script.into()), args: Vec::new(), io };
     runtime.block_on(shell_host(place).invoke(request)).unwrap_or_else(|error| panic!("{error}")).finished.outcome
 }
 

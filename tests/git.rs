@@ -48,7 +48,7 @@ impl Place {
     /// What it prints in the sandbox.
     fn here(&self, script: &str) -> String {
         let mut run = self.user.command(env!("CARGO_BIN_EXE_skillhost"));
-        run.env("XDG_CACHE_HOME", Path::new(env!("CARGO_TARGET_TMPDIR"))).args(["run", "skill", "--workspace", "repositories:ro"]);
+        run.env("XDG_CACHE_HOME", Path::new(env!("CARGO_TARGET_TMPDIR"))).args(["run", "./skill", "--workspace", "repositories:ro"]);
         run.args(["--allow", "Bash", "--allow", "Read", "--timeout", "300s", "--command", script]);
         let output = run.output().unwrap();
         assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));

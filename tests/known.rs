@@ -48,7 +48,7 @@ fn shell(text: &str) -> (String, Status) {
     let target = Target::Shell(text.to_owned());
     std::thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        let request = Request { skill: &skill, policy: &policy, target, args: Vec::new(), io: Io::default() };
+        let request = Request { skill: (&skill).into(), policy: &policy, target, args: Vec::new(), io: Io::default() };
         let outcome = runtime.block_on(host.invoke(request)).map(|invoked| invoked.finished.outcome);
         runtime.shutdown_background();
         // Nobody listens where the test has given up.

@@ -15,7 +15,7 @@ use skillhost::policy::capabilities::MountMode;
 use skillhost::policy::determinism::DeterminismRule;
 use skillhost::policy::{self, Overrides, Policy, grant};
 use skillhost::sandbox::{Io, Stdin};
-use skillhost::skill::Skill;
+use skillhost::skill::{Skill, SkillFolder, SourceKind};
 
 use crate::arena::{PATIENCE, shell_host};
 use crate::cli::{User, repository, text};
@@ -75,7 +75,7 @@ impl Case {
         std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
             let io = Io { stdin: Stdin::Empty, uses: true, ..Io::default() };
-            let request = Request { skill: &skill, policy: &policy, target, args, io };
+            let request = Request { skill: SkillFolder { path: &skill, source: SourceKind::Policy }, policy: &policy, target, args, io };
             let invoked = runtime.block_on(host.invoke(request)).unwrap_or_else(|error| panic!("{error}"));
             runtime.shutdown_background();
             // Nobody listens where the test has given up.
@@ -389,7 +389,7 @@ fn nothing_is_noted_that_was_not_asked_for() {
     let folder = user.work().join("hello");
     crate::cli::skill_of("hello", &folder);
     let run = |more: &[&str]| {
-        let output = user.command(env!("CARGO_BIN_EXE_skillhost")).args(["run", "hello", "--json"]).args(more).output().unwrap();
+        let output = user.command(env!("CARGO_BIN_EXE_skillhost")).args(["run", "./hello", "--json"]).args(more).output().unwrap();
         serde_json::from_str::<serde_json::Value>(&text(&output.stdout)).unwrap()
     };
     assert!(run(&[]).get("uses").is_none());
@@ -463,7 +463,7 @@ fn the_proposal_is_shown_and_never_applied() {
     crate::cli::skill_of("hello", &user.work().join("hello"));
     let file = user.work().join("hello/SKILL.md");
     let before = std::fs::read_to_string(&file).unwrap();
-    let output = user.command(env!("CARGO_BIN_EXE_skillhost")).args(["run", "hello", "--learn"]).output().unwrap();
+    let output = user.command(env!("CARGO_BIN_EXE_skillhost")).args(["run", "./hello", "--learn"]).output().unwrap();
     let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
     assert!(stdout.starts_with("hello") && stdout.contains("\n+allowed-tools: \"\"\n") && stdout.contains("+++ policy.yaml\n"), "{stdout}");
     assert!(stderr.contains("the limits are the peaks of this one run"), "{stderr}");
@@ -471,10 +471,10 @@ fn the_proposal_is_shown_and_never_applied() {
     assert!(!user.work().join("policy.yaml").exists());
 
     std::fs::write(&file, before.replace("metadata:", "allowed-tools: Read(data/**)\nmetadata:")).unwrap();
-    let output = user.command(env!("CARGO_BIN_EXE_skillhost")).args(["run", "hello", "--learn", "--json"]).output().unwrap();
+    let output = user.command(env!("CARGO_BIN_EXE_skillhost")).args(["run", "./hello", "--learn", "--json"]).output().unwrap();
     std::fs::write(user.work().join("used.json"), &output.stdout).unwrap();
     let check = |more: &[&str]| {
-        let output = user.command(env!("CARGO_BIN_EXE_skillhost")).args(["check", "hello", "--json"]).args(more).output().unwrap();
+        let output = user.command(env!("CARGO_BIN_EXE_skillhost")).args(["check", "./hello", "--json"]).args(more).output().unwrap();
         (output.status.code(), text(&output.stdout))
     };
     let (code, found) = check(&["--used", "used.json"]);

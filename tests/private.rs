@@ -36,7 +36,7 @@ impl Fresh {
     /// A run that has written to its scratch folder and its overlay, and waits.
     fn waiting(&self) -> Child {
         let text = "echo secret > /tmp/f; echo secret > /workspace/f; echo ready; sleep 100";
-        let run = self.command(&["run", "sk", "--policy", "p.yaml", "--workspace", "w:overlay", "--command", text]);
+        let run = self.command(&["run", "./sk", "--policy", "p.yaml", "--workspace", "w:overlay", "--command", text]);
         // The shell gives the run a umask that takes nothing away.
         let mut command = Command::new("sh");
         command.args(["-c", "umask 0; exec \"$@\"", "sh"]).arg(run.get_program()).args(run.get_args());
@@ -81,7 +81,7 @@ fn a_run_sweeps_a_killed_one_and_leaves_a_live_one() {
     let left = fresh.scratch();
     assert_eq!(left.len(), 1, "{left:?}");
     let live = fresh.waiting();
-    let run = fresh.place.finish(fresh.command(&["run", "hello"]), "");
+    let run = fresh.place.finish(fresh.command(&["run", "./hello"]), "");
     assert_eq!(run.status.code(), Some(0), "{run:?}");
     let now = fresh.scratch();
     assert!(now.len() == 1 && now != left, "{left:?} {now:?}");

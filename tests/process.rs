@@ -321,7 +321,8 @@ fn a_guest_of_wasi_0_2_that_blocks_blocks_nobody_else() {
     let policy = Policy::builtin();
     let invoke = async |arena: &Arena, args: &[&str]| {
         let args = args.iter().map(|arg| (*arg).to_owned()).collect();
-        let request = Request { skill: &arena.path("skills/hostile"), policy: &policy, target: Target::Main, args, io: Io::default() };
+        let skill = arena.path("skills/hostile");
+        let request = Request { skill: (&skill).into(), policy: &policy, target: Target::Main, args, io: Io::default() };
         arena.host.invoke(request).await.unwrap().finished.outcome
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();

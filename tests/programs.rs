@@ -299,7 +299,7 @@ fn the_component_is_read_once_and_then_never_while_it_is_the_same() {
     std::fs::write(user.work().join("scripted/scripts/a.py"), "").unwrap();
     let read_in_a_run = || {
         let mut command = user.command(env!("CARGO_BIN_EXE_skillhost"));
-        command.env("XDG_CACHE_HOME", &cache).args(["run", "scripted", "--programs"]).arg(&folder).stdout(Stdio::piped());
+        command.env("XDG_CACHE_HOME", &cache).args(["run", "./scripted", "--programs"]).arg(&folder).stdout(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let pid = rustix::process::Pid::from_child(&child);
         // Ended, and not yet waited for: its accounts can still be read.
@@ -333,12 +333,12 @@ fn a_run_that_needs_no_built_in_program_does_not_look_at_them() {
     let folder = user.work().join("programs");
     std::fs::create_dir(&folder).unwrap();
     std::fs::write(folder.join("python.json"), "{").unwrap();
-    let run = user.skillhost(&["run", "hello", "--programs", "programs"]);
+    let run = user.skillhost(&["run", "./hello", "--programs", "programs"]);
     assert!(run.status.code() == Some(74) && text(&run.stderr).contains("python.json: this is no JSON"), "{run:?}");
     let skill = user.work().join("hello/SKILL.md");
     let manifest = std::fs::read_to_string(&skill).unwrap().replace("metadata:", "allowed-tools: Read\nmetadata:");
     std::fs::write(skill, manifest).unwrap();
-    let run = user.skillhost(&["run", "hello", "--programs", "programs"]);
+    let run = user.skillhost(&["run", "./hello", "--programs", "programs"]);
     assert_eq!(text(&run.stdout), "hello from 0.3\n", "it may start nothing: {run:?}");
 }
 

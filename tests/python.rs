@@ -40,7 +40,7 @@ impl Place {
     fn command(&self, args: &[&str]) -> Command {
         let mut command = self.user.command(env!("CARGO_BIN_EXE_skillhost"));
         // Compiled once for all runs of the tests.
-        command.env("XDG_CACHE_HOME", Path::new(env!("CARGO_TARGET_TMPDIR"))).args(["run", "py"]).args(args);
+        command.env("XDG_CACHE_HOME", Path::new(env!("CARGO_TARGET_TMPDIR"))).args(["run", "./py"]).args(args);
         command
     }
 

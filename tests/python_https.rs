@@ -65,7 +65,7 @@ fn scripts_reach_https_servers_that_the_host_trusts_and_no_others() {
     };
     let policy = Policy::builtin().with_command_line(overrides).unwrap();
     let args = vec![trusted.to_string(), other.to_string()];
-    let request = Request { skill: &skill, policy: &policy, target: Target::Main, args, io: Io::default() };
+    let request = Request { skill: (&skill).into(), policy: &policy, target: Target::Main, args, io: Io::default() };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let outcome = runtime.block_on(host.invoke(request)).unwrap().finished.outcome;
     assert_eq!(outcome.status, Status::Exited { code: 0 }, "{outcome:?}");

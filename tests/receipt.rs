@@ -83,7 +83,7 @@ impl Place {
 
     /// Runs the script with a receipt, and gives that back.
     pub fn receipt(&self, flags: &[&str]) -> Vec<u8> {
-        let args = [&["run", "sk", "run.sh", "--workspace", "w", "--env", "TOKEN=hunter2", "--receipt", "r.json"], flags, &["--", "arg"]];
+        let args = [&["run", "./sk", "run.sh", "--workspace", "w", "--env", "TOKEN=hunter2", "--receipt", "r.json"], flags, &["--", "arg"]];
         let run = self.skillhost(&args.concat(), "input\n");
         assert_eq!(run.status.code(), Some(0), "{run:?}");
         std::fs::read(self.path("r.json")).unwrap()
@@ -105,7 +105,7 @@ fn two_users_in_two_folders_have_the_same_receipt() {
             std::fs::rename(place.path(what), folder.join(what)).unwrap();
         }
         let args =
-            ["run", "sk", "run.sh", "--workspace", "w", "--env", "TOKEN=hunter2", "--receipt", "r.json", "--deterministic", "--", "arg"];
+            ["run", "./sk", "run.sh", "--workspace", "w", "--env", "TOKEN=hunter2", "--receipt", "r.json", "--deterministic", "--", "arg"];
         let mut command = place.command(&args);
         command.current_dir(&folder).env("TZ", zone).env("USER", "somebody").env("HOME", place.path(overlay)).env("LC_ALL", "C.UTF-8");
         let run = place.finish(command, "input\n");
@@ -157,7 +157,7 @@ fn a_receipt_tells_what_it_should_and_nothing_of_the_machine() {
 #[test]
 fn an_overlay_is_told_as_the_guest_left_it() {
     let place = Place::new();
-    let run = place.skillhost(&["run", "sk", "run.sh", "--workspace", "w:overlay", "--receipt", "r.json", "--deterministic"], "");
+    let run = place.skillhost(&["run", "./sk", "run.sh", "--workspace", "w:overlay", "--receipt", "r.json", "--deterministic"], "");
     assert_eq!(run.status.code(), Some(0), "{run:?}");
     assert!(!place.path("w/out.txt").exists());
     let receipt = parsed(&std::fs::read(place.path("r.json")).unwrap());
@@ -182,14 +182,14 @@ fn output_comes_out_as_without_a_receipt_and_the_exit_code_is_the_guest_s() {
         let run = place.skillhost(args, "");
         (run.status.code(), text(&run.stdout), text(&run.stderr))
     };
-    for guest in ["hello", "code3", "trap"] {
+    for guest in ["./hello", "./code3", "./trap"] {
         assert_eq!(run(&["run", guest, "--receipt", "r.json"]), run(&["run", guest]), "{guest}");
         assert!(place.path("r.json").exists());
         std::fs::remove_file(place.path("r.json")).unwrap();
     }
-    let (code, json, _) = run(&["run", "hello", "--receipt", "r.json", "--json"]);
+    let (code, json, _) = run(&["run", "./hello", "--receipt", "r.json", "--json"]);
     assert_eq!((code, parsed(json.as_bytes())["status"]["kind"].as_str()), (Some(0), Some("exited")));
-    let (_, value, _) = run(&["run", "echo", "echo", "--input", "{\"text\": \"x\"}", "--receipt", "r.json"]);
+    let (_, value, _) = run(&["run", "./echo", "echo", "--input", "{\"text\": \"x\"}", "--receipt", "r.json"]);
     assert!(value.contains("\"x\""), "{value}");
     let receipt = parsed(&std::fs::read(place.path("r.json")).unwrap());
     assert_eq!((&receipt["input"]["tool_input"], &receipt["result"]["value"]["text"]), (&"{\"text\": \"x\"}".into(), &"x".into()));
@@ -198,16 +198,16 @@ fn output_comes_out_as_without_a_receipt_and_the_exit_code_is_the_guest_s() {
 #[test]
 fn what_came_to_no_result_has_no_receipt() {
     let place = Place::new();
-    for (args, code) in [(&["run", "hello", "--workspace", "nowhere"][..], 77), (&["run", "other"], 65)] {
+    for (args, code) in [(&["run", "./hello", "--workspace", "nowhere"][..], 77), (&["run", "./other"], 65)] {
         let run = place.skillhost(&[args, &["--receipt", "r.json"]].concat(), "");
         assert_eq!(run.status.code(), Some(code), "{run:?}");
         assert!(text(&run.stderr).contains("there is no receipt"), "{run:?}");
         assert!(!place.path("r.json").exists());
     }
-    let run = place.skillhost(&["run", "spin", "--fuel", "1000", "--deterministic", "--receipt", "r.json"], "");
+    let run = place.skillhost(&["run", "./spin", "--fuel", "1000", "--deterministic", "--receipt", "r.json"], "");
     assert_eq!(run.status.code(), Some(125), "out of fuel is a result: {run:?}");
     assert_eq!(parsed(&std::fs::read(place.path("r.json")).unwrap())["result"]["status"]["limit"], "fuel");
-    let run = place.skillhost(&["run", "hello", "--receipt", "nowhere/r.json"], "");
+    let run = place.skillhost(&["run", "./hello", "--receipt", "nowhere/r.json"], "");
     assert_eq!(run.status.code(), Some(74), "{run:?}");
 }
 
@@ -218,7 +218,7 @@ fn packages_are_digested_again_when_one_of_them_has_changed() {
     std::fs::create_dir(place.path("site")).unwrap();
     std::fs::write(place.path("site/own.py"), "1").unwrap();
     let packages = || {
-        let run = place.skillhost(&["run", "hello", "--site-packages", "site", "--deterministic", "--receipt", "r.json"], "");
+        let run = place.skillhost(&["run", "./hello", "--site-packages", "site", "--deterministic", "--receipt", "r.json"], "");
         assert_eq!(run.status.code(), Some(0), "{run:?}");
         parsed(&std::fs::read(place.path("r.json")).unwrap())["runtime"]["packages"].clone()
     };
@@ -249,7 +249,7 @@ fn more_files_than_a_receipt_takes_in_are_refused_only_with_one() {
     for number in 0..10_001 {
         std::fs::write(place.path(&format!("large/{number}")), "").unwrap();
     }
-    let args = ["run", "hello", "--workspace", "large"];
+    let args = ["run", "./hello", "--workspace", "large"];
     assert_eq!(place.skillhost(&args, "").status.code(), Some(0));
     let run = place.skillhost(&[&args[..], &["--receipt", "r.json"]].concat(), "");
     assert_eq!((run.status.code(), text(&run.stdout).as_str()), (Some(74), ""), "{run:?}");
@@ -287,7 +287,7 @@ fn a_signed_receipt_is_an_envelope_that_others_can_check() {
 #[test]
 fn a_key_is_one_user_s_alone_and_is_not_replaced() {
     let place = Place::new();
-    let sign = || place.skillhost(&["run", "hello", "--receipt", "r.json", "--sign"], "");
+    let sign = || place.skillhost(&["run", "./hello", "--receipt", "r.json", "--sign"], "");
     let run = sign();
     assert_eq!((run.status.code(), text(&run.stdout).as_str()), (Some(64), ""), "there is no key, so nothing runs: {run:?}");
     assert_eq!(place.skillhost(&["key", "new"], "").status.code(), Some(0));
@@ -310,7 +310,7 @@ fn a_key_may_come_by_a_variable_and_is_never_shown() {
     let place = Place::new();
     let pem = skillhost::receipt::key::SigningKey::generate().pem();
     let signing = |key: &str| {
-        let mut command = place.command(&["run", "hello", "--receipt", "r.json", "--sign"]);
+        let mut command = place.command(&["run", "./hello", "--receipt", "r.json", "--sign"]);
         command.env("SKILLHOST_SIGNING_KEY", key);
         place.finish(command, "")
     };

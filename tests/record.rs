@@ -60,7 +60,7 @@ pub fn same(place: &Place, folder: &str, flags: &[&str], recorded: &Output) {
 
 /// Records the script of a [`Place`].
 fn recorded(place: &Place, flags: &[&str]) -> Output {
-    let args = [&["run", "sk", "run.sh", "--workspace", "w", "--env", "TOKEN=hunter2", "--record", "rec"], flags, &["--", "arg"]];
+    let args = [&["run", "./sk", "run.sh", "--workspace", "w", "--env", "TOKEN=hunter2", "--record", "rec"], flags, &["--", "arg"]];
     let run = place.skillhost(&args.concat(), "input\n");
     assert_eq!(run.status.code(), Some(0), "{run:?}");
     run
@@ -76,9 +76,9 @@ fn a_recording_tells_which_grants_were_never_used() {
     let rest: String = rest.split_inclusive('\n').filter(|line| !line.starts_with("allowed-tools:")).collect();
     let asked = "\nallowed-tools: Read Write Bash WebFetch(domain:never.example)\ndescription:";
     std::fs::write(place.path("sk/SKILL.md"), format!("{head}{asked}{rest}")).unwrap();
-    let told = text(&place.skillhost(&["check", "sk", "--used", "rec"], "").stdout);
+    let told = text(&place.skillhost(&["check", "./sk", "--used", "rec"], "").stdout);
     assert!(told.contains("grant-unused") && told.contains("WebFetch(domain:never.example)"), "{told}");
-    assert!(!text(&place.skillhost(&["check", "sk"], "").stdout).contains("grant-unused"));
+    assert!(!text(&place.skillhost(&["check", "./sk"], "").stdout).contains("grant-unused"));
 }
 
 #[test]
@@ -180,7 +180,7 @@ python3 -c 'import os; os.truncate("short", 2); print(open("short").read(), sort
         std::os::unix::fs::symlink("/etc/hostname", w.join("out")).unwrap();
         rustix::fs::mknodat(rustix::fs::CWD, w.join("pipe"), rustix::fs::FileType::Fifo, rustix::fs::Mode::RWXU, 0).unwrap();
         std::fs::set_permissions(w.join("locked"), std::fs::Permissions::from_mode(0o444)).unwrap();
-        let run = place.skillhost(&["run", "sk", "run.sh", "--workspace", &format!("w{mode}"), "--record", "rec"], "");
+        let run = place.skillhost(&["run", "./sk", "run.sh", "--workspace", &format!("w{mode}"), "--record", "rec"], "");
         assert!(text(&run.stdout).contains("moved.txt") || mode == ":ro", "{run:?}");
         let other = elsewhere(&place.path("rec"));
         same(&other, "theirs/rec", &[], &run);
@@ -193,12 +193,12 @@ python3 -c 'import os; os.truncate("short", 2); print(open("short").read(), sort
 fn a_component_a_tool_and_a_command_come_again() {
     let place = Place::new();
     for (index, args) in [
-        &["run", "hello"][..],
-        &["run", "code3"],
-        &["run", "trap"],
-        &["run", "echo", "echo", "--input", "{\"text\": \"x\"}"],
-        &["run", "sk", "--command", "cat; echo $RANDOM; date; exit 4", "--workspace", "w"],
-        &["run", "spin", "--fuel", "100000"],
+        &["run", "./hello"][..],
+        &["run", "./code3"],
+        &["run", "./trap"],
+        &["run", "./echo", "echo", "--input", "{\"text\": \"x\"}"],
+        &["run", "./sk", "--command", "cat; echo $RANDOM; date; exit 4", "--workspace", "w"],
+        &["run", "./spin", "--fuel", "100000"],
     ]
     .into_iter()
     .enumerate()
@@ -217,7 +217,7 @@ fn packages_of_the_operator_come_again() {
     std::fs::create_dir_all(place.path("site/mine")).unwrap();
     std::fs::write(place.path("site/mine/__init__.py"), "print('from my package')").unwrap();
     std::fs::write(place.path("sk/scripts/p.py"), "import mine, requests, yaml\nprint(yaml.safe_load('[1]'))").unwrap();
-    let run = place.skillhost(&["run", "sk", "p.py", "--site-packages", "site", "--record", "rec", "--timeout", "2m"], "");
+    let run = place.skillhost(&["run", "./sk", "p.py", "--site-packages", "site", "--record", "rec", "--timeout", "2m"], "");
     assert_eq!(text(&run.stdout), "from my package\n[1]\n", "{run:?}");
     same(&elsewhere(&place.path("rec")), "theirs/rec", &[], &run);
 }
@@ -227,14 +227,14 @@ fn what_a_skill_keeps_is_recorded_and_a_replay_leaves_this_host_s_alone() {
     let place = Place::new();
     std::fs::write(
         place.path("p.yaml"),
-        "default: { allow: [Read, Write, Bash] }\nskills: { sk: { limits: { state: 1KiB, timeout: 5m } } }\n",
+        "default: { allow: [Read, Write, Bash] }\nlimits: { state: 1KiB, timeout: 5m }\n",
     )
     .unwrap();
     let count = "n=$(cat /state/n 2> /dev/null || echo 0); echo $((n + 1)) > /state/n; cat /state/n; head -c 2000 /dev/zero > /state/more; ls /state";
-    let base = ["run", "sk", "--policy", "p.yaml", "--command", count];
+    let base = ["run", "./sk", "--policy", "p.yaml", "--command", count];
     let first = place.skillhost(&base, "");
     assert!(text(&first.stdout).starts_with("1\n"), "{first:?}");
-    let between = place.skillhost(&["run", "sk", "--policy", "p.yaml", "--command", "rm /state/more; echo kept > /state/unread"], "");
+    let between = place.skillhost(&["run", "./sk", "--policy", "p.yaml", "--command", "rm /state/more; echo kept > /state/unread"], "");
     assert_eq!(between.status.code(), Some(0), "{between:?}");
     let run = place.skillhost(&[&base[..], &["--record", "rec"]].concat(), "");
     assert!(text(&run.stdout).starts_with("2\n"), "{run:?}");
@@ -242,7 +242,7 @@ fn what_a_skill_keeps_is_recorded_and_a_replay_leaves_this_host_s_alone() {
         let replay = place.skillhost(&["replay", "rec"], "");
         assert_eq!((replay.status.code(), &replay.stdout), (Some(0), &run.stdout), "{replay:?}");
     }
-    let now = place.skillhost(&["run", "sk", "--policy", "p.yaml", "--command", "cat /state/n"], "");
+    let now = place.skillhost(&["run", "./sk", "--policy", "p.yaml", "--command", "cat /state/n"], "");
     assert_eq!(text(&now.stdout), "2\n", "{now:?}");
     let other = elsewhere(&place.path("rec"));
     let replay = other.skillhost(&["replay", "theirs/rec"], "");
@@ -256,14 +256,14 @@ fn a_folder_that_holds_something_is_left_alone_and_nothing_runs() {
     let before = place.user.records().len();
     std::fs::create_dir(place.path("rec")).unwrap();
     std::fs::write(place.path("rec/mine"), "").unwrap();
-    let run = place.skillhost(&["run", "hello", "--record", "rec"], "");
+    let run = place.skillhost(&["run", "./hello", "--record", "rec"], "");
     assert_eq!(run.status.code(), Some(64), "{run:?}");
     assert!(text(&run.stderr).contains("not empty"), "{run:?}");
     std::fs::remove_file(place.path("rec/mine")).unwrap();
     assert_eq!(place.user.records().len(), before);
-    assert_eq!(place.skillhost(&["run", "hello", "--record", "rec"], "").status.code(), Some(0), "an empty one will do");
+    assert_eq!(place.skillhost(&["run", "./hello", "--record", "rec"], "").status.code(), Some(0), "an empty one will do");
     for (args, code) in
-        [(&["run", "hello", "--record", "no/where"][..], 74), (&["run", "hello", "--workspace", "nowhere", "--record", "r"], 77)]
+        [(&["run", "./hello", "--record", "no/where"][..], 74), (&["run", "./hello", "--workspace", "nowhere", "--record", "r"], 77)]
     {
         let run = place.skillhost(args, "");
         assert_eq!(run.status.code(), Some(code), "{run:?}");
@@ -288,7 +288,7 @@ fn until<T>(what: impl Fn() -> Option<T>) -> T {
 #[test]
 fn a_run_that_is_killed_leaves_nothing_that_looks_whole() {
     let place = Place::new();
-    let spawn = || place.command(&["run", "spin", "--record", "rec"]).stdin(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let spawn = || place.command(&["run", "./spin", "--record", "rec"]).stdin(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let mut child = spawn();
     until(|| (!partial(&place).is_empty()).then_some(()));
     child.kill().unwrap();
@@ -314,7 +314,7 @@ fn a_run_that_is_killed_leaves_nothing_that_looks_whole() {
 fn a_recording_that_cannot_be_written_is_an_error_and_the_result_is_told() {
     let place = Place::new();
     let mut child = place
-        .command(&["run", "sk", "--command", "cat; echo done", "--record", "rec"])
+        .command(&["run", "./sk", "--command", "cat; echo done", "--record", "rec"])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -345,7 +345,7 @@ fn a_recording_that_cannot_be_written_is_an_error_and_the_result_is_told() {
 #[test]
 fn a_place_in_the_workspace_and_one_on_another_file_system_will_do() {
     let place = Place::new();
-    let args = ["run", "sk", "run.sh", "--workspace", ".", "--record", "./rec", "--", "arg"];
+    let args = ["run", "./sk", "run.sh", "--workspace", ".", "--record", "./rec", "--", "arg"];
     let ran = |command: std::process::Command| {
         let run = place.finish(command, "");
         let seen = recording(&place.path("rec"));
@@ -360,7 +360,7 @@ fn a_place_in_the_workspace_and_one_on_another_file_system_will_do() {
         ran(command);
         assert_eq!(std::fs::read_dir(other.path()).unwrap().count(), 0);
     }
-    let run = place.skillhost(&["run", "sk", "run.sh", "--workspace", "../tmp", "--record", "rec"], "");
+    let run = place.skillhost(&["run", "./sk", "run.sh", "--workspace", "../tmp", "--record", "rec"], "");
     assert_eq!(run.status.code(), Some(74), "{run:?}");
     assert!(text(&run.stderr).contains("set TMPDIR") && !place.path("rec").exists(), "{run:?}");
 }

@@ -42,7 +42,7 @@ impl Place {
     async fn invoke(&self, skill: usize, limits: &[(Limit, u64)], args: &[&str]) -> Result<Invoked, ServiceError> {
         let policy = Policy::builtin().with_command_line(Overrides { limits: limits.to_vec(), ..Overrides::default() }).unwrap();
         let args = args.iter().map(|arg| (*arg).to_owned()).collect();
-        let request = Request { skill: &self.skills[skill], policy: &policy, target: Target::Main, args, io: Io::default() };
+        let request = Request { skill: (&self.skills[skill]).into(), policy: &policy, target: Target::Main, args, io: Io::default() };
         self.service.invoke(request).await
     }
 

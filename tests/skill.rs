@@ -105,7 +105,10 @@ fn every_rule_is_broken_by_a_case_and_has_the_effect_it_says() {
         let effect = diagnostics.iter().map(|d| RULES.iter().find(|r| r.name == d.rule).unwrap().effect).max();
         match &loaded {
             Err(_) => assert_eq!(effect, Some(Effect::Refused), "{name}"),
-            Ok(skill) => assert_eq!(skill.manifest.recovered, effect == Some(Effect::GrantsNothing), "{name}"),
+            Ok(skill) => {
+                assert_eq!(skill.manifest.recovered, effect == Some(Effect::GrantsNothing), "{name}");
+                assert_eq!(skill.manifest.ungranted, effect == Some(Effect::Ungranted), "{name}");
+            }
         }
     }
     assert!(unbroken.is_empty(), "no case breaks {unbroken:?}");
@@ -166,6 +169,7 @@ fn the_documentation_lists_the_rules() {
         let severity = if rule.severity == Severity::Error { "error" } else { "warning" };
         let effect = match rule.effect {
             Effect::Loads => "loads",
+            Effect::Ungranted => "loads, granted nothing",
             Effect::GrantsNothing => "loads with name and description alone, granted nothing",
             Effect::Refused => "does not load",
         };

@@ -148,7 +148,7 @@ fn manifest() -> impl Strategy<Value = Manifest> {
             metadata.extend(component.iter().map(|c| ("component".to_owned(), c.clone())));
             let entry = |text| skillhost::skill::manifest::ToolEntry { text, span: None };
             let allowed_tools = tools.map(|tools| tools.into_iter().map(entry).collect());
-            Manifest { name, description, license, compatibility, metadata, allowed_tools, component, limits, recovered: false }
+            Manifest { name, description, license, compatibility, metadata, allowed_tools, component, limits, ..Manifest::default() }
         },
     )
 }

@@ -64,7 +64,7 @@ impl Place {
 
 async fn invoke(host: &Host, skill: &Path, overrides: Overrides, command: &str) -> Outcome {
     let policy = Policy::builtin().with_command_line(overrides).unwrap();
-    let request = Request { skill, policy: &policy, target: Target::Shell(command.to_owned()), args: Vec::new(), io: Io::default() };
+    let request = Request { skill: skill.into(), policy: &policy, target: Target::Shell(command.to_owned()), args: Vec::new(), io: Io::default() };
     host.invoke(request).await.unwrap().finished.outcome
 }
 
@@ -185,7 +185,8 @@ fn a_run_waits_no_longer_than_it_may_take_and_can_be_interrupted_meanwhile() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let status = runtime.block_on(async {
         let io = Io { interrupt: Some(Box::pin(tokio::time::sleep(Duration::from_millis(30)))), ..Io::default() };
-        let request = Request { skill: &place.path("a/keeper"), policy: &policy, target: Target::Shell("true".into()), args: vec![], io };
+        let skill = place.path("a/keeper");
+        let request = Request { skill: (&skill).into(), policy: &policy, target: Target::Shell("true".into()), args: vec![], io };
         tokio::time::timeout(PATIENCE, place.host.invoke(request)).await.unwrap().unwrap().finished.outcome.status
     });
     assert_eq!(status, Status::Interrupted);
@@ -238,7 +239,7 @@ fn a_deterministic_run_takes_it_as_input() {
 #[test]
 fn the_command_line_lists_exports_and_wipes() {
     let user = User::new();
-    let policy = "default: { allow: [Read, Write, Bash] }\nskills:\n  py:\n    limits: { state: 1MiB }\n";
+    let policy = "default: { allow: [Read, Write, Bash] }\nlimits: { state: 1MiB }\n";
     std::fs::write(user.work().join("p.yaml"), policy).unwrap();
     for folder in ["py", "elsewhere/py"] {
         let folder = user.work().join(folder);
@@ -255,7 +256,7 @@ fn the_command_line_lists_exports_and_wipes() {
         (run.status.code().unwrap(), text(&run.stdout), text(&run.stderr))
     };
     assert_eq!(state(&["list"]), (0, "nothing is kept\n".into(), String::new()));
-    let first = run("py", "mkdir /state/d; echo kept > /state/d/x");
+    let first = run("./py", "mkdir /state/d; echo kept > /state/d/x");
     assert!(first.status.success(), "{first:?}");
     assert!(state(&["list"]).1.contains("py") && state(&["list"]).1.contains("5 B"), "{}", state(&["list"]).1);
     assert_eq!(state(&["export", "py", "out", "--json"]).0, 0);
@@ -281,12 +282,12 @@ fn the_command_line_lists_exports_and_wipes() {
         run.env("XDG_CACHE_HOME", Path::new(env!("CARGO_TARGET_TMPDIR"))).env("SKILLHOST_POLICY", user.work().join("p.yaml"));
         run.args(args).output().unwrap()
     };
-    run("py", "echo 1 > /state/n");
-    let made = receipt(&["run", "py", "--deterministic", "--receipt", "r.json", "--command", "cat /state/n; echo 2 > /state/n"]);
+    run("./py", "echo 1 > /state/n");
+    let made = receipt(&["run", "./py", "--deterministic", "--receipt", "r.json", "--command", "cat /state/n; echo 2 > /state/n"]);
     assert!(made.status.success(), "{made:?}");
     let told = std::fs::read_to_string(user.work().join("r.json")).unwrap();
     assert!(told.contains("\"/state/n\""), "{told}");
-    let verified = receipt(&["verify", "r.json", "--skill", "py", "--unsigned"]);
+    let verified = receipt(&["verify", "r.json", "--skill", "./py", "--unsigned"]);
     assert_eq!(verified.status.code(), Some(83), "{verified:?}");
-    assert_eq!(text(&run("py", "cat /state/n").stdout), "2\n", "nothing ran");
+    assert_eq!(text(&run("./py", "cat /state/n").stdout), "2\n", "nothing ran");
 }

@@ -23,7 +23,8 @@ fn policy(arena: &Arena, limits: &[(Limit, u64)]) -> Policy {
 async fn invoke(host: Host, arena: &Arena, limits: &[(Limit, u64)], args: &[&str]) -> Outcome {
     let policy = policy(arena, limits);
     let args = args.iter().map(|arg| (*arg).to_owned()).collect();
-    let request = Request { skill: &arena.path("skills/hostile"), policy: &policy, target: Target::Main, args, io: Io::default() };
+    let skill = arena.path("skills/hostile");
+    let request = Request { skill: (&skill).into(), policy: &policy, target: Target::Main, args, io: Io::default() };
     host.invoke(request).await.unwrap().finished.outcome
 }
 

@@ -71,7 +71,7 @@ fn call(component: &[u8], input: &str, limits: &[(Limit, u64)], deterministic: b
             let interrupt = interrupt.map(|after| Box::pin(tokio::time::sleep(after)) as _);
             let io = Io { interrupt, ..Io::default() };
             let skill = arena.path("skills/hostile");
-            let request = Request { skill: &skill, policy: &policy, target, args: Vec::new(), io };
+            let request = Request { skill: (&skill).into(), policy: &policy, target, args: Vec::new(), io };
             arena.host.invoke(request).await.map(|invoked| invoked.finished.outcome)
         });
         // Waits for the threads that still evaluate something.

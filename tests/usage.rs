@@ -23,10 +23,10 @@ fn where_nothing_was_counted_it_says_so_and_makes_no_file() {
 fn runs_of_the_command_line_are_those_of_the_audit_log() {
     let user = User::new();
     for guest in ["hello", "hello", "hello", "code3", "trap", "other"] {
-        user.skillhost(&["run", guest]);
+        user.skillhost(&["run", &format!("./{guest}")]);
     }
     std::os::unix::fs::symlink("hello", user.work().join("link")).unwrap();
-    user.skillhost(&["run", "hello", "--workspace", "link"]);
+    user.skillhost(&["run", "./hello", "--workspace", "link"]);
     let state = user.home().join(".local/state/skillhost");
     assert!(!state.join("usage.db").exists(), "a run opens no file of usage");
     let shown = ok(&user, &[]);
@@ -45,7 +45,7 @@ fn runs_of_the_command_line_are_those_of_the_audit_log() {
     assert!(one.contains("all, and the command line") && !one.contains("hello"), "{one}");
     assert!(ok(&user, &["nobody"]).starts_with("no skill was used since"));
     // Another log has other runs.
-    user.skillhost(&["run", "hello", "--audit", "other.jsonl"]);
+    user.skillhost(&["run", "./hello", "--audit", "other.jsonl"]);
     let other = ok(&user, &["--audit", "other.jsonl"]);
     assert!(other.contains("hello") && !other.contains("trap"), "{other}");
 }
@@ -58,5 +58,5 @@ fn a_file_that_cannot_be_read_is_told_and_hinders_no_run() {
     std::fs::write(state.join("usage.db"), "this is no database of sessions").unwrap();
     let run = user.skillhost(&["stats"]);
     assert!(run.status.code() == Some(74) && text(&run.stderr).contains("usage.db"), "{run:?}");
-    assert!(user.skillhost(&["run", "hello"]).status.success());
+    assert!(user.skillhost(&["run", "./hello"]).status.success());
 }

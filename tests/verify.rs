@@ -66,7 +66,7 @@ fn verify(document: &[u8], flags: &[&str], stdin: &str) -> Output {
     let place = &GENUINE.place;
     let file = tempfile::NamedTempFile::new_in(place.user.work()).unwrap();
     std::fs::write(file.path(), document).unwrap();
-    let base = ["verify", file.path().to_str().unwrap(), "--skill", "sk", "--inputs", "before", "--key", "key.pem"];
+    let base = ["verify", file.path().to_str().unwrap(), "--skill", "./sk", "--inputs", "before", "--key", "key.pem"];
     let given = if flags.contains(&"--env") { &[][..] } else { &["--env", "TOKEN=hunter2"] };
     place.skillhost(&[&base[..], given, flags].concat(), stdin)
 }
@@ -109,7 +109,7 @@ fn nothing_is_left_of_a_verification() {
     let (receipt, scratch) = (own.path().join("receipt.json"), own.path().join("scratch"));
     std::fs::write(&receipt, canonical::text(&GENUINE.receipt)).unwrap();
     std::fs::create_dir(&scratch).unwrap();
-    let args = ["--unsigned", "--skill", "sk", "--inputs", "before", "--env", "TOKEN=hunter2"];
+    let args = ["--unsigned", "--skill", "./sk", "--inputs", "before", "--env", "TOKEN=hunter2"];
     for (input, code) in [("input\n", 0), ("other\n", 83)] {
         let mut command = GENUINE.place.command(&[&["verify", receipt.to_str().unwrap()], &args[..]].concat());
         command.env("TMPDIR", &scratch);
@@ -123,18 +123,18 @@ fn nothing_is_left_of_a_verification() {
 fn one_s_own_key_and_a_trusted_one_will_do() {
     let place = &Place::new();
     place.skillhost(&["key", "new"], "");
-    let run = place.skillhost(&["run", "hello", "--deterministic", "--receipt", "own.json", "--sign"], "");
+    let run = place.skillhost(&["run", "./hello", "--deterministic", "--receipt", "own.json", "--sign"], "");
     assert_eq!(run.status.code(), Some(0), "{run:?}");
-    assert_eq!(place.skillhost(&["verify", "own.json", "--skill", "hello"], "").status.code(), Some(0));
+    assert_eq!(place.skillhost(&["verify", "own.json", "--skill", "./hello"], "").status.code(), Some(0));
     let other = Place::new();
     std::fs::copy(place.path("own.json"), other.path("own.json")).unwrap();
-    assert_eq!(other.skillhost(&["verify", "own.json", "--skill", "hello"], "").status.code(), Some(SIGNATURE));
+    assert_eq!(other.skillhost(&["verify", "own.json", "--skill", "./hello"], "").status.code(), Some(SIGNATURE));
     std::fs::write(other.path("key.pem"), place.skillhost(&["key", "show"], "").stdout).unwrap();
     assert_eq!(other.skillhost(&["key", "trust", "key.pem"], "").status.code(), Some(77), "nobody is there to say so");
     let mut trust = other.command(&["key", "trust", "key.pem"]);
     trust.env("SKILLHOST_OPERATOR_TOKEN", other.user.operator_token());
     assert_eq!(other.finish(trust, "").status.code(), Some(0));
-    let run = other.skillhost(&["verify", "own.json", "--skill", "hello"], "");
+    let run = other.skillhost(&["verify", "own.json", "--skill", "./hello"], "");
     assert_eq!(run.status.code(), Some(0), "another user, in another folder: {run:?}");
 }
 
@@ -324,7 +324,7 @@ fn another_skill_is_not_run() {
     std::fs::write(place.path("key.pem"), GENUINE.key.public().pem()).unwrap();
     std::fs::write(place.path("sk/scripts/other.sh"), "#!/bin/bash\necho OTHER\n").unwrap();
     let before = place.user.records().len();
-    let run = place.skillhost(&["verify", "r.json", "--skill", "sk", "--inputs", "w", "--key", "key.pem"], "input\n");
+    let run = place.skillhost(&["verify", "r.json", "--skill", "./sk", "--inputs", "w", "--key", "key.pem"], "input\n");
     assert_eq!((run.status.code(), place.user.records().len()), (Some(SKILL), before), "{run:?}");
 }
 
@@ -345,7 +345,7 @@ fn what_cannot_be_repeated_here_is_told_with_what_is_missing() {
     }
     let place = &GENUINE.place;
     std::fs::write(place.path("signed.json"), &document).unwrap();
-    let run = place.skillhost(&["verify", "signed.json", "--skill", "sk", "--key", "key.pem"], "");
+    let run = place.skillhost(&["verify", "signed.json", "--skill", "./sk", "--key", "key.pem"], "");
     assert_eq!(run.status.code(), Some(NOT_HERE));
     assert!(text(&run.stderr).contains("--inputs DIR"), "{run:?}");
 }

@@ -55,7 +55,7 @@ impl Bench {
 
     pub(crate) async fn invoke(&self, host: &Host, policy: &Policy, target: Target, args: &[&str]) {
         let args = args.iter().map(|arg| (*arg).to_owned()).collect();
-        let request = Request { skill: &self.skill, policy, target, args, io: Io::default() };
+        let request = Request { skill: (&self.skill).into(), policy, target, args, io: Io::default() };
         let outcome = host.invoke(request).await.unwrap().finished.outcome;
         assert_eq!(outcome.status, Status::Exited { code: 0 }, "{}", outcome.stderr.text());
     }

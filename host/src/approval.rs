@@ -25,7 +25,7 @@ use crate::policy::Policy;
 use crate::policy::capabilities::{Capabilities, Mount, MountMode};
 use crate::sandbox::Overlays;
 use crate::sandbox::files::Staged;
-use crate::skill::Skill;
+use crate::skill::{Skill, SourceKind};
 use asked::{Asked, Before, Reader};
 use levels::Levels;
 use store::{Answer, CHANGE, Store};
@@ -190,12 +190,13 @@ impl Approvals {
     /// What the levels say.
     fn level<'a>(&self, policy: &Policy, ask: &Ask<'a>) -> Result<Step<'a>, ApprovalError> {
         let name = ask.skill.name.as_str();
-        let levels = Levels::new(ask.skill, self.store.levels_of(name)?);
+        let levels = Levels::new(ask.skill, self.levels_that_hold(ask.skill)?);
         let bound = policy.approval(name);
         let denial = [levels.denial(ask.what), bound].into_iter().flatten().min();
         if let Some(level @ (Level::Blocked | Level::Disabled)) = denial {
             let by_policy = bound.is_some_and(|bound| bound <= level);
-            return Ok(Step::Decided(Decision::Refused(refusal(name, level, by_policy))));
+            let whose = levels.set_at(level).filter(|_| !by_policy).map_or_else(|| name.to_owned(), |set| set.skill.clone());
+            return Ok(Step::Decided(Decision::Refused(refusal(&whose, level, by_policy))));
         }
         let level = match levels.nearest(ask.what) {
             // What was said of one state of the skill does not hold for another.
@@ -206,14 +207,23 @@ impl Approvals {
         Ok(match bound.map_or(level, |bound| level.min(bound)) {
             Level::AutoApproved => Step::Decided(Decision::Allowed(levels.denied_files())),
             Level::Enabled => Step::Ask(levels),
-            level => Step::Decided(Decision::Refused(refusal(name, level, false))),
+            level => Step::Decided(Decision::Refused(refusal(&ask.skill.key(), level, false))),
         })
+    }
+
+    /// The levels that hold for a skill. Those of a skill of the catalogue hold for any other folder of its name too, where they take away.
+    fn levels_that_hold(&self, skill: &Skill) -> Result<Vec<LevelSet>, ApprovalError> {
+        let mut levels = self.store.levels_of(&skill.key())?;
+        if skill.origin == SourceKind::Path {
+            levels.extend(self.store.levels_of(&skill.name)?.into_iter().filter(|set| set.level < Level::AutoApproved));
+        }
+        Ok(levels)
     }
 
     fn ask(&self, ask: &Ask<'_>, levels: &Levels<'_>) -> Result<Decision, ApprovalError> {
         let asked = Asked::of(ask.capabilities, ask.own);
         let input = ask.input.digest();
-        let approvals = self.store.approvals_of(&ask.skill.name, ask.what)?;
+        let approvals = self.store.approvals_of(&ask.skill.key(), ask.what)?;
         for approval in approvals.iter().filter(|approval| approval.digest == ask.digest && approval.holds_for(ask.session, &input)) {
             if asked.is_within(&Asked::from_lines(&approval.capabilities)) && self.store.take(approval)? {
                 return Ok(Decision::Allowed(levels.denied_files()));
@@ -228,7 +238,7 @@ impl Approvals {
         let question = Question { operator: text(Reader::Operator), client: text(Reader::Client) };
         let pending = Pending {
             id: PendingId(0),
-            skill: ask.skill.name.clone(),
+            skill: ask.skill.key(),
             what: ask.what.clone(),
             digest: ask.digest.to_owned(),
             files,
@@ -264,7 +274,7 @@ impl Approvals {
         let folders = folders.into_iter().collect::<Vec<_>>().join(", ");
         let pending = Pending {
             id: PendingId(0),
-            skill: ask.skill.name.clone(),
+            skill: ask.skill.key(),
             what: ask.what.clone(),
             digest: ask.digest.to_owned(),
             files: Default::default(),

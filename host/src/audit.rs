@@ -36,6 +36,7 @@ use crate::diagnostic::error_object;
 use crate::outcome::{LimitHit, Outcome, Usage};
 use crate::policy::capabilities::Capabilities;
 use crate::runtime::{self, Program, ScriptId};
+use crate::skill::{Skill, SourceKind};
 use key::Key;
 
 /// The version of the record's form.
@@ -127,16 +128,30 @@ pub struct Owner {
     pub lease: Option<u64>,
 }
 
-/// Which skill.
+/// Which skill: its source, its name there and its digest. Policies, approvals, records and receipts go by these.
 #[derive(Debug, Clone, Default, Serialize, schemars::JsonSchema)]
 pub struct SkillId {
-    /// Its name, or its folder's where it has none.
+    /// Its name in the catalogue: that of its folder.
     pub name: String,
+    /// Who put it there.
+    pub source: SourceKind,
+    /// The name that the skill gives itself, where that is another. Nothing is granted by it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub declared: Option<String>,
     /// Over all its files; `None` where it could not be read.
     pub digest: Option<String>,
     /// Its `metadata.version`, where it declares one: in the audit log alone.
     #[serde(skip)]
     pub version: Option<String>,
+}
+
+impl SkillId {
+    /// The identity of a loaded skill that has this digest.
+    pub fn of(skill: &Skill, digest: Option<String>) -> SkillId {
+        let declared = Some(&skill.manifest.name).filter(|declared| **declared != skill.name).cloned();
+        let version = skill.manifest.metadata.get("version").cloned();
+        SkillId { name: skill.name.clone(), source: skill.origin, declared, digest, version }
+    }
 }
 
 /// Which program of it, with which arguments.

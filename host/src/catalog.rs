@@ -18,12 +18,13 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use serde::Serialize;
 
-use crate::skill::scan;
+use crate::skill::{SkillFolder, scan};
 use cache::{Cache, Failed};
 use update::Known;
 
 pub use prompt::{Prompt, tokens};
 pub use search::{Hit, Query};
+pub use crate::skill::SourceKind;
 pub use tier1::{Runtime, Runtimes};
 pub use watch::{Changes, Watch};
 
@@ -34,30 +35,6 @@ pub struct Source {
     pub folder: PathBuf,
     /// Who put it there.
     pub kind: SourceKind,
-}
-
-/// Who put skills where they are. In the order of precedence: of skills of one name, the first counts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, schemars::JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum SourceKind {
-    /// The command line.
-    Flag,
-    /// The project that is worked in.
-    Project,
-    /// The user.
-    User,
-    /// The operator, in the policy.
-    Policy,
-    /// Those who made this program.
-    BuiltIn,
-}
-
-impl SourceKind {
-    /// Whether what lies there is the user's or the operator's own. A project is what someone else may have written, and a folder of the
-    /// command line may be anything.
-    pub fn is_trusted(self) -> bool {
-        matches!(self, SourceKind::User | SourceKind::Policy | SourceKind::BuiltIn)
-    }
 }
 
 /// What is known of a skill that is not loaded. Cheap to clone.
@@ -84,8 +61,14 @@ pub struct Entry {
     pub runtimes: Runtimes,
     /// Whether its `allowed-tools` ask for network.
     pub network: bool,
-    /// Whether its frontmatter is broken: it is granted nothing.
+    /// Whether its frontmatter is broken or misspells a permission key: it is granted nothing.
     pub recovered: bool,
+}
+
+impl<'a> From<&'a Entry> for SkillFolder<'a> {
+    fn from(entry: &'a Entry) -> SkillFolder<'a> {
+        SkillFolder { path: &entry.folder, source: entry.source }
+    }
 }
 
 /// A skill that does not count, since another of its name comes before it.

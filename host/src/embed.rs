@@ -23,6 +23,7 @@ use crate::sandbox::files::Guarded;
 use crate::sandbox::http::{Resolver, Roots, Tls};
 use crate::sandbox::{Allocation, Io, Options, Stdin};
 use crate::service::{Capacity, Service, ServiceError};
+use crate::skill::SkillFolder;
 
 /// A host for skills. Cheap to clone; all clones are one host.
 #[derive(Clone)]
@@ -113,11 +114,12 @@ impl Host {
     /// # Errors
     /// There is no such skill, no room, or no audit log. Whatever the skill does is an outcome.
     pub async fn invoke(&self, request: Request) -> Result<Invoked, InvokeError> {
-        let skill = self.folder(&request.skill)?;
+        let (folder, source) = self.folder(&request.skill)?;
+        let skill = SkillFolder { path: &folder, source };
         let overrides = Overrides { workspace: request.workspace, ..Overrides::default() };
         let policy = self.policy.clone().with_command_line(overrides).map_err(InvokeError::Workspace)?;
         let io = Io { stdin: request.stdin, ..Io::default() };
-        let request = invoke::Request { skill: &skill, policy: &policy, target: request.target, args: request.args, io };
+        let request = invoke::Request { skill, policy: &policy, target: request.target, args: request.args, io };
         Ok(self.service.invoke(request).await?)
     }
 
@@ -146,11 +148,11 @@ impl Host {
         }
     }
 
-    fn folder(&self, skill: &Path) -> Result<PathBuf, InvokeError> {
-        let named = || self.catalog.get(skill.to_str()?).map(|entry| entry.folder.to_path_buf());
+    fn folder(&self, skill: &Path) -> Result<(PathBuf, SourceKind), InvokeError> {
+        let named = || self.catalog.get(skill.to_str()?).map(|entry| (entry.folder.to_path_buf(), entry.source));
         // A path, not a name, where it has more than one part.
         let found = if skill.components().count() > 1 || skill.is_absolute() { None } else { named() };
-        found.or_else(|| skill.is_dir().then(|| skill.to_owned())).ok_or_else(|| InvokeError::NoSkill(skill.to_owned()))
+        found.or_else(|| skill.is_dir().then(|| (skill.to_owned(), SourceKind::Path))).ok_or_else(|| InvokeError::NoSkill(skill.to_owned()))
     }
 }
 

@@ -14,7 +14,7 @@ mod settle;
 mod target;
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tracing::debug_span;
@@ -30,9 +30,9 @@ use crate::runtime::digests::Digests;
 use crate::runtime::{Entry, Program, Programs, copies};
 use crate::sandbox::files::{Ground, Guarded, OpenMount};
 use crate::sandbox::{self, Finished, Io, Sandbox};
-use crate::skill::{Caps, Listed, Skill, SkillError};
+use crate::skill::{Caps, Listed, Skill, SkillError, SkillFolder};
 use hooks::{Asking, Hooks};
-use pending::{Pending, skill_id};
+use pending::Pending;
 
 pub use listing::ComponentTools;
 pub(crate) use listing::LISTING_MEMORY;
@@ -85,8 +85,8 @@ pub struct Loaded {
 
 /// One thing to do.
 pub struct Request<'a> {
-    /// The skill's folder.
-    pub skill: &'a Path,
+    /// The skill's folder, and where it comes from.
+    pub skill: SkillFolder<'a>,
     /// What the operator allows.
     pub policy: &'a Policy,
     /// What of the skill is to run.
@@ -143,7 +143,7 @@ impl Host {
 
     /// What a skill is granted on this host: what it asks for and the policy allows, less the host's own files. Runs nothing.
     pub fn grant(&self, skill: &Skill, policy: &Policy) -> Grant {
-        let mut grant = grant(&skill.asks(), policy);
+        let mut grant = grant(&skill.asks(), &policy.for_skills_of(skill.origin));
         own::deny(&mut grant.capabilities, self.own_files(policy), &self.options.audit);
         grant
     }
@@ -176,15 +176,16 @@ impl Host {
     ///
     /// # Errors
     /// The skill does not load, or the audit log cannot be written.
-    pub fn load_for_run(&self, skill: &Path, policy: &Policy) -> Result<Loaded, InvokeError> {
+    pub fn load_for_run<'a>(&self, skill: impl Into<SkillFolder<'a>>, policy: &Policy) -> Result<Loaded, InvokeError> {
+        let skill = skill.into();
         // Before anything runs: what cannot be recorded does not happen.
         let log = self.log()?;
         match self.load(skill, policy) {
             Ok(loaded) => Ok(loaded),
             Err(error) => {
-                let name = skill.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+                let name = skill.path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
                 let outcome = not_run(invalid(error.to_string(), None));
-                let (id, capabilities) = (SkillId { name, ..SkillId::default() }, Arc::new(Capabilities::default()));
+                let (id, capabilities) = (SkillId { name, source: skill.source, ..SkillId::default() }, Arc::new(Capabilities::default()));
                 let redactor = Redactor::of(policy, &capabilities).map(Arc::new);
                 let pending = Pending::new(log, self.hooks.clone(), policy.retention, id, None, capabilities);
                 pending.with_text(redactor.as_ref(), Vec::new()).close(&outcome)?;
@@ -197,7 +198,7 @@ impl Host {
     ///
     /// # Errors
     /// The skill does not load.
-    pub fn load(&self, skill: &Path, policy: &Policy) -> Result<Loaded, SkillError> {
+    pub fn load<'a>(&self, skill: impl Into<SkillFolder<'a>>, policy: &Policy) -> Result<Loaded, SkillError> {
         let options = &self.options;
         let listed = debug_span!("skill").in_scope(|| Listed::of(skill, &options.caps))?;
         // Before anything is read of it: a guest may be granted the very folder that the skill lies in.
@@ -216,7 +217,7 @@ impl Host {
         let grant = debug_span!("grant").in_scope(|| self.grant(&skill, policy));
         let digest = digests.as_ref().ok().map(|digests| digests.skill.clone());
         let programs = digests.map(|digests| Arc::new(self.programs(&skill, digests)));
-        let id = skill_id(&skill, digest);
+        let id = SkillId::of(&skill, digest);
         let redactor = Redactor::of(policy, &grant.capabilities).map(Arc::new);
         Ok(Loaded {
             capabilities: Arc::new(grant.capabilities.clone()),

@@ -99,8 +99,8 @@ pub fn propose(evidence: &Evidence<'_>) -> Learned {
         learned.notes.push("nothing is known of what the run used".into());
         return learned;
     };
-    if skill.manifest.recovered {
-        learned.notes.push("the frontmatter is broken, so that the skill was granted nothing: mend it first".into());
+    if skill.manifest.is_granted_nothing() {
+        learned.notes.push("the frontmatter is broken or misspells a permission key, so that the skill was granted nothing: mend it first".into());
         return learned;
     }
     if uses.omitted > 0 {

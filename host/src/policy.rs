@@ -22,6 +22,7 @@ pub mod tool;
 mod verdict;
 mod yaml;
 
+use std::borrow::Cow;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -29,6 +30,7 @@ use serde::Serialize;
 
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::limits::Limit;
+use crate::skill::SourceKind;
 use capabilities::{Authority, Mount, MountMode};
 use determinism::DeterminismRule;
 use entry::Side;
@@ -287,6 +289,21 @@ impl Policy {
         for rule in self.layers.iter_mut().flat_map(|l| &mut l.env).filter(|r| r.value == EnvValue::Host) {
             rule.value = lookup(&rule.name).map_or(EnvValue::Unset, EnvValue::Literal);
         }
+    }
+
+    /// The policy as it holds for skills of a source. A folder that is in no catalogue chooses its own name: sections for named skills take from
+    /// it what they take from others, and grant it nothing.
+    pub fn for_skills_of(&self, origin: SourceKind) -> Cow<'_, Policy> {
+        if origin != SourceKind::Path || self.layers.iter().all(|layer| layer.applies_to.is_none()) {
+            return Cow::Borrowed(self);
+        }
+        let layer = |layer: &Layer| if layer.applies_to.is_some() { layer.restrictions() } else { layer.clone() };
+        Cow::Owned(Policy { layers: self.layers.iter().map(layer).collect(), ..self.clone() })
+    }
+
+    /// Checks whether a section for skills of that name grants anything.
+    pub fn grants_by_name(&self, skill: &str) -> bool {
+        self.layers_for(skill).any(|layer| layer.applies_to.is_some() && *layer != layer.restrictions())
     }
 
     /// The layers that are for a skill of that name, in rising rank.

@@ -36,7 +36,7 @@ const HEAD: usize = 4096;
 pub struct Receipt {
     /// The form of this receipt: 1.
     pub version: u32,
-    /// The skill: its name, and the digest over all its files.
+    /// The skill: its source and name, and the digest over all its files.
     pub skill: SkillId,
     /// What of it ran.
     pub program: ProgramId,

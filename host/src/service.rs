@@ -130,7 +130,7 @@ impl Service {
     /// # Errors
     /// There is no room to wait in, or there never is memory enough, or the host's own.
     pub async fn invoke(&self, request: Request<'_>) -> Result<Invoked, ServiceError> {
-        let _turn = self.turn(request.skill).await?;
+        let _turn = self.turn(request.skill.path).await?;
         let loaded = self.host.load_for_run(request.skill, request.policy)?;
         self.run(&loaded, &request.target, &request.args, request.io).await
     }

@@ -1,17 +1,19 @@
 //! A folder becomes a `Skill`. This module is the only code that knows SKILL.md.
 //!
 //! In reading order: `files` lists the folder, `frontmatter` finds the fences of SKILL.md, `yaml` reads what is between them,
-//! `fields` and `tools` check it against `rules`, `recover` reads what is broken, and `manifest` puts it together. Loading is lenient
+//! `fields`, `permission_keys` and `tools` check it against `rules`, `recover` reads what is broken, and `manifest` puts it together. Loading is lenient
 //! where there is a safe reading and strict where there is none; each rule says which, in its `Effect`.
 
 pub mod files;
 pub mod manifest;
 pub mod rules;
 pub mod scan;
+pub mod source;
 
 mod fields;
 mod findings;
 mod frontmatter;
+mod permission_keys;
 mod recover;
 mod tools;
 mod yaml;
@@ -30,6 +32,8 @@ use files::{Content, SkillFile};
 use manifest::Manifest;
 use rules::{Effect, Rule};
 
+pub use source::{SkillFolder, SourceKind};
+
 pub(crate) use tools::line as allowed_tools_line;
 
 /// A skill that was loaded: its folder, opened, and its manifest.
@@ -37,6 +41,8 @@ pub(crate) use tools::line as allowed_tools_line;
 pub struct Skill {
     /// The folder's name: what the operator calls the skill. The manifest's name is what the skill calls itself.
     pub name: String,
+    /// Who put it there. Only a skill of the catalogue is granted what a policy's section for its name grants.
+    pub origin: SourceKind,
     /// The folder on the host, for messages alone.
     pub root: PathBuf,
     /// Where its files are read from: the folder itself, or a copy that holds exactly what was digested.
@@ -65,6 +71,7 @@ pub struct Skill {
 pub struct Listed {
     root: PathBuf,
     name: String,
+    origin: SourceKind,
     live: Arc<Content>,
     skill_file: String,
     pub(crate) files: Vec<SkillFile>,
@@ -133,6 +140,23 @@ impl Skill {
         Ok(format!("{:x}-{:x}", stat.st_dev, stat.st_ino))
     }
 
+    /// The name that levels and approvals of the skill are kept under: that of the catalogue, or else the real path of its folder, so that what was
+    /// said of one does not hold for a folder of the same name.
+    pub fn key(&self) -> String {
+        match self.origin {
+            SourceKind::Path => self.root.canonicalize().unwrap_or_else(|_| self.root.clone()).display().to_string(),
+            _ => self.name.clone(),
+        }
+    }
+
+    /// Loads the skill of a source: as [`Skill::load`].
+    ///
+    /// # Errors
+    /// As [`Skill::load`].
+    pub fn load_from(folder: SkillFolder<'_>, caps: &Caps) -> Result<Skill, SkillError> {
+        Listed::of(folder, caps)?.read()
+    }
+
     /// Loads the skill in a folder: lists its files and reads SKILL.md, no other file. The result carries everything that is wrong.
     ///
     /// # Errors
@@ -147,7 +171,8 @@ impl Listed {
     ///
     /// # Errors
     /// The folder cannot be opened, holds no SKILL.md, or breaks a rule of listing whose effect is `Refused`.
-    pub fn of(path: &Path, caps: &Caps) -> Result<Listed, SkillError> {
+    pub fn of<'a>(skill: impl Into<SkillFolder<'a>>, caps: &Caps) -> Result<Listed, SkillError> {
+        let SkillFolder { path, source: origin } = skill.into();
         let mut problems = Problems { root: path, diagnostics: Vec::new() };
         let dir = open_folder(path).map_err(|(message, fix)| problems.refuse(&rules::SKILL_FOLDER, None, message, &fix))?;
         let name = folder_name(path);
@@ -163,7 +188,7 @@ impl Listed {
             return Err(problems.refuse(&rules::SKILL_MD_MISSING, None, "the folder holds no SKILL.md".into(), &fix));
         };
         let live = Arc::new(Content::from(dir));
-        Ok(Listed { root: path.to_owned(), name, live, skill_file, files, folders, diagnostics: problems.diagnostics, caps: caps.clone() })
+        Ok(Listed { root: path.to_owned(), name, origin, live, skill_file, files, folders, diagnostics: problems.diagnostics, caps: caps.clone() })
     }
 
     /// Reads the skill's manifest from the folder itself.
@@ -180,7 +205,7 @@ impl Listed {
     /// # Errors
     /// As [`Skill::load`].
     pub fn read_from(self, content: Arc<Content>) -> Result<Skill, SkillError> {
-        let Listed { root, name, live, skill_file, files, folders, diagnostics, caps } = self;
+        let Listed { root, name, origin, live, skill_file, files, folders, diagnostics, caps } = self;
         let mut problems = Problems { root: &root, diagnostics };
         let bytes = files::read_bounded(content.dir(), &skill_file, caps.skill_md).map_err(|error| match error.kind() {
             io::ErrorKind::FileTooLarge => {
@@ -197,7 +222,7 @@ impl Listed {
         let Some(manifest) = parsed.manifest else { return Err(problems.into_error(source)) };
         problems.check_component(&manifest, parsed.component_at, &shown, &files);
         let (diagnostics, body_offset) = (problems.diagnostics, parsed.body_offset);
-        Ok(Skill { name, root, content, manifest, source, skill_file, body_offset, files, diagnostics, live, folders, caps })
+        Ok(Skill { name, origin, root, content, manifest, source, skill_file, body_offset, files, diagnostics, live, folders, caps })
     }
 
     /// The folder itself, opened.

@@ -165,7 +165,7 @@ fn staged_writes_are_shown_and_made_when_someone_says_so() {
     let user = user();
     let policy = "default: { approval: auto-approved, stage: true, allow: [Read, Write] }\n";
     std::fs::write(user.work().join("policy.yaml"), policy).unwrap();
-    let run = ["run", "writer", "--workspace", "out", "--policy", "policy.yaml"];
+    let run = ["run", "./writer", "--workspace", "out", "--policy", "policy.yaml"];
     let file = user.work().join("out/two.txt");
     let aside = user.skillhost(&run);
     assert!(out(&aside).contains("+++ b/two.txt") && err(&aside).contains("nothing of this was written"), "{}", err(&aside));

@@ -78,7 +78,7 @@ pub fn record(number: u64) -> Value {
 #[test]
 fn each_line_carries_the_digest_of_the_one_before() {
     let user = User::new();
-    for args in [["run", "hello"], ["run", "code3"], ["run", "nowhere"]] {
+    for args in [["run", "./hello"], ["run", "./code3"], ["run", "./nowhere"]] {
         user.skillhost(&args);
     }
     let log = std::fs::read_to_string(user.home().join(".local/state/skillhost/audit.jsonl")).unwrap();
@@ -288,8 +288,8 @@ fn a_run_that_fills_no_journal_removes_nothing_and_opens_no_database() {
     let config = user.home().join(".config/skillhost");
     std::fs::create_dir_all(&config).unwrap();
     std::fs::write(config.join("policy.yaml"), "audit: { keep: 1s, keep-size: 0 }\ndefault: { allow: [Read] }\n").unwrap();
-    user.skillhost(&["run", "hello"]);
-    user.skillhost(&["run", "hello"]);
+    user.skillhost(&["run", "./hello"]);
+    user.skillhost(&["run", "./hello"]);
     let log = user.home().join(".local/state/skillhost/audit.jsonl");
     assert_eq!(std::fs::read_to_string(&log).unwrap().lines().count(), 4);
     assert!(!log.with_extension("jsonl.db").exists());

@@ -111,7 +111,7 @@ fn a_torn_record_is_set_aside_and_the_chain_goes_on() {
 fn a_file_that_is_no_log_is_left_as_it_is() {
     let user = User::new();
     std::fs::write(user.work().join("notes.txt"), "my\nnotes\n").unwrap();
-    let run = user.skillhost(&["run", "hello", "--audit", "notes.txt"]);
+    let run = user.skillhost(&["run", "./hello", "--audit", "notes.txt"]);
     assert_eq!(run.status.code(), Some(74));
     assert!(text(&run.stderr).contains("its last line is no record"), "{run:?}");
     assert_eq!(std::fs::read_to_string(user.work().join("notes.txt")).unwrap(), "my\nnotes\n");
@@ -167,20 +167,20 @@ fn a_full_disk_fails_the_run_and_not_the_one_after_it() {
     // Until there is room for a part of the next record: a limit on the size of files, in KiB, stands for a disk that is full.
     let journal = user.work().join("log.jsonl");
     let before = loop {
-        assert_eq!(user.skillhost(&["run", "hello", "--audit", "log.jsonl"]).status.code(), Some(0));
+        assert_eq!(user.skillhost(&["run", "./hello", "--audit", "log.jsonl"]).status.code(), Some(0));
         let written = std::fs::read(&journal).unwrap();
         if written.len() % 1024 > 700 {
             break written;
         }
     };
     let runs = crate::cli::ends(&text(&before)).len() as u64;
-    let script = format!("ulimit -f {} && trap '' XFSZ && exec skillhost run hello --audit log.jsonl", before.len() / 1024 + 1);
+    let script = format!("ulimit -f {} && trap '' XFSZ && exec skillhost run ./hello --audit log.jsonl", before.len() / 1024 + 1);
     let mut run = user.command("bash");
     let run = run.args(["-c", &script]).output().unwrap();
     assert_eq!(run.status.code(), Some(74), "{run:?}");
     assert!(text(&run.stderr).contains("File too large"), "{run:?}");
     assert_eq!(std::fs::read(&journal).unwrap(), before, "what was written of the record is taken back");
-    assert_eq!(user.skillhost(&["run", "hello", "--audit", "log.jsonl"]).status.code(), Some(0));
+    assert_eq!(user.skillhost(&["run", "./hello", "--audit", "log.jsonl"]).status.code(), Some(0));
     let verified = Store::open(&journal).unwrap().verify(None).unwrap();
     assert_eq!((verified.records, verified.faults, verified.unfinished), (2 * runs + 2, vec![], 0));
 }
@@ -193,7 +193,7 @@ fn a_folder_that_cannot_be_written_fails_the_run() {
     std::fs::create_dir(&folder).unwrap();
     std::fs::set_permissions(&folder, std::fs::Permissions::from_mode(0o555)).unwrap();
     let mut run = user.command(env!("CARGO_BIN_EXE_skillhost"));
-    run.args(["run", "hello", "--audit", "kept/log.jsonl"]);
+    run.args(["run", "./hello", "--audit", "kept/log.jsonl"]);
     if rustix::process::geteuid().is_root() {
         // No mode keeps root out: it gives up what lets it pass.
         let status = Command::new("setpriv").args(["--bounding-set", "-all", "true"]).status();
@@ -239,12 +239,12 @@ fn a_killed_run_leaves_the_log_as_it_was_or_with_its_record() {
     let user = User::new();
     for delay in 0..12 {
         let mut command = user.command(env!("CARGO_BIN_EXE_skillhost"));
-        let mut child = command.args(["run", "hello"]).stdout(Stdio::null()).process_group(0).spawn().unwrap();
+        let mut child = command.args(["run", "./hello"]).stdout(Stdio::null()).process_group(0).spawn().unwrap();
         std::thread::sleep(Duration::from_millis(5 * delay));
         child.kill().unwrap();
         child.wait().unwrap();
     }
-    assert_eq!(user.skillhost(&["run", "hello"]).status.code(), Some(0));
+    assert_eq!(user.skillhost(&["run", "./hello"]).status.code(), Some(0));
     let verified = Store::open(&user.home().join(".local/state/skillhost/audit.jsonl")).unwrap().verify(None).unwrap();
     assert!(verified.faults.is_empty() && verified.records >= 2, "{verified:?}");
 }
@@ -252,9 +252,9 @@ fn a_killed_run_leaves_the_log_as_it_was_or_with_its_record() {
 #[test]
 fn a_killed_host_leaves_the_start_of_its_run() {
     let user = User::new();
-    user.skillhost(&["run", "hello"]);
+    user.skillhost(&["run", "./hello"]);
     let mut command = user.command(env!("CARGO_BIN_EXE_skillhost"));
-    let mut child = command.args(["run", "spin", "--timeout", "10m", "--", "secret"]).stdout(Stdio::null()).spawn().unwrap();
+    let mut child = command.args(["run", "./spin", "--timeout", "10m", "--", "secret"]).stdout(Stdio::null()).spawn().unwrap();
     let list = || {
         let run = user.skillhost(&["audit", "list", "--status", "started"]);
         assert!(run.status.success(), "{run:?}");
@@ -292,7 +292,7 @@ fn a_run_whose_start_cannot_be_recorded_does_not_start() {
     let journal = user.work().join("log.jsonl");
     // The lock file's name is taken by a folder.
     std::fs::create_dir(user.work().join("log.jsonl.running")).unwrap();
-    let run = user.skillhost(&["run", "hello", "--audit", "log.jsonl"]);
+    let run = user.skillhost(&["run", "./hello", "--audit", "log.jsonl"]);
     assert_eq!((run.status.code(), text(&run.stdout).as_str()), (Some(74), ""), "{run:?}");
     let log = std::fs::read_to_string(&journal).unwrap();
     let record: Value = serde_json::from_str(log.trim_end()).unwrap();

@@ -59,9 +59,9 @@ fn each_filter_finds_what_a_look_at_every_record_finds() {
 #[test]
 fn the_command_line_lists_shows_verifies_and_exports() {
     let user = User::new();
-    user.skillhost(&["run", "hello"]);
-    user.skillhost(&["run", "code3"]);
-    user.skillhost(&["run", "nowhere"]);
+    user.skillhost(&["run", "./hello"]);
+    user.skillhost(&["run", "./code3"]);
+    user.skillhost(&["run", "./nowhere"]);
     let ok = |args: &[&str]| {
         let run = user.skillhost(&[&["audit"], args].concat());
         assert!(run.status.success() && run.stderr.is_empty(), "{args:?}: {run:?}");

@@ -97,7 +97,27 @@ fn prompt_says_what_it_left_out() {
 }
 
 #[test]
-fn a_skill_of_the_catalogue_runs_by_its_name_where_no_folder_has_it() {
+fn a_bare_name_never_means_a_folder_that_lies_here() {
+    let user = user();
+    skill_of("code3", &user.home().join(".agents/skills/shared"));
+    // What a stranger may have put into the folder that the operator works in.
+    skill_of("hello", &user.work().join("shared"));
+    skill_of("hello", &user.work().join("lonely"));
+    let ran = user.skillhost(&["run", "shared"]);
+    assert!(!stdout(&ran).contains("hello"), "{}", stdout(&ran));
+    assert!(stderr(&ran).contains(".agents/skills/shared"), "{}", stderr(&ran));
+    for path in ["./shared", "shared/", "../work/shared"] {
+        assert_eq!(stdout(&user.skillhost(&["run", path])), "hello from 0.3\n", "{path}");
+    }
+    for verb in ["run", "check", "bench"] {
+        let refused = user.skillhost(&[verb, "lonely"]);
+        assert_eq!(refused.status.code(), Some(64), "{verb}: {}", stderr(&refused));
+        assert!(stderr(&refused).contains("did you mean `./lonely`?"), "{verb}: {}", stderr(&refused));
+    }
+}
+
+#[test]
+fn a_skill_of_the_catalogue_runs_by_its_name() {
     let user = user();
     skill_of("code3", &user.home().join(".agents/skills/elsewhere"));
     let ran = user.skillhost(&["run", "elsewhere"]);
@@ -106,6 +126,6 @@ fn a_skill_of_the_catalogue_runs_by_its_name_where_no_folder_has_it() {
     let checked = user.skillhost(&["check", "elsewhere", "--json"]);
     assert_eq!(json(&checked)["skills"][0]["name"], "elsewhere");
     let nothing = user.skillhost(&["run", "elswhere"]);
-    assert_eq!(nothing.status.code(), Some(65), "{}", stderr(&nothing));
+    assert_eq!(nothing.status.code(), Some(64), "{}", stderr(&nothing));
     assert!(stderr(&nothing).contains("is it elsewhere?"), "{}", stderr(&nothing));
 }

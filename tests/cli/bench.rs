@@ -13,7 +13,7 @@ fn measured(user: &User, args: &[&str]) -> Value {
 #[test]
 fn a_skill_is_measured_and_every_run_is_recorded() {
     let user = User::new();
-    let found = measured(&user, &["bench", "hello", "--rounds", "4", "--json"]);
+    let found = measured(&user, &["bench", "./hello", "--rounds", "4", "--json"]);
     for figure in ["cold", "warm"] {
         let at = |percentile: &str| found[figure][percentile].as_f64().unwrap();
         assert!(0.0 < at("p50_ms") && at("p50_ms") <= at("p90_ms") && at("p90_ms") <= at("p99_ms"), "{found:#}");
@@ -30,7 +30,7 @@ fn a_skill_is_measured_and_every_run_is_recorded() {
 #[test]
 fn people_get_a_table_and_no_output_of_the_skill() {
     let user = User::new();
-    let run = user.skillhost(&["bench", "hello", "--rounds", "2"]);
+    let run = user.skillhost(&["bench", "./hello", "--rounds", "2"]);
     let out = text(&run.stdout);
     for part in
         ["hello: 2 rounds in turns", "cold, a new process each", "warm, one host", "a second, 1 at once", "of linear memory", "fuel "]
@@ -44,21 +44,21 @@ fn people_get_a_table_and_no_output_of_the_skill() {
 #[test]
 fn a_tool_is_measured_with_its_input_and_arguments_reach_the_command() {
     let user = User::new();
-    let tool = measured(&user, &["bench", "echo", "echo", "--input", r#"{"text": "x"}"#, "--rounds=2", "--json"]);
+    let tool = measured(&user, &["bench", "./echo", "echo", "--input", r#"{"text": "x"}"#, "--rounds=2", "--json"]);
     assert_eq!(tool["skill"], "echo");
-    let command = measured(&user, &["bench", "hello", "--rounds", "2", "--json", "--", "--native", "--rounds"]);
+    let command = measured(&user, &["bench", "./hello", "--rounds", "2", "--json", "--", "--native", "--rounds"]);
     assert_eq!(command["argv"], serde_json::json!(["hello", "--native", "--rounds"]));
 }
 
 #[test]
 fn what_does_not_end_well_is_not_measured() {
     let user = User::new();
-    for (skill, code) in [("code3", 3), ("trap", 134), ("missing", 65)] {
+    for (skill, code) in [("./code3", 3), ("./trap", 134), ("./missing", 65), ("code3", 64)] {
         let run = user.skillhost(&["bench", skill, "--rounds", "2"]);
         assert_eq!(run.status.code(), Some(code), "{skill}: {run:?}");
         assert!(run.stdout.is_empty(), "{skill}: {run:?}");
     }
-    let limit = user.skillhost(&["bench", "spin", "--timeout", "50ms"]);
+    let limit = user.skillhost(&["bench", "./spin", "--timeout", "50ms"]);
     assert_eq!(limit.status.code(), Some(124), "{limit:?}");
 }
 
@@ -73,14 +73,14 @@ fn the_native_run_is_asked_for_and_said_and_only_a_script_has_one() {
     std::fs::write(script.join("SKILL.md"), "---\nname: marked\ndescription: Leaves a mark. Use to test.\n---\n").unwrap();
     // In the sandbox a stand-in prints its argv instead; only the machine's own shell makes the file.
     std::fs::write(script.join("scripts/mark.sh"), "echo \"$1\" > mark\n").unwrap();
-    let without = run(&["bench", "marked", "mark.sh", "--rounds", "2", "--", "x"]);
+    let without = run(&["bench", "./marked", "mark.sh", "--rounds", "2", "--", "x"]);
     assert!(without.status.success() && without.stderr.is_empty(), "{without:?}");
     assert!(!script.join("mark").exists());
-    let with = run(&["bench", "marked", "mark.sh", "--rounds", "2", "--native", "--json", "--", "x"]);
+    let with = run(&["bench", "./marked", "mark.sh", "--rounds", "2", "--native", "--json", "--", "x"]);
     assert!(text(&with.stderr).contains("runs outside the sandbox, with all your rights"), "{with:?}");
     let found: Value = serde_json::from_slice(&with.stdout).unwrap();
     assert!(found["native"]["p50_ms"].as_f64().unwrap() > 0.0, "{found:#}");
     assert_eq!(std::fs::read_to_string(script.join("mark")).unwrap(), "x\n");
-    let component = user.skillhost(&["bench", "hello", "--native"]);
+    let component = user.skillhost(&["bench", "./hello", "--native"]);
     assert_eq!(component.status.code(), Some(64), "{component:?}");
 }

@@ -21,17 +21,17 @@ fn every_outcome_is_what_its_schema_says() {
     let schema = json(&user, &["schema", "outcome"]);
     std::os::unix::fs::symlink("hello", user.work().join("link")).unwrap();
     for (kind, args) in [
-        ("exited", vec!["run", "hello", "--json"]),
-        ("exited", vec!["run", "hello2", "--json"]),
-        ("exited", vec!["run", "echo", "echo", "--input", r#"{"text": "\u001b"}"#, "--json"]),
-        ("exited", vec!["run", "echo", "nothing", "--json"]),
-        ("exited", vec!["run", "hello", "--workspace", "data:overlay", "--diff", "--json"]),
-        ("trapped", vec!["run", "trap", "--json"]),
-        ("limit-hit", vec!["run", "spin", "--timeout", "50ms", "--json"]),
-        ("limit-hit", vec!["run", "grow", "--json"]),
-        ("limit-hit", vec!["run", "spin", "--fuel", "1000", "--json"]),
-        ("denied", vec!["run", "hello", "--workspace", "link", "--json"]),
-        ("invalid", vec!["run", "other", "--json"]),
+        ("exited", vec!["run", "./hello", "--json"]),
+        ("exited", vec!["run", "./hello2", "--json"]),
+        ("exited", vec!["run", "./echo", "echo", "--input", r#"{"text": "\u001b"}"#, "--json"]),
+        ("exited", vec!["run", "./echo", "nothing", "--json"]),
+        ("exited", vec!["run", "./hello", "--workspace", "data:overlay", "--diff", "--json"]),
+        ("trapped", vec!["run", "./trap", "--json"]),
+        ("limit-hit", vec!["run", "./spin", "--timeout", "50ms", "--json"]),
+        ("limit-hit", vec!["run", "./grow", "--json"]),
+        ("limit-hit", vec!["run", "./spin", "--fuel", "1000", "--json"]),
+        ("denied", vec!["run", "./hello", "--workspace", "link", "--json"]),
+        ("invalid", vec!["run", "./other", "--json"]),
     ] {
         let outcome = json(&user, &args);
         holds(&schema, &outcome);
@@ -44,7 +44,7 @@ fn every_audit_record_is_what_its_schema_says() {
     let user = User::new();
     let schema = json(&user, &["schema", "audit"]);
     for guest in ["hello", "code3", "trap", "grow", "other", "unknown"] {
-        user.skillhost(&["run", guest]);
+        user.skillhost(&["run", &format!("./{guest}")]);
     }
     let log = std::fs::read_to_string(user.home().join(".local/state/skillhost/audit.jsonl")).unwrap();
     let records: Vec<Value> = log.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
@@ -56,7 +56,7 @@ fn every_audit_record_is_what_its_schema_says() {
 #[test]
 fn a_result_means_the_same_and_holds_nothing_that_a_terminal_acts_on() {
     let user = User::new();
-    let run = user.skillhost(&["run", "echo", "echo", "--input", "{\"text\": \"\\u001b[2J\u{9b}1m \u{202e}\"}"]);
+    let run = user.skillhost(&["run", "./echo", "echo", "--input", "{\"text\": \"\\u001b[2J\u{9b}1m \u{202e}\"}"]);
     let printed = text(&run.stdout);
     assert!(printed.chars().all(|c| c == '\n' || !skillhost::diagnostic::is_hidden(c)), "{printed:?}");
     let value: Value = serde_json::from_str(&printed).unwrap();
@@ -66,13 +66,13 @@ fn a_result_means_the_same_and_holds_nothing_that_a_terminal_acts_on() {
 #[test]
 fn checks_grants_and_worlds_are_json_too() {
     let user = User::new();
-    let checked = json(&user, &["check", "hello", "nowhere", "scripts", "--json"]);
+    let checked = json(&user, &["check", "./hello", "./nowhere", "./scripts", "--json"]);
     holds(&json(&user, &["schema", "check"]), &checked);
     assert_eq!(checked["skills"][0]["name"], "hello");
     assert_eq!(checked["skills"][1]["diagnostics"][0]["rule"], "skill-folder");
     assert_eq!(checked["skills"][2]["compatibility"]["scripts"][0]["needs"][0]["name"], "numpy");
     assert_eq!(checked["summary"]["do_not_load"], 1);
-    let grant = json(&user, &["run", "hello", "--explain", "--json"]);
+    let grant = json(&user, &["run", "./hello", "--explain", "--json"]);
     assert_eq!(grant["decisions"][0]["verdict"], "granted");
     let report = json(&user, &["inspect", "echo", "--json"]);
     assert_eq!(report["tools"][0]["name"], "echo");
@@ -143,12 +143,12 @@ fn close(schema: &mut Value) {
 fn json_is_one_object_also_where_a_verb_fails() {
     let user = User::new();
     for (args, exit, code) in [
-        (&["run", "nowhere", "--json"][..], Some(65), Some("skill")),
-        (&["run", "nowhere", "--explain", "--json"], Some(65), Some("skill")),
-        (&["run", "hello", "--json", "--audit", "/dev/null/x"], Some(74), Some("audit-write")),
-        (&["run", "hello", "--json", "--policy", "nowhere.yaml"], None, None),
-        (&["run", "hello", "--json", "--timeout", "soon"], Some(64), Some("usage")),
-        (&["run", "hello", "--json", "--apply"], Some(64), Some("usage")),
+        (&["run", "./nowhere", "--json"][..], Some(65), Some("skill")),
+        (&["run", "./nowhere", "--explain", "--json"], Some(65), Some("skill")),
+        (&["run", "./hello", "--json", "--audit", "/dev/null/x"], Some(74), Some("audit-write")),
+        (&["run", "./hello", "--json", "--policy", "nowhere.yaml"], None, None),
+        (&["run", "./hello", "--json", "--timeout", "soon"], Some(64), Some("usage")),
+        (&["run", "./hello", "--json", "--apply"], Some(64), Some("usage")),
         (&["show", "nowhere", "--json"], None, None),
         (&["audit", "list", "--json", "--audit", "nowhere.jsonl"], Some(74), Some("audit-read")),
         (&["verify", "nowhere.json", "--json"], None, None),
@@ -161,8 +161,8 @@ fn json_is_one_object_also_where_a_verb_fails() {
         assert!(!run.status.success() && exit.is_none_or(|exit| run.status.code() == Some(exit)), "{args:?}: {run:?}");
         assert!(code.is_none_or(|code| error["code"] == code), "{args:?}: {value}");
     }
-    let nowhere: Value = serde_json::from_slice(&user.skillhost(&["run", "nowhere", "--json"]).stdout).unwrap();
+    let nowhere: Value = serde_json::from_slice(&user.skillhost(&["run", "./nowhere", "--json"]).stdout).unwrap();
     assert!(nowhere["error"]["diagnostics"][0]["message"].is_string(), "{nowhere:#}");
     // For the skill, not for skillhost.
-    assert!(user.skillhost(&["run", "nowhere", "--", "--json"]).stdout.is_empty());
+    assert!(user.skillhost(&["run", "./nowhere", "--", "--json"]).stdout.is_empty());
 }

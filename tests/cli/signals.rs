@@ -9,7 +9,7 @@ use super::{User, text};
 fn end_by(signal: rustix::process::Signal) -> (User, std::process::Output) {
     let user = User::new();
     let child =
-        user.command(env!("CARGO_BIN_EXE_skillhost")).args(["run", "sleep"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        user.command(env!("CARGO_BIN_EXE_skillhost")).args(["run", "./sleep"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let started = Instant::now();
     while !crate::signals::has_engine(&child) {
         assert!(started.elapsed() < Duration::from_secs(60), "the guest never started");

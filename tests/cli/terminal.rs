@@ -33,10 +33,10 @@ fn make_hostile_skill(user: &User) {
 #[test]
 fn a_pipe_gets_no_colours_and_a_forced_terminal_does() {
     let user = User::new();
-    let plain = user.skillhost(&["check", "nowhere"]);
+    let plain = user.skillhost(&["check", "./nowhere"]);
     assert!(!text(&plain.stdout).contains('\u{1b}') && plain.stderr.is_empty(), "{plain:?}");
-    assert!(coloured(&user, &["check", "nowhere"]).contains("\u{1b}["));
-    let none = user.command(env!("CARGO_BIN_EXE_skillhost")).env("NO_COLOR", "1").args(["run", "nowhere"]).output().unwrap();
+    assert!(coloured(&user, &["check", "./nowhere"]).contains("\u{1b}["));
+    let none = user.command(env!("CARGO_BIN_EXE_skillhost")).env("NO_COLOR", "1").args(["run", "./nowhere"]).output().unwrap();
     assert!(!text(&none.stderr).contains('\u{1b}'));
 }
 
@@ -45,15 +45,15 @@ fn a_hostile_skill_draws_nothing() {
     let user = User::new();
     make_hostile_skill(&user);
     for args in [
-        &["check", "hostile"][..],
-        &["check", "hostile", "hello"],
-        &["run", "hostile"],
-        &["run", "hostile", "--explain"],
+        &["check", "./hostile"][..],
+        &["check", "./hostile", "./hello"],
+        &["run", "./hostile"],
+        &["run", "./hostile", "--explain"],
         &["inspect", "hostile"],
         &["inspect", "echo"],
-        &["run", "trap"],
-        &["run", "echo", "\u{1b}[31mtool"],
-        &["run", "echo", "echo", "--input", "{\"\\u001b[2J\u{9b}\": 1}"],
+        &["run", "./trap"],
+        &["run", "./echo", "\u{1b}[31mtool"],
+        &["run", "./echo", "echo", "--input", "{\"\\u001b[2J\u{9b}\": 1}"],
     ] {
         let shown = without_colours(&coloured(&user, args));
         let hidden: Vec<char> = shown.chars().filter(|c| *c != '\n' && skillhost::diagnostic::is_hidden(*c)).collect();
@@ -65,7 +65,7 @@ fn a_hostile_skill_draws_nothing() {
 fn narrow_and_wide_terminals_get_tables_that_fit() {
     let user = User::new();
     for columns in [40_usize, 80, 140] {
-        let inner = format!("stty cols {columns}; skillhost run tools --explain");
+        let inner = format!("stty cols {columns}; skillhost run ./tools --explain");
         let run = user.command("script").args(["-qec", &inner, "/dev/null"]).output();
         // A machine without script(1) shows nothing here.
         let Ok(run) = run else { return };

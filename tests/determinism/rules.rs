@@ -55,7 +55,7 @@ fn a_tool_answers_the_same() {
     let call = || {
         let target = Target::Tool { name: "echo".into(), input: r#"{"text": "hi"}"#.into() };
         let (skill, policy) = (arena.path("skills/hostile"), policy(&arena));
-        let request = Request { skill: &skill, policy: &policy, target, args: Vec::new(), io: Io::default() };
+        let request = Request { skill: (&skill).into(), policy: &policy, target, args: Vec::new(), io: Io::default() };
         let outcome = runtime.block_on(arena.host.invoke(request)).unwrap().finished.outcome;
         (outcome.status, outcome.result, outcome.error, outcome.usage.fuel)
     };
@@ -188,7 +188,7 @@ fn many_runs_of_one_host_at_once_are_each_as_if_alone() {
     let invoke = async |verb: &[&str]| {
         let args = verb.iter().map(|word| (*word).to_owned()).collect();
         let (skill, policy) = (arena.path("skills/hostile"), policy(&arena));
-        let request = Request { skill: &skill, policy: &policy, target: Target::Main, args, io: Io::default() };
+        let request = Request { skill: (&skill).into(), policy: &policy, target: Target::Main, args, io: Io::default() };
         let outcome = arena.host.invoke(request).await.unwrap().finished.outcome;
         (outcome.status.clone(), outcome.stdout.clone(), outcome.usage.fuel, outcome.usage.memory_peak)
     };
@@ -208,7 +208,7 @@ fn a_run_that_is_given_up_or_interrupted_ends() {
     let (skill, policy) = (arena.path("skills/hostile"), policy(&arena));
     let request = |io| {
         let args = ["start", "1", "spin"].map(str::to_owned).into();
-        Request { skill: &skill, policy: &policy, target: Target::Main, args, io }
+        Request { skill: (&skill).into(), policy: &policy, target: Target::Main, args, io }
     };
     runtime.block_on(async {
         let given_up = tokio::time::timeout(std::time::Duration::from_millis(300), arena.host.invoke(request(Io::default()))).await;

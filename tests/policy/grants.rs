@@ -4,7 +4,7 @@ use skillhost::limits::Limit;
 use skillhost::policy::capabilities::{MountMode, PathAccess};
 use skillhost::policy::determinism::{Determinism, DeterminismRule, FUEL};
 use skillhost::policy::{Overrides, Policy, Verdict, explain, grant};
-use skillhost::skill::manifest::Manifest;
+use skillhost::skill::manifest::{Manifest, ToolEntry, parse};
 
 use super::{access, asks, builtin, granted, may_fetch, may_fetch_private, may_spawn, policy, skill, with_workspace};
 
@@ -66,6 +66,54 @@ fn a_mount_that_no_entry_writes_is_read_only_and_one_that_none_reaches_is_not_th
     assert_eq!(read.mounts[0].mode, MountMode::Read);
     assert!(granted(&["Read(/data/**)"], &builtin()).capabilities.mounts.is_empty());
     assert!(granted(&["WebSearch"], &builtin()).capabilities.mounts.is_empty());
+}
+
+#[test]
+fn disallowed_tools_deny_what_is_allowed() {
+    let deny = |allowed: Option<&[&str]>, entries: &[&str]| {
+        let disallowed_tools = entries.iter().map(|text| ToolEntry { text: (*text).into(), span: None }).collect();
+        grant(&Manifest { disallowed_tools, ..skill(allowed) }, &builtin()).capabilities
+    };
+    let everything = deny(None, &[]);
+    assert_eq!(access(&everything, "/workspace/secrets/key"), PathAccess::Write);
+    assert!(may_spawn(&everything, "rm x") && may_spawn(&everything, "jq ."));
+    for allowed in [None, Some(&["Read", "Write", "Bash"][..])] {
+        let c = deny(allowed, &["Read(secrets/**)", "Write(out/**)", "Bash(rm:*)", "Task"]);
+        assert_eq!(access(&c, "/workspace/secrets/key"), PathAccess::None);
+        assert_eq!(access(&c, "/workspace/out/x"), PathAccess::Read);
+        assert_eq!(access(&c, "/workspace/x"), PathAccess::Write);
+        assert!(!may_spawn(&c, "rm x") && may_spawn(&c, "jq ."));
+    }
+}
+
+#[test]
+fn a_denial_that_cannot_be_enforced_denies_the_whole_tool() {
+    for (entry, spawn, read) in [("Bash(rm -rf *.log)", false, true), ("bash", false, true), ("Read(~/x)", true, false), ("Task", true, true)] {
+        let disallowed_tools = vec![ToolEntry { text: entry.into(), span: None }];
+        let c = grant(&Manifest { disallowed_tools, ..skill(None) }, &builtin()).capabilities;
+        assert_eq!(may_spawn(&c, "jq ."), spawn, "{entry}");
+        assert_eq!(access(&c, "/workspace/x") != PathAccess::None, read, "{entry}");
+    }
+}
+
+#[test]
+fn a_misspelt_permission_key_is_granted_nothing() {
+    let policy = policy("default: { allow: [Read, Bash, WebFetch], env: [A=b], mounts: [{ host: x, guest: /data }] }");
+    let grant_of = |key: &str| {
+        let text = format!("---\nname: x\ndescription: Does a thing.\n{key}: Read(docs/**)\nmetadata: {{ component: x.wasm }}\n---\n");
+        let manifest = parse(text.as_bytes(), "x", "SKILL.md").manifest.unwrap();
+        assert_eq!(manifest.component.as_deref(), Some("x.wasm"), "the skill still runs");
+        grant(&manifest, &policy)
+    };
+    let unrelated = grant_of("tools").capabilities;
+    assert!(!unrelated.spawn.is_nothing() && !unrelated.mounts.is_empty(), "without allowed-tools, the policy decides");
+    for key in ["alowed-tools", "allowed_tools", "disallowedTools"] {
+        let result = grant_of(key);
+        let c = &result.capabilities;
+        assert!(c.mounts.is_empty() && c.env.is_empty() && c.methods.is_empty(), "{key}");
+        assert!(c.read.is_nothing() && c.write.is_nothing() && c.spawn.is_nothing() && c.fetch.is_nothing(), "{key}");
+        assert!(result.decisions.iter().all(|decision| decision.verdict == Verdict::Refused), "{key}");
+    }
 }
 
 #[test]

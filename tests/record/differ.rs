@@ -36,7 +36,7 @@ fn the_first_difference_is_the_one_that_the_others_follow_from() {
     let url = server.url();
     let record = |folder: &str, flags: &[&str], args: &[&str]| {
         let base =
-            ["run", "sk", "run.sh", "--policy", &policy, "--workspace", "w", "--record", folder, "--receipt", &format!("{folder}.json")];
+            ["run", "./sk", "run.sh", "--policy", &policy, "--workspace", "w", "--record", folder, "--receipt", &format!("{folder}.json")];
         let run = place.skillhost(&[&base[..], flags, &["--"], args].concat(), "");
         assert_eq!(run.status.code(), Some(0), "{run:?}");
     };

@@ -124,10 +124,10 @@ fn web_fetch_and_api_probe_come_again_with_the_server_gone() {
     skill(&place, "web-fetch");
     skill(&place, "api-probe");
     let page = format!("{}/page", server.url());
-    let fetch = place.skillhost(&["run", "web-fetch", "--policy", &policy, "--record", "fetched", "--", &page], "");
+    let fetch = place.skillhost(&["run", "./web-fetch", "--policy", &policy, "--record", "fetched", "--", &page], "");
     assert!(fetch.status.code() == Some(0) && text(&fetch.stdout).contains("Head"), "{fetch:?}");
     let input = serde_json::json!({ "url": page, "links": true }).to_string();
-    let tool = place.skillhost(&["run", "web-fetch", "fetch", "--input", &input, "--policy", &policy, "--record", "tool"], "");
+    let tool = place.skillhost(&["run", "./web-fetch", "fetch", "--input", &input, "--policy", &policy, "--record", "tool"], "");
     assert_eq!((tool.status.code(), parsed(&tool.stdout)["title"].as_str()), (Some(0), Some("T")), "{tool:?}");
     let list = format!(
         "base: {}\nendpoints:\n- {{name: a, path: /a}}\n- {{name: page, path: /page}}\n- {{name: order, path: /o, method: POST, json: {{k: v}}}}\n\
@@ -182,7 +182,7 @@ fn again(name: &str, script: &str, code: i32, expected: &[&str]) -> Value {
         "---\nname: sk\ndescription: Asks. Use to test.\nallowed-tools: Read Write Bash WebFetch\n---\n",
     )
     .unwrap();
-    let args = ["run", "sk", name, "--policy", &policy, "--workspace", "w", "--timeout", "5m", "--record", "rec", "--", &server.url()];
+    let args = ["run", "./sk", name, "--policy", &policy, "--workspace", "w", "--timeout", "5m", "--record", "rec", "--", &server.url()];
     let run = place.skillhost(&args, "");
     assert_eq!(run.status.code(), Some(code), "{run:?}");
     for text_of in expected {
@@ -248,7 +248,7 @@ fn a_policy_holds_in_a_run_that_is_recorded_and_in_its_replay() {
     let policy = server.policy(&place, PLAIN);
     let other = Mortal::start();
     skill(&place, "web-fetch");
-    let denied = place.skillhost(&["run", "web-fetch", "--policy", &policy, "--record", "rec", "--", &other.url()], "");
+    let denied = place.skillhost(&["run", "./web-fetch", "--policy", &policy, "--record", "rec", "--", &other.url()], "");
     assert_ne!(denied.status.code(), Some(0), "{denied:?}");
     let told = recording(&place.path("rec"));
     assert_eq!((told["exchanges"].as_array().unwrap().len(), told["receipt"]["result"]["denials"].as_array().unwrap().len()), (0, 1));
@@ -272,7 +272,7 @@ fn the_network_of_another_run_is_a_recording() {
     .unwrap();
     let url = server.url();
     let run = |flags: &[&str], args: &[&str]| {
-        place.skillhost(&[&["run", "sk", "run.sh", "--policy", &policy], flags, &["--", &url], args].concat(), "")
+        place.skillhost(&[&["run", "./sk", "run.sh", "--policy", &policy], flags, &["--", &url], args].concat(), "")
     };
     let recorded = run(&["--record", "rec"], &["a", "b", "a?x=1"]);
     assert_eq!(recorded.status.code(), Some(0), "{recorded:?}");
@@ -303,7 +303,7 @@ fn a_receipt_tells_bodies_by_digest_without_a_recording_too() {
     std::fs::write(place.path("sk/SKILL.md"), "---\nname: sk\ndescription: Asks. Use to test.\nallowed-tools: Bash WebFetch\n---\n")
         .unwrap();
     let command = format!("curl -s -d hello {0}/large; curl -s {0}/missing", server.url());
-    let args = ["run", "sk", "--policy", &policy, "--command", &command];
+    let args = ["run", "./sk", "--policy", &policy, "--command", &command];
     let run = place.skillhost(&[&args[..], &["--receipt", "r.json"]].concat(), "");
     assert_eq!(run.status.code(), Some(0), "{run:?}");
     let receipt = parsed(&std::fs::read(place.path("r.json")).unwrap());

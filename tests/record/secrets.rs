@@ -178,7 +178,7 @@ fn a_terminal_is_asked_and_shows_nothing_of_what_is_typed() {
     let place = Place::new();
     std::fs::write(place.path("p.yaml"), "default: { allow: [Bash] }\nsecrets: { env: [TOKEN] }\n").unwrap();
     let args =
-        ["run", "sk", "--policy", "p.yaml", "--env", "TOKEN=sesame-open-1234", "--record", "rec", "--command", "echo ${#TOKEN} bytes"];
+        ["run", "./sk", "--policy", "p.yaml", "--env", "TOKEN=sesame-open-1234", "--record", "rec", "--command", "echo ${#TOKEN} bytes"];
     assert_eq!(place.skillhost(&args, "").status.code(), Some(0));
     for (keys, said) in
         [("sesame-open-1234\n", super::SAME), ("other\n", "is not the one that was recorded"), ("\u{3}", "cannot be asked for")]
@@ -193,9 +193,9 @@ fn a_terminal_is_asked_and_shows_nothing_of_what_is_typed() {
 fn the_policy_s_are_explained_and_what_is_no_name_is_an_error() {
     let place = Place::new();
     std::fs::write(place.path("p.yaml"), "secrets: { env: [TOKEN], headers: [X-Key] }\n").unwrap();
-    let run = place.skillhost(&["run", "hello", "--policy", "p.yaml", "--explain"], "");
+    let run = place.skillhost(&["run", "./hello", "--policy", "p.yaml", "--explain"], "");
     assert!(text(&run.stdout).contains("no recording holds the values of: TOKEN, x-key"), "{run:?}");
-    let told = crate::receipt::parsed(&place.skillhost(&["run", "hello", "--policy", "p.yaml", "--explain", "--json"], "").stdout);
+    let told = crate::receipt::parsed(&place.skillhost(&["run", "./hello", "--policy", "p.yaml", "--explain", "--json"], "").stdout);
     assert_eq!(told["secrets"], serde_json::json!({ "env": ["TOKEN"], "headers": ["x-key"] }));
     for (wrong, named) in [
         ("env: [A-B]", "`A-B` is not the name of a variable"),
@@ -204,7 +204,7 @@ fn the_policy_s_are_explained_and_what_is_no_name_is_an_error() {
         ("env: [] }\nrecord: { plain: ['a b']", "`a b` is not the name of a variable or a header field"),
     ] {
         std::fs::write(place.path("p.yaml"), format!("secrets: {{ {wrong} }}\n")).unwrap();
-        let run = place.skillhost(&["run", "hello", "--policy", "p.yaml"], "");
+        let run = place.skillhost(&["run", "./hello", "--policy", "p.yaml"], "");
         assert_eq!(run.status.code(), Some(65), "{run:?}");
         assert!(text(&run.stderr).contains(named), "{run:?}");
     }
@@ -213,7 +213,7 @@ fn the_policy_s_are_explained_and_what_is_no_name_is_an_error() {
 #[test]
 fn without_secrets_nothing_is_asked() {
     let place = Place::new();
-    let run = place.skillhost(&["run", "hello", "--record", "rec"], "");
+    let run = place.skillhost(&["run", "./hello", "--record", "rec"], "");
     assert_eq!(recording(&place.path("rec"))["sealed"]["secrets"], serde_json::json!({}));
     same(&place, "rec", &[], &run);
 }

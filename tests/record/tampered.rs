@@ -38,7 +38,7 @@ static GENUINE: LazyLock<Place> = LazyLock::new(|| {
     std::fs::write(place.path("sk/scripts/run.sh"), script).unwrap();
     let url = server.url();
     let args =
-        ["run", "sk", "run.sh", "--policy", &policy, "--workspace", "w", "--env", "NAME=value", "--record", "rec", "--", "arg", &url];
+        ["run", "./sk", "run.sh", "--policy", &policy, "--workspace", "w", "--env", "NAME=value", "--record", "rec", "--", "arg", &url];
     let run = place.skillhost(&args, "input\n");
     assert_eq!(run.status.code(), Some(0), "{run:?}");
     assert_eq!(place.skillhost(&["replay", "rec"], "").status.code(), Some(0));

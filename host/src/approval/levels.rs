@@ -26,10 +26,15 @@ impl<'a> Levels<'a> {
         self.set.iter().filter(|set| denies(set.level) && self.may_mean(&set.what, what)).map(|set| set.level).min()
     }
 
+    /// An entry of that level.
+    pub(super) fn set_at(&self, level: Level) -> Option<&LevelSet> {
+        self.set.iter().find(|set| set.level == level)
+    }
+
     /// The level that was set for exactly this part, else the skill's.
     pub(super) fn nearest(&self, what: &What) -> Option<&LevelSet> {
         let own = self.set.iter().filter(|set| set.what != What::Skill && self.means(&set.what, what)).min_by_key(|set| set.level);
-        own.or_else(|| self.set.iter().find(|set| set.what == What::Skill))
+        own.or_else(|| self.set.iter().filter(|set| set.what == What::Skill).min_by_key(|set| set.level))
     }
 
     /// The skill's files that no program of a run may start.

@@ -20,7 +20,7 @@ const BUSY: Duration = Duration::from_secs(20);
 /// Whose file it is, as `application_id`: `sklh`.
 const OURS: i64 = 0x736b_6c68;
 /// The form of the tables, as `user_version`. What is taken from a SKILL.md belongs to it.
-const FORM: i64 = 1;
+const FORM: i64 = 2;
 
 const TABLES: &str = "
     PRAGMA journal_mode = WAL;
@@ -34,7 +34,7 @@ const TABLES: &str = "
         content = '', contentless_delete = 1, tokenize = 'porter unicode61 remove_diacritics 2');
     CREATE TABLE word (word TEXT PRIMARY KEY) WITHOUT ROWID;
     PRAGMA application_id = 1936419944;
-    PRAGMA user_version = 1;
+    PRAGMA user_version = 2;
     COMMIT;";
 
 /// What goes wrong while the catalogue is put together.

@@ -138,7 +138,7 @@ pub(super) fn read(found: &Found, source: &Path) -> Result<(Facts, Text), String
     };
     let mut flags = runtimes(found, &manifest).0 | flags_of_broken(found);
     flags |= if network(&manifest) { NETWORK } else { 0 };
-    flags |= if manifest.recovered { RECOVERED } else { 0 };
+    flags |= if manifest.is_granted_nothing() { RECOVERED } else { 0 };
     let mut body = parsed.source;
     body.truncate(body.floor_char_boundary(parsed.body_offset + MAX_BODY));
     body.drain(..parsed.body_offset);

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::io::BufRead as _;
+use std::path::Path;
 
 use skillhost::approval::{ApprovalError, Approvals, Ask, Decision, GivenStdin, Input, Level, PendingId, Term, What};
 use skillhost::invoke::{Host, Invoked, Loaded, Target};
@@ -31,7 +32,7 @@ pub(super) fn before(
         Named::Entry(entry) => entry.trusted,
         Named::Path(_) => {
             let is_bound = policy.approval(&name).is_some_and(|level| level != Level::AutoApproved);
-            if !is_bound && (approvals.has_no_level() || approvals.levels_of(&name).map_err(failure)?.is_empty()) {
+            if !is_bound && !has_level(&approvals, &name, named.folder())? {
                 return Ok(BTreeSet::new());
             }
             true
@@ -80,6 +81,16 @@ pub(super) fn before(
             None => Err(refused("it needs approval", unanswered(&name, id))),
         },
     }
+}
+
+/// Whether a level is set for a folder that was named by its path, or for skills of its name.
+fn has_level(approvals: &Approvals, name: &str, folder: &Path) -> Result<bool, Failure> {
+    if approvals.has_no_level() {
+        return Ok(false);
+    }
+    let real = folder.canonicalize().unwrap_or_else(|_| folder.to_owned()).display().to_string();
+    let levels = [name, &real].map(|key| approvals.levels_of(key).map_err(failure));
+    levels.into_iter().try_fold(false, |any, levels| Ok(any || !levels?.is_empty()))
 }
 
 /// Shows what a run would change in the folders, and changes it if the person at the terminal says so. Where nobody is there, or nobody

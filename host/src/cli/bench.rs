@@ -21,6 +21,7 @@ use skillhost::sandbox::{Allocation, Io};
 use super::exit::Exit;
 use super::permissions::Permissions;
 use super::places::{HostArgs, Places};
+use super::skills::require_path;
 use super::{Failure, show};
 use spread::Spread;
 
@@ -37,7 +38,7 @@ Examples:
   skillhost bench SKILL scripts/report.py --native       beside the script outside the sandbox
   skillhost bench SKILL TOOL --input '{\"text\": \"to be\"}' --json | jq .warm.p50_ms")]
 pub(crate) struct Args {
-    /// The skill's folder
+    /// The skill's folder, as a path with a `/`
     skill: PathBuf,
     /// One of its scripts or typed tools; without it its component or only script
     #[arg(value_name = "SCRIPT|TOOL")]
@@ -92,6 +93,8 @@ struct Throughput {
 }
 
 pub(crate) fn main(args: &Args) -> Result<Exit, Failure> {
+    // The new processes run `skillhost run`, for which a bare name is a skill of the catalogue.
+    require_path(&args.skill)?;
     let places = Places::find()?;
     let policy = args.permissions.policy(&places)?;
     let cores = std::thread::available_parallelism().map_or(1, usize::from);

@@ -1,6 +1,6 @@
 //! `skillhost check`: what is wrong with skills, what they would be allowed to do, and whether their scripts run here.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde::Serialize;
@@ -9,12 +9,12 @@ use skillhost::diagnostic::{Diagnostic, Severity, printable};
 use skillhost::invoke::{self, Host};
 use skillhost::policy::{self, Grant, Policy, Verdict};
 use skillhost::sandbox::{self, Listing};
-use skillhost::skill::{Skill, scan};
+use skillhost::skill::{Skill, SkillFolder, SourceKind, scan};
 
 use super::exit::Exit;
 use super::permissions::Permissions;
 use super::places::{HostArgs, Places};
-use super::skills::Skills;
+use super::skills::{Named, Skills};
 use super::{Failure, compatibility, evidence, show};
 
 /// Checks skills: what is wrong, what they would be granted, what of them runs here
@@ -31,7 +31,7 @@ Examples:
   skillhost check SKILL --used used.json              after `run SKILL --learn --json > used.json`
   skillhost check SKILL --json | jq '.skills[].compatibility.scripts'")]
 pub(crate) struct Args {
-    /// The skills' folders, a folder of skills, or names of skills that `skillhost list` shows
+    /// The skills' folders or a folder of skills, as paths with a `/` (`./NAME`), or names of skills that `skillhost list` shows
     #[arg(required = true, value_name = "SKILL")]
     named: Vec<PathBuf>,
     /// What runs used (`run --learn --json`, an outcome with `uses`, or a recording that has them): warn of grants that none of them did (repeatable)
@@ -76,11 +76,10 @@ pub(crate) fn main(args: &Args) -> Result<Exit, Failure> {
     let places = Places::find()?;
     let policy = args.permissions.policy(&places)?;
     let host = Host::new(places.host_options(&HostArgs::default())?);
-    let named = args.named.iter().map(|named| Ok(args.skills.folder(named, &places, &policy)?.folder().to_owned()));
-    let named = named.collect::<Result<Vec<_>, Failure>>()?;
-    let found: Vec<Vec<PathBuf>> = named.iter().map(|path| skills(path)).collect();
+    let named = args.named.iter().map(|named| args.skills.folder(named, &places, &policy)).collect::<Result<Vec<_>, Failure>>()?;
+    let found: Vec<Vec<Found>> = named.iter().map(skills).collect();
     // The folder that was named is none of the skills.
-    let catalog = found.iter().zip(&named).any(|(found, named)| !found.contains(named));
+    let catalog = found.iter().zip(&named).any(|(found, named)| found.iter().all(|one| one.path != named.folder()));
     let used = args.used.iter().map(|file| evidence::read(file)).collect::<Result<Vec<_>, _>>()?;
     let mut reports = reports(&found.concat(), &host, &policy);
     for report in reports.iter_mut().filter(|_| !used.is_empty()) {
@@ -105,16 +104,25 @@ pub(crate) fn main(args: &Args) -> Result<Exit, Failure> {
     Ok(if errors { Exit::Findings } else { Exit::Ok })
 }
 
+/// A skill that is checked.
+#[derive(Clone)]
+struct Found {
+    path: PathBuf,
+    source: SourceKind,
+}
+
 /// The skills of a folder; itself where there are none, for the loader to say what is wrong.
-fn skills(path: &Path) -> Vec<PathBuf> {
-    match scan::find(path) {
+fn skills(named: &Named) -> Vec<Found> {
+    let SkillFolder { path, source } = named.skill_folder();
+    let found = match scan::find(path) {
         Ok(found) if !found.is_empty() => found,
         _ => vec![path.to_owned()],
-    }
+    };
+    found.into_iter().map(|path| Found { path, source }).collect()
 }
 
 /// One for each skill, in their order. Skills have nothing to do with each other, so that each processor takes the next one.
-fn reports(skills: &[PathBuf], host: &Host, policy: &Policy) -> Vec<Report> {
+fn reports(skills: &[Found], host: &Host, policy: &Policy) -> Vec<Report> {
     let next = AtomicUsize::new(0);
     let take = || {
         let numbers = std::iter::repeat_with(|| next.fetch_add(1, Ordering::Relaxed));
@@ -133,8 +141,8 @@ fn reports(skills: &[PathBuf], host: &Host, policy: &Policy) -> Vec<Report> {
     all.into_iter().map(|(_, report)| report).collect()
 }
 
-fn report(path: &Path, host: &Host, policy: &Policy) -> Report {
-    match Skill::load(path, &Default::default()) {
+fn report(Found { path, source }: &Found, host: &Host, policy: &Policy) -> Report {
+    match Skill::load_from(SkillFolder { path, source: *source }, &Default::default()) {
         Ok(mut skill) => {
             let grant = host.grant(&skill, policy);
             skill.diagnostics.extend(listing(&skill, host));

@@ -1,5 +1,7 @@
 //! `skillhost permissions`: the levels and approvals that are in force, and how to change them.
 
+use std::path::Path;
+
 use clap::Subcommand;
 use serde::Serialize;
 use skillhost::approval::{Approval, Level, LevelSet, What};
@@ -39,14 +41,14 @@ enum Verb {
     Set(Set),
     /// Takes back every approval of a skill
     Revoke {
-        /// The skill's name
+        /// The skill's name in the catalogue, or the path of a folder, with a `/`
         skill: String,
     },
 }
 
 #[derive(Debug, clap::Args)]
 struct Set {
-    /// The skill's name
+    /// The skill's name in the catalogue, or the path of a folder, with a `/`
     skill: String,
     /// The level
     #[arg(value_name = "blocked|disabled|enabled|auto-approved|default", value_parser = level)]
@@ -87,7 +89,7 @@ pub(crate) fn main(args: &Args) -> Result<Exit, Failure> {
             if args.json { show::json(&state)? } else { show::text(&text(&state))? }
         }
         Some(Verb::Revoke { skill }) => {
-            let revoked = approvals.revoke(skill).map_err(ask::failure)?;
+            let revoked = approvals.revoke(&key(skill)).map_err(ask::failure)?;
             show::text(&format!("{revoked} revoked"))?;
         }
         Some(Verb::Set(set)) => {
@@ -100,7 +102,7 @@ pub(crate) fn main(args: &Args) -> Result<Exit, Failure> {
             };
             let Chosen(level) = set.level;
             let digest = if level == Some(Level::AutoApproved) { Some(digest(set)?) } else { None };
-            approvals.set(&set.skill, &what, level, digest.as_deref(), &ask::person()).map_err(ask::failure)?;
+            approvals.set(&key(&set.skill), &what, level, digest.as_deref(), &ask::person()).map_err(ask::failure)?;
         }
     }
     Ok(Exit::Ok)
@@ -113,6 +115,12 @@ fn digest(set: &Set) -> Result<String, Failure> {
     let entry = set.skills.find(&set.skill, &catalog)?;
     let skill = Skill::load(&entry.folder, &Default::default()).map_err(|error| Failure::new(Exit::Invalid, error.to_string()))?;
     skill.digest().map_err(|error| Failure::new(Exit::Io, error.to_string()))
+}
+
+/// The name that levels and approvals are kept under: that of a skill of the catalogue, or the real path of a folder.
+fn key(skill: &str) -> String {
+    let folder = skill.contains('/').then(|| Path::new(skill).canonicalize().ok()).flatten();
+    folder.map_or_else(|| skill.to_owned(), |folder| folder.display().to_string())
 }
 
 fn level(text: &str) -> Result<Chosen, String> {

@@ -15,7 +15,7 @@ use super::{Failure, show};
 Examples:
   skillhost new word-count
   skillhost build word-count
-  skillhost run word-count count --input '{\"text\": \"to be or not to be\"}'")]
+  skillhost run ./word-count count --input '{\"text\": \"to be or not to be\"}'")]
 pub(crate) struct Args {
     /// The skill's name: 1 to 64 characters of a-z, 0-9 and single hyphens between them
     name: String,

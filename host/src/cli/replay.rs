@@ -16,7 +16,6 @@ use skillhost::recording::scene::Scene;
 use skillhost::recording::tape::{Miss, Tape};
 use skillhost::recording::{Recording, Runtime};
 use skillhost::sandbox::{ENGINE, Io, Mode, Outside, Stdin, fingerprint};
-use skillhost::skill::Skill;
 
 use super::exit::Exit;
 use super::permissions::{Permissions, parse_limit};
@@ -221,8 +220,7 @@ fn refused(recording: &Recording, scene: &Scene, host: &Host, policy: &Policy) -
     }
     let invalid = |why: String| Failure::new(Exit::Invalid, why);
     let wanted = capabilities(recording, scene).map_err(invalid)?.limits;
-    let asks = Skill::load(&scene.skill, &Default::default()).map_err(invalid_skill)?.asks();
-    let here = skillhost::policy::grant(&asks, policy).capabilities.limits;
+    let here = &loaded.grant.capabilities.limits;
     let is_set = |limit| policy.layers.iter().flat_map(|layer| &layer.limits).any(|rule| rule.limit == limit);
     let bound = |limit| {
         // What a replay keeps is gone with it, as all that it writes.

@@ -14,7 +14,7 @@ use skillhost::policy::capabilities::MountMode;
 use skillhost::policy::{self, Grant};
 use skillhost::runtime::scripts::Script;
 use skillhost::sandbox::{Io, Sink, Stdin};
-use skillhost::skill::SkillError;
+use skillhost::skill::{SkillError, SkillFolder};
 
 use super::exit::Exit;
 use super::permissions::Permissions;
@@ -44,7 +44,7 @@ Examples:
   skillhost run SKILL --record recording --allow 'WebFetch(domain:api.example.com)' -- ARGS
   skillhost run SKILL --allow 'WebFetch(domain:api.example.com)' --timeout 10s -- ARGS")]
 pub(crate) struct Args {
-    /// The skill's folder, or the name of a skill that `skillhost list` shows
+    /// The skill's folder, as a path with a `/` (`./NAME`), or the name of a skill that `skillhost list` shows
     skill: PathBuf,
     /// One of the skill's scripts, by its path or name, or one of its typed tools; without it the skill's component or only script runs
     #[arg(value_name = "SCRIPT|TOOL")]
@@ -101,12 +101,13 @@ pub(crate) fn main(mut args: Args) -> Result<Exit, Failure> {
     let places = Places::find()?;
     let policy = args.policy(&places)?;
     let named = args.skills.folder(&args.skill, &places, &policy)?;
+    named.tell_of_sections(&policy);
     args.skill = named.folder().to_owned();
     let mut options = places.host_options(&args.host)?;
     options.guarded.read_only = args.skills.folders(&places, &policy);
     let host = Host::new(options);
     if args.explain {
-        return explain(&args, &host, &policy);
+        return explain(&args, named.skill_folder(), &host, &policy);
     }
     let staged = args.skill.file_name().is_some_and(|name| policy.stages(&name.to_string_lossy()));
     let overlay = staged || policy.layers.iter().flat_map(|layer| &layer.mounts).any(|rule| rule.mount.mode == MountMode::Overlay);
@@ -118,7 +119,7 @@ pub(crate) fn main(mut args: Args) -> Result<Exit, Failure> {
     }
     let target = target(&args)?;
     // Loaded once: what is asked about is what runs, whatever becomes of the folder meanwhile.
-    let loaded = host.load_for_run(&args.skill, &policy).map_err(|error| failure(&args, error))?;
+    let loaded = host.load_for_run(named.skill_folder(), &policy).map_err(|error| failure(&args, error))?;
     let denied = ask::before(&host, &named, &loaded, &target, &args.args, &policy, &places)?;
     let loaded = loaded.without(denied);
     if args.sign {
@@ -198,8 +199,9 @@ struct Explained {
     secrets: Option<policy::Secrets>,
 }
 
-fn explain(args: &Args, host: &Host, policy: &policy::Policy) -> Result<Exit, Failure> {
-    let loaded = host.load(&args.skill, policy).map_err(invalid_skill)?;
+fn explain(args: &Args, folder: SkillFolder<'_>, host: &Host, policy: &policy::Policy) -> Result<Exit, Failure> {
+    let loaded = host.load(folder, policy).map_err(invalid_skill)?;
+    show::withheld_grant(&loaded.skill);
     let grant = Grant::clone(&loaded.grant);
     // What the tool would be given is not read, from stdin perhaps.
     let target = match (&args.name, &args.input) {
@@ -309,6 +311,7 @@ fn finish(
             Some(&format!("`skillhost check {}` shows what is wrong", args.skill.display())),
         );
     }
+    show::withheld_grant(&invoked.skill);
     if args.json {
         let mut value = serde_json::to_value(&invoked.finished.outcome)
             .map_err(|error| Failure::new(Exit::Io, format!("the outcome is no JSON: {error}")))?;

@@ -10,6 +10,8 @@ use anstyle::{AnsiColor, Style};
 use skillhost::diagnostic::{self, Diagnostic, is_hidden, printable, printable_lines};
 use skillhost::outcome::{Change, ChangeKind, Denial, Outcome, Status};
 use skillhost::policy::protected;
+use skillhost::skill::Skill;
+use skillhost::skill::rules::{self, Effect};
 use skillhost::terminal::{Filter, RESET};
 
 use super::Failure;
@@ -59,6 +61,14 @@ pub(crate) fn findings(diagnostics: &[Diagnostic], source: &str) {
 /// Findings about a file, as a text.
 pub(crate) fn snippets(diagnostics: &[Diagnostic], source: &str) -> String {
     diagnostic::render(diagnostics, source).trim_end().to_owned()
+}
+
+/// Shows why a skill that loads is granted nothing, with the places in SKILL.md.
+pub(crate) fn withheld_grant(skill: &Skill) {
+    if skill.manifest.ungranted {
+        let withholds = |d: &&Diagnostic| rules::RULES.iter().any(|rule| rule.name == d.rule && rule.effect == Effect::Ungranted);
+        findings(&skill.diagnostics.iter().filter(withholds).cloned().collect::<Vec<_>>(), &skill.source);
+    }
 }
 
 /// The head of what follows about one skill.

@@ -1,9 +1,11 @@
 //! The skills that are there, for the verbs that take them by name.
 
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use skillhost::catalog::{Catalog, CatalogError, Entry, Source, SourceKind};
 use skillhost::policy::Policy;
+use skillhost::skill::SkillFolder;
 
 use super::exit::Exit;
 use super::places::Places;
@@ -32,6 +34,24 @@ impl Named {
         match self {
             Named::Path(path) => path,
             Named::Entry(entry) => &entry.folder,
+        }
+    }
+
+    /// The folder with its source, as the host loads it.
+    pub(crate) fn skill_folder(&self) -> SkillFolder<'_> {
+        match self {
+            Named::Path(path) => path.into(),
+            Named::Entry(entry) => entry.into(),
+        }
+    }
+
+    /// Tells where the policy has a section for the name of a folder that was given by its path: such a section grants it nothing.
+    pub(crate) fn tell_of_sections(&self, policy: &Policy) {
+        let Named::Path(path) = self else { return };
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        if policy.grants_by_name(&name) {
+            let fix = format!("to run the skill of the catalogue: skillhost run {name}");
+            show::warning(&format!("the policy's section for {name} grants nothing to a folder that is given by its path"), Some(&fix));
         }
     }
 }
@@ -74,28 +94,46 @@ impl Skills {
         sources
     }
 
-    /// The folder of a skill that was named: the folder itself where there is one, else that of the catalogue's skill of that name.
+    /// Finds the skill that an argument names: a folder where it is a path, else the catalogue's skill of that name. A folder that happens to
+    /// have the name and lies in the current folder is never taken for it.
     pub(crate) fn folder(&self, named: &Path, places: &Places, policy: &Policy) -> Result<Named, Failure> {
-        let name = named.to_str().filter(|name| !name.is_empty() && !name.contains('/') && !name.starts_with('.'));
-        let Some(name) = name.filter(|_| named.symlink_metadata().is_err()) else { return Ok(Named::Path(named.to_owned())) };
-        let catalog = self.open(places, policy)?;
-        let Some(entry) = catalog.get(name) else {
-            // It is the loader that says what is missing.
-            show::help(near(name, &catalog).as_deref());
+        if is_path(named) {
             return Ok(Named::Path(named.to_owned()));
-        };
-        show::note(&format!("{name} is {}", entry.folder.display()));
+        }
+        let entry = self.find(&named.to_string_lossy(), &self.open(places, policy)?)?;
+        show::note(&format!("{} is {}", entry.name, entry.folder.display()));
         Ok(Named::Entry(entry))
     }
 
-    /// The skill of a name.
+    /// Finds the catalogue's skill of a name.
     pub(crate) fn find(&self, name: &str, catalog: &Catalog) -> Result<Entry, Failure> {
         if let Some(entry) = catalog.get(name) {
             return Ok(entry);
         }
-        let fix = near(name, catalog).unwrap_or_else(|| "skillhost search QUERY".into());
+        let here = folder_here(Path::new(name));
+        let fix = here.or_else(|| near(name, catalog)).unwrap_or_else(|| "skillhost search QUERY".into());
         Err(Failure::new(Exit::Usage, format!("the catalogue has no skill `{name}`")).fix(fix))
     }
+}
+
+/// Checks that an argument of a command that does not use the catalogue is a path, so that the same argument never means two skills.
+pub(crate) fn require_path(folder: &Path) -> Result<(), Failure> {
+    if is_path(folder) {
+        return Ok(());
+    }
+    let message = format!("`{}` is a name; a skill's folder is written with a `/`", folder.display());
+    Err(Failure::new(Exit::Usage, message).fix(folder_here(folder).unwrap_or_else(|| "./FOLDER, or an absolute path".into())))
+}
+
+/// Whether an argument is a path rather than a name. The empty one is no name either: the loader refuses it.
+fn is_path(argument: &Path) -> bool {
+    let bytes = argument.as_os_str().as_bytes();
+    bytes.contains(&b'/') || matches!(bytes, b"" | b"." | b"..")
+}
+
+/// The question whether the folder of that name was meant, where there is one.
+fn folder_here(name: &Path) -> Option<String> {
+    (!is_path(name) && name.is_dir()).then(|| format!("did you mean `./{}`?", name.display()))
 }
 
 /// The name that was probably meant.

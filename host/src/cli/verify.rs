@@ -20,6 +20,7 @@ use super::exit::Exit;
 use super::permissions::Permissions;
 use super::places::{HostArgs, Places};
 use super::run::{interrupt, invalid_skill};
+use super::skills::Skills;
 use super::{Failure, key, receipt as kept, show};
 
 /// Checks a receipt's signature and digests, runs the same again and compares
@@ -41,8 +42,8 @@ Exit codes beside those of all verbs:
 pub(crate) struct Args {
     /// The receipt
     receipt: PathBuf,
-    /// The skill's folder
-    #[arg(long, value_name = "DIR")]
+    /// The skill's folder, as a path with a `/`, or the name of a skill that `skillhost list` shows
+    #[arg(long, value_name = "SKILL")]
     skill: PathBuf,
     /// The folder that was /workspace, as it was before the run; it is not changed
     #[arg(long, value_name = "DIR", conflicts_with = "workspace")]
@@ -61,6 +62,8 @@ pub(crate) struct Args {
 
     #[command(flatten)]
     permissions: Permissions,
+    #[command(flatten)]
+    skills: Skills,
 }
 
 /// What `--json` prints.
@@ -184,7 +187,9 @@ fn signer(args: &Args, document: &Document, places: &Places) -> Result<Signer, F
 /// Runs it again, and tells what is not the same.
 fn repeat(args: &Args, receipt: &Value, places: &Places) -> Result<Option<Refused>, Failure> {
     let host = Host::new(places.host_options(&args.host)?);
-    let loaded = host.load(&args.skill, &Policy::builtin()).map_err(invalid_skill)?;
+    let named = args.skills.folder(&args.skill, places, &args.permissions.policy(places)?)?;
+    let skill = named.skill_folder();
+    let loaded = host.load(skill, &Policy::builtin()).map_err(invalid_skill)?;
     if let Some(refused) = other_skill(receipt, &loaded) {
         return Ok(Some(refused));
     }
@@ -199,7 +204,7 @@ fn repeat(args: &Args, receipt: &Value, places: &Places) -> Result<Option<Refuse
     };
     let policy = args.permissions.clone().repeating(workspace, receipt).policy(places)?;
     // Loaded again under that policy: it is this one that is compared with the receipt, and that runs.
-    let loaded = host.load_for_run(&args.skill, &policy).map_err(|error| match error {
+    let loaded = host.load_for_run(skill, &policy).map_err(|error| match error {
         InvokeError::Skill(error) => invalid_skill(*error),
         error => Failure::new(Exit::Io, error.to_string()),
     })?;

@@ -43,7 +43,7 @@ pub(super) enum Lack {
 
 impl<'a> Facts<'a> {
     pub(super) fn of(skill: &'a Skill, capabilities: &'a Capabilities) -> Facts<'a> {
-        Facts::new(&skill.name, &skill.files, skill.manifest.recovered, capabilities)
+        Facts::new(&skill.name, &skill.files, skill.manifest.is_granted_nothing(), capabilities)
     }
 
     /// Of a skill's name, its files by path, and whether its frontmatter was broken.

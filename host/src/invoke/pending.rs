@@ -11,7 +11,6 @@ use crate::audit::{AuditError, Log, ProgramId, Record, Redactor, RunId, SkillId,
 use crate::outcome::{Outcome, Status, Usage};
 use crate::policy::Retention;
 use crate::policy::capabilities::Capabilities;
-use crate::skill::Skill;
 
 /// A record that is still to be written. Where its invocation is dropped or panics, it is written as one that was interrupted.
 pub(super) struct Pending {
@@ -95,11 +94,6 @@ impl Pending {
         self.hooks.recorded(&record);
         Ok(())
     }
-}
-
-/// How records name a skill.
-pub(super) fn skill_id(skill: &Skill, digest: Option<String>) -> SkillId {
-    SkillId { name: skill.manifest.name.clone(), digest, version: skill.manifest.metadata.get("version").cloned() }
 }
 
 impl Drop for Pending {

@@ -158,7 +158,7 @@ impl Host {
         let digests = Digests::of(&skill).map_err(|error| undigested(&error));
         let digest = digests.as_ref().ok().map(|digests| digests.skill.clone());
         let programs = digests.map(|digests| Arc::new(self.programs(&skill, digests)));
-        let id = super::pending::skill_id(&skill, digest);
+        let id = crate::audit::SkillId::of(&skill, digest);
         let grant = Grant { capabilities: capabilities.clone(), decisions: Vec::new() };
         Ok(Loaded {
             capabilities: Arc::new(capabilities),

@@ -100,7 +100,7 @@ impl Shared {
             return Ok(tools);
         }
         let workspace = self.workspace(caller.session, &entry.name, caller.context).await?;
-        let loaded = self.service.host().load_for_run(&entry.folder, &workspace.policy).map_err(|error| error.to_string())?;
+        let loaded = self.service.host().load_for_run(entry, &workspace.policy).map_err(|error| error.to_string())?;
         let hidden = self.hidden.and(&entry.folder, "/skill");
         let call = Call::new(entry, &loaded, (&Target::Main, &[]), (&[], &[]), &workspace, &hidden);
         match self.decide(&call, caller)? {

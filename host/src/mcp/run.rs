@@ -110,7 +110,7 @@ impl Shared {
         let workspace = self.workspace(caller.session, &entry.name, caller.context).await.map_err(told)?;
         let hidden = self.hidden.and(&entry.folder, "/skill");
         let hidden = workspace.folder.iter().fold(hidden, |hidden, folder| hidden.and(folder.path(), "/workspace"));
-        let loaded = self.service.host().load_for_run(&entry.folder, &workspace.policy);
+        let loaded = self.service.host().load_for_run(entry, &workspace.policy);
         let loaded = loaded.map_err(|error| told(hidden.text(&unclear(&error.into()))))?;
         let (target, args) = choose(&loaded.skill);
         let stdin = if let Stdin::Bytes(bytes) = &io.stdin { bytes.clone() } else { Vec::new() };

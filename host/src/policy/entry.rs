@@ -69,6 +69,16 @@ pub fn parse(text: &str, side: Side) -> Tool {
     }
 }
 
+/// Understands one entry of a skill's `disallowed-tools`. One that cannot be enforced exactly denies all of the tool that it names; what names
+/// no tool of this host denies what nothing grants.
+pub(crate) fn parse_denial(text: &str) -> Tool {
+    let name = text.split('(').next().unwrap_or(text).trim();
+    match (parse(text, Side::Deny), near(name)) {
+        (Tool::NotGrantable { .. }, Some(known)) => parse(known, Side::Deny),
+        (tool, _) => tool,
+    }
+}
+
 /// Whether an entry is about files, even one that cannot be granted or is misspelt: `Bash` beside it does not stand alone.
 pub(crate) fn names_paths(text: &str) -> bool {
     let name = text.split('(').next().unwrap_or(text).trim();

@@ -13,7 +13,7 @@ use super::verdict::{Judge, Pattern};
 use super::{EnvValue, Layer, LimitRule, Origin, Policy, Rule, SITE_PACKAGES, printable};
 use crate::diagnostic::Span;
 use crate::limits::{Limit, Limits};
-use crate::skill::manifest::Manifest;
+use crate::skill::manifest::{Manifest, ToolEntry};
 
 /// What a skill may do, and how that came about.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
@@ -59,18 +59,19 @@ pub enum Verdict {
 pub fn grant(manifest: &Manifest, policy: &Policy) -> Grant {
     let layers: Vec<&Layer> = policy.layers_for(&manifest.name).collect();
     let allowed = Patterns::of(layers.iter().flat_map(|l| &l.allow).map(|rule| (&rule.tool, rule)));
-    let denied = Patterns::denied(layers.iter().flat_map(|l| &l.deny));
+    let given_up: Vec<Rule> = manifest.disallowed_tools.iter().map(own_denial).collect();
+    let denied = Patterns::denied(layers.iter().flat_map(|l| &l.deny).chain(&given_up));
     let asked: Vec<(Tool, &str)> =
         manifest.allowed_tools.iter().flatten().map(|e| (entry::parse(&e.text, Side::Asked), e.text.as_str())).collect();
     let names_paths = asked.iter().any(|(_, text)| entry::names_paths(text));
     let mut decisions = Vec::new();
     let determinism = DeterminismRule::resolve(layers.iter().map(|l| &l.determinism));
     let limits = resolve_limits(manifest, &layers, determinism, &mut decisions);
-    if manifest.recovered {
+    if manifest.is_granted_nothing() {
         let limits = Limits { state: 0, ..limits };
         return Grant {
             capabilities: Capabilities { limits, determinism, ..Capabilities::default() },
-            decisions: refuse_recovered(manifest),
+            decisions: refuse_everything(manifest),
         };
     }
 
@@ -96,6 +97,7 @@ pub fn grant(manifest: &Manifest, policy: &Policy) -> Grant {
             tools.iter().zip(&asked).map(|(entry, (tool, _))| judge.entry(entry, tool, alone)).collect()
         }
     };
+    entries.extend(manifest.disallowed_tools.iter().map(given_up_decision));
     entries.append(&mut decisions);
     let env = resolve_env(&layers, &mut entries);
     let methods = resolve_methods(&layers);
@@ -285,14 +287,45 @@ fn raise(limit: Limit, value: u64) -> String {
     format!("{flag}in a policy file: limits: {{ {limit}: {text} }}")
 }
 
-fn refuse_recovered(manifest: &Manifest) -> Vec<Decision> {
+/// An entry of the skill's `disallowed-tools` as a rule: it denies like one of the policy.
+fn own_denial(entry: &ToolEntry) -> Rule {
+    Rule { text: entry.text.clone(), tool: entry::parse_denial(&entry.text), place: OWN_DENIAL.into() }
+}
+
+fn given_up_decision(entry: &ToolEntry) -> Decision {
+    Decision {
+        entry: printable(&entry.text),
+        place: entry.span,
+        verdict: Verdict::Refused,
+        meaning: "nothing: the skill gives it up".into(),
+        rule: format!("deny `{}` ({OWN_DENIAL})", printable(&entry.text)),
+        fix: None,
+    }
+}
+
+/// Where a denial stands that a skill makes itself.
+const OWN_DENIAL: &str = "the skill's disallowed-tools";
+
+fn refuse_everything(manifest: &Manifest) -> Vec<Decision> {
+    let (meaning, rule, fix) = match manifest.recovered {
+        true => (
+            "nothing: what a broken frontmatter asks for cannot be known",
+            "a skill whose frontmatter had to be recovered is granted nothing",
+            "mend the frontmatter of SKILL.md",
+        ),
+        false => (
+            "nothing: the skill may ask for less than could be read",
+            "a skill with a misspelt or broken permission key is granted nothing",
+            "correct the key in SKILL.md: `skillhost check` shows which",
+        ),
+    };
     let decision = |entry: String, place| Decision {
         entry,
         place,
         verdict: Verdict::Refused,
-        meaning: "nothing: what a broken frontmatter asks for cannot be known".into(),
-        rule: "a skill whose frontmatter had to be recovered is granted nothing".into(),
-        fix: Some("mend the frontmatter of SKILL.md".into()),
+        meaning: meaning.into(),
+        rule: rule.into(),
+        fix: Some(fix.into()),
     };
     let entries = manifest.allowed_tools.iter().flatten().map(|e| decision(printable(&e.text), e.span));
     let mut decisions: Vec<Decision> = entries.collect();

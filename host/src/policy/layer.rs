@@ -132,6 +132,22 @@ impl Layer {
     }
 }
 
+impl Layer {
+    /// The part of the layer that takes away.
+    pub(super) fn restrictions(&self) -> Layer {
+        let determinism = if self.determinism.on == Some(true) { self.determinism.clone() } else { DeterminismRule::default() };
+        Layer {
+            applies_to: self.applies_to.clone(),
+            deny: self.deny.clone(),
+            methods: self.methods.clone(),
+            determinism,
+            approval: self.approval,
+            stage: self.stage,
+            ..Layer::new(self.origin.clone())
+        }
+    }
+}
+
 impl Rule {
     /// An entry of an operator's, understood.
     ///

@@ -47,9 +47,21 @@ const AROUND: usize = 16;
 pub fn differences(receipt: &Value, here: &Value) -> Vec<Difference> {
     let mut found = Vec::new();
     walk(String::new(), Some(receipt), Some(here), &mut found);
+    found.retain(|difference| !is_about_the_place(difference, &receipt["skill"], &here["skill"]));
     let rank = |difference: &Difference| ORDER.iter().position(|part| difference.field.starts_with(part)).unwrap_or(ORDER.len());
     found.sort_by_key(rank);
     found
+}
+
+/// Whether a difference is only about where the skill lay, or how an earlier version named it: it had the declared name for `name`, and no source.
+fn is_about_the_place(difference: &Difference, receipt: &Value, here: &Value) -> bool {
+    let is_earlier = |skill: &Value| skill["source"].is_null();
+    let declared = |skill: &Value| skill.get("declared").unwrap_or(&skill["name"]).clone();
+    match difference.field.as_str() {
+        "skill.source" => true,
+        "skill.name" | "skill.declared" if is_earlier(receipt) != is_earlier(here) => declared(receipt) == declared(here),
+        _ => false,
+    }
 }
 
 /// Causes come before their effects: the skill, then what it was given, then what it came to.

@@ -5,12 +5,12 @@ use std::ops::Range;
 use super::findings::{Findings, as_yaml, quoted, shown};
 use super::manifest::Manifest;
 use super::yaml::{Node, Value};
-use super::{rules, tools};
+use super::{permission_keys, rules, tools};
 use crate::diagnostic::Span;
 use crate::limits::Limit;
 
-/// The specification's fields.
-const FIELDS: [&str; 6] = ["name", "description", "license", "compatibility", "metadata", "allowed-tools"];
+/// The specification's fields that bear no permissions; `permission_keys` knows the others.
+const FIELDS: [&str; 4] = ["name", "description", "license", "compatibility"];
 
 /// What the checks look at besides the values.
 pub(super) struct Context<'a> {
@@ -41,7 +41,8 @@ pub(super) fn read(fields: &[(Node, Node)], context: &Context<'_>, findings: &mu
                 check_compatibility(manifest.compatibility.as_deref().unwrap_or(""), key, value, findings);
             }
             Some("metadata") => component_at = metadata(value, &mut manifest, findings),
-            Some("allowed-tools") => manifest.allowed_tools = Some(tools::read(value, context.source, findings)),
+            Some("allowed-tools") => manifest.allowed_tools = Some(tools::read(tools::Field::Allowed, value, context.source, findings)),
+            Some("disallowed-tools") => manifest.disallowed_tools = tools::read(tools::Field::Disallowed, value, context.source, findings),
             _ => unknown(key, value, context.source, findings),
         }
     }
@@ -142,6 +143,13 @@ fn metadata(value: &Node, manifest: &mut Manifest, findings: &mut Findings<'_>) 
         };
         let at = value_or_key(key, value);
         let limit = Limit::from_key(name).filter(|l| l.in_manifest());
+        if name != "component"
+            && limit.is_none()
+            && let Some(meant) = permission_keys::misspelt_metadata(name)
+        {
+            let place = if Limit::from_key(meant).is_some() { "" } else { ", at the top level" };
+            report_misspelt(name, key, &format!("`{meant}`{place}"), format!("write `{meant}:`{place}"), findings);
+        }
         let understood = match (name, limit) {
             ("component", _) => {
                 component_at = Some(findings.span(at.clone()));
@@ -205,7 +213,11 @@ fn unknown(key: &Node, value: &Node, source: &str, findings: &mut Findings<'_>) 
         findings.add(&rules::UNKNOWN_FIELD, key.at.clone(), format!("a field's name is {}, not a string", key.kind()), None);
         return;
     };
-    let like = name.to_ascii_lowercase().replace('_', "-").replace("allowedtools", "allowed-tools");
+    if let Some(meant) = permission_keys::misspelt_field(name) {
+        let written = source.get(value.at.clone()).filter(|t| !t.contains('\n')).unwrap_or("...");
+        return report_misspelt(name, key, &format!("`{meant}`"), format!("{meant}: {}", shown(written)), findings);
+    }
+    let like = name.to_ascii_lowercase();
     let near = FIELDS.into_iter().find(|f| strsim::damerau_levenshtein(f, &like) <= f.len() / 5);
     let (message, fix) = match near {
         Some(field) => {
@@ -222,6 +234,12 @@ fn unknown(key: &Node, value: &Node, source: &str, findings: &mut Findings<'_>) 
         }
     };
     findings.add(&rules::UNKNOWN_FIELD, key.at.clone(), message, Some(fix));
+}
+
+/// Reports a key that was to restrict the skill and is not read, so that nothing is granted.
+fn report_misspelt(name: &str, key: &Node, meant: &str, fix: String, findings: &mut Findings<'_>) {
+    let message = format!("`{}` looks like a misspelt {meant}, so the skill is granted nothing", shown(name));
+    findings.add(&rules::PERMISSION_KEY, key.at.clone(), message, Some(fix));
 }
 
 /// The least SKILL.md for a folder.

@@ -34,6 +34,9 @@ pub struct Manifest {
     pub metadata: BTreeMap<String, String>,
     /// The entries of `allowed-tools`; `None` where the key is absent, empty where it asks for nothing.
     pub allowed_tools: Option<Vec<ToolEntry>>,
+    /// The entries of `disallowed-tools`: what the skill gives up, whoever allows it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub disallowed_tools: Vec<ToolEntry>,
     /// `metadata.component`: the WASI component's path inside the skill.
     pub component: Option<String>,
     /// `metadata.timeout`, `.memory`, `.fuel`: what the skill says it needs at most.
@@ -41,9 +44,19 @@ pub struct Manifest {
     /// The frontmatter was broken or missing: at most name and description were read. Such a manifest asks for nothing
     /// (`allowed_tools` is an empty list) and is granted nothing.
     pub recovered: bool,
+    /// A key looks like a misspelt one that bears permissions: the skill runs, and is granted nothing.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub ungranted: bool,
 }
 
-/// One entry of `allowed-tools`, not yet understood.
+impl Manifest {
+    /// Checks whether the skill is granted nothing, whatever a policy allows: what it asks for cannot be known.
+    pub fn is_granted_nothing(&self) -> bool {
+        self.recovered || self.ungranted
+    }
+}
+
+/// One entry of `allowed-tools` or `disallowed-tools`, not yet understood.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ToolEntry {
     /// As written, trimmed: `Bash(git:*)`.
@@ -94,6 +107,7 @@ pub fn parse(bytes: &[u8], folder: &str, file: &str) -> Parsed {
 fn finish(manifest: Manifest, component_at: Option<Span>, body_offset: usize, mut findings: Findings<'_>, source: &str) -> Parsed {
     let manifest = match findings.effect() {
         Effect::Loads => Some(manifest),
+        Effect::Ungranted => Some(Manifest { allowed_tools: Some(Vec::new()), ungranted: true, ..manifest }),
         Effect::GrantsNothing => {
             let message = "the skill loads with its name and description alone, and is granted nothing";
             findings.add(&rules::RECOVERED, None, message, None);

@@ -8,6 +8,8 @@ use crate::diagnostic::Severity;
 pub enum Effect {
     /// It loads: what is wrong has a safe reading.
     Loads,
+    /// It loads whole, and is granted nothing.
+    Ungranted,
     /// It loads with its name and description alone, asks for nothing and is granted nothing.
     GrantsNothing,
     /// It does not load.
@@ -79,13 +81,15 @@ rules! {
     YAML_SYNTAX "yaml-syntax" Error GrantsNothing "The frontmatter is one YAML document." YAML;
     YAML_MAP "yaml-map" Error GrantsNothing "The frontmatter is a map of fields." FORMAT;
     YAML_BOUNDS "yaml-bounds" Error Refused
-        "The frontmatter has at most 32 levels, 10,000 nodes, 50 aliases and 1,000 entries of `allowed-tools`." OURS;
+        "The frontmatter has at most 32 levels, 10,000 nodes, 50 aliases and 1,000 entries of `allowed-tools` or `disallowed-tools`." OURS;
     YAML_FEATURE "yaml-feature" Error Refused "The frontmatter uses no tags (`!x`) and no merge keys (`<<`), which clients read differently." OURS;
     DUPLICATE_KEY "duplicate-key" Error Refused "A key occurs once in its map." YAML;
     RECOVERED "recovered" Warning GrantsNothing
         "The frontmatter is read as YAML; a broken one is read line by line for name and description, and asks for nothing." OURS;
 
-    UNKNOWN_FIELD "unknown-field" Warning Loads "Fields are name, description, license, compatibility, metadata and allowed-tools." FORMAT;
+    UNKNOWN_FIELD "unknown-field" Warning Loads "Fields are name, description, license, compatibility, metadata and allowed-tools; `disallowed-tools` is read as well." FORMAT;
+    PERMISSION_KEY "permission-key" Error Ungranted
+        "No key is a misspelt `allowed-tools`, `disallowed-tools` or `metadata`, or below `metadata` a misspelt limit: letters are compared without case, with up to two edits." OURS;
     FIELD_TYPE "field-type" Error Loads "`name`, `description`, `license` and `compatibility` are strings." FORMAT;
     NAME_MISSING "name-missing" Error Loads "`name` is there and not empty; without it the folder's name holds." NAME;
     NAME_LENGTH "name-length" Error Loads "`name` has at most 64 characters." NAME;
@@ -102,10 +106,11 @@ rules! {
     METADATA_LIMIT "metadata-limit" Error Refused "`metadata.timeout`, `memory` and `fuel` are a time, a size and a whole number." OURS;
     COMPONENT_MISSING "component-missing" Error Loads "The file that `metadata.component` names is in the skill." OURS;
 
-    TOOLS_TYPE "allowed-tools-type" Error Refused "`allowed-tools` is a string (or a list of strings)." TOOLS;
-    TOOLS_EMPTY "allowed-tools-empty" Warning Loads "`allowed-tools` without a value asks for nothing; write `\"\"` to say so." TOOLS;
-    TOOLS_COMMAS "allowed-tools-commas" Warning Loads "Entries of `allowed-tools` are separated by spaces, not commas." TOOLS;
-    TOOLS_LIST "allowed-tools-list" Warning Loads "`allowed-tools` is one string, not a YAML list." TOOLS;
+    TOOLS_TYPE "allowed-tools-type" Error Refused "`allowed-tools` and `disallowed-tools` are strings (or lists of strings)." TOOLS;
+    TOOLS_DENIAL "disallowed-tools-parentheses" Error Ungranted "Every `(` of `disallowed-tools` is closed." OURS;
+    TOOLS_EMPTY "allowed-tools-empty" Warning Loads "`allowed-tools` without a value asks for nothing, and `disallowed-tools` denies nothing; write `\"\"` to say so." TOOLS;
+    TOOLS_COMMAS "allowed-tools-commas" Warning Loads "Entries of `allowed-tools` and `disallowed-tools` are separated by spaces, not commas." TOOLS;
+    TOOLS_LIST "allowed-tools-list" Warning Loads "`allowed-tools` and `disallowed-tools` are each one string, not a YAML list." TOOLS;
     TOOLS_PARENTHESES "allowed-tools-parentheses" Error Loads "Every `(` of `allowed-tools` is closed; an entry with an open one is granted nothing." TOOLS;
 
     BODY_LENGTH "body-length" Warning Loads "The instructions have at most 500 lines; details go into files of their own." BODY;

@@ -1,4 +1,4 @@
-//! `allowed-tools`: the forms in which people write it become a list of entries.
+//! `allowed-tools` and `disallowed-tools`: the forms in which people write them become lists of entries.
 
 use super::findings::{Findings, shown};
 use super::manifest::ToolEntry;
@@ -8,54 +8,86 @@ use super::yaml::{Node, Value};
 /// Entries of one skill. Real ones have up to 60.
 const MAX_ENTRIES: usize = 1_000;
 
+/// Which of the two fields.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Field {
+    Allowed,
+    Disallowed,
+}
+
+impl Field {
+    fn key(self) -> &'static str {
+        match self {
+            Field::Allowed => "allowed-tools",
+            Field::Disallowed => "disallowed-tools",
+        }
+    }
+}
+
 /// Reads the field's value. An entry that cannot be read right is kept as it is written: the grant then refuses it by name.
-pub(super) fn read(value: &Node, source: &str, findings: &mut Findings<'_>) -> Vec<ToolEntry> {
+pub(super) fn read(field: Field, value: &Node, source: &str, findings: &mut Findings<'_>) -> Vec<ToolEntry> {
+    let key = field.key();
     let mut entries = Vec::new();
     let mut commas = false;
     match &*value.value {
         _ if value.is_null() => {
-            let fix = Some("allowed-tools: \"\"".into());
-            findings.add(&rules::TOOLS_EMPTY, value.at.clone(), "`allowed-tools` has no value and so asks for nothing", fix);
+            let effect = if field == Field::Allowed { "asks for" } else { "denies" };
+            let message = format!("`{key}` has no value and so {effect} nothing");
+            findings.add(&rules::TOOLS_EMPTY, value.at.clone(), message, Some(format!("{key}: \"\"")));
         }
-        Value::Scalar { text, .. } if value.is_string() => commas = read_string(text, value, source, findings, &mut entries),
+        Value::Scalar { text, .. } if value.is_string() => commas = read_string(field, text, value, source, findings, &mut entries),
         Value::List(items) => {
             for item in items {
                 match &*item.value {
-                    Value::Scalar { text, .. } if item.is_string() => commas |= read_string(text, item, source, findings, &mut entries),
-                    _ => refuse(item, "an entry of `allowed-tools` is", findings),
+                    Value::Scalar { text, .. } if item.is_string() => {
+                        commas |= read_string(field, text, item, source, findings, &mut entries);
+                    }
+                    _ => refuse(field, item, &format!("an entry of `{key}` is"), findings),
                 }
             }
-            findings.add(&rules::TOOLS_LIST, value.at.clone(), "`allowed-tools` is a YAML list", Some(line(&entries)));
+            findings.add(&rules::TOOLS_LIST, value.at.clone(), format!("`{key}` is a YAML list"), Some(line_of(field, &entries)));
         }
-        _ => refuse(value, "`allowed-tools` is", findings),
+        _ => refuse(field, value, &format!("`{key}` is"), findings),
     }
     if commas {
-        findings.add(&rules::TOOLS_COMMAS, value.at.clone(), "commas separate the entries of `allowed-tools`", Some(line(&entries)));
+        let message = format!("commas separate the entries of `{key}`");
+        findings.add(&rules::TOOLS_COMMAS, value.at.clone(), message, Some(line_of(field, &entries)));
     }
     if entries.len() > MAX_ENTRIES {
-        let message = format!("`allowed-tools` has more than {MAX_ENTRIES} entries");
+        let message = format!("`{key}` has more than {MAX_ENTRIES} entries");
         findings.add(&rules::YAML_BOUNDS, value.at.clone(), message, None);
         entries.truncate(MAX_ENTRIES);
     }
     entries
 }
 
-fn refuse(node: &Node, what: &str, findings: &mut Findings<'_>) {
-    let fix = Some("allowed-tools: Read Bash(git:*)".into());
+fn refuse(field: Field, node: &Node, what: &str, findings: &mut Findings<'_>) {
+    let fix = Some(format!("{}: Read Bash(git:*)", field.key()));
     findings.add(&rules::TOOLS_TYPE, node.at.clone(), format!("{what} {}", node.kind()), fix);
 }
 
-/// The line that says the same in the specification's form.
+/// The line that asks for the entries in the specification's form.
 pub(crate) fn line(entries: &[ToolEntry]) -> String {
+    line_of(Field::Allowed, entries)
+}
+
+fn line_of(field: Field, entries: &[ToolEntry]) -> String {
     let entries: Vec<&str> = entries.iter().map(|e| e.text.as_str()).collect();
     let joined = entries.join(" ");
     let plain =
         joined.starts_with(|c: char| c.is_ascii_alphabetic()) && !joined.contains(": ") && !joined.contains(" #") && !joined.ends_with(':');
-    format!("allowed-tools: {}", if plain { joined } else { super::findings::quoted(&joined) })
+    format!("{}: {}", field.key(), if plain { joined } else { super::findings::quoted(&joined) })
 }
 
 /// Appends the entries of one string; says whether commas separated them.
-fn read_string(text: &str, node: &Node, source: &str, findings: &mut Findings<'_>, entries: &mut Vec<ToolEntry>) -> bool {
+fn read_string(
+    field: Field,
+    text: &str,
+    node: &Node,
+    source: &str,
+    findings: &mut Findings<'_>,
+    entries: &mut Vec<ToolEntry>,
+) -> bool {
     let split = split(text);
     let mut from = node.at.start;
     for entry in split.entries.iter().take((MAX_ENTRIES + 1).saturating_sub(entries.len())) {
@@ -70,7 +102,9 @@ fn read_string(text: &str, node: &Node, source: &str, findings: &mut Findings<'_
         if !entry.closed {
             let message = format!("`{}` opens a parenthesis and does not close it", shown(entry.text));
             let fix = Some(format!("close it: {})", shown(entry.text)));
-            findings.add(&rules::TOOLS_PARENTHESES, at.clone(), message, fix);
+            // The rest of the text has become part of this entry: what it was to deny cannot be known.
+            let rule = if field == Field::Allowed { &rules::TOOLS_PARENTHESES } else { &rules::TOOLS_DENIAL };
+            findings.add(rule, at.clone(), message, fix);
         }
         entries.push(ToolEntry { text: entry.text.to_owned(), span: Some(findings.span(at)) });
     }

@@ -1,0 +1,75 @@
+//! Recognises keys that were meant to bear permissions or limits and are misspelt: reading past one would lift what it was to restrict.
+
+use crate::limits::Limit;
+
+/// The fields that decide what a skill may do.
+const FIELDS: [&str; 3] = ["allowed-tools", "disallowed-tools", "metadata"];
+/// The same where they were put below `metadata`, which is the wrong place.
+const TOOL_FIELDS: [&str; 2] = ["allowed-tools", "disallowed-tools"];
+
+/// The field that an unknown top-level key was meant to be.
+pub(super) fn misspelt_field(key: &str) -> Option<&'static str> {
+    FIELDS.into_iter().find(|field| is_near(field, key))
+}
+
+/// The key that an unknown key of `metadata` was meant to be: a limit, or a field that belongs to the top level.
+pub(super) fn misspelt_metadata(key: &str) -> Option<&'static str> {
+    let limits = Limit::ALL.iter().filter(|limit| limit.in_manifest()).map(|limit| limit.key());
+    TOOL_FIELDS.into_iter().chain(limits).find(|known| is_near(known, key))
+}
+
+/// Whether the texts are equal or nearly so when case and everything but letters and digits are ignored. Two edits are allowed, in a name of
+/// six letters or fewer one: `url` and `memo` are keys of their own, although `fuel` and `memory` are two edits away.
+fn is_near(known: &str, key: &str) -> bool {
+    let letters = |text: &str| text.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect::<String>();
+    let (known, key) = (letters(known), letters(key));
+    let edits = if known.len() <= 6 { 1 } else { 2 };
+    // The distance costs the product of both lengths, and a skill chooses one of them.
+    key.chars().count().abs_diff(known.len()) <= edits && strsim::damerau_levenshtein(&known, &key) <= edits
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn misspelt_permission_keys_are_recognised() {
+        let allowed = [
+            "alowed-tools", "allowed_tools", "allowedTools", "Allowed-Tools", "ALLOWED TOOLS", "allowed-tool", "allow-tools", "allowed-tolls",
+            "allwoed-tools", "allowed\u{200b}-tools", "\u{430}llowed-tools",
+        ];
+        allowed.into_iter().for_each(|key| assert_eq!(misspelt_field(key), Some("allowed-tools"), "{key}"));
+        for key in ["disallowedTools", "disallowed_tools", "disalowed-tools", "dissallowed-tools", "disallow-tools"] {
+            assert_eq!(misspelt_field(key), Some("disallowed-tools"), "{key}");
+            assert_eq!(misspelt_metadata(key), Some("disallowed-tools"), "{key}");
+        }
+        assert_eq!(misspelt_field("metdata"), Some("metadata"));
+        assert_eq!(misspelt_metadata("allowed-tools"), Some("allowed-tools"));
+        for (key, meant) in [("Timeout", "timeout"), ("timout", "timeout"), ("time-out", "timeout"), ("memroy", "memory"), ("feul", "fuel")] {
+            assert_eq!(misspelt_metadata(key), Some(meant), "{key}");
+        }
+    }
+
+    #[test]
+    fn keys_that_skills_really_use_are_left_alone() {
+        let used = [
+            "name", "description", "license", "compatibility", "tools", "argument-hint", "user-invocable", "disable-model-invocation", "hooks",
+            "author", "authors", "version", "tags", "dependencies", "source", "risk", "model", "models", "agent", "context", "color", "category",
+            "keywords", "homepage", "repository", "url", "emoji", "requires", "required-tools", "optional-tools", "denied-tools", "blocked-tools",
+            "allowed-domains", "allowed-models", "allowed-hosts", "mcp-servers", "mcpServers", "permissions", "permissionMode", "when_to_use",
+            "triggers", "title", "status", "type", "date", "updated", "created", "language", "languages", "platforms", "os", "primaryEnv",
+            "install", "bins", "skills", "memo", "meta", "metrics", "always", "icon", "rules", "role", "file", "files", "tool", "level",
+            "timeline", "paths", "globs", "effort", "shell", "input", "output", "inputs", "outputs", "env", "args", "arguments", "command",
+        ];
+        for key in used {
+            assert_eq!(misspelt_field(key), None, "{key}");
+            assert_eq!(misspelt_metadata(key), None, "{key} in metadata");
+        }
+    }
+
+    #[test]
+    fn a_huge_key_is_compared_with_nothing() {
+        let key = "allowed-tools".repeat(5_000);
+        assert_eq!((misspelt_field(&key), misspelt_metadata(&key)), (None, None));
+    }
+}

@@ -1,0 +1,41 @@
+//! Keys of SKILL.md that bear permissions and are misspelt: what `run` and `check` make of them.
+
+use super::{User, text};
+
+/// A script that lists the workspace, in a skill with this line in its frontmatter.
+fn user(line: &str) -> User {
+    let user = User::new();
+    let skill = user.work().join("lister");
+    std::fs::create_dir_all(&skill).unwrap();
+    let head = format!("---\nname: lister\ndescription: Lists files. Use to list.\n{line}\n---\n");
+    std::fs::write(skill.join("SKILL.md"), head).unwrap();
+    std::fs::write(skill.join("list.sh"), "ls /workspace\n").unwrap();
+    user
+}
+
+#[test]
+fn run_and_check_name_a_misspelt_permission_key() {
+    let user = user("alowed-tools: Read(docs/**)");
+    let programs = user.stand_ins();
+    let flags = ["--workspace", "data", "--programs", programs.to_str().unwrap()];
+    for arguments in [["run", "./lister"], ["check", "./lister"]] {
+        let flags = if arguments[0] == "run" { &flags[..] } else { &flags[..2] };
+        let output = user.skillhost(&[&arguments[..], flags].concat());
+        let said = text(&output.stdout) + &text(&output.stderr);
+        assert!(said.contains("permission-key") && said.contains("lister/SKILL.md:4:1"), "{said}");
+        assert!(said.contains("allowed-tools: Read(docs/**)"), "the correct line is shown: {said}");
+        assert_eq!(output.status.code(), Some(if arguments[0] == "run" { 0 } else { 1 }), "{said}");
+    }
+    let record = &user.records()[0];
+    assert_eq!(record["capabilities"]["mounts"], serde_json::json!([]), "{record}");
+}
+
+#[test]
+fn a_field_of_another_client_costs_no_permission() {
+    let user = user("tools: Read(docs/**)");
+    let programs = user.stand_ins();
+    let output = user.skillhost(&["run", "./lister", "--workspace", "data", "--programs", programs.to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert!(!text(&output.stderr).contains("permission-key"), "{}", text(&output.stderr));
+    assert_eq!(user.records()[0]["capabilities"]["mounts"][0]["guest"], "/workspace");
+}
