@@ -6,6 +6,7 @@ mod identity;
 mod labelled;
 mod queries;
 mod scan;
+mod trust;
 
 use std::path::{Path, PathBuf};
 

@@ -29,6 +29,9 @@ use crate::cli::{User, repository};
 pub const OLD: &str = "2025-11-25";
 pub const NEW: &str = "2026-07-28";
 
+/// The line of a policy that makes the skills of a [`Place`] trusted.
+pub const TRUSTED: &str = "skill-folders: [~/.claude/skills]\n";
+
 /// A user's skills, and what a server of them is started with.
 pub struct Place {
     pub user: User,
@@ -37,6 +40,8 @@ pub struct Place {
 impl Place {
     /// With the skills `calculator` (typed tools), `scribe` (shell scripts, may not write), `writer` (may) and `loud`.
     pub fn new() -> Place {
+        // A skill that others may write is not trusted, and a umask may let its group.
+        rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o022));
         let place = Place { user: User::new() };
         for path in ["SKILL.md", "calculator.wasm"] {
             let text = std::fs::read(repository("skills/calculator").join(path)).unwrap();
@@ -58,6 +63,10 @@ impl Place {
             "#!/bin/bash\nmkdir -p /workspace/sub\ncat > /workspace/sub/out.txt\ncat /workspace/in.txt 2>/dev/null || true\n",
         );
         place.skill("loud", "allowed-tools: Bash", "Run `scripts/shout.sh LINES`.");
+        // The operator vouches for the folder: skills that nobody vouches for have tests of their own.
+        let config = place.user.home().join(".config/skillhost");
+        std::fs::create_dir_all(&config).unwrap();
+        std::fs::write(config.join("policy.yaml"), format!("default: {{ allow: [Read, Write, Bash] }}\n{TRUSTED}")).unwrap();
         place.write("loud/scripts/shout.sh", "#!/bin/bash\nfor ((i = 0; i < $1; i++)); do echo \"line $i of many\"; done\n");
         place
     }

@@ -100,7 +100,7 @@ pub struct Ask<'a> {
     pub what: &'a What,
     /// What it would be granted.
     pub capabilities: &'a Capabilities,
-    /// Whether the skill lies in the user's or the operator's own folders.
+    /// Whether the skill is trusted ([`Approvals::trusts`]).
     pub trusted: bool,
     /// A folder of the session's own, which is gone with it: what is written there harms nobody, and its place does not count.
     pub own: Option<&'a Path>,
@@ -159,6 +159,25 @@ impl Approvals {
     /// What is kept in a file, which need not be there yet.
     pub fn open(path: &Path) -> Approvals {
         Approvals { store: Store::at(path) }
+    }
+
+    /// Checks whether a loaded skill is trusted: the operator named its folder by its path, its source is trusted and nobody else can change it
+    /// there, or it lies in a folder of the user's and someone approved this very digest for as long as the session lasts, or for good.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn trusts(&self, skill: &Skill, digest: &str, session: &str) -> Result<bool, ApprovalError> {
+        match skill.origin {
+            SourceKind::Path => Ok(true),
+            SourceKind::Policy | SourceKind::BuiltIn => Ok(skill.is_protected()),
+            SourceKind::User => {
+                let counts = |approval: &Approval| {
+                    approval.term != Term::Once && !approval.is_for_changes() && approval.holds_for(session, "")
+                };
+                Ok(self.store.approvals_of_digest(&skill.key(), digest)?.iter().any(counts))
+            }
+            SourceKind::Project | SourceKind::Flag => Ok(false),
+        }
     }
 
     /// Whether something runs. Where a person has to be asked, it is noted among what is pending; the same request is noted once.

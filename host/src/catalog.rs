@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use serde::Serialize;
 
-use crate::skill::{SkillFolder, scan};
+use crate::skill::{SkillFolder, is_protected, scan};
 use cache::{Cache, Failed};
 use update::Known;
 
@@ -52,7 +52,7 @@ pub struct Entry {
     pub skill_file: Arc<str>,
     /// Who put it there.
     pub source: SourceKind,
-    /// Whether it is the user's or the operator's own.
+    /// Whether its source is trusted, and nobody else can write to that source's folder.
     pub trusted: bool,
     /// `metadata.tags` and `metadata.category`, in lower case.
     pub tags: Arc<[Box<str>]>,
@@ -239,13 +239,14 @@ impl Snapshot {
         let (mut entries, mut shadowed, mut broken) = (Vec::<Entry>::new(), Vec::new(), Vec::new());
         let (mut names, mut rows, mut generations) = (HashMap::<Arc<str>, u32>::new(), Vec::new(), Vec::new());
         for source in sources {
+            let trusted = source.kind.is_trusted() && is_protected(&source.folder);
             let Known { generation, skills, left_out } = update::source(&mut cache.db, source)?;
             generations.push(generation);
             broken.extend(left_out.into_iter().map(|why| Broken { folder: source.folder.clone(), why }));
             for update::Row { id, path, facts } in skills {
                 let folder = scan::at(&source.folder, &path);
                 let entry = match facts {
-                    Ok(facts) => facts.entry(folder, source.kind),
+                    Ok(facts) => facts.entry(folder, source.kind, trusted),
                     Err(why) => {
                         broken.push(Broken { folder, why });
                         continue;

@@ -14,6 +14,7 @@ mod fields;
 mod findings;
 mod frontmatter;
 mod permission_keys;
+mod protected;
 mod recover;
 mod tools;
 mod yaml;
@@ -32,6 +33,7 @@ use files::{Content, SkillFile};
 use manifest::Manifest;
 use rules::{Effect, Rule};
 
+pub(crate) use protected::is_protected;
 pub use source::{SkillFolder, SourceKind};
 
 pub(crate) use tools::line as allowed_tools_line;

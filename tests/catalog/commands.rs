@@ -34,7 +34,7 @@ fn json(output: &Output) -> Value {
 fn list_shows_what_counts_and_tells_the_rest() {
     let user = user();
     let listed = user.skillhost(&["list"]);
-    assert_eq!(stdout(&listed), "notes (untrusted): Keeps notes of meetings.\ntax: Computes taxes.\n");
+    assert_eq!(stdout(&listed), "notes (untrusted): Keeps notes of meetings.\ntax (untrusted): Computes taxes.\n");
     assert!(stderr(&listed).contains(".claude/skills/notes does not count"), "{}", stderr(&listed));
     assert!(stderr(&listed).contains(".agents/skills/bad: "), "{}", stderr(&listed));
     let listed = json(&user.skillhost(&["list", "--json"]));
@@ -61,8 +61,8 @@ fn the_policy_names_folders_too() {
 #[test]
 fn search_ranks_and_filters() {
     let user = user();
-    assert_eq!(stdout(&user.skillhost(&["search", "taxs"])), "tax: Computes taxes.\n");
-    assert_eq!(stdout(&user.skillhost(&["search", "--tag", "money"])), "tax: Computes taxes.\n");
+    assert_eq!(stdout(&user.skillhost(&["search", "taxs"])), "tax (untrusted): Computes taxes.\n");
+    assert_eq!(stdout(&user.skillhost(&["search", "--tag", "money"])), "tax (untrusted): Computes taxes.\n");
     let found = json(&user.skillhost(&["search", "meeting", "notes", "--json", "--network", "no"]));
     assert_eq!(found["hits"][0]["name"], "notes");
     let nothing = user.skillhost(&["search", "xylophone"]);

@@ -18,7 +18,7 @@ fn the_first_source_counts_and_the_others_are_told() {
     assert_eq!(names(&catalog), ["a", "b"]);
     let (a, b) = (catalog.get("a").unwrap(), catalog.get("b").unwrap());
     assert_eq!((&*a.description, &*a.folder, a.source, a.trusted), ("Of the project.", &*first, SourceKind::Project, false));
-    assert_eq!((b.source, b.trusted), (SourceKind::User, true));
+    assert_eq!((b.source, b.trusted), (SourceKind::User, false));
     let shadowed: Vec<_> = catalog.shadowed().iter().map(|one| (one.folder.to_path_buf(), one.by.to_path_buf())).collect();
     assert_eq!(shadowed, [(second, first.clone()), (third, first)]);
 }

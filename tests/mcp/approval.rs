@@ -5,7 +5,7 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-use super::{Agent, NEW, OLD, Place, request, said};
+use super::{Agent, NEW, OLD, Place, TRUSTED, request, said};
 
 /// A call that writes the operator's folder, which asks.
 fn call() -> Value {
@@ -170,7 +170,7 @@ fn a_skill_from_outside_and_one_with_network_do_not_run_by_themselves() {
 fn staging(place: &Place, workspace: &Path) -> Command {
     let policy = place.user.work().join("staging.yaml");
     let asks = "clients: { stdio: { ask: client }, http: { ask: client } }";
-    let text = format!("default:\n  allow: [Read, Write, Bash]\n  approval: auto-approved\n  stage: true\n{asks}\n");
+    let text = format!("{TRUSTED}default:\n  allow: [Read, Write, Bash]\n  approval: auto-approved\n  stage: true\n{asks}\n");
     std::fs::write(&policy, text).unwrap();
     place.server("mcp", &["--workspace", workspace.to_str().unwrap(), "--policy", policy.to_str().unwrap()])
 }

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-use super::Place;
+use super::{Place, TRUSTED};
 use super::http::Server;
 use crate::cli::{repository, text};
 
@@ -138,7 +138,7 @@ fn the_python_client_is_told_that_the_operator_sees_changes_first() {
         let place = Place::new();
         let policy = place.user.work().join("staging.yaml");
         let text = "default: { allow: [Read, Write, Bash], stage: true, approval: enabled }\nclients: { stdio: { ask: client } }\n";
-        std::fs::write(&policy, text).unwrap();
+        std::fs::write(&policy, format!("{TRUSTED}{text}")).unwrap();
         let args = ["--workspace", workspace(&place).to_str().unwrap(), "--policy", policy.to_str().unwrap()].map(str::to_owned);
         let mut command = python(&place);
         start(command.arg(mode).arg("--only"), &place.server("mcp", &args.each_ref().map(String::as_str)));

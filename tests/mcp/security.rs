@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Agent, NEW, OLD, Place, said};
+use super::{Agent, NEW, OLD, Place, TRUSTED, said};
 
 /// What the last run was allowed, as the audit log has it, without the session's folder, which is another each time.
 fn allowed(place: &Place) -> Value {
@@ -23,8 +23,8 @@ fn refused_write(agent: &mut Agent, arguments: &Value) -> Value {
 fn no_call_widens_what_a_skill_may_do() {
     let place = Place::new();
     let policy = place.user.work().join("policy.yaml");
-    let text = "default:\n  allow: [Read, Write, Bash]\n  deny: [WebFetch]\n";
-    std::fs::write(&policy, text).unwrap();
+    let text = format!("{TRUSTED}default:\n  allow: [Read, Write, Bash]\n  deny: [WebFetch]\n");
+    std::fs::write(&policy, &text).unwrap();
     for revision in [OLD, NEW] {
         let mut agent = place.agent(revision, &["--policy", policy.to_str().unwrap()]);
         agent.call("activate_skill", json!({ "name": "scribe" }));
@@ -130,7 +130,7 @@ fn nothing_but_skills_and_what_was_told_is_read() {
 fn answers_and_logs_hold_no_path_of_this_machine_and_no_secret() {
     let place = Place::new();
     let policy = place.user.work().join("policy.yaml");
-    std::fs::write(&policy, "default:\n  allow: [Read, Bash]\n  deny: [Write]\n").unwrap();
+    std::fs::write(&policy, format!("{TRUSTED}default:\n  allow: [Read, Bash]\n  deny: [Write]\n")).unwrap();
     place.write("nameless/SKILL.md", "no frontmatter");
     place.write(
         "nobuild/SKILL.md",

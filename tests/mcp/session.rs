@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::json;
 
-use super::{Agent, NEW, OLD, Place, becomes, said};
+use super::{Agent, NEW, OLD, Place, TRUSTED, becomes, said};
 use crate::cli::repository;
 
 const DISCOVERY: [&str; 3] = ["discover_skills", "activate_skill", "read_skill_file"];
@@ -12,7 +12,7 @@ const DISCOVERY: [&str; 3] = ["discover_skills", "activate_skill", "read_skill_f
 /// A policy under which what writes the operator's folder runs by itself.
 fn trusting(place: &Place) -> String {
     let policy = place.user.work().join("trusting.yaml");
-    std::fs::write(&policy, "default:\n  allow: [Read, Write, Bash]\n  approval: auto-approved\n").unwrap();
+    std::fs::write(&policy, format!("{TRUSTED}default:\n  allow: [Read, Write, Bash]\n  approval: auto-approved\n")).unwrap();
     policy.to_str().unwrap().to_owned()
 }
 

@@ -17,7 +17,7 @@ use rustls::{ServerConnection, StreamOwned};
 use serde_json::{Value, json};
 
 use super::http::Server as Http;
-use super::{Agent, NEW, OLD, Place, becomes, request};
+use super::{Agent, NEW, OLD, Place, TRUSTED, becomes, request};
 use crate::python_https::localhost;
 use crate::servers::{Server, respond};
 
@@ -202,7 +202,7 @@ fn a_run_on_a_thread_of_its_own_has_its_phases_below_the_call_too() {
     let place = Place::new();
     let collector = Collector::new();
     let policy = place.user.work().join("policy.yaml");
-    std::fs::write(&policy, "deterministic: true\ndefault:\n  allow: [Read, Bash]\n").unwrap();
+    std::fs::write(&policy, format!("{TRUSTED}deterministic: true\ndefault:\n  allow: [Read, Bash]\n")).unwrap();
     let mut agent = Agent::new(collector.of(&mut place.server("mcp", &["--policy", policy.to_str().unwrap()])), OLD, &json!({}));
     agent.call("activate_skill", json!({ "name": "scribe" }));
     agent.call("run_skill", json!({ "name": "scribe", "program": "scripts/note.sh" }));

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use serde_json::{Value, json};
 
 use super::http::Server;
-use super::{Agent, NEW, OLD, Place, becomes, request, said};
+use super::{Agent, NEW, OLD, Place, TRUSTED, becomes, request, said};
 
 /// The file.
 fn file(place: &Place) -> PathBuf {
@@ -28,7 +28,7 @@ fn of<'v>(stats: &'v Value, skill: &str) -> &'v Value {
 /// A policy file with that text.
 fn policy(place: &Place, text: &str) -> String {
     let path = place.user.work().join("usage-policy.yaml");
-    std::fs::write(&path, text).unwrap();
+    std::fs::write(&path, format!("{TRUSTED}{text}")).unwrap();
     path.to_str().unwrap().to_owned()
 }
 

@@ -137,7 +137,7 @@ pub(super) fn text(ask: &Ask<'_>, asked: &Asked, files: &BTreeMap<String, String
         What::Tool(tool) => format!("{name} asks to run its tool {}", printable(tool)),
         What::Command => format!("{name} asks to run a shell command"),
     };
-    let _ = write!(out, "\nits files: {}{}", ask.digest, if ask.trusted { "" } else { " (not from your own folders)" });
+    let _ = write!(out, "\nits files: {}{}", ask.digest, if ask.trusted { "" } else { " (not trusted)" });
     ask.input.lines().iter().for_each(|line| _ = write!(out, "\n{line}"));
     let Some(before) = before else {
         let lines: Vec<String> = listed(&asked.lines, shown).iter().map(|line| format!("\n  {line}")).collect();

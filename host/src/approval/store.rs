@@ -229,6 +229,10 @@ impl Store {
         Ok(self.database.all(&select, [skill, kind, name], approval)?)
     }
 
+    pub(super) fn approvals_of_digest(&self, skill: &str, digest: &str) -> Result<Vec<Approval>, ApprovalError> {
+        Ok(self.database.all(&format!("{APPROVAL} WHERE skill = ?1 AND digest = ?2"), [skill, digest], approval)?)
+    }
+
     /// Uses an approval: one for a single run is over with it. `false`: another run was quicker.
     pub(super) fn take(&self, approval: &Approval) -> Result<bool, ApprovalError> {
         if approval.term != Term::Once {

@@ -106,7 +106,7 @@ pub(super) fn flags_of_broken(found: &Found) -> u8 {
 
 impl Facts {
     /// The entry of a skill in that folder.
-    pub(super) fn entry(self, folder: PathBuf, kind: SourceKind) -> Entry {
+    pub(super) fn entry(self, folder: PathBuf, kind: SourceKind, trusted: bool) -> Entry {
         // Nearly every one is named so.
         static SKILL_MD: LazyLock<Arc<str>> = LazyLock::new(|| "SKILL.md".into());
         static NONE: LazyLock<Arc<[Box<str>]>> = LazyLock::new(|| [].into());
@@ -117,7 +117,7 @@ impl Facts {
             folder: folder.into(),
             skill_file: if *self.skill_file == **SKILL_MD { SKILL_MD.clone() } else { self.skill_file.into() },
             source: kind,
-            trusted: kind.is_trusted(),
+            trusted,
             tags: if self.tags.is_empty() { NONE.clone() } else { self.tags.into() },
             runtimes: Runtimes(self.flags & RUNTIMES),
             network: self.flags & NETWORK != 0,

@@ -28,22 +28,19 @@ pub(super) fn before(
 ) -> Result<BTreeSet<String>, Failure> {
     let name = named.folder().file_name().unwrap_or_default().to_string_lossy().into_owned();
     let approvals = places.approvals();
-    let trusted = match named {
-        Named::Entry(entry) => entry.trusted,
-        Named::Path(_) => {
-            let is_bound = policy.approval(&name).is_some_and(|level| level != Level::AutoApproved);
-            if !is_bound && !has_level(&approvals, &name, named.folder())? {
-                return Ok(BTreeSet::new());
-            }
-            true
+    if let Named::Path(folder) = named {
+        let is_bound = policy.approval(&name).is_some_and(|level| level != Level::AutoApproved);
+        if !is_bound && !has_level(&approvals, &name, folder)? {
+            return Ok(BTreeSet::new());
         }
-    };
+    }
     // A skill without a digest does not run; the invocation says why, and is recorded.
     let Some(digest) = loaded.id().digest.as_deref() else { return Ok(BTreeSet::new()) };
     let (what, session) = (What::of(loaded, target), session());
     let (skill, capabilities) = (&*loaded.skill, &loaded.grant.capabilities);
     let stdin = if has_empty_stdin() { GivenStdin::default() } else { GivenStdin::Unread };
     let input = Input { stdin, ..Input::of(target, args) };
+    let trusted = approvals.trusts(skill, digest, &session).map_err(failure)?;
     let ask = Ask { skill, digest, what: &what, capabilities, trusted, own: None, session: &session, input };
     let refused = |rule: &str, failure: Failure| {
         let rule = rule.lines().next().unwrap_or_default().to_owned();

@@ -79,8 +79,11 @@ impl Skills {
     /// Where to look, in the order of precedence: of two skills of one name, the first counts.
     fn sources(&self, places: &Places, policy: &Policy) -> Vec<Source> {
         let mut sources = Vec::new();
+        let is_named = |folder: &Path| policy.folders.iter().any(|named| std::path::absolute(named).is_ok_and(|named| named == folder));
         let mut add = |folder: PathBuf, kind| {
             let folder = std::path::absolute(&folder).unwrap_or(folder);
+            // An operator who names a folder in the policy vouches for it, wherever it lies.
+            let kind = if kind != SourceKind::Flag && is_named(&folder) { SourceKind::Policy } else { kind };
             if !sources.iter().any(|source: &Source| source.folder == folder) {
                 sources.push(Source { folder, kind });
             }

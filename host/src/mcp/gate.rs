@@ -103,7 +103,9 @@ impl Shared {
 
     pub(super) fn decide(&self, call: &Call<'_>, caller: Caller<'_>) -> Result<Decision, String> {
         let (digest, what) = (call.digest()?, What::of(call.loaded, call.target));
-        self.approvals.decide(&self.policy, &call.ask(digest, &what, caller)).map_err(|error| error.to_string())
+        let trusted = self.approvals.trusts(&call.loaded.skill, digest, caller.session.id(caller.context));
+        let trusted = trusted.map_err(|error| error.to_string())?;
+        self.approvals.decide(&self.policy, &Ask { trusted, ..call.ask(digest, &what, caller) }).map_err(|error| error.to_string())
     }
 
     /// What holds after the client's user said yes: for the call at hand alone, or for its session.
@@ -135,14 +137,14 @@ impl<'a> Call<'a> {
         self.loaded.id().digest.as_deref().ok_or_else(|| "the skill's files cannot be digested".to_owned())
     }
 
-    /// The same for the approvals.
+    /// The same for the approvals, as a skill that is not trusted.
     pub(super) fn ask(&'a self, digest: &'a str, what: &'a What, caller: Caller<'a>) -> Ask<'a> {
         Ask {
             skill: &self.loaded.skill,
             digest,
             what,
             capabilities: &self.loaded.grant.capabilities,
-            trusted: self.entry.trusted,
+            trusted: false,
             own: self.workspace.folder.as_ref().map(|folder| folder.path()),
             session: caller.session.id(caller.context),
             input: Input { stdin: GivenStdin::Whole(self.stdin), files: self.files, ..Input::of(self.target, self.args) },

@@ -24,10 +24,10 @@ pub enum SourceKind {
 }
 
 impl SourceKind {
-    /// Whether what lies there is the user's or the operator's own. A project is what someone else may have written, and a folder of the
-    /// command line may be anything.
+    /// Whether skills of this source are trusted by their place, where nobody else can write there. Installers and agents write to the user's
+    /// folders, a project is what someone else may have written, and a folder of the command line may be anything.
     pub fn is_trusted(self) -> bool {
-        matches!(self, SourceKind::User | SourceKind::Policy | SourceKind::BuiltIn)
+        matches!(self, SourceKind::Policy | SourceKind::BuiltIn)
     }
 }
 

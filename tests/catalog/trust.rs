@@ -1,0 +1,73 @@
+//! Which skills run without a question: those that nobody but the operator can have put there, and those that someone approved.
+
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+
+use crate::cli::{User, skill_of};
+
+/// A skill of the catalogue that asks for nothing, in a folder of that name in the home folder.
+fn user(folder: &str) -> User {
+    // A skill that its group may write is not trusted.
+    rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o022));
+    let user = User::new();
+    skill_of("hello", &user.home().join(folder).join("greeter"));
+    user
+}
+
+fn run(user: &User, args: &[&str]) -> Option<i32> {
+    user.skillhost(&[&["run", "greeter"], args].concat()).status.code()
+}
+
+fn chmod(path: &Path, mode: u32) {
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+}
+
+#[test]
+fn a_skill_in_a_user_folder_runs_once_its_digest_is_approved() {
+    for folder in [".agents/skills", ".claude/skills"] {
+        let user = user(folder);
+        assert_eq!(run(&user, &[]), Some(77), "{folder}: another program may have put it there");
+        assert!(user.skillhost(&["approve", "1", "--always"]).status.success());
+        assert_eq!(run(&user, &[]), Some(0), "{folder}");
+        // Trusted now, it runs with other folders too, as long as it harms none of them.
+        assert_eq!(run(&user, &["--workspace", "data:ro"]), Some(0), "{folder}");
+        std::fs::write(user.home().join(folder).join("greeter/more.txt"), "changed").unwrap();
+        assert_eq!(run(&user, &[]), Some(77), "{folder}: that digest is another");
+        assert!(user.skillhost(&["permissions", "revoke", "greeter"]).status.success());
+        std::fs::remove_file(user.home().join(folder).join("greeter/more.txt")).unwrap();
+        assert_eq!(run(&user, &[]), Some(77), "{folder}: revoked");
+    }
+}
+
+#[test]
+fn an_approval_for_one_run_trusts_one_run() {
+    let user = user(".agents/skills");
+    assert_eq!(run(&user, &[]), Some(77));
+    assert!(user.skillhost(&["approve", "1", "--once"]).status.success());
+    assert_eq!((run(&user, &[]), run(&user, &[])), (Some(0), Some(77)));
+}
+
+#[test]
+fn a_folder_of_the_policy_is_trusted_unless_others_may_write() {
+    let user = user("shared");
+    let policy = user.work().join("policy.yaml");
+    std::fs::write(&policy, "skill-folders: [~/shared]\ndefault: { allow: [Read] }\n").unwrap();
+    let flags = ["--policy", "policy.yaml"];
+    assert_eq!(run(&user, &flags), Some(0));
+    let shared = user.home().join("shared");
+    for path in ["", "greeter", "greeter/SKILL.md", "greeter/greeter.wasm"] {
+        let path = shared.join(path);
+        let before = path.metadata().unwrap().permissions().mode();
+        chmod(&path, before | 0o002);
+        assert_eq!(run(&user, &flags), Some(77), "{}", path.display());
+        chmod(&path, before);
+        assert_eq!(run(&user, &flags), Some(0), "{}", path.display());
+    }
+}
+
+#[test]
+fn the_operator_may_vouch_for_a_user_folder() {
+    let user = user(".agents/skills");
+    std::fs::write(user.work().join("policy.yaml"), "skill-folders: [~/.agents/skills]\ndefault: { allow: [Read] }\n").unwrap();
+    assert_eq!(run(&user, &["--policy", "policy.yaml"]), Some(0));
+}
