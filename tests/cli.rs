@@ -135,7 +135,7 @@ impl User {
         let text = text.replace(&root.join("tmp").display().to_string(), "[tmp]");
         let text = text.replace(&root.join("programs").display().to_string(), "[programs]");
         let text = text.replace(&CACHE.path().display().to_string(), "[cache]");
-        text.split_inclusive('\n').map(measured).collect()
+        text.split_inclusive('\n').map(unpadded).map(|line| measured(&line)).collect()
     }
 
     /// A folder of stand-ins for the built-in programs, which print their argv.
@@ -148,6 +148,14 @@ impl User {
     /// What is left of scratch folders: nothing, if all went well.
     pub fn scratch(&self) -> Vec<PathBuf> {
         files(&self.root.path().join("tmp"))
+    }
+}
+
+/// A table's line with a place in it, without the padding that the place's length decides.
+fn unpadded(line: &str) -> String {
+    match line.strip_suffix("│\n") {
+        Some(cells) if cells.contains("[work]") => format!("{} │\n", cells.trim_end()),
+        _ => line.to_owned(),
     }
 }
 

@@ -144,6 +144,7 @@ impl Host {
     /// What a skill is granted on this host: what it asks for and the policy allows, less the host's own files. Runs nothing.
     pub fn grant(&self, skill: &Skill, policy: &Policy) -> Grant {
         let mut grant = grant(&skill.asks(), &policy.for_skills_of(skill.origin));
+        own::resolve(&mut grant.capabilities);
         own::deny(&mut grant.capabilities, self.own_files(policy), &self.options.audit);
         grant
     }

@@ -13,7 +13,7 @@ use crate::skill::Skill;
 
 /// Resolves the folders that are granted: their real paths, and which folders they are. One that is not there stays as it was named, and the
 /// run that needs it says so.
-fn resolve(capabilities: &mut Capabilities) {
+pub(super) fn resolve(capabilities: &mut Capabilities) {
     for mount in capabilities.mounts.iter_mut().chain(&mut capabilities.packages) {
         let Ok(real) = mount.host.canonicalize() else { continue };
         let Ok(found) = rustix::fs::stat(&real) else { continue };
@@ -22,10 +22,8 @@ fn resolve(capabilities: &mut Capabilities) {
     }
 }
 
-/// Resolves the granted folders. Denies what of `own`, and below, lies in them, and what is named after the audit log, which keeps its files
-/// beside it.
+/// Denies what of `own`, and below, lies in the mounts; and what is named after the audit log, which keeps its files beside it.
 pub(super) fn deny<'a>(capabilities: &mut Capabilities, own: impl IntoIterator<Item = &'a Path>, log: &Path) {
-    resolve(capabilities);
     // Where no folder is granted there is nothing to leave out, and no place to ask the file system for.
     if capabilities.mounts.is_empty() && capabilities.packages.is_empty() {
         return;
