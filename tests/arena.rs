@@ -248,7 +248,8 @@ impl Run<'_> {
         let shown = args.join(" ");
         std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-            let request = Request { skill: (&skill).into(), policy: &policy, target: Target::Main, args, io: Io { stdin, stdout, ..Io::default() } };
+            let request =
+                Request { skill: (&skill).into(), policy: &policy, target: Target::Main, args, io: Io { stdin, stdout, ..Io::default() } };
             let outcome = runtime.block_on(host.invoke(request)).map(|invoked| invoked.finished.outcome);
             runtime.shutdown_background();
             // Nobody listens where the test has given up.

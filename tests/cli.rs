@@ -37,6 +37,12 @@ static GUESTS: LazyLock<Vec<(String, Vec<u8>)>> = LazyLock::new(|| {
     guests
 });
 
+/// Says that a test was skipped, and why.
+#[expect(clippy::print_stderr, reason = "the test runner shows what a test prints")]
+pub fn skipped(why: &str) {
+    eprintln!("SKIPPED: {why}");
+}
+
 /// The records of an audit log, without those of starts.
 pub fn ends(log: &str) -> Vec<serde_json::Value> {
     let records = log.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());

@@ -16,11 +16,13 @@ mod users;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::LazyLock;
 use std::sync::mpsc::{Receiver, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
+use skillhost::sandbox::{Tool, with_listing};
 
 use crate::arena::PATIENCE;
 use crate::cli::{User, repository};
@@ -28,6 +30,15 @@ use crate::cli::{User, repository};
 /// Revisions of the protocol: with a handshake, and without.
 pub const OLD: &str = "2025-11-25";
 pub const NEW: &str = "2026-07-28";
+
+/// The component of `calculator` as `skillhost build` leaves it: with the list of its tools.
+static CALCULATOR: LazyLock<Vec<u8>> = LazyLock::new(|| {
+    let skill = repository("skills/calculator");
+    let inspect = Command::new(env!("CARGO_BIN_EXE_skillhost")).args(["inspect", "--json"]).arg(&skill).output().unwrap();
+    let found: Value = serde_json::from_slice(&inspect.stdout).unwrap_or_else(|error| panic!("{error}: {inspect:?}"));
+    let tools: Vec<Tool> = serde_json::from_value(found["tools"].clone()).unwrap();
+    with_listing(&std::fs::read(skill.join("calculator.wasm")).unwrap(), &tools).unwrap()
+});
 
 /// The line of a policy that makes the skills of a [`Place`] trusted.
 pub const TRUSTED: &str = "skill-folders: [~/.claude/skills]\n";
@@ -43,10 +54,8 @@ impl Place {
         // A skill that others may write is not trusted, and a umask may let its group.
         rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o022));
         let place = Place { user: User::new() };
-        for path in ["SKILL.md", "calculator.wasm"] {
-            let text = std::fs::read(repository("skills/calculator").join(path)).unwrap();
-            place.write(&format!("calculator/{path}"), text);
-        }
+        place.write("calculator/SKILL.md", std::fs::read(repository("skills/calculator/SKILL.md")).unwrap());
+        place.write("calculator/calculator.wasm", &*CALCULATOR);
         place.skill(
             "scribe",
             "allowed-tools: Read Bash\nmetadata:\n  category: office",

@@ -225,11 +225,7 @@ fn packages_of_the_operator_come_again() {
 #[test]
 fn what_a_skill_keeps_is_recorded_and_a_replay_leaves_this_host_s_alone() {
     let place = Place::new();
-    std::fs::write(
-        place.path("p.yaml"),
-        "default: { allow: [Read, Write, Bash] }\nlimits: { state: 1KiB, timeout: 5m }\n",
-    )
-    .unwrap();
+    std::fs::write(place.path("p.yaml"), "default: { allow: [Read, Write, Bash] }\nlimits: { state: 1KiB, timeout: 5m }\n").unwrap();
     let count = "n=$(cat /state/n 2> /dev/null || echo 0); echo $((n + 1)) > /state/n; cat /state/n; head -c 2000 /dev/zero > /state/more; ls /state";
     let base = ["run", "./sk", "--policy", "p.yaml", "--command", count];
     let first = place.skillhost(&base, "");
@@ -336,7 +332,7 @@ fn a_recording_that_cannot_be_written_is_an_error_and_the_result_is_told() {
     let skillhost = env!("CARGO_BIN_EXE_skillhost");
     command.env("SKILLHOST_PROGRAMS", crate::cli::repository("target/components"));
     command.env("XDG_CACHE_HOME", Path::new(env!("CARGO_TARGET_TMPDIR")).join("receipts"));
-    let line = format!("trap '' XFSZ; ulimit -f 100; {skillhost} run sk --workspace w:ro --command 'wc -c < data/a.txt' --record rec");
+    let line = format!("trap '' XFSZ; ulimit -f 100; {skillhost} run ./sk --workspace w:ro --command 'wc -c < data/a.txt' --record rec");
     let run = command.args(["-c", &line]).output().unwrap();
     assert_eq!((run.status.code(), text(&run.stdout).as_str()), (Some(74), "200000\n"), "{run:?}");
     assert!(text(&run.stderr).contains("cannot be written") && !full.path("rec").exists() && partial(&full).is_empty(), "{run:?}");

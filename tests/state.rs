@@ -64,7 +64,8 @@ impl Place {
 
 async fn invoke(host: &Host, skill: &Path, overrides: Overrides, command: &str) -> Outcome {
     let policy = Policy::builtin().with_command_line(overrides).unwrap();
-    let request = Request { skill: skill.into(), policy: &policy, target: Target::Shell(command.to_owned()), args: Vec::new(), io: Io::default() };
+    let request =
+        Request { skill: skill.into(), policy: &policy, target: Target::Shell(command.to_owned()), args: Vec::new(), io: Io::default() };
     host.invoke(request).await.unwrap().finished.outcome
 }
 

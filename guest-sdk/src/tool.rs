@@ -2,7 +2,8 @@
 
 use std::fmt::Display;
 
-use schemars::{JsonSchema, schema_for};
+use schemars::JsonSchema;
+use schemars::generate::SchemaSettings;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -46,8 +47,11 @@ pub fn describe<T: Tool>() -> wit::Tool {
     wit::Tool {
         name: T::NAME.into(),
         description: T::DESCRIPTION.into(),
-        input_schema: schema_for!(T::Input).as_value().to_string(),
-        output_schema: Some(schema_for!(T::Output).as_value().to_string()),
+        input_schema: SchemaSettings::default().into_generator().into_root_schema_for::<T::Input>().as_value().to_string(),
+        // A field that is left out where it is empty is not required of an output.
+        output_schema: Some(
+            SchemaSettings::default().for_serialize().into_generator().into_root_schema_for::<T::Output>().as_value().to_string(),
+        ),
     }
 }
 

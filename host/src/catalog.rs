@@ -22,9 +22,9 @@ use crate::skill::{SkillFolder, is_protected, scan};
 use cache::{Cache, Failed};
 use update::Known;
 
+pub use crate::skill::SourceKind;
 pub use prompt::{Prompt, tokens};
 pub use search::{Hit, Query};
-pub use crate::skill::SourceKind;
 pub use tier1::{Runtime, Runtimes};
 pub use watch::{Changes, Watch};
 

@@ -182,17 +182,17 @@ pub(crate) struct Failure {
     message: String,
     fix: Option<String>,
     /// The error as JSON, where there is more to say than the message.
-    details: serde_json::Value,
+    details: Option<Box<serde_json::Value>>,
 }
 
 impl Failure {
     fn new(exit: Exit, message: impl Into<String>) -> Failure {
-        Failure { exit, message: message.into(), fix: None, details: serde_json::Value::Null }
+        Failure { exit, message: message.into(), fix: None, details: None }
     }
 
     /// With an error that serialises.
     fn details(self, error: &impl serde::Serialize) -> Failure {
-        Failure { details: serde_json::to_value(error).unwrap_or_default(), ..self }
+        Failure { details: serde_json::to_value(error).ok().map(Box::new), ..self }
     }
 
     fn fix(self, fix: impl Into<String>) -> Failure {

@@ -100,7 +100,9 @@ pub fn propose(evidence: &Evidence<'_>) -> Learned {
         return learned;
     };
     if skill.manifest.is_granted_nothing() {
-        learned.notes.push("the frontmatter is broken or misspells a permission key, so that the skill was granted nothing: mend it first".into());
+        learned
+            .notes
+            .push("the frontmatter is broken or misspells a permission key, so that the skill was granted nothing: mend it first".into());
         return learned;
     }
     if uses.omitted > 0 {

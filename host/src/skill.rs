@@ -190,7 +190,17 @@ impl Listed {
             return Err(problems.refuse(&rules::SKILL_MD_MISSING, None, "the folder holds no SKILL.md".into(), &fix));
         };
         let live = Arc::new(Content::from(dir));
-        Ok(Listed { root: path.to_owned(), name, origin, live, skill_file, files, folders, diagnostics: problems.diagnostics, caps: caps.clone() })
+        Ok(Listed {
+            root: path.to_owned(),
+            name,
+            origin,
+            live,
+            skill_file,
+            files,
+            folders,
+            diagnostics: problems.diagnostics,
+            caps: caps.clone(),
+        })
     }
 
     /// Reads the skill's manifest from the folder itself.

@@ -8,8 +8,13 @@ use super::{User, text};
 /// Starts a guest that would sleep for an hour, and ends it by a signal once it has started.
 fn end_by(signal: rustix::process::Signal) -> (User, std::process::Output) {
     let user = User::new();
-    let child =
-        user.command(env!("CARGO_BIN_EXE_skillhost")).args(["run", "./sleep"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let child = user
+        .command(env!("CARGO_BIN_EXE_skillhost"))
+        .args(["run", "./sleep"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
     let started = Instant::now();
     while !crate::signals::has_engine(&child) {
         assert!(started.elapsed() < Duration::from_secs(60), "the guest never started");

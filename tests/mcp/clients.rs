@@ -5,8 +5,8 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-use super::{Place, TRUSTED};
 use super::http::Server;
+use super::{Place, TRUSTED};
 use crate::cli::{repository, text};
 
 fn client(path: &str) -> PathBuf {

@@ -4,9 +4,9 @@ use std::io::Read as _;
 
 use serde_json::json;
 
-use super::{Place, TRUSTED};
 use super::http::Server;
 use super::traces::Collector;
+use super::{Place, TRUSTED};
 
 /// With what a log would write otherwise.
 const TOKEN: &str = r#"tok"en\of-the'test/0123456789"#;
@@ -19,7 +19,8 @@ fn secrets_are_in_no_log_at_any_level_nor_in_metrics_nor_in_spans() {
     let place = Place::new();
     place.write("scribe/scripts/leak.sh", "#!/bin/bash\necho \"out $SET $PASSED\"; echo \"err $SET $PASSED\" >&2; exit 3\n");
     let policy = place.user.work().join("policy.yaml");
-    std::fs::write(&policy, format!("{TRUSTED}default:\n  allow: [Read, Bash]\n  env: [{}, PASSED]\n", json!(format!("SET={VALUE}")))).unwrap();
+    std::fs::write(&policy, format!("{TRUSTED}default:\n  allow: [Read, Bash]\n  env: [{}, PASSED]\n", json!(format!("SET={VALUE}"))))
+        .unwrap();
     let token = place.user.work().join("token");
     std::fs::write(&token, TOKEN).unwrap();
     for form in [&[][..], &["--log-json"]] {

@@ -188,7 +188,7 @@ fn a_call_is_a_span_below_the_clients_and_its_phases_are_below_it() {
     assert_eq!(attribute(call, "skillhost.memory_peak"), record["usage"]["memory_peak"]);
 
     let names = collector.below(call);
-    for phase in ["skill", "grant", "programs", "approval", "queue", "log", "mounts", "load", "instantiate", "guest", "drop", "record"] {
+    for phase in ["skill", "copy", "grant", "approval", "queue", "log", "mounts", "load", "instantiate", "guest", "drop", "record"] {
         assert_eq!(names.iter().filter(|name| *name == phase).count(), if phase == "log" { 2 } else { 1 }, "{phase}: {names:?}");
     }
     // What a guest starts is below the guest: the shell starts Python, and that jq.

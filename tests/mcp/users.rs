@@ -43,7 +43,7 @@ fn run(mut command: Command) -> Output {
 #[test]
 fn a_client_of_another_user_reaches_no_policy_and_no_state() {
     if !rustix::process::geteuid().is_root() {
-        eprintln!("SKIPPED: only root can start a server and a client as two users");
+        crate::cli::skipped("only root can start a server and a client as two users");
         return;
     }
     let place = Place::new();

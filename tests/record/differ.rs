@@ -74,7 +74,7 @@ fn an_output_and_a_program_are_told_and_secrets_of_two_recordings_are_equal() {
     let record = |folder: &str, command: &str| {
         let base = [
             "run",
-            "sk",
+            "./sk",
             "--record",
             folder,
             "--seed",

@@ -30,7 +30,7 @@ fn record(secrets: &str) -> (Place, std::process::Output) {
     let (env, url) = (format!("TOKEN={TOKEN}"), server.url());
     let args = [
         "run",
-        "sk",
+        "./sk",
         "run.sh",
         "--policy",
         &policy,

@@ -41,7 +41,7 @@ pub(super) fn is_terminal() -> bool {
 /// The token of this state folder, which is made when it is first needed.
 fn token(file: &Path) -> std::io::Result<String> {
     let folder = file.parent().unwrap_or(Path::new("."));
-    std::os::unix::fs::DirBuilderExt::mode(&mut std::fs::DirBuilder::new(), 0o700).recursive(true).create(folder)?;
+    skillhost::private::create_missing(folder)?;
     let mut new = std::fs::OpenOptions::new();
     #[expect(clippy::disallowed_methods, reason = "the host's own folder")]
     match new.write(true).create_new(true).mode(0o600).open(file) {

@@ -366,7 +366,7 @@ pub(super) fn invalid_skill(error: SkillError) -> Failure {
 }
 
 fn failure(args: &Args, error: InvokeError) -> Failure {
-    let details = serde_json::to_value(&error).unwrap_or_default();
+    let details = serde_json::to_value(&error).ok().map(Box::new);
     let failure = match error {
         InvokeError::Skill(error) => invalid_skill(*error),
         InvokeError::Choice(choice) => unclear(args, &choice),

@@ -104,7 +104,7 @@ pub(crate) fn error_object(failure: &Failure) {
     }
     let Failure { exit, message, fix, details } = failure;
     let mut error = serde_json::json!({ "code": exit.code(), "message": message });
-    if let (Some(error), serde_json::Value::Object(details)) = (error.as_object_mut(), details) {
+    if let (Some(error), Some(details)) = (error.as_object_mut(), details.as_ref().and_then(|details| details.as_object())) {
         error.extend(details.clone());
     }
     error["fix"] = fix.as_deref().into();

@@ -135,7 +135,7 @@ impl Layer {
 impl Layer {
     /// The part of the layer that takes away.
     pub(super) fn restrictions(&self) -> Layer {
-        let determinism = if self.determinism.on == Some(true) { self.determinism.clone() } else { DeterminismRule::default() };
+        let determinism = if self.determinism.on == Some(true) { self.determinism } else { DeterminismRule::default() };
         Layer {
             applies_to: self.applies_to.clone(),
             deny: self.deny.clone(),

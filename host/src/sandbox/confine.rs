@@ -154,7 +154,7 @@ mod tests {
         File::open(&path).unwrap();
         confined(filter_system_calls, move |()| {
             refused(File::open(&path));
-            refused(OpenOptions::new().write(true).create(true).open(path.with_extension("new")));
+            refused(OpenOptions::new().write(true).create(true).truncate(false).open(path.with_extension("new")));
             refused(std::fs::remove_file(&path));
             refused(std::fs::rename(&path, path.with_extension("new")));
             refused(std::fs::read_dir("/"));

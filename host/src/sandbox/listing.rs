@@ -141,9 +141,8 @@ fn sections(component: &[u8]) -> Result<Sections<'_>, String> {
                 }
             }
             Payload::CustomSection(section) if section.name() == SECTION => {
-                if found.listing.replace((section.data(), start..at)).is_some() {
-                    return Err(format!("the component has two sections {SECTION}"));
-                }
+                let earlier = found.listing.replace((section.data(), start..at));
+                earlier.map_or(Ok(()), |_| Err(format!("the component has two sections {SECTION}")))?;
             }
             Payload::ComponentExportSection(exports) => {
                 for export in exports {

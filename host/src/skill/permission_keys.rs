@@ -35,8 +35,17 @@ mod tests {
     #[test]
     fn misspelt_permission_keys_are_recognised() {
         let allowed = [
-            "alowed-tools", "allowed_tools", "allowedTools", "Allowed-Tools", "ALLOWED TOOLS", "allowed-tool", "allow-tools", "allowed-tolls",
-            "allwoed-tools", "allowed\u{200b}-tools", "\u{430}llowed-tools",
+            "alowed-tools",
+            "allowed_tools",
+            "allowedTools",
+            "Allowed-Tools",
+            "ALLOWED TOOLS",
+            "allowed-tool",
+            "allow-tools",
+            "allowed-tolls",
+            "allwoed-tools",
+            "allowed\u{200b}-tools",
+            "\u{430}llowed-tools",
         ];
         allowed.into_iter().for_each(|key| assert_eq!(misspelt_field(key), Some("allowed-tools"), "{key}"));
         for key in ["disallowedTools", "disallowed_tools", "disalowed-tools", "dissallowed-tools", "disallow-tools"] {
@@ -45,7 +54,8 @@ mod tests {
         }
         assert_eq!(misspelt_field("metdata"), Some("metadata"));
         assert_eq!(misspelt_metadata("allowed-tools"), Some("allowed-tools"));
-        for (key, meant) in [("Timeout", "timeout"), ("timout", "timeout"), ("time-out", "timeout"), ("memroy", "memory"), ("feul", "fuel")] {
+        for (key, meant) in [("Timeout", "timeout"), ("timout", "timeout"), ("time-out", "timeout"), ("memroy", "memory"), ("feul", "fuel")]
+        {
             assert_eq!(misspelt_metadata(key), Some(meant), "{key}");
         }
     }
@@ -53,13 +63,85 @@ mod tests {
     #[test]
     fn keys_that_skills_really_use_are_left_alone() {
         let used = [
-            "name", "description", "license", "compatibility", "tools", "argument-hint", "user-invocable", "disable-model-invocation", "hooks",
-            "author", "authors", "version", "tags", "dependencies", "source", "risk", "model", "models", "agent", "context", "color", "category",
-            "keywords", "homepage", "repository", "url", "emoji", "requires", "required-tools", "optional-tools", "denied-tools", "blocked-tools",
-            "allowed-domains", "allowed-models", "allowed-hosts", "mcp-servers", "mcpServers", "permissions", "permissionMode", "when_to_use",
-            "triggers", "title", "status", "type", "date", "updated", "created", "language", "languages", "platforms", "os", "primaryEnv",
-            "install", "bins", "skills", "memo", "meta", "metrics", "always", "icon", "rules", "role", "file", "files", "tool", "level",
-            "timeline", "paths", "globs", "effort", "shell", "input", "output", "inputs", "outputs", "env", "args", "arguments", "command",
+            "name",
+            "description",
+            "license",
+            "compatibility",
+            "tools",
+            "argument-hint",
+            "user-invocable",
+            "disable-model-invocation",
+            "hooks",
+            "author",
+            "authors",
+            "version",
+            "tags",
+            "dependencies",
+            "source",
+            "risk",
+            "model",
+            "models",
+            "agent",
+            "context",
+            "color",
+            "category",
+            "keywords",
+            "homepage",
+            "repository",
+            "url",
+            "emoji",
+            "requires",
+            "required-tools",
+            "optional-tools",
+            "denied-tools",
+            "blocked-tools",
+            "allowed-domains",
+            "allowed-models",
+            "allowed-hosts",
+            "mcp-servers",
+            "mcpServers",
+            "permissions",
+            "permissionMode",
+            "when_to_use",
+            "triggers",
+            "title",
+            "status",
+            "type",
+            "date",
+            "updated",
+            "created",
+            "language",
+            "languages",
+            "platforms",
+            "os",
+            "primaryEnv",
+            "install",
+            "bins",
+            "skills",
+            "memo",
+            "meta",
+            "metrics",
+            "always",
+            "icon",
+            "rules",
+            "role",
+            "file",
+            "files",
+            "tool",
+            "level",
+            "timeline",
+            "paths",
+            "globs",
+            "effort",
+            "shell",
+            "input",
+            "output",
+            "inputs",
+            "outputs",
+            "env",
+            "args",
+            "arguments",
+            "command",
         ];
         for key in used {
             assert_eq!(misspelt_field(key), None, "{key}");

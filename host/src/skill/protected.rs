@@ -19,7 +19,8 @@ impl Skill {
     pub fn is_protected(&self) -> bool {
         let root = std::path::absolute(&self.root).unwrap_or_else(|_| self.root.clone());
         let mut below = self.files.iter().chain(&self.folders).map(|file| root.join(&file.path));
-        is_protected(&root) && below.all(|path| path.symlink_metadata().is_ok_and(|found| is_ours(&found) && (found.is_symlink() || is_closed(&found))))
+        is_protected(&root)
+            && below.all(|path| path.symlink_metadata().is_ok_and(|found| is_ours(&found) && (found.is_symlink() || is_closed(&found))))
     }
 }
 
@@ -73,6 +74,7 @@ fn is_closed(found: &Metadata) -> bool {
 }
 
 #[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "tests set up real folders")]
 mod tests {
     use std::os::unix::fs::{PermissionsExt as _, chown, symlink};
 
@@ -131,7 +133,14 @@ mod tests {
         assert!(super::is_protected(&link.join("one")) && super::is_protected(&folder));
         // Only root can give things away.
         if rustix::process::geteuid().is_root() {
-            rustix::fs::chownat(rustix::fs::CWD, &link, Some(rustix::fs::Uid::from_raw(65_534)), None, rustix::fs::AtFlags::SYMLINK_NOFOLLOW).unwrap();
+            rustix::fs::chownat(
+                rustix::fs::CWD,
+                &link,
+                Some(rustix::fs::Uid::from_raw(65_534)),
+                None,
+                rustix::fs::AtFlags::SYMLINK_NOFOLLOW,
+            )
+            .unwrap();
             assert!(!super::is_protected(&link.join("one")) && super::is_protected(&folder));
             chown(folder.join("scripts/a.sh"), Some(65_534), None).unwrap();
             assert!(!Skill::load(&folder, &Caps::default()).unwrap().is_protected());

@@ -80,14 +80,7 @@ fn line_of(field: Field, entries: &[ToolEntry]) -> String {
 }
 
 /// Appends the entries of one string; says whether commas separated them.
-fn read_string(
-    field: Field,
-    text: &str,
-    node: &Node,
-    source: &str,
-    findings: &mut Findings<'_>,
-    entries: &mut Vec<ToolEntry>,
-) -> bool {
+fn read_string(field: Field, text: &str, node: &Node, source: &str, findings: &mut Findings<'_>, entries: &mut Vec<ToolEntry>) -> bool {
     let split = split(text);
     let mut from = node.at.start;
     for entry in split.entries.iter().take((MAX_ENTRIES + 1).saturating_sub(entries.len())) {
