@@ -109,7 +109,7 @@ impl Place {
     pub fn asking_clients(&self) -> String {
         let policy = self.user.work().join("asking.yaml");
         let text = "default:\n  allow: [Read, Write, Bash]\nclients: { stdio: { ask: client }, http: { ask: client } }\n";
-        std::fs::write(&policy, text).unwrap();
+        std::fs::write(&policy, format!("{TRUSTED}{text}")).unwrap();
         policy.to_str().unwrap().to_owned()
     }
 

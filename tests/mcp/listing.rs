@@ -3,7 +3,7 @@
 use serde_json::json;
 use skillhost::sandbox::{Tool, with_listing};
 
-use super::{Agent, OLD, Place, said};
+use super::{Agent, OLD, Place, TRUSTED, said};
 use crate::toolbox::toolbox;
 
 const MANIFEST: &str =
@@ -20,7 +20,7 @@ fn place(component: &[u8]) -> Place {
 /// A client of a server whose operator lets skills run by themselves, or asks about `box`.
 fn agent(place: &Place, level: &str) -> Agent {
     let policy = place.user.work().join("policy.yaml");
-    let text = format!("default: {{ allow: [Read], approval: auto-approved }}\nskills: {{ box: {{ approval: {level} }} }}\n");
+    let text = format!("{TRUSTED}default: {{ allow: [Read], approval: auto-approved }}\nskills: {{ box: {{ approval: {level} }} }}\n");
     std::fs::write(&policy, text).unwrap();
     place.agent(OLD, &["--policy", policy.to_str().unwrap()])
 }

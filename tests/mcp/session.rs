@@ -233,7 +233,7 @@ fn rules_mean_the_same_host_paths_below_a_client_root() {
         ("allow: [Read, Bash, Write]\n  deny: ['Read(p?rt)']", false),
     ] {
         let policy = place.user.work().join("rules.yaml");
-        std::fs::write(&policy, format!("default:\n  {rules}\n  approval: auto-approved\n")).unwrap();
+        std::fs::write(&policy, format!("{TRUSTED}default:\n  {rules}\n  approval: auto-approved\n")).unwrap();
         let run = run_writer(&place, policy.to_str().unwrap(), &workspace, &workspace.join("part"));
         assert_eq!(written.is_file(), writes, "{rules}: {run}");
         assert!(!workspace.join("sub").exists(), "{rules}");

@@ -137,7 +137,7 @@ fn web_fetch_and_api_probe_come_again_with_the_server_gone() {
     std::fs::write(place.path("w/list.yaml"), list).unwrap();
     let args = [
         "run",
-        "api-probe",
+        "./api-probe",
         "probe.py",
         "--policy",
         &policy,
