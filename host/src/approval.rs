@@ -112,7 +112,7 @@ impl Approvals {
     }
 
     /// Checks whether a loaded skill is trusted: the operator named its folder by its path, its source is trusted and nobody else can change it
-    /// there, or it lies in a folder of the user's and someone approved this very digest for as long as the session lasts, or for good.
+    /// there, or it lies in a folder of the user's and someone approved this digest, for this session or until it is revoked.
     ///
     /// # Errors
     /// The file cannot be read.

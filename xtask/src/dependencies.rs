@@ -1,7 +1,7 @@
 //! What the dependencies may be: `deny.toml` held against every lock file of the repository. Licences, bans and sources are always checked;
 //! advisories where a copy of the RustSec database is given.
 //!
-//! It reads the format of `cargo deny`, which takes longer to build than the whole test suite may grow. Every key that it reads is enforced, and
+//! It reads the format of `cargo deny`, so that the check needs no further program. Every key that it reads is enforced, and
 //! a key that it does not know is an error.
 
 mod advisories;
