@@ -69,6 +69,20 @@ fn a_run_that_needs_a_word_says_how_to_give_it() {
     assert_eq!(user.skillhost(&["approve", "99"]).status.code(), Some(64));
 }
 
+/// As under a supervisor that started a session and exited, or in a container whose caller's session lies outside.
+#[test]
+fn an_approval_holds_in_a_session_without_a_leader() {
+    let user = user();
+    let run = format!("skillhost {} 2>&-; echo $?", RUN.join(" "));
+    // `$$` is the leader, which ends at once; what it left behind goes on when it is gone.
+    let session = format!("while kill -0 $$ 2>&-; do sleep 0.01; done; {run}; skillhost approve 1 --once >&-; {run}; {run}");
+    let mut shell = user.command("sh");
+    shell.env("SKILLHOST_OPERATOR_TOKEN", user.operator_token()).args(["-c", &format!("setsid sh -c '({session}) &'; wait")]);
+    let printed = out(&shell.output().unwrap());
+    let codes = printed.lines().filter(|line| line.parse::<u8>().is_ok()).collect::<Vec<_>>();
+    assert_eq!(codes, ["77", "0", "77"], "{printed}");
+}
+
 #[test]
 fn a_folder_that_the_operator_names_runs_unless_something_says_otherwise() {
     let user = user();

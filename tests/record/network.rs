@@ -57,8 +57,8 @@ impl Drop for Mortal {
     fn drop(&mut self) {
         self.gone.store(true, Ordering::SeqCst);
         let _ = TcpStream::connect((Ipv4Addr::LOCALHOST, self.port));
+        // The thread owns the listener. Its port may at once be another test's.
         self.thread.take().unwrap().join().unwrap();
-        assert!(TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)).is_err(), "it is gone");
     }
 }
 

@@ -141,10 +141,10 @@ pub(super) fn failure(error: ApprovalError) -> Failure {
     Failure::new(exit, error.to_string())
 }
 
-/// The commands of one login, or of one terminal: by its leader's number, and when that started, since numbers come again. Without a leader
-/// that lives and is seen from here, a session is this process alone.
+/// The session of the kernel, setsid(2), that this process belongs to: its number and when its leader started, since numbers are reused.
+/// Where the leader is not visible (it has exited, or runs outside this PID namespace), the start of the namespace stands in for it.
 fn session() -> String {
-    #[expect(clippy::disallowed_methods, reason = "the kernel tells of processes by files")]
+    #[expect(clippy::disallowed_methods, reason = "the kernel describes processes in files")]
     let read = |path: &str| std::fs::read_to_string(path).ok();
     // proc_pid_stat(5): the name, in parentheses, may hold anything; the fields are counted behind it.
     let stat = |process: &str, field: usize| {
@@ -152,11 +152,14 @@ fn session() -> String {
         Some(stat.rsplit_once(')')?.1.split_whitespace().nth(field)?.to_owned())
     };
     let of = || {
-        // Not by getsid(2), which says 0 of a leader outside this namespace of processes: a number that no process has.
         let leader = stat("self", 3)?;
-        let started = stat(&leader, 19)?;
         let boot = read("/proc/sys/kernel/random/boot_id")?;
-        Some(format!("terminal {leader} {started} {}", boot.trim()))
+        let since = match stat(&leader, 19) {
+            Some(started) => format!("leader {started}"),
+            // While any process of a session lives, no other session gets its number.
+            None => format!("namespace {} {}", rustix::fs::stat("/proc/self/ns/pid").ok()?.st_ino, stat("1", 19)?),
+        };
+        Some(format!("session {leader} {since} {}", boot.trim()))
     };
     of().unwrap_or_else(|| format!("process {}", std::process::id()))
 }
