@@ -119,7 +119,9 @@ fn a_file_that_is_no_log_is_left_as_it_is() {
 
 #[test]
 fn a_log_that_ends_in_a_foreign_line_is_refused_unchanged() {
-    for foreign in ["{}\n", "\n", "{\"version\":2}\n{\"version\":2", "a note\nand a torn "] {
+    let zeros = "0".repeat(64);
+    let forged = format!("{{\"sequence\":99,\"previous\":\"sha256:{zeros}\",\"digest\":\"sha256:{zeros}\"}}\n");
+    for foreign in ["{}\n", "\n", "{\"version\":2}\n{\"version\":2", "a note\nand a torn ", &forged] {
         let journal = Journal::new(3, 1 << 20);
         let before = std::fs::read_to_string(journal.path()).unwrap() + foreign;
         std::fs::write(journal.path(), &before).unwrap();

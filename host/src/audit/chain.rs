@@ -29,6 +29,8 @@ pub(super) struct Link<'a> {
 
 /// Bytes that the end of a line takes at most: the three names, a number of 20 digits, two digests.
 pub(super) const TRAILER_MAX: usize = 256;
+/// Bytes at the end of a journal in which its last record is looked for first.
+pub(super) const LINE_MAX: usize = 16 << 10;
 
 /// How the first line of a journal starts that goes on where another was sealed: its end is that of the last line there.
 const ANCHOR: &[u8] = br#"{"version":2,"anchor":true,"#;
@@ -67,6 +69,18 @@ pub(super) fn anchor(last: &Link<'_>) -> Vec<u8> {
 /// Whether a line is an [`anchor`].
 pub(super) fn is_anchor(line: &[u8]) -> bool {
     line.starts_with(ANCHOR)
+}
+
+/// The record at the end of lines whose last newline is gone: one whose digest is that of its content, or the anchor that a journal starts with.
+pub(super) fn last_record(lines: &[u8], from_start: bool) -> Option<Link<'_>> {
+    let newline = lines.iter().rposition(|byte| *byte == b'\n');
+    let is_first = newline.is_none();
+    if is_first && !from_start {
+        return None;
+    }
+    let line = &lines[newline.map_or(0, |at| at + 1)..];
+    let link = Link::of(line)?;
+    (link.holds() || is_first && is_anchor(line)).then_some(link)
 }
 
 impl<'a> Link<'a> {

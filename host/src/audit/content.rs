@@ -199,7 +199,17 @@ pub struct Redactor {
     seal: Seal,
     /// The values that the policy calls secret and that the seal takes for too short to look for.
     short: Vec<String>,
+    /// All values that are looked for.
+    values: Vec<String>,
 }
+
+/// Texts of this many characters may have been cut, in the middle of a value too.
+const MAYBE_CUT: usize = 190;
+/// The start of a value that is recognised at the end of such a text, in bytes.
+const START: usize = 4;
+
+/// What stands in the place of a value.
+const REDACTED: &str = "[redacted]";
 
 /// Bytes from which on the seal looks for a value inside other texts.
 const LONG: usize = 8;
@@ -215,12 +225,35 @@ impl Redactor {
         let short = secrets.iter().filter_map(|name| env.get(name)).filter(|value| (1..LONG).contains(&value.len()));
         let mut short: Vec<String> = short.cloned().collect();
         short.sort_by_key(|value| std::cmp::Reverse(value.len()));
-        Redactor { seal: Seal::new(String::new(), values), short }
+        let mut all: Vec<String> = env.values().filter(|value| value.len() >= LONG).cloned().chain(short.iter().cloned()).collect();
+        all.sort_by_key(|value| std::cmp::Reverse(value.len()));
+        Redactor { seal: Seal::new(String::new(), values), short, values: all }
     }
 
     fn text(&self, text: &str) -> String {
         let sealed = String::from_utf8_lossy(&self.seal.sealed(text.as_bytes())).into_owned();
-        self.short.iter().fold(sealed, |text, secret| text.replace(secret, "[redacted]"))
+        let sealed = self.short.iter().fold(sealed, |text, secret| text.replace(secret, REDACTED));
+        // A host name is in lower case, whatever a guest wrote.
+        let lower = self.values.iter().map(|value| value.to_lowercase());
+        let text = lower.fold(sealed, |text, secret| text.replace(&secret, REDACTED));
+        self.without_start(text)
+    }
+
+    /// A text that was cut, without the start of a value at its end. The command of a denial stands in backticks.
+    fn without_start(&self, mut text: String) -> String {
+        if text.chars().count() < MAYBE_CUT {
+            return text;
+        }
+        let end = text.strip_suffix('`').unwrap_or(&text);
+        let starts = |value: &String| {
+            let lengths = (START..value.len()).rev().filter(|at| value.is_char_boundary(*at));
+            lengths.map(|at| &value[..at]).find(|start| end.ends_with(start)).map(str::len)
+        };
+        if let Some(length) = self.values.iter().filter_map(starts).max() {
+            text.truncate(end.len() - length);
+            text.push_str(REDACTED);
+        }
+        text
     }
 
     /// The texts of a run.
@@ -345,6 +378,18 @@ mod tests {
 
     fn denial(kind: DenialKind, rule: &str) -> Denial {
         Denial { what: format!("do {SECRET}"), rule: rule.into(), fix: Some(SECRET.into()), kind }
+    }
+
+    #[test]
+    fn values_are_redacted_where_a_text_was_cut_or_lowered() {
+        let env = BTreeMap::from([("TOKEN".to_owned(), "SK-Abcdefghijklmnop".to_owned())]);
+        let redactor = Redactor::new(&[], &env);
+        let padding = "x".repeat(190);
+        for cut in ["SK-Abcdefghij", "SK-A"] {
+            assert_eq!(redactor.text(&format!("start `{padding} {cut}`")), format!("start `{padding} [redacted]"), "{cut}");
+        }
+        assert_eq!(redactor.text("https://sk-abcdefghijklmnop/x"), "https://[redacted]/x");
+        assert_eq!(redactor.text("a short text that ends in SK-A"), "a short text that ends in SK-A");
     }
 
     #[test]

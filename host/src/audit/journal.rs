@@ -23,7 +23,7 @@ use std::thread::JoinHandle;
 use rustix::fs::{FileType, FlockOperation, Stat, flock, fstat, stat};
 use serde::Serialize;
 
-use super::chain::{self, Head, Link, TRAILER_MAX};
+use super::chain::{self, Head, LINE_MAX, Link, TRAILER_MAX};
 use super::key::Key;
 use super::lease::Lease;
 use super::{AuditError, Owner, store};
@@ -212,11 +212,11 @@ impl Log {
         if size == 0 {
             return Ok((store::head(&self.path)?.unwrap_or_else(Head::start), 0));
         }
-        let mut tail = [0; TRAILER_MAX];
-        let start = size.saturating_sub(TRAILER_MAX as u64);
+        let mut tail = [0; LINE_MAX];
+        let start = size.saturating_sub(LINE_MAX as u64);
         let tail = &mut tail[..usize::try_from(size - start).unwrap_or(0)];
         file.read_exact_at(tail, start)?;
-        match tail.strip_suffix(b"\n").and_then(Link::of) {
+        match tail.strip_suffix(b"\n").and_then(|lines| chain::last_record(lines, start == 0)) {
             Some(link) => Ok((link.head(), size)),
             None => self.set_aside(file, size),
         }
@@ -235,11 +235,14 @@ impl Log {
         let head = match bytes[..end].strip_suffix(b"\n") {
             None => store::head(&self.path)?.unwrap_or_else(Head::start),
             Some(whole) => {
-                let last = whole.rsplit(|byte| *byte == b'\n').next().and_then(Link::of);
+                let last = chain::last_record(whole, true);
                 let foreign = || io::Error::other("its last line is no record of an audit log: name another file, or move it away");
                 last.ok_or_else(foreign)?.head()
             }
         };
+        if end as u64 == size {
+            return Ok((head, size));
+        }
         append_only(&beside(&self.path, "torn"))?.write_all(&[&bytes[end..], b"\n"].concat())?;
         file.set_len(end as u64)?;
         tracing::warn!(log = %self.path.display(), bytes = bytes.len() - end, "what a killed writer left of a record was set aside");
