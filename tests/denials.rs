@@ -197,3 +197,24 @@ fn a_denied_shell_is_not_reached_by_its_own_commands() {
     let outcome = shell(dir.path(), &["Bash(bash:*)"], "echo hi");
     assert!(matches!(outcome.status, Status::Denied(_)), "{outcome:?}");
 }
+
+/// Python may start a command of the shell by itself, and some of those run or expand their arguments as a shell does.
+#[test]
+fn a_denied_shell_is_not_reached_from_python() {
+    let user = User::new();
+    let skill = user.work().join("starter");
+    std::fs::create_dir_all(skill.join("scripts")).unwrap();
+    std::fs::write(skill.join("SKILL.md"), "---\nname: starter\ndescription: Starts.\nallowed-tools: Bash\n---\nStart.\n").unwrap();
+    let script = r#"
+import subprocess
+for argv in [["trap", "echo REACHED", "EXIT"], ["compgen", "-W", "$(echo REACHED)"], ["declare", "a[$(echo REACHED >&2)]=1"],
+             ["printf", "-v", "a[$(echo REACHED >&2)]", "x"], ["eval", "echo REACHED"], ["printf", "plain %s"]]:
+    done = subprocess.run(["xargs", *argv], input="x", capture_output=True, text=True)
+    print(argv[0], done.returncode, done.stdout + done.stderr)
+"#;
+    std::fs::write(skill.join("scripts/start.py"), script).unwrap();
+    let ran = user.skillhost(&["run", "./starter", "scripts/start.py", "--deny", "Bash(bash)"]);
+    let printed = String::from_utf8_lossy(&ran.stdout);
+    assert!(!printed.contains("REACHED") && printed.matches(" 126 ").count() == 5, "{printed}");
+    assert!(printed.contains("plain x"), "{printed}");
+}

@@ -11,15 +11,17 @@ use crate::bindings::skillhost::skill::process::{self, Error, Input, Output};
 /// The variable, which the host alone sets. Names are separated by spaces.
 pub(crate) const VARIABLE: &str = "SKILLHOST_DENIED_COMMANDS";
 
-/// Commands that run a text as a shell does: denied with `bash`.
-const EVALUATORS: [&str; 3] = ["eval", "source", "."];
+/// Commands that run a text as a shell does, or expand one that may hold commands: denied with `bash`.
+const EVALUATORS: [&str; 13] =
+    ["eval", "source", ".", "trap", "compgen", "declare", "typeset", "local", "readonly", "export", "let", "read", "mapfile"];
 
 /// A hook that cancels the commands that `names` lists.
 pub(crate) fn hook(names: &str) -> Interceptor<ToolEvent> {
     let denied: HashSet<String> = names.split_whitespace().map(str::to_owned).collect();
     Box::new(move |event| {
         let name = event.name.rsplit('/').next().unwrap_or(&event.name);
-        let evaluates = EVALUATORS.contains(&name) && denied.contains("bash");
+        let is_evaluator = EVALUATORS.contains(&name) || name == "printf" && event.args.iter().any(|arg| arg.starts_with("-v"));
+        let evaluates = is_evaluator && denied.contains("bash");
         if !evaluates && !denied.contains(name) {
             return HookAction::Continue(event);
         }
