@@ -61,7 +61,7 @@ use wasmtime::component::{InstancePre, Linker};
 pub use compile::compile_if_asked;
 pub use engine::{Allocation, EPOCH, Mode};
 pub use fingerprint::{ENGINE, fingerprint};
-pub use listing::{Listing, Tool, exercise, listing, with_listing};
+pub use listing::{Listing, Tool, exercise, is_tool_name, listing, with_listing};
 pub use mounts::{Beside, Overlays};
 pub use run::{Evidence, Finished, Invoke, Io, Outside, run, run_alone};
 pub use stdio::{Sink, Stdin};

@@ -99,9 +99,10 @@ impl Filter {
         }
         self.held.push(byte);
         match std::str::from_utf8(&self.held) {
-            // The controls of 8 bits, as characters: some terminals act on them.
+            // The controls of 8 bits, as characters: some terminals act on them. And those that turn the direction of what follows.
             Ok(text) => {
-                out.extend_from_slice(if text.chars().any(char::is_control) { b"" } else { text.as_bytes() });
+                let is_dropped = |c: char| c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+                out.extend_from_slice(if text.chars().any(is_dropped) { b"" } else { text.as_bytes() });
                 self.held.clear();
             }
             Err(error) if error.error_len().is_some() => {

@@ -250,7 +250,9 @@ const LONG: usize = 8;
 fn values(secrets: &Secrets, capabilities: &Capabilities, taken: &[(Exchange, Vec<u8>)]) -> Vec<Hidden> {
     let headers = secrets.headers();
     let answers = taken.iter().filter_map(|(exchange, _)| exchange.response.head.as_ref());
-    let fields = answers.flat_map(|head| &head.headers).chain(taken.iter().flat_map(|(exchange, _)| &exchange.request.headers));
+    let fields = answers
+        .flat_map(|head| head.headers.iter().chain(&head.trailers))
+        .chain(taken.iter().flat_map(|(exchange, _)| exchange.request.headers.iter().chain(&exchange.request.trailers)));
     let fields: Vec<&Header> = fields.filter(|field| headers.contains(&field.name)).collect();
     let mut values = Vec::new();
     for is_stored in [false, true] {
@@ -262,9 +264,10 @@ fn values(secrets: &Secrets, capabilities: &Capabilities, taken: &[(Exchange, Ve
         for Header { name, value, .. } in fields.iter().filter(|field| secrets.headers.contains(&field.name) != is_stored) {
             let Some(Output(value)) = value else { continue };
             for (base, value) in header_values(name, value) {
-                if values.iter().any(|known| known.value == value || is_part(&known.value, value)) {
+                if values.iter().any(|known| known.value == value) {
                     continue;
                 }
+                let is_stored = is_stored && !values.iter().any(|known: &Hidden| !known.is_stored && is_part(&known.value, value));
                 let is_taken = |name: &str| values.iter().any(|known| known.name == name) || capabilities.env.contains_key(name);
                 let mut names = std::iter::once(base.clone()).chain((2..).map(|count| format!("{base}_{count}")));
                 let Some(name) = names.find(|name| !is_taken(name)) else { continue };
@@ -326,7 +329,7 @@ fn mask(exchange: &mut Exchange, sealed: &Sealed, seal: &Seal) {
             field.secret = Some(seal::digest(&sealed.salt, &value));
         }
     }
-    let fields = response.head.iter_mut().flat_map(|head| &mut head.headers);
+    let fields = response.head.iter_mut().flat_map(|head| head.headers.iter_mut().chain(&mut head.trailers));
     for field in fields.filter(|field| sealed.headers.contains(&field.name)) {
         if let Some(placeholder) = field.value.as_ref().and_then(|Output(value)| seal.whole(value)) {
             field.value = Some(Output(placeholder.into_bytes()));

@@ -11,6 +11,7 @@ use crate::runtime::dispatch::{HEAD, Interpreter, Kind};
 use crate::runtime::scripts::{self, Found, Script};
 use crate::runtime::spawn::SKILL;
 use crate::runtime::{self, Component, Entry, Program, Programs, ScriptId};
+use crate::sandbox::is_tool_name;
 use crate::skill::Skill;
 
 /// Scripts that are told where a name is none of them.
@@ -94,11 +95,13 @@ pub(super) fn resolve(skill: &Skill, programs: &Programs, target: &Target) -> Re
     Ok(match target {
         Target::Main if has_component || skill.manifest.recovered => Resolved::Main,
         Target::Main => Resolved::Script(only(skill, programs)?),
+        // Whatever else a client calls a tool would stand in the audit log.
+        Target::Tool { name, .. } if !is_tool_name(name) => return Err(unknown(skill, name)),
         Target::Tool { name, .. } => Resolved::Tool(name.clone()),
         Target::Named(name) => match scripts::find(skill, name) {
             Found::File(path) => Resolved::Script(path),
             Found::Several(paths) => return Err(several(skill, name, &paths)),
-            Found::Nothing if has_component => Resolved::Tool(name.clone()),
+            Found::Nothing if has_component && is_tool_name(name) => Resolved::Tool(name.clone()),
             Found::Nothing => return Err(unknown(skill, name)),
         },
         Target::Shell(_) => Resolved::Shell,

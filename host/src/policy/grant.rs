@@ -59,7 +59,7 @@ pub enum Verdict {
 pub fn grant(manifest: &Manifest, policy: &Policy) -> Grant {
     let layers: Vec<&Layer> = policy.layers_for(&manifest.name).collect();
     let allowed = Patterns::of(layers.iter().flat_map(|l| &l.allow).map(|rule| (&rule.tool, rule)));
-    let given_up: Vec<Rule> = manifest.disallowed_tools.iter().map(own_denial).collect();
+    let given_up: Vec<Rule> = manifest.disallowed_tools.iter().flat_map(own_denials).collect();
     let denied = Patterns::denied(layers.iter().flat_map(|l| &l.deny).chain(&given_up));
     let asked: Vec<(Tool, &str)> =
         manifest.allowed_tools.iter().flatten().map(|e| (entry::parse(&e.text, Side::Asked), e.text.as_str())).collect();
@@ -287,9 +287,14 @@ fn raise(limit: Limit, value: u64) -> String {
     format!("{flag}in a policy file: limits: {{ {limit}: {text} }}")
 }
 
-/// An entry of the skill's `disallowed-tools` as a rule: it denies like one of the policy.
-fn own_denial(entry: &ToolEntry) -> Rule {
-    Rule { text: entry.text.clone(), tool: entry::parse_denial(&entry.text), place: OWN_DENIAL.into() }
+/// An entry of the skill's `disallowed-tools` as rules: they deny like those of the policy.
+fn own_denials(entry: &ToolEntry) -> Vec<Rule> {
+    let tools = match entry.text.trim().to_ascii_lowercase().as_str() {
+        "*" | "all" => vec!["Read", "Write", "Bash", "WebFetch"],
+        _ => vec![entry.text.as_str()],
+    };
+    let rule = |tool| Rule { text: entry.text.clone(), tool: entry::parse_denial(tool), place: OWN_DENIAL.into() };
+    tools.into_iter().map(rule).collect()
 }
 
 fn given_up_decision(entry: &ToolEntry) -> Decision {

@@ -96,13 +96,15 @@ fn absolute(cwd: &str, path: &str) -> String {
 fn script_argument(command: &str, args: &[String]) -> Option<usize> {
     let name = command.rsplit('/').next().unwrap_or(command);
     // Options that take the next word; the letters that say that the program is in the arguments.
-    let (with_value, inline): (&[&str], &[char]) = match dispatch::command(name)? {
-        "python3" => (&["-W", "-X", "--check-hash-based-pycs"], &['c', 'm']),
-        _ => (&["-o", "-O", "+o", "+O", "--rcfile", "--init-file"], &['c', 's']),
+    let (with_value, values, inline): (&[&str], &[char], &[char]) = match dispatch::command(name)? {
+        "python3" => (&["-W", "-X", "--check-hash-based-pycs"], &['W', 'X'], &['c', 'm']),
+        _ => (&["-o", "-O", "+o", "+O", "--rcfile", "--init-file"], &[], &['c', 's']),
     };
     let mut at = 0;
     while let Some(word) = args.get(at) {
         let letters = word.strip_prefix('-').filter(|rest| !rest.starts_with('-'));
+        // What follows Python's `-W` or `-X` in the same word is its value.
+        let letters = letters.map(|letters| letters.split(values).next().unwrap_or(letters));
         match word.as_str() {
             "-" => return None,
             "--" => return (at + 1 < args.len()).then_some(at + 1),
@@ -126,6 +128,8 @@ mod tests {
             ("python3 x.py a", "x.py"),
             ("python3 -u -X utf8 x.py -c", "x.py"),
             ("/usr/bin/python3.11 -W ignore x.py", "x.py"),
+            ("python3 -Wonce -Ximporttime=c x.py", "x.py"),
+            ("python3 -uc print() x.py", "-"),
             ("python3 -c print() x.py", "-"),
             ("python3 -m json.tool x.json", "-"),
             ("python3 -", "-"),

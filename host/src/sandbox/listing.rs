@@ -77,7 +77,7 @@ pub fn exercise(bytes: &[u8]) {
     let mut budget = Budget::quick();
     for component in [bytes.to_vec(), section_of(bytes)] {
         if let Ok(Listing::Known(tools)) = read(&component, &mut budget) {
-            assert!(tools.len() <= TOOLS_MAX && tools.iter().all(|tool| is_name(&tool.name)));
+            assert!(tools.len() <= TOOLS_MAX && tools.iter().all(|tool| is_tool_name(&tool.name)));
             if let Ok(again) = with_listing(&component, &tools) {
                 assert_eq!(read(&again, &mut Budget::quick()).unwrap_or(Listing::Unlisted), Listing::Known(tools));
             }
@@ -224,7 +224,7 @@ fn check<'a>(tools: impl ExactSizeIterator<Item = Sizes<'a>>) -> Result<(), Stri
     let mut names = HashSet::new();
     let mut total = 0;
     for Sizes { name, description, schemas } in tools {
-        if !is_name(name) {
+        if !is_tool_name(name) {
             let start: String = name.chars().take(64).flat_map(char::escape_debug).collect();
             return Err(format!("`{start}` is not a tool name: 1 to 64 characters of a-z, A-Z, 0-9, `_` and `-`"));
         }
@@ -245,8 +245,8 @@ fn check<'a>(tools: impl ExactSizeIterator<Item = Sizes<'a>>) -> Result<(), Stri
     Ok(())
 }
 
-/// Whether a text is a tool's name: the rule of wit/skill.wit.
-fn is_name(text: &str) -> bool {
+/// Checks whether a text is a tool's name: the rule of wit/skill.wit.
+pub fn is_tool_name(text: &str) -> bool {
     (1..=64).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-')
 }
 

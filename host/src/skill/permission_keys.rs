@@ -21,11 +21,22 @@ pub(super) fn misspelt_metadata(key: &str) -> Option<&'static str> {
 /// Whether the texts are equal or nearly so when case and everything but letters and digits are ignored. Two edits are allowed, in a name of
 /// six letters or fewer one: `url` and `memo` are keys of their own, although `fuel` and `memory` are two edits away.
 fn is_near(known: &str, key: &str) -> bool {
-    let letters = |text: &str| text.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect::<String>();
+    let letters = |text: &str| text.chars().map(narrow).filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect::<String>();
     let (known, key) = (letters(known), letters(key));
-    let edits = if known.len() <= 6 { 1 } else { 2 };
+    // Letters of other scripts may look like those that are meant: among Latin ones they do not count.
+    let foreign = key.chars().filter(|c| !c.is_ascii()).count();
+    let foreign = if foreign <= key.chars().count() / 2 { foreign } else { 0 };
+    let edits = if known.len() <= 6 { 1 } else { 2 } + foreign;
     // The distance costs the product of both lengths, and a skill chooses one of them.
     key.chars().count().abs_diff(known.len()) <= edits && strsim::damerau_levenshtein(&known, &key) <= edits
+}
+
+/// The ASCII character of a full-width one (U+FF01 to U+FF5E).
+fn narrow(c: char) -> char {
+    match c {
+        '\u{ff01}'..='\u{ff5e}' => char::from_u32(u32::from(c) - 0xfee0).unwrap_or(c),
+        _ => c,
+    }
 }
 
 #[cfg(test)]
@@ -46,6 +57,8 @@ mod tests {
             "allwoed-tools",
             "allowed\u{200b}-tools",
             "\u{430}llowed-tools",
+            "\u{430}ll\u{43e}w\u{435}d-t\u{43e}\u{43e}ls",
+            "\u{ff41}\u{ff4c}\u{ff4c}\u{ff4f}\u{ff57}\u{ff45}\u{ff44}-tools",
         ];
         allowed.into_iter().for_each(|key| assert_eq!(misspelt_field(key), Some("allowed-tools"), "{key}"));
         for key in ["disallowedTools", "disallowed_tools", "disalowed-tools", "dissallowed-tools", "disallow-tools"] {
