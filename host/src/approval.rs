@@ -112,7 +112,8 @@ impl Approvals {
     }
 
     /// Checks whether a loaded skill is trusted: the operator named its folder by its path, its source is trusted and nobody else can change it
-    /// there, or it lies in a folder of the user's and someone approved this digest, for this session or until it is revoked.
+    /// there, or it lies in a folder of the user's and someone approved this digest as a whole, for this session or until it is revoked. An
+    /// approval of one of its programs is for that program.
     ///
     /// # Errors
     /// The file cannot be read.
@@ -121,8 +122,12 @@ impl Approvals {
             SourceKind::Path => Ok(true),
             SourceKind::Policy | SourceKind::BuiltIn => Ok(skill.is_protected()),
             SourceKind::User => {
-                let counts =
-                    |approval: &Approval| approval.term != Term::Once && !approval.is_for_changes() && approval.holds_for(session, "");
+                let counts = |approval: &Approval| {
+                    approval.what == What::Skill
+                        && approval.term != Term::Once
+                        && !approval.is_for_changes()
+                        && approval.holds_for(session, "")
+                };
                 Ok(self.store.approvals_of_digest(&skill.key(), digest)?.iter().any(counts))
             }
             SourceKind::Project | SourceKind::Flag => Ok(false),

@@ -36,6 +36,9 @@ pub enum Purpose {
     Verification,
 }
 
+/// How the name of each private folder starts.
+pub(crate) const PREFIX: &str = "skillhost-";
+
 impl Purpose {
     const ALL: [Purpose; 6] = [Purpose::Run, Purpose::Copy, Purpose::Session, Purpose::Recording, Purpose::Replay, Purpose::Verification];
 

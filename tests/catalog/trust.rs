@@ -48,6 +48,42 @@ fn an_approval_for_one_run_trusts_one_run() {
 }
 
 #[test]
+fn approving_one_script_trusts_no_other() {
+    let user = user(".agents/skills");
+    script_skill(&user.home().join(".agents/skills/scripts"), &[("a.sh", "echo a"), ("b.sh", "echo b")]);
+    let run = |args: &[&str]| user.skillhost(&[&["run", "scripts"], args].concat()).status.code();
+    assert_eq!(run(&["scripts/a.sh"]), Some(77));
+    assert!(user.skillhost(&["approve", "1", "--always"]).status.success());
+    assert_eq!(run(&["scripts/a.sh"]), Some(0));
+    assert_eq!(run(&["scripts/b.sh"]), Some(77));
+    assert_eq!(run(&["--command", "echo c"]), Some(77));
+}
+
+#[test]
+fn a_guest_cannot_create_a_source_of_skills() {
+    let user = user("elsewhere");
+    let script = "mkdir -p team/evil && echo x > team/evil/SKILL.md; mkdir other && mv other team; echo x > beside";
+    script_skill(&user.work().join("planter"), &[("plant.sh", script)]);
+    std::fs::create_dir(user.work().join("project")).unwrap();
+    let policy = "skill-folders: [project/team]\ndefault: { allow: [Read, Write, Bash] }\n";
+    std::fs::write(user.work().join("policy.yaml"), policy).unwrap();
+    user.skillhost(&["run", "./planter", "scripts/plant.sh", "--policy", "policy.yaml", "--workspace", "project"]);
+    let made = |name: &str| user.work().join("project").join(name).exists();
+    assert_eq!((made("team"), made("beside")), (false, true));
+}
+
+/// A skill of shell scripts that asks for nothing but files.
+fn script_skill(folder: &Path, scripts: &[(&str, &str)]) {
+    std::fs::create_dir_all(folder.join("scripts")).unwrap();
+    let name = folder.file_name().unwrap().to_str().unwrap();
+    let text = format!("---\nname: {name}\ndescription: Runs scripts.\nallowed-tools: Read Write Bash\n---\nRun them.\n");
+    std::fs::write(folder.join("SKILL.md"), text).unwrap();
+    for (name, text) in scripts {
+        std::fs::write(folder.join("scripts").join(name), text).unwrap();
+    }
+}
+
+#[test]
 fn a_folder_of_the_policy_is_trusted_unless_others_may_write() {
     let user = user("shared");
     let policy = user.work().join("policy.yaml");

@@ -1,6 +1,6 @@
 //! Changes that a run kept aside until a person has seen them: made later, in folders that may have changed meanwhile.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read as _, Write as _};
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{self, AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
+use crate::policy::protected::REPOSITORY;
 use crate::runtime;
 use crate::sandbox::files::{After, Before, Staged, holder, open_root, read_file};
 
@@ -36,6 +37,9 @@ pub(super) fn apply(changes: &[Change]) -> io::Result<()> {
             return Err(io::Error::other(format!("{} changed meanwhile, so nothing was written", path.display())));
         }
     }
+    for folder in folders.keys() {
+        refuse_repository(&folders[folder], changes.iter().filter(|change| change.folder == **folder).map(|change| &change.staged))?;
+    }
     // What goes makes room for what comes: the deepest first. What comes stands in folders that come before it.
     let goes = |staged: &Staged| staged.after.is_none() || is_folder(&staged.before) != matches!(staged.after, Some(After::Folder));
     for Change { folder, staged } in changes.iter().rev().filter(|change| goes(&change.staged)) {
@@ -52,6 +56,23 @@ pub(super) fn apply(changes: &[Change]) -> io::Result<()> {
             Some(After::Folder) if found(root, &staged.path)? != Some(Before::Folder) => make_folder(root, &staged.path)?,
             Some(After::File { bytes, mode }) => put(root, &staged.path, bytes, *mode)?,
             _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Refuses changes that, together with what their folder has gained since they were kept aside, make a git repository of a folder and name
+/// commands that git would run. Neither alone does: the run's rules were asked about what was there then.
+fn refuse_repository<'a>(root: &OwnedFd, changes: impl Iterator<Item = &'a Staged> + Clone) -> io::Result<()> {
+    let comes = |path: &str| changes.clone().any(|change| change.path == path && change.after.is_some());
+    let folders: BTreeSet<&str> = changes.clone().map(|change| change.path.rsplit_once('/').map_or("", |(folder, _)| folder)).collect();
+    for folder in folders {
+        let path = |name: &str| if folder.is_empty() { name.to_owned() } else { format!("{folder}/{name}") };
+        let is_there = |name: &str| found(root, &path(name)).is_ok_and(|found| found.is_some());
+        let runs =
+            |has: &dyn Fn(&str) -> bool| has("HEAD") && (has("objects") || has("commondir")) && REPOSITORY.iter().any(|name| has(name));
+        if runs(&|name| is_there(name) || comes(&path(name))) && !runs(&is_there) && !runs(&|name| comes(&path(name))) {
+            return Err(io::Error::other(format!("git would run commands that `{}` names, so nothing was written", path("config"))));
         }
     }
     Ok(())
@@ -116,6 +137,19 @@ mod tests {
     fn change(folder: &Path, path: &str, before: Option<Before>) -> Change {
         let after = Some(After::File { bytes: b"new".to_vec(), mode: 0o644 });
         Change { folder: folder.to_owned(), staged: Staged { guest: "/workspace".into(), path: path.into(), before, after } }
+    }
+
+    #[test]
+    fn two_approvals_together_make_no_repository() {
+        let dir = tempfile::tempdir().unwrap();
+        let work = dir.path().canonicalize().unwrap();
+        std::fs::create_dir(work.join("objects")).unwrap();
+        apply(&[change(&work, "HEAD", None)]).unwrap();
+        for name in ["config", "hooks"] {
+            assert!(apply(&[change(&work, "beside", None), change(&work, name, None)]).is_err(), "{name}");
+        }
+        assert!(!work.join("beside").exists(), "nothing was written");
+        apply(&[change(&work, "readme", None)]).unwrap();
     }
 
     #[test]

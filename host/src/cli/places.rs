@@ -62,7 +62,9 @@ impl Places {
     /// Where the skills lie that come with this executable.
     pub(crate) fn built_in_skills(&self) -> Option<PathBuf> {
         let executable = std::env::current_exe().and_then(|path| path.canonicalize()).ok()?;
-        Some(executable.parent()?.parent()?.join("share/skillhost/skills"))
+        // Where it is not installed, anyone who builds here could put skills there.
+        let bin = executable.parent().filter(|folder| folder.ends_with("bin"))?;
+        Some(bin.parent()?.join("share/skillhost/skills"))
     }
 
     /// Levels and approvals.

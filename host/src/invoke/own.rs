@@ -5,8 +5,10 @@ use std::path::{Path, PathBuf};
 
 use super::Host;
 use crate::policy::capabilities::{Capabilities, HostFolder, Mount};
+use crate::policy::protected::protects;
 use crate::policy::tool::PathGlob;
 use crate::policy::{Origin, Policy};
+use crate::private;
 use crate::runtime::Programs;
 use crate::sandbox::files::Guarded;
 use crate::skill::Skill;
@@ -42,6 +44,32 @@ pub(super) fn deny<'a>(capabilities: &mut Capabilities, own: impl IntoIterator<I
         let globs = [path.clone(), format!("{path}{also}")].map(|glob| PathGlob::new(&glob).unwrap_or_else(|_| PathGlob::everything()));
         capabilities.read.none_of.extend(globs.clone());
         capabilities.write.none_of.extend(globs);
+    }
+}
+
+/// Denies what is not there yet and so cannot be recognised by what it is: writes to a folder that would be a source of skills, and everything
+/// in the folders that other runs, sessions and recordings will have in the scratch folder.
+pub(super) fn keep(capabilities: &mut Capabilities, sources: &[PathBuf], scratch: &Path) {
+    if capabilities.mounts.is_empty() && capabilities.packages.is_empty() {
+        return;
+    }
+    let missing: Vec<PathBuf> = sources.iter().map(|source| real(source)).filter(|source| !source.exists()).collect();
+    let scratch = real(scratch);
+    for mount in capabilities.mounts.iter().chain(&capabilities.packages) {
+        let root = real(&mount.host);
+        let below = |path: &Path| Some(globset::escape(&[&*mount.rule_path(&mount.guest), &*within(&root, path)?].concat()));
+        let glob = |text: String| PathGlob::new(&text).unwrap_or_else(|_| PathGlob::everything());
+        // Those of agents are protected files already.
+        let is_protected = |source: &Path| within(&root, source).is_some_and(|rel| protects(&rel).is_some());
+        for source in missing.iter().filter(|source| !is_protected(source)).filter_map(|source| below(source)) {
+            capabilities.write.none_of.extend([source.clone(), source + "/**"].map(glob));
+        }
+        // A mount that is itself such a folder, as a session's workspace is, lies below the scratch folder and not above it.
+        if let Some(scratch) = below(&scratch).filter(|_| scratch.starts_with(&root)) {
+            let globs = [format!("{scratch}/{}*", private::PREFIX), format!("{scratch}/{}*/**", private::PREFIX)].map(glob);
+            capabilities.read.none_of.extend(globs.clone());
+            capabilities.write.none_of.extend(globs);
+        }
     }
 }
 

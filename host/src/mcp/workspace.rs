@@ -14,6 +14,7 @@ use super::skills::decoded;
 use crate::policy::capabilities::MountMode;
 use crate::policy::{Overrides, Policy, WORKSPACE};
 use crate::private::{Purpose, TempFolder};
+use crate::sandbox::files::is_narrower;
 
 /// A folder of a session's own, gone with it and with what is kept of its runs.
 pub(super) struct Folder {
@@ -97,7 +98,7 @@ impl Shared {
     }
 
     /// The first root of the client's that lies in the operator's workspace, and its path in there. It makes that narrower, never wider:
-    /// what the policy does not mount is no workspace, whatever the client says.
+    /// what the policy does not mount is no workspace, whatever the client says, and neither is another mount.
     async fn root(&self, session: &Session, workspace: &Path, context: &RequestContext<RoleServer>) -> Option<(PathBuf, String)> {
         let known = session.state().root.clone();
         let root = match known {
@@ -111,7 +112,7 @@ impl Shared {
         let (root, workspace) = (root.canonicalize().ok()?, workspace.canonicalize().ok()?);
         // Rules are texts: none could name a path that is not UTF-8.
         let below = root.strip_prefix(&workspace).ok()?.to_str()?.to_owned();
-        (!below.is_empty() && root.is_dir()).then_some((root, below))
+        (!below.is_empty() && is_narrower(&workspace, &below)).then_some((root, below))
     }
 }
 

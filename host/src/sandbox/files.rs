@@ -66,6 +66,7 @@ pub use handle::{Handle, OpenFile, OpenFolder};
 pub use metadata::{Metadata, NewTime};
 pub use mount::{Guarded, OpenMount};
 pub use open::Want;
+pub use protect::is_narrower;
 
 pub use readdir::Listing;
 pub use root::Chance;

@@ -3,6 +3,7 @@
 use rustix::fs::{self, AtFlags, FileType, Mode, OFlags, RenameFlags, Stat};
 use rustix::io::Errno;
 
+use super::access::Attempt;
 use super::changes::Difference;
 use super::overlay::{Seen, Tree};
 use super::raise::copy;
@@ -51,7 +52,9 @@ impl Vfs {
         if !stale.is_empty() {
             return Err(ApplyError::Changed(stale));
         }
-        let forbidden = plan.iter().find(|(m, d)| self.access(*m, &d.rel) != PathAccess::Write);
+        // What the folder has gained meanwhile may make a git repository of it, with the commands that it was given here.
+        let runs = |m: usize, d: &Difference| d.view.is_some() && self.check_repository(&tree, m, &d.rel, Attempt::Create).is_err();
+        let forbidden = plan.iter().find(|(m, d)| self.access(*m, &d.rel) != PathAccess::Write || runs(*m, d));
         if let Some((m, difference)) = forbidden {
             let path = self.label(*m, difference);
             return Err(ApplyError::Host { path, error: Errno::ACCESS, done: 0, all: plan.len() });

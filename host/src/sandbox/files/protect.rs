@@ -1,6 +1,9 @@
 //! Changes that would make programs of the host run code later, beyond what a path alone tells: a folder that moves with protected files in
 //! it, and a folder that becomes a git repository without being called `.git`.
 
+use std::os::fd::AsFd as _;
+use std::path::Path;
+
 use rustix::fs::FileType;
 use rustix::io::Errno;
 
@@ -98,6 +101,18 @@ impl Vfs {
         let rule = format!("git would run commands that `{name}` names: only an entry of the operator's that names it grants that");
         self.record_protected(what, rule, &path);
     }
+}
+
+/// Checks whether a folder below a workspace may take the workspace's place: it is reached without leaving the workspace or its mount, and is
+/// not the part of a git repository that says what git runs. Taken by itself, that part would no longer be recognised.
+pub fn is_narrower(workspace: &Path, below: &str) -> bool {
+    let Ok(workspace) = beneath::open_root(workspace) else { return false };
+    let names: Vec<&str> = below.split('/').collect();
+    let runs = |at: usize| {
+        let head = beneath::join(&names[..at].join("/"), "HEAD");
+        REPOSITORY.contains(&&*fold(names[at])) && beneath::stat(workspace.as_fd(), &head).is_ok()
+    };
+    !(0..names.len()).any(runs) && beneath::open(workspace.as_fd(), below, beneath::FOLDER).is_ok()
 }
 
 /// A path in a folder; the empty one is the folder.

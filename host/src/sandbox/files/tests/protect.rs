@@ -23,6 +23,28 @@ fn project(w: &Path) {
     symlink(".git", w.join("folder-link")).unwrap();
 }
 
+#[test]
+fn a_root_is_no_part_of_a_repository_that_git_runs() {
+    let dir = tempfile::tempdir().unwrap();
+    fill(dir.path(), "bare.git/HEAD", "ref: refs/heads/main\n");
+    fill(dir.path(), "bare.git/hooks/inner/x", "");
+    fill(dir.path(), "plain/hooks/x", "");
+    symlink("plain", dir.path().join("link")).unwrap();
+    for (below, expected) in [
+        ("bare.git/hooks", false),
+        ("bare.git/hooks/inner", false),
+        ("bare.git/HOOKS", false),
+        ("plain/hooks", true),
+        ("plain", true),
+        ("link", false),
+        ("missing", false),
+    ] {
+        assert_eq!(is_narrower(dir.path(), below), expected, "{below}");
+    }
+    assert!(!is_narrower(&dir.path().join("bare.git"), "hooks"), "the workspace is the repository");
+    assert!(!is_narrower(Path::new("/"), "proc"), "another mount");
+}
+
 const PROTECTED: [&str; 12] = [
     ".git/config",
     ".git/hooks/pre-commit",
