@@ -158,6 +158,18 @@ fn the_digest_of_stdin_is_of_what_the_guest_read() {
 }
 
 #[test]
+fn what_is_no_tool_name_is_not_recorded() {
+    let user = User::new();
+    let long = "secret.".repeat(10_000);
+    for name in ["curl -H 'secret'", "a.secret", &long] {
+        let kept = record(&user, &["run", "./hello", name]).to_string();
+        assert!(!kept.contains("secret") && kept.len() < 4_000, "{kept}");
+        let tool = record(&user, &["run", "./hello", name, "--input", "{}"]).to_string();
+        assert!(!tool.contains("secret") && tool.len() < 4_000, "{tool}");
+    }
+}
+
+#[test]
 fn what_guests_tried_is_recorded_without_their_texts() {
     let arena = crate::arena::Arena::new();
     let (mut denials, mut about) = (0, std::collections::BTreeSet::new());

@@ -67,6 +67,17 @@ pub fn skill_of(guest_name: &str, folder: &Path) {
     std::fs::write(folder.join(format!("{name}.wasm")), guest(guest_name)).unwrap();
 }
 
+/// Writes a skill of scripts.
+pub fn script_skill(folder: &Path, scripts: &[(&str, &str)]) {
+    std::fs::create_dir_all(folder.join("scripts")).unwrap();
+    let name = folder.file_name().unwrap().to_str().unwrap();
+    let text = format!("---\nname: {name}\ndescription: Runs scripts.\nallowed-tools: Read Write Bash WebFetch\n---\nRun them.\n");
+    std::fs::write(folder.join("SKILL.md"), text).unwrap();
+    for (name, text) in scripts {
+        std::fs::write(folder.join("scripts").join(name), text).unwrap();
+    }
+}
+
 impl User {
     pub fn new() -> User {
         let user = User { root: tempfile::tempdir().unwrap() };

@@ -10,7 +10,7 @@ use skillhost::policy::{Overrides, Policy};
 use skillhost::sandbox::{Io, Stdin};
 
 use crate::arena::{Arena, shell_host};
-use crate::cli::{User, guest, skill_of, text};
+use crate::cli::{User, guest, script_skill, skill_of, text};
 
 /// The exit code of a run that is denied.
 const DENIED: i32 = 77;
@@ -198,13 +198,10 @@ fn a_denied_shell_is_not_reached_by_its_own_commands() {
     assert!(matches!(outcome.status, Status::Denied(_)), "{outcome:?}");
 }
 
-/// Python may start a command of the shell by itself, and some of those run or expand their arguments as a shell does.
+/// Python can start a single command of the shell, and some of them run or expand their arguments as a shell does.
 #[test]
 fn a_denied_shell_is_not_reached_from_python() {
     let user = User::new();
-    let skill = user.work().join("starter");
-    std::fs::create_dir_all(skill.join("scripts")).unwrap();
-    std::fs::write(skill.join("SKILL.md"), "---\nname: starter\ndescription: Starts.\nallowed-tools: Bash\n---\nStart.\n").unwrap();
     let script = r#"
 import subprocess
 for argv in [["trap", "echo REACHED", "EXIT"], ["compgen", "-W", "$(echo REACHED)"], ["declare", "a[$(echo REACHED >&2)]=1"],
@@ -212,9 +209,9 @@ for argv in [["trap", "echo REACHED", "EXIT"], ["compgen", "-W", "$(echo REACHED
     done = subprocess.run(["xargs", *argv], input="x", capture_output=True, text=True)
     print(argv[0], done.returncode, done.stdout + done.stderr)
 "#;
-    std::fs::write(skill.join("scripts/start.py"), script).unwrap();
+    script_skill(&user.work().join("starter"), &[("start.py", script)]);
     let ran = user.skillhost(&["run", "./starter", "scripts/start.py", "--deny", "Bash(bash)"]);
-    let printed = String::from_utf8_lossy(&ran.stdout);
+    let printed = text(&ran.stdout);
     assert!(!printed.contains("REACHED") && printed.matches(" 126 ").count() == 5, "{printed}");
     assert!(printed.contains("plain x"), "{printed}");
 }

@@ -146,7 +146,7 @@ impl Host {
         let mut grant = grant(&skill.asks(), &policy.for_skills_of(skill.origin));
         own::resolve(&mut grant.capabilities);
         own::deny(&mut grant.capabilities, self.own_files(policy), &self.options.audit);
-        own::keep(&mut grant.capabilities, &self.options.guarded.read_only, &self.options.scratch);
+        own::deny_missing(&mut grant.capabilities, &self.options.guarded.read_only, &self.options.scratch);
         grant
     }
 

@@ -36,8 +36,10 @@ pub enum Purpose {
     Verification,
 }
 
-/// How the name of each private folder starts.
-pub(crate) const PREFIX: &str = "skillhost-";
+/// How the names of private folders start.
+pub(crate) fn prefixes() -> impl Iterator<Item = &'static str> {
+    Purpose::ALL.into_iter().map(Purpose::prefix)
+}
 
 impl Purpose {
     const ALL: [Purpose; 6] = [Purpose::Run, Purpose::Copy, Purpose::Session, Purpose::Recording, Purpose::Replay, Purpose::Verification];

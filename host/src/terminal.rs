@@ -99,7 +99,8 @@ impl Filter {
         }
         self.held.push(byte);
         match std::str::from_utf8(&self.held) {
-            // The controls of 8 bits, as characters: some terminals act on them. And those that turn the direction of what follows.
+            // The controls of 8 bits, as characters: some terminals act on them. Bidirectional controls would reorder
+            // what the host prints after them.
             Ok(text) => {
                 let is_dropped = |c: char| c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
                 out.extend_from_slice(if text.chars().any(is_dropped) { b"" } else { text.as_bytes() });
@@ -207,6 +208,7 @@ mod tests {
             ("a\u{1b}cb\u{1b}7c\u{1b}(0d", "abcd"),
             ("a\u{8}\u{7}\u{b}\u{7f}b", "ab"),
             ("a\u{9b}8mb\u{9d}c", "a8mbc"),
+            ("a\u{202e}b\u{2066}c", "abc"),
             ("a\u{1b}", "a"),
             ("a\u{1b}[31", "a"),
             ("a\u{1b}]x\u{18}b", "ab"),

@@ -133,6 +133,18 @@ fn a_log_that_ends_in_a_foreign_line_is_refused_unchanged() {
 }
 
 #[test]
+fn a_record_longer_than_the_first_read_is_followed_by_others() {
+    let journal = Journal::new(1, 1 << 20);
+    let mut long = record(1);
+    long["status"]["text"] = "x".repeat(40_000).into();
+    journal.log().append(&long).unwrap();
+    journal.append(2..4);
+    assert_eq!(numbers_of(&journal, &Filter::default()), 4);
+    assert!(!journal.beside("torn").exists(), "nothing was torn");
+    assert!(journal.store().verify(None).unwrap().faults.is_empty());
+}
+
+#[test]
 fn a_full_journal_stays_where_it_is_if_its_next_name_is_anothers() {
     // Full with each record. The name under which the first is to be sealed is that of a file of an older log.
     let journal = Journal::new(0, 1);

@@ -3,7 +3,7 @@
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
-use crate::cli::{User, skill_of};
+use crate::cli::{User, script_skill, skill_of};
 
 /// A skill of the catalogue that asks for nothing, in a folder of that name in the home folder.
 fn user(folder: &str) -> User {
@@ -70,17 +70,6 @@ fn a_guest_cannot_create_a_source_of_skills() {
     user.skillhost(&["run", "./planter", "scripts/plant.sh", "--policy", "policy.yaml", "--workspace", "project"]);
     let made = |name: &str| user.work().join("project").join(name).exists();
     assert_eq!((made("team"), made("beside")), (false, true));
-}
-
-/// A skill of shell scripts that asks for nothing but files.
-fn script_skill(folder: &Path, scripts: &[(&str, &str)]) {
-    std::fs::create_dir_all(folder.join("scripts")).unwrap();
-    let name = folder.file_name().unwrap().to_str().unwrap();
-    let text = format!("---\nname: {name}\ndescription: Runs scripts.\nallowed-tools: Read Write Bash\n---\nRun them.\n");
-    std::fs::write(folder.join("SKILL.md"), text).unwrap();
-    for (name, text) in scripts {
-        std::fs::write(folder.join("scripts").join(name), text).unwrap();
-    }
 }
 
 #[test]

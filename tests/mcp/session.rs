@@ -208,14 +208,22 @@ fn a_root_of_the_clients_makes_the_workspace_narrower_and_never_wider() {
     std::fs::create_dir_all(workspace.join("part")).unwrap();
     let outside = place.user.root().join("outside");
     std::fs::create_dir(&outside).unwrap();
-    for (root, expected) in [(workspace.join("part"), workspace.join("part/sub/out.txt")), (outside.clone(), workspace.join("sub/out.txt"))]
-    {
+    // Its hooks are only known to be a repository's from above.
+    let hooks = workspace.join("bare.git/hooks");
+    std::fs::create_dir_all(&hooks).unwrap();
+    std::fs::write(workspace.join("bare.git/HEAD"), "ref: refs/heads/main\n").unwrap();
+    for (root, expected) in [
+        (workspace.join("part"), workspace.join("part/sub/out.txt")),
+        (outside.clone(), workspace.join("sub/out.txt")),
+        (hooks.clone(), workspace.join("sub/out.txt")),
+    ] {
         let run = run_writer(&place, &trusting(&place), &workspace, &root);
         assert_eq!(run["result"]["isError"], false, "{run}");
         assert!(expected.is_file(), "{}", expected.display());
         drop(std::fs::remove_dir_all(workspace.join("sub")));
     }
     assert_eq!(std::fs::read_dir(&outside).unwrap().count(), 0);
+    assert_eq!(std::fs::read_dir(&hooks).unwrap().count(), 0);
 }
 
 #[test]

@@ -88,9 +88,14 @@ fn disallowed_tools_deny_what_is_allowed() {
 
 #[test]
 fn a_denial_that_cannot_be_enforced_denies_the_whole_tool() {
-    for (entry, spawn, read) in
-        [("Bash(rm -rf *.log)", false, true), ("bash", false, true), ("Read(~/x)", true, false), ("Task", true, true)]
-    {
+    for (entry, spawn, read) in [
+        ("Bash(rm -rf *.log)", false, true),
+        ("bash", false, true),
+        ("Read(~/x)", true, false),
+        ("Task", true, true),
+        ("*", false, false),
+        ("ALL", false, false),
+    ] {
         let disallowed_tools = vec![ToolEntry { text: entry.into(), span: None }];
         let c = grant(&Manifest { disallowed_tools, ..skill(None) }, &builtin()).capabilities;
         assert_eq!(may_spawn(&c, "jq ."), spawn, "{entry}");

@@ -94,6 +94,12 @@ fn answer(stream: &mut TcpStream, number: &AtomicUsize) {
         "/cut" => ("200 OK", "text/plain", "cut".to_owned()),
         "/missing" => ("404 Not Found", "application/json", "{}".to_owned()),
         "/silent" => return,
+        "/trailers" => {
+            let head = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\nconnection: close\r\n\r\n4\r\nbody\r\n0\r\n";
+            let trailers = "set-cookie: id=cookie-of-a-trailer; Path=/\r\nauthorization: Bearer token-of-a-trailer\r\n\r\n";
+            stream.write_all([head, trailers].concat().as_bytes()).ok();
+            return;
+        }
         "/slow" => {
             std::thread::sleep(std::time::Duration::from_millis(300));
             ("200 OK", "text/plain", "slow".to_owned())

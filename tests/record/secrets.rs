@@ -1,8 +1,10 @@
 //! Secrets are in no recording, and come back in its replay.
 
+use serde_json::Value;
+
 use super::network::Mortal;
 use super::{all_bytes, elsewhere, holds, recording, same};
-use crate::cli::text;
+use crate::cli::{script_skill, text};
 use crate::receipt::Place;
 
 const TOKEN: &str = "sesame-\"open\"-\u{fc}-1234";
@@ -125,6 +127,29 @@ fn variables_cookies_and_authorization_are_encrypted() {
     }
     let replay = other.finish(command, "");
     assert_eq!((replay.status.code(), text(&replay.stdout)), (Some(0), text(&run.stdout)), "{names:?} {replay:?}");
+}
+
+/// A field is secret as a whole, also where a part of it is the value of a variable; and a response's trailers are fields like its headers.
+#[test]
+fn all_of_a_secret_field_is_encrypted() {
+    let place = Place::new();
+    let server = Mortal::start();
+    let policy = server.policy(&place, "");
+    let script = "curl -s \"$1/x\" -D head > body; grep -i set-cookie head; curl -s \"$1/trailers\"\n";
+    script_skill(&place.path("asks"), &[("ask.sh", script)]);
+    let url = server.url();
+    let args =
+        ["run", "./asks", "ask.sh", "--policy", &policy, "--workspace", "w", "--env", "LOGIN=cookie-of-the", "--record", "rec", "--", &url];
+    let run = place.skillhost(&args, "");
+    assert!(run.status.code() == Some(0) && text(&run.stdout).contains("id=cookie-of-the-session-0"), "{run:?}");
+    let all = all_bytes(&place.path("rec"));
+    for secret in ["-session-0", "cookie-of-the", "of-a-trailer"] {
+        assert!(!holds(&all, secret), "{secret}");
+    }
+    let names: Vec<Value> =
+        ["headers", "trailers"].map(|part| recording(&place.path("rec"))["exchanges"][1]["response"]["head"][part].clone()).to_vec();
+    assert!(names[1].as_array().is_some_and(|trailers| trailers.len() == 2), "{names:?}");
+    same(&place, "rec", &[], &run);
 }
 
 #[test]

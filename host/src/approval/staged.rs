@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{self, AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
-use crate::policy::protected::REPOSITORY;
+use crate::policy::protected::{REPOSITORY, fold};
 use crate::runtime;
 use crate::sandbox::files::{After, Before, Staged, holder, open_root, read_file};
 
@@ -37,8 +37,8 @@ pub(super) fn apply(changes: &[Change]) -> io::Result<()> {
             return Err(io::Error::other(format!("{} changed meanwhile, so nothing was written", path.display())));
         }
     }
-    for folder in folders.keys() {
-        refuse_repository(&folders[folder], changes.iter().filter(|change| change.folder == **folder).map(|change| &change.staged))?;
+    for (folder, root) in &folders {
+        refuse_repository(root, changes.iter().filter(|change| change.folder == **folder).map(|change| &change.staged))?;
     }
     // What goes makes room for what comes: the deepest first. What comes stands in folders that come before it.
     let goes = |staged: &Staged| staged.after.is_none() || is_folder(&staged.before) != matches!(staged.after, Some(After::Folder));
@@ -61,18 +61,31 @@ pub(super) fn apply(changes: &[Change]) -> io::Result<()> {
     Ok(())
 }
 
-/// Refuses changes that, together with what their folder has gained since they were kept aside, make a git repository of a folder and name
-/// commands that git would run. Neither alone does: the run's rules were asked about what was there then.
-fn refuse_repository<'a>(root: &OwnedFd, changes: impl Iterator<Item = &'a Staged> + Clone) -> io::Result<()> {
-    let comes = |path: &str| changes.clone().any(|change| change.path == path && change.after.is_some());
-    let folders: BTreeSet<&str> = changes.clone().map(|change| change.path.rsplit_once('/').map_or("", |(folder, _)| folder)).collect();
-    for folder in folders {
+/// Refuses changes that make a git repository of a folder, with commands for git to run, only together with what the folder has gained since
+/// they were kept aside. The run's rules were asked about what was there then.
+fn refuse_repository<'a>(root: &OwnedFd, changes: impl Iterator<Item = &'a Staged>) -> io::Result<()> {
+    // By folder: what of a repository comes. Other names cost nothing.
+    let mut folders: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
+    for change in changes.filter(|change| change.after.is_some()) {
+        let (folder, name) = change.path.rsplit_once('/').unwrap_or(("", &change.path));
+        let name = fold(name).into_owned();
+        if matches!(&*name, "head" | "objects") || REPOSITORY.contains(&&*name) {
+            folders.entry(folder).or_default().insert(name);
+        }
+    }
+    for (folder, comes) in folders {
         let path = |name: &str| if folder.is_empty() { name.to_owned() } else { format!("{folder}/{name}") };
-        let is_there = |name: &str| found(root, &path(name)).is_ok_and(|found| found.is_some());
-        let runs =
-            |has: &dyn Fn(&str) -> bool| has("HEAD") && (has("objects") || has("commondir")) && REPOSITORY.iter().any(|name| has(name));
-        if runs(&|name| is_there(name) || comes(&path(name))) && !runs(&is_there) && !runs(&|name| comes(&path(name))) {
-            return Err(io::Error::other(format!("git would run commands that `{}` names, so nothing was written", path("config"))));
+        let is_there = |name: &str| {
+            holder(root.as_fd(), &path(name)).and_then(|(folder, name)| fs::statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW)).is_ok()
+        };
+        let comes = |name: &str| comes.contains(&*fold(name));
+        let runs = |has: &dyn Fn(&str) -> bool| match has("HEAD") && (has("objects") || has("commondir")) {
+            true => REPOSITORY.into_iter().find(|name| has(name)),
+            false => None,
+        };
+        let together = runs(&|name| is_there(name) || comes(name));
+        if let Some(name) = together.filter(|_| runs(&is_there).is_none() && runs(&comes).is_none()) {
+            return Err(io::Error::other(format!("git would run commands that `{}` names, so nothing was written", path(name))));
         }
     }
     Ok(())

@@ -203,7 +203,7 @@ pub struct Redactor {
     values: Vec<String>,
 }
 
-/// Texts of this many characters may have been cut, in the middle of a value too.
+/// Texts of this many bytes may have been cut, in the middle of a value too: what a guest chooses is cut at 200 bytes or characters.
 const MAYBE_CUT: usize = 190;
 /// The start of a value that is recognised at the end of such a text, in bytes.
 const START: usize = 4;
@@ -241,7 +241,7 @@ impl Redactor {
 
     /// A text that was cut, without the start of a value at its end. The command of a denial stands in backticks.
     fn without_start(&self, mut text: String) -> String {
-        if text.chars().count() < MAYBE_CUT {
+        if text.len() < MAYBE_CUT {
             return text;
         }
         let end = text.strip_suffix('`').unwrap_or(&text);
@@ -388,6 +388,8 @@ mod tests {
         for cut in ["SK-Abcdefghij", "SK-A"] {
             assert_eq!(redactor.text(&format!("start `{padding} {cut}`")), format!("start `{padding} [redacted]"), "{cut}");
         }
+        let padding = "\u{20ac}".repeat(63);
+        assert_eq!(redactor.text(&format!("{padding} SK-Abcdefghi")), format!("{padding} [redacted]"), "200 bytes, 76 characters");
         assert_eq!(redactor.text("https://sk-abcdefghijklmnop/x"), "https://[redacted]/x");
         assert_eq!(redactor.text("a short text that ends in SK-A"), "a short text that ends in SK-A");
     }

@@ -222,8 +222,8 @@ impl Log {
         }
     }
 
-    /// Moves a line that was never finished to the file of torn ones. A whole line that is no record was not written by a host: then the log is
-    /// refused and left as it is.
+    /// Moves a line that was never finished to the file of torn ones, and leaves a record that is only long. A whole line that is no record was
+    /// not written by a host: then the log is refused and left as it is.
     #[cold]
     fn set_aside(&self, file: &File, size: u64) -> io::Result<(Head, u64)> {
         if size > self.seal_at.max(SEAL_AT).saturating_mul(16) {

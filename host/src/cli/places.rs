@@ -62,7 +62,7 @@ impl Places {
     /// Where the skills lie that come with this executable.
     pub(crate) fn built_in_skills(&self) -> Option<PathBuf> {
         let executable = std::env::current_exe().and_then(|path| path.canonicalize()).ok()?;
-        // Where it is not installed, anyone who builds here could put skills there.
+        // An executable that is not installed lies in a build tree, which a guest may be granted as its workspace.
         let bin = executable.parent().filter(|folder| folder.ends_with("bin"))?;
         Some(bin.parent()?.join("share/skillhost/skills"))
     }

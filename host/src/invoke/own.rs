@@ -47,26 +47,27 @@ pub(super) fn deny<'a>(capabilities: &mut Capabilities, own: impl IntoIterator<I
     }
 }
 
-/// Denies what is not there yet and so cannot be recognised by what it is: writes to a folder that would be a source of skills, and everything
-/// in the folders that other runs, sessions and recordings will have in the scratch folder.
-pub(super) fn keep(capabilities: &mut Capabilities, sources: &[PathBuf], scratch: &Path) {
+/// Denies what cannot be recognised by device and inode because it does not exist yet: writes to a folder that the catalogue would take skills
+/// from, and all access to the folders that other runs will have in the scratch folder.
+pub(super) fn deny_missing(capabilities: &mut Capabilities, sources: &[PathBuf], scratch: &Path) {
     if capabilities.mounts.is_empty() && capabilities.packages.is_empty() {
         return;
     }
-    let missing: Vec<PathBuf> = sources.iter().map(|source| real(source)).filter(|source| !source.exists()).collect();
+    let missing: Vec<PathBuf> = sources.iter().filter(|source| !source.exists()).map(|source| real(source)).collect();
     let scratch = real(scratch);
+    let glob = |text: String| PathGlob::new(&text).unwrap_or_else(|_| PathGlob::everything());
     for mount in capabilities.mounts.iter().chain(&capabilities.packages) {
         let root = real(&mount.host);
-        let below = |path: &Path| Some(globset::escape(&[&*mount.rule_path(&mount.guest), &*within(&root, path)?].concat()));
-        let glob = |text: String| PathGlob::new(&text).unwrap_or_else(|_| PathGlob::everything());
-        // Those of agents are protected files already.
-        let is_protected = |source: &Path| within(&root, source).is_some_and(|rel| protects(&rel).is_some());
-        for source in missing.iter().filter(|source| !is_protected(source)).filter_map(|source| below(source)) {
+        let guest = |rel: &str| globset::escape(&[&*mount.rule_path(&mount.guest), rel].concat());
+        // The folders of agents are protected files already.
+        let sources = missing.iter().filter_map(|source| within(&root, source)).filter(|rel| protects(rel).is_none());
+        for source in sources.map(|rel| guest(&rel)) {
             capabilities.write.none_of.extend([source.clone(), source + "/**"].map(glob));
         }
-        // A mount that is itself such a folder, as a session's workspace is, lies below the scratch folder and not above it.
-        if let Some(scratch) = below(&scratch).filter(|_| scratch.starts_with(&root)) {
-            let globs = [format!("{scratch}/{}*", private::PREFIX), format!("{scratch}/{}*/**", private::PREFIX)].map(glob);
+        // A mount below the scratch folder, as a session's workspace is, is no folder of another run.
+        if let Some(scratch) = within(&root, &scratch).filter(|_| scratch.starts_with(&root)) {
+            let names = private::prefixes().map(|prefix| format!("{}/{prefix}*", guest(&scratch)));
+            let globs: Vec<PathGlob> = names.flat_map(|name| [name.clone(), name + "/**"]).map(glob).collect();
             capabilities.read.none_of.extend(globs.clone());
             capabilities.write.none_of.extend(globs);
         }
@@ -164,6 +165,31 @@ mod tests {
         ] {
             assert_eq!(access(&capabilities, path), PathAccess::Write, "{path}");
         }
+    }
+
+    #[test]
+    fn what_does_not_exist_yet_is_denied_by_its_path() {
+        let home = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(home.path().join("tmp")).unwrap();
+        let sources = ["team", ".agents/skills", "tmp"].map(|source| home.path().join(source));
+        let mut capabilities = mounting(home.path());
+        deny_missing(&mut capabilities, &sources, &home.path().join("tmp"));
+        for (path, expected) in [
+            ("/workspace/team", PathAccess::Read),
+            ("/workspace/team/x/SKILL.md", PathAccess::Read),
+            ("/workspace/teams/x", PathAccess::Write),
+            ("/workspace/tmp/skillhost-run-0123456789abcdef/tmp/x", PathAccess::None),
+            ("/workspace/tmp/skillhost-session-0123456789abcdef", PathAccess::None),
+            ("/workspace/tmp/skillhost-notes/x", PathAccess::Write),
+            ("/workspace/tmp/x", PathAccess::Write),
+        ] {
+            assert_eq!(access(&capabilities, path), expected, "{path}");
+        }
+        // A session's own workspace.
+        let session = home.path().join("tmp/skillhost-session-0123456789abcdef");
+        let mut capabilities = mounting(&session);
+        deny_missing(&mut capabilities, &[], &home.path().join("tmp"));
+        assert_eq!(access(&capabilities, "/workspace/skillhost-run-x"), PathAccess::Write);
     }
 
     #[test]

@@ -14,6 +14,9 @@ use crate::runtime::{self, Component, Entry, Program, Programs, ScriptId};
 use crate::sandbox::is_tool_name;
 use crate::skill::Skill;
 
+/// Bytes of a file's name on Linux, `NAME_MAX` of limits.h.
+const NAME_MAX: usize = 255;
+
 /// Scripts that are told where a name is none of them.
 const MAX_TOLD: usize = 20;
 
@@ -213,10 +216,14 @@ fn several(skill: &Skill, name: &str, paths: &[String]) -> NoProgram {
 fn unknown(skill: &Skill, name: &str) -> NoProgram {
     let all = scripts::all(skill);
     let base = |path: &str| path.rsplit('/').next().unwrap_or(path).to_owned();
-    let likeness = |script: &&Script| strsim::jaro_winkler(&base(name), &base(&script.path));
+    // A client chooses the name, and the comparison costs the product of both lengths: a longer one is no file's.
+    let asked = Some(base(name)).filter(|asked| asked.len() <= NAME_MAX).unwrap_or_default();
+    let likeness = |script: &&Script| strsim::jaro_winkler(&asked, &base(&script.path));
     let nearest = all.iter().max_by(|a, b| likeness(a).total_cmp(&likeness(b))).filter(|script| likeness(script) > 0.8);
     let suggestion = nearest.map(|script| script.path.clone());
-    NoProgram::Choice(Choice { message: format!("the skill `{}` has no script `{name}`", skill.name), suggestion, scripts: all })
+    let what = if skill.manifest.component.is_some() { "script or tool" } else { "script" };
+    let shown: String = name.chars().take(NAME_MAX).collect();
+    NoProgram::Choice(Choice { message: format!("the skill `{}` has no {what} `{shown}`", skill.name), suggestion, scripts: all })
 }
 
 /// The component that a skill declares, and its path in the skill.

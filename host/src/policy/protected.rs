@@ -11,7 +11,7 @@ mod built;
 
 use std::borrow::Cow;
 
-use Kind::{Agent, Editor, Launcher, Shell, VersionControl};
+use Kind::{Agent, Console, Editor, Launcher, Shell, VersionControl};
 
 use self::built::{BUILT, BUILT_ENDS};
 
@@ -28,6 +28,8 @@ pub enum Kind {
     Shell,
     /// Tools that choose which program a command is.
     Launcher,
+    /// A debugger or an interactive interpreter, which reads the file where it starts.
+    Console,
 }
 
 impl Kind {
@@ -39,12 +41,13 @@ impl Kind {
             Agent => "a coding agent",
             Shell => "a shell or a login",
             Launcher => "which program a command starts",
+            Console => "a debugger or an interactive interpreter",
         }
     }
 }
 
 /// Paths by kind: a name, or several with slashes.
-const PROTECTED: [(Kind, &[&str]); 5] = [
+const PROTECTED: [(Kind, &[&str]); 6] = [
     (
         VersionControl,
         &[
@@ -234,12 +237,6 @@ const PROTECTED: [(Kind, &[&str]); 5] = [
             ".local/share/fish",
             "library/launchagents",
             ".screenrc",
-            ".gdbinit",
-            ".lldbinit",
-            ".pdbrc",
-            ".irbrc",
-            ".psqlrc",
-            ".rprofile",
             ".ssh",
             ".tmux.conf",
             ".config/tmux",
@@ -265,6 +262,7 @@ const PROTECTED: [(Kind, &[&str]); 5] = [
             ".asdfrc",
         ],
     ),
+    (Console, &[".gdbinit", ".irbrc", ".lldbinit", ".pdbrc", ".psqlrc", ".rprofile"]),
 ];
 
 /// Ends of names.
@@ -371,6 +369,9 @@ mod tests {
             (".github/copilot-instructions.md", Agent),
             (".config/fish/config.fish", Shell),
             (".mise.toml", Launcher),
+            (".tool-versions", Launcher),
+            ("x.sublime-project", Editor),
+            (".gdbinit", Console),
         ] {
             assert_eq!(protects(path), Some(kind), "{path}");
         }

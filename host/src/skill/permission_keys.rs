@@ -23,12 +23,19 @@ pub(super) fn misspelt_metadata(key: &str) -> Option<&'static str> {
 fn is_near(known: &str, key: &str) -> bool {
     let letters = |text: &str| text.chars().map(narrow).filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect::<String>();
     let (known, key) = (letters(known), letters(key));
-    // Letters of other scripts may look like those that are meant: among Latin ones they do not count.
-    let foreign = key.chars().filter(|c| !c.is_ascii()).count();
-    let foreign = if foreign <= key.chars().count() / 2 { foreign } else { 0 };
-    let edits = if known.len() <= 6 { 1 } else { 2 } + foreign;
+    let edits = if known.len() <= 6 { 1 } else { 2 };
+    if looks_like(&known, &key) {
+        return true;
+    }
     // The distance costs the product of both lengths, and a skill chooses one of them.
     key.chars().count().abs_diff(known.len()) <= edits && strsim::damerau_levenshtein(&known, &key) <= edits
+}
+
+/// Whether the texts are equal but for letters of other scripts, which may look the same. Half of them at least are the same.
+fn looks_like(known: &str, key: &str) -> bool {
+    let foreign = key.chars().filter(|c| !c.is_ascii()).count();
+    let length = key.chars().count();
+    length == known.len() && foreign <= length / 2 && key.chars().zip(known.chars()).all(|(c, known)| c == known || !c.is_ascii())
 }
 
 /// The ASCII character of a full-width one (U+FF01 to U+FF5E).
@@ -128,6 +135,8 @@ mod tests {
             "platforms",
             "os",
             "primaryEnv",
+            "f\u{fc}ll",
+            "m\u{e9}tadonn\u{e9}es",
             "install",
             "bins",
             "skills",

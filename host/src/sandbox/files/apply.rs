@@ -53,7 +53,10 @@ impl Vfs {
             return Err(ApplyError::Changed(stale));
         }
         // What the folder has gained meanwhile may make a git repository of it, with the commands that it was given here.
-        let runs = |m: usize, d: &Difference| d.view.is_some() && self.check_repository(&tree, m, &d.rel, Attempt::Create).is_err();
+        let runs = |m: usize, d: &Difference| {
+            let attempt = if d.lower.is_none() { Attempt::Create } else { Attempt::Change };
+            d.view.is_some() && self.check_repository(&tree, m, &d.rel, attempt).is_err()
+        };
         let forbidden = plan.iter().find(|(m, d)| self.access(*m, &d.rel) != PathAccess::Write || runs(*m, d));
         if let Some((m, difference)) = forbidden {
             let path = self.label(*m, difference);

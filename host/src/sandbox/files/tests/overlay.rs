@@ -3,6 +3,7 @@
 
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
+use std::time::Duration;
 
 use super::support::*;
 use super::*;
@@ -223,6 +224,9 @@ fn what_the_rules_deny_is_denied_in_an_overlay_too() {
     assert_eq!(changes(&guest), []);
 }
 
+/// More than any diff takes on a loaded machine.
+const PATIENCE: Duration = Duration::from_secs(120);
+
 #[test]
 fn the_diff_shows_text_and_names_the_rest() {
     let guest = with(|w| {
@@ -264,7 +268,10 @@ Large files /dev/null and b/large differ (0 and 1048577 bytes)
 @@ -0,0 +1 @@
 +x
 ";
-    assert_eq!(guest.vfs.diff(), expected);
+    assert_eq!(guest.vfs.diff_within(PATIENCE), expected);
+    let hurried = guest.vfs.diff_within(Duration::ZERO);
+    assert!(hurried.contains("Files a/text and b/text differ (not compared: the diff takes too long)\n"), "{hurried}");
+    assert!(hurried.contains("b/new differ") && !hurried.contains("+2"), "{hurried}");
 }
 
 #[test]
@@ -273,7 +280,7 @@ fn a_diff_is_cut_at_its_bound() {
     for i in 0..8 {
         guest.write(&format!("/workspace/f{i}"), &"x\n".repeat(400_000)).unwrap();
     }
-    let diff = guest.vfs.diff();
+    let diff = guest.vfs.diff_within(PATIENCE);
     assert!(diff.len() < (4 << 20) + 100);
     assert!(diff.ends_with("\n[cut here]\n[4 more changes are left out]\n"), "{}", &diff[diff.len() - 100..]);
 }

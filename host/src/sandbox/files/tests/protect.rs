@@ -24,6 +24,26 @@ fn project(w: &Path) {
 }
 
 #[test]
+fn an_overlay_and_its_folder_make_no_repository_together() {
+    for (theirs, ours) in
+        [("config", ["HEAD", "objects/x"]), ("hooks/post-commit", ["HEAD", "objects/x"]), ("HEAD", ["config", "objects/x"])]
+    {
+        let guest = Grant { mode: MountMode::Overlay, ..Grant::default() }.guest(|w| std::fs::create_dir(w.join("bare")).unwrap());
+        guest.mkdir("/workspace/bare/objects").unwrap();
+        ours.iter().for_each(|name| guest.write(&format!("/workspace/bare/{name}"), "x").unwrap());
+        // Another run writes meanwhile what it may as well.
+        fill(&guest.host("bare"), theirs, "x");
+        assert!(guest.vfs.apply().is_err(), "{theirs}");
+        assert!(!guest.host(&format!("bare/{}", ours[0])).exists(), "{theirs}: nothing was written");
+    }
+    // A repository that was there before goes on as one.
+    let there = |w: &Path| ["HEAD", "config", "objects/x"].iter().for_each(|name| fill(w, &format!("bare/{name}"), "old"));
+    let guest = Grant { mode: MountMode::Overlay, ..Grant::default() }.guest(there);
+    guest.write("/workspace/bare/HEAD", "new").unwrap();
+    guest.vfs.apply().unwrap();
+}
+
+#[test]
 fn a_root_is_no_part_of_a_repository_that_git_runs() {
     let dir = tempfile::tempdir().unwrap();
     fill(dir.path(), "bare.git/HEAD", "ref: refs/heads/main\n");
