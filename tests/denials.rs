@@ -106,6 +106,18 @@ fn a_denial_stops_a_started_program_under_each_name() {
     }
 }
 
+#[test]
+fn a_denial_is_named_for_a_program_that_is_not_there() {
+    let arena = Arena::new();
+    for (denial, code, rule) in
+        [("Bash(absent:*)", 126, "the policy denies `Bash(absent:*)`"), ("Bash(jq:*)", 127, "no program `absent` here")]
+    {
+        let outcome = arena.run(&["launch", "absent"]).deny(denial).go();
+        assert_eq!(outcome.status, Status::Exited { code }, "{denial}: {outcome:?}");
+        assert!(outcome.denials[0].rule.contains(rule), "{denial}: {outcome:?}");
+    }
+}
+
 /// Runs a text in the shell.
 fn shell(place: &Path, denials: &[&str], script: &str) -> Outcome {
     let (skill, workspace) = (place.join("skill"), place.join("workspace"));

@@ -188,4 +188,19 @@ mod tests {
         std::fs::write(&path, "SQLite format 3").unwrap();
         assert_eq!(database.mark(), None, "cut");
     }
+
+    #[test]
+    fn the_mark_of_another_user_s_database_does_not_count() {
+        // Only root can give a file away.
+        if !rustix::process::geteuid().is_root() {
+            return;
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.db");
+        let database = Database::at(&path, &TABLES);
+        database.write(|db| db.execute("INSERT INTO a VALUES (1)", [])).unwrap();
+        assert_eq!(database.mark(), Some(7));
+        std::os::unix::fs::chown(&path, Some(65_534), None).unwrap();
+        assert_eq!(database.mark(), None);
+    }
 }

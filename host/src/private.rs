@@ -429,6 +429,8 @@ mod tests {
     #[test]
     fn a_sweep_follows_no_links() {
         let (within, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        // As private as the host's own folders are: the mode is not what saves it.
+        set_mode(elsewhere.path(), 0o700);
         std::fs::write(elsewhere.path().join("precious"), "text").unwrap();
         let planted = within.path().join("skillhost-run-0123456789abcdef");
         symlink(elsewhere.path(), &planted).unwrap();

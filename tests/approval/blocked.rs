@@ -3,8 +3,12 @@
 use std::process::Output;
 
 use skillhost::approval::{Decision, Level, What};
+use skillhost::invoke::Target;
+use skillhost::policy::Policy;
 
 use super::{Place, Run, allowed, harmless};
+use crate::arena::shell_host;
+use crate::cli::{guest, skill_of};
 use crate::mcp;
 
 /// The real programs, and a skill with a script that prints `uploaded`.
@@ -84,6 +88,52 @@ fn a_blocked_script_is_not_started_by_other_programs() {
     assert!(!out(&run).contains("uploaded"), "{run:?}");
     let ran = place.run(&["--command", "bash /skill/scripts/total.sh"]);
     assert_eq!(out(&ran), "total\n", "{ran:?}");
+}
+
+#[test]
+fn a_copy_of_a_blocked_program_is_not_started() {
+    let place = Blocked::new();
+    // A script, which anything may have copied before, and a component with a second file.
+    let workspace = place.0.user.work().join("shared");
+    std::fs::create_dir(&workspace).unwrap();
+    std::fs::copy(place.0.skills().join("report/scripts/upload.sh"), workspace.join("copy.sh")).unwrap();
+    for name in ["tool.wasm", "same.wasm"] {
+        place.0.write(&format!("report/{name}"), guest("hello"));
+    }
+    let start = |command: &str| {
+        let text = format!("python3 -c 'import subprocess; print(subprocess.run([{command}], capture_output=True).stdout)'");
+        place.run(&["--workspace", workspace.to_str().unwrap(), "--command", &text])
+    };
+    for (command, prints) in [(r#""bash", "/workspace/copy.sh""#, "uploaded"), (r#""same""#, "hello")] {
+        let ran = start(command);
+        assert!(out(&ran).contains(prints), "{command}: {ran:?}");
+    }
+    place.set(&["blocked", "--program", "upload.sh"]);
+    place.set(&["blocked", "--program", "tool.wasm"]);
+    for command in [r#""bash", "/workspace/copy.sh""#, r#""same""#] {
+        let refused = start(command);
+        assert!(!out(&refused).contains("uploaded") && !out(&refused).contains("hello"), "{command}: {refused:?}");
+        assert!(String::from_utf8_lossy(&refused.stderr).contains("a level denies "), "{command}: {refused:?}");
+    }
+}
+
+#[test]
+fn every_spelling_of_a_target_is_one_part_of_the_skill() {
+    let dir = tempfile::tempdir().unwrap();
+    let skill = dir.path().join("report");
+    skill_of("hello", &skill);
+    std::fs::create_dir(skill.join("scripts")).unwrap();
+    std::fs::write(skill.join("scripts/upload.sh"), "echo\n").unwrap();
+    let loaded = shell_host(dir.path()).load_for_run(&skill, &Policy::builtin()).unwrap();
+    let named = |name: &str| Target::Named(name.into());
+    for spelled in ["upload", "upload.sh", "scripts/upload.sh", "./scripts/../scripts/upload.sh", "/skill/scripts/upload.sh"] {
+        assert_eq!(What::of(&loaded, &named(spelled)), What::Program("scripts/upload.sh".into()), "{spelled}");
+    }
+    let tool = What::Tool("send".into());
+    assert_eq!(What::of(&loaded, &named("send")), tool);
+    assert_eq!(What::of(&loaded, &Target::Tool { name: "send".into(), input: "{}".into() }), tool);
+    assert_eq!(What::of(&loaded, &Target::Main), What::Skill);
+    assert_eq!(What::of(&loaded, &Target::Shell("bash scripts/upload.sh".into())), What::Command);
 }
 
 #[test]

@@ -87,6 +87,24 @@ fn a_user_is_asked_by_the_client_and_the_answer_counts_as_long_as_it_says() {
 }
 
 #[test]
+fn a_skill_that_changes_while_its_user_is_asked_does_not_run() {
+    let (place, workspace) = place();
+    let mut agent = agent(&place, &workspace, OLD, &json!({ "elicitation": {} }));
+    let id = agent.ask("tools/call", call());
+    let asked = loop {
+        let message = agent.hear();
+        if message["method"] == "elicitation/create" {
+            break message["id"].clone();
+        }
+    };
+    place.write("writer/scripts/write.sh", "#!/bin/bash\necho other\n");
+    agent.say(&json!({ "jsonrpc": "2.0", "id": asked, "result": { "action": "accept", "content": { "allow": "once" } } }));
+    let run = agent.answer(id)["result"].clone();
+    assert!(run["isError"] == true && said(&run).contains("writer changed while it was asked for"), "{run}");
+    assert!(!workspace.join("sub").exists(), "neither the old nor the new one ran");
+}
+
+#[test]
 fn a_client_does_not_approve_its_own_runs() {
     let (place, workspace) = place();
     let written = workspace.join("sub/out.txt");

@@ -153,6 +153,24 @@ fn who_shows_no_token_or_a_wrong_one_is_not_let_in() {
 }
 
 #[test]
+fn clients_without_a_token_never_approve_their_own_runs() {
+    let place = Place::new();
+    let policy = place.user.work().join("asking.yaml");
+    std::fs::write(&policy, "clients: { http: { ask: client } }\n").unwrap();
+    let args = ["--listen", "127.0.0.1:0", "--no-token", "--policy", policy.to_str().unwrap()];
+    let mut child = place.server("serve", &args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    // A server that starts says its address; one that refuses says nothing on stdout, and ends.
+    let mut first = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut first).unwrap();
+    drop(child.kill());
+    let ended = child.wait_with_output().unwrap();
+    let stderr = String::from_utf8_lossy(&ended.stderr);
+    assert!(first.is_empty() && stderr.contains("without a token anyone is a client"), "{first}: {ended:?}");
+    // With a token, it is the operator's choice.
+    drop(Server::of(&mut place.server("serve", &["--listen", "127.0.0.1:0", "--policy", policy.to_str().unwrap()])));
+}
+
+#[test]
 fn a_name_that_was_given_this_address_reaches_nothing() {
     let place = Place::new();
     let server = Server::new(&place, &["--no-token", "--allow-host", "skills.example", "--allow-origin", "https://app.example"]);
