@@ -6,7 +6,7 @@ use std::process::{Output, Stdio};
 
 use tempfile::TempDir;
 
-use crate::cli::{User, text};
+use crate::cli::{User, repository, text};
 
 /// A user with a cache of their own.
 struct Place {
@@ -161,4 +161,51 @@ fn a_cache_that_cannot_be_made_is_told() {
     let run = command.env("XDG_CACHE_HOME", "/dev/null").args(["run", "./hello"]).output().unwrap();
     assert_eq!(run.status.code(), Some(74), "{run:?}");
     assert_eq!(user.records()[0]["status"]["kind"], "failed");
+}
+
+#[test]
+fn what_a_skill_puts_into_the_cache_is_charged_to_it() {
+    let place = Place::warm();
+    let scripted = place.user.work().join("scripted");
+    std::fs::create_dir_all(scripted.join("scripts")).unwrap();
+    std::fs::write(scripted.join("SKILL.md"), "---\nname: scripted\ndescription: Has a script. Use to test.\n---\n").unwrap();
+    // Long enough to be worth keeping, and new.
+    let script = (0..400).fold(String::new(), |text, line| format!("{text}x{line} = {line}\n"));
+    std::fs::write(scripted.join("scripts/run.py"), script).unwrap();
+    let mut command = place.user.command(env!("CARGO_BIN_EXE_skillhost"));
+    command
+        .env("XDG_CACHE_HOME", place.root.path())
+        .args(["run", "./scripted", "run.py", "--programs"])
+        .arg(repository("target/components"));
+    let run = command.output().unwrap();
+    assert!(run.status.success(), "{run:?}");
+    let read = |folder: &str| {
+        std::fs::read_dir(place.cache().join(folder)).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap())
+    };
+    let charged: String =
+        read("").filter(|name| name.ends_with(".share")).map(|name| std::fs::read_to_string(place.cache().join(name)).unwrap()).collect();
+    let code: Vec<String> = read("").filter(|name| name.ends_with(".own.cwasm")).collect();
+    let scripts: Vec<String> = read("").filter(|name| name.ends_with(".script")).collect();
+    let copies: Vec<String> = read("skills").map(|name| format!("skills/{name}")).collect();
+    assert_eq!((code.len(), scripts.is_empty(), copies.len()), (1, false, 2), "{code:?} {scripts:?} {copies:?}");
+    for name in [code, scripts, copies].concat() {
+        assert!(charged.contains(&format!("\"{name}\"")), "{name}: {charged}");
+    }
+}
+
+#[test]
+fn a_run_that_adds_to_the_cache_tidies_it() {
+    let place = Place::warm();
+    let abandoned = place.cache().join("0123.tmp");
+    let leave = || {
+        let file = std::fs::File::create(&abandoned).unwrap();
+        let then = std::time::SystemTime::now() - std::time::Duration::from_secs(7_200);
+        file.set_times(std::fs::FileTimes::new().set_accessed(then).set_modified(then)).unwrap();
+    };
+    leave();
+    place.says_hello();
+    assert!(abandoned.exists(), "nothing was added");
+    std::fs::remove_file(place.entry("cwasm")).unwrap();
+    place.says_hello();
+    assert!(!abandoned.exists());
 }

@@ -64,6 +64,11 @@ impl Database {
         Some(number(68)).filter(|mark| is_certain && *mark > 0)
     }
 
+    /// Whether there is a file.
+    pub(crate) fn is_there(&self) -> bool {
+        self.path.exists()
+    }
+
     /// Rows; none where there is no file.
     pub(crate) fn all<T>(
         &self,
@@ -77,7 +82,7 @@ impl Database {
 
     /// What `work` finds; `None` where there is no file.
     pub(crate) fn read<T>(&self, work: impl FnOnce(&mut Connection) -> rusqlite::Result<T>) -> Result<Option<T>, Broken> {
-        if !self.path.exists() {
+        if !self.is_there() {
             return Ok(None);
         }
         work(&mut self.connect()?).map(Some).map_err(|error| self.broken(&error))

@@ -184,6 +184,11 @@ pub struct Overrides {
 }
 
 impl Policy {
+    /// Whether it may grant some skill a folder.
+    pub fn may_grant_folders(&self) -> bool {
+        self.layers.iter().any(|layer| !layer.mounts.is_empty() || !layer.packages.is_empty())
+    }
+
     /// What holds without a policy file: the workspace that the operator names, read and written; programs of the sandbox; no network, no
     /// variables of the host.
     pub fn builtin() -> Policy {

@@ -211,7 +211,7 @@ impl Store {
 
     /// As [`Database::mark`]: not while another thread uses the file.
     pub(super) fn has_no_level(&self) -> bool {
-        self.database.mark() == Some(NO_LEVELS)
+        self.database.mark() == Some(NO_LEVELS) || !self.database.is_there()
     }
 
     pub(super) fn levels_of(&self, skill: &str) -> Result<Vec<LevelSet>, ApprovalError> {

@@ -29,7 +29,9 @@ pub(super) struct Link<'a> {
 
 /// Bytes that the end of a line takes at most: the three names, a number of 20 digits, two digests.
 pub(super) const TRAILER_MAX: usize = 256;
-/// Bytes at the end of a journal in which its last record is looked for first.
+/// Bytes at the end of a journal in which its last record is looked for first: more than that of a run which started no programs.
+pub(super) const LINE: usize = 4 << 10;
+/// Those in which it is looked for next.
 pub(super) const LINE_MAX: usize = 16 << 10;
 
 /// How the first line of a journal starts that goes on where another was sealed: its end is that of the last line there.

@@ -23,7 +23,7 @@ use std::thread::JoinHandle;
 use rustix::fs::{FileType, FlockOperation, Stat, flock, fstat, stat};
 use serde::Serialize;
 
-use super::chain::{self, Head, LINE_MAX, Link, TRAILER_MAX};
+use super::chain::{self, Head, LINE, LINE_MAX, Link, TRAILER_MAX};
 use super::key::Key;
 use super::lease::Lease;
 use super::{AuditError, Owner, store};
@@ -76,10 +76,15 @@ impl Log {
     /// # Errors
     /// As [`Log::open`].
     pub fn sealing_at(path: &Path, bytes: u64) -> Result<Log, AuditError> {
-        if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-            private::create_missing(folder).map_err(|source| AuditError::write(path, source))?;
-        }
-        let journal = Journal::open(path).map_err(|source| AuditError::write(path, source))?;
+        let open = || match Journal::open(path) {
+            // Each run opens it, and only the first has to make its folder.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                private::create_missing(folder(path))?;
+                Journal::open(path)
+            }
+            opened => opened,
+        };
+        let journal = open().map_err(|source| AuditError::write(path, source))?;
         Ok(Log {
             path: path.to_owned(),
             journal: Mutex::new(journal),
@@ -212,12 +217,12 @@ impl Log {
         if size == 0 {
             return Ok((store::head(&self.path)?.unwrap_or_else(Head::start), 0));
         }
-        let mut tail = [0; LINE_MAX];
-        let start = size.saturating_sub(LINE_MAX as u64);
-        let tail = &mut tail[..usize::try_from(size - start).unwrap_or(0)];
-        file.read_exact_at(tail, start)?;
-        match tail.strip_suffix(b"\n").and_then(|lines| chain::last_record(lines, start == 0)) {
-            Some(link) => Ok((link.head(), size)),
+        let found = match last_within::<LINE>(file, size)? {
+            None if size > LINE as u64 => last_within::<LINE_MAX>(file, size)?,
+            found => found,
+        };
+        match found {
+            Some(head) => Ok((head, size)),
             None => self.set_aside(file, size),
         }
     }
@@ -330,6 +335,18 @@ impl Drop for Locked<'_> {
         // It is let go with the descriptor at the latest.
         flock(self.0, FlockOperation::Unlock).ok();
     }
+}
+
+/// The last record of a file of that size, where it lies whole in the last `BYTES`.
+// A call of its own: a frame touches all of its pages, and that of the caller is small.
+#[inline(never)]
+fn last_within<const BYTES: usize>(file: &File, size: u64) -> io::Result<Option<Head>> {
+    let mut tail = [0; BYTES];
+    let start = size.saturating_sub(BYTES as u64);
+    let tail = &mut tail[..usize::try_from(size - start).unwrap_or(0)];
+    file.read_exact_at(tail, start)?;
+    let link = tail.strip_suffix(b"\n").and_then(|lines| chain::last_record(lines, start == 0));
+    Ok(link.map(|link| link.head()))
 }
 
 /// The sealed journals of a log, oldest first.

@@ -84,7 +84,8 @@ fn read(path: &Path) -> io::Result<Option<Key>> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         file => file?,
     };
-    let mut text = String::new();
+    // With room for all of it, one read finds the text, and one its end.
+    let mut text = String::with_capacity(KEY * 4);
     file.take(KEY as u64 * 4).read_to_string(&mut text)?;
     let bytes: Option<Vec<u8>> = text.trim_end().as_bytes().chunks(2).map(byte).collect();
     match bytes.as_deref().map(<&[u8; KEY]>::try_from) {

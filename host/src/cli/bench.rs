@@ -21,7 +21,7 @@ use skillhost::sandbox::{Allocation, Io};
 use super::exit::Exit;
 use super::permissions::Permissions;
 use super::places::{HostArgs, Places};
-use super::skills::require_path;
+use super::skills::{Skills, require_path};
 use super::{Failure, show};
 use spread::Spread;
 
@@ -99,6 +99,9 @@ pub(crate) fn main(args: &Args) -> Result<Exit, Failure> {
     let policy = args.permissions.policy(&places)?;
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let mut options = places.host_options(&args.host)?;
+    if policy.may_grant_folders() {
+        options.guarded.read_only = Skills::default().folders(&places, &policy);
+    }
     options.sandbox.allocation = Allocation::Pooling(u32::try_from(cores).unwrap_or(1).max(2));
     let host = Host::new(options);
     let loaded = host.load(&args.skill, &policy).map_err(super::run::invalid_skill)?;

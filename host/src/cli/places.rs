@@ -39,14 +39,19 @@ pub(crate) struct Places {
 impl Places {
     /// Finds them.
     pub(crate) fn find() -> Result<Places, Failure> {
-        let xdg = Xdg::new().map_err(|error| Failure::new(Exit::Io, format!("no home folder: {error}")).fix("set $HOME"))?;
-        let state = xdg.state_dir().unwrap_or_else(|| xdg.data_dir()).join("skillhost");
-        if let Ok(found) = rustix::fs::stat(&state) {
-            ownership::check(&state, &found).map_err(super::permissions::foreign)?;
+        let places = Places::named()?;
+        if let Ok(found) = rustix::fs::stat(&places.state) {
+            ownership::check(&places.state, &found).map_err(super::permissions::foreign)?;
         }
+        Ok(places)
+    }
+
+    /// Where they are, whoever they belong to: for what reads nothing that is kept in the state folder.
+    pub(crate) fn named() -> Result<Places, Failure> {
+        let xdg = Xdg::new().map_err(|error| Failure::new(Exit::Io, format!("no home folder: {error}")).fix("set $HOME"))?;
         Ok(Places {
             config: xdg.config_dir().join("skillhost"),
-            state,
+            state: xdg.state_dir().unwrap_or_else(|| xdg.data_dir()).join("skillhost"),
             data: xdg.data_dir().join("skillhost"),
             cache: xdg.cache_dir().join("skillhost"),
             home: xdg.home_dir().to_owned(),

@@ -104,7 +104,10 @@ pub(crate) fn main(mut args: Args) -> Result<Exit, Failure> {
     named.tell_of_sections(&policy);
     args.skill = named.folder().to_owned();
     let mut options = places.host_options(&args.host)?;
-    options.guarded.read_only = args.skills.folders(&places, &policy);
+    // They are kept from writes in the folders that are granted: where none can be, nobody has to look for them.
+    if policy.may_grant_folders() {
+        options.guarded.read_only = args.skills.folders(&places, &policy);
+    }
     let host = Host::new(options);
     if args.explain {
         return explain(&args, named.skill_folder(), &host, &policy);

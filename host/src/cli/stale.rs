@@ -17,7 +17,7 @@ const STAMP: &str = ".swept";
 
 /// Sweeps when a run is over and its output is printed; once an hour, because the folder may be a large one.
 pub(super) fn sweep_after_run() {
-    let Ok(places) = Places::find() else { return };
+    let Ok(places) = Places::named() else { return };
     // Without a cache folder to remember it in, every run would have to look.
     if is_due(&places.cache.join(STAMP)).unwrap_or(false) {
         sweep(&places.scratch);

@@ -186,8 +186,11 @@ fn signer(args: &Args, document: &Document, places: &Places) -> Result<Signer, F
 
 /// Runs it again, and tells what is not the same.
 fn repeat(args: &Args, receipt: &Value, places: &Places) -> Result<Option<Refused>, Failure> {
-    let host = Host::new(places.host_options(&args.host)?);
-    let named = args.skills.folder(&args.skill, places, &args.permissions.policy(places)?)?;
+    let policy = args.permissions.policy(places)?;
+    let mut options = places.host_options(&args.host)?;
+    options.guarded.read_only = args.skills.folders(places, &policy);
+    let host = Host::new(options);
+    let named = args.skills.folder(&args.skill, places, &policy)?;
     let skill = named.skill_folder();
     let loaded = host.load(skill, &Policy::builtin()).map_err(invalid_skill)?;
     if let Some(refused) = other_skill(receipt, &loaded) {

@@ -1,7 +1,10 @@
 //! The host's own files, which no grant reaches: whoever writes the cache writes native code, whoever writes the policy grants himself
 //! what he likes, and a log that its subject can edit is none. A mount may be spelled out that contains them (the home folder does).
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+
+use rustix::io::Errno;
 
 use super::Host;
 use crate::policy::capabilities::{Capabilities, HostFolder, Mount};
@@ -30,10 +33,11 @@ pub(super) fn deny<'a>(capabilities: &mut Capabilities, own: impl IntoIterator<I
     if capabilities.mounts.is_empty() && capabilities.packages.is_empty() {
         return;
     }
-    let below = own.into_iter().map(|own| (real(own), "/**"));
-    let own: Vec<(PathBuf, &str)> = below.chain([(real(log), ".*")]).collect();
+    let mut there = RealPaths::default();
+    let mut own: Vec<(PathBuf, &str)> = own.into_iter().map(|own| (there.of(own), "/**")).collect();
+    own.push((there.of(log), ".*"));
     let reached = |mount: &Mount| {
-        let root = real(&mount.host);
+        let root = there.of(&mount.host);
         let guest = mount.rule_path(&mount.guest).into_owned();
         let path = move |(own, also): &(PathBuf, &'static str)| Some(([guest.as_str(), &within(&root, own)?].concat(), *also));
         own.iter().filter_map(path).collect::<Vec<_>>()
@@ -53,11 +57,12 @@ pub(super) fn deny_missing(capabilities: &mut Capabilities, sources: &[PathBuf],
     if capabilities.mounts.is_empty() && capabilities.packages.is_empty() {
         return;
     }
-    let missing: Vec<PathBuf> = sources.iter().filter(|source| !source.exists()).map(|source| real(source)).collect();
-    let scratch = real(scratch);
+    let mut there = RealPaths::default();
+    let missing: Vec<PathBuf> = sources.iter().filter(|source| !source.exists()).map(|source| there.of(source)).collect();
+    let scratch = there.of(scratch);
     let glob = |text: String| PathGlob::new(&text).unwrap_or_else(|_| PathGlob::everything());
     for mount in capabilities.mounts.iter().chain(&capabilities.packages) {
-        let root = real(&mount.host);
+        let root = there.of(&mount.host);
         let guest = |rel: &str| globset::escape(&[&*mount.rule_path(&mount.guest), rel].concat());
         // The folders of agents are protected files already.
         let sources = missing.iter().filter_map(|source| within(&root, source)).filter(|rel| protects(rel).is_none());
@@ -111,13 +116,44 @@ fn within(root: &Path, own: &Path) -> Option<String> {
     own.strip_prefix(root).ok()?.to_str().map(|rel| format!("/{rel}"))
 }
 
-/// A path without symlinks, as far as it is there.
-fn real(path: &Path) -> PathBuf {
-    let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-    let there = absolute.ancestors().find_map(|ancestor| Some((ancestor, ancestor.canonicalize().ok()?)));
-    match there {
-        Some((ancestor, real)) => absolute.strip_prefix(ancestor).map_or(absolute.clone(), |rest| real.join(rest)),
-        None => absolute,
+/// Paths without symlinks. The host's own folders lie in a few: what several paths begin with is looked at once. For one moment, since all of it may
+/// change.
+#[derive(Default)]
+struct RealPaths(BTreeMap<PathBuf, Option<PathBuf>>);
+
+impl RealPaths {
+    /// A path without symlinks, as far as it is there.
+    fn of(&mut self, path: &Path) -> PathBuf {
+        let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+        let there = absolute.ancestors().find_map(|ancestor| Some((ancestor, self.whole(ancestor)?)));
+        match there {
+            Some((ancestor, real)) => absolute.strip_prefix(ancestor).map_or(absolute.clone(), |rest| real.join(rest)),
+            None => absolute,
+        }
+    }
+
+    /// The same for a path that is there; `None` for another.
+    fn whole(&mut self, path: &Path) -> Option<PathBuf> {
+        if let Some(known) = self.0.get(path) {
+            return known.clone();
+        }
+        let found = match (path.parent(), path.file_name()) {
+            (Some(parent), Some(name)) => self.whole(parent).and_then(|parent| one(parent.join(name))),
+            // `/`, or it ends in `..`.
+            _ => path.canonicalize().ok(),
+        };
+        self.0.insert(path.to_owned(), found.clone());
+        found
+    }
+}
+
+/// The real path of what lies in a folder whose path is real.
+fn one(path: PathBuf) -> Option<PathBuf> {
+    match rustix::fs::readlink(&path, Vec::new()) {
+        Ok(_) => path.canonicalize().ok(),
+        // There, and no symlink.
+        Err(Errno::INVAL) => Some(path),
+        Err(_) => None,
     }
 }
 
@@ -204,6 +240,25 @@ mod tests {
         let before = elsewhere.clone();
         deny(&mut elsewhere, [Path::new("/nowhere"), &state.path().join("other")], Path::new("/nowhere"));
         assert_eq!(elsewhere, before);
+    }
+
+    #[test]
+    fn paths_that_begin_alike_lead_where_the_system_says() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |path: &str| dir.path().join(path);
+        std::fs::create_dir_all(at("a/b")).unwrap();
+        std::fs::write(at("a/file"), "").unwrap();
+        std::os::unix::fs::symlink("a", at("link")).unwrap();
+        std::os::unix::fs::symlink("nowhere", at("a/broken")).unwrap();
+        let mut there = RealPaths::default();
+        for path in ["a/b", "link", "link/b", "link/file", "link/b/..", "link/../a/b", "link/b"] {
+            assert_eq!(there.of(&at(path)), at(path).canonicalize().unwrap(), "{path}");
+        }
+        let real = dir.path().canonicalize().unwrap();
+        for (path, expected) in [("link/c/d", "a/c/d"), ("link/c", "a/c"), ("a/file/x", "a/file/x"), ("link/broken/x", "a/broken/x")] {
+            assert_eq!(there.of(&at(path)), real.join(expected), "{path}");
+        }
+        assert_eq!(there.of(Path::new("/")), Path::new("/"));
     }
 
     #[test]

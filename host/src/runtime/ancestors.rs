@@ -128,6 +128,21 @@ mod tests {
     }
 
     #[test]
+    fn a_parent_of_another_user_is_refused() {
+        // Only root can give a folder away.
+        if !rustix::process::geteuid().is_root() {
+            return;
+        }
+        let dir = tempfile::tempdir().unwrap();
+        let (above, cache) = (dir.path().join("above"), dir.path().join("above/own/cache"));
+        folder(&cache, 0o700);
+        assert!(walk(&cache).is_ok());
+        std::os::unix::fs::chown(&above, Some(4_242), None).unwrap();
+        let why = walk(&cache).unwrap_err().to_string();
+        assert!(why.contains("belongs to user 4242"), "{why}");
+    }
+
+    #[test]
     fn a_symlink_on_the_way_hides_no_parent() {
         let dir = tempfile::tempdir().unwrap();
         for part in ["open/cache", "closed"] {

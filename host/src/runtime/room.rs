@@ -246,7 +246,7 @@ mod tests {
         tidy_to(&cache, Bound { bytes: 100, entries: 10 }, ABANDONED).unwrap();
         assert_eq!(names(&cache).len(), 7, "as much as there is room for");
         tidy_to(&cache, Bound { bytes: 99, entries: 10 }, ABANDONED).unwrap();
-        assert_eq!(names(&cache).len(), 6, "{:?}", names(&cache));
+        assert!(names(&cache).len() == 6 && !cache.exists("older.script"), "{:?}", names(&cache));
         tidy_to(&cache, Bound { bytes: 99, entries: 1 }, ABANDONED).unwrap();
         assert_eq!(names(&cache), ["runtime.cwasm", "runtime.stamp", "x.program"]);
     }

@@ -163,10 +163,14 @@ impl Drop for Temporary<'_> {
 /// # Errors
 /// It cannot be made or opened, or someone else may write to it or to a folder above it.
 pub(crate) fn own_folder(path: &Path) -> io::Result<Dir> {
-    private::create_missing(path)?;
-    ancestors::check(path)?;
-    #[expect(clippy::disallowed_methods, reason = "the cache folder is the host's own")]
-    let dir = Dir::open_ambient_dir(path, cap_std::ambient_authority())?;
+    let dir = match open_below_own(path) {
+        // Each run opens it, and only the first has to make it.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            private::create_missing(path)?;
+            open_below_own(path)?
+        }
+        dir => dir?,
+    };
     let stat = rustix::fs::fstat(&dir)?;
     let others = Mode::from_raw_mode(stat.st_mode) & (Mode::WGRP | Mode::WOTH);
     if stat.st_uid != rustix::process::geteuid().as_raw() || !others.is_empty() {
@@ -175,6 +179,13 @@ pub(crate) fn own_folder(path: &Path) -> io::Result<Dir> {
         return Err(io::Error::new(io::ErrorKind::PermissionDenied, message));
     }
     Ok(dir)
+}
+
+/// Opens a folder that is there, once the folders above it are found to be nobody else's.
+fn open_below_own(path: &Path) -> io::Result<Dir> {
+    ancestors::check(path)?;
+    #[expect(clippy::disallowed_methods, reason = "the cache folder is the host's own")]
+    Dir::open_ambient_dir(path, cap_std::ambient_authority())
 }
 
 /// The SHA-256 of a file's bytes, as hex.

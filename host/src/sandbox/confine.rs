@@ -182,7 +182,20 @@ mod tests {
             refused(Command::new("/bin/true").spawn());
             // In the place of this process: allowed, it would fail because there is no such file.
             refused::<()>(Err(Command::new("/nowhere").exec()));
+            refused(fork());
         });
+    }
+
+    /// A process that ends at once.
+    #[expect(unsafe_code, reason = "the standard library starts programs alone")]
+    fn fork() -> io::Result<()> {
+        // SAFETY: the new process calls nothing but `_exit`, which a fork of several threads may.
+        match unsafe { libc::fork() } {
+            -1 => Err(io::Error::last_os_error()),
+            // SAFETY: as above.
+            0 => unsafe { libc::_exit(0) },
+            _ => Ok(()),
+        }
     }
 
     #[test]
@@ -191,6 +204,7 @@ mod tests {
         let parent = getppid().unwrap_or(Pid::INIT);
         confined(filter_system_calls, move |()| {
             refused(ptrace(parent));
+            refused(signal_thread(parent));
             refused(test_kill_process(parent).map_err(Into::into));
             refused(kill_process(rustix::process::getpid(), Signal::WINCH).map_err(Into::into));
             refused(pidfd_open(parent, rustix::process::PidfdFlags::empty()).map_err(Into::into));
@@ -201,6 +215,15 @@ mod tests {
     fn ptrace(pid: rustix::process::Pid) -> io::Result<()> {
         // SAFETY: the request takes no pointers.
         let result = unsafe { libc::ptrace(libc::PTRACE_SEIZE, pid.as_raw_nonzero().get(), 0, 0) };
+        if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    }
+
+    /// Asks whether a thread of another process may be signalled.
+    #[expect(unsafe_code, reason = "no safe wrapper is among the dependencies of this crate")]
+    fn signal_thread(pid: rustix::process::Pid) -> io::Result<()> {
+        let pid = pid.as_raw_nonzero().get();
+        // SAFETY: the call takes no pointers, and signal 0 does nothing.
+        let result = unsafe { libc::syscall(libc::SYS_tgkill, pid, pid, 0) };
         if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
     }
 

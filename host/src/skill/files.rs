@@ -1,10 +1,11 @@
 //! The files of a skill: listed without being read, read within bounds, and hashed. Nothing leaves the skill's `Dir`.
 
 use std::io::{self, Read};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 
 use cap_std::fs::{Dir, File, Metadata, MetadataExt, OpenOptions, OpenOptionsExt};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
 use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 
@@ -208,6 +209,15 @@ fn open(dir: &Dir, path: impl AsRef<Path>) -> io::Result<File> {
     }
 }
 
+/// Opens one of a skill's folders, which is no symlink, to list it.
+fn open_to_list(root: &Dir, folder: &str) -> io::Result<OwnedFd> {
+    let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW;
+    if folder.is_empty() {
+        return Ok(rustix::fs::openat(root, ".", flags | OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?);
+    }
+    Ok(root.open_with(folder, OpenOptions::new().read(true).custom_flags(flags.bits() as i32))?.into_std().into())
+}
+
 /// The files of a folder, by their paths' bytes, and what is wrong with them.
 pub(super) struct Listing<'a> {
     root: &'a Dir,
@@ -242,35 +252,35 @@ pub(super) fn list<'a>(root: &'a Dir, shown_root: &'a Path, caps: &'a Caps) -> L
 
 impl Listing<'_> {
     fn folder(&mut self, folder: &str, folders: &mut Vec<String>) -> io::Result<()> {
-        let at = if folder.is_empty() { "." } else { folder };
+        let opened = open_to_list(self.root, folder)?;
         // Before it is read: what comes later changes it.
-        let identity = Identity::of(&self.root.symlink_metadata(at)?);
+        let identity = Identity::of_stat(&rustix::fs::fstat(&opened)?);
         self.folders.push(SkillFile { path: folder.to_owned(), size: 0, link: None, identity });
-        for entry in self.root.read_dir(at)? {
+        let mut entries = rustix::fs::Dir::new(opened)?;
+        while let Some(entry) = entries.read() {
             let entry = entry?;
+            let name = entry.file_name();
+            if matches!(name.to_bytes(), b"." | b"..") {
+                continue;
+            }
             self.entries += 1;
             if self.entries > self.caps.files {
                 let message = format!("the skill has more than {} files and folders", self.caps.files);
                 self.report(&rules::SKILL_FILES, "", message);
                 return Ok(());
             }
-            let name = entry.file_name();
-            let Some(name) = name.to_str() else {
+            let Ok(name) = name.to_str() else {
                 let message = format!("`{}` is not UTF-8 and is left out", name.to_string_lossy().escape_debug());
                 self.report(&rules::FILE_NAME, folder, message);
                 continue;
             };
             let path = if folder.is_empty() { name.to_owned() } else { format!("{folder}/{name}") };
-            let found = entry.metadata()?;
-            let kind = found.file_type();
-            if kind.is_dir() {
-                folders.push(path);
-            } else if kind.is_symlink() {
-                self.link(path, Identity::of(&found));
-            } else if kind.is_file() {
-                self.file(path, &found);
-            } else {
-                self.report(&rules::FILE_KIND, &path, "this is neither a file, a folder nor a symlink, and is left out".into());
+            let found = rustix::fs::statat(entries.fd()?, name, AtFlags::SYMLINK_NOFOLLOW)?;
+            match FileType::from_raw_mode(found.st_mode) {
+                FileType::Directory => folders.push(path),
+                FileType::Symlink => self.link(path, Identity::of_stat(&found)),
+                FileType::RegularFile => self.file(path, &found),
+                _ => self.report(&rules::FILE_KIND, &path, "this is neither a file, a folder nor a symlink, and is left out".into()),
             }
             if self.effect == Effect::Refused {
                 return Ok(());
@@ -279,14 +289,14 @@ impl Listing<'_> {
         Ok(())
     }
 
-    fn file(&mut self, path: String, found: &Metadata) {
-        let size = found.len();
+    fn file(&mut self, path: String, found: &Stat) {
+        let size = found.st_size.cast_unsigned();
         self.bytes = self.bytes.saturating_add(size);
         if self.bytes > self.caps.total {
             let message = format!("the files of the skill have more than {} together", show_size(self.caps.total));
             self.report(&rules::SKILL_SIZE, "", message);
         }
-        self.files.push(SkillFile { path, size, link: None, identity: Identity::of(found) });
+        self.files.push(SkillFile { path, size, link: None, identity: Identity::of_stat(found) });
     }
 
     fn link(&mut self, path: String, identity: Identity) {

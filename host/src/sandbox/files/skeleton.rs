@@ -119,6 +119,6 @@ mod tests {
     fn a_cache_that_cannot_be_used_is_an_error() {
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join("file"), "").unwrap();
-        assert_eq!(skeleton(&[]).open(&dir.path().join("file")).unwrap_err(), Errno::EXIST);
+        assert_eq!(skeleton(&[]).open(&dir.path().join("file")).unwrap_err(), Errno::NOTDIR);
     }
 }
