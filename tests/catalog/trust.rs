@@ -60,6 +60,21 @@ fn approving_one_script_trusts_no_other() {
 }
 
 #[test]
+fn approving_changes_does_not_trust_the_skill() {
+    let user = user("elsewhere");
+    skill_of("writer", &user.home().join(".agents/skills/reporter"));
+    std::fs::create_dir(user.work().join("out")).unwrap();
+    std::fs::write(user.work().join("policy.yaml"), "default: { allow: [Read, Write], stage: true }\n").unwrap();
+    let run = || user.skillhost(&["run", "reporter", "--workspace", "out", "--policy", "policy.yaml"]).status.code();
+    assert_eq!(run(), Some(77));
+    assert!(user.skillhost(&["approve", "1", "--once"]).status.success());
+    run();
+    let approved = user.skillhost(&["approve", "2", "--always"]);
+    assert!(approved.status.success() && user.work().join("out/two.txt").exists(), "{approved:?}");
+    assert_eq!(run(), Some(77), "the next run asks");
+}
+
+#[test]
 fn a_guest_cannot_create_a_source_of_skills() {
     let user = user("elsewhere");
     let script = "mkdir -p team/evil && echo x > team/evil/SKILL.md; mkdir other && mv other team; echo x > beside";

@@ -354,8 +354,8 @@ fn the_log_holds_no_session_id() {
     assert!(!log.contains(&session), "{}", log.lines().find(|line| line.contains(&session)).unwrap_or_default());
 }
 
-/// A server in this process that takes so many connections, and what stops it.
-async fn listening(connections: usize) -> (Arena, std::net::SocketAddr, tokio::sync::oneshot::Sender<()>, tokio::task::JoinHandle<()>) {
+/// A server in this process, and what stops it.
+async fn listening(options: HttpOptions) -> (Arena, std::net::SocketAddr, tokio::sync::oneshot::Sender<()>, tokio::task::JoinHandle<()>) {
     let arena = Arena::new();
     let mcp = Mcp::new(Options {
         catalog: Catalog::open(Vec::new(), None).unwrap(),
@@ -369,7 +369,6 @@ async fn listening(connections: usize) -> (Arena, std::net::SocketAddr, tokio::s
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
-    let options = HttpOptions { connections, ..HttpOptions::default() };
     let server = tokio::spawn(serve(mcp, listener, options, async { drop(stopped.await) }));
     (arena, address, stop, server)
 }
@@ -384,7 +383,7 @@ async fn sent(address: std::net::SocketAddr, text: &str) -> tokio::net::TcpStrea
 #[tokio::test]
 async fn connections_wait_while_all_others_are_busy() {
     assert_eq!(HttpOptions::default().connections, 256);
-    let (_arena, address, stop, server) = listening(1).await;
+    let (_arena, address, stop, server) = listening(HttpOptions { connections: 1, ..HttpOptions::default() }).await;
     let alive = format!("GET /healthz HTTP/1.1\r\nHost: {address}\r\n\r\n");
     let answer = async |stream: &mut tokio::net::TcpStream| stream.read(&mut [0; 8]).await.unwrap();
     // A body that is on its way. The server says when it wants it: then the request has begun.
@@ -403,7 +402,7 @@ async fn connections_wait_while_all_others_are_busy() {
 
 #[tokio::test]
 async fn idle_connections_do_not_block_others() {
-    let (_arena, address, stop, server) = listening(4).await;
+    let (_arena, address, stop, server) = listening(HttpOptions { connections: 4, ..HttpOptions::default() }).await;
     let alive = format!("GET /healthz HTTP/1.1\r\nHost: {address}\r\n\r\n");
     // Each is accepted before the next comes. Nothing, part of a head, and a request that was answered.
     let mut idle = Vec::new();
@@ -419,6 +418,40 @@ async fn idle_connections_do_not_block_others() {
     // The first that came was the first to go.
     assert_eq!(tokio::time::timeout(PATIENCE, idle[0].read(&mut [0; 8])).await.unwrap().unwrap_or(0), 0);
     drop((idle, stop));
+    tokio::time::timeout(PATIENCE, server).await.unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn a_head_and_a_body_have_to_arrive_in_time() {
+    let within = Duration::from_millis(50);
+    let (_arena, address, stop, server) =
+        listening(HttpOptions { head_within: within, body_within: within, ..HttpOptions::default() }).await;
+    let body = format!("POST /mcp HTTP/1.1\r\nHost: {address}\r\nContent-Length: 9\r\n\r\n{{");
+    for (text, answer) in [("GET /healthz HTTP/1.1\r\n", ""), (&body, "HTTP/1.1 408 ")] {
+        let mut slow = sent(address, text).await;
+        let mut read = vec![0; answer.len().max(1)];
+        let count = tokio::time::timeout(Duration::from_secs(5), slow.read(&mut read)).await.expect("less than the default").unwrap_or(0);
+        assert_eq!(String::from_utf8_lossy(&read[..count]), answer, "{text}");
+    }
+    drop(stop);
+    tokio::time::timeout(PATIENCE, server).await.unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn requests_without_a_session_are_as_many_as_sessions() {
+    let (_arena, address, stop, server) = listening(HttpOptions { sessions: 1, ..HttpOptions::default() }).await;
+    let head = format!("POST /mcp HTTP/1.1\r\nHost: {address}\r\nContent-Length: 2\r\nExpect: 100-continue\r\n\r\n");
+    let answer = async |stream: &mut tokio::net::TcpStream| {
+        let mut read = [0; 12];
+        let count = tokio::time::timeout(PATIENCE, stream.read(&mut read)).await.unwrap().unwrap();
+        String::from_utf8_lossy(&read[..count]).into_owned()
+    };
+    // The server asks for the body: the request has begun, and does not end.
+    let mut first = sent(address, &head).await;
+    assert_eq!(answer(&mut first).await, "HTTP/1.1 100");
+    let mut second = sent(address, &head).await;
+    assert_eq!(answer(&mut second).await, "HTTP/1.1 503");
+    drop((first, second, stop));
     tokio::time::timeout(PATIENCE, server).await.unwrap().unwrap();
 }
 

@@ -53,20 +53,29 @@ pub struct HttpOptions {
     pub body: usize,
     /// Connections at once.
     pub connections: usize,
+    /// How long a client may take to send a request's head.
+    pub head_within: Duration,
+    /// How long it may take to send the body.
+    pub body_within: Duration,
 }
 
 impl Default for HttpOptions {
-    /// 64 sessions of at most 5 minutes of silence, bodies of 4 MiB, 256 connections; no token.
+    /// 64 sessions of at most 5 minutes of silence, bodies of 4 MiB, 256 connections; 10 s for a head and 30 s for a body; no token.
     fn default() -> HttpOptions {
-        let idle = Duration::from_secs(300);
-        HttpOptions { token: None, hosts: Vec::new(), origins: Vec::new(), sessions: 64, idle, body: 4 << 20, connections: 256 }
+        HttpOptions {
+            token: None,
+            hosts: Vec::new(),
+            origins: Vec::new(),
+            sessions: 64,
+            idle: Duration::from_secs(300),
+            body: 4 << 20,
+            connections: 256,
+            head_within: Duration::from_secs(10),
+            body_within: Duration::from_secs(30),
+        }
     }
 }
 
-/// How long a client may take to send a request's head.
-const HEAD: Duration = Duration::from_secs(10);
-/// How long it may take to send the body.
-const BODY: Duration = Duration::from_secs(30);
 /// How long those that run may take to end when the server is stopped, and how long their answers may take then.
 const RUNS_END: Duration = Duration::from_secs(10);
 const ANSWERS_END: Duration = Duration::from_secs(2);
@@ -86,6 +95,7 @@ struct Front {
 /// Serves until `stop` resolves; then takes nothing new, lets what runs end, and closes.
 pub async fn serve(mcp: Mcp, listener: TcpListener, options: HttpOptions, stop: impl Future<Output = ()>) {
     let closing = CancellationToken::new();
+    let head_within = options.head_within;
     let mut sessions = LocalSessionManager::default();
     sessions.session_config.keep_alive = Some(options.idle);
     let sessions = Arc::new(Sessions::new(sessions, options.sessions));
@@ -128,7 +138,7 @@ pub async fn serve(mcp: Mcp, listener: TcpListener, options: HttpOptions, stop: 
             async move { Ok::<_, Infallible>(held(front.answer(request).await, in_flight)) }
         });
         let connection =
-            http1::Builder::new().timer(TokioTimer::new()).header_read_timeout(HEAD).serve_connection(TokioIo::new(stream), service);
+            http1::Builder::new().timer(TokioTimer::new()).header_read_timeout(head_within).serve_connection(TokioIo::new(stream), service);
         let connection = graceful.watch(connection);
         tokio::spawn(async move {
             tokio::select! {
@@ -222,7 +232,7 @@ impl Front {
             _ => None,
         };
         let (head, body) = request.into_parts();
-        let body = match tokio::time::timeout(BODY, Limited::new(body, self.options.body).collect()).await {
+        let body = match tokio::time::timeout(self.options.body_within, Limited::new(body, self.options.body).collect()).await {
             Ok(Ok(body)) => Full::new(body.to_bytes()),
             Ok(Err(error)) if error.is::<LengthLimitError>() => return said(StatusCode::PAYLOAD_TOO_LARGE, "the body is too large\n"),
             Ok(Err(_)) => return said(StatusCode::BAD_REQUEST, "the body ended early\n"),

@@ -183,6 +183,20 @@ mod tests {
     }
 
     #[test]
+    fn the_folder_of_a_file_is_reached_through_no_link() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = dir.path();
+        std::fs::create_dir_all(at.join("root/a/b")).unwrap();
+        std::fs::create_dir_all(at.join("outside/b")).unwrap();
+        std::os::unix::fs::symlink("../outside", at.join("root/link")).unwrap();
+        let root = fs::open(at.join("root"), FOLDER, Mode::empty()).unwrap();
+        assert_eq!(holder(root.as_fd(), "a/b/file").unwrap().1, "file");
+        for rel in ["link/file", "link/b/file"] {
+            assert!(matches!(holder(root.as_fd(), rel), Err(Errno::LOOP | Errno::NOTDIR | Errno::XDEV)), "{rel}");
+        }
+    }
+
+    #[test]
     fn the_way_without_openat2_is_as_strict() {
         let dir = tempfile::tempdir().unwrap();
         let at = dir.path();
