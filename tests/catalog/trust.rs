@@ -71,7 +71,8 @@ fn approving_changes_does_not_trust_the_skill() {
     run();
     let approved = user.skillhost(&["approve", "2", "--always"]);
     assert!(approved.status.success() && user.work().join("out/two.txt").exists(), "{approved:?}");
-    assert_eq!(run(), Some(77), "the next run asks");
+    // Trusted, it would run where it may touch nothing.
+    assert_eq!(user.skillhost(&["run", "reporter"]).status.code(), Some(77));
 }
 
 #[test]
