@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use skillhost::catalog::{Catalog, Query, Source, SourceKind};
+use skillhost_catalog::{Catalog, Query, Source, SourceKind};
 
 const SKILLS: usize = 10_000;
 const SOURCES: usize = 5;

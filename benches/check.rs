@@ -1,12 +1,12 @@
-//! What `skillhost check FOLDER` costs on a folder of 1,000 skills: `cargo bench -p skillhost --bench check`.
+//! What `skillhost check FOLDER` costs on a folder of 1,000 skills: `cargo bench -p skillhost-cli --bench check`.
 #![allow(missing_docs, clippy::unwrap_used, clippy::disallowed_methods, reason = "a benchmark that cannot run says so by panicking")]
 
 use std::process::{Command, Stdio};
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use skillhost::compat::{self, Compatibility};
-use skillhost::policy::{Policy, grant};
-use skillhost::skill::{Skill, scan};
+use skillhost_compat::{self as compat, Compatibility};
+use skillhost_policy::{Policy, grant};
+use skillhost_skill::{Skill, scan};
 
 #[path = "check/corpus.rs"]
 mod corpus;

@@ -1,4 +1,4 @@
-//! What an invocation costs, phase by phase and whole: `cargo bench -p skillhost --bench invoke`.
+//! What an invocation costs, phase by phase and whole: `cargo bench -p skillhost-cli --bench invoke`.
 #![allow(missing_docs, clippy::unwrap_used, clippy::disallowed_methods, reason = "a benchmark that cannot run says so by panicking")]
 
 #[path = "invoke/bench.rs"]
@@ -14,8 +14,8 @@ mod spans;
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use skillhost::invoke::Target;
-use skillhost::policy::Policy;
-use skillhost::sandbox::Allocation;
+use skillhost_policy::Policy;
+use skillhost_sandbox::Allocation;
 
 use bench::Bench;
 

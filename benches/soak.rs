@@ -1,4 +1,4 @@
-//! A service under mixed load for a long time: `cargo bench -p skillhost --bench soak [-- COUNT [SECONDS]]`, by default 5,000 invocations in at
+//! A service under mixed load for a long time: `cargo bench -p skillhost-cli --bench soak [-- COUNT [SECONDS]]`, by default 5,000 invocations in at
 //! most 60 seconds; the full run is `-- 100000 3600`.
 //!
 //! Some guests work, some trap, some use up their time or their memory, some start programs, some callers go away. Prints the latencies of
@@ -14,13 +14,13 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use skillhost::invoke::{Host, HostOptions, Request, Target};
-use skillhost::limits::Limit;
-use skillhost::outcome::Status;
-use skillhost::policy::{Overrides, Policy};
-use skillhost::sandbox::files::Guarded;
-use skillhost::sandbox::http::{Resolver, Roots, Tls};
-use skillhost::sandbox::{Allocation, Io, Options};
 use skillhost::service::{Capacity, Load, Service, ServiceError};
+use skillhost_policy::limits::Limit;
+use skillhost_policy::outcome::Status;
+use skillhost_policy::{Overrides, Policy};
+use skillhost_sandbox::files::Guarded;
+use skillhost_sandbox::http::{Resolver, Roots, Tls};
+use skillhost_sandbox::{Allocation, Io, Options};
 
 const COUNT: usize = 5_000;
 const SECONDS: u64 = 60;
@@ -232,7 +232,7 @@ fn settle(runtime: &tokio::runtime::Runtime) {
 }
 
 fn records(root: &Path) -> usize {
-    let verified = skillhost::audit::Store::open(&root.join("audit.jsonl")).unwrap().verify(None).unwrap();
+    let verified = skillhost_ledger::audit::Store::open(&root.join("audit.jsonl")).unwrap().verify(None).unwrap();
     assert_eq!(verified.faults, [], "the audit log is as it was written");
     usize::try_from(verified.records).unwrap()
 }
@@ -242,7 +242,7 @@ fn skill(root: &Path, name: &str) -> PathBuf {
     std::fs::create_dir_all(&folder).unwrap();
     let manifest = format!("---\nname: {name}\ndescription: One of three. Use when soaking.\nmetadata:\n  component: hostile.wasm\n---\n");
     std::fs::write(folder.join("SKILL.md"), manifest).unwrap();
-    let component = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/components/hostile.wasm");
+    let component = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/components/hostile.wasm");
     std::fs::copy(component, folder.join("hostile.wasm")).unwrap_or_else(|_| panic!("no hostile.wasm: `cargo xtask components` builds it"));
     folder
 }

@@ -5,27 +5,27 @@ use std::path::Path;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
 use http_body_util::{BodyExt as _, Empty};
-use skillhost::approval::Approvals;
-use skillhost::catalog::{Catalog, Query, Source, SourceKind};
-use skillhost::diagnostic::{Span, render};
 use skillhost::invoke::{Host, HostOptions};
-use skillhost::limits::Limits;
-use skillhost::mcp::{Mcp, Options};
-use skillhost::policy::Policy;
-use skillhost::policy::capabilities::{Capabilities, Scope};
-use skillhost::policy::tool::{HostName, HostPattern};
-use skillhost::receipt::compare::differences;
-use skillhost::receipt::envelope::Document;
-use skillhost::receipt::key::SigningKey;
-use skillhost::recording::folder;
-use skillhost::sandbox::files::Guarded;
-use skillhost::sandbox::http::target::target;
-use skillhost::sandbox::http::{Resolver, Roots, Sender, Tls, Waits};
-use skillhost::sandbox::{self, Allocation};
 use skillhost::service::{Capacity, Service};
-use skillhost::skill::Caps;
-use skillhost::skill::manifest::parse;
-use skillhost::usage::Usage;
+use skillhost_catalog::{Catalog, Query, Source, SourceKind};
+use skillhost_ledger::approval::Approvals;
+use skillhost_ledger::receipt::compare::differences;
+use skillhost_ledger::receipt::envelope::Document;
+use skillhost_ledger::receipt::key::SigningKey;
+use skillhost_ledger::usage::Usage;
+use skillhost_policy::Policy;
+use skillhost_policy::capabilities::{Capabilities, Scope};
+use skillhost_policy::diagnostic::{Span, render};
+use skillhost_policy::limits::Limits;
+use skillhost_policy::manifest::parse;
+use skillhost_policy::tool::{HostName, HostPattern};
+use skillhost_sandbox::files::Guarded;
+use skillhost_sandbox::http::target::target;
+use skillhost_sandbox::http::{Resolver, Roots, Sender, Tls, Waits};
+use skillhost_sandbox::recording::folder;
+use skillhost_sandbox::{self as sandbox, Allocation};
+use skillhost_server::{Mcp, Options};
+use skillhost_skill::Caps;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::runtime::Runtime;
 
@@ -46,7 +46,7 @@ pub fn skill_md(bytes: &[u8]) {
 
 /// policy.yaml and the entries of allowed-tools from any text; then the two met, and the result explained.
 pub fn policy(text: &str) {
-    skillhost::policy::exercise(text);
+    skillhost_policy::exercise(text);
 }
 
 /// A guest's URL from any text: whatever is let through says one host, in one spelling.
@@ -60,12 +60,12 @@ pub fn address(text: &str) {
 
 /// A script of a skill from any text: read as Python, as shell and as SKILL.md, and judged.
 pub fn compat(text: &str) {
-    skillhost::compat::exercise(text);
+    skillhost_compat::exercise(text);
 }
 
 /// A component's listing of its tools from any bytes, as a component and as the section of one; as a schema and a value that it judges too.
 pub fn listing(bytes: &[u8]) {
-    skillhost::sandbox::exercise(bytes);
+    skillhost_sandbox::exercise(bytes);
 }
 
 /// A receipt from any bytes: nobody is taken for its signer, and it differs from nothing but others.
@@ -97,7 +97,9 @@ pub fn recording(bytes: &[u8]) {
 /// What skills are searched for, from any text, among those of this repository: it is answered, with no more than was asked for.
 pub fn search(text: &str) {
     static CATALOG: LazyLock<Catalog> = LazyLock::new(|| {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../skills");
+        // Of the fuzz workspace as of the tests: `skills` lies in one of the folders above.
+        let above = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors();
+        let folder = above.map(|folder| folder.join("skills")).find(|folder| folder.is_dir()).expect("the skills of this repository");
         Catalog::open(vec![Source { folder, kind: SourceKind::User }], None).expect("the skills of this repository")
     });
     for limit in [0, 3, 100] {

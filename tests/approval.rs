@@ -10,10 +10,10 @@ mod texts;
 
 use std::path::PathBuf;
 
-use skillhost::approval::{ApprovalError, Approvals, Ask, Decision, Full, Input, Level, PendingId, Term, What};
-use skillhost::policy::capabilities::{Capabilities, MountMode};
-use skillhost::policy::{Overrides, Policy, grant, load};
-use skillhost::skill::{Skill, SkillFolder, SourceKind};
+use skillhost_ledger::approval::{ApprovalError, Approvals, Ask, Decision, Full, Input, Level, PendingId, Term, What};
+use skillhost_policy::capabilities::{Capabilities, MountMode};
+use skillhost_policy::{Overrides, Policy, grant, load};
+use skillhost_skill::{Skill, SkillFolder, SourceKind};
 use tempfile::TempDir;
 
 /// The decision that nothing is denied.
@@ -219,7 +219,7 @@ fn a_word_is_for_the_permissions_that_were_asked() {
     };
     // Less needs no new word, and neither does another limit.
     for narrower in
-        [with(|flags| flags.deny.push("Bash(git:*)".into())), with(|flags| flags.limits.push((skillhost::limits::Limit::Fuel, 9)))]
+        [with(|flags| flags.deny.push("Bash(git:*)".into())), with(|flags| flags.limits.push((skillhost_policy::limits::Limit::Fuel, 9)))]
     {
         assert_eq!(place.decide(&narrower), allowed());
     }

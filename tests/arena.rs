@@ -8,14 +8,14 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use skillhost::invoke::{Host, HostOptions, Request, Target};
-use skillhost::limits::Limit;
-use skillhost::outcome::{LimitHit, Outcome, Status};
-use skillhost::policy::capabilities::MountMode;
-use skillhost::policy::determinism::DeterminismRule;
-use skillhost::policy::{Overrides, Policy};
-use skillhost::sandbox::files::Guarded;
-use skillhost::sandbox::http::{Resolver, Roots, Tls};
-use skillhost::sandbox::{Allocation, Io, Options, Sink, Stdin};
+use skillhost_policy::capabilities::MountMode;
+use skillhost_policy::determinism::DeterminismRule;
+use skillhost_policy::limits::Limit;
+use skillhost_policy::outcome::{LimitHit, Outcome, Status};
+use skillhost_policy::{Overrides, Policy};
+use skillhost_sandbox::files::Guarded;
+use skillhost_sandbox::http::{Resolver, Roots, Tls};
+use skillhost_sandbox::{Allocation, Io, Options, Sink, Stdin};
 
 /// What lies in the files outside.
 pub const SECRET: &str = "a secret that no guest may see";
@@ -148,13 +148,13 @@ metadata:
 
 /// The hostile component, as `cargo xtask components` leaves it.
 pub fn hostile() -> Vec<u8> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/components/hostile.wasm");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/components/hostile.wasm");
     std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}; build it: `cargo xtask components`", path.display()))
 }
 
 /// A host with the built-in programs, as `cargo xtask components` leaves them.
 pub fn shell_host(root: &Path) -> Host {
-    let programs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/components");
+    let programs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/components");
     assert!(programs.join("shell.json").is_file(), "{} has no shell; build it: `cargo xtask components`", programs.display());
     for folder in ["scratch", "home"] {
         std::fs::create_dir_all(root.join(folder)).unwrap();
@@ -301,6 +301,6 @@ fn list(root: &Path, at: &Path, found: &mut BTreeMap<String, String>) {
         found.insert(name, format!("link to {}", std::fs::read_link(at).unwrap().display()));
     } else {
         let bytes = std::fs::read(at).unwrap();
-        found.insert(name, format!("{} {:?}", skillhost::runtime::digest(&bytes), meta.modified().unwrap()));
+        found.insert(name, format!("{} {:?}", skillhost_skill::runtime::digest(&bytes), meta.modified().unwrap()));
     }
 }

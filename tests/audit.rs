@@ -140,7 +140,7 @@ fn streams_and_the_version_of_the_skill_are_recorded() {
 
 #[test]
 fn the_digest_of_stdin_is_of_what_the_guest_read() {
-    use skillhost::sandbox::Stdin;
+    use skillhost_sandbox::Stdin;
     let arena = crate::arena::Arena::new();
     let log = arena.path("audit.jsonl");
     let (read, write) = std::io::pipe().unwrap();

@@ -10,11 +10,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, mpsc};
 
 use skillhost::invoke::{Host, Request, Target};
-use skillhost::limits::Limit;
-use skillhost::outcome::{Outcome, Status};
-use skillhost::policy::capabilities::MountMode;
-use skillhost::policy::{Overrides, Policy};
-use skillhost::sandbox::{Io, Stdin};
+use skillhost_policy::capabilities::MountMode;
+use skillhost_policy::limits::Limit;
+use skillhost_policy::outcome::{Outcome, Status};
+use skillhost_policy::{Overrides, Policy};
+use skillhost_sandbox::{Io, Stdin};
 
 use crate::arena::{PATIENCE, shell_host};
 use crate::cli::repository;

@@ -10,7 +10,7 @@ mod trust;
 
 use std::path::{Path, PathBuf};
 
-use skillhost::catalog::{Catalog, Source, SourceKind};
+use skillhost_catalog::{Catalog, Source, SourceKind};
 use tempfile::TempDir;
 
 /// Folders of skills, and a cache folder.

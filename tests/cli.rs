@@ -50,7 +50,7 @@ pub fn ends(log: &str) -> Vec<serde_json::Value> {
 }
 
 pub fn repository(path: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(path).canonicalize().unwrap()
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(path).canonicalize().unwrap()
 }
 
 /// A guest's component.

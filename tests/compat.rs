@@ -6,9 +6,9 @@ use std::fs;
 use std::path::Path;
 
 use proptest::prelude::*;
-use skillhost::compat::{self, Compatibility, Effect, Kind, Role, Status, Verdict};
-use skillhost::policy::{Overrides, Policy, grant};
-use skillhost::skill::{Caps, Skill, scan};
+use skillhost_compat::{self as compat, Compatibility, Effect, Kind, Role, Status, Verdict};
+use skillhost_policy::{Overrides, Policy, grant};
+use skillhost_skill::{Caps, Skill, scan};
 
 use crate::cli::{pinned, repository};
 

@@ -4,9 +4,9 @@ use std::fmt::Write as _;
 use std::time::Instant;
 
 use proptest::test_runner::{RngAlgorithm, TestRng};
-use skillhost::limits::Limit;
-use skillhost::outcome::{Outcome, Status};
-use skillhost::sandbox::http::Resolver;
+use skillhost_policy::limits::Limit;
+use skillhost_policy::outcome::{Outcome, Status};
+use skillhost_sandbox::http::Resolver;
 
 use crate::arena::{Arena, PATIENCE, hostile};
 

@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use skillhost::invoke::{Host, Loaded, Target};
-use skillhost::outcome::Outcome;
-use skillhost::policy::capabilities::MountMode;
-use skillhost::policy::{Overrides, Policy};
-use skillhost::sandbox::Io;
+use skillhost_policy::capabilities::MountMode;
+use skillhost_policy::outcome::Outcome;
+use skillhost_policy::{Overrides, Policy};
+use skillhost_sandbox::Io;
 
 use crate::arena::shell_host;
 

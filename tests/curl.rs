@@ -6,10 +6,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use skillhost::invoke::{Request, Target};
-use skillhost::limits::Limit;
-use skillhost::outcome::Status;
-use skillhost::policy::{Overrides, Policy};
-use skillhost::sandbox::Io;
+use skillhost_policy::limits::Limit;
+use skillhost_policy::outcome::Status;
+use skillhost_policy::{Overrides, Policy};
+use skillhost_sandbox::Io;
 
 use crate::arena::shell_host;
 use crate::python_https::secure;

@@ -4,10 +4,10 @@
 use std::path::Path;
 
 use skillhost::invoke::{Request, Target};
-use skillhost::outcome::{Outcome, Status};
-use skillhost::policy::capabilities::MountMode;
-use skillhost::policy::{Overrides, Policy};
-use skillhost::sandbox::{Io, Stdin};
+use skillhost_policy::capabilities::MountMode;
+use skillhost_policy::outcome::{Outcome, Status};
+use skillhost_policy::{Overrides, Policy};
+use skillhost_sandbox::{Io, Stdin};
 
 use crate::arena::{Arena, shell_host};
 use crate::cli::{User, guest, script_skill, skill_of, text};

@@ -7,10 +7,10 @@ use std::process::Command;
 use std::sync::PoisonError;
 
 use serde_json::Value;
-use skillhost::limits::{Limit, Limits};
-use skillhost::policy::capabilities::MountMode;
-use skillhost::policy::{Overrides, Policy, grant};
-use skillhost::skill::manifest::{Manifest, ToolEntry};
+use skillhost_policy::capabilities::MountMode;
+use skillhost_policy::limits::{Limit, Limits};
+use skillhost_policy::manifest::{Manifest, ToolEntry};
+use skillhost_policy::{Overrides, Policy, grant};
 
 use crate::cli::repository;
 use crate::readme::blocks::{BLESSING, Document, code};
@@ -105,7 +105,7 @@ fn test_names() -> BTreeSet<String> {
         }
     }
     let mut names = BTreeSet::new();
-    for folder in ["tests", "host/src", "xtask/src"] {
+    for folder in ["tests", "host", "xtask/src"] {
         collect(&repository(folder), &mut names);
     }
     names

@@ -5,20 +5,20 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Arc, Mutex};
 
-use skillhost::audit::{Record, StatusRecord};
 use skillhost::embed::{BuildError, InvokeError};
 use skillhost::invoke::hooks::{Asking, Hooks};
 use skillhost::invoke::{self, Recorded, Replay, Target};
-use skillhost::outcome::{Denial, DenialKind, Status};
-use skillhost::policy::capabilities::MountMode;
-use skillhost::policy::determinism::DeterminismRule;
-use skillhost::policy::{Overrides, Policy};
-use skillhost::recording::folder::{Draft, Kept};
-use skillhost::recording::scene::Scene;
-use skillhost::recording::seal::Seal;
-use skillhost::recording::tape::Tape;
-use skillhost::sandbox::{Io, Outside};
 use skillhost::{Builder, Host, Request, Runtime};
+use skillhost_ledger::audit::{Record, StatusRecord};
+use skillhost_policy::capabilities::MountMode;
+use skillhost_policy::determinism::DeterminismRule;
+use skillhost_policy::outcome::{Denial, DenialKind, Status};
+use skillhost_policy::{Overrides, Policy};
+use skillhost_sandbox::recording::folder::{Draft, Kept};
+use skillhost_sandbox::recording::scene::Scene;
+use skillhost_sandbox::recording::seal::Seal;
+use skillhost_sandbox::recording::tape::Tape;
+use skillhost_sandbox::{Io, Outside};
 
 use crate::arena::shell_host;
 use crate::cli::repository;
@@ -94,7 +94,7 @@ fn the_example_of_the_documentation_runs_and_is_what_the_documentation_shows() {
     std::fs::write(&file, "name,city,age\nAda,London,36\nGrace,New York,85\n").unwrap();
     let program = Path::new(env!("CARGO_BIN_EXE_skillhost")).with_file_name("examples").join("embed");
     let made = |path: &Path| path.metadata().and_then(|file| file.modified()).ok();
-    assert!(made(&program) >= made(&example), "the example is older than its source: `cargo build -p skillhost --examples`");
+    assert!(made(&program) >= made(&example), "the example is older than its source: `cargo build -p skillhost-cli --examples`");
     let ran =
         Command::new(program).arg(folder.path().join("home")).args([components(), repository("skills"), file.clone()]).output().unwrap();
     let said = String::from_utf8_lossy(&ran.stdout);

@@ -12,8 +12,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde_json::Value;
-use skillhost::limits::Limit;
-use skillhost::outcome::{Outcome, Status};
+use skillhost_policy::limits::Limit;
+use skillhost_policy::outcome::{Outcome, Status};
 
 use crate::arena::{Arena, Run};
 
@@ -89,7 +89,7 @@ fn every_verb_has_a_test_and_a_row_in_the_documentation() {
     let tested: Vec<&str> = TABLE.iter().map(|(verb, _)| *verb).collect();
     assert_eq!(attacks, tested, "the component's attacks and this file's table");
 
-    let docs = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/security.md")).unwrap();
+    let docs = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/security.md")).unwrap();
     for (verb, test) in TABLE {
         let row = docs.lines().find(|line| line.starts_with('|') && line.contains(&format!("`{verb}`")));
         let row = row.unwrap_or_else(|| panic!("docs/security.md has no row for `{verb}`"));

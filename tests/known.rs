@@ -5,12 +5,12 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::mpsc;
 
-use skillhost::compat::{self, Availability};
 use skillhost::invoke::{Request, Target};
-use skillhost::limits::Limit;
-use skillhost::outcome::Status;
-use skillhost::policy::{Overrides, Policy};
-use skillhost::sandbox::Io;
+use skillhost_compat::{self as compat, Availability};
+use skillhost_policy::limits::Limit;
+use skillhost_policy::outcome::Status;
+use skillhost_policy::{Overrides, Policy};
+use skillhost_sandbox::Io;
 
 use crate::arena::{PATIENCE, shell_host};
 use crate::cli::repository;

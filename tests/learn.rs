@@ -7,15 +7,15 @@ use std::sync::mpsc;
 
 use proptest::prelude::*;
 use skillhost::invoke::{Host, Invoked, Request, Target};
-use skillhost::learn::{Evidence, Learned, lacks, propose, unused, within};
-use skillhost::limits::Limit;
-use skillhost::outcome::uses::Uses;
-use skillhost::outcome::{Outcome, Status};
-use skillhost::policy::capabilities::MountMode;
-use skillhost::policy::determinism::DeterminismRule;
-use skillhost::policy::{self, Overrides, Policy, grant};
-use skillhost::sandbox::{Io, Stdin};
-use skillhost::skill::{Skill, SkillFolder, SourceKind};
+use skillhost_compat::learn::{Evidence, Learned, lacks, propose, unused, within};
+use skillhost_policy::capabilities::MountMode;
+use skillhost_policy::determinism::DeterminismRule;
+use skillhost_policy::limits::Limit;
+use skillhost_policy::outcome::uses::Uses;
+use skillhost_policy::outcome::{Outcome, Status};
+use skillhost_policy::{self as policy, Overrides, Policy, grant};
+use skillhost_sandbox::{Io, Stdin};
+use skillhost_skill::{Skill, SkillFolder, SourceKind};
 
 use crate::arena::{PATIENCE, shell_host};
 use crate::cli::{User, repository, text};

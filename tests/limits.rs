@@ -2,10 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use skillhost::limits::Limit;
-use skillhost::outcome::{Outcome, Status};
-use skillhost::policy::capabilities::MountMode;
-use skillhost::sandbox::Stdin;
+use skillhost_policy::capabilities::MountMode;
+use skillhost_policy::limits::Limit;
+use skillhost_policy::outcome::{Outcome, Status};
+use skillhost_sandbox::Stdin;
 
 use crate::arena::{Arena, PATIENCE, Run};
 use crate::servers::Server;

@@ -22,7 +22,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use skillhost::sandbox::{Tool, with_listing};
+use skillhost_sandbox::{Tool, with_listing};
 
 use crate::arena::PATIENCE;
 use crate::cli::{User, repository};

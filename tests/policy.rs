@@ -7,10 +7,10 @@ mod properties;
 
 use std::path::Path;
 
-use skillhost::policy::capabilities::{Capabilities, Mount, MountMode, PathAccess};
-use skillhost::policy::tool::Target;
-use skillhost::policy::{Grant, Overrides, Policy, grant, load};
-use skillhost::skill::manifest::{Manifest, ToolEntry};
+use skillhost_policy::capabilities::{Capabilities, Mount, MountMode, PathAccess};
+use skillhost_policy::manifest::{Manifest, ToolEntry};
+use skillhost_policy::tool::Target;
+use skillhost_policy::{Grant, Overrides, Policy, grant, load};
 
 /// A skill that asks for these entries; `None`: without `allowed-tools`.
 fn skill(entries: Option<&[&str]>) -> Manifest {

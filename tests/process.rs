@@ -1,10 +1,10 @@
 //! Programs start programs: their streams flow while both run, within bounds, and nothing outlives the run.
 
 use skillhost::invoke::{Request, Target};
-use skillhost::limits::Limit;
-use skillhost::outcome::{Outcome, ProcessEnd, Status};
-use skillhost::policy::Policy;
-use skillhost::sandbox::{Io, Stdin};
+use skillhost_policy::Policy;
+use skillhost_policy::limits::Limit;
+use skillhost_policy::outcome::{Outcome, ProcessEnd, Status};
+use skillhost_sandbox::{Io, Stdin};
 
 use crate::arena::Arena;
 
@@ -152,7 +152,7 @@ fn what_became_of_each_program_is_told_and_recorded() {
     let outcome = arena.run(&["launch", "hostile", "launch", "hostile", "exit", "7"]).go();
     let [first, second] = &outcome.processes[..] else { panic!("{outcome:?}") };
     assert_eq!((first.argv0.as_str(), first.depth, second.depth), ("hostile", 1, 2));
-    let digest = skillhost::runtime::digest(b"hostile\0exit\x007\0");
+    let digest = skillhost_skill::runtime::digest(b"hostile\0exit\x007\0");
     assert_eq!((&second.argv_digest, &second.exit), (&digest, &first.exit));
     assert!(second.epochs.is_some() && second.fuel.is_none() && first.wall_ms >= second.wall_ms, "{outcome:?}");
     let record = &arena.audit()[0];

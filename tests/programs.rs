@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::Arc;
 
-use skillhost::runtime::built_in::{BuiltIns, ProgramError};
-use skillhost::runtime::digests::Digests;
-use skillhost::runtime::{Programs, digest};
-use skillhost::skill::Skill;
+use skillhost_skill::Skill;
+use skillhost_skill::runtime::built_in::{BuiltIns, ProgramError};
+use skillhost_skill::runtime::digests::Digests;
+use skillhost_skill::runtime::{Programs, digest};
 use tempfile::TempDir;
 
 use crate::cli::{User, guest, text};

@@ -181,7 +181,7 @@ fn the_record_names_the_program_and_the_script() {
     let script = std::fs::read(place.user.work().join("py/scripts/main.py")).unwrap();
     let program = &record["program"];
     assert_eq!((&program["name"], &program["script"]["path"]), (&"python3".into(), &"scripts/main.py".into()));
-    assert_eq!(program["script"]["digest"], skillhost::runtime::digest(&script));
+    assert_eq!(program["script"]["digest"], skillhost_skill::runtime::digest(&script));
     assert!(program["version"].as_str().unwrap().starts_with("3.14"), "{record:#}");
     assert!(!record.to_string().contains("secret"));
 }

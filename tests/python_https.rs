@@ -8,12 +8,12 @@ use std::sync::Arc;
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use skillhost::invoke::{Host, HostOptions, Request, Target};
-use skillhost::limits::Limit;
-use skillhost::outcome::Status;
-use skillhost::policy::{Overrides, Policy};
-use skillhost::sandbox::files::Guarded;
-use skillhost::sandbox::http::{Resolver, Roots, Tls};
-use skillhost::sandbox::{Allocation, Io, Options};
+use skillhost_policy::limits::Limit;
+use skillhost_policy::outcome::Status;
+use skillhost_policy::{Overrides, Policy};
+use skillhost_sandbox::files::Guarded;
+use skillhost_sandbox::http::{Resolver, Roots, Tls};
+use skillhost_sandbox::{Allocation, Io, Options};
 
 /// What each client says of the server that the host trusts, then of one that it does not.
 const SCRIPT: &str = r#"
@@ -50,7 +50,7 @@ fn scripts_reach_https_servers_that_the_host_trusts_and_no_others() {
             tls: Tls::new(Roots { extra: vec![root] }).unwrap().into(),
             resolver: Resolver::System,
         },
-        programs: vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/components")],
+        programs: vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/components")],
         scratch: dir.path().join("scratch"),
         guarded: Guarded::default(),
         state: dir.path().join("kept"),

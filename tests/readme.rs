@@ -7,9 +7,9 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::sync::PoisonError;
 
-use skillhost::diagnostic::Severity;
-use skillhost::policy;
-use skillhost::skill::manifest;
+use skillhost_policy as policy;
+use skillhost_policy::diagnostic::Severity;
+use skillhost_policy::manifest;
 
 use crate::cli::repository;
 use blocks::{BLESSING, Document, matches};
@@ -71,7 +71,7 @@ fn what_is_not_run_is_known_and_says_why() {
 
 #[test]
 fn every_block_is_of_a_kind_that_is_tested() {
-    let host = std::fs::read_to_string(repository("host/src/lib.rs")).unwrap();
+    let host = std::fs::read_to_string(repository("host/skillhost/src/lib.rs")).unwrap();
     let template = std::fs::read_to_string(repository("toolchain/templates/rust/src/lib.rs")).unwrap();
     for block in Document::read("README.md").blocks() {
         let at = block.inner.start;
@@ -81,7 +81,7 @@ fn every_block_is_of_a_kind_that_is_tested() {
             "yaml" => policy_file(at, &block.text),
             "json" => client_entry(at, &block.text),
             // Doc tests of the library.
-            "rust" | "rust,no_run" => assert!(host.contains("include_str!(\"../../README.md\")")),
+            "rust" | "rust,no_run" => assert!(host.contains("include_str!(\"../../../README.md\")")),
             // Files, which the commands above run.
             "python" | "bash" => assert!(file_name(&block.text).is_some(), "README.md:{at}: its first line is no `# PATH`"),
             // What `skillhost new` writes and `skillhost build` compiles, in the commands above.

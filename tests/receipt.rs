@@ -308,7 +308,7 @@ fn a_key_is_one_user_s_alone_and_is_not_replaced() {
 #[test]
 fn a_key_may_come_by_a_variable_and_is_never_shown() {
     let place = Place::new();
-    let pem = skillhost::receipt::key::SigningKey::generate().pem();
+    let pem = skillhost_ledger::receipt::key::SigningKey::generate().pem();
     let signing = |key: &str| {
         let mut command = place.command(&["run", "./hello", "--receipt", "r.json", "--sign"]);
         command.env("SKILLHOST_SIGNING_KEY", key);
@@ -319,7 +319,7 @@ fn a_key_may_come_by_a_variable_and_is_never_shown() {
     let run = signing("-----BEGIN PRIVATE KEY-----\nhunter2\n-----END PRIVATE KEY-----\n");
     assert_eq!(run.status.code(), Some(64));
     assert!(!text(&run.stderr).contains("hunter2"), "{run:?}");
-    assert!(!format!("{:?}", skillhost::receipt::key::SigningKey::from_pem(&pem)).contains(pem.lines().nth(1).unwrap()));
+    assert!(!format!("{:?}", skillhost_ledger::receipt::key::SigningKey::from_pem(&pem)).contains(pem.lines().nth(1).unwrap()));
 }
 
 /// A demo skill, what of it runs, its arguments, and its stdin.

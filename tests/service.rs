@@ -8,11 +8,11 @@ use std::time::{Duration, Instant};
 
 use futures::future::{join_all, select_all};
 use skillhost::invoke::{Invoked, Request, Target};
-use skillhost::limits::Limit;
-use skillhost::outcome::Status;
-use skillhost::policy::{Overrides, Policy};
-use skillhost::sandbox::Io;
 use skillhost::service::{Capacity, Load, Service, ServiceError};
+use skillhost_policy::limits::Limit;
+use skillhost_policy::outcome::Status;
+use skillhost_policy::{Overrides, Policy};
+use skillhost_sandbox::Io;
 
 use crate::arena::{Arena, PATIENCE};
 

@@ -6,9 +6,9 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
-use skillhost::diagnostic::{Diagnostic, Severity, render};
-use skillhost::skill::rules::{Effect, RULES};
-use skillhost::skill::{Caps, Skill};
+use skillhost_policy::diagnostic::{Diagnostic, Severity, render};
+use skillhost_policy::manifest::rules::{Effect, RULES};
+use skillhost_skill::{Caps, Skill};
 
 const GOOD: &str = "---\nname: NAME\ndescription: Does a thing. Use when a thing is to be done.\nallowed-tools: Read\n---\n";
 
@@ -285,7 +285,7 @@ fn the_folder_may_be_named_in_any_way() {
 
 /// Puts a skill into an empty folder.
 type Make = fn(&Path);
-type Loaded = Result<Skill, skillhost::skill::SkillError>;
+type Loaded = Result<Skill, skillhost_skill::SkillError>;
 
 fn all_cases() -> Vec<String> {
     let mut names: Vec<String> = fs::read_dir(cases()).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
@@ -355,7 +355,7 @@ fn report(loaded: &Loaded, case: &str) -> String {
 }
 
 fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
 fn cases() -> PathBuf {

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 
 use proptest::prelude::*;
-use skillhost::diagnostic::{Severity, Span, render};
-use skillhost::limits::Limit;
-use skillhost::skill::manifest::{Manifest, Parsed, parse};
+use skillhost_policy::diagnostic::{Severity, Span, render};
+use skillhost_policy::limits::Limit;
+use skillhost_policy::manifest::{Manifest, Parsed, parse};
 
 const VALID: &str = "---\nname: folder\ndescription: >-\n  Does a thing.\n  Use it.\nlicense: \"Apache-2.0\"\ncompatibility: 'Needs jq'\n\
                      allowed-tools: Read, \"Bash(git *)\" Write(out/**)\nmetadata: {component: a/b.wasm, timeout: 30s, memory: 64MiB}\n---\n# Body\n\n---\n";
@@ -146,7 +146,7 @@ fn manifest() -> impl Strategy<Value = Manifest> {
                 limits.insert(limit, value);
             }
             metadata.extend(component.iter().map(|c| ("component".to_owned(), c.clone())));
-            let entry = |text| skillhost::skill::manifest::ToolEntry { text, span: None };
+            let entry = |text| skillhost_policy::manifest::ToolEntry { text, span: None };
             let allowed_tools = tools.map(|tools| tools.into_iter().map(entry).collect());
             Manifest { name, description, license, compatibility, metadata, allowed_tools, component, limits, ..Manifest::default() }
         },

@@ -4,13 +4,13 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use skillhost::invoke::{Host, Request, Target};
-use skillhost::limits::Limit;
-use skillhost::outcome::{Outcome, Status};
-use skillhost::policy::capabilities::MountMode;
-use skillhost::policy::determinism::DeterminismRule;
-use skillhost::policy::{Overrides, Policy};
-use skillhost::sandbox::Io;
-use skillhost::state::States;
+use skillhost_ledger::state::States;
+use skillhost_policy::capabilities::MountMode;
+use skillhost_policy::determinism::DeterminismRule;
+use skillhost_policy::limits::Limit;
+use skillhost_policy::outcome::{Outcome, Status};
+use skillhost_policy::{Overrides, Policy};
+use skillhost_sandbox::Io;
 
 use crate::arena::{PATIENCE, shell_host};
 use crate::cli::{User, text};

@@ -4,14 +4,14 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use skillhost::invoke::{Host, Request, Target};
-use skillhost::limits::Limit;
-use skillhost::outcome::{Outcome, Status};
-use skillhost::policy::capabilities::MountMode;
-use skillhost::policy::{Overrides, Policy};
-use skillhost::runtime::built_in::BuiltIns;
-use skillhost::runtime::{Entry, Program, digest};
-use skillhost::sandbox::http::{Resolver, Roots, Tls};
-use skillhost::sandbox::{Allocation, Io, Options, Sandbox, run_alone};
+use skillhost_policy::capabilities::MountMode;
+use skillhost_policy::limits::Limit;
+use skillhost_policy::outcome::{Outcome, Status};
+use skillhost_policy::{Overrides, Policy};
+use skillhost_sandbox::http::{Resolver, Roots, Tls};
+use skillhost_sandbox::{Allocation, Io, Options, Sandbox, run_alone};
+use skillhost_skill::runtime::built_in::BuiltIns;
+use skillhost_skill::runtime::{Entry, Program, digest};
 
 use crate::arena::{Arena, PATIENCE, hostile};
 

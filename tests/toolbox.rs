@@ -5,13 +5,13 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 use skillhost::invoke::{Request, Target};
-use skillhost::limits::Limit;
-use skillhost::outcome::{Outcome, Status};
-use skillhost::policy::determinism::DeterminismRule;
-use skillhost::policy::{Overrides, Policy};
-use skillhost::runtime::Component;
-use skillhost::sandbox::http::Resolver;
-use skillhost::sandbox::{Io, Tool, with_listing};
+use skillhost_policy::determinism::DeterminismRule;
+use skillhost_policy::limits::Limit;
+use skillhost_policy::outcome::{Outcome, Status};
+use skillhost_policy::{Overrides, Policy};
+use skillhost_sandbox::http::Resolver;
+use skillhost_sandbox::{Io, Tool, with_listing};
+use skillhost_skill::runtime::Component;
 
 use crate::arena::{Arena, PATIENCE, assert_hit};
 use crate::cli::{User, repository};
@@ -184,7 +184,7 @@ fn list(component: &[u8]) -> Result<usize, String> {
     let arena = Arena::with(component, Resolver::System);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let tools = runtime.block_on(arena.host.tools(&Component::new(component.to_vec())));
-    tools.map(|tools| tools.len()).map_err(|status| skillhost::sandbox::say(&status))
+    tools.map(|tools| tools.len()).map_err(|status| skillhost_sandbox::say(&status))
 }
 
 #[test]

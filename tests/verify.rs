@@ -8,8 +8,8 @@ use std::sync::LazyLock;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use serde_json::{Value, json};
-use skillhost::receipt::canonical;
-use skillhost::receipt::key::SigningKey;
+use skillhost_ledger::receipt::canonical;
+use skillhost_ledger::receipt::key::SigningKey;
 
 use crate::audit::digest;
 use crate::cli::text;

@@ -1,8 +1,8 @@
 //! What a component imports, against what its skill asks for.
 
-use skillhost::policy::{Policy, grant};
-use skillhost::skill::manifest::{Manifest, ToolEntry};
-use skillhost::world::{World, read};
+use skillhost_policy::manifest::{Manifest, ToolEntry};
+use skillhost_policy::{Policy, grant};
+use skillhost_sandbox::world::{World, read};
 
 use crate::cli::guest;
 

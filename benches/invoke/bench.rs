@@ -4,11 +4,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use skillhost::invoke::{Host, HostOptions, Request, Target};
-use skillhost::outcome::Status;
-use skillhost::policy::Policy;
-use skillhost::sandbox::files::Guarded;
-use skillhost::sandbox::http::{Resolver, Roots, Tls};
-use skillhost::sandbox::{Allocation, Io, Options};
+use skillhost_policy::Policy;
+use skillhost_policy::outcome::Status;
+use skillhost_sandbox::files::Guarded;
+use skillhost_sandbox::http::{Resolver, Roots, Tls};
+use skillhost_sandbox::{Allocation, Io, Options};
 
 pub(crate) const SKILL_MD: &str = "---\nname: hello\ndescription: Says hello. Use when timing.\nallowed-tools: Read Write(out/**) Bash(jq:*)\nmetadata:\n  component: hello.wasm\n---\n# Hello\n";
 
@@ -32,7 +32,7 @@ impl Bench {
 
     /// With a skill that lies in a folder beside this file.
     pub(crate) fn of_scripts(name: &str) -> Bench {
-        Bench { folder: tempfile::tempdir().unwrap(), skill: Path::new(env!("CARGO_MANIFEST_DIR")).join("../benches").join(name) }
+        Bench { folder: tempfile::tempdir().unwrap(), skill: Path::new(env!("CARGO_MANIFEST_DIR")).join("../../benches").join(name) }
     }
 
     pub(crate) fn host(&self, allocation: Allocation) -> Host {
@@ -62,5 +62,5 @@ impl Bench {
 }
 
 fn components() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/components")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/components")
 }

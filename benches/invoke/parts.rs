@@ -5,14 +5,15 @@ use std::net::{Ipv4Addr, TcpStream};
 
 use criterion::Criterion;
 use http_body_util::{BodyExt as _, Empty};
-use skillhost::audit::{Log, Record, SkillId};
 use skillhost::invoke::Target;
-use skillhost::outcome::Outcome;
-use skillhost::policy::capabilities::Capabilities;
-use skillhost::policy::{Policy, grant};
-use skillhost::sandbox::Allocation;
-use skillhost::sandbox::http::{Body, Resolver, Roots, Sender, Tls, Waits};
-use skillhost::skill::{Skill, manifest};
+use skillhost_ledger::audit::{Log, Record, SkillId};
+use skillhost_policy::capabilities::Capabilities;
+use skillhost_policy::manifest;
+use skillhost_policy::outcome::Outcome;
+use skillhost_policy::{Policy, grant};
+use skillhost_sandbox::Allocation;
+use skillhost_sandbox::http::{Body, Resolver, Roots, Sender, Tls, Waits};
+use skillhost_skill::Skill;
 
 use crate::bench::{Bench, SKILL_MD};
 
@@ -73,7 +74,7 @@ pub(crate) fn requests(c: &mut Criterion) {
     let entry = format!("WebFetch(http://127.0.0.1:{port})");
     let text = SKILL_MD.replace("Bash(jq:*)", &entry);
     let parsed = manifest::parse(text.as_bytes(), "hello", "SKILL.md").manifest.unwrap();
-    let overrides = skillhost::policy::Overrides { allow: vec![entry], ..Default::default() };
+    let overrides = skillhost_policy::Overrides { allow: vec![entry], ..Default::default() };
     let policy = Policy::builtin().with_command_line(overrides).unwrap();
     let mut capabilities = grant(&parsed, &policy).capabilities;
     capabilities.limits.http_requests = u64::MAX;

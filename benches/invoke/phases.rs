@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use criterion::Criterion;
 use skillhost::invoke::{Host, Target};
-use skillhost::policy::Policy;
-use skillhost::sandbox::Allocation;
+use skillhost_policy::Policy;
+use skillhost_sandbox::Allocation;
 use tracing_subscriber::layer::SubscriberExt as _;
 
 use crate::bench::Bench;

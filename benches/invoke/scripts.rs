@@ -7,9 +7,9 @@ use std::process::{Command, Stdio};
 use criterion::measurement::WallTime;
 use criterion::{BenchmarkGroup, Criterion};
 use skillhost::invoke::{Host, Target};
-use skillhost::limits::Limit;
-use skillhost::policy::{Overrides, Policy};
-use skillhost::sandbox::Allocation;
+use skillhost_policy::limits::Limit;
+use skillhost_policy::{Overrides, Policy};
+use skillhost_sandbox::Allocation;
 use tokio::runtime::Runtime;
 
 use crate::bench::Bench;

@@ -29,13 +29,13 @@ use std::time::Instant;
 
 use serde_json::{Value, json};
 use skillhost::invoke::{Host, HostOptions, Loaded, Target};
-use skillhost::limits::Limit;
-use skillhost::outcome::{Outcome, Status};
-use skillhost::policy::capabilities::MountMode;
-use skillhost::policy::{Overrides, Policy};
-use skillhost::sandbox::files::Guarded;
-use skillhost::sandbox::http::{Resolver, Roots, Tls};
-use skillhost::sandbox::{Allocation, Io, Options, Sink, Stdin};
+use skillhost_policy::capabilities::MountMode;
+use skillhost_policy::limits::Limit;
+use skillhost_policy::outcome::{Outcome, Status};
+use skillhost_policy::{Overrides, Policy};
+use skillhost_sandbox::files::Guarded;
+use skillhost_sandbox::http::{Resolver, Roots, Tls};
+use skillhost_sandbox::{Allocation, Io, Options, Sink, Stdin};
 
 /// What the orders stand on.
 #[derive(serde::Deserialize)]

@@ -4,9 +4,9 @@ use std::time::Instant;
 
 use serde_json::json;
 use skillhost::invoke::{Request, Target};
-use skillhost::outcome::Status;
-use skillhost::policy::Policy;
-use skillhost::sandbox::{Allocation, Io};
+use skillhost_policy::Policy;
+use skillhost_policy::outcome::Status;
+use skillhost_sandbox::{Allocation, Io};
 use tracing::subscriber;
 use tracing_subscriber::layer::SubscriberExt as _;
 

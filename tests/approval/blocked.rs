@@ -2,9 +2,9 @@
 
 use std::process::Output;
 
-use skillhost::approval::{Decision, Level, What};
 use skillhost::invoke::Target;
-use skillhost::policy::Policy;
+use skillhost_ledger::approval::{Decision, Level, What};
+use skillhost_policy::Policy;
 
 use super::{Place, Run, allowed, harmless};
 use crate::arena::shell_host;
@@ -127,13 +127,13 @@ fn every_spelling_of_a_target_is_one_part_of_the_skill() {
     let loaded = shell_host(dir.path()).load_for_run(&skill, &Policy::builtin()).unwrap();
     let named = |name: &str| Target::Named(name.into());
     for spelled in ["upload", "upload.sh", "scripts/upload.sh", "./scripts/../scripts/upload.sh", "/skill/scripts/upload.sh"] {
-        assert_eq!(What::of(&loaded, &named(spelled)), What::Program("scripts/upload.sh".into()), "{spelled}");
+        assert_eq!(loaded.part(&named(spelled)), What::Program("scripts/upload.sh".into()), "{spelled}");
     }
     let tool = What::Tool("send".into());
-    assert_eq!(What::of(&loaded, &named("send")), tool);
-    assert_eq!(What::of(&loaded, &Target::Tool { name: "send".into(), input: "{}".into() }), tool);
-    assert_eq!(What::of(&loaded, &Target::Main), What::Skill);
-    assert_eq!(What::of(&loaded, &Target::Shell("bash scripts/upload.sh".into())), What::Command);
+    assert_eq!(loaded.part(&named("send")), tool);
+    assert_eq!(loaded.part(&Target::Tool { name: "send".into(), input: "{}".into() }), tool);
+    assert_eq!(loaded.part(&Target::Main), What::Skill);
+    assert_eq!(loaded.part(&Target::Shell("bash scripts/upload.sh".into())), What::Command);
 }
 
 #[test]

@@ -1,8 +1,8 @@
 //! An approval for one run is for its session, its arguments and its stdin, which the question shows.
 
 use serde_json::{Value, json};
-use skillhost::approval::{Ask, Decision, GivenStdin, Input, Term, What};
-use skillhost::policy::grant;
+use skillhost_ledger::approval::{Ask, Decision, GivenStdin, Input, Term, What};
+use skillhost_policy::grant;
 
 use super::{Place, allowed, writing};
 use crate::mcp::{self, Agent, OLD, said};

@@ -2,10 +2,10 @@
 
 use std::path::PathBuf;
 
-use skillhost::approval::{Approvals, Ask, Decision, Input, Level, What};
-use skillhost::policy::capabilities::MountMode;
-use skillhost::policy::{Policy, grant};
-use skillhost::skill::{Caps, Skill};
+use skillhost_ledger::approval::{Approvals, Ask, Decision, Input, Level, What};
+use skillhost_policy::capabilities::MountMode;
+use skillhost_policy::{Policy, grant};
+use skillhost_skill::{Caps, Skill};
 
 use super::policy;
 use crate::cli::{pinned, repository};
@@ -54,7 +54,7 @@ fn text(skill: &Skill, what: &What, policy: &Policy) -> String {
 
 #[test]
 fn a_person_reads_what_it_may_do() {
-    let work = |flags: &mut skillhost::policy::Overrides| flags.workspace = Some(("/srv/work".into(), MountMode::Write));
+    let work = |flags: &mut skillhost_policy::Overrides| flags.workspace = Some(("/srv/work".into(), MountMode::Write));
     let mut texts = Vec::new();
     let mut folders: Vec<PathBuf> = std::fs::read_dir(repository("skills")).unwrap().map(|entry| entry.unwrap().path()).collect();
     folders.retain(|folder| folder.join("SKILL.md").exists());

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use serde_json::{Value, json};
-use skillhost::audit::{AuditError, FaultKind, Filter, Head, Keep, Log, Store, Verified};
-use skillhost::policy::Retention;
+use skillhost_ledger::audit::{AuditError, FaultKind, Filter, Head, Keep, Log, Store, Verified};
+use skillhost_policy::Retention;
 
 use super::digest;
 use crate::cli::User;

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use skillhost::audit::{Filter, Log, Store};
+use skillhost_ledger::audit::{Filter, Log, Store};
 
 use super::chain::{Journal, record};
 use super::query::numbers_of;

@@ -1,7 +1,7 @@
 //! `skillhost audit`: finding records by each filter, in each form.
 
 use serde_json::Value;
-use skillhost::audit::{AuditError, Filter};
+use skillhost_ledger::audit::{AuditError, Filter};
 
 use super::chain::{Journal, record};
 use crate::cli::{User, text};
@@ -114,7 +114,7 @@ fn the_database_is_this_users_alone() {
     drop(store);
 }
 
-/// Not part of the tests, which are timed nowhere: `cargo test -p skillhost --test main -- --ignored a_million --nocapture` prints how long
+/// Not part of the tests, which are timed nowhere: `cargo test -p skillhost-cli --test main -- --ignored a_million --nocapture` prints how long
 /// each look at a million records takes.
 #[test]
 #[ignore = "takes a minute and half a gigabyte"]

@@ -4,7 +4,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::sync::mpsc;
 
 use rusqlite::Connection;
-use skillhost::catalog::{Query, SourceKind};
+use skillhost_catalog::{Query, SourceKind};
 
 use super::{Place, names, write};
 use crate::arena::PATIENCE;
@@ -167,7 +167,7 @@ fn changes_are_taken_up_while_it_runs() {
     let place = Place::new();
     place.skill("all/a", "A.");
     let sources = place.sources(&[("later/.agents/skills", SourceKind::Project), ("all", SourceKind::User)]);
-    let catalog = skillhost::catalog::Catalog::open(sources, Some(&place.cache())).unwrap();
+    let catalog = skillhost_catalog::Catalog::open(sources, Some(&place.cache())).unwrap();
     let (send, receive) = mpsc::channel();
     let watch = catalog.watch(move |changes| drop(send.send(changes))).unwrap();
     let next = || receive.recv_timeout(PATIENCE).unwrap();

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use skillhost::catalog::{Catalog, Query, Source, SourceKind};
+use skillhost_catalog::{Catalog, Query, Source, SourceKind};
 
 /// What the questions found.
 #[derive(Debug, Default)]
@@ -62,7 +62,7 @@ fn questions() -> BTreeMap<String, Vec<String>> {
 }
 
 fn lines(file: &str) -> Vec<String> {
-    let path: PathBuf = [env!("CARGO_MANIFEST_DIR"), "..", "tests", "search", file].iter().collect();
+    let path: PathBuf = [env!("CARGO_MANIFEST_DIR"), "..", "..", "tests", "search", file].iter().collect();
     let text = std::fs::read_to_string(path).unwrap();
     text.lines().filter(|line| !line.is_empty() && !line.starts_with('#')).map(str::to_owned).collect()
 }

@@ -1,7 +1,7 @@
 //! Queries: any text is one, and what it finds.
 
 use proptest::prelude::*;
-use skillhost::catalog::{Catalog, Query, Runtime, tokens};
+use skillhost_catalog::{Catalog, Query, Runtime, tokens};
 
 use super::{Place, write};
 

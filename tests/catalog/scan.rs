@@ -2,7 +2,7 @@
 
 use std::os::unix::fs::symlink;
 
-use skillhost::catalog::{Catalog, CatalogError, Runtime, SourceKind};
+use skillhost_catalog::{Catalog, CatalogError, Runtime, SourceKind};
 
 use super::{Place, names, write};
 

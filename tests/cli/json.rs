@@ -58,7 +58,7 @@ fn a_result_means_the_same_and_holds_nothing_that_a_terminal_acts_on() {
     let user = User::new();
     let run = user.skillhost(&["run", "./echo", "echo", "--input", "{\"text\": \"\\u001b[2J\u{9b}1m \u{202e}\"}"]);
     let printed = text(&run.stdout);
-    assert!(printed.chars().all(|c| c == '\n' || !skillhost::diagnostic::is_hidden(c)), "{printed:?}");
+    assert!(printed.chars().all(|c| c == '\n' || !skillhost_policy::diagnostic::is_hidden(c)), "{printed:?}");
     let value: Value = serde_json::from_str(&printed).unwrap();
     assert_eq!(value["text"], "\u{1b}[2J\u{9b}1m \u{202e}");
 }

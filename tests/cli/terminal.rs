@@ -56,7 +56,7 @@ fn a_hostile_skill_draws_nothing() {
         &["run", "./echo", "echo", "--input", "{\"\\u001b[2J\u{9b}\": 1}"],
     ] {
         let shown = without_colours(&coloured(&user, args));
-        let hidden: Vec<char> = shown.chars().filter(|c| *c != '\n' && skillhost::diagnostic::is_hidden(*c)).collect();
+        let hidden: Vec<char> = shown.chars().filter(|c| *c != '\n' && skillhost_policy::diagnostic::is_hidden(*c)).collect();
         assert!(hidden.is_empty(), "{args:?}: {hidden:?} in {shown:?}");
     }
 }

@@ -4,13 +4,13 @@ use std::io::Read as _;
 use std::time::Instant;
 
 use skillhost::invoke::{Request, Target};
-use skillhost::limits::Limit;
-use skillhost::outcome::{Outcome, Status};
-use skillhost::policy::capabilities::MountMode;
-use skillhost::policy::determinism::DeterminismRule;
-use skillhost::policy::{Overrides, Policy};
-use skillhost::sandbox::Io;
-use skillhost::sandbox::http::Resolver;
+use skillhost_policy::capabilities::MountMode;
+use skillhost_policy::determinism::DeterminismRule;
+use skillhost_policy::limits::Limit;
+use skillhost_policy::outcome::{Outcome, Status};
+use skillhost_policy::{Overrides, Policy};
+use skillhost_sandbox::Io;
+use skillhost_sandbox::http::Resolver;
 
 use crate::arena::{Arena, PATIENCE};
 use crate::cli::{guest, repository};

@@ -1,6 +1,6 @@
 //! What is around the host: its variables, its programs.
 
-use skillhost::outcome::Status;
+use skillhost_policy::outcome::Status;
 
 use super::{denied, report};
 use crate::arena::Arena;

@@ -1,7 +1,7 @@
 //! Ways to end, and what is kept of them.
 
-use skillhost::limits::Limit;
-use skillhost::outcome::Status;
+use skillhost_policy::limits::Limit;
+use skillhost_policy::outcome::Status;
 
 use crate::arena::{Arena, SECRET};
 

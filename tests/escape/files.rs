@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::Value;
-use skillhost::limits::Limit;
-use skillhost::outcome::Status;
-use skillhost::policy::capabilities::MountMode;
+use skillhost_policy::capabilities::MountMode;
+use skillhost_policy::limits::Limit;
+use skillhost_policy::outcome::Status;
 
 use super::{denied, report};
 use crate::arena::{Arena, SECRET};
@@ -172,7 +172,7 @@ pub fn what_is_kept_does_not_outgrow_its_quota() {
             assert_eq!(report(&outcome)["denied"], true, "{}", outcome.stdout.text());
             assert_eq!(outcome.limits_hit.iter().map(|hit| hit.limit).collect::<Vec<_>>(), [Limit::State]);
         }
-        let kept = skillhost::state::States::new(arena.path("kept")).list().unwrap();
+        let kept = skillhost_ledger::state::States::new(arena.path("kept")).list().unwrap();
         assert!(kept.len() == 1 && kept[0].bytes <= 3 << 20, "{kept:?}");
         arena.assert_alive();
     }

@@ -3,9 +3,9 @@
 use std::net::{IpAddr, TcpListener, UdpSocket};
 use std::time::{Duration, Instant};
 
-use skillhost::limits::Limit;
-use skillhost::outcome::Status;
-use skillhost::sandbox::http::Resolver;
+use skillhost_policy::limits::Limit;
+use skillhost_policy::outcome::Status;
+use skillhost_sandbox::http::Resolver;
 
 use super::{denied, report};
 use crate::arena::{Arena, hostile};

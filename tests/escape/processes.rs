@@ -1,7 +1,7 @@
 //! Programs side by side, and the pipes between them, as ways to use the host up.
 
-use skillhost::limits::Limit;
-use skillhost::outcome::ProcessEnd;
+use skillhost_policy::limits::Limit;
+use skillhost_policy::outcome::ProcessEnd;
 
 use super::{denied, report, stopped};
 use crate::arena::Arena;

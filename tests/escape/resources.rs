@@ -2,9 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use skillhost::limits::Limit;
-use skillhost::outcome::{Outcome, Status};
-use skillhost::sandbox::Stdin;
+use skillhost_policy::limits::Limit;
+use skillhost_policy::outcome::{Outcome, Status};
+use skillhost_sandbox::Stdin;
 
 use super::{denied, report, stopped};
 use crate::arena::{Arena, Run};

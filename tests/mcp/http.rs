@@ -6,13 +6,13 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use skillhost::approval::Approvals;
-use skillhost::catalog::Catalog;
-use skillhost::mcp::http::{HttpOptions, serve};
-use skillhost::mcp::{Mcp, Options};
-use skillhost::policy::Policy;
 use skillhost::service::{Capacity, Service};
-use skillhost::usage::Usage;
+use skillhost_catalog::Catalog;
+use skillhost_ledger::approval::Approvals;
+use skillhost_ledger::usage::Usage;
+use skillhost_policy::Policy;
+use skillhost_server::http::{HttpOptions, serve};
+use skillhost_server::{Mcp, Options};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use super::{NEW, OLD, Place, becomes, request, said};

@@ -1,7 +1,7 @@
 //! What activation learns of a skill's typed tools, and what it starts for that.
 
 use serde_json::json;
-use skillhost::sandbox::{Tool, with_listing};
+use skillhost_sandbox::{Tool, with_listing};
 
 use super::{Agent, OLD, Place, TRUSTED, said};
 use crate::toolbox::toolbox;
@@ -47,7 +47,8 @@ fn a_component_without_a_section_is_listed_by_a_recorded_run() {
     let mut agent = agent(&place, "auto-approved");
     let text = said(&agent.call("activate_skill", json!({ "name": "box" })));
     assert!(text.contains("Tools: box.t\n"), "{text}");
-    assert_eq!(records(&place), 1);
+    let record = &place.user.records()[0];
+    assert_eq!((&record["status"]["kind"], &record["program"]["name"]), (&"exited".into(), &"list-tools".into()), "{record}");
     agent.call("activate_skill", json!({ "name": "box" }));
     assert_eq!(records(&place), 1, "it is asked once");
 }

@@ -3,11 +3,11 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use skillhost::policy::determinism::show_start_time;
-use skillhost::policy::{Layer, MountRule, Preload, load, schema};
+use skillhost_policy::determinism::show_start_time;
+use skillhost_policy::{Layer, MountRule, Preload, load, schema};
 
 fn folder() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/cases/policy")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/cases/policy")
 }
 
 fn cases() -> Vec<PathBuf> {
@@ -111,7 +111,7 @@ fn the_schema_agrees_with_the_reader_about_keys_and_types() {
 
 #[test]
 fn the_documented_policy_is_read_and_fits_the_schema() {
-    let page = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/policy.md")).unwrap();
+    let page = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/policy.md")).unwrap();
     let blocks: Vec<&str> = page.split("```yaml\n").skip(1).map(|b| b.split("```").next().unwrap()).collect();
     assert!(!blocks.is_empty());
     let validator = jsonschema::validator_for(&schema()).unwrap();

@@ -1,7 +1,7 @@
 //! How one entry is read.
 
-use skillhost::policy::entry::{Side, Tool, parse};
-use skillhost::policy::tool::{CommandPattern, PathGlob};
+use skillhost_policy::entry::{Side, Tool, parse};
+use skillhost_policy::tool::{CommandPattern, PathGlob};
 
 use super::target;
 

@@ -1,10 +1,10 @@
 //! How what a skill asks for meets what the operator allows.
 
-use skillhost::limits::Limit;
-use skillhost::policy::capabilities::{MountMode, PathAccess};
-use skillhost::policy::determinism::{Determinism, DeterminismRule, FUEL};
-use skillhost::policy::{Overrides, Policy, Verdict, explain, grant};
-use skillhost::skill::manifest::{Manifest, ToolEntry, parse};
+use skillhost_policy::capabilities::{MountMode, PathAccess};
+use skillhost_policy::determinism::{Determinism, DeterminismRule, FUEL};
+use skillhost_policy::limits::Limit;
+use skillhost_policy::manifest::{Manifest, ToolEntry, parse};
+use skillhost_policy::{Overrides, Policy, Verdict, explain, grant};
 
 use super::{access, asks, builtin, granted, may_fetch, may_fetch_private, may_spawn, policy, skill, with_workspace};
 

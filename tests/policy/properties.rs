@@ -2,10 +2,10 @@
 
 use proptest::prelude::*;
 use proptest::sample::{Index, select, subsequence};
-use skillhost::policy::capabilities::{Capabilities, MountMode, PathAccess, Scope};
-use skillhost::policy::entry::{Side, Tool, parse};
-use skillhost::policy::tool::{CommandPattern, HostPattern, PathGlob};
-use skillhost::policy::{Overrides, Policy, Verdict, exercise, grant, load};
+use skillhost_policy::capabilities::{Capabilities, MountMode, PathAccess, Scope};
+use skillhost_policy::entry::{Side, Tool, parse};
+use skillhost_policy::tool::{CommandPattern, HostPattern, PathGlob};
+use skillhost_policy::{Overrides, Policy, Verdict, exercise, grant, load};
 
 use super::{access, asks, may_fetch, may_fetch_private, may_spawn, skill, target, with_workspace};
 

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::Place;
 use crate::cli::{repository, text};
-use skillhost::runtime::digest;
+use skillhost_skill::runtime::digest;
 
 /// Where the code of a file of the skill is kept: the name is over the runtime, the path and the content.
 fn kept(path: &str, content: &str) -> PathBuf {

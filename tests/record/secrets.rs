@@ -62,7 +62,7 @@ fn they_stand_nowhere_and_a_replay_asks_for_them() {
         assert!(!holds(&all, secret), "{secret}");
     }
     let told = recording(&place.path("rec"));
-    let plain = skillhost::runtime::digest(TOKEN.as_bytes());
+    let plain = skillhost_skill::runtime::digest(TOKEN.as_bytes());
     assert!(!told.to_string().contains(&plain), "a digest without salt could be looked up");
     let names: Vec<&String> = told["sealed"]["secrets"].as_object().unwrap().keys().collect();
     assert!(["TOKEN", "PIN", "HEADER_SET_COOKIE"].iter().all(|name| names.iter().any(|known| known == name)), "{names:?}");
@@ -159,8 +159,8 @@ fn a_changed_recording_gets_no_values_from_this_host() {
     let mut told = recording(&place.path("rec"));
     told["arguments"][1] = "another".into();
     told.as_object_mut().unwrap().remove("digest");
-    told["digest"] = skillhost::recording::folder::digest(&told).into();
-    std::fs::write(&file, skillhost::recording::folder::text(&told).unwrap()).unwrap();
+    told["digest"] = skillhost_sandbox::recording::folder::digest(&told).into();
+    std::fs::write(&file, skillhost_sandbox::recording::folder::text(&told).unwrap()).unwrap();
     let replay = place.skillhost(&["replay", "rec"], "");
     assert_eq!(replay.status.code(), Some(64), "{replay:?}");
     assert!(text(&replay.stderr).contains("which the recording does not hold"), "{replay:?}");

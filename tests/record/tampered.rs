@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use skillhost::recording::folder;
+use skillhost_sandbox::recording::folder;
 
 use super::network::{Mortal, PLAIN};
 use super::recording;
@@ -159,7 +159,7 @@ fn the_capabilities_and_the_start() {
     told(82, "result.", |told| {
         told["capabilities"]["determinism"]["seed"] = 7.into();
         told["receipt"]["grant"]["capabilities"] = told["capabilities"].clone();
-        told["receipt"]["grant"]["digest"] = skillhost::receipt::canonical::digest(&told["capabilities"]).into();
+        told["receipt"]["grant"]["digest"] = skillhost_ledger::receipt::canonical::digest(&told["capabilities"]).into();
     });
 }
 

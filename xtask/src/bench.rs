@@ -173,14 +173,14 @@ fn install(progress: &Progress) -> Result<(), Error> {
 fn criterion(args: &[String], progress: &Progress) -> Result<(), Error> {
     components::run(progress)?;
     let mut cargo = workspace::cargo(&workspace::root());
-    progress.loud_step("benchmarks", |step| step.run_loud(cargo.args(["bench", "-p", "skillhost"]).args(args)))?;
+    progress.loud_step("benchmarks", |step| step.run_loud(cargo.args(["bench", "-p", "skillhost-cli"]).args(args)))?;
     Ok(())
 }
 
 /// A benchmark that needs no guests.
 fn catalogue(name: &str, progress: &Progress) -> Result<(), Error> {
     let mut cargo = workspace::cargo(&workspace::root());
-    cargo.args(["bench", "-p", "skillhost", "--bench", name]);
+    cargo.args(["bench", "-p", "skillhost-cli", "--bench", name]);
     progress.loud_step(name, |step| step.run_loud(&mut cargo))?;
     Ok(())
 }
@@ -188,7 +188,7 @@ fn catalogue(name: &str, progress: &Progress) -> Result<(), Error> {
 fn soak(args: &[String], progress: &Progress) -> Result<(), Error> {
     components::run(progress)?;
     let mut cargo = workspace::cargo(&workspace::root());
-    cargo.args(["bench", "-p", "skillhost", "--bench", "soak", "--"]).args(args);
+    cargo.args(["bench", "-p", "skillhost-cli", "--bench", "soak", "--"]).args(args);
     progress.loud_step("soak", |step| step.run_loud(&mut cargo))?;
     Ok(())
 }

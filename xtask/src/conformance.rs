@@ -13,7 +13,7 @@ pub(crate) fn python(arguments: &[String], progress: &Progress) -> Result<(), Er
     let root = workspace::root();
     crate::python::run(progress)?;
     let mut build = workspace::cargo(&root);
-    progress.loud_step("build the host", |step| step.run_loud(build.args(["build", "-p", "skillhost"])))?;
+    progress.loud_step("build the host", |step| step.run_loud(build.args(["build", "-p", "skillhost-cli"])))?;
     let python = if cfg!(windows) { "python" } else { "python3" };
     let status = Command::new(python)
         .arg(root.join("components/python/conformance/run.py"))
@@ -32,7 +32,7 @@ pub(crate) fn python(arguments: &[String], progress: &Progress) -> Result<(), Er
 pub(crate) fn mcp(progress: &Progress) -> Result<(), Error> {
     let root = workspace::root();
     let mut build = workspace::cargo(&root);
-    progress.loud_step("build the host", |step| step.run_loud(build.args(["build", "-p", "skillhost"])))?;
+    progress.loud_step("build the host", |step| step.run_loud(build.args(["build", "-p", "skillhost-cli"])))?;
     clients::node("conformance", progress)?;
     let suite = Suite { node: node(progress)?, folder: clients::folder("conformance"), expected: root.join("tests/clients/conformance") };
     let (mut server, url) = serve(&root)?;

@@ -9,7 +9,7 @@ use crate::workspace;
 /// Runs each program `times` times, each time under other conditions.
 pub(crate) fn run(times: u32) -> Result<(), Error> {
     let mut cargo = Command::new("cargo");
-    cargo.current_dir(workspace::root()).args(["test", "-p", "skillhost", "--test", "main", "--", "determinism::", "--nocapture"]);
+    cargo.current_dir(workspace::root()).args(["test", "-p", "skillhost-cli", "--test", "main", "--", "determinism::", "--nocapture"]);
     // Straight to the terminal: it says what could not be tested here.
     let status = cargo.env("REPEAT", times.to_string()).status().map_err(Error::context("cargo"))?;
     if status.success() { Ok(()) } else { Err(Error::new("not all programs came to the same")) }

@@ -27,7 +27,7 @@ pub(crate) fn run(seconds: u32, target: Option<String>, seed: Option<u64>, progr
     say("cargo-fuzz is not here: what is made of the seeds is not guided by coverage");
     let run = progress.loud_step("fuzz", |step| {
         let mut test = workspace::cargo(&root);
-        test.args(["test", "-p", "skillhost", "--locked", "--test", "main", "fuzz::targets_withstand_mutations_for_a_given_time"]);
+        test.args(["test", "-p", "skillhost-cli", "--locked", "--test", "main", "fuzz::targets_withstand_mutations_for_a_given_time"]);
         test.args(["--", "--exact", "--ignored", "--nocapture"]).env("FUZZ_SECONDS", seconds.to_string());
         for (name, value) in [("FUZZ_TARGET", target.clone()), ("FUZZ_SEED", seed.map(|seed| seed.to_string()))] {
             match value {

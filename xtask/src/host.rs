@@ -25,7 +25,7 @@ pub(crate) fn build(root: &Path, step: &Step) -> Result<PathBuf, Error> {
         "--release",
         "--locked",
         "-p",
-        "skillhost",
+        "skillhost-cli",
         "--bin",
         "skillhost",
         "--message-format=json-render-diagnostics",

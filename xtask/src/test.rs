@@ -59,7 +59,7 @@ fn steps(root: &Path, db: Option<&Path>, progress: &Progress) -> Result<(), Erro
         step.run_loud(workspace::cargo(root).args(["test", "--workspace", "--locked"]))
     })?;
     progress.loud_step("cases of the Python runtime", |step| {
-        step.run_loud(workspace::cargo(root).args(["build", "-p", "skillhost", "--locked"]))?;
+        step.run_loud(workspace::cargo(root).args(["build", "-p", "skillhost-cli", "--locked"]))?;
         step.run_loud(&mut python::cases())
     })?;
     for dir in guests.iter().filter(|dir| !dir.ends_with("shell")) {

@@ -1,0 +1,177 @@
+//! What is known of a skill that is not loaded, from its SKILL.md and the names beside it.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, LazyLock};
+
+use serde::{Serialize, Serializer};
+
+use super::{Entry, SourceKind};
+use skillhost_policy::diagnostic::Severity;
+use skillhost_policy::entry::{self, Side, Tool};
+use skillhost_policy::manifest::{self, Manifest};
+use skillhost_skill::Caps;
+use skillhost_skill::runtime;
+use skillhost_skill::scan::{self, Found};
+
+/// Names in `scripts/` that are looked at: enough to tell the languages.
+const MAX_SCRIPTS: usize = 200;
+/// Bytes of the instructions that are searched: the advised 500 lines and more.
+const MAX_BODY: usize = 64 << 10;
+
+/// What a skill's programs run in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Runtime {
+    /// A WASI component of its own.
+    Component,
+    /// Python scripts.
+    Python,
+    /// Shell scripts.
+    Shell,
+    /// Nothing runs: it is a text for agents.
+    Instructions,
+}
+
+impl Runtime {
+    /// Each.
+    pub const ALL: [Runtime; 4] = [Runtime::Component, Runtime::Python, Runtime::Shell, Runtime::Instructions];
+}
+
+/// A set of [`Runtime`]s. One that holds no other holds [`Runtime::Instructions`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Runtimes(u8);
+
+impl Runtimes {
+    /// Whether it is one of them.
+    pub fn contains(self, runtime: Runtime) -> bool {
+        match runtime {
+            Runtime::Instructions => self.0 == 0,
+            other => self.0 & (1 << other as u8) != 0,
+        }
+    }
+
+    /// Each of them.
+    pub fn iter(self) -> impl Iterator<Item = Runtime> {
+        Runtime::ALL.into_iter().filter(move |runtime| self.contains(*runtime))
+    }
+}
+
+impl FromIterator<Runtime> for Runtimes {
+    fn from_iter<I: IntoIterator<Item = Runtime>>(all: I) -> Runtimes {
+        Runtimes(all.into_iter().filter(|one| *one != Runtime::Instructions).fold(0, |set, one| set | 1 << one as u8))
+    }
+}
+
+impl Serialize for Runtimes {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.iter())
+    }
+}
+
+/// What a SKILL.md says, as the cache keeps it.
+pub(super) struct Facts {
+    pub(super) skill_file: Box<str>,
+    pub(super) flags: u8,
+    pub(super) digest: Box<str>,
+    pub(super) tags: Vec<Box<str>>,
+    pub(super) description: Box<str>,
+}
+
+/// What of a skill is searched beside its description, and not kept.
+pub(super) struct Text {
+    pub(super) name: String,
+    pub(super) keywords: String,
+    pub(super) body: String,
+}
+
+const RUNTIMES: u8 = 0b111;
+const NETWORK: u8 = 1 << 3;
+const RECOVERED: u8 = 1 << 4;
+const SCRIPTS: u8 = 1 << 5;
+
+/// Whether the skill has a folder of scripts, whose stamp counts too.
+pub(super) fn has_scripts(flags: u8) -> bool {
+    flags & SCRIPTS != 0
+}
+
+/// The same for one that is about to be read.
+pub(super) fn holds_scripts(found: &Found) -> bool {
+    found.names.iter().any(|name| name == "scripts")
+}
+
+/// The flags of a skill that cannot be read.
+pub(super) fn flags_of_broken(found: &Found) -> u8 {
+    if holds_scripts(found) { SCRIPTS } else { 0 }
+}
+
+impl Facts {
+    /// The entry of a skill in that folder.
+    pub(super) fn entry(self, folder: PathBuf, kind: SourceKind, trusted: bool) -> Entry {
+        // Nearly every one is named so.
+        static SKILL_MD: LazyLock<Arc<str>> = LazyLock::new(|| "SKILL.md".into());
+        static NONE: LazyLock<Arc<[Box<str>]>> = LazyLock::new(|| [].into());
+        Entry {
+            name: name(&folder).into(),
+            description: self.description.into(),
+            digest: self.digest.into(),
+            folder: folder.into(),
+            skill_file: if *self.skill_file == **SKILL_MD { SKILL_MD.clone() } else { self.skill_file.into() },
+            source: kind,
+            trusted,
+            tags: if self.tags.is_empty() { NONE.clone() } else { self.tags.into() },
+            runtimes: Runtimes(self.flags & RUNTIMES),
+            network: self.flags & NETWORK != 0,
+            recovered: self.flags & RECOVERED != 0,
+        }
+    }
+}
+
+/// Reads a skill's SKILL.md, or says why it is none.
+pub(super) fn read(found: &Found, source: &Path) -> Result<(Facts, Text), String> {
+    let name = name(&scan::at(source, &found.path));
+    let bytes = found.read(Caps::default().skill_md).map_err(|error| format!("{} cannot be read: {error}", found.skill_file))?;
+    let parsed = manifest::parse(&bytes, &name, &found.skill_file);
+    // Without a description nobody could tell what it is for.
+    let Some(manifest) = parsed.manifest.filter(|manifest| !manifest.description.is_empty()) else {
+        let worst = parsed.diagnostics.iter().find(|d| d.severity == Severity::Error);
+        return Err(worst.map_or_else(|| "it does not load".to_owned(), |d| format!("{} ({})", d.message, d.rule)));
+    };
+    let mut flags = runtimes(found, &manifest).0 | flags_of_broken(found);
+    flags |= if network(&manifest) { NETWORK } else { 0 };
+    flags |= if manifest.is_granted_nothing() { RECOVERED } else { 0 };
+    let mut body = parsed.source;
+    body.truncate(body.floor_char_boundary(parsed.body_offset + MAX_BODY));
+    body.drain(..parsed.body_offset);
+    let keywords = ["keywords", "tags", "category"].iter().filter_map(|key| manifest.metadata.get(*key));
+    let keywords = keywords.map(String::as_str).collect::<Vec<_>>().join(" ");
+    let (skill_file, digest, tags) = (found.skill_file.as_str().into(), runtime::digest(&bytes).into(), tags(&manifest));
+    let facts = Facts { skill_file, flags, digest, tags, description: manifest.description.into() };
+    Ok((facts, Text { name, keywords, body }))
+}
+
+/// The name of a skill's folder.
+fn name(folder: &Path) -> String {
+    let canonical = || folder.canonicalize().ok().and_then(|path| path.file_name().map(ToOwned::to_owned));
+    folder.file_name().map(ToOwned::to_owned).or_else(canonical).unwrap_or_default().to_string_lossy().into_owned()
+}
+
+fn tags(manifest: &Manifest) -> Vec<Box<str>> {
+    let values = ["category", "tags"].into_iter().filter_map(|key| manifest.metadata.get(key));
+    let words = values.flat_map(|value| value.split([',', ';', '\n'])).map(|word| word.trim().to_lowercase());
+    words.filter(|word| !word.is_empty()).map(Box::from).collect()
+}
+
+fn network(manifest: &Manifest) -> bool {
+    let asked = manifest.allowed_tools.iter().flatten();
+    asked.into_iter().any(|tool| matches!(entry::parse(&tool.text, Side::Asked), Tool::WebFetch(_)))
+}
+
+fn runtimes(found: &Found, manifest: &Manifest) -> Runtimes {
+    let scripts = if holds_scripts(found) { found.names_in("scripts", MAX_SCRIPTS) } else { Vec::new() };
+    let languages = found.names.iter().chain(&scripts).filter_map(|name| match name.rsplit_once('.')?.1 {
+        "py" => Some(Runtime::Python),
+        "sh" | "bash" => Some(Runtime::Shell),
+        _ => None,
+    });
+    manifest.component.iter().map(|_| Runtime::Component).chain(languages).collect()
+}

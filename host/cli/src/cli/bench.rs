@@ -1,0 +1,332 @@
+//! `skillhost bench`: what a skill costs, in new processes, in one host, and, where that is asked for, natively.
+
+mod native;
+mod spread;
+
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use comfy_table::{CellAlignment, Table, presets};
+use indicatif::{ProgressBar, ProgressStyle};
+use serde::Serialize;
+use skillhost::invoke::{Host, InvokeError, Loaded, Target};
+use skillhost_policy::Policy;
+use skillhost_policy::diagnostic::printable;
+use skillhost_policy::limits::show_size;
+use skillhost_policy::outcome::{Outcome, Status};
+use skillhost_sandbox::{Allocation, Io};
+
+use super::exit::Exit;
+use super::permissions::Permissions;
+use super::places::{HostArgs, Places};
+use super::skills::{Skills, require_path};
+use super::{Failure, show};
+use spread::Spread;
+
+/// Measures what a skill costs: cold and warm times, throughput, memory, fuel
+///
+/// It runs the skill again and again, as `skillhost run` would with the same arguments: every run may do all that the skill is granted,
+/// and each is in the audit log. Cold is a new process each time, warm one host that keeps the program ready. The skill gets no
+/// input and has to end with 0; what it prints is dropped.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  skillhost bench skills/calculator -- '5 km in miles'
+  skillhost bench SKILL scripts/report.py --workspace . --rounds 50 -- data.csv
+  skillhost bench SKILL scripts/report.py --native       beside the script outside the sandbox
+  skillhost bench SKILL TOOL --input '{\"text\": \"to be\"}' --json | jq .warm.p50_ms")]
+pub(crate) struct Args {
+    /// The skill's folder, as a path with a `/`
+    skill: PathBuf,
+    /// One of its scripts or typed tools; without it its component or only script
+    #[arg(value_name = "SCRIPT|TOOL")]
+    name: Option<String>,
+    /// The tool's input, as JSON
+    #[arg(long, value_name = "JSON", requires = "name", conflicts_with = "args")]
+    input: Option<String>,
+    /// The arguments of the script or command
+    #[arg(last = true, value_name = "ARGS")]
+    args: Vec<String>,
+
+    /// Samples of each figure
+    #[arg(long, value_name = "N", default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    rounds: u32,
+    /// Run the same script natively too. It leaves the sandbox: it may do all that you may. For skills that you trust
+    #[arg(long)]
+    native: bool,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    host: HostArgs,
+
+    #[command(flatten)]
+    permissions: Permissions,
+}
+
+/// What `--json` prints.
+#[derive(Debug, Serialize)]
+struct Report {
+    skill: String,
+    /// The command line that the guest sees.
+    argv: Vec<String>,
+    rounds: u32,
+    cold: Spread,
+    warm: Spread,
+    throughput: Vec<Throughput>,
+    /// Highest linear memory of a run, in bytes.
+    memory_peak: u64,
+    /// Of one run, on the engine that counts it; none where a policy keeps that run from ending well.
+    fuel: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    native: Option<Spread>,
+}
+
+/// Invocations a second in one host.
+#[derive(Debug, Serialize)]
+struct Throughput {
+    /// Under way at once.
+    concurrency: usize,
+    per_second: f64,
+}
+
+pub(crate) fn main(args: &Args) -> Result<Exit, Failure> {
+    // The new processes run `skillhost run`, for which a bare name is a skill of the catalogue.
+    require_path(&args.skill)?;
+    let places = Places::find()?;
+    let policy = args.permissions.policy(&places)?;
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let mut options = places.host_options(&args.host)?;
+    if policy.may_grant_folders() {
+        options.guarded.read_only = Skills::default().folders(&places, &policy);
+    }
+    options.sandbox.allocation = Allocation::Pooling(u32::try_from(cores).unwrap_or(1).max(2));
+    let host = Host::new(options);
+    let loaded = host.load(&args.skill, &policy).map_err(super::run::invalid_skill)?;
+    let (skill, target) = (loaded.skill.clone(), target(args));
+    let program = host.program(&loaded, &target, &args.args).ok();
+    let warm = Warm { host, policy, skill: args.skill.clone(), loaded: Mutex::new(loaded.into()), target, args: args.args.clone() };
+    let native = match args.native {
+        true => Some(native::Script::of(args, program.as_ref())?),
+        false => None,
+    };
+
+    let rounds = args.rounds as usize;
+    let bar = bar(args, rounds);
+    bar.set_message("compile, and try");
+    bar.enable_steady_tick(Duration::from_millis(100));
+    let one = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(no_loop)?;
+    let tried = one.block_on(warm.invoke())?;
+    let cold = Cold::new()?;
+    cold.run()?;
+    if let Some(script) = &native {
+        let text = format!("--native: {} runs outside the sandbox, with all your rights", printable(&script.shown()));
+        bar.suspend(|| show::warning(&text, None));
+        script.run()?;
+    }
+    // From here on nothing else runs.
+    bar.disable_steady_tick();
+    bar.set_message("runs, in turns");
+    // In turns: what disturbs the machine disturbs all alike.
+    let (mut colds, mut warms, mut natives) = (Vec::new(), Vec::new(), Vec::new());
+    for _ in 0..rounds {
+        colds.push(timed(|| cold.run())?);
+        warms.push(timed(|| one.block_on(warm.invoke()).map(drop))?);
+        if let Some(script) = &native {
+            natives.push(timed(|| script.run())?);
+        }
+        bar.inc(1);
+    }
+    bar.set_message("throughput");
+    let throughput = warm.throughput(rounds, cores)?;
+    bar.set_message("fuel");
+    bar.enable_steady_tick(Duration::from_millis(100));
+    let fuel = cold.fuel();
+    bar.finish_and_clear();
+
+    let report = Report {
+        skill: skill.manifest.name.clone(),
+        argv: program.map(|program| std::iter::once(program.name).chain(program.args).collect()).unwrap_or_default(),
+        rounds: args.rounds,
+        cold: Spread::of(colds),
+        warm: Spread::of(warms),
+        throughput,
+        memory_peak: tried.usage.memory_peak,
+        fuel,
+        native: native.map(|_| Spread::of(natives)),
+    };
+    if args.json {
+        show::json(&report)?
+    } else {
+        show::text(&text(&report))?
+    }
+    Ok(Exit::Ok)
+}
+
+fn target(args: &Args) -> Target {
+    match (&args.name, &args.input) {
+        (Some(name), Some(input)) => Target::Tool { name: name.clone(), input: input.clone() },
+        (Some(name), None) => Target::Named(name.clone()),
+        (None, _) => Target::Main,
+    }
+}
+
+/// One host, and what it invokes.
+struct Warm {
+    host: Host,
+    policy: Policy,
+    skill: PathBuf,
+    loaded: Mutex<Arc<Loaded>>,
+    target: Target,
+    args: Vec<String>,
+}
+
+impl Warm {
+    async fn invoke(&self) -> Result<Outcome, Failure> {
+        let loaded = self.loaded()?;
+        let invoked = self.host.invoke_loaded(&loaded, &self.target, &self.args, Io::default()).await;
+        let invoked = invoked.map_err(|error| {
+            let exit = if matches!(error, InvokeError::Audit(_)) { Exit::Io } else { Exit::Usage };
+            Failure::new(exit, error.to_string())
+        })?;
+        let outcome = invoked.finished.outcome;
+        if outcome.status == (Status::Exited { code: 0 }) {
+            return Ok(outcome);
+        }
+        show::ending(&outcome);
+        let failure = Failure::new(Exit::of(&outcome.status), "the run did not end with 0, so there is nothing to measure");
+        Err(match outcome.stderr.text().trim_end() {
+            "" => failure,
+            said => failure.fix(format!("it said:\n{said}")),
+        })
+    }
+
+    /// As a service would: kept for as long as its files stay as they are. A native run may well leave one there.
+    fn loaded(&self) -> Result<Arc<Loaded>, Failure> {
+        let mut kept = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
+        if !kept.is_current() {
+            *kept = Arc::new(self.host.load(&self.skill, &self.policy).map_err(super::run::invalid_skill)?);
+        }
+        Ok(kept.clone())
+    }
+
+    /// Of one at a time, and of as many as there are cores.
+    fn throughput(self, rounds: usize, cores: usize) -> Result<Vec<Throughput>, Failure> {
+        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(no_loop)?;
+        let warm = Arc::new(self);
+        let mut found = Vec::new();
+        for concurrency in [1, cores].into_iter().take(if cores > 1 { 2 } else { 1 }) {
+            let each = rounds.div_ceil(concurrency);
+            let start = Instant::now();
+            let workers = (0..concurrency).map(|_| {
+                let warm = warm.clone();
+                runtime.spawn(async move {
+                    for _ in 0..each {
+                        warm.invoke().await?;
+                    }
+                    Ok::<_, Failure>(())
+                })
+            });
+            for worker in workers.collect::<Vec<_>>() {
+                runtime.block_on(worker).map_err(|error| Failure::new(Exit::Io, format!("a run was lost: {error}")))??;
+            }
+            found.push(Throughput { concurrency, per_second: (each * concurrency) as f64 / start.elapsed().as_secs_f64() });
+        }
+        Ok(found)
+    }
+}
+
+/// `skillhost run` with this command's own arguments.
+struct Cold {
+    executable: PathBuf,
+    options: Vec<std::ffi::OsString>,
+    args: Vec<std::ffi::OsString>,
+}
+
+impl Cold {
+    fn new() -> Result<Cold, Failure> {
+        let executable = std::env::current_exe().map_err(|error| Failure::new(Exit::Io, format!("this program's own path: {error}")))?;
+        let mut words = std::env::args_os().skip(2);
+        let mut options = Vec::new();
+        while let Some(word) = words.next().filter(|word| word != "--") {
+            match word.to_str() {
+                Some("--native" | "--json") => {}
+                Some("--rounds") => drop(words.next()),
+                Some(word) if word.starts_with("--rounds=") => {}
+                _ => options.push(word),
+            }
+        }
+        Ok(Cold { executable, options, args: words.collect() })
+    }
+
+    fn run(&self) -> Result<(), Failure> {
+        let status = self.command(&[]).stdout(Stdio::null()).stderr(Stdio::null()).status();
+        let status = status.map_err(|error| Failure::new(Exit::Io, format!("{}: {error}", self.executable.display())))?;
+        if status.success() {
+            Ok(())
+        } else {
+            Err(Failure::new(Exit::Io, format!("`skillhost run` ended otherwise in its own process: {status}")))
+        }
+    }
+
+    /// Of one run. The program is compiled for the engine that counts, the first time.
+    fn fuel(&self) -> Option<u64> {
+        // A limit that nothing reaches: what counts is that there is one.
+        let output = self.command(&["--json", "--fuel", "1000000000000000000"]).stderr(Stdio::null()).output().ok()?;
+        let outcome: serde_json::Value = serde_json::from_slice(&output.stdout).ok()?;
+        output.status.success().then(|| outcome["usage"]["fuel"].as_u64()).flatten()
+    }
+
+    fn command(&self, more: &[&str]) -> Command {
+        #[expect(clippy::disallowed_methods, reason = "this program itself, whose start is what is measured")]
+        let mut command = Command::new(&self.executable);
+        command.arg("run").args(&self.options).args(more).arg("--").args(&self.args).stdin(Stdio::null());
+        command
+    }
+}
+
+fn timed(run: impl FnOnce() -> Result<(), Failure>) -> Result<Duration, Failure> {
+    let start = Instant::now();
+    run().map(|()| start.elapsed())
+}
+
+fn no_loop(error: std::io::Error) -> Failure {
+    Failure::new(Exit::Io, format!("no event loop: {error}"))
+}
+
+/// Seen where stderr is a terminal.
+fn bar(args: &Args, rounds: usize) -> ProgressBar {
+    let style = ProgressStyle::with_template("{spinner} {bar:30} {pos}/{len} {msg}");
+    match style {
+        Ok(style) if !args.json => ProgressBar::new(rounds as u64).with_style(style),
+        _ => ProgressBar::hidden(),
+    }
+}
+
+fn text(report: &Report) -> String {
+    let mut table = Table::new();
+    table.load_style(presets::UTF8_FULL_CONDENSED).set_header(["wall time", "p50", "p90", "p99"]);
+    let rows =
+        [("cold, a new process each", Some(&report.cold)), ("warm, one host", Some(&report.warm)), ("native", report.native.as_ref())];
+    for (name, spread) in rows {
+        if let Some(spread) = spread {
+            table.add_row([name.to_owned(), spread::shown(spread.p50_ms), spread::shown(spread.p90_ms), spread::shown(spread.p99_ms)]);
+        }
+    }
+    table.column_iter_mut().skip(1).for_each(|column| column.set_cell_alignment(CellAlignment::Right));
+    let mut text = format!("{}: {} rounds in turns\n{table}\n", printable(&report.argv.join(" ")), report.rounds);
+    if let Some(native) = &report.native {
+        let times = |spread: &Spread| spread.p50_ms / native.p50_ms;
+        text += &format!("to native     cold {:.2}, warm {:.2} times\n", times(&report.cold), times(&report.warm));
+    }
+    for Throughput { concurrency, per_second } in &report.throughput {
+        text += &format!("throughput    {per_second:.0} a second, {concurrency} at once\n");
+    }
+    text += &format!("memory        {} of linear memory at the peak\n", show_size(report.memory_peak));
+    match report.fuel {
+        Some(fuel) => text + &format!("fuel          {fuel} (`--fuel`, about one unit an instruction)\n"),
+        None => text + "fuel          not known: the run that counts it did not end with 0\n",
+    }
+}

@@ -1,0 +1,120 @@
+//! The compatibility report as people read it.
+
+use skillhost_compat::{Compatibility, Effect, Kind, Need, Role, Script, Status, Summary, Verdict};
+use skillhost_policy::diagnostic::printable;
+
+use super::show::{self, CYAN, YELLOW};
+
+/// All scripts of a skill, each on a line, with the reasons beneath those that lack something.
+pub(crate) fn in_full(report: &Compatibility) -> String {
+    let mut out = format!("Scripts: {}\n", report.verdict.words());
+    let quiet = |script: &Script| !script.needs.iter().any(Need::is_unmet);
+    let (blocks, scripts): (Vec<&Script>, Vec<&Script>) = report.scripts.iter().partition(|script| script.role == Role::Block);
+    let shown = |script: &&Script| script.role != Role::Module || !quiet(script);
+    let rows: Vec<&Script> = scripts.into_iter().filter(shown).chain(blocks.iter().copied().filter(|b| !quiet(b))).collect();
+    let width = rows.iter().map(|script| name(script).chars().count()).max().unwrap_or(0).min(40);
+    for script in rows {
+        let met = met(script);
+        let met = if met.is_empty() { String::new() } else { format!("  {met}") };
+        out.push_str(&format!("  {:width$}  {:10}  {}{met}\n", name(script), printable(&script.program), script.verdict.words()));
+        out.push_str(&unmet(&script.needs));
+    }
+    let well = blocks.iter().filter(|block| quiet(block)).count();
+    if well > 0 {
+        out.push_str(&format!("  {well} shell block{} of SKILL.md: {}\n", if well == 1 { "" } else { "s" }, Verdict::RunsHere.words()));
+    }
+    let of_the_skill = unmet(&report.needs);
+    if !of_the_skill.is_empty() {
+        out.push_str(&format!("  the skill itself\n{of_the_skill}"));
+    }
+    out
+}
+
+/// The verdict and what stands against it, on one line.
+pub(crate) fn in_short(report: &Compatibility) -> String {
+    /// Names that are told.
+    const MOST: usize = 6;
+    let mut names: Vec<String> = Vec::new();
+    // A file that does not run has reasons of its own.
+    let mut against: Vec<&Need> =
+        report.scripts.iter().flat_map(|script| &script.needs).filter(|n| n.effect != Effect::None && n.kind != Kind::File).collect();
+    against.sort_by_key(|need| std::cmp::Reverse(need.effect));
+    for need in against {
+        let name = format!("{} ({})", printable(&need.name), word(need.status));
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    let more = names.len().saturating_sub(MOST);
+    names.truncate(MOST);
+    if more > 0 {
+        names.push(format!("and {more} more"));
+    }
+    let colon = if names.is_empty() { "" } else { ": " };
+    format!("{}{colon}{}", report.verdict.words(), names.join(", "))
+}
+
+/// A folder of skills in two lines.
+pub(crate) fn summary(summary: &Summary) -> String {
+    let Summary { skills, run_here, run_partly, do_not_run_here, instructions_only, do_not_load, reasons } = summary;
+    let mut out = format!(
+        "{skills} skills: {run_here} run here, {run_partly} partly, {do_not_run_here} not; {instructions_only} instructions only, \
+         {do_not_load} do not load"
+    );
+    if !reasons.is_empty() {
+        let reasons: Vec<String> =
+            reasons.iter().map(|reason| format!("{} {} ({})", reason.skills, printable(&reason.name), word(reason.status))).collect();
+        out.push_str(&format!("\nwhat they lack most: {}", reasons.join(", ")));
+    }
+    out
+}
+
+fn name(script: &Script) -> String {
+    let file = printable(&script.file);
+    script.line.map_or(file.clone(), |line| format!("{file}:{line}"))
+}
+
+/// What a script finds here that is worth a word: packages, programs and hosts.
+fn met(script: &Script) -> String {
+    let worth = |need: &&Need| !need.is_unmet() && (need.version.is_some() || need.status == Status::Granted);
+    let mut names = Vec::new();
+    for need in script.needs.iter().filter(worth) {
+        let version = need.version.as_ref().map(|version| format!(" {version}")).unwrap_or_default();
+        names.push(format!("{}{version}", printable(&need.name)));
+    }
+    names.join(", ")
+}
+
+fn unmet(needs: &[Need]) -> String {
+    let mut out = String::new();
+    for need in needs {
+        let Some(message) = &need.message else { continue };
+        let place = format!("{}:{}:{}", printable(&need.place.file), need.place.line, need.place.column);
+        let message = show::lines(message, 6);
+        // What a script goes on without is no warning.
+        out.push_str(&match need.effect {
+            Effect::None => format!("    {CYAN}note{CYAN:#}: {place}: {message}\n"),
+            _ => format!("    {YELLOW}warning{YELLOW:#}: {place}: {message}\n"),
+        });
+        if let Some(fix) = &need.fix {
+            out.push_str(&format!("      {CYAN}help{CYAN:#}: {}\n", show::lines(fix, 12)));
+        }
+    }
+    out
+}
+
+fn word(status: Status) -> &'static str {
+    match status {
+        Status::BuiltIn => "here",
+        Status::Granted => "granted",
+        Status::NotGranted => "not granted",
+        Status::Pure => "not in the set",
+        Status::Native => "native",
+        Status::Sdk => "a service's SDK",
+        Status::Unknown => "unknown",
+        Status::NeverHere => "never here",
+        Status::Removed => "gone from Python",
+        Status::Missing => "missing",
+        Status::NotRead => "not read",
+    }
+}

@@ -1,0 +1,321 @@
+//! Holds what a text asks for against what there is: the runtimes, the skill's own files, and the grant.
+
+use std::collections::{HashMap, HashSet};
+
+use super::commands::{self, Availability};
+use super::need::{Effect, Kind, Lines, Need, Place, Status};
+use super::references::{self, Resolved};
+use super::{Reach, Role, packages};
+use skillhost_policy::capabilities::{Capabilities, Scope};
+use skillhost_policy::tool::{CommandPattern, Target};
+use skillhost_skill::Skill;
+use skillhost_skill::files::SkillFile;
+
+/// Needs of one script that are kept, of those that are met and of those that are not: an author reads a few, and a hostile text could
+/// make millions.
+const MAX_NEEDS: usize = 100;
+
+/// What is the same for all scripts of a skill.
+pub(super) struct Facts<'a> {
+    /// The skill's name: its folder's.
+    pub(super) name: &'a str,
+    /// Its files, by path.
+    files: &'a [SkillFile],
+    /// Whether its frontmatter was broken.
+    recovered: bool,
+    pub(super) capabilities: &'a Capabilities,
+    /// The names that some file or folder of the skill can be imported by, wherever it lies.
+    modules: HashSet<&'a str>,
+    /// The first file of each name, wherever it lies.
+    names: HashMap<&'a str, &'a str>,
+    /// The modules that `--site-packages` brings.
+    brought: HashSet<String>,
+}
+
+/// Who does not let something through.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Lack {
+    Denied,
+    Recovered,
+    Operator,
+    Skill,
+}
+
+impl<'a> Facts<'a> {
+    pub(super) fn of(skill: &'a Skill, capabilities: &'a Capabilities) -> Facts<'a> {
+        Facts::new(&skill.name, &skill.files, skill.manifest.is_granted_nothing(), capabilities)
+    }
+
+    /// Of a skill's name, its files by path, and whether its frontmatter was broken.
+    pub(super) fn new(name: &'a str, files: &'a [SkillFile], recovered: bool, capabilities: &'a Capabilities) -> Facts<'a> {
+        let python = files.iter().filter_map(|file| file.path.strip_suffix(".py"));
+        let modules = python.flat_map(|path| path.split('/')).collect();
+        let paths = files.iter().rev().map(|file| file.path.as_str());
+        let names = paths.map(|path| (path.rsplit('/').next().unwrap_or(path), path)).collect();
+        let brought = packages::brought(&capabilities.packages);
+        Facts { name, files, recovered, capabilities, modules, names, brought }
+    }
+
+    /// Whether the skill has a file of that path.
+    pub(super) fn has(&self, path: &str) -> bool {
+        self.files.binary_search_by(|f| f.path.as_str().cmp(path)).is_ok()
+    }
+
+    /// The file of that name, wherever in the skill it lies.
+    pub(super) fn named(&self, name: &str) -> Option<&'a str> {
+        self.names.get(name).copied()
+    }
+
+    /// Whether something below a folder can be imported by that name.
+    pub(super) fn has_module_in(&self, folder: &str, name: &str) -> bool {
+        let base = if folder.is_empty() { name.to_owned() } else { format!("{folder}/{name}") };
+        let inside = format!("{base}/");
+        let at = self.files.partition_point(|f| f.path < inside);
+        self.has(&format!("{base}.py")) || self.files.get(at).is_some_and(|f| f.path.starts_with(&inside))
+    }
+
+    /// Whether the skill has a module of that name anywhere.
+    pub(super) fn has_module(&self, name: &str) -> bool {
+        self.modules.contains(name)
+    }
+
+    /// Whether the operator brings a module of that name.
+    pub(super) fn brings_module(&self, name: &str) -> bool {
+        self.brought.contains(name)
+    }
+
+    /// The file that a dotted name means, imported from a file in a folder.
+    pub(super) fn module_file(&self, folder: &str, module: &str) -> Option<String> {
+        let path = module.replace('.', "/");
+        let folders = std::iter::successors(Some(folder), |f| (!f.is_empty()).then(|| f.rsplit_once('/').map_or("", |(up, _)| up)));
+        let mut found = folders.flat_map(|folder| {
+            let base = if folder.is_empty() { path.clone() } else { format!("{folder}/{path}") };
+            [format!("{base}.py"), format!("{base}/__init__.py")]
+        });
+        found.find(|path| self.has(path)).or_else(|| {
+            let file = format!("{path}.py");
+            self.named(file.rsplit('/').next().unwrap_or(&file)).filter(|there| there.ends_with(&file)).map(str::to_owned)
+        })
+    }
+
+    /// Who does not let something through that matches patterns so, and is `denied` by those; `None` where it is granted.
+    pub(super) fn lack<P>(&self, scope: &Scope<P>, matches: impl Fn(&P) -> bool, denied: impl Fn(&P) -> bool) -> Option<Lack> {
+        if self.recovered {
+            return Some(Lack::Recovered);
+        }
+        if scope.none_of.iter().any(denied) {
+            return Some(Lack::Denied);
+        }
+        let lacks = |side: Option<&Vec<P>>| !side.is_some_and(|side| side.iter().any(&matches));
+        // The operator's side is the last. What the skill asks for in vain is left out of the first.
+        match () {
+            () if lacks(scope.all_of.last()) => Some(Lack::Operator),
+            () if lacks(scope.all_of.first()) => Some(Lack::Skill),
+            () => None,
+        }
+    }
+}
+
+/// Judges one text.
+pub(super) struct Judge<'a> {
+    pub(super) facts: &'a Facts<'a>,
+    file: &'a str,
+    text: &'a str,
+    role: Role,
+    /// Each need with its offset in the text.
+    needs: Vec<(usize, Need)>,
+    seen: HashMap<(Kind, String), usize>,
+    /// How many are kept that are met, and that are not.
+    kept: [usize; 2],
+    /// Where texts inside the text are said to be: where the outermost of them starts.
+    pub(super) inside: Option<usize>,
+    /// Files of the skill that are imported or run, and where.
+    uses: Vec<(usize, Use)>,
+    /// What first asks servers.
+    pub(super) client: Option<(String, usize, Reach)>,
+    pub(super) hosts: Vec<(usize, Target)>,
+}
+
+/// Who starts a command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Caller {
+    Shell,
+    Python,
+}
+
+/// The needs of a text, and the files of the skill that it uses.
+pub(super) struct Judged {
+    pub(super) needs: Vec<Need>,
+    pub(super) uses: Vec<Use>,
+}
+
+/// A file of the skill that a text imports or runs.
+pub(super) struct Use {
+    pub(super) path: String,
+    pub(super) imported: bool,
+    pub(super) reach: Reach,
+    pub(super) place: Place,
+}
+
+impl<'a> Judge<'a> {
+    pub(super) fn new(facts: &'a Facts<'a>, file: &'a str, text: &'a str, role: Role) -> Judge<'a> {
+        let (needs, seen, uses, hosts) = (Vec::new(), HashMap::new(), Vec::new(), Vec::new());
+        Judge { facts, file, text, role, needs, seen, kept: [0; 2], inside: None, uses, client: None, hosts }
+    }
+
+    pub(super) fn finish(mut self) -> Judged {
+        self.network();
+        self.needs.sort_by_key(|(offset, _)| *offset);
+        if self.needs.is_empty() && self.uses.is_empty() {
+            return Judged { needs: Vec::new(), uses: Vec::new() };
+        }
+        let lines = Lines::of(self.text);
+        let needs = self.needs.into_iter().map(|(offset, need)| Need { place: lines.place(self.file, offset), ..need });
+        let uses = self.uses.into_iter().map(|(offset, used)| Use { place: lines.place(self.file, offset), ..used });
+        Judged { needs: needs.collect(), uses: uses.collect() }
+    }
+
+    /// The folder of the file.
+    pub(super) fn folder(&self) -> &'a str {
+        self.file.rsplit_once('/').map_or("", |(folder, _)| folder)
+    }
+
+    /// A need of which nothing is said yet.
+    pub(super) fn blank(&self, kind: Kind, name: &str, status: Status) -> Need {
+        let place = self.nowhere();
+        Need { kind, name: name.to_owned(), status, effect: Effect::None, version: None, place, message: None, fix: None }
+    }
+
+    /// Until the place is worked out, once for each that is kept.
+    fn nowhere(&self) -> Place {
+        Place { file: String::new(), line: 0, column: 0 }
+    }
+
+    /// What is lost for want of something that is come to so.
+    pub(super) fn effect(&self, reach: Reach) -> Effect {
+        if reach == Reach::Always { Effect::Whole } else { Effect::Part }
+    }
+
+    /// Keeps a need; of two of the same kind and name, the first place and the worse effect.
+    pub(super) fn add(&mut self, offset: usize, need: Need) {
+        let offset = self.inside.unwrap_or(offset);
+        let key = (need.kind, need.name.clone());
+        if let Some(at) = self.seen.get(&key) {
+            let (first, known) = &mut self.needs[*at];
+            if need.effect > known.effect || (need.is_unmet() && !known.is_unmet()) {
+                (*first, *known) = (offset, need);
+            }
+            return;
+        }
+        let kept = &mut self.kept[usize::from(need.is_unmet())];
+        if *kept < MAX_NEEDS {
+            *kept += 1;
+            self.seen.insert(key, self.needs.len());
+            self.needs.push((offset, need));
+        }
+    }
+
+    /// A file that is named to be run; whether it is one of the skill's.
+    pub(super) fn runs(&mut self, named: &str, offset: usize, reach: Reach) -> bool {
+        let Resolved::Own(path) = references::resolve(named, self.facts) else { return false };
+        self.uses(path, false, offset, reach);
+        true
+    }
+
+    /// A file of the skill that is imported or run.
+    pub(super) fn uses(&mut self, path: String, imported: bool, offset: usize, reach: Reach) {
+        if path != self.file && self.uses.len() < MAX_NEEDS {
+            let place = self.nowhere();
+            self.uses.push((self.inside.unwrap_or(offset), Use { path, imported, reach, place }));
+        }
+    }
+
+    /// Something that asks servers.
+    pub(super) fn asks(&mut self, client: &str, offset: usize, reach: Reach) {
+        let offset = self.inside.unwrap_or(offset);
+        self.client.get_or_insert_with(|| (client.to_owned(), offset, reach));
+    }
+
+    /// A host that the text names.
+    pub(super) fn names_host(&mut self, offset: usize, to: Target) {
+        if self.hosts.len() < MAX_NEEDS && !self.hosts.iter().any(|(_, known)| *known == to) {
+            self.hosts.push((self.inside.unwrap_or(offset), to));
+        }
+    }
+
+    /// A command by its argv, `None` for what the text does not tell.
+    pub(super) fn command(&mut self, argv: &[Option<String>], offset: usize, reach: Reach, caller: Caller) {
+        let Some(Some(program)) = argv.first() else { return };
+        let name = program.rsplit('/').next().unwrap_or(program);
+        let path = program.strip_suffix(name).unwrap_or_default();
+        let standard = matches!(path, "" | "/bin/" | "/usr/bin/" | "/usr/local/bin/" | "/usr/sbin/" | "/sbin/" | "/opt/homebrew/bin/");
+        if !standard || name.is_empty() || self.runs(program, offset, reach) {
+            return;
+        }
+        // A word with other characters is a placeholder or prose.
+        if !name.bytes().all(|b| b.is_ascii_alphanumeric() || b"._-+[:".contains(&b)) {
+            return;
+        }
+        let effect = self.effect(reach);
+        let never = |what: &str| format!("`{name}` is never here: it {what}");
+        let (status, effect, message, fix) = match commands::availability(name) {
+            Availability::BuiltIn => match self.subcommand(name, argv) {
+                Some((sub, why)) => {
+                    let name = format!("{name} {sub}");
+                    let message = Some(format!("`{name}` is not here: {why}"));
+                    return self.add(offset, Need { effect, message, ..self.blank(Kind::Command, &name, Status::NeverHere) });
+                }
+                None if caller == Caller::Python => self.granted(argv, name),
+                None => (Status::BuiltIn, Effect::None, None, None),
+            },
+            Availability::Program => self.granted(argv, name),
+            // A component of the skill's is a program by its name.
+            _ if self.facts.named(&format!("{name}.wasm")).is_some() => self.granted(argv, name),
+            Availability::Installer => (
+                Status::NeverHere,
+                Effect::None,
+                Some(format!("`{name}` installs nothing here: what it would install is there or is not")),
+                None,
+            ),
+            Availability::Never(what, instead) => (Status::NeverHere, effect, Some(never(what)), instead.map(str::to_owned)),
+            Availability::Unknown => {
+                // What stands in a block of instructions may be anything.
+                let effect = if self.role == Role::Block { Effect::Part } else { effect };
+                let fix = "carry it in the skill, as a script or as a component".to_owned();
+                (Status::Unknown, effect, Some(format!("`{name}` is no command of the sandbox")), Some(fix))
+            }
+        };
+        self.add(offset, Need { effect, message, fix, ..self.blank(Kind::Command, name, status) });
+    }
+
+    /// The subcommand, where it is none of those that work, and why.
+    fn subcommand(&self, name: &str, argv: &[Option<String>]) -> Option<(String, &'static str)> {
+        let (working, why) = commands::subcommands(name)?;
+        let mut words = argv[1..].iter();
+        while let Some(Some(word)) = words.next() {
+            match word.as_str() {
+                "-C" | "-c" => drop(words.next()),
+                _ if word.starts_with('-') => {}
+                sub if working.contains(&sub) || !sub.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-') => return None,
+                sub => return Some((sub.to_owned(), why)),
+            }
+        }
+        None
+    }
+
+    /// Whether the grant lets a program start.
+    fn granted(&self, argv: &[Option<String>], name: &str) -> (Status, Effect, Option<String>, Option<String>) {
+        let literal: Vec<String> = argv.iter().map_while(Clone::clone).collect();
+        let whole = literal.len() == argv.len();
+        let may_be = CommandPattern { words: literal.clone(), open: true };
+        let matches = |p: &CommandPattern| if whole { p.matches(&literal) } else { p.overlaps(&may_be) };
+        let lack = self.facts.lack(&self.facts.capabilities.spawn, matches, |p| p.denies_some(&may_be));
+        match lack {
+            None => (Status::Granted, Effect::None, None, None),
+            Some(lack) => {
+                let (why, fix) = lack.explain(&format!("Bash({name}:*)"));
+                (Status::NotGranted, Effect::Part, Some(format!("`{name}` may not be started: {why}")), fix)
+            }
+        }
+    }
+}

@@ -1,0 +1,245 @@
+//! Least privilege from evidence: from what a run used, the smallest `allowed-tools` and policy that it needed; and from what runs used,
+//! the grants that none of them did.
+//!
+//! In reading order: `needs` makes patterns of what was used, and says where it made one of many; `narrow` holds them to what was granted
+//! before; `edit` writes them into SKILL.md and the policy; `within` checks the result; `unused` is the other question.
+//!
+//! Pure, and nothing is changed here. An edit that, read back, would grant more than before, or less than was used, is not shown.
+
+mod edit;
+mod limits;
+mod narrow;
+mod needs;
+mod unused;
+mod within;
+
+use std::collections::BTreeSet;
+
+use serde::Serialize;
+
+use narrow::Granted;
+use needs::Needs;
+use skillhost_policy::capabilities::{Capabilities, MountMode};
+use skillhost_policy::diagnostic::printable;
+use skillhost_policy::manifest::{self, ToolEntry};
+use skillhost_policy::outcome::uses::Uses;
+use skillhost_policy::outcome::{Denial, Outcome, Status};
+use skillhost_policy::{Layer, NameGlob, Origin, Policy, grant};
+use skillhost_skill::Skill;
+
+pub use unused::{UNUSED, UNWRITTEN, unused, unused_rules};
+pub use within::{lacks, within};
+
+/// What a run showed, and what it ran under.
+pub struct Evidence<'a> {
+    /// The skill.
+    pub skill: &'a Skill,
+    /// The policy that it ran under, with the command line's layer.
+    pub policy: &'a Policy,
+    /// What became of it.
+    pub outcome: &'a Outcome,
+    /// The policy's file, where it has one: its name and its text.
+    pub file: Option<(String, String)>,
+    /// Reads a policy file's text as this one was, with the same command line but for `--allow`.
+    pub reload: &'a dyn Fn(&str) -> Option<Policy>,
+}
+
+/// The smallest grant that a run needed, as far as it can be told.
+#[derive(Debug, Clone, Serialize, schemars::JsonSchema)]
+pub struct Learned {
+    /// The skill's name.
+    pub skill: String,
+    /// The entries of `allowed-tools`; `None` where nothing can be proposed.
+    pub allowed_tools: Option<Vec<Proposed>>,
+    /// SKILL.md as it would be; `None` where it says just that already, or nothing can be proposed.
+    pub skill_edit: Option<Edit>,
+    /// The policy file as it would be, likewise.
+    pub policy_edit: Option<Edit>,
+    /// What was denied. None of it is in the proposal.
+    pub would_also_need: Vec<Denial>,
+    /// What to know before the proposal is used.
+    pub notes: Vec<String>,
+}
+
+/// One entry that is proposed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+pub struct Proposed {
+    /// As it would be written.
+    pub entry: String,
+    /// What it was used for, at most 5 of that.
+    pub used_for: Vec<String>,
+    /// Why it says more than what was used; `None` where it is exact.
+    pub generalised: Option<String>,
+}
+
+/// A change to a file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+pub struct Edit {
+    /// The file.
+    pub file: String,
+    /// The change, as a unified diff.
+    pub diff: String,
+    /// The whole text as it would be.
+    #[serde(skip)]
+    pub text: String,
+}
+
+/// Proposes the smallest grant for what a run used. Where it was run without `Io::uses`, nothing can be said.
+pub fn propose(evidence: &Evidence<'_>) -> Learned {
+    let Evidence { skill, outcome, .. } = evidence;
+    let mut learned = Learned {
+        skill: skill.name.clone(),
+        allowed_tools: None,
+        skill_edit: None,
+        policy_edit: None,
+        would_also_need: outcome.denials.clone(),
+        notes: Vec::new(),
+    };
+    let Some(uses) = &outcome.uses else {
+        learned.notes.push("nothing is known of what the run used".into());
+        return learned;
+    };
+    if skill.manifest.is_granted_nothing() {
+        learned
+            .notes
+            .push("the frontmatter is broken or misspells a permission key, so that the skill was granted nothing: mend it first".into());
+        return learned;
+    }
+    if uses.omitted > 0 {
+        learned.notes.push(format!("the run used {} paths or commands more than are kept, so that nothing is proposed", uses.omitted));
+        return learned;
+    }
+    if outcome.status != (Status::Exited { code: 0 }) {
+        learned.notes.push("the run did not end with 0: what it would have needed after that is not known".into());
+    }
+    let old = grant(&skill.asks(), evidence.policy).capabilities;
+    let needs = Needs::of(uses);
+    let proposed = for_skill(evidence, &needs);
+    if let Some(edit) = skill_edit(skill, &proposed) {
+        learned.skill_edit = (edit.text != skill.source).then_some(edit);
+        policy(evidence, &needs, &proposed, &old, uses, &mut learned);
+    } else {
+        learned.notes.push(format!("SKILL.md could not be edited; its line would be\n{}", line(&proposed)));
+    }
+    learned.notes.extend(remarks(evidence, uses, &old));
+    learned.allowed_tools = Some(proposed);
+    learned
+}
+
+/// The entries of `allowed-tools`.
+fn for_skill(evidence: &Evidence<'_>, needs: &Needs) -> Vec<Proposed> {
+    let name = &evidence.skill.name;
+    let old = match &evidence.skill.manifest.allowed_tools {
+        Some(entries) => Granted::asked(entries),
+        None => Granted::allowed(evidence.policy.layers_for(name).flat_map(|layer| &layer.allow)),
+    };
+    narrow::asking(needs, &old)
+}
+
+/// SKILL.md with these entries; `None` where it does not read back as them.
+fn skill_edit(skill: &Skill, proposed: &[Proposed]) -> Option<Edit> {
+    let text = edit::allowed_tools(&skill.source, &line(proposed))?;
+    let read = manifest::parse(text.as_bytes(), &skill.name, &skill.skill_file).manifest?;
+    let entries: Vec<&str> = read.allowed_tools.iter().flatten().map(|entry| entry.text.as_str()).collect();
+    let same = entries.iter().eq(proposed.iter().map(|one| &one.entry).collect::<Vec<_>>());
+    let rest = |manifest: &manifest::Manifest| manifest::Manifest { allowed_tools: None, ..manifest.clone() };
+    let file = skill.root.join(&skill.skill_file).display().to_string();
+    (same && rest(&read) == rest(&skill.manifest)).then(|| Edit::of(file, &skill.source, text))
+}
+
+fn line(proposed: &[Proposed]) -> String {
+    let entries: Vec<ToolEntry> = proposed.iter().map(|one| ToolEntry { text: one.entry.clone(), span: None }).collect();
+    skillhost_policy::manifest::allowed_tools_line(&entries)
+}
+
+/// Proposes the policy, and checks both proposals together.
+fn policy(evidence: &Evidence<'_>, needs: &Needs, proposed: &[Proposed], old: &Capabilities, uses: &Uses, learned: &mut Learned) {
+    let Evidence { skill, policy, outcome, file, reload } = evidence;
+    let is_own = |layer: &&Layer| match (&layer.origin, &layer.applies_to) {
+        (Origin::File(_), Some(glob)) => glob.pattern() == skill.name,
+        (Origin::File(_), None) => false,
+        (Origin::BuiltIn | Origin::CommandLine, _) => true,
+    };
+    let (own, shared): (Vec<&Layer>, Vec<&Layer>) = policy.layers_for(&skill.name).partition(is_own);
+    // What other skills are allowed too stays theirs, and covers what it covers.
+    let common = Granted::allowed(shared.iter().flat_map(|layer| &layer.allow));
+    let rest = narrow::beyond(needs, &common);
+    let allow: Vec<String> =
+        narrow::entries(&rest, &Granted::allowed(own.iter().flat_map(|layer| &layer.allow))).into_iter().map(|one| one.entry).collect();
+    let deny = own.iter().filter(|layer| layer.origin == Origin::CommandLine).flat_map(|layer| &layer.deny);
+    let section = edit::Section {
+        allow,
+        deny: if file.is_none() { deny.map(|rule| rule.text.clone()).collect() } else { Vec::new() },
+        methods: uses.requests.iter().map(|request| request.method.clone()).collect::<BTreeSet<_>>().into_iter().collect(),
+        limits: limits::proposed(outcome, &old.limits),
+    };
+    let (name, before) = match file {
+        Some((name, text)) => (name.clone(), text.clone()),
+        None => ("policy.yaml".to_owned(), String::new()),
+    };
+    let named = NameGlob::new(&skill.name).is_ok();
+    let text = if named { edit::policy(&before, &skill.name, &section) } else { None };
+    let manifest = manifest::Manifest {
+        allowed_tools: Some(proposed.iter().map(|one| ToolEntry { text: one.entry.clone(), span: None }).collect()),
+        ..skill.asks()
+    };
+    let holds = |policy: &Policy| {
+        let new = grant(&manifest, policy).capabilities;
+        within(&new, old) && lacks(&new, uses).is_empty()
+    };
+    if !holds(policy) {
+        // Nothing that is not sure is proposed.
+        learned.skill_edit = None;
+        learned.notes.push("the proposal for SKILL.md did not hold when it was checked, so that it is not shown".into());
+    }
+    match text {
+        Some(text) if reload(&text).is_some_and(|policy| holds(&policy)) => {
+            learned.policy_edit = (text != before).then(|| Edit::of(name, &before, text));
+        }
+        _ => {
+            let lines = edit::section(&skill.name, &section, 0);
+            learned.notes.push(format!("the policy could not be edited; below `skills:` it would say\n{}", lines.trim_end()));
+        }
+    }
+}
+
+/// What to know of the proposal.
+fn remarks(evidence: &Evidence<'_>, uses: &Uses, old: &Capabilities) -> Vec<String> {
+    let mut notes = Vec::new();
+    notes.push(limits::REMARK.to_owned());
+    let flags = evidence.policy.layers.iter().any(|layer| layer.origin == Origin::CommandLine && !layer.allow.is_empty());
+    if flags {
+        notes.push("what `--allow` gave and was used is in the policy: run it without that flag".into());
+    }
+    if evidence.file.is_none() {
+        notes.push("a policy file stands in place of the built-in policy: other skills are then allowed only what it says of them".into());
+    }
+    for mount in &old.mounts {
+        let below = uses.paths.iter().filter(|(path, _)| within::is_below(path, &mount.guest));
+        let (mut used, mut written) = (false, false);
+        for (_, what) in below {
+            used = true;
+            written |= what.written || what.whole;
+        }
+        let guest = &mount.guest;
+        if !used {
+            notes.push(format!("nothing in {guest} was used: without it the run starts in /skill where it started in {guest}"));
+        } else if !written && mount.mode == MountMode::Write {
+            notes.push(format!("nothing in {guest} was written: mounted read-only it would do"));
+        }
+    }
+    if !uses.variables.is_empty() {
+        let names: Vec<&str> = uses.variables.iter().map(String::as_str).collect();
+        notes.push(format!("variables are given all at once, so that whether these were read is not known: {}", names.join(", ")));
+    }
+    notes
+}
+
+impl Edit {
+    fn of(file: String, before: &str, text: String) -> Edit {
+        let from = if before.is_empty() { "/dev/null" } else { file.as_str() };
+        let diff = similar::TextDiff::from_lines(before, &text);
+        let diff = diff.unified_diff().context_radius(3).header(&printable(from), &printable(&file)).to_string();
+        Edit { file, diff, text }
+    }
+}

@@ -1,0 +1,176 @@
+//! What is needed, held to what was granted: a pattern that was not granted whole gives way to the entries that granted what was used.
+
+use super::Proposed;
+use super::needs::{Need, Needs};
+use skillhost_policy::Rule;
+use skillhost_policy::diagnostic::printable;
+use skillhost_policy::entry::{self, Side, Tool};
+use skillhost_policy::manifest::ToolEntry;
+use skillhost_policy::outcome::uses::PathUse;
+use skillhost_policy::tool::{CommandPattern, HostPattern, PathGlob, Target};
+
+/// Says that a skill asks for no files: `Bash` where no entry names paths asks for all files too.
+const NO_FILES: &str = "Read(/skill/**)";
+
+/// Uses that a proposal names for an entry.
+const EXAMPLES: usize = 5;
+
+/// The patterns of one side, each with its text.
+#[derive(Default)]
+pub(super) struct Granted {
+    read: Vec<(PathGlob, String)>,
+    write: Vec<(PathGlob, String)>,
+    spawn: Vec<(CommandPattern, String)>,
+    fetch: Vec<(HostPattern, String)>,
+}
+
+impl Granted {
+    /// What a skill asks for.
+    pub(super) fn asked(entries: &[ToolEntry]) -> Granted {
+        let names_paths = entries.iter().any(|entry| entry::names_paths(&entry.text));
+        let mut side = Granted::of(entries.iter().map(|entry| (entry::parse(&entry.text, Side::Asked), entry.text.as_str())));
+        if !names_paths {
+            side.imply();
+        }
+        side
+    }
+
+    /// What rules of a policy allow.
+    pub(super) fn allowed<'r>(rules: impl Iterator<Item = &'r Rule>) -> Granted {
+        Granted::of(rules.map(|rule| (rule.tool.clone(), rule.text.as_str())))
+    }
+
+    fn of<'t>(tools: impl Iterator<Item = (Tool, &'t str)>) -> Granted {
+        let mut side = Granted::default();
+        for (tool, text) in tools {
+            let text = text.to_owned();
+            match tool {
+                Tool::Read(glob) => side.read.push((glob, text)),
+                Tool::Write(glob) => {
+                    side.read.push((glob.clone(), text.clone()));
+                    side.write.push((glob, text));
+                }
+                Tool::Bash(command) => side.spawn.push((command, text)),
+                Tool::WebFetch(host) => side.fetch.push((host, text)),
+                Tool::NotGrantable { .. } => {}
+            }
+        }
+        side
+    }
+
+    /// A skill's `Bash` alone asks for `Read` and `Write` too.
+    fn imply(&mut self) {
+        if !self.spawn.is_empty() && self.read.is_empty() {
+            self.read = vec![(PathGlob::everything(), "Read".into()), (PathGlob::everything(), "Write".into())];
+            self.write = vec![(PathGlob::everything(), "Write".into())];
+        }
+    }
+}
+
+/// The entries for what is needed, none of them wider than what was granted.
+pub(super) fn entries(needs: &Needs, old: &Granted) -> Vec<Proposed> {
+    let mut all = Vec::new();
+    for need in &needs.write {
+        all.extend(hold(need, &old.write, covers_path, uses_path, |(path, _)| printable(path)));
+    }
+    for need in &needs.read {
+        all.extend(hold(need, &old.read, covers_path, uses_path, |(path, _)| printable(path)));
+    }
+    for need in &needs.spawn {
+        all.extend(hold(need, &old.spawn, CommandPattern::covers, |p, argv| p.matches(argv), |argv| printable(&argv.join(" "))));
+    }
+    for need in &needs.fetch {
+        all.extend(hold(need, &old.fetch, HostPattern::covers, |p, to| p.matches(to), show_target));
+    }
+    let mut kept: Vec<Proposed> = Vec::new();
+    for (at, one) in all.iter().enumerate() {
+        let holds_it = |other: usize| match (path_of(&all[other].entry), path_of(&one.entry)) {
+            // Of two that are the same the first stays.
+            (Some((wide, writes)), Some((narrow, needs))) => {
+                (writes || !needs) && wide.covers(&narrow) && (other < at || !(narrow.covers(&wide) && (needs || !writes)))
+            }
+            _ => other < at && all[other].entry == one.entry,
+        };
+        if !(0..all.len()).any(|other| other != at && holds_it(other)) {
+            kept.push(one.clone());
+        }
+    }
+    kept
+}
+
+/// The entries for `allowed-tools`, where `Bash` without an entry about files asks for all of them.
+pub(super) fn asking(needs: &Needs, old: &Granted) -> Vec<Proposed> {
+    let mut kept = entries(needs, old);
+    let starts = kept.iter().any(|one| one.entry.starts_with("Bash"));
+    if starts && !kept.iter().any(|one| entry::names_paths(&one.entry)) {
+        let why = "without an entry about files, `Bash` would ask for all of them; its own folder every skill may read anyway".to_owned();
+        kept.push(Proposed { entry: NO_FILES.into(), used_for: Vec::new(), generalised: Some(why) });
+    }
+    kept
+}
+
+/// What of the needs a side does not hold.
+pub(super) fn beyond(needs: &Needs, side: &Granted) -> Needs {
+    fn left<P: Clone, U: Clone>(
+        needs: &[Need<P, U>],
+        side: &[(P, String)],
+        covers: impl Fn(&P, &P) -> bool,
+        uses: impl Fn(&P, &U) -> bool,
+    ) -> Vec<Need<P, U>> {
+        let held = |need: &Need<P, U>| {
+            need.pattern.as_ref().is_some_and(|pattern| side.iter().any(|(old, _)| covers(old, pattern)))
+                || need.uses.iter().all(|one| side.iter().any(|(old, _)| uses(old, one)))
+        };
+        let copy = |need: &Need<P, U>| Need {
+            pattern: need.pattern.clone(),
+            entry: need.entry.clone(),
+            uses: need.uses.clone(),
+            why: need.why.clone(),
+        };
+        needs.iter().filter(|need| !held(need)).map(copy).collect()
+    }
+    Needs {
+        read: left(&needs.read, &side.read, covers_path, uses_path),
+        write: left(&needs.write, &side.write, covers_path, uses_path),
+        spawn: left(&needs.spawn, &side.spawn, CommandPattern::covers, |p, argv| p.matches(argv)),
+        fetch: left(&needs.fetch, &side.fetch, HostPattern::covers, |p, to| p.matches(to)),
+    }
+}
+
+fn hold<P, U>(
+    need: &Need<P, U>,
+    old: &[(P, String)],
+    covers: impl Fn(&P, &P) -> bool,
+    uses: impl Fn(&P, &U) -> bool,
+    show: impl Fn(&U) -> String,
+) -> Vec<Proposed> {
+    let used_for: Vec<String> = need.uses.iter().take(EXAMPLES).map(show).collect();
+    if need.pattern.as_ref().is_some_and(|pattern| old.iter().any(|(old, _)| covers(old, pattern))) {
+        return vec![Proposed { entry: need.entry.clone(), used_for, generalised: need.why.clone() }];
+    }
+    let granted = old.iter().filter(|(old, _)| need.uses.iter().any(|one| uses(old, one)));
+    let why = "it stays as it was: what is narrower cannot be shown to be within it".to_owned();
+    granted.map(|(_, text)| Proposed { entry: text.clone(), used_for: used_for.clone(), generalised: Some(why.clone()) }).collect()
+}
+
+fn covers_path(old: &PathGlob, new: &PathGlob) -> bool {
+    old.covers(new)
+}
+
+/// Whether a pattern had to do with a use: a folder is shown, too, by what leads into it.
+fn uses_path(pattern: &PathGlob, (path, what): &(String, PathUse)) -> bool {
+    pattern.matches(path) || (what.folder && !what.written && pattern.may_hold(path))
+}
+
+fn path_of(entry: &str) -> Option<(PathGlob, bool)> {
+    match entry::parse(entry, Side::Asked) {
+        Tool::Read(glob) => Some((glob, false)),
+        Tool::Write(glob) => Some((glob, true)),
+        _ => None,
+    }
+}
+
+fn show_target(to: &Target) -> String {
+    let host = if to.host.contains(':') { format!("[{}]", to.host) } else { to.host.clone() };
+    format!("{}://{host}:{}", if to.https { "https" } else { "http" }, to.port)
+}

@@ -1,0 +1,93 @@
+//! Grants that evidence never used.
+
+use skillhost_policy::diagnostic::{Diagnostic, Severity, printable};
+use skillhost_policy::entry::{self, Side, Tool};
+use skillhost_policy::manifest::ToolEntry;
+use skillhost_policy::outcome::uses::Uses;
+use skillhost_policy::tool::Target;
+use skillhost_policy::{Layer, Origin, Policy, Rule};
+use skillhost_skill::Skill;
+
+/// The rule of an entry that nothing used.
+pub const UNUSED: &str = "grant-unused";
+/// The rule of an entry that was used for reading, and grants writing.
+pub const UNWRITTEN: &str = "grant-unwritten";
+
+/// A finding for each entry of a skill's `allowed-tools` that nothing of the evidence used.
+pub fn unused(skill: &Skill, uses: &Uses) -> Vec<Diagnostic> {
+    let Some(entries) = &skill.manifest.allowed_tools else { return Vec::new() };
+    let file = skill.root.join(&skill.skill_file).display().to_string();
+    let line = |at: usize, instead: Option<&str>| {
+        let others = entries.iter().enumerate().filter_map(|(n, entry)| match n == at {
+            true => instead.map(|text| ToolEntry { text: text.to_owned(), span: None }),
+            false => Some(entry.clone()),
+        });
+        skillhost_policy::manifest::allowed_tools_line(&others.collect::<Vec<_>>())
+    };
+    let judge = |(at, entry): (usize, &ToolEntry)| {
+        let (rule, message, instead) = finding(&entry.text, Side::Asked, uses)?;
+        let fix = Some(line(at, instead.as_deref()));
+        Some(Diagnostic { severity: Severity::Warning, rule, message, file: file.clone(), span: entry.span, fix })
+    };
+    entries.iter().enumerate().filter_map(judge).collect()
+}
+
+/// The same for what a policy allows skills of that name alone. Each place is its own file, as in `policy.yaml:12:7`.
+pub fn unused_rules(policy: &Policy, skill: &str, uses: &Uses) -> Vec<Diagnostic> {
+    let own =
+        |layer: &&Layer| matches!(layer.origin, Origin::File(_)) && layer.applies_to.as_ref().is_some_and(|glob| glob.pattern() == skill);
+    let rules = policy.layers.iter().filter(own).flat_map(|layer| &layer.allow);
+    let judge = |rule: &Rule| {
+        let (name, message, instead) = finding(&rule.text, Side::Allow, uses)?;
+        let fix = Some(instead.map_or_else(|| format!("remove `{}`", printable(&rule.text)), |text| format!("- {text}")));
+        Some(Diagnostic { severity: Severity::Warning, rule: name, message, file: rule.place.clone(), span: None, fix })
+    };
+    rules.filter_map(judge).collect()
+}
+
+/// The rule that an entry breaks, in what way, and what to write in its stead, if anything.
+fn finding(text: &str, side: Side, uses: &Uses) -> Option<(&'static str, String, Option<String>)> {
+    let shown = printable(text);
+    match judged(text, side, uses) {
+        Judged::Used => None,
+        Judged::Unused => Some((UNUSED, format!("`{shown}` was used by no run of the evidence"), None)),
+        Judged::Unwritten => {
+            let instead = text.split_once('(').map_or("Read".to_owned(), |(_, rest)| format!("Read({rest}"));
+            Some((UNWRITTEN, format!("`{shown}` was used for reading alone"), Some(instead)))
+        }
+    }
+}
+
+enum Judged {
+    Used,
+    Unused,
+    Unwritten,
+}
+
+fn judged(text: &str, side: Side, uses: &Uses) -> Judged {
+    let used = |yes: bool| if yes { Judged::Used } else { Judged::Unused };
+    match entry::parse(text, side) {
+        Tool::Read(glob) => used(is_own(glob.pattern()) || uses.paths.keys().any(|path| glob.matches(path))),
+        Tool::Write(glob) => {
+            let mut touched = uses.paths.iter().filter(|(path, _)| glob.matches(path)).peekable();
+            match touched.peek().is_some() {
+                false => used(is_own(glob.pattern())),
+                true if touched.any(|(_, what)| what.written || what.whole) => Judged::Used,
+                true => Judged::Unwritten,
+            }
+        }
+        Tool::Bash(command) => used(uses.commands.iter().any(|argv| command.matches(argv))),
+        Tool::WebFetch(host) => used(
+            uses.requests
+                .iter()
+                .any(|request| host.matches(&Target { https: request.https, host: request.host.clone(), port: request.port })),
+        ),
+        // Another rule says that nothing grants it.
+        Tool::NotGrantable { .. } => Judged::Used,
+    }
+}
+
+/// What every skill has; it costs nothing to name it.
+fn is_own(pattern: &str) -> bool {
+    super::within::is_below(pattern, "/skill") || super::within::is_below(pattern, "/tmp")
+}

@@ -1,0 +1,87 @@
+//! Whether one grant is within another, and whether it lets through what was used.
+
+use skillhost_policy::capabilities::{Capabilities, Mount, MountMode, PathAccess, Scope};
+use skillhost_policy::limits::Limit;
+use skillhost_policy::outcome::uses::Uses;
+use skillhost_policy::tool::{CommandPattern, HostPattern, PathGlob, Target};
+
+/// Whether a grant allows nothing that another does not: may say no where the answer is yes, never the reverse.
+pub fn within(new: &Capabilities, old: &Capabilities) -> bool {
+    let Capabilities { mounts, packages, read, write, spawn, fetch, methods, authorities, env, limits, determinism } = new;
+    let mounted = mounts.iter().all(|mount| {
+        let is_same = |other: &&Mount| (&other.guest, &other.host, &other.rules_at) == (&mount.guest, &mount.host, &mount.rules_at);
+        let same = old.mounts.iter().find(is_same);
+        same.is_some_and(|other| mount.mode == other.mode || mount.mode == MountMode::Read)
+    });
+    let bounded = limits.state <= old.limits.state;
+    let bounded = bounded
+        && Limit::ALL.into_iter().filter(|limit| *limit != Limit::State).all(|limit| match (limits.get(limit), old.limits.get(limit)) {
+            (_, None) => true,
+            (None, Some(_)) => false,
+            (Some(new), Some(old)) => new <= old,
+        });
+    mounted
+        && bounded
+        && packages.iter().all(|folder| old.packages.contains(folder))
+        && scope(read, &old.read, PathGlob::covers, is_own)
+        && scope(write, &old.write, PathGlob::covers, is_own)
+        && scope(spawn, &old.spawn, CommandPattern::covers, |_| false)
+        && scope(fetch, &old.fetch, HostPattern::covers, |_| false)
+        && (fetch.is_nothing() || methods.iter().all(|method| old.methods.contains(method)))
+        && authorities.iter().all(|one| old.authorities.contains(one))
+        && env.iter().all(|(name, value)| old.env.get(name) == Some(value))
+        && *determinism == old.determinism
+}
+
+/// What of the uses a grant would not let through, in words.
+pub fn lacks(grant: &Capabilities, uses: &Uses) -> Vec<String> {
+    let mut lacking = Vec::new();
+    for (path, what) in &uses.paths {
+        if is_below(path, STATE) {
+            lacking.extend((grant.limits.state == 0).then(|| format!("keep {path}")));
+            continue;
+        }
+        let mount = grant.mounts.iter().find(|mount| is_below(path, &mount.guest));
+        let access = mount.map_or(PathAccess::None, |mount| grant.path_access(mount, path));
+        let least = match () {
+            () if what.written => PathAccess::Write,
+            () if what.folder => PathAccess::Traverse,
+            () => PathAccess::Read,
+        };
+        if access < least {
+            lacking.push(format!("{} {path}", if what.written { "write" } else { "read" }));
+        }
+    }
+    lacking.extend(uses.commands.iter().filter(|argv| !grant.spawn.allows_command(argv)).map(|argv| format!("start {}", argv.join(" "))));
+    for request in &uses.requests {
+        let to = Target { https: request.https, host: request.host.clone(), port: request.port };
+        if !grant.fetch.allows(|p| p.matches(&to)) || !grant.methods.contains(&request.method) {
+            lacking.push(format!("{} {}", request.method, request.host));
+        }
+    }
+    lacking
+}
+
+/// Where a skill keeps what it keeps: no entry grants it, a limit does.
+pub(super) const STATE: &str = "/state";
+
+/// Whether a path is that folder, or below it.
+pub(super) fn is_below(path: &str, folder: &str) -> bool {
+    path.strip_prefix(folder).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+/// Each side of the old scope has one of the new that is within it. `own`: patterns of what every skill has.
+fn scope<P: PartialEq>(new: &Scope<P>, old: &Scope<P>, covers: impl Fn(&P, &P) -> bool, own: impl Fn(&P) -> bool) -> bool {
+    let side_within = |side: &Vec<P>, bound: &Vec<P>| side.iter().filter(|p| !own(p)).all(|p| bound.iter().any(|b| covers(b, p)));
+    let nothing = new.all_of.iter().any(|side| side.iter().all(&own));
+    nothing
+        || new.is_nothing()
+        || (old.all_of.iter().all(|bound| new.all_of.iter().any(|side| side_within(side, bound)))
+            && !old.all_of.is_empty()
+            && old.none_of.iter().all(|p| new.none_of.contains(p)))
+}
+
+/// Every skill reads its own folder, and has a scratch folder.
+fn is_own(glob: &PathGlob) -> bool {
+    is_below(glob.pattern(), "/skill") || is_below(glob.pattern(), "/tmp")
+}

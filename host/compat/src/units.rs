@@ -1,0 +1,247 @@
+//! Finds what of a skill can run, judges each part, and then what follows for those that use each other.
+
+use std::collections::{HashMap, HashSet};
+use std::ops::Range;
+
+use super::judge::{Facts, Judge, Judged, Use};
+use super::need::{Effect, Kind, Need, Status};
+use super::{Caller, Compatibility, Reach, Role, Script, Verdict, blocks, declared, imports, modules, references, shell, words};
+use skillhost_policy::capabilities::Capabilities;
+use skillhost_policy::limits::show_size;
+use skillhost_skill::Skill;
+use skillhost_skill::files::SkillFile;
+use skillhost_skill::runtime::scripts;
+
+/// Bytes of a script that are read. The longest in use has some 200 KB.
+const MAX_SCRIPT: u64 = 1 << 20;
+
+/// Tells what the scripts of a skill need and whether they find it, under what the skill was granted.
+///
+/// Reads the skill's scripts and runs nothing. A file that cannot be read or is larger than 1 MiB is told as not read.
+pub fn check(skill: &Skill, capabilities: &Capabilities) -> Compatibility {
+    let facts = Facts::of(skill, capabilities);
+    let mut units: Vec<Unit> = skill.files.iter().filter(|file| file.link.is_none()).filter_map(|file| unit(&facts, skill, file)).collect();
+    units.extend(blocks::find(&skill.source, skill.body_offset).iter().filter_map(|found| block(&facts, skill, found)));
+    mark_modules(&mut units);
+    follow_uses(&mut units);
+    let mut needs = references::missing(&facts, &skill.skill_file, &skill.source, skill.body_offset);
+    needs.extend(declared_needs(&facts, skill, &units));
+    let scripts: Vec<Script> = units.into_iter().map(|unit| unit.script).collect();
+    Compatibility { verdict: verdict(&scripts), scripts, needs }
+}
+
+/// Reads any text as Python, as shell and as SKILL.md, and judges it: for tests and fuzzing.
+///
+/// # Panics
+/// Where a reader does, or finds something at a place that is none of the text's.
+#[doc(hidden)]
+pub fn exercise(text: &str) {
+    let within = |at: &Range<usize>| assert!(text.get(at.clone()).is_some(), "{at:?}");
+    let scan = imports::scan(text);
+    scan.imports.iter().for_each(|import| within(&import.at));
+    scan.texts.iter().for_each(within);
+    let script = words::read(text, 0..text.len());
+    for command in &script.commands {
+        assert!(!command.words.is_empty());
+        command.words.iter().for_each(|word| within(&word.at));
+        command.here.iter().for_each(within);
+    }
+    let blocks = blocks::find(text, 0);
+    blocks.iter().flat_map(|block| &block.parts).for_each(within);
+    for (name, _, at) in [declared::inline, declared::requirements, declared::project].into_iter().flat_map(|read| read(text)) {
+        assert!(text[at..].starts_with(&name));
+    }
+    let file = |path: &str| SkillFile { path: path.to_owned(), size: 0, link: None, identity: Default::default() };
+    let files = [file("SKILL.md"), file("a/b.py"), file("scripts/a.sh"), file("x.py")];
+    let nothing = Capabilities::default();
+    let facts = Facts::new("case", &files, false, &nothing);
+    let mut python = Judge::new(&facts, "x.py", text, Role::Script);
+    modules::judge(&mut python, text, 0..text.len(), 0);
+    let mut bash = Judge::new(&facts, "scripts/a.sh", text, Role::Script);
+    shell::judge(&mut bash, text, 0..text.len(), Reach::Always, Caller::Shell, 0);
+    for needs in [python.finish().needs, bash.finish().needs, references::missing(&facts, "SKILL.md", text, 0)] {
+        assert!(needs.iter().all(|need| need.place.line > 0 && need.place.column > 0));
+    }
+}
+
+/// A script with the files that it uses.
+struct Unit {
+    script: Script,
+    uses: Vec<Use>,
+    /// Whether it does something when it is run by itself.
+    main: bool,
+}
+
+fn unit(facts: &Facts<'_>, skill: &Skill, file: &SkillFile) -> Option<Unit> {
+    let path = file.path.as_str();
+    if skill.manifest.component.as_deref() == Some(path) {
+        return Some(Unit::new(path, Role::Component, "wasm", Judged { needs: Vec::new(), uses: Vec::new() }));
+    }
+    if path == skill.skill_file {
+        return None;
+    }
+    let scripts::Script { run, .. } = scripts::of(skill, path)?;
+    let large = file.size > MAX_SCRIPT;
+    let bytes = if large { Vec::new() } else { skill.read(path).ok()? };
+    let text = String::from_utf8_lossy(&bytes);
+    let mut judge = Judge::new(facts, path, &text, Role::Script);
+    if large {
+        let message = format!("the file has more than {} and was not looked into", show_size(MAX_SCRIPT));
+        let need = Need { message: Some(message), ..judge.blank(Kind::File, path, Status::NotRead) };
+        judge.add(0, need);
+    }
+    let program = match run {
+        Ok(by) if by.command == "python3" => {
+            modules::judge(&mut judge, &text, 0..text.len(), 0);
+            by.command
+        }
+        Ok(by) => {
+            shell::judge(&mut judge, &text, 0..text.len(), Reach::Always, Caller::Shell, 0);
+            by.command
+        }
+        Err(language) => {
+            // Those of web pages and templates are for others to run.
+            if !is_for_running(skill, path, &bytes) {
+                return None;
+            }
+            let message = format!("{language} does not run here yet: scripts are in Python or bash");
+            let fix = Some("write it in Python or bash, or compile it to a component".to_owned());
+            let need =
+                Need { effect: Effect::Whole, message: Some(message), fix, ..judge.blank(Kind::Language, &language, Status::NeverHere) };
+            judge.add(0, need);
+            language
+        }
+    };
+    let mut unit = Unit::new(path, Role::Script, &program, judge.finish());
+    unit.main = text.contains("__main__") || !path.ends_with(".py");
+    Some(unit)
+}
+
+/// Whether a file in a language of the web is a script of the skill: by its shebang, its folder, or SKILL.md.
+fn is_for_running(skill: &Skill, path: &str, bytes: &[u8]) -> bool {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    bytes.starts_with(b"#!") || path.split('/').any(|part| matches!(part, "scripts" | "bin")) || skill.source.contains(name)
+}
+
+fn block(facts: &Facts<'_>, skill: &Skill, found: &blocks::Block) -> Option<Unit> {
+    let mut judge = Judge::new(facts, &skill.skill_file, &skill.source, Role::Block);
+    for part in &found.parts {
+        shell::judge(&mut judge, &skill.source, part.clone(), Reach::Always, Caller::Shell, 0);
+    }
+    let judged = judge.finish();
+    let nothing = judged.needs.is_empty() && judged.uses.is_empty();
+    let mut unit = Unit::new(&skill.skill_file, Role::Block, "bash", judged);
+    unit.script.line = Some(found.line);
+    (!nothing).then_some(unit)
+}
+
+impl Unit {
+    fn new(file: &str, role: Role, program: &str, judged: Judged) -> Unit {
+        let Judged { needs, uses } = judged;
+        let (file, program, verdict) = (file.to_owned(), program.to_owned(), Verdict::RunsHere);
+        Unit { script: Script { file, line: None, role, program, verdict, needs }, uses, main: true }
+    }
+}
+
+/// A Python file that others import and that does nothing by itself is a module of theirs.
+fn mark_modules(units: &mut [Unit]) {
+    let imported = units.iter().flat_map(|unit| &unit.uses).filter(|used| used.imported);
+    let imported: HashSet<String> = imported.map(|used| used.path.clone()).collect();
+    for unit in units.iter_mut().filter(|unit| unit.script.role == Role::Script) {
+        let package = unit.script.file.ends_with("__init__.py");
+        if package || (!unit.main && imported.contains(&unit.script.file)) {
+            unit.script.role = Role::Module;
+        }
+    }
+}
+
+/// Works out each verdict, and tells those that use a file of the skill what that one lacks.
+fn follow_uses(units: &mut [Unit]) {
+    /// Steps from file to file.
+    const MAX_STEPS: usize = 20;
+    for _ in 0..MAX_STEPS {
+        for unit in units.iter_mut() {
+            unit.script.verdict = own_verdict(&unit.script.needs);
+        }
+        let verdicts: HashMap<String, Verdict> =
+            units.iter().filter(|u| u.script.role != Role::Block).map(|u| (u.script.file.clone(), u.script.verdict)).collect();
+        let mut changed = false;
+        for unit in units.iter_mut() {
+            for Use { path, place, reach, .. } in &unit.uses {
+                let effect = match (verdicts.get(path), reach) {
+                    (Some(Verdict::DoesNotRunHere), Reach::Always) => Effect::Whole,
+                    (Some(Verdict::DoesNotRunHere), Reach::Sometimes) | (Some(Verdict::RunsPartly), _) => Effect::Part,
+                    _ => continue,
+                };
+                let words = verdicts.get(path).map_or("", |verdict| verdict.words());
+                let needs = &mut unit.script.needs;
+                let known = needs.iter_mut().find(|need| need.kind == Kind::File && need.name == *path);
+                match known {
+                    Some(known) if known.effect >= effect => continue,
+                    Some(known) => (known.effect, known.message) = (effect, Some(format!("it uses `{path}`, which {words}"))),
+                    None => needs.push(Need {
+                        kind: Kind::File,
+                        name: path.clone(),
+                        status: Status::Missing,
+                        effect,
+                        version: None,
+                        place: place.clone(),
+                        message: Some(format!("it uses `{path}`, which {words}")),
+                        fix: None,
+                    }),
+                }
+                changed = true;
+            }
+        }
+        if !changed {
+            return;
+        }
+    }
+}
+
+fn own_verdict(needs: &[Need]) -> Verdict {
+    match needs.iter().map(|need| need.effect).max() {
+        Some(Effect::Whole) => Verdict::DoesNotRunHere,
+        Some(Effect::Part) => Verdict::RunsPartly,
+        _ => Verdict::RunsHere,
+    }
+}
+
+/// Of a skill: all of its scripts, or else of its blocks, run; or none; or some.
+fn verdict(scripts: &[Script]) -> Verdict {
+    let of = |block: bool| {
+        let counted = move |s: &&Script| s.role != Role::Module && (s.role == Role::Block) == block;
+        scripts.iter().filter(counted).map(|s| s.verdict).collect::<Vec<Verdict>>()
+    };
+    let (files, blocks) = (of(false), of(true));
+    let main = if files.is_empty() { &blocks } else { &files };
+    let all = |verdict| files.iter().chain(&blocks).all(|v| *v == verdict);
+    match main.as_slice() {
+        [] => Verdict::InstructionsOnly,
+        _ if all(Verdict::RunsHere) => Verdict::RunsHere,
+        main if main.iter().all(|v| *v == Verdict::DoesNotRunHere) => Verdict::DoesNotRunHere,
+        _ => Verdict::RunsPartly,
+    }
+}
+
+/// What `requirements.txt` and `pyproject.toml` declare and no script needs by itself.
+fn declared_needs(facts: &Facts<'_>, skill: &Skill, units: &[Unit]) -> Vec<Need> {
+    let known: HashSet<&str> =
+        units.iter().flat_map(|u| &u.script.needs).filter(|n| n.kind == Kind::Package).map(|n| n.name.as_str()).collect();
+    let mut found = Vec::new();
+    for file in skill.files.iter().filter(|file| file.size <= MAX_SCRIPT && file.link.is_none()) {
+        let read = match file.path.rsplit('/').next().unwrap_or(&file.path) {
+            "requirements.txt" => declared::requirements,
+            "pyproject.toml" => declared::project,
+            _ => continue,
+        };
+        let Ok(bytes) = skill.read(&file.path) else { continue };
+        let text = String::from_utf8_lossy(&bytes);
+        let mut judge = Judge::new(facts, &file.path, &text, Role::Module);
+        for (name, wanted, offset) in read(&text) {
+            judge.declared(&name, &wanted, offset, Effect::None);
+        }
+        found.extend(judge.finish().needs.into_iter().filter(|need| need.is_unmet() && !known.contains(need.name.as_str())));
+    }
+    found
+}

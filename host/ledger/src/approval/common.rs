@@ -1,0 +1,177 @@
+//! What patterns of two sides have in common, and patterns in words.
+//!
+//! The words tell patterns apart: approvals are compared by them.
+
+use skillhost_policy::tool::{CommandPattern, EVERY_PORT, HostName, HostPattern, PathGlob};
+
+/// A pattern that is compared and told.
+pub(super) trait Common: Clone + PartialEq {
+    /// Whether all that `other` matches matches here.
+    fn covers(&self, other: &Self) -> bool;
+    /// Whether something may match both.
+    fn overlaps(&self, other: &Self) -> bool;
+    /// The pattern for a person.
+    fn words(&self) -> String;
+    /// Both, where one holds what the other leaves open beside what they match.
+    fn levelled(&self, other: &Self) -> (Self, Self) {
+        (self.clone(), other.clone())
+    }
+}
+
+/// What a pattern has in common with what all of some match: `None`, nothing. One that another covers says no more.
+pub(super) fn with<P: Common>(so_far: &[P], pattern: &P) -> Option<Vec<P>> {
+    let mut all: Vec<P> = Vec::new();
+    let mut pattern = pattern.clone();
+    for one in so_far {
+        let (one, levelled) = one.levelled(&pattern);
+        pattern = levelled;
+        if !one.overlaps(&pattern) {
+            return None;
+        }
+        all.push(one);
+    }
+    if all.iter().any(|one| pattern.covers(one)) {
+        return Some(all);
+    }
+    all.retain(|one| !one.covers(&pattern));
+    all.push(pattern);
+    Some(all)
+}
+
+/// Those of them that no other one covers; of equal ones the first.
+pub(super) fn least<P: Common>(all: &[Vec<P>]) -> impl Iterator<Item = &Vec<P>> {
+    // All that matches every pattern of `inner` matches every one of `outer`.
+    let within = |inner: &[P], outer: &[P]| outer.iter().all(|wide| inner.iter().any(|narrow| wide.covers(narrow)));
+    let is_told = move |at: usize, one: &[P]| {
+        let mut others = all.iter().enumerate().filter(|(other, _)| *other != at);
+        !others.any(|(other, wide)| within(one, wide) && (other < at || !within(wide, one)))
+    };
+    all.iter().enumerate().filter(move |(at, one)| is_told(*at, one)).map(|(_, one)| one)
+}
+
+impl Common for PathGlob {
+    fn covers(&self, other: &PathGlob) -> bool {
+        self.covers(other)
+    }
+
+    fn overlaps(&self, other: &PathGlob) -> bool {
+        self.overlaps(other)
+    }
+
+    fn words(&self) -> String {
+        match self.pattern() {
+            "/**" => "any file in its folders".to_owned(),
+            odd if odd.contains(", ") => format!("{odd:?}"),
+            pattern => pattern.to_owned(),
+        }
+    }
+}
+
+impl Common for CommandPattern {
+    fn covers(&self, other: &CommandPattern) -> bool {
+        self.covers(other)
+    }
+
+    fn overlaps(&self, other: &CommandPattern) -> bool {
+        self.overlaps(other)
+    }
+
+    fn words(&self) -> String {
+        let CommandPattern { words, open } = self;
+        if words.is_empty() {
+            return "any command".to_owned();
+        }
+        let is_plain = |word: &str| {
+            !word.is_empty()
+                && !["...", "any"].contains(&word)
+                && word.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_./:=@%+".contains(&b))
+        };
+        let word = |word: &String| if is_plain(word) { word.clone() } else { format!("{word:?}") };
+        words.iter().map(word).chain(open.then(|| "...".to_owned())).collect::<Vec<_>>().join(" ")
+    }
+}
+
+impl Common for HostPattern {
+    fn covers(&self, other: &HostPattern) -> bool {
+        self.covers(other)
+    }
+
+    fn overlaps(&self, other: &HostPattern) -> bool {
+        self.overlaps(other)
+    }
+
+    fn words(&self) -> String {
+        let HostPattern { host, port, plain, private } = self;
+        let host = match host {
+            HostName::Any => "any host".to_owned(),
+            HostName::Exact(name) if name.contains(':') => format!("[{name}]"),
+            HostName::Exact(name) => name.clone(),
+            HostName::Below(name) => format!("*.{name}"),
+        };
+        let port = match port {
+            None => String::new(),
+            Some(EVERY_PORT) => ":*".to_owned(),
+            Some(port) => format!(":{port}"),
+        };
+        let notes = [(*plain, "also without TLS"), (*private, "also at private addresses")];
+        let notes: Vec<&str> = notes.iter().filter(|(holds, _)| *holds).map(|(_, words)| *words).collect();
+        format!("{host}{port}{}", if notes.is_empty() { String::new() } else { format!(" ({})", notes.join(", ")) })
+    }
+
+    /// Private addresses need the word of both.
+    fn levelled(&self, other: &HostPattern) -> (HostPattern, HostPattern) {
+        let private = self.private && other.private;
+        (HostPattern { private, ..self.clone() }, HostPattern { private, ..other.clone() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::slice::from_ref;
+
+    use super::*;
+
+    fn host(host: HostName, private: bool) -> HostPattern {
+        HostPattern { host, port: None, plain: false, private }
+    }
+
+    #[test]
+    fn the_narrower_of_two_is_what_they_have_in_common() {
+        let glob = |pattern: &str| PathGlob::new(pattern).unwrap();
+        let (all, data, csv) = (PathGlob::everything(), glob("/workspace/data/**"), glob("/workspace/**/*.csv"));
+        assert_eq!(with(from_ref(&all), &data), Some(vec![data.clone()]));
+        assert_eq!(with(from_ref(&data), &all), Some(vec![data.clone()]));
+        assert_eq!(with(from_ref(&data), &csv), Some(vec![data.clone(), csv.clone()]));
+        assert_eq!(with(&[data.clone(), csv.clone()], &all), Some(vec![data.clone(), csv]));
+        assert_eq!(with(from_ref(&data), &glob("/workspace/other/**")), None);
+    }
+
+    #[test]
+    fn what_another_covers_is_not_told() {
+        let globs = |patterns: &[&str]| patterns.iter().map(|pattern| PathGlob::new(pattern).unwrap()).collect::<Vec<_>>();
+        let (csv, data, both) = (globs(&["/**/*.csv"]), globs(&["/data/**"]), globs(&["/**/*.csv", "/data/**"]));
+        let all = [both.clone(), csv.clone(), both, data.clone(), csv.clone(), globs(&["/data/x"])];
+        assert_eq!(least(&all).collect::<Vec<_>>(), [&csv, &data]);
+    }
+
+    #[test]
+    fn a_private_address_needs_both_sides() {
+        let asked = host(HostName::Exact("example.com".into()), true);
+        let granted = host(HostName::Any, false);
+        let both = with(from_ref(&asked), &granted).unwrap();
+        assert_eq!(both, vec![HostPattern { private: false, ..asked.clone() }]);
+        assert_eq!(both[0].words(), "example.com");
+        let named = host(HostName::Exact("example.com".into()), true);
+        assert_eq!(with(from_ref(&asked), &named).unwrap()[0].words(), "example.com (also at private addresses)");
+    }
+
+    #[test]
+    fn words_tell_commands_apart() {
+        let pattern = |words: &[&str], open| CommandPattern { words: words.iter().map(|word| (*word).to_owned()).collect(), open };
+        assert_eq!(CommandPattern::any().words(), "any command");
+        assert_eq!(pattern(&["jq"], true).words(), "jq ...");
+        assert_eq!(pattern(&["jq", "..."], false).words(), "jq \"...\"");
+        assert_eq!(pattern(&["git", "a b"], false).words(), "git \"a b\"");
+        assert_eq!(pattern(&["any", "command"], false).words(), "\"any\" command");
+    }
+}

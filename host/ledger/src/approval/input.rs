@@ -1,0 +1,120 @@
+//! What one run is given: what an approval for one run is bound to, and what a person reads of it.
+
+use serde_json::json;
+
+use skillhost_policy::diagnostic::printable;
+use skillhost_skill::runtime;
+
+/// What a run is given beside its permissions.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Input<'a> {
+    /// The text for the shell, or a tool's input.
+    pub text: Option<&'a str>,
+    /// The arguments.
+    pub args: &'a [String],
+    /// What it reads on stdin.
+    pub stdin: GivenStdin<'a>,
+    /// Files that are put into its folder, by path, with their content.
+    pub files: &'a [(&'a str, &'a str)],
+}
+
+/// What a run reads on stdin.
+#[derive(Debug, Clone, Copy)]
+pub enum GivenStdin<'a> {
+    /// These bytes.
+    Whole(&'a [u8]),
+    /// A stream that nobody has read yet: an approval covers whatever it holds.
+    Unread,
+}
+
+impl Default for GivenStdin<'_> {
+    fn default() -> Self {
+        GivenStdin::Whole(&[])
+    }
+}
+
+/// Bytes that are shown of each part.
+const SHOWN: usize = 1_000;
+/// Arguments and files that are shown.
+const LISTED: usize = 20;
+
+impl Input<'_> {
+    /// One digest over all of it.
+    pub(super) fn digest(&self) -> String {
+        let digest = |text: &str| runtime::digest(text.as_bytes());
+        let stdin = match self.stdin {
+            GivenStdin::Whole(bytes) => Some(runtime::digest(bytes)),
+            GivenStdin::Unread => None,
+        };
+        let files: Vec<_> = self.files.iter().map(|(path, text)| (path, digest(text))).collect();
+        digest(&json!({ "text": self.text, "args": self.args, "stdin": stdin, "files": files }).to_string())
+    }
+
+    /// The same for a person, a line each. It is a stranger's text: each stays one line, and none moves the cursor.
+    pub(super) fn lines(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        lines.extend(self.text.map(|text| format!("text: {}", start(text.as_bytes()))));
+        if !self.args.is_empty() {
+            let words: Vec<String> = self.args.iter().take(LISTED).map(|word| format!("\"{}\"", start(word.as_bytes()))).collect();
+            lines.push(format!("arguments: {}{}", words.join(" "), more(self.args.len())));
+        }
+        match self.stdin {
+            GivenStdin::Whole([]) => {}
+            GivenStdin::Whole(bytes) => lines.push(format!("stdin: {}", start(bytes))),
+            GivenStdin::Unread => lines.push("stdin: a stream that nobody has read yet, whatever it holds".into()),
+        }
+        let files = self.files.iter().take(LISTED);
+        lines.extend(files.map(|(path, text)| format!("file {}: {}", printable(path), start(text.as_bytes()))));
+        if self.files.len() > LISTED {
+            lines.push(format!("files:{}", more(self.files.len())));
+        }
+        lines
+    }
+}
+
+/// The start of some bytes, and how many there are where that is not all.
+fn start(bytes: &[u8]) -> String {
+    let shown = printable(&String::from_utf8_lossy(&bytes[..bytes.len().min(SHOWN)]));
+    if bytes.len() > SHOWN { format!("{shown} ... ({} bytes, {})", bytes.len(), runtime::digest(bytes)) } else { shown }
+}
+
+fn more(count: usize) -> String {
+    if count > LISTED { format!(" and {} more", count - LISTED) } else { String::new() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_part_of_an_input_changes_its_digest() {
+        let args = ["a".to_owned(), "b".to_owned()];
+        let joined = ["a b".to_owned()];
+        let inputs = [
+            Input::default(),
+            Input { text: Some(""), ..Input::default() },
+            Input { text: Some("a"), ..Input::default() },
+            Input { args: &args, ..Input::default() },
+            Input { args: &joined, ..Input::default() },
+            Input { stdin: GivenStdin::Whole(b"a"), ..Input::default() },
+            Input { stdin: GivenStdin::Unread, ..Input::default() },
+            Input { files: &[("a", "b")], ..Input::default() },
+            Input { files: &[("a", "c")], ..Input::default() },
+        ];
+        let digests: std::collections::BTreeSet<String> = inputs.iter().map(Input::digest).collect();
+        assert_eq!(digests.len(), inputs.len());
+        assert_eq!(inputs[3].digest(), Input { args: &args, ..Input::default() }.digest());
+    }
+
+    #[test]
+    fn a_person_reads_an_input_escaped_and_bounded() {
+        let args = ["--to".to_owned(), "x\u{1b}[8m\ny".to_owned()];
+        let long = "z".repeat(5_000);
+        let input = Input { text: Some("curl\n\u{202e}x"), args: &args, stdin: GivenStdin::Whole(long.as_bytes()), files: &[("a\n", "b")] };
+        let lines = input.lines();
+        assert_eq!(lines.len(), 4, "{lines:?}");
+        assert!(lines.iter().all(|line| line.len() < 1_300 && !line.contains(['\n', '\u{1b}', '\u{202e}'])), "{lines:?}");
+        assert!(lines[1].starts_with("arguments: \"--to\" \"x") && lines[2].contains("(5000 bytes, sha256:"), "{lines:?}");
+        assert_eq!(Input { stdin: GivenStdin::Unread, ..Input::default() }.lines().len(), 1);
+    }
+}

@@ -1,0 +1,90 @@
+//! Which of the levels that were set hold for a part of a skill.
+//!
+//! A level for a program keeps the name that the operator typed, and a skill's author may rename files. So a level that denies holds for every
+//! program that the name may mean, and a level that allows holds only for the one that it does mean.
+
+use std::collections::BTreeSet;
+
+use super::store::LevelSet;
+use super::{Level, What};
+use skillhost_skill::Skill;
+use skillhost_skill::runtime::scripts::{self, Found};
+
+/// The levels that were set for one skill.
+pub(super) struct Levels<'a> {
+    skill: &'a Skill,
+    set: Vec<LevelSet>,
+}
+
+impl<'a> Levels<'a> {
+    pub(super) fn new(skill: &'a Skill, set: Vec<LevelSet>) -> Levels<'a> {
+        Levels { skill, set }
+    }
+
+    /// The strictest level that may be meant for a part, or for the skill as a whole, where it denies.
+    pub(super) fn denial(&self, what: &What) -> Option<Level> {
+        self.set.iter().filter(|set| denies(set.level) && self.may_mean(&set.what, what)).map(|set| set.level).min()
+    }
+
+    /// An entry of that level.
+    pub(super) fn set_at(&self, level: Level) -> Option<&LevelSet> {
+        self.set.iter().find(|set| set.level == level)
+    }
+
+    /// The level that was set for exactly this part, else the skill's.
+    pub(super) fn nearest(&self, what: &What) -> Option<&LevelSet> {
+        let own = self.set.iter().filter(|set| set.what != What::Skill && self.means(&set.what, what)).min_by_key(|set| set.level);
+        own.or_else(|| self.set.iter().filter(|set| set.what == What::Skill).min_by_key(|set| set.level))
+    }
+
+    /// The skill's files that no program of a run may start.
+    pub(super) fn denied_files(&self) -> BTreeSet<String> {
+        let denied: Vec<&str> = self.set.iter().filter(|set| denies(set.level)).filter_map(|set| program(&set.what)).collect();
+        let files = self.skill.files.iter().filter(|file| denied.iter().any(|name| self.may_name(name, &file.path)));
+        files.map(|file| file.path.clone()).collect()
+    }
+
+    fn may_mean(&self, set: &What, what: &What) -> bool {
+        match (set, what) {
+            (What::Skill, _) => true,
+            (What::Program(name), What::Program(path)) => self.may_name(name, path),
+            // A tool can be run by its name alone, as a script is.
+            (What::Program(name), What::Tool(tool)) if name == tool => true,
+            // The tools are the component's, and so is the skill's main program.
+            (What::Program(name), What::Skill | What::Tool(_)) => {
+                let manifest = &self.skill.manifest;
+                manifest.component.as_ref().is_some_and(|path| *name == manifest.name || self.may_name(name, path))
+            }
+            (set, what) => set == what,
+        }
+    }
+
+    fn means(&self, set: &What, what: &What) -> bool {
+        match (set, what) {
+            (What::Program(name), What::Program(path)) => {
+                name == path || matches!(scripts::find(self.skill, name), Found::File(found) if found == *path)
+            }
+            (set, what) => set == what,
+        }
+    }
+
+    /// Whether a name may stand for the file at a path: as a path, as a path below `scripts/`, as a file's name, or without its extension.
+    fn may_name(&self, name: &str, path: &str) -> bool {
+        let inside = scripts::inside(&[&self.skill.name, &self.skill.manifest.name], name);
+        let name = inside.as_deref().unwrap_or(name);
+        let file = path.rsplit('/').next().unwrap_or(path);
+        let stem = file.rsplit_once('.').map_or(file, |(stem, _)| stem);
+        name == path || path.strip_prefix("scripts/") == Some(name) || name == file || name == stem
+    }
+}
+
+fn denies(level: Level) -> bool {
+    level <= Level::Disabled
+}
+
+fn program(what: &What) -> Option<&str> {
+    match what {
+        What::Program(name) => Some(name),
+        What::Skill | What::Tool(_) | What::Command => None,
+    }
+}

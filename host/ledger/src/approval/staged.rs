@@ -1,0 +1,193 @@
+//! Changes that a run kept aside until a person has seen them: made later, in folders that may have changed meanwhile.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{self, Read as _, Write as _};
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{self, AtFlags, FileType, Mode, OFlags};
+use rustix::io::Errno;
+
+use skillhost_policy::protected::{REPOSITORY, fold};
+use skillhost_sandbox::files::{After, Before, Staged, holder, open_root, read_file};
+use skillhost_skill::runtime;
+
+/// A change, and the folder of the host's that it is for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Change {
+    /// The folder.
+    pub folder: PathBuf,
+    /// The change.
+    pub staged: Staged,
+}
+
+/// Makes changes: all of them or, where a path is not what it was, none.
+///
+/// The run's rules were asked about these very paths, so no link may lead elsewhere by now: none is followed.
+pub(super) fn apply(changes: &[Change]) -> io::Result<()> {
+    let mut folders: BTreeMap<&Path, OwnedFd> = BTreeMap::new();
+    for Change { folder, .. } in changes {
+        if !folders.contains_key(folder.as_path()) {
+            folders.insert(folder, open_root(folder)?);
+        }
+    }
+    for Change { folder, staged } in changes {
+        if found(&folders[folder.as_path()], &staged.path)? != staged.before {
+            let path = folder.join(&staged.path);
+            return Err(io::Error::other(format!("{} changed meanwhile, so nothing was written", path.display())));
+        }
+    }
+    for (folder, root) in &folders {
+        refuse_repository(root, changes.iter().filter(|change| change.folder == **folder).map(|change| &change.staged))?;
+    }
+    // What goes makes room for what comes: the deepest first. What comes stands in folders that come before it.
+    let goes = |staged: &Staged| staged.after.is_none() || is_folder(&staged.before) != matches!(staged.after, Some(After::Folder));
+    for Change { folder, staged } in changes.iter().rev().filter(|change| goes(&change.staged)) {
+        let root = &folders[folder.as_path()];
+        match &staged.before {
+            Some(Before::Folder) => remove(root, &staged.path, AtFlags::REMOVEDIR)?,
+            Some(Before::File(_)) => remove(root, &staged.path, AtFlags::empty())?,
+            None => {}
+        }
+    }
+    for Change { folder, staged } in changes {
+        let root = &folders[folder.as_path()];
+        match &staged.after {
+            Some(After::Folder) if found(root, &staged.path)? != Some(Before::Folder) => make_folder(root, &staged.path)?,
+            Some(After::File { bytes, mode }) => put(root, &staged.path, bytes, *mode)?,
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Refuses changes that make a git repository of a folder, with commands for git to run, only together with what the folder has gained since
+/// they were kept aside. The run's rules were asked about what was there then.
+fn refuse_repository<'a>(root: &OwnedFd, changes: impl Iterator<Item = &'a Staged>) -> io::Result<()> {
+    // By folder: what of a repository comes. Other names cost nothing.
+    let mut folders: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
+    for change in changes.filter(|change| change.after.is_some()) {
+        let (folder, name) = change.path.rsplit_once('/').unwrap_or(("", &change.path));
+        let name = fold(name).into_owned();
+        if matches!(&*name, "head" | "objects") || REPOSITORY.contains(&&*name) {
+            folders.entry(folder).or_default().insert(name);
+        }
+    }
+    for (folder, comes) in folders {
+        let path = |name: &str| if folder.is_empty() { name.to_owned() } else { format!("{folder}/{name}") };
+        let is_there = |name: &str| {
+            holder(root.as_fd(), &path(name)).and_then(|(folder, name)| fs::statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW)).is_ok()
+        };
+        let comes = |name: &str| comes.contains(&*fold(name));
+        let runs = |has: &dyn Fn(&str) -> bool| match has("HEAD") && (has("objects") || has("commondir")) {
+            true => REPOSITORY.into_iter().find(|name| has(name)),
+            false => None,
+        };
+        let together = runs(&|name| is_there(name) || comes(name));
+        if let Some(name) = together.filter(|_| runs(&is_there).is_none() && runs(&comes).is_none()) {
+            return Err(io::Error::other(format!("git would run commands that `{}` names, so nothing was written", path(name))));
+        }
+    }
+    Ok(())
+}
+
+fn is_folder(before: &Option<Before>) -> bool {
+    *before == Some(Before::Folder)
+}
+
+/// What is at a path now.
+fn found(root: &OwnedFd, path: &str) -> io::Result<Option<Before>> {
+    let stat = holder(root.as_fd(), path).and_then(|(folder, name)| fs::statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW));
+    let kind = match stat {
+        Ok(stat) => FileType::from_raw_mode(stat.st_mode),
+        Err(Errno::NOENT | Errno::NOTDIR) => return Ok(None),
+        Err(error) => return Err(error.into()),
+    };
+    Ok(Some(match kind {
+        FileType::Directory => Before::Folder,
+        FileType::RegularFile => {
+            let mut bytes = Vec::new();
+            read_file(root.as_fd(), path)?.read_to_end(&mut bytes)?;
+            Before::File(runtime::digest(&bytes))
+        }
+        // It has no digest that a run could have seen.
+        _ => Before::File(String::new()),
+    }))
+}
+
+fn remove(root: &OwnedFd, path: &str, flags: AtFlags) -> io::Result<()> {
+    let (folder, name) = holder(root.as_fd(), path)?;
+    Ok(fs::unlinkat(&folder, name, flags)?)
+}
+
+fn make_folder(root: &OwnedFd, path: &str) -> io::Result<()> {
+    let (folder, name) = holder(root.as_fd(), path)?;
+    Ok(fs::mkdirat(&folder, name, Mode::from_raw_mode(0o777))?)
+}
+
+/// Writes a file beside its place, and renames it into it.
+fn put(root: &OwnedFd, path: &str, bytes: &[u8], mode: u32) -> io::Result<()> {
+    let (folder, name) = holder(root.as_fd(), path)?;
+    let temporary = format!(".skillhost-{}", std::process::id());
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let written = fs::openat(&folder, &temporary, flags, Mode::from_raw_mode(0o600)).map_err(io::Error::from).and_then(|file| {
+        let mut file = std::fs::File::from(file);
+        file.write_all(bytes)?;
+        fs::fchmod(&file, Mode::from_raw_mode(mode))?;
+        Ok(fs::renameat(&folder, &temporary, &folder, name)?)
+    });
+    written.inspect_err(|_| {
+        // The error at hand says more than a second one would.
+        let _ = fs::unlinkat(&folder, &temporary, AtFlags::empty());
+    })
+}
+
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "tests set up and read real folders")]
+mod tests {
+    use super::*;
+
+    fn change(folder: &Path, path: &str, before: Option<Before>) -> Change {
+        let after = Some(After::File { bytes: b"new".to_vec(), mode: 0o644 });
+        Change { folder: folder.to_owned(), staged: Staged { guest: "/workspace".into(), path: path.into(), before, after } }
+    }
+
+    #[test]
+    fn two_approvals_together_make_no_repository() {
+        let dir = tempfile::tempdir().unwrap();
+        let work = dir.path().canonicalize().unwrap();
+        std::fs::create_dir(work.join("objects")).unwrap();
+        apply(&[change(&work, "HEAD", None)]).unwrap();
+        for name in ["config", "hooks"] {
+            assert!(apply(&[change(&work, "beside", None), change(&work, name, None)]).is_err(), "{name}");
+        }
+        assert!(!work.join("beside").exists(), "nothing was written");
+        apply(&[change(&work, "readme", None)]).unwrap();
+    }
+
+    #[test]
+    fn staged_changes_follow_no_links() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        std::fs::create_dir_all(root.join("work/.git")).unwrap();
+        std::fs::create_dir_all(root.join("work/out")).unwrap();
+        std::fs::write(root.join("work/.git/config"), "old").unwrap();
+        let (work, old) = (root.join("work"), Some(Before::File(runtime::digest(b"old"))));
+        apply(&[change(&work, "out/config", None)]).unwrap();
+        assert_eq!(std::fs::read(work.join("out/config")).unwrap(), b"new");
+        // A link has taken the folder's place since the run.
+        std::fs::remove_dir_all(work.join("out")).unwrap();
+        std::os::unix::fs::symlink(".git", work.join("out")).unwrap();
+        for before in [None, old.clone()] {
+            assert!(apply(&[change(&work, "out/config", before.clone()), change(&work, "out/hook", None)]).is_err(), "{before:?}");
+        }
+        // One stands in the way to the folder itself.
+        std::os::unix::fs::symlink("work", root.join("link")).unwrap();
+        assert!(apply(&[change(&root.join("link"), "file", None)]).is_err());
+        // One is in the file's own place: it was no file that the run saw.
+        std::os::unix::fs::symlink(".git/config", work.join("settings")).unwrap();
+        assert!(apply(&[change(&work, "settings", old)]).is_err());
+        assert_eq!(std::fs::read(work.join(".git/config")).unwrap(), b"old");
+        assert!(!work.join(".git/hook").exists() && !work.join("file").exists());
+    }
+}

@@ -1,0 +1,417 @@
+//! The journal: the file that records are appended to, and all that a run pays for. Each append locks it, reads its last bytes for the
+//! place in the chain, unless nobody has written since, and writes one line.
+//!
+//! Beside `audit.jsonl` may stand, each named after it:
+//!
+//! | file | holds |
+//! |---|---|
+//! | `audit.jsonl.NUMBER` | a journal that was full, sealed with the record of that number, until it is in the database |
+//! | `audit.jsonl.db` | the database ([`super::store`]) |
+//! | `audit.jsonl.key` | the key of its digests ([`super::key`]) |
+//! | `audit.jsonl.running` | empty; each host locks a byte of it ([`super::lease`]) |
+//! | `audit.jsonl.torn` | what was left of records whose writer was killed, or whose disk was full |
+//! | `audit.jsonl.new` | a journal that is about to take its place |
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, Write as _};
+use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::thread::JoinHandle;
+
+use rustix::fs::{FileType, FlockOperation, Stat, flock, fstat, stat};
+use serde::Serialize;
+
+use super::chain::{self, Head, LINE, LINE_MAX, Link, TRAILER_MAX};
+use super::key::Key;
+use super::lease::Lease;
+use super::{AuditError, Owner, store};
+use skillhost_policy::Retention;
+use skillhost_skill::private;
+
+/// How large a journal becomes before it is sealed and goes into the database: some 3,000 records. What is read and compared each time that
+/// someone looks at the log is at most this.
+pub(super) const SEAL_AT: u64 = 4 << 20;
+
+/// How often a journal is opened anew because another host has just sealed it, before that is taken for a fault.
+const TRIES: usize = 100;
+
+/// An audit log that is open: whoever holds one can write its record.
+#[derive(Debug)]
+pub struct Log {
+    path: PathBuf,
+    journal: Mutex<Journal>,
+    seal_at: u64,
+    folding: Mutex<Option<JoinHandle<()>>>,
+    /// Taken with the first start that is recorded.
+    lease: OnceLock<Lease>,
+    /// Read with the first record.
+    key: OnceLock<Key>,
+}
+
+/// The open file, and what is known of it.
+#[derive(Debug)]
+struct Journal {
+    file: File,
+    /// Device and inode.
+    identity: (u64, u64),
+    /// Not a device or a pipe.
+    is_regular: bool,
+    /// The size that our last record left, and its place in the chain. A file of that size has had no other writer: records are only added.
+    last: Option<(u64, Head)>,
+}
+
+impl Log {
+    /// Opens a log for appending, before anything runs. Its folder is made where it is missing, for this user alone.
+    ///
+    /// # Errors
+    /// The folder or the file cannot be made or opened.
+    pub fn open(path: &Path) -> Result<Log, AuditError> {
+        Log::sealing_at(path, SEAL_AT)
+    }
+
+    /// The same, sealed at another size.
+    ///
+    /// # Errors
+    /// As [`Log::open`].
+    pub fn sealing_at(path: &Path, bytes: u64) -> Result<Log, AuditError> {
+        let open = || match Journal::open(path) {
+            // Each run opens it, and only the first has to make its folder.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                private::create_missing(folder(path))?;
+                Journal::open(path)
+            }
+            opened => opened,
+        };
+        let journal = open().map_err(|source| AuditError::write(path, source))?;
+        Ok(Log {
+            path: path.to_owned(),
+            journal: Mutex::new(journal),
+            seal_at: bytes,
+            folding: Mutex::default(),
+            lease: OnceLock::new(),
+            key: OnceLock::new(),
+        })
+    }
+
+    /// Whether the file is still the one of that name: not one that was moved away or removed meanwhile.
+    pub fn is_in_place(&self) -> bool {
+        stat(&self.path).is_ok_and(|named| identity(&named) == lock(&self.journal).identity)
+    }
+
+    /// Appends a record: one line in one write, chained to the line before it. Gives back its place.
+    ///
+    /// # Errors
+    /// It could not be written whole. Then nothing of it is left, or what is left is set aside by the next append.
+    pub fn append(&self, record: &impl Serialize) -> Result<Head, AuditError> {
+        self.append_keeping(record, Retention::default())
+    }
+
+    /// The same. Where the record fills the journal, the records that need not be kept go once it is in the database: no run waits for that.
+    ///
+    /// # Errors
+    /// As [`Log::append`].
+    pub fn append_keeping(&self, record: &impl Serialize, retention: Retention) -> Result<Head, AuditError> {
+        let failed = |source| AuditError::write(&self.path, source);
+        let mut line = serde_json::to_vec(record).map_err(|error| failed(error.into()))?;
+        line.reserve(TRAILER_MAX);
+        let mut journal = lock(&self.journal);
+        let (head, sealed) = self.write(&mut journal, &mut line).map_err(failed)?;
+        drop(journal);
+        if sealed {
+            self.fold(retention);
+        }
+        Ok(head)
+    }
+
+    /// The key of the log, by which records hold digests of what may be secret.
+    ///
+    /// # Errors
+    /// The key's file cannot be made or read.
+    pub fn key(&self) -> Result<&Key, AuditError> {
+        if let Some(key) = self.key.get() {
+            return Ok(key);
+        }
+        let key = if lock(&self.journal).is_regular {
+            Key::of_log(&self.path).map_err(|source| AuditError::write(&self.path, source))?
+        } else {
+            Key::of_process()
+        };
+        Ok(self.key.get_or_init(|| key))
+    }
+
+    /// This host, as the records of its runs' starts name it.
+    ///
+    /// # Errors
+    /// The file in which hosts hold their locks cannot be made or opened.
+    pub fn owner(&self) -> Result<Owner, AuditError> {
+        // One at a time: what loses a race would leave a byte that is not locked.
+        let journal = lock(&self.journal);
+        // Nobody can look at the log of a device or a pipe.
+        if self.lease.get().is_none() && journal.is_regular {
+            let lease = Lease::take(&self.path).map_err(|source| AuditError::write(&self.path, source))?;
+            self.lease.get_or_init(|| lease);
+        }
+        Ok(Owner { pid: std::process::id(), lease: self.lease.get().map(|lease| lease.byte) })
+    }
+
+    fn write(&self, journal: &mut Journal, line: &mut Vec<u8>) -> io::Result<(Head, bool)> {
+        for _ in 0..TRIES {
+            let locked = Locked::new(&journal.file)?;
+            match stat(&self.path) {
+                Ok(named) if identity(&named) == journal.identity => {
+                    let last = journal.last.take();
+                    let (head, size, sealed) = self.write_locked(&locked, &named, last, line)?;
+                    drop(locked);
+                    journal.last = Some((size, head.clone()));
+                    return Ok((head, sealed));
+                }
+                // Sealed by another host, or moved away: the log is the file of its name.
+                Ok(_) | Err(rustix::io::Errno::NOENT) => {}
+                Err(error) => return Err(error.into()),
+            }
+            drop(locked);
+            *journal = Journal::open(&self.path)?;
+        }
+        Err(io::Error::other("another file takes its place again and again"))
+    }
+
+    /// Writes a line; gives back its place in the chain, the size of the file after it, and whether the journal was sealed.
+    fn write_locked(
+        &self,
+        locked: &Locked<'_>,
+        named: &Stat,
+        last: Option<(u64, Head)>,
+        line: &mut Vec<u8>,
+    ) -> io::Result<(Head, u64, bool)> {
+        // A device, or a pipe to whoever keeps the log.
+        if FileType::from_raw_mode(named.st_mode) != FileType::RegularFile {
+            let head = chain::close(line, &Head::start());
+            line.push(b'\n');
+            return { locked.0 }.write_all(line).map(|()| (head, 0, false));
+        }
+        let size = named.st_size.cast_unsigned();
+        let (head, size) = match last {
+            Some((known, head)) if known == size && size > 0 => (head, size),
+            _ => self.end(locked.0, size)?,
+        };
+        let head = chain::close(line, &head);
+        line.push(b'\n');
+        if let Err(error) = { locked.0 }.write_all(line) {
+            // Where this fails too, the next append sets the bytes aside.
+            locked.0.set_len(size).ok();
+            return Err(error);
+        }
+        let size = size + line.len() as u64;
+        if size <= self.seal_at {
+            return Ok((head, size, false));
+        }
+        // The record is written; what cannot be sealed now can be at the next.
+        let sealed = self.seal(line, head.sequence);
+        Ok((head, size, sealed.inspect_err(|error| tracing::warn!(%error, "the journal of the audit log is not sealed")).is_ok()))
+    }
+
+    /// The last record, and the size of the file once what follows that record is set aside.
+    fn end(&self, file: &File, size: u64) -> io::Result<(Head, u64)> {
+        if size == 0 {
+            return Ok((store::head(&self.path)?.unwrap_or_else(Head::start), 0));
+        }
+        let found = match last_within::<LINE>(file, size)? {
+            None if size > LINE as u64 => last_within::<LINE_MAX>(file, size)?,
+            found => found,
+        };
+        match found {
+            Some(head) => Ok((head, size)),
+            None => self.set_aside(file, size),
+        }
+    }
+
+    /// Moves a line that was never finished to the file of torn ones, and leaves a record that is only long. A whole line that is no record was
+    /// not written by a host: then the log is refused and left as it is.
+    #[cold]
+    fn set_aside(&self, file: &File, size: u64) -> io::Result<(Head, u64)> {
+        if size > self.seal_at.max(SEAL_AT).saturating_mul(16) {
+            return Err(io::Error::other("it is too large for a journal of this log: name another file, or move it away"));
+        }
+        let mut bytes = vec![0; usize::try_from(size).map_err(io::Error::other)?];
+        file.read_exact_at(&mut bytes, 0)?;
+        let end = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |newline| newline + 1);
+        let head = match bytes[..end].strip_suffix(b"\n") {
+            None => store::head(&self.path)?.unwrap_or_else(Head::start),
+            Some(whole) => {
+                let last = chain::last_record(whole, true);
+                let foreign = || io::Error::other("its last line is no record of an audit log: name another file, or move it away");
+                last.ok_or_else(foreign)?.head()
+            }
+        };
+        if end as u64 == size {
+            return Ok((head, size));
+        }
+        append_only(&beside(&self.path, "torn"))?.write_all(&[&bytes[end..], b"\n"].concat())?;
+        file.set_len(end as u64)?;
+        tracing::warn!(log = %self.path.display(), bytes = bytes.len() - end, "what a killed writer left of a record was set aside");
+        Ok((head, end as u64))
+    }
+
+    /// Gives the full journal a name of its own, and puts one in its place that goes on from its last line. There is a journal at every moment.
+    fn seal(&self, last: &[u8], sequence: u64) -> io::Result<()> {
+        let link = last.strip_suffix(b"\n").and_then(Link::of).ok_or_else(|| io::Error::other("the last line is no record"))?;
+        let new = beside(&self.path, "new");
+        // One that was left by a host that was killed here.
+        remove(&new)?;
+        append_only(&new)?.write_all(&chain::anchor(&link))?;
+        let sealed = sealed_name(&self.path, sequence);
+        match std::fs::hard_link(&self.path, &sealed) {
+            // Another file of that name, such as one that was left of an older log: this journal would be gone.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && identity(&stat(&self.path)?) != identity(&stat(&sealed)?) => {
+                return Err(error);
+            }
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            linked => linked?,
+        }
+        std::fs::rename(&new, &self.path)
+    }
+
+    /// Moves what is sealed into the database, in a thread of its own: no run waits for it.
+    #[cold]
+    fn fold(&self, retention: Retention) {
+        let path = self.path.clone();
+        let work = move || {
+            let folded = store::Store::open(&path);
+            let store =
+                folded.inspect_err(|error| tracing::warn!(%error, "sealed journals stay as they are until someone looks at the log"));
+            let Ok(mut store) = store else { return };
+            // The record of the removal must not seal the journal again, which would start another thread.
+            let removed = Log::sealing_at(&path, u64::MAX).and_then(|log| store.retain(&log, retention));
+            if let Err(error) = removed {
+                tracing::warn!(%error, "records that need not be kept stay until the next journal is full");
+            }
+        };
+        let mut folding = lock(&self.folding);
+        // The one before has had a thousand runs' time.
+        if folding.as_ref().is_none_or(JoinHandle::is_finished) {
+            let thread = std::thread::Builder::new().name("audit-fold".into()).spawn(work);
+            // Whoever looks at the log folds what is left.
+            *folding = thread.inspect_err(|error| tracing::warn!(%error, "no thread moves sealed journals into the database")).ok();
+        }
+    }
+
+    /// Waits for what is being moved into the database, if anything is: for a process that is about to end.
+    pub fn settle(&self) {
+        if let Some(folding) = lock(&self.folding).take() {
+            // A panic there is told by its own message; the journal is as it was.
+            folding.join().ok();
+        }
+    }
+}
+
+impl Journal {
+    fn open(path: &Path) -> io::Result<Journal> {
+        let file = open(path)?;
+        let stat = fstat(&file)?;
+        let is_regular = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
+        Ok(Journal { identity: identity(&stat), is_regular, file, last: None })
+    }
+}
+
+/// Held while a line is added. The kernel lets go of it when its holder dies.
+struct Locked<'a>(&'a File);
+
+impl<'a> Locked<'a> {
+    fn new(file: &'a File) -> io::Result<Locked<'a>> {
+        loop {
+            match flock(file, FlockOperation::LockExclusive) {
+                Ok(()) => return Ok(Locked(file)),
+                Err(rustix::io::Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+}
+
+impl Drop for Locked<'_> {
+    fn drop(&mut self) {
+        // It is let go with the descriptor at the latest.
+        flock(self.0, FlockOperation::Unlock).ok();
+    }
+}
+
+/// The last record of a file of that size, where it lies whole in the last `BYTES`.
+// A call of its own: a frame touches all of its pages, and that of the caller is small.
+#[inline(never)]
+fn last_within<const BYTES: usize>(file: &File, size: u64) -> io::Result<Option<Head>> {
+    let mut tail = [0; BYTES];
+    let start = size.saturating_sub(BYTES as u64);
+    let tail = &mut tail[..usize::try_from(size - start).unwrap_or(0)];
+    file.read_exact_at(tail, start)?;
+    let link = tail.strip_suffix(b"\n").and_then(|lines| chain::last_record(lines, start == 0));
+    Ok(link.map(|link| link.head()))
+}
+
+/// The sealed journals of a log, oldest first.
+pub(super) fn sealed(path: &Path) -> io::Result<Vec<PathBuf>> {
+    let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
+    #[expect(clippy::disallowed_methods, reason = "the folder of the log, which the operator named")]
+    let entries = match std::fs::read_dir(folder(path)) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries?,
+    };
+    let mut found = Vec::new();
+    for entry in entries {
+        let entry = entry?;
+        let number = entry.file_name();
+        let number = number.as_encoded_bytes().strip_prefix(name.as_encoded_bytes()).and_then(|rest| rest.strip_prefix(b"."));
+        if number.is_some_and(|number| number.len() == DIGITS && number.iter().all(u8::is_ascii_digit)) {
+            found.push(entry.path());
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+/// As many as the largest number has, so that names sort as numbers do.
+const DIGITS: usize = 20;
+
+fn sealed_name(path: &Path, sequence: u64) -> PathBuf {
+    beside(path, &format!("{sequence:0DIGITS$}"))
+}
+
+/// A file of the log's own, beside its journal.
+pub(super) fn beside(path: &Path, extension: &str) -> PathBuf {
+    let mut name: OsString = path.as_os_str().to_owned();
+    name.push(".");
+    name.push(extension);
+    name.into()
+}
+
+fn folder(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+fn open(path: &Path) -> io::Result<File> {
+    #[expect(clippy::disallowed_methods, reason = "the audit log is the host's own file, named by the operator")]
+    std::fs::OpenOptions::new().read(true).append(true).create(true).mode(0o600).open(path)
+}
+
+fn append_only(path: &Path) -> io::Result<File> {
+    #[expect(clippy::disallowed_methods, reason = "a file of the audit log's own")]
+    std::fs::OpenOptions::new().append(true).create(true).mode(0o600).open(path)
+}
+
+/// Removes a file, or finds that it is gone.
+pub(super) fn remove(path: &Path) -> io::Result<()> {
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        removed => removed,
+    }
+}
+
+/// Device and inode: no other file has both while this one is open.
+fn identity(stat: &Stat) -> (u64, u64) {
+    (stat.st_dev, stat.st_ino)
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

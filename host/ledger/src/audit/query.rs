@@ -1,0 +1,194 @@
+//! Finding records, and removing old ones.
+
+use jiff::Timestamp;
+use rusqlite::types::Value;
+use rusqlite::{OptionalExtension as _, params, params_from_iter};
+use serde::Serialize;
+
+use super::chain::{Head, Link};
+use super::columns::{HOST, PROGRAM, STARTED};
+use super::store::{Store, number};
+use super::{AuditError, Log, VERSION};
+use skillhost_policy::Retention;
+
+/// Which records. Each field narrows; the default is all of them.
+#[derive(Debug, Clone, Default)]
+pub struct Filter {
+    /// Of this skill.
+    pub skill: Option<String>,
+    /// That ended so: a status's `kind`.
+    pub status: Option<String>,
+    /// In which this program ran: the first one, its script's path, or one that was started.
+    pub program: Option<String>,
+    /// In which this host was asked over HTTP, or asked for and refused.
+    pub host: Option<String>,
+    /// Asked for at this time or later.
+    pub since: Option<Timestamp>,
+    /// Asked for before this time.
+    pub until: Option<Timestamp>,
+    /// At most as many.
+    pub limit: Option<u64>,
+    /// The oldest first, instead of the newest.
+    pub oldest_first: bool,
+    /// The record of each start as well, instead of only those whose run has no end recorded.
+    pub all_starts: bool,
+}
+
+/// The record of a removal: what is left starts after this place.
+#[derive(Debug, Serialize, schemars::JsonSchema)]
+pub struct Removal {
+    /// The form of this record: 3.
+    pub version: u32,
+    /// When it was removed, RFC 3339 in UTC.
+    pub time: String,
+    /// The last record that was removed, whose digest the first that is left carries.
+    pub pruned: Head,
+}
+
+/// What to keep.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Keep {
+    /// Records since then; `None` keeps any age.
+    pub since: Option<Timestamp>,
+    /// The newest records, up to as many bytes of lines; `None` keeps any size.
+    pub bytes: Option<u64>,
+}
+
+impl Store {
+    /// Hands over each record that a filter lets through, in the order of their times: its line, without the newline.
+    ///
+    /// # Errors
+    /// The database cannot be read, or what `each` returns.
+    pub fn query<E: From<AuditError>>(&self, filter: &Filter, mut each: impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
+        let failed = |error: rusqlite::Error| E::from(self.failed(&error));
+        let (sql, values) = filter.sql();
+        let mut statement = self.db.prepare(&sql).map_err(failed)?;
+        let mut rows = statement.query(params_from_iter(values)).map_err(failed)?;
+        while let Some(row) = rows.next().map_err(failed)? {
+            each(row.get_ref(0).and_then(|line| Ok(line.as_blob()?)).map_err(failed)?)?;
+        }
+        Ok(())
+    }
+
+    /// One record by its number: its line, without the newline.
+    ///
+    /// # Errors
+    /// The database cannot be read.
+    pub fn record(&self, sequence: u64) -> Result<Option<Vec<u8>>, AuditError> {
+        let line = self.db.query_row("SELECT line FROM record WHERE sequence = ?1", [number(sequence)], |row| row.get(0));
+        line.optional().map_err(|error| self.failed(&error))
+    }
+
+    /// Removes the oldest records that need not be kept, and records that. Gives back the last one removed.
+    ///
+    /// The chain is cut at one place only, so what is left can still be verified: it starts at a digest that the log itself names.
+    ///
+    /// # Errors
+    /// The log or its database cannot be written.
+    pub fn prune(&mut self, log: &Log, keep: Keep) -> Result<Option<Removal>, AuditError> {
+        let Some(pruned) = self.last_to_remove(keep).map_err(|error| self.failed(&error))? else { return Ok(None) };
+        let removal = Removal { version: VERSION, time: Timestamp::now().to_string(), pruned };
+        // First it is said, then done: killed between, it is said again.
+        log.append(&removal)?;
+        self.remove(&removal.pruned).map_err(|error| self.failed(&error))?;
+        Ok(Some(removal))
+    }
+
+    /// Removes what a policy says need not be kept. Gives back the last one removed.
+    ///
+    /// # Errors
+    /// As [`Store::prune`].
+    pub fn retain(&mut self, log: &Log, retention: Retention) -> Result<Option<Removal>, AuditError> {
+        if retention.is_forever() {
+            return Ok(None);
+        }
+        // An age that leads past the beginning of time keeps all.
+        let since = retention.age.map(|age| Timestamp::now().checked_sub(age).unwrap_or(Timestamp::MIN));
+        self.prune(log, Keep { since, bytes: retention.bytes })
+    }
+
+    fn last_to_remove(&self, keep: Keep) -> rusqlite::Result<Option<Head>> {
+        let newest = self.db.query_row("SELECT coalesce(max(sequence), 0) FROM record", [], |row| row.get::<_, i64>(0))?;
+        let mut first_kept = 0;
+        if let Some(since) = keep.since {
+            let oldest = "SELECT min(sequence) FROM record WHERE time >= ?1";
+            let oldest: Option<i64> = self.db.query_row(oldest, [nanoseconds(since)], |row| row.get(0))?;
+            first_kept = oldest.unwrap_or(newest + 1);
+        }
+        if let Some(bytes) = keep.bytes {
+            let mut statement = self.db.prepare("SELECT sequence, length(line) + 1 FROM record ORDER BY sequence DESC")?;
+            let mut rows = statement.query([])?;
+            let (mut sum, mut from) = (0, newest + 1);
+            while let Some(row) = rows.next()? {
+                sum += row.get::<_, i64>(1)?.cast_unsigned();
+                if sum > bytes {
+                    break;
+                }
+                from = row.get(0)?;
+            }
+            first_kept = first_kept.max(from);
+        }
+        let last = "SELECT line FROM record WHERE sequence < ?1 ORDER BY sequence DESC LIMIT 1";
+        let line: Option<Vec<u8>> = self.db.query_row(last, [first_kept], |row| row.get(0)).optional()?;
+        Ok(line.as_deref().and_then(Link::of).map(|link| link.head()))
+    }
+
+    fn remove(&mut self, last: &Head) -> rusqlite::Result<()> {
+        let work = self.db.transaction()?;
+        let sequence = number(last.sequence);
+        for table in ["record", "name", "oddity", "unfinished"] {
+            work.execute(&format!("DELETE FROM {table} WHERE sequence <= ?1"), [sequence])?;
+        }
+        work.execute("DELETE FROM pruned", [])?;
+        work.execute("INSERT INTO pruned (sequence, digest) VALUES (?1, ?2)", params![sequence, last.digest])?;
+        work.commit()?;
+        // What was freed goes back to the disk.
+        self.db.execute_batch("PRAGMA incremental_vacuum; PRAGMA wal_checkpoint(TRUNCATE)")
+    }
+}
+
+impl Filter {
+    /// Each condition has an index that is in the order of times as well.
+    fn sql(&self) -> (String, Vec<Value>) {
+        let (mut conditions, mut values) = (Vec::new(), Vec::new());
+        let names = [(PROGRAM, &self.program), (HOST, &self.host)].into_iter().filter_map(|(kind, name)| Some((kind, name.as_ref()?)));
+        let (mut from, mut order) = ("record AS r", "r");
+        for (nth, (kind, name)) in names.enumerate() {
+            if nth == 0 {
+                // In this order: the names lead to the records.
+                (from, order) = ("name AS n CROSS JOIN record AS r ON r.sequence = n.sequence", "n");
+                conditions.push("n.kind = ? AND n.name = ?".to_owned());
+            } else {
+                let other = "SELECT 1 FROM name AS m WHERE m.kind = ? AND m.name = ? AND m.time = r.time AND m.sequence = r.sequence";
+                conditions.push(format!("EXISTS ({other})"));
+            }
+            values.extend([Value::from(kind.to_owned()), name.clone().into()]);
+        }
+        for (column, wanted) in [("skill", &self.skill), ("status", &self.status)] {
+            if let Some(wanted) = wanted {
+                conditions.push(format!("r.{column} = ?"));
+                values.push(wanted.clone().into());
+            }
+        }
+        if !self.all_starts {
+            conditions.push(format!("(r.status <> '{STARTED}' OR r.sequence IN (SELECT sequence FROM unfinished))"));
+        }
+        for (compare, time) in [(">=", self.since), ("<", self.until)] {
+            if let Some(time) = time {
+                conditions.push(format!("{order}.time {compare} ?"));
+                values.push(nanoseconds(time).into());
+            }
+        }
+        let filter = if conditions.is_empty() { "1".to_owned() } else { conditions.join(" AND ") };
+        let direction = if self.oldest_first { "ASC" } else { "DESC" };
+        let limit = self.limit.map_or(-1, number);
+        let sql = format!(
+            "SELECT r.line FROM {from} WHERE {filter} ORDER BY {order}.time {direction}, {order}.sequence {direction} LIMIT {limit}"
+        );
+        (sql, values)
+    }
+}
+
+fn nanoseconds(time: Timestamp) -> i64 {
+    i64::try_from(time.as_nanosecond()).unwrap_or(if time.as_nanosecond() < 0 { i64::MIN } else { i64::MAX })
+}

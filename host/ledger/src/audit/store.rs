@@ -1,0 +1,256 @@
+//! The database: every record that is no longer in a journal, and an index of all of them. Whoever looks at the log first takes in what
+//! the journals hold; a journal that is sealed is removed once its records are here.
+//!
+//! The lines are kept byte for byte, so that the chain can be checked; the columns beside them are what they say. Killed at any point, it
+//! takes in the same lines again: a line that is already here is left out.
+
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rusqlite::{Connection, OptionalExtension as _, Transaction, TransactionBehavior, params};
+
+use super::AuditError;
+use super::chain::{self, Head, Link};
+use super::columns::{Columns, RunEvent};
+use super::journal::{beside, remove, sealed};
+use super::lease::Lease;
+use super::told::Told;
+use crate::database::make_private;
+
+/// How long one host waits for another that takes in a journal, which takes a fraction of a second.
+const BUSY: Duration = Duration::from_secs(30);
+
+/// The form of the tables, as `user_version`.
+const FORM: i64 = 2;
+
+const TABLES: &str = "
+    PRAGMA auto_vacuum = INCREMENTAL;
+    PRAGMA journal_mode = WAL;
+    BEGIN IMMEDIATE;
+    CREATE TABLE IF NOT EXISTS record (
+        sequence INTEGER PRIMARY KEY, time INTEGER NOT NULL, skill TEXT NOT NULL, status TEXT NOT NULL, line BLOB NOT NULL);
+    CREATE INDEX IF NOT EXISTS record_time ON record (time);
+    CREATE INDEX IF NOT EXISTS record_skill ON record (skill, time);
+    CREATE INDEX IF NOT EXISTS record_status ON record (status, time);
+    CREATE TABLE IF NOT EXISTS name (
+        kind TEXT NOT NULL, name TEXT NOT NULL, time INTEGER NOT NULL, sequence INTEGER NOT NULL,
+        PRIMARY KEY (kind, name, time, sequence)) WITHOUT ROWID;
+    CREATE TABLE IF NOT EXISTS oddity (digest TEXT PRIMARY KEY, sequence INTEGER NOT NULL, what TEXT NOT NULL, line BLOB NOT NULL) WITHOUT ROWID;
+    CREATE TABLE IF NOT EXISTS unfinished (run TEXT PRIMARY KEY, sequence INTEGER NOT NULL) WITHOUT ROWID;
+    CREATE TABLE IF NOT EXISTS pruned (sequence INTEGER NOT NULL, digest TEXT NOT NULL);
+    PRAGMA user_version = 2;
+    COMMIT;";
+
+/// An audit log that is open for reading, with all that was written before it was opened.
+#[derive(Debug)]
+pub struct Store {
+    pub(super) db: Connection,
+    pub(super) path: PathBuf,
+    /// The last record of the journal, where that has any.
+    pub(super) journal: Option<Head>,
+}
+
+impl Store {
+    /// Whether anything was ever written to the log whose journal is `path`.
+    pub fn is_there(path: &Path) -> bool {
+        path.exists() || database(path).exists()
+    }
+
+    /// Opens the database of the log whose journal is `path`, making it where it is missing, and takes in what the journals hold.
+    ///
+    /// # Errors
+    /// There is no such log, or its database cannot be written.
+    pub fn open(path: &Path) -> Result<Store, AuditError> {
+        // What is sealed from here on is in this file too, whatever its name is then.
+        let live = existing(path).map_err(|error| AuditError::read(path, &error))?;
+        if live.as_ref().is_some_and(|file| file.metadata().is_ok_and(|meta| !meta.is_file())) {
+            return Err(AuditError::read(path, &"it is no file, so it keeps nothing"));
+        }
+        let database = database(path);
+        if live.is_none() && !database.exists() {
+            return Err(AuditError::read(path, &io::Error::from(io::ErrorKind::NotFound)));
+        }
+        let failed = |error: &dyn std::fmt::Display| AuditError::read(&database, error);
+        let db = connect(&database).map_err(|error| failed(&error))?;
+        let mut store = Store { db, path: path.to_owned(), journal: None };
+        store.fold(live).map_err(|error| failed(&error))?;
+        Ok(store)
+    }
+
+    fn fold(&mut self, live: Option<File>) -> Result<(), Failed> {
+        let path = self.path.clone();
+        let work = self.db.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        // Listed inside the transaction: what another host takes in at the same time is either still there or already here.
+        let sealed = sealed(&path)?;
+        for file in &sealed {
+            // Removed meanwhile by one that has taken it in.
+            if let Some(mut file) = existing(file)? {
+                take_in(&work, &mut file)?;
+            }
+        }
+        self.journal = match live {
+            Some(mut file) => take_in(&work, &mut file)?,
+            None => None,
+        };
+        work.commit()?;
+        sealed.iter().try_for_each(|file| remove(file))?;
+        Ok(())
+    }
+
+    /// The last record that is known.
+    ///
+    /// # Errors
+    /// The database cannot be read.
+    pub fn head(&self) -> Result<Head, AuditError> {
+        last(&self.db).map(|head| head.unwrap_or_else(Head::start)).map_err(|error| self.failed(&error))
+    }
+
+    /// Checks whether the host of a run that has no end recorded is still alive.
+    ///
+    /// # Errors
+    /// The file in which hosts hold their locks cannot be opened.
+    pub fn is_running(&self, start: &Told) -> Result<bool, AuditError> {
+        let lease = start.owner.as_ref().and_then(|owner| owner.lease);
+        lease.map_or(Ok(false), |byte| Lease::is_held(&self.path, byte)).map_err(|error| AuditError::read(&self.path, &error))
+    }
+
+    pub(super) fn failed(&self, error: &dyn std::fmt::Display) -> AuditError {
+        AuditError::read(&database(&self.path), error)
+    }
+}
+
+/// What goes wrong below an open database.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Failed {
+    #[error(transparent)]
+    Database(#[from] rusqlite::Error),
+    #[error(transparent)]
+    File(#[from] io::Error),
+}
+
+/// The database of a log.
+pub(super) fn database(path: &Path) -> PathBuf {
+    beside(path, "db")
+}
+
+/// The last record before an empty journal: it is in what was sealed last, else in the database. `None` where nothing was ever written.
+pub(super) fn head(path: &Path) -> io::Result<Option<Head>> {
+    let mut newest = sealed(path)?;
+    while let Some(mut file) = newest.pop().map(|file| existing(&file)).transpose()?.flatten() {
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes)?;
+        if let Some(link) = bytes.strip_suffix(b"\n").and_then(|rest| rest.split(|byte| *byte == b'\n').next_back()).and_then(Link::of) {
+            return Ok(Some(link.head()));
+        }
+    }
+    let database = database(path);
+    if !database.exists() {
+        return Ok(None);
+    }
+    connect(&database).and_then(|db| Ok(last(&db)?)).map_err(io::Error::other)
+}
+
+fn connect(database: &Path) -> Result<Connection, Failed> {
+    make_private(database, TABLES)?;
+    let db = Connection::open(database)?;
+    db.busy_timeout(BUSY)?;
+    // What is removed once it is here must have reached the disk.
+    db.pragma_update(None, "synchronous", "FULL")?;
+    match db.pragma_query_value(None, "user_version", |row| row.get::<_, i64>(0))? {
+        FORM => {}
+        // Form 1 lacks the table of unfinished runs, and its records have none.
+        0 | 1 => db.execute_batch(TABLES)?,
+        form => return Err(io::Error::other(format!("its tables are of form {form}, and this version knows form {FORM}")).into()),
+    }
+    Ok(db)
+}
+
+fn last(db: &Connection) -> rusqlite::Result<Option<Head>> {
+    let line: Option<Vec<u8>> = db.query_row("SELECT line FROM record ORDER BY sequence DESC LIMIT 1", [], |row| row.get(0)).optional()?;
+    match line.as_deref().and_then(Link::of) {
+        Some(link) => Ok(Some(link.head())),
+        None => pruned(db),
+    }
+}
+
+/// The last record that was removed for its age or for the size of the log.
+pub(super) fn pruned(db: &Connection) -> rusqlite::Result<Option<Head>> {
+    let read = |row: &rusqlite::Row<'_>| Ok(Head { sequence: row.get::<_, i64>(0)?.cast_unsigned(), digest: row.get(1)? });
+    db.query_row("SELECT sequence, digest FROM pruned", [], read).optional()
+}
+
+fn existing(path: &Path) -> io::Result<Option<File>> {
+    #[expect(clippy::disallowed_methods, reason = "a file of the audit log's own")]
+    match File::open(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        file => file.map(Some),
+    }
+}
+
+/// Takes in the lines of a journal, in its order, and gives back where it ends. What does not fit is kept for `verify` to tell of: nothing
+/// that was found in a journal is lost with it.
+fn take_in(db: &Transaction<'_>, file: &mut File) -> Result<Option<Head>, Failed> {
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes)?;
+    let floor = pruned(db)?.map_or(0, |head| head.sequence);
+    let mut known = db.prepare("SELECT line FROM record WHERE sequence = ?1")?;
+    let mut end: Option<Head> = None;
+    for line in bytes.split_inclusive(|byte| *byte == b'\n') {
+        // One that is being written, or was torn.
+        let Some(line) = line.strip_suffix(b"\n") else { break };
+        let Some(link) = Link::of(line) else {
+            odd(db, end.as_ref().map_or(0, |head| head.sequence), "is followed by a line that is no record", line)?;
+            continue;
+        };
+        let before = end.replace(link.head());
+        if link.sequence <= floor {
+            continue;
+        }
+        let known: Option<Vec<u8>> = known.query_row([number(link.sequence)], |row| row.get(0)).optional()?;
+        match known {
+            _ if chain::is_anchor(line) => {
+                // It stands for a line that has been taken in; where that is not so, the gap is told by the chain.
+                let same = known.as_deref().and_then(Link::of).is_some_and(|known| known.digest == link.digest);
+                if known.is_some() && !same {
+                    odd(db, link.sequence, "is not the one that the journal goes on from", line)?;
+                }
+            }
+            Some(known) if known == line => {}
+            Some(_) => odd(db, link.sequence, "is there twice, and the two differ", line)?,
+            None => insert(db, &link, line)?,
+        }
+        if before.is_some_and(|before| before.sequence >= link.sequence) {
+            odd(db, link.sequence, "stands after one with a higher number", line)?;
+        }
+    }
+    Ok(end)
+}
+
+fn insert(db: &Transaction<'_>, link: &Link<'_>, line: &[u8]) -> rusqlite::Result<()> {
+    let Columns { time, skill, status, names, run } = Columns::of(line);
+    let mut record = db.prepare_cached("INSERT INTO record (sequence, time, skill, status, line) VALUES (?1, ?2, ?3, ?4, ?5)")?;
+    record.execute(params![number(link.sequence), time, skill, status, line])?;
+    let mut name = db.prepare_cached("INSERT OR IGNORE INTO name (kind, name, time, sequence) VALUES (?1, ?2, ?3, ?4)")?;
+    names.iter().try_for_each(|(kind, text)| name.execute(params![kind, text, time, number(link.sequence)]).map(drop))?;
+    match run {
+        Some(RunEvent::Start(run)) => {
+            let mut start = db.prepare_cached("INSERT OR REPLACE INTO unfinished (run, sequence) VALUES (?1, ?2)")?;
+            start.execute(params![run, number(link.sequence)]).map(drop)
+        }
+        Some(RunEvent::End(run)) => db.prepare_cached("DELETE FROM unfinished WHERE run = ?1")?.execute([run]).map(drop),
+        None => Ok(()),
+    }
+}
+
+fn odd(db: &Transaction<'_>, sequence: u64, what: &str, line: &[u8]) -> rusqlite::Result<()> {
+    let digest = skillhost_skill::runtime::digest(line);
+    let mut statement = db.prepare_cached("INSERT OR IGNORE INTO oddity (digest, sequence, what, line) VALUES (?1, ?2, ?3, ?4)")?;
+    statement.execute(params![digest, number(sequence), what, line]).map(drop)
+}
+
+/// A sequence number as the database has it. No log gets near the end of either.
+pub(super) fn number(sequence: u64) -> i64 {
+    i64::try_from(sequence).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,70 @@
+//! The keys of a policy file that are about agents: what has to be approved, what is kept aside, what is counted and what is there at once.
+
+use super::{Reader, scalar};
+use crate::approval::Level;
+use crate::schema;
+use crate::yaml::{Kind, Node};
+use crate::{Approver, Clients, NameGlob, Preload, printable};
+
+impl Reader<'_> {
+    pub(super) fn level(&mut self, node: &Node) -> Option<Level> {
+        let level = scalar(node).and_then(Level::from_name);
+        if level.is_none() {
+            let wanted = Level::ALL.map(Level::name).join(", ");
+            self.error("policy-approval", Some(node.span), format!("`approval` is one of {wanted}"), None);
+        }
+        level
+    }
+
+    pub(super) fn stage(&mut self, node: &Node) -> bool {
+        if !matches!(scalar(node), Some("true" | "false")) {
+            self.error("policy-stage", Some(node.span), "`stage` is `true` or `false`".into(), None);
+        }
+        scalar(node) == Some("true")
+    }
+
+    pub(super) fn usage(&mut self, node: &Node) -> bool {
+        if !matches!(scalar(node), Some("true" | "false")) {
+            self.error("policy-usage", Some(node.span), "`usage` is `true` or `false`".into(), None);
+        }
+        scalar(node) == Some("true")
+    }
+
+    pub(super) fn clients(&mut self, node: &Node) -> Clients {
+        let mut clients = Clients::default();
+        for (key, _, value) in self.table(node, "`clients`", &schema::CLIENTS) {
+            let mut approver = Approver::default();
+            for (_, _, value) in self.table(value, &format!("`{key}`"), &schema::CLIENT) {
+                match scalar(value) {
+                    Some("client") => approver = Approver::Client,
+                    Some("operator") => approver = Approver::Operator,
+                    _ => {
+                        let message = format!("`ask` is one of {}", schema::ASK.join(", "));
+                        self.error("policy-clients", Some(value.span), message, None);
+                    }
+                }
+            }
+            *if key == "stdio" { &mut clients.stdio } else { &mut clients.http } = approver;
+        }
+        clients
+    }
+
+    pub(super) fn preload(&mut self, node: &Node) -> Preload {
+        if matches!(node.kind, Kind::Scalar(_)) {
+            if scalar(node) != Some("suggested") {
+                let fix = Some("preload: suggested, or a list of names: preload: [notes, tasks]".into());
+                self.error("policy-preload", Some(node.span), "`preload` is `suggested` or a list of skills' names".into(), fix);
+            }
+            return Preload::Suggested;
+        }
+        let mut names = Vec::new();
+        for (text, span) in self.texts(node, "preload", "the name of a skill") {
+            if NameGlob::new(text).is_ok_and(|name| name.is_literal()) {
+                names.push(text.to_owned());
+            } else {
+                self.error("policy-preload", Some(span), format!("`{}` is no skill's name", printable(text)), None);
+            }
+        }
+        Preload::Named(names)
+    }
+}

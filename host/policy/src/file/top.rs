@@ -1,0 +1,103 @@
+//! What stands at the top level of a policy file alone: it is for every skill, and no section can change it.
+
+use std::path::PathBuf;
+
+use super::super::capabilities::Authority;
+use super::super::{AuditDetail, Retention, Secrets, authorities, mounts, printable, schema};
+use super::{Reader, scalar};
+use crate::limits::Limit;
+use crate::yaml::Node;
+
+impl Reader<'_> {
+    pub(super) fn audit(&mut self, node: &Node) -> (Retention, AuditDetail) {
+        let (mut retention, mut detail) = (Retention::default(), AuditDetail::default());
+        for (key, _, value) in self.table(node, "`audit`", &schema::AUDIT) {
+            let Some(text) = scalar(value) else {
+                self.expected(value, &format!("`{key}`"), "a single value", ());
+                continue;
+            };
+            let problem = match key {
+                "keep" => match humantime::parse_duration(text) {
+                    Ok(age) if !age.is_zero() => {
+                        retention.age = Some(age);
+                        None
+                    }
+                    _ => Some(format!("`{}` is no time above zero like 90d or 12h", printable(text))),
+                },
+                "detail" => match text {
+                    "digests" => None,
+                    "text" => {
+                        detail = AuditDetail::Text;
+                        None
+                    }
+                    other => Some(format!("`{}` is neither digests nor text", printable(other))),
+                },
+                _ => Limit::Disk.parse(text).map(|bytes| retention.bytes = Some(bytes)).err(),
+            };
+            if let Some(why) = problem {
+                self.error("policy-audit", Some(value.span), format!("`{key}`: {}", printable(&why)), None);
+            }
+        }
+        (retention, detail)
+    }
+
+    pub(super) fn authorities(&mut self, node: &Node) -> Vec<Authority> {
+        let mut authorities = Vec::new();
+        for (text, span) in self.texts(node, "authorities", "the name of a PEM file") {
+            let path = mounts::host_path(text, self.folder(), self.home);
+            match path.and_then(|path| authorities::read(&path)) {
+                Ok(found) => authorities.extend(found),
+                Err(why) => {
+                    let fix = "a file with `-----BEGIN CERTIFICATE-----`; a relative name starts at this file's folder".to_owned();
+                    self.error("policy-authority", Some(span), printable(&why), Some(fix));
+                }
+            }
+        }
+        authorities
+    }
+
+    pub(super) fn secrets(&mut self, node: &Node) -> Secrets {
+        let mut secrets = Secrets::default();
+        for (key, _, value) in self.table(node, "`secrets`", &schema::SECRETS) {
+            let (names, what) = if key == "env" { (&mut secrets.env, "a variable") } else { (&mut secrets.headers, "a header field") };
+            for (text, span) in self.texts(value, key, "a name") {
+                let valid = |b: u8| b.is_ascii_alphanumeric() || b == b'_' || (key == "headers" && b == b'-');
+                if text.is_empty() || !text.bytes().all(valid) {
+                    self.error("policy-secret", Some(span), format!("`{}` is not the name of {what}", printable(text)), None);
+                } else if key == "env" {
+                    names.push(text.to_owned());
+                } else {
+                    names.push(text.to_ascii_lowercase());
+                }
+            }
+        }
+        secrets
+    }
+
+    /// What `record` says that recordings store in clear.
+    pub(super) fn plain(&mut self, node: &Node) -> Vec<String> {
+        let mut plain = Vec::new();
+        for (key, _, value) in self.table(node, "`record`", &schema::RECORD) {
+            for (text, span) in self.texts(value, key, "a name") {
+                if text.is_empty() || !text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-')) {
+                    let message = format!("`{}` is not the name of a variable or a header field", printable(text));
+                    self.error("policy-record", Some(span), message, None);
+                } else {
+                    plain.push(text.to_owned());
+                }
+            }
+        }
+        plain
+    }
+
+    pub(super) fn skill_folders(&mut self, node: &Node) -> Vec<PathBuf> {
+        let mut folders = Vec::new();
+        for (text, span) in self.texts(node, "skill-folders", "a folder's name") {
+            match mounts::host_path(text, self.folder(), self.home) {
+                Ok(path) => folders.push(path),
+                Err(why) => self.error("policy-skill-folder", Some(span), printable(&why), None),
+            }
+        }
+        folders
+    }
+}

@@ -1,0 +1,93 @@
+//! Listing folders: sorted, without what the rules hide, overlay and folder as one.
+
+use std::ffi::CString;
+use std::sync::Arc;
+
+use rustix::fs::FileType;
+use rustix::io::Errno;
+
+use super::handle::{Handle, OpenFolder};
+use super::overlay::{Side, Tree};
+use super::quota::Ticket;
+use super::{Vfs, beneath, lock};
+use skillhost_policy::capabilities::PathAccess;
+
+/// The entries of a folder as they were when it was read, sorted by name, byte by byte. Counts as a handle while it is held.
+#[derive(Debug)]
+pub struct Listing {
+    folder: Arc<OpenFolder>,
+    entries: std::vec::IntoIter<(String, FileType)>,
+    _ticket: Ticket,
+}
+
+impl Iterator for Listing {
+    type Item = (String, FileType);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.entries.next()
+    }
+}
+
+impl Vfs {
+    /// Reads an open folder. Without `.` and `..`; names that are not UTF-8 are left out.
+    ///
+    /// # Errors
+    /// `NOTDIR` for a file; `NOENT` for a folder that is gone; `MFILE` over the limit of handles; `NOMEM` where guests hold too many
+    /// entries in listings; the host's own.
+    pub fn read_dir(&self, handle: &Handle) -> Result<Listing, Errno> {
+        let Handle::Folder(folder) = handle else { return Err(Errno::NOTDIR) };
+        let (m, rel) = (folder.mount, folder.rel.as_str());
+        let mut ticket = self.ledger.ticket()?;
+        let tree = lock(&self.tree);
+        self.look(&tree, m, rel)?;
+        let listed = self.list(&tree, m, rel).map_err(|error| self.refuse_crossing(m, rel, error))?;
+        let named = listed.into_iter().filter_map(|(name, kind)| {
+            let name = name.into_string().ok()?;
+            let kind = self.shown_kind(m, &beneath::join(rel, &name), kind);
+            Some((name, kind))
+        });
+        let mut entries: Vec<_> = named.filter(|(name, kind)| self.is_listed(m, &beneath::join(rel, name), *kind)).collect();
+        drop(tree);
+        ticket.hold_entries(entries.iter().map(|(name, _)| name.as_str()))?;
+        self.note_listed(m, rel, &entries);
+        entries.sort_unstable_by(|a, b| a.0.cmp(&b.0));
+        Ok(Listing { folder: folder.clone(), entries: entries.into_iter(), _ticket: ticket })
+    }
+
+    /// The next entry of a listing, for a guest that will ask for its number.
+    pub fn show_next(&self, listing: &mut Listing) -> Option<(String, FileType)> {
+        let (name, kind) = listing.next()?;
+        let OpenFolder { mount, rel, .. } = &*listing.folder;
+        self.note_shown(*mount, rel, &name, false, self.mounts[*mount].guest_path(&beneath::join(rel, &name)));
+        Some((name, kind))
+    }
+
+    /// All entries of a folder, whatever the rules say, unsorted.
+    pub(super) fn list(&self, tree: &Tree, m: usize, rel: &str) -> Result<Vec<(CString, FileType)>, Errno> {
+        let Some(upper) = self.upper(m) else { return beneath::list(self.lower(m)?, rel) };
+        let overlay = tree.overlay(m);
+        let in_upper = rel.is_empty() || overlay.side(rel)? == Side::Upper;
+        let mut entries = Vec::new();
+        if !overlay.hides(rel) {
+            let visible = |name: &CString| name.to_str().map_or(true, |name| !overlay.overrides(&beneath::join(rel, name)));
+            match beneath::list(self.lower(m)?, rel) {
+                Ok(lower) => entries.extend(lower.into_iter().filter(|(name, _)| visible(name))),
+                // A folder of the overlay alone.
+                Err(_) if in_upper && !rel.is_empty() => {}
+                Err(e) => return Err(e),
+            }
+        }
+        if in_upper {
+            entries.extend(beneath::list(upper.folder()?, rel)?);
+        }
+        Ok(entries)
+    }
+
+    fn is_listed(&self, m: usize, rel: &str, kind: FileType) -> bool {
+        match self.access(m, rel) {
+            PathAccess::None => false,
+            PathAccess::Traverse => kind == FileType::Directory,
+            PathAccess::Read | PathAccess::Write => true,
+        }
+    }
+}

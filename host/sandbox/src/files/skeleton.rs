@@ -1,0 +1,124 @@
+//! What lies behind `/`: a folder that is empty but for folders where the mounts are, so that they are listed, empty files for the
+//! devices, and one in `/usr/bin` for each command, for programs that look whether there is one.
+//!
+//! Guests only read it, and what is in it depends on names alone, so it is made once and kept in the host's cache.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::Path;
+
+use rustix::fs::{self, Mode, OFlags};
+use rustix::io::Errno;
+
+use super::beneath;
+use skillhost_skill::runtime::{digest, stamp};
+
+/// The devices below `/dev`. Standard streams are not among them: they are a program's own, and these are an invocation's.
+const DEVICES: [&str; 4] = ["null", "zero", "random", "urandom"];
+
+/// The folders and empty files behind `/`, by path, parents first.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Skeleton {
+    folders: Vec<String>,
+    files: Vec<String>,
+}
+
+impl Skeleton {
+    /// For mounts at these guest paths, and `commands` in `/usr/bin`.
+    pub fn of<'a>(mounts: impl Iterator<Item = &'a str>, commands: impl Iterator<Item = &'a str>) -> Skeleton {
+        let guests: Vec<&str> = mounts.map(|guest| guest.trim_start_matches('/')).collect();
+        // What is below another mount is looked up there.
+        let top = guests.iter().filter(|guest| beneath::ancestors(guest).all(|above| !guests.contains(&above))).copied();
+        let mut folders: Vec<String> =
+            top.chain(["dev", "usr/bin"]).flat_map(|path| beneath::ancestors(path).chain([path])).map(str::to_owned).collect();
+        folders.sort();
+        folders.dedup();
+        let devices = DEVICES.iter().map(|name| format!("dev/{name}"));
+        let mut files: Vec<String> = devices.chain(commands.map(|name| format!("usr/bin/{name}"))).collect();
+        files.sort();
+        files.dedup();
+        Skeleton { folders, files }
+    }
+
+    /// Opens the folder in the host's `cache`, making it where it is missing.
+    ///
+    /// # Errors
+    /// The cache is not usable, or the host's own.
+    pub fn open(&self, cache: &Path) -> Result<OwnedFd, Errno> {
+        let cache = stamp::own_folder(cache).map_err(|error| errno(&error))?;
+        let name = format!("root-{}", &digest(self.text().as_bytes())["sha256:".len()..]);
+        match open(cache.as_fd(), &name) {
+            Err(Errno::NOENT) => {}
+            done => return done,
+        }
+        let temporary = format!("{name}.{}.{:x}.tmp", std::process::id(), rand::random::<u64>());
+        fs::mkdirat(&cache, &temporary, Mode::from_raw_mode(0o700))?;
+        let made = self.fill(open(cache.as_fd(), &temporary)?.as_fd()).and_then(|()| fs::renameat(&cache, &temporary, &cache, &name));
+        if made.is_err() {
+            // Another host was quicker, or the disk is full: then the next opening tells.
+            let _ = cache.remove_dir_all(&temporary);
+        }
+        open(cache.as_fd(), &name).map_err(|error| made.err().filter(|_| error == Errno::NOENT).unwrap_or(error))
+    }
+
+    /// Makes everything in an empty folder.
+    pub(super) fn fill(&self, folder: BorrowedFd<'_>) -> Result<(), Errno> {
+        for path in &self.folders {
+            fs::mkdirat(folder, path, Mode::from_raw_mode(0o700))?;
+        }
+        for path in &self.files {
+            fs::openat(folder, path, OFlags::CREATE | OFlags::WRONLY | OFlags::CLOEXEC, Mode::from_raw_mode(0o600))?;
+        }
+        Ok(())
+    }
+
+    /// What tells one from another.
+    fn text(&self) -> String {
+        format!("{}\0\0{}", self.folders.join("\0"), self.files.join("\0"))
+    }
+}
+
+fn open(cache: BorrowedFd<'_>, name: &str) -> Result<OwnedFd, Errno> {
+    fs::openat(cache, name, beneath::FOLDER | OFlags::NOFOLLOW, Mode::empty())
+}
+
+fn errno(error: &io::Error) -> Errno {
+    Errno::from_io_error(error).unwrap_or(Errno::IO)
+}
+
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "tests set up real folders")]
+mod tests {
+    use super::*;
+
+    fn skeleton(commands: &[&str]) -> Skeleton {
+        Skeleton::of(["/tmp", "/tmp/.claude/skills/x", "/skill"].into_iter(), commands.iter().copied())
+    }
+
+    #[test]
+    fn it_holds_the_mounts_that_are_in_no_other_the_devices_and_the_commands() {
+        let Skeleton { folders, files } = skeleton(&["sh", "sh"]);
+        assert_eq!(folders, ["dev", "skill", "tmp", "usr", "usr/bin"]);
+        assert_eq!(files, ["dev/null", "dev/random", "dev/urandom", "dev/zero", "usr/bin/sh"]);
+    }
+
+    #[test]
+    fn it_is_made_once_and_another_one_beside_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let cache = dir.path().join("cache");
+        let inode = |skeleton: &Skeleton| fs::fstat(skeleton.open(&cache).unwrap()).unwrap().st_ino;
+        let (one, other) = (skeleton(&["sh"]), skeleton(&["sh", "jq"]));
+        assert_eq!(inode(&one), inode(&one));
+        assert_ne!(inode(&one), inode(&other));
+        assert_eq!(fs::statat(other.open(&cache).unwrap(), "usr/bin/jq", fs::AtFlags::empty()).unwrap().st_size, 0);
+        let names: Vec<_> = std::fs::read_dir(&cache).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        assert!(names.len() == 2 && names.iter().all(|name| !name.to_string_lossy().ends_with(".tmp")), "{names:?}");
+    }
+
+    #[test]
+    fn a_cache_that_cannot_be_used_is_an_error() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("file"), "").unwrap();
+        assert_eq!(skeleton(&[]).open(&dir.path().join("file")).unwrap_err(), Errno::NOTDIR);
+    }
+}

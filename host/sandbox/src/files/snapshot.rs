@@ -1,0 +1,176 @@
+//! What a guest would find in its folders, by digest: for a receipt. It is charged to nobody.
+
+use std::collections::BTreeMap;
+use std::os::fd::AsFd as _;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+
+use rustix::fs::FileType;
+use rustix::io::Errno;
+
+use super::mount::Rules;
+use super::overlay::Tree;
+use super::{Vfs, beneath, changes, lock};
+use skillhost_policy::capabilities::PathAccess;
+use skillhost_skill::runtime::{self, stamp};
+
+/// Entries that a receipt takes in.
+pub(super) const ENTRIES_MAX: usize = 10_000;
+
+/// Bytes of files that a receipt takes in: some seconds of digesting.
+pub(super) const BYTES_MAX: u64 = 1 << 30;
+
+/// What there was at one moment.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Snapshot {
+    /// Of the granted folders and `/state`: guest path to `sha256:...` of a file, `folder`, or `link` and where it leads.
+    pub files: BTreeMap<String, String>,
+    /// Of the folders of packages: guest path to a digest over all that is in it.
+    pub packages: BTreeMap<String, String>,
+}
+
+/// Folders that no receipt is made of.
+#[derive(Debug, thiserror::Error)]
+pub enum SnapshotError {
+    /// There is too much in them.
+    #[error(
+        "a receipt takes in {ENTRIES_MAX} files and {} at most, and the folders of this run hold more",
+        skillhost_policy::limits::show_size(BYTES_MAX)
+    )]
+    TooMuch,
+    /// One of their files cannot be read.
+    #[error("{0} cannot be read for the receipt: {1}")]
+    Unreadable(String, Errno),
+}
+
+impl Vfs {
+    /// Takes the digest of every file that the guest may read, as it would read it. What is known of packages, in the host's own folder
+    /// `cache`, holds while none of them has changed.
+    ///
+    /// # Errors
+    /// There are too many of them, or one cannot be read.
+    pub fn snapshot(&self, cache: &Path) -> Result<Snapshot, SnapshotError> {
+        let tree = lock(&self.tree);
+        let mut snapshot = Snapshot::default();
+        for (m, mount) in self.mounts.iter().enumerate() {
+            let walk =
+                |by| Walk { vfs: self, tree: &tree, m, by, found: BTreeMap::new(), bytes: 0, folder: (0, 0), newest: (0, 0) }.whole();
+            match mount.rules {
+                Rules::Granted(_) | Rules::State(_) => snapshot.files.extend(walk(By::Content)?.found),
+                Rules::Packages => {
+                    let state = walk(By::Stamp)?;
+                    let name = format!("{:x}-{:x}.packages", state.folder.0, state.folder.1);
+                    let compute = || walk(By::Content).map(|walk| walk.digest());
+                    let digest = match self.storage(&tree, m, "").is_ok_and(stamp::is_dependable) {
+                        true => stamp::unless_changed(cache, &name, state.digest(), state.newest, compute)?,
+                        false => compute()?,
+                    };
+                    snapshot.packages.insert(mount.guest.clone(), digest);
+                }
+                Rules::Skill(_) | Rules::Scratch | Rules::Root(_) => {}
+            }
+        }
+        Ok(snapshot)
+    }
+}
+
+/// What a file is known by.
+#[derive(Clone, Copy)]
+enum By {
+    /// The digest of its bytes.
+    Content,
+    /// What the kernel tells of it, which changes when it does.
+    Stamp,
+}
+
+struct Walk<'a> {
+    vfs: &'a Vfs,
+    tree: &'a Tree,
+    m: usize,
+    by: By,
+    found: BTreeMap<String, String>,
+    bytes: u64,
+    /// Device and inode of the folder.
+    folder: (u64, u64),
+    /// When the last of the files changed, in seconds and nanoseconds; by their stamps alone.
+    newest: (i64, i64),
+}
+
+impl Walk<'_> {
+    fn whole(mut self) -> Result<Self, SnapshotError> {
+        let stat =
+            self.vfs.storage(self.tree, self.m, "").and_then(|root| beneath::stat(root, "")).map_err(|error| self.unreadable("", error))?;
+        self.folder = (stat.st_dev, stat.st_ino);
+        self.folder("")?;
+        Ok(self)
+    }
+
+    fn digest(&self) -> String {
+        let lines: String = self.found.iter().map(|(path, what)| format!("{path}\0{what}\0")).collect();
+        runtime::digest(lines.as_bytes())
+    }
+
+    fn folder(&mut self, rel: &str) -> Result<(), SnapshotError> {
+        if self.vfs.access(self.m, rel) == PathAccess::None {
+            return Ok(());
+        }
+        let listed = match self.vfs.list(self.tree, self.m, rel) {
+            // Another mount, which guests do not enter either.
+            Err(Errno::XDEV) => return Ok(()),
+            listed => listed.map_err(|error| self.unreadable(rel, error))?,
+        };
+        for (name, kind) in listed {
+            // Guests are not shown a name that is no text.
+            let Ok(name) = name.into_string() else { continue };
+            let rel = beneath::join(rel, &name);
+            let access = self.vfs.access(self.m, &rel);
+            let what = match kind {
+                FileType::Directory if access > PathAccess::None => {
+                    self.folder(&rel)?;
+                    "folder".to_owned()
+                }
+                _ if access < PathAccess::Read => continue,
+                FileType::RegularFile => self.file(&rel).map_err(|error| error.unwrap_or_else(|error| self.unreadable(&rel, error)))?,
+                FileType::Symlink => self.link(&rel).map_err(|error| self.unreadable(&rel, error))?,
+                _ => "other".to_owned(),
+            };
+            if self.found.len() >= ENTRIES_MAX {
+                return Err(SnapshotError::TooMuch);
+            }
+            self.found.insert(self.vfs.mounts[self.m].guest_path(&rel), what);
+        }
+        Ok(())
+    }
+
+    fn file(&mut self, rel: &str) -> Result<String, Result<SnapshotError, Errno>> {
+        let root = self.vfs.storage(self.tree, self.m, rel).map_err(Err)?;
+        if let By::Stamp = self.by {
+            let stat = beneath::stat(root, rel).map_err(Err)?;
+            let changed = (stat.st_ctime, stat.st_ctime_nsec.cast_signed());
+            self.newest = self.newest.max(changed);
+            return Ok(format!("{} {} {} {changed:?}", stat.st_dev, stat.st_ino, stat.st_size));
+        }
+        let file = changes::file(root, rel).map_err(Err)?;
+        let io = |error: std::io::Error| Err(Errno::from_io_error(&error).unwrap_or(Errno::IO));
+        let found = file.metadata().map_err(io)?;
+        self.bytes += found.len();
+        if self.bytes > BYTES_MAX {
+            return Err(Ok(SnapshotError::TooMuch));
+        }
+        if let Some(digest) = self.vfs.contents.as_ref().and_then(|contents| contents.stands_for((found.dev(), found.ino()))) {
+            return Ok(digest);
+        }
+        Ok(format!("sha256:{}", stamp::file_digest(&file).map_err(io)?))
+    }
+
+    /// An absolute target leads nowhere, and may name a folder of the host.
+    fn link(&self, rel: &str) -> Result<String, Errno> {
+        let (parent, name) = beneath::parent(self.vfs.storage(self.tree, self.m, rel)?, rel)?;
+        let target = rustix::fs::readlinkat(parent.as_fd(), name, Vec::new())?.into_string().unwrap_or_default();
+        Ok(if target.is_empty() || target.starts_with('/') { "link".to_owned() } else { format!("link {target}") })
+    }
+
+    fn unreadable(&self, rel: &str, error: Errno) -> SnapshotError {
+        SnapshotError::Unreadable(self.vfs.mounts[self.m].guest_path(rel), error)
+    }
+}

@@ -1,0 +1,144 @@
+//! What the operations do, where they are allowed.
+#![expect(clippy::disallowed_methods, reason = "tests set up and read real folders")]
+
+use std::os::unix::fs::symlink;
+
+use super::support::*;
+use super::*;
+use skillhost_policy::limits::Limits;
+
+#[test]
+fn listings_are_sorted_and_leave_out_names_that_are_not_utf8() {
+    let guest = Grant::default().guest(|w| {
+        for name in ["b", "a", "é", "A", "a10", "a2"] {
+            fill(w, name, "");
+        }
+        let odd = std::os::unix::ffi::OsStrExt::from_bytes(b"\xff");
+        std::fs::write(w.join::<&std::ffi::OsStr>(odd), "").unwrap();
+    });
+    assert_eq!(guest.list("/workspace").unwrap(), ["A", "a", "a10", "a2", "b", "é"]);
+}
+
+#[test]
+fn slashes_at_the_end_want_a_folder() {
+    let guest = Grant::default().guest(|w| fill(w, "d/f", "x"));
+    assert_eq!(guest.stat("/workspace/d/").unwrap().kind, rustix::fs::FileType::Directory);
+    assert_eq!(guest.stat("/workspace/d/f/").unwrap_err(), Errno::NOTDIR);
+    assert_eq!(guest.open("/workspace/d/f/", READ).unwrap_err(), Errno::NOTDIR);
+    assert_eq!(guest.stat("/workspace/d/f/x").unwrap_err(), Errno::NOTDIR);
+    assert_eq!(guest.open("/workspace/d", WRITE).unwrap_err(), Errno::ISDIR);
+    assert_eq!(guest.open("/workspace/d/f", FOLDER).unwrap_err(), Errno::NOTDIR);
+}
+
+#[test]
+fn times_are_set_for_real_and_read_back() {
+    let guest = Grant::default().guest(|w| fill(w, "d/f", "x"));
+    let (base, _) = guest.at("/workspace");
+    guest.vfs.set_times_at(&base, "d/f", true, NewTime::At(5, 6), NewTime::At(7, 8)).unwrap();
+    let stat = guest.stat("/workspace/d/f").unwrap();
+    assert_eq!((stat.accessed, stat.modified), ((5, 6), (7, 8)));
+    let file = guest.open("/workspace/d/f", READ).unwrap();
+    guest.vfs.set_times(&file, NewTime::Keep, NewTime::At(9, 0)).unwrap();
+    let stat = guest.stat("/workspace/d/f").unwrap();
+    assert_eq!((stat.accessed, stat.modified), ((5, 6), (9, 0)));
+    guest.vfs.set_times_at(&base, "d", true, NewTime::At(1, 0), NewTime::At(1, 0)).unwrap();
+    assert_eq!(guest.stat("/workspace/d").unwrap().modified, (1, 0));
+    let bad = NewTime::At(0, 1_073_741_823);
+    assert_eq!(guest.vfs.set_times_at(&base, "d", true, bad, bad).unwrap_err(), Errno::INVAL);
+}
+
+#[test]
+fn identity_is_the_guest_path_in_every_run() {
+    let hashes = || {
+        let guest = Grant::default().guest(|w| {
+            fill(w, "f", "x");
+            symlink("f", w.join("link")).unwrap();
+        });
+        let (base, _) = guest.at("/workspace");
+        let followed = guest.vfs.metadata_hash_at(&base, "link", true).unwrap();
+        assert_eq!(followed, guest.vfs.metadata_hash(&guest.open("/workspace/f", READ).unwrap()));
+        assert_ne!(followed, guest.vfs.metadata_hash_at(&base, "link", false).unwrap());
+        followed
+    };
+    assert_eq!(hashes(), hashes());
+}
+
+#[test]
+fn what_was_just_shown_has_its_number_without_another_look_and_what_has_gone_since_has_none() {
+    let guest = Grant::default().guest(|w| {
+        fill(w, "d/f", "x");
+        symlink("d/f", w.join("link")).unwrap();
+    });
+    let (base, _) = guest.at("/workspace");
+    let number = |path: &str, follow| guest.vfs.metadata_hash_at(&base, path, follow);
+    let (of_file, of_link) = (number("d/f", true).unwrap(), number("link", false).unwrap());
+    for (path, follow, of) in [("d/f", true, of_file), ("link", true, of_file), ("link", false, of_link)] {
+        guest.vfs.stat_at(&base, path, follow).unwrap();
+        assert_eq!(number(path, follow), Ok(of));
+        // It was said of the same name in the same way alone.
+        guest.vfs.stat_at(&base, path, !follow).unwrap();
+        assert_eq!(number(path, follow), Ok(of));
+    }
+    let listing = guest.vfs.read_dir(&guest.open("/workspace/d", FOLDER).unwrap());
+    let (folder, mut listing) = (guest.open("/workspace/d", FOLDER).unwrap(), listing.unwrap());
+    assert_eq!(guest.vfs.show_next(&mut listing).unwrap().0, "f");
+    assert_eq!(guest.vfs.metadata_hash_at(&folder, "f", false), Ok(of_file));
+    assert_eq!(guest.vfs.metadata_hash_at(&base, "f", false), Err(Errno::NOENT));
+
+    // Once: what the host has taken away meanwhile is still what was shown, and then gone.
+    guest.vfs.stat_at(&base, "d/f", false).unwrap();
+    std::fs::remove_file(guest.host("d/f")).unwrap();
+    assert_eq!(number("d/f", false), Ok(of_file));
+    assert_eq!(number("d/f", false), Err(Errno::NOENT));
+
+    guest.write("/workspace/d/f", "x").unwrap();
+    guest.vfs.stat_at(&base, "d/f", false).unwrap();
+    guest.vfs.remove_file(&base, "d/f").unwrap();
+    assert_eq!(number("d/f", false), Err(Errno::NOENT));
+    assert_eq!(guest.vfs.metadata_hash_at(&folder, "f", false), Err(Errno::NOENT));
+}
+
+#[test]
+fn folders_are_renamed_where_one_rule_holds_for_all_that_is_in_them() {
+    let guest = Grant::default().guest(|w| fill(w, "d/f", "x"));
+    guest.rename("/workspace/d", "/workspace/e").unwrap();
+    assert_eq!(guest.read("/workspace/e/f").unwrap(), "x");
+    assert_eq!(guest.rename("/workspace/e/f", "/tmp/f").unwrap_err(), Errno::XDEV);
+}
+
+#[test]
+fn accounts_are_kept_of_each_path_but_not_of_the_scratch_folder() {
+    let guest = Grant::default().guest(|w| {
+        fill(w, "in", "12345");
+        fill(w, "gone", "x");
+        fill(w, "cut", "x");
+        fill(w, "untouched", "x");
+    });
+    guest.read("/workspace/in").unwrap();
+    guest.read("/skill/SKILL.md").unwrap();
+    guest.write("/workspace/new", "123").unwrap();
+    guest.write("/tmp/t", "12").unwrap();
+    guest.write("/workspace/cut", "").unwrap();
+    guest.unlink("/workspace/gone").unwrap();
+    guest.open("/workspace/untouched", READ).unwrap();
+    guest.rename("/workspace/new", "/workspace/moved").unwrap();
+    let touched = guest.vfs.touched();
+    assert_eq!(touched["/workspace/in"], Touched { read: 5, ..Touched::default() });
+    assert_eq!(touched["/skill/SKILL.md"], Touched { read: 5, ..Touched::default() });
+    assert_eq!(touched["/workspace/new"], Touched { written: 3, created: true, removed: true, ..Touched::default() });
+    assert_eq!(touched["/workspace/moved"], Touched { created: true, ..Touched::default() });
+    assert_eq!(touched["/workspace/cut"], Touched { resized: true, ..Touched::default() });
+    assert_eq!(touched["/workspace/gone"], Touched { removed: true, ..Touched::default() });
+    assert_eq!(touched.len(), 6);
+    assert_eq!(guest.vfs.usage(), FileUsage { bytes_read: 10, bytes_written: 5, files_created: 2, disk: 3 }, "less what was removed");
+}
+
+#[test]
+fn accounts_are_bounded() {
+    let guest = Grant { limits: Limits { files: 20_000, ..Limits::default() }, ..Grant::default() }.guest(|_| {});
+    for i in 0..10_050 {
+        guest.write(&format!("/workspace/f{i}"), "").unwrap();
+    }
+    assert_eq!(guest.vfs.touched().len(), 10_000);
+    assert_eq!(guest.vfs.usage().files_created, 10_050);
+}

@@ -1,0 +1,200 @@
+//! Where a request goes: its URI read strictly, so that what is checked is what is connected to.
+
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+use http::Uri;
+
+use skillhost_policy::tool::Target;
+
+/// Reads scheme, host and port of an absolute URI.
+///
+/// Anything that two readers could take for two hosts is refused: user information, percent-encoding, numbers that some
+/// resolvers take for an address (`127.1`, `0x7f.1`, `2130706433`, `0177.0.0.1`), zones, ports out of range.
+///
+/// # Errors
+/// What is wrong with it, without a full stop.
+pub fn target(uri: &Uri) -> Result<Target, String> {
+    let https = match uri.scheme_str() {
+        Some("https") => true,
+        Some("http") => false,
+        Some(other) => return Err(format!("the scheme `{other}` is neither https nor http")),
+        None => return Err("the URL has no scheme".to_owned()),
+    };
+    let authority = uri.authority().map_or("", |a| a.as_str());
+    if authority.contains('@') {
+        return Err("the URL carries user information (`user@host`)".to_owned());
+    }
+    let host_end = if authority.starts_with('[') {
+        authority.find(']').map_or(authority.len(), |i| i + 1)
+    } else {
+        authority.find(':').unwrap_or(authority.len())
+    };
+    let (host, port) = authority.split_at(host_end);
+    let port = match port.strip_prefix(':') {
+        None if port.is_empty() => own_port(https),
+        Some(digits) if digits.bytes().all(|b| b.is_ascii_digit()) => {
+            digits.parse().ok().filter(|p| *p != 0).ok_or_else(|| format!("`{digits}` is not a port"))?
+        }
+        _ => return Err(format!("`{port}` is not a port")),
+    };
+    if uri.path_and_query().is_some_and(|p| !p.as_str().starts_with('/') && !p.as_str().starts_with('?')) {
+        return Err("the path does not start with a slash".to_owned());
+    }
+    Ok(Target { https, host: host_name(host)?, port })
+}
+
+/// The URI as it is sent: scheme, host and port as checked, path and query as given.
+pub fn absolute(to: &Target, uri: &Uri) -> Result<Uri, http::Error> {
+    let path = uri.path_and_query().map_or("/", |p| p.as_str());
+    let path = if path.starts_with('?') { format!("/{path}") } else { path.to_owned() };
+    Uri::builder().scheme(if to.https { "https" } else { "http" }).authority(authority(to)).path_and_query(path).build()
+}
+
+/// `host`, or `host:port` where the port is not the scheme's own.
+pub fn authority(to: &Target) -> String {
+    let host = if to.host.contains(':') { format!("[{}]", to.host) } else { to.host.clone() };
+    if to.port == own_port(to.https) { host } else { format!("{host}:{}", to.port) }
+}
+
+/// `https://host:port`.
+pub fn origin(to: &Target) -> String {
+    format!("{}://{}", if to.https { "https" } else { "http" }, authority(to))
+}
+
+fn own_port(https: bool) -> u16 {
+    if https { 443 } else { 80 }
+}
+
+fn host_name(text: &str) -> Result<String, String> {
+    if let Some(inner) = text.strip_prefix('[') {
+        let inner = inner.strip_suffix(']').unwrap_or(inner);
+        // An IPv4-mapped address is the IPv4 address, to sockets and so to the patterns.
+        return inner.parse::<Ipv6Addr>().map(|a| a.to_canonical().to_string()).map_err(|_| format!("`{text}` is not an IPv6 address"));
+    }
+    let name = text.to_ascii_lowercase();
+    let name = name.strip_suffix('.').unwrap_or(&name);
+    let label_ok = |label: &str| {
+        (1..=63).contains(&label.len())
+            && label.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_')
+            && !label.starts_with('-')
+            && !label.ends_with('-')
+    };
+    if name.len() > 253 || !name.split('.').all(label_ok) {
+        return Err(format!("`{text}` is not a host name"));
+    }
+    // The last label decides whether a resolver reads numbers (the URL standard's "ends in a number").
+    let last = name.rsplit('.').next().unwrap_or(name);
+    let hex = last.strip_prefix("0x").is_some_and(|digits| digits.bytes().all(|b| b.is_ascii_hexdigit()));
+    if hex || last.bytes().all(|b| b.is_ascii_digit()) {
+        let strict = name.parse::<Ipv4Addr>().map_err(|_| format!("`{text}` is an address in no plain form (write `127.0.0.1`)"))?;
+        return Ok(strict.to_string());
+    }
+    Ok(name.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn read(url: &str) -> Result<String, String> {
+        let uri: Uri = url.parse().map_err(|e: http::uri::InvalidUri| e.to_string())?;
+        target(&uri).map(|t| format!("{} {} {}", t.https, t.host, t.port))
+    }
+
+    #[test]
+    fn hosts_are_normalised() {
+        for (url, expected) in [
+            ("https://example.com", "true example.com 443"),
+            ("https://EXAMPLE.Com./x", "true example.com 443"),
+            ("http://example.com:8080/", "false example.com 8080"),
+            ("HTTPS://example.com:443/", "true example.com 443"),
+            ("http://[::1]:80/", "false ::1 80"),
+            ("http://[0:0::0001]/", "false ::1 80"),
+            ("http://[::FFFF:7f00:1]/", "false 127.0.0.1 80"),
+            ("http://127.0.0.1./", "false 127.0.0.1 80"),
+            ("http://xn--bcher-kva.example/", "false xn--bcher-kva.example 80"),
+            ("http://_dmarc.a-b.example?q", "false _dmarc.a-b.example 80"),
+        ] {
+            assert_eq!(read(url).as_deref(), Ok(expected), "{url}");
+        }
+    }
+
+    #[test]
+    fn what_two_readers_could_read_differently_is_refused() {
+        for url in [
+            "http://user@example.com/",
+            "http://user:pw@example.com/",
+            "http://example.com@127.0.0.1/",
+            "http://@example.com/",
+            "http://127.1/",
+            "http://0x7f.1/",
+            "http://0x7f000001/",
+            "http://2130706433/",
+            "http://0177.0.0.1/",
+            "http://127.0.0.01/",
+            "http://127.0.0.1.0x/",
+            "http://1.2.3.4.5/",
+            "http://256.1.1.1/",
+            "http://example.1/",
+            "http://0x/",
+            "http://%31%32%37.0.0.1/",
+            "http://exa%6dple.com/",
+            "http://example.com../",
+            "http://.example.com/",
+            "http://a..b/",
+            "http://./",
+            "http://-a.com/",
+            "http://[::1%25eth0]/",
+            "http://[fe80::1%eth0]/",
+            "http://[127.0.0.1]/",
+            "http://[::1]x/",
+            "http://[::1/",
+            "http://example.com:0/",
+            "http://example.com:99999/",
+            "http://example.com:/",
+            "http://example.com:+80/",
+            "http://example.com:80:80/",
+            "ftp://example.com/",
+            "file:///etc/passwd",
+            "/only/a/path",
+            "http:///x",
+            "http://exa mple.com/",
+            "http://b\u{fc}cher.example/",
+            "http://\u{ff11}27.0.0.1/",
+            "http://example.com\\@evil.com/",
+            "http://evil.com#@example.com\\",
+        ] {
+            let read = read(url);
+            // A fragment is no part of a URI's authority: what is left must be the host before it.
+            assert!(read.is_err() || (url.contains('#') && read == Ok("false evil.com 80".into())), "{url}: {read:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_sent_is_what_was_checked() {
+        let uri: Uri = "http://EXAMPLE.com.:8080?a=b".parse().unwrap();
+        let to = target(&uri).unwrap();
+        assert_eq!(absolute(&to, &uri).unwrap().to_string(), "http://example.com:8080/?a=b");
+        let uri: Uri = "https://a.test//evil.test/x".parse().unwrap();
+        assert_eq!(absolute(&target(&uri).unwrap(), &uri).unwrap().to_string(), "https://a.test//evil.test/x");
+        let uri: Uri = "https://[0::1]:443/x/../y?z".parse().unwrap();
+        let to = target(&uri).unwrap();
+        assert_eq!(
+            (absolute(&to, &uri).unwrap().to_string(), origin(&to)),
+            ("https://[::1]/x/../y?z".to_owned(), "https://[::1]".to_owned())
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn any_authority_is_refused_or_reads_back_as_itself(text in "[a-zA-Z0-9.:@%x\\[\\]_-]{1,24}") {
+            let Ok(uri) = format!("http://{text}/").parse::<Uri>() else { return Ok(()) };
+            let Ok(to) = target(&uri) else { return Ok(()) };
+            let again = absolute(&to, &uri).unwrap();
+            prop_assert_eq!(target(&again).unwrap(), to.clone());
+            // No form other than the plain one is left for a resolver to read as an address.
+            prop_assert!(to.host.parse::<std::net::IpAddr>().is_ok() || !to.host.rsplit('.').next().unwrap().bytes().all(|b| b.is_ascii_digit()));
+        }
+    }
+}

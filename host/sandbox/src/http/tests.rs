@@ -1,0 +1,74 @@
+//! The sender against real servers on loopback.
+
+mod bodies;
+mod hooks;
+mod rules;
+mod servers;
+mod times;
+mod tls;
+
+use std::net::IpAddr;
+
+use bytes::Bytes;
+use http_body_util::{BodyExt as _, Full};
+
+use super::*;
+use skillhost_policy::tool::HostName;
+
+/// An entry for one host over HTTP or HTTPS, at a port or the scheme's own.
+fn entry(host: &str, port: Option<u16>, private: bool) -> HostPattern {
+    let host = match host.strip_prefix("*.") {
+        Some(parent) => HostName::Below(parent.to_owned()),
+        None => HostName::Exact(host.to_owned()),
+    };
+    HostPattern { host, port, plain: true, private }
+}
+
+/// Both sides hold the entries; GET, HEAD and POST are granted.
+fn granted(entries: Vec<HostPattern>) -> Capabilities {
+    let fetch = Scope { all_of: vec![entries.clone(), entries], none_of: Vec::new() };
+    Capabilities { fetch, methods: ["GET", "HEAD", "POST"].map(str::to_owned).into(), ..Capabilities::default() }
+}
+
+/// A server on loopback and nothing else is granted.
+fn loopback(port: u16) -> Capabilities {
+    granted(vec![entry("127.0.0.1", Some(port), true)])
+}
+
+fn sender(capabilities: &Capabilities) -> Arc<Sender> {
+    Sender::new(capabilities, Arc::new(Tls::new(Roots::default()).unwrap()), Resolver::System)
+}
+
+/// A sender whose resolver knows these names alone.
+fn sender_with_names(capabilities: &Capabilities, names: &[(&str, &[&str])]) -> Arc<Sender> {
+    Sender::new(capabilities, Arc::new(Tls::new(Roots::default()).unwrap()), resolver(names))
+}
+
+fn resolver(names: &[(&str, &[&str])]) -> Resolver {
+    let addresses = |list: &[&str]| list.iter().map(|a| a.parse::<IpAddr>().unwrap()).collect();
+    Resolver::Fixed(names.iter().map(|(name, list)| ((*name).to_owned(), addresses(list))).collect())
+}
+
+fn full(body: impl Into<Bytes>) -> Body {
+    Full::new(body.into()).map_err(|e| match e {}).boxed_unsync()
+}
+
+fn request(method: &str, url: &str, body: Body) -> Request<Body> {
+    Request::builder().method(method).uri(url).body(body).unwrap()
+}
+
+/// Sends, reads the whole body, and returns it with the status.
+async fn exchange(sender: &Sender, request: Request<Body>) -> Result<(u16, String), SendError> {
+    let response = sender.send(request, Waits::default()).await?;
+    let status = response.status().as_u16();
+    let body = response.into_body().collect().await?.to_bytes();
+    Ok((status, String::from_utf8_lossy(&body).into_owned()))
+}
+
+async fn get(sender: &Sender, url: &str) -> Result<(u16, String), SendError> {
+    exchange(sender, request("GET", url, full(""))).await
+}
+
+fn hit(result: Result<impl std::fmt::Debug, SendError>) -> Limit {
+    result.unwrap_err().limit().expect("a limit was hit")
+}

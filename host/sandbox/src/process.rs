@@ -1,0 +1,205 @@
+//! Programs that start programs: `skillhost:skill/process`. A started program is a component in a fresh store of the same invocation,
+//! under the same capabilities and what is left of its limits.
+//!
+//! `start` decides whether a program may start, and starts it: `shims` say what a command line comes to, `names` why there is no such
+//! command. `child` is what its caller holds of it; `streams` are the pipes between
+//! them; `record` keeps what becomes of each.
+
+mod child;
+mod names;
+pub(super) mod record;
+mod shims;
+mod start;
+mod streams;
+
+use std::task::Poll;
+use std::time::Duration;
+
+use wasmtime::AsContextMut as _;
+use wasmtime::component::{Access, Accessor, HasSelf, Linker, Resource};
+
+use super::ended::Ended;
+use super::fuel;
+use super::meter::Held;
+use super::pipe::{Reader, Writer, pipe};
+use super::state::State;
+use super::stdio::{self, Out, Stdin};
+use child::{Child, Ends};
+use skillhost_policy::limits::Limit;
+use start::{Asked, Caller, Streams};
+
+pub(super) use start::denials;
+
+mod bindings {
+    #![allow(missing_docs, unreachable_pub, reason = "generated from WIT, where the documentation is")]
+    wasmtime::component::bindgen!({
+        inline: "package skillhost:host-process; world process-guest { import skillhost:skill/process@0.1.0; }",
+        path: "../../wit",
+        world: "skillhost:host-process/process-guest",
+        imports: {
+            "skillhost:skill/process.[drop]reader": trappable,
+            "skillhost:skill/process.[drop]writer": trappable,
+            "skillhost:skill/process.[drop]child": trappable,
+            default: async | store | trappable,
+        },
+        with: {
+            "skillhost:skill/process.reader": crate::pipe::Reader,
+            "skillhost:skill/process.writer": crate::pipe::Writer,
+            "skillhost:skill/process.child": super::child::Child,
+        },
+        require_store_data_send: true,
+    });
+}
+
+use bindings::skillhost::skill::process::{self, Command, Completed, Error, Input, Output};
+
+/// Links the interface.
+pub(super) fn add_to_linker(linker: &mut Linker<State>) -> wasmtime::Result<()> {
+    process::add_to_linker::<State, HasSelf<State>>(linker, |state| state)
+}
+
+/// Access to a store, in a function that blocks its guest.
+type Blocking<'a> = Access<'a, State, HasSelf<State>>;
+
+impl process::Host for State {}
+
+impl process::HostWithStore<State> for HasSelf<State> {
+    async fn run(accessor: &Accessor<State, Self>, what: Command) -> wasmtime::Result<Result<Completed, Error>> {
+        accessor.with(|mut access| fuel::settle(access.as_context_mut()))?;
+        let (invocation, caller) = accessor.with(|mut access| (access.get().invocation.clone(), Caller::of(access.get())));
+        let Command { argv, env, cwd, stdin } = what;
+        let result = async {
+            // Before anything is waited for: any number of calls may wait.
+            let mut held = Held::nothing(invocation.meter.clone());
+            if !held.grow(stdin.len() as u64) {
+                return Err(full());
+            }
+            let started = start::prepare(&invocation, caller, Asked { argv, env, cwd }).await?;
+            let stdout = Out::of_child(Limit::Stdout, invocation.meter.clone());
+            let stderr = Out::of_child(Limit::Stderr, invocation.meter.clone());
+            let stdin = stdio::Input::new(Stdin::Bytes(stdin));
+            let streams = Streams { stdin, stdout: stdout.clone(), stderr: stderr.clone() };
+            let running = start::go(&invocation, started, streams);
+            match running.ended().await {
+                Some(Ended::Exited(exit_code)) => Ok(Completed { exit_code, stdout: stdout.take(), stderr: stderr.take() }),
+                Some(Ended::Trapped(message)) => Err(Error::Trapped(message)),
+                Some(Ended::Limit(limit)) => Err(Error::Limit(limit.to_string())),
+                Some(Ended::Tool(_)) | None => Err(Error::Trapped("it was ended".into())),
+            }
+        }
+        .await;
+        accessor.with(|mut access| fuel::settle(access.as_context_mut()))?;
+        Ok(result)
+    }
+
+    async fn spawn(
+        mut host: Blocking<'_>,
+        argv: Vec<String>,
+        env: Option<Vec<(String, String)>>,
+        cwd: Option<String>,
+        stdin: Input,
+        stdout: Output,
+        stderr: Output,
+    ) -> wasmtime::Result<Result<Resource<Child>, Error>> {
+        fuel::settle(host.as_context_mut())?;
+        let invocation = host.get().invocation.clone();
+        let caller = Caller::of(host.get());
+        let started = match start::prepare(&invocation, caller, Asked { argv, env, cwd }).await {
+            Ok(started) => started,
+            Err(error) => return Ok(Err(error)),
+        };
+        let state = host.get();
+        let Some((streams, ends)) = connect(state, stdin, stdout, stderr)? else { return Ok(Err(full())) };
+        let running = start::go(&invocation, started, streams);
+        state.children.add(running.abort_handle());
+        Ok(Ok(state.table.push(Child::new(running, ends))?))
+    }
+
+    async fn pipe(mut host: Blocking<'_>) -> wasmtime::Result<Result<(Resource<Reader>, Resource<Writer>), Error>> {
+        let state = host.get();
+        let Some((reader, writer)) = pipe(&state.invocation.meter) else { return Ok(Err(full())) };
+        Ok(Ok((state.table.push(reader)?, state.table.push(writer)?)))
+    }
+
+    async fn poll(
+        mut host: Blocking<'_>,
+        readers: Vec<Resource<Reader>>,
+        writers: Vec<Resource<Writer>>,
+        timeout_ms: Option<u32>,
+    ) -> wasmtime::Result<(Vec<u32>, Vec<u32>)> {
+        let mut ends = streams::Polled::of(host.get(), &readers, &writers)?;
+        Ok(blocking(&mut host, timeout_ms, ends.ready()).await?.unwrap_or_default())
+    }
+
+    async fn ready(
+        accessor: &Accessor<State, Self>,
+        readers: Vec<Resource<Reader>>,
+        writers: Vec<Resource<Writer>>,
+    ) -> wasmtime::Result<(Vec<u32>, Vec<u32>)> {
+        accessor.with(|mut access| fuel::settle(access.as_context_mut()))?;
+        let mut ends = accessor.with(|mut access| streams::Polled::of(access.get(), &readers, &writers))?;
+        // Never at once: what a guest burns must not depend on who was faster.
+        tokio::task::yield_now().await;
+        let ready = ends.ready().await;
+        accessor.with(|mut access| fuel::settle(access.as_context_mut()))?;
+        Ok(ready)
+    }
+}
+
+/// The program's ends of its streams, and its caller's; `None` where memory has no room for a pipe.
+fn connect(state: &State, stdin: Input, stdout: Output, stderr: Output) -> wasmtime::Result<Option<(Streams, Ends)>> {
+    let meter = &state.invocation.meter;
+    let mut ends = Ends::default();
+    let stdin = match stdin {
+        Input::Inherit => state.stdin.clone(),
+        Input::None => stdio::Input::new(Stdin::Empty),
+        Input::From(reader) => stdio::Input::Pipe(state.table.get(&reader)?.clone()),
+        Input::Pipe => {
+            let Some((reader, writer)) = pipe(meter) else { return Ok(None) };
+            ends.stdin = Some(writer);
+            stdio::Input::Pipe(reader)
+        }
+    };
+    let output = |output: Output, inherited: &Out, joined: &Out, end: &mut Option<Reader>| -> wasmtime::Result<Option<Out>> {
+        Ok(Some(match output {
+            Output::Inherit => inherited.clone(),
+            Output::None => Out::nowhere(meter.clone()),
+            Output::To(writer) => Out::pipe(state.table.get(&writer)?.clone(), meter.clone()),
+            Output::ToStdout => joined.clone(),
+            Output::Pipe => {
+                let Some((reader, writer)) = pipe(meter) else { return Ok(None) };
+                *end = Some(reader);
+                Out::pipe(writer, meter.clone())
+            }
+        }))
+    };
+    let Some(stdout) = output(stdout, &state.stdout, &state.stdout, &mut ends.stdout)? else { return Ok(None) };
+    let Some(stderr) = output(stderr, &state.stderr, &stdout, &mut ends.stderr)? else { return Ok(None) };
+    Ok(Some((Streams { stdin, stdout, stderr }, ends)))
+}
+
+/// Waits for a future, at most that long. The guest is charged before and after, and lets others have what it leaves meanwhile.
+async fn blocking<T>(host: &mut Blocking<'_>, timeout_ms: Option<u32>, future: impl Future<Output = T>) -> wasmtime::Result<Option<T>> {
+    fuel::settle(host.as_context_mut())?;
+    let invocation = host.get().invocation.clone();
+    let value = match timeout_ms {
+        None => Some(future.await),
+        Some(ms) => {
+            let mut future = std::pin::pin!(future);
+            match futures::poll!(&mut future) {
+                Poll::Ready(value) => Some(value),
+                Poll::Pending => {
+                    // A guest that asks again and again gives those that it asks for their turn.
+                    tokio::task::yield_now().await;
+                    invocation.within(Duration::from_millis(ms.into()), future).await
+                }
+            }
+        }
+    };
+    fuel::settle(host.as_context_mut())?;
+    Ok(value)
+}
+
+fn full() -> Error {
+    Error::Limit(Limit::Memory.to_string())
+}

@@ -1,0 +1,160 @@
+//! `activate_skill`: the instructions of a skill, and its tools for this session.
+
+use std::sync::{Arc, PoisonError};
+
+use rmcp::model::CallToolResult;
+use serde::Deserialize;
+
+use super::definitions::{RUN, name, weight};
+use super::gate::Call;
+use super::result::{cut, failed, said};
+use super::run::Caller;
+use super::{Shared, TOOLS, trace};
+use skillhost::invoke::{ComponentTools, Target, component};
+use skillhost_catalog::Entry;
+use skillhost_ledger::approval::Decision;
+use skillhost_ledger::usage::Event;
+use skillhost_sandbox::{self as sandbox, Listing, Tool, say};
+use skillhost_skill::Skill;
+use skillhost_skill::runtime::scripts;
+
+#[derive(Deserialize)]
+pub(super) struct Input {
+    name: String,
+}
+
+/// Bytes of the instructions that an answer carries. The longest in use have 160 KB.
+const INSTRUCTIONS: usize = 64 << 10;
+/// Files that an answer names.
+const FILES: usize = 100;
+
+impl Shared {
+    pub(super) async fn activate(&self, input: Input, caller: Caller<'_>) -> CallToolResult {
+        let Caller { session, context, .. } = caller;
+        let Some(entry) = self.entry(&input.name) else { return failed(self.no_skill(&input.name)) };
+        trace::about(&entry);
+        let hidden = self.hidden.and(&entry.folder, "/skill");
+        let skill = match self.load(&entry) {
+            Ok(skill) => skill,
+            Err(error) => return failed(hidden.text(&error.to_string())),
+        };
+        let mut notes = Vec::new();
+        let tools = match self.tools_for(&entry, &skill, caller).await {
+            Ok(tools) => tools,
+            Err(why) => {
+                notes.push(format!("Its typed tools are unknown: {}", hidden.text(&why)));
+                Arc::default()
+            }
+        };
+        let body = &skill.source[skill.body_offset..];
+        let (shown, is_cut) = cut(body.trim().as_bytes(), INSTRUCTIONS);
+        if is_cut {
+            notes.push(format!("The instructions go on: read the rest with read_skill_file, or as skill://{}/SKILL.md.", entry.name));
+        }
+        let mut text = format!("# Skill {}\n\n{shown}\n\n---\n", entry.name);
+        text += &self.what_there_is(&skill, &entry.name, &tools);
+        if session.is_alone(context) {
+            // Nothing is remembered of a request that stands alone: it is told all that a list would tell.
+            let lines: String = tools
+                .iter()
+                .map(|tool| format!("{}: {} Input: {}\n", name(&entry.name, &tool.name), tool.description, tool.input_schema))
+                .collect();
+            let (shown, is_cut) = cut(lines.as_bytes(), INSTRUCTIONS);
+            text += &shown;
+            if is_cut {
+                notes.push("The descriptions of its tools go on.".into());
+            }
+        } else {
+            session.state().active.insert(entry.name.to_string(), tools);
+            session.tools_changed().await;
+        }
+        text += &notes.join("\n");
+        let sent = text.len() as u64;
+        self.tally(session, context).note(&entry.name, || weight(&entry), Event::Activated { sent });
+        said(text)
+    }
+
+    fn what_there_is(&self, skill: &Skill, called: &str, tools: &[Tool]) -> String {
+        let mut text = String::new();
+        let files: Vec<&str> = skill.files.iter().map(|file| file.path.as_str()).filter(|path| *path != skill.skill_file).collect();
+        if !files.is_empty() {
+            let more = if files.len() > FILES { format!(" and {} more", files.len() - FILES) } else { String::new() };
+            text += &format!("Files: {}{more}\n", files.iter().take(FILES).copied().collect::<Vec<_>>().join(", "));
+        }
+        let programs: Vec<String> =
+            scripts::all(skill).into_iter().filter(|script| script.run.is_ok()).take(FILES).map(|script| script.path).collect();
+        if !programs.is_empty() {
+            text += &format!("Programs for {RUN}: {}\n", programs.join(", "));
+        }
+        if !tools.is_empty() {
+            let names: Vec<String> = tools.iter().map(|tool| name(called, &tool.name)).collect();
+            text += &format!("Tools: {}\n", names.join(", "));
+        }
+        text
+    }
+
+    /// The typed tools of a skill's component. One that does not list them in its section is asked, where a run of the skill would be allowed:
+    /// asking compiles and runs it.
+    pub(super) async fn tools_for(&self, entry: &Entry, skill: &Skill, caller: Caller<'_>) -> Result<Arc<Vec<Tool>>, String> {
+        if let Some(tools) = self.known_tools(skill).await? {
+            return Ok(tools);
+        }
+        let workspace = self.workspace(caller.session, &entry.name, caller.context).await?;
+        let loaded = self.service.host().load_for_run(entry, &workspace.policy).map_err(|error| error.to_string())?;
+        let hidden = self.hidden.and(&entry.folder, "/skill");
+        let call = Call::new(entry, &loaded, (&Target::Main, &[]), (&[], &[]), &workspace, &hidden);
+        match self.decide(&call, caller)? {
+            Decision::Allowed(_) => {}
+            Decision::Refused(why) => return Err(why),
+            Decision::Ask(id, _) => {
+                return Err(format!(
+                    "it is asked for them once a run of it is approved. The operator can approve it: skillhost approve {id}"
+                ));
+            }
+        }
+        let listed = tokio::select! {
+            listed = self.service.list_tools(&loaded) => listed.map_err(|error| error.to_string())?,
+            () = caller.context.ct.cancelled() => return Err("it was cancelled".into()),
+        };
+        let ComponentTools { component, tools } = listed?;
+        Ok(self.remember_tools(component, tools))
+    }
+
+    /// The typed tools of a skill's component, as far as they are known without running it: `None` where they are not.
+    pub(super) async fn known_tools(&self, skill: &Skill) -> Result<Option<Arc<Vec<Tool>>>, String> {
+        if skill.manifest.component.is_none() || skill.manifest.recovered {
+            return Ok(Some(Arc::default()));
+        }
+        let (_, component) = component(skill).map_err(|status| say(&status))?;
+        let known = self.tools.lock().unwrap_or_else(PoisonError::into_inner).get(&component.digest).cloned();
+        if known.is_some() {
+            return Ok(known);
+        }
+        let bytes = component.bytes().map_err(|error| format!("the component cannot be read: {error}"))?;
+        match sandbox::listing(bytes.to_vec()).await? {
+            Listing::Known(tools) => Ok(Some(self.remember_tools(component.digest, tools))),
+            Listing::Unlisted => Ok(None),
+        }
+    }
+
+    fn remember_tools(&self, digest: String, tools: Vec<Tool>) -> Arc<Vec<Tool>> {
+        let tools = Arc::new(tools);
+        let mut known = self.tools.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.len() >= TOOLS {
+            known.clear();
+        }
+        known.insert(digest, tools.clone());
+        tools
+    }
+
+    /// That there is no skill of that name, and which ones are like it.
+    pub(super) fn no_skill(&self, name: &str) -> String {
+        let entries = self.entries();
+        let likeness = |other: &str| strsim::jaro_winkler(other, name);
+        let nearest = entries.iter().max_by(|a, b| likeness(&a.name).total_cmp(&likeness(&b.name)));
+        match nearest.filter(|entry| likeness(&entry.name) > 0.8) {
+            Some(entry) => format!("there is no skill `{name}`; did you mean `{}`?", entry.name),
+            None => format!("there is no skill `{name}`; discover_skills finds those that there are"),
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! Skills came, went or changed: the clients that want to know are told.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use super::Shared;
+use super::session::Session;
+use super::skills::parts;
+use skillhost_catalog::Changes;
+
+/// Tells every session, and lists the tools of changed skills again where they are activated.
+pub(super) async fn tell(shared: &Arc<Shared>, changes: &Changes) {
+    let Changes { skills, files, all } = changes;
+    tracing::info!(skills = skills.len(), files = files.len(), all, "skills changed");
+    // A skill's component may be another.
+    let touched: BTreeSet<&str> = skills.iter().chain(files.iter().map(|(skill, _)| skill)).map(String::as_str).collect();
+    for session in shared.sessions() {
+        let active: Vec<String> = session.state().active.keys().filter(|name| *all || touched.contains(name.as_str())).cloned().collect();
+        let mut differ = false;
+        for name in active {
+            differ |= list_again(shared, &session, &name).await;
+        }
+        if differ {
+            session.tools_changed().await;
+        }
+        session.lists_changed().await;
+        let is_changed = |uri: &str| {
+            let Some((skill, path)) = parts(uri) else { return false };
+            *all || skills.iter().any(|name| name == skill) || files.contains(&(skill.to_owned(), path))
+        };
+        session.updated(is_changed).await;
+    }
+}
+
+/// Lists the tools of an activated skill again, without running it: what only a run tells is listed when it is activated again. Returns whether
+/// they are others now.
+async fn list_again(shared: &Shared, session: &Session, name: &str) -> bool {
+    let tools = match shared.entry(name).and_then(|entry| shared.load(&entry).ok()) {
+        Some(skill) => shared.known_tools(&skill).await.ok().map(Option::unwrap_or_default),
+        None => None,
+    };
+    let mut state = session.state();
+    let before = match &tools {
+        Some(tools) => state.active.insert(name.to_owned(), tools.clone()),
+        None => state.active.remove(name),
+    };
+    before != tools
+}

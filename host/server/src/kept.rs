@@ -1,0 +1,151 @@
+//! What is kept of runs for a while: output that was too long for an answer, and the files that were written. Read as `run://` resources.
+
+use std::collections::VecDeque;
+use std::io::{self, Read as _};
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rand::RngExt as _;
+
+use super::workspace::Folder;
+use skillhost_sandbox::files::read_file;
+
+/// Runs that are kept.
+const RUNS: usize = 256;
+/// Bytes of output that are kept of all runs.
+const BYTES: usize = 64 << 20;
+/// Bytes of output that are kept of one stream of one run.
+pub(super) const STREAM: usize = 16 << 20;
+/// Bytes of a file that can be read as a resource.
+const FILE: u64 = 16 << 20;
+
+/// The latest runs; the oldest make room.
+#[derive(Default)]
+pub(super) struct Runs(Mutex<VecDeque<(String, Arc<Kept>)>>);
+
+/// What is kept of one run.
+#[derive(Default)]
+pub(super) struct Kept {
+    pub(super) stdout: Vec<u8>,
+    pub(super) stderr: Vec<u8>,
+    /// What it would change, where that was too long.
+    pub(super) diff: Vec<u8>,
+    pub(super) files: Vec<Written>,
+    /// The session's own folder stays as long as its files can be asked for.
+    pub(super) _folder: Option<Arc<Folder>>,
+}
+
+/// A file that a run wrote.
+pub(super) struct Written {
+    /// Its guest path.
+    pub(super) guest: String,
+    /// The folder that is mounted, opened.
+    pub(super) dir: Arc<OwnedFd>,
+    /// Its path in there.
+    pub(super) path: String,
+    /// Bytes, when the run ended.
+    pub(super) size: u64,
+}
+
+impl Runs {
+    /// Keeps a run. Its name is a number that nobody guesses: whoever knows it was told.
+    pub(super) fn keep(&self, id: String, kept: Kept) {
+        let mut runs = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        runs.push_back((id, Arc::new(kept)));
+        let mut bytes: usize = runs.iter().map(|(_, kept)| kept.bytes()).sum();
+        while runs.len() > RUNS || (bytes > BYTES && runs.len() > 1) {
+            let oldest = runs.pop_front();
+            bytes -= oldest.map_or(0, |(_, kept)| kept.bytes());
+        }
+    }
+
+    /// Keeps nothing any more.
+    pub(super) fn clear(&self) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+
+    /// The bytes of a `run://` resource.
+    pub(super) fn read(&self, uri: &str) -> Option<io::Result<Vec<u8>>> {
+        let (id, what) = uri.strip_prefix("run://")?.split_once('/')?;
+        let kept = {
+            let runs = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            runs.iter().find(|(known, _)| known == id)?.1.clone()
+        };
+        match what {
+            "stdout" => Some(Ok(kept.stdout.clone())),
+            "stderr" => Some(Ok(kept.stderr.clone())),
+            "diff" => Some(Ok(kept.diff.clone())),
+            _ => kept.files.iter().find(|file| file.guest.strip_prefix('/') == what.strip_prefix("files/")).map(Written::read),
+        }
+    }
+}
+
+/// A name for a run that is to be kept.
+pub(super) fn id() -> String {
+    format!("{:032x}", rand::rng().random::<u128>())
+}
+
+impl Kept {
+    fn bytes(&self) -> usize {
+        self.stdout.len() + self.stderr.len() + self.diff.len()
+    }
+}
+
+impl Written {
+    fn read(&self) -> io::Result<Vec<u8>> {
+        // Meanwhile a link may have taken the place of a folder on the way, or of the file.
+        let file = read_file(self.dir.as_fd(), &self.path)?;
+        let found = file.metadata()?;
+        if !found.is_file() || found.len() > FILE {
+            return Err(io::Error::other("it is no file of at most 16 MiB"));
+        }
+        let mut bytes = Vec::new();
+        file.take(FILE).read_to_end(&mut bytes)?;
+        Ok(bytes)
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "tests make their own folders")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_of_runs_are_read_through_no_link() {
+        let made = tempfile::tempdir().unwrap();
+        let root = made.path().canonicalize().unwrap();
+        for (folder, file) in [("out", "out/x"), ("secrets", "secrets/x")] {
+            std::fs::create_dir(root.join(folder)).unwrap();
+            std::fs::write(root.join(file), folder).unwrap();
+        }
+        let dir = Arc::new(skillhost_sandbox::files::open_root(&root).unwrap());
+        let runs = Runs::default();
+        let file = |path: &str| Written { guest: format!("/workspace/{path}"), dir: dir.clone(), path: path.into(), size: 3 };
+        runs.keep("a".into(), Kept { files: vec![file("out/x"), file("y")], ..Kept::default() });
+        assert_eq!(runs.read("run://a/files/workspace/out/x").unwrap().unwrap(), b"out");
+        std::fs::remove_dir_all(root.join("out")).unwrap();
+        std::os::unix::fs::symlink("secrets", root.join("out")).unwrap();
+        std::os::unix::fs::symlink("secrets/x", root.join("y")).unwrap();
+        for path in ["out/x", "y"] {
+            assert!(runs.read(&format!("run://a/files/workspace/{path}")).unwrap().is_err(), "{path}");
+        }
+    }
+
+    #[test]
+    fn the_oldest_make_room() {
+        let runs = Runs::default();
+        for number in 0..=RUNS {
+            runs.keep(number.to_string(), Kept { stdout: vec![b'x'; 10], ..Kept::default() });
+        }
+        assert!(runs.read("run://0/stdout").is_none());
+        assert_eq!(runs.read("run://1/stdout").unwrap().unwrap().len(), 10);
+        for large in ["a", "b"] {
+            runs.keep(large.into(), Kept { stdout: vec![0; BYTES / 2 + 1], ..Kept::default() });
+        }
+        assert!(runs.read("run://a/stdout").is_none() && runs.read("run://256/stdout").is_none());
+        assert!(runs.read("run://b/stdout").is_some());
+        for nothing in ["run://b", "run://b/files/x", "run://b/../b/stdout", "file:///etc/passwd", "run:///stdout"] {
+            assert!(runs.read(nothing).is_none(), "{nothing}");
+        }
+    }
+}

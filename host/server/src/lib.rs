@@ -1,0 +1,205 @@
+//! Skills for agents, over the Model Context Protocol: found, disclosed step by step, and run under the operator's policy.
+//!
+//! This crate owns the protocol. It must not widen anything: no call of a client grants or approves; the policy is the operator's, and is passed in.
+//!
+//! Start reading at `handler`, which has the protocol's methods; `session` is what one client has. `definitions` are the tools, behind them `discover`,
+//! `activate`, `read` and `run`. `gate` checks whether a call is allowed, with a `question` to the client's user where the policy lets it ask;
+//! `workspace` picks the folder, `result` turns an outcome into an answer, `writes` keeps staged writes for the operator, and `kept` holds what is too
+//! long for an answer. `resources`, `skills`, `prompts` and `complete` are the same skills as the protocol's other primitives. `changes` notifies clients
+//! when skills change, and `messages` when a run makes progress; `preload` is what a session has from its start. [`http`] serves many clients at once,
+//! `metrics` counts, `trace` writes spans, and `hidden` removes this machine's paths from answers.
+
+mod activate;
+mod changes;
+mod complete;
+mod definitions;
+mod discover;
+mod gate;
+mod handler;
+mod hidden;
+pub mod http;
+mod kept;
+#[expect(deprecated, reason = "levels of log messages, which clients before 2026-07-28 set")]
+mod messages;
+mod metrics;
+mod pages;
+mod preload;
+mod prompts;
+mod question;
+mod read;
+mod resources;
+mod result;
+mod run;
+#[expect(deprecated, reason = "levels of log messages, which clients before 2026-07-28 set")]
+mod session;
+mod skills;
+mod trace;
+mod workspace;
+mod writes;
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use rmcp::ServiceExt as _;
+use rmcp::service::{RequestContext, RoleServer, ServerInitializeError};
+use tokio::io::{AsyncRead, AsyncWrite};
+
+use hidden::Hidden;
+use kept::Runs;
+use metrics::Metrics;
+use question::Questions;
+use session::{Session, Transport};
+use skillhost::service::Service;
+use skillhost_catalog::{Catalog, Changes, Entry};
+use skillhost_ledger::approval::{Approvals, PendingId};
+use skillhost_ledger::usage::{self, Usage};
+use skillhost_policy::Policy;
+use skillhost_sandbox::Tool;
+use skillhost_skill::{Caps, Skill, SkillError};
+
+/// What a server stands on.
+pub struct Options {
+    /// The skills.
+    pub catalog: Catalog,
+    /// Where they run.
+    pub service: Service,
+    /// What they may do.
+    pub policy: Policy,
+    /// What runs by itself, and what a person has to say first.
+    pub approvals: Approvals,
+    /// Where the folders of sessions are made that have no workspace of the operator's.
+    pub scratch: PathBuf,
+    /// Folders of this host that no answer names, and what is said instead.
+    pub hidden: Vec<(PathBuf, String)>,
+    /// Where it is counted what clients find, activate and run.
+    pub usage: Usage,
+}
+
+/// A server for agents. Cheap to clone; all clones are one server.
+#[derive(Clone)]
+pub struct Mcp(Arc<Shared>);
+
+struct Shared {
+    catalog: Catalog,
+    service: Service,
+    policy: Policy,
+    approvals: Approvals,
+    /// Runs that wait for a word.
+    questions: Questions<PendingId>,
+    scratch: PathBuf,
+    hidden: Hidden,
+    runs: Runs,
+    metrics: Metrics,
+    usage: Usage,
+    /// What requests that stand alone count.
+    alone: usage::Session,
+    sessions: Mutex<Vec<Weak<Session>>>,
+    /// The typed tools of components, by digest.
+    tools: Mutex<HashMap<String, Arc<Vec<Tool>>>>,
+}
+
+/// Questions that are remembered: each is a number.
+const QUESTIONS: usize = 500;
+/// Components whose tools are remembered.
+const TOOLS: usize = 1_000;
+
+impl Mcp {
+    /// A server. Does no work.
+    pub fn new(options: Options) -> Mcp {
+        let Options { catalog, service, policy, approvals, scratch, hidden, usage } = options;
+        let hidden = Hidden::new(hidden, &policy);
+        let (runs, metrics) = (Runs::default(), Metrics::default());
+        Mcp(Arc::new(Shared {
+            catalog,
+            service,
+            policy,
+            approvals,
+            questions: Questions::new(QUESTIONS),
+            scratch,
+            hidden,
+            runs,
+            metrics,
+            alone: usage.alone(),
+            usage,
+            sessions: Mutex::default(),
+            tools: Mutex::default(),
+        }))
+    }
+
+    /// Serves one client, until it closes its end.
+    ///
+    /// # Errors
+    /// The client does not speak the protocol.
+    pub async fn serve(
+        &self,
+        input: impl AsyncRead + Send + Unpin + 'static,
+        output: impl AsyncWrite + Send + Unpin + 'static,
+    ) -> Result<(), Box<ServerInitializeError>> {
+        let running = match self.client(Transport::Stream).serve((input, output)).await {
+            Ok(running) => running,
+            // It went before it said anything.
+            Err(ServerInitializeError::ConnectionClosed(_)) => return Ok(()),
+            Err(error) => return Err(Box::new(error)),
+        };
+        if let Err(error) = running.waiting().await {
+            tracing::error!(%error, "the session ended by a fault of its own");
+        }
+        Ok(())
+    }
+
+    /// Lets go of what is kept for clients: the folders of their sessions, and what is left of their runs. Writes what was counted.
+    pub fn close(&self) {
+        self.0.usage.close();
+        self.0.runs.clear();
+        self.0.sessions().iter().for_each(|session| drop(session.state().folder.take()));
+    }
+
+    /// Tells every client what changed in the catalogue and in the folders of its skills.
+    pub async fn changed(&self, changes: &Changes) {
+        changes::tell(&self.0, changes).await;
+    }
+
+    /// What was counted, in the text format of Prometheus.
+    pub fn metrics(&self) -> String {
+        self.0.metrics.text(self.0.service.load(), self.0.sessions().len())
+    }
+
+    fn client(&self, transport: Transport) -> handler::Client {
+        let catalog = self.0.catalog.clone();
+        let usage = self.0.usage.session(move || definitions::whole(&catalog));
+        let session = Arc::new(Session::new(transport, usage));
+        let mut sessions = self.0.sessions.lock().unwrap_or_else(PoisonError::into_inner);
+        sessions.retain(|session| session.strong_count() > 0);
+        sessions.push(Arc::downgrade(&session));
+        handler::Client { shared: self.0.clone(), session }
+    }
+}
+
+impl Shared {
+    fn sessions(&self) -> Vec<Arc<Session>> {
+        let sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
+        sessions.iter().filter_map(Weak::upgrade).collect()
+    }
+
+    /// The skill of a name, unless it is disabled: then it is as if it were not there.
+    fn entry(&self, name: &str) -> Option<Entry> {
+        self.catalog.get(name).filter(|entry| self.catalog.is_enabled(entry))
+    }
+
+    /// Every skill that is not disabled, by name.
+    fn entries(&self) -> Vec<Entry> {
+        let mut entries: Vec<Entry> = self.catalog.entries().iter().filter(|entry| self.catalog.is_enabled(entry)).cloned().collect();
+        entries.sort_by(|a, b| a.name.cmp(&b.name));
+        entries
+    }
+
+    /// Where it is counted what a client asks for.
+    fn tally<'a>(&'a self, session: &'a Session, context: &RequestContext<RoleServer>) -> &'a usage::Session {
+        if session.is_alone(context) { &self.alone } else { &session.usage }
+    }
+
+    fn load(&self, entry: &Entry) -> Result<Skill, SkillError> {
+        Skill::load(&entry.folder, &Caps::default())
+    }
+}

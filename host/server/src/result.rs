@@ -1,0 +1,249 @@
+//! What an outcome is as the answer of a tool: what the guest said, cut where it is long, what it wrote, what was refused and what it cost.
+
+use std::os::fd::AsFd as _;
+use std::sync::Arc;
+
+use rmcp::model::{CallToolResult, ContentBlock, Resource};
+use serde_json::{Value, json};
+
+use super::hidden::Hidden;
+use super::kept::{self, Kept, STREAM, Written};
+use super::workspace::Folder;
+use super::writes::Diff;
+use skillhost::invoke::Invoked;
+use skillhost_policy::capabilities::{MountMode, PathAccess};
+use skillhost_policy::outcome::{Outcome, Output, Status};
+use skillhost_sandbox::files::{open_root, read_file};
+
+/// Bytes of a stream that an answer carries: what an agent can read at once.
+pub(super) const SHOWN: usize = 16 << 10;
+/// Bytes of a typed tool's result that an answer carries: a longer one is of no use to an agent, and every client would hold all of it.
+const RESULT: usize = 256 << 10;
+/// Files, changes and denials that an answer names.
+const NAMED: usize = 100;
+
+/// An answer that is a text.
+pub(super) fn said(text: String) -> CallToolResult {
+    CallToolResult::success(vec![ContentBlock::text(text)])
+}
+
+/// An answer that says what went wrong: the agent reads it, and can do otherwise.
+pub(super) fn failed(text: String) -> CallToolResult {
+    CallToolResult::error(vec![ContentBlock::text(text)])
+}
+
+/// The start of a text, and whether that is not all of it. Bytes that are no UTF-8 are replaced.
+pub(super) fn cut(bytes: &[u8], most: usize) -> (String, bool) {
+    let is_cut = bytes.len() > most;
+    let mut end = bytes.len().min(most);
+    // Not within a character.
+    while is_cut && end > 0 && bytes[end] & 0b1100_0000 == 0b1000_0000 {
+        end -= 1;
+    }
+    (String::from_utf8_lossy(&bytes[..end]).into_owned(), is_cut)
+}
+
+/// An answer, and what has to be kept for it under that name.
+pub(super) struct Answer {
+    pub(super) result: CallToolResult,
+    pub(super) kept: Option<(String, Kept)>,
+}
+
+/// The answer of `run_skill`.
+pub(super) fn of_run(invoked: &Invoked, diff: Option<&Diff>, folder: Option<Arc<Folder>>, hidden: &Hidden) -> Answer {
+    let outcome = &invoked.finished.outcome;
+    let id = kept::id();
+    let files = written(invoked);
+    let links: Vec<Value> = files.iter().take(NAMED).map(|file| file_json(&id, file)).collect();
+    let message = message(&outcome.status).map(|text| hidden.text(&text));
+    let mut value = json!({
+        "status": kind(&outcome.status),
+        "exit_code": exit_code(&outcome.status),
+        "files": links,
+        "denials": outcome.denials.iter().take(NAMED).collect::<Vec<_>>(),
+        "usage": outcome.usage,
+    });
+    if let Some(message) = &message {
+        value["message"] = json!(message);
+    }
+    let mut content = Vec::new();
+    if let Some(Diff { shown, whole }) = diff {
+        value["changes"] = json!(outcome.changes.iter().take(NAMED).collect::<Vec<_>>());
+        value["diff"] = json!(shown);
+        if let Some((uri, bytes)) = whole {
+            value["diff_uri"] = json!(uri);
+            content.push(ContentBlock::text(format!("[the diff has {bytes} bytes; all of it is the resource {uri}]")));
+        }
+    }
+    hidden.value(&mut value);
+    let mut keeps = !files.is_empty();
+    for (name, stream, bytes) in
+        [("stdout", &outcome.stdout, outcome.usage.stdout_bytes), ("stderr", &outcome.stderr, outcome.usage.stderr_bytes)]
+    {
+        let (shown, is_cut) = cut(&stream.0, SHOWN);
+        value[name] = json!(shown);
+        if !shown.is_empty() {
+            content.push(ContentBlock::text(if name == "stderr" { format!("[stderr]\n{shown}") } else { shown }));
+        }
+        if is_cut || std::str::from_utf8(&stream.0).is_err() {
+            keeps = true;
+            let uri = format!("run://{id}/{name}");
+            value[format!("{name}_bytes")] = json!(bytes);
+            value[format!("{name}_uri")] = json!(uri);
+            content.push(ContentBlock::text(format!("[{name} has {bytes} bytes; all of it is the resource {uri}]")));
+            content.push(ContentBlock::resource_link(Resource::new(uri, name).with_size(stream.0.len() as u64)));
+        }
+    }
+    content.extend(ending(outcome, message.as_deref(), hidden));
+    for file in files.iter().take(NAMED) {
+        let link = Resource::new(file_uri(&id, file), file.guest.clone()).with_size(file.size);
+        content.push(ContentBlock::resource_link(link));
+    }
+    let mut result = CallToolResult::success(content);
+    result.is_error = Some(outcome.status != Status::Exited { code: 0 });
+    result.structured_content = Some(value);
+    let stream = |output: &Output| output.0[..output.0.len().min(STREAM)].to_vec();
+    let kept = keeps.then(|| {
+        (id, Kept { stdout: stream(&outcome.stdout), stderr: stream(&outcome.stderr), files, _folder: folder, ..Kept::default() })
+    });
+    Answer { result, kept }
+}
+
+/// The answer of a typed tool: its own output, as JSON. One that is too long is an error, since an answer without it would not be what the tool's
+/// schema promises; all of it is a resource.
+pub(super) fn of_tool(invoked: &Invoked, is_structured: bool, hidden: &Hidden) -> Answer {
+    let outcome = &invoked.finished.outcome;
+    let result = match (&outcome.result, &outcome.error) {
+        (Some(output), _) if outcome.status == (Status::Exited { code: 0 }) => {
+            let text = output.to_string();
+            if text.len() > RESULT {
+                return too_long(text, outcome, hidden);
+            }
+            let mut result = said(text);
+            result.content.extend(ending(outcome, None, hidden));
+            result.structured_content = Some(output.clone()).filter(|output| is_structured && output.is_object());
+            result
+        }
+        (_, Some(error)) => with_ending(failed(cut(error.as_bytes(), SHOWN).0), outcome, None, hidden),
+        _ => {
+            let message = message(&outcome.status).map(|text| hidden.text(&text));
+            with_ending(failed(message.clone().unwrap_or_else(|| "the tool gave no output".into())), outcome, None, hidden)
+        }
+    };
+    Answer { result, kept: None }
+}
+
+fn too_long(text: String, outcome: &Outcome, hidden: &Hidden) -> Answer {
+    let id = kept::id();
+    let (bytes, uri) = (text.len(), format!("run://{id}/stdout"));
+    let mut result = failed(cut(text.as_bytes(), SHOWN).0);
+    result.content.push(ContentBlock::text(format!(
+        "[the result has {bytes} bytes, more than the {RESULT} that an answer carries; all of it is the resource {uri}]"
+    )));
+    result.content.push(ContentBlock::resource_link(Resource::new(uri, "result").with_size(bytes as u64)));
+    let mut stdout = text.into_bytes();
+    stdout.truncate(STREAM);
+    Answer { result: with_ending(result, outcome, None, hidden), kept: Some((id, Kept { stdout, ..Kept::default() })) }
+}
+
+fn with_ending(mut result: CallToolResult, outcome: &Outcome, message: Option<&str>, hidden: &Hidden) -> CallToolResult {
+    result.content.extend(ending(outcome, message, hidden));
+    result
+}
+
+/// What an agent has to know beside the output: why it ended, and what was refused.
+fn ending(outcome: &Outcome, message: Option<&str>, hidden: &Hidden) -> Option<ContentBlock> {
+    let mut lines: Vec<String> = message.map(|message| format!("[{message}]")).into_iter().collect();
+    for denial in outcome.denials.iter().take(NAMED) {
+        let fix = denial.fix.as_ref().map_or(String::new(), |fix| format!(" (the operator can allow it: {})", hidden.text(fix)));
+        lines.push(format!("[denied: {}: {}{fix}]", hidden.text(&denial.what), hidden.text(&denial.rule)));
+    }
+    (!lines.is_empty()).then(|| ContentBlock::text(lines.join("\n")))
+}
+
+/// What went wrong, if something did.
+pub(super) fn message(status: &Status) -> Option<String> {
+    let with = |message: &str, fix: &Option<String>| match fix {
+        Some(fix) => format!("{message}; {fix}"),
+        None => message.to_owned(),
+    };
+    match status {
+        Status::Exited { code: 0 } => None,
+        Status::Exited { code } => Some(format!("it exited with code {code}")),
+        Status::Denied(denial) => Some(format!("denied: {}: {}", denial.what, with(&denial.rule, &denial.fix))),
+        Status::Invalid { message, fix } | Status::Failed { message, fix } => Some(with(message, fix)),
+        Status::LimitHit(hit) => Some(hit.explain()),
+        Status::Trapped { message } => Some(format!("it trapped: {message}")),
+        Status::Aborted { reason } => Some(format!("it was aborted: {reason}")),
+        Status::Interrupted => Some("it was interrupted".into()),
+    }
+}
+
+/// A status in one word, as records name it.
+pub(super) fn kind(status: &Status) -> &'static str {
+    match status {
+        Status::Exited { .. } => "exited",
+        Status::Denied(_) => "denied",
+        Status::Invalid { .. } => "invalid",
+        Status::Failed { .. } => "failed",
+        Status::LimitHit(_) => "limit-hit",
+        Status::Trapped { .. } => "trapped",
+        Status::Aborted { .. } => "aborted",
+        Status::Interrupted => "interrupted",
+    }
+}
+
+fn exit_code(status: &Status) -> Option<u8> {
+    match status {
+        Status::Exited { code } => Some(*code),
+        _ => None,
+    }
+}
+
+/// The files that a run wrote, where they can be read afterwards: not those of an overlay, which are gone.
+fn written(invoked: &Invoked) -> Vec<Written> {
+    let mut found = Vec::new();
+    for mount in invoked.grant.capabilities.mounts.iter().filter(|mount| mount.mode == MountMode::Write) {
+        let below = format!("{}/", mount.guest);
+        let touched =
+            invoked.finished.outcome.files.iter().filter(|(_, touched)| touched.written > 0 || touched.created || touched.resized);
+        let mut touched = touched.filter_map(|(path, _)| Some((path, path.strip_prefix(&below)?))).peekable();
+        if touched.peek().is_none() {
+            continue;
+        }
+        let Ok(dir) = open_root(&mount.host) else { continue };
+        let dir = Arc::new(dir);
+        for (guest, path) in touched {
+            // What was written and removed again is not there, and a folder is no file.
+            let readable = invoked.grant.capabilities.path_access(mount, guest) >= PathAccess::Read;
+            if let Ok(file) = read_file(dir.as_fd(), path).map_err(std::io::Error::from).and_then(|file| file.metadata())
+                && file.is_file()
+                && readable
+            {
+                found.push(Written { guest: guest.clone(), dir: dir.clone(), path: path.to_owned(), size: file.len() });
+            }
+        }
+    }
+    found
+}
+
+fn file_uri(id: &str, file: &Written) -> String {
+    format!("run://{id}/files{}", file.guest)
+}
+
+fn file_json(id: &str, file: &Written) -> Value {
+    json!({ "path": file.guest, "size": file.size, "uri": file_uri(id, file) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::cut;
+
+    #[test]
+    fn a_cut_is_not_within_a_character() {
+        assert_eq!(cut("aäb".as_bytes(), 2), ("a".into(), true));
+        assert_eq!(cut("aäb".as_bytes(), 3), ("aä".into(), true));
+        assert_eq!(cut("aäb".as_bytes(), 4), ("aäb".into(), false));
+        assert_eq!(cut(b"\xff", 4), ("\u{fffd}".into(), false));
+    }
+}

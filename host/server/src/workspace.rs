@@ -1,0 +1,184 @@
+//! Which folder a session's runs find at /workspace: the operator's, a root of the client's inside it, or one of the session's own.
+
+use std::io;
+use std::os::fd::AsFd as _;
+use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+
+use cap_std::fs::Dir;
+use rmcp::service::{RequestContext, RoleServer};
+
+use super::Shared;
+use super::session::{Session, is_new};
+use super::skills::decoded;
+use skillhost_policy::capabilities::MountMode;
+use skillhost_policy::{Overrides, Policy, WORKSPACE};
+use skillhost_sandbox::files::is_narrower;
+use skillhost_skill::private::{Purpose, TempFolder};
+
+/// A folder of a session's own, gone with it and with what is kept of its runs.
+pub(super) struct Folder {
+    made: TempFolder,
+    dir: Dir,
+}
+
+/// Bytes of the files that one call puts there.
+const FILES: usize = 16 << 20;
+
+impl Folder {
+    fn new(within: &Path) -> io::Result<Folder> {
+        let made = TempFolder::new_in(within, Purpose::Session)?;
+        let dir = Dir::from_std_file(made.as_fd().try_clone_to_owned()?.into());
+        Ok(Folder { made, dir })
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        self.made.path()
+    }
+
+    /// Puts a file there. The handle keeps it there, whatever links a guest left.
+    fn put(&self, path: &str, text: &str) -> io::Result<()> {
+        let path = Path::new(path.strip_prefix("/workspace/").unwrap_or(path));
+        if !path.components().all(|part| matches!(part, Component::Normal(_))) || path.as_os_str().is_empty() {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no path inside /workspace"));
+        }
+        if let Some(parent) = path.parent() {
+            self.dir.create_dir_all(parent)?;
+        }
+        self.dir.write(path, text)
+    }
+}
+
+/// A policy with the session's workspace in it, and that folder where it is the session's own.
+pub(super) struct Workspace {
+    pub(super) policy: Policy,
+    pub(super) folder: Option<Arc<Folder>>,
+}
+
+impl Shared {
+    /// The workspace of a skill's run. A folder of the session's own is private and empty at first: it grants nothing of the operator's.
+    pub(super) async fn workspace(
+        &self,
+        session: &Session,
+        skill: &str,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<Workspace, String> {
+        let mounts = self.policy.layers_for(skill).flat_map(|layer| &layer.mounts).map(|rule| &rule.mount);
+        let inside = |guest: &str| guest.strip_prefix(WORKSPACE).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+        let mounts: Vec<_> = mounts.filter(|mount| inside(&mount.guest)).cloned().collect();
+        if let Some(mount) = mounts.iter().rev().find(|mount| mount.guest == WORKSPACE) {
+            let policy = match self.root(session, &mount.host, context).await {
+                Some((root, below)) => self.policy.clone().with_narrower_workspace(root, mount.mode, below),
+                None => self.policy.clone(),
+            };
+            return Ok(Workspace { policy, folder: None });
+        }
+        if !mounts.is_empty() {
+            return Ok(Workspace { policy: self.policy.clone(), folder: None });
+        }
+        let folder = self.folder(session)?;
+        let policy = self.with_workspace(folder.path().to_owned(), MountMode::Write)?;
+        Ok(Workspace { policy, folder: Some(folder) })
+    }
+
+    fn with_workspace(&self, folder: PathBuf, mode: MountMode) -> Result<Policy, String> {
+        let overrides = Overrides { workspace: Some((folder, mode)), ..Overrides::default() };
+        self.policy.clone().with_command_line(overrides).map_err(|findings| {
+            let first = findings.first().map(|finding| self.hidden.text(&finding.message));
+            format!("there is no place for a workspace: {}", first.unwrap_or_default())
+        })
+    }
+
+    fn folder(&self, session: &Session) -> Result<Arc<Folder>, String> {
+        if let Some(folder) = &session.state().folder {
+            return Ok(folder.clone());
+        }
+        let made = Folder::new(&self.scratch).map_err(|error| format!("the session's folder cannot be made: {}", error.kind()))?;
+        Ok(session.state().folder.get_or_insert_with(|| Arc::new(made)).clone())
+    }
+
+    /// The first root of the client's that lies in the operator's workspace, and its path in there. It makes that narrower, never wider:
+    /// what the policy does not mount is no workspace, whatever the client says, and neither is another mount.
+    async fn root(&self, session: &Session, workspace: &Path, context: &RequestContext<RoleServer>) -> Option<(PathBuf, String)> {
+        let known = session.state().root.clone();
+        let root = match known {
+            Some(root) => root,
+            None => {
+                let root = first_root(context).await;
+                session.state().root = Some(root.clone());
+                root
+            }
+        }?;
+        let (root, workspace) = (root.canonicalize().ok()?, workspace.canonicalize().ok()?);
+        // Rules are texts: none could name a path that is not UTF-8.
+        let below = root.strip_prefix(&workspace).ok()?.to_str()?.to_owned();
+        (!below.is_empty() && is_narrower(&workspace, &below)).then_some((root, below))
+    }
+}
+
+/// Asks the client for its roots. A client that has none is not asked, and from revision 2026-07-28 on none is.
+#[expect(deprecated, reason = "clients of revisions before 2026-07-28 still have roots")]
+async fn first_root(context: &RequestContext<RoleServer>) -> Option<PathBuf> {
+    if is_new(context) || context.client_capabilities()?.roots.is_none() {
+        return None;
+    }
+    let asked = tokio::time::timeout(std::time::Duration::from_secs(10), context.peer.list_roots()).await.ok()?;
+    let roots = asked.inspect_err(|error| tracing::debug!(%error, "the client tells no roots")).ok()?;
+    roots.roots.iter().find_map(|root| file_path(&root.uri))
+}
+
+/// The path of a `file://` URI.
+fn file_path(uri: &str) -> Option<PathBuf> {
+    let path = uri.strip_prefix("file://")?;
+    let path = path.strip_prefix("localhost").unwrap_or(path);
+    decoded(path).filter(|path| path.starts_with('/')).map(PathBuf::from)
+}
+
+impl Workspace {
+    /// Puts the files of a call there.
+    pub(super) fn put<'a>(&self, files: impl Iterator<Item = (&'a str, &'a str)> + Clone) -> Result<(), String> {
+        if files.clone().next().is_none() {
+            return Ok(());
+        }
+        let Some(folder) = &self.folder else {
+            return Err(
+                "/workspace is the operator's folder, where no files are put for a call: write them there yourself, or use `stdin`".into(),
+            );
+        };
+        if files.clone().map(|(_, text)| text.len()).sum::<usize>() > FILES {
+            return Err("the files of a call are at most 16 MiB together".into());
+        }
+        for (path, text) in files {
+            folder.put(path, text).map_err(|error| format!("the file `{path}` cannot be put into /workspace: {error}"))?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "tests set up real folders")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_uri_is_a_path() {
+        let path = |uri| file_path(uri).map(|path| path.display().to_string());
+        assert_eq!(path("file:///a/b").as_deref(), Some("/a/b"));
+        assert_eq!(path("file://localhost/a%20b%2Fc").as_deref(), Some("/a b/c"));
+        for other in ["https://x/a", "file://host/a", "file://a", "file:///%f", "file:///%zz", "file:///%ff"] {
+            assert_eq!(path(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn files_stay_in_the_folder() {
+        let scratch = tempfile::tempdir().unwrap();
+        let folder = Folder::new(scratch.path()).unwrap();
+        std::os::unix::fs::symlink("/tmp", folder.path().join("out")).unwrap();
+        for bad in ["", "/etc/x", "../x", "a/../../x", "./x", "out/escaped"] {
+            assert!(folder.put(bad, "x").is_err(), "{bad}");
+        }
+        folder.put("/workspace/a/b.txt", "text").unwrap();
+        assert_eq!(folder.dir.read_to_string("a/b.txt").unwrap(), "text");
+    }
+}

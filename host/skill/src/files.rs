@@ -1,0 +1,336 @@
+//! The files of a skill: listed without being read, read within bounds, and hashed. Nothing leaves the skill's `Dir`.
+
+use std::io::{self, Read};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::Path;
+
+use cap_std::fs::{Dir, File, Metadata, MetadataExt, OpenOptions, OpenOptionsExt};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
+use serde::Serialize;
+use sha2::{Digest as _, Sha256};
+
+use super::{Caps, Skill};
+use crate::private::TempFolder;
+use skillhost_policy::diagnostic::Diagnostic;
+use skillhost_policy::limits::show_size;
+use skillhost_policy::manifest::rules::{self, Effect, Rule};
+
+/// One file of a skill.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, schemars::JsonSchema)]
+pub struct SkillFile {
+    /// Path inside the skill, parts separated by `/`.
+    pub path: String,
+    /// Bytes; of a symlink, those of the file that it leads to (0 for a folder).
+    pub size: u64,
+    /// Where a symlink leads, as written. It is known to stay inside the skill.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub link: Option<String>,
+    /// What tells the file, or the symlink itself, from what it may become.
+    #[serde(skip)]
+    pub identity: Identity,
+}
+
+/// A file's inode and times. The kernel moves `changed` at every write, and nothing can set it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct Identity {
+    pub(crate) device: u64,
+    inode: u64,
+    pub(crate) modified: (i64, i64),
+    pub(crate) changed: (i64, i64),
+}
+
+impl Identity {
+    pub(crate) fn of(found: &Metadata) -> Identity {
+        Identity {
+            device: found.dev(),
+            inode: found.ino(),
+            modified: (found.mtime(), found.mtime_nsec()),
+            changed: (found.ctime(), found.ctime_nsec()),
+        }
+    }
+
+    /// The identity of a file whose metadata the kernel returned.
+    pub fn of_stat(found: &rustix::fs::Stat) -> Identity {
+        Identity {
+            device: found.st_dev,
+            inode: found.st_ino,
+            modified: (found.st_mtime, found.st_mtime_nsec.cast_signed()),
+            changed: (found.st_ctime, found.st_ctime_nsec.cast_signed()),
+        }
+    }
+
+    /// As bytes, for a cache.
+    pub fn bytes(&self) -> [u8; 48] {
+        let (modified, changed) = (self.modified, self.changed);
+        let parts = [self.device.cast_signed(), self.inode.cast_signed(), modified.0, modified.1, changed.0, changed.1];
+        let mut bytes = [0; 48];
+        bytes.chunks_exact_mut(8).zip(parts).for_each(|(to, part)| to.copy_from_slice(&part.to_le_bytes()));
+        bytes
+    }
+}
+
+impl Skill {
+    /// The skill's content as `sha256:<hex>`.
+    ///
+    /// The hash is over the line `skillhost skill 1` and then, for each of `files` in the order of their paths' bytes: `f` for a
+    /// file or `l` for a symlink, the path's length and the path, the content's length and the content, which for a symlink is its
+    /// target as written. Lengths are 8 bytes, little endian. Times, owners and modes do not count: they differ between clones.
+    ///
+    /// # Errors
+    /// A file that cannot be read, or whose size is not what it was when the skill was loaded.
+    pub fn digest(&self) -> io::Result<String> {
+        let mut hash = ContentHash::new();
+        for file in &self.files {
+            match file.link {
+                Some(_) => hash.add(file, b""),
+                None => hash.add(file, &read_listed(self.content.dir(), file)?),
+            }
+        }
+        Ok(hash.finish())
+    }
+
+    /// Whether each file and folder is still the one that was listed, and no file or folder came or went.
+    ///
+    /// What was written twice within a tick of the kernel's clock, some milliseconds, and listed between the two, looks unchanged.
+    pub fn is_current(&self) -> bool {
+        let same = |listed: &SkillFile| {
+            let path = if listed.path.is_empty() { "." } else { &listed.path };
+            let now = rustix::fs::statat(self.live.dir(), path, rustix::fs::AtFlags::SYMLINK_NOFOLLOW);
+            now.is_ok_and(|now| Identity::of_stat(&now) == listed.identity)
+        };
+        self.folders.iter().chain(&self.files).all(same)
+    }
+
+    /// Reads one of `files`, at most the bytes that a skill may have altogether.
+    ///
+    /// # Errors
+    /// `NotFound` for what is not among `files`; `FileTooLarge` for one that grew beyond the cap; else why it cannot be read.
+    pub fn read(&self, path: &str) -> io::Result<Vec<u8>> {
+        if self.files.binary_search_by(|f| f.path.as_str().cmp(path)).is_err() {
+            return Err(io::Error::new(io::ErrorKind::NotFound, format!("`{path}` is not a file of the skill")));
+        }
+        read_bounded(self.content.dir(), path, self.caps.total)
+    }
+
+    /// The start of one of `files`, at most that many bytes.
+    ///
+    /// # Errors
+    /// As [`Skill::read`], whatever the size.
+    pub fn head(&self, path: &str, bytes: usize) -> io::Result<Vec<u8>> {
+        let mut head = Vec::with_capacity(bytes);
+        open(self.content.dir(), path)?.take(bytes as u64).read_to_end(&mut head)?;
+        Ok(head)
+    }
+}
+
+/// The folder that the files of a skill are read from.
+#[derive(Debug)]
+pub struct Content {
+    dir: Dir,
+    /// Removed with this value.
+    _temporary: Option<TempFolder>,
+}
+
+impl Content {
+    /// A folder that is gone with this value.
+    pub(crate) fn temporary(dir: Dir, folder: TempFolder) -> Content {
+        Content { dir, _temporary: Some(folder) }
+    }
+
+    /// The opened folder.
+    pub fn dir(&self) -> &Dir {
+        &self.dir
+    }
+}
+
+impl From<Dir> for Content {
+    fn from(dir: Dir) -> Content {
+        Content { dir, _temporary: None }
+    }
+}
+
+impl AsFd for Content {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.dir.as_fd()
+    }
+}
+
+/// The hash that [`Skill::digest`] describes, under way.
+pub(crate) struct ContentHash(Sha256);
+
+impl ContentHash {
+    pub(crate) fn new() -> ContentHash {
+        ContentHash(Sha256::new_with_prefix(b"skillhost skill 1\n"))
+    }
+
+    /// Adds the next of the files, in the order of their paths; the content of a symlink does not count.
+    pub(crate) fn add(&mut self, file: &SkillFile, content: &[u8]) {
+        let (kind, content) = file.link.as_ref().map_or((b"f", content), |target| (b"l", target.as_bytes()));
+        self.0.update(kind);
+        for part in [file.path.as_bytes(), content] {
+            self.0.update((part.len() as u64).to_le_bytes());
+            self.0.update(part);
+        }
+    }
+
+    pub(crate) fn finish(self) -> String {
+        self.0.finalize().iter().fold("sha256:".to_owned(), |hex, byte| format!("{hex}{byte:02x}"))
+    }
+}
+
+/// Reads a file, which has the bytes that it had when it was listed.
+pub(crate) fn read_listed(dir: &Dir, file: &SkillFile) -> io::Result<Vec<u8>> {
+    let changed = || io::Error::other(format!("`{}` changed since the skill was loaded", file.path));
+    match read_bounded(dir, &file.path, file.size) {
+        Ok(bytes) if bytes.len() as u64 == file.size => Ok(bytes),
+        Err(error) if error.kind() != io::ErrorKind::FileTooLarge => Err(error),
+        _ => Err(changed()),
+    }
+}
+
+/// Reads a regular file of at most `cap` bytes.
+pub(crate) fn read_bounded(dir: &Dir, path: impl AsRef<Path>, cap: u64) -> io::Result<Vec<u8>> {
+    let path = path.as_ref();
+    let file = open(dir, path)?;
+    let mut bytes = Vec::with_capacity(usize::try_from(file.metadata()?.len().min(cap)).unwrap_or(0) + 1);
+    file.take(cap + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > cap {
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, format!("`{}` is larger than {}", path.display(), show_size(cap))));
+    }
+    Ok(bytes)
+}
+
+/// Opens a regular file. Non-blocking, since opening a pipe would otherwise wait for a writer.
+fn open(dir: &Dir, path: impl AsRef<Path>) -> io::Result<File> {
+    let path = path.as_ref();
+    let flags = rustix::fs::OFlags::NONBLOCK.bits() as i32;
+    let file = dir.open_with(path, OpenOptions::new().read(true).custom_flags(flags))?;
+    match file.metadata()?.is_file() {
+        true => Ok(file),
+        false => Err(io::Error::other(format!("`{}` is not a regular file", path.display()))),
+    }
+}
+
+/// Opens one of a skill's folders, which is no symlink, to list it.
+fn open_to_list(root: &Dir, folder: &str) -> io::Result<OwnedFd> {
+    let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW;
+    if folder.is_empty() {
+        return Ok(rustix::fs::openat(root, ".", flags | OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?);
+    }
+    Ok(root.open_with(folder, OpenOptions::new().read(true).custom_flags(flags.bits() as i32))?.into_std().into())
+}
+
+/// The files of a folder, by their paths' bytes, and what is wrong with them.
+pub(super) struct Listing<'a> {
+    root: &'a Dir,
+    shown_root: &'a Path,
+    caps: &'a Caps,
+    pub(super) files: Vec<SkillFile>,
+    pub(super) folders: Vec<SkillFile>,
+    pub(super) diagnostics: Vec<Diagnostic>,
+    pub(super) effect: Effect,
+    entries: usize,
+    bytes: u64,
+}
+
+/// Lists a skill's folder. Stops where a cap is passed.
+pub(super) fn list<'a>(root: &'a Dir, shown_root: &'a Path, caps: &'a Caps) -> Listing<'a> {
+    let (files, listed, diagnostics) = (Vec::new(), Vec::new(), Vec::new());
+    let mut listing = Listing { root, shown_root, caps, files, folders: listed, diagnostics, effect: Effect::Loads, entries: 0, bytes: 0 };
+    // Folders still to be listed; symlinked ones are not entered, so there are no cycles.
+    let mut folders = vec![String::new()];
+    while let Some(folder) = folders.pop() {
+        if let Err(error) = listing.folder(&folder, &mut folders) {
+            listing.report(&rules::UNREADABLE, &folder, format!("the folder cannot be read: {error}"));
+        }
+        if listing.effect == Effect::Refused {
+            break;
+        }
+    }
+    listing.files.sort();
+    listing.diagnostics.sort_by(|a, b| a.file.cmp(&b.file));
+    listing
+}
+
+impl Listing<'_> {
+    fn folder(&mut self, folder: &str, folders: &mut Vec<String>) -> io::Result<()> {
+        let opened = open_to_list(self.root, folder)?;
+        // Before it is read: what comes later changes it.
+        let identity = Identity::of_stat(&rustix::fs::fstat(&opened)?);
+        self.folders.push(SkillFile { path: folder.to_owned(), size: 0, link: None, identity });
+        let mut entries = rustix::fs::Dir::new(opened)?;
+        while let Some(entry) = entries.read() {
+            let entry = entry?;
+            let name = entry.file_name();
+            if matches!(name.to_bytes(), b"." | b"..") {
+                continue;
+            }
+            self.entries += 1;
+            if self.entries > self.caps.files {
+                let message = format!("the skill has more than {} files and folders", self.caps.files);
+                self.report(&rules::SKILL_FILES, "", message);
+                return Ok(());
+            }
+            let Ok(name) = name.to_str() else {
+                let message = format!("`{}` is not UTF-8 and is left out", name.to_string_lossy().escape_debug());
+                self.report(&rules::FILE_NAME, folder, message);
+                continue;
+            };
+            let path = if folder.is_empty() { name.to_owned() } else { format!("{folder}/{name}") };
+            let found = rustix::fs::statat(entries.fd()?, name, AtFlags::SYMLINK_NOFOLLOW)?;
+            match FileType::from_raw_mode(found.st_mode) {
+                FileType::Directory => folders.push(path),
+                FileType::Symlink => self.link(path, Identity::of_stat(&found)),
+                FileType::RegularFile => self.file(path, &found),
+                _ => self.report(&rules::FILE_KIND, &path, "this is neither a file, a folder nor a symlink, and is left out".into()),
+            }
+            if self.effect == Effect::Refused {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    fn file(&mut self, path: String, found: &Stat) {
+        let size = found.st_size.cast_unsigned();
+        self.bytes = self.bytes.saturating_add(size);
+        if self.bytes > self.caps.total {
+            let message = format!("the files of the skill have more than {} together", show_size(self.caps.total));
+            self.report(&rules::SKILL_SIZE, "", message);
+        }
+        self.files.push(SkillFile { path, size, link: None, identity: Identity::of_stat(found) });
+    }
+
+    fn link(&mut self, path: String, identity: Identity) {
+        let target = self.root.read_link_contents(&path).map(|t| t.to_string_lossy().into_owned()).unwrap_or_default();
+        match self.root.metadata(&path) {
+            Ok(to) if to.is_file() => self.files.push(SkillFile { path, size: to.len(), link: Some(target), identity }),
+            Ok(to) if to.is_dir() => self.files.push(SkillFile { path, size: 0, link: Some(target), identity }),
+            Ok(_) => self.report(&rules::FILE_KIND, &path, "the symlink leads to neither a file nor a folder, and is left out".into()),
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                self.report(
+                    &rules::LINK_OUTSIDE,
+                    &path,
+                    format!("the symlink leads out of the skill, to `{}`", skillhost_policy::manifest::shown_name(&target)),
+                );
+            }
+            Err(error) => self.report(&rules::LINK_BROKEN, &path, format!("the symlink leads nowhere: {error}")),
+        }
+    }
+
+    fn report(&mut self, rule: &Rule, path: &str, message: String) {
+        self.effect = self.effect.max(rule.effect);
+        let file = if path.is_empty() { self.shown_root.to_owned() } else { self.shown_root.join(path) }.display().to_string();
+        self.diagnostics.push(Diagnostic { severity: rule.severity, rule: rule.name, message, file, span: None, fix: fix(rule) });
+    }
+}
+
+fn fix(rule: &Rule) -> Option<String> {
+    let fix = match rule {
+        r if *r == rules::LINK_OUTSIDE => "replace the symlink by a copy of the file",
+        r if *r == rules::LINK_BROKEN || *r == rules::FILE_KIND => "remove it",
+        r if *r == rules::SKILL_FILES || *r == rules::SKILL_SIZE => "keep build output, caches and data out of the skill's folder",
+        _ => return None,
+    };
+    Some(fix.into())
+}

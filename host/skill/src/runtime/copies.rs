@@ -1,0 +1,287 @@
+//! Copies of skills in the cache folder: what was digested is what runs, whatever becomes of the skill's own folder meanwhile.
+//!
+//! The bytes that are hashed are the bytes that are written, into a folder named after the digest, which is put in place whole and never changed
+//! afterwards. While no file of the skill has changed, its digests are known without reading one, and its copy is opened.
+//!
+//! A copy is written without waiting for the disk. So it is compared with the skill once after each start of the machine, which may have failed
+//! before the copy was on the disk. Whoever reads a copy holds a shared lock on its folder; whoever removes one takes the exclusive lock.
+
+use std::io::{self, Read as _, Write as _};
+use std::os::fd::AsFd;
+use std::path::Path;
+
+use cap_std::fs::Dir;
+use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags, Timespec, Timestamps};
+use serde::{Deserialize, Serialize};
+
+use super::digests::Digests;
+use super::{digest, room, stamp};
+use crate::Listed;
+use crate::files::{Content, ContentHash, SkillFile, read_listed};
+use crate::private::{Purpose, TempFolder};
+
+/// The folder of the copies, in the cache folder.
+const FOLDER: &str = "skills";
+
+/// What the cache folder holds of a skill.
+#[derive(Serialize, Deserialize)]
+struct Known {
+    digests: Digests,
+    /// The start of the machine since which the copy is known to be whole.
+    boot: String,
+}
+
+/// A skill's files as they were digested.
+pub struct Opened {
+    /// Where the files are read from.
+    pub content: Content,
+    /// The digests of the skill and of each file.
+    pub digests: Digests,
+    /// Whether the cache folder holds more than before.
+    pub is_new: bool,
+}
+
+/// Opens the copy of a skill, making it where there is none. `scratch` is where a copy is made for this run alone if the cache folder cannot be used.
+///
+/// # Errors
+/// A file cannot be read, or changed since it was listed; or no copy can be made.
+pub fn open(listed: &Listed, cache: &Path, scratch: &Path) -> io::Result<Opened> {
+    // A folder on another file system, mounted into the skill's, would go by other rules.
+    let root = rustix::fs::fstat(listed.live())?.st_dev;
+    let is_one = listed.files.iter().chain(&listed.folders).all(|file| file.identity.device == root);
+    open_where(listed, cache, scratch, is_one && stamp::is_dependable(listed.live()))
+}
+
+/// The same, where what the kernel tells of the files is believed or not.
+fn open_where(listed: &Listed, cache: &Path, scratch: &Path, is_dependable: bool) -> io::Result<Opened> {
+    let cache = stamp::own_folder(cache).ok();
+    let boot = boot().filter(|_| is_dependable);
+    let known = cache.as_ref().zip(boot.as_ref()).and_then(|(cache, boot)| {
+        let known: Known = stamp::take_unless_changed(cache, &stamp_name(listed).ok()?, &state(listed))?;
+        let copy = (known.boot == *boot).then(|| Copy { cache, name: name(listed, &known.digests.skill) }.open())??;
+        Some(Opened { content: copy.into(), digests: known.digests, is_new: false })
+    });
+    if let Some(known) = known {
+        return Ok(known);
+    }
+    let files = read(listed)?;
+    let digest = files.digest();
+    let kept = cache.as_ref().map(|cache| Copy { cache, name: name(listed, &digest) }.open_or_make(&files));
+    let (content, is_new) = match kept {
+        Some(Ok((copy, is_new))) => (Content::from(copy), is_new),
+        kept => {
+            let why = kept.and_then(Result::err).map_or("there is no cache folder".to_owned(), |error| error.to_string());
+            tracing::debug!(why, "the skill's files are copied for this run alone");
+            (files.make_temporary(scratch)?, false)
+        }
+    };
+    let digests = files.digests(digest, content.dir());
+    if let (Some(cache), true) = (&cache, is_new) {
+        let bytes = files.contents.iter().map(|content| content.len() as u64).sum();
+        room::charge(cache, &place(listed.live())?, &name(listed, &digests.skill), bytes);
+    }
+    if let (Some(cache), Some(boot)) = (cache, boot) {
+        let newest = listed.files.iter().map(|file| file.identity.changed).max().unwrap_or_default();
+        let known = Known { digests: digests.clone(), boot };
+        stamp::put_if_settled(&cache, &stamp_name(listed)?, state(listed), newest, known);
+    }
+    Ok(Opened { content, digests, is_new })
+}
+
+/// A name for a skill's folder, by which the cache knows it: its device and inode.
+pub(crate) fn place(folder: impl AsFd) -> io::Result<String> {
+    let stat = rustix::fs::fstat(folder)?;
+    Ok(format!("{:x}-{:x}", stat.st_dev, stat.st_ino))
+}
+
+/// A copy in the cache folder.
+struct Copy<'a> {
+    cache: &'a Dir,
+    /// Its path there.
+    name: String,
+}
+
+impl Copy<'_> {
+    /// Opens it, and keeps others from removing it for as long as it is open. `None` where it is not there or about to go.
+    fn open(&self) -> Option<Dir> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let folder = rustix::fs::openat(self.cache, &self.name, flags, Mode::empty()).ok()?;
+        rustix::fs::flock(&folder, FlockOperation::NonBlockingLockShared).ok()?;
+        // It may have been moved away, to be removed, between the two.
+        let (held, there) = (rustix::fs::fstat(&folder).ok()?, rustix::fs::statat(self.cache, &self.name, AtFlags::SYMLINK_NOFOLLOW).ok()?);
+        ((held.st_dev, held.st_ino) == (there.st_dev, there.st_ino)).then(|| Dir::from_std_file(folder.into()))
+    }
+
+    /// Opens it where it holds what was read; else makes it. Says whether it did.
+    fn open_or_make(&self, files: &Files<'_>) -> io::Result<(Dir, bool)> {
+        let mut is_new = false;
+        // Another host may make it, or remove it, meanwhile.
+        for _ in 0..3 {
+            match self.open() {
+                Some(copy) if files.are_in(&copy) => return Ok((copy, is_new)),
+                Some(copy) => {
+                    drop(copy);
+                    remove(self.cache, &self.name)?;
+                }
+                None => {}
+            }
+            self.make(files)?;
+            is_new = true;
+        }
+        Err(io::Error::other("the copy was removed each time it was made"))
+    }
+
+    fn make(&self, files: &Files<'_>) -> io::Result<()> {
+        match rustix::fs::mkdirat(self.cache, FOLDER, Mode::RWXU) {
+            Err(error) if error != rustix::io::Errno::EXIST => return Err(error.into()),
+            _ => {}
+        }
+        let temporary = format!("{}.{}.{:x}.tmp", self.name, std::process::id(), rand::random::<u64>());
+        rustix::fs::mkdirat(self.cache, &temporary, Mode::RWXU)?;
+        let made = self.cache.open_dir(&temporary).and_then(|folder| files.write(&folder));
+        let placed = made.and_then(|()| self.cache.rename(&temporary, self.cache, &self.name));
+        if placed.is_err() {
+            // Nobody else knows of it.
+            let _ = self.cache.remove_dir_all(&temporary);
+        }
+        match placed {
+            // Another host was quicker.
+            Err(error) if matches!(error.kind(), io::ErrorKind::DirectoryNotEmpty | io::ErrorKind::AlreadyExists) => Ok(()),
+            placed => placed,
+        }
+    }
+}
+
+/// Removes a copy that nobody reads.
+///
+/// # Errors
+/// Somebody reads it, or it cannot be removed.
+pub(crate) fn remove(cache: &Dir, name: &str) -> io::Result<()> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let folder = rustix::fs::openat(cache, name, flags, Mode::empty())?;
+    rustix::fs::flock(&folder, FlockOperation::NonBlockingLockExclusive)?;
+    let gone = format!("{name}.{}.{:x}.tmp", std::process::id(), rand::random::<u64>());
+    cache.rename(name, cache, &gone)?;
+    cache.remove_dir_all(&gone)
+}
+
+/// The files of a skill, as they were read.
+struct Files<'a> {
+    listed: &'a Listed,
+    /// In the order of the listing; a symlink has none.
+    contents: Vec<Vec<u8>>,
+}
+
+fn read(listed: &Listed) -> io::Result<Files<'_>> {
+    let read = |file: &SkillFile| if file.link.is_some() { Ok(Vec::new()) } else { read_listed(listed.live(), file) };
+    Ok(Files { listed, contents: listed.files.iter().map(read).collect::<io::Result<_>>()? })
+}
+
+impl Files<'_> {
+    fn all(&self) -> impl Iterator<Item = (&SkillFile, &Vec<u8>)> {
+        self.listed.files.iter().zip(&self.contents)
+    }
+
+    fn digest(&self) -> String {
+        let mut hash = ContentHash::new();
+        self.all().for_each(|(file, content)| hash.add(file, content));
+        hash.finish()
+    }
+
+    /// All digests; those of components that are symlinks by what the copy holds.
+    fn digests(&self, skill: String, copy: &Dir) -> Digests {
+        let components = self.all().filter(|(file, _)| file.path.ends_with(".wasm"));
+        let of = |(file, content): (&SkillFile, &Vec<u8>)| {
+            // A component that cannot be read is reported when it is to run.
+            let found = if file.link.is_none() { digest(content) } else { digest(&copy.read(&file.path).ok()?) };
+            Some((file.path.clone(), found))
+        };
+        Digests { skill, components: components.filter_map(of).collect() }
+    }
+
+    /// Whether a copy holds the same.
+    fn are_in(&self, copy: &Dir) -> bool {
+        self.all().all(|(file, content)| match &file.link {
+            Some(target) => rustix::fs::readlinkat(copy, &file.path, Vec::new()).is_ok_and(|found| found.to_bytes() == target.as_bytes()),
+            None => read_listed(copy, file).is_ok_and(|found| found == *content),
+        })
+    }
+
+    /// Writes them into an empty folder.
+    fn write(&self, to: &Dir) -> io::Result<()> {
+        let mut folders: Vec<&SkillFile> = self.listed.folders.iter().filter(|folder| !folder.path.is_empty()).collect();
+        folders.sort();
+        for folder in &folders {
+            rustix::fs::mkdirat(to, &folder.path, Mode::RWXU)?;
+        }
+        for (file, content) in self.all() {
+            if let Some(target) = &file.link {
+                rustix::fs::symlinkat(target, to, &file.path)?;
+                continue;
+            }
+            let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+            let mut copy = std::fs::File::from(rustix::fs::openat(to, &file.path, flags, Mode::RUSR)?);
+            copy.write_all(content)?;
+            rustix::fs::futimens(&copy, &times(file))?;
+        }
+        // Last: what is made in a folder changes its time.
+        for folder in folders.iter().rev() {
+            rustix::fs::utimensat(to, &folder.path, &times(folder), AtFlags::SYMLINK_NOFOLLOW)?;
+        }
+        Ok(())
+    }
+
+    /// Writes them into a folder that is gone with its value.
+    fn make_temporary(&self, scratch: &Path) -> io::Result<Content> {
+        let folder = TempFolder::new_in(scratch, Purpose::Copy)?;
+        let dir = Dir::from_std_file(folder.as_fd().try_clone_to_owned()?.into());
+        self.write(&dir)?;
+        Ok(Content::temporary(dir, folder))
+    }
+}
+
+/// When a file was changed last; when it was read is nobody's business.
+fn times(file: &SkillFile) -> Timestamps {
+    let (tv_sec, tv_nsec) = file.identity.modified;
+    let modified = Timespec { tv_sec, tv_nsec };
+    Timestamps { last_access: modified, last_modification: modified }
+}
+
+/// The path of a copy in the cache folder: its digest, and what a guest sees of it that the digest does not cover, the folders without a file.
+fn name(listed: &Listed, digest: &str) -> String {
+    let holds = |folder: &str| listed.files.iter().any(|file| file.path.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/')));
+    let mut empty: Vec<&str> = listed.folders.iter().map(|folder| folder.path.as_str()).collect();
+    empty.retain(|folder| !folder.is_empty() && !holds(folder));
+    empty.sort_unstable();
+    let hex = digest.trim_start_matches("sha256:");
+    if empty.is_empty() {
+        return format!("{FOLDER}/{hex}");
+    }
+    let folders = super::digest(empty.join("\0").as_bytes());
+    format!("{FOLDER}/{hex}-{}", &folders["sha256:".len()..][..16])
+}
+
+/// The name of what is known of a skill's folder.
+fn stamp_name(listed: &Listed) -> io::Result<String> {
+    Ok(format!("{}.skill", place(listed.live())?))
+}
+
+/// What tells the files from what they may become.
+fn state(listed: &Listed) -> String {
+    let file = |SkillFile { path, size, link, identity }: &SkillFile| (path.clone(), *size, link.clone(), *identity);
+    let files: Vec<_> = listed.files.iter().map(file).collect();
+    // Plain data always becomes JSON.
+    digest(&serde_json::to_vec(&files).unwrap_or_default())
+}
+
+/// A name for this start of the machine.
+fn boot() -> Option<String> {
+    let mut name = [0; 64];
+    #[expect(clippy::disallowed_methods, reason = "a file of the kernel's")]
+    let read = std::fs::File::open("/proc/sys/kernel/random/boot_id").ok()?.read(&mut name).ok()?;
+    Some(std::str::from_utf8(&name[..read]).ok()?.trim().to_owned()).filter(|name| !name.is_empty())
+}
+
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "tests set up real folders")]
+mod tests;

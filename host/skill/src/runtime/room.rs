@@ -1,0 +1,269 @@
+//! The room that the cache folder takes: each skill has a share of it, and all together have a bound. What belongs to built-in programs counts towards
+//! neither, and is never removed.
+
+use std::io::{self, Read as _};
+use std::os::unix::fs::FileExt as _;
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+
+use cap_std::fs::{Dir, Metadata, OpenOptions};
+use rustix::fs::FlockOperation;
+use serde::{Deserialize, Serialize};
+
+use super::{copies, stamp};
+
+/// What one skill may have in the cache folder.
+const SHARE: Bound = Bound { bytes: 256 << 20, entries: 4_096 };
+/// What all skills may have in it.
+const ROOM: Bound = Bound { bytes: 2 << 30, entries: 32_768 };
+/// After how long a half-written file is nobody's.
+const ABANDONED: Duration = Duration::from_secs(3600);
+/// Bytes of a list of what a skill has.
+const LIST_MAX: u64 = 4 << 20;
+
+/// The end of the names of compiled components that are a skill's, not a built-in program's.
+pub(crate) const OF_SKILL: &str = ".own.cwasm";
+
+#[derive(Clone, Copy)]
+struct Bound {
+    bytes: u64,
+    entries: usize,
+}
+
+impl Bound {
+    fn holds(self, bytes: u64, entries: usize) -> bool {
+        bytes <= self.bytes && entries <= self.entries
+    }
+}
+
+/// Something that a skill has in the cache folder.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Entry {
+    name: String,
+    bytes: u64,
+}
+
+/// Charges what was put into the cache folder to its skill, by the device and inode of the skill's folder. Where that has more than its share, what it
+/// has had longest goes; a single thing that is larger than the share goes at once.
+pub fn charge(cache: &Dir, skill: &str, name: &str, bytes: u64) {
+    if let Err(error) = charge_to(cache, skill, Entry { name: name.to_owned(), bytes }, SHARE) {
+        tracing::debug!(%error, name, "what a skill put into the cache was not charged to it");
+    }
+}
+
+fn charge_to(cache: &Dir, skill: &str, new: Entry, share: Bound) -> io::Result<()> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true);
+    let file = cache.open_with(format!("{skill}.share"), &options)?.into_std();
+    // Others hold it for as long as this takes.
+    rustix::fs::flock(&file, FlockOperation::LockExclusive)?;
+    let mut text = Vec::new();
+    (&file).take(LIST_MAX).read_to_end(&mut text)?;
+    let mut entries: Vec<Entry> = serde_json::from_slice(&text).unwrap_or_default();
+    entries.retain(|entry| entry.name != new.name);
+    entries.push(new);
+    let bytes = |entries: &[Entry]| entries.iter().fold(0, |sum: u64, entry| sum.saturating_add(entry.bytes));
+    if !share.holds(bytes(&entries), entries.len()) {
+        entries.retain(|entry| cache.symlink_metadata(&entry.name).is_ok());
+    }
+    let mut at = 0;
+    while !share.holds(bytes(&entries), entries.len()) && at < entries.len() {
+        match remove(cache, &entries[at].name) {
+            Ok(()) => drop(entries.remove(at)),
+            // A run has it open.
+            Err(_) => at += 1,
+        }
+    }
+    let text = serde_json::to_vec(&entries)?;
+    file.set_len(0)?;
+    file.write_all_at(&text, 0)
+}
+
+/// Removes what has been used least lately until all that belongs to skills fits, and what was left half-written. Takes as long as a look at each file.
+pub fn tidy(cache: &Path) {
+    if let Err(error) = stamp::own_folder(cache).and_then(|cache| tidy_to(&cache, ROOM, ABANDONED)) {
+        tracing::warn!(%error, "the cache folder was not tidied");
+    }
+}
+
+/// Something that may be removed.
+struct Found {
+    used: SystemTime,
+    name: String,
+    bytes: u64,
+}
+
+fn tidy_to(cache: &Dir, room: Bound, abandoned: Duration) -> io::Result<()> {
+    let mut found = Vec::new();
+    for folder in ["", "skills/"] {
+        let listed = match if folder.is_empty() { cache.entries() } else { cache.read_dir(folder) } {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            listed => listed?,
+        };
+        for entry in listed {
+            // What another host removes meanwhile is gone.
+            let Ok(entry) = entry else { continue };
+            let (Ok(name), Ok(metadata)) = (entry.file_name().into_string(), entry.metadata()) else { continue };
+            let name = format!("{folder}{name}");
+            if name.ends_with(".tmp") {
+                if used(&metadata).elapsed().is_ok_and(|age| age > abandoned) {
+                    let _ = if metadata.is_dir() { cache.remove_dir_all(&name) } else { cache.remove_file(&name) };
+                }
+            } else if !folder.is_empty() {
+                found.extend(copy(cache, name));
+            } else if [OF_SKILL, ".script", ".skill", ".packages", ".share"].iter().any(|end| name.ends_with(end)) {
+                found.push(Found { used: used(&metadata), name, bytes: metadata.len() });
+            }
+        }
+    }
+    let (mut bytes, mut entries) = (found.iter().fold(0, |sum: u64, found| sum.saturating_add(found.bytes)), found.len());
+    if room.holds(bytes, entries) {
+        return Ok(());
+    }
+    // A tenth more than has to go, so that the next run does not begin anew.
+    let goal = Bound { bytes: room.bytes / 10 * 9, entries: room.entries / 10 * 9 };
+    found.sort_by_key(|found| found.used);
+    for Found { name, bytes: its, .. } in found {
+        if goal.holds(bytes, entries) {
+            break;
+        }
+        if remove(cache, &name).is_ok() {
+            (bytes, entries) = (bytes - its, entries - 1);
+        }
+    }
+    Ok(())
+}
+
+/// A copy of a skill: its bytes, and when one of its files was read last.
+fn copy(cache: &Dir, name: String) -> Option<Found> {
+    let (mut bytes, mut last, mut folders) = (0, SystemTime::UNIX_EPOCH, vec![cache.open_dir(&name).ok()?]);
+    while let Some(folder) = folders.pop() {
+        for entry in folder.entries().ok()?.flatten() {
+            let metadata = entry.metadata().ok()?;
+            if metadata.is_dir() {
+                folders.push(entry.open_dir().ok()?);
+            }
+            (bytes, last) = (bytes + metadata.len(), last.max(used(&metadata)));
+        }
+    }
+    let made = cache.symlink_metadata(&name).ok()?;
+    Some(Found { used: last.max(used(&made)), name, bytes })
+}
+
+/// When a file was used last: read, as far as the file system keeps that, or written.
+fn used(metadata: &Metadata) -> SystemTime {
+    let times = [metadata.accessed(), metadata.modified()].into_iter().flatten();
+    times.map(cap_std::time::SystemTime::into_std).max().unwrap_or(SystemTime::UNIX_EPOCH)
+}
+
+/// Removes something, and what belongs to it; a copy of a skill where nobody reads it.
+fn remove(cache: &Dir, name: &str) -> io::Result<()> {
+    if name.contains('/') {
+        return copies::remove(cache, name);
+    }
+    if let Some(key) = name.strip_suffix(".cwasm") {
+        let _ = cache.remove_file(format!("{key}.stamp"));
+    }
+    cache.remove_file(name)
+}
+
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "tests set up real folders")]
+mod tests {
+    use super::*;
+
+    fn cache() -> (tempfile::TempDir, Dir) {
+        let dir = tempfile::tempdir().unwrap();
+        let cache = stamp::own_folder(&dir.path().join("cache")).unwrap();
+        (dir, cache)
+    }
+
+    fn put(cache: &Dir, name: &str, bytes: usize, hours_ago: u64) {
+        cache.write(name, vec![0; bytes]).unwrap();
+        let then = SystemTime::now() - Duration::from_secs(3600 * hours_ago);
+        let file = cache.open(name).unwrap().into_std();
+        file.set_times(std::fs::FileTimes::new().set_accessed(then).set_modified(then)).unwrap();
+    }
+
+    fn names(cache: &Dir) -> Vec<String> {
+        let mut names: Vec<String> = cache.entries().unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn a_skill_has_no_more_than_its_share() {
+        let (_dir, cache) = cache();
+        let share = Bound { bytes: 100, entries: 3 };
+        let charge = |skill: &str, name: &str, bytes: usize| {
+            put(&cache, name, bytes, 0);
+            charge_to(&cache, skill, Entry { name: name.into(), bytes: bytes as u64 }, share).unwrap();
+        };
+        put(&cache, "a.own.stamp", 1, 0);
+        charge("1", "a.own.cwasm", 60);
+        charge("2", "other.script", 100);
+        charge("1", "b.script", 40);
+        assert_eq!(names(&cache), ["1.share", "2.share", "a.own.cwasm", "a.own.stamp", "b.script", "other.script"], "up to the share");
+        charge("1", "c.script", 1);
+        assert_eq!(names(&cache), ["1.share", "2.share", "b.script", "c.script", "other.script"], "one byte more: the oldest goes");
+        charge("1", "d.script", 1);
+        charge("1", "e.script", 1);
+        assert_eq!(names(&cache), ["1.share", "2.share", "c.script", "d.script", "e.script", "other.script"], "one entry more");
+        charge("1", "large.script", 101);
+        assert_eq!(names(&cache), ["1.share", "2.share", "other.script"], "more than the share is not kept");
+    }
+
+    #[test]
+    fn what_is_in_use_is_not_removed_for_a_share() {
+        let (_dir, cache) = cache();
+        cache.create_dir_all("skills/a").unwrap();
+        let held = cache.open("skills/a").unwrap().into_std();
+        rustix::fs::flock(&held, FlockOperation::LockShared).unwrap();
+        let share = Bound { bytes: 100, entries: 3 };
+        for (name, bytes) in [("skills/a", 100), ("b.script", 50)] {
+            if !name.contains('/') {
+                put(&cache, name, 50, 0);
+            }
+            charge_to(&cache, "1", Entry { name: name.into(), bytes }, share).unwrap();
+        }
+        assert_eq!((names(&cache), cache.exists("skills/a")), (vec!["1.share".to_owned(), "skills".to_owned()], true));
+    }
+
+    #[test]
+    fn the_least_recently_used_goes_and_never_a_runtime() {
+        let (_dir, cache) = cache();
+        for (name, bytes, hours) in [
+            ("runtime.cwasm", 500, 90),
+            ("runtime.stamp", 5, 90),
+            ("x.program", 5, 90),
+            ("old.own.cwasm", 40, 9),
+            ("old.own.stamp", 1, 9),
+            ("older.script", 30, 10),
+            ("new.script", 30, 1),
+        ] {
+            put(&cache, name, bytes, hours);
+        }
+        tidy_to(&cache, Bound { bytes: 100, entries: 10 }, ABANDONED).unwrap();
+        assert_eq!(names(&cache).len(), 7, "as much as there is room for");
+        tidy_to(&cache, Bound { bytes: 99, entries: 10 }, ABANDONED).unwrap();
+        assert!(names(&cache).len() == 6 && !cache.exists("older.script"), "{:?}", names(&cache));
+        tidy_to(&cache, Bound { bytes: 99, entries: 1 }, ABANDONED).unwrap();
+        assert_eq!(names(&cache), ["runtime.cwasm", "runtime.stamp", "x.program"]);
+    }
+
+    #[test]
+    fn what_was_left_half_written_goes_and_copies_in_use_stay() {
+        let (_dir, cache) = cache();
+        put(&cache, "new.tmp", 1, 0);
+        put(&cache, "old.tmp", 1, 2);
+        for copy in ["skills/used", "skills/unused"] {
+            cache.create_dir_all(copy).unwrap();
+            put(&cache, &format!("{copy}/SKILL.md"), 10, 1);
+        }
+        let held = cache.open("skills/used").unwrap().into_std();
+        rustix::fs::flock(&held, FlockOperation::LockShared).unwrap();
+        tidy_to(&cache, Bound { bytes: 5, entries: 10 }, ABANDONED).unwrap();
+        assert_eq!(names(&cache), ["new.tmp", "skills"]);
+        assert_eq!((cache.exists("skills/used"), cache.exists("skills/unused")), (true, false));
+    }
+}

@@ -1,0 +1,370 @@
+//! The spine: a request becomes a skill, capabilities, a program, an outcome and a record. Every front end meets here.
+
+mod beside;
+mod denied;
+pub mod hooks;
+mod kept;
+mod listing;
+mod own;
+mod pending;
+mod receipt;
+mod record;
+mod refuse;
+mod settle;
+mod target;
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tracing::debug_span;
+
+use hooks::{Asking, Hooks};
+use pending::Pending;
+use skillhost_ledger::audit::{AuditError, Log, ProgramId, Redactor, SkillId};
+use skillhost_ledger::receipt::{Receipt, canonical};
+use skillhost_policy::capabilities::Capabilities;
+use skillhost_policy::outcome::{Outcome, Status, Usage};
+use skillhost_policy::{Grant, Policy, Retention, grant};
+use skillhost_sandbox::files::{Ground, Guarded, OpenMount};
+use skillhost_sandbox::{self as sandbox, Finished, Io, Sandbox};
+use skillhost_skill::runtime::built_in::BuiltIns;
+use skillhost_skill::runtime::copies::Opened;
+use skillhost_skill::runtime::digests::Digests;
+use skillhost_skill::runtime::{Entry, Program, Programs, copies};
+use skillhost_skill::{Caps, Listed, Skill, SkillError, SkillFolder};
+
+pub use listing::ComponentTools;
+pub(crate) use listing::LISTING_MEMORY;
+pub use receipt::Call;
+pub use record::{Recorded, Replay, capabilities, masked};
+pub use target::{Choice, NoProgram, Resolved, Target, component};
+
+/// Where a host keeps things, and what it stands on.
+#[derive(Debug, Clone)]
+pub struct HostOptions {
+    /// The engine's.
+    pub sandbox: sandbox::Options,
+    /// The folders of built-in programs, first come first served.
+    pub programs: Vec<PathBuf>,
+    /// Where scratch folders are made.
+    pub scratch: PathBuf,
+    /// Folders that are mounted only when the operator spells them out: the home folder and the host's own state.
+    pub guarded: Guarded,
+    /// The folder of what skills keep from run to run; only the host writes there.
+    pub state: PathBuf,
+    /// The audit log.
+    pub audit: PathBuf,
+    /// How large a skill may be.
+    pub caps: Caps,
+}
+
+/// A place where skills run. Cheap to clone; knows of no other host.
+#[derive(Clone)]
+pub struct Host {
+    options: Arc<HostOptions>,
+    sandbox: Sandbox,
+    log: Arc<Mutex<Option<Arc<Log>>>>,
+    hooks: Arc<Hooks>,
+}
+
+/// A skill that is loaded, digested and granted: what is the same for all of its invocations under one policy.
+#[derive(Debug)]
+pub struct Loaded {
+    /// The skill.
+    pub skill: Arc<Skill>,
+    /// What was asked, granted and refused.
+    pub grant: Arc<Grant>,
+    capabilities: Arc<Capabilities>,
+    id: SkillId,
+    programs: Result<Arc<Programs>, Status>,
+    retention: Retention,
+    /// Set where the policy keeps texts in the audit log.
+    redactor: Option<Arc<Redactor>>,
+}
+
+/// One thing to do.
+pub struct Request<'a> {
+    /// The skill's folder, and where it comes from.
+    pub skill: SkillFolder<'a>,
+    /// What the operator allows.
+    pub policy: &'a Policy,
+    /// What of the skill is to run.
+    pub target: Target,
+    /// The arguments.
+    pub args: Vec<String>,
+    /// The streams.
+    pub io: Io,
+}
+
+/// An invocation that has been recorded.
+pub struct Invoked {
+    /// The skill that was loaded.
+    pub skill: Arc<Skill>,
+    /// What was asked, granted and refused.
+    pub grant: Arc<Grant>,
+    /// What happened, and the writes kept aside.
+    pub finished: Finished,
+    /// The receipt, where one was asked for and the run came to a result.
+    pub receipt: Option<Receipt>,
+}
+
+/// Why there is no outcome. What could be recorded has been.
+#[derive(Debug, thiserror::Error)]
+pub enum InvokeError {
+    /// The skill does not load.
+    #[error(transparent)]
+    Skill(Box<SkillError>),
+    /// It is not clear what is to run.
+    #[error(transparent)]
+    Choice(Choice),
+    /// The record could not be written, so the run has failed.
+    #[error(transparent)]
+    Audit(#[from] AuditError),
+    /// What a recording says cannot be understood.
+    #[error("{0}")]
+    Recording(String),
+    /// A receipt was asked for, and stdin is not bytes that it could tell of.
+    #[error("the stdin of a run with a receipt is given as bytes")]
+    Stdin,
+}
+
+impl Host {
+    /// Takes options; does no work.
+    pub fn new(options: HostOptions) -> Host {
+        Host { sandbox: Sandbox::new(options.sandbox.clone()), options: Arc::new(options), log: Arc::default(), hooks: Arc::default() }
+    }
+
+    /// The same host with what an embedder adds.
+    #[must_use]
+    pub fn with_hooks(self, hooks: Hooks) -> Host {
+        Host { hooks: Arc::new(hooks), ..self }
+    }
+
+    /// What a skill is granted on this host: what it asks for and the policy allows, less the host's own files. Runs nothing.
+    pub fn grant(&self, skill: &Skill, policy: &Policy) -> Grant {
+        let mut grant = grant(&skill.asks(), &policy.for_skills_of(skill.origin));
+        own::resolve(&mut grant.capabilities);
+        own::deny(&mut grant.capabilities, self.own_files(policy), &self.options.audit);
+        own::deny_missing(&mut grant.capabilities, &self.options.guarded.read_only, &self.options.scratch);
+        grant
+    }
+
+    /// What would run, for a request. Runs nothing.
+    ///
+    /// # Errors
+    /// Why nothing would.
+    pub fn program(&self, loaded: &Loaded, target: &Target, args: &[String]) -> Result<Program, NoProgram> {
+        let programs = loaded.programs.as_ref().map_err(|status| NoProgram::Status(status.clone()))?;
+        target::program(&loaded.skill, programs, target, args)
+    }
+
+    /// The built-in programs of this host, and the folders that they are looked for in.
+    pub fn built_ins(&self) -> BuiltIns {
+        let (folders, cache) = (self.options.programs.clone(), self.options.sandbox.cache.clone());
+        BuiltIns { folders, cache, custom: self.hooks.runtimes.clone() }
+    }
+
+    /// Runs a skill under a policy, and records it.
+    ///
+    /// # Errors
+    /// The skill does not load, or the audit log cannot be written. Everything else is an outcome.
+    pub async fn invoke(&self, request: Request<'_>) -> Result<Invoked, InvokeError> {
+        let loaded = self.load_for_run(request.skill, request.policy)?;
+        self.invoke_loaded(&loaded, &request.target, &request.args, request.io).await
+    }
+
+    /// Loads a skill that is to run: as [`Host::load`], and it is recorded where that fails.
+    ///
+    /// # Errors
+    /// The skill does not load, or the audit log cannot be written.
+    pub fn load_for_run<'a>(&self, skill: impl Into<SkillFolder<'a>>, policy: &Policy) -> Result<Loaded, InvokeError> {
+        let skill = skill.into();
+        // Before anything runs: what cannot be recorded does not happen.
+        let log = self.log()?;
+        match self.load(skill, policy) {
+            Ok(loaded) => Ok(loaded),
+            Err(error) => {
+                let name = skill.path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+                let outcome = not_run(invalid(error.to_string(), None));
+                let (id, capabilities) = (SkillId { name, source: skill.source, ..SkillId::default() }, Arc::new(Capabilities::default()));
+                let redactor = Redactor::of(policy, &capabilities).map(Arc::new);
+                let pending = Pending::new(log, self.hooks.clone(), policy.retention, id, None, capabilities);
+                pending.with_text(redactor.as_ref(), Vec::new()).close(&outcome)?;
+                Err(InvokeError::Skill(Box::new(error)))
+            }
+        }
+    }
+
+    /// Loads a skill, and grants it what a policy allows. Whoever keeps it asks [`Loaded::is_current`] before each invocation.
+    ///
+    /// # Errors
+    /// The skill does not load.
+    pub fn load<'a>(&self, skill: impl Into<SkillFolder<'a>>, policy: &Policy) -> Result<Loaded, SkillError> {
+        let options = &self.options;
+        let listed = debug_span!("skill").in_scope(|| Listed::of(skill, &options.caps))?;
+        // Before anything is read of it: a guest may be granted the very folder that the skill lies in.
+        let copied = debug_span!("copy").in_scope(|| copies::open(&listed, &options.sandbox.cache, &options.scratch));
+        let (skill, digests) = match copied {
+            Ok(Opened { content, digests, is_new }) => {
+                if is_new {
+                    self.sandbox.note_growth();
+                }
+                (listed.read_from(Arc::new(content))?, Ok(digests))
+            }
+            // What cannot be told from another skill in the record does not run.
+            Err(error) => (listed.read()?, Err(undigested(&error))),
+        };
+        let skill = Arc::new(skill);
+        let grant = debug_span!("grant").in_scope(|| self.grant(&skill, policy));
+        let digest = digests.as_ref().ok().map(|digests| digests.skill.clone());
+        let programs = digests.map(|digests| Arc::new(self.programs(&skill, digests)));
+        let id = SkillId::of(&skill, digest);
+        let redactor = Redactor::of(policy, &grant.capabilities).map(Arc::new);
+        Ok(Loaded {
+            capabilities: Arc::new(grant.capabilities.clone()),
+            grant: Arc::new(grant),
+            skill,
+            id,
+            programs,
+            retention: policy.retention,
+            redactor,
+        })
+    }
+
+    /// Runs a skill that is loaded, and records it.
+    ///
+    /// # Errors
+    /// It is not clear what is to run, or the audit log cannot be written. Everything else is an outcome.
+    pub async fn invoke_loaded(&self, loaded: &Loaded, target: &Target, args: &[String], io: Io) -> Result<Invoked, InvokeError> {
+        self.invoke_asked(loaded, target, args, io, None).await
+    }
+
+    async fn invoke_asked(
+        &self,
+        loaded: &Loaded,
+        target: &Target,
+        args: &[String],
+        io: Io,
+        ask: Option<receipt::Ask>,
+    ) -> Result<Invoked, InvokeError> {
+        let Loaded { skill, grant, capabilities, id, programs, retention, redactor } = loaded;
+        let log = self.log()?;
+        let program = programs.as_ref().map_err(|status| NoProgram::Status(status.clone())).and_then(|programs| {
+            let program = target::program(skill, programs, target, args)?;
+            match denied::denial(&program, programs, &capabilities.spawn) {
+                Some(denial) => Err(NoProgram::Status(Status::Denied(denial))),
+                None => Ok((program, programs)),
+            }
+        });
+        let ran = program.as_ref().ok().map(|(program, _)| ProgramId::of(program));
+        let asking = ran.as_ref().map(|program| Asking { skill: id, program, capabilities });
+        let program = match asking.map_or(Ok(()), |asking| self.hooks.approve(&asking)) {
+            Ok(()) => program,
+            Err(denial) => Err(NoProgram::Status(Status::Denied(denial))),
+        };
+        let hooks = self.hooks.clone();
+        let pending = Pending::new(log, hooks, *retention, id.clone(), ran, capabilities.clone());
+        let mut pending = pending.with_text(redactor.as_ref(), target.texts(args));
+        let (mut finished, receipt) = match program {
+            Ok((program, programs)) => {
+                if let Err(error) = pending.start() {
+                    // Where the log takes this record at least, it says why nothing ran.
+                    pending.close(&not_run(Status::Failed { message: error.to_string(), fix: None })).ok();
+                    return Err(error.into());
+                }
+                let io = if let Entry::Tool { .. } = program.entry { io.of_tool() } else { io };
+                let mut finished = self.run(skill, &program, programs, capabilities, io, ask.as_ref()).await;
+                if let (Status::Invalid { message, .. }, None, Some(path)) =
+                    (&mut finished.outcome.status, program.component.built_in(), &skill.manifest.component)
+                {
+                    *message = format!("{path}: {message}");
+                }
+                let receipt = ask.and_then(|ask| ask.receipt(loaded, &program, programs, target, args, &finished));
+                (finished, receipt)
+            }
+            Err(NoProgram::Status(status)) => (Finished::not_run(not_run(status)), None),
+            Err(NoProgram::Choice(choice)) => {
+                pending.close(&not_run(invalid(choice.message.clone(), None)))?;
+                return Err(InvokeError::Choice(choice));
+            }
+        };
+        pending.time(&mut finished.outcome);
+        pending.receipt = receipt.as_ref().map(canonical::digest);
+        pending.close(&finished.outcome)?;
+        Ok(Invoked { skill: skill.clone(), grant: grant.clone(), finished, receipt })
+    }
+
+    /// The programs that invocations of a skill can start.
+    fn programs(&self, skill: &Arc<Skill>, digests: Digests) -> Programs {
+        Programs::of(skill.clone(), digests, self.built_ins())
+    }
+
+    /// The audit log, opened again where another file has taken its place.
+    fn log(&self) -> Result<Arc<Log>, AuditError> {
+        let _span = debug_span!("log").entered();
+        let mut log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*log {
+            Some(log) if log.is_in_place() => Ok(log.clone()),
+            _ => Ok(log.insert(Arc::new(Log::open(&self.options.audit)?)).clone()),
+        }
+    }
+
+    async fn run(
+        &self,
+        skill: &Skill,
+        program: &Program,
+        programs: &Arc<Programs>,
+        capabilities: &Arc<Capabilities>,
+        mut io: Io,
+        ask: Option<&receipt::Ask>,
+    ) -> Finished {
+        let mut beside = match self.beside(skill, program, programs, capabilities) {
+            Ok(beside) => beside,
+            Err(status) => return Finished::not_run(not_run(status)),
+        };
+        let state = match self.state(skill, &capabilities.limits, &mut io, ask).await {
+            Ok(state) => state,
+            Err(status) => return Finished::not_run(not_run(status)),
+        };
+        beside.mounts.extend(state.mount());
+        let what = sandbox::Invoke {
+            program,
+            beside,
+            programs: Some(programs.clone()),
+            capabilities,
+            skill: Some(OpenMount::skill(Ground::shared(skill.content.clone())).hiding(programs.denied_paths())),
+            guarded: &self.guarded(skill, programs),
+            scratch: &self.options.scratch,
+            evidence: ask.is_some(),
+            outside: ask.map(|ask| ask.outside.clone()).unwrap_or_default(),
+        };
+        let finished = sandbox::run(&self.sandbox, what, io).await;
+        state.release();
+        finished
+    }
+}
+
+impl Loaded {
+    /// Which skill it is, as records name it.
+    pub fn id(&self) -> &SkillId {
+        &self.id
+    }
+
+    /// Whether the skill's files are still those that were loaded. Costs a look at each.
+    pub fn is_current(&self) -> bool {
+        self.skill.is_current()
+    }
+}
+
+fn undigested(error: &io::Error) -> Status {
+    Status::Failed { message: format!("the skill's files cannot be digested: {error}"), fix: None }
+}
+
+fn invalid(message: String, fix: Option<String>) -> Status {
+    Status::Invalid { message, fix }
+}
+
+fn not_run(status: Status) -> Outcome {
+    Outcome { status, usage: Usage::default(), ..Outcome::default() }
+}

@@ -1,0 +1,39 @@
+//! What guests find beside the skill and the granted folders.
+
+use super::Host;
+use skillhost_policy::capabilities::Capabilities;
+use skillhost_policy::outcome::Status;
+use skillhost_sandbox::Beside;
+use skillhost_sandbox::files::{Ground, OpenMount};
+use skillhost_skill::Skill;
+use skillhost_skill::runtime::{Program, Programs};
+
+impl Host {
+    /// What guests find beside the skill and the granted folders: the skill where agents have it in the home folder, and, where a built-in
+    /// program may run, the packages that come with it, and their commands.
+    pub(super) fn beside(
+        &self,
+        skill: &Skill,
+        program: &Program,
+        programs: &Programs,
+        capabilities: &Capabilities,
+    ) -> Result<Beside, Status> {
+        let failed = |message: String, fix| Status::Failed { message, fix };
+        let mut beside = Beside::default();
+        let mut names = vec![&skill.name, &skill.manifest.name];
+        names.dedup();
+        for name in names.into_iter().filter(|name| !name.is_empty()) {
+            let mount = OpenMount::skill_at(format!("/tmp/.claude/skills/{name}"), Ground::shared(skill.content.clone()));
+            beside.mounts.push(mount.hiding(programs.denied_paths()));
+        }
+        if program.component.built_in().is_some() || !capabilities.spawn.is_nothing() {
+            for built_in in programs.built_in().map_err(|error| failed(error.message, error.fix))? {
+                beside.built_in.push(built_in.clone());
+                if let Some((guest, folder)) = built_in.packages().map_err(|error| failed(error.message, error.fix))? {
+                    beside.mounts.push(OpenMount::packages(guest, Ground::shared(folder)));
+                }
+            }
+        }
+        Ok(beside)
+    }
+}

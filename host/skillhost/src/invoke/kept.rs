@@ -1,0 +1,91 @@
+//! What a skill keeps from run to run, for one run.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use cap_std::fs::Dir;
+
+use super::Host;
+use super::receipt::Ask;
+use skillhost_ledger::state::{Held, States};
+use skillhost_policy::limits::Limits;
+use skillhost_policy::outcome::Status;
+use skillhost_sandbox::Io;
+use skillhost_sandbox::files::{Ground, OpenMount};
+use skillhost_skill::Skill;
+
+/// How long it is before a state that another run holds is asked for again, at first and at most.
+const PAUSES: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(50));
+
+/// What a skill finds of what it kept.
+pub(super) enum State {
+    /// Nothing.
+    None,
+    /// This host's, which no other run has meanwhile.
+    Held(Arc<Held>),
+    /// That of a recording, in a folder that was made again: how many bytes and files it had.
+    Recorded(Arc<Dir>, u64, u64),
+}
+
+impl State {
+    /// As guests see it.
+    pub(super) fn mount(&self) -> Option<OpenMount> {
+        match self {
+            State::None => None,
+            State::Held(held) => Some(OpenMount::state(Ground::shared(held.clone()), held.bytes, held.count)),
+            State::Recorded(folder, bytes, files) => Some(OpenMount::state(Ground::shared(folder.clone()), *bytes, *files)),
+        }
+    }
+
+    /// Lets others have it: nothing of the run goes on, and what it came to may be looked at for long.
+    pub(super) fn release(&self) {
+        if let State::Held(held) = self {
+            held.release();
+        }
+    }
+}
+
+impl Host {
+    /// What a skill finds of what it kept: of a recording what was recorded, since what is kept on this host is none of its business.
+    pub(super) async fn state(&self, skill: &Skill, limits: &Limits, io: &mut Io, ask: Option<&Ask>) -> Result<State, Status> {
+        match ask.and_then(|ask| ask.state.as_ref()) {
+            Some(State::Recorded(folder, bytes, files)) => Ok(State::Recorded(folder.clone(), *bytes, *files)),
+            Some(State::None | State::Held(_)) => Ok(State::None),
+            None => Ok(self.take_state(skill, limits, io).await?.map_or(State::None, |held| State::Held(Arc::new(held)))),
+        }
+    }
+
+    /// What skills keep on this host.
+    pub fn states(&self) -> States {
+        States::new(self.options.state.clone())
+    }
+
+    /// The state of a skill that is granted one. Runs of one skill take turns: this waits for the others, no longer than a run may take.
+    async fn take_state(&self, skill: &Skill, limits: &Limits, io: &mut Io) -> Result<Option<Held>, Status> {
+        if limits.state == 0 {
+            return Ok(None);
+        }
+        let (states, until, mut pause) = (self.states(), Instant::now() + limits.timeout(), PAUSES.0);
+        loop {
+            match states.take(&skill.name, &skill.root) {
+                Ok(Some(held)) => return Ok(Some(held)),
+                Ok(None) if Instant::now() < until => {}
+                Ok(None) => {
+                    let message = "another run of this skill holds what it keeps, and did not end in time".to_owned();
+                    return Err(Status::Failed { message, fix: Some("run it again when that has ended".into()) });
+                }
+                Err(error) => return Err(Status::Failed { message: format!("what the skill keeps is not usable: {error}"), fix: None }),
+            }
+            let interrupted = async {
+                match &mut io.interrupt {
+                    Some(interrupt) => interrupt.await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                () = interrupted => return Err(Status::Interrupted),
+                () = tokio::time::sleep(pause) => pause = (pause * 2).min(PAUSES.1),
+            }
+        }
+    }
+}

@@ -1,0 +1,273 @@
+//! The host's own files, which no grant reaches: whoever writes the cache writes native code, whoever writes the policy grants himself
+//! what he likes, and a log that its subject can edit is none. A mount may be spelled out that contains them (the home folder does).
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use rustix::io::Errno;
+
+use super::Host;
+use skillhost_policy::capabilities::{Capabilities, HostFolder, Mount};
+use skillhost_policy::protected::protects;
+use skillhost_policy::tool::PathGlob;
+use skillhost_policy::{Origin, Policy};
+use skillhost_sandbox::files::Guarded;
+use skillhost_skill::Skill;
+use skillhost_skill::private;
+use skillhost_skill::runtime::Programs;
+
+/// Resolves the folders that are granted: their real paths, and which folders they are. One that is not there stays as it was named, and the
+/// run that needs it says so.
+pub(super) fn resolve(capabilities: &mut Capabilities) {
+    for mount in capabilities.mounts.iter_mut().chain(&mut capabilities.packages) {
+        let Ok(real) = mount.host.canonicalize() else { continue };
+        let Ok(found) = rustix::fs::stat(&real) else { continue };
+        let named = std::mem::replace(&mut mount.host, real);
+        mount.resolved = Some(HostFolder { named, device: found.st_dev, inode: found.st_ino });
+    }
+}
+
+/// Denies what of `own`, and below, lies in the mounts; and what is named after the audit log, which keeps its files beside it.
+pub(super) fn deny<'a>(capabilities: &mut Capabilities, own: impl IntoIterator<Item = &'a Path>, log: &Path) {
+    // Where no folder is granted there is nothing to leave out, and no place to ask the file system for.
+    if capabilities.mounts.is_empty() && capabilities.packages.is_empty() {
+        return;
+    }
+    let mut there = RealPaths::default();
+    let mut own: Vec<(PathBuf, &str)> = own.into_iter().map(|own| (there.of(own), "/**")).collect();
+    own.push((there.of(log), ".*"));
+    let reached = |mount: &Mount| {
+        let root = there.of(&mount.host);
+        let guest = mount.rule_path(&mount.guest).into_owned();
+        let path = move |(own, also): &(PathBuf, &'static str)| Some(([guest.as_str(), &within(&root, own)?].concat(), *also));
+        own.iter().filter_map(path).collect::<Vec<_>>()
+    };
+    for (path, also) in capabilities.mounts.iter().chain(&capabilities.packages).flat_map(reached) {
+        let path = globset::escape(&path);
+        // A glob that does not compile would be one that does not hold.
+        let globs = [path.clone(), format!("{path}{also}")].map(|glob| PathGlob::new(&glob).unwrap_or_else(|_| PathGlob::everything()));
+        capabilities.read.none_of.extend(globs.clone());
+        capabilities.write.none_of.extend(globs);
+    }
+}
+
+/// Denies what cannot be recognised by device and inode because it does not exist yet: writes to a folder that the catalogue would take skills
+/// from, and all access to the folders that other runs will have in the scratch folder.
+pub(super) fn deny_missing(capabilities: &mut Capabilities, sources: &[PathBuf], scratch: &Path) {
+    if capabilities.mounts.is_empty() && capabilities.packages.is_empty() {
+        return;
+    }
+    let mut there = RealPaths::default();
+    let missing: Vec<PathBuf> = sources.iter().filter(|source| !source.exists()).map(|source| there.of(source)).collect();
+    let scratch = there.of(scratch);
+    let glob = |text: String| PathGlob::new(&text).unwrap_or_else(|_| PathGlob::everything());
+    for mount in capabilities.mounts.iter().chain(&capabilities.packages) {
+        let root = there.of(&mount.host);
+        let guest = |rel: &str| globset::escape(&[&*mount.rule_path(&mount.guest), rel].concat());
+        // The folders of agents are protected files already.
+        let sources = missing.iter().filter_map(|source| within(&root, source)).filter(|rel| protects(rel).is_none());
+        for source in sources.map(|rel| guest(&rel)) {
+            capabilities.write.none_of.extend([source.clone(), source + "/**"].map(glob));
+        }
+        // A mount below the scratch folder, as a session's workspace is, is no folder of another run.
+        if let Some(scratch) = within(&root, &scratch).filter(|_| scratch.starts_with(&root)) {
+            let names = private::prefixes().map(|prefix| format!("{}/{prefix}*", guest(&scratch)));
+            let globs: Vec<PathGlob> = names.flat_map(|name| [name.clone(), name + "/**"]).map(glob).collect();
+            capabilities.read.none_of.extend(globs.clone());
+            capabilities.write.none_of.extend(globs);
+        }
+    }
+}
+
+impl Host {
+    /// What must stay this host's own, whatever folder is granted.
+    pub(super) fn own_files<'a>(&'a self, policy: &'a Policy) -> impl Iterator<Item = &'a Path> {
+        let options = &self.options;
+        // Whoever writes a built-in program decides what the next skill's `python3` does.
+        let places = options.guarded.own.iter().chain([&options.sandbox.cache, &options.state]).chain(&options.programs);
+        let policies = policy.layers.iter().filter_map(|layer| match &layer.origin {
+            Origin::File(path) => Some(path),
+            Origin::BuiltIn | Origin::CommandLine => None,
+        });
+        // Whoever writes an authority's file lets himself be trusted by the next run.
+        let authorities = policy.authorities.iter().map(|authority| &authority.file);
+        places.chain(policies).chain(authorities).map(PathBuf::as_path)
+    }
+
+    /// What no guest reaches, and where no guest writes, of this host and the skill that runs.
+    pub(super) fn guarded(&self, skill: &Skill, programs: &Programs) -> Guarded {
+        let options = &self.options;
+        let own = options.guarded.own.iter().chain([&options.sandbox.cache, &options.state, &options.audit]).chain(&options.programs);
+        let mut guarded = options.guarded.clone();
+        guarded.hidden.extend(own.cloned());
+        // A workspace may hold the skill's own folder.
+        guarded.hidden.extend(programs.denied_paths().map(|path| skill.root.join(path)));
+        guarded.read_only.push(skill.root.clone());
+        guarded
+    }
+}
+
+/// Where a path of the host's own lies below a mount's root: empty where the mount lies in it.
+fn within(root: &Path, own: &Path) -> Option<String> {
+    if root.starts_with(own) {
+        return Some(String::new());
+    }
+    // A name that is not UTF-8 has no guest path.
+    own.strip_prefix(root).ok()?.to_str().map(|rel| format!("/{rel}"))
+}
+
+/// Paths without symlinks. The host's own folders lie in a few: what several paths begin with is looked at once. For one moment, since all of it may
+/// change.
+#[derive(Default)]
+struct RealPaths(BTreeMap<PathBuf, Option<PathBuf>>);
+
+impl RealPaths {
+    /// A path without symlinks, as far as it is there.
+    fn of(&mut self, path: &Path) -> PathBuf {
+        let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+        let there = absolute.ancestors().find_map(|ancestor| Some((ancestor, self.whole(ancestor)?)));
+        match there {
+            Some((ancestor, real)) => absolute.strip_prefix(ancestor).map_or(absolute.clone(), |rest| real.join(rest)),
+            None => absolute,
+        }
+    }
+
+    /// The same for a path that is there; `None` for another.
+    fn whole(&mut self, path: &Path) -> Option<PathBuf> {
+        if let Some(known) = self.0.get(path) {
+            return known.clone();
+        }
+        let found = match (path.parent(), path.file_name()) {
+            (Some(parent), Some(name)) => self.whole(parent).and_then(|parent| one(parent.join(name))),
+            // `/`, or it ends in `..`.
+            _ => path.canonicalize().ok(),
+        };
+        self.0.insert(path.to_owned(), found.clone());
+        found
+    }
+}
+
+/// The real path of what lies in a folder whose path is real.
+fn one(path: PathBuf) -> Option<PathBuf> {
+    match rustix::fs::readlink(&path, Vec::new()) {
+        Ok(_) => path.canonicalize().ok(),
+        // There, and no symlink.
+        Err(Errno::INVAL) => Some(path),
+        Err(_) => None,
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "tests make their own folders")]
+mod tests {
+    use super::*;
+    use skillhost_policy::capabilities::{MountMode, PathAccess, Scope};
+
+    fn mounting(host: &Path) -> Capabilities {
+        let everything = Scope { all_of: vec![vec![PathGlob::everything()]], none_of: Vec::new() };
+        let mount = Mount::new("/workspace", host, MountMode::Write);
+        Capabilities { mounts: vec![mount], read: everything.clone(), write: everything, ..Capabilities::default() }
+    }
+
+    fn access(capabilities: &Capabilities, path: &str) -> PathAccess {
+        capabilities.path_access(&capabilities.mounts[0], path)
+    }
+
+    #[test]
+    fn what_lies_in_a_mount_is_denied_and_nothing_beside_it() {
+        let home = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(home.path().join("[cache]/*")).unwrap();
+        let mut capabilities = mounting(home.path());
+        // One that is there, one that will be.
+        deny(&mut capabilities, [home.path().join("[cache]/*").as_path(), &home.path().join("state/skillhost")], &home.path().join("log"));
+        for path in [
+            "/workspace/[cache]/*",
+            "/workspace/[cache]/*/x.cwasm",
+            "/workspace/state/skillhost",
+            "/workspace/state/skillhost/a/b",
+            "/workspace/log",
+            "/workspace/log.db-wal",
+        ] {
+            assert_eq!(access(&capabilities, path), PathAccess::None, "{path}");
+        }
+        for path in [
+            "/workspace",
+            "/workspace/[cache]",
+            "/workspace/[cache]/x",
+            "/workspace/c/x",
+            "/workspace/logs",
+            "/workspace/state",
+            "/workspace/state/skillhosts",
+        ] {
+            assert_eq!(access(&capabilities, path), PathAccess::Write, "{path}");
+        }
+    }
+
+    #[test]
+    fn what_does_not_exist_yet_is_denied_by_its_path() {
+        let home = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(home.path().join("tmp")).unwrap();
+        let sources = ["team", ".agents/skills", "tmp"].map(|source| home.path().join(source));
+        let mut capabilities = mounting(home.path());
+        deny_missing(&mut capabilities, &sources, &home.path().join("tmp"));
+        for (path, expected) in [
+            ("/workspace/team", PathAccess::Read),
+            ("/workspace/team/x/SKILL.md", PathAccess::Read),
+            ("/workspace/teams/x", PathAccess::Write),
+            ("/workspace/tmp/skillhost-run-0123456789abcdef/tmp/x", PathAccess::None),
+            ("/workspace/tmp/skillhost-session-0123456789abcdef", PathAccess::None),
+            ("/workspace/tmp/skillhost-notes/x", PathAccess::Write),
+            ("/workspace/tmp/x", PathAccess::Write),
+        ] {
+            assert_eq!(access(&capabilities, path), expected, "{path}");
+        }
+        // A session's own workspace.
+        let session = home.path().join("tmp/skillhost-session-0123456789abcdef");
+        let mut capabilities = mounting(&session);
+        deny_missing(&mut capabilities, &[], &home.path().join("tmp"));
+        assert_eq!(access(&capabilities, "/workspace/skillhost-run-x"), PathAccess::Write);
+    }
+
+    #[test]
+    fn a_mount_inside_is_denied_whole_and_one_elsewhere_is_left_alone() {
+        let state = tempfile::tempdir().unwrap();
+        std::fs::create_dir(state.path().join("inner")).unwrap();
+        let mut capabilities = mounting(&state.path().join("inner"));
+        deny(&mut capabilities, [state.path()], Path::new("/nowhere"));
+        assert_eq!(access(&capabilities, "/workspace"), PathAccess::None);
+        assert_eq!(access(&capabilities, "/workspace/x"), PathAccess::None);
+        let mut elsewhere = mounting(&state.path().join("inner"));
+        let before = elsewhere.clone();
+        deny(&mut elsewhere, [Path::new("/nowhere"), &state.path().join("other")], Path::new("/nowhere"));
+        assert_eq!(elsewhere, before);
+    }
+
+    #[test]
+    fn paths_that_begin_alike_lead_where_the_system_says() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |path: &str| dir.path().join(path);
+        std::fs::create_dir_all(at("a/b")).unwrap();
+        std::fs::write(at("a/file"), "").unwrap();
+        std::os::unix::fs::symlink("a", at("link")).unwrap();
+        std::os::unix::fs::symlink("nowhere", at("a/broken")).unwrap();
+        let mut there = RealPaths::default();
+        for path in ["a/b", "link", "link/b", "link/file", "link/b/..", "link/../a/b", "link/b"] {
+            assert_eq!(there.of(&at(path)), at(path).canonicalize().unwrap(), "{path}");
+        }
+        let real = dir.path().canonicalize().unwrap();
+        for (path, expected) in [("link/c/d", "a/c/d"), ("link/c", "a/c"), ("a/file/x", "a/file/x"), ("link/broken/x", "a/broken/x")] {
+            assert_eq!(there.of(&at(path)), real.join(expected), "{path}");
+        }
+        assert_eq!(there.of(Path::new("/")), Path::new("/"));
+    }
+
+    #[test]
+    fn a_symlink_on_the_way_hides_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(dir.path().join("home/cache")).unwrap();
+        std::os::unix::fs::symlink("home", dir.path().join("link")).unwrap();
+        let mut capabilities = mounting(&dir.path().join("home"));
+        deny(&mut capabilities, [dir.path().join("link/cache/components").as_path()], Path::new("/nowhere"));
+        assert_eq!(access(&capabilities, "/workspace/cache/components/x"), PathAccess::None);
+    }
+}

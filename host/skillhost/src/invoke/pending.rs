@@ -1,0 +1,106 @@
+//! The record of an invocation that is under way: it is written whatever comes.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use tracing::debug_span;
+
+use super::hooks::Hooks;
+use super::not_run;
+use skillhost_ledger::audit::{AuditError, Log, ProgramId, Record, Redactor, RunId, SkillId, Start};
+use skillhost_policy::Retention;
+use skillhost_policy::capabilities::Capabilities;
+use skillhost_policy::outcome::{Outcome, Status, Usage};
+
+/// A record that is still to be written. Where its invocation is dropped or panics, it is written as one that was interrupted.
+pub(super) struct Pending {
+    log: Arc<Log>,
+    hooks: Arc<Hooks>,
+    pub(super) receipt: Option<String>,
+    retention: Retention,
+    /// Set where the policy keeps texts, with the arguments.
+    text: Option<(Arc<Redactor>, Vec<String>)>,
+    began: Instant,
+    /// What it is; `None` once it is written.
+    open: Option<Open>,
+}
+
+/// An invocation that has no record of its end.
+struct Open {
+    time: String,
+    skill: SkillId,
+    program: Option<ProgramId>,
+    capabilities: Arc<Capabilities>,
+    /// Set once its start is recorded.
+    run: Option<RunId>,
+}
+
+impl Pending {
+    /// An invocation that was asked for now.
+    pub(super) fn new(
+        log: Arc<Log>,
+        hooks: Arc<Hooks>,
+        retention: Retention,
+        skill: SkillId,
+        program: Option<ProgramId>,
+        capabilities: Arc<Capabilities>,
+    ) -> Pending {
+        let open = Open { time: jiff::Timestamp::now().to_string(), skill, program, capabilities, run: None };
+        Pending { log, hooks, receipt: None, retention, text: None, began: Instant::now(), open: Some(open) }
+    }
+
+    /// The same, and the policy may keep its texts.
+    pub(super) fn with_text(mut self, redactor: Option<&Arc<Redactor>>, arguments: Vec<String>) -> Pending {
+        self.text = redactor.map(|redactor| (redactor.clone(), arguments));
+        self
+    }
+
+    /// Records that a guest is about to start: what cannot be recorded does not run.
+    pub(super) fn start(&mut self) -> Result<(), AuditError> {
+        let Some(Open { time, skill, program: Some(program), run, .. }) = &mut self.open else { return Ok(()) };
+        let _span = debug_span!("start").entered();
+        let id = RunId::random();
+        let owner = self.log.owner()?;
+        let start = Start::of(id, time, skill, program, owner, self.log.key()?);
+        self.log.append_keeping(&start, self.retention)?;
+        *run = Some(id);
+        Ok(())
+    }
+
+    /// Writes the record of the end.
+    pub(super) fn close(mut self, outcome: &Outcome) -> Result<(), AuditError> {
+        self.write(outcome)
+    }
+
+    /// Sets the wall time of an outcome that did not reach the sandbox, perhaps after a wait for what its skill keeps.
+    pub(super) fn time(&self, outcome: &mut Outcome) {
+        if outcome.usage.wall_ms == 0.0 {
+            outcome.usage.wall_ms = self.elapsed_ms();
+        }
+    }
+
+    /// How long the invocation has taken so far, in milliseconds.
+    fn elapsed_ms(&self) -> f64 {
+        self.began.elapsed().as_secs_f64() * 1e3
+    }
+
+    fn write(&mut self, outcome: &Outcome) -> Result<(), AuditError> {
+        let Some(Open { time, skill, program, capabilities, run }) = self.open.take() else { return Ok(()) };
+        let _span = debug_span!("record").entered();
+        let text = self.text.take().map(|(redactor, arguments)| redactor.texts(&arguments, outcome));
+        let record = Record::of(time, &skill, program.as_ref(), &capabilities, outcome, &self.log)?;
+        let record = Record { run, text, receipt: self.receipt.take(), ..record };
+        self.log.append_keeping(&record, self.retention)?;
+        self.hooks.recorded(&record);
+        Ok(())
+    }
+}
+
+impl Drop for Pending {
+    fn drop(&mut self) {
+        let usage = Usage { wall_ms: self.elapsed_ms(), ..Usage::default() };
+        if let Err(error) = self.write(&Outcome { usage, ..not_run(Status::Interrupted) }) {
+            tracing::error!(%error, "an invocation that was dropped is not recorded");
+        }
+    }
+}

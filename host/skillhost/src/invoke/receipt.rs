@@ -1,0 +1,106 @@
+//! An invocation with a receipt.
+
+use std::collections::BTreeMap;
+
+use super::kept::State;
+use super::{Host, InvokeError, Invoked, Loaded, Target};
+use skillhost_ledger::receipt::{Digested, Parts, Receipt, policy_digest};
+use skillhost_policy::Policy;
+use skillhost_sandbox::{Finished, Io, Outside, Stdin};
+use skillhost_skill::runtime::{Program, Programs};
+
+/// One invocation of a skill that is loaded: what was digested and approved is what runs.
+pub struct Call<'a> {
+    /// The skill.
+    pub loaded: &'a Loaded,
+    /// The policy that it was loaded under.
+    pub policy: &'a Policy,
+    /// What of the skill is to run.
+    pub target: &'a Target,
+    /// The arguments.
+    pub args: Vec<String>,
+    /// The streams.
+    pub io: Io,
+}
+
+/// What a receipt tells that an invocation does not know otherwise.
+pub(super) struct Ask {
+    pub(super) policy: String,
+    pub(super) stdin: Digested,
+    pub(super) outside: Outside,
+    /// What the skill keeps, where that is not this host's.
+    pub(super) state: Option<State>,
+}
+
+impl Host {
+    /// Runs a skill that is loaded, records it, and makes a receipt of it. Every file that it may read is digested before and after; its
+    /// outputs are told in full only where they are captured, and stdin is given as bytes.
+    ///
+    /// # Errors
+    /// As [`Host::invoke`]; or stdin is a descriptor.
+    pub async fn invoke_with_receipt(&self, call: Call<'_>) -> Result<Invoked, InvokeError> {
+        self.invoke_outside(call, Outside::default()).await
+    }
+
+    /// The same, with something between a deterministic run and what is outside: the network of a recording, say.
+    ///
+    /// # Errors
+    /// As [`Host::invoke_with_receipt`].
+    pub async fn invoke_outside(&self, call: Call<'_>, outside: Outside) -> Result<Invoked, InvokeError> {
+        let ask = Ask::of(call.policy, &call.io.stdin)?.with(outside);
+        self.invoke_asked(call.loaded, call.target, &call.args, call.io, Some(ask)).await
+    }
+}
+
+impl Ask {
+    pub(super) fn of(policy: &Policy, stdin: &Stdin) -> Result<Ask, InvokeError> {
+        Ask::under(policy_digest(policy), stdin)
+    }
+
+    /// With what stands between the run and what is outside.
+    pub(super) fn with(self, outside: Outside) -> Ask {
+        Ask { outside, ..self }
+    }
+
+    /// Under a policy of that digest.
+    pub(super) fn under(policy: String, stdin: &Stdin) -> Result<Ask, InvokeError> {
+        let stdin = match stdin {
+            Stdin::Empty => Digested::of(b""),
+            Stdin::Bytes(bytes) => Digested::of(bytes),
+            Stdin::Descriptor(_) => return Err(InvokeError::Stdin),
+        };
+        Ok(Ask { policy, stdin, outside: Outside::default(), state: None })
+    }
+
+    pub(super) fn receipt(
+        self,
+        loaded: &Loaded,
+        program: &Program,
+        programs: &Programs,
+        target: &Target,
+        arguments: &[String],
+        finished: &Finished,
+    ) -> Option<Receipt> {
+        let capabilities = &loaded.capabilities;
+        let reaches = program.component.built_in().is_some() || !capabilities.spawn.is_nothing();
+        let programs = if reaches { built_in_digests(programs) } else { BTreeMap::new() };
+        let parts = Parts {
+            skill: &loaded.id,
+            program,
+            arguments,
+            command: if let Target::Shell(text) = target { Some(text) } else { None },
+            capabilities,
+            policy: &self.policy,
+            programs,
+            stdin: self.stdin,
+            evidence: finished.evidence.as_ref()?,
+        };
+        Receipt::of(parts, &finished.outcome)
+    }
+}
+
+/// The built-in programs: name and digest.
+pub(super) fn built_in_digests(programs: &Programs) -> BTreeMap<String, String> {
+    let built_in = programs.built_in().unwrap_or_default();
+    built_in.iter().map(|one| (one.facts.name.clone(), one.facts.digest.clone())).collect()
+}

@@ -1,0 +1,356 @@
+//! An invocation that is recorded, and one that repeats a recording.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use cap_std::fs::Dir;
+use serde_json::Value;
+
+use super::kept::State;
+use super::receipt::{Ask, built_in_digests};
+use super::{Call, Host, InvokeError, Invoked, Loaded, Target, undigested};
+use skillhost_ledger::receipt::{HOST, canonical, granted};
+use skillhost_policy::capabilities::{Capabilities, Mount};
+use skillhost_policy::outcome::Output;
+use skillhost_policy::{Grant, Retention, Secrets};
+use skillhost_sandbox::recording::folder::{Draft, FolderError, Kept};
+use skillhost_sandbox::recording::scene::Scene;
+use skillhost_sandbox::recording::seal::{self, Seal};
+use skillhost_sandbox::recording::tape::Tape;
+use skillhost_sandbox::recording::vault::Key;
+use skillhost_sandbox::recording::{self, EntryKind, Exchange, Header, Recording, Runtime, Sealed};
+use skillhost_sandbox::{ENGINE, Io, Mode, Outside, Stdin, fingerprint};
+use skillhost_skill::Skill;
+use skillhost_skill::runtime::digests::Digests;
+
+/// Whether there is a recording of a run.
+#[derive(Debug)]
+pub enum Recorded {
+    /// There is.
+    Written,
+    /// Nothing ran that could be repeated.
+    Nothing,
+    /// The run has ended, and it could not be written.
+    Failed(FolderError),
+}
+
+/// What a replay runs with.
+pub struct Replay<'a> {
+    /// The recording, with its secrets.
+    pub kept: &'a Kept,
+    /// Its folders.
+    pub scene: &'a Scene,
+    /// What stands between the run and what is outside.
+    pub outside: Outside,
+    /// A limit on fuel in the place of the recorded one.
+    pub fuel: Option<u64>,
+    /// The streams; stdin as it was recorded.
+    pub io: Io,
+}
+
+impl Host {
+    /// Runs a skill that is loaded under a policy by which it is deterministic, and records what comes from outside. The network is live.
+    ///
+    /// # Errors
+    /// As [`Host::invoke_with_receipt`]. That the recording cannot be written is no error of the run.
+    pub async fn record(&self, call: Call<'_>, draft: Draft) -> Result<(Invoked, Recorded), InvokeError> {
+        let Call { loaded, policy: given, target, args, io } = call;
+        let stdin = if let Stdin::Bytes(bytes) = &io.stdin { bytes.clone() } else { Vec::new() };
+        let tape = Arc::new(Tape::recording());
+        let contents = Arc::new(draft.contents());
+        let outside = Outside { tape: Some(tape.clone()), contents: Some(contents.clone()) };
+        let ask = Ask::of(given, &io.stdin)?.with(outside);
+        let policy = ask.policy.clone();
+        let granted_folders = loaded.capabilities.mounts.iter().chain(&loaded.capabilities.packages);
+        if granted_folders.filter_map(|mount| mount.host.canonicalize().ok()).any(|folder| draft.folder().starts_with(folder)) {
+            let why = "the folder for scratch space lies in one that the run is granted, which could change its own recording: set TMPDIR";
+            return Err(InvokeError::Recording(why.into()));
+        }
+        let asked_uses = io.uses;
+        let io = Io { uses: true, ..io };
+        let mut invoked = self.invoke_asked(loaded, target, &args, io, Some(ask)).await?;
+        let uses = invoked.finished.outcome.uses.take();
+        invoked.finished.outcome.uses = uses.clone().filter(|_| asked_uses);
+        let (Some(evidence), Some(keep)) = (invoked.finished.evidence.take(), contents.keep()) else {
+            return Ok((invoked, Recorded::Nothing));
+        };
+        let secrets = &given.secrets;
+        let taken = tape.taken();
+        let hidden = values(secrets, &loaded.capabilities, &taken);
+        let stored: BTreeSet<String> = hidden.iter().filter(|one| one.is_stored).map(|one| one.name.clone()).collect();
+        let hidden = hidden.into_iter().map(|one| (one.name, one.value));
+        let mut seal = Seal::new(format!("{:032x}", rand::random::<u128>()), hidden);
+        if !stored.is_empty() {
+            match Key::find_or_make(&self.options.state) {
+                Ok(key) => seal = seal.storing(key, stored),
+                Err(source) => return Ok((invoked, Recorded::Failed(draft.failed(source)))),
+            }
+        }
+        let mut recording = Recording {
+            version: recording::VERSION,
+            skill: loaded.skill.name.clone(),
+            target: recorded_target(target),
+            arguments: args,
+            runtime: Runtime {
+                host: HOST.into(),
+                engine: ENGINE.into(),
+                fingerprint: fingerprint(Mode::Deterministic),
+                programs: match &invoked.receipt {
+                    Some(receipt) => receipt.runtime.programs.clone(),
+                    None => loaded.programs.as_ref().ok().map(|programs| built_in_digests(programs)).unwrap_or_default(),
+                },
+            },
+            capabilities: granted(&loaded.capabilities, &policy).capabilities,
+            policy,
+            environment: loaded.capabilities.env.clone(),
+            stdin: recording::Digested::of(&stdin),
+            folders: evidence.folders,
+            exchanges: Vec::new(),
+            status: invoked.finished.outcome.status.clone(),
+            receipt: invoked.receipt.as_ref().map(canonical::value),
+            // A command line may hold a secret as well.
+            uses: uses.and_then(|uses| serde_json::from_value(seal.seal(canonical::value(&uses))).ok()),
+            sealed: Sealed { salt: seal.salt().to_owned(), headers: secrets.headers(), ..Sealed::default() },
+            blobs: BTreeMap::new(),
+            digest: None,
+        };
+        hide(&mut recording, secrets, &seal);
+        let kept = keep.bytes(&stdin).and_then(|_| {
+            for (mut exchange, body) in taken {
+                keep.bytes(&body)?;
+                mask(&mut exchange, &recording.sealed, &seal);
+                recording.exchanges.push(exchange);
+            }
+            Ok(())
+        });
+        for entry in recording.folders.iter_mut().flat_map(|folder| &mut folder.entries) {
+            if let EntryKind::File { digest, kept, .. } = &mut entry.kind {
+                *kept |= keep.has(digest);
+            }
+        }
+        let written = match kept {
+            Ok(()) => draft.finish(recording, keep, &seal),
+            Err(source) => Err(draft.failed(source)),
+        };
+        Ok((invoked, written.map_or_else(Recorded::Failed, |()| Recorded::Written)))
+    }
+
+    /// Runs what was recorded, with what was recorded, under what it was allowed: nothing of this host is within its reach.
+    ///
+    /// # Errors
+    /// As [`Host::invoke_with_receipt`]; or what the recording says cannot be understood.
+    pub async fn replay(&self, replay: Replay<'_>) -> Result<Invoked, InvokeError> {
+        let Replay { kept: Kept { recording, .. }, scene, outside, fuel, io } = replay;
+        let mut capabilities = capabilities(recording, scene).map_err(InvokeError::Recording)?;
+        capabilities.limits.fuel = fuel.or(capabilities.limits.fuel);
+        let state = state(recording, scene).map_err(InvokeError::Recording)?;
+        let ask = Ask { state: Some(state), ..Ask::under(recording.policy.clone(), &io.stdin)?.with(outside) };
+        let loaded = self.load_recorded(scene, capabilities)?;
+        let target = target(recording);
+        self.invoke_asked(&loaded, &target, &recording.arguments, io, Some(ask)).await
+    }
+
+    /// The skill of a recording, under the capabilities that it had.
+    fn load_recorded(&self, scene: &Scene, capabilities: Capabilities) -> Result<Loaded, InvokeError> {
+        let skill = Skill::load(&scene.skill, &self.options.caps).map_err(|error| InvokeError::Skill(Box::new(error)))?;
+        let skill = Arc::new(skill);
+        // The folder is this replay's own, and nobody else changes it.
+        let digests = Digests::of(&skill).map_err(|error| undigested(&error));
+        let digest = digests.as_ref().ok().map(|digests| digests.skill.clone());
+        let programs = digests.map(|digests| Arc::new(self.programs(&skill, digests)));
+        let id = skillhost_ledger::audit::SkillId::of(&skill, digest);
+        let grant = Grant { capabilities: capabilities.clone(), decisions: Vec::new() };
+        Ok(Loaded {
+            capabilities: Arc::new(capabilities),
+            grant: Arc::new(grant),
+            skill,
+            id,
+            programs,
+            retention: Retention::default(),
+            redactor: None,
+        })
+    }
+}
+
+/// What the skill of a recording kept, in a folder that was made again.
+fn state(recording: &Recording, scene: &Scene) -> Result<State, String> {
+    let (folder, place) = match (recording.folders.iter().find(|folder| folder.guest == STATE), scene.folders.get(STATE)) {
+        (Some(folder), Some(place)) => (folder, place),
+        _ => return Ok(State::None),
+    };
+    #[expect(clippy::disallowed_methods, reason = "a folder that was just made for this replay")]
+    let dir = Dir::open_ambient_dir(place, cap_std::ambient_authority()).map_err(|error| format!("{STATE}: {error}"))?;
+    let bytes = folder.entries.iter().map(|entry| if let EntryKind::File { bytes, .. } = entry.kind { bytes } else { 0 });
+    Ok(State::Recorded(Arc::new(dir), bytes.fold(0, u64::saturating_add), folder.entries.len() as u64))
+}
+
+/// Where guests see what their skill keeps.
+const STATE: &str = "/state";
+
+/// What a recorded run was allowed, in the folders that were made again.
+///
+/// # Errors
+/// What cannot be understood.
+pub fn capabilities(recording: &Recording, scene: &Scene) -> Result<Capabilities, String> {
+    let mut value = recording.capabilities.clone();
+    whole(&mut value["limits"]);
+    whole(&mut value["determinism"]);
+    let mut capabilities: Capabilities =
+        serde_json::from_value(value).map_err(|error| format!("the recording's capabilities cannot be understood: {error}"))?;
+    if capabilities.determinism.is_none() {
+        return Err("the recorded run was not deterministic".into());
+    }
+    let place = |mount: &mut Mount| match scene.folders.get(&mount.guest) {
+        Some(folder) => {
+            mount.host = folder.clone();
+            mount.resolved = None;
+            Ok(())
+        }
+        None => Err(format!("the recording has no folder for {}", mount.guest)),
+    };
+    capabilities.mounts.iter_mut().chain(&mut capabilities.packages).try_for_each(place)?;
+    if !capabilities.env.keys().eq(recording.environment.keys()) {
+        return Err("the recording's variables are not those that its capabilities name".into());
+    }
+    capabilities.env = recording.environment.clone();
+    Ok(capabilities)
+}
+
+/// Whole numbers that a reader of JSON may round are strings in canonical JSON.
+fn whole(fields: &mut Value) {
+    for value in fields.as_object_mut().into_iter().flat_map(serde_json::Map::values_mut) {
+        if let Some(number) = value.as_str().and_then(|text| text.parse::<u64>().ok()) {
+            *value = number.into();
+        }
+    }
+}
+
+/// A receipt as a recording has it: without the digests of secret variables, which others could guess from.
+pub fn masked(receipt: &mut Value, secrets: &BTreeSet<String>) {
+    for (name, digest) in receipt["input"]["environment"].as_object_mut().into_iter().flatten() {
+        if secrets.contains(name) {
+            *digest = "secret".into();
+        }
+    }
+}
+
+/// A value that does not stand in a recording in clear.
+struct Hidden {
+    /// What a replay asks for it by.
+    name: String,
+    value: Vec<u8>,
+    /// Whether it is stored, encrypted.
+    is_stored: bool,
+}
+
+/// The shortest value that is looked for inside of others.
+const LONG: usize = 8;
+
+/// The values that do not stand in a recording in clear: those that the policy says are not stored first, so that nothing that holds one is.
+fn values(secrets: &Secrets, capabilities: &Capabilities, taken: &[(Exchange, Vec<u8>)]) -> Vec<Hidden> {
+    let headers = secrets.headers();
+    let answers = taken.iter().filter_map(|(exchange, _)| exchange.response.head.as_ref());
+    let fields = answers
+        .flat_map(|head| head.headers.iter().chain(&head.trailers))
+        .chain(taken.iter().flat_map(|(exchange, _)| exchange.request.headers.iter().chain(&exchange.request.trailers)));
+    let fields: Vec<&Header> = fields.filter(|field| headers.contains(&field.name)).collect();
+    let mut values = Vec::new();
+    for is_stored in [false, true] {
+        let variables = capabilities.env.iter().filter(|(name, _)| secrets.hides_variable(name) && secrets.env.contains(name) != is_stored);
+        for (name, value) in variables {
+            let is_stored = is_stored && !values.iter().any(|known: &Hidden| !known.is_stored && is_part(&known.value, value.as_bytes()));
+            values.push(Hidden { name: name.clone(), value: value.as_bytes().to_vec(), is_stored });
+        }
+        for Header { name, value, .. } in fields.iter().filter(|field| secrets.headers.contains(&field.name) != is_stored) {
+            let Some(Output(value)) = value else { continue };
+            for (base, value) in header_values(name, value) {
+                if values.iter().any(|known| known.value == value) {
+                    continue;
+                }
+                let is_stored = is_stored && !values.iter().any(|known: &Hidden| !known.is_stored && is_part(&known.value, value));
+                let is_taken = |name: &str| values.iter().any(|known| known.name == name) || capabilities.env.contains_key(name);
+                let mut names = std::iter::once(base.clone()).chain((2..).map(|count| format!("{base}_{count}")));
+                let Some(name) = names.find(|name| !is_taken(name)) else { continue };
+                values.push(Hidden { name, value: value.to_vec(), is_stored });
+            }
+        }
+    }
+    values
+}
+
+/// What is secret in a field: all of it; without the scheme of credentials, which is none; and the values of cookies, which others may repeat alone.
+fn header_values<'a>(name: &str, value: &'a [u8]) -> Vec<(String, &'a [u8])> {
+    let base = format!("HEADER_{}", name.to_ascii_uppercase().replace('-', "_"));
+    let mut values = vec![(base.clone(), value)];
+    let pairs = value.split(|byte| *byte == b';');
+    let pairs = match name {
+        "authorization" | "proxy-authorization" => {
+            let credentials = value.iter().position(|byte| *byte == b' ').map_or(0, |at| at + 1);
+            values.push((base, &value[credentials..]));
+            return values;
+        }
+        // Attributes follow.
+        "set-cookie" => pairs.take(1),
+        "cookie" => pairs.take(usize::MAX),
+        _ => return values,
+    };
+    let cookies = pairs.filter_map(|pair| pair.splitn(2, |byte| *byte == b'=').nth(1)).map(<[u8]>::trim_ascii);
+    values.extend(cookies.filter(|value| value.len() >= LONG).map(|value| ("COOKIE".to_owned(), value)));
+    values
+}
+
+/// Whether a long value stands inside another.
+fn is_part(part: &[u8], whole: &[u8]) -> bool {
+    part.len() >= LONG && holds(whole, part)
+}
+
+fn holds(text: &[u8], part: &[u8]) -> bool {
+    text.windows(part.len()).any(|window| window == part)
+}
+
+/// Hides the values of secret variables, however short.
+fn hide(recording: &mut Recording, secrets: &Secrets, seal: &Seal) {
+    let mut hidden = BTreeSet::new();
+    for (name, value) in recording.environment.iter_mut().filter(|(name, value)| secrets.hides_variable(name) && !value.is_empty()) {
+        recording.sealed.secrets.insert(name.clone(), seal::digest(seal.salt(), value.as_bytes()));
+        *value = seal.placeholder(name);
+        hidden.insert(name.clone());
+    }
+    if let Some(receipt) = &mut recording.receipt {
+        masked(receipt, &hidden);
+    }
+}
+
+/// Puts digests in the place of a request's secret fields, and placeholders in that of a response's, however short.
+fn mask(exchange: &mut Exchange, sealed: &Sealed, seal: &Seal) {
+    let Exchange { request, response, .. } = exchange;
+    for field in request.headers.iter_mut().chain(&mut request.trailers).filter(|field| sealed.headers.contains(&field.name)) {
+        if let Some(Output(value)) = field.value.take() {
+            field.secret = Some(seal::digest(&sealed.salt, &value));
+        }
+    }
+    let fields = response.head.iter_mut().flat_map(|head| head.headers.iter_mut().chain(&mut head.trailers));
+    for field in fields.filter(|field| sealed.headers.contains(&field.name)) {
+        if let Some(placeholder) = field.value.as_ref().and_then(|Output(value)| seal.whole(value)) {
+            field.value = Some(Output(placeholder.into_bytes()));
+        }
+    }
+}
+
+fn recorded_target(target: &Target) -> recording::Target {
+    match target.clone() {
+        Target::Main => recording::Target::Main,
+        Target::Named(name) => recording::Target::Named { name },
+        Target::Tool { name, input } => recording::Target::Tool { name, input },
+        Target::Shell(text) => recording::Target::Shell { text },
+    }
+}
+
+fn target(recording: &Recording) -> Target {
+    match recording.target.clone() {
+        recording::Target::Main => Target::Main,
+        recording::Target::Named { name } => Target::Named(name),
+        recording::Target::Tool { name, input } => Target::Tool { name, input },
+        recording::Target::Shell { text } => Target::Shell(text),
+    }
+}

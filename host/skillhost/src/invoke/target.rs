@@ -1,0 +1,306 @@
+//! What a request asks for becomes a program: a component's command or tool, a script and what runs it, or a shell command.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::sync::Arc;
+
+use super::{Loaded, invalid};
+use skillhost_ledger::approval::{Input, What};
+use skillhost_policy::outcome::{Denial, DenialKind, Status};
+use skillhost_sandbox::is_tool_name;
+use skillhost_skill::Skill;
+use skillhost_skill::runtime::built_in::ProgramError;
+use skillhost_skill::runtime::dispatch::{HEAD, Interpreter, Kind};
+use skillhost_skill::runtime::scripts::{self, Found, Script};
+use skillhost_skill::runtime::spawn::SKILL;
+use skillhost_skill::runtime::{self, Component, Entry, Program, Programs, ScriptId};
+
+/// Bytes of a file's name on Linux, `NAME_MAX` of limits.h.
+const NAME_MAX: usize = 255;
+
+/// Scripts that are told where a name is none of them.
+const MAX_TOLD: usize = 20;
+
+/// What of a skill is to run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Target {
+    /// Its component's command; where it has no component, its only script.
+    Main,
+    /// A script, by its path or as people and instructions name it; else the typed tool of that name, without input.
+    Named(String),
+    /// A typed tool of its component.
+    Tool {
+        /// The tool's name.
+        name: String,
+        /// Its input, a JSON text.
+        input: String,
+    },
+    /// A text for the shell, as an agent would run it.
+    Shell(String),
+}
+
+impl Target {
+    /// What it gives a run together with its arguments, with nothing on stdin.
+    pub fn input<'a>(&'a self, args: &'a [String]) -> Input<'a> {
+        let text = match self {
+            Target::Shell(text) => Some(text.as_str()),
+            Target::Tool { input, .. } => Some(input.as_str()),
+            Target::Main | Target::Named(_) => None,
+        };
+        Input { text, args, ..Input::default() }
+    }
+}
+
+/// A request that does not say which of several things it means.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct Choice {
+    /// What is not clear.
+    pub message: String,
+    /// What it may have meant.
+    pub suggestion: Option<String>,
+    /// What there is, by path. Those with a language do not run here.
+    pub scripts: Vec<Script>,
+}
+
+/// Why a request is no program.
+#[derive(Debug, Clone)]
+pub enum NoProgram {
+    /// It is not clear which.
+    Choice(Choice),
+    /// It cannot be had.
+    Status(Status),
+}
+
+/// What of its skill a target means, however it is spelled.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Resolved {
+    /// The component's command.
+    Main,
+    /// The script at this path.
+    Script(String),
+    /// The typed tool of this name.
+    Tool(String),
+    /// A text for the shell.
+    Shell,
+}
+
+impl Loaded {
+    /// What of the skill a target means; `None` where it means nothing, or several things.
+    pub fn resolve(&self, target: &Target) -> Option<Resolved> {
+        resolve(&self.skill, self.programs.as_ref().ok()?, target).ok()
+    }
+
+    /// The part of the skill that a target means, however it is spelled: what levels and approvals are for.
+    pub fn part(&self, target: &Target) -> What {
+        match (self.resolve(target), target) {
+            (Some(Resolved::Main), _) => What::Skill,
+            (Some(Resolved::Script(path)), _) => What::Program(path),
+            (Some(Resolved::Tool(name)), _) => What::Tool(name),
+            (Some(Resolved::Shell), _) | (None, Target::Shell(_)) => What::Command,
+            // It will not run: a level for that name still counts.
+            (None, Target::Main) => What::Skill,
+            (None, Target::Named(name)) => What::Program(name.clone()),
+            (None, Target::Tool { name, .. }) => What::Tool(name.clone()),
+        }
+    }
+
+    /// The same skill, of which these files are not started, neither by the host nor by a program that it runs.
+    #[must_use]
+    pub fn without(self, files: BTreeSet<String>) -> Loaded {
+        match self.programs {
+            Ok(programs) if !files.is_empty() => {
+                let programs = programs.without(&files);
+                let failed = |error| Status::Failed { message: format!("the skill's files cannot be digested: {error}"), fix: None };
+                Loaded { programs: programs.map(Arc::new).map_err(failed), ..self }
+            }
+            _ => self,
+        }
+    }
+}
+
+/// Resolves what a target means.
+pub(super) fn resolve(skill: &Skill, programs: &Programs, target: &Target) -> Result<Resolved, NoProgram> {
+    let has_component = skill.manifest.component.is_some();
+    Ok(match target {
+        Target::Main if has_component || skill.manifest.recovered => Resolved::Main,
+        Target::Main => Resolved::Script(only(skill, programs)?),
+        // Whatever else a client calls a tool would stand in the audit log.
+        Target::Tool { name, .. } if !is_tool_name(name) => return Err(unknown(skill, name)),
+        Target::Tool { name, .. } => Resolved::Tool(name.clone()),
+        Target::Named(name) => match scripts::find(skill, name) {
+            Found::File(path) => Resolved::Script(path),
+            Found::Several(paths) => return Err(several(skill, name, &paths)),
+            Found::Nothing if has_component && is_tool_name(name) => Resolved::Tool(name.clone()),
+            Found::Nothing => return Err(unknown(skill, name)),
+        },
+        Target::Shell(_) => Resolved::Shell,
+    })
+}
+
+/// What runs, for a request.
+pub(super) fn program(skill: &Skill, programs: &Programs, target: &Target, args: &[String]) -> Result<Program, NoProgram> {
+    let program = found(skill, programs, target, args)?;
+    let script = program.script.as_ref().map(|script| script.digest.as_str());
+    // By what it is: a link in the skill leads to the same file.
+    match programs.denied().iter().find(|file| file.digest == program.component.digest || Some(file.digest.as_str()) == script) {
+        Some(file) => Err(NoProgram::Status(Status::Denied(denial(&file.path)))),
+        None => Ok(program),
+    }
+}
+
+/// That a level denies a file of the skill.
+fn denial(path: &str) -> Denial {
+    Denial {
+        what: format!("run {path}"),
+        rule: format!("a level denies {path}"),
+        fix: Some("skillhost permissions".into()),
+        kind: DenialKind::Run,
+    }
+}
+
+fn found(skill: &Skill, programs: &Programs, target: &Target, args: &[String]) -> Result<Program, NoProgram> {
+    let own = |entry: Entry| {
+        let component = declared(skill, |path| programs.own(path)).map_err(NoProgram::Status)?.1;
+        Ok(Program { name: skill.manifest.name.clone(), component, entry, args: args.to_vec(), script: None })
+    };
+    match (resolve(skill, programs, target)?, target) {
+        (Resolved::Main, _) => own(Entry::Command),
+        (Resolved::Script(path), _) => script(skill, programs, &path, args),
+        (_, Target::Tool { name, input }) => own(Entry::Tool { name: name.clone(), input: input.clone(), scripts: Vec::new() }),
+        (Resolved::Tool(name), _) => {
+            let scripts = scripts::all(skill).into_iter().take(MAX_TOLD).map(|script| script.path).collect();
+            own(Entry::Tool { name, input: "{}".into(), scripts })
+        }
+        (Resolved::Shell, target) => {
+            let text = if let Target::Shell(text) = target { text.as_str() } else { "" };
+            let component = installed(programs, "bash")?;
+            // Not a variable, which the environment could hold.
+            let text = text.replace("{baseDir}", SKILL);
+            let args = [&["-c".to_owned(), text, "bash".to_owned()], args].concat();
+            Ok(Program { name: "bash".into(), component, entry: Entry::Command, args, script: None })
+        }
+    }
+}
+
+/// A script by its path, and what runs it.
+fn script(skill: &Skill, programs: &Programs, path: &str, args: &[String]) -> Result<Program, NoProgram> {
+    let unreadable = |error| NoProgram::Status(invalid(format!("`{path}` cannot be read: {error}"), None));
+    let content = skill.read(path).map_err(unreadable)?;
+    let Interpreter { command, args: before } = match programs.kind(path, &content[..content.len().min(HEAD)]) {
+        Kind::Script(interpreter) => interpreter,
+        Kind::NotHere { language } => {
+            let message = format!("`{path}` is a script for {language}, which does not run here");
+            let fix = "what runs here: Python 3, shell scripts, and WebAssembly components".to_owned();
+            return Err(NoProgram::Status(invalid(message, Some(fix))));
+        }
+        Kind::Other => {
+            let message = format!("`{path}` is no script: it has no `#!` line, and no extension that says what runs it");
+            let fix = format!(
+                "start it with `#!/usr/bin/env python3` or `#!/bin/bash`, or name what reads it: `--command 'python3 {SKILL}/{path}'`"
+            );
+            return Err(NoProgram::Status(invalid(message, Some(fix))));
+        }
+    };
+    let component = installed(programs, &command)?;
+    let args = [&before[..], &[format!("{SKILL}/{path}")], args].concat();
+    let script = Some(ScriptId { path: path.to_owned(), digest: runtime::digest(&content) });
+    Ok(Program { name: command, component, entry: Entry::Command, args, script })
+}
+
+fn installed(programs: &Programs, command: &str) -> Result<Component, NoProgram> {
+    let status = |ProgramError { message, fix }| NoProgram::Status(Status::Failed { message, fix });
+    match programs.find(command).map_err(status)? {
+        Some(component) => Ok(component),
+        None => Err(NoProgram::Status(invalid(format!("there is no program `{command}` here"), None))),
+    }
+}
+
+/// The script of a skill that has but one.
+fn only(skill: &Skill, programs: &Programs) -> Result<String, NoProgram> {
+    let all = scripts::all_by(skill, |path, head| programs.kind(path, head));
+    let here: Vec<&Script> = all.iter().filter(|script| script.run.is_ok()).collect();
+    match (here.as_slice(), all.as_slice()) {
+        ([one], _) => Ok(one.path.clone()),
+        ([], []) => Err(NoProgram::Status(no_program(skill))),
+        ([], [one]) => Ok(one.path.clone()),
+        _ => {
+            let message = format!("the skill `{}` has {} scripts: name the one to run", skill.name, all.len());
+            Err(NoProgram::Choice(Choice { message, suggestion: None, scripts: all }))
+        }
+    }
+}
+
+fn several(skill: &Skill, name: &str, paths: &[String]) -> NoProgram {
+    let scripts = paths.iter().filter_map(|path| scripts::of(skill, path)).collect();
+    NoProgram::Choice(Choice {
+        message: format!("several files of the skill `{}` are called `{name}`", skill.name),
+        suggestion: None,
+        scripts,
+    })
+}
+
+fn unknown(skill: &Skill, name: &str) -> NoProgram {
+    let all = scripts::all(skill);
+    let base = |path: &str| path.rsplit('/').next().unwrap_or(path).to_owned();
+    // A client chooses the name, and the comparison costs the product of both lengths: a longer one is no file's.
+    let asked = Some(base(name)).filter(|asked| asked.len() <= NAME_MAX).unwrap_or_default();
+    let likeness = |script: &&Script| strsim::jaro_winkler(&asked, &base(&script.path));
+    let nearest = all.iter().max_by(|a, b| likeness(a).total_cmp(&likeness(b))).filter(|script| likeness(script) > 0.8);
+    let suggestion = nearest.map(|script| script.path.clone());
+    let what = if skill.manifest.component.is_some() { "script or tool" } else { "script" };
+    let shown: String = name.chars().take(NAME_MAX).collect();
+    NoProgram::Choice(Choice { message: format!("the skill `{}` has no {what} `{shown}`", skill.name), suggestion, scripts: all })
+}
+
+/// The component that a skill declares, and its path in the skill.
+///
+/// # Errors
+/// `Status::Invalid`: the skill declares none, or it cannot be read.
+pub fn component(skill: &Skill) -> Result<(&str, Component), Status> {
+    declared(skill, |path| skill.read(path).map(Component::new))
+}
+
+/// The same, read as the caller says.
+pub(super) fn declared(skill: &Skill, read: impl Fn(&str) -> io::Result<Component>) -> Result<(&str, Component), Status> {
+    let Some(path) = &skill.manifest.component else { return Err(no_program(skill)) };
+    match read(path) {
+        Ok(component) => Ok((path, component)),
+        Err(error) => {
+            let fix = format!("build it: `skillhost build {}`", skill.root.display());
+            Err(invalid(format!("the component `{path}` cannot be read: {error}"), Some(fix)))
+        }
+    }
+}
+
+impl Target {
+    /// What a run of it is asked to do, as texts.
+    pub(super) fn texts(&self, args: &[String]) -> Vec<String> {
+        match self {
+            Target::Tool { input, .. } => vec![input.clone()],
+            Target::Shell(text) => [std::slice::from_ref(text), args].concat(),
+            Target::Main | Target::Named(_) => args.to_vec(),
+        }
+    }
+}
+
+/// That a skill declares no component, and what it has instead.
+fn no_program(skill: &Skill) -> Status {
+    let here = skill.files.iter().map(|file| file.path.as_str()).find(|path| path.ends_with(".wasm"));
+    let (what, fix) = match (scripts::all(skill).first(), here) {
+        _ if skill.manifest.recovered => (
+            "declares no component",
+            format!("mend the frontmatter of {}: `skillhost check {}` shows what is wrong", skill.skill_file, skill.root.display()),
+        ),
+        (Some(script), _) => (
+            "declares no component, and has scripts",
+            format!("what a script is given comes after `--`: `skillhost run {} {} -- ARGS`", skill.root.display(), script.path),
+        ),
+        (None, Some(here)) => ("declares no component", format!("name it in {}: `metadata: {{ component: {here} }}`", skill.skill_file)),
+        (None, None) => (
+            "has instructions only: no component, and no script",
+            "put a script under scripts/, or build a component: `skillhost build`".into(),
+        ),
+    };
+    invalid(format!("the skill `{}` {what}", skill.name), Some(fix))
+}
