@@ -10,7 +10,7 @@ use std::process::Stdio;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
-use crate::cli::{User, guest, text};
+use crate::cli::{User, guest, script_skill, text};
 
 pub fn digest(bytes: &[u8]) -> String {
     let hex: String = Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect();
@@ -256,4 +256,15 @@ fn hosts_that_share_a_log_do_not_mix_their_lines() {
     let log = std::fs::read_to_string(user.work().join("shared.jsonl")).unwrap();
     let records: Vec<Value> = log.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!((records.len(), crate::cli::ends(&log).len()), (24, 12), "a start and an end of each");
+}
+
+#[test]
+fn a_run_that_no_runtime_can_start_has_its_wall_time() {
+    let user = User::new();
+    let skill = user.work().join("scripted");
+    script_skill(&skill, &[("run.rb", "puts 1\n")]);
+    let run = user.skillhost(&["run", "./scripted", "scripts/run.rb"]);
+    assert!(!run.status.success(), "{run:?}");
+    let record = &user.records()[0];
+    assert!(record["usage"]["wall_ms"].as_f64().unwrap() > 0.0, "{record}");
 }

@@ -154,6 +154,16 @@ fn a_result_counts_as_memory_and_as_output() {
 }
 
 #[test]
+fn the_schemas_of_a_call_count_as_memory() {
+    // 60 KB of text, and some 10 MB as a value; the guest itself has 17 MiB.
+    let heavy = json!({ "enum": [{}, vec![json!([]); 20_000]] }).to_string();
+    let limits = [(Limit::Memory, 22 << 20)];
+    let outcome = call(&toolbox(&[("t", "true", None)]), "{}", &limits, false, None);
+    assert_eq!(outcome.status, Status::Exited { code: 0 }, "{outcome:?}");
+    assert_hit(&call(&toolbox(&[("t", &heavy, None)]), "{}", &limits, false, None), Limit::Memory, "schema");
+}
+
+#[test]
 fn a_listing_outside_of_the_interfaces_rules_is_refused() {
     let long = "x".repeat(65);
     let names: Vec<String> = (0..200).map(|n| format!("t{n}")).collect();

@@ -49,6 +49,8 @@ fn a_component_without_a_section_is_listed_by_a_recorded_run() {
     assert!(text.contains("Tools: box.t\n"), "{text}");
     let record = &place.user.records()[0];
     assert_eq!((&record["status"]["kind"], &record["program"]["name"]), (&"exited".into(), &"list-tools".into()), "{record}");
+    let limits = &record["capabilities"]["limits"];
+    assert_eq!((&limits["processes"], &limits["memory"]), (&0.into(), &67_108_864.into()), "less than a run: {record}");
     agent.call("activate_skill", json!({ "name": "box" }));
     assert_eq!(records(&place), 1, "it is asked once");
 }
