@@ -334,7 +334,7 @@ fn a_run_that_needs_no_built_in_program_does_not_look_at_them() {
     std::fs::create_dir(&folder).unwrap();
     std::fs::write(folder.join("python.json"), "{").unwrap();
     let run = user.skillhost(&["run", "./hello", "--programs", "programs"]);
-    assert!(run.status.code() == Some(74) && text(&run.stderr).contains("python.json: this is no JSON"), "{run:?}");
+    assert!(run.status.code() == Some(74) && text(&run.stderr).contains("python.json: this is not valid JSON"), "{run:?}");
     let skill = user.work().join("hello/SKILL.md");
     let manifest = std::fs::read_to_string(&skill).unwrap().replace("metadata:", "allowed-tools: Read\nmetadata:");
     std::fs::write(skill, manifest).unwrap();

@@ -130,7 +130,7 @@ fn a_client_does_not_approve_its_own_runs() {
 }
 
 #[test]
-fn an_answer_that_nobody_asked_for_is_none() {
+fn unsolicited_answers_are_ignored() {
     let (place, workspace) = place();
     let written = workspace.join("sub/out.txt");
     let mut agent = agent(&place, &workspace, NEW, &json!({}));

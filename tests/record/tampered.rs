@@ -114,7 +114,7 @@ fn a_text_that_was_changed_without_its_digest() {
     };
     refused(65, "its `digest` is another", rewrite("\"arg\"", "\"other\""));
     refused(65, "its form is 2", rewrite("\"version\": 1", "\"version\": 2"));
-    refused(65, "is no JSON", rewrite("{", "{{"));
+    refused(65, "is not valid JSON", rewrite("{", "{{"));
     refused(65, "not in the form", rewrite("\"digest\"", "\"digest\": 1, \"digest\""));
     refused(65, "not in the form", rewrite("{", "{ "));
     refused(74, "cannot be read", |folder| std::fs::remove_file(folder.join("recording.json")).unwrap());

@@ -30,10 +30,10 @@ pub struct Changes {
 
 /// As long as it is held, changes are taken up. Dropping it ends that.
 pub struct Watch {
-    tell: Sender<Told>,
+    tell: Sender<Notice>,
 }
 
-enum Told {
+enum Notice {
     Change(Event),
     Stop,
 }
@@ -50,7 +50,7 @@ struct Touched {
 impl Drop for Watch {
     fn drop(&mut self) {
         // A thread that has ended needs no word.
-        let _ = self.tell.send(Told::Stop);
+        let _ = self.tell.send(Notice::Stop);
     }
 }
 
@@ -70,7 +70,7 @@ impl Catalog {
             // Reading is no change; without this, looking at the folders would tell of itself.
             if !matches!(event.kind, EventKind::Access(_)) {
                 // Nobody listens any more: the watcher is about to be dropped.
-                let _ = tell.send(Told::Change(event));
+                let _ = tell.send(Notice::Change(event));
             }
         });
         let mut folders = Folders { watcher: watcher.map_err(|error| failed(&error))?, watched: Vec::new() };
@@ -99,16 +99,16 @@ impl Catalog {
 }
 
 /// Waits for changes, and until they cease. `None`: nobody wants them any more.
-fn wait(told: &Receiver<Told>) -> Option<Touched> {
-    let Ok(Told::Change(first)) = told.recv() else { return None };
+fn wait(told: &Receiver<Notice>) -> Option<Touched> {
+    let Ok(Notice::Change(first)) = told.recv() else { return None };
     let mut touched = Touched::default();
     touched.add(first);
     let started = Instant::now();
     while started.elapsed() < MOST {
         match told.recv_timeout(QUIET) {
-            Ok(Told::Change(event)) => touched.add(event),
+            Ok(Notice::Change(event)) => touched.add(event),
             Err(RecvTimeoutError::Timeout) => break,
-            Ok(Told::Stop) | Err(RecvTimeoutError::Disconnected) => return None,
+            Ok(Notice::Stop) | Err(RecvTimeoutError::Disconnected) => return None,
         }
     }
     Some(touched)

@@ -11,9 +11,9 @@ mod content;
 mod journal;
 mod key;
 mod lease;
+pub mod log_entry;
 mod query;
 mod store;
-pub mod told;
 mod verify;
 
 use std::io;
@@ -27,9 +27,9 @@ pub use content::{
 };
 pub use journal::Log;
 pub use key::Keyed;
+pub use log_entry::LogEntry;
 pub use query::{Filter, Keep, Removal};
 pub use store::Store;
-pub use told::Told;
 pub use verify::{Fault, FaultKind, Verified};
 
 use key::Key;

@@ -18,7 +18,7 @@ use wasmtime::component::{HasSelf, Linker};
 use super::engine::Mode;
 use super::files::Guarded;
 use super::invocation::Invocation;
-use super::mounts::Beside;
+use super::mounts::ExtraMounts;
 use super::run::{Invoke, Io, Outside, run};
 use super::state::State;
 use super::stdio::Stdin;
@@ -135,7 +135,7 @@ impl Invocation {
             programs: None,
             capabilities: &Arc::new(Capabilities { limits, ..Capabilities::default() }),
             skill: None,
-            beside: Beside::default(),
+            extra: ExtraMounts::default(),
             guarded: &Guarded::default(),
             scratch: self.scratch.within(),
             evidence: false,

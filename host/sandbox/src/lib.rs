@@ -72,7 +72,7 @@ pub use compile::compile_if_asked;
 pub use engine::{Allocation, EPOCH, Mode};
 pub use fingerprint::{ENGINE, fingerprint};
 pub use listing::{Listing, Tool, exercise, is_tool_name, listing, with_listing};
-pub use mounts::{Beside, Overlays};
+pub use mounts::{ExtraMounts, Overlays};
 pub use run::{Evidence, Finished, Invoke, Io, Outside, run, run_alone};
 pub use stdio::{Sink, Stdin};
 

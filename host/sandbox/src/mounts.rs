@@ -4,7 +4,7 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::files::{ApplyError, Chance, Ground, Guarded, OpenMount, Skeleton, Staged, Times, Vfs};
+use super::files::{ApplyError, Chance, Guarded, HostDir, OpenMount, Skeleton, Staged, Times, Vfs};
 use super::scratch::Scratch;
 use crate::recording::keep::Contents;
 use skillhost_policy::capabilities::{Capabilities, MountMode};
@@ -19,9 +19,9 @@ pub(super) struct Mounts {
     pub(super) scratch: Arc<Scratch>,
 }
 
-/// What guests find beside the skill and what the capabilities name: the host's own doing.
+/// Mounts that the host adds to those of the skill and the capabilities.
 #[derive(Debug, Default)]
-pub struct Beside {
+pub struct ExtraMounts {
     /// Packages of the programs, the skill under other names, `/state`.
     pub mounts: Vec<OpenMount>,
     /// Those whose commands are shown in `/usr/bin`.
@@ -32,12 +32,12 @@ pub struct Beside {
 #[derive(Debug, Default)]
 pub struct Overlays(Option<Mounts>);
 
-/// Opens everything that the capabilities name, and puts it together with the skill's own folder and what is `beside`.
+/// Opens everything that the capabilities name, and puts it together with the skill's own folder and the `extra` mounts.
 #[expect(clippy::too_many_arguments, reason = "each is something else that an invocation's files are made from")]
 pub(super) fn open(
     capabilities: &Arc<Capabilities>,
     skill: Option<OpenMount>,
-    beside: Beside,
+    extra: ExtraMounts,
     guarded: &Guarded,
     scratch_root: &Path,
     cache: &Path,
@@ -48,7 +48,7 @@ pub(super) fn open(
     let scratch = Arc::new(Scratch::new(scratch_root)?);
     let later = |name: String| {
         let scratch = scratch.clone();
-        Ground::later(move || scratch.folder(&name))
+        HostDir::later(move || scratch.folder(&name))
     };
     let mut mounts = vec![OpenMount::scratch(later("tmp".into()))];
     mounts.extend(skill);
@@ -62,15 +62,15 @@ pub(super) fn open(
     for mount in &capabilities.packages {
         mounts.push(OpenMount::open(mount, guarded)?.as_packages());
     }
-    mounts.extend(beside.mounts);
+    mounts.extend(extra.mounts);
     let guests: Vec<String> = mounts.iter().map(|mount| mount.guest().to_owned()).collect();
-    let (built_in, cache) = (beside.built_in, cache.to_owned());
+    let (built_in, cache) = (extra.built_in, cache.to_owned());
     let root = move || {
         // There are some two hundred commands, which most guests never look for.
         let commands = built_in.iter().flat_map(|one| &one.facts.programs).map(String::as_str);
         Skeleton::of(guests.iter().map(String::as_str), commands).open(&cache)
     };
-    mounts.push(OpenMount::root(Ground::later(root), chance));
+    mounts.push(OpenMount::root(HostDir::later(root), chance));
     Ok(Mounts { vfs: Vfs::new(mounts, capabilities.clone(), guarded, times, contents), scratch })
 }
 

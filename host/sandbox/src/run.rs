@@ -15,11 +15,11 @@ use super::files::{Guarded, OpenMount, Snapshot, SnapshotError};
 use super::fuel::Cost;
 use super::invocation::Invocation;
 use super::meter::Meter;
-use super::mounts::{self, Beside, Overlays};
+use super::mounts::{self, ExtraMounts, Overlays};
 use super::random;
 use super::relay::Outlets;
 use super::stdio::{Input, Out, Sink, Stdin};
-use super::store::Given;
+use super::store::ProgramIo;
 use super::turns::{self, Fixed};
 use crate::recording::Folder;
 use crate::recording::keep::Contents;
@@ -55,7 +55,7 @@ pub struct Invoke<'a> {
     /// `/skill`.
     pub skill: Option<OpenMount>,
     /// What else is there to read.
-    pub beside: Beside,
+    pub extra: ExtraMounts,
     /// Folders that are mounted only when the operator spells them out.
     pub guarded: &'a Guarded,
     /// Where scratch folders are made.
@@ -103,7 +103,7 @@ pub async fn run_alone(sandbox: &Sandbox, program: &Program, scratch: &Path, cap
         programs: None,
         capabilities: &capabilities,
         skill: None,
-        beside: Beside::default(),
+        extra: ExtraMounts::default(),
         guarded: &Guarded::default(),
         scratch,
         evidence: false,
@@ -138,7 +138,7 @@ pub async fn run(sandbox: &Sandbox, what: Invoke<'_>, io: Io) -> Finished {
     let Outside { tape, contents } = what.outside;
     let (cache, kept) = (sandbox.cache(), contents.clone());
     let mounts = debug_span!("mounts")
-        .in_scope(|| mounts::open(&capabilities, what.skill, what.beside, what.guarded, what.scratch, cache, chance, times, kept));
+        .in_scope(|| mounts::open(&capabilities, what.skill, what.extra, what.guarded, what.scratch, cache, chance, times, kept));
     let mounts = match mounts {
         Ok(mounts) => mounts,
         Err(denial) => return Finished::refused(Status::Denied(denial), started),
@@ -193,7 +193,7 @@ pub async fn run(sandbox: &Sandbox, what: Invoke<'_>, io: Io) -> Finished {
         invocation.note_uses();
     }
     let cwd = if capabilities.mounts.iter().any(|m| m.guest == "/workspace") { "/workspace" } else { "/skill" };
-    let given = Given {
+    let given = ProgramIo {
         stdin: stdin.clone(),
         stdout: stdout.clone(),
         stderr: stderr.clone(),
@@ -204,7 +204,7 @@ pub async fn run(sandbox: &Sandbox, what: Invoke<'_>, io: Io) -> Finished {
         number: 1,
     };
     // Also where this function is dropped.
-    let over = Over(&invocation);
+    let over = EndOnDrop(&invocation);
 
     // The deadline stands outside the store's event loop: inside, a spinning guest would keep it from being looked at.
     let deadline = tokio::time::sleep(capabilities.limits.timeout());
@@ -262,9 +262,9 @@ fn unreceipted(error: &SnapshotError) -> Status {
 }
 
 /// Ends what is left running of a run that is over.
-struct Over<'a>(&'a Invocation);
+struct EndOnDrop<'a>(&'a Invocation);
 
-impl Drop for Over<'_> {
+impl Drop for EndOnDrop<'_> {
     fn drop(&mut self) {
         self.0.orphans.end();
     }

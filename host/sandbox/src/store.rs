@@ -23,7 +23,7 @@ use super::{Prepared, stack, tools};
 use skillhost_skill::runtime::{Entry, Program};
 
 /// What a program is given beside its capabilities.
-pub(super) struct Given {
+pub(super) struct ProgramIo {
     pub(super) stdin: Input,
     pub(super) stdout: Out,
     pub(super) stderr: Out,
@@ -38,7 +38,7 @@ pub(super) struct Given {
 
 impl Invocation {
     /// Runs one program in a store of its own. When it returns, the program's ends of all streams are closed.
-    pub(super) async fn execute(self: &Arc<Self>, program: &Program, prepared: &Prepared, given: Given) -> Ended {
+    pub(super) async fn execute(self: &Arc<Self>, program: &Program, prepared: &Prepared, given: ProgramIo) -> Ended {
         self.meter.note_stack(stack(&program.component, &self.meter.limits));
         let (mut stdout, mut stderr) = (given.stdout.clone(), given.stderr.clone());
         let entry = program.entry.clone();
@@ -62,7 +62,7 @@ impl Invocation {
         ended.unwrap_or_else(|error| Ended::by(&error, &self.meter))
     }
 
-    fn store(self: &Arc<Self>, program: &Program, prepared: &Prepared, given: Given) -> wasmtime::Result<Store<State>> {
+    fn store(self: &Arc<Self>, program: &Program, prepared: &Prepared, given: ProgramIo) -> wasmtime::Result<Store<State>> {
         let limits = &self.meter.limits;
         let handles = usize::try_from(limits.handles)?;
         let host_call = usize::try_from(limits.host_call)?;

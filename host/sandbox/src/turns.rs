@@ -24,7 +24,7 @@ use super::meter::{LimitExceeded, Meter};
 use super::random::Seeded;
 use super::relay::Outlets;
 use super::run::End;
-use super::store::Given;
+use super::store::ProgramIo;
 use super::{Mode, Prepared, Sandbox};
 use crate::recording::tape::Tape;
 use skillhost_policy::determinism::Determinism;
@@ -95,7 +95,7 @@ pub(super) async fn run(
     invocation: &Arc<Invocation>,
     program: &Program,
     prepared: &Prepared,
-    given: Given,
+    given: ProgramIo,
     mut outlets: Outlets,
     mut interrupted: Pin<&mut impl Future<Output = ()>>,
     deadline: tokio::time::Sleep,
@@ -163,7 +163,12 @@ impl Drop for Gone<'_> {
 ///
 /// # Errors
 /// There is no thread to be had.
-fn start(invocation: &Arc<Invocation>, program: &Program, prepared: &Prepared, given: Given) -> std::io::Result<oneshot::Receiver<End>> {
+fn start(
+    invocation: &Arc<Invocation>,
+    program: &Program,
+    prepared: &Prepared,
+    given: ProgramIo,
+) -> std::io::Result<oneshot::Receiver<End>> {
     let (tell, told) = oneshot::channel();
     let (invocation, program, prepared) = (invocation.clone(), program.clone(), prepared.clone());
     let span = Span::current();
@@ -190,7 +195,7 @@ fn start(invocation: &Arc<Invocation>, program: &Program, prepared: &Prepared, g
     Ok(told)
 }
 
-async fn turns(invocation: &Arc<Invocation>, program: Program, prepared: Prepared, given: Given) -> End {
+async fn turns(invocation: &Arc<Invocation>, program: Program, prepared: Prepared, given: ProgramIo) -> End {
     let running = invocation.clone();
     let mut first = tokio::spawn(async move { running.execute(&program, &prepared, given).await }.in_current_span());
     let stuck = async {

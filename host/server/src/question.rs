@@ -1,7 +1,7 @@
 //! Questions to a client's user, and what comes back.
 //!
 //! Up to revision 2025-11-25 a question is a request of ours; from 2026-07-28 on it is a result that wants input, and the client calls again
-//! with the answer. Such an answer counts once, for the question that it was asked for: one that nobody asked for is none.
+//! with the answer. Such an answer counts once, for the question that it answers. Unsolicited answers are ignored.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};

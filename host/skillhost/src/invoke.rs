@@ -1,7 +1,7 @@
 //! The spine: a request becomes a skill, capabilities, a program, an outcome and a record. Every front end meets here.
 
-mod beside;
 mod denied;
+mod extra_mounts;
 pub mod hooks;
 mod kept;
 mod listing;
@@ -26,7 +26,7 @@ use skillhost_ledger::receipt::{Receipt, canonical};
 use skillhost_policy::capabilities::Capabilities;
 use skillhost_policy::outcome::{Outcome, Status, Usage};
 use skillhost_policy::{Grant, Policy, Retention, grant};
-use skillhost_sandbox::files::{Ground, Guarded, OpenMount};
+use skillhost_sandbox::files::{Guarded, HostDir, OpenMount};
 use skillhost_sandbox::{self as sandbox, Finished, Io, Sandbox};
 use skillhost_skill::runtime::built_in::BuiltIns;
 use skillhost_skill::runtime::copies::Opened;
@@ -330,10 +330,10 @@ impl Host {
         beside.mounts.extend(state.mount());
         let what = sandbox::Invoke {
             program,
-            beside,
+            extra: beside,
             programs: Some(programs.clone()),
             capabilities,
-            skill: Some(OpenMount::skill(Ground::shared(skill.content.clone())).hiding(programs.denied_paths())),
+            skill: Some(OpenMount::skill(HostDir::shared(skill.content.clone())).hiding(programs.denied_paths())),
             guarded: &self.guarded(skill, programs),
             scratch: &self.options.scratch,
             evidence: ask.is_some(),

@@ -6,7 +6,7 @@ use super::exit::Exit;
 use super::places::Places;
 use super::{Failure, ask, operator, show};
 
-/// Approves a run that waits for your word, or says no to it
+/// Approves or denies a pending run or change
 ///
 /// The word is for this digest of the skill and these permissions: where either changes, it is asked again. Without a flag it is for one run.
 #[derive(Debug, clap::Args)]

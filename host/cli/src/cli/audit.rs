@@ -8,7 +8,7 @@ use clap::{Subcommand, ValueEnum};
 use comfy_table::{ContentArrangement, Table, presets};
 use jiff::Timestamp;
 use serde::Deserialize;
-use skillhost_ledger::audit::{AuditError, Filter, Head, Log, Store, Told, told};
+use skillhost_ledger::audit::{AuditError, Filter, Head, Log, LogEntry, Store, log_entry};
 use skillhost_policy::Retention;
 use skillhost_policy::diagnostic::printable;
 use skillhost_policy::limits::Limit;
@@ -173,13 +173,14 @@ const COLUMNS: [&str; 7] = ["number", "time", "skill", "program", "status", "den
 
 /// What a list shows of a record.
 fn cells(store: &Store, line: &[u8]) -> Result<[String; 7], Failure> {
-    let told: Told = parsed(line)?;
+    let told: LogEntry = parsed(line)?;
     let is_running = told.status.kind == "started" && store.is_running(&told).map_err(unreadable)?;
-    let Told { sequence, time, skill, program, status, usage, denials, pruned, .. } = told;
+    let LogEntry { sequence, time, skill, program, status, usage, denials, pruned, .. } = told;
     // To the second: the record has the rest.
     let time = time.split_once('.').map_or(time.clone(), |(second, _)| format!("{second}Z"));
-    let program =
-        program.map(|told::Program { name, script, tool }| script.map(|script| script.path).or(tool).unwrap_or(name)).unwrap_or_default();
+    let program = program
+        .map(|log_entry::Program { name, script, tool }| script.map(|script| script.path).or(tool).unwrap_or(name))
+        .unwrap_or_default();
     let status = match (&status.code, &status.limit, &pruned) {
         (_, _, Some(head)) => format!("pruned up to {}", head.sequence),
         _ if is_running => "running".into(),
@@ -281,7 +282,8 @@ impl Batch {
 
 fn parsed<'a, T: Deserialize<'a>>(line: &'a [u8]) -> Result<T, Failure> {
     serde_json::from_slice(line).map_err(|error| {
-        Failure::new(Exit::Findings, format!("a record of the audit log is no JSON: {error}")).fix("`skillhost audit verify` tells which")
+        Failure::new(Exit::Findings, format!("a record of the audit log is not valid JSON: {error}"))
+            .fix("`skillhost audit verify` tells which")
     })
 }
 

@@ -34,7 +34,7 @@ pub(super) fn read(file: &Path) -> Result<Used, Failure> {
     let opened = std::fs::File::open(file);
     let read = opened.and_then(|opened| std::io::Read::read_to_string(&mut std::io::Read::take(opened, BYTES_MAX), &mut text));
     read.map_err(|error| Failure::new(Exit::Io, format!("{} cannot be read: {error}", file.display())))?;
-    let value: serde_json::Value = serde_json::from_str(&text).map_err(|error| invalid(format!("it is no JSON: {error}")))?;
+    let value: serde_json::Value = serde_json::from_str(&text).map_err(|error| invalid(format!("it is not valid JSON: {error}")))?;
     let found = [&value["uses"], &value["outcome"]["uses"]].into_iter().find(|uses| uses.is_object());
     let uses = found.ok_or_else(|| invalid("it does not tell what the run used".into()))?;
     let uses = Uses::deserialize(uses).map_err(|error| invalid(format!("its `uses` cannot be read: {error}")))?;

@@ -140,5 +140,5 @@ fn text(state: &State) -> String {
         format!("{head}\n  for {}", one.digest)
     };
     let lines: Vec<String> = state.levels.iter().map(level).chain(state.approvals.iter().map(approval)).collect();
-    if lines.is_empty() { "no level is set, and nothing was approved".into() } else { show::lines(&lines.join("\n"), 0) }
+    if lines.is_empty() { "No permission levels set; no approvals.".into() } else { show::lines(&lines.join("\n"), 0) }
 }

@@ -1,9 +1,9 @@
-//! `skillhost pending`: what waits for a person's word.
+//! `skillhost pending`: runs and changes awaiting approval.
 
 use super::exit::Exit;
 use super::{Failure, ask, show};
 
-/// Shows what waits for your word
+/// Lists runs and changes awaiting approval
 ///
 /// Each with its number, who asks, what it is, and what changed since you approved the same skill last.
 #[derive(Debug, clap::Args)]

@@ -172,7 +172,7 @@ fn judged(args: &Args, recording: &Recording, here: Option<Value>, outcome: Outc
     let Some(first) = differences.first() else { return ran(base) };
     let (exit, message) = match first.about() {
         About::Skill => (Exit::OtherSkill, "what ran is not what was recorded"),
-        About::Conditions => (Exit::NotRepeatable, "it was not given here what was recorded"),
+        About::Conditions => (Exit::NotRepeatable, "the inputs recorded are not available here"),
         About::Result => (Exit::OtherResult, "it came to another result here"),
     };
     ran(Verdict { differences, unrecorded: base.unrecorded, progress: base.progress, ..Verdict::new(exit, message) })

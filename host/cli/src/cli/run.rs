@@ -246,7 +246,7 @@ fn input(given: &str) -> Result<String, Failure> {
         let found = [Diagnostic {
             severity: Severity::Error,
             rule: "json",
-            message: format!("the tool's input is no JSON: {}", reason(&error)),
+            message: format!("the tool input is not valid JSON: {}", reason(&error)),
             file: place.into(),
             span: Some(span(&text, &error)),
             fix: None,
@@ -317,7 +317,7 @@ fn finish(
     show::withheld_grant(&invoked.skill);
     if args.json {
         let mut value = serde_json::to_value(&invoked.finished.outcome)
-            .map_err(|error| Failure::new(Exit::Io, format!("the outcome is no JSON: {error}")))?;
+            .map_err(|error| Failure::new(Exit::Io, format!("the outcome is not valid JSON: {error}")))?;
         if args.diff {
             value["diff"] = overlays.diff().into();
         }
@@ -325,8 +325,8 @@ fn finish(
             value["unrecorded"] = after.unrecorded();
         }
         if let Some(learned) = learned {
-            value["learned"] =
-                serde_json::to_value(learned).map_err(|error| Failure::new(Exit::Io, format!("the proposal is no JSON: {error}")))?;
+            value["learned"] = serde_json::to_value(learned)
+                .map_err(|error| Failure::new(Exit::Io, format!("the proposal is not valid JSON: {error}")))?;
         }
         show::json(&value)?;
     } else {

@@ -88,7 +88,8 @@ pub(crate) fn width() -> u16 {
 
 /// A JSON value on stdout.
 pub(crate) fn json(value: &impl serde::Serialize) -> Result<(), Failure> {
-    let text = serde_json::to_string_pretty(value).map_err(|error| Failure::new(Exit::Io, format!("the result is no JSON: {error}")))?;
+    let text =
+        serde_json::to_string_pretty(value).map_err(|error| Failure::new(Exit::Io, format!("the result is not valid JSON: {error}")))?;
     bytes(format!("{}\n", visible_json(&text)).as_bytes())
 }
 

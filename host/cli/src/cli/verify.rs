@@ -243,9 +243,9 @@ fn repeat(args: &Args, receipt: &Value, places: &Places) -> Result<Option<Refuse
     let differences = differences(receipt, &here);
     let Some(first) = differences.first() else { return Ok(None) };
     let (exit, message) = match first.about() {
-        About::Skill => (Exit::OtherSkill, "what ran is not what the receipt is of"),
-        About::Conditions => (Exit::NotRepeatable, "it was not given here what the receipt tells of"),
-        About::Result => (Exit::OtherResult, "it came to another result here"),
+        About::Skill => (Exit::OtherSkill, "the skill differs from the one recorded in the receipt"),
+        About::Conditions => (Exit::NotRepeatable, "the inputs recorded in the receipt are not available here"),
+        About::Result => (Exit::OtherResult, "the result differs from the one recorded in the receipt"),
     };
     let free = receipt["runtime"]["mode"] != "deterministic" && exit == Exit::OtherResult;
     let fix = free.then(|| "the run was not deterministic, so it may come to another result each time: `run --deterministic`".to_owned());

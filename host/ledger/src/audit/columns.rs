@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::told::{Program, Request, Told};
+use super::log_entry::{LogEntry, Program, Request};
 
 /// What a line is found by.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -35,7 +35,7 @@ pub(super) const HOST: &str = "host";
 impl Columns {
     /// Those of a line. Of one that says nothing they are empty: it is kept all the same.
     pub(super) fn of(line: &[u8]) -> Columns {
-        let Ok(line) = serde_json::from_slice::<Told>(line) else { return Columns::default() };
+        let Ok(line) = serde_json::from_slice::<LogEntry>(line) else { return Columns::default() };
         let time = line.time.parse::<jiff::Timestamp>().ok().and_then(|time| i64::try_from(time.as_nanosecond()).ok());
         let program = line.program.into_iter().flat_map(|Program { name, script, .. }| [Some(name), script.map(|script| script.path)]);
         let programs = program.flatten().chain(line.processes.into_iter().filter_map(|process| process.program.or(process.argv0)));

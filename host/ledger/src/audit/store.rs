@@ -16,7 +16,7 @@ use super::chain::{self, Head, Link};
 use super::columns::{Columns, RunEvent};
 use super::journal::{beside, remove, sealed};
 use super::lease::Lease;
-use super::told::Told;
+use super::log_entry::LogEntry;
 use crate::database::make_private;
 
 /// How long one host waits for another that takes in a journal, which takes a fraction of a second.
@@ -111,7 +111,7 @@ impl Store {
     ///
     /// # Errors
     /// The file in which hosts hold their locks cannot be opened.
-    pub fn is_running(&self, start: &Told) -> Result<bool, AuditError> {
+    pub fn is_running(&self, start: &LogEntry) -> Result<bool, AuditError> {
         let lease = start.owner.as_ref().and_then(|owner| owner.lease);
         lease.map_or(Ok(false), |byte| Lease::is_held(&self.path, byte)).map_err(|error| AuditError::read(&self.path, &error))
     }

@@ -89,14 +89,15 @@ impl Document {
     /// # Errors
     /// A sentence: it is no receipt, or none in canonical form.
     pub fn read(bytes: &[u8]) -> Result<Document, String> {
-        let value: Value = serde_json::from_slice(bytes).map_err(|error| format!("it is no JSON: {error}"))?;
+        let value: Value = serde_json::from_slice(bytes).map_err(|error| format!("it is not valid JSON: {error}"))?;
         if value.get("payload").is_none() {
             only_canonical(bytes, &value)?;
             return Ok(Document { receipt: known(value)?, signed: None });
         }
         let envelope: Envelope = serde_json::from_value(value).map_err(|error| format!("it is no DSSE envelope: {error}"))?;
         let payload = BASE64.decode(&envelope.payload).map_err(|error| format!("the payload of its envelope is no base64: {error}"))?;
-        let found: Value = serde_json::from_slice(&payload).map_err(|error| format!("the payload of its envelope is no JSON: {error}"))?;
+        let found: Value =
+            serde_json::from_slice(&payload).map_err(|error| format!("the payload of its envelope is not valid JSON: {error}"))?;
         only_canonical(&payload, &found)?;
         let receipt = known(found["predicate"].clone())?;
         if envelope.payload_type != PAYLOAD || statement(&receipt) != found {

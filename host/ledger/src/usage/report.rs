@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::UsageError;
 use super::store::{Kept, Store};
 use super::tally::Counts;
-use crate::audit::{self, Filter, Told};
+use crate::audit::{self, Filter, LogEntry};
 
 /// Bytes of a token, as no tokenizer in use counts more for English and JSON; they take about 4.
 const TOKEN: i64 = 3;
@@ -111,7 +111,7 @@ pub fn report(store: &Store, audit: Option<&audit::Store>, since: Timestamp, ski
     if let Some(audit) = audit {
         let filter = Filter { skill: skill.map(str::to_owned), since: Some(since), ..Filter::default() };
         audit.query::<UsageError>(&filter, |line| {
-            let record: Told = serde_json::from_slice(line).unwrap_or_default();
+            let record: LogEntry = serde_json::from_slice(line).unwrap_or_default();
             // What does not load did not run, and a record of a removal is of no skill.
             if !record.skill.name.is_empty() && record.status.kind != "invalid" {
                 skills.entry(record.skill.name.clone()).or_default().ran(&record);
@@ -163,7 +163,7 @@ impl Sum {
         self.saved += saved(counts);
     }
 
-    fn ran(&mut self, Told { status, denials, .. }: &Told) {
+    fn ran(&mut self, LogEntry { status, denials, .. }: &LogEntry) {
         // What was not let start has no denial beside its status.
         let is_refused = status.kind == "denied";
         self.figures.runs += u64::from(!is_refused);

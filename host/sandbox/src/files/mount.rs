@@ -9,8 +9,8 @@ use rustix::fs::{self, Mode, ResolveFlags};
 use rustix::io::Errno;
 
 use super::beneath::FOLDER;
-use super::ground::Ground;
 use super::guard::kernel_file_system;
+use super::host_dir::HostDir;
 use super::root::Chance;
 use skillhost_policy::SITE_PACKAGES;
 use skillhost_policy::capabilities::{Mount, MountMode};
@@ -21,7 +21,7 @@ use skillhost_policy::outcome::{Denial, DenialKind};
 pub struct OpenMount {
     /// Absolute guest path without a trailing slash.
     pub(super) guest: String,
-    pub(super) ground: Ground,
+    pub(super) ground: HostDir,
     pub(super) rules: Rules,
     pub(super) layer: Layer,
 }
@@ -56,7 +56,7 @@ pub(super) enum Layer {
     ReadOnly,
     InPlace,
     /// Into this folder; the mount's own stays as it was.
-    Overlay(Ground),
+    Overlay(HostDir),
 }
 
 /// Folders that are mounted only when the operator spells them out.
@@ -126,7 +126,7 @@ impl OpenMount {
 
     /// Sends the writes of an overlay mount to `upper`, an empty folder of the invocation's own. Other mounts stay as they are.
     #[must_use]
-    pub fn over(mut self, upper: impl Into<Ground>) -> OpenMount {
+    pub fn over(mut self, upper: impl Into<HostDir>) -> OpenMount {
         if matches!(&self.rules, Rules::Granted(mount) if mount.mode == MountMode::Overlay) {
             self.layer = Layer::Overlay(upper.into());
         }
@@ -134,7 +134,7 @@ impl OpenMount {
     }
 
     /// The skill's own folder, at `/skill`: read-only, whatever the capabilities say.
-    pub fn skill(folder: impl Into<Ground>) -> OpenMount {
+    pub fn skill(folder: impl Into<HostDir>) -> OpenMount {
         OpenMount { guest: "/skill".to_owned(), ground: folder.into(), rules: Rules::Skill(BTreeSet::new()), layer: Layer::ReadOnly }
     }
 
@@ -153,7 +153,7 @@ impl OpenMount {
     }
 
     /// A folder of packages, at `guest`: read-only, whatever may be read elsewhere; what may not be read is denied here too.
-    pub fn packages(guest: String, folder: impl Into<Ground>) -> OpenMount {
+    pub fn packages(guest: String, folder: impl Into<HostDir>) -> OpenMount {
         OpenMount { guest, ground: folder.into(), rules: Rules::Packages, layer: Layer::ReadOnly }
     }
 
@@ -164,18 +164,18 @@ impl OpenMount {
     }
 
     /// The skill's own folder under another name.
-    pub fn skill_at(guest: String, folder: impl Into<Ground>) -> OpenMount {
+    pub fn skill_at(guest: String, folder: impl Into<HostDir>) -> OpenMount {
         OpenMount { guest, ..OpenMount::skill(folder) }
     }
 
     /// What the skill keeps, at `/state`: writable, within the limit `state`, of which so much is taken already.
-    pub fn state(folder: impl Into<Ground>, bytes: u64, files: u64) -> OpenMount {
+    pub fn state(folder: impl Into<HostDir>, bytes: u64, files: u64) -> OpenMount {
         let rules = Rules::State(Size { bytes, files });
         OpenMount { guest: "/state".to_owned(), ground: folder.into(), rules, layer: Layer::InPlace }
     }
 
     /// The scratch folder, at `/tmp`: writable, within the quota.
-    pub fn scratch(folder: impl Into<Ground>) -> OpenMount {
+    pub fn scratch(folder: impl Into<HostDir>) -> OpenMount {
         OpenMount { guest: "/tmp".to_owned(), ground: folder.into(), rules: Rules::Scratch, layer: Layer::InPlace }
     }
 }

@@ -9,7 +9,7 @@ use std::os::fd::BorrowedFd;
 use rustix::fs::{self, AtFlags, FileType, Stat};
 use rustix::io::Errno;
 
-use super::ground::Ground;
+use super::host_dir::HostDir;
 use super::mount::{Layer, Rules};
 use super::{Vfs, beneath};
 
@@ -124,7 +124,7 @@ impl Vfs {
     }
 
     /// The upper folder of an overlay.
-    pub(super) fn upper(&self, m: usize) -> Option<&Ground> {
+    pub(super) fn upper(&self, m: usize) -> Option<&HostDir> {
         match &self.mounts[m].layer {
             Layer::Overlay(upper) => Some(upper),
             Layer::ReadOnly | Layer::InPlace => None,

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use rustix::fs::FileType;
 use rustix::io::Errno;
 
-use super::ground::Ground;
+use super::host_dir::HostDir;
 use super::mount::{Layer, OpenMount, Rules};
 use super::{Handle, Vfs, Want};
 
@@ -32,7 +32,7 @@ pub(super) enum Device {
 
 impl OpenMount {
     /// `/`, behind which stands `ground`, filled by a [`Skeleton`](super::Skeleton).
-    pub fn root(ground: impl Into<Ground>, chance: Chance) -> OpenMount {
+    pub fn root(ground: impl Into<HostDir>, chance: Chance) -> OpenMount {
         OpenMount { guest: "/".to_owned(), ground: ground.into(), rules: Rules::Root(chance), layer: Layer::ReadOnly }
     }
 }

@@ -15,7 +15,7 @@ use crate::ended::Ended;
 use crate::invocation::Invocation;
 use crate::meter::Held;
 use crate::stdio::{Input, Out};
-use crate::store::Given;
+use crate::store::ProgramIo;
 use crate::{self as sandbox, Prepared};
 use skillhost_policy::limits::Limit;
 use skillhost_policy::outcome::{Denial, DenialKind};
@@ -187,7 +187,7 @@ pub(super) fn go(invocation: &Arc<Invocation>, what: Startable, streams: Streams
     let (tell, status) = watch::channel(None);
     let recorded = invocation.processes.open(&argv, program.recorded_name(), depth);
     let id = recorded.id;
-    let given = Given {
+    let given = ProgramIo {
         stdin: streams.stdin,
         stdout: streams.stdout,
         stderr: streams.stderr,
@@ -208,7 +208,7 @@ struct Work {
     program: Program,
     prepared: Prepared,
     timeout: Option<Timeout>,
-    given: Option<Given>,
+    given: Option<ProgramIo>,
     _held: Held,
     ending: Ending,
 }

@@ -229,7 +229,7 @@ impl Kept {
 /// # Errors
 /// Why it is none.
 pub fn parse(text: &[u8]) -> Result<Recording, String> {
-    let mut value: Value = serde_json::from_slice(text).map_err(|error| format!("{NAME} is no JSON: {error}"))?;
+    let mut value: Value = serde_json::from_slice(text).map_err(|error| format!("{NAME} is not valid JSON: {error}"))?;
     let again = self::text(&value).map_err(|error| error.to_string())?;
     match value.get("version").and_then(Value::as_u64) {
         Some(version) if version == u64::from(VERSION) => {}

@@ -147,7 +147,7 @@ impl Facts {
                     // A list, or a word: or no JSON at all.
                     Err(_) => match serde_json::from_slice(text) {
                         Ok(IgnoredAny) => Ok(None),
-                        Err(other) => Err(format!("this is no JSON: {other}")),
+                        Err(other) => Err(format!("this is not valid JSON: {other}")),
                     },
                 };
             }

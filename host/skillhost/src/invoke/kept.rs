@@ -11,7 +11,7 @@ use skillhost_ledger::state::{Held, States};
 use skillhost_policy::limits::Limits;
 use skillhost_policy::outcome::Status;
 use skillhost_sandbox::Io;
-use skillhost_sandbox::files::{Ground, OpenMount};
+use skillhost_sandbox::files::{HostDir, OpenMount};
 use skillhost_skill::Skill;
 
 /// How long it is before a state that another run holds is asked for again, at first and at most.
@@ -32,8 +32,8 @@ impl State {
     pub(super) fn mount(&self) -> Option<OpenMount> {
         match self {
             State::None => None,
-            State::Held(held) => Some(OpenMount::state(Ground::shared(held.clone()), held.bytes, held.count)),
-            State::Recorded(folder, bytes, files) => Some(OpenMount::state(Ground::shared(folder.clone()), *bytes, *files)),
+            State::Held(held) => Some(OpenMount::state(HostDir::shared(held.clone()), held.bytes, held.count)),
+            State::Recorded(folder, bytes, files) => Some(OpenMount::state(HostDir::shared(folder.clone()), *bytes, *files)),
         }
     }
 

@@ -64,7 +64,7 @@ fn identity_is_the_guest_path_in_every_run() {
 }
 
 #[test]
-fn what_was_just_shown_has_its_number_without_another_look_and_what_has_gone_since_has_none() {
+fn metadata_hash_reuses_last_lookup() {
     let guest = Grant::default().guest(|w| {
         fill(w, "d/f", "x");
         symlink("d/f", w.join("link")).unwrap();

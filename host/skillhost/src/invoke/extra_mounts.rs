@@ -3,8 +3,8 @@
 use super::Host;
 use skillhost_policy::capabilities::Capabilities;
 use skillhost_policy::outcome::Status;
-use skillhost_sandbox::Beside;
-use skillhost_sandbox::files::{Ground, OpenMount};
+use skillhost_sandbox::ExtraMounts;
+use skillhost_sandbox::files::{HostDir, OpenMount};
 use skillhost_skill::Skill;
 use skillhost_skill::runtime::{Program, Programs};
 
@@ -17,20 +17,20 @@ impl Host {
         program: &Program,
         programs: &Programs,
         capabilities: &Capabilities,
-    ) -> Result<Beside, Status> {
+    ) -> Result<ExtraMounts, Status> {
         let failed = |message: String, fix| Status::Failed { message, fix };
-        let mut beside = Beside::default();
+        let mut beside = ExtraMounts::default();
         let mut names = vec![&skill.name, &skill.manifest.name];
         names.dedup();
         for name in names.into_iter().filter(|name| !name.is_empty()) {
-            let mount = OpenMount::skill_at(format!("/tmp/.claude/skills/{name}"), Ground::shared(skill.content.clone()));
+            let mount = OpenMount::skill_at(format!("/tmp/.claude/skills/{name}"), HostDir::shared(skill.content.clone()));
             beside.mounts.push(mount.hiding(programs.denied_paths()));
         }
         if program.component.built_in().is_some() || !capabilities.spawn.is_nothing() {
             for built_in in programs.built_in().map_err(|error| failed(error.message, error.fix))? {
                 beside.built_in.push(built_in.clone());
                 if let Some((guest, folder)) = built_in.packages().map_err(|error| failed(error.message, error.fix))? {
-                    beside.mounts.push(OpenMount::packages(guest, Ground::shared(folder)));
+                    beside.mounts.push(OpenMount::packages(guest, HostDir::shared(folder)));
                 }
             }
         }

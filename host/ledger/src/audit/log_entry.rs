@@ -9,7 +9,7 @@ use super::Head;
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 #[expect(missing_docs, reason = "as in the record")]
-pub struct Told {
+pub struct LogEntry {
     pub sequence: u64,
     pub run: Option<String>,
     pub time: String,

@@ -7,7 +7,7 @@ use std::sync::{Arc, LazyLock};
 use rustix::io::Errno;
 
 /// A host folder.
-pub struct Ground(Kind);
+pub struct HostDir(Kind);
 
 enum Kind {
     Shared(Arc<dyn AsFd + Send + Sync>),
@@ -16,17 +16,17 @@ enum Kind {
 
 type Make = Box<dyn FnOnce() -> Result<OwnedFd, Errno> + Send>;
 
-impl Ground {
+impl HostDir {
     /// A folder that others hold too.
-    pub fn shared(folder: Arc<impl AsFd + Send + Sync + 'static>) -> Ground {
-        Ground(Kind::Shared(folder))
+    pub fn shared(folder: Arc<impl AsFd + Send + Sync + 'static>) -> HostDir {
+        HostDir(Kind::Shared(folder))
     }
 
     /// A folder that `make` makes or opens, once, when it is first needed. Its error is what the guest is told of all that is in it.
     ///
     /// Most invocations never look into some of theirs, and making one costs more than starting a small guest.
-    pub fn later(make: impl FnOnce() -> Result<OwnedFd, Errno> + Send + 'static) -> Ground {
-        Ground(Kind::Later(LazyLock::new(Box::new(make))))
+    pub fn later(make: impl FnOnce() -> Result<OwnedFd, Errno> + Send + 'static) -> HostDir {
+        HostDir(Kind::Later(LazyLock::new(Box::new(make))))
     }
 
     pub(super) fn folder(&self) -> Result<BorrowedFd<'_>, Errno> {
@@ -37,14 +37,14 @@ impl Ground {
     }
 }
 
-impl From<OwnedFd> for Ground {
-    fn from(folder: OwnedFd) -> Ground {
-        Ground::shared(Arc::new(folder))
+impl From<OwnedFd> for HostDir {
+    fn from(folder: OwnedFd) -> HostDir {
+        HostDir::shared(Arc::new(folder))
     }
 }
 
-impl fmt::Debug for Ground {
+impl fmt::Debug for HostDir {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Ground")
+        f.write_str("HostDir")
     }
 }
