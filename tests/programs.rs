@@ -101,8 +101,8 @@ fn a_broken_description_is_an_error_that_names_the_file() {
         facts.to_string()
     };
     for (text, words) in [
-        ("{".to_owned(), "no JSON"),
-        ("[1".to_owned(), "no JSON"),
+        ("{".to_owned(), "not valid JSON"),
+        ("[1".to_owned(), "not valid JSON"),
         (with("colour", "red".into()), "unknown field `colour`"),
         (without("version"), "missing field `version`"),
         (without("digest"), "missing field `digest`"),

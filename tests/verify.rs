@@ -353,7 +353,7 @@ fn what_cannot_be_repeated_here_is_told_with_what_is_missing() {
 #[test]
 fn what_is_no_receipt_is_told_as_such() {
     for (document, named) in [
-        ("", "no JSON"),
+        ("", "not valid JSON"),
         ("{}", "no `version`"),
         ("{\"version\":2}", "its form is 2"),
         ("{ \"version\": 1 }", "canonical"),
