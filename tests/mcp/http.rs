@@ -120,11 +120,31 @@ impl Answer {
     }
 }
 
+impl Server {
+    /// Stops it, and returns what it wrote to stderr.
+    pub fn stderr_after_the_end(mut self) -> String {
+        rustix::process::kill_process(rustix::process::Pid::from_child(&self.child), rustix::process::Signal::TERM).unwrap();
+        let mut text = String::new();
+        self.child.stderr.take().unwrap().read_to_string(&mut text).unwrap();
+        text
+    }
+}
+
 impl Drop for Server {
     fn drop(&mut self) {
         drop(self.child.kill());
         drop(self.child.wait());
     }
+}
+
+#[test]
+fn a_client_of_the_servers_own_user_is_warned_of_once() {
+    let server = Server::new(&Place::new(), &[]);
+    for _ in 0..3 {
+        assert_eq!(server.get("/healthz", &[]).status, 200);
+    }
+    let stderr = server.stderr_after_the_end();
+    assert_eq!(stderr.matches("a client runs as the same user as this server").count(), 1, "{stderr}");
 }
 
 #[test]

@@ -64,6 +64,8 @@ fn a_client_of_another_user_reaches_no_policy_and_no_state() {
     let hello = json!({ "protocolVersion": OLD, "capabilities": {}, "clientInfo": { "name": "test", "version": "1" } });
     assert_eq!(server.post(&request(OLD, 1, "initialize", hello), &[]).status, 200, "the client is served");
 
+    assert!(!server.stderr_after_the_end().contains("runs as the same user"), "it is another user");
+
     // The same client, as a process of this machine.
     for path in [&policy, &state, &state.join("approvals.db")] {
         let mut cat = place.user.command("cat");

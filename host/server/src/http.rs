@@ -4,6 +4,7 @@
 //! token; the room that there is; its body, which has to arrive in time. Only then does the protocol see it. Idle connections make room for new ones.
 
 mod connections;
+mod peer;
 mod sessions;
 
 use std::convert::Infallible;
@@ -112,12 +113,17 @@ pub async fn serve(mcp: Mcp, listener: TcpListener, options: HttpOptions, stop: 
     let alone = Arc::new(Semaphore::new(options.sessions));
     let front = Arc::new(Front { mcp, options, token, alone, protocol });
     let graceful = GracefulShutdown::new();
+    let shared_user = Arc::new(peer::SharedUser::default());
     let mut stop = std::pin::pin!(stop);
     loop {
         let accepted = tokio::select! {
             () = &mut stop => break,
             accepted = async {
-                let (stream, _) = listener.accept().await?;
+                let (stream, peer) = listener.accept().await?;
+                if let Ok(own) = stream.local_addr() {
+                    let shared_user = shared_user.clone();
+                    tokio::task::spawn_blocking(move || shared_user.check(peer, own));
+                }
                 // While all connections answer requests, this one waits here and others in the kernel's queue.
                 Ok::<_, std::io::Error>((stream, connections.admit().await))
             } => accepted,
