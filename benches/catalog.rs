@@ -1,5 +1,11 @@
-//! The catalogue at scale: starts cold and from the cache, searches, and memory, with ten thousand skills. Each start is a process of its own.
-#![allow(clippy::print_stdout, clippy::unwrap_used, clippy::disallowed_methods, reason = "a benchmark prints, and makes its own folders")]
+//! The catalogue at scale: starts cold and from the cache, searches, and memory, with ten thousand
+//! skills. Each start is a process of its own.
+#![allow(
+    clippy::print_stdout,
+    clippy::unwrap_used,
+    clippy::disallowed_methods,
+    reason = "a benchmark prints, and makes its own folders"
+)]
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -36,10 +42,18 @@ fn main() {
     let made = Instant::now();
     make(place.path());
     println!("{SKILLS} skills in {SOURCES} folders, made in {:.1?}", made.elapsed());
-    println!("profile          {}", if cfg!(debug_assertions) { "debug (this crate is not optimised)" } else { "release" });
+    println!(
+        "profile          {}",
+        if cfg!(debug_assertions) { "debug (this crate is not optimised)" } else { "release" }
+    );
     println!("cold             {}", child(place.path(), &[]));
     let mut warm: Vec<String> = (0..STARTS).map(|_| child(place.path(), &[])).collect();
-    warm.sort_by_key(|line| line.split_whitespace().next().and_then(|ms| ms.parse::<f64>().ok()).map(|ms| (ms * 100.0) as u64));
+    warm.sort_by_key(|line| {
+        line.split_whitespace()
+            .next()
+            .and_then(|ms| ms.parse::<f64>().ok())
+            .map(|ms| (ms * 100.0) as u64)
+    });
     println!("cached, median   {}", warm[STARTS / 2]);
     print!("{}", child(place.path(), &["search"]));
     let size = std::fs::metadata(place.path().join("cache/catalog.db")).unwrap().len();
@@ -64,7 +78,12 @@ fn start(place: &Path, search: bool) {
     if !search {
         let (now, peak) = (resident("VmRSS:"), resident("VmHWM:"));
         let mib = |kib: u64| kib as f64 / 1024.0;
-        println!("{:.1} ms; the catalogue takes {:.1} MiB, at most {:.1} MiB", ms(took), mib(now - before), mib(peak - before));
+        println!(
+            "{:.1} ms; the catalogue takes {:.1} MiB, at most {:.1} MiB",
+            ms(took),
+            mib(now - before),
+            mib(peak - before)
+        );
         return;
     }
     for text in QUESTIONS {
@@ -108,7 +127,8 @@ fn folder(place: &Path, at: usize) -> PathBuf {
     place.join(format!("skills-{at}"))
 }
 
-/// Skills of the usual size: a description of two or three sentences, some 2 KB of instructions, every third with a script.
+/// Skills of the usual size: a description of two or three sentences, some 2 KB of instructions,
+/// every third with a script.
 fn make(place: &Path) {
     const WORDS: &str = "extract table pdf report data convert csv json row check kubernetes pod start cluster log analysis chart customer team \
         write read file folder image video audio translate text letter invoice tax budget plan test code review commit branch merge database query \
@@ -125,9 +145,16 @@ fn make(place: &Path) {
     };
     // Few words are in most texts, and most words in few.
     let mut text = |length: usize| {
-        let word =
-            |one: usize, two: usize| if two.is_multiple_of(5) { format!("{}{}", words[one], two / 5) } else { words[one].to_owned() };
-        let picked: Vec<String> = (0..length).map(|_| word(next(words.len()).min(next(words.len())), next(4_000))).collect();
+        let word = |one: usize, two: usize| {
+            if two.is_multiple_of(5) {
+                format!("{}{}", words[one], two / 5)
+            } else {
+                words[one].to_owned()
+            }
+        };
+        let picked: Vec<String> = (0..length)
+            .map(|_| word(next(words.len()).min(next(words.len())), next(4_000)))
+            .collect();
         picked.join(" ")
     };
     for number in 0..SKILLS {

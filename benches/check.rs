@@ -1,5 +1,11 @@
-//! What `skillhost check FOLDER` costs on a folder of 1,000 skills: `cargo bench -p skillhost-cli --bench check`.
-#![allow(missing_docs, clippy::unwrap_used, clippy::disallowed_methods, reason = "a benchmark that cannot run says so by panicking")]
+//! What `skillhost check FOLDER` costs on a folder of 1,000 skills:
+//! `cargo bench -p skillhost-cli --bench check`.
+#![allow(
+    missing_docs,
+    clippy::unwrap_used,
+    clippy::disallowed_methods,
+    reason = "a benchmark that cannot run says so by panicking"
+)]
 
 use std::process::{Command, Stdio};
 
@@ -19,7 +25,9 @@ fn folder_of_skills(c: &mut Criterion) {
     let policy = Policy::builtin();
     let load = |path: &std::path::PathBuf| Skill::load(path, &Default::default()).unwrap();
     let judge = |skill: Skill| compat::check(&skill, &grant(&skill.asks(), &policy).capabilities);
-    let check = || -> Vec<Compatibility> { scan::find(folder.path()).unwrap().iter().map(load).map(judge).collect() };
+    let check = || -> Vec<Compatibility> {
+        scan::find(folder.path()).unwrap().iter().map(load).map(judge).collect()
+    };
     assert_eq!(check().len(), SKILLS);
     let mut group = c.benchmark_group("check");
     group.sample_size(10).throughput(criterion::Throughput::Bytes(bytes));
@@ -27,7 +35,8 @@ fn folder_of_skills(c: &mut Criterion) {
     group.bench_function("a folder of 1,000 skills, as a command", |b| {
         b.iter(|| {
             let mut command = Command::new(env!("CARGO_BIN_EXE_skillhost"));
-            let status = command.arg("check").arg(folder.path()).stdout(Stdio::null()).status().unwrap();
+            let status =
+                command.arg("check").arg(folder.path()).stdout(Stdio::null()).status().unwrap();
             assert!(status.success());
         });
     });

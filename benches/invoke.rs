@@ -1,5 +1,11 @@
-//! What an invocation costs, phase by phase and whole: `cargo bench -p skillhost-cli --bench invoke`.
-#![allow(missing_docs, clippy::unwrap_used, clippy::disallowed_methods, reason = "a benchmark that cannot run says so by panicking")]
+//! What an invocation costs, phase by phase and whole:
+//! `cargo bench -p skillhost-cli --bench invoke`.
+#![allow(
+    missing_docs,
+    clippy::unwrap_used,
+    clippy::disallowed_methods,
+    reason = "a benchmark that cannot run says so by panicking"
+)]
 
 #[path = "invoke/bench.rs"]
 mod bench;
@@ -40,16 +46,23 @@ fn invocations(c: &mut Criterion) {
 fn programs(c: &mut Criterion) {
     let bench = Bench::new("hostile");
     let policy = Policy::builtin();
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     let warm = bench.host(Allocation::Pooling(64));
-    // The difference of the first two is a program's start, its end and what its caller does about it: a hundred times.
+    // The difference of the first two is a program's start, its end and what its caller does about
+    // it: a hundred times.
     for (name, args) in [
         ("a program that starts none", &["start", "0"][..]),
         ("a program that starts 100 in turn and waits for each", &["turns", "100"]),
-        ("a program that joins two by a pipe, through which 100 MB flow", &["pipeline", "100000000"]),
+        (
+            "a program that joins two by a pipe, through which 100 MB flow",
+            &["pipeline", "100000000"],
+        ),
     ] {
         runtime.block_on(bench.invoke(&warm, &policy, Target::Main, args));
-        c.bench_function(name, |b| b.to_async(&runtime).iter(|| bench.invoke(&warm, &policy, Target::Main, args)));
+        c.bench_function(name, |b| {
+            b.to_async(&runtime).iter(|| bench.invoke(&warm, &policy, Target::Main, args))
+        });
     }
 }
 

@@ -1,5 +1,12 @@
-//! How well search ranks, over the labelled questions of `tests/search`: recall at 5, reciprocal rank, and the questions that fail.
-#![allow(clippy::print_stdout, clippy::unwrap_used, clippy::disallowed_methods, unreachable_pub, reason = "a benchmark prints")]
+//! How well search ranks, over the labelled questions of `tests/search`: recall at 5, reciprocal
+//! rank, and the questions that fail.
+#![allow(
+    clippy::print_stdout,
+    clippy::unwrap_used,
+    clippy::disallowed_methods,
+    unreachable_pub,
+    reason = "a benchmark prints"
+)]
 
 #[path = "../tests/catalog/labelled.rs"]
 mod labelled;

@@ -1,10 +1,17 @@
-//! A service under mixed load for a long time: `cargo bench -p skillhost-cli --bench soak [-- COUNT [SECONDS]]`, by default 5,000 invocations in at
-//! most 60 seconds; the full run is `-- 100000 3600`.
+//! A service under mixed load for a long time:
+//! `cargo bench -p skillhost-cli --bench soak [-- COUNT [SECONDS]]`, by default 5,000 invocations
+//! in at most 60 seconds; the full run is `-- 100000 3600`.
 //!
-//! Some guests work, some trap, some use up their time or their memory, some start programs, some callers go away. Prints the latencies of
-//! each kind and what the process held before and after; fails where files, descriptors, tasks, turns or records are left or missing, or
-//! where memory grew.
-#![allow(missing_docs, clippy::unwrap_used, clippy::disallowed_methods, reason = "a benchmark that cannot run says so by panicking")]
+//! Some guests work, some trap, some use up their time or their memory, some start programs, some
+//! callers go away. Prints the latencies of each kind and what the process held before and after;
+//! fails where files, descriptors, tasks, turns or records are left or missing, or where memory
+//! grew.
+#![allow(
+    missing_docs,
+    clippy::unwrap_used,
+    clippy::disallowed_methods,
+    reason = "a benchmark that cannot run says so by panicking"
+)]
 #![allow(clippy::print_stdout, reason = "what it found is what it is for")]
 
 use std::collections::BTreeMap;
@@ -26,7 +33,13 @@ const COUNT: usize = 5_000;
 const SECONDS: u64 = 60;
 /// Callers at once; twice what may run, so that there is always a line.
 const CALLERS: usize = 32;
-const CAPACITY: Capacity = Capacity { running: 16, running_per_skill: 8, waiting: 24, waiting_per_skill: 8, memory: 1 << 30 };
+const CAPACITY: Capacity = Capacity {
+    running: 16,
+    running_per_skill: 8,
+    waiting: 24,
+    waiting_per_skill: 8,
+    memory: 1 << 30,
+};
 const SKILLS: [&str; 3] = ["one", "two", "three"];
 const PARTS: usize = 10;
 /// Growth of memory that is noise: what allocators keep.
@@ -43,7 +56,12 @@ struct Kind {
     ends: fn(&Status) -> bool,
 }
 
-const fn kind(name: &'static str, share: usize, args: &'static [&'static str], ends: fn(&Status) -> bool) -> Kind {
+const fn kind(
+    name: &'static str,
+    share: usize,
+    args: &'static [&'static str],
+    ends: fn(&Status) -> bool,
+) -> Kind {
     Kind { name, share, args, timeout_ms: 60_000, patience: None, ends }
 }
 
@@ -56,7 +74,10 @@ const KINDS: [Kind; 9] = [
     kind("starts a program", 4, &["turns", "1"], |status| *status == Status::Exited { code: 0 }),
     Kind { timeout_ms: 50, ..kind("spins", 4, &["spin"], |status| hit(status, Limit::Timeout)) },
     Kind { timeout_ms: 50, ..kind("sleeps", 2, &["sleep"], |status| hit(status, Limit::Timeout)) },
-    Kind { patience: Some(Duration::from_millis(30)), ..kind("is given up", 2, &["files", "/tmp"], |_| false) },
+    Kind {
+        patience: Some(Duration::from_millis(30)),
+        ..kind("is given up", 2, &["files", "/tmp"], |_| false)
+    },
 ];
 
 fn hit(status: &Status, limit: Limit) -> bool {
@@ -78,7 +99,8 @@ fn main() {
     let dir = tempfile::tempdir().unwrap();
     let skills = SKILLS.map(|name| skill(dir.path(), name));
     let service = Service::new(host(dir.path()), CAPACITY);
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     let tallies: Arc<Mutex<BTreeMap<&str, Tally>>> = Arc::default();
 
     // The component is compiled before anything is timed.
@@ -98,19 +120,35 @@ fn main() {
     assert_eq!(service.load(), Load { running: 0, waiting: 0, memory: 0 });
 
     let tallies = tallies.lock().unwrap();
-    println!("{:22} {:>7} {:>7} {:>9} {:>9} {:>9} {:>9}", "", "ran", "busy", "p50 ms", "p90 ms", "p99 ms", "max ms");
+    println!(
+        "{:22} {:>7} {:>7} {:>9} {:>9} {:>9} {:>9}",
+        "", "ran", "busy", "p50 ms", "p90 ms", "p99 ms", "max ms"
+    );
     for Kind { name, .. } in &KINDS {
         let Some(Tally { times, busy, given_up }) = tallies.get(name) else { continue };
         let mut times = times.clone();
         times.sort();
         let at = |share: usize| {
-            times.get((times.len() * share / 100).min(times.len().saturating_sub(1))).map_or(0.0, |time| time.as_secs_f64() * 1e3)
+            times
+                .get((times.len() * share / 100).min(times.len().saturating_sub(1)))
+                .map_or(0.0, |time| time.as_secs_f64() * 1e3)
         };
         let ran = times.len() + given_up;
-        println!("{name:22} {ran:>7} {busy:>7} {:>9.1} {:>9.1} {:>9.1} {:>9.1}", at(50), at(90), at(99), at(100));
+        println!(
+            "{name:22} {ran:>7} {busy:>7} {:>9.1} {:>9.1} {:>9.1} {:>9.1}",
+            at(50),
+            at(90),
+            at(99),
+            at(100)
+        );
     }
-    let asked: usize = tallies.values().map(|tally| tally.times.len() + tally.busy + tally.given_up).sum();
-    println!("{asked} asked, {invoked} invoked in {:.1} s: {:.0} a second", took.as_secs_f64(), invoked as f64 / took.as_secs_f64());
+    let asked: usize =
+        tallies.values().map(|tally| tally.times.len() + tally.busy + tally.given_up).sum();
+    println!(
+        "{asked} asked, {invoked} invoked in {:.1} s: {:.0} a second",
+        took.as_secs_f64(),
+        invoked as f64 / took.as_secs_f64()
+    );
     for (name, of) in [
         ("MiB resident", (|held| held.memory >> 20) as fn(&Held) -> u64),
         ("open descriptors", |held| held.descriptors as u64),
@@ -119,13 +157,18 @@ fn main() {
         let tenths: Vec<String> = held.iter().map(|held| of(held).to_string()).collect();
         println!("{name:22} {} after each tenth", tenths.join(" "));
     }
-    // What is made once and kept is made in the first half: compiled components, memory that is kept for the next guest.
+    // What is made once and kept is made in the first half: compiled components, memory that is
+    // kept for the next guest.
     let (middle, last) = (&held[PARTS / 2 - 1], &held[PARTS - 1]);
     assert_eq!(last.descriptors, middle.descriptors, "descriptors are left");
     assert!(last.threads <= middle.threads, "threads are left");
     assert!(last.memory < middle.memory + NOISE, "memory grew");
     assert_eq!(std::fs::read_dir(dir.path().join("scratch")).unwrap().count(), 0, "files are left");
-    assert_eq!(records(dir.path()), first + invoked, "every invocation is recorded, and nothing else is");
+    assert_eq!(
+        records(dir.path()),
+        first + invoked,
+        "every invocation is recorded, and nothing else is"
+    );
 }
 
 /// So many requests by callers that ask again as soon as they are answered; how many were invoked.
@@ -138,7 +181,8 @@ async fn load(
 ) -> usize {
     let (next, invoked) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     let callers = (0..CALLERS).map(|_| {
-        let (service, skills, tallies, next, invoked) = (service.clone(), skills.clone(), tallies.clone(), next.clone(), invoked.clone());
+        let (service, skills, tallies, next, invoked) =
+            (service.clone(), skills.clone(), tallies.clone(), next.clone(), invoked.clone());
         tokio::spawn(async move {
             loop {
                 let number = next.fetch_add(1, Ordering::Relaxed);
@@ -164,18 +208,36 @@ async fn one(
 ) {
     // Spread, and the same every time; most are of the first skill.
     let mut place = number * 37 % 100;
-    let kind = KINDS.iter().find(|kind| place.checked_sub(kind.share).map(|left| place = left).is_none()).unwrap();
+    let kind = KINDS
+        .iter()
+        .find(|kind| place.checked_sub(kind.share).map(|left| place = left).is_none())
+        .unwrap();
     let skill = &skills[[0, 0, 0, 1, 2][number % 5]];
-    let limits = vec![(Limit::Timeout, kind.timeout_ms), (Limit::Memory, 64 << 20), (Limit::Files, 1_000_000)];
-    let policy = Policy::builtin().with_command_line(Overrides { limits, ..Overrides::default() }).unwrap();
+    let limits = vec![
+        (Limit::Timeout, kind.timeout_ms),
+        (Limit::Memory, 64 << 20),
+        (Limit::Files, 1_000_000),
+    ];
+    let policy =
+        Policy::builtin().with_command_line(Overrides { limits, ..Overrides::default() }).unwrap();
     let args = kind.args.iter().map(|arg| (*arg).to_owned()).collect();
-    let request = Request { skill: skill.into(), policy: &policy, target: Target::Main, args, io: Io::default() };
+    let request = Request {
+        skill: skill.into(),
+        policy: &policy,
+        target: Target::Main,
+        args,
+        io: Io::default(),
+    };
     let started = Instant::now();
     let result = match kind.patience {
-        // It counts as invoked once it has its turn, which only the host knows; so it is let in before it is given up.
+        // It counts as invoked once it has its turn, which only the host knows; so it is let in
+        // before it is given up.
         Some(patience) => {
             let mut running = std::pin::pin!(service.host().invoke(request));
-            tokio::time::timeout(patience, &mut running).await.map(|result| result.map_err(ServiceError::from)).ok()
+            tokio::time::timeout(patience, &mut running)
+                .await
+                .map(|result| result.map_err(ServiceError::from))
+                .ok()
         }
         None => Some(service.invoke(request).await),
     };
@@ -218,7 +280,11 @@ impl Held {
             line.trim().trim_end_matches(" kB").parse().unwrap()
         };
         let descriptors = std::fs::read_dir("/proc/self/fd").unwrap().count();
-        Held { memory: field("VmRSS:") << 10, descriptors, threads: usize::try_from(field("Threads:")).unwrap() }
+        Held {
+            memory: field("VmRSS:") << 10,
+            descriptors,
+            threads: usize::try_from(field("Threads:")).unwrap(),
+        }
     }
 }
 
@@ -232,7 +298,10 @@ fn settle(runtime: &tokio::runtime::Runtime) {
 }
 
 fn records(root: &Path) -> usize {
-    let verified = skillhost_ledger::audit::Store::open(&root.join("audit.jsonl")).unwrap().verify(None).unwrap();
+    let verified = skillhost_ledger::audit::Store::open(&root.join("audit.jsonl"))
+        .unwrap()
+        .verify(None)
+        .unwrap();
     assert_eq!(verified.faults, [], "the audit log is as it was written");
     usize::try_from(verified.records).unwrap()
 }
@@ -240,10 +309,14 @@ fn records(root: &Path) -> usize {
 fn skill(root: &Path, name: &str) -> PathBuf {
     let folder = root.join("skills").join(name);
     std::fs::create_dir_all(&folder).unwrap();
-    let manifest = format!("---\nname: {name}\ndescription: One of three. Use when soaking.\nmetadata:\n  component: hostile.wasm\n---\n");
+    let manifest = format!(
+        "---\nname: {name}\ndescription: One of three. Use when soaking.\nmetadata:\n  component: hostile.wasm\n---\n"
+    );
     std::fs::write(folder.join("SKILL.md"), manifest).unwrap();
-    let component = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/components/hostile.wasm");
-    std::fs::copy(component, folder.join("hostile.wasm")).unwrap_or_else(|_| panic!("no hostile.wasm: `cargo xtask components` builds it"));
+    let component =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/components/hostile.wasm");
+    std::fs::copy(component, folder.join("hostile.wasm"))
+        .unwrap_or_else(|_| panic!("no hostile.wasm: `cargo xtask components` builds it"));
     folder
 }
 

@@ -1,4 +1,5 @@
-//! What each fuzz target does with its input. `cargo test` runs them too, over the cases of tests/cases and what is made of those.
+//! What each fuzz target does with its input. `cargo test` runs them too, over the cases of
+//! tests/cases and what is made of those.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -39,12 +40,17 @@ pub fn skill_md(bytes: &[u8]) {
     }
     if let Some(manifest) = parsed.manifest.filter(|m| m.recovered) {
         assert_eq!(manifest.allowed_tools, Some(vec![]));
-        assert!(manifest.component.is_none() && manifest.metadata.is_empty() && manifest.limits.is_empty());
+        assert!(
+            manifest.component.is_none()
+                && manifest.metadata.is_empty()
+                && manifest.limits.is_empty()
+        );
     }
     render(&parsed.diagnostics, &parsed.source);
 }
 
-/// policy.yaml and the entries of allowed-tools from any text; then the two met, and the result explained.
+/// policy.yaml and the entries of allowed-tools from any text; then the two met, and the result
+/// explained.
 pub fn policy(text: &str) {
     skillhost_policy::exercise(text);
 }
@@ -53,7 +59,11 @@ pub fn policy(text: &str) {
 pub fn address(text: &str) {
     let Ok(uri) = text.parse::<http::Uri>() else { return };
     if let Ok(to) = target(&uri) {
-        assert!(!to.host.is_empty() && !to.host.contains(['@', '%', '/', '[', ']']) && !to.host.ends_with('.'));
+        assert!(
+            !to.host.is_empty()
+                && !to.host.contains(['@', '%', '/', '[', ']'])
+                && !to.host.ends_with('.')
+        );
         assert_eq!(to.host, to.host.to_ascii_lowercase());
     }
 }
@@ -63,22 +73,28 @@ pub fn compat(text: &str) {
     skillhost_compat::exercise(text);
 }
 
-/// A component's listing of its tools from any bytes, as a component and as the section of one; as a schema and a value that it judges too.
+/// A component's listing of its tools from any bytes, as a component and as the section of one; as
+/// a schema and a value that it judges too.
 pub fn listing(bytes: &[u8]) {
     skillhost_sandbox::exercise(bytes);
 }
 
-/// A receipt from any bytes: nobody is taken for its signer, and it differs from nothing but others.
+/// A receipt from any bytes: nobody is taken for its signer, and it differs from nothing but
+/// others.
 pub fn receipt(bytes: &[u8]) {
     let Ok(document) = Document::read(bytes) else { return };
     assert!(document.signer(&[SigningKey::generate().public()]).is_err());
     assert!(differences(&document.receipt, &document.receipt).is_empty());
-    for difference in differences(&document.receipt, &serde_json::json!({ "version": 1, "result": { "stdout": { "head": "x" } } })) {
+    for difference in differences(
+        &document.receipt,
+        &serde_json::json!({ "version": 1, "result": { "stdout": { "head": "x" } } }),
+    ) {
         difference.about();
     }
 }
 
-/// A recording's text from any bytes, and the same with a digest that fits: whatever is taken for one names nothing outside of it.
+/// A recording's text from any bytes, and the same with a digest that fits: whatever is taken for
+/// one names nothing outside of it.
 pub fn recording(bytes: &[u8]) {
     let Ok(mut value) = serde_json::from_slice::<serde_json::Value>(bytes) else { return };
     if let Some(fields) = value.as_object_mut() {
@@ -88,39 +104,60 @@ pub fn recording(bytes: &[u8]) {
     }
     for text in [bytes.to_vec(), folder::text(&value).unwrap_or_default()] {
         let Ok(recording) = folder::parse(&text) else { continue };
-        let plain = |path: &str| path.split('/').all(|name| !name.is_empty() && name != "." && name != ".." && !name.contains('\0'));
+        let plain = |path: &str| {
+            path.split('/')
+                .all(|name| !name.is_empty() && name != "." && name != ".." && !name.contains('\0'))
+        };
         assert!(plain(&recording.skill) && !recording.skill.contains('/'));
-        assert!(recording.folders.iter().flat_map(|folder| &folder.entries).all(|entry| plain(&entry.path)));
+        assert!(
+            recording
+                .folders
+                .iter()
+                .flat_map(|folder| &folder.entries)
+                .all(|entry| plain(&entry.path))
+        );
     }
 }
 
-/// What skills are searched for, from any text, among those of this repository: it is answered, with no more than was asked for.
+/// What skills are searched for, from any text, among those of this repository: it is answered,
+/// with no more than was asked for.
 pub fn search(text: &str) {
     static CATALOG: LazyLock<Catalog> = LazyLock::new(|| {
         // Of the fuzz workspace as of the tests: `skills` lies in one of the folders above.
         let above = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors();
-        let folder = above.map(|folder| folder.join("skills")).find(|folder| folder.is_dir()).expect("the skills of this repository");
-        Catalog::open(vec![Source { folder, kind: SourceKind::User }], None).expect("the skills of this repository")
+        let folder = above
+            .map(|folder| folder.join("skills"))
+            .find(|folder| folder.is_dir())
+            .expect("the skills of this repository");
+        Catalog::open(vec![Source { folder, kind: SourceKind::User }], None)
+            .expect("the skills of this repository")
     });
     for limit in [0, 3, 100] {
         let hits = CATALOG.search(&Query { text: text.into(), limit, ..Query::default() });
         let hits = hits.unwrap_or_else(|error| panic!("{text:?}: {error}"));
         assert!(hits.len() <= limit && hits.iter().all(|hit| hit.score.is_finite()));
-        assert!(hits.windows(2).all(|two| two[0].score >= two[1].score && two[0].entry.name != two[1].entry.name));
+        assert!(
+            hits.windows(2)
+                .all(|two| two[0].score >= two[1].score && two[0].entry.name != two[1].entry.name)
+        );
     }
 }
 
-/// What a client sends to the server for agents, a message a line, behind a proper start of the session: every answer is a JSON-RPC message,
-/// and none names a folder of this machine.
+/// What a client sends to the server for agents, a message a line, behind a proper start of the
+/// session: every answer is a JSON-RPC message, and none names a folder of this machine.
 pub fn mcp(bytes: &[u8]) {
     static SERVER: LazyLock<Agents> = LazyLock::new(Agents::new);
     for start in ["", INITIALIZE] {
         let answers = SERVER.answers(&[start.as_bytes(), bytes, b"\n"].concat());
         let answers = String::from_utf8(answers).expect("answers are UTF-8");
         for line in answers.lines() {
-            let answer: serde_json::Value = serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"));
+            let answer: serde_json::Value =
+                serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"));
             assert_eq!(answer["jsonrpc"], "2.0", "{line}");
-            assert!(!line.contains(SERVER.folder.path().to_str().expect("a path of UTF-8")), "{line}");
+            assert!(
+                !line.contains(SERVER.folder.path().to_str().expect("a path of UTF-8")),
+                "{line}"
+            );
         }
     }
 }
@@ -145,9 +182,14 @@ impl Agents {
         let path = |name: &str| folder.path().join(name);
         let skill = path("skills/advice");
         std::fs::create_dir_all(&skill).expect("a folder for the skill");
-        std::fs::write(skill.join("SKILL.md"), "---\nname: advice\ndescription: Gives advice. Use when asked.\n---\n# Advice\n")
-            .expect("the skill");
-        let catalog = Catalog::open(vec![Source { folder: path("skills"), kind: SourceKind::User }], None).expect("a catalogue");
+        std::fs::write(
+            skill.join("SKILL.md"),
+            "---\nname: advice\ndescription: Gives advice. Use when asked.\n---\n# Advice\n",
+        )
+        .expect("the skill");
+        let catalog =
+            Catalog::open(vec![Source { folder: path("skills"), kind: SourceKind::User }], None)
+                .expect("a catalogue");
         let host = Host::new(HostOptions {
             sandbox: sandbox::Options {
                 compiler: path("none"),
@@ -194,13 +236,16 @@ impl Agents {
     }
 }
 
-/// What a web server answers, bytes for bytes: the sender takes no more than its limits, and hands on no field that is the connection's.
+/// What a web server answers, bytes for bytes: the sender takes no more than its limits, and hands
+/// on no field that is the connection's.
 pub fn http_response(bytes: &[u8]) {
     static ANSWERING: LazyLock<Answering> = LazyLock::new(Answering::new);
     for method in ["GET", "HEAD"] {
         let Ok((parts, body)) = ANSWERING.ask(method, bytes) else { continue };
         assert!(parts.status.as_u16() >= 200, "an interim answer is no answer");
-        for name in ["connection", "keep-alive", "transfer-encoding", "upgrade", "proxy-authenticate"] {
+        for name in
+            ["connection", "keep-alive", "transfer-encoding", "upgrade", "proxy-authenticate"]
+        {
             assert!(!parts.headers.contains_key(name), "{name}");
         }
         assert!(body.is_none_or(|body| body.len() as u64 <= MOST_BODY));
@@ -221,7 +266,9 @@ struct Answering {
 impl Answering {
     fn new() -> Answering {
         let runtime = runtime();
-        let listener = runtime.block_on(tokio::net::TcpListener::bind("127.0.0.1:0")).expect("a port on loopback");
+        let listener = runtime
+            .block_on(tokio::net::TcpListener::bind("127.0.0.1:0"))
+            .expect("a port on loopback");
         let port = listener.local_addr().expect("its address").port();
         let answer = Arc::new(Mutex::new(Vec::new()));
         let told = answer.clone();
@@ -240,7 +287,12 @@ impl Answering {
                 });
             }
         });
-        let host = HostPattern { host: HostName::Exact("127.0.0.1".into()), port: Some(port), plain: true, private: true };
+        let host = HostPattern {
+            host: HostName::Exact("127.0.0.1".into()),
+            port: Some(port),
+            plain: true,
+            private: true,
+        };
         let capabilities = Capabilities {
             fetch: Scope { all_of: vec![vec![host]], none_of: Vec::new() },
             methods: vec!["GET".into(), "HEAD".into()],
@@ -252,13 +304,22 @@ impl Answering {
     }
 
     /// The answer's head, and its body where that came whole.
-    fn ask(&self, method: &str, answer: &[u8]) -> Result<(http::response::Parts, Option<bytes::Bytes>), ()> {
+    fn ask(
+        &self,
+        method: &str,
+        answer: &[u8],
+    ) -> Result<(http::response::Parts, Option<bytes::Bytes>), ()> {
         *self.answer.lock().unwrap_or_else(PoisonError::into_inner) = answer.to_vec();
         self.runtime.block_on(async {
             let body = Empty::new().map_err(|never| match never {}).boxed_unsync();
-            let request = http::Request::builder().method(method).uri(&self.url).body(body).expect("a request");
+            let request = http::Request::builder()
+                .method(method)
+                .uri(&self.url)
+                .body(body)
+                .expect("a request");
             let sender = Sender::new(&self.capabilities, self.tls.clone(), Resolver::System);
-            let (parts, body) = sender.send(request, Waits::default()).await.map_err(drop)?.into_parts();
+            let (parts, body) =
+                sender.send(request, Waits::default()).await.map_err(drop)?.into_parts();
             Ok((parts, body.collect().await.ok().map(http_body_util::Collected::to_bytes)))
         })
     }

@@ -1,4 +1,5 @@
-//! Approvals: what runs, what asks and what is refused; to what a person's word is bound; and what changes it.
+//! Approvals: what runs, what asks and what is refused; to what a person's word is bound; and what
+//! changes it.
 
 mod blocked;
 mod commands;
@@ -10,7 +11,9 @@ mod texts;
 
 use std::path::PathBuf;
 
-use skillhost_ledger::approval::{ApprovalError, Approvals, Ask, Decision, Full, Input, Level, PendingId, Term, What};
+use skillhost_ledger::approval::{
+    ApprovalError, Approvals, Ask, Decision, Full, Input, Level, PendingId, Term, What,
+};
 use skillhost_policy::capabilities::{Capabilities, MountMode};
 use skillhost_policy::{Overrides, Policy, grant, load};
 use skillhost_skill::{Skill, SkillFolder, SourceKind};
@@ -28,7 +31,10 @@ impl Place {
     fn new(frontmatter: &str) -> Place {
         let place = Place(tempfile::tempdir().unwrap());
         std::fs::create_dir(place.0.path().join("report")).unwrap();
-        place.write("SKILL.md", &format!("---\nname: report\ndescription: Reports.\n{frontmatter}---\nDo it.\n"));
+        place.write(
+            "SKILL.md",
+            &format!("---\nname: report\ndescription: Reports.\n{frontmatter}---\nDo it.\n"),
+        );
         place
     }
 
@@ -42,7 +48,11 @@ impl Place {
 
     fn skill(&self) -> Skill {
         let folder = self.0.path().join("report");
-        Skill::load_from(SkillFolder { path: &folder, source: SourceKind::User }, &Default::default()).unwrap()
+        Skill::load_from(
+            SkillFolder { path: &folder, source: SourceKind::User },
+            &Default::default(),
+        )
+        .unwrap()
     }
 
     fn decide(&self, run: &Run) -> Decision {
@@ -90,7 +100,11 @@ struct Run {
 fn policy(text: &str, change: impl FnOnce(&mut Overrides)) -> Policy {
     let mut overrides = Overrides::default();
     change(&mut overrides);
-    let policy = if text.is_empty() { Policy::builtin() } else { load("policy.yaml".as_ref(), text, None).unwrap() };
+    let policy = if text.is_empty() {
+        Policy::builtin()
+    } else {
+        load("policy.yaml".as_ref(), text, None).unwrap()
+    };
     policy.with_command_line(overrides).unwrap()
 }
 
@@ -126,11 +140,17 @@ fn what_writes_or_comes_from_elsewhere_asks() {
     let place = Place::new("");
     place.asks(&writing());
     place.asks(&Run { trusted: false, ..harmless() });
-    let readonly = policy("", |flags| flags.workspace = Some(("/srv/work".into(), MountMode::Read)));
+    let readonly =
+        policy("", |flags| flags.workspace = Some(("/srv/work".into(), MountMode::Read)));
     assert_eq!(place.decide(&Run { policy: readonly, ..writing() }), allowed());
-    let aside = policy("", |flags| flags.workspace = Some(("/srv/work".into(), MountMode::Overlay)));
+    let aside =
+        policy("", |flags| flags.workspace = Some(("/srv/work".into(), MountMode::Overlay)));
     assert_eq!(place.decide(&Run { policy: aside, ..writing() }), allowed());
-    assert_eq!(place.decide(&Run { own: Some("/srv/work".into()), ..writing() }), allowed(), "a session's own folder");
+    assert_eq!(
+        place.decide(&Run { own: Some("/srv/work".into()), ..writing() }),
+        allowed(),
+        "a session's own folder"
+    );
     let reads = Place::new("allowed-tools: Read\n");
     assert_eq!(reads.decide(&writing()), allowed(), "it asks for nothing that it could write by");
 }
@@ -138,7 +158,10 @@ fn what_writes_or_comes_from_elsewhere_asks() {
 #[test]
 fn network_is_disabled_until_it_is_enabled() {
     let place = Place::new("allowed-tools: WebFetch(domain:example.com)\n");
-    let run = Run { policy: policy("", |flags| flags.allow.push("WebFetch(domain:example.com)".into())), ..harmless() };
+    let run = Run {
+        policy: policy("", |flags| flags.allow.push("WebFetch(domain:example.com)".into())),
+        ..harmless()
+    };
     let why = place.refused(&run);
     assert!(why.contains("report is disabled\nskillhost permissions set report enabled"), "{why}");
     let enabled = |place: &Place| place.approvals().enabled(&run.policy).unwrap()("report", true);
@@ -171,7 +194,11 @@ fn two_runs_do_not_share_one_word() {
         let runs: Vec<_> = (0..8).map(|_| scope.spawn(|| place.decide(&writing()))).collect();
         runs.into_iter().map(|run| run.join().unwrap()).collect()
     });
-    assert_eq!(decisions.iter().filter(|decision| **decision == allowed()).count(), 1, "{decisions:?}");
+    assert_eq!(
+        decisions.iter().filter(|decision| **decision == allowed()).count(),
+        1,
+        "{decisions:?}"
+    );
 }
 
 #[test]
@@ -197,7 +224,12 @@ fn a_word_is_for_the_files_that_were_there() {
     place.write("new.txt", "");
     std::fs::remove_file(place.0.path().join("report/old.txt")).unwrap();
     let (_, text) = place.asks(&writing());
-    for line in ["since ada approved it at 2", "\n  ~ file run.py", "\n  + file new.txt", "\n  - file old.txt"] {
+    for line in [
+        "since ada approved it at 2",
+        "\n  ~ file run.py",
+        "\n  + file new.txt",
+        "\n  - file old.txt",
+    ] {
         assert!(text.contains(line), "{line}: {text}");
     }
     assert!(!text.contains("SKILL.md"), "{text}");
@@ -206,9 +238,15 @@ fn a_word_is_for_the_files_that_were_there() {
 #[test]
 fn a_word_is_for_the_permissions_that_were_asked() {
     let place = Place::new("");
-    let wide = Run { policy: policy("", |flags| flags.workspace = Some(("/srv/work".into(), MountMode::Write))), ..writing() };
+    let wide = Run {
+        policy: policy("", |flags| flags.workspace = Some(("/srv/work".into(), MountMode::Write))),
+        ..writing()
+    };
     let (id, text) = place.asks(&wide);
-    assert!(text.contains("folder /workspace (read-write)") && !text.contains("/srv"), "no folder of the host: {text}");
+    assert!(
+        text.contains("folder /workspace (read-write)") && !text.contains("/srv"),
+        "no folder of the host: {text}"
+    );
     place.approvals().approve(id, Term::Always, "ada").unwrap();
     let with = |change: fn(&mut Overrides)| Run {
         policy: policy("", |flags| {
@@ -218,15 +256,19 @@ fn a_word_is_for_the_permissions_that_were_asked() {
         ..writing()
     };
     // Less needs no new word, and neither does another limit.
-    for narrower in
-        [with(|flags| flags.deny.push("Bash(git:*)".into())), with(|flags| flags.limits.push((skillhost_policy::limits::Limit::Fuel, 9)))]
-    {
+    for narrower in [
+        with(|flags| flags.deny.push("Bash(git:*)".into())),
+        with(|flags| flags.limits.push((skillhost_policy::limits::Limit::Fuel, 9))),
+    ] {
         assert_eq!(place.decide(&narrower), allowed());
     }
     // More does, as does the same at another place.
     for (wider, line) in [
         (with(|flags| flags.env.push("KEY=1".into())), "+ variable KEY"),
-        (with(|flags| flags.workspace = Some(("/srv/other".into(), MountMode::Write))), "+ folder /workspace (read-write)"),
+        (
+            with(|flags| flags.workspace = Some(("/srv/other".into(), MountMode::Write))),
+            "+ folder /workspace (read-write)",
+        ),
     ] {
         let (_, text) = place.asks(&wider);
         assert!(text.contains(line), "{line}: {text}");
@@ -256,7 +298,12 @@ fn a_word_for_one_program_is_for_that_program() {
 #[test]
 fn deny_comes_before_ask_and_ask_before_allow() {
     let place = Place::new("");
-    let set = |what: What, level| place.approvals().set("report", &what, level, Some(&place.skill().digest().unwrap()), "ada").unwrap();
+    let set = |what: What, level| {
+        place
+            .approvals()
+            .set("report", &what, level, Some(&place.skill().digest().unwrap()), "ada")
+            .unwrap()
+    };
     let program = || What::Program("x.py".into());
     let run = Run { what: program(), ..harmless() };
     // The nearest level holds ...
@@ -281,12 +328,19 @@ fn deny_comes_before_ask_and_ask_before_allow() {
 fn the_policy_is_the_upper_bound() {
     let place = Place::new("");
     let digest = place.skill().digest().unwrap();
-    place.approvals().set("report", &What::Skill, Some(Level::AutoApproved), Some(&digest), "ada").unwrap();
+    place
+        .approvals()
+        .set("report", &What::Skill, Some(Level::AutoApproved), Some(&digest), "ada")
+        .unwrap();
     assert_eq!(place.decide(&harmless()), allowed());
     place.asks(&under("default: { approval: enabled }\n"));
-    let why = place.refused(&under("default: { approval: auto-approved }\nskills: { report: { approval: blocked } }\n"));
+    let why = place.refused(&under(
+        "default: { approval: auto-approved }\nskills: { report: { approval: blocked } }\n",
+    ));
     assert!(why.contains("blocked") && why.contains("policy file"), "{why}");
-    place.refused(&under("default: { approval: disabled }\nskills: { report: { approval: auto-approved } }\n"));
+    place.refused(&under(
+        "default: { approval: disabled }\nskills: { report: { approval: auto-approved } }\n",
+    ));
     // What the policy approves runs, unless it comes from elsewhere.
     let place = Place::new("");
     let auto = "default: { approval: auto-approved, allow: [Read, Write], mounts: [{ host: /srv, guest: /data, mode: write }] }\n";
@@ -298,7 +352,10 @@ fn the_policy_is_the_upper_bound() {
 fn auto_approval_is_for_the_skill_as_it_was() {
     let place = Place::new("");
     let digest = place.skill().digest().unwrap();
-    place.approvals().set("report", &What::Skill, Some(Level::AutoApproved), Some(&digest), "ada").unwrap();
+    place
+        .approvals()
+        .set("report", &What::Skill, Some(Level::AutoApproved), Some(&digest), "ada")
+        .unwrap();
     assert_eq!(place.decide(&writing()), allowed());
     place.write("run.py", "print(1)\n");
     place.asks(&writing());
@@ -344,11 +401,18 @@ fn the_queue_is_bounded() {
     for of in 0..10 {
         (0..50).for_each(|number| note(of, number).unwrap());
         let full = note(of, 50).unwrap_err();
-        assert!(matches!(full, ApprovalError::Full(which) if which == if of < 9 { Full::Skill } else { Full::All }), "{full}");
+        assert!(
+            matches!(full, ApprovalError::Full(which) if which == if of < 9 { Full::Skill } else { Full::All }),
+            "{full}"
+        );
         note(of, 49).expect("what waits already is no more");
     }
     let full = note(10, 0).unwrap_err();
-    assert!(matches!(full, ApprovalError::Full(Full::All)) && full.to_string().starts_with("500 requests wait"), "{full}");
+    assert!(
+        matches!(full, ApprovalError::Full(Full::All))
+            && full.to_string().starts_with("500 requests wait"),
+        "{full}"
+    );
     assert_eq!(place.approvals().pending().unwrap().len(), 500);
     // An answer makes room.
     let first = place.approvals().pending().unwrap()[0].id;
@@ -385,7 +449,11 @@ fn what_waits_is_bounded_in_bytes() {
         input: Input::default(),
     };
     let full = place.approvals().decide(&writing().policy, &ask).unwrap_err();
-    assert!(matches!(full, ApprovalError::Full(Full::Bytes)) && full.to_string().starts_with("changes of 256 MiB wait"), "{full}");
+    assert!(
+        matches!(full, ApprovalError::Full(Full::Bytes))
+            && full.to_string().starts_with("changes of 256 MiB wait"),
+        "{full}"
+    );
     assert_eq!(place.approvals().pending().unwrap().len(), 2, "nothing of it is kept");
 }
 
@@ -394,7 +462,10 @@ fn what_is_not_answered_in_a_week_is_forgotten() {
     let place = Place::new("");
     let (id, _) = place.asks(&writing());
     let age = |hours: i64| {
-        let time = jiff::Timestamp::now().checked_sub(jiff::SignedDuration::from_hours(hours)).unwrap().to_string();
+        let time = jiff::Timestamp::now()
+            .checked_sub(jiff::SignedDuration::from_hours(hours))
+            .unwrap()
+            .to_string();
         let db = rusqlite::Connection::open(place.0.path().join("state/approvals.db")).unwrap();
         assert_eq!(db.execute("UPDATE pending SET time = ?1", [time]).unwrap(), 1);
     };
@@ -428,7 +499,11 @@ fn what_cannot_be_read_allows_nothing() {
         approvals.decide(&run.policy, &ask)
     };
     std::fs::create_dir(place.0.path().join("state")).unwrap();
-    std::fs::write(place.0.path().join("state/approvals.db"), "no database, and long enough to be looked at as one: ".repeat(20)).unwrap();
+    std::fs::write(
+        place.0.path().join("state/approvals.db"),
+        "no database, and long enough to be looked at as one: ".repeat(20),
+    )
+    .unwrap();
     assert!(ask(place.approvals()).is_err());
 }
 

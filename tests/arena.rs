@@ -1,4 +1,5 @@
-//! Where the hostile guest runs: a host of its own in a folder of its own, with things around it that it must not reach.
+//! Where the hostile guest runs: a host of its own in a folder of its own, with things around it
+//! that it must not reach.
 
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
@@ -20,7 +21,8 @@ use skillhost_sandbox::{Allocation, Io, Options, Sink, Stdin};
 /// What lies in the files outside.
 pub const SECRET: &str = "a secret that no guest may see";
 
-/// What takes longer has hung. Far more than a loaded machine needs: how fast something is, benchmarks say.
+/// What takes longer has hung. Far more than a loaded machine needs: how fast something is,
+/// benchmarks say.
 pub const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A host, a skill, a workspace, and what lies beside each of them.
@@ -62,7 +64,8 @@ impl Arena {
         let workspace = root.join("workspace");
         std::fs::write(workspace.join("own.txt"), "the user's own").unwrap();
         std::fs::write(root.join("outside/other-name.txt"), "of two names").unwrap();
-        std::fs::hard_link(root.join("outside/other-name.txt"), workspace.join("linked.txt")).unwrap();
+        std::fs::hard_link(root.join("outside/other-name.txt"), workspace.join("linked.txt"))
+            .unwrap();
         for (target, link) in [
             (root.join("outside/secret.txt"), "link-absolute"),
             ("../outside/secret.txt".into(), "link-relative"),
@@ -92,13 +95,17 @@ impl Arena {
             arena: self,
             host: self.host.clone(),
             args: args.iter().map(|arg| (*arg).to_owned()).collect(),
-            overrides: Overrides { workspace: Some((self.path("workspace"), MountMode::Write)), ..Overrides::default() },
+            overrides: Overrides {
+                workspace: Some((self.path("workspace"), MountMode::Write)),
+                ..Overrides::default()
+            },
             stdin: Stdin::Empty,
             stdout: Sink::Capture,
         }
     }
 
-    /// The arena's host, were some of the arena's folders its own, and `own/programs` that of its programs.
+    /// The arena's host, were some of the arena's folders its own, and `own/programs` that of its
+    /// programs.
     pub fn owning<'a>(&self, folders: impl IntoIterator<Item = &'a str>) -> Host {
         let options = options(self.dir.path(), Resolver::System, Allocation::OnDemand);
         let own = folders.into_iter().map(|folder| self.path(folder)).collect();
@@ -119,7 +126,8 @@ impl Arena {
 
     /// The host still serves, in the same process and with the same engine.
     pub fn assert_alive(&self) {
-        let (before, hostile) = (std::fs::read(self.path("skills/hostile/hostile.wasm")).unwrap(), hostile());
+        let (before, hostile) =
+            (std::fs::read(self.path("skills/hostile/hostile.wasm")).unwrap(), hostile());
         if before != hostile {
             self.put(&hostile);
         }
@@ -149,17 +157,26 @@ metadata:
 /// The hostile component, as `cargo xtask components` leaves it.
 pub fn hostile() -> Vec<u8> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/components/hostile.wasm");
-    std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}; build it: `cargo xtask components`", path.display()))
+    std::fs::read(&path).unwrap_or_else(|error| {
+        panic!("{}: {error}; build it: `cargo xtask components`", path.display())
+    })
 }
 
 /// A host with the built-in programs, as `cargo xtask components` leaves them.
 pub fn shell_host(root: &Path) -> Host {
     let programs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/components");
-    assert!(programs.join("shell.json").is_file(), "{} has no shell; build it: `cargo xtask components`", programs.display());
+    assert!(
+        programs.join("shell.json").is_file(),
+        "{} has no shell; build it: `cargo xtask components`",
+        programs.display()
+    );
     for folder in ["scratch", "home"] {
         std::fs::create_dir_all(root.join(folder)).unwrap();
     }
-    Host::new(HostOptions { programs: vec![programs], ..options(root, Resolver::System, Allocation::OnDemand) })
+    Host::new(HostOptions {
+        programs: vec![programs],
+        ..options(root, Resolver::System, Allocation::OnDemand)
+    })
 }
 
 fn options(root: &Path, resolver: Resolver, allocation: Allocation) -> HostOptions {
@@ -220,7 +237,8 @@ impl Run<'_> {
 
     /// Deterministically.
     pub fn deterministic(mut self, seed: u64) -> Self {
-        self.overrides.determinism = DeterminismRule { on: Some(true), seed: Some(seed), start_time: None };
+        self.overrides.determinism =
+            DeterminismRule { on: Some(true), seed: Some(seed), start_time: None };
         self
     }
 
@@ -242,21 +260,35 @@ impl Run<'_> {
 
     /// Runs it, in a thread whose silence fails the test.
     pub fn go(self) -> Outcome {
-        let policy = Policy::builtin().with_command_line(self.overrides).unwrap_or_else(|findings| panic!("{findings:?}"));
-        let (host, skill, args, stdin, stdout) = (self.host, self.arena.path("skills/hostile"), self.args, self.stdin, self.stdout);
+        let policy = Policy::builtin()
+            .with_command_line(self.overrides)
+            .unwrap_or_else(|findings| panic!("{findings:?}"));
+        let (host, skill, args, stdin, stdout) =
+            (self.host, self.arena.path("skills/hostile"), self.args, self.stdin, self.stdout);
         let (tell, told) = mpsc::channel();
         let shown = args.join(" ");
         std::thread::spawn(move || {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-            let request =
-                Request { skill: (&skill).into(), policy: &policy, target: Target::Main, args, io: Io { stdin, stdout, ..Io::default() } };
-            let outcome = runtime.block_on(host.invoke(request)).map(|invoked| invoked.finished.outcome);
+            let runtime =
+                tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+            let request = Request {
+                skill: (&skill).into(),
+                policy: &policy,
+                target: Target::Main,
+                args,
+                io: Io { stdin, stdout, ..Io::default() },
+            };
+            let outcome =
+                runtime.block_on(host.invoke(request)).map(|invoked| invoked.finished.outcome);
             runtime.shutdown_background();
             // Nobody listens where the test has given up.
             tell.send(outcome.unwrap_or_else(|error| panic!("{error}"))).ok();
         });
-        told.recv_timeout(PATIENCE)
-            .unwrap_or_else(|error| panic!("`hostile {}`: the host did not come back: {error}", shown.get(..80).unwrap_or(&shown)))
+        told.recv_timeout(PATIENCE).unwrap_or_else(|error| {
+            panic!(
+                "`hostile {}`: the host did not come back: {error}",
+                shown.get(..80).unwrap_or(&shown)
+            )
+        })
     }
 
     /// Runs it, and expects its limit to end it soon.
@@ -265,7 +297,11 @@ impl Run<'_> {
         let started = Instant::now();
         let outcome = self.go();
         assert_hit(&outcome, limit, &shown);
-        assert!(started.elapsed() < PATIENCE, "`hostile {shown}` took {:?} to be stopped", started.elapsed());
+        assert!(
+            started.elapsed() < PATIENCE,
+            "`hostile {shown}` took {:?} to be stopped",
+            started.elapsed()
+        );
         outcome
     }
 
@@ -283,7 +319,11 @@ impl Run<'_> {
 pub fn assert_hit(outcome: &Outcome, limit: Limit, shown: &str) {
     match &outcome.status {
         Status::LimitHit(LimitHit { limit: hit, .. }) if *hit == limit => {}
-        other => panic!("`hostile {shown}` was to hit {limit}: {other:?}, {:?}, {}", outcome.limits_hit, outcome.stderr.text()),
+        other => panic!(
+            "`hostile {shown}` was to hit {limit}: {other:?}, {:?}, {}",
+            outcome.limits_hit,
+            outcome.stderr.text()
+        ),
     }
     assert_eq!(outcome.limits_hit.first().map(|hit| hit.limit), Some(limit), "`hostile {shown}`");
 }
@@ -301,6 +341,9 @@ fn list(root: &Path, at: &Path, found: &mut BTreeMap<String, String>) {
         found.insert(name, format!("link to {}", std::fs::read_link(at).unwrap().display()));
     } else {
         let bytes = std::fs::read(at).unwrap();
-        found.insert(name, format!("{} {:?}", skillhost_skill::runtime::digest(&bytes), meta.modified().unwrap()));
+        found.insert(
+            name,
+            format!("{} {:?}", skillhost_skill::runtime::digest(&bytes), meta.modified().unwrap()),
+        );
     }
 }

@@ -1,4 +1,5 @@
-//! One record for every invocation, whatever came of it; none, and no invocation, where it cannot be written.
+//! One record for every invocation, whatever came of it; none, and no invocation, where it cannot
+//! be written.
 
 mod chain;
 mod crash;
@@ -57,7 +58,10 @@ fn a_code_a_limit_and_a_denial_are_told_in_full() {
     let user = User::new();
     assert_eq!(record(&user, &["run", "./code3"])["status"]["code"], 3);
     let limit = record(&user, &["run", "./spin", "--timeout", "50ms"]);
-    assert_eq!((&limit["status"]["limit"], &limit["status"]["value"]), (&"timeout".into(), &50.into()));
+    assert_eq!(
+        (&limit["status"]["limit"], &limit["status"]["value"]),
+        (&"timeout".into(), &50.into())
+    );
     assert_eq!(limit["capabilities"]["limits"]["timeout_ms"], 50, "{limit:#}");
     let denied = record(&user, &["run", "./hello", "--workspace", "nowhere"]);
     assert!(denied["status"]["rule"].as_str().unwrap().contains("nowhere"), "{denied:#}");
@@ -66,7 +70,12 @@ fn a_code_a_limit_and_a_denial_are_told_in_full() {
 #[test]
 fn what_only_looks_leaves_no_record() {
     let user = User::new();
-    for args in [&["check", "./hello"][..], &["inspect", "echo"], &["run", "./hello", "--explain"], &["run", "./hello", "--timeout", "x"]] {
+    for args in [
+        &["check", "./hello"][..],
+        &["inspect", "echo"],
+        &["run", "./hello", "--explain"],
+        &["run", "./hello", "--timeout", "x"],
+    ] {
         user.skillhost(args);
     }
     assert!(user.records().is_empty());
@@ -97,7 +106,8 @@ fn the_skill_is_named_by_a_digest_that_any_change_of_a_file_changes() {
 /// A digest by the key of the log whose journal is `log`, computed as the documentation says.
 fn keyed(log: &Path, content: &[u8]) -> String {
     let hex = std::fs::read_to_string(log.with_extension("jsonl.key")).unwrap();
-    let key: Vec<u8> = (0..32).map(|at| u8::from_str_radix(&hex[2 * at..2 * at + 2], 16).unwrap()).collect();
+    let key: Vec<u8> =
+        (0..32).map(|at| u8::from_str_radix(&hex[2 * at..2 * at + 2], 16).unwrap()).collect();
     let pad = |pad: u8| (0..64).map(|at| key.get(at).unwrap_or(&0) ^ pad).collect::<Vec<u8>>();
     let inner = Sha256::digest([pad(0x36), digest(content).into_bytes()].concat());
     digest(&[pad(0x5c), inner.to_vec()].concat()).replace("sha256", "hmac-sha256")
@@ -110,17 +120,26 @@ fn log_of(user: &User) -> PathBuf {
 #[test]
 fn arguments_and_values_are_kept_as_keyed_digests_alone() {
     let user = User::new();
-    let run = |args: &[&str]| record(&user, &[&["run", "./hello", "--env", "TOKEN=hunter2", "--"], args].concat());
+    let run = |args: &[&str]| {
+        record(&user, &[&["run", "./hello", "--env", "TOKEN=hunter2", "--"], args].concat())
+    };
     let one = run(&["s3cret", "x"]);
     assert_eq!(one["program"]["arguments"], keyed(&log_of(&user), b"s3cret\0x\0"));
-    assert_eq!(one["program"]["arguments"], run(&["s3cret", "x"])["program"]["arguments"], "the same arguments are found again");
+    assert_eq!(
+        one["program"]["arguments"],
+        run(&["s3cret", "x"])["program"]["arguments"],
+        "the same arguments are found again"
+    );
     assert_ne!(one["program"]["arguments"], run(&["s3cretx"])["program"]["arguments"]);
     let tool = record(&user, &["run", "./echo", "echo", "--input", "{\"text\": \"s3cret\"}"]);
     assert_eq!(tool["program"]["arguments"], keyed(&log_of(&user), b"{\"text\": \"s3cret\"}"));
     assert_eq!(tool["program"]["tool"], "echo");
     let log = std::fs::read_to_string(log_of(&user)).unwrap();
     assert!(!log.contains("s3cret") && !log.contains("hunter2"), "{log}");
-    assert!(!log.contains(&digest(b"s3cret\0x\0")), "a plain digest of a short text can be guessed");
+    assert!(
+        !log.contains(&digest(b"s3cret\0x\0")),
+        "a plain digest of a short text can be guessed"
+    );
     assert!(one["capabilities"]["env"].to_string().contains("TOKEN"), "the name is kept: {one:#}");
 }
 
@@ -132,7 +151,10 @@ fn streams_and_the_version_of_the_skill_are_recorded() {
     std::fs::write(&skill, text.replace("metadata:\n", "metadata:\n  version: \"1.2\"\n")).unwrap();
     let hello = record(&user, &["run", "./hello"]);
     assert_eq!(hello["skill_version"], "1.2", "{text}");
-    assert_eq!(hello["streams"], serde_json::json!({ "stdout": keyed(&log_of(&user), b"hello from 0.3\n") }));
+    assert_eq!(
+        hello["streams"],
+        serde_json::json!({ "stdout": keyed(&log_of(&user), b"hello from 0.3\n") })
+    );
     // Captured, it is the same; what is empty has none.
     assert_eq!(record(&user, &["run", "./hello", "--json"])["streams"], hello["streams"]);
     assert_eq!(record(&user, &["run", "./code3"])["streams"], serde_json::json!({}));
@@ -174,9 +196,12 @@ fn what_guests_tried_is_recorded_without_their_texts() {
     let arena = crate::arena::Arena::new();
     let (mut denials, mut about) = (0, std::collections::BTreeSet::new());
     let url = "http://127.0.0.1:9/a-secret-path";
-    for attempt in
-        [&["read-only", "/skill", "/workspace"][..], &["programs"], &["http-private", url, url], &["launch", "hostile", "exit", "7"]]
-    {
+    for attempt in [
+        &["read-only", "/skill", "/workspace"][..],
+        &["programs"],
+        &["http-private", url, url],
+        &["launch", "hostile", "exit", "7"],
+    ] {
         let outcome = arena.run(attempt).go();
         let record = arena.audit().pop().unwrap();
         let log = record.to_string();
@@ -186,12 +211,21 @@ fn what_guests_tried_is_recorded_without_their_texts() {
             denials += 1;
         }
         for (request, kept) in outcome.requests.iter().zip(record["requests"].as_array().unwrap()) {
-            assert!(!log.contains(&request.url) && kept["path"].as_str().unwrap().starts_with("hmac-sha256:"), "{kept}");
+            assert!(
+                !log.contains(&request.url)
+                    && kept["path"].as_str().unwrap().starts_with("hmac-sha256:"),
+                "{kept}"
+            );
             assert!(kept["failure"].is_string(), "{request:?}: {kept}");
         }
-        for (process, kept) in outcome.processes.iter().zip(record["processes"].as_array().unwrap()) {
+        for (process, kept) in outcome.processes.iter().zip(record["processes"].as_array().unwrap())
+        {
             assert_eq!((&kept["program"], kept.get("argv0")), (&"hostile.wasm".into(), None));
-            assert_eq!(kept["argv"], keyed(&arena.path("audit.jsonl"), b"hostile\0exit\x007\0"), "{process:?}");
+            assert_eq!(
+                kept["argv"],
+                keyed(&arena.path("audit.jsonl"), b"hostile\0exit\x007\0"),
+                "{process:?}"
+            );
         }
         assert!(!log.contains("a-secret-path"), "{log}");
     }
@@ -204,16 +238,38 @@ fn texts_are_kept_where_the_policy_says_so_without_secrets() {
     let user = User::new();
     let policy = user.work().join("policy.yaml");
     let run = |detail: &str| {
-        std::fs::write(&policy, format!("audit: {{ detail: {detail} }}\ndefault: {{ env: [TOKEN=hunter2-hunter2] }}\n")).unwrap();
-        record(&user, &["run", "./hello", "--policy", "policy.yaml", "--", "plain", "--token=hunter2-hunter2"])
+        std::fs::write(
+            &policy,
+            format!("audit: {{ detail: {detail} }}\ndefault: {{ env: [TOKEN=hunter2-hunter2] }}\n"),
+        )
+        .unwrap();
+        record(
+            &user,
+            &[
+                "run",
+                "./hello",
+                "--policy",
+                "policy.yaml",
+                "--",
+                "plain",
+                "--token=hunter2-hunter2",
+            ],
+        )
     };
     assert!(run("digests").get("text").is_none());
     let kept = run("text");
     assert_eq!(kept["text"]["arguments"][0], "plain");
-    assert!(!kept.to_string().contains("hunter2") && kept["text"]["arguments"][1].as_str().unwrap().starts_with("--token="), "{kept:#}");
+    assert!(
+        !kept.to_string().contains("hunter2")
+            && kept["text"]["arguments"][1].as_str().unwrap().starts_with("--token="),
+        "{kept:#}"
+    );
     std::fs::write(&policy, "audit: { detail: all }\n").unwrap();
     let wrong = user.skillhost(&["run", "./hello", "--policy", "policy.yaml"]);
-    assert!(wrong.status.code() == Some(65) && text(&wrong.stderr).contains("neither digests nor text"), "{wrong:?}");
+    assert!(
+        wrong.status.code() == Some(65) && text(&wrong.stderr).contains("neither digests nor text"),
+        "{wrong:?}"
+    );
 }
 
 #[test]
@@ -221,7 +277,11 @@ fn what_cannot_be_recorded_does_not_run() {
     let user = User::new();
     for audit in [".", "/dev/null/x", "/proc/none/x"] {
         let run = user.skillhost(&["run", "./hello", "--audit", audit]);
-        assert_eq!((run.status.code(), text(&run.stdout).as_str()), (Some(74), ""), "{audit}: {run:?}");
+        assert_eq!(
+            (run.status.code(), text(&run.stdout).as_str()),
+            (Some(74), ""),
+            "{audit}: {run:?}"
+        );
     }
 }
 
@@ -230,7 +290,11 @@ fn a_record_that_is_lost_fails_the_run_that_it_is_of() {
     let user = User::new();
     let run = user.skillhost(&["run", "./hello", "--audit", "/dev/full"]);
     assert_eq!(run.status.code(), Some(74));
-    assert!(text(&run.stderr).contains("the audit log /dev/full cannot be written: No space left on device"), "{run:?}");
+    assert!(
+        text(&run.stderr)
+            .contains("the audit log /dev/full cannot be written: No space left on device"),
+        "{run:?}"
+    );
 }
 
 #[test]
@@ -249,13 +313,21 @@ fn hosts_that_share_a_log_do_not_mix_their_lines() {
     let started: Vec<_> = (0..12)
         .map(|_| {
             let mut command = user.command(env!("CARGO_BIN_EXE_skillhost"));
-            command.args(["run", "./hello", "--audit", "shared.jsonl"]).stdout(Stdio::null()).spawn().unwrap()
+            command
+                .args(["run", "./hello", "--audit", "shared.jsonl"])
+                .stdout(Stdio::null())
+                .spawn()
+                .unwrap()
         })
         .collect();
     started.into_iter().for_each(|mut child| assert!(child.wait().unwrap().success()));
     let log = std::fs::read_to_string(user.work().join("shared.jsonl")).unwrap();
     let records: Vec<Value> = log.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    assert_eq!((records.len(), crate::cli::ends(&log).len()), (24, 12), "a start and an end of each");
+    assert_eq!(
+        (records.len(), crate::cli::ends(&log).len()),
+        (24, 12),
+        "a start and an end of each"
+    );
 }
 
 #[test]

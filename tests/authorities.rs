@@ -1,4 +1,5 @@
-//! Servers of an authority that only the operator's policy names: scripts reach them, and say what they say natively where it does not.
+//! Servers of an authority that only the operator's policy names: scripts reach them, and say what
+//! they say natively where it does not.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -26,7 +27,8 @@ except requests.ConnectionError as error:
 
 const SHELL: &str = "curl -sS \"https://localhost:$1/y\"\necho \" $?\"\n";
 
-/// An operator's folder: a skill, an authority, a server of its own, and a policy that lets the skill ask it.
+/// An operator's folder: a skill, an authority, a server of its own, and a policy that lets the
+/// skill ask it.
 struct Place {
     root: TempDir,
     port: u16,
@@ -39,19 +41,31 @@ impl Place {
         let root = tempfile::tempdir().unwrap();
         let scripts = root.path().join("client/scripts");
         std::fs::create_dir_all(&scripts).unwrap();
-        std::fs::write(root.path().join("client/SKILL.md"), "---\nname: client\ndescription: Asks a server.\n---\n").unwrap();
+        std::fs::write(
+            root.path().join("client/SKILL.md"),
+            "---\nname: client\ndescription: Asks a server.\n---\n",
+        )
+        .unwrap();
         std::fs::write(scripts.join("ask.py"), PYTHON).unwrap();
         std::fs::write(scripts.join("ask.sh"), SHELL).unwrap();
         let text = base64::engine::general_purpose::STANDARD.encode(&certificate);
-        let lines: Vec<&str> = text.as_bytes().chunks(64).map(|line| std::str::from_utf8(line).unwrap()).collect();
-        let pem = format!("-----BEGIN CERTIFICATE-----\n{}\n-----END CERTIFICATE-----\n", lines.join("\n"));
+        let lines: Vec<&str> =
+            text.as_bytes().chunks(64).map(|line| std::str::from_utf8(line).unwrap()).collect();
+        let pem = format!(
+            "-----BEGIN CERTIFICATE-----\n{}\n-----END CERTIFICATE-----\n",
+            lines.join("\n")
+        );
         std::fs::write(root.path().join("corp-ca.pem"), pem).unwrap();
-        let hex: String = Sha256::digest(&certificate).iter().map(|byte| format!("{byte:02x}")).collect();
+        let hex: String =
+            Sha256::digest(&certificate).iter().map(|byte| format!("{byte:02x}")).collect();
         let place = Place { root, port, digest: format!("sha256:{hex}") };
         // The runtimes may have to be compiled first, by a loaded machine.
-        let rest = format!("limits: {{ timeout: 5m }}\ndefault:\n  allow: [Read, Write, Bash, \"WebFetch(domain:localhost:{port})\"]\n");
+        let rest = format!(
+            "limits: {{ timeout: 5m }}\ndefault:\n  allow: [Read, Write, Bash, \"WebFetch(domain:localhost:{port})\"]\n"
+        );
         std::fs::write(place.path("without.yaml"), &rest).unwrap();
-        std::fs::write(place.path("with.yaml"), format!("authorities: [corp-ca.pem]\n{rest}")).unwrap();
+        std::fs::write(place.path("with.yaml"), format!("authorities: [corp-ca.pem]\n{rest}"))
+            .unwrap();
         place
     }
 
@@ -61,8 +75,17 @@ impl Place {
 
     fn run(&self, script: &str, policy: &str, flags: &[&str]) -> Output {
         let mut command = Command::new(env!("CARGO_BIN_EXE_skillhost"));
-        command.arg("run").args([self.path("client"), script.into()]).arg("--policy").arg(self.path(policy));
-        command.arg("--audit").arg(self.path("audit.jsonl")).arg("--workspace").arg(self.root.path()).args(flags);
+        command
+            .arg("run")
+            .args([self.path("client"), script.into()])
+            .arg("--policy")
+            .arg(self.path(policy));
+        command
+            .arg("--audit")
+            .arg(self.path("audit.jsonl"))
+            .arg("--workspace")
+            .arg(self.root.path())
+            .args(flags);
         command.arg("--").arg(self.port.to_string()).stdin(Stdio::null());
         // Kept between runs: the runtimes are compiled once.
         command.env("XDG_CACHE_HOME", Path::new(env!("CARGO_TARGET_TMPDIR")).join("scripts"));
@@ -71,7 +94,8 @@ impl Place {
 
     fn says(&self, script: &str, policy: &str) -> (String, String) {
         let output = self.run(script, policy, &[]);
-        let [stdout, stderr] = [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).unwrap());
+        let [stdout, stderr] =
+            [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).unwrap());
         assert!(output.status.success(), "{stdout}{stderr}");
         (stdout, stderr)
     }
@@ -81,7 +105,10 @@ impl Place {
 fn python_reaches_what_the_policys_authority_signed_and_nothing_without_it() {
     let place = Place::new();
     assert_eq!(place.says("scripts/ask.py", "with.yaml").0, "secure GET /x\nsecure GET /x\n");
-    assert_eq!(place.says("scripts/ask.py", "without.yaml").0, "SSLCertVerificationError\nSSLError\n");
+    assert_eq!(
+        place.says("scripts/ask.py", "without.yaml").0,
+        "SSLCertVerificationError\nSSLError\n"
+    );
     let records = std::fs::read_to_string(place.path("audit.jsonl")).unwrap();
     let records = crate::cli::ends(&records);
     assert_eq!(records[0]["capabilities"]["authorities"][0]["digest"], *place.digest);
@@ -100,7 +127,8 @@ fn curl_reaches_what_the_policys_authority_signed_and_nothing_without_it() {
 #[test]
 fn an_authority_is_explained_and_its_file_is_kept_from_guests() {
     let place = Place::new();
-    let text = String::from_utf8(place.run("scripts/ask.py", "with.yaml", &["--explain"]).stdout).unwrap();
+    let text =
+        String::from_utf8(place.run("scripts/ask.py", "with.yaml", &["--explain"]).stdout).unwrap();
     assert!(text.contains("HTTPS trusts also") && text.contains("corp-ca.pem"), "{text}");
     let json = place.run("scripts/ask.py", "with.yaml", &["--explain", "--json"]).stdout;
     let capabilities = &serde_json::from_slice::<serde_json::Value>(&json).unwrap()["capabilities"];
@@ -109,7 +137,9 @@ fn an_authority_is_explained_and_its_file_is_kept_from_guests() {
         let denied = capabilities[scope]["none_of"].to_string();
         assert!(denied.contains("/workspace/corp-ca.pem"), "{denied}");
     }
-    let text = String::from_utf8(place.run("scripts/ask.py", "without.yaml", &["--explain"]).stdout).unwrap();
+    let text =
+        String::from_utf8(place.run("scripts/ask.py", "without.yaml", &["--explain"]).stdout)
+            .unwrap();
     assert!(!text.contains("HTTPS trusts also"), "{text}");
 }
 
@@ -120,5 +150,8 @@ fn an_authority_that_cannot_be_read_stops_the_run_and_is_pointed_at() {
     let output = place.run("scripts/ask.sh", "with.yaml", &[]);
     let stderr = String::from_utf8(output.stderr).unwrap();
     assert!(!output.status.success() && output.stdout.is_empty(), "{stderr}");
-    assert!(stderr.contains("with.yaml:1:15") && stderr.contains("corp-ca.pem holds no certificate"), "{stderr}");
+    assert!(
+        stderr.contains("with.yaml:1:15") && stderr.contains("corp-ca.pem holds no certificate"),
+        "{stderr}"
+    );
 }

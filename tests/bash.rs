@@ -1,7 +1,9 @@
-//! The shell against bash: every snippet of tests/bash runs in both, and must give the same output, exit code and files.
+//! The shell against bash: every snippet of tests/bash runs in both, and must give the same output,
+//! exit code and files.
 //!
-//! A file holds many snippets, each under a line `#--- NAME`. Those that are known to differ are in tests/bash/differences.txt, each with
-//! the reason; one of them that agrees fails the test as much as another that does not.
+//! A file holds many snippets, each under a line `#--- NAME`. Those that are known to differ are in
+//! tests/bash/differences.txt, each with the reason; one of them that agrees fails the test as much
+//! as another that does not.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -23,7 +25,8 @@ use crate::cli::repository;
 const SHARE: f64 = 98.0;
 
 /// Commands that a machine may lack: snippets that name one of those are left out there.
-const OPTIONAL: [&str; 9] = ["jq", "zip", "unzip", "bc", "xxd", "column", "hexdump", "strings", "envsubst"];
+const OPTIONAL: [&str; 9] =
+    ["jq", "zip", "unzip", "bc", "xxd", "column", "hexdump", "strings", "envsubst"];
 
 struct Snippet {
     name: String,
@@ -46,10 +49,16 @@ fn the_shell_does_what_bash_does() {
     let (known, snippets) = (differences(), snippets());
     assert!(snippets.len() >= 300, "{} snippets", snippets.len());
     for name in known.keys() {
-        assert!(snippets.iter().any(|snippet| snippet.name == *name), "tests/bash/differences.txt: there is no snippet `{name}`");
+        assert!(
+            snippets.iter().any(|snippet| snippet.name == *name),
+            "tests/bash/differences.txt: there is no snippet `{name}`"
+        );
     }
     let missing: Vec<_> = OPTIONAL.into_iter().filter(|command| !is_installed(command)).collect();
-    let runs: Vec<_> = snippets.iter().filter(|snippet| !missing.iter().any(|command| uses(&snippet.text, command))).collect();
+    let runs: Vec<_> = snippets
+        .iter()
+        .filter(|snippet| !missing.iter().any(|command| uses(&snippet.text, command)))
+        .collect();
     let dir = tempfile::tempdir().unwrap();
     let host = shell_host(dir.path());
     std::fs::create_dir_all(dir.path().join("skill")).unwrap();
@@ -59,9 +68,11 @@ fn the_shell_does_what_bash_does() {
         for _ in 0..std::thread::available_parallelism().map_or(2, usize::from) {
             scope.spawn(|| {
                 while let Some(snippet) = runs.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let place = dir.path().join(format!("case-{}", snippet.name.replace(['/', ' '], "-")));
+                    let place =
+                        dir.path().join(format!("case-{}", snippet.name.replace(['/', ' '], "-")));
                     let bash = in_bash(snippet, &place.join("bash"));
-                    let ours = in_shell(&host, &dir.path().join("skill"), snippet, &place.join("ours"));
+                    let ours =
+                        in_shell(&host, &dir.path().join("skill"), snippet, &place.join("ours"));
                     results.lock().unwrap().insert(snippet.name.clone(), (bash, ours));
                 }
             });
@@ -70,7 +81,10 @@ fn the_shell_does_what_bash_does() {
     let results = results.into_inner().unwrap();
     let agreeing = results.values().filter(|(bash, ours)| bash == ours).count();
     let share = agreeing as f64 * 100.0 / results.len() as f64;
-    eprintln!("bash and the shell agree on {agreeing} of {} snippets: {share:.1} %; without {missing:?}", results.len());
+    eprintln!(
+        "bash and the shell agree on {agreeing} of {} snippets: {share:.1} %; without {missing:?}",
+        results.len()
+    );
     let wrong: Vec<String> = results
         .iter()
         .filter(|(name, (bash, ours))| (bash == ours) == known.contains_key(*name))
@@ -86,7 +100,8 @@ fn the_shell_does_what_bash_does() {
     assert!(share >= SHARE, "{share:.1} % agree");
 }
 
-/// A start makes no command and no system file that the script does not use: all of them together burn two million units more.
+/// A start makes no command and no system file that the script does not use: all of them together
+/// burn two million units more.
 #[test]
 fn a_small_script_burns_little() {
     let dir = tempfile::tempdir().unwrap();
@@ -95,12 +110,23 @@ fn a_small_script_burns_little() {
     std::fs::create_dir_all(&skill).unwrap();
     std::fs::write(skill.join("SKILL.md"), MANIFEST).unwrap();
     let snippet = Snippet { name: "small".into(), text: "echo hi".into(), fetch: None };
-    let outcome = outcome(&host, &skill, &snippet, &dir.path().join("workspace"), vec![(Limit::Fuel, 1_000_000)]);
-    assert_eq!((&outcome.status, outcome.stdout.text().as_ref()), (&Status::Exited { code: 0 }, "hi\n"), "{outcome:?}");
+    let outcome = outcome(
+        &host,
+        &skill,
+        &snippet,
+        &dir.path().join("workspace"),
+        vec![(Limit::Fuel, 1_000_000)],
+    );
+    assert_eq!(
+        (&outcome.status, outcome.stdout.text().as_ref()),
+        (&Status::Exited { code: 0 }, "hi\n"),
+        "{outcome:?}"
+    );
 }
 
-/// What the shell has beside bash's own words and what other programs start by name: the host's part (`env`), and commands that are too
-/// little like those of their names, or that no machine has.
+/// What the shell has beside bash's own words and what other programs start by name: the host's
+/// part (`env`), and commands that are too little like those of their names, or that no machine
+/// has.
 const NOT_PROGRAMS: &str = "
     env nice nohup time timeout pip pip3 uv uvx python python3 bash sh
     assert busybox csv dotenv glob http json log make man openssl parallel pgrep pkill ps retry semver sudo template tomlq verify watch";
@@ -123,8 +149,12 @@ fn other_programs_can_start_what_the_shell_has() {
     let rest: BTreeSet<String> = own.union(&words(NOT_PROGRAMS)).cloned().collect();
     let lacking: Vec<_> = listed.difference(&has).collect();
     assert!(lacking.is_empty(), "components/shell/programs.txt: the shell has no {lacking:?}");
-    let new: Vec<_> = has.iter().filter(|name| !listed.contains(*name) && !rest.contains(*name)).collect();
-    assert!(new.is_empty(), "the shell has {new:?}: list them in components/shell/programs.txt, or here with what is not listed");
+    let new: Vec<_> =
+        has.iter().filter(|name| !listed.contains(*name) && !rest.contains(*name)).collect();
+    assert!(
+        new.is_empty(),
+        "the shell has {new:?}: list them in components/shell/programs.txt, or here with what is not listed"
+    );
 }
 
 /// Each in bash with the machine's curl, and in the shell; `URL` is a server's.
@@ -160,7 +190,10 @@ fn answer(request: &[u8], stream: &mut std::net::TcpStream) {
     let mut all = request.to_vec();
     let text = String::from_utf8_lossy(&all).into_owned();
     let field = |name: &str| {
-        let line = text.lines().take_while(|line| !line.is_empty()).find(|line| line.to_ascii_lowercase().starts_with(name));
+        let line = text
+            .lines()
+            .take_while(|line| !line.is_empty())
+            .find(|line| line.to_ascii_lowercase().starts_with(name));
         line.and_then(|line| line.split_once(':')).map(|(_, value)| value.trim().to_owned())
     };
     let start = text.find("\r\n\r\n").map_or(all.len(), |at| at + 4);
@@ -188,7 +221,12 @@ fn answer(request: &[u8], stream: &mut std::net::TcpStream) {
     }
     echo += &format!("\n{body}\n");
     let respond = |stream: &mut std::net::TcpStream, status: &str, headers: &str, body: &str| {
-        crate::servers::respond(stream, status, &format!("x-server: test\r\ncontent-type: text/plain\r\n{headers}"), body.as_bytes());
+        crate::servers::respond(
+            stream,
+            status,
+            &format!("x-server: test\r\ncontent-type: text/plain\r\n{headers}"),
+            body.as_bytes(),
+        );
     };
     match path {
         "/missing" => respond(stream, "404 Not Found", "", "not here\n"),
@@ -212,10 +250,15 @@ fn curl_does_what_curl_does() {
     std::fs::write(skill.join("SKILL.md"), MANIFEST).unwrap();
     let mut wrong = Vec::new();
     for (index, text) in CURL.iter().enumerate() {
-        let text = text.replace("URL", &server.url()).replace("HOST", &format!("127.0.0.1:{}", server.port));
+        let text = text
+            .replace("URL", &server.url())
+            .replace("HOST", &format!("127.0.0.1:{}", server.port));
         let snippet = Snippet { name: format!("curl {index}"), text, fetch: Some(server.url()) };
         let place = dir.path().join(index.to_string());
-        let (bash, ours) = (in_bash(&snippet, &place.join("bash")), in_shell(&host, &skill, &snippet, &place.join("ours")));
+        let (bash, ours) = (
+            in_bash(&snippet, &place.join("bash")),
+            in_shell(&host, &skill, &snippet, &place.join("ours")),
+        );
         if bash != ours {
             wrong.push(format!("{}:\n  curl {bash:?}\n  ours {ours:?}", snippet.text));
         }
@@ -231,9 +274,16 @@ fn curl_names_the_entry_that_would_allow_a_host() {
     std::fs::create_dir_all(&skill).unwrap();
     std::fs::write(skill.join("SKILL.md"), MANIFEST).unwrap();
     let text = "curl -sS https://api.example.com/x 2>&1; echo $?".to_owned();
-    let left = in_shell(&host, &skill, &Snippet { name: "denied".into(), text, fetch: None }, &dir.path().join("workspace"));
+    let left = in_shell(
+        &host,
+        &skill,
+        &Snippet { name: "denied".into(), text, fetch: None },
+        &dir.path().join("workspace"),
+    );
     assert!(
-        left.stdout.contains("denied") && left.stdout.contains("WebFetch(domain:api.example.com)") && left.stdout.ends_with("7\n"),
+        left.stdout.contains("denied")
+            && left.stdout.contains("WebFetch(domain:api.example.com)")
+            && left.stdout.ends_with("7\n"),
         "{left:?}"
     );
 }
@@ -247,7 +297,10 @@ allowed-tools: Bash WebFetch
 ";
 
 fn snippets() -> Vec<Snippet> {
-    let mut files: Vec<PathBuf> = std::fs::read_dir(repository("tests/bash")).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let mut files: Vec<PathBuf> = std::fs::read_dir(repository("tests/bash"))
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect();
     files.retain(|file| file.extension().is_some_and(|extension| extension == "sh"));
     files.sort();
     let of = |file: &PathBuf| {
@@ -268,15 +321,21 @@ fn differences() -> BTreeMap<String, String> {
     let lines = text.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
     lines
         .map(|line| {
-            let (name, reason) = line.split_once(" | ").unwrap_or_else(|| panic!("`{line}` is no `NAME | REASON`"));
+            let (name, reason) =
+                line.split_once(" | ").unwrap_or_else(|| panic!("`{line}` is no `NAME | REASON`"));
             (name.trim().to_owned(), reason.trim().to_owned())
         })
         .collect()
 }
 
 fn is_installed(command: &str) -> bool {
-    let found = Command::new("bash").args(["-c", "command -v \"$1\"", "bash", command]).stdout(Stdio::null()).status();
-    found.unwrap_or_else(|error| panic!("bash is what the shell is held against: {error}")).success()
+    let found = Command::new("bash")
+        .args(["-c", "command -v \"$1\"", "bash", command])
+        .stdout(Stdio::null())
+        .status();
+    found
+        .unwrap_or_else(|error| panic!("bash is what the shell is held against: {error}"))
+        .success()
 }
 
 fn uses(text: &str, command: &str) -> bool {
@@ -289,12 +348,24 @@ fn in_bash(snippet: &Snippet, place: &Path) -> Left {
         std::fs::create_dir_all(folder).unwrap();
     }
     let path = std::env::var_os("PATH").unwrap();
-    // Tests that run in the background ignore the keyboard's signals, and what bash finds ignored it cannot trap.
+    // Tests that run in the background ignore the keyboard's signals, and what bash finds ignored
+    // it cannot trap.
     let mut bash = Command::new("env");
-    bash.args(["--default-signal=INT,QUIT", "bash", "-c", &snippet.text]).current_dir(place).stdin(Stdio::null()).env_clear();
-    bash.env("PATH", path).env("HOME", &home).env("TMPDIR", &home).env("LANG", "C.UTF-8").env("LC_ALL", "C.UTF-8");
+    bash.args(["--default-signal=INT,QUIT", "bash", "-c", &snippet.text])
+        .current_dir(place)
+        .stdin(Stdio::null())
+        .env_clear();
+    bash.env("PATH", path)
+        .env("HOME", &home)
+        .env("TMPDIR", &home)
+        .env("LANG", "C.UTF-8")
+        .env("LC_ALL", "C.UTF-8");
     let output = bash.output().unwrap();
-    Left { stdout: String::from_utf8_lossy(&output.stdout).into_owned(), code: output.status.code().unwrap_or(-1), files: files(place) }
+    Left {
+        stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+        code: output.status.code().unwrap_or(-1),
+        files: files(place),
+    }
 }
 
 fn in_shell(host: &Host, skill: &Path, snippet: &Snippet, place: &Path) -> Left {
@@ -304,7 +375,13 @@ fn in_shell(host: &Host, skill: &Path, snippet: &Snippet, place: &Path) -> Left 
 }
 
 /// In the sandbox, in a thread whose silence fails the test.
-fn outcome(host: &Host, skill: &Path, snippet: &Snippet, place: &Path, limits: Vec<(Limit, u64)>) -> Outcome {
+fn outcome(
+    host: &Host,
+    skill: &Path,
+    snippet: &Snippet,
+    place: &Path,
+    limits: Vec<(Limit, u64)>,
+) -> Outcome {
     std::fs::create_dir_all(place).unwrap();
     let overrides = Overrides {
         workspace: Some((place.to_owned(), MountMode::Write)),
@@ -312,19 +389,29 @@ fn outcome(host: &Host, skill: &Path, snippet: &Snippet, place: &Path, limits: V
         allow: snippet.fetch.iter().map(|url| format!("WebFetch({url})")).collect(),
         ..Overrides::default()
     };
-    let policy = Policy::builtin().with_command_line(overrides).unwrap_or_else(|findings| panic!("{findings:?}"));
+    let policy = Policy::builtin()
+        .with_command_line(overrides)
+        .unwrap_or_else(|findings| panic!("{findings:?}"));
     let (host, skill, text) = (host.clone(), skill.to_owned(), snippet.text.clone());
     let (tell, told) = mpsc::channel();
     std::thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let io = Io { stdin: Stdin::Empty, ..Io::default() };
-        let request = Request { skill: (&skill).into(), policy: &policy, target: Target::Shell(text), args: Vec::new(), io };
-        let outcome = runtime.block_on(host.invoke(request)).map(|invoked| invoked.finished.outcome);
+        let request = Request {
+            skill: (&skill).into(),
+            policy: &policy,
+            target: Target::Shell(text),
+            args: Vec::new(),
+            io,
+        };
+        let outcome =
+            runtime.block_on(host.invoke(request)).map(|invoked| invoked.finished.outcome);
         runtime.shutdown_background();
         // Nobody listens where the test has given up.
         tell.send(outcome.unwrap_or_else(|error| panic!("{error}"))).ok();
     });
-    told.recv_timeout(PATIENCE).unwrap_or_else(|error| panic!("`{}`: the host did not come back: {error}", snippet.name))
+    told.recv_timeout(PATIENCE)
+        .unwrap_or_else(|error| panic!("`{}`: the host did not come back: {error}", snippet.name))
 }
 
 /// Names, kinds and contents below a folder.
@@ -338,9 +425,15 @@ fn files(root: &Path) -> BTreeMap<String, String> {
                 found.insert(name, "folder".into());
                 walk(root, &path, found);
             } else if about.is_symlink() {
-                found.insert(name, format!("link to {}", std::fs::read_link(&path).unwrap().display()));
+                found.insert(
+                    name,
+                    format!("link to {}", std::fs::read_link(&path).unwrap().display()),
+                );
             } else {
-                found.insert(name, String::from_utf8_lossy(&std::fs::read(&path).unwrap()).into_owned());
+                found.insert(
+                    name,
+                    String::from_utf8_lossy(&std::fs::read(&path).unwrap()).into_owned(),
+                );
             }
         }
     }

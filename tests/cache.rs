@@ -1,4 +1,5 @@
-//! Compiled components on disk: found again, rebuilt where they are not whole, and never taken from where others may write.
+//! Compiled components on disk: found again, rebuilt where they are not whole, and never taken from
+//! where others may write.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -33,7 +34,10 @@ impl Place {
 
     fn says_hello(&self) {
         let run = self.run();
-        assert_eq!((text(&run.stdout).as_str(), text(&run.stderr).as_str()), ("hello from 0.3\n", ""));
+        assert_eq!(
+            (text(&run.stdout).as_str(), text(&run.stderr).as_str()),
+            ("hello from 0.3\n", "")
+        );
     }
 
     fn entry(&self, extension: &str) -> PathBuf {
@@ -46,8 +50,13 @@ impl Place {
 
 /// Compiled code and its stamps, and what is half-written; not what is known of skills.
 fn entries(folder: &Path) -> Vec<PathBuf> {
-    let mut found: Vec<PathBuf> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
-    found.retain(|path| path.extension().is_some_and(|extension| ["cwasm", "stamp", "tmp"].contains(&extension.to_str().unwrap())));
+    let mut found: Vec<PathBuf> =
+        std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    found.retain(|path| {
+        path.extension().is_some_and(|extension| {
+            ["cwasm", "stamp", "tmp"].contains(&extension.to_str().unwrap())
+        })
+    });
     found
 }
 
@@ -130,7 +139,11 @@ fn a_cache_that_was_moved_elsewhere_still_serves() {
     place.root = elsewhere;
     let copied = identity(&place.entry("cwasm"));
     place.says_hello();
-    assert_eq!(identity(&place.entry("cwasm")), copied, "the copy's bytes are right, so it is used");
+    assert_eq!(
+        identity(&place.entry("cwasm")),
+        copied,
+        "the copy's bytes are right, so it is used"
+    );
 }
 
 #[test]
@@ -149,7 +162,10 @@ fn hosts_that_compile_the_same_at_once_do_not_disturb_each_other() {
     let started: Vec<_> = (0..6).map(|_| start()).collect();
     for child in started {
         let run = child.wait_with_output().unwrap();
-        assert_eq!((text(&run.stdout).as_str(), text(&run.stderr).as_str()), ("hello from 0.3\n", ""));
+        assert_eq!(
+            (text(&run.stdout).as_str(), text(&run.stderr).as_str()),
+            ("hello from 0.3\n", "")
+        );
     }
     assert_eq!(entries(&place.cache()).len(), 2, "{:?}", entries(&place.cache()));
 }
@@ -168,7 +184,11 @@ fn what_a_skill_puts_into_the_cache_is_charged_to_it() {
     let place = Place::warm();
     let scripted = place.user.work().join("scripted");
     std::fs::create_dir_all(scripted.join("scripts")).unwrap();
-    std::fs::write(scripted.join("SKILL.md"), "---\nname: scripted\ndescription: Has a script. Use to test.\n---\n").unwrap();
+    std::fs::write(
+        scripted.join("SKILL.md"),
+        "---\nname: scripted\ndescription: Has a script. Use to test.\n---\n",
+    )
+    .unwrap();
     // Long enough to be worth keeping, and new.
     let script = (0..400).fold(String::new(), |text, line| format!("{text}x{line} = {line}\n"));
     std::fs::write(scripted.join("scripts/run.py"), script).unwrap();
@@ -180,14 +200,22 @@ fn what_a_skill_puts_into_the_cache_is_charged_to_it() {
     let run = command.output().unwrap();
     assert!(run.status.success(), "{run:?}");
     let read = |folder: &str| {
-        std::fs::read_dir(place.cache().join(folder)).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        std::fs::read_dir(place.cache().join(folder))
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
     };
-    let charged: String =
-        read("").filter(|name| name.ends_with(".share")).map(|name| std::fs::read_to_string(place.cache().join(name)).unwrap()).collect();
+    let charged: String = read("")
+        .filter(|name| name.ends_with(".share"))
+        .map(|name| std::fs::read_to_string(place.cache().join(name)).unwrap())
+        .collect();
     let code: Vec<String> = read("").filter(|name| name.ends_with(".own.cwasm")).collect();
     let scripts: Vec<String> = read("").filter(|name| name.ends_with(".script")).collect();
     let copies: Vec<String> = read("skills").map(|name| format!("skills/{name}")).collect();
-    assert_eq!((code.len(), scripts.is_empty(), copies.len()), (1, false, 2), "{code:?} {scripts:?} {copies:?}");
+    assert_eq!(
+        (code.len(), scripts.is_empty(), copies.len()),
+        (1, false, 2),
+        "{code:?} {scripts:?} {copies:?}"
+    );
     for name in [code, scripts, copies].concat() {
         assert!(charged.contains(&format!("\"{name}\"")), "{name}: {charged}");
     }

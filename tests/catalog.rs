@@ -1,4 +1,5 @@
-//! The catalogue: what is found where, what counts, what the cache keeps, and what is told of the rest.
+//! The catalogue: what is found where, what counts, what the cache keeps, and what is told of the
+//! rest.
 
 mod cache;
 mod commands;
@@ -35,7 +36,10 @@ impl Place {
     }
 
     fn sources(&self, sources: &[(&str, SourceKind)]) -> Vec<Source> {
-        sources.iter().map(|(folder, kind)| Source { folder: self.path(folder), kind: *kind }).collect()
+        sources
+            .iter()
+            .map(|(folder, kind)| Source { folder: self.path(folder), kind: *kind })
+            .collect()
     }
 
     /// A catalogue of one folder of the user's.
@@ -48,7 +52,8 @@ impl Place {
 fn write(folder: &Path, frontmatter: &str, body: &str) -> PathBuf {
     std::fs::create_dir_all(folder).unwrap();
     let name = folder.file_name().unwrap().to_str().unwrap();
-    std::fs::write(folder.join("SKILL.md"), format!("---\nname: {name}\n{frontmatter}---\n{body}")).unwrap();
+    std::fs::write(folder.join("SKILL.md"), format!("---\nname: {name}\n{frontmatter}---\n{body}"))
+        .unwrap();
     folder.to_owned()
 }
 

@@ -1,7 +1,8 @@
-//! The command line as a user meets it: the real binary, in folders of its own, with a home of its own.
+//! The command line as a user meets it: the real binary, in folders of its own, with a home of its
+//! own.
 //!
-//! The guests are `tests/guests/*.wat`; each is a skill of the same name whose component it is. What else the commands meet is in
-//! `tests/cases/cli/setup`, copied over them.
+//! The guests are `tests/guests/*.wat`; each is a skill of the same name whose component it is.
+//! What else the commands meet is in `tests/cases/cli/setup`, copied over them.
 
 mod bench;
 mod completions;
@@ -62,7 +63,9 @@ pub fn guest(name: &str) -> &'static [u8] {
 pub fn skill_of(guest_name: &str, folder: &Path) {
     std::fs::create_dir_all(folder).unwrap();
     let name = folder.file_name().unwrap().to_str().unwrap();
-    let text = format!("---\nname: {name}\ndescription: A guest of the tests. Use to test.\nmetadata:\n  component: {name}.wasm\n---\n");
+    let text = format!(
+        "---\nname: {name}\ndescription: A guest of the tests. Use to test.\nmetadata:\n  component: {name}.wasm\n---\n"
+    );
     std::fs::write(folder.join("SKILL.md"), text).unwrap();
     std::fs::write(folder.join(format!("{name}.wasm")), guest(guest_name)).unwrap();
 }
@@ -71,7 +74,9 @@ pub fn skill_of(guest_name: &str, folder: &Path) {
 pub fn script_skill(folder: &Path, scripts: &[(&str, &str)]) {
     std::fs::create_dir_all(folder.join("scripts")).unwrap();
     let name = folder.file_name().unwrap().to_str().unwrap();
-    let text = format!("---\nname: {name}\ndescription: Runs scripts.\nallowed-tools: Read Write Bash WebFetch\n---\nRun them.\n");
+    let text = format!(
+        "---\nname: {name}\ndescription: Runs scripts.\nallowed-tools: Read Write Bash WebFetch\n---\nRun them.\n"
+    );
     std::fs::write(folder.join("SKILL.md"), text).unwrap();
     for (name, text) in scripts {
         std::fs::write(folder.join("scripts").join(name), text).unwrap();
@@ -105,7 +110,10 @@ impl User {
 
     /// The records of the audit log in its standard place.
     pub fn records(&self) -> Vec<serde_json::Value> {
-        ends(&std::fs::read_to_string(self.home().join(".local/state/skillhost/audit.jsonl")).unwrap_or_default())
+        ends(
+            &std::fs::read_to_string(self.home().join(".local/state/skillhost/audit.jsonl"))
+                .unwrap_or_default(),
+        )
     }
 
     /// A command in this user's environment, and nothing else's.
@@ -138,7 +146,11 @@ impl User {
         let file = self.home().join(".local/state/skillhost/operator.token");
         if !file.exists() {
             // What is refused makes it.
-            let refused = self.command(env!("CARGO_BIN_EXE_skillhost")).args(["approve", "1"]).output().unwrap();
+            let refused = self
+                .command(env!("CARGO_BIN_EXE_skillhost"))
+                .args(["approve", "1"])
+                .output()
+                .unwrap();
             assert_eq!(refused.status.code(), Some(77), "{refused:?}");
         }
         std::fs::read_to_string(file).unwrap()
@@ -180,12 +192,15 @@ fn unpadded(line: &str) -> String {
 fn measured(line: &str) -> String {
     for key in ["\"wall_ms\": ", "\"epochs\": "] {
         if let Some((before, rest)) = line.split_once(key) {
-            let number = rest.trim_start_matches(|c: char| c.is_ascii_digit() || matches!(c, '.' | 'e' | '-'));
+            let number = rest
+                .trim_start_matches(|c: char| c.is_ascii_digit() || matches!(c, '.' | 'e' | '-'));
             return format!("{before}{key}[measured]{number}");
         }
     }
     match line.split_once("sha256:") {
-        Some((before, rest)) if rest.len() >= 64 => format!("{before}sha256:[digest]{}", &rest[64..]),
+        Some((before, rest)) if rest.len() >= 64 => {
+            format!("{before}sha256:[digest]{}", &rest[64..])
+        }
         _ => line.to_owned(),
     }
 }
@@ -195,7 +210,8 @@ pub fn text(bytes: &[u8]) -> String {
 }
 
 fn files(folder: &Path) -> Vec<PathBuf> {
-    let mut paths: Vec<PathBuf> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let mut paths: Vec<PathBuf> =
+        std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     paths.sort();
     paths
 }
@@ -226,6 +242,9 @@ pub fn pinned(path: &Path, text: &str) -> Result<(), String> {
     if expected == text {
         return Ok(());
     }
-    let diff = similar::TextDiff::from_lines(expected.as_str(), text).unified_diff().header("expected", "found").to_string();
+    let diff = similar::TextDiff::from_lines(expected.as_str(), text)
+        .unified_diff()
+        .header("expected", "found")
+        .to_string();
     Err(format!("{} (BLESS=1 takes what was found):\n{diff}", path.display()))
 }

@@ -1,5 +1,6 @@
-//! What `check` says of scripts as people write them. Each case is a folder of `cases/compat`: the skill, `expected.txt`,
-//! and `allow.txt` where the operator allows more than the built-in policy. `BLESS=1` writes the expectations anew.
+//! What `check` says of scripts as people write them. Each case is a folder of `cases/compat`: the
+//! skill, `expected.txt`, and `allow.txt` where the operator allows more than the built-in policy.
+//! `BLESS=1` writes the expectations anew.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -35,8 +36,10 @@ fn report(files: &[(&str, &str)]) -> Compatibility {
 
 #[test]
 fn every_case_is_told_as_expected() {
-    let mut names: Vec<String> =
-        fs::read_dir(repository("tests/cases/compat")).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
+    let mut names: Vec<String> = fs::read_dir(repository("tests/cases/compat"))
+        .unwrap()
+        .map(|e| e.unwrap().file_name().into_string().unwrap())
+        .collect();
     names.sort();
     assert!(names.len() >= 14, "the cases are there");
     let problems: Vec<String> = names
@@ -57,7 +60,14 @@ fn shown(report: &Compatibility) -> String {
     for script in &report.scripts {
         let line = script.line.map(|line| format!(":{line}")).unwrap_or_default();
         let role = format!("{:?}", script.role).to_lowercase();
-        writeln!(out, "\n{}{line} {role} {} {}", script.file, script.program, script.verdict.words()).unwrap();
+        writeln!(
+            out,
+            "\n{}{line} {role} {} {}",
+            script.file,
+            script.program,
+            script.verdict.words()
+        )
+        .unwrap();
         script.needs.iter().for_each(|need| out.push_str(&need_shown(need)));
     }
     if !report.needs.is_empty() {
@@ -69,13 +79,20 @@ fn shown(report: &Compatibility) -> String {
 
 fn need_shown(need: &compat::Need) -> String {
     let word = |value: serde_json::Value| value.as_str().unwrap().to_owned();
-    let [kind, status, effect] = [serde_json::to_value(need.kind), serde_json::to_value(need.status), serde_json::to_value(need.effect)]
-        .map(|value| word(value.unwrap()));
+    let [kind, status, effect] = [
+        serde_json::to_value(need.kind),
+        serde_json::to_value(need.status),
+        serde_json::to_value(need.effect),
+    ]
+    .map(|value| word(value.unwrap()));
     let version = need.version.as_ref().map(|_| " [version]").unwrap_or_default();
     let place = format!("{}:{}", need.place.line, need.place.column);
     let mut out = format!("  {place} {kind} {}{version}: {status}, loses {effect}\n", need.name);
     if let Some(message) = &need.message {
-        let message = need.version.as_ref().map_or(message.clone(), |version| message.replace(version, "[version]"));
+        let message = need
+            .version
+            .as_ref()
+            .map_or(message.clone(), |version| message.replace(version, "[version]"));
         writeln!(out, "      {message}").unwrap();
     }
     if let Some(fix) = &need.fix {
@@ -91,16 +108,21 @@ fn every_kind_status_effect_role_and_verdict_is_in_a_case() {
         .map(|case| fs::read_to_string(case.unwrap().path().join("expected.txt")).unwrap())
         .collect();
     let words = |value: serde_json::Value| value.as_str().unwrap().to_owned();
-    for kind in [Kind::Language, Kind::Module, Kind::Package, Kind::Command, Kind::Host, Kind::File] {
+    for kind in [Kind::Language, Kind::Module, Kind::Package, Kind::Command, Kind::Host, Kind::File]
+    {
         let kind = words(serde_json::to_value(kind).unwrap());
         assert!(text.contains(&format!(" {kind} ")), "{kind}");
     }
     use Status::*;
-    for status in [BuiltIn, Granted, NotGranted, Pure, Native, Sdk, Unknown, NeverHere, Removed, Missing] {
+    for status in
+        [BuiltIn, Granted, NotGranted, Pure, Native, Sdk, Unknown, NeverHere, Removed, Missing]
+    {
         let status = words(serde_json::to_value(status).unwrap());
         assert!(text.contains(&format!(": {status}, ")), "{status}");
     }
-    for verdict in [Verdict::RunsHere, Verdict::RunsPartly, Verdict::DoesNotRunHere, Verdict::InstructionsOnly] {
+    for verdict in
+        [Verdict::RunsHere, Verdict::RunsPartly, Verdict::DoesNotRunHere, Verdict::InstructionsOnly]
+    {
         assert!(text.contains(&format!("{}\n", verdict.words())), "{verdict:?}");
     }
 }
@@ -120,28 +142,41 @@ fn a_script_that_is_too_large_is_told_and_not_read() {
 fn needs_are_bounded() {
     let imports: String = (0..1_000).map(|i| format!("import module_{i}\n")).collect();
     assert_eq!(report(&[("a.py", &imports)]).scripts[0].needs.len(), 100);
-    let commands: String = (0..1_000).map(|i| format!("tool{i}; ./{i}.sh; curl https://a{i}.io\n")).collect();
+    let commands: String =
+        (0..1_000).map(|i| format!("tool{i}; ./{i}.sh; curl https://a{i}.io\n")).collect();
     let needs = &report(&[("a.sh", &commands)]).scripts[0].needs;
     assert_eq!((needs.len(), needs.iter().filter(|need| need.is_unmet()).count()), (101, 100));
 }
 
 #[test]
 fn files_that_use_each_other_in_circles_are_followed_to_an_end() {
-    let files: Vec<(String, String)> = (0..40).map(|i| (format!("m{i}.py"), format!("import m{}\n", (i + 1) % 40))).collect();
-    let mut files: Vec<(&str, &str)> = files.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
-    assert_eq!(report(&files).scripts.iter().filter(|s| s.verdict == Verdict::RunsHere).count(), 40);
+    let files: Vec<(String, String)> =
+        (0..40).map(|i| (format!("m{i}.py"), format!("import m{}\n", (i + 1) % 40))).collect();
+    let mut files: Vec<(&str, &str)> =
+        files.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
+    assert_eq!(
+        report(&files).scripts.iter().filter(|s| s.verdict == Verdict::RunsHere).count(),
+        40
+    );
     files.push(("z.py", "import numpy, m0\n"));
     files[5].1 = "import m6, z\n";
     let report = report(&files);
-    assert!(report.scripts.iter().filter(|s| s.verdict == Verdict::DoesNotRunHere).count() >= 20, "{report:?}");
+    assert!(
+        report.scripts.iter().filter(|s| s.verdict == Verdict::DoesNotRunHere).count() >= 20,
+        "{report:?}"
+    );
 }
 
 #[test]
 fn a_component_is_a_script_that_runs() {
-    let skill_md = "---\nname: case\ndescription: A case. Use to test.\nmetadata:\n  component: a.wasm\n---\n";
+    let skill_md =
+        "---\nname: case\ndescription: A case. Use to test.\nmetadata:\n  component: a.wasm\n---\n";
     let report = report(&[("SKILL.md", skill_md), ("a.wasm", "")]);
     assert_eq!(report.verdict, Verdict::RunsHere);
-    assert_eq!((report.scripts[0].role, report.scripts[0].program.as_str()), (Role::Component, "wasm"));
+    assert_eq!(
+        (report.scripts[0].role, report.scripts[0].program.as_str()),
+        (Role::Component, "wasm")
+    );
 }
 
 #[test]
@@ -152,16 +187,26 @@ fn packages_that_the_operator_brings_are_there_unless_they_are_native() {
         fs::create_dir_all(scratch.path().join(path)).unwrap();
     }
     fs::write(site.join("single.py"), "").unwrap();
-    fs::write(folder.join("SKILL.md"), "---\nname: case\ndescription: A case. Use to test.\n---\n").unwrap();
-    fs::write(folder.join("a.py"), "import mystery.x\nimport single\nimport PyPDF2\nimport numpy\nimport other\n").unwrap();
+    fs::write(folder.join("SKILL.md"), "---\nname: case\ndescription: A case. Use to test.\n---\n")
+        .unwrap();
+    fs::write(
+        folder.join("a.py"),
+        "import mystery.x\nimport single\nimport PyPDF2\nimport numpy\nimport other\n",
+    )
+    .unwrap();
     let skill = Skill::load(&folder, &Caps::default()).unwrap();
     let lacks = |packages: Vec<std::path::PathBuf>| {
-        let policy = Policy::builtin().with_command_line(Overrides { packages, ..Overrides::default() }).unwrap();
+        let policy = Policy::builtin()
+            .with_command_line(Overrides { packages, ..Overrides::default() })
+            .unwrap();
         let report = compat::check(&skill, &grant(&skill.asks(), &policy).capabilities);
         report.scripts[0].needs.iter().map(|need| need.name.clone()).collect::<Vec<_>>()
     };
     assert_eq!(lacks(vec![site]), ["numpy", "other"]);
-    assert_eq!(lacks(vec![scratch.path().join("nowhere")]), ["mystery", "single", "PyPDF2", "numpy", "other"]);
+    assert_eq!(
+        lacks(vec![scratch.path().join("nowhere")]),
+        ["mystery", "single", "PyPDF2", "numpy", "other"]
+    );
 }
 
 #[test]
@@ -181,7 +226,11 @@ fn a_folder_of_skills_is_walked_without_leaving_it() {
     fs::rename(make("all/d").join("SKILL.md"), scratch.path().join("all/d/skill.md")).unwrap();
     std::os::unix::fs::symlink("../outside", scratch.path().join("all/link")).unwrap();
     let root = scratch.path().join("all");
-    let found: Vec<String> = scan::find(&root).unwrap().iter().map(|p| p.strip_prefix(&root).unwrap().display().to_string()).collect();
+    let found: Vec<String> = scan::find(&root)
+        .unwrap()
+        .iter()
+        .map(|p| p.strip_prefix(&root).unwrap().display().to_string())
+        .collect();
     assert_eq!(found, [".claude/skills/b", "a", "d"]);
     assert_eq!(scan::find(&root.join("a")).unwrap(), [root.join("a")]);
     assert!(scan::find(&root.join("nowhere")).is_err());
@@ -193,9 +242,13 @@ fn a_summary_counts_skills_and_what_they_lack() {
     let two = report(&[("a.py", "import numpy\n"), ("b.sh", "ls\n")]);
     let none = report(&[]);
     let summary = compat::summarize([Some(&one), Some(&two), None, Some(&none)].into_iter());
-    assert_eq!((summary.skills, summary.run_here, summary.run_partly, summary.do_not_run_here), (4, 0, 1, 1));
+    assert_eq!(
+        (summary.skills, summary.run_here, summary.run_partly, summary.do_not_run_here),
+        (4, 0, 1, 1)
+    );
     assert_eq!((summary.instructions_only, summary.do_not_load), (1, 1));
-    let reasons: Vec<(&str, usize)> = summary.reasons.iter().map(|reason| (reason.name.as_str(), reason.skills)).collect();
+    let reasons: Vec<(&str, usize)> =
+        summary.reasons.iter().map(|reason| (reason.name.as_str(), reason.skills)).collect();
     assert_eq!(reasons, [("numpy", 2), ("torch", 1)]);
 }
 

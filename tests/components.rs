@@ -1,4 +1,5 @@
-//! Components that no compiler of ours emits: bombs for the compiler and for tables, traps at odd moments, and files that are no component.
+//! Components that no compiler of ours emits: bombs for the compiler and for tables, traps at odd
+//! moments, and files that are no component.
 
 use std::fmt::Write as _;
 use std::time::Instant;
@@ -66,10 +67,18 @@ pub fn table_elements() {
     arena(&growing(91)).run(&[]).limit(Limit::TableElements, 100).hits(Limit::TableElements);
     arena(&growing(u32::MAX - 10)).run(&[]).hits(Limit::TableElements);
     // As large at the start, in one table and in many.
-    let at_once = |tables: &str| command(&format!("{tables} (func (export \"run\") (result i32) (i32.const 0))"));
+    let at_once = |tables: &str| {
+        command(&format!("{tables} (func (export \"run\") (result i32) (i32.const 0))"))
+    };
     arena(&at_once("(table 100 funcref)")).run(&[]).limit(Limit::TableElements, 100).obeys();
-    arena(&at_once("(table 101 funcref)")).run(&[]).limit(Limit::TableElements, 100).hits(Limit::TableElements);
-    arena(&at_once(&"(table 10 funcref)".repeat(11))).run(&[]).limit(Limit::TableElements, 100).hits(Limit::TableElements);
+    arena(&at_once("(table 101 funcref)"))
+        .run(&[])
+        .limit(Limit::TableElements, 100)
+        .hits(Limit::TableElements);
+    arena(&at_once(&"(table 10 funcref)".repeat(11)))
+        .run(&[])
+        .limit(Limit::TableElements, 100)
+        .hits(Limit::TableElements);
 }
 
 #[test]
@@ -96,7 +105,9 @@ pub fn instances() {
 
 #[test]
 fn memory_that_is_there_from_the_start_counts() {
-    let with = |pages: u32| command(&format!("(memory {pages}) (func (export \"run\") (result i32) (i32.const 0))"));
+    let with = |pages: u32| {
+        command(&format!("(memory {pages}) (func (export \"run\") (result i32) (i32.const 0))"))
+    };
     arena(&with(16)).run(&[]).limit(Limit::Memory, 1 << 20).obeys();
     arena(&with(17)).run(&[]).limit(Limit::Memory, 1 << 20).hits(Limit::Memory);
     arena(&with(65_536)).run(&[]).hits(Limit::Memory);
@@ -116,10 +127,19 @@ pub fn long_function(statements: usize) -> Vec<u8> {
         )
         .unwrap();
         if n % 10 == 0 {
-            write!(body, "(if (local.get {}) (then (local.set {} (i32.const {n}))))", n % 499, n % 497).unwrap();
+            write!(
+                body,
+                "(if (local.get {}) (then (local.set {} (i32.const {n}))))",
+                n % 499,
+                n % 497
+            )
+            .unwrap();
         }
     }
-    command(&format!("(memory 1) (func (export \"run\") (result i32) (local {}) {body} (i32.const 0))", "i32 ".repeat(500)))
+    command(&format!(
+        "(memory 1) (func (export \"run\") (result i32) (local {}) {body} (i32.const 0))",
+        "i32 ".repeat(500)
+    ))
 }
 
 #[test]
@@ -176,7 +196,10 @@ fn a_trap_in_a_destructor_is_a_trap_of_the_guest() {
     // Twice, and of something that never was.
     assert_trapped(&with("(call $drop (i32.const 7))"), "unknown handle index 7");
     // Left behind: no destructor runs when a store goes.
-    assert_eq!(outcome_of(&with("(drop (call $new (i32.const 1)))")).status, Status::Exited { code: 0 });
+    assert_eq!(
+        outcome_of(&with("(drop (call $new (i32.const 1)))")).status,
+        Status::Exited { code: 0 }
+    );
 }
 
 /// A command that asks for its arguments, with a `realloc` of its own for where they go.
@@ -223,7 +246,8 @@ fn a_trap_after_the_result_is_out_is_a_trap() {
     assert_trapped(&returning("unreachable", "unreachable"), "unreachable");
 }
 
-/// An asynchronous command that returns its result, and then goes on: at once, and each time that it is called back.
+/// An asynchronous command that returns its result, and then goes on: at once, and each time that
+/// it is called back.
 fn returning(then: &str, callback: &str) -> Vec<u8> {
     component(&format!(
         r#"(component
@@ -246,11 +270,17 @@ fn what_goes_on_after_its_result_is_out_comes_to_an_end() {
     assert_eq!(outcome_of(&returning(EXIT, EXIT)).status, Status::Exited { code: 0 });
     // Yields for ever.
     let outcome = outcome_of(&returning(YIELD, YIELD));
-    assert!(matches!(outcome.status, Status::Exited { code: 0 } | Status::LimitHit(_)), "{outcome:?}");
+    assert!(
+        matches!(outcome.status, Status::Exited { code: 0 } | Status::LimitHit(_)),
+        "{outcome:?}"
+    );
     // Spins and never yields.
     let spinning = arena(&returning("(loop (br 0)) unreachable", EXIT));
     let outcome = spinning.run(&[]).limit(Limit::Timeout, 200).go();
-    assert!(matches!(outcome.status, Status::Exited { code: 0 } | Status::LimitHit(_)), "{outcome:?}");
+    assert!(
+        matches!(outcome.status, Status::Exited { code: 0 } | Status::LimitHit(_)),
+        "{outcome:?}"
+    );
     spinning.assert_alive();
 }
 
@@ -272,13 +302,21 @@ fn an_exit_code_beyond_a_byte_is_cut_to_one() {
 #[test]
 fn what_is_imported_and_not_offered_is_named() {
     let importing = |import: &str| component(&format!("(component (import {import}))"));
-    assert_invalid(&importing(r#""evil:host/everything@1.0.0" (instance (export "open" (func)))"#), "evil:host/everything");
+    assert_invalid(
+        &importing(r#""evil:host/everything@1.0.0" (instance (export "open" (func)))"#),
+        "evil:host/everything",
+    );
     // Known by name, but not as it is.
     assert_invalid(
-        &importing(r#""wasi:cli/environment@0.2.6" (instance (export "get-arguments" (func (result string))))"#),
+        &importing(
+            r#""wasi:cli/environment@0.2.6" (instance (export "get-arguments" (func (result string))))"#,
+        ),
         "wasi:cli/environment",
     );
-    assert_invalid(&importing(r#""wasi:cli/environment@0.2.6" (instance (export "set-environment" (func)))"#), "set-environment");
+    assert_invalid(
+        &importing(r#""wasi:cli/environment@0.2.6" (instance (export "set-environment" (func)))"#),
+        "set-environment",
+    );
 }
 
 #[test]
@@ -313,7 +351,11 @@ fn a_component_that_was_cut_short_is_not_run() {
         let cut = &whole[..(whole.len() * eighth / 8).max(8) + eighth];
         arena.put(cut);
         let outcome = arena.run(&["verbs"]).go();
-        assert!(matches!(outcome.status, Status::Invalid { .. }), "cut at {}: {outcome:?}", cut.len());
+        assert!(
+            matches!(outcome.status, Status::Invalid { .. }),
+            "cut at {}: {outcome:?}",
+            cut.len()
+        );
     }
     arena.assert_alive();
 }
@@ -339,7 +381,8 @@ fn a_component_with_flipped_bits_does_no_harm() {
     use proptest::prelude::RngExt as _;
     let mut random = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
     let arena = arena(b"");
-    let whole = command("(memory 1) (func (export \"run\") (result i32) (i32.load (i32.const 100)))");
+    let whole =
+        command("(memory 1) (func (export \"run\") (result i32) (i32.load (i32.const 100)))");
     for _ in 0..60 {
         let mut bytes = whole.clone();
         for _ in 0..2 {

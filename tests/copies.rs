@@ -21,7 +21,11 @@ impl Place {
         let dir = tempfile::tempdir().unwrap();
         let place = Place { host: shell_host(dir.path()), dir };
         std::fs::create_dir_all(place.skill().join("scripts")).unwrap();
-        std::fs::write(place.skill().join("SKILL.md"), "---\nname: mutable\ndescription: Changes. Use to test.\n---\n").unwrap();
+        std::fs::write(
+            place.skill().join("SKILL.md"),
+            "---\nname: mutable\ndescription: Changes. Use to test.\n---\n",
+        )
+        .unwrap();
         place.script("echo old");
         place
     }
@@ -40,13 +44,16 @@ impl Place {
 
     fn load(&self, workspace: Option<&Path>) -> Loaded {
         let workspace = workspace.map(|folder| (folder.to_owned(), MountMode::Write));
-        let policy = Policy::builtin().with_command_line(Overrides { workspace, ..Overrides::default() }).unwrap();
+        let policy = Policy::builtin()
+            .with_command_line(Overrides { workspace, ..Overrides::default() })
+            .unwrap();
         self.host.load_for_run(&self.skill(), &policy).unwrap()
     }
 
     fn run(&self, loaded: &Loaded, target: &Target) -> Outcome {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        let invoked = runtime.block_on(self.host.invoke_loaded(loaded, target, &[], Io::default())).unwrap();
+        let invoked =
+            runtime.block_on(self.host.invoke_loaded(loaded, target, &[], Io::default())).unwrap();
         runtime.shutdown_background();
         invoked.finished.outcome
     }
@@ -86,10 +93,22 @@ fn files_that_no_skill_may_hold_are_not_served() {
     std::fs::write(place.project().join("secret"), "secret").unwrap();
     std::os::unix::fs::symlink("../../../secret", place.skill().join("out")).unwrap();
     std::os::unix::fs::symlink("run.sh", place.skill().join("scripts/in")).unwrap();
-    rustix::fs::mknodat(rustix::fs::CWD, place.skill().join("pipe"), rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
+    rustix::fs::mknodat(
+        rustix::fs::CWD,
+        place.skill().join("pipe"),
+        rustix::fs::FileType::Fifo,
+        0o600.into(),
+        0,
+    )
+    .unwrap();
     let loaded = place.load(None);
     assert_eq!(
-        place.prints(&loaded, &Target::Shell("ls /skill /skill/scripts; cat /skill/scripts/in".into())).replace('\n', " "),
+        place
+            .prints(
+                &loaded,
+                &Target::Shell("ls /skill /skill/scripts; cat /skill/scripts/in".into())
+            )
+            .replace('\n', " "),
         "/skill: SKILL.md scripts  /skill/scripts: in run.sh echo old "
     );
 }

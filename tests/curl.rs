@@ -1,4 +1,5 @@
-//! What curl says of servers that misbehave: the same exit code and output as the machine's own, against the same server on loopback.
+//! What curl says of servers that misbehave: the same exit code and output as the machine's own,
+//! against the same server on loopback.
 
 use std::net::{Ipv4Addr, TcpListener};
 use std::process::Command;
@@ -18,21 +19,39 @@ use crate::servers::{Server, respond};
 /// Exit code and stdout of a curl command in the sandbox and on the machine; `URL` is the server's.
 fn both(url: &str, command: &str) -> [(i32, String); 2] {
     let text = format!("{}; echo \" exit $?\"", command.replace("URL", url));
-    let native = Command::new("bash").args(["-c", &text]).env_remove("http_proxy").env_remove("https_proxy").output().unwrap();
+    let native = Command::new("bash")
+        .args(["-c", &text])
+        .env_remove("http_proxy")
+        .env_remove("https_proxy")
+        .output()
+        .unwrap();
     let dir = tempfile::tempdir().unwrap();
     let skill = dir.path().join("skill");
     std::fs::create_dir(&skill).unwrap();
-    std::fs::write(skill.join("SKILL.md"), "---\nname: skill\ndescription: Asks. Use to test.\nallowed-tools: Bash WebFetch\n---\n")
-        .unwrap();
+    std::fs::write(
+        skill.join("SKILL.md"),
+        "---\nname: skill\ndescription: Asks. Use to test.\nallowed-tools: Bash WebFetch\n---\n",
+    )
+    .unwrap();
     let host = shell_host(dir.path());
     let allow = match url.strip_prefix("https://") {
         Some(place) => format!("WebFetch(domain:{place})"),
         None => format!("WebFetch({url})"),
     };
     // The runtime may have to be compiled first, by a loaded machine.
-    let overrides = Overrides { allow: vec![allow], limits: vec![(Limit::Timeout, 100_000)], ..Overrides::default() };
+    let overrides = Overrides {
+        allow: vec![allow],
+        limits: vec![(Limit::Timeout, 100_000)],
+        ..Overrides::default()
+    };
     let policy = Policy::builtin().with_command_line(overrides).unwrap();
-    let request = Request { skill: (&skill).into(), policy: &policy, target: Target::Shell(text), args: Vec::new(), io: Io::default() };
+    let request = Request {
+        skill: (&skill).into(),
+        policy: &policy,
+        target: Target::Shell(text),
+        args: Vec::new(),
+        io: Io::default(),
+    };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let outcome = runtime.block_on(host.invoke(request)).unwrap().finished.outcome;
     let Status::Exited { code } = outcome.status else { panic!("{command}: {outcome:?}") };
@@ -54,7 +73,9 @@ fn a_server_that_speaks_no_tls_is_35() {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let url = format!("https://127.0.0.1:{}", listener.local_addr().unwrap().port());
     std::thread::spawn(move || {
-        listener.incoming().for_each(|stream| respond(&mut stream.unwrap(), "400 Bad Request", "", b"this is no TLS"))
+        listener.incoming().for_each(|stream| {
+            respond(&mut stream.unwrap(), "400 Bad Request", "", b"this is no TLS")
+        })
     });
     agree(&url, "curl -s -m 60 URL/", " exit 35\n");
 }
@@ -93,7 +114,11 @@ fn a_transient_answer_is_retried_and_another_is_not() {
         })
     };
     let server = failing(2, "503 Service Unavailable");
-    agree(&server.url(), "curl -s --retry 2 --retry-delay 1 -o \"$(mktemp)\" -w '%{http_code}' URL/", "200 exit 0\n");
+    agree(
+        &server.url(),
+        "curl -s --retry 2 --retry-delay 1 -o \"$(mktemp)\" -w '%{http_code}' URL/",
+        "200 exit 0\n",
+    );
     assert_eq!(server.connections(), 6);
     let server = failing(100, "404 Not Found");
     let [ours, _] = both(&server.url(), "curl -sf --retry 3 URL/");

@@ -1,5 +1,5 @@
-//! A denial of a program holds for all its names: for the first program of a run, for those that programs start, and for the commands
-//! that the shell runs itself.
+//! A denial of a program holds for all its names: for the first program of a run, for those that
+//! programs start, and for the commands that the shell runs itself.
 
 use std::path::Path;
 
@@ -32,12 +32,25 @@ fn a_denial_stops_an_interpreter_as_the_first_program() {
     let user = User::new();
     let skill = user.work().join("scripted");
     std::fs::create_dir_all(skill.join("scripts")).unwrap();
-    std::fs::write(skill.join("SKILL.md"), "---\nname: scripted\ndescription: Has scripts. Use to test.\n---\n").unwrap();
-    for (name, content) in [("x.py", ""), ("versioned", "#!/usr/bin/python3.12\n"), ("x.sh", ""), ("posix", "#!/bin/dash\n")] {
+    std::fs::write(
+        skill.join("SKILL.md"),
+        "---\nname: scripted\ndescription: Has scripts. Use to test.\n---\n",
+    )
+    .unwrap();
+    for (name, content) in [
+        ("x.py", ""),
+        ("versioned", "#!/usr/bin/python3.12\n"),
+        ("x.sh", ""),
+        ("posix", "#!/bin/dash\n"),
+    ] {
         std::fs::write(skill.join("scripts").join(name), content).unwrap();
     }
     let python = [&["./scripted", "x.py"][..], &["./scripted", "scripts/versioned"]];
-    let shell = [&["./scripted", "x.sh"][..], &["./scripted", "scripts/posix"], &["./scripted", "--command", "true"]];
+    let shell = [
+        &["./scripted", "x.sh"][..],
+        &["./scripted", "scripts/posix"],
+        &["./scripted", "--command", "true"],
+    ];
     for (denial, denied, runs) in [
         ("Bash(python3:*)", &python[..], &shell[..]),
         ("Bash(python)", &python, &shell),
@@ -48,7 +61,10 @@ fn a_denial_stops_an_interpreter_as_the_first_program() {
     ] {
         for args in denied {
             let (code, stderr) = run(&user, &[denial], args);
-            assert!(code == DENIED && stderr.contains("the policy denies `Bash("), "{denial} {args:?}: {code} {stderr}");
+            assert!(
+                code == DENIED && stderr.contains("the policy denies `Bash("),
+                "{denial} {args:?}: {code} {stderr}"
+            );
         }
         for args in runs {
             let (code, stderr) = run(&user, &[denial], args);
@@ -67,7 +83,9 @@ fn a_denial_of_its_name_stops_the_skill_s_component() {
     skill_of("hello", &skill);
     // Its file has another name than the skill.
     std::fs::rename(skill.join("named.wasm"), skill.join("upload.wasm")).unwrap();
-    let manifest = std::fs::read_to_string(skill.join("SKILL.md")).unwrap().replace("named.wasm", "upload.wasm");
+    let manifest = std::fs::read_to_string(skill.join("SKILL.md"))
+        .unwrap()
+        .replace("named.wasm", "upload.wasm");
     std::fs::write(skill.join("SKILL.md"), manifest).unwrap();
     for denial in ["Bash(named:*)", "Bash(upload:*)", "Bash(upload.wasm:*)"] {
         assert_eq!(run(&user, &[denial], &["./named"]).0, DENIED, "{denial}");
@@ -89,18 +107,41 @@ fn a_denial_stops_a_started_program_under_each_name() {
         let args: Vec<&str> = std::iter::once("launch").chain(line.split(' ')).collect();
         arena.run(&args).deny(denial).go()
     };
-    for line in ["tool", "tool.wasm", "/skill/tool", "env tool", "/usr/bin/env nice -n 5 tool", "timeout 9 nohup tool.wasm", "same"] {
+    for line in [
+        "tool",
+        "tool.wasm",
+        "/skill/tool",
+        "env tool",
+        "/usr/bin/env nice -n 5 tool",
+        "timeout 9 nohup tool.wasm",
+        "same",
+    ] {
         let outcome = launch(line, "Bash(tool:*)");
-        assert_eq!((&outcome.status, outcome.usage.processes), (&Status::Exited { code: 126 }, 0), "{line}: {outcome:?}");
+        assert_eq!(
+            (&outcome.status, outcome.usage.processes),
+            (&Status::Exited { code: 126 }, 0),
+            "{line}: {outcome:?}"
+        );
         assert_eq!(outcome.denials[0].rule, "the policy denies `Bash(tool:*)`", "{line}");
         let outcome = launch(line, "Bash(jq:*)");
-        assert_eq!((&outcome.status, outcome.usage.processes), (&Status::Exited { code: 0 }, 1), "{line}: {outcome:?}");
+        assert_eq!(
+            (&outcome.status, outcome.usage.processes),
+            (&Status::Exited { code: 0 }, 1),
+            "{line}: {outcome:?}"
+        );
     }
     // A command that only runs another is denied wherever it stands.
     for line in ["nice tool", "env nice tool", "env -i nohup nice -n 5 tool"] {
         assert_eq!(launch(line, "Bash(nice:*)").usage.processes, 0, "{line}");
     }
-    for line in ["python x.py", "python3.12 x.py", "/usr/bin/pypy3 x.py", "pip install x", "uv run x.py", "env python3 x.py"] {
+    for line in [
+        "python x.py",
+        "python3.12 x.py",
+        "/usr/bin/pypy3 x.py",
+        "pip install x",
+        "uv run x.py",
+        "env python3 x.py",
+    ] {
         let outcome = launch(line, "Bash(python3:*)");
         assert_eq!(outcome.usage.processes, 0, "{line}: {outcome:?}");
     }
@@ -109,9 +150,10 @@ fn a_denial_stops_a_started_program_under_each_name() {
 #[test]
 fn a_denial_is_named_for_a_program_that_is_not_there() {
     let arena = Arena::new();
-    for (denial, code, rule) in
-        [("Bash(absent:*)", 126, "the policy denies `Bash(absent:*)`"), ("Bash(jq:*)", 127, "no program `absent` here")]
-    {
+    for (denial, code, rule) in [
+        ("Bash(absent:*)", 126, "the policy denies `Bash(absent:*)`"),
+        ("Bash(jq:*)", 127, "no program `absent` here"),
+    ] {
         let outcome = arena.run(&["launch", "absent"]).deny(denial).go();
         assert_eq!(outcome.status, Status::Exited { code }, "{denial}: {outcome:?}");
         assert!(outcome.denials[0].rule.contains(rule), "{denial}: {outcome:?}");
@@ -124,17 +166,33 @@ fn shell(place: &Path, denials: &[&str], script: &str) -> Outcome {
     for folder in [&skill, &workspace] {
         std::fs::create_dir_all(folder).unwrap();
     }
-    std::fs::write(skill.join("SKILL.md"), "---\nname: skill\ndescription: Runs commands. Use to test.\n---\n").unwrap();
+    std::fs::write(
+        skill.join("SKILL.md"),
+        "---\nname: skill\ndescription: Runs commands. Use to test.\n---\n",
+    )
+    .unwrap();
     let overrides = Overrides {
         workspace: Some((workspace, MountMode::Write)),
         deny: denials.iter().map(|denial| (*denial).to_owned()).collect(),
         ..Overrides::default()
     };
-    let policy = Policy::builtin().with_command_line(overrides).unwrap_or_else(|findings| panic!("{findings:?}"));
+    let policy = Policy::builtin()
+        .with_command_line(overrides)
+        .unwrap_or_else(|findings| panic!("{findings:?}"));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let io = Io { stdin: Stdin::Empty, ..Io::default() };
-    let request = Request { skill: (&skill).into(), policy: &policy, target: Target::Shell(script.into()), args: Vec::new(), io };
-    runtime.block_on(shell_host(place).invoke(request)).unwrap_or_else(|error| panic!("{error}")).finished.outcome
+    let request = Request {
+        skill: (&skill).into(),
+        policy: &policy,
+        target: Target::Shell(script.into()),
+        args: Vec::new(),
+        io,
+    };
+    runtime
+        .block_on(shell_host(place).invoke(request))
+        .unwrap_or_else(|error| panic!("{error}"))
+        .finished
+        .outcome
 }
 
 #[test]
@@ -180,12 +238,23 @@ fn a_denial_stops_a_command_of_the_shell_however_called() {
             "{script}: {outcome:?}"
         );
     }
-    let outcome = shell(place, &["Bash(rm:*)"], "rm victim; echo \"$? ${SKILLHOST_DENIED_COMMANDS-unset}\"; ls");
+    let outcome = shell(
+        place,
+        &["Bash(rm:*)"],
+        "rm victim; echo \"$? ${SKILLHOST_DENIED_COMMANDS-unset}\"; ls",
+    );
     assert_eq!(outcome.stdout.text(), "126 unset\ns\nvictim\n");
-    assert_eq!(outcome.stderr.text(), "bash: line 1: rm: Permission denied: the policy denies `Bash(rm:*)`\n");
+    assert_eq!(
+        outcome.stderr.text(),
+        "bash: line 1: rm: Permission denied: the policy denies `Bash(rm:*)`\n"
+    );
     // Another denial stops nothing of that.
     let outcome = shell(place, &["Bash(curl:*)"], "rm victim && echo gone");
-    assert_eq!((outcome.stdout.text().as_ref(), outcome.denials.len()), ("gone\n", 0), "{outcome:?}");
+    assert_eq!(
+        (outcome.stdout.text().as_ref(), outcome.denials.len()),
+        ("gone\n", 0),
+        "{outcome:?}"
+    );
 }
 
 #[test]
@@ -199,7 +268,11 @@ fn aliases_of_a_shell_command_are_denied_with_it() {
         ("Bash(python3:*)", "python --version"),
     ] {
         let outcome = shell(dir.path(), &[denial], script);
-        assert_eq!((outcome.stdout.text().as_ref(), outcome.denials.len()), ("", 1), "{denial} {script}: {outcome:?}");
+        assert_eq!(
+            (outcome.stdout.text().as_ref(), outcome.denials.len()),
+            ("", 1),
+            "{denial} {script}: {outcome:?}"
+        );
     }
 }
 
@@ -210,7 +283,8 @@ fn a_denied_shell_is_not_reached_by_its_own_commands() {
     assert!(matches!(outcome.status, Status::Denied(_)), "{outcome:?}");
 }
 
-/// Python can start a single command of the shell, and some of them run or expand their arguments as a shell does.
+/// Python can start a single command of the shell, and some of them run or expand their arguments
+/// as a shell does.
 #[test]
 fn a_denied_shell_is_not_reached_from_python() {
     let user = User::new();

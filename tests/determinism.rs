@@ -1,8 +1,10 @@
-//! Deterministic runs give the same bytes, the same files and the same fuel, whatever is different around them.
+//! Deterministic runs give the same bytes, the same files and the same fuel, whatever is different
+//! around them.
 //!
-//! The programs are `tests/cases/determinism`: scripts, and command lines of the component `hostile`. Each runs as a user runs it, as a
-//! process of its own (which has seeds of its own for the host's hash maps), `REPEAT` times (4 where nothing is said;
-//! `cargo xtask determinism` runs each 20 times), and each time otherwise: see [`conditions`].
+//! The programs are `tests/cases/determinism`: scripts, and command lines of the component
+//! `hostile`. Each runs as a user runs it, as a process of its own (which has seeds of its own for
+//! the host's hash maps), `REPEAT` times (4 where nothing is said; `cargo xtask determinism` runs
+//! each 20 times), and each time otherwise: see [`conditions`].
 
 mod conditions;
 mod generated;
@@ -25,7 +27,8 @@ pub struct Came {
     stderr: Vec<u8>,
     /// Every file of the workspace.
     tree: BTreeMap<String, Vec<u8>>,
-    /// The audit record without times and host paths: status, fuel of each program, memory, files touched, denials, limits.
+    /// The audit record without times and host paths: status, fuel of each program, memory, files
+    /// touched, denials, limits.
     record: serde_json::Value,
 }
 
@@ -45,11 +48,19 @@ impl Came {
         ];
         let (what, one, two) = pairs.into_iter().find(|(_, one, two)| one != two)?;
         let diff = similar::TextDiff::from_lines(&one, &two);
-        Some(format!("{what}:\n{}", diff.unified_diff().context_radius(1)).chars().take(3_000).collect())
+        Some(
+            format!("{what}:\n{}", diff.unified_diff().context_radius(1))
+                .chars()
+                .take(3_000)
+                .collect(),
+        )
     }
 
     fn shown_tree(&self) -> BTreeMap<&str, String> {
-        self.tree.iter().map(|(path, bytes)| (path.as_str(), String::from_utf8_lossy(bytes).into_owned())).collect()
+        self.tree
+            .iter()
+            .map(|(path, bytes)| (path.as_str(), String::from_utf8_lossy(bytes).into_owned()))
+            .collect()
     }
 }
 
@@ -62,7 +73,8 @@ fn a_hundred_programs_come_to_the_same_whatever_is_different_around_them() {
     let wanted = std::env::var("CASE").unwrap_or_default();
     let programs: Vec<Program> = programs::all();
     assert_eq!(programs.len(), 100);
-    let programs: Vec<Program> = programs.into_iter().filter(|program| program.name.contains(&wanted)).collect();
+    let programs: Vec<Program> =
+        programs.into_iter().filter(|program| program.name.contains(&wanted)).collect();
     let mut first: Vec<Came> = Vec::new();
     let mut wrong = String::new();
     for turn in 0..repeat() {
@@ -101,9 +113,15 @@ fn the_same_programs_come_to_something_else_each_time_where_runs_are_not_determi
         "urandom.py",
         "uuids.py",
     ];
-    let programs: Vec<Program> = programs::all().into_iter().filter(|program| differing.contains(&program.name.as_str())).collect();
+    let programs: Vec<Program> = programs::all()
+        .into_iter()
+        .filter(|program| differing.contains(&program.name.as_str()))
+        .collect();
     let around = Around::live();
-    let (one, two) = (run_all(&programs, &Place::new(&around), &around), run_all(&programs, &Place::new(&around), &around));
+    let (one, two) = (
+        run_all(&programs, &Place::new(&around), &around),
+        run_all(&programs, &Place::new(&around), &around),
+    );
     for ((program, one), two) in programs.iter().zip(&one).zip(&two) {
         assert_ne!(one.stdout, two.stdout, "{}", program.name);
     }

@@ -1,4 +1,5 @@
-//! What the documents say is what the code does: their tables, figures and links. `BLESS=1` writes the figures anew.
+//! What the documents say is what the code does: their tables, figures and links. `BLESS=1` writes
+//! the figures anew.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -18,16 +19,23 @@ use crate::readme::blocks::{BLESSING, Document, code};
 #[test]
 fn the_permission_table_says_what_the_policy_says() {
     let workspace = Some(("/host/work".into(), MountMode::Write));
-    let policy = Policy::everything().with_command_line(Overrides { workspace, ..Overrides::default() }).unwrap();
+    let policy = Policy::everything()
+        .with_command_line(Overrides { workspace, ..Overrides::default() })
+        .unwrap();
     let rows = Document::read("README.md").table("in `allowed-tools`");
     for row in &rows {
         for entry in code(&row[0]) {
             let asked = vec![ToolEntry { text: entry.to_owned(), span: None }];
-            let skill = Manifest { name: "demo".into(), allowed_tools: Some(asked), ..Manifest::default() };
+            let skill =
+                Manifest { name: "demo".into(), allowed_tools: Some(asked), ..Manifest::default() };
             let decisions = grant(&skill, &policy).decisions;
             let meaning = decisions[0].meaning.replace('`', "");
             // Asked of a policy that allows all of it, so nothing is narrowed.
-            let meaning = if entry == "WebFetch" { format!("{meaning}, as far as the policy allows") } else { meaning };
+            let meaning = if entry == "WebFetch" {
+                format!("{meaning}, as far as the policy allows")
+            } else {
+                meaning
+            };
             assert_eq!(row[1].replace('`', ""), meaning, "{entry}");
         }
     }
@@ -39,7 +47,10 @@ fn the_exit_codes_are_those_of_the_help() {
     let help = Command::new(env!("CARGO_BIN_EXE_skillhost")).arg("--help").output().unwrap().stdout;
     let help = String::from_utf8(help).unwrap();
     let (_, codes) = help.split_once("Exit codes").unwrap();
-    let codes = codes.lines().filter_map(|line| line.trim().split_once("  ")).map(|(code, means)| vec![code.to_owned(), means.to_owned()]);
+    let codes = codes
+        .lines()
+        .filter_map(|line| line.trim().split_once("  "))
+        .map(|(code, means)| vec![code.to_owned(), means.to_owned()]);
     assert_eq!(Document::read("README.md").table("exit code")[1..], codes.collect::<Vec<_>>());
 }
 
@@ -49,30 +60,42 @@ fn the_table_of_limits_is_that_of_the_code() {
     let defaults = Limits::default();
     for (limit, row) in Limit::ALL.into_iter().zip(&rows) {
         let metadata = limit.in_manifest().then(|| "metadata".to_owned());
-        let set = limit.flag().map(|flag| format!("`{flag}`")).into_iter().chain(metadata).chain(["policy".to_owned()]);
+        let set = limit
+            .flag()
+            .map(|flag| format!("`{flag}`"))
+            .into_iter()
+            .chain(metadata)
+            .chain(["policy".to_owned()]);
         let default = defaults.get(limit).map_or("off".to_owned(), |value| limit.show(value));
         assert_eq!(row[..3], [format!("`{limit}`"), default, set.collect::<Vec<_>>().join(", ")]);
     }
     assert_eq!(rows.len(), Limit::ALL.len());
-    assert!(Document::read("README.md").lines.join(" ").contains(&format!("{} limits", rows.len())));
+    assert!(
+        Document::read("README.md").lines.join(" ").contains(&format!("{} limits", rows.len()))
+    );
 }
 
 #[test]
 fn every_attack_is_in_the_readme_and_its_test_is_there() {
-    let set = |cells: Vec<String>| -> BTreeSet<String> { cells.iter().flat_map(|c| code(c)).map(str::to_owned).collect() };
+    let set = |cells: Vec<String>| -> BTreeSet<String> {
+        cells.iter().flat_map(|c| code(c)).map(str::to_owned).collect()
+    };
     let rows = Document::read("README.md").table("a guest cannot");
     let full = Document::read("docs/security.md").table("A guest cannot ...");
-    let column = |rows: &[Vec<String>], n: usize| set(rows.iter().map(|row| row[n].clone()).collect());
+    let column =
+        |rows: &[Vec<String>], n: usize| set(rows.iter().map(|row| row[n].clone()).collect());
     assert_eq!(column(&rows, 2), column(&full, 1), "attempts: README.md and docs/security.md");
     assert_eq!(column(&rows, 3), column(&full, 2), "tests: README.md and docs/security.md");
     let files = fs::read_dir(repository("tests/escape")).unwrap();
-    let escape: String = files.map(|file| fs::read_to_string(file.unwrap().path()).unwrap()).collect();
+    let escape: String =
+        files.map(|file| fs::read_to_string(file.unwrap().path()).unwrap()).collect();
     for test in column(&rows, 3) {
         assert!(escape.contains(&format!("fn {test}()")), "tests/escape has no {test}");
     }
 }
 
-/// Every table of the security page ends in a column of tests. A claim without a test that exists is not a claim.
+/// Every table of the security page ends in a column of tests. A claim without a test that exists
+/// is not a claim.
 #[test]
 fn every_security_claim_names_existing_tests() {
     let existing = test_names();
@@ -83,7 +106,11 @@ fn every_security_claim_names_existing_tests() {
         assert!(!named.is_empty(), "no test: {}", row[0]);
         for test in named {
             // A file of cases is named by its path.
-            let exists = if test.contains('/') { repository(test).is_file() } else { existing.contains(test) };
+            let exists = if test.contains('/') {
+                repository(test).is_file()
+            } else {
+                existing.contains(test)
+            };
             assert!(exists, "{}: there is no test `{test}`", row[0]);
         }
     }
@@ -99,8 +126,13 @@ fn test_names() -> BTreeSet<String> {
             } else if path.extension().is_some_and(|end| end == "rs") {
                 let text = fs::read_to_string(&path).unwrap();
                 // Between the attribute and the function there may be others, and `async`.
-                let marked = text.split("#[test]").chain(text.split("#[tokio::test")).filter_map(|after| after.split_once("fn "));
-                names.extend(marked.filter_map(|(_, name)| Some(name.split_once('(')?.0.to_owned())));
+                let marked = text
+                    .split("#[test]")
+                    .chain(text.split("#[tokio::test"))
+                    .filter_map(|after| after.split_once("fn "));
+                names.extend(
+                    marked.filter_map(|(_, name)| Some(name.split_once('(')?.0.to_owned())),
+                );
             }
         }
     }
@@ -111,13 +143,24 @@ fn test_names() -> BTreeSet<String> {
     names
 }
 
-/// The README's figures are those of `docs/figures.json`, which is written by hand after a measurement.
+/// The README's figures are those of `docs/figures.json`, which is written by hand after a
+/// measurement.
 #[test]
 fn the_figures_are_those_that_were_measured() {
-    let figures: serde_json::Value = serde_json::from_slice(&fs::read(repository("docs/figures.json")).unwrap()).unwrap();
+    let figures: serde_json::Value =
+        serde_json::from_slice(&fs::read(repository("docs/figures.json")).unwrap()).unwrap();
     let text = |value: &serde_json::Value| value.as_str().unwrap_or("not measured yet").to_owned();
-    let rows = figures["figures"].as_array().unwrap().iter().map(|row| format!("| {} | {} |", text(&row["what"]), text(&row["value"])));
-    let head = [format!("Measured on: {}.", text(&figures["machine"])), String::new(), "| what | figure |".into(), "|---|---|".into()];
+    let rows = figures["figures"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|row| format!("| {} | {} |", text(&row["what"]), text(&row["value"])));
+    let head = [
+        format!("Measured on: {}.", text(&figures["machine"])),
+        String::new(),
+        "| what | figure |".into(),
+        "|---|---|".into(),
+    ];
     let table: Vec<String> = head.into_iter().chain(rows).collect();
     let _turn = BLESSING.lock().unwrap_or_else(PoisonError::into_inner);
     let mut readme = Document::read("README.md");
@@ -132,11 +175,19 @@ fn the_figures_are_those_that_were_measured() {
 #[test]
 fn links_lead_to_files_and_headings() {
     for name in
-        ["README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md", "guest-sdk/README.md"].map(str::to_owned).into_iter().chain(docs())
+        ["README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md", "guest-sdk/README.md"]
+            .map(str::to_owned)
+            .into_iter()
+            .chain(docs())
     {
         let document = Document::read(&name);
         let folder = repository(&name).parent().unwrap().to_owned();
-        for link in document.lines.iter().flat_map(|l| l.split("](").skip(1)).filter_map(|l| l.split(')').next()) {
+        for link in document
+            .lines
+            .iter()
+            .flat_map(|l| l.split("](").skip(1))
+            .filter_map(|l| l.split(')').next())
+        {
             let (path, heading) = link.split_once('#').unwrap_or((link, ""));
             let target = if path.is_empty() { repository(&name) } else { folder.join(path) };
             assert!(link.contains("://") || target.exists(), "{name}: {link}");
@@ -146,13 +197,18 @@ fn links_lead_to_files_and_headings() {
 }
 
 fn docs() -> Vec<String> {
-    let entries = fs::read_dir(repository("docs")).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap());
+    let entries = fs::read_dir(repository("docs"))
+        .unwrap()
+        .map(|e| e.unwrap().file_name().into_string().unwrap());
     entries.filter(|name| name.ends_with(".md")).map(|name| format!("docs/{name}")).collect()
 }
 
 fn has_heading(file: &Path, heading: &str) -> bool {
     let text = fs::read_to_string(file).unwrap();
-    text.lines().any(|l| l.starts_with('#') && l.trim_start_matches('#').trim().to_lowercase().replace(' ', "-") == heading)
+    text.lines().any(|l| {
+        l.starts_with('#')
+            && l.trim_start_matches('#').trim().to_lowercase().replace(' ', "-") == heading
+    })
 }
 
 #[test]
@@ -168,21 +224,30 @@ fn every_field_of_a_recording_is_explained() {
 /// That a document has a row for each field of a schema, in its order.
 fn explained(of: &str, document: &str) {
     fn fields(schema: &Value, node: &Value, path: &str, found: &mut Vec<String>) {
-        let node = match node["$ref"].as_str().or_else(|| node["anyOf"].as_array()?.iter().find_map(|one| one["$ref"].as_str())) {
+        let node = match node["$ref"]
+            .as_str()
+            .or_else(|| node["anyOf"].as_array()?.iter().find_map(|one| one["$ref"].as_str()))
+        {
             Some(reference) => &schema["$defs"][reference.rsplit('/').next().unwrap()],
             None => node,
         };
         match (&node["properties"], &node["items"]) {
             (Value::Object(properties), _) => {
                 for (name, below) in properties {
-                    fields(schema, below, &if path.is_empty() { name.clone() } else { format!("{path}.{name}") }, found);
+                    fields(
+                        schema,
+                        below,
+                        &if path.is_empty() { name.clone() } else { format!("{path}.{name}") },
+                        found,
+                    );
                 }
             }
             (_, Value::Object(_)) => fields(schema, &node["items"], &format!("{path}[]"), found),
             _ => found.push(path.to_owned()),
         }
     }
-    let schema = Command::new(env!("CARGO_BIN_EXE_skillhost")).args(["schema", of]).output().unwrap().stdout;
+    let schema =
+        Command::new(env!("CARGO_BIN_EXE_skillhost")).args(["schema", of]).output().unwrap().stdout;
     let schema: Value = serde_json::from_slice(&schema).unwrap();
     let mut found = Vec::new();
     fields(&schema, &schema, "", &mut found);

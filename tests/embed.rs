@@ -35,8 +35,11 @@ fn builder(home: &Path) -> Builder {
 fn skill(folder: &Path, name: &str, files: &[(&str, &str)]) -> PathBuf {
     let skill = folder.join(name);
     std::fs::create_dir_all(&skill).unwrap();
-    std::fs::write(skill.join("SKILL.md"), format!("---\nname: {name}\ndescription: Tests.\nallowed-tools: Read Write Bash\n---\n"))
-        .unwrap();
+    std::fs::write(
+        skill.join("SKILL.md"),
+        format!("---\nname: {name}\ndescription: Tests.\nallowed-tools: Read Write Bash\n---\n"),
+    )
+    .unwrap();
     files.iter().for_each(|(path, text)| std::fs::write(skill.join(path), text).unwrap());
     skill
 }
@@ -77,30 +80,51 @@ impl Runtime for Broken {
 #[test]
 fn the_example_of_the_documentation_runs_and_is_what_the_documentation_shows() {
     let example = repository("docs/examples/embed.rs");
-    let (document, text) = (repository("docs/embedding.md"), std::fs::read_to_string(&example).unwrap());
+    let (document, text) =
+        (repository("docs/embedding.md"), std::fs::read_to_string(&example).unwrap());
     let shown = std::fs::read_to_string(&document).unwrap();
     let (before, rest) = shown.split_once("<!-- examples/embed.rs -->\n").unwrap();
     let (_, after) = rest.split_once("<!-- /examples/embed.rs -->").unwrap();
-    let expected = format!("{before}<!-- examples/embed.rs -->\n```rust\n{text}```\n<!-- /examples/embed.rs -->{after}");
+    let expected = format!(
+        "{before}<!-- examples/embed.rs -->\n```rust\n{text}```\n<!-- /examples/embed.rs -->{after}"
+    );
     if std::env::var_os("BLESS").is_some() {
         std::fs::write(&document, &expected).unwrap();
     } else {
-        assert!(shown == expected, "docs/embedding.md does not show docs/examples/embed.rs: BLESS=1 writes it");
+        assert!(
+            shown == expected,
+            "docs/embedding.md does not show docs/examples/embed.rs: BLESS=1 writes it"
+        );
     }
 
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("work/people.csv");
     std::fs::create_dir(folder.path().join("work")).unwrap();
     std::fs::write(&file, "name,city,age\nAda,London,36\nGrace,New York,85\n").unwrap();
-    let program = Path::new(env!("CARGO_BIN_EXE_skillhost")).with_file_name("examples").join("embed");
+    let program =
+        Path::new(env!("CARGO_BIN_EXE_skillhost")).with_file_name("examples").join("embed");
     let made = |path: &Path| path.metadata().and_then(|file| file.modified()).ok();
-    assert!(made(&program) >= made(&example), "the example is older than its source: `cargo build -p skillhost-cli --examples`");
-    let ran =
-        Command::new(program).arg(folder.path().join("home")).args([components(), repository("skills"), file.clone()]).output().unwrap();
+    assert!(
+        made(&program) >= made(&example),
+        "the example is older than its source: `cargo build -p skillhost-cli --examples`"
+    );
+    let ran = Command::new(program)
+        .arg(folder.path().join("home"))
+        .args([components(), repository("skills"), file.clone()])
+        .output()
+        .unwrap();
     let said = String::from_utf8_lossy(&ran.stdout);
     assert!(ran.status.success(), "{said}{}", String::from_utf8_lossy(&ran.stderr));
-    assert!(said.starts_with("recorded: csv-report Exited { code: 0 }\npeople.csv: 2 rows, 3 columns\n"), "{said}");
-    assert!(said.contains("recorded: calculator Denied(") && said.contains("\ncalculator: Denied("), "{said}");
+    assert!(
+        said.starts_with(
+            "recorded: csv-report Exited { code: 0 }\npeople.csv: 2 rows, 3 columns\n"
+        ),
+        "{said}"
+    );
+    assert!(
+        said.contains("recorded: calculator Denied(") && said.contains("\ncalculator: Denied("),
+        "{said}"
+    );
     assert!(file.with_file_name("people.report.html").is_file());
     let log = std::fs::read_to_string(folder.path().join("home/audit.jsonl")).unwrap();
     assert_eq!(crate::cli::ends(&log).len(), 2, "{log}");
@@ -115,13 +139,29 @@ async fn what_the_embedder_refuses_does_not_run_and_every_run_is_told() {
     let told = Arc::new(Mutex::new(Vec::new()));
     let keep = told.clone();
     let host = builder(&folder.path().join("home"))
-        .approve(|asking| Err(Denial { what: asking.skill.name.clone(), rule: "not today".into(), fix: None, kind: DenialKind::Run }))
-        .on_record(move |record| keep.lock().unwrap().push((record.skill.name.clone(), matches!(record.status, StatusRecord::Denied(_)))))
+        .approve(|asking| {
+            Err(Denial {
+                what: asking.skill.name.clone(),
+                rule: "not today".into(),
+                fix: None,
+                kind: DenialKind::Run,
+            })
+        })
+        .on_record(move |record| {
+            keep.lock()
+                .unwrap()
+                .push((record.skill.name.clone(), matches!(record.status, StatusRecord::Denied(_))))
+        })
         .build()
         .unwrap();
     let request = Request::of(&skill).script("x.sh").workspace(&work, MountMode::Write);
     let outcome = host.invoke(request).await.unwrap().finished.outcome;
-    let denial = Status::Denied(Denial { what: "writes".into(), rule: "not today".into(), fix: None, kind: DenialKind::Run });
+    let denial = Status::Denied(Denial {
+        what: "writes".into(),
+        rule: "not today".into(),
+        fix: None,
+        kind: DenialKind::Run,
+    });
     assert_eq!(outcome.status, denial);
     assert!(!work.join("out.txt").exists());
     assert_eq!(*told.lock().unwrap(), [("writes".to_owned(), true)]);
@@ -130,33 +170,71 @@ async fn what_the_embedder_refuses_does_not_run_and_every_run_is_told() {
 #[tokio::test]
 async fn a_recorded_run_and_its_replay_are_asked_for_and_told_like_any_other() {
     let folder = tempfile::tempdir().unwrap();
-    let (skill, scratch) = (skill(folder.path(), "says-hi", &[("x.sh", "echo hi\n")]), folder.path().join("scratch"));
+    let (skill, scratch) =
+        (skill(folder.path(), "says-hi", &[("x.sh", "echo hi\n")]), folder.path().join("scratch"));
     let host = shell_host(folder.path());
     let told = Arc::new(Mutex::new(Vec::new()));
     let hooked = |allows: bool| {
         let (asked, recorded) = (told.clone(), told.clone());
         let approve = move |asking: &Asking<'_>| {
             asked.lock().unwrap().push(format!("asked: {}", asking.skill.name));
-            if allows { Ok(()) } else { Err(Denial { what: "it".into(), rule: "not today".into(), fix: None, kind: DenialKind::Run }) }
+            if allows {
+                Ok(())
+            } else {
+                Err(Denial {
+                    what: "it".into(),
+                    rule: "not today".into(),
+                    fix: None,
+                    kind: DenialKind::Run,
+                })
+            }
         };
         let record = move |record: &Record<'_>| {
             let is_denied = matches!(record.status, StatusRecord::Denied(_));
-            recorded.lock().unwrap().push(format!("told: {}{}", record.skill.name, if is_denied { ", denied" } else { "" }));
+            recorded.lock().unwrap().push(format!(
+                "told: {}{}",
+                record.skill.name,
+                if is_denied { ", denied" } else { "" }
+            ));
         };
-        host.clone().with_hooks(Hooks { approve: Some(Arc::new(approve)), recorded: Some(Arc::new(record)), ..Hooks::default() })
+        host.clone().with_hooks(Hooks {
+            approve: Some(Arc::new(approve)),
+            recorded: Some(Arc::new(record)),
+            ..Hooks::default()
+        })
     };
     let determinism = DeterminismRule { on: Some(true), seed: Some(7), start_time: Some(0) };
-    let policy = Policy::builtin().with_command_line(Overrides { determinism, ..Overrides::default() }).unwrap();
-    for (allows, expected) in [(true, ["asked: says-hi", "told: says-hi"]), (false, ["asked: says-hi", "told: says-hi, denied"])] {
+    let policy = Policy::builtin()
+        .with_command_line(Overrides { determinism, ..Overrides::default() })
+        .unwrap();
+    for (allows, expected) in [
+        (true, ["asked: says-hi", "told: says-hi"]),
+        (false, ["asked: says-hi", "told: says-hi, denied"]),
+    ] {
         let host = hooked(allows);
         let place = folder.path().join(if allows { "recording" } else { "none" });
         let draft = Draft::new(&place, &scratch).unwrap();
         let target = Target::Named("x.sh".into());
         let loaded = host.load_for_run(&skill, &policy).unwrap();
-        let call = invoke::Call { loaded: &loaded, policy: &policy, target: &target, args: Vec::new(), io: Io::default() };
+        let call = invoke::Call {
+            loaded: &loaded,
+            policy: &policy,
+            target: &target,
+            args: Vec::new(),
+            io: Io::default(),
+        };
         let (invoked, written) = host.record(call, draft).await.unwrap();
-        assert_eq!(invoked.finished.outcome.stdout.text(), if allows { "hi\n" } else { "" }, "{:?}", invoked.finished.outcome);
-        assert_eq!((matches!(written, Recorded::Written), place.exists()), (allows, allows), "{written:?}");
+        assert_eq!(
+            invoked.finished.outcome.stdout.text(),
+            if allows { "hi\n" } else { "" },
+            "{:?}",
+            invoked.finished.outcome
+        );
+        assert_eq!(
+            (matches!(written, Recorded::Written), place.exists()),
+            (allows, allows),
+            "{written:?}"
+        );
         assert_eq!(std::mem::take(&mut *told.lock().unwrap()), expected);
 
         let kept = Kept::read(&folder.path().join("recording")).unwrap();
@@ -164,8 +242,16 @@ async fn a_recorded_run_and_its_replay_are_asked_for_and_told_like_any_other() {
         let (scene, contents) = Scene::make(&kept, &seal, &scratch).unwrap();
         let tape = Tape::replaying(Vec::new(), &kept.recording.sealed);
         let outside = Outside { tape: Some(Arc::new(tape)), contents: Some(Arc::new(contents)) };
-        let replayed = host.replay(Replay { kept: &kept, scene: &scene, outside, fuel: None, io: Io::default() }).await.unwrap();
-        assert_eq!(replayed.finished.outcome.stdout.text(), if allows { "hi\n" } else { "" }, "{:?}", replayed.finished.outcome);
+        let replayed = host
+            .replay(Replay { kept: &kept, scene: &scene, outside, fuel: None, io: Io::default() })
+            .await
+            .unwrap();
+        assert_eq!(
+            replayed.finished.outcome.stdout.text(),
+            if allows { "hi\n" } else { "" },
+            "{:?}",
+            replayed.finished.outcome
+        );
         assert_eq!(std::mem::take(&mut *told.lock().unwrap()), expected);
     }
 }
@@ -178,18 +264,29 @@ async fn two_hosts_of_one_process_know_nothing_of_each_other() {
     let [first, second] = ["first", "second"].map(|home| folder.path().join(home));
     let one = builder(&first).skills(&skills).build().unwrap();
     let other = builder(&second).build().unwrap();
-    let (a, b) = tokio::join!(one.invoke(Request::of("says-hi")), other.invoke(Request::of(&named)));
+    let (a, b) =
+        tokio::join!(one.invoke(Request::of("says-hi")), other.invoke(Request::of(&named)));
     assert_eq!(a.unwrap().finished.outcome.stdout.text(), "hi\n");
     assert_eq!(b.unwrap().finished.outcome.stdout.text(), "hi\n");
     for home in [&first, &second] {
-        assert_eq!(std::fs::metadata(home).unwrap().permissions().mode() & 0o777, 0o700, "nobody else's to read");
-        assert_eq!(crate::cli::ends(&std::fs::read_to_string(home.join("audit.jsonl")).unwrap()).len(), 1);
+        assert_eq!(
+            std::fs::metadata(home).unwrap().permissions().mode() & 0o777,
+            0o700,
+            "nobody else's to read"
+        );
+        assert_eq!(
+            crate::cli::ends(&std::fs::read_to_string(home.join("audit.jsonl")).unwrap()).len(),
+            1
+        );
     }
     // A name is no folder of whoever happens to stand in one.
     assert!(matches!(other.invoke(Request::of("says-hi")).await, Err(InvokeError::NoSkill(_))));
     one.close().await;
     assert!(matches!(one.invoke(Request::of("says-hi")).await, Err(InvokeError::Service(_))));
-    assert_eq!(other.invoke(Request::of(&named)).await.unwrap().finished.outcome.status, Status::Exited { code: 0 });
+    assert_eq!(
+        other.invoke(Request::of(&named)).await.unwrap().finished.outcome.status,
+        Status::Exited { code: 0 }
+    );
 }
 
 #[tokio::test]
@@ -203,26 +300,42 @@ async fn a_language_of_the_embedders_runs_its_scripts_and_takes_no_ones_place() 
         ("calls.sh", "greet from bash && /skill/y.txt\n"),
     ];
     let skill = skill(folder.path(), "speaks", &files);
-    let host = builder(&folder.path().join("home")).runtime(Greeting).runtime(Broken).build().unwrap();
-    let run = async |name: &str| host.invoke(Request::of(&skill).script(name).args(["a b"])).await.unwrap().finished.outcome;
-    for (script, says) in [("x.greet", "/skill/x.greet"), ("y.txt", "/skill/y.txt"), ("calls.sh", "from")] {
+    let host =
+        builder(&folder.path().join("home")).runtime(Greeting).runtime(Broken).build().unwrap();
+    let run = async |name: &str| {
+        host.invoke(Request::of(&skill).script(name).args(["a b"])).await.unwrap().finished.outcome
+    };
+    for (script, says) in
+        [("x.greet", "/skill/x.greet"), ("y.txt", "/skill/y.txt"), ("calls.sh", "from")]
+    {
         let outcome = run(script).await;
-        assert_eq!(outcome.status, Status::Exited { code: 0 }, "{script}: {}", outcome.stderr.text());
+        assert_eq!(
+            outcome.status,
+            Status::Exited { code: 0 },
+            "{script}: {}",
+            outcome.stderr.text()
+        );
         assert!(outcome.stdout.text().contains(says), "{script}: {}", outcome.stdout.text());
     }
     assert_eq!(run("own.py").await.stdout.text(), "Python\n");
-    let Status::Failed { message, .. } = run("z.broken").await.status else { panic!("a component that is nowhere") };
+    let Status::Failed { message, .. } = run("z.broken").await.status else {
+        panic!("a component that is nowhere")
+    };
     assert!(message.contains("it is nowhere"), "{message}");
     // Without it, the same script is none.
     let plain = builder(&folder.path().join("plain")).build().unwrap();
-    let outcome = plain.invoke(Request::of(&skill).script("x.greet")).await.unwrap().finished.outcome;
+    let outcome =
+        plain.invoke(Request::of(&skill).script("x.greet")).await.unwrap().finished.outcome;
     assert!(matches!(outcome.status, Status::Invalid { .. }), "{:?}", outcome.status);
 }
 
 #[test]
 fn a_host_says_what_it_lacks() {
     assert!(matches!(Host::builder().build(), Err(BuildError::Missing("home"))));
-    assert!(matches!(Host::builder().home("/nowhere").build(), Err(BuildError::Missing("compiler"))));
+    assert!(matches!(
+        Host::builder().home("/nowhere").build(),
+        Err(BuildError::Missing("compiler"))
+    ));
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("file"), "").unwrap();
     assert!(matches!(builder(&folder.path().join("file")).build(), Err(BuildError::Folder { .. })));

@@ -1,5 +1,5 @@
-//! The hostile guest tries to get out, and to take the host down. Whatever it does is denied or stopped by its limit, the host stays alive
-//! and serves the next run, and nothing is left on disk.
+//! The hostile guest tries to get out, and to take the host down. Whatever it does is denied or
+//! stopped by its limit, the host stays alive and serves the next run, and nothing is left on disk.
 
 mod ambient;
 mod endings;
@@ -83,20 +83,34 @@ table! {
 #[test]
 fn every_verb_has_a_test_and_a_row_in_the_documentation() {
     let verbs = Arena::new().run(&["verbs"]).obeys().stdout.text().into_owned();
-    let of_kind = |kind: &str| -> Vec<String> { verbs.lines().filter_map(|line| line.strip_prefix(kind)).map(str::to_owned).collect() };
+    let of_kind = |kind: &str| -> Vec<String> {
+        verbs.lines().filter_map(|line| line.strip_prefix(kind)).map(str::to_owned).collect()
+    };
     let (attacks, loads) = (of_kind("attack "), of_kind("load "));
     assert!(attacks.len() > 20 && loads.len() > 10, "{verbs}");
     let tested: Vec<&str> = TABLE.iter().map(|(verb, _)| *verb).collect();
     assert_eq!(attacks, tested, "the component's attacks and this file's table");
 
-    let docs = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/security.md")).unwrap();
+    let docs = std::fs::read_to_string(
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/security.md"),
+    )
+    .unwrap();
     for (verb, test) in TABLE {
-        let row = docs.lines().find(|line| line.starts_with('|') && line.contains(&format!("`{verb}`")));
+        let row =
+            docs.lines().find(|line| line.starts_with('|') && line.contains(&format!("`{verb}`")));
         let row = row.unwrap_or_else(|| panic!("docs/security.md has no row for `{verb}`"));
-        assert!(row.contains(&format!("`{test}`")), "docs/security.md: the row of `{verb}` does not name its test `{test}`: {row}");
+        assert!(
+            row.contains(&format!("`{test}`")),
+            "docs/security.md: the row of `{verb}` does not name its test `{test}`: {row}"
+        );
     }
-    let tests =
-        [include_str!("limits.rs"), include_str!("together.rs"), include_str!("process.rs"), include_str!("determinism/rules.rs")].concat();
+    let tests = [
+        include_str!("limits.rs"),
+        include_str!("together.rs"),
+        include_str!("process.rs"),
+        include_str!("determinism/rules.rs"),
+    ]
+    .concat();
     for load in loads {
         assert!(tests.contains(&format!("\"{load}\"")), "no test uses the load `{load}`");
     }
@@ -122,10 +136,12 @@ fn denied(arena: &Arena, run: Run<'_>) -> Outcome {
     outcome
 }
 
-/// A limit ended it, scratch space is empty, nothing but the workspace has changed, and the host goes on.
+/// A limit ended it, scratch space is empty, nothing but the workspace has changed, and the host
+/// goes on.
 fn stopped(arena: &Arena, run: Run<'_>, limit: Limit) -> Outcome {
-    let outside =
-        |arena: &Arena| -> BTreeMap<_, _> { arena.snapshot().into_iter().filter(|(path, _)| !path.starts_with("workspace")).collect() };
+    let outside = |arena: &Arena| -> BTreeMap<_, _> {
+        arena.snapshot().into_iter().filter(|(path, _)| !path.starts_with("workspace")).collect()
+    };
     let before = outside(arena);
     let outcome = run.hits(limit);
     assert_eq!(outside(arena), before);

@@ -1,5 +1,6 @@
-//! The fuzz targets as ordinary tests: each over its seeds, and over what is made of those by cutting, joining and changing bytes. What a
-//! fuzzer with coverage finds beyond that is added to `tests/cases`.
+//! The fuzz targets as ordinary tests: each over its seeds, and over what is made of those by
+//! cutting, joining and changing bytes. What a fuzzer with coverage finds beyond that is added to
+//! `tests/cases`.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -19,7 +20,9 @@ const TARGETS: [(&str, Seeds, Target); 10] = [
     ("skill_md", Seeds::Files("skill", &["SKILL.md"]), targets::skill_md),
     ("policy", Seeds::Files("policy", &[".yaml"]), |bytes| with_text(bytes, targets::policy)),
     ("address", Seeds::Texts(&ADDRESSES), |bytes| with_text(bytes, targets::address)),
-    ("compat", Seeds::Files("compat", &[".py", ".sh", "SKILL.md"]), |bytes| with_text(bytes, targets::compat)),
+    ("compat", Seeds::Files("compat", &[".py", ".sh", "SKILL.md"]), |bytes| {
+        with_text(bytes, targets::compat)
+    }),
     ("listing", Seeds::Texts(&LISTINGS), targets::listing),
     ("receipt", Seeds::Texts(&RECEIPTS), targets::receipt),
     ("recording", Seeds::Texts(&RECORDINGS), targets::recording),
@@ -145,7 +148,9 @@ fn every_target_is_a_program_of_the_fuzz_crate_and_has_seeds() {
     assert_eq!(programs, names);
     for (name, seeds, _) in &TARGETS {
         assert!(manifest.contains(&format!("path = \"fuzz_targets/{name}.rs\"")), "{name}");
-        let text = std::fs::read_to_string(repository("fuzz/fuzz_targets").join(format!("{name}.rs"))).unwrap();
+        let text =
+            std::fs::read_to_string(repository("fuzz/fuzz_targets").join(format!("{name}.rs")))
+                .unwrap();
         assert!(text.contains(&format!("targets::{name}(input));")), "{name}");
         assert!(read(seeds).len() >= 8, "{name}");
     }
@@ -157,18 +162,28 @@ fn every_target_takes_its_seeds_and_what_is_made_of_them() {
         let seeds = read(seeds);
         seeds.iter().for_each(|seed| run(seed));
         let pick = || proptest::sample::select(seeds.clone());
-        let made = (pick(), pick(), any::<[prop::sample::Index; 4]>(), prop::collection::vec(any::<u8>(), 0..4)).prop_map(
-            |(one, other, at, bytes)| {
+        let made = (
+            pick(),
+            pick(),
+            any::<[prop::sample::Index; 4]>(),
+            prop::collection::vec(any::<u8>(), 0..4),
+        )
+            .prop_map(|(one, other, at, bytes)| {
                 let [end, start, from, to] = at;
-                let mut made = [&one[..end.index(one.len() + 1)], &bytes, &other[start.index(other.len() + 1)..]].concat();
+                let mut made = [
+                    &one[..end.index(one.len() + 1)],
+                    &bytes,
+                    &other[start.index(other.len() + 1)..],
+                ]
+                .concat();
                 if !made.is_empty() {
                     let (from, to) = (from.index(made.len()), to.index(made.len()));
                     made.swap(from, to);
                 }
                 made
-            },
-        );
-        let mut runner = TestRunner::new(Config { failure_persistence: None, ..Config::with_cases(256) });
+            });
+        let mut runner =
+            TestRunner::new(Config { failure_persistence: None, ..Config::with_cases(256) });
         let ran = runner.run(&made, |input| {
             run(&input);
             Ok(())
@@ -177,15 +192,23 @@ fn every_target_takes_its_seeds_and_what_is_made_of_them() {
     }
 }
 
-/// `cargo xtask fuzz` where there is no fuzzer with coverage: `FUZZ_SECONDS` for each target, or for `FUZZ_TARGET` alone; `FUZZ_SEED` repeats a run.
+/// `cargo xtask fuzz` where there is no fuzzer with coverage: `FUZZ_SECONDS` for each target, or
+/// for `FUZZ_TARGET` alone; `FUZZ_SEED` repeats a run.
 #[test]
 #[ignore = "`cargo xtask fuzz` runs it for a given time"]
 #[expect(clippy::print_stderr, reason = "a failure is repeated by the seed")]
 fn targets_withstand_mutations_for_a_given_time() {
-    let number = |name: &str| std::env::var(name).ok().map(|text| text.parse::<u64>().unwrap_or_else(|error| panic!("{name}: {error}")));
+    let number = |name: &str| {
+        std::env::var(name)
+            .ok()
+            .map(|text| text.parse::<u64>().unwrap_or_else(|error| panic!("{name}: {error}")))
+    };
     let seconds = Duration::from_secs(number("FUZZ_SECONDS").unwrap_or(1));
     let wanted = std::env::var("FUZZ_TARGET").ok();
-    let chosen: Vec<_> = TARGETS.iter().filter(|(name, ..)| wanted.as_deref().is_none_or(|wanted| wanted == *name)).collect();
+    let chosen: Vec<_> = TARGETS
+        .iter()
+        .filter(|(name, ..)| wanted.as_deref().is_none_or(|wanted| wanted == *name))
+        .collect();
     assert!(!chosen.is_empty(), "there is no target {wanted:?}");
     for (name, seeds, run) in chosen {
         let seeds = read(seeds);
@@ -196,9 +219,13 @@ fn targets_withstand_mutations_for_a_given_time() {
             let input = random.mutation(&seeds);
             inputs += 1;
             if let Err(panic) = std::panic::catch_unwind(|| run(&input)) {
-                let kept = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("fuzz-{name}-{seed}-{inputs}"));
+                let kept = Path::new(env!("CARGO_TARGET_TMPDIR"))
+                    .join(format!("fuzz-{name}-{seed}-{inputs}"));
                 std::fs::write(&kept, &input).unwrap();
-                eprintln!("{name}: input {inputs} of seed {seed} fails; it is kept in {}", kept.display());
+                eprintln!(
+                    "{name}: input {inputs} of seed {seed} fails; it is kept in {}",
+                    kept.display()
+                );
                 std::panic::resume_unwind(panic);
             }
         }
@@ -229,8 +256,20 @@ impl Random {
 
     /// A seed, cut, joined with another and changed in a few places.
     fn mutation(&mut self, seeds: &[Vec<u8>]) -> Vec<u8> {
-        const PIECES: [&[u8]; 12] =
-            [b"\0", b"\n", b"\r\n", b"\"", b"{}", b"[[[[[[[[", b"../", b"-1", b"18446744073709551616", b"\xff", b"\xe2\x80\xae", b"null"];
+        const PIECES: [&[u8]; 12] = [
+            b"\0",
+            b"\n",
+            b"\r\n",
+            b"\"",
+            b"{}",
+            b"[[[[[[[[",
+            b"../",
+            b"-1",
+            b"18446744073709551616",
+            b"\xff",
+            b"\xe2\x80\xae",
+            b"null",
+        ];
         let mut made = seeds[self.below(seeds.len())].clone();
         for _ in 0..=self.below(4) {
             let at = self.below(made.len() + 1);

@@ -1,5 +1,5 @@
-//! The shell's git against the machine's: the same output and exit code for each line of tests/cases/git, and an end with a reason for what it
-//! does not do.
+//! The shell's git against the machine's: the same output and exit code for each line of
+//! tests/cases/git, and an end with a reason for what it does not do.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -38,17 +38,28 @@ impl Place {
     fn natively(&self, script: &str) -> String {
         let mut bash = Command::new("bash");
         bash.args(["-c", script]).current_dir(self.repositories()).stdin(Stdio::null()).env_clear();
-        bash.env("PATH", std::env::var_os("PATH").unwrap()).env("HOME", self.user.home()).env("TZ", "UTC").env("LC_ALL", "C.UTF-8");
+        bash.env("PATH", std::env::var_os("PATH").unwrap())
+            .env("HOME", self.user.home())
+            .env("TZ", "UTC")
+            .env("LC_ALL", "C.UTF-8");
         // The machine's settings are its owner's, and no folder above is a repository.
-        bash.env("GIT_CONFIG_NOSYSTEM", "1").env("GIT_CEILING_DIRECTORIES", self.user.work()).env("GIT_PAGER", "cat");
+        bash.env("GIT_CONFIG_NOSYSTEM", "1")
+            .env("GIT_CEILING_DIRECTORIES", self.user.work())
+            .env("GIT_PAGER", "cat");
         let output = bash.output().unwrap();
-        text(&output.stdout).replace(&*self.repositories().canonicalize().unwrap().to_string_lossy(), "/workspace")
+        text(&output.stdout)
+            .replace(&*self.repositories().canonicalize().unwrap().to_string_lossy(), "/workspace")
     }
 
     /// What it prints in the sandbox.
     fn here(&self, script: &str) -> String {
         let mut run = self.user.command(env!("CARGO_BIN_EXE_skillhost"));
-        run.env("XDG_CACHE_HOME", Path::new(env!("CARGO_TARGET_TMPDIR"))).args(["run", "./skill", "--workspace", "repositories:ro"]);
+        run.env("XDG_CACHE_HOME", Path::new(env!("CARGO_TARGET_TMPDIR"))).args([
+            "run",
+            "./skill",
+            "--workspace",
+            "repositories:ro",
+        ]);
         run.args(["--allow", "Bash", "--allow", "Read", "--timeout", "300s", "--command", script]);
         let output = run.output().unwrap();
         assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
@@ -83,9 +94,15 @@ fn the_shells_git_says_what_git_says() {
         .iter()
         .enumerate()
         .filter(|(number, _)| native[number] != ours[number])
-        .map(|(number, line)| format!("{line}\n--- git\n{}--- ours\n{}", native[&number], ours[&number]))
+        .map(|(number, line)| {
+            format!("{line}\n--- git\n{}--- ours\n{}", native[&number], ours[&number])
+        })
         .collect();
-    eprintln!("git and the shell's git agree on {} of {} command lines", commands.len() - wrong.len(), commands.len());
+    eprintln!(
+        "git and the shell's git agree on {} of {} command lines",
+        commands.len() - wrong.len(),
+        commands.len()
+    );
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
@@ -118,7 +135,8 @@ fn a_broken_repository_is_an_error_and_no_more() {
     let Some(place) = Place::new() else { return };
     let main = place.repositories().join("main");
     let file = |folder: &str, end: &str| {
-        let entries = std::fs::read_dir(main.join(folder)).unwrap().map(|entry| entry.unwrap().path());
+        let entries =
+            std::fs::read_dir(main.join(folder)).unwrap().map(|entry| entry.unwrap().path());
         let found = entries.filter(|path| path.to_string_lossy().ends_with(end)).min().unwrap();
         found.strip_prefix(&main).unwrap().to_owned()
     };
@@ -127,7 +145,9 @@ fn a_broken_repository_is_an_error_and_no_more() {
     let cases: [(&str, &Path, Spoil); 8] = [
         ("pack cut", &pack, |bytes| bytes.truncate(bytes.len() / 3)),
         ("pack of ones", &pack, |bytes| bytes[12..].fill(0xff)),
-        ("pack of noise", &pack, |bytes| (12..bytes.len()).for_each(|at| bytes[at] = (at * 7919 % 251) as u8)),
+        ("pack of noise", &pack, |bytes| {
+            (12..bytes.len()).for_each(|at| bytes[at] = (at * 7919 % 251) as u8)
+        }),
         ("index of the pack cut", &idx, |bytes| bytes.truncate(1100)),
         ("offsets of ones", &idx, |bytes| {
             let end = bytes.len() - 40;

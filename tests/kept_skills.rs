@@ -1,4 +1,5 @@
-//! The skills that keep things, and the formatter, as an agent uses them: by their tools, through the command line.
+//! The skills that keep things, and the formatter, as an agent uses them: by their tools, through
+//! the command line.
 
 use std::path::Path;
 
@@ -11,28 +12,44 @@ struct Place(User);
 impl Place {
     fn new() -> Place {
         let place = Place(User::new());
-        std::fs::write(place.0.work().join("p.yaml"), "default: { allow: [Read, Write] }\nlimits: { state: 1MiB }\n").unwrap();
+        std::fs::write(
+            place.0.work().join("p.yaml"),
+            "default: { allow: [Read, Write] }\nlimits: { state: 1MiB }\n",
+        )
+        .unwrap();
         place
     }
 
     fn run(&self, skill: &str, args: &[&str]) -> (i32, String, String) {
         let folder = repository("skills").join(skill);
-        assert!(folder.join(format!("{skill}.wasm")).is_file(), "{skill} is not built: run `cargo xtask components`");
+        assert!(
+            folder.join(format!("{skill}.wasm")).is_file(),
+            "{skill} is not built: run `cargo xtask components`"
+        );
         let mut run = self.0.command(env!("CARGO_BIN_EXE_skillhost"));
-        run.env("XDG_CACHE_HOME", Path::new(env!("CARGO_TARGET_TMPDIR"))).arg("run").arg(folder).args(args);
+        run.env("XDG_CACHE_HOME", Path::new(env!("CARGO_TARGET_TMPDIR")))
+            .arg("run")
+            .arg(folder)
+            .args(args);
         let output = run.output().unwrap();
         (output.status.code().unwrap(), text(&output.stdout), text(&output.stderr))
     }
 
     /// What a tool returned.
     fn call(&self, skill: &str, tool: &str, input: Value) -> Value {
-        let (code, stdout, stderr) = self.run(skill, &[tool, "--input", &input.to_string(), "--policy", "p.yaml", "--workspace", "."]);
+        let (code, stdout, stderr) = self.run(
+            skill,
+            &[tool, "--input", &input.to_string(), "--policy", "p.yaml", "--workspace", "."],
+        );
         assert_eq!(code, 0, "{skill} {tool} {input}: {stderr}");
         serde_json::from_str(&stdout).unwrap()
     }
 
     fn fails(&self, skill: &str, tool: &str, input: Value) -> String {
-        let (code, _, stderr) = self.run(skill, &[tool, "--input", &input.to_string(), "--policy", "p.yaml", "--workspace", "."]);
+        let (code, _, stderr) = self.run(
+            skill,
+            &[tool, "--input", &input.to_string(), "--policy", "p.yaml", "--workspace", "."],
+        );
         assert_eq!(code, 1, "{skill} {tool} {input}: {stderr}");
         stderr
     }
@@ -41,10 +58,20 @@ impl Place {
 #[test]
 fn notes_are_there_in_the_next_run() {
     let place = Place::new();
-    let saved = place.call("notes", "save", json!({ "text": "# Release\nShip on Friday.", "tags": ["Work"] }));
-    assert_eq!((&saved["id"], &saved["title"], &saved["tags"]), (&json!(1), &json!("Release"), &json!(["work"])));
+    let saved = place.call(
+        "notes",
+        "save",
+        json!({ "text": "# Release\nShip on Friday.", "tags": ["Work"] }),
+    );
+    assert_eq!(
+        (&saved["id"], &saved["title"], &saved["tags"]),
+        (&json!(1), &json!("Release"), &json!(["work"]))
+    );
     place.call("notes", "save", json!({ "text": "Milk and bread" }));
-    assert_eq!(place.call("notes", "search", json!({ "query": "friday ship" }))["notes"][0]["excerpt"], "Ship on Friday.");
+    assert_eq!(
+        place.call("notes", "search", json!({ "query": "friday ship" }))["notes"][0]["excerpt"],
+        "Ship on Friday."
+    );
     place.call("notes", "update", json!({ "id": 1, "text": "Ship on Monday." }));
     assert_eq!(place.call("notes", "read", json!({ "id": 1 }))["text"], "Ship on Monday.");
     let listed = place.call("notes", "list", json!({}));
@@ -53,7 +80,11 @@ fn notes_are_there_in_the_next_run() {
     assert!(place.fails("notes", "read", json!({ "id": 1 })).contains("there is no note 1"));
     // Exported as it is kept, and gone once it is wiped.
     assert!(place.0.skillhost(&["state", "export", "notes", "out"]).status.success());
-    assert!(std::fs::read_to_string(place.0.work().join("out/notes.json")).unwrap().contains("Milk and bread"));
+    assert!(
+        std::fs::read_to_string(place.0.work().join("out/notes.json"))
+            .unwrap()
+            .contains("Milk and bread")
+    );
     assert!(place.0.skillhost(&["state", "wipe", "notes"]).status.success());
     assert_eq!(place.call("notes", "list", json!({}))["notes"], json!([]));
 }
@@ -75,7 +106,10 @@ fn a_full_state_is_told_and_what_was_there_stays() {
     place.call("notes", "save", json!({ "text": "small" }));
     let input = json!({ "text": "x".repeat(5_000) }).to_string();
     let (code, _, stderr) = place.run("notes", &["save", "--input", &input, "--policy", "p.yaml"]);
-    assert!(code == 125 && stderr.contains("the limit `state` of 4 KiB was hit"), "{code} {stderr}");
+    assert!(
+        code == 125 && stderr.contains("the limit `state` of 4 KiB was hit"),
+        "{code} {stderr}"
+    );
     assert_eq!(place.call("notes", "list", json!({}))["notes"][0]["title"], "small");
 }
 
@@ -83,31 +117,74 @@ fn a_full_state_is_told_and_what_was_there_stays() {
 fn tasks_are_due_in_order_and_done_once() {
     let place = Place::new();
     place.call("tasks", "create", json!({ "title": "later", "due": "+2w" }));
-    place.call("tasks", "create", json!({ "title": "long ago", "due": "2020-02-29", "tags": ["home"] }));
+    place.call(
+        "tasks",
+        "create",
+        json!({ "title": "long ago", "due": "2020-02-29", "tags": ["home"] }),
+    );
     place.call("tasks", "create", json!({ "title": "some day" }));
-    let ids = |listed: Value| listed["tasks"].as_array().unwrap().iter().map(|task| task["id"].as_u64().unwrap()).collect::<Vec<_>>();
+    let ids = |listed: Value| {
+        listed["tasks"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|task| task["id"].as_u64().unwrap())
+            .collect::<Vec<_>>()
+    };
     let listed = place.call("tasks", "list", json!({}));
-    assert_eq!((&listed["tasks"][0]["overdue"], &listed["tasks"][1]["overdue"]), (&json!(true), &json!(false)));
+    assert_eq!(
+        (&listed["tasks"][0]["overdue"], &listed["tasks"][1]["overdue"]),
+        (&json!(true), &json!(false))
+    );
     assert_eq!(ids(listed), [2, 1, 3]);
     place.call("tasks", "complete", json!({ "id": 2 }));
     assert_eq!(ids(place.call("tasks", "list", json!({ "status": "overdue" }))), Vec::<u64>::new());
     assert_eq!(ids(place.call("tasks", "search", json!({ "query": "HOME long" }))), [2]);
-    assert!(place.fails("tasks", "create", json!({ "title": "x", "due": "2026-02-30" })).contains("is no day"));
+    assert!(
+        place
+            .fails("tasks", "create", json!({ "title": "x", "due": "2026-02-30" }))
+            .contains("is no day")
+    );
 }
 
 #[test]
 fn what_was_remembered_is_recalled_and_saved_notes_are_searched() {
     let place = Place::new();
-    place.call("memory-recall", "remember", json!({ "text": "The staging database listens on port 5433.", "source": "Bob" }));
+    place.call(
+        "memory-recall",
+        "remember",
+        json!({ "text": "The staging database listens on port 5433.", "source": "Bob" }),
+    );
     place.call("memory-recall", "remember", json!({ "text": "Anna prefers tea." }));
-    let found = place.call("memory-recall", "recall", json!({ "query": "which port do the databases listen on?" }));
-    assert_eq!((&found["found"][0]["id"], &found["found"][0]["source"], &found["searched"]), (&json!(1), &json!("Bob"), &json!(2)));
+    let found = place.call(
+        "memory-recall",
+        "recall",
+        json!({ "query": "which port do the databases listen on?" }),
+    );
+    assert_eq!(
+        (&found["found"][0]["id"], &found["found"][0]["source"], &found["searched"]),
+        (&json!(1), &json!("Bob"), &json!(2))
+    );
     std::fs::create_dir_all(place.0.work().join("saved/deep")).unwrap();
-    std::fs::write(place.0.work().join("saved/deep/trip.md"), "# Trip\n\nThe train to Zürich leaves at noon.\n").unwrap();
-    let found = place.call("memory-recall", "recall", json!({ "query": "zürich trains", "path": "/workspace/saved" }));
+    std::fs::write(
+        place.0.work().join("saved/deep/trip.md"),
+        "# Trip\n\nThe train to Zürich leaves at noon.\n",
+    )
+    .unwrap();
+    let found = place.call(
+        "memory-recall",
+        "recall",
+        json!({ "query": "zürich trains", "path": "/workspace/saved" }),
+    );
     assert_eq!(found["found"][0]["source"], "/workspace/saved/deep/trip.md");
-    assert_eq!(place.call("memory-recall", "forget", json!({ "id": 1 }))["text"], "The staging database listens on port 5433.");
-    assert_eq!(place.call("memory-recall", "recall", json!({ "query": "staging" }))["found"], json!([]));
+    assert_eq!(
+        place.call("memory-recall", "forget", json!({ "id": 1 }))["text"],
+        "The staging database listens on port 5433."
+    );
+    assert_eq!(
+        place.call("memory-recall", "recall", json!({ "query": "staging" }))["found"],
+        json!([])
+    );
 }
 
 #[test]
@@ -118,18 +195,33 @@ fn files_are_formatted_in_place_where_that_is_asked_for() {
     let shown = place.call("code-format", "format", json!({ "path": "a.json" }));
     assert_eq!((&shown["language"], &shown["changed"]), (&json!("json"), &json!(true)));
     assert!(std::fs::read_to_string(&file).unwrap().starts_with("{\"b\""), "only shown");
-    let checked = place.call("code-format", "check", json!({ "paths": ["a.json", "nowhere.toml"] }));
+    let checked =
+        place.call("code-format", "check", json!({ "paths": ["a.json", "nowhere.toml"] }));
     assert_eq!(checked["files"][0]["formatted"], json!(false));
     assert!(checked["files"][1]["error"].as_str().unwrap().contains("nowhere.toml"));
     place.call("code-format", "format", json!({ "path": "a.json", "write": true }));
-    assert_eq!(std::fs::read_to_string(&file).unwrap(), "{\n  \"b\": 1.10,\n  // why\n  \"a\": [1, 2]\n}\n");
-    assert!(place.fails("code-format", "format", json!({ "text": "a: [", "language": "yaml" })).contains("error"));
+    assert_eq!(
+        std::fs::read_to_string(&file).unwrap(),
+        "{\n  \"b\": 1.10,\n  // why\n  \"a\": [1, 2]\n}\n"
+    );
+    assert!(
+        place
+            .fails("code-format", "format", json!({ "text": "a: [", "language": "yaml" }))
+            .contains("error")
+    );
 }
 
 #[test]
 fn all_skills_of_the_repository_are_as_the_specification_has_them() {
     let place = Place::new();
-    let output = place.0.command(env!("CARGO_BIN_EXE_skillhost")).arg("check").arg(repository("skills")).arg("--json").output().unwrap();
+    let output = place
+        .0
+        .command(env!("CARGO_BIN_EXE_skillhost"))
+        .arg("check")
+        .arg(repository("skills"))
+        .arg("--json")
+        .output()
+        .unwrap();
     let checked: Value = serde_json::from_slice(&output.stdout).unwrap();
     let skills = checked["skills"].as_array().unwrap();
     assert_eq!(skills.len(), 14);

@@ -1,5 +1,6 @@
-//! What `check` takes the runtimes to have, held against what they have: every name of its tables is asked of the real shell and the real
-//! Python, and every name that they know of is looked up in the tables.
+//! What `check` takes the runtimes to have, held against what they have: every name of its tables
+//! is asked of the real shell and the real Python, and every name that they know of is looked up in
+//! the tables.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -15,7 +16,8 @@ use skillhost_sandbox::Io;
 use crate::arena::{PATIENCE, shell_host};
 use crate::cli::repository;
 
-/// What the shell has by name and cannot do here, each with a use that fails: so `check` says that it is never here.
+/// What the shell has by name and cannot do here, each with a use that fails: so `check` says that
+/// it is never here.
 const IN_NAME_ONLY: [(&str, &str); 6] = [
     ("ln", "cd /tmp; echo a > a; ln -s a b || ln a c"),
     ("link", "cd /tmp; echo a > a; link a b"),
@@ -25,13 +27,17 @@ const IN_NAME_ONLY: [(&str, &str); 6] = [
     ("parallel", "[ \"$(parallel echo ::: a)\" = a ]"),
 ];
 
-/// What the shell brings along that no other system has, so that a script that says it means something else; and `watch`, which looks once.
-const OF_NOBODY: [&str; 12] = ["assert", "csv", "dotenv", "glob", "json", "log", "retry", "semver", "template", "uvx", "verify", "watch"];
+/// What the shell brings along that no other system has, so that a script that says it means
+/// something else; and `watch`, which looks once.
+const OF_NOBODY: [&str; 12] = [
+    "assert", "csv", "dotenv", "glob", "json", "log", "retry", "semver", "template", "uvx",
+    "verify", "watch",
+];
 
 /// The shell's own syntax.
 const SYNTAX: [&str; 21] = [
-    "!", "[[", "]]", "case", "coproc", "do", "done", "elif", "else", "esac", "fi", "for", "function", "if", "in", "select", "then",
-    "until", "while", "{", "}",
+    "!", "[[", "]]", "case", "coproc", "do", "done", "elif", "else", "esac", "fi", "for",
+    "function", "if", "in", "select", "then", "until", "while", "{", "}",
 ];
 
 /// What a shell text prints, in a skill that may start every program.
@@ -39,8 +45,11 @@ fn shell(text: &str) -> (String, Status) {
     let dir = tempfile::tempdir().unwrap();
     let skill = dir.path().join("skill");
     std::fs::create_dir(&skill).unwrap();
-    std::fs::write(skill.join("SKILL.md"), "---\nname: skill\ndescription: Holds nothing. Use to test.\nallowed-tools: Bash\n---\n")
-        .unwrap();
+    std::fs::write(
+        skill.join("SKILL.md"),
+        "---\nname: skill\ndescription: Holds nothing. Use to test.\nallowed-tools: Bash\n---\n",
+    )
+    .unwrap();
     let host = shell_host(dir.path());
     let overrides = Overrides { limits: vec![(Limit::Timeout, 100_000)], ..Overrides::default() };
     let policy = Policy::builtin().with_command_line(overrides).unwrap();
@@ -48,8 +57,15 @@ fn shell(text: &str) -> (String, Status) {
     let target = Target::Shell(text.to_owned());
     std::thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        let request = Request { skill: (&skill).into(), policy: &policy, target, args: Vec::new(), io: Io::default() };
-        let outcome = runtime.block_on(host.invoke(request)).map(|invoked| invoked.finished.outcome);
+        let request = Request {
+            skill: (&skill).into(),
+            policy: &policy,
+            target,
+            args: Vec::new(),
+            io: Io::default(),
+        };
+        let outcome =
+            runtime.block_on(host.invoke(request)).map(|invoked| invoked.finished.outcome);
         runtime.shutdown_background();
         // Nobody listens where the test has given up.
         tell.send(outcome.unwrap_or_else(|error| panic!("{error}"))).ok();
@@ -62,9 +78,16 @@ fn shell(text: &str) -> (String, Status) {
 fn the_shell_has_every_command_that_check_says_it_has() {
     let names: Vec<&str> = compat::built_in().collect();
     assert!(names.len() > 150 && names.contains(&"cd") && names.contains(&"jq"), "{names:?}");
-    let ask: String = names.iter().map(|name| format!("type -t -- '{name}' > /dev/null || echo '{name}'\n")).collect();
+    let ask: String = names
+        .iter()
+        .map(|name| format!("type -t -- '{name}' > /dev/null || echo '{name}'\n"))
+        .collect();
     let (missing, status) = shell(&format!("{ask}true"));
-    assert_eq!((missing.as_str(), status), ("", Status::Exited { code: 0 }), "the shell lacks those");
+    assert_eq!(
+        (missing.as_str(), status),
+        ("", Status::Exited { code: 0 }),
+        "the shell lacks those"
+    );
     let (found, _) = shell("type -t -- a-command-of-nobody > /dev/null || echo none");
     assert_eq!(found, "none\n", "`type -t` tells them apart");
 }
@@ -75,18 +98,33 @@ fn check_knows_every_command_that_the_shell_has() {
     assert_eq!(status, Status::Exited { code: 0 });
     let listed: BTreeSet<&str> = listed.lines().collect();
     assert!(listed.len() > 150 && listed.contains("grep"), "{listed:?}");
-    let but: Vec<&str> = IN_NAME_ONLY.iter().map(|(name, _)| *name).chain(OF_NOBODY).chain(SYNTAX).collect();
-    assert_eq!(but.iter().filter(|name| !listed.contains(*name)).collect::<Vec<_>>(), Vec::<&&str>::new(), "the shell has those no more");
-    let here = |name: &str| matches!(compat::availability(name), Availability::BuiltIn | Availability::Program);
-    let wrong: Vec<&str> = listed.into_iter().filter(|name| here(name) == but.contains(name)).collect();
-    assert_eq!(wrong, Vec::<&str>::new(), "here, and not known to be; or known to be, and of no use");
+    let but: Vec<&str> =
+        IN_NAME_ONLY.iter().map(|(name, _)| *name).chain(OF_NOBODY).chain(SYNTAX).collect();
+    assert_eq!(
+        but.iter().filter(|name| !listed.contains(*name)).collect::<Vec<_>>(),
+        Vec::<&&str>::new(),
+        "the shell has those no more"
+    );
+    let here = |name: &str| {
+        matches!(compat::availability(name), Availability::BuiltIn | Availability::Program)
+    };
+    let wrong: Vec<&str> =
+        listed.into_iter().filter(|name| here(name) == but.contains(name)).collect();
+    assert_eq!(
+        wrong,
+        Vec::<&str>::new(),
+        "here, and not known to be; or known to be, and of no use"
+    );
 }
 
 #[test]
 fn what_the_shell_has_in_name_only_does_not_work_and_check_says_so() {
     for (name, text) in IN_NAME_ONLY {
         let (_, status) = shell(text);
-        assert!(matches!(status, Status::Exited { code } if code != 0), "`{text}` works: {status:?}");
+        assert!(
+            matches!(status, Status::Exited { code } if code != 0),
+            "`{text}` works: {status:?}"
+        );
         assert!(matches!(compat::availability(name), Availability::Never(..)), "{name}");
     }
 }
@@ -105,18 +143,28 @@ fn the_subcommands_that_check_says_work_are_known_to_their_commands() {
     }
     let (openssl, _) = compat::subcommands("openssl").unwrap();
     assert_eq!(openssl, ["rand"]);
-    assert_eq!(shell("openssl rand -hex 4 > /dev/null && ! openssl dgst -sha256 /skill/SKILL.md").1, Status::Exited { code: 0 });
+    assert_eq!(
+        shell("openssl rand -hex 4 > /dev/null && ! openssl dgst -sha256 /skill/SKILL.md").1,
+        Status::Exited { code: 0 }
+    );
 }
 
 #[test]
 fn every_program_that_check_says_is_one_is_installed_or_a_stand_in() {
     for manifest in ["shell.json", "python.json"] {
-        let text = std::fs::read(Path::new(&repository("target/components")).join(manifest)).unwrap();
+        let text =
+            std::fs::read(Path::new(&repository("target/components")).join(manifest)).unwrap();
         let manifest: serde_json::Value = serde_json::from_slice(&text).unwrap();
         for name in manifest["programs"].as_array().unwrap() {
             let name = name.as_str().unwrap();
-            let known = matches!(compat::availability(name), Availability::BuiltIn | Availability::Program);
-            assert!(known || IN_NAME_ONLY.iter().any(|(only, _)| *only == name) || OF_NOBODY.contains(&name), "{name}");
+            let known =
+                matches!(compat::availability(name), Availability::BuiltIn | Availability::Program);
+            assert!(
+                known
+                    || IN_NAME_ONLY.iter().any(|(only, _)| *only == name)
+                    || OF_NOBODY.contains(&name),
+                "{name}"
+            );
         }
     }
 }
@@ -124,7 +172,10 @@ fn every_program_that_check_says_is_one_is_installed_or_a_stand_in() {
 #[test]
 fn python_has_the_standard_library_that_check_says_it_has() {
     let told: Vec<(&str, bool)> = compat::standard().collect();
-    assert!(told.len() > 290 && told.contains(&("json", true)) && told.contains(&("ctypes", false)), "{told:?}");
+    assert!(
+        told.len() > 290 && told.contains(&("json", true)) && told.contains(&("ctypes", false)),
+        "{told:?}"
+    );
     // Those two do something when they are imported.
     let quiet = |name: &str| !matches!(name, "this" | "antigravity");
     let names: Vec<&str> = told.iter().map(|(name, _)| *name).filter(|name| quiet(name)).collect();
@@ -140,9 +191,19 @@ fn python_has_the_standard_library_that_check_says_it_has() {
     assert_eq!(status, Status::Exited { code: 0 }, "{printed}");
     let lines: BTreeSet<&str> = printed.lines().collect();
     for (name, here) in told.iter().filter(|(name, _)| quiet(name)) {
-        assert!(lines.contains(format!("{name} {}", u8::from(*here)).as_str()), "`{name}` is {}there", if *here { "not " } else { "" });
+        assert!(
+            lines.contains(format!("{name} {}", u8::from(*here)).as_str()),
+            "`{name}` is {}there",
+            if *here { "not " } else { "" }
+        );
     }
-    let listed: BTreeSet<&str> = lines.iter().filter_map(|line| line.strip_prefix("listed ")).collect();
-    let tables: BTreeSet<&str> = told.iter().map(|(name, _)| *name).filter(|name| !name.contains('.')).collect();
-    assert_eq!(listed.symmetric_difference(&tables).collect::<Vec<_>>(), Vec::<&&str>::new(), "in one of both");
+    let listed: BTreeSet<&str> =
+        lines.iter().filter_map(|line| line.strip_prefix("listed ")).collect();
+    let tables: BTreeSet<&str> =
+        told.iter().map(|(name, _)| *name).filter(|name| !name.contains('.')).collect();
+    assert_eq!(
+        listed.symmetric_difference(&tables).collect::<Vec<_>>(),
+        Vec::<&&str>::new(),
+        "in one of both"
+    );
 }

@@ -1,5 +1,5 @@
-//! The smallest grant from evidence: what is proposed lets the same run end the same, is never wider than what it replaces, and says what
-//! it generalised.
+//! The smallest grant from evidence: what is proposed lets the same run end the same, is never
+//! wider than what it replaces, and says what it generalised.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -35,11 +35,15 @@ impl Case {
         let host = shell_host(dir.path());
         let skill = dir.path().join("learner");
         std::fs::create_dir_all(skill.join("scripts")).unwrap();
-        let tools = allowed_tools.map(|tools| format!("allowed-tools: {tools}\n")).unwrap_or_default();
-        let manifest = format!("---\nname: learner\ndescription: Runs one script. Use to test.\n{tools}license: MIT\n---\nText.\n");
+        let tools =
+            allowed_tools.map(|tools| format!("allowed-tools: {tools}\n")).unwrap_or_default();
+        let manifest = format!(
+            "---\nname: learner\ndescription: Runs one script. Use to test.\n{tools}license: MIT\n---\nText.\n"
+        );
         std::fs::write(skill.join("SKILL.md"), manifest).unwrap();
         std::fs::write(skill.join("scripts").join(script.0), script.1).unwrap();
-        let overrides = Overrides { limits: vec![(Limit::Timeout, 110_000)], ..Overrides::default() };
+        let overrides =
+            Overrides { limits: vec![(Limit::Timeout, 110_000)], ..Overrides::default() };
         Case { dir, host, overrides, policy: None }
     }
 
@@ -69,14 +73,23 @@ impl Case {
     /// A run in a new workspace.
     fn run(&self, policy: &Policy, place: &Path, target: Target, args: &[&str]) -> Invoked {
         fill(place);
-        let (host, skill, policy) = (self.host.clone(), self.dir.path().join("learner"), policy.clone());
+        let (host, skill, policy) =
+            (self.host.clone(), self.dir.path().join("learner"), policy.clone());
         let args = args.iter().map(|arg| (*arg).to_owned()).collect();
         let (tell, told) = mpsc::channel();
         std::thread::spawn(move || {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+            let runtime =
+                tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
             let io = Io { stdin: Stdin::Empty, uses: true, ..Io::default() };
-            let request = Request { skill: SkillFolder { path: &skill, source: SourceKind::Policy }, policy: &policy, target, args, io };
-            let invoked = runtime.block_on(host.invoke(request)).unwrap_or_else(|error| panic!("{error}"));
+            let request = Request {
+                skill: SkillFolder { path: &skill, source: SourceKind::Policy },
+                policy: &policy,
+                target,
+                args,
+                io,
+            };
+            let invoked =
+                runtime.block_on(host.invoke(request)).unwrap_or_else(|error| panic!("{error}"));
             runtime.shutdown_background();
             // Nobody listens where the test has given up.
             tell.send(invoked).ok();
@@ -99,26 +112,44 @@ impl Case {
         if let Some(edit) = &learned.skill_edit {
             std::fs::write(&file, &edit.text).unwrap();
         }
-        let text = learned.policy_edit.as_ref().map(|edit| edit.text.clone()).or(self.policy.clone());
+        let text =
+            learned.policy_edit.as_ref().map(|edit| edit.text.clone()).or(self.policy.clone());
         let again = Overrides { allow: Vec::new(), ..self.overrides.clone() };
         let new = self.read(text.as_deref(), again.clone()).unwrap();
         let skill = Skill::load(&self.dir.path().join("learner"), &Default::default()).unwrap();
         assert_eq!(skill.diagnostics, [], "{}", skill.source);
         let after = grant(&skill.asks(), &new).capabilities;
         assert!(within(&after, &before), "wider: {learned:#?}\n{after:?}\n{before:?}");
-        assert_eq!(lacks(&after, first.finished.outcome.uses.as_ref().unwrap()), Vec::<String>::new(), "{learned:#?}");
+        assert_eq!(
+            lacks(&after, first.finished.outcome.uses.as_ref().unwrap()),
+            Vec::<String>::new(),
+            "{learned:#?}"
+        );
 
         let place = self.dir.path().join("second/place");
-        let new = self.read(text.as_deref(), Overrides { workspace: Some((place.clone(), MountMode::Write)), ..again }).unwrap();
+        let new = self
+            .read(
+                text.as_deref(),
+                Overrides { workspace: Some((place.clone(), MountMode::Write)), ..again },
+            )
+            .unwrap();
         let second = self.run(&new, &place, target.clone(), args);
         let second = (second.finished.outcome, files(&place));
         Twice { learned, first: (first.finished.outcome, first_files), second, skill: skill.source }
     }
 
     fn propose(&self, policy: &Policy, invoked: &Invoked) -> Learned {
-        let reload = |text: &str| self.read(Some(text), Overrides { allow: Vec::new(), ..self.overrides.clone() });
+        let reload = |text: &str| {
+            self.read(Some(text), Overrides { allow: Vec::new(), ..self.overrides.clone() })
+        };
         let file = self.policy.clone().map(|text| (self.file().display().to_string(), text));
-        propose(&Evidence { skill: &invoked.skill, policy, outcome: &invoked.finished.outcome, file, reload: &reload })
+        propose(&Evidence {
+            skill: &invoked.skill,
+            policy,
+            outcome: &invoked.finished.outcome,
+            file,
+            reload: &reload,
+        })
     }
 }
 
@@ -133,7 +164,8 @@ impl Twice {
     /// What was proposed for SKILL.md, and that the second run ended as the first.
     fn same(&self) -> Vec<&str> {
         let told = |(outcome, files): &(Outcome, BTreeMap<String, String>)| {
-            let requests: Vec<_> = outcome.requests.iter().map(|made| (made.method.clone(), made.status)).collect();
+            let requests: Vec<_> =
+                outcome.requests.iter().map(|made| (made.method.clone(), made.status)).collect();
             let texts = (outcome.stdout.text().into_owned(), outcome.stderr.text().into_owned());
             (outcome.status.clone(), texts, requests, files.clone())
         };
@@ -175,7 +207,10 @@ fn files(root: &Path) -> BTreeMap<String, String> {
             let name = path.strip_prefix(root).unwrap().display().to_string();
             match path.is_dir() {
                 true => folders.push(path),
-                false => drop(found.insert(name, String::from_utf8_lossy(&std::fs::read(&path).unwrap()).into_owned())),
+                false => drop(found.insert(
+                    name,
+                    String::from_utf8_lossy(&std::fs::read(&path).unwrap()).into_owned(),
+                )),
             }
         }
     }
@@ -195,7 +230,9 @@ fn learn(text: &str) -> Twice {
 
 #[test]
 fn many_files_of_one_folder_become_one_entry_and_it_is_said() {
-    let twice = learn("for f in ['one', 'two', 'three', 'four', 'five']: print(open(f'data/{f}.csv').read())");
+    let twice = learn(
+        "for f in ['one', 'two', 'three', 'four', 'five']: print(open(f'data/{f}.csv').read())",
+    );
     assert_eq!(twice.same(), ["Read(data/*.csv)"]);
     let one = &twice.learned.allowed_tools.as_ref().unwrap()[0];
     assert_eq!(one.generalised.as_deref(), Some("5 files of one folder end in .csv"));
@@ -214,13 +251,21 @@ fn two_files_stay_two() {
 fn what_was_listed_stays_listed() {
     assert_eq!(learn("print(os.listdir('mixed'))").same(), ["Read(mixed/*)"]);
     assert_eq!(learn("print(sorted(glob.glob('data/*.csv')))").same(), ["Read(data/*.csv)"]);
-    assert_eq!(learn("print([(d, n, f) for d, n, f in os.walk('tree')])").same(), ["Read(tree/**)"]);
-    assert_eq!(learn("print(os.path.isdir('empty'), os.path.exists('nowhere'))").same(), ["Read(empty/*)"]);
+    assert_eq!(
+        learn("print([(d, n, f) for d, n, f in os.walk('tree')])").same(),
+        ["Read(tree/**)"]
+    );
+    assert_eq!(
+        learn("print(os.path.isdir('empty'), os.path.exists('nowhere'))").same(),
+        ["Read(empty/*)"]
+    );
 }
 
 #[test]
 fn what_was_written_is_told_from_what_was_read() {
-    let twice = learn("open('own.txt', 'a').write('x'); os.mkdir('out'); open('out/a.txt', 'w').write('a'); os.remove('data/one.csv')");
+    let twice = learn(
+        "open('own.txt', 'a').write('x'); os.mkdir('out'); open('out/a.txt', 'w').write('a'); os.remove('data/one.csv')",
+    );
     assert_eq!(twice.same(), ["Write(out/**)", "Write(own.txt)", "Write(data/one.csv)"]);
     assert!(twice.learned.notes.iter().any(|note| note.contains("limits are the peaks")));
     // The whole mount, as the file layer asks for it where a folder moves.
@@ -239,7 +284,11 @@ fn a_run_that_needs_nothing_asks_for_nothing() {
     let twice = learn("print(1)");
     assert_eq!(twice.same(), Vec::<&str>::new());
     assert!(twice.skill.contains("allowed-tools: \"\"\n"), "{}", twice.skill);
-    assert!(twice.learned.notes.iter().any(|note| note.contains("nothing in /workspace was used")), "{:?}", twice.learned.notes);
+    assert!(
+        twice.learned.notes.iter().any(|note| note.contains("nothing in /workspace was used")),
+        "{:?}",
+        twice.learned.notes
+    );
 }
 
 #[test]
@@ -256,14 +305,20 @@ fn commands_are_exact_where_they_can_be() {
 #[test]
 fn a_host_stays_exact_and_methods_are_those_used() {
     let server = Server::of_size(3);
-    let script = format!("print(urllib.request.urlopen('http://127.0.0.1:{}/x').read())", server.port);
+    let script =
+        format!("print(urllib.request.urlopen('http://127.0.0.1:{}/x').read())", server.port);
     let (name, script) = python(&script);
     let entry = format!("WebFetch(http://127.0.0.1:{})", server.port);
     let case = Case::new(None, (name, &script)).allow(&entry).allow("WebFetch(domain:*)");
     let twice = case.twice(&Target::Main, &[]);
     assert_eq!(twice.same(), [entry.as_str()]);
     let policy = &twice.learned.policy_edit.as_ref().unwrap().text;
-    assert!(policy.contains("methods: [GET]") && policy.contains(&entry) && policy.contains("http-requests: 4"), "{policy}");
+    assert!(
+        policy.contains("methods: [GET]")
+            && policy.contains(&entry)
+            && policy.contains("http-requests: 4"),
+        "{policy}"
+    );
     assert!(!policy.contains("domain:*"), "{policy}");
 }
 
@@ -271,17 +326,22 @@ fn a_host_stays_exact_and_methods_are_those_used() {
 fn what_was_denied_is_told_apart_and_not_proposed() {
     let script = "try: open('secret.txt').read()\nexcept OSError as e: print(type(e).__name__)\nprint(open('own.txt').read())";
     let (name, script) = python(script);
-    let twice = Case::new(Some("Read(own.txt) Read(data/**)"), (name, &script)).twice(&Target::Main, &[]);
+    let twice =
+        Case::new(Some("Read(own.txt) Read(data/**)"), (name, &script)).twice(&Target::Main, &[]);
     assert_eq!(twice.same(), ["Read(own.txt)"]);
     let also = &twice.learned.would_also_need;
     assert_eq!(also.len(), 1);
-    assert_eq!((also[0].what.as_str(), also[0].fix.as_deref()), ("read /workspace/secret.txt", Some("--allow 'Read(secret.txt)'")));
+    assert_eq!(
+        (also[0].what.as_str(), also[0].fix.as_deref()),
+        ("read /workspace/secret.txt", Some("--allow 'Read(secret.txt)'"))
+    );
 }
 
 #[test]
 fn a_pattern_that_nothing_narrower_is_known_to_be_within_stays() {
     let (name, script) = python("print(open('own.txt').read(), sorted(os.listdir('data')))");
-    let twice = Case::new(Some("Read(*.txt) Read(data/*.csv) Write(out/**)"), (name, &script)).twice(&Target::Main, &[]);
+    let twice = Case::new(Some("Read(*.txt) Read(data/*.csv) Write(out/**)"), (name, &script))
+        .twice(&Target::Main, &[]);
     assert_eq!(twice.same(), ["Read(data/*.csv)", "Read(*.txt)"]);
     let kept = &twice.learned.allowed_tools.as_ref().unwrap()[1];
     assert!(kept.generalised.as_ref().unwrap().contains("stays as it was"), "{kept:?}");
@@ -309,39 +369,64 @@ skills:
 
 #[test]
 fn an_existing_policy_keeps_all_but_what_is_learnt() {
-    let (name, script) = python("os.mkdir('out'); open('out/a.txt', 'w').write(open('own.txt').read() + os.environ['LEVEL'])");
+    let (name, script) = python(
+        "os.mkdir('out'); open('out/a.txt', 'w').write(open('own.txt').read() + os.environ['LEVEL'])",
+    );
     let twice = Case::new(None, (name, &script)).under(POLICY).twice(&Target::Main, &[]);
     assert_eq!(twice.same(), ["Write(out/**)", "Read(own.txt)"]);
     let text = &twice.learned.policy_edit.as_ref().unwrap().text;
-    for kept in
-        ["# Ours.\n", "    - Read   # everyone\n", "    allow: [Bash]\n", "    # What it may.\n", "    env: [LEVEL=3]\n", "  zzz: {}\n"]
-    {
+    for kept in [
+        "# Ours.\n",
+        "    - Read   # everyone\n",
+        "    allow: [Bash]\n",
+        "    # What it may.\n",
+        "    env: [LEVEL=3]\n",
+        "  zzz: {}\n",
+    ] {
         assert!(text.contains(kept), "{kept:?} is gone:\n{text}");
     }
     // Reading is everyone's, by `default`.
-    assert!(text.contains("    allow:\n      - Write(out/**)\n    limits:\n      timeout: ") && !text.contains("Write(data"), "{text}");
+    assert!(
+        text.contains("    allow:\n      - Write(out/**)\n    limits:\n      timeout: ")
+            && !text.contains("Write(data"),
+        "{text}"
+    );
     assert!(twice.learned.policy_edit.unwrap().diff.contains("-    - Write(data/**)\n"));
 }
 
 #[test]
 fn a_skill_without_a_section_gets_one_and_a_policy_in_another_style_is_left_alone() {
     let script = python("print(open('own.txt').read())");
-    let twice = Case::new(None, (script.0, &script.1)).under("default: { allow: [Read] }\n").twice(&Target::Main, &[]);
+    let twice = Case::new(None, (script.0, &script.1))
+        .under("default: { allow: [Read] }\n")
+        .twice(&Target::Main, &[]);
     assert_eq!(twice.same(), ["Read(own.txt)"]);
     let text = &twice.learned.policy_edit.as_ref().unwrap().text;
-    assert!(text.starts_with("default: { allow: [Read] }\n\nskills:\n  learner:\n    allow: []\n"), "{text}");
+    assert!(
+        text.starts_with("default: { allow: [Read] }\n\nskills:\n  learner:\n    allow: []\n"),
+        "{text}"
+    );
     let inline = "skills: { learner: { allow: [Read] } }\n";
     let twice = Case::new(None, (script.0, &script.1)).under(inline).twice(&Target::Main, &[]);
     assert_eq!(twice.same(), ["Read(own.txt)"]);
     assert_eq!(twice.learned.policy_edit, None);
-    assert!(twice.learned.notes.iter().any(|note| note.contains("could not be edited") && note.contains("- Read(own.txt)")));
+    assert!(
+        twice
+            .learned
+            .notes
+            .iter()
+            .any(|note| note.contains("could not be edited") && note.contains("- Read(own.txt)"))
+    );
 }
 
 #[test]
 fn a_deterministic_run_teaches_the_same() {
-    let (name, script) = python("import random\nprint(random.random(), open('own.txt').read()); open('new.txt', 'w').write('x')");
+    let (name, script) = python(
+        "import random\nprint(random.random(), open('own.txt').read()); open('new.txt', 'w').write('x')",
+    );
     let mut case = Case::new(Some("Read Write"), (name, &script));
-    case.overrides.determinism = DeterminismRule { on: Some(true), seed: Some(7), start_time: None };
+    case.overrides.determinism =
+        DeterminismRule { on: Some(true), seed: Some(7), start_time: None };
     let twice = case.twice(&Target::Main, &[]);
     assert_eq!(twice.same(), ["Write(new.txt)", "Read(own.txt)"]);
     assert!(twice.learned.policy_edit.as_ref().unwrap().text.contains("      fuel: "));
@@ -352,9 +437,17 @@ fn a_deterministic_run_teaches_the_same() {
 fn a_component_teaches_too() {
     let case = Case::new(Some("Read Write Bash"), ("unused.txt", ""));
     let folder = case.dir.path().join("learner");
-    std::fs::copy(repository("skills/data-convert/data-convert.wasm"), folder.join("data-convert.wasm")).unwrap();
+    std::fs::copy(
+        repository("skills/data-convert/data-convert.wasm"),
+        folder.join("data-convert.wasm"),
+    )
+    .unwrap();
     let manifest = std::fs::read_to_string(folder.join("SKILL.md")).unwrap();
-    std::fs::write(folder.join("SKILL.md"), manifest.replace("license: MIT", "metadata:\n  component: data-convert.wasm")).unwrap();
+    std::fs::write(
+        folder.join("SKILL.md"),
+        manifest.replace("license: MIT", "metadata:\n  component: data-convert.wasm"),
+    )
+    .unwrap();
     let twice = case.twice(&Target::Main, &["--to", "yaml", "mixed/b.json"]);
     assert_eq!(twice.first.0.status, Status::Exited { code: 0 }, "{:?}", twice.first.0);
     assert_eq!(twice.same(), ["Read(mixed/b.json)"]);
@@ -363,19 +456,41 @@ fn a_component_teaches_too() {
 #[test]
 fn grants_that_no_run_used_are_found() {
     let (name, script) = python("print(open('own.txt').read())");
-    let case = Case::new(Some("Read(own.txt) Write(data/**) Bash(jq:*) WebFetch(domain:example.com)"), (name, &script));
+    let case = Case::new(
+        Some("Read(own.txt) Write(data/**) Bash(jq:*) WebFetch(domain:example.com)"),
+        (name, &script),
+    );
     let skill = Skill::load(&case.dir.path().join("learner"), &Default::default()).unwrap();
     let mut uses = Uses::default();
     uses.paths.insert("/workspace/own.txt".into(), Default::default());
     uses.paths.insert("/workspace/data/one.csv".into(), Default::default());
     let found = unused(&skill, &uses);
-    let told: Vec<_> =
-        found.iter().map(|one| (one.rule, one.span.unwrap().line, one.span.unwrap().column, one.fix.as_deref().unwrap())).collect();
+    let told: Vec<_> = found
+        .iter()
+        .map(|one| {
+            (
+                one.rule,
+                one.span.unwrap().line,
+                one.span.unwrap().column,
+                one.fix.as_deref().unwrap(),
+            )
+        })
+        .collect();
     assert_eq!(
         told,
         [
-            ("grant-unwritten", 4, 30, "allowed-tools: Read(own.txt) Read(data/**) Bash(jq:*) WebFetch(domain:example.com)"),
-            ("grant-unused", 4, 45, "allowed-tools: Read(own.txt) Write(data/**) WebFetch(domain:example.com)"),
+            (
+                "grant-unwritten",
+                4,
+                30,
+                "allowed-tools: Read(own.txt) Read(data/**) Bash(jq:*) WebFetch(domain:example.com)"
+            ),
+            (
+                "grant-unused",
+                4,
+                45,
+                "allowed-tools: Read(own.txt) Write(data/**) WebFetch(domain:example.com)"
+            ),
             ("grant-unused", 4, 56, "allowed-tools: Read(own.txt) Write(data/**) Bash(jq:*)"),
         ]
     );
@@ -389,7 +504,12 @@ fn nothing_is_noted_that_was_not_asked_for() {
     let folder = user.work().join("hello");
     crate::cli::skill_of("hello", &folder);
     let run = |more: &[&str]| {
-        let output = user.command(env!("CARGO_BIN_EXE_skillhost")).args(["run", "./hello", "--json"]).args(more).output().unwrap();
+        let output = user
+            .command(env!("CARGO_BIN_EXE_skillhost"))
+            .args(["run", "./hello", "--json"])
+            .args(more)
+            .output()
+            .unwrap();
         serde_json::from_str::<serde_json::Value>(&text(&output.stdout)).unwrap()
     };
     assert!(run(&[]).get("uses").is_none());
@@ -406,11 +526,17 @@ fn nothing_is_noted_that_was_not_asked_for() {
 const STEPS: [(&str, &str); 14] = [
     ("print(open('own.txt').read())", "cat own.txt"),
     ("print(open('data/one.csv').read())", "cat data/one.csv"),
-    ("[print(open(p).read()) for p in sorted(glob.glob('data/*'))]", "for f in data/*; do cat \"$f\"; done"),
+    (
+        "[print(open(p).read()) for p in sorted(glob.glob('data/*'))]",
+        "for f in data/*; do cat \"$f\"; done",
+    ),
     ("print(sorted(os.listdir('mixed')))", "ls mixed"),
     ("print(sorted(os.listdir('.')))", "ls"),
     ("print([sorted(f) for _, _, f in os.walk('tree')])", "find tree -type f"),
-    ("os.makedirs('out/deep', exist_ok=True); open('out/deep/a.txt', 'w').write('a')", "mkdir -p out/deep; echo a > out/deep/a.txt"),
+    (
+        "os.makedirs('out/deep', exist_ok=True); open('out/deep/a.txt', 'w').write('a')",
+        "mkdir -p out/deep; echo a > out/deep/a.txt",
+    ),
     ("open('own.txt', 'a').write('more')", "echo more >> own.txt"),
     ("open('new.txt', 'w').write('new')", "echo new > new.txt"),
     (
@@ -418,17 +544,26 @@ const STEPS: [(&str, &str); 14] = [
         "[ -e mixed/a.txt ] && mv mixed/a.txt mixed/c.txt",
     ),
     ("os.path.exists('data/two.csv') and os.remove('data/two.csv')", "rm -f data/two.csv"),
-    ("print(os.path.isdir('empty'), os.path.exists('nowhere'))", "[ -d empty ] && echo yes; [ -e nowhere ] || echo no"),
+    (
+        "print(os.path.isdir('empty'), os.path.exists('nowhere'))",
+        "[ -d empty ] && echo yes; [ -e nowhere ] || echo no",
+    ),
     ("print(open('link.txt').read())", "cat link.txt"),
-    ("print(subprocess.run(['jq', '-n', '1+1'], capture_output=True, text=True).stdout)", "python3 -c 'print(2)'"),
+    (
+        "print(subprocess.run(['jq', '-n', '1+1'], capture_output=True, text=True).stdout)",
+        "python3 -c 'print(2)'",
+    ),
 ];
 
-/// What skills ask for: nothing said, all, all by implication, and in patterns of which some leave things out.
+/// What skills ask for: nothing said, all, all by implication, and in patterns of which some leave
+/// things out.
 const ASKED: [Option<&str>; 5] = [
     None,
     Some("Read Write Bash"),
     Some("Bash"),
-    Some("Read(**) Write(out/**) Write(*.txt) Write(mixed/*) Write(data/**) Bash(jq:*) Bash(python3:*)"),
+    Some(
+        "Read(**) Write(out/**) Write(*.txt) Write(mixed/*) Write(data/**) Bash(jq:*) Bash(python3:*)",
+    ),
     Some("Read(data/*.csv) Read(*.txt) Write(out) Read(mixed) Read(tree/**) Bash(jq -n:*)"),
 ];
 
@@ -463,29 +598,58 @@ fn the_proposal_is_shown_and_never_applied() {
     crate::cli::skill_of("hello", &user.work().join("hello"));
     let file = user.work().join("hello/SKILL.md");
     let before = std::fs::read_to_string(&file).unwrap();
-    let output = user.command(env!("CARGO_BIN_EXE_skillhost")).args(["run", "./hello", "--learn"]).output().unwrap();
+    let output = user
+        .command(env!("CARGO_BIN_EXE_skillhost"))
+        .args(["run", "./hello", "--learn"])
+        .output()
+        .unwrap();
     let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
-    assert!(stdout.starts_with("hello") && stdout.contains("\n+allowed-tools: \"\"\n") && stdout.contains("+++ policy.yaml\n"), "{stdout}");
+    assert!(
+        stdout.starts_with("hello")
+            && stdout.contains("\n+allowed-tools: \"\"\n")
+            && stdout.contains("+++ policy.yaml\n"),
+        "{stdout}"
+    );
     assert!(stderr.contains("the limits are the peaks of this one run"), "{stderr}");
     assert_eq!(std::fs::read_to_string(&file).unwrap(), before);
     assert!(!user.work().join("policy.yaml").exists());
 
-    std::fs::write(&file, before.replace("metadata:", "allowed-tools: Read(data/**)\nmetadata:")).unwrap();
-    let output = user.command(env!("CARGO_BIN_EXE_skillhost")).args(["run", "./hello", "--learn", "--json"]).output().unwrap();
+    std::fs::write(&file, before.replace("metadata:", "allowed-tools: Read(data/**)\nmetadata:"))
+        .unwrap();
+    let output = user
+        .command(env!("CARGO_BIN_EXE_skillhost"))
+        .args(["run", "./hello", "--learn", "--json"])
+        .output()
+        .unwrap();
     std::fs::write(user.work().join("used.json"), &output.stdout).unwrap();
     let check = |more: &[&str]| {
-        let output = user.command(env!("CARGO_BIN_EXE_skillhost")).args(["check", "./hello", "--json"]).args(more).output().unwrap();
+        let output = user
+            .command(env!("CARGO_BIN_EXE_skillhost"))
+            .args(["check", "./hello", "--json"])
+            .args(more)
+            .output()
+            .unwrap();
         (output.status.code(), text(&output.stdout))
     };
     let (code, found) = check(&["--used", "used.json"]);
-    assert!(code == Some(0) && found.contains("\"grant-unused\"") && found.contains("\"fix\": \"allowed-tools: \\\"\\\"\""), "{found}");
+    assert!(
+        code == Some(0)
+            && found.contains("\"grant-unused\"")
+            && found.contains("\"fix\": \"allowed-tools: \\\"\\\"\""),
+        "{found}"
+    );
     assert!(!check(&[]).1.contains("grant-unused"));
     // A recording is a folder, and one of another skill says nothing of this one.
     for (skill, found) in [("hello", true), ("other", false)] {
         std::fs::create_dir_all(user.work().join(skill).join("rec")).unwrap();
         let uses = serde_json::json!({ "version": 1, "skill": skill, "uses": Uses::default() });
-        std::fs::write(user.work().join(skill).join("rec/recording.json"), uses.to_string()).unwrap();
-        assert_eq!(check(&["--used", &format!("{skill}/rec")]).1.contains("grant-unused"), found, "{skill}");
+        std::fs::write(user.work().join(skill).join("rec/recording.json"), uses.to_string())
+            .unwrap();
+        assert_eq!(
+            check(&["--used", &format!("{skill}/rec")]).1.contains("grant-unused"),
+            found,
+            "{skill}"
+        );
     }
     assert_eq!(check(&["--used", "hello/SKILL.md"]).0, Some(64));
     assert_eq!(check(&["--used", "nowhere.json"]).0, Some(74));

@@ -1,4 +1,5 @@
-//! Each limit in a pair: a run that stays under it ends well, one that goes over it is stopped by it.
+//! Each limit in a pair: a run that stays under it ends well, one that goes over it is stopped by
+//! it.
 
 use std::time::{Duration, Instant};
 
@@ -10,8 +11,8 @@ use skillhost_sandbox::Stdin;
 use crate::arena::{Arena, PATIENCE, Run};
 use crate::servers::Server;
 
-/// Where each limit's pair is. The ones of tables and instances take components made by hand: they are in `components.rs`, with the
-/// compiler's.
+/// Where each limit's pair is. The ones of tables and instances take components made by hand: they
+/// are in `components.rs`, with the compiler's.
 const PAIRS: [(Limit, fn()); 26] = [
     (Limit::Timeout, timeout),
     (Limit::Fuel, fuel),
@@ -58,7 +59,8 @@ fn timeout() {
     assert!(started.elapsed() < PATIENCE, "{:?}", started.elapsed());
     assert!(outcome.usage.wall_ms >= 200.0, "{}", outcome.usage.wall_ms);
     // What was printed before the end is kept.
-    let outcome = arena.run(&["lines", "100", "20"]).limit(Limit::Timeout, 500).hits(Limit::Timeout);
+    let outcome =
+        arena.run(&["lines", "100", "20"]).limit(Limit::Timeout, 500).hits(Limit::Timeout);
     assert!(outcome.stdout.text().starts_with("line 0\nline 1\n"), "{}", outcome.stdout.text());
 }
 
@@ -67,13 +69,21 @@ fn a_clock_that_starts_with_the_run_counts_reading_input() {
     let arena = Arena::new();
     let (stdin, mut writer) = std::io::pipe().unwrap();
     std::io::Write::write_all(&mut writer, b"some of it").unwrap();
-    let outcome = arena.run(&["cat"]).stdin(Stdin::Descriptor(stdin.into())).limit(Limit::Timeout, 300).hits(Limit::Timeout);
+    let outcome = arena
+        .run(&["cat"])
+        .stdin(Stdin::Descriptor(stdin.into()))
+        .limit(Limit::Timeout, 300)
+        .hits(Limit::Timeout);
     assert_eq!(outcome.stdout.text(), "some of it");
     drop(writer);
     let (stdin, mut writer) = std::io::pipe().unwrap();
     std::io::Write::write_all(&mut writer, b"all of it").unwrap();
     drop(writer);
-    let outcome = arena.run(&["cat"]).stdin(Stdin::Descriptor(stdin.into())).limit(Limit::Timeout, 20_000).obeys();
+    let outcome = arena
+        .run(&["cat"])
+        .stdin(Stdin::Descriptor(stdin.into()))
+        .limit(Limit::Timeout, 20_000)
+        .obeys();
     assert_eq!(outcome.stdout.text(), "all of it");
 }
 
@@ -101,13 +111,20 @@ fn fuel() {
 fn memory() {
     let arena = Arena::new();
     let outcome = arena.run(&["alloc", "40"]).limit(Limit::Memory, 64 << 20).obeys();
-    assert!((40 << 20..64 << 20).contains(&outcome.usage.memory_peak), "{}", outcome.usage.memory_peak);
+    assert!(
+        (40 << 20..64 << 20).contains(&outcome.usage.memory_peak),
+        "{}",
+        outcome.usage.memory_peak
+    );
     arena.run(&["alloc", "70"]).limit(Limit::Memory, 64 << 20).hits(Limit::Memory);
     // Started programs count, while they live.
     arena.run(&["start", "3", "alloc", "40"]).limit(Limit::Memory, 64 << 20).obeys();
     arena.run(&["start", "1", "alloc", "70"]).limit(Limit::Memory, 64 << 20).hits(Limit::Memory);
     // So does what they wrote and nobody has read yet.
-    arena.run(&["start", "1", "hold", "30000000"]).limit(Limit::Memory, 16 << 20).hits(Limit::Memory);
+    arena
+        .run(&["start", "1", "hold", "30000000"])
+        .limit(Limit::Memory, 16 << 20)
+        .hits(Limit::Memory);
     // Not even the first page fits.
     arena.run(&["burn", "1"]).limit(Limit::Memory, 4096).hits(Limit::Memory);
 }
@@ -144,13 +161,27 @@ fn output(stream: &str, limit: Limit, kept: fn(&Outcome) -> usize) {
 #[test]
 fn disk() {
     for version in VERSIONS {
-        for (at, mode) in [("/tmp", MountMode::Write), ("/workspace", MountMode::Write), ("/workspace", MountMode::Overlay)] {
+        for (at, mode) in [
+            ("/tmp", MountMode::Write),
+            ("/workspace", MountMode::Write),
+            ("/workspace", MountMode::Overlay),
+        ] {
             let arena = Arena::new();
-            let run = |bytes: &str| arena.run(&["write", bytes, at, version]).workspace(mode).limit(Limit::Disk, 100_000);
+            let run = |bytes: &str| {
+                arena
+                    .run(&["write", bytes, at, version])
+                    .workspace(mode)
+                    .limit(Limit::Disk, 100_000)
+            };
             let outcome = run("100000").obeys();
             assert_eq!(outcome.usage.bytes_written, 100_000, "{version} {at}");
             let arena = Arena::new();
-            let run = |bytes: &str| arena.run(&["write", bytes, at, version]).workspace(mode).limit(Limit::Disk, 100_000);
+            let run = |bytes: &str| {
+                arena
+                    .run(&["write", bytes, at, version])
+                    .workspace(mode)
+                    .limit(Limit::Disk, 100_000)
+            };
             run("100001").hits(Limit::Disk);
         }
     }
@@ -159,12 +190,24 @@ fn disk() {
 #[test]
 fn files() {
     for version in VERSIONS {
-        for (at, mode) in [("/tmp", MountMode::Write), ("/workspace", MountMode::Write), ("/workspace", MountMode::Overlay)] {
+        for (at, mode) in [
+            ("/tmp", MountMode::Write),
+            ("/workspace", MountMode::Write),
+            ("/workspace", MountMode::Overlay),
+        ] {
             let arena = Arena::new();
-            let outcome = arena.run(&["create", "20", at, version]).workspace(mode).limit(Limit::Files, 20).obeys();
+            let outcome = arena
+                .run(&["create", "20", at, version])
+                .workspace(mode)
+                .limit(Limit::Files, 20)
+                .obeys();
             assert_eq!(outcome.usage.files_created, 20, "{version} {at}");
             let arena = Arena::new();
-            arena.run(&["create", "21", at, version]).workspace(mode).limit(Limit::Files, 20).hits(Limit::Files);
+            arena
+                .run(&["create", "21", at, version])
+                .workspace(mode)
+                .limit(Limit::Files, 20)
+                .hits(Limit::Files);
         }
     }
 }
@@ -173,11 +216,19 @@ fn files() {
 fn state() {
     for version in VERSIONS {
         let arena = Arena::new();
-        let run = |bytes: &str| arena.run(&["write", bytes, "/state", version]).limit(Limit::State, 100_000).limit(Limit::Disk, 10);
+        let run = |bytes: &str| {
+            arena
+                .run(&["write", bytes, "/state", version])
+                .limit(Limit::State, 100_000)
+                .limit(Limit::Disk, 10)
+        };
         let outcome = run("100000").obeys();
         assert_eq!(outcome.usage.bytes_written, 100_000, "{version}");
         let arena = Arena::new();
-        arena.run(&["write", "100001", "/state", version]).limit(Limit::State, 100_000).hits(Limit::State);
+        arena
+            .run(&["write", "100001", "/state", version])
+            .limit(Limit::State, 100_000)
+            .hits(Limit::State);
     }
 }
 
@@ -187,7 +238,10 @@ fn handles() {
     for version in VERSIONS {
         // The guest holds a few beside those that it counts: its folders and its output.
         arena.run(&["open", "40", "/skill", version]).limit(Limit::Handles, 60).obeys();
-        arena.run(&["open", "61", "/skill", version]).limit(Limit::Handles, 60).hits(Limit::Handles);
+        arena
+            .run(&["open", "61", "/skill", version])
+            .limit(Limit::Handles, 60)
+            .hits(Limit::Handles);
     }
 }
 
@@ -220,15 +274,21 @@ fn http_requests() {
     for version in VERSIONS {
         let server = Server::of_size(10);
         let url = server.url();
-        let outcome = asking(&arena, &server, &["fetch", &url, "3", version]).limit(Limit::HttpRequests, 3).obeys();
+        let outcome = asking(&arena, &server, &["fetch", &url, "3", version])
+            .limit(Limit::HttpRequests, 3)
+            .obeys();
         assert_eq!((outcome.requests.len(), server.connections()), (3, 3));
-        asking(&arena, &server, &["fetch", &url, "4", version]).limit(Limit::HttpRequests, 3).hits(Limit::HttpRequests);
+        asking(&arena, &server, &["fetch", &url, "4", version])
+            .limit(Limit::HttpRequests, 3)
+            .hits(Limit::HttpRequests);
         assert_eq!(server.connections(), 6);
     }
     // Started programs ask on the same account.
     let server = Server::of_size(10);
     let url = server.url();
-    asking(&arena, &server, &["start", "2", "fetch", &url, "2"]).limit(Limit::HttpRequests, 3).hits(Limit::HttpRequests);
+    asking(&arena, &server, &["start", "2", "fetch", &url, "2"])
+        .limit(Limit::HttpRequests, 3)
+        .hits(Limit::HttpRequests);
 }
 
 #[test]
@@ -247,7 +307,8 @@ fn http_concurrent() {
         });
         let url = server.url();
         // Those over the limit wait for their turn: that is no error.
-        let run = asking(&arena, &server, &["fetch", &url, "6", "together"]).limit(Limit::HttpConcurrent, allowed);
+        let run = asking(&arena, &server, &["fetch", &url, "6", "together"])
+            .limit(Limit::HttpConcurrent, allowed);
         run.obeys();
         assert_eq!((most.load(SeqCst) as u64, server.connections()), (allowed, 6));
     }
@@ -259,8 +320,12 @@ fn http_request_body() {
     let server = Server::echo();
     let url = server.url();
     for version in VERSIONS {
-        asking(&arena, &server, &["upload", &url, "10000", version]).limit(Limit::HttpRequestBody, 10_000).obeys();
-        asking(&arena, &server, &["upload", &url, "10001", version]).limit(Limit::HttpRequestBody, 10_000).hits(Limit::HttpRequestBody);
+        asking(&arena, &server, &["upload", &url, "10000", version])
+            .limit(Limit::HttpRequestBody, 10_000)
+            .obeys();
+        asking(&arena, &server, &["upload", &url, "10001", version])
+            .limit(Limit::HttpRequestBody, 10_000)
+            .hits(Limit::HttpRequestBody);
     }
 }
 
@@ -271,7 +336,8 @@ fn http_response_body() {
         for (size, fits) in [(10_000, true), (10_001, false)] {
             let server = Server::of_size(size);
             let url = server.url();
-            let run = asking(&arena, &server, &["fetch", &url, "1", version]).limit(Limit::HttpResponseBody, 10_000);
+            let run = asking(&arena, &server, &["fetch", &url, "1", version])
+                .limit(Limit::HttpResponseBody, 10_000);
             if fits {
                 run.obeys()
             } else {
@@ -285,7 +351,9 @@ fn http_response_body() {
             while stream.write_all(&[b'x'; 1000]).is_ok() {}
         });
         let url = endless.url();
-        asking(&arena, &endless, &["fetch", &url, "1", version]).limit(Limit::HttpResponseBody, 10_000).hits(Limit::HttpResponseBody);
+        asking(&arena, &endless, &["fetch", &url, "1", version])
+            .limit(Limit::HttpResponseBody, 10_000)
+            .hits(Limit::HttpResponseBody);
     }
 }
 
@@ -295,7 +363,8 @@ fn http_connect() {
     let server = Server::of_size(1);
     let url = server.url();
     asking(&arena, &server, &["fetch", &url, "1"]).limit(Limit::HttpConnect, 5_000).obeys();
-    // A listener whose queue is full takes no connection and refuses none: the kernel goes on trying.
+    // A listener whose queue is full takes no connection and refuses none: the kernel goes on
+    // trying.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let full = runtime.block_on(async {
         let socket = tokio::net::TcpSocket::new_v4().unwrap();
@@ -307,8 +376,11 @@ fn http_connect() {
     let held: Vec<_> = (0..4).filter_map(fill).collect();
     assert!(held.len() < 4, "the queue is not full: this proves nothing");
     let url = format!("http://{address}");
-    let outcome =
-        arena.run(&["fetch", &url, "1"]).allow(&format!("WebFetch({url})")).limit(Limit::HttpConnect, 200).hits(Limit::HttpConnect);
+    let outcome = arena
+        .run(&["fetch", &url, "1"])
+        .allow(&format!("WebFetch({url})"))
+        .limit(Limit::HttpConnect, 200)
+        .hits(Limit::HttpConnect);
     assert_eq!(outcome.requests.len(), 1);
 }
 
@@ -320,15 +392,21 @@ fn http_tls() {
     let url = format!("https://127.0.0.1:{}", server.port);
     let run = || arena.run(&["fetch", &url, "1"]).allow(&format!("WebFetch({url})"));
     run().limit(Limit::HttpTls, 200).hits(Limit::HttpTls);
-    // One that answers at once is within it: with what is no TLS, so that the guest sees an error and no limit.
+    // One that answers at once is within it: with what is no TLS, so that the guest sees an error
+    // and no limit.
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("https://{}", listener.local_addr().unwrap());
     std::thread::spawn(move || {
         for stream in listener.incoming() {
-            std::io::Write::write_all(&mut stream.unwrap(), b"HTTP/1.1 400 Bad Request\r\n\r\n").ok();
+            std::io::Write::write_all(&mut stream.unwrap(), b"HTTP/1.1 400 Bad Request\r\n\r\n")
+                .ok();
         }
     });
-    let outcome = arena.run(&["fetch", &url, "1"]).allow(&format!("WebFetch({url})")).limit(Limit::HttpTls, 5_000).go();
+    let outcome = arena
+        .run(&["fetch", &url, "1"])
+        .allow(&format!("WebFetch({url})"))
+        .limit(Limit::HttpTls, 5_000)
+        .go();
     assert_eq!((outcome.status, outcome.limits_hit), (Status::Exited { code: 1 }, vec![]));
 }
 
@@ -344,10 +422,14 @@ fn http_first_byte() {
         };
         let server = slow(50);
         let url = server.url();
-        asking(&arena, &server, &["fetch", &url, "1", version]).limit(Limit::HttpFirstByte, 5_000).obeys();
+        asking(&arena, &server, &["fetch", &url, "1", version])
+            .limit(Limit::HttpFirstByte, 5_000)
+            .obeys();
         let server = slow(5_000);
         let url = server.url();
-        asking(&arena, &server, &["fetch", &url, "1", version]).limit(Limit::HttpFirstByte, 200).hits(Limit::HttpFirstByte);
+        asking(&arena, &server, &["fetch", &url, "1", version])
+            .limit(Limit::HttpFirstByte, 200)
+            .hits(Limit::HttpFirstByte);
     }
 }
 
@@ -357,10 +439,14 @@ fn http_total() {
     for version in VERSIONS {
         let server = Server::of_size(1000);
         let url = server.url();
-        asking(&arena, &server, &["fetch", &url, "1", version]).limit(Limit::HttpTotal, 5_000).obeys();
+        asking(&arena, &server, &["fetch", &url, "1", version])
+            .limit(Limit::HttpTotal, 5_000)
+            .obeys();
         let server = Server::dripping();
         let url = server.url();
-        asking(&arena, &server, &["fetch", &url, "1", version]).limit(Limit::HttpTotal, 300).hits(Limit::HttpTotal);
+        asking(&arena, &server, &["fetch", &url, "1", version])
+            .limit(Limit::HttpTotal, 300)
+            .hits(Limit::HttpTotal);
     }
 }
 
@@ -386,5 +472,8 @@ fn a_guest_that_copes_with_a_limit_ends_well_and_the_outcome_names_it() {
     let arena = Arena::new();
     let outcome = arena.run(&["memory"]).limit(Limit::Memory, 32 << 20).go();
     assert_eq!(outcome.status, Status::Exited { code: 0 });
-    assert_eq!(outcome.limits_hit.iter().map(|hit| (hit.limit, hit.value)).collect::<Vec<_>>(), [(Limit::Memory, 32 << 20)]);
+    assert_eq!(
+        outcome.limits_hit.iter().map(|hit| (hit.limit, hit.value)).collect::<Vec<_>>(),
+        [(Limit::Memory, 32 << 20)]
+    );
 }

@@ -1,4 +1,5 @@
-//! `skillhost mcp` and `skillhost serve` as their clients meet them: the real binary, spoken to over its pipes and sockets.
+//! `skillhost mcp` and `skillhost serve` as their clients meet them: the real binary, spoken to
+//! over its pipes and sockets.
 
 mod approval;
 mod clients;
@@ -34,8 +35,13 @@ pub const NEW: &str = "2026-07-28";
 /// The component of `calculator` as `skillhost build` leaves it: with the list of its tools.
 static CALCULATOR: LazyLock<Vec<u8>> = LazyLock::new(|| {
     let skill = repository("skills/calculator");
-    let inspect = Command::new(env!("CARGO_BIN_EXE_skillhost")).args(["inspect", "--json"]).arg(&skill).output().unwrap();
-    let found: Value = serde_json::from_slice(&inspect.stdout).unwrap_or_else(|error| panic!("{error}: {inspect:?}"));
+    let inspect = Command::new(env!("CARGO_BIN_EXE_skillhost"))
+        .args(["inspect", "--json"])
+        .arg(&skill)
+        .output()
+        .unwrap();
+    let found: Value = serde_json::from_slice(&inspect.stdout)
+        .unwrap_or_else(|error| panic!("{error}: {inspect:?}"));
     let tools: Vec<Tool> = serde_json::from_value(found["tools"].clone()).unwrap();
     with_listing(&std::fs::read(skill.join("calculator.wasm")).unwrap(), &tools).unwrap()
 });
@@ -49,19 +55,26 @@ pub struct Place {
 }
 
 impl Place {
-    /// With the skills `calculator` (typed tools), `scribe` (shell scripts, may not write), `writer` (may) and `loud`.
+    /// With the skills `calculator` (typed tools), `scribe` (shell scripts, may not write),
+    /// `writer` (may) and `loud`.
     pub fn new() -> Place {
         // A skill that others may write is not trusted, and a umask may let its group.
         rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o022));
         let place = Place { user: User::new() };
-        place.write("calculator/SKILL.md", std::fs::read(repository("skills/calculator/SKILL.md")).unwrap());
+        place.write(
+            "calculator/SKILL.md",
+            std::fs::read(repository("skills/calculator/SKILL.md")).unwrap(),
+        );
         place.write("calculator/calculator.wasm", &*CALCULATOR);
         place.skill(
             "scribe",
             "allowed-tools: Read Bash\nmetadata:\n  category: office",
             "Read `references/guide.md`, then run `scripts/note.sh`.",
         );
-        place.write("scribe/scripts/note.sh", "#!/bin/bash\necho \"note: $*\"; cat\necho told >&2\n");
+        place.write(
+            "scribe/scripts/note.sh",
+            "#!/bin/bash\necho \"note: $*\"; cat\necho told >&2\n",
+        );
         place.write("scribe/scripts/write.sh", "#!/bin/bash\necho secret > /workspace/out.txt\n");
         place.write("scribe/scripts/wait.sh", "#!/bin/bash\necho started\nsleep 3000\n");
         place.write("scribe/references/guide.md", "one\ntwo\nthree\nfour\n");
@@ -72,11 +85,19 @@ impl Place {
             "#!/bin/bash\nmkdir -p /workspace/sub\ncat > /workspace/sub/out.txt\ncat /workspace/in.txt 2>/dev/null || true\n",
         );
         place.skill("loud", "allowed-tools: Bash", "Run `scripts/shout.sh LINES`.");
-        // The operator vouches for the folder: skills that nobody vouches for have tests of their own.
+        // The operator vouches for the folder: skills that nobody vouches for have tests of their
+        // own.
         let config = place.user.home().join(".config/skillhost");
         std::fs::create_dir_all(&config).unwrap();
-        std::fs::write(config.join("policy.yaml"), format!("default: {{ allow: [Read, Write, Bash] }}\n{TRUSTED}")).unwrap();
-        place.write("loud/scripts/shout.sh", "#!/bin/bash\nfor ((i = 0; i < $1; i++)); do echo \"line $i of many\"; done\n");
+        std::fs::write(
+            config.join("policy.yaml"),
+            format!("default: {{ allow: [Read, Write, Bash] }}\n{TRUSTED}"),
+        )
+        .unwrap();
+        place.write(
+            "loud/scripts/shout.sh",
+            "#!/bin/bash\nfor ((i = 0; i < $1; i++)); do echo \"line $i of many\"; done\n",
+        );
         place
     }
 
@@ -91,8 +112,9 @@ impl Place {
     }
 
     pub fn skill(&self, name: &str, more: &str, body: &str) {
-        let text =
-            format!("---\nname: {name}\ndescription: The {name} of the tests. Use to test {name}.\n{more}\n---\n\n# {name}\n\n{body}\n");
+        let text = format!(
+            "---\nname: {name}\ndescription: The {name} of the tests. Use to test {name}.\n{more}\n---\n\n# {name}\n\n{body}\n"
+        );
         self.write(&format!("{name}/SKILL.md"), text);
     }
 
@@ -134,10 +156,17 @@ pub struct Agent {
 
 impl Agent {
     pub fn new(command: &mut Command, revision: &'static str, capabilities: &Value) -> Agent {
-        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut child = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
         let (told, lines) = channel();
         let stdout = BufReader::new(child.stdout.take().unwrap());
-        std::thread::spawn(move || stdout.lines().map_while(Result::ok).try_for_each(|line| told.send(line)));
+        std::thread::spawn(move || {
+            stdout.lines().map_while(Result::ok).try_for_each(|line| told.send(line))
+        });
         let mut stderr = child.stderr.take().unwrap();
         let stderr = std::thread::spawn(move || {
             let mut said = Vec::new();
@@ -145,8 +174,16 @@ impl Agent {
             String::from_utf8_lossy(&said).into_owned()
         });
         let stdin = child.stdin.take();
-        let mut agent =
-            Agent { child, stdin, lines, stderr: Some(stderr), revision, last: 0, notifications: Vec::new(), requests: Vec::new() };
+        let mut agent = Agent {
+            child,
+            stdin,
+            lines,
+            stderr: Some(stderr),
+            revision,
+            last: 0,
+            notifications: Vec::new(),
+            requests: Vec::new(),
+        };
         if revision < NEW {
             let client = json!({ "name": "test", "version": "1" });
             agent.ok("initialize", json!({ "protocolVersion": revision, "capabilities": capabilities, "clientInfo": client }));
@@ -169,7 +206,8 @@ impl Agent {
     /// The next message.
     pub fn hear(&mut self) -> Value {
         let line = self.lines.recv_timeout(PATIENCE).expect("the server says something");
-        serde_json::from_str(&line).unwrap_or_else(|error| panic!("stdout holds what is no message: {line}: {error}"))
+        serde_json::from_str(&line)
+            .unwrap_or_else(|error| panic!("stdout holds what is no message: {line}: {error}"))
     }
 
     /// The answer to a request; what comes before it is kept.
@@ -200,7 +238,9 @@ impl Agent {
     /// The same for a call of a tool whose parameters are complete.
     pub fn ok_as_written(&mut self, params: Value) -> Value {
         self.last += 1;
-        self.say(&json!({ "jsonrpc": "2.0", "id": self.last, "method": "tools/call", "params": params }));
+        self.say(
+            &json!({ "jsonrpc": "2.0", "id": self.last, "method": "tools/call", "params": params }),
+        );
         let answer = self.answer(self.last);
         assert!(answer.get("error").is_none(), "{answer}");
         answer["result"].clone()
@@ -219,14 +259,21 @@ impl Agent {
     /// The names of the tools that there are now.
     pub fn tools(&mut self) -> Vec<String> {
         let tools = self.ok("tools/list", json!({}));
-        tools["tools"].as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
+        tools["tools"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|tool| tool["name"].as_str().unwrap().to_owned())
+            .collect()
     }
 
     /// Waits for a notification of that method.
     pub fn told(&mut self, method: &str) -> Value {
         let started = Instant::now();
         loop {
-            if let Some(at) = self.notifications.iter().position(|message| message["method"] == method) {
+            if let Some(at) =
+                self.notifications.iter().position(|message| message["method"] == method)
+            {
                 return self.notifications.remove(at);
             }
             assert!(started.elapsed() < PATIENCE, "{method} does not come");
@@ -256,7 +303,8 @@ impl Drop for Agent {
 pub fn request(revision: &str, id: u64, method: &str, mut params: Value) -> Value {
     if revision >= NEW {
         params["_meta"]["io.modelcontextprotocol/protocolVersion"] = json!(revision);
-        params["_meta"]["io.modelcontextprotocol/clientInfo"] = json!({ "name": "test", "version": "1" });
+        params["_meta"]["io.modelcontextprotocol/clientInfo"] =
+            json!({ "name": "test", "version": "1" });
         params["_meta"]["io.modelcontextprotocol/clientCapabilities"] = json!({});
     }
     json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params })

@@ -29,7 +29,8 @@ fn asks(entries: &[&str]) -> Manifest {
 
 /// A policy file's text, which must be right.
 fn policy(text: &str) -> Policy {
-    load(Path::new("policy.yaml"), text, Some(Path::new("/home/op"))).unwrap_or_else(|e| panic!("{:#?}", e.diagnostics))
+    load(Path::new("policy.yaml"), text, Some(Path::new("/home/op")))
+        .unwrap_or_else(|e| panic!("{:#?}", e.diagnostics))
 }
 
 /// The built-in policy with a workspace.
@@ -38,7 +39,12 @@ fn builtin() -> Policy {
 }
 
 fn with_workspace(policy: Policy, mode: MountMode) -> Policy {
-    policy.with_command_line(Overrides { workspace: Some(("/host/work".into(), mode)), ..Overrides::default() }).unwrap()
+    policy
+        .with_command_line(Overrides {
+            workspace: Some(("/host/work".into(), mode)),
+            ..Overrides::default()
+        })
+        .unwrap()
 }
 
 fn granted(entries: &[&str], policy: &Policy) -> Grant {
@@ -70,7 +76,9 @@ fn target(url: &str) -> Target {
     let (scheme, rest) = url.split_once("://").unwrap();
     let https = scheme == "https";
     let (host, port) = match rest.rsplit_once(':') {
-        Some((host, port)) if !host.is_empty() && !port.ends_with(']') => (host, port.parse().unwrap()),
+        Some((host, port)) if !host.is_empty() && !port.ends_with(']') => {
+            (host, port.parse().unwrap())
+        }
         _ => (rest, if https { 443 } else { 80 }),
     };
     Target { https, host: host.trim_matches(['[', ']']).to_owned(), port }

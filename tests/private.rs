@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 use crate::arena::PATIENCE;
 use crate::receipt::Place;
 
-/// A place whose runs have swept nothing yet: the time of the last sweep is in the cache folder, and this one's is new.
+/// A place whose runs have swept nothing yet: the time of the last sweep is in the cache folder,
+/// and this one's is new.
 struct Fresh {
     place: Place,
     cache: PathBuf,
@@ -36,12 +37,32 @@ impl Fresh {
     /// A run that has written to its scratch folder and its overlay, and waits.
     fn waiting(&self) -> Child {
         let text = "echo secret > /tmp/f; echo secret > /workspace/f; echo ready; sleep 100";
-        let run = self.command(&["run", "./sk", "--policy", "p.yaml", "--workspace", "w:overlay", "--command", text]);
+        let run = self.command(&[
+            "run",
+            "./sk",
+            "--policy",
+            "p.yaml",
+            "--workspace",
+            "w:overlay",
+            "--command",
+            text,
+        ]);
         // The shell gives the run a umask that takes nothing away.
         let mut command = Command::new("sh");
-        command.args(["-c", "umask 0; exec \"$@\"", "sh"]).arg(run.get_program()).args(run.get_args());
-        command.env_clear().envs(run.get_envs().filter_map(|(name, value)| Some((name, value?)))).current_dir(self.place.path(""));
-        let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::inherit()).spawn().unwrap();
+        command
+            .args(["-c", "umask 0; exec \"$@\"", "sh"])
+            .arg(run.get_program())
+            .args(run.get_args());
+        command
+            .env_clear()
+            .envs(run.get_envs().filter_map(|(name, value)| Some((name, value?))))
+            .current_dir(self.place.path(""));
+        let mut child = command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::inherit())
+            .spawn()
+            .unwrap();
         let mut line = String::new();
         BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
         assert_eq!(line, "ready\n");
@@ -69,7 +90,11 @@ fn scratch_is_private_whatever_the_umask() {
         assert_eq!(folder.metadata().unwrap().mode() & 0o777, 0o700, "{}", folder.display());
     }
     for own in [".local/state/skillhost", ".local/state"] {
-        assert_eq!(fresh.place.user.home().join(own).metadata().unwrap().mode() & 0o777, 0o700, "{own}");
+        assert_eq!(
+            fresh.place.user.home().join(own).metadata().unwrap().mode() & 0o777,
+            0o700,
+            "{own}"
+        );
     }
     kill(run);
 }
@@ -94,11 +119,20 @@ fn a_server_sweeps_when_it_starts() {
     kill(fresh.waiting());
     for verb in [&["mcp"][..], &["serve", "--listen", "127.0.0.1:0"]] {
         if fresh.scratch().is_empty() {
-            std::fs::create_dir(fresh.place.user.root().join("tmp/skillhost-session-0123456789abcdef")).unwrap();
+            std::fs::create_dir(
+                fresh.place.user.root().join("tmp/skillhost-session-0123456789abcdef"),
+            )
+            .unwrap();
             let closed = std::os::unix::fs::PermissionsExt::from_mode(0o700);
             std::fs::set_permissions(&fresh.scratch()[0], closed).unwrap();
         }
-        let server = fresh.command(verb).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let server = fresh
+            .command(verb)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
         let started = Instant::now();
         while !fresh.scratch().is_empty() {
             assert!(started.elapsed() < PATIENCE, "{verb:?} left {:?}", fresh.scratch());

@@ -1,4 +1,5 @@
-//! Programs start programs: their streams flow while both run, within bounds, and nothing outlives the run.
+//! Programs start programs: their streams flow while both run, within bounds, and nothing outlives
+//! the run.
 
 use skillhost::invoke::{Request, Target};
 use skillhost_policy::Policy;
@@ -16,7 +17,8 @@ fn ends(outcome: &Outcome) -> Vec<ProcessEnd> {
 /// The answer of a load.
 fn answer(outcome: &Outcome) -> String {
     let text = outcome.stdout.text();
-    let report: serde_json::Value = serde_json::from_str(text.lines().last().unwrap_or_default()).unwrap_or_else(|_| panic!("{outcome:?}"));
+    let report: serde_json::Value = serde_json::from_str(text.lines().last().unwrap_or_default())
+        .unwrap_or_else(|_| panic!("{outcome:?}"));
     report["detail"]["answers"].as_object().unwrap().keys().next().unwrap().clone()
 }
 
@@ -50,7 +52,10 @@ fn a_standard_input_that_is_shared_is_not_read_ahead() {
     std::io::Write::write_all(&mut writer, b"one two three").unwrap();
     drop(writer);
     let outcome = arena.run(&["share", "3"]).stdin(Stdin::Descriptor(stdin.into())).obeys();
-    assert_eq!((outcome.stdout.text().as_ref(), outcome.status), ("one| two three", Status::Exited { code: 0 }));
+    assert_eq!(
+        (outcome.stdout.text().as_ref(), outcome.status),
+        ("one| two three", Status::Exited { code: 0 })
+    );
 }
 
 #[test]
@@ -61,7 +66,11 @@ fn streams_that_are_joined_keep_their_order() {
     // What is not joined goes where the caller's own goes.
     let outcome = arena.run(&["launch", "hostile", "both"]).obeys();
     let (mut out, mut err) = (expected.lines().step_by(2), expected.lines().skip(1).step_by(2));
-    assert!(out.all(|line| outcome.stdout.text().contains(line)) && err.all(|line| outcome.stderr.text().contains(line)), "{outcome:?}");
+    assert!(
+        out.all(|line| outcome.stdout.text().contains(line))
+            && err.all(|line| outcome.stderr.text().contains(line)),
+        "{outcome:?}"
+    );
     assert_eq!((outcome.usage.stdout_bytes, outcome.usage.stderr_bytes), (690, 690));
 }
 
@@ -69,7 +78,10 @@ fn streams_that_are_joined_keep_their_order() {
 fn inherited_output_counts_as_the_caller_s() {
     let arena = Arena::new();
     arena.run(&["launch", "hostile", "print", "70000"]).limit(Limit::Stdout, 70_000).obeys();
-    let outcome = arena.run(&["launch", "hostile", "print", "70001"]).limit(Limit::Stdout, 70_000).hits(Limit::Stdout);
+    let outcome = arena
+        .run(&["launch", "hostile", "print", "70001"])
+        .limit(Limit::Stdout, 70_000)
+        .hits(Limit::Stdout);
     assert_eq!(outcome.stdout.0.len(), 70_000);
 }
 
@@ -78,7 +90,10 @@ fn inherited_output_is_live() {
     let arena = Arena::new();
     let (mut reader, writer) = std::io::pipe().unwrap();
     let (stdin, mut input) = std::io::pipe().unwrap();
-    let run = arena.run(&["launch", "hostile", "launch", "hostile", "cat"]).stdin(Stdin::Descriptor(stdin.into())).stdout(writer);
+    let run = arena
+        .run(&["launch", "hostile", "launch", "hostile", "cat"])
+        .stdin(Stdin::Descriptor(stdin.into()))
+        .stdout(writer);
     std::thread::scope(|scope| {
         // Each word has to come back before the next is given: all three programs run meanwhile.
         scope.spawn(move || {
@@ -99,8 +114,15 @@ fn a_program_may_be_started_elsewhere_with_other_variables() {
     let arena = Arena::new();
     assert_eq!(arena.run(&["elsewhere"]).obeys().stdout.text(), "/tmp\nB=2\nA=1\n");
     // Else they are the caller's.
-    let (own, inherited) = (arena.run(&["surroundings"]).obeys(), arena.run(&["launch", "hostile", "surroundings"]).obeys());
-    assert!(own.stdout.text().starts_with("/workspace\n") && own.stdout.text().contains("\nHOME=/tmp\n"), "{own:?}");
+    let (own, inherited) = (
+        arena.run(&["surroundings"]).obeys(),
+        arena.run(&["launch", "hostile", "surroundings"]).obeys(),
+    );
+    assert!(
+        own.stdout.text().starts_with("/workspace\n")
+            && own.stdout.text().contains("\nHOME=/tmp\n"),
+        "{own:?}"
+    );
     assert_eq!(own.stdout, inherited.stdout);
 }
 
@@ -114,9 +136,13 @@ fn single_bytes_arrive_in_order() {
 fn waiting_can_be_given_up_and_a_program_ended() {
     let arena = Arena::new();
     let outcome = arena.run(&["patience"]).obeys();
-    assert_eq!((answer(&outcome).as_str(), ends(&outcome)), ("Some(Status::Killed)", vec![ProcessEnd::Killed]));
+    assert_eq!(
+        (answer(&outcome).as_str(), ends(&outcome)),
+        ("Some(Status::Killed)", vec![ProcessEnd::Killed])
+    );
     // Nothing is told of a program that nobody lets end.
-    let outcome = arena.run(&["launch", "hostile", "sleep"]).limit(Limit::Timeout, 300).hits(Limit::Timeout);
+    let outcome =
+        arena.run(&["launch", "hostile", "sleep"]).limit(Limit::Timeout, 300).hits(Limit::Timeout);
     assert_eq!(ends(&outcome), [ProcessEnd::Killed]);
 }
 
@@ -154,13 +180,29 @@ fn what_became_of_each_program_is_told_and_recorded() {
     assert_eq!((first.argv0.as_str(), first.depth, second.depth), ("hostile", 1, 2));
     let digest = skillhost_skill::runtime::digest(b"hostile\0exit\x007\0");
     assert_eq!((&second.argv_digest, &second.exit), (&digest, &first.exit));
-    assert!(second.epochs.is_some() && second.fuel.is_none() && first.wall_ms >= second.wall_ms, "{outcome:?}");
+    assert!(
+        second.epochs.is_some() && second.fuel.is_none() && first.wall_ms >= second.wall_ms,
+        "{outcome:?}"
+    );
     let record = &arena.audit()[0];
-    assert_eq!((&record["processes"][1]["program"], &record["processes"][1]["depth"]), (&"hostile.wasm".into(), &2.into()));
-    assert_eq!((&record["processes"][0]["exit"]["kind"], &record["processes_omitted"]), (&"exited".into(), &0.into()));
+    assert_eq!(
+        (&record["processes"][1]["program"], &record["processes"][1]["depth"]),
+        (&"hostile.wasm".into(), &2.into())
+    );
+    assert_eq!(
+        (&record["processes"][0]["exit"]["kind"], &record["processes_omitted"]),
+        (&"exited".into(), &0.into())
+    );
     // No more than a thousand are listed.
-    let outcome = arena.run(&["turns", "1005"]).limit(Limit::Processes, 2_000).limit(Limit::Timeout, 100_000).obeys();
-    assert_eq!((outcome.processes.len(), outcome.processes_omitted, outcome.usage.processes), (1_000, 5, 1_005));
+    let outcome = arena
+        .run(&["turns", "1005"])
+        .limit(Limit::Processes, 2_000)
+        .limit(Limit::Timeout, 100_000)
+        .obeys();
+    assert_eq!(
+        (outcome.processes.len(), outcome.processes_omitted, outcome.usage.processes),
+        (1_000, 5, 1_005)
+    );
 }
 
 #[test]
@@ -168,14 +210,20 @@ fn fuel_is_one_pool() {
     let arena = Arena::new();
     let spend = |args: &[&str]| arena.run(args).limit(Limit::Fuel, 2_000_000_000).obeys();
     // Exact, and the same each time, for programs that run in turn.
-    let (once, again) = (spend(&["launch", "hostile", "burn", "100000"]), spend(&["launch", "hostile", "burn", "100000"]));
+    let (once, again) = (
+        spend(&["launch", "hostile", "burn", "100000"]),
+        spend(&["launch", "hostile", "burn", "100000"]),
+    );
     assert_eq!(once.usage.fuel, again.usage.fuel);
     assert_eq!(once.processes[0].fuel, again.processes[0].fuel);
     let (all, child) = (once.usage.fuel.unwrap(), once.processes[0].fuel.unwrap());
     assert!(child > 100_000 && child < all, "{child} of {all}");
     // As much as it takes is enough; a little less is not.
     arena.run(&["launch", "hostile", "burn", "100000"]).limit(Limit::Fuel, all + 1_000).obeys();
-    arena.run(&["launch", "hostile", "burn", "100000"]).limit(Limit::Fuel, all - 1_000).hits(Limit::Fuel);
+    arena
+        .run(&["launch", "hostile", "burn", "100000"])
+        .limit(Limit::Fuel, all - 1_000)
+        .hits(Limit::Fuel);
     // Programs that burn side by side, deep down too, do not have the limit each.
     let limit = 400_000_000;
     let outcome = arena.run(&["side-by-side", "8"]).limit(Limit::Fuel, limit).hits(Limit::Fuel);
@@ -188,55 +236,97 @@ fn fuel_is_one_pool() {
 fn commands_that_run_commands_are_taken_away_before_the_check() {
     let arena = Arena::new();
     let manifest = |tools: &str| {
-        let text =
-            format!("---\nname: hostile\ndescription: Starts itself.\nallowed-tools: {tools}\nmetadata:\n  component: hostile.wasm\n---\n");
+        let text = format!(
+            "---\nname: hostile\ndescription: Starts itself.\nallowed-tools: {tools}\nmetadata:\n  component: hostile.wasm\n---\n"
+        );
         std::fs::write(arena.path("skills/hostile/SKILL.md"), text).unwrap();
     };
-    let launch = |line: &str| arena.run(&["launch"].into_iter().chain(line.split(' ')).collect::<Vec<_>>()).go();
+    let launch = |line: &str| {
+        arena.run(&["launch"].into_iter().chain(line.split(' ')).collect::<Vec<_>>()).go()
+    };
     manifest("Bash(hostile exit:*)");
-    for line in ["hostile exit 3", "env A=1 hostile exit 3", "/usr/bin/env nohup nice -n 5 time -p timeout 60 hostile exit 3"] {
+    for line in [
+        "hostile exit 3",
+        "env A=1 hostile exit 3",
+        "/usr/bin/env nohup nice -n 5 time -p timeout 60 hostile exit 3",
+    ] {
         let outcome = launch(line);
-        assert_eq!(outcome.processes[0].exit, ProcessEnd::Exited { code: 3 }, "{line}: {outcome:?}");
+        assert_eq!(
+            outcome.processes[0].exit,
+            ProcessEnd::Exited { code: 3 },
+            "{line}: {outcome:?}"
+        );
     }
     // Nothing is gained by them, and nothing is allowed by allowing them.
-    for line in ["hostile verbs", "env hostile verbs", "timeout 60 nohup hostile verbs", "env env env hostile verbs"] {
+    for line in [
+        "hostile verbs",
+        "env hostile verbs",
+        "timeout 60 nohup hostile verbs",
+        "env env env hostile verbs",
+    ] {
         for tools in ["Bash(hostile exit:*)", "Bash(env:*) Bash(timeout:*) Bash(hostile exit:*)"] {
             manifest(tools);
             let outcome = launch(line);
-            assert_eq!((outcome.status, outcome.processes), (Status::Exited { code: 126 }, vec![]), "{line}");
+            assert_eq!(
+                (outcome.status, outcome.processes),
+                (Status::Exited { code: 126 }, vec![]),
+                "{line}"
+            );
             assert_eq!(outcome.denials[0].what, format!("start `{line}`"));
-            assert!(outcome.denials[0].fix.as_ref().unwrap().contains("Bash(hostile:*)"), "{:?}", outcome.denials);
+            assert!(
+                outcome.denials[0].fix.as_ref().unwrap().contains("Bash(hostile:*)"),
+                "{:?}",
+                outcome.denials
+            );
         }
     }
     // One that is denied itself is denied.
     manifest("Bash");
-    let outcome = arena.run(&["launch", "timeout", "60", "hostile", "verbs"]).deny("Bash(timeout:*)").go();
+    let outcome =
+        arena.run(&["launch", "timeout", "60", "hostile", "verbs"]).deny("Bash(timeout:*)").go();
     assert_eq!(outcome.status, Status::Exited { code: 126 });
     let outcome = launch("timeout 0.2 hostile sleep");
-    assert_eq!((&outcome.status, &outcome.processes[0].exit), (&Status::Exited { code: 124 }, &ProcessEnd::Exited { code: 124 }));
-    assert_eq!(launch("env -i A=2 hostile surroundings").stdout.text().lines().skip(1).collect::<Vec<_>>(), ["A=2"]);
+    assert_eq!(
+        (&outcome.status, &outcome.processes[0].exit),
+        (&Status::Exited { code: 124 }, &ProcessEnd::Exited { code: 124 })
+    );
+    assert_eq!(
+        launch("env -i A=2 hostile surroundings").stdout.text().lines().skip(1).collect::<Vec<_>>(),
+        ["A=2"]
+    );
 }
 
 #[test]
 fn a_command_that_is_not_here_has_a_reason() {
     let arena = Arena::new();
     for (line, reason) in [
-        ("ffmpeg -i x", "`ffmpeg` is never here: it is a native program, and nothing native runs here"),
-        ("/usr/bin/node x.js", "`/usr/bin/node` is never here: there is no JavaScript runtime here"),
+        (
+            "ffmpeg -i x",
+            "`ffmpeg` is never here: it is a native program, and nothing native runs here",
+        ),
+        (
+            "/usr/bin/node x.js",
+            "`/usr/bin/node` is never here: there is no JavaScript runtime here",
+        ),
         ("env docker ps", "`docker` is never here: there are no containers here"),
         ("nonesuch", "no program `nonesuch` here"),
         ("env", "`env` without a command to run does nothing here"),
         ("uv sync", "of `uv` there is `uv run` and `uv pip` here"),
     ] {
-        let outcome = arena.run(&["launch"].into_iter().chain(line.split(' ')).collect::<Vec<_>>()).go();
+        let outcome =
+            arena.run(&["launch"].into_iter().chain(line.split(' ')).collect::<Vec<_>>()).go();
         assert_eq!(outcome.status, Status::Exited { code: 127 }, "{line}");
         assert!(outcome.stderr.text().contains(reason), "{line}: {}", outcome.stderr.text());
         let [denial] = &outcome.denials[..] else { panic!("{line}: {outcome:?}") };
-        assert!(denial.what == format!("start `{line}`") && denial.rule.starts_with(reason), "{denial:?}");
+        assert!(
+            denial.what == format!("start `{line}`") && denial.rule.starts_with(reason),
+            "{denial:?}"
+        );
     }
 }
 
-/// What a guest of WASI 0.2 needs of the interface: less than there is, and nothing that is `async`.
+/// What a guest of WASI 0.2 needs of the interface: less than there is, and nothing that is
+/// `async`.
 const SUBSET: &str = "
 package test:old;
 
@@ -288,15 +378,27 @@ fn old_guest(body: &str) -> Vec<u8> {
     let mut resolve = wit_parser::Resolve::default();
     let package = resolve.push_str("old.wit", SUBSET).unwrap();
     let world = resolve.select_world(&[package], Some("guest")).unwrap();
-    wit_component::embed_component_metadata(&mut module, &resolve, world, wit_component::StringEncoding::UTF8).unwrap();
-    wit_component::ComponentEncoder::default().module(&module).unwrap().validate(true).encode().unwrap()
+    wit_component::embed_component_metadata(
+        &mut module,
+        &resolve,
+        world,
+        wit_component::StringEncoding::UTF8,
+    )
+    .unwrap();
+    wit_component::ComponentEncoder::default()
+        .module(&module)
+        .unwrap()
+        .validate(true)
+        .encode()
+        .unwrap()
 }
 
 #[test]
 fn a_guest_of_wasi_0_2_starts_programs_and_waits() {
     let arena = Arena::new();
     std::fs::write(arena.path("skills/hostile/other.wasm"), crate::arena::hostile()).unwrap();
-    // Spawns with no environment of its own and inherited streams, waits, and looks at the status: some, exited, 7.
+    // Spawns with no environment of its own and inherited streams, waits, and looks at the status:
+    // some, exited, 7.
     arena.put(&old_guest(
         "(call $spawn (i32.const 16) (i32.const 3) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0)
             (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 1024))
@@ -322,7 +424,13 @@ fn a_guest_of_wasi_0_2_that_blocks_blocks_nobody_else() {
     let invoke = async |arena: &Arena, args: &[&str]| {
         let args = args.iter().map(|arg| (*arg).to_owned()).collect();
         let skill = arena.path("skills/hostile");
-        let request = Request { skill: (&skill).into(), policy: &policy, target: Target::Main, args, io: Io::default() };
+        let request = Request {
+            skill: (&skill).into(),
+            policy: &policy,
+            target: Target::Main,
+            args,
+            io: Io::default(),
+        };
         arena.host.invoke(request).await.unwrap().finished.outcome
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();

@@ -1,4 +1,5 @@
-//! The built-in programs: what is read of them and when, that nothing but what their files describe is run, and which command starts what.
+//! The built-in programs: what is read of them and when, that nothing but what their files describe
+//! is run, and which command starts what.
 
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
@@ -17,7 +18,11 @@ use crate::cli::{User, guest, text};
 pub fn program(folder: &Path, name: &str, commands: &[&str], component: &[u8]) {
     std::fs::create_dir_all(folder).unwrap();
     std::fs::write(folder.join(format!("{name}.wasm")), component).unwrap();
-    std::fs::write(folder.join(format!("{name}.json")), facts(name, commands, component).to_string()).unwrap();
+    std::fs::write(
+        folder.join(format!("{name}.json")),
+        facts(name, commands, component).to_string(),
+    )
+    .unwrap();
 }
 
 fn facts(name: &str, commands: &[&str], component: &[u8]) -> serde_json::Value {
@@ -57,7 +62,8 @@ impl Place {
     fn skill(&self, files: &[(&str, &[u8])]) -> Arc<Skill> {
         let skill = self.path("my-skill");
         std::fs::create_dir_all(&skill).unwrap();
-        std::fs::write(skill.join("SKILL.md"), "---\nname: my-skill\ndescription: Tests.\n---\n").unwrap();
+        std::fs::write(skill.join("SKILL.md"), "---\nname: my-skill\ndescription: Tests.\n---\n")
+            .unwrap();
         for (path, content) in files {
             std::fs::create_dir_all(skill.join(path).parent().unwrap()).unwrap();
             std::fs::write(skill.join(path), content).unwrap();
@@ -66,7 +72,11 @@ impl Place {
     }
 
     fn built_ins(&self) -> BuiltIns {
-        BuiltIns { folders: vec![self.path("nowhere"), self.programs()], cache: self.path("cache"), ..BuiltIns::default() }
+        BuiltIns {
+            folders: vec![self.path("nowhere"), self.programs()],
+            cache: self.path("cache"),
+            ..BuiltIns::default()
+        }
     }
 
     fn find(&self, command: &str) -> Result<Option<String>, ProgramError> {
@@ -123,7 +133,10 @@ fn a_broken_description_is_an_error_that_names_the_file() {
     ] {
         std::fs::write(&file, &text).unwrap();
         let problem = place.problem();
-        assert!(problem.contains(words) && problem.contains("programs/python.json"), "{text}: {problem}");
+        assert!(
+            problem.contains(words) && problem.contains("programs/python.json"),
+            "{text}: {problem}"
+        );
         // Whatever runs: what is broken is not passed over.
         assert!(place.find("bash").is_err(), "{text}");
     }
@@ -150,7 +163,10 @@ fn a_component_that_is_not_what_its_description_says_is_not_run() {
     assert!(place.find("python").unwrap().is_some(), "the right one again");
     std::fs::remove_file(&file).unwrap();
     let error = place.find("python3").unwrap_err();
-    assert!(error.message.contains("is missing, which python.json describes") && error.fix.unwrap().contains("cargo xtask components"));
+    assert!(
+        error.message.contains("is missing, which python.json describes")
+            && error.fix.unwrap().contains("cargo xtask components")
+    );
     std::fs::create_dir(&file).unwrap();
     assert!(place.find("python3").is_err());
     assert!(place.find("bash").unwrap().is_some(), "the others go on");
@@ -173,7 +189,10 @@ fn a_symlink_is_followed_inside_the_folder_and_never_out_of_it() {
 fn a_stamp_of_another_file_vouches_for_nothing() {
     let place = Place::new();
     assert!(place.find("python3").unwrap().is_some());
-    let stamps: Vec<_> = std::fs::read_dir(place.path("cache")).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let stamps: Vec<_> = std::fs::read_dir(place.path("cache"))
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect();
     let [stamp] = stamps.as_slice() else { panic!("{stamps:?}") };
     let known = std::fs::read_to_string(stamp).unwrap();
     // A file of the same size, written in its place.
@@ -190,11 +209,24 @@ fn a_stamp_of_another_file_vouches_for_nothing() {
 fn a_skill_cannot_put_its_own_in_the_place_of_a_built_in_program() {
     let place = Place::new();
     let own: &[u8] = guest("hello");
-    let files = ["python3.wasm", "bash.wasm", "bin/python.wasm", "python3.9.wasm", "jq.wasm"].map(|path| (path, own));
+    let files = ["python3.wasm", "bash.wasm", "bin/python.wasm", "python3.9.wasm", "jq.wasm"]
+        .map(|path| (path, own));
     let find = |built_ins: BuiltIns, command: &str| {
-        programs(place.skill(&files), built_ins).find(command).map(|found| found.map(|component| component.digest))
+        programs(place.skill(&files), built_ins)
+            .find(command)
+            .map(|found| found.map(|component| component.digest))
     };
-    for command in ["python3", "/skill/python3", "./python3", "bin/python", "python3.9", "/usr/bin/python3", "bash", "/bin/sh", "dash"] {
+    for command in [
+        "python3",
+        "/skill/python3",
+        "./python3",
+        "bin/python",
+        "python3.9",
+        "/usr/bin/python3",
+        "bash",
+        "/bin/sh",
+        "dash",
+    ] {
         let found = find(place.built_ins(), command);
         assert_ne!(found, Ok(Some(digest(own))), "{command}");
         // Nor where the built-in one is missing.
@@ -205,7 +237,11 @@ fn a_skill_cannot_put_its_own_in_the_place_of_a_built_in_program() {
     assert_eq!(find(place.built_ins(), "python3.9"), Ok(Some(digest(guest("argv")))));
     // Under a name that no entry for `python3` covers, it is one like any other.
     assert_eq!(find(place.built_ins(), "/skill/python3.wasm"), Ok(Some(digest(own))));
-    assert_eq!(find(place.built_ins(), "jq"), Ok(Some(digest(own))), "what is no built-in program's name is the skill's to use");
+    assert_eq!(
+        find(place.built_ins(), "jq"),
+        Ok(Some(digest(own))),
+        "what is no built-in program's name is the skill's to use"
+    );
     program(&place.programs(), "shell", &["bash", "sh", "jq"], guest("argv"));
     for (command, expected) in [
         ("jq", Some(guest("argv"))),
@@ -235,9 +271,13 @@ fn what_a_command_line_starts() {
         ("tool.wasm", component),
     ]);
     let there = |path: &str| {
-        let skill_file = path.strip_prefix("/skill/").and_then(|rel| std::fs::read(place.path("my-skill").join(rel)).ok());
+        let skill_file = path
+            .strip_prefix("/skill/")
+            .and_then(|rel| std::fs::read(place.path("my-skill").join(rel)).ok());
         let workspace: Option<&[u8]> = match path {
-            "/workspace/here.py" | "/workspace/scripts/both.py" | "/workspace/python3" => Some(b"print()"),
+            "/workspace/here.py" | "/workspace/scripts/both.py" | "/workspace/python3" => {
+                Some(b"print()")
+            }
             "/workspace/do" | "/workspace/sort" => Some(b"#!/bin/sh\n"),
             _ => None,
         };
@@ -268,16 +308,28 @@ fn what_a_command_line_starts() {
         ("tool a", "tool a"),
         ("run", "error: no program `run` here; the skill has: tool"),
         ("./none", "error: no program `./none` here"),
-        ("scripts/x.js", "error: `scripts/x.js` is a script for JavaScript, which does not run here"),
+        (
+            "scripts/x.js",
+            "error: `scripts/x.js` is a script for JavaScript, which does not run here",
+        ),
         ("./notes.txt", "error: `./notes.txt` is no script that runs here"),
         ("ffmpeg -i x", "error: no program `ffmpeg` here"),
     ] {
         let argv: Vec<String> = line.split(' ').map(str::to_owned).collect();
         let found = match programs.start(&argv, "/workspace", there) {
-            Ok(program) => std::iter::once(program.name).chain(program.args).collect::<Vec<_>>().join(" "),
+            Ok(program) => {
+                std::iter::once(program.name).chain(program.args).collect::<Vec<_>>().join(" ")
+            }
             Err(error) => format!("error: {error}"),
         };
-        assert!(if expected.starts_with("error") { found.starts_with(expected) } else { found == expected }, "{line}: {found}");
+        assert!(
+            if expected.starts_with("error") {
+                found.starts_with(expected)
+            } else {
+                found == expected
+            },
+            "{line}: {found}"
+        );
     }
     assert!(programs.start(&[], "/workspace", there).is_err());
 }
@@ -286,7 +338,8 @@ fn what_a_command_line_starts() {
 fn the_component_is_read_once_and_then_never_while_it_is_the_same() {
     let user = User::new();
     let (folder, cache) = (user.work().join("programs"), user.work().join("cache"));
-    // As large as a real one: a custom section of zeros behind it (id 0, its length, the length of its name, its name).
+    // As large as a real one: a custom section of zeros behind it (id 0, its length, the length of
+    // its name, its name).
     let mut component = guest("argv").to_vec();
     let zeros = 24 << 20;
     component.push(0);
@@ -295,22 +348,36 @@ fn the_component_is_read_once_and_then_never_while_it_is_the_same() {
     component.resize(component.len() + zeros, 0);
     program(&folder, "python", &["python3"], &component);
     std::fs::create_dir_all(user.work().join("scripted/scripts")).unwrap();
-    std::fs::write(user.work().join("scripted/SKILL.md"), "---\nname: scripted\ndescription: Tests.\n---\n").unwrap();
+    std::fs::write(
+        user.work().join("scripted/SKILL.md"),
+        "---\nname: scripted\ndescription: Tests.\n---\n",
+    )
+    .unwrap();
     std::fs::write(user.work().join("scripted/scripts/a.py"), "").unwrap();
     let read_in_a_run = || {
         let mut command = user.command(env!("CARGO_BIN_EXE_skillhost"));
-        command.env("XDG_CACHE_HOME", &cache).args(["run", "./scripted", "--programs"]).arg(&folder).stdout(Stdio::piped());
+        command
+            .env("XDG_CACHE_HOME", &cache)
+            .args(["run", "./scripted", "--programs"])
+            .arg(&folder)
+            .stdout(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let pid = rustix::process::Pid::from_child(&child);
         // Ended, and not yet waited for: its accounts can still be read.
-        let options = rustix::process::WaitIdOptions::EXITED | rustix::process::WaitIdOptions::NOWAIT;
+        let options =
+            rustix::process::WaitIdOptions::EXITED | rustix::process::WaitIdOptions::NOWAIT;
         rustix::process::waitid(rustix::process::WaitId::Pid(pid), options).unwrap();
         let accounts = std::fs::read_to_string(format!("/proc/{}/io", child.id())).unwrap();
         let mut printed = String::new();
         std::io::Read::read_to_string(&mut child.stdout.take().unwrap(), &mut printed).unwrap();
         assert!(child.wait().unwrap().success());
         assert_eq!(printed, "python3\n/skill/scripts/a.py\n");
-        accounts.lines().find_map(|line| line.strip_prefix("rchar: ")).unwrap().parse::<u64>().unwrap()
+        accounts
+            .lines()
+            .find_map(|line| line.strip_prefix("rchar: "))
+            .unwrap()
+            .parse::<u64>()
+            .unwrap()
     };
     assert!(read_in_a_run() > zeros as u64);
     let again = read_in_a_run();
@@ -334,9 +401,15 @@ fn a_run_that_needs_no_built_in_program_does_not_look_at_them() {
     std::fs::create_dir(&folder).unwrap();
     std::fs::write(folder.join("python.json"), "{").unwrap();
     let run = user.skillhost(&["run", "./hello", "--programs", "programs"]);
-    assert!(run.status.code() == Some(74) && text(&run.stderr).contains("python.json: this is not valid JSON"), "{run:?}");
+    assert!(
+        run.status.code() == Some(74)
+            && text(&run.stderr).contains("python.json: this is not valid JSON"),
+        "{run:?}"
+    );
     let skill = user.work().join("hello/SKILL.md");
-    let manifest = std::fs::read_to_string(&skill).unwrap().replace("metadata:", "allowed-tools: Read\nmetadata:");
+    let manifest = std::fs::read_to_string(&skill)
+        .unwrap()
+        .replace("metadata:", "allowed-tools: Read\nmetadata:");
     std::fs::write(skill, manifest).unwrap();
     let run = user.skillhost(&["run", "./hello", "--programs", "programs"]);
     assert_eq!(text(&run.stdout), "hello from 0.3\n", "it may start nothing: {run:?}");
@@ -349,11 +422,22 @@ fn packages_beside_a_program_are_there_and_read_only() {
     let mut facts = facts("python", &["python3"], guest("argv"));
     facts["packages"] = "packages".into();
     std::fs::write(&file, facts.to_string()).unwrap();
-    let list = || place.built_ins().list().unwrap().into_iter().find(|program| program.facts.name == "python").unwrap();
+    let list = || {
+        place
+            .built_ins()
+            .list()
+            .unwrap()
+            .into_iter()
+            .find(|program| program.facts.name == "python")
+            .unwrap()
+    };
     assert_eq!(list().package_names(), Ok(None), "the folder is not there");
     for name in ["six-1.17.0.dist-info", "requests", "requests-2.32.5.dist-info"] {
         std::fs::create_dir_all(place.programs().join("packages").join(name)).unwrap();
     }
-    assert_eq!(list().package_names(), Ok(Some(vec!["requests 2.32.5".into(), "six 1.17.0".into()])));
+    assert_eq!(
+        list().package_names(),
+        Ok(Some(vec!["requests 2.32.5".into(), "six 1.17.0".into()]))
+    );
     assert_eq!(list().packages().unwrap().unwrap().0, "/usr/lib/python1.2/site-packages");
 }

@@ -40,7 +40,10 @@ impl Place {
     fn command(&self, args: &[&str]) -> Command {
         let mut command = self.user.command(env!("CARGO_BIN_EXE_skillhost"));
         // Compiled once for all runs of the tests.
-        command.env("XDG_CACHE_HOME", Path::new(env!("CARGO_TARGET_TMPDIR"))).args(["run", "./py"]).args(args);
+        command
+            .env("XDG_CACHE_HOME", Path::new(env!("CARGO_TARGET_TMPDIR")))
+            .args(["run", "./py"])
+            .args(args);
         command
     }
 
@@ -52,27 +55,43 @@ impl Place {
     /// The run's stdout, where it ended with 0 and said nothing else.
     fn prints(&self, args: &[&str]) -> String {
         let run = self.run(args);
-        assert_eq!((run.status.code(), text(&run.stderr).as_str()), (Some(0), ""), "{}", text(&run.stdout));
+        assert_eq!(
+            (run.status.code(), text(&run.stderr).as_str()),
+            (Some(0), ""),
+            "{}",
+            text(&run.stdout)
+        );
         text(&run.stdout)
     }
 }
 
 #[test]
 fn arguments_and_names_are_those_of_python3() {
-    let place = Place::new("import sys\nfrom helper import name\nprint(sys.argv, __file__, __name__, name, sys.path[0])");
+    let place = Place::new(
+        "import sys\nfrom helper import name\nprint(sys.argv, __file__, __name__, name, sys.path[0])",
+    );
     place.write("scripts/helper.py", "name = __name__");
     let printed = "['/skill/scripts/main.py', '-v', 'a b', ''] /skill/scripts/main.py __main__ helper /skill/scripts\n";
     assert_eq!(place.prints(&["scripts/main.py", "--", "-v", "a b", ""]), printed);
-    for name in ["main.py", "main", "{baseDir}/scripts/main.py", "${CLAUDE_SKILL_DIR}/scripts/main.py", "skills/py/scripts/main.py"] {
+    for name in [
+        "main.py",
+        "main",
+        "{baseDir}/scripts/main.py",
+        "${CLAUDE_SKILL_DIR}/scripts/main.py",
+        "skills/py/scripts/main.py",
+    ] {
         assert_eq!(place.prints(&[name, "--", "-v", "a b", ""]), printed, "{name}");
     }
 }
 
 #[test]
 fn stdin_is_the_callers() {
-    let place = Place::new("import sys\ndata = sys.stdin.buffer.read()\nsys.stdout.buffer.write(data[::-1])");
+    let place = Place::new(
+        "import sys\ndata = sys.stdin.buffer.read()\nsys.stdout.buffer.write(data[::-1])",
+    );
     LazyLock::force(&READY);
-    let mut child = place.command(&["main"]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut child =
+        place.command(&["main"]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     let bytes: Vec<u8> = (0..=255).cycle().take(200_000).collect();
     std::io::Write::write_all(&mut child.stdin.take().unwrap(), &bytes).unwrap();
     let run = child.wait_with_output().unwrap();
@@ -86,12 +105,23 @@ fn exit_codes_and_tracebacks_are_the_scripts_own() {
         ("import sys; sys.exit(7)", 7, ""),
         ("import sys; sys.exit('no')", 1, "no\n"),
         ("raise SystemExit", 0, ""),
-        ("import argparse; argparse.ArgumentParser().parse_args(['-x'])", 2, "unrecognized arguments: -x"),
-        ("def f():\n    return 1 / 0\nf()", 1, "    return 1 / 0\n           ~~^~~\nZeroDivisionError: division by zero\n"),
+        (
+            "import argparse; argparse.ArgumentParser().parse_args(['-x'])",
+            2,
+            "unrecognized arguments: -x",
+        ),
+        (
+            "def f():\n    return 1 / 0\nf()",
+            1,
+            "    return 1 / 0\n           ~~^~~\nZeroDivisionError: division by zero\n",
+        ),
         ("open('/none')", 1, "FileNotFoundError: [Errno 2] No such file or directory: '/none'"),
     ] {
         let run = Place::new(script).run(&["main"]);
-        assert!(run.status.code() == Some(code) && text(&run.stderr).contains(words), "{script}: {run:?}");
+        assert!(
+            run.status.code() == Some(code) && text(&run.stderr).contains(words),
+            "{script}: {run:?}"
+        );
     }
 }
 
@@ -99,8 +129,7 @@ fn exit_codes_and_tracebacks_are_the_scripts_own() {
 fn recursion_and_memory_end_as_pythons_own_errors() {
     let deep = "def f(n):\n    return f(n + 1)\ntry:\n    f(0)\nexcept RecursionError as error:\n    print(error)";
     assert!(Place::new(deep).prints(&["main"]).starts_with("maximum recursion depth exceeded"));
-    let nested =
-        "import json\nx = []\nfor _ in range(100000): x = [x]\ntry:\n    json.dumps(x)\nexcept RecursionError:\n    print('caught')";
+    let nested = "import json\nx = []\nfor _ in range(100000): x = [x]\ntry:\n    json.dumps(x)\nexcept RecursionError:\n    print('caught')";
     assert_eq!(Place::new(nested).prints(&["main"]), "caught\n");
     let large = "try:\n    x = bytearray(300 << 20)\nexcept MemoryError:\n    print('caught')";
     assert_eq!(Place::new(large).prints(&["main", "--memory", "256MiB"]), "caught\n");
@@ -112,18 +141,30 @@ fn a_stack_that_the_operator_sets_lower_wins() {
     let place = Place::new("import json\nx = []\nfor _ in range(100000): x = [x]\njson.dumps(x)");
     std::fs::write(place.user.work().join("policy.yaml"), "limits: { stack: 256KiB }\n").unwrap();
     let explained = place.prints(&["main", "--policy", "policy.yaml", "--explain"]);
-    assert!(explained.contains("it needs 128 MiB of stack, and the limit `stack` is 256 KiB"), "{explained}");
+    assert!(
+        explained.contains("it needs 128 MiB of stack, and the limit `stack` is 256 KiB"),
+        "{explained}"
+    );
     let run = place.run(&["main", "--policy", "policy.yaml"]);
-    assert!(run.status.code() == Some(125) && text(&run.stderr).contains("the limit `stack` of 256 KiB was hit"), "{run:?}");
+    assert!(
+        run.status.code() == Some(125)
+            && text(&run.stderr).contains("the limit `stack` of 256 KiB was hit"),
+        "{run:?}"
+    );
     assert!(place.prints(&["main", "--explain"]).contains("stack 128 MiB"));
 }
 
 #[test]
 fn what_was_printed_before_a_timeout_is_kept() {
-    let place = Place::new("print('begun')\nprint('unfinished', end='', flush=True)\nwhile True: pass");
+    let place =
+        Place::new("print('begun')\nprint('unfinished', end='', flush=True)\nwhile True: pass");
     let run = place.run(&["main", "--timeout", "3s", "--json"]);
     let outcome: serde_json::Value = serde_json::from_slice(&run.stdout).unwrap();
-    assert_eq!((&outcome["stdout"], run.status.code()), (&"begun\nunfinished".into(), Some(124)), "{outcome:#}");
+    assert_eq!(
+        (&outcome["stdout"], run.status.code()),
+        (&"begun\nunfinished".into(), Some(124)),
+        "{outcome:#}"
+    );
 }
 
 #[test]
@@ -164,13 +205,21 @@ fn a_folder_of_packages_is_mounted_read_only_and_told_of() {
     assert!(text(&run.stderr).contains("Read-only file system"), "{run:?}");
     let explained = place.prints(&["main", "--site-packages", "packages", "--explain"]);
     let folder = place.user.work().join("packages").canonicalize().unwrap();
-    assert!(explained.contains(&format!("/usr/local/lib/site-packages/1 = {}", folder.display())), "{explained}");
+    assert!(
+        explained.contains(&format!("/usr/local/lib/site-packages/1 = {}", folder.display())),
+        "{explained}"
+    );
     let record = place.user.records().pop().unwrap();
     assert_eq!(record["capabilities"]["packages"][0]["host"], folder.to_str().unwrap());
-    let denied = place.run(&["main", "--site-packages", "packages", "--deny", "Read(/usr/local/**)"]);
+    let denied =
+        place.run(&["main", "--site-packages", "packages", "--deny", "Read(/usr/local/**)"]);
     assert!(text(&denied.stderr).contains("FileNotFoundError"), "{denied:?}");
     let refused = place.run(&["main", "--site-packages", "../home/."]);
-    assert!(refused.status.code() == Some(77) && text(&refused.stderr).contains("help: --site-packages /"), "{refused:?}");
+    assert!(
+        refused.status.code() == Some(77)
+            && text(&refused.stderr).contains("help: --site-packages /"),
+        "{refused:?}"
+    );
 }
 
 #[test]
@@ -180,7 +229,10 @@ fn the_record_names_the_program_and_the_script() {
     let record = place.user.records().pop().unwrap();
     let script = std::fs::read(place.user.work().join("py/scripts/main.py")).unwrap();
     let program = &record["program"];
-    assert_eq!((&program["name"], &program["script"]["path"]), (&"python3".into(), &"scripts/main.py".into()));
+    assert_eq!(
+        (&program["name"], &program["script"]["path"]),
+        (&"python3".into(), &"scripts/main.py".into())
+    );
     assert_eq!(program["script"]["digest"], skillhost_skill::runtime::digest(&script));
     assert!(program["version"].as_str().unwrap().starts_with("3.14"), "{record:#}");
     assert!(!record.to_string().contains("secret"));
@@ -210,8 +262,15 @@ except FileNotFoundError as error: print(error.filename)
 try: subprocess.run(['cp', 'a', 'b'])
 except PermissionError as error: print(error.filename)",
     );
-    let tools = ["jq", "sort", "sleep", "grep", "test", "echo", "find", "cat", "yes", "head"].map(|name| format!("Bash({name}:*)"));
-    place.write("SKILL.md", &format!("---\nname: py\ndescription: Tests Python. Use to test.\nallowed-tools: {}\n---\n", tools.join(" ")));
+    let tools = ["jq", "sort", "sleep", "grep", "test", "echo", "find", "cat", "yes", "head"]
+        .map(|name| format!("Bash({name}:*)"));
+    place.write(
+        "SKILL.md",
+        &format!(
+            "---\nname: py\ndescription: Tests Python. Use to test.\nallowed-tools: {}\n---\n",
+            tools.join(" ")
+        ),
+    );
     place.write("texts/a b.txt", "text\n");
     let allow: Vec<&str> = tools.iter().flat_map(|tool| ["--allow", tool]).collect();
     let run = place.run(&[&["main"], &allow[..]].concat());

@@ -1,4 +1,5 @@
-//! The Python runtime in a host that trusts a certificate authority of its own. `components/python/tests` says the rest in scripts.
+//! The Python runtime in a host that trusts a certificate authority of its own.
+//! `components/python/tests` says the rest in scripts.
 
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, TcpListener};
@@ -40,7 +41,11 @@ fn scripts_reach_https_servers_that_the_host_trusts_and_no_others() {
     let skill = dir.path().join("client");
     std::fs::create_dir_all(skill.join("scripts")).unwrap();
     std::fs::create_dir(dir.path().join("scratch")).unwrap();
-    std::fs::write(skill.join("SKILL.md"), "---\nname: client\ndescription: Asks servers.\nallowed-tools: Read WebFetch\n---\n").unwrap();
+    std::fs::write(
+        skill.join("SKILL.md"),
+        "---\nname: client\ndescription: Asks servers.\nallowed-tools: Read WebFetch\n---\n",
+    )
+    .unwrap();
     std::fs::write(skill.join("scripts/ask.py"), SCRIPT).unwrap();
     let host = Host::new(HostOptions {
         sandbox: Options {
@@ -65,7 +70,13 @@ fn scripts_reach_https_servers_that_the_host_trusts_and_no_others() {
     };
     let policy = Policy::builtin().with_command_line(overrides).unwrap();
     let args = vec![trusted.to_string(), other.to_string()];
-    let request = Request { skill: (&skill).into(), policy: &policy, target: Target::Main, args, io: Io::default() };
+    let request = Request {
+        skill: (&skill).into(),
+        policy: &policy,
+        target: Target::Main,
+        args,
+        io: Io::default(),
+    };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let outcome = runtime.block_on(host.invoke(request)).unwrap().finished.outcome;
     assert_eq!(outcome.status, Status::Exited { code: 0 }, "{outcome:?}");
@@ -73,14 +84,18 @@ fn scripts_reach_https_servers_that_the_host_trusts_and_no_others() {
     assert_eq!(outcome.stdout.text(), said);
 }
 
-/// A new authority, and the port of a server with its certificate for `localhost`, which answers each request with a word and its first line.
+/// A new authority, and the port of a server with its certificate for `localhost`, which answers
+/// each request with a word and its first line.
 pub fn secure(word: &'static str) -> (CertificateDer<'static>, u16) {
     let (root, config) = localhost();
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let port = listener.local_addr().unwrap().port();
     std::thread::spawn(move || {
         for stream in listener.incoming() {
-            let stream = rustls::StreamOwned::new(rustls::ServerConnection::new(config.clone()).unwrap(), stream.unwrap());
+            let stream = rustls::StreamOwned::new(
+                rustls::ServerConnection::new(config.clone()).unwrap(),
+                stream.unwrap(),
+            );
             // A client that does not trust it hangs up.
             drop(answer(stream, word));
         }
@@ -95,22 +110,41 @@ pub fn localhost() -> (CertificateDer<'static>, Arc<rustls::ServerConfig>) {
     let key = KeyPair::generate().unwrap();
     let root = params.self_signed(&key).unwrap().der().clone();
     let leaf_key = KeyPair::generate().unwrap();
-    let leaf = CertificateParams::new(vec!["localhost".to_owned()]).unwrap().signed_by(&leaf_key, &Issuer::new(params, key)).unwrap();
-    let config = rustls::ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
-        .with_safe_default_protocol_versions()
+    let leaf = CertificateParams::new(vec!["localhost".to_owned()])
         .unwrap()
-        .with_no_client_auth()
-        .with_single_cert(vec![leaf.der().clone()], PrivateKeyDer::Pkcs8(leaf_key.serialize_der().into()))
+        .signed_by(&leaf_key, &Issuer::new(params, key))
         .unwrap();
+    let config = rustls::ServerConfig::builder_with_provider(Arc::new(
+        rustls::crypto::ring::default_provider(),
+    ))
+    .with_safe_default_protocol_versions()
+    .unwrap()
+    .with_no_client_auth()
+    .with_single_cert(
+        vec![leaf.der().clone()],
+        PrivateKeyDer::Pkcs8(leaf_key.serialize_der().into()),
+    )
+    .unwrap();
     (root, Arc::new(config))
 }
 
-fn answer(mut stream: rustls::StreamOwned<rustls::ServerConnection, std::net::TcpStream>, word: &str) -> std::io::Result<()> {
+fn answer(
+    mut stream: rustls::StreamOwned<rustls::ServerConnection, std::net::TcpStream>,
+    word: &str,
+) -> std::io::Result<()> {
     let mut request = vec![0; 4096];
     let count = stream.read(&mut request)?;
-    let line = String::from_utf8_lossy(&request[..count]).lines().next().unwrap_or_default().replace(" HTTP/1.1", "");
+    let line = String::from_utf8_lossy(&request[..count])
+        .lines()
+        .next()
+        .unwrap_or_default()
+        .replace(" HTTP/1.1", "");
     let body = format!("{word} {line}");
-    write!(stream, "HTTP/1.1 200 OK\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}", body.len())?;
+    write!(
+        stream,
+        "HTTP/1.1 200 OK\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}",
+        body.len()
+    )?;
     stream.conn.send_close_notify();
     stream.flush()
 }

@@ -75,7 +75,12 @@ impl Place {
 
     pub fn finish(&self, mut command: Command, stdin: &str) -> Output {
         use std::io::Write as _;
-        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut child = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
         // One that does not read it has ended before.
         child.stdin.take().unwrap().write_all(stdin.as_bytes()).ok();
         child.wait_with_output().unwrap()
@@ -83,7 +88,21 @@ impl Place {
 
     /// Runs the script with a receipt, and gives that back.
     pub fn receipt(&self, flags: &[&str]) -> Vec<u8> {
-        let args = [&["run", "./sk", "run.sh", "--workspace", "w", "--env", "TOKEN=hunter2", "--receipt", "r.json"], flags, &["--", "arg"]];
+        let args = [
+            &[
+                "run",
+                "./sk",
+                "run.sh",
+                "--workspace",
+                "w",
+                "--env",
+                "TOKEN=hunter2",
+                "--receipt",
+                "r.json",
+            ],
+            flags,
+            &["--", "arg"],
+        ];
         let run = self.skillhost(&args.concat(), "input\n");
         assert_eq!(run.status.code(), Some(0), "{run:?}");
         std::fs::read(self.path("r.json")).unwrap()
@@ -104,10 +123,27 @@ fn two_users_in_two_folders_have_the_same_receipt() {
         for what in ["sk", "w"] {
             std::fs::rename(place.path(what), folder.join(what)).unwrap();
         }
-        let args =
-            ["run", "./sk", "run.sh", "--workspace", "w", "--env", "TOKEN=hunter2", "--receipt", "r.json", "--deterministic", "--", "arg"];
+        let args = [
+            "run",
+            "./sk",
+            "run.sh",
+            "--workspace",
+            "w",
+            "--env",
+            "TOKEN=hunter2",
+            "--receipt",
+            "r.json",
+            "--deterministic",
+            "--",
+            "arg",
+        ];
         let mut command = place.command(&args);
-        command.current_dir(&folder).env("TZ", zone).env("USER", "somebody").env("HOME", place.path(overlay)).env("LC_ALL", "C.UTF-8");
+        command
+            .current_dir(&folder)
+            .env("TZ", zone)
+            .env("USER", "somebody")
+            .env("HOME", place.path(overlay))
+            .env("LC_ALL", "C.UTF-8");
         let run = place.finish(command, "input\n");
         assert_eq!(run.status.code(), Some(0), "{run:?}");
         let other = std::fs::read(folder.join("r.json")).unwrap();
@@ -121,13 +157,21 @@ fn a_receipt_tells_what_it_should_and_nothing_of_the_machine() {
     let bytes = place.receipt(&["--deterministic", "--seed", "18446744073709551615"]);
     let receipt = parsed(&bytes);
     let schema = parsed(&place.skillhost(&["schema", "receipt"], "").stdout);
-    let problems: Vec<String> = jsonschema::validator_for(&schema).unwrap().iter_errors(&receipt).map(|e| e.to_string()).collect();
+    let problems: Vec<String> = jsonschema::validator_for(&schema)
+        .unwrap()
+        .iter_errors(&receipt)
+        .map(|e| e.to_string())
+        .collect();
     assert!(problems.is_empty(), "{problems:?}");
     let shown = text(&bytes);
     let root = place.user.work();
-    for secret in
-        ["hunter2", root.to_str().unwrap(), root.parent().unwrap().file_name().unwrap().to_str().unwrap(), "wall_ms", "/etc/hostname"]
-    {
+    for secret in [
+        "hunter2",
+        root.to_str().unwrap(),
+        root.parent().unwrap().file_name().unwrap().to_str().unwrap(),
+        "wall_ms",
+        "/etc/hostname",
+    ] {
         assert!(!shown.contains(secret), "{secret}");
     }
     assert_eq!(receipt["input"]["stdin"], json!({ "bytes": 6, "digest": digest(b"input\n") }));
@@ -138,11 +182,15 @@ fn a_receipt_tells_what_it_should_and_nothing_of_the_machine() {
         "/workspace/data/link": "link a.txt", "/workspace/data/out": "link",
     });
     assert_eq!(receipt["input"]["files"]["table"], files);
-    let changed = json!({ "/workspace/data/old.txt": null, "/workspace/out.txt": digest(b"data\n") });
+    let changed =
+        json!({ "/workspace/data/old.txt": null, "/workspace/out.txt": digest(b"data\n") });
     assert_eq!(receipt["result"]["files"]["changed"], changed);
     assert_eq!(receipt["result"]["status"], json!({ "kind": "exited", "code": 0 }));
     let stdout = receipt["result"]["stdout"]["head"].as_str().unwrap();
-    assert_eq!((&receipt["result"]["stdout"]["digest"], stdout.lines().next()), (&digest(stdout.as_bytes()).into(), Some("input")));
+    assert_eq!(
+        (&receipt["result"]["stdout"]["digest"], stdout.lines().next()),
+        (&digest(stdout.as_bytes()).into(), Some("input"))
+    );
     assert_eq!(receipt["runtime"]["mode"], "deterministic");
     assert!(receipt["result"]["cost"]["fuel"].as_u64().unwrap() > 0);
     // Larger than a reader of JSON may keep.
@@ -157,11 +205,24 @@ fn a_receipt_tells_what_it_should_and_nothing_of_the_machine() {
 #[test]
 fn an_overlay_is_told_as_the_guest_left_it() {
     let place = Place::new();
-    let run = place.skillhost(&["run", "./sk", "run.sh", "--workspace", "w:overlay", "--receipt", "r.json", "--deterministic"], "");
+    let run = place.skillhost(
+        &[
+            "run",
+            "./sk",
+            "run.sh",
+            "--workspace",
+            "w:overlay",
+            "--receipt",
+            "r.json",
+            "--deterministic",
+        ],
+        "",
+    );
     assert_eq!(run.status.code(), Some(0), "{run:?}");
     assert!(!place.path("w/out.txt").exists());
     let receipt = parsed(&std::fs::read(place.path("r.json")).unwrap());
-    let changed = json!({ "/workspace/data/old.txt": null, "/workspace/out.txt": digest(b"data\n") });
+    let changed =
+        json!({ "/workspace/data/old.txt": null, "/workspace/out.txt": digest(b"data\n") });
     assert_eq!(receipt["result"]["files"]["changed"], changed);
 }
 
@@ -188,25 +249,40 @@ fn output_comes_out_as_without_a_receipt_and_the_exit_code_is_the_guest_s() {
         std::fs::remove_file(place.path("r.json")).unwrap();
     }
     let (code, json, _) = run(&["run", "./hello", "--receipt", "r.json", "--json"]);
-    assert_eq!((code, parsed(json.as_bytes())["status"]["kind"].as_str()), (Some(0), Some("exited")));
-    let (_, value, _) = run(&["run", "./echo", "echo", "--input", "{\"text\": \"x\"}", "--receipt", "r.json"]);
+    assert_eq!(
+        (code, parsed(json.as_bytes())["status"]["kind"].as_str()),
+        (Some(0), Some("exited"))
+    );
+    let (_, value, _) =
+        run(&["run", "./echo", "echo", "--input", "{\"text\": \"x\"}", "--receipt", "r.json"]);
     assert!(value.contains("\"x\""), "{value}");
     let receipt = parsed(&std::fs::read(place.path("r.json")).unwrap());
-    assert_eq!((&receipt["input"]["tool_input"], &receipt["result"]["value"]["text"]), (&"{\"text\": \"x\"}".into(), &"x".into()));
+    assert_eq!(
+        (&receipt["input"]["tool_input"], &receipt["result"]["value"]["text"]),
+        (&"{\"text\": \"x\"}".into(), &"x".into())
+    );
 }
 
 #[test]
 fn what_came_to_no_result_has_no_receipt() {
     let place = Place::new();
-    for (args, code) in [(&["run", "./hello", "--workspace", "nowhere"][..], 77), (&["run", "./other"], 65)] {
+    for (args, code) in
+        [(&["run", "./hello", "--workspace", "nowhere"][..], 77), (&["run", "./other"], 65)]
+    {
         let run = place.skillhost(&[args, &["--receipt", "r.json"]].concat(), "");
         assert_eq!(run.status.code(), Some(code), "{run:?}");
         assert!(text(&run.stderr).contains("there is no receipt"), "{run:?}");
         assert!(!place.path("r.json").exists());
     }
-    let run = place.skillhost(&["run", "./spin", "--fuel", "1000", "--deterministic", "--receipt", "r.json"], "");
+    let run = place.skillhost(
+        &["run", "./spin", "--fuel", "1000", "--deterministic", "--receipt", "r.json"],
+        "",
+    );
     assert_eq!(run.status.code(), Some(125), "out of fuel is a result: {run:?}");
-    assert_eq!(parsed(&std::fs::read(place.path("r.json")).unwrap())["result"]["status"]["limit"], "fuel");
+    assert_eq!(
+        parsed(&std::fs::read(place.path("r.json")).unwrap())["result"]["status"]["limit"],
+        "fuel"
+    );
     let run = place.skillhost(&["run", "./hello", "--receipt", "nowhere/r.json"], "");
     assert_eq!(run.status.code(), Some(74), "{run:?}");
 }
@@ -218,12 +294,27 @@ fn packages_are_digested_again_when_one_of_them_has_changed() {
     std::fs::create_dir(place.path("site")).unwrap();
     std::fs::write(place.path("site/own.py"), "1").unwrap();
     let packages = || {
-        let run = place.skillhost(&["run", "./hello", "--site-packages", "site", "--deterministic", "--receipt", "r.json"], "");
+        let run = place.skillhost(
+            &[
+                "run",
+                "./hello",
+                "--site-packages",
+                "site",
+                "--deterministic",
+                "--receipt",
+                "r.json",
+            ],
+            "",
+        );
         assert_eq!(run.status.code(), Some(0), "{run:?}");
         parsed(&std::fs::read(place.path("r.json")).unwrap())["runtime"]["packages"].clone()
     };
     let folder = std::fs::metadata(place.path("site")).unwrap();
-    let kept = place.cache().join(format!("skillhost/components/{:x}-{:x}.packages", folder.dev(), folder.ino()));
+    let kept = place.cache().join(format!(
+        "skillhost/components/{:x}-{:x}.packages",
+        folder.dev(),
+        folder.ino()
+    ));
     let first = packages();
     assert!(!kept.exists(), "what has just been written may be written again without a trace");
     std::thread::sleep(Duration::from_millis(2_100));
@@ -255,7 +346,10 @@ fn more_files_than_a_receipt_takes_in_are_refused_only_with_one() {
     assert_eq!((run.status.code(), text(&run.stdout).as_str()), (Some(74), ""), "{run:?}");
     assert!(text(&run.stderr).contains("a receipt takes in 10000 files"), "{run:?}");
     std::fs::remove_file(place.path("large/0")).unwrap();
-    assert_eq!(place.skillhost(&[&args[..], &["--receipt", "r.json"]].concat(), "").status.code(), Some(0));
+    assert_eq!(
+        place.skillhost(&[&args[..], &["--receipt", "r.json"]].concat(), "").status.code(),
+        Some(0)
+    );
 }
 
 #[test]
@@ -268,17 +362,28 @@ fn a_signed_receipt_is_an_envelope_that_others_can_check() {
     let envelope = parsed(&place.receipt(&["--deterministic", "--sign"]));
     let payload = BASE64.decode(envelope["payload"].as_str().unwrap()).unwrap();
     let statement = parsed(&payload);
-    assert_eq!((&statement["_type"], &statement["predicate"]), (&"https://in-toto.io/Statement/v1".into(), &plain));
-    let subject = |name: &str| statement["subject"].as_array().unwrap().iter().find(|one| one["name"] == name).cloned();
+    assert_eq!(
+        (&statement["_type"], &statement["predicate"]),
+        (&"https://in-toto.io/Statement/v1".into(), &plain)
+    );
+    let subject = |name: &str| {
+        statement["subject"].as_array().unwrap().iter().find(|one| one["name"] == name).cloned()
+    };
     let hex = |bytes: &[u8]| digest(bytes)["sha256:".len()..].to_owned();
-    assert_eq!(subject("/workspace/out.txt").unwrap()["digest"], json!({ "sha256": hex(b"data\n") }));
+    assert_eq!(
+        subject("/workspace/out.txt").unwrap()["digest"],
+        json!({ "sha256": hex(b"data\n") })
+    );
     assert_eq!(statement["predicateType"], "urn:skillhost:receipt:v1");
     // What DSSE says to sign, put together here again.
     let kind = envelope["payloadType"].as_str().unwrap();
     assert_eq!(kind, "application/vnd.in-toto+json");
-    let signed = [format!("DSSEv1 {} {kind} {} ", kind.len(), payload.len()).into_bytes(), payload].concat();
+    let signed =
+        [format!("DSSEv1 {} {kind} {} ", kind.len(), payload.len()).into_bytes(), payload].concat();
     let shown = parsed(&place.skillhost(&["key", "show", "--json"], "").stdout);
-    let key = ed25519_dalek::VerifyingKey::from_public_key_pem(shown["key"]["pem"].as_str().unwrap()).unwrap();
+    let key =
+        ed25519_dalek::VerifyingKey::from_public_key_pem(shown["key"]["pem"].as_str().unwrap())
+            .unwrap();
     let signature = BASE64.decode(envelope["signatures"][0]["sig"].as_str().unwrap()).unwrap();
     key.verify(&signed, &ed25519_dalek::Signature::from_slice(&signature).unwrap()).unwrap();
     assert_eq!(envelope["signatures"][0]["keyid"], shown["key"]["id"]);
@@ -289,7 +394,11 @@ fn a_key_is_one_user_s_alone_and_is_not_replaced() {
     let place = Place::new();
     let sign = || place.skillhost(&["run", "./hello", "--receipt", "r.json", "--sign"], "");
     let run = sign();
-    assert_eq!((run.status.code(), text(&run.stdout).as_str()), (Some(64), ""), "there is no key, so nothing runs: {run:?}");
+    assert_eq!(
+        (run.status.code(), text(&run.stdout).as_str()),
+        (Some(64), ""),
+        "there is no key, so nothing runs: {run:?}"
+    );
     assert_eq!(place.skillhost(&["key", "new"], "").status.code(), Some(0));
     let file = place.user.home().join(".config/skillhost/key.pem");
     assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
@@ -319,7 +428,10 @@ fn a_key_may_come_by_a_variable_and_is_never_shown() {
     let run = signing("-----BEGIN PRIVATE KEY-----\nhunter2\n-----END PRIVATE KEY-----\n");
     assert_eq!(run.status.code(), Some(64));
     assert!(!text(&run.stderr).contains("hunter2"), "{run:?}");
-    assert!(!format!("{:?}", skillhost_ledger::receipt::key::SigningKey::from_pem(&pem)).contains(pem.lines().nth(1).unwrap()));
+    assert!(
+        !format!("{:?}", skillhost_ledger::receipt::key::SigningKey::from_pem(&pem))
+            .contains(pem.lines().nth(1).unwrap())
+    );
 }
 
 /// A demo skill, what of it runs, its arguments, and its stdin.
@@ -336,12 +448,22 @@ fn two_users_have_the_same_receipts_of_the_demo_skills_and_confirm_each_other_s(
     let elsewhere = two.path("elsewhere");
     std::fs::create_dir(&elsewhere).unwrap();
     for place in [&one, &two] {
-        std::fs::copy(repository("skills/csv-report/samples/weather.csv"), place.path("w/data/weather.csv")).unwrap();
+        std::fs::copy(
+            repository("skills/csv-report/samples/weather.csv"),
+            place.path("w/data/weather.csv"),
+        )
+        .unwrap();
     }
-    let copied = Command::new("cp").arg("-a").arg(two.path("w")).arg(two.path("before")).status().unwrap();
+    let copied =
+        Command::new("cp").arg("-a").arg(two.path("w")).arg(two.path("before")).status().unwrap();
     assert!(copied.success());
     for (skill, args, stdin) in DEMOS {
-        let copied = Command::new("cp").arg("-r").arg(repository("skills").join(skill)).arg(&elsewhere).status().unwrap();
+        let copied = Command::new("cp")
+            .arg("-r")
+            .arg(repository("skills").join(skill))
+            .arg(&elsewhere)
+            .status()
+            .unwrap();
         assert!(copied.success());
         let run = |place: &Place, folder: PathBuf, user: Option<u32>| {
             let base = ["run", folder.to_str().unwrap(), "--deterministic", "--receipt", "r.json"];
@@ -356,15 +478,36 @@ fn two_users_have_the_same_receipts_of_the_demo_skills_and_confirm_each_other_s(
         };
         let receipt = run(&one, repository("skills").join(skill), None);
         assert_eq!(receipt, run(&two, elsewhere.join(skill), None), "{skill}");
-        // Of components also as another user in earnest, where that can be had: scripts' programs would be compiled once more for them.
-        if rustix::process::geteuid().is_root() && !args[0].starts_with("scripts") && is_open_to(NOBODY) {
+        // Of components also as another user in earnest, where that can be had: scripts' programs
+        // would be compiled once more for them.
+        if rustix::process::geteuid().is_root()
+            && !args[0].starts_with("scripts")
+            && is_open_to(NOBODY)
+        {
             let nobody = Place::new();
-            let given = Command::new("chown").arg("-R").arg(NOBODY.to_string()).arg(nobody.user.root()).status().unwrap();
+            let given = Command::new("chown")
+                .arg("-R")
+                .arg(NOBODY.to_string())
+                .arg(nobody.user.root())
+                .status()
+                .unwrap();
             assert!(given.success());
-            assert_eq!(receipt, run(&nobody, repository("skills").join(skill), Some(NOBODY)), "{skill}");
+            assert_eq!(
+                receipt,
+                run(&nobody, repository("skills").join(skill), Some(NOBODY)),
+                "{skill}"
+            );
         }
         let folder = elsewhere.join(skill);
-        let verify = ["verify", "r.json", "--unsigned", "--skill", folder.to_str().unwrap(), "--inputs", "before"];
+        let verify = [
+            "verify",
+            "r.json",
+            "--unsigned",
+            "--skill",
+            folder.to_str().unwrap(),
+            "--inputs",
+            "before",
+        ];
         std::fs::write(two.path("r.json"), &receipt).unwrap();
         let run = two.skillhost(&verify, stdin);
         assert_eq!(run.status.code(), Some(0), "{skill}: {run:?}");

@@ -53,14 +53,24 @@ pub fn same(place: &Place, folder: &str, flags: &[&str], recorded: &Output) {
     assert_eq!(run.status.code(), Some(0), "{run:?}");
     assert!(text(&run.stderr).contains(SAME), "{run:?}");
     assert_eq!(text(&run.stdout), text(&recorded.stdout));
-    let own = |stderr: &[u8]| text(stderr).lines().filter(|line| !line.contains(SAME)).map(str::to_owned).collect::<Vec<_>>();
+    let own = |stderr: &[u8]| {
+        text(stderr)
+            .lines()
+            .filter(|line| !line.contains(SAME))
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
+    };
     assert_eq!(own(&run.stderr), own(&recorded.stderr));
     assert_eq!(place.user.scratch(), Vec::<PathBuf>::new(), "nothing is left");
 }
 
 /// Records the script of a [`Place`].
 fn recorded(place: &Place, flags: &[&str]) -> Output {
-    let args = [&["run", "./sk", "run.sh", "--workspace", "w", "--env", "TOKEN=hunter2", "--record", "rec"], flags, &["--", "arg"]];
+    let args = [
+        &["run", "./sk", "run.sh", "--workspace", "w", "--env", "TOKEN=hunter2", "--record", "rec"],
+        flags,
+        &["--", "arg"],
+    ];
     let run = place.skillhost(&args.concat(), "input\n");
     assert_eq!(run.status.code(), Some(0), "{run:?}");
     run
@@ -73,11 +83,15 @@ fn a_recording_tells_which_grants_were_never_used() {
     assert!(recording(&place.path("rec"))["uses"]["paths"].is_object());
     let manifest = std::fs::read_to_string(place.path("sk/SKILL.md")).unwrap();
     let (head, rest) = manifest.split_once("\ndescription:").unwrap();
-    let rest: String = rest.split_inclusive('\n').filter(|line| !line.starts_with("allowed-tools:")).collect();
+    let rest: String =
+        rest.split_inclusive('\n').filter(|line| !line.starts_with("allowed-tools:")).collect();
     let asked = "\nallowed-tools: Read Write Bash WebFetch(domain:never.example)\ndescription:";
     std::fs::write(place.path("sk/SKILL.md"), format!("{head}{asked}{rest}")).unwrap();
     let told = text(&place.skillhost(&["check", "./sk", "--used", "rec"], "").stdout);
-    assert!(told.contains("grant-unused") && told.contains("WebFetch(domain:never.example)"), "{told}");
+    assert!(
+        told.contains("grant-unused") && told.contains("WebFetch(domain:never.example)"),
+        "{told}"
+    );
     assert!(!text(&place.skillhost(&["check", "./sk"], "").stdout).contains("grant-unused"));
 }
 
@@ -86,7 +100,10 @@ fn a_run_comes_again_for_another_user_in_another_folder() {
     let place = Place::new();
     std::fs::write(place.path("w/unread.txt"), "never read by anyone").unwrap();
     let run = recorded(&place, &[]);
-    assert!(text(&run.stdout).starts_with("input\ndata\n") || text(&run.stdout).starts_with("input\n"), "{run:?}");
+    assert!(
+        text(&run.stdout).starts_with("input\ndata\n") || text(&run.stdout).starts_with("input\n"),
+        "{run:?}"
+    );
     let other = elsewhere(&place.path("rec"));
     let mut command = other.command(&["replay", "theirs/rec", "--secret-env", "TOKEN"]);
     command.env("TZ", "Asia/Kathmandu").env("USER", "somebody").env("TOKEN", "hunter2");
@@ -95,9 +112,12 @@ fn a_run_comes_again_for_another_user_in_another_folder() {
     // Time and chance are drawn for each recording anew.
     std::fs::rename(place.path("rec"), place.path("first")).unwrap();
     recorded(&place, &[]);
-    let seed = |folder: &str| recording(&place.path(folder))["capabilities"]["determinism"]["seed"].clone();
+    let seed = |folder: &str| {
+        recording(&place.path(folder))["capabilities"]["determinism"]["seed"].clone()
+    };
     assert_ne!(seed("first"), seed("rec"));
-    let mut command = other.command(&["replay", "theirs/rec", "--secret-env", "TOKEN", "--audit", "other.jsonl"]);
+    let mut command =
+        other.command(&["replay", "theirs/rec", "--secret-env", "TOKEN", "--audit", "other.jsonl"]);
     let again = other.finish(
         {
             command.env("TOKEN", "hunter2");
@@ -112,7 +132,8 @@ fn a_run_comes_again_for_another_user_in_another_folder() {
 fn seed_and_start_time_hold_where_they_are_given() {
     let place = Place::new();
     recorded(&place, &["--seed", "18446744073709551615", "--start-time", "2030-01-01T00:00:00Z"]);
-    let determinism = json!({ "seed": "18446744073709551615", "start_time": "2030-01-01T00:00:00Z" });
+    let determinism =
+        json!({ "seed": "18446744073709551615", "start_time": "2030-01-01T00:00:00Z" });
     assert_eq!(recording(&place.path("rec"))["capabilities"]["determinism"], determinism);
     assert_eq!(place.skillhost(&["replay", "rec"], "").status.code(), Some(0));
 }
@@ -125,18 +146,41 @@ fn a_recording_holds_what_was_read_and_nothing_of_the_machine() {
     let folder = place.path("rec");
     let told = recording(&folder);
     let schema = parsed(&place.skillhost(&["schema", "recording"], "").stdout);
-    let problems: Vec<String> = jsonschema::validator_for(&schema).unwrap().iter_errors(&told).map(|e| e.to_string()).collect();
+    let problems: Vec<String> = jsonschema::validator_for(&schema)
+        .unwrap()
+        .iter_errors(&told)
+        .map(|e| e.to_string())
+        .collect();
     assert!(problems.is_empty(), "{problems:?}");
     let all = all_bytes(&folder);
     let root = place.user.work();
-    for foreign in [root.to_str().unwrap(), root.parent().unwrap().file_name().unwrap().to_str().unwrap(), "never read", "/etc/hostname"] {
+    for foreign in [
+        root.to_str().unwrap(),
+        root.parent().unwrap().file_name().unwrap().to_str().unwrap(),
+        "never read",
+        "/etc/hostname",
+    ] {
         assert!(!holds(&all, foreign), "{foreign}");
     }
-    let workspace = told["folders"].as_array().unwrap().iter().find(|folder| folder["guest"] == "/workspace").unwrap();
-    let kept =
-        |path: &str| workspace["entries"].as_array().unwrap().iter().find(|entry| entry["path"] == path).map(|entry| entry["kept"].clone());
+    let workspace = told["folders"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|folder| folder["guest"] == "/workspace")
+        .unwrap();
+    let kept = |path: &str| {
+        workspace["entries"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .find(|entry| entry["path"] == path)
+            .map(|entry| entry["kept"].clone())
+    };
     assert_eq!(kept("data/a.txt"), Some(true.into()));
-    assert_eq!((kept("unread.txt"), kept("data/old.txt")), (Some(false.into()), Some(false.into())));
+    assert_eq!(
+        (kept("unread.txt"), kept("data/old.txt")),
+        (Some(false.into()), Some(false.into()))
+    );
     assert_eq!(kept("data/link"), None, "the rules hide it");
     let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
     assert_eq!(mode(&folder), 0o700);
@@ -145,7 +189,8 @@ fn a_recording_holds_what_was_read_and_nothing_of_the_machine() {
     }
 }
 
-/// All kinds of things in folders, and all that a guest does with them: the same again, where the recording has only what was read.
+/// All kinds of things in folders, and all that a guest does with them: the same again, where the
+/// recording has only what was read.
 #[test]
 fn folders_look_the_same_again() {
     const SCRIPT: &str = r#"#!/bin/bash
@@ -164,9 +209,14 @@ python3 -c 'import os; os.truncate("short", 2); print(open("short").read(), sort
         for folder in ["d/deep", "gone/with"] {
             std::fs::create_dir_all(w.join(folder)).unwrap();
         }
-        for (name, content) in
-            [("unread.txt", "unread"), ("log", "a\nb\n"), ("cut", "long ago"), ("short", "abcdef"), ("untouched", "u"), ("locked", "l")]
-        {
+        for (name, content) in [
+            ("unread.txt", "unread"),
+            ("log", "a\nb\n"),
+            ("cut", "long ago"),
+            ("short", "abcdef"),
+            ("untouched", "u"),
+            ("locked", "l"),
+        ] {
             std::fs::write(w.join(name), content).unwrap();
         }
         std::fs::write(w.join("big"), vec![b'x'; 3_000_000]).unwrap();
@@ -178,14 +228,28 @@ python3 -c 'import os; os.truncate("short", 2); print(open("short").read(), sort
         std::fs::write(w.join("d/deep").join(hidden), "").unwrap();
         std::os::unix::fs::symlink("d/../log", w.join("link")).unwrap();
         std::os::unix::fs::symlink("/etc/hostname", w.join("out")).unwrap();
-        rustix::fs::mknodat(rustix::fs::CWD, w.join("pipe"), rustix::fs::FileType::Fifo, rustix::fs::Mode::RWXU, 0).unwrap();
+        rustix::fs::mknodat(
+            rustix::fs::CWD,
+            w.join("pipe"),
+            rustix::fs::FileType::Fifo,
+            rustix::fs::Mode::RWXU,
+            0,
+        )
+        .unwrap();
         std::fs::set_permissions(w.join("locked"), std::fs::Permissions::from_mode(0o444)).unwrap();
-        let run = place.skillhost(&["run", "./sk", "run.sh", "--workspace", &format!("w{mode}"), "--record", "rec"], "");
+        let run = place.skillhost(
+            &["run", "./sk", "run.sh", "--workspace", &format!("w{mode}"), "--record", "rec"],
+            "",
+        );
         assert!(text(&run.stdout).contains("moved.txt") || mode == ":ro", "{run:?}");
         let other = elsewhere(&place.path("rec"));
         same(&other, "theirs/rec", &[], &run);
         // Where it cannot be removed, it is read.
-        assert_eq!(holds(&all_bytes(&place.path("rec/blobs")), "xxxxxxxx"), mode == ":ro", "what was not read is not kept");
+        assert_eq!(
+            holds(&all_bytes(&place.path("rec/blobs")), "xxxxxxxx"),
+            mode == ":ro",
+            "what was not read is not kept"
+        );
     }
 }
 
@@ -207,7 +271,11 @@ fn a_component_a_tool_and_a_command_come_again() {
         let run = place.skillhost(&[args, &["--record", &folder]].concat(), "in\n");
         assert!(place.path(&folder).join("recording.json").is_file(), "{run:?}");
         let replay = place.skillhost(&["replay", &folder], "");
-        assert_eq!((replay.status.code(), &replay.stdout), (Some(0), &run.stdout), "{args:?}: {replay:?}");
+        assert_eq!(
+            (replay.status.code(), &replay.stdout),
+            (Some(0), &run.stdout),
+            "{args:?}: {replay:?}"
+        );
     }
 }
 
@@ -216,8 +284,15 @@ fn packages_of_the_operator_come_again() {
     let place = Place::new();
     std::fs::create_dir_all(place.path("site/mine")).unwrap();
     std::fs::write(place.path("site/mine/__init__.py"), "print('from my package')").unwrap();
-    std::fs::write(place.path("sk/scripts/p.py"), "import mine, requests, yaml\nprint(yaml.safe_load('[1]'))").unwrap();
-    let run = place.skillhost(&["run", "./sk", "p.py", "--site-packages", "site", "--record", "rec", "--timeout", "2m"], "");
+    std::fs::write(
+        place.path("sk/scripts/p.py"),
+        "import mine, requests, yaml\nprint(yaml.safe_load('[1]'))",
+    )
+    .unwrap();
+    let run = place.skillhost(
+        &["run", "./sk", "p.py", "--site-packages", "site", "--record", "rec", "--timeout", "2m"],
+        "",
+    );
     assert_eq!(text(&run.stdout), "from my package\n[1]\n", "{run:?}");
     same(&elsewhere(&place.path("rec")), "theirs/rec", &[], &run);
 }
@@ -225,12 +300,26 @@ fn packages_of_the_operator_come_again() {
 #[test]
 fn what_a_skill_keeps_is_recorded_and_a_replay_leaves_this_host_s_alone() {
     let place = Place::new();
-    std::fs::write(place.path("p.yaml"), "default: { allow: [Read, Write, Bash] }\nlimits: { state: 1KiB, timeout: 5m }\n").unwrap();
+    std::fs::write(
+        place.path("p.yaml"),
+        "default: { allow: [Read, Write, Bash] }\nlimits: { state: 1KiB, timeout: 5m }\n",
+    )
+    .unwrap();
     let count = "n=$(cat /state/n 2> /dev/null || echo 0); echo $((n + 1)) > /state/n; cat /state/n; head -c 2000 /dev/zero > /state/more; ls /state";
     let base = ["run", "./sk", "--policy", "p.yaml", "--command", count];
     let first = place.skillhost(&base, "");
     assert!(text(&first.stdout).starts_with("1\n"), "{first:?}");
-    let between = place.skillhost(&["run", "./sk", "--policy", "p.yaml", "--command", "rm /state/more; echo kept > /state/unread"], "");
+    let between = place.skillhost(
+        &[
+            "run",
+            "./sk",
+            "--policy",
+            "p.yaml",
+            "--command",
+            "rm /state/more; echo kept > /state/unread",
+        ],
+        "",
+    );
     assert_eq!(between.status.code(), Some(0), "{between:?}");
     let run = place.skillhost(&[&base[..], &["--record", "rec"]].concat(), "");
     assert!(text(&run.stdout).starts_with("2\n"), "{run:?}");
@@ -238,12 +327,16 @@ fn what_a_skill_keeps_is_recorded_and_a_replay_leaves_this_host_s_alone() {
         let replay = place.skillhost(&["replay", "rec"], "");
         assert_eq!((replay.status.code(), &replay.stdout), (Some(0), &run.stdout), "{replay:?}");
     }
-    let now = place.skillhost(&["run", "./sk", "--policy", "p.yaml", "--command", "cat /state/n"], "");
+    let now =
+        place.skillhost(&["run", "./sk", "--policy", "p.yaml", "--command", "cat /state/n"], "");
     assert_eq!(text(&now.stdout), "2\n", "{now:?}");
     let other = elsewhere(&place.path("rec"));
     let replay = other.skillhost(&["replay", "theirs/rec"], "");
     assert_eq!((replay.status.code(), &replay.stdout), (Some(0), &run.stdout), "{replay:?}");
-    assert!(text(&other.skillhost(&["state", "list", "--json"], "").stdout).trim_end().ends_with("[]"), "nothing is kept by a replay");
+    assert!(
+        text(&other.skillhost(&["state", "list", "--json"], "").stdout).trim_end().ends_with("[]"),
+        "nothing is kept by a replay"
+    );
 }
 
 #[test]
@@ -257,10 +350,15 @@ fn a_folder_that_holds_something_is_left_alone_and_nothing_runs() {
     assert!(text(&run.stderr).contains("not empty"), "{run:?}");
     std::fs::remove_file(place.path("rec/mine")).unwrap();
     assert_eq!(place.user.records().len(), before);
-    assert_eq!(place.skillhost(&["run", "./hello", "--record", "rec"], "").status.code(), Some(0), "an empty one will do");
-    for (args, code) in
-        [(&["run", "./hello", "--record", "no/where"][..], 74), (&["run", "./hello", "--workspace", "nowhere", "--record", "r"], 77)]
-    {
+    assert_eq!(
+        place.skillhost(&["run", "./hello", "--record", "rec"], "").status.code(),
+        Some(0),
+        "an empty one will do"
+    );
+    for (args, code) in [
+        (&["run", "./hello", "--record", "no/where"][..], 74),
+        (&["run", "./hello", "--workspace", "nowhere", "--record", "r"], 77),
+    ] {
         let run = place.skillhost(args, "");
         assert_eq!(run.status.code(), Some(code), "{run:?}");
         assert!(!place.path("r").exists());
@@ -268,7 +366,12 @@ fn a_folder_that_holds_something_is_left_alone_and_nothing_runs() {
 }
 
 fn partial(place: &Place) -> Vec<PathBuf> {
-    place.user.scratch().into_iter().filter(|path| path.to_str().unwrap().contains("skillhost-record-")).collect()
+    place
+        .user
+        .scratch()
+        .into_iter()
+        .filter(|path| path.to_str().unwrap().contains("skillhost-record-"))
+        .collect()
 }
 
 fn until<T>(what: impl Fn() -> Option<T>) -> T {
@@ -284,20 +387,35 @@ fn until<T>(what: impl Fn() -> Option<T>) -> T {
 #[test]
 fn a_run_that_is_killed_leaves_nothing_that_looks_whole() {
     let place = Place::new();
-    let spawn = || place.command(&["run", "./spin", "--record", "rec"]).stdin(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let spawn = || {
+        place
+            .command(&["run", "./spin", "--record", "rec"])
+            .stdin(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap()
+    };
     let mut child = spawn();
     until(|| (!partial(&place).is_empty()).then_some(()));
     child.kill().unwrap();
     child.wait().unwrap();
     assert!(!place.path("rec").exists() && partial(&place).len() == 1);
-    assert_eq!(place.skillhost(&["replay", partial(&place)[0].to_str().unwrap()], "").status.code(), Some(74));
+    assert_eq!(
+        place.skillhost(&["replay", partial(&place)[0].to_str().unwrap()], "").status.code(),
+        Some(74)
+    );
     // The replay may have swept it.
     partial(&place).iter().for_each(|left| std::fs::remove_dir_all(left).unwrap());
-    // One that is asked to end ends with what there was: a run without a result, that can be looked at all the same.
+    // One that is asked to end ends with what there was: a run without a result, that can be looked
+    // at all the same.
     let child = spawn();
     let blobs = until(|| partial(&place).first().map(|folder| folder.join("blobs")));
     until(|| std::fs::read_dir(&blobs).is_ok_and(|found| found.count() > 1).then_some(()));
-    rustix::process::kill_process(rustix::process::Pid::from_child(&child), rustix::process::Signal::INT).unwrap();
+    rustix::process::kill_process(
+        rustix::process::Pid::from_child(&child),
+        rustix::process::Signal::INT,
+    )
+    .unwrap();
     assert_eq!(child.wait_with_output().unwrap().status.code(), Some(130));
     if place.path("rec").exists() {
         assert_eq!(recording(&place.path("rec"))["receipt"], Value::Null);
@@ -316,7 +434,8 @@ fn a_recording_that_cannot_be_written_is_an_error_and_the_result_is_told() {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    // Stdin is read before anything runs: what is removed now is missed when the recording is written.
+    // Stdin is read before anything runs: what is removed now is missed when the recording is
+    // written.
     let folder = until(|| partial(&place).first().cloned());
     until(|| folder.join("blobs").is_dir().then_some(()));
     std::fs::remove_dir_all(&folder).unwrap();
@@ -332,10 +451,17 @@ fn a_recording_that_cannot_be_written_is_an_error_and_the_result_is_told() {
     let skillhost = env!("CARGO_BIN_EXE_skillhost");
     command.env("SKILLHOST_PROGRAMS", crate::cli::repository("target/components"));
     command.env("XDG_CACHE_HOME", Path::new(env!("CARGO_TARGET_TMPDIR")).join("receipts"));
-    let line = format!("trap '' XFSZ; ulimit -f 100; {skillhost} run ./sk --workspace w:ro --command 'wc -c < data/a.txt' --record rec");
+    let line = format!(
+        "trap '' XFSZ; ulimit -f 100; {skillhost} run ./sk --workspace w:ro --command 'wc -c < data/a.txt' --record rec"
+    );
     let run = command.args(["-c", &line]).output().unwrap();
     assert_eq!((run.status.code(), text(&run.stdout).as_str()), (Some(74), "200000\n"), "{run:?}");
-    assert!(text(&run.stderr).contains("cannot be written") && !full.path("rec").exists() && partial(&full).is_empty(), "{run:?}");
+    assert!(
+        text(&run.stderr).contains("cannot be written")
+            && !full.path("rec").exists()
+            && partial(&full).is_empty(),
+        "{run:?}"
+    );
 }
 
 #[test]
@@ -345,7 +471,10 @@ fn a_place_in_the_workspace_and_one_on_another_file_system_will_do() {
     let ran = |command: std::process::Command| {
         let run = place.finish(command, "");
         let seen = recording(&place.path("rec"));
-        assert!(!seen["folders"].to_string().contains("skillhost-record") && !seen["folders"].to_string().contains(".partial"));
+        assert!(
+            !seen["folders"].to_string().contains("skillhost-record")
+                && !seen["folders"].to_string().contains(".partial")
+        );
         same(&place, "rec", &[], &run);
         std::fs::remove_dir_all(place.path("rec")).unwrap();
     };
@@ -356,7 +485,8 @@ fn a_place_in_the_workspace_and_one_on_another_file_system_will_do() {
         ran(command);
         assert_eq!(std::fs::read_dir(other.path()).unwrap().count(), 0);
     }
-    let run = place.skillhost(&["run", "./sk", "run.sh", "--workspace", "../tmp", "--record", "rec"], "");
+    let run =
+        place.skillhost(&["run", "./sk", "run.sh", "--workspace", "../tmp", "--record", "rec"], "");
     assert_eq!(run.status.code(), Some(74), "{run:?}");
     assert!(text(&run.stderr).contains("set TMPDIR") && !place.path("rec").exists(), "{run:?}");
 }
@@ -369,9 +499,15 @@ fn a_replay_stops_at_a_limit_of_fuel_and_says_how_far_it_got() {
     let half = (all / 2).to_string();
     let run = place.skillhost(&["replay", "rec", "--fuel", &half], "");
     assert_eq!(run.status.code(), Some(125), "{run:?}");
-    assert!(text(&run.stderr).contains(&format!(" of {all} units of fuel, 0 of 0 requests")), "{run:?}");
+    assert!(
+        text(&run.stderr).contains(&format!(" of {all} units of fuel, 0 of 0 requests")),
+        "{run:?}"
+    );
     let told = parsed(&place.skillhost(&["replay", "rec", "--fuel", &half, "--json"], "").stdout);
-    assert_eq!((&told["verdict"], &told["outcome"]["status"]["limit"]), (&"stopped".into(), &"fuel".into()));
+    assert_eq!(
+        (&told["verdict"], &told["outcome"]["status"]["limit"]),
+        (&"stopped".into(), &"fuel".into())
+    );
     let got = told["progress"]["fuel"][0].as_u64().unwrap();
     assert!(got >= all / 2 && got < all, "{got} of {all}");
     let run = place.skillhost(&["replay", "rec", "--fuel", &(all + 1).to_string()], "");
@@ -389,7 +525,8 @@ fn a_recording_asks_for_no_more_than_a_run_here_may_have() {
     let run = place.skillhost(&["replay", "rec", "--policy", "policy.yaml"], "");
     assert_eq!(run.status.code(), Some(83), "{run:?}");
     assert!(text(&run.stderr).contains("--memory 600MiB"), "{run:?}");
-    let run = place.skillhost(&["replay", "rec", "--policy", "policy.yaml", "--memory", "600MiB"], "");
+    let run =
+        place.skillhost(&["replay", "rec", "--policy", "policy.yaml", "--memory", "600MiB"], "");
     assert_eq!(run.status.code(), Some(0), "{run:?}");
     std::fs::write(place.path("policy.yaml"), "limits: { files: 5 }\n").unwrap();
     let run = place.skillhost(&["replay", "rec", "--policy", "policy.yaml"], "");
@@ -407,10 +544,14 @@ fn a_replay_is_in_the_audit_log_and_reaches_no_folder_of_this_machine() {
     let place = Place::new();
     recorded(&place, &[]);
     std::fs::write(place.path("w/data/a.txt"), "changed since").unwrap();
-    let (before, inode) = (place.user.records().len(), std::fs::metadata(place.path("w/out.txt")).unwrap().ino());
+    let (before, inode) =
+        (place.user.records().len(), std::fs::metadata(place.path("w/out.txt")).unwrap().ino());
     std::fs::remove_file(place.path("w/out.txt")).unwrap();
     assert_eq!(place.skillhost(&["replay", "rec"], "").status.code(), Some(0));
     assert!(!place.path("w/out.txt").exists() && inode != 0);
     let records = place.user.records();
-    assert_eq!((records.len(), &records[before]["receipt"]), (before + 1, &records[before - 1]["receipt"]));
+    assert_eq!(
+        (records.len(), &records[before]["receipt"]),
+        (before + 1, &records[before - 1]["receipt"])
+    );
 }

@@ -1,7 +1,9 @@
-//! Scripts do in the sandbox what they do natively: the same output, exit code and files as with the machine's python3 and bash.
+//! Scripts do in the sandbox what they do natively: the same output, exit code and files as with
+//! the machine's python3 and bash.
 //!
-//! A case is a folder: `case.yaml` ([`Case`]), `stdin`, `workspace/` (the files it starts with) and `skill/`. The cases of the example
-//! skills lie in `skills/NAME/tests/`, have the skill itself in place of `skill/`, and pin what is printed in `expected`.
+//! A case is a folder: `case.yaml` ([`Case`]), `stdin`, `workspace/` (the files it starts with) and
+//! `skill/`. The cases of the example skills lie in `skills/NAME/tests/`, have the skill itself in
+//! place of `skill/`, and pin what is printed in `expected`.
 
 mod api;
 mod case;
@@ -25,7 +27,10 @@ fn scripts_do_what_they_do_natively() {
 
 #[test]
 fn the_example_skills_do_what_they_do_natively() {
-    let cases: Vec<Case> = SKILLS.iter().flat_map(|name| cases(&repository("skills").join(name).join("tests"))).collect();
+    let cases: Vec<Case> = SKILLS
+        .iter()
+        .flat_map(|name| cases(&repository("skills").join(name).join("tests")))
+        .collect();
     check(&cases, |case, native| pinned(&case.folder.join("expected"), &native.text()));
 }
 
@@ -34,30 +39,53 @@ fn the_example_skills_do_what_they_do_natively() {
 fn the_scripts_are_like_those_of_real_skills() {
     let scripts: Vec<(String, String)> = cases(&repository("tests/cases/scripts"))
         .iter()
-        .map(|case| (case.script.clone(), std::fs::read_to_string(case.skill.join(&case.script)).unwrap()))
+        .map(|case| {
+            (case.script.clone(), std::fs::read_to_string(case.skill.join(&case.script)).unwrap())
+        })
         .collect();
-    let python: Vec<&str> = scripts.iter().filter(|(name, _)| name.ends_with(".py")).map(|(_, text)| text.as_str()).collect();
-    assert!(scripts.len() >= 40 && python.len() >= 28 && scripts.len() - python.len() >= 12, "{} of {}", python.len(), scripts.len());
+    let python: Vec<&str> = scripts
+        .iter()
+        .filter(|(name, _)| name.ends_with(".py"))
+        .map(|(_, text)| text.as_str())
+        .collect();
+    assert!(
+        scripts.len() >= 40 && python.len() >= 28 && scripts.len() - python.len() >= 12,
+        "{} of {}",
+        python.len(),
+        scripts.len()
+    );
     // Percent of the Python scripts, rounded down.
-    for (what, least) in
-        [("argparse", 61), ("open(", 40), ("environ", 10), ("stdin", 7), ("subprocess", 10), ("urllib", 5), ("__file__", 10)]
-    {
+    for (what, least) in [
+        ("argparse", 61),
+        ("open(", 40),
+        ("environ", 10),
+        ("stdin", 7),
+        ("subprocess", 10),
+        ("urllib", 5),
+        ("__file__", 10),
+    ] {
         let count = python.iter().filter(|text| text.contains(what)).count();
-        assert!(count * 100 >= python.len() * least, "{count} of {} scripts hold `{what}`", python.len());
+        assert!(
+            count * 100 >= python.len() * least,
+            "{count} of {} scripts hold `{what}`",
+            python.len()
+        );
     }
     assert!(python.iter().filter(|text| !text.is_ascii()).count() * 100 >= python.len() * 40);
 }
 
 /// The cases below a folder, by name.
 fn cases(folder: &Path) -> Vec<Case> {
-    let mut folders: Vec<PathBuf> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let mut folders: Vec<PathBuf> =
+        std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     folders.retain(|path| path.join("case.yaml").is_file());
     folders.sort();
     folders.iter().map(|folder| Case::read(folder)).collect()
 }
 
-/// Runs each natively and in the sandbox, several at a time; with `CASE=TEXT` those whose name holds it. `also` says what is wrong with
-/// the native run. Those that `differences.txt` names must differ, until they do not: then their lines go.
+/// Runs each natively and in the sandbox, several at a time; with `CASE=TEXT` those whose name
+/// holds it. `also` says what is wrong with the native run. Those that `differences.txt` names must
+/// differ, until they do not: then their lines go.
 fn check(cases: &[Case], also: impl Fn(&Case, &Found) -> Result<(), String> + Sync) {
     let machine = Machine::find();
     let wanted = std::env::var("CASE").unwrap_or_default();
@@ -86,13 +114,22 @@ fn check(cases: &[Case], also: impl Fn(&Case, &Found) -> Result<(), String> + Sy
 
 /// The cases that are known to differ: `NAME: REASON`, a line each.
 fn differences() -> BTreeSet<String> {
-    let text = std::fs::read_to_string(repository("tests").join("cases/scripts/differences.txt")).unwrap();
+    let text =
+        std::fs::read_to_string(repository("tests").join("cases/scripts/differences.txt")).unwrap();
     let lines = text.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
-    lines.map(|line| line.split_once(": ").unwrap_or_else(|| panic!("no reason: {line}")).0.to_owned()).collect()
+    lines
+        .map(|line| {
+            line.split_once(": ").unwrap_or_else(|| panic!("no reason: {line}")).0.to_owned()
+        })
+        .collect()
 }
 
 /// What is wrong with a case, if anything.
-fn difference(case: &Case, machine: &Machine, also: &impl Fn(&Case, &Found) -> Result<(), String>) -> Option<String> {
+fn difference(
+    case: &Case,
+    machine: &Machine,
+    also: &impl Fn(&Case, &Found) -> Result<(), String>,
+) -> Option<String> {
     // One each, so that what one of them left is not seen by the other.
     let native = case.run_natively(machine, &Api::start());
     let sandboxed = case.run_sandboxed(&Api::start());
@@ -105,11 +142,16 @@ fn difference(case: &Case, machine: &Machine, also: &impl Fn(&Case, &Found) -> R
     }
     also(case, &native).unwrap_or_else(|error| text += &error);
     if native.code != sandboxed.code {
-        writeln!(text, "exit code: {} natively, {} in the sandbox", native.code, sandboxed.code).unwrap();
+        writeln!(text, "exit code: {} natively, {} in the sandbox", native.code, sandboxed.code)
+            .unwrap();
     }
     text += &diff("stdout", &native.stdout, &sandboxed.stdout);
     let none = Vec::new();
-    for path in native.files.keys().chain(sandboxed.files.keys().filter(|path| !native.files.contains_key(*path))) {
+    for path in native
+        .files
+        .keys()
+        .chain(sandboxed.files.keys().filter(|path| !native.files.contains_key(*path)))
+    {
         let sides = [native.files.get(path), sandboxed.files.get(path)];
         match sides {
             [Some(_), None] => writeln!(text, "{path}: not there in the sandbox").unwrap(),
@@ -120,7 +162,8 @@ fn difference(case: &Case, machine: &Machine, also: &impl Fn(&Case, &Found) -> R
     if text.is_empty() {
         return None;
     }
-    write!(text, "stderr natively:\n{}stderr in the sandbox:\n{}", native.stderr, sandboxed.stderr).unwrap();
+    write!(text, "stderr natively:\n{}stderr in the sandbox:\n{}", native.stderr, sandboxed.stderr)
+        .unwrap();
     Some(text)
 }
 
@@ -133,5 +176,8 @@ fn diff(what: &str, native: &[u8], sandboxed: &[u8]) -> String {
         return format!("{what}: bytes that are not UTF-8 differ\n");
     }
     let heads = (format!("{what}, natively"), format!("{what}, in the sandbox"));
-    similar::TextDiff::from_lines(a.as_ref(), b.as_ref()).unified_diff().header(&heads.0, &heads.1).to_string()
+    similar::TextDiff::from_lines(a.as_ref(), b.as_ref())
+        .unified_diff()
+        .header(&heads.0, &heads.1)
+        .to_string()
 }

@@ -13,7 +13,8 @@ pub struct Server {
 }
 
 impl Server {
-    /// Serves each connection once, in a thread of its own: `answer` gets what was sent, up to the end of the head or of a short body.
+    /// Serves each connection once, in a thread of its own: `answer` gets what was sent, up to the
+    /// end of the head or of a short body.
     pub fn start(answer: impl Fn(&[u8], &mut TcpStream) + Send + Sync + 'static) -> Server {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let port = listener.local_addr().unwrap().port();
@@ -72,7 +73,9 @@ impl Server {
 
     /// Redirects to a place.
     pub fn redirecting(location: String) -> Server {
-        Server::start(move |_, stream| respond(stream, "302 Found", &format!("location: {location}\r\n"), b""))
+        Server::start(move |_, stream| {
+            respond(stream, "302 Found", &format!("location: {location}\r\n"), b"")
+        })
     }
 
     pub fn url(&self) -> String {
@@ -87,7 +90,10 @@ impl Server {
 
 /// Writes a response and closes.
 pub fn respond(stream: &mut TcpStream, status: &str, headers: &str, body: &[u8]) {
-    let head = format!("HTTP/1.1 {status}\r\ncontent-length: {}\r\nconnection: close\r\n{headers}\r\n", body.len());
+    let head = format!(
+        "HTTP/1.1 {status}\r\ncontent-length: {}\r\nconnection: close\r\n{headers}\r\n",
+        body.len()
+    );
     // A client that has had enough hangs up.
     stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(body)).ok();
 }

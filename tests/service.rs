@@ -1,4 +1,5 @@
-//! A service with a real host: who is served when, who is told that it is busy, and what is left when a caller goes away.
+//! A service with a real host: who is served when, who is told that it is busy, and what is left
+//! when a caller goes away.
 
 use std::future::Future;
 use std::path::PathBuf;
@@ -31,23 +32,48 @@ impl Place {
         let other = arena.path("skills/other");
         std::fs::create_dir(&other).unwrap();
         let manifest = std::fs::read_to_string(arena.path("skills/hostile/SKILL.md")).unwrap();
-        std::fs::write(other.join("SKILL.md"), manifest.replace("name: hostile", "name: other")).unwrap();
-        std::fs::copy(arena.path("skills/hostile/hostile.wasm"), other.join("hostile.wasm")).unwrap();
+        std::fs::write(other.join("SKILL.md"), manifest.replace("name: hostile", "name: other"))
+            .unwrap();
+        std::fs::copy(arena.path("skills/hostile/hostile.wasm"), other.join("hostile.wasm"))
+            .unwrap();
         // Compiled before anything is timed or counted.
         arena.assert_alive();
         std::fs::remove_file(arena.path("audit.jsonl")).unwrap();
-        Place { service: Service::new(arena.host.clone(), capacity), skills: [arena.path("skills/hostile"), other], arena }
+        Place {
+            service: Service::new(arena.host.clone(), capacity),
+            skills: [arena.path("skills/hostile"), other],
+            arena,
+        }
     }
 
-    async fn invoke(&self, skill: usize, limits: &[(Limit, u64)], args: &[&str]) -> Result<Invoked, ServiceError> {
-        let policy = Policy::builtin().with_command_line(Overrides { limits: limits.to_vec(), ..Overrides::default() }).unwrap();
+    async fn invoke(
+        &self,
+        skill: usize,
+        limits: &[(Limit, u64)],
+        args: &[&str],
+    ) -> Result<Invoked, ServiceError> {
+        let policy = Policy::builtin()
+            .with_command_line(Overrides { limits: limits.to_vec(), ..Overrides::default() })
+            .unwrap();
         let args = args.iter().map(|arg| (*arg).to_owned()).collect();
-        let request = Request { skill: (&self.skills[skill]).into(), policy: &policy, target: Target::Main, args, io: Io::default() };
+        let request = Request {
+            skill: (&self.skills[skill]).into(),
+            policy: &policy,
+            target: Target::Main,
+            args,
+            io: Io::default(),
+        };
         self.service.invoke(request).await
     }
 
     async fn serves(&self, skill: usize) {
-        let status = self.invoke(skill, &[(Limit::Memory, 64 << 20)], &["burn", "1000"]).await.unwrap().finished.outcome.status;
+        let status = self
+            .invoke(skill, &[(Limit::Memory, 64 << 20)], &["burn", "1000"])
+            .await
+            .unwrap()
+            .finished
+            .outcome
+            .status;
         assert_eq!(status, Status::Exited { code: 0 });
     }
 
@@ -65,7 +91,10 @@ impl Place {
         assert_eq!(self.service.load(), IDLE);
         let started = Instant::now();
         loop {
-            let left: Vec<_> = std::fs::read_dir(self.arena.path("scratch")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+            let left: Vec<_> = std::fs::read_dir(self.arena.path("scratch"))
+                .unwrap()
+                .map(|entry| entry.unwrap().file_name())
+                .collect();
             if left == ["outside"] {
                 return;
             }
@@ -76,7 +105,11 @@ impl Place {
 
     fn statuses(&self) -> Vec<(String, String)> {
         let word = |value: &serde_json::Value| value.as_str().unwrap().to_owned();
-        self.arena.audit().iter().map(|record| (word(&record["skill"]["name"]), word(&record["status"]["kind"]))).collect()
+        self.arena
+            .audit()
+            .iter()
+            .map(|record| (word(&record["skill"]["name"]), word(&record["status"]["kind"])))
+            .collect()
     }
 }
 
@@ -114,7 +147,13 @@ fn skills_take_turns() {
 
 #[test]
 fn a_full_service_says_that_it_is_busy_and_room_is_room_again() {
-    let place = Place::new(Capacity { running: 1, running_per_skill: 1, waiting: 2, waiting_per_skill: 1, ..Capacity::default() });
+    let place = Place::new(Capacity {
+        running: 1,
+        running_per_skill: 1,
+        waiting: 2,
+        waiting_per_skill: 1,
+        ..Capacity::default()
+    });
     on_one_thread(async {
         let mut first = Box::pin(place.invoke(0, &[], &["sleep"]));
         let mut second = Box::pin(place.invoke(0, &[], &["burn", "1000"]));
@@ -126,7 +165,11 @@ fn a_full_service_says_that_it_is_busy_and_room_is_room_again() {
         assert!(matches!(of_skill, Err(ServiceError::Busy { waiting: 2 })), "{:?}", of_skill.err());
         drop(third);
         let of_skill = place.invoke(0, &[], &["burn", "1"]).await;
-        assert!(matches!(of_skill, Err(ServiceError::SkillBusy { waiting: 1 })), "{:?}", of_skill.as_ref().err());
+        assert!(
+            matches!(of_skill, Err(ServiceError::SkillBusy { waiting: 1 })),
+            "{:?}",
+            of_skill.as_ref().err()
+        );
         assert!(of_skill.err().unwrap().to_string().starts_with("busy: "));
         // The first is given up, so the second has its turn.
         drop(first);
@@ -136,7 +179,8 @@ fn a_full_service_says_that_it_is_busy_and_room_is_room_again() {
     // What was refused was not invoked.
     assert_eq!(
         place.statuses(),
-        [("hostile", "interrupted"), ("hostile", "exited"), ("other", "exited")].map(|(a, b)| (a.to_owned(), b.to_owned()))
+        [("hostile", "interrupted"), ("hostile", "exited"), ("other", "exited")]
+            .map(|(a, b)| (a.to_owned(), b.to_owned()))
     );
     place.assert_clean();
 }
@@ -152,16 +196,27 @@ fn memory_is_promised_before_it_is_used() {
         assert_eq!(place.service.load(), Load { running: 1, waiting: 0, memory: 64 << 20 });
         let mut second = Box::pin(place.invoke(0, &large, &["burn", "1000"]));
         let mut third = Box::pin(place.invoke(1, &small, &["burn", "1000"]));
-        assert!(futures::poll!(&mut second).is_pending() && futures::poll!(&mut third).is_pending());
-        let waited = tokio::time::timeout(Duration::from_millis(300), futures::future::select(&mut second, &mut third)).await;
-        assert!(waited.is_err(), "neither starts: there is no room for the second, and the third does not pass it");
+        assert!(
+            futures::poll!(&mut second).is_pending() && futures::poll!(&mut third).is_pending()
+        );
+        let waited = tokio::time::timeout(
+            Duration::from_millis(300),
+            futures::future::select(&mut second, &mut third),
+        )
+        .await;
+        assert!(
+            waited.is_err(),
+            "neither starts: there is no room for the second, and the third does not pass it"
+        );
         drop(first);
         assert_eq!(second.await.unwrap().finished.outcome.status, Status::Exited { code: 0 });
         assert_eq!(third.await.unwrap().finished.outcome.status, Status::Exited { code: 0 });
         // As large as all is served; what is larger never will be.
         assert!(place.invoke(0, &of(100), &["burn", "1"]).await.is_ok());
         let never = place.invoke(0, &of(101), &["burn", "1"]).await;
-        assert!(matches!(never, Err(ServiceError::Memory { needs, capacity }) if needs == 101 << 20 && capacity == 100 << 20));
+        assert!(
+            matches!(never, Err(ServiceError::Memory { needs, capacity }) if needs == 101 << 20 && capacity == 100 << 20)
+        );
     });
     assert_eq!(place.statuses().len(), 4);
     place.assert_clean();
@@ -172,7 +227,9 @@ fn guests_that_spin_do_not_block_others_of_their_thread_nor_of_the_queue() {
     let place = Place::new(Capacity { running: 4, running_per_skill: 3, ..Capacity::default() });
     on_one_thread(async {
         // More than may run: the rest waits, and takes no turn of the other skill's.
-        let mut spinning = select_all((0..6).map(|_| Box::pin(place.invoke(0, &[(Limit::Timeout, 100_000)], &["spin"]))));
+        let mut spinning = select_all(
+            (0..6).map(|_| Box::pin(place.invoke(0, &[(Limit::Timeout, 100_000)], &["spin"]))),
+        );
         assert!(futures::poll!(&mut spinning).is_pending());
         assert_eq!((place.service.load().running, place.service.load().waiting), (3, 3));
         let mut served = pin!(async {
@@ -192,7 +249,12 @@ fn guests_that_spin_do_not_block_others_of_their_thread_nor_of_the_queue() {
 
 #[test]
 fn whoever_goes_away_leaves_nothing_behind_wherever_it_stood() {
-    let place = Place::new(Capacity { running: 3, running_per_skill: 3, memory: 128 << 20, ..Capacity::default() });
+    let place = Place::new(Capacity {
+        running: 3,
+        running_per_skill: 3,
+        memory: 128 << 20,
+        ..Capacity::default()
+    });
     on_one_thread(async {
         let limits = [(Limit::Memory, 64 << 20)];
         for args in [&["sleep"][..], &["spin"], &["start", "1", "sleep"], &["files", "/tmp"]] {
@@ -216,7 +278,11 @@ fn whoever_goes_away_leaves_nothing_behind_wherever_it_stood() {
         }
     });
     let statuses = place.statuses();
-    assert_eq!(statuses.iter().filter(|(_, kind)| kind == "interrupted").count(), 4 * 2, "only what ran is recorded: {statuses:?}");
+    assert_eq!(
+        statuses.iter().filter(|(_, kind)| kind == "interrupted").count(),
+        4 * 2,
+        "only what ran is recorded: {statuses:?}"
+    );
     place.assert_clean();
 }
 
@@ -226,9 +292,13 @@ fn a_service_that_closes_lets_what_runs_end_and_takes_no_more() {
     on_one_thread(async {
         let mut running = Box::pin(place.invoke(0, &[(Limit::Timeout, 500)], &["sleep"]));
         let mut waiting = Box::pin(place.invoke(0, &[], &["burn", "1000"]));
-        assert!(futures::poll!(&mut running).is_pending() && futures::poll!(&mut waiting).is_pending());
+        assert!(
+            futures::poll!(&mut running).is_pending() && futures::poll!(&mut waiting).is_pending()
+        );
         let (ended, refused, ()) = tokio::join!(running, waiting, place.service.close());
-        assert!(matches!(ended.unwrap().finished.outcome.status, Status::LimitHit(hit) if hit.limit == Limit::Timeout));
+        assert!(
+            matches!(ended.unwrap().finished.outcome.status, Status::LimitHit(hit) if hit.limit == Limit::Timeout)
+        );
         assert!(matches!(refused, Err(ServiceError::Closed)));
         assert!(matches!(place.invoke(1, &[], &["burn", "1"]).await, Err(ServiceError::Closed)));
         place.becomes(IDLE).await;
@@ -238,12 +308,27 @@ fn a_service_that_closes_lets_what_runs_end_and_takes_no_more() {
 
 #[test]
 fn many_callers_of_many_threads_are_all_served_or_told() {
-    let place = Place::new(Capacity { running: 3, running_per_skill: 2, waiting: 20, waiting_per_skill: 15, memory: 1 << 30 });
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let place = Place::new(Capacity {
+        running: 3,
+        running_per_skill: 2,
+        waiting: 20,
+        waiting_per_skill: 15,
+        memory: 1 << 30,
+    });
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     let ways: [&[&str]; 5] = [&["burn", "1000"], &["trap"], &["spin"], &["sleep"], &["exit", "3"]];
     let results = runtime.block_on(async {
-        let one = |number: usize| place.invoke(number % 2, &[(Limit::Timeout, 100), (Limit::Memory, 64 << 20)], ways[number % ways.len()]);
-        tokio::time::timeout(PATIENCE, join_all((0..60).map(one))).await.expect("all came to an end")
+        let one = |number: usize| {
+            place.invoke(
+                number % 2,
+                &[(Limit::Timeout, 100), (Limit::Memory, 64 << 20)],
+                ways[number % ways.len()],
+            )
+        };
+        tokio::time::timeout(PATIENCE, join_all((0..60).map(one)))
+            .await
+            .expect("all came to an end")
     });
     let busy = results.iter().filter(|result| is_busy(result)).count();
     assert!(busy > 0 && busy < 60, "{busy} were told");

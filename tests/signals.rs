@@ -29,9 +29,16 @@ impl Machine {
 
     fn command(&self, flags: &[&str], args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_skillhost"));
-        command.arg("run").arg(self.arena.path("skills/hostile")).arg("--workspace").arg(self.arena.path("workspace"));
+        command
+            .arg("run")
+            .arg(self.arena.path("skills/hostile"))
+            .arg("--workspace")
+            .arg(self.arena.path("workspace"));
         command.arg("--audit").arg(&self.audit).args(flags).arg("--").args(args);
-        command.env_clear().env("HOME", self.arena.path("home")).env("XDG_CACHE_HOME", self.arena.path("cache"));
+        command
+            .env_clear()
+            .env("HOME", self.arena.path("home"))
+            .env("XDG_CACHE_HOME", self.arena.path("cache"));
         command.env("TMPDIR", self.arena.path("temporary")).env("CANARY", "a variable of the host");
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command
@@ -48,7 +55,11 @@ impl Machine {
     }
 
     fn statuses(&self) -> Vec<String> {
-        self.arena.audit().iter().map(|line| line["status"]["kind"].as_str().unwrap().to_owned()).collect()
+        self.arena
+            .audit()
+            .iter()
+            .map(|line| line["status"]["kind"].as_str().unwrap().to_owned())
+            .collect()
     }
 }
 
@@ -75,7 +86,9 @@ fn signal(child: &Child, signal: rustix::process::Signal) {
 /// Whether a host has started its engine, whose thread is called `epoch`.
 pub fn has_engine(host: &Child) -> bool {
     let Ok(threads) = std::fs::read_dir(format!("/proc/{}/task", host.id())) else { return false };
-    threads.flatten().any(|thread| std::fs::read_to_string(thread.path().join("comm")).is_ok_and(|name| name.trim() == "epoch"))
+    threads.flatten().any(|thread| {
+        std::fs::read_to_string(thread.path().join("comm")).is_ok_and(|name| name.trim() == "epoch")
+    })
 }
 
 fn text(stream: Option<impl std::io::Read>) -> String {
@@ -90,7 +103,8 @@ fn an_interrupt_ends_the_guest_cleans_up_and_is_recorded() {
     let machine = Machine::new();
     for (nth, sent) in [Signal::INT, Signal::TERM].into_iter().enumerate() {
         for args in [&["lines", "1000", "50"][..], &["sleep"], &["spin"]] {
-            // Where there is no output to wait for, the engine tells that the guest is about to run.
+            // Where there is no output to wait for, the engine tells that the guest is about to
+            // run.
             let mut child = machine.start(&[], args);
             if args[0] == "lines" {
                 let mut line = String::new();
@@ -118,7 +132,8 @@ fn a_guest_that_waits_for_a_terminal_runs_out_of_time() {
     let machine = Machine::new();
     for verb in ["stdin", "cat"] {
         let (input, _open) = std::io::pipe().unwrap();
-        let mut child = machine.command(&["--timeout", "300ms"], &[verb]).stdin(input).spawn().unwrap();
+        let mut child =
+            machine.command(&["--timeout", "300ms"], &[verb]).stdin(input).spawn().unwrap();
         assert_eq!(wait(&mut child).code(), Some(124));
         assert!(text(child.stderr).contains("--timeout"), "the message names no flag");
     }
@@ -143,7 +158,10 @@ fn a_host_that_is_killed_leaves_the_next_one_working() {
 
 /// Files of code in a cache folder, half-written ones too.
 fn code_in(cache: &Path) -> usize {
-    let names = std::fs::read_dir(cache).into_iter().flatten().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let names = std::fs::read_dir(cache)
+        .into_iter()
+        .flatten()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap());
     names.filter(|name| name.contains(".own.")).count()
 }
 
@@ -173,7 +191,8 @@ fn a_compiler_does_not_outlive_its_host() {
         let policy = machine.arena.path("policy.yaml");
         std::fs::write(&policy, format!("limits: {{ compile: {limit} }}\n")).unwrap();
         let mut child = machine.start(&["--policy", policy.to_str().unwrap()], &[]);
-        let compilers = || crate::components::compilers_with(&["fast", "whole", &limit.replace('s', "000")]);
+        let compilers =
+            || crate::components::compilers_with(&["fast", "whole", &limit.replace('s', "000")]);
         while compilers() == 0 {
             assert!(child.try_wait().unwrap().is_none(), "it did not compile");
             std::thread::sleep(Duration::from_millis(2));
@@ -204,13 +223,18 @@ fn a_compiler_is_confined_while_it_compiles() {
     let mut host = machine.start(&["--policy", policy.to_str().unwrap()], &[]);
     let started = Instant::now();
     let confined = loop {
-        assert!(started.elapsed() < PATIENCE && host.try_wait().unwrap().is_none(), "no compiler was seen to be confined");
+        assert!(
+            started.elapsed() < PATIENCE && host.try_wait().unwrap().is_none(),
+            "no compiler was seen to be confined"
+        );
         // By the limit that no other test has.
-        let mut processes = std::fs::read_dir("/proc").unwrap().flatten().map(|process| process.path());
+        let mut processes =
+            std::fs::read_dir("/proc").unwrap().flatten().map(|process| process.path());
         let found = processes.find_map(|process| {
             let read = |file: &str| std::fs::read_to_string(process.join(file)).ok();
             let is_compiler = read("cmdline")?.contains("__compile\0fast\0whole\x0079000\0");
-            let status = read("status").filter(|status| is_compiler && status.contains("Seccomp:\t2\n"))?;
+            let status =
+                read("status").filter(|status| is_compiler && status.contains("Seccomp:\t2\n"))?;
             Some((status, read("limits")?))
         });
         match found {
@@ -219,7 +243,11 @@ fn a_compiler_is_confined_while_it_compiles() {
         }
     };
     assert!(confined.0.contains("NoNewPrivs:\t1\n"), "{}", confined.0);
-    assert!(confined.1.lines().any(|line| line.starts_with("Max open files") && line.contains(" 3 ")), "{}", confined.1);
+    assert!(
+        confined.1.lines().any(|line| line.starts_with("Max open files") && line.contains(" 3 ")),
+        "{}",
+        confined.1
+    );
     signal(&host, rustix::process::Signal::INT);
     wait(&mut host);
 }
@@ -281,7 +309,8 @@ fn a_slow_reader_does_not_defeat_the_timeout() {
         if stream == "stdout" {
             assert_eq!(wait(&mut child).code(), Some(124));
         } else {
-            // The host's own last word goes to stderr too: it may wait for its reader, but the guest is over.
+            // The host's own last word goes to stderr too: it may wait for its reader, but the
+            // guest is over.
             std::thread::sleep(Duration::from_secs(1));
             let mut rest = Vec::new();
             child.stderr.take().unwrap().read_to_end(&mut rest).unwrap();
@@ -322,7 +351,15 @@ fn the_binary_s_environment_reaches_no_guest() {
 fn exit_codes_say_how_it_ended() {
     let machine = Machine::new();
     let code = |flags: &[&str], args: &[&str]| {
-        wait(&mut machine.command(flags, args).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()).code()
+        wait(
+            &mut machine
+                .command(flags, args)
+                .stdout(Stdio::null())
+                .stderr(Stdio::null())
+                .spawn()
+                .unwrap(),
+        )
+        .code()
     };
     assert_eq!(code(&[], &["exit", "7"]), Some(7));
     assert_eq!(code(&[], &["trap"]), Some(134));

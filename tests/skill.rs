@@ -1,5 +1,6 @@
-//! What becomes of skills as people write them. Each case is a folder of `cases/skill`: the skill, and `expected.txt`, which says
-//! whether it loads, as what, and what is wrong with it. `BLESS=1` writes the expectations anew.
+//! What becomes of skills as people write them. Each case is a folder of `cases/skill`: the skill,
+//! and `expected.txt`, which says whether it loads, as what, and what is wrong with it. `BLESS=1`
+//! writes the expectations anew.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -12,26 +13,50 @@ use skillhost_skill::{Caps, Skill};
 
 const GOOD: &str = "---\nname: NAME\ndescription: Does a thing. Use when a thing is to be done.\nallowed-tools: Read\n---\n";
 
-/// Skills that do not live well in a repository: bytes that editors and git would touch, symlinks, and sheer size.
+/// Skills that do not live well in a repository: bytes that editors and git would touch, symlinks,
+/// and sheer size.
 const GENERATED: &[(&str, Make)] = &[
     ("byte-order-mark", |folder| write(folder, "SKILL.md", format!("\u{feff}{GOOD}Body.\n"))),
-    ("byte-order-mark-and-blanks", |folder| write(folder, "SKILL.md", format!("\u{feff}{}", GOOD.replacen("---\n", "---  \n", 1)))),
+    ("byte-order-mark-and-blanks", |folder| {
+        write(folder, "SKILL.md", format!("\u{feff}{}", GOOD.replacen("---\n", "---  \n", 1)))
+    }),
     ("nul-in-frontmatter", |folder| write(folder, "SKILL.md", GOOD.replace("Read", "Read\0Bash"))),
     ("nul-in-body", |folder| write(folder, "SKILL.md", format!("{GOOD}\nOne\0two\0three\n"))),
     ("not-utf8-in-frontmatter", |folder| {
         let (head, tail) = GOOD.split_once("a thing").unwrap();
         write(folder, "SKILL.md", [head.as_bytes(), b"caf\xe9", tail.as_bytes()].concat());
     }),
-    ("not-utf8-in-body", |folder| write(folder, "SKILL.md", [GOOD.as_bytes(), b"caf\xe9\n"].concat())),
+    ("not-utf8-in-body", |folder| {
+        write(folder, "SKILL.md", [GOOD.as_bytes(), b"caf\xe9\n"].concat())
+    }),
     ("utf16", |folder| {
-        let bytes = "\u{feff}---\nname: utf16\n---\n".encode_utf16().flat_map(u16::to_le_bytes).collect::<Vec<u8>>();
+        let bytes = "\u{feff}---\nname: utf16\n---\n"
+            .encode_utf16()
+            .flat_map(u16::to_le_bytes)
+            .collect::<Vec<u8>>();
         write(folder, "SKILL.md", bytes);
     }),
     ("empty-file", |folder| write(folder, "SKILL.md", "")),
-    ("body-of-160-kb", |folder| write(folder, "SKILL.md", format!("{GOOD}{}", "Forty bytes of text, the line end too.\n".repeat(4_096)))),
-    ("frontmatter-too-long", |folder| write(folder, "SKILL.md", GOOD.replace("name:", &format!("# {}\nname:", "x".repeat(70_000))))),
-    ("too-many-tools", |folder| write(folder, "SKILL.md", GOOD.replace("Read", &"Read ".repeat(1_001)))),
-    ("skill-md-too-large", |folder| write(folder, "SKILL.md", format!("{GOOD}{}", "x".repeat(1 << 20)))),
+    ("body-of-160-kb", |folder| {
+        write(
+            folder,
+            "SKILL.md",
+            format!("{GOOD}{}", "Forty bytes of text, the line end too.\n".repeat(4_096)),
+        )
+    }),
+    ("frontmatter-too-long", |folder| {
+        write(
+            folder,
+            "SKILL.md",
+            GOOD.replace("name:", &format!("# {}\nname:", "x".repeat(70_000))),
+        )
+    }),
+    ("too-many-tools", |folder| {
+        write(folder, "SKILL.md", GOOD.replace("Read", &"Read ".repeat(1_001)))
+    }),
+    ("skill-md-too-large", |folder| {
+        write(folder, "SKILL.md", format!("{GOOD}{}", "x".repeat(1 << 20)))
+    }),
     ("too-many-files", |folder| {
         write(folder, "SKILL.md", GOOD);
         (0..2_000).for_each(|i| write(folder, &format!("data/{i}.txt"), ""));
@@ -89,7 +114,12 @@ fn every_case_loads_or_is_refused_as_expected() {
         }
         let expected = fs::read_to_string(&file).unwrap_or_default();
         if actual != expected {
-            writeln!(wrong, "== {name}\n{}", similar::TextDiff::from_lines(&expected, &actual).unified_diff()).unwrap();
+            writeln!(
+                wrong,
+                "== {name}\n{}",
+                similar::TextDiff::from_lines(&expected, &actual).unified_diff()
+            )
+            .unwrap();
         }
     }
     assert!(wrong.is_empty(), "{wrong}\nBLESS=1 writes the expectations anew");
@@ -97,16 +127,24 @@ fn every_case_loads_or_is_refused_as_expected() {
 
 #[test]
 fn every_rule_is_broken_by_a_case_and_has_the_effect_it_says() {
-    let mut unbroken: Vec<&str> = RULES.iter().map(|r| r.name).filter(|r| *r != "unreadable").collect();
+    let mut unbroken: Vec<&str> =
+        RULES.iter().map(|r| r.name).filter(|r| *r != "unreadable").collect();
     for name in all_cases() {
         let loaded = load(&name);
         let diagnostics = diagnostics(&loaded);
         unbroken.retain(|rule| diagnostics.iter().all(|d| d.rule != *rule));
-        let effect = diagnostics.iter().map(|d| RULES.iter().find(|r| r.name == d.rule).unwrap().effect).max();
+        let effect = diagnostics
+            .iter()
+            .map(|d| RULES.iter().find(|r| r.name == d.rule).unwrap().effect)
+            .max();
         match &loaded {
             Err(_) => assert_eq!(effect, Some(Effect::Refused), "{name}"),
             Ok(skill) => {
-                assert_eq!(skill.manifest.recovered, effect == Some(Effect::GrantsNothing), "{name}");
+                assert_eq!(
+                    skill.manifest.recovered,
+                    effect == Some(Effect::GrantsNothing),
+                    "{name}"
+                );
                 assert_eq!(skill.manifest.ungranted, effect == Some(Effect::Ungranted), "{name}");
             }
         }
@@ -117,9 +155,15 @@ fn every_rule_is_broken_by_a_case_and_has_the_effect_it_says() {
 #[test]
 fn what_had_to_be_recovered_asks_for_nothing() {
     let mut recovered = 0;
-    for skill in all_cases().iter().filter_map(|name| load(name).ok()).filter(|s| s.manifest.recovered) {
+    for skill in
+        all_cases().iter().filter_map(|name| load(name).ok()).filter(|s| s.manifest.recovered)
+    {
         assert_eq!(skill.manifest.allowed_tools, Some(vec![]), "{}", skill.name);
-        assert!(skill.manifest.component.is_none() && skill.manifest.metadata.is_empty(), "{}", skill.name);
+        assert!(
+            skill.manifest.component.is_none() && skill.manifest.metadata.is_empty(),
+            "{}",
+            skill.name
+        );
         recovered += 1;
     }
     assert!(recovered > 10);
@@ -148,15 +192,26 @@ fn findings_are_rendered_as_snippets_that_point_into_the_file() {
             Ok(skill) => (&skill.source, &skill.root),
             Err(error) => (&error.text, &error.root),
         };
-        let rendered = anstream::adapter::strip_str(&render(diagnostics(&loaded), source)).to_string();
-        writeln!(actual, "== {case}\n\n{}", rendered.replace(&format!("{}/", root.parent().unwrap().display()), "")).unwrap();
+        let rendered =
+            anstream::adapter::strip_str(&render(diagnostics(&loaded), source)).to_string();
+        writeln!(
+            actual,
+            "== {case}\n\n{}",
+            rendered.replace(&format!("{}/", root.parent().unwrap().display()), "")
+        )
+        .unwrap();
     }
     let file = root().join("tests/cases/skill-snippets.txt");
     if std::env::var_os("BLESS").is_some() {
         fs::write(&file, &actual).unwrap();
     }
     let expected = fs::read_to_string(file).unwrap_or_default();
-    assert_eq!(expected, actual, "BLESS=1 writes the snippets anew:\n{}", similar::TextDiff::from_lines(&expected, &actual).unified_diff());
+    assert_eq!(
+        expected,
+        actual,
+        "BLESS=1 writes the snippets anew:\n{}",
+        similar::TextDiff::from_lines(&expected, &actual).unified_diff()
+    );
 }
 
 #[test]
@@ -173,7 +228,12 @@ fn the_documentation_lists_the_rules() {
             Effect::GrantsNothing => "loads with name and description alone, granted nothing",
             Effect::Refused => "does not load",
         };
-        writeln!(text, "| `{}` | {severity} | {} | {} | {effect} |", rule.name, rule.says, rule.source).unwrap();
+        writeln!(
+            text,
+            "| `{}` | {severity} | {} | {} | {effect} |",
+            rule.name, rule.says, rule.source
+        )
+        .unwrap();
     }
     let file = root().join("docs/rules.md");
     if std::env::var_os("BLESS").is_some() {
@@ -196,7 +256,12 @@ fn the_digest_is_of_names_lengths_and_content_and_of_nothing_else() {
     let one = digest(&[("a", "bc"), ("d/e", "f")]);
     assert!(one.starts_with("sha256:") && one.len() == 7 + 64, "{one}");
     assert_eq!(one, digest(&[("d/e", "f"), ("a", "bc")]), "the order of creation does not count");
-    for other in [[("a", "bd"), ("d/e", "f")], [("ab", "c"), ("d/e", "f")], [("a", "bcd"), ("/e", "f")], [("a", "bc"), ("d.e", "f")]] {
+    for other in [
+        [("a", "bd"), ("d/e", "f")],
+        [("ab", "c"), ("d/e", "f")],
+        [("a", "bcd"), ("/e", "f")],
+        [("a", "bc"), ("d.e", "f")],
+    ] {
         let other = other.map(|(path, text)| (path.trim_start_matches('/'), text));
         assert_ne!(one, digest(&other), "{other:?}");
     }
@@ -288,7 +353,10 @@ type Make = fn(&Path);
 type Loaded = Result<Skill, skillhost_skill::SkillError>;
 
 fn all_cases() -> Vec<String> {
-    let mut names: Vec<String> = fs::read_dir(cases()).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
+    let mut names: Vec<String> = fs::read_dir(cases())
+        .unwrap()
+        .map(|e| e.unwrap().file_name().into_string().unwrap())
+        .collect();
     names.extend(GENERATED.iter().map(|(name, _)| (*name).to_owned()));
     names.sort();
     names.dedup();
@@ -304,7 +372,8 @@ fn load(case: &str) -> Loaded {
         make(&folder);
         return Skill::load(&folder, &Caps::default());
     }
-    let folder = fs::read_dir(cases().join(case)).unwrap().map(|e| e.unwrap().path()).find(|p| p.is_dir());
+    let folder =
+        fs::read_dir(cases().join(case)).unwrap().map(|e| e.unwrap().path()).find(|p| p.is_dir());
     Skill::load(&folder.unwrap_or_else(|| panic!("{case} has no skill folder")), &Caps::default())
 }
 
@@ -323,9 +392,22 @@ fn report(loaded: &Loaded, case: &str) -> String {
             let mut json = serde_json::to_value(&skill.manifest).unwrap();
             for entry in json["allowed_tools"].as_array_mut().into_iter().flatten() {
                 let span = &entry["span"];
-                *entry = format!("{} at {}:{}+{}", entry["text"].as_str().unwrap(), span["line"], span["column"], span["length"]).into();
+                *entry = format!(
+                    "{} at {}:{}+{}",
+                    entry["text"].as_str().unwrap(),
+                    span["line"],
+                    span["column"],
+                    span["length"]
+                )
+                .into();
             }
-            writeln!(out, "loads: {}\n{}", skill.name, serde_json::to_string_pretty(&json).unwrap()).unwrap();
+            writeln!(
+                out,
+                "loads: {}\n{}",
+                skill.name,
+                serde_json::to_string_pretty(&json).unwrap()
+            )
+            .unwrap();
             if skill.files.len() > 1 {
                 let shown = skill.files.iter().map(|f| match &f.link {
                     Some(target) => format!("{} -> {target}", f.path),
@@ -333,7 +415,12 @@ fn report(loaded: &Loaded, case: &str) -> String {
                 });
                 writeln!(out, "files: {}", shown.collect::<Vec<_>>().join(", ")).unwrap();
             }
-            writeln!(out, "body from line {}", skill.source[..skill.body_offset].matches('\n').count() + 1).unwrap();
+            writeln!(
+                out,
+                "body from line {}",
+                skill.source[..skill.body_offset].matches('\n').count() + 1
+            )
+            .unwrap();
             &skill.root
         }
         Err(error) => {
@@ -346,9 +433,21 @@ fn report(loaded: &Loaded, case: &str) -> String {
     for d in diagnostics(loaded) {
         let place = d.span.map(|s| format!(":{}:{}", s.line, s.column)).unwrap_or_default();
         let severity = if d.severity == Severity::Error { "error" } else { "warning" };
-        writeln!(out, "\n{}{place} {severity} {} {}", d.file.replace(&parent, ""), d.rule, d.message).unwrap();
+        writeln!(
+            out,
+            "\n{}{place} {severity} {} {}",
+            d.file.replace(&parent, ""),
+            d.rule,
+            d.message
+        )
+        .unwrap();
         if let Some(fix) = &d.fix {
-            writeln!(out, "  fix: {}", fix.replace(parent.trim_end_matches('/'), "..").replace('\n', "\n       ")).unwrap();
+            writeln!(
+                out,
+                "  fix: {}",
+                fix.replace(parent.trim_end_matches('/'), "..").replace('\n', "\n       ")
+            )
+            .unwrap();
         }
     }
     out
@@ -380,5 +479,6 @@ fn mkdir(folder: &Path, name: &str) -> PathBuf {
 }
 
 fn mkfifo(path: &Path) {
-    rustix::fs::mknodat(rustix::fs::CWD, path, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
+    rustix::fs::mknodat(rustix::fs::CWD, path, rustix::fs::FileType::Fifo, 0o600.into(), 0)
+        .unwrap();
 }

@@ -48,12 +48,15 @@ proptest! {
 
 /// The invariants of every result.
 fn holds(bytes: &[u8]) -> Result<(), TestCaseError> {
-    let Parsed { manifest, diagnostics, source, body_offset, component_at } = parse(bytes, "folder", "SKILL.md");
+    let Parsed { manifest, diagnostics, source, body_offset, component_at } =
+        parse(bytes, "folder", "SKILL.md");
     prop_assert!(source.is_char_boundary(body_offset));
     let entries = manifest.iter().flat_map(|m| m.allowed_tools.iter().flatten()).map(|e| e.span);
     for span in diagnostics.iter().map(|d| d.span).chain(entries).chain([component_at]).flatten() {
         prop_assert!(
-            source.get(span.offset..span.offset + span.length).is_some_and(|text| !text.contains('\n')),
+            source
+                .get(span.offset..span.offset + span.length)
+                .is_some_and(|text| !text.contains('\n')),
             "{:?} in {:?}",
             span,
             source
@@ -62,10 +65,21 @@ fn holds(bytes: &[u8]) -> Result<(), TestCaseError> {
     }
     if let Some(manifest) = &manifest {
         prop_assert!(!manifest.name.is_empty());
-        prop_assert!(manifest.component.as_ref().is_none_or(|c| !c.starts_with('/') && c.split('/').all(|part| part != "..")));
+        prop_assert!(
+            manifest
+                .component
+                .as_ref()
+                .is_none_or(|c| !c.starts_with('/') && c.split('/').all(|part| part != ".."))
+        );
         if manifest.recovered {
             let (name, description) = (manifest.name.clone(), manifest.description.clone());
-            let nothing = Manifest { name, description, allowed_tools: Some(vec![]), recovered: true, ..Manifest::default() };
+            let nothing = Manifest {
+                name,
+                description,
+                allowed_tools: Some(vec![]),
+                recovered: true,
+                ..Manifest::default()
+            };
             prop_assert_eq!(manifest, &nothing);
         }
     } else {
@@ -126,37 +140,77 @@ fn yaml_like() -> impl Strategy<Value = String> {
         "@",
         "`",
     ];
-    proptest::collection::vec(proptest::sample::select(tokens.to_vec()), 0..40).prop_map(|tokens| tokens.concat())
+    proptest::collection::vec(proptest::sample::select(tokens.to_vec()), 0..40)
+        .prop_map(|tokens| tokens.concat())
 }
 
 fn manifest() -> impl Strategy<Value = Manifest> {
     let name = "[a-z0-9]{1,10}(-[a-z0-9]{1,10}){0,3}";
     let text = "[^\\s\\p{C}]([^\\p{C}]{0,60}[^\\s\\p{C}])?";
-    let tool = prop_oneof!["[A-Z][a-z]{1,8}", "[A-Z][a-z]{1,8}\\([a-z0-9 ,:*&/\"'.]{0,20}\\)", "mcp__[a-z]{1,5}__[a-z*]{1,5}"];
+    let tool = prop_oneof![
+        "[A-Z][a-z]{1,8}",
+        "[A-Z][a-z]{1,8}\\([a-z0-9 ,:*&/\"'.]{0,20}\\)",
+        "mcp__[a-z]{1,5}__[a-z*]{1,5}"
+    ];
     let tools = proptest::option::of(proptest::collection::vec(tool, 0..6));
     let limits = (proptest::option::of(1..u64::MAX >> 24), proptest::option::of(0..u64::MAX));
     let metadata = proptest::collection::btree_map("x-[a-z]{1,8}", text, 0..4);
     let component = proptest::option::of("[a-z]{1,8}(/[a-z]{1,8}){0,2}\\.wasm");
-    (name, text, proptest::option::of(text), proptest::option::of(text), tools, limits, metadata, component).prop_map(
-        |(name, description, license, compatibility, tools, (timeout, fuel), mut metadata, component)| {
-            let mut limits = BTreeMap::new();
-            for (limit, value) in [(Limit::Timeout, timeout), (Limit::Fuel, fuel)] {
-                let Some(value) = value else { continue };
-                metadata.insert(limit.key().into(), limit.show(value));
-                limits.insert(limit, value);
-            }
-            metadata.extend(component.iter().map(|c| ("component".to_owned(), c.clone())));
-            let entry = |text| skillhost_policy::manifest::ToolEntry { text, span: None };
-            let allowed_tools = tools.map(|tools| tools.into_iter().map(entry).collect());
-            Manifest { name, description, license, compatibility, metadata, allowed_tools, component, limits, ..Manifest::default() }
-        },
+    (
+        name,
+        text,
+        proptest::option::of(text),
+        proptest::option::of(text),
+        tools,
+        limits,
+        metadata,
+        component,
     )
+        .prop_map(
+            |(
+                name,
+                description,
+                license,
+                compatibility,
+                tools,
+                (timeout, fuel),
+                mut metadata,
+                component,
+            )| {
+                let mut limits = BTreeMap::new();
+                for (limit, value) in [(Limit::Timeout, timeout), (Limit::Fuel, fuel)] {
+                    let Some(value) = value else { continue };
+                    metadata.insert(limit.key().into(), limit.show(value));
+                    limits.insert(limit, value);
+                }
+                metadata.extend(component.iter().map(|c| ("component".to_owned(), c.clone())));
+                let entry = |text| skillhost_policy::manifest::ToolEntry { text, span: None };
+                let allowed_tools = tools.map(|tools| tools.into_iter().map(entry).collect());
+                Manifest {
+                    name,
+                    description,
+                    license,
+                    compatibility,
+                    metadata,
+                    allowed_tools,
+                    component,
+                    limits,
+                    ..Manifest::default()
+                }
+            },
+        )
 }
 
 fn written(manifest: &Manifest) -> String {
     let quoted = |text: &str| serde_json::Value::from(text).to_string();
-    let mut out = format!("---\nname: {}\ndescription: {}\n", quoted(&manifest.name), quoted(&manifest.description));
-    for (field, value) in [("license", &manifest.license), ("compatibility", &manifest.compatibility)] {
+    let mut out = format!(
+        "---\nname: {}\ndescription: {}\n",
+        quoted(&manifest.name),
+        quoted(&manifest.description)
+    );
+    for (field, value) in
+        [("license", &manifest.license), ("compatibility", &manifest.compatibility)]
+    {
         out += &value.as_ref().map(|v| format!("{field}: {}\n", quoted(v))).unwrap_or_default();
     }
     if let Some(tools) = &manifest.allowed_tools {
@@ -165,7 +219,10 @@ fn written(manifest: &Manifest) -> String {
     }
     if !manifest.metadata.is_empty() {
         out += "metadata:\n";
-        manifest.metadata.iter().for_each(|(key, value)| out += &format!("  {key}: {}\n", quoted(value)));
+        manifest
+            .metadata
+            .iter()
+            .for_each(|(key, value)| out += &format!("  {key}: {}\n", quoted(value)));
     }
     out + "---\nBody.\n"
 }
@@ -210,8 +267,15 @@ fn hostile_files_are_parsed_and_rendered_in_bounded_time() {
         ",",
         "\u{feff}",
     ];
-    let heads =
-        ["", "---\n", "---\nallowed-tools: ", "---\nallowed-tools: [", "---\nmetadata:\n ", "---\ndescription: \"", "---\nx: a: b\n"];
+    let heads = [
+        "",
+        "---\n",
+        "---\nallowed-tools: ",
+        "---\nallowed-tools: [",
+        "---\nmetadata:\n ",
+        "---\ndescription: \"",
+        "---\nx: a: b\n",
+    ];
     for (head, text) in heads.into_iter().flat_map(|head| repeated.map(|text| (head, text))) {
         // As long as a frontmatter may be; for the body, as SKILL.md may be.
         let size = if head.is_empty() { 1 << 20 } else { 60_000 };
@@ -221,6 +285,10 @@ fn hostile_files_are_parsed_and_rendered_in_bounded_time() {
         let shown = render(&parsed.diagnostics, &parsed.source);
         let took = start.elapsed();
         assert!(took < crate::arena::PATIENCE, "{took:?} for {head:?} and {text:?} repeated");
-        assert!(shown.len() < 200_000, "{} bytes of snippets for {head:?} and {text:?} repeated", shown.len());
+        assert!(
+            shown.len() < 200_000,
+            "{} bytes of snippets for {head:?} and {text:?} repeated",
+            shown.len()
+        );
     }
 }

@@ -1,4 +1,5 @@
-//! What skills keep from run to run: only where it is granted, apart for each skill, within its quota, one run at a time.
+//! What skills keep from run to run: only where it is granted, apart for each skill, within its
+//! quota, one run at a time.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -34,7 +35,8 @@ impl Place {
 
     fn skill(&self, folder: &str, text: &str) {
         std::fs::create_dir_all(self.path(folder)).unwrap();
-        let manifest = format!("---\nname: keeper\ndescription: Keeps things. Use to test.\n---\n{text}\n");
+        let manifest =
+            format!("---\nname: keeper\ndescription: Keeps things. Use to test.\n---\n{text}\n");
         std::fs::write(self.path(folder).join("SKILL.md"), manifest).unwrap();
     }
 
@@ -44,13 +46,22 @@ impl Place {
 
     /// A shell command of a skill that may keep so many bytes.
     fn run(&self, folder: &str, state: u64, command: &str) -> Outcome {
-        self.with(folder, Overrides { limits: vec![(Limit::State, state)], ..Overrides::default() }, command)
+        self.with(
+            folder,
+            Overrides { limits: vec![(Limit::State, state)], ..Overrides::default() },
+            command,
+        )
     }
 
     fn with(&self, folder: &str, overrides: Overrides, command: &str) -> Outcome {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        let outcome =
-            runtime.block_on(async { tokio::time::timeout(PATIENCE, invoke(&self.host, &self.path(folder), overrides, command)).await });
+        let outcome = runtime.block_on(async {
+            tokio::time::timeout(
+                PATIENCE,
+                invoke(&self.host, &self.path(folder), overrides, command),
+            )
+            .await
+        });
         runtime.shutdown_background();
         outcome.unwrap()
     }
@@ -64,8 +75,13 @@ impl Place {
 
 async fn invoke(host: &Host, skill: &Path, overrides: Overrides, command: &str) -> Outcome {
     let policy = Policy::builtin().with_command_line(overrides).unwrap();
-    let request =
-        Request { skill: skill.into(), policy: &policy, target: Target::Shell(command.to_owned()), args: Vec::new(), io: Io::default() };
+    let request = Request {
+        skill: skill.into(),
+        policy: &policy,
+        target: Target::Shell(command.to_owned()),
+        args: Vec::new(),
+        io: Io::default(),
+    };
     host.invoke(request).await.unwrap().finished.outcome
 }
 
@@ -74,18 +90,31 @@ const KIB: u64 = 1 << 10;
 #[test]
 fn what_is_kept_is_there_in_the_next_run_and_only_where_it_is_granted() {
     let place = Place::new();
-    assert_eq!(place.prints("a/keeper", 0, "[ -e /state ] || echo none; ls / | grep -c state || true"), "none\n0");
-    assert!(matches!(place.run("a/keeper", 0, "echo x > /state/x").status, Status::Exited { code: 1.. }));
+    assert_eq!(
+        place.prints("a/keeper", 0, "[ -e /state ] || echo none; ls / | grep -c state || true"),
+        "none\n0"
+    );
+    assert!(matches!(
+        place.run("a/keeper", 0, "echo x > /state/x").status,
+        Status::Exited { code: 1.. }
+    ));
     assert_eq!(place.states().list().unwrap(), [], "nothing is made that is not granted");
     place.prints("a/keeper", 16 * KIB, "mkdir /state/sub; echo kept > /state/sub/x");
     assert_eq!(
-        place.prints("a/keeper", 16 * KIB, "cat /state/sub/x; ls /; ls /state").split_whitespace().filter(|word| *word == "state").count(),
+        place
+            .prints("a/keeper", 16 * KIB, "cat /state/sub/x; ls /; ls /state")
+            .split_whitespace()
+            .filter(|word| *word == "state")
+            .count(),
         1
     );
     let outcome = place.run("a/keeper", 16 * KIB, "cat /state/sub/x");
     assert_eq!((outcome.stdout.text().as_ref(), outcome.files["/state/sub/x"].read), ("kept\n", 5));
     // No grant: out of sight again.
-    assert!(matches!(place.run("a/keeper", 0, "cat /state/sub/x").status, Status::Exited { code: 1.. }));
+    assert!(matches!(
+        place.run("a/keeper", 0, "cat /state/sub/x").status,
+        Status::Exited { code: 1.. }
+    ));
     let about = std::fs::metadata(place.path("kept")).unwrap();
     assert_eq!(std::os::unix::fs::PermissionsExt::mode(&about.permissions()) & 0o777, 0o700);
 }
@@ -107,7 +136,10 @@ fn a_skill_of_the_same_name_elsewhere_has_another() {
     let place = Place::new();
     place.skill("b/keeper", "one");
     place.prints("a/keeper", KIB, "echo of a > /state/x");
-    assert_eq!(place.prints("b/keeper", KIB, "cat /state/x 2> /dev/null || echo nothing"), "nothing");
+    assert_eq!(
+        place.prints("b/keeper", KIB, "cat /state/x 2> /dev/null || echo nothing"),
+        "nothing"
+    );
     place.prints("b/keeper", KIB, "echo of b > /state/x");
     // By another way to the same folder, and after it was changed: the same.
     std::os::unix::fs::symlink(place.path("a"), place.path("link")).unwrap();
@@ -115,7 +147,10 @@ fn a_skill_of_the_same_name_elsewhere_has_another() {
     assert_eq!(place.prints("link/keeper", KIB, "cat /state/x"), "of a");
     // Under another name in the same place: another skill.
     std::fs::rename(place.path("a/keeper"), place.path("a/other")).unwrap();
-    assert_eq!(place.prints("a/other", KIB, "cat /state/x 2> /dev/null || echo nothing"), "nothing");
+    assert_eq!(
+        place.prints("a/other", KIB, "cat /state/x 2> /dev/null || echo nothing"),
+        "nothing"
+    );
     let kept = place.states().list().unwrap();
     let owners: Vec<_> = kept.iter().map(|one| (one.owner.skill.as_str(), one.files)).collect();
     assert_eq!(owners, [("keeper", 1), ("keeper", 1), ("other", 0)]);
@@ -124,11 +159,16 @@ fn a_skill_of_the_same_name_elsewhere_has_another() {
 #[test]
 fn the_quota_is_of_all_runs_together() {
     let place = Place::new();
-    let fill = |n: u64, name: &str| place.run("a/keeper", 10_000, &format!("head -c {n} /dev/zero > /state/{name}"));
+    let fill = |n: u64, name: &str| {
+        place.run("a/keeper", 10_000, &format!("head -c {n} /dev/zero > /state/{name}"))
+    };
     assert_eq!(fill(6_000, "a").status, Status::Exited { code: 0 });
     assert_eq!(fill(4_000, "b").status, Status::Exited { code: 0 });
     let full = fill(1, "c");
-    assert!(full.limits_hit.iter().any(|hit| (hit.limit, hit.value) == (Limit::State, 10_000)), "{full:?}");
+    assert!(
+        full.limits_hit.iter().any(|hit| (hit.limit, hit.value) == (Limit::State, 10_000)),
+        "{full:?}"
+    );
     assert!(!matches!(full.status, Status::Exited { code: 0 }), "{full:?}");
     // What is removed, cut or written over makes room.
     assert_eq!(
@@ -140,8 +180,14 @@ fn the_quota_is_of_all_runs_together() {
         "7000"
     );
     // A quota that was lowered: what is there stays and may shrink.
-    assert!(!matches!(place.run("a/keeper", 5_000, "echo more > /state/e").status, Status::Exited { code: 0 }));
-    assert_eq!(place.prints("a/keeper", 5_000, "rm /state/d; echo more > /state/e; cat /state/e"), "more");
+    assert!(!matches!(
+        place.run("a/keeper", 5_000, "echo more > /state/e").status,
+        Status::Exited { code: 0 }
+    ));
+    assert_eq!(
+        place.prints("a/keeper", 5_000, "rm /state/d; echo more > /state/e; cat /state/e"),
+        "more"
+    );
     // It is apart from the limit on what a run writes elsewhere, and the other way round.
     let limits = vec![(Limit::State, 10_000), (Limit::Disk, 100)];
     let outcome = place.with(
@@ -156,13 +202,18 @@ fn the_quota_is_of_all_runs_together() {
 fn runs_of_one_skill_take_turns_and_lose_nothing() {
     let place = Place::new();
     place.skill("b/keeper", "one");
-    let command = "n=$(cat /state/n 2> /dev/null || echo 0); sleep 0.02; echo $((n + 1)) > /state/n";
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(4).enable_all().build().unwrap();
+    let command =
+        "n=$(cat /state/n 2> /dev/null || echo 0); sleep 0.02; echo $((n + 1)) > /state/n";
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(4).enable_all().build().unwrap();
     runtime.block_on(async {
         let mut runs = tokio::task::JoinSet::new();
         for n in 0..16 {
             let (host, skill) = (place.host.clone(), place.path(["a/keeper", "b/keeper"][n % 2]));
-            let overrides = Overrides { limits: vec![(Limit::State, KIB), (Limit::Timeout, 110_000)], ..Overrides::default() };
+            let overrides = Overrides {
+                limits: vec![(Limit::State, KIB), (Limit::Timeout, 110_000)],
+                ..Overrides::default()
+            };
             runs.spawn(async move { invoke(&host, &skill, overrides, command).await.status });
         }
         while let Some(status) = tokio::time::timeout(PATIENCE, runs.join_next()).await.unwrap() {
@@ -182,13 +233,30 @@ fn a_run_waits_no_longer_than_it_may_take_and_can_be_interrupted_meanwhile() {
     let outcome = place.with("a/keeper", Overrides { limits, ..Overrides::default() }, "true");
     let Status::Failed { message, fix: Some(_) } = outcome.status else { panic!("{outcome:?}") };
     assert!(message.contains("another run"), "{message}");
-    let policy = Policy::builtin().with_command_line(Overrides { limits: vec![(Limit::State, KIB)], ..Overrides::default() }).unwrap();
+    let policy = Policy::builtin()
+        .with_command_line(Overrides { limits: vec![(Limit::State, KIB)], ..Overrides::default() })
+        .unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let status = runtime.block_on(async {
-        let io = Io { interrupt: Some(Box::pin(tokio::time::sleep(Duration::from_millis(30)))), ..Io::default() };
+        let io = Io {
+            interrupt: Some(Box::pin(tokio::time::sleep(Duration::from_millis(30)))),
+            ..Io::default()
+        };
         let skill = place.path("a/keeper");
-        let request = Request { skill: (&skill).into(), policy: &policy, target: Target::Shell("true".into()), args: vec![], io };
-        tokio::time::timeout(PATIENCE, place.host.invoke(request)).await.unwrap().unwrap().finished.outcome.status
+        let request = Request {
+            skill: (&skill).into(),
+            policy: &policy,
+            target: Target::Shell("true".into()),
+            args: vec![],
+            io,
+        };
+        tokio::time::timeout(PATIENCE, place.host.invoke(request))
+            .await
+            .unwrap()
+            .unwrap()
+            .finished
+            .outcome
+            .status
     });
     assert_eq!(status, Status::Interrupted);
     drop(held);
@@ -206,7 +274,10 @@ fn no_granted_folder_reaches_it() {
         "ls /workspace; find /workspace -name x; cat /workspace/kept/*/files/x",
     );
     let shown = outcome.stdout.text();
-    assert!(shown.contains("scratch") && !shown.contains("kept") && !shown.contains("secret"), "{shown}");
+    assert!(
+        shown.contains("scratch") && !shown.contains("kept") && !shown.contains("secret"),
+        "{shown}"
+    );
 }
 
 #[test]
@@ -217,7 +288,11 @@ fn guests_make_no_links_in_it_and_do_not_leave_it() {
         KIB,
         "ln -s /skill/SKILL.md /state/l; ln /state/x /state/y; cat /state/../owner.json /state/../../owner.json; ls -a /state",
     );
-    assert!(!outcome.stdout.text().contains("folder\":") && !outcome.stdout.text().contains('l'), "{:?}", outcome.stdout.text());
+    assert!(
+        !outcome.stdout.text().contains("folder\":") && !outcome.stdout.text().contains('l'),
+        "{:?}",
+        outcome.stdout.text()
+    );
 }
 
 #[test]
@@ -227,8 +302,16 @@ fn a_deterministic_run_takes_it_as_input() {
             let place = Place::new();
             place.prints("a/keeper", KIB, "echo 41 > /state/n");
             let determinism = DeterminismRule { on: Some(true), ..DeterminismRule::default() };
-            let overrides = Overrides { limits: vec![(Limit::State, KIB)], determinism, ..Overrides::default() };
-            let outcome = place.with("a/keeper", overrides, "n=$(cat /state/n); echo $((n + 1)) > /state/n; ls -l /state; cat /state/n");
+            let overrides = Overrides {
+                limits: vec![(Limit::State, KIB)],
+                determinism,
+                ..Overrides::default()
+            };
+            let outcome = place.with(
+                "a/keeper",
+                overrides,
+                "n=$(cat /state/n); echo $((n + 1)) > /state/n; ls -l /state; cat /state/n",
+            );
             assert_eq!(place.prints("a/keeper", KIB, "cat /state/n"), "42");
             outcome
         })
@@ -245,11 +328,16 @@ fn the_command_line_lists_exports_and_wipes() {
     for folder in ["py", "elsewhere/py"] {
         let folder = user.work().join(folder);
         std::fs::create_dir_all(&folder).unwrap();
-        std::fs::write(folder.join("SKILL.md"), "---\nname: py\ndescription: Keeps. Use to test.\n---\n").unwrap();
+        std::fs::write(
+            folder.join("SKILL.md"),
+            "---\nname: py\ndescription: Keeps. Use to test.\n---\n",
+        )
+        .unwrap();
     }
     let run = |skill: &str, command: &str| {
         let mut run = user.command(env!("CARGO_BIN_EXE_skillhost"));
-        run.env("XDG_CACHE_HOME", Path::new(env!("CARGO_TARGET_TMPDIR"))).env("SKILLHOST_POLICY", user.work().join("p.yaml"));
+        run.env("XDG_CACHE_HOME", Path::new(env!("CARGO_TARGET_TMPDIR")))
+            .env("SKILLHOST_POLICY", user.work().join("p.yaml"));
         run.args(["run", skill, "--command", command]).output().unwrap()
     };
     let state = |args: &[&str]| {
@@ -259,7 +347,11 @@ fn the_command_line_lists_exports_and_wipes() {
     assert_eq!(state(&["list"]), (0, "nothing is kept\n".into(), String::new()));
     let first = run("./py", "mkdir /state/d; echo kept > /state/d/x");
     assert!(first.status.success(), "{first:?}");
-    assert!(state(&["list"]).1.contains("py") && state(&["list"]).1.contains("5 B"), "{}", state(&["list"]).1);
+    assert!(
+        state(&["list"]).1.contains("py") && state(&["list"]).1.contains("5 B"),
+        "{}",
+        state(&["list"]).1
+    );
     assert_eq!(state(&["export", "py", "out", "--json"]).0, 0);
     assert_eq!(std::fs::read_to_string(user.work().join("out/d/x")).unwrap(), "kept\n");
     assert_eq!(state(&["export", "py", "out"]).0, 74, "it is there already");
@@ -274,17 +366,33 @@ fn the_command_line_lists_exports_and_wipes() {
     assert_eq!(state(&["wipe", &key]).0, 74, "a run holds it");
     drop(held);
     assert_eq!(state(&["wipe", &key]).0, 0);
-    assert_eq!(serde_json::from_str::<serde_json::Value>(&state(&["list", "--json"]).1).unwrap().as_array().unwrap().len(), 1);
+    assert_eq!(
+        serde_json::from_str::<serde_json::Value>(&state(&["list", "--json"]).1)
+            .unwrap()
+            .as_array()
+            .unwrap()
+            .len(),
+        1
+    );
     assert_eq!(state(&["wipe", "nobody"]).0, 64);
 
     // A receipt tells of it, and cannot be repeated.
     let receipt = |args: &[&str]| {
         let mut run = user.command(env!("CARGO_BIN_EXE_skillhost"));
-        run.env("XDG_CACHE_HOME", Path::new(env!("CARGO_TARGET_TMPDIR"))).env("SKILLHOST_POLICY", user.work().join("p.yaml"));
+        run.env("XDG_CACHE_HOME", Path::new(env!("CARGO_TARGET_TMPDIR")))
+            .env("SKILLHOST_POLICY", user.work().join("p.yaml"));
         run.args(args).output().unwrap()
     };
     run("./py", "echo 1 > /state/n");
-    let made = receipt(&["run", "./py", "--deterministic", "--receipt", "r.json", "--command", "cat /state/n; echo 2 > /state/n"]);
+    let made = receipt(&[
+        "run",
+        "./py",
+        "--deterministic",
+        "--receipt",
+        "r.json",
+        "--command",
+        "cat /state/n; echo 2 > /state/n",
+    ]);
     assert!(made.status.success(), "{made:?}");
     let told = std::fs::read_to_string(user.work().join("r.json")).unwrap();
     assert!(told.contains("\"/state/n\""), "{told}");

@@ -4,14 +4,17 @@ use std::path::{Path, PathBuf};
 
 use crate::cli::repository;
 
-/// Every Rust file below a folder of the repository, with its text; the path relative to that folder.
+/// Every Rust file below a folder of the repository, with its text; the path relative to that
+/// folder.
 fn sources(folder: &str) -> Vec<(String, String)> {
     fn walk(folder: &Path, found: &mut Vec<PathBuf>) {
         for entry in std::fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();
             match path.is_dir() {
                 true => walk(&path, found),
-                false => found.extend(Some(path).filter(|p| p.extension().is_some_and(|e| e == "rs"))),
+                false => {
+                    found.extend(Some(path).filter(|p| p.extension().is_some_and(|e| e == "rs")))
+                }
             }
         }
     }
@@ -52,10 +55,16 @@ fn every_test_file_is_a_module() {
             continue;
         }
         let parent = path.parent().unwrap();
-        let above = if parent == Path::new("") { "main.rs".into() } else { parent.with_extension("rs") };
+        let above =
+            if parent == Path::new("") { "main.rs".into() } else { parent.with_extension("rs") };
         let text = std::fs::read_to_string(repository("tests").join(&above)).unwrap_or_default();
         let name = path.file_stem().unwrap().to_str().unwrap();
-        assert!(text.contains(&format!("mod {name};")), "tests/{} is no module of tests/{}", path.display(), above.display());
+        assert!(
+            text.contains(&format!("mod {name};")),
+            "tests/{} is no module of tests/{}",
+            path.display(),
+            above.display()
+        );
     }
 }
 
@@ -65,7 +74,8 @@ fn only_the_sandbox_depends_on_the_engine() {
     for entry in std::fs::read_dir(repository("host")).unwrap() {
         let folder = entry.unwrap().path();
         let Ok(manifest) = std::fs::read_to_string(folder.join("Cargo.toml")) else { continue };
-        let dependencies = manifest.split("[dependencies]").nth(1).unwrap().split("\n[").next().unwrap();
+        let dependencies =
+            manifest.split("[dependencies]").nth(1).unwrap().split("\n[").next().unwrap();
         if dependencies.lines().any(|line| line.starts_with("wasmtime")) {
             with_engine.push(folder.file_name().unwrap().to_owned());
         }
@@ -93,14 +103,25 @@ fn ci_runs_the_same_command_as_developers() {
 
 #[test]
 fn a_program_carries_no_authority() {
-    let (_, runtime) = sources("host").into_iter().find(|(path, _)| path == "skill/src/runtime.rs").unwrap();
-    assert!(!runtime.contains("capabilities") && !runtime.contains("policy"), "runtime.rs says what runs, never what it may touch");
+    let (_, runtime) =
+        sources("host").into_iter().find(|(path, _)| path == "skill/src/runtime.rs").unwrap();
+    assert!(
+        !runtime.contains("capabilities") && !runtime.contains("policy"),
+        "runtime.rs says what runs, never what it may touch"
+    );
 }
 
 #[test]
 fn the_sandbox_names_every_capability() {
-    let (_, run) = sources("host").into_iter().find(|(path, _)| path == "sandbox/src/run.rs").unwrap();
-    let taken_apart =
-        run.split("let Capabilities {").nth(1).and_then(|rest| rest.split('}').next()).expect("taken apart where a run starts");
-    assert!(!taken_apart.contains(".."), "a field that is added later must not compile until it is enforced");
+    let (_, run) =
+        sources("host").into_iter().find(|(path, _)| path == "sandbox/src/run.rs").unwrap();
+    let taken_apart = run
+        .split("let Capabilities {")
+        .nth(1)
+        .and_then(|rest| rest.split('}').next())
+        .expect("taken apart where a run starts");
+    assert!(
+        !taken_apart.contains(".."),
+        "a field that is added later must not compile until it is enforced"
+    );
 }

@@ -1,4 +1,5 @@
-//! Many invocations of one host at once, on a runtime that goes on: none harms another, and what is over leaves nothing behind.
+//! Many invocations of one host at once, on a runtime that goes on: none harms another, and what is
+//! over leaves nothing behind.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -17,14 +18,22 @@ use crate::arena::{Arena, PATIENCE, hostile};
 
 fn policy(arena: &Arena, limits: &[(Limit, u64)]) -> Policy {
     let workspace = Some((arena.path("workspace"), MountMode::Write));
-    Policy::builtin().with_command_line(Overrides { workspace, limits: limits.to_vec(), ..Overrides::default() }).unwrap()
+    Policy::builtin()
+        .with_command_line(Overrides { workspace, limits: limits.to_vec(), ..Overrides::default() })
+        .unwrap()
 }
 
 async fn invoke(host: Host, arena: &Arena, limits: &[(Limit, u64)], args: &[&str]) -> Outcome {
     let policy = policy(arena, limits);
     let args = args.iter().map(|arg| (*arg).to_owned()).collect();
     let skill = arena.path("skills/hostile");
-    let request = Request { skill: (&skill).into(), policy: &policy, target: Target::Main, args, io: Io::default() };
+    let request = Request {
+        skill: (&skill).into(),
+        policy: &policy,
+        target: Target::Main,
+        args,
+        io: Io::default(),
+    };
     host.invoke(request).await.unwrap().finished.outcome
 }
 
@@ -32,7 +41,10 @@ async fn invoke(host: Host, arena: &Arena, limits: &[(Limit, u64)], args: &[&str
 fn assert_scratch_is_empty(arena: &Arena) {
     let started = Instant::now();
     loop {
-        let names: Vec<_> = std::fs::read_dir(arena.path("scratch")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        let names: Vec<_> = std::fs::read_dir(arena.path("scratch"))
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name())
+            .collect();
         if names == ["outside"] {
             return;
         }
@@ -57,13 +69,24 @@ fn a_spinning_guest_does_not_keep_others_of_its_thread_from_running() {
 #[test]
 fn programs_of_a_run_that_is_over_are_over_too() {
     let arena = Arena::new();
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-    for child in [&["spin"][..], &["sleep"], &["files", "/tmp"], &["flood"], &["start", "1", "spin"]] {
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    for child in
+        [&["spin"][..], &["sleep"], &["files", "/tmp"], &["flood"], &["start", "1", "spin"]]
+    {
         let mut args = vec!["start", "1"];
         args.extend(child);
-        let limits = [(Limit::Timeout, 300), (Limit::Files, 1_000_000), (Limit::Stdout, 1 << 40), (Limit::Memory, 1 << 40)];
+        let limits = [
+            (Limit::Timeout, 300),
+            (Limit::Files, 1_000_000),
+            (Limit::Stdout, 1 << 40),
+            (Limit::Memory, 1 << 40),
+        ];
         let outcome = runtime.block_on(invoke(arena.host.clone(), &arena, &limits, &args));
-        assert!(matches!(&outcome.status, Status::LimitHit(hit) if hit.limit == Limit::Timeout), "{child:?}: {outcome:?}");
+        assert!(
+            matches!(&outcome.status, Status::LimitHit(hit) if hit.limit == Limit::Timeout),
+            "{child:?}: {outcome:?}"
+        );
         assert_scratch_is_empty(&arena);
     }
     // Nothing goes on in the background: the processor is idle.
@@ -74,22 +97,33 @@ fn programs_of_a_run_that_is_over_are_over_too() {
 #[test]
 fn a_run_that_is_dropped_is_cleaned_up_and_recorded() {
     let arena = Arena::new();
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     for args in [&["sleep"][..], &["spin"], &["start", "1", "sleep"]] {
-        let dropped = runtime
-            .block_on(async { tokio::time::timeout(Duration::from_millis(300), invoke(arena.host.clone(), &arena, &[], args)).await });
+        let dropped = runtime.block_on(async {
+            tokio::time::timeout(
+                Duration::from_millis(300),
+                invoke(arena.host.clone(), &arena, &[], args),
+            )
+            .await
+        });
         assert!(dropped.is_err(), "{args:?} ended: {dropped:?}");
         assert_scratch_is_empty(&arena);
     }
     arena.assert_alive();
-    let statuses: Vec<_> = arena.audit().iter().map(|line| line["status"]["kind"].as_str().unwrap().to_owned()).collect();
+    let statuses: Vec<_> = arena
+        .audit()
+        .iter()
+        .map(|line| line["status"]["kind"].as_str().unwrap().to_owned())
+        .collect();
     assert_eq!(statuses, ["interrupted", "interrupted", "interrupted", "exited"]);
 }
 
 #[test]
 fn attackers_side_by_side_do_not_harm_each_other() {
     let arena = Arc::new(Arena::new());
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     let attacks: Vec<&[&str]> = vec![
         &["spin"],
         &["memory-in-pieces"],
@@ -102,18 +136,30 @@ fn attackers_side_by_side_do_not_harm_each_other() {
         &["disk", "/tmp"],
         &["sleep"],
     ];
-    let limits =
-        [(Limit::Timeout, 3_000), (Limit::Memory, 64 << 20), (Limit::Processes, 20), (Limit::Disk, 1 << 20), (Limit::Stdout, 1 << 20)];
+    let limits = [
+        (Limit::Timeout, 3_000),
+        (Limit::Memory, 64 << 20),
+        (Limit::Processes, 20),
+        (Limit::Disk, 1 << 20),
+        (Limit::Stdout, 1 << 20),
+    ];
     let mut running = Vec::new();
     for _ in 0..3 {
         for attack in &attacks {
             let (arena, attack) = (arena.clone(), attack.to_vec());
-            running.push(runtime.spawn(async move { invoke(arena.host.clone(), &arena, &limits, &attack).await }));
+            running.push(
+                runtime.spawn(
+                    async move { invoke(arena.host.clone(), &arena, &limits, &attack).await },
+                ),
+            );
         }
     }
     for one in running {
         let outcome = runtime.block_on(one).unwrap();
-        assert!(!matches!(outcome.status, Status::Exited { code: 3 } | Status::Interrupted), "{outcome:?}");
+        assert!(
+            !matches!(outcome.status, Status::Exited { code: 3 } | Status::Interrupted),
+            "{outcome:?}"
+        );
     }
     assert_scratch_is_empty(&arena);
     assert_eq!(arena.audit().len(), 3 * attacks.len());
@@ -135,7 +181,8 @@ fn a_host_that_keeps_memory_ready_is_no_weaker() {
     for _ in 0..10 {
         arena.assert_alive();
     }
-    // What one guest leaves in memory, the next does not find: a slot is used again only when it is clean.
+    // What one guest leaves in memory, the next does not find: a slot is used again only when it is
+    // clean.
     arena.run(&["alloc", "40"]).obeys();
     arena.run(&["zeroed", "40"]).obeys();
 }
@@ -143,7 +190,8 @@ fn a_host_that_keeps_memory_ready_is_no_weaker() {
 #[test]
 fn built_in_programs_leave_nothing_in_memory_to_the_next() {
     let root = tempfile::tempdir().unwrap();
-    let (programs, cache, scratch) = (root.path().join("programs"), root.path().join("cache"), root.path().join("scratch"));
+    let (programs, cache, scratch) =
+        (root.path().join("programs"), root.path().join("cache"), root.path().join("scratch"));
     for folder in [&programs, &scratch] {
         std::fs::create_dir(folder).unwrap();
     }
@@ -153,15 +201,29 @@ fn built_in_programs_leave_nothing_in_memory_to_the_next() {
         "name": "hostile", "version": "1", "programs": ["hostile"], "wasm": "hostile.wasm", "size": wasm.len(), "digest": digest(&wasm),
     });
     std::fs::write(programs.join("hostile.json"), facts.to_string()).unwrap();
-    let built_ins = BuiltIns { folders: vec![programs], cache: cache.clone(), ..BuiltIns::default() };
+    let built_ins =
+        BuiltIns { folders: vec![programs], cache: cache.clone(), ..BuiltIns::default() };
     let component = Arc::new(built_ins.list().unwrap().remove(0)).component().unwrap();
     let tls = Tls::new(Roots::default()).unwrap().into();
     let compiler = env!("CARGO_BIN_EXE_skillhost").into();
-    let sandbox = Sandbox::new(Options { compiler, cache, allocation: Allocation::OnDemand, tls, resolver: Resolver::System });
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let sandbox = Sandbox::new(Options {
+        compiler,
+        cache,
+        allocation: Allocation::OnDemand,
+        tls,
+        resolver: Resolver::System,
+    });
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     let run = async |verb: &str, mebibytes: &str| {
         let args = [verb, mebibytes].map(str::to_owned).into();
-        let program = Program { name: "hostile".into(), component: component.clone(), entry: Entry::Command, args, script: None };
+        let program = Program {
+            name: "hostile".into(),
+            component: component.clone(),
+            entry: Entry::Command,
+            args,
+            script: None,
+        };
         let outcome = run_alone(&sandbox, &program, &scratch, Arc::default()).await.outcome;
         assert_eq!(outcome.status, Status::Exited { code: 0 }, "{verb} {mebibytes}: {outcome:?}");
     };
@@ -169,7 +231,11 @@ fn built_in_programs_leave_nothing_in_memory_to_the_next() {
         // What fits into what is kept, more than is copied back, and what is not kept.
         for mebibytes in ["1", "6", "40"] {
             for _ in 0..4 {
-                futures::join!(run("alloc", mebibytes), run("alloc", mebibytes), run("zeroed", mebibytes));
+                futures::join!(
+                    run("alloc", mebibytes),
+                    run("alloc", mebibytes),
+                    run("zeroed", mebibytes)
+                );
                 run("zeroed", mebibytes).await;
             }
         }

@@ -1,4 +1,5 @@
-//! Typed tools of components that nobody should trust: schemas that cost time, results that cost memory, listings that cost both.
+//! Typed tools of components that nobody should trust: schemas that cost time, results that cost
+//! memory, listings that cost both.
 
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
@@ -50,19 +51,40 @@ pub fn toolbox(tools: &[Listed<'_>]) -> Vec<u8> {
     let end = (base as usize + data.len()).next_multiple_of(8);
     let head = [list, tools.len() as u32].map(u32::to_le_bytes).concat();
     let text = template
-        .replace("(memory (export \"memory\") 2)", &format!("(memory (export \"memory\") {})", (end >> 16) + 260))
-        .replace("(data (i32.const 512) \"\\10\\02\\00\\00\\01\\00\\00\\00\")", &format!("(data (i32.const 512) \"{}\")", bytes(&head)))
+        .replace(
+            "(memory (export \"memory\") 2)",
+            &format!("(memory (export \"memory\") {})", (end >> 16) + 260),
+        )
+        .replace(
+            "(data (i32.const 512) \"\\10\\02\\00\\00\\01\\00\\00\\00\")",
+            &format!("(data (i32.const 512) \"{}\")", bytes(&head)),
+        )
         .replace("(i32.const 4096)", &format!("(i32.const {end})"))
-        .replace("    (global $next", &format!("    (data (i32.const {base}) \"{}\")\n    (global $next", bytes(&data)));
+        .replace(
+            "    (global $next",
+            &format!("    (data (i32.const {base}) \"{}\")\n    (global $next", bytes(&data)),
+        );
     wat::parse_str(&text).unwrap_or_else(|error| panic!("{error}"))
 }
 
 /// One call of the tool `t`, in a thread whose silence fails the test.
-fn call(component: &[u8], input: &str, limits: &[(Limit, u64)], deterministic: bool, interrupt: Option<Duration>) -> Outcome {
+fn call(
+    component: &[u8],
+    input: &str,
+    limits: &[(Limit, u64)],
+    deterministic: bool,
+    interrupt: Option<Duration>,
+) -> Outcome {
     let arena = Arena::with(component, Resolver::System);
-    let determinism = DeterminismRule { on: deterministic.then_some(true), seed: deterministic.then_some(1), start_time: None };
+    let determinism = DeterminismRule {
+        on: deterministic.then_some(true),
+        seed: deterministic.then_some(1),
+        start_time: None,
+    };
     let overrides = Overrides { limits: limits.to_vec(), determinism, ..Overrides::default() };
-    let policy = Policy::builtin().with_command_line(overrides).unwrap_or_else(|findings| panic!("{findings:?}"));
+    let policy = Policy::builtin()
+        .with_command_line(overrides)
+        .unwrap_or_else(|findings| panic!("{findings:?}"));
     let target = Target::Tool { name: "t".into(), input: input.into() };
     let (send, receive) = std::sync::mpsc::channel();
     std::thread::spawn(move || {
@@ -71,7 +93,8 @@ fn call(component: &[u8], input: &str, limits: &[(Limit, u64)], deterministic: b
             let interrupt = interrupt.map(|after| Box::pin(tokio::time::sleep(after)) as _);
             let io = Io { interrupt, ..Io::default() };
             let skill = arena.path("skills/hostile");
-            let request = Request { skill: (&skill).into(), policy: &policy, target, args: Vec::new(), io };
+            let request =
+                Request { skill: (&skill).into(), policy: &policy, target, args: Vec::new(), io };
             arena.host.invoke(request).await.map(|invoked| invoked.finished.outcome)
         });
         // Waits for the threads that still evaluate something.
@@ -91,7 +114,10 @@ fn failure(outcome: &Outcome) -> &str {
 fn doubling(depth: usize, times: usize) -> String {
     let mut definitions = serde_json::Map::new();
     for at in 0..depth {
-        definitions.insert(format!("d{at}"), json!({ "allOf": vec![json!({ "$ref": format!("#/$defs/d{}", at + 1) }); times] }));
+        definitions.insert(
+            format!("d{at}"),
+            json!({ "allOf": vec![json!({ "$ref": format!("#/$defs/d{}", at + 1) }); times] }),
+        );
     }
     definitions.insert(format!("d{depth}"), json!(true));
     json!({ "$ref": "#/$defs/d0", "$defs": definitions }).to_string()
@@ -101,7 +127,11 @@ fn doubling(depth: usize, times: usize) -> String {
 fn a_schema_that_never_ends_ends_at_the_timeout() {
     let component = toolbox(&[("t", &doubling(40, 2), None)]);
     let started = Instant::now();
-    assert_hit(&call(&component, "{}", &[(Limit::Timeout, 300)], false, None), Limit::Timeout, "doubling");
+    assert_hit(
+        &call(&component, "{}", &[(Limit::Timeout, 300)], false, None),
+        Limit::Timeout,
+        "doubling",
+    );
     let interrupted = call(&component, "{}", &[], false, Some(Duration::from_millis(100)));
     assert_eq!(interrupted.status, Status::Interrupted);
     let aborted = call(&component, "{}", &[(Limit::Timeout, 300)], true, None);
@@ -122,12 +152,19 @@ fn a_long_chain_of_references_leaves_the_host_alive() {
 
 #[test]
 fn an_output_is_what_its_schema_says() {
-    let schema = json!({ "type": "object", "properties": { "count": { "type": "integer" } } }).to_string();
+    let schema =
+        json!({ "type": "object", "properties": { "count": { "type": "integer" } } }).to_string();
     let component = toolbox(&[("t", "true", Some(&schema))]);
     let right = call(&component, r#"{"count": 1}"#, &[], false, None);
-    assert_eq!((right.status, right.result), (Status::Exited { code: 0 }, Some(json!({ "count": 1 }))));
+    assert_eq!(
+        (right.status, right.result),
+        (Status::Exited { code: 0 }, Some(json!({ "count": 1 })))
+    );
     let wrong = call(&component, r#"{"count": "1"}"#, &[], false, None);
-    assert_eq!(failure(&wrong), "the output of `t` is not what its schema says: at /count: the text `1` is not of type `integer`");
+    assert_eq!(
+        failure(&wrong),
+        "the output of `t` is not what its schema says: at /count: the text `1` is not of type `integer`"
+    );
     assert_eq!(wrong.result, None);
 }
 
@@ -137,7 +174,12 @@ fn a_large_value_is_judged_within_a_deterministic_run() {
     let component = toolbox(&[("t", &schema, Some(&schema))]);
     let input = json!(vec![7; 30_000]).to_string();
     let outcome = call(&component, &input, &[], true, None);
-    assert_eq!(outcome.result.and_then(|result| result.as_array().map(Vec::len)), Some(30_000), "{:?}", outcome.status);
+    assert_eq!(
+        outcome.result.and_then(|result| result.as_array().map(Vec::len)),
+        Some(30_000),
+        "{:?}",
+        outcome.status
+    );
 }
 
 #[test]
@@ -147,10 +189,18 @@ fn a_result_counts_as_memory_and_as_output() {
     let input = json!(vec![[0]; 75_000]).to_string();
     let outcome = call(&component, &input, &[(Limit::Memory, 96 << 20)], false, None);
     assert_eq!(outcome.status, Status::Exited { code: 0 }, "{outcome:?}");
-    assert_hit(&call(&component, &input, &[(Limit::Memory, 40 << 20)], false, None), Limit::Memory, "result");
+    assert_hit(
+        &call(&component, &input, &[(Limit::Memory, 40 << 20)], false, None),
+        Limit::Memory,
+        "result",
+    );
     let outcome = call(&component, &input, &[(Limit::Stdout, input.len() as u64)], false, None);
     assert_eq!(outcome.status, Status::Exited { code: 0 }, "{:?}", outcome.status);
-    assert_hit(&call(&component, &input, &[(Limit::Stdout, input.len() as u64 - 1)], false, None), Limit::Stdout, "result");
+    assert_hit(
+        &call(&component, &input, &[(Limit::Stdout, input.len() as u64 - 1)], false, None),
+        Limit::Stdout,
+        "result",
+    );
 }
 
 #[test]
@@ -160,7 +210,11 @@ fn the_schemas_of_a_call_count_as_memory() {
     let limits = [(Limit::Memory, 22 << 20)];
     let outcome = call(&toolbox(&[("t", "true", None)]), "{}", &limits, false, None);
     assert_eq!(outcome.status, Status::Exited { code: 0 }, "{outcome:?}");
-    assert_hit(&call(&toolbox(&[("t", &heavy, None)]), "{}", &limits, false, None), Limit::Memory, "schema");
+    assert_hit(
+        &call(&toolbox(&[("t", &heavy, None)]), "{}", &limits, false, None),
+        Limit::Memory,
+        "schema",
+    );
 }
 
 #[test]
@@ -169,7 +223,8 @@ fn a_listing_outside_of_the_interfaces_rules_is_refused() {
     let names: Vec<String> = (0..200).map(|n| format!("t{n}")).collect();
     let many: Vec<Listed<'_>> = names.iter().map(|name| (name.as_str(), "true", None)).collect();
     let heavy = json!({ "description": "x".repeat(60_000) }).to_string();
-    let total: Vec<Listed<'_>> = names.iter().take(10).map(|name| (name.as_str(), heavy.as_str(), None)).collect();
+    let total: Vec<Listed<'_>> =
+        names.iter().take(10).map(|name| (name.as_str(), heavy.as_str(), None)).collect();
     for (tools, words) in [
         (&[("t", "true", None), ("a b", "true", None)][..], "is not a tool name"),
         (&[("t", "true", None), (&long, "true", None)], "is not a tool name"),
@@ -181,11 +236,22 @@ fn a_listing_outside_of_the_interfaces_rules_is_refused() {
     ] {
         let component = toolbox(tools);
         let outcome = call(&component, "{}", &[], false, None);
-        assert!(failure(&outcome).contains(words) && !failure(&outcome).contains('\u{1b}'), "{outcome:?}");
+        assert!(
+            failure(&outcome).contains(words) && !failure(&outcome).contains('\u{1b}'),
+            "{outcome:?}"
+        );
         assert!(list(&component).unwrap_err().contains(words));
     }
-    assert!(list(&toolbox(&[("t", r#"{"type": "text"}"#, None)])).unwrap_err().contains("input schema of `t`"));
-    assert!(list(&toolbox(&[("t", "true", Some("{"))])).unwrap_err().contains("output schema of `t` is not valid JSON"));
+    assert!(
+        list(&toolbox(&[("t", r#"{"type": "text"}"#, None)]))
+            .unwrap_err()
+            .contains("input schema of `t`")
+    );
+    assert!(
+        list(&toolbox(&[("t", "true", Some("{"))]))
+            .unwrap_err()
+            .contains("output schema of `t` is not valid JSON")
+    );
     assert_eq!(list(&toolbox(&many[..128])).unwrap(), 128);
 }
 
@@ -200,11 +266,16 @@ fn list(component: &[u8]) -> Result<usize, String> {
 #[test]
 fn check_compares_the_section_with_what_the_component_offers() {
     let arena = Arena::new();
-    let tool =
-        |name: &str| Tool { name: name.into(), description: "Returns its input.".into(), input_schema: json!(true), output_schema: None };
+    let tool = |name: &str| Tool {
+        name: name.into(),
+        description: "Returns its input.".into(),
+        input_schema: json!(true),
+        output_schema: None,
+    };
     for (listed, exit) in [("t", 0), ("other", 1)] {
         arena.put(&with_listing(&toolbox(&[("t", "true", None)]), &[tool(listed)]).unwrap());
-        let check = User::new().skillhost(&["check", arena.path("skills/hostile").to_str().unwrap()]);
+        let check =
+            User::new().skillhost(&["check", arena.path("skills/hostile").to_str().unwrap()]);
         let text = String::from_utf8_lossy(&check.stdout).into_owned();
         assert_eq!(check.status.code(), Some(exit), "{text}");
         assert_eq!(text.contains("lists other tools than it offers"), exit == 1, "{text}");

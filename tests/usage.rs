@@ -13,7 +13,10 @@ fn where_nothing_was_counted_it_says_so_and_makes_no_file() {
     let user = User::new();
     assert!(ok(&user, &[]).starts_with("no skill was used since 2"));
     assert_eq!(ok(&user, &["--wipe"]), "nothing was counted\n");
-    assert_eq!(ok(&user, &["--suggest-default"]), "nothing is suggested: that takes 10 sessions, and there are 0\n");
+    assert_eq!(
+        ok(&user, &["--suggest-default"]),
+        "nothing is suggested: that takes 10 sessions, and there are 0\n"
+    );
     let empty: serde_json::Value = serde_json::from_str(&ok(&user, &["--json"])).unwrap();
     assert_eq!((&empty["sessions"], &empty["skills"]), (&0.into(), &serde_json::json!([])));
     assert!(!user.home().join(".local").exists());
@@ -30,14 +33,17 @@ fn runs_of_the_command_line_are_those_of_the_audit_log() {
     let state = user.home().join(".local/state/skillhost");
     assert!(!state.join("usage.db").exists(), "a run opens no file of usage");
     let shown = ok(&user, &[]);
-    let rows: Vec<Vec<&str>> = shown.lines().map(|line| line.split_whitespace().collect()).collect();
+    let rows: Vec<Vec<&str>> =
+        shown.lines().map(|line| line.split_whitespace().collect()).collect();
     assert_eq!(rows[0][..6], ["skill", "sessions", "found", "activated", "runs", "ok"], "{shown}");
     assert_eq!(rows[1], ["hello", "0", "0", "0", "3", "100%", "1", "-", "0"], "{shown}");
     assert_eq!(rows[2], ["code3", "0", "0", "0", "1", "0%", "0", "-", "0"], "{shown}");
     assert!(!shown.contains("other"), "what is no component did not run: {shown}");
     assert!(shown.contains("\n0 sessions since 2"), "{shown}");
     // The chart: three are three times as wide as one.
-    let bar = |skill: &str| shown.lines().rev().find(|line| line.starts_with(skill)).unwrap().matches('█').count();
+    let bar = |skill: &str| {
+        shown.lines().rev().find(|line| line.starts_with(skill)).unwrap().matches('█').count()
+    };
     assert_eq!(bar("hello"), 3 * bar("trap"), "{shown}");
     assert!(shown.lines().all(|line| line.chars().count() <= 100), "{shown}");
     let one = ok(&user, &["code3"]);

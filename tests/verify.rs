@@ -1,6 +1,8 @@
-//! `skillhost verify`: a genuine receipt is confirmed, and each kind of tampering is found, named and has its exit code.
+//! `skillhost verify`: a genuine receipt is confirmed, and each kind of tampering is found, named
+//! and has its exit code.
 //!
-//! A tamperer here may even sign: most receipts are changed and then signed by a trusted key, so that only digests and the run itself tell.
+//! A tamperer here may even sign: most receipts are changed and then signed by a trusted key, so
+//! that only digests and the run itself tell.
 
 use std::process::Output;
 use std::sync::LazyLock;
@@ -24,7 +26,12 @@ struct Genuine {
 
 static GENUINE: LazyLock<Genuine> = LazyLock::new(|| {
     let (place, key) = (Place::new(), SigningKey::generate());
-    let copied = std::process::Command::new("cp").arg("-a").arg(place.path("w")).arg(place.path("before")).status().unwrap();
+    let copied = std::process::Command::new("cp")
+        .arg("-a")
+        .arg(place.path("w"))
+        .arg(place.path("before"))
+        .status()
+        .unwrap();
     assert!(copied.success());
     std::fs::write(place.path("key.pem"), key.public().pem()).unwrap();
     let receipt = parsed(&place.receipt(&["--deterministic"]));
@@ -39,15 +46,18 @@ const NOT_HERE: i32 = 83;
 /// An envelope around any payload, put together as DSSE says.
 fn enveloped(payload: &[u8], key: &SigningKey) -> Value {
     let kind = "application/vnd.in-toto+json";
-    let signed = [format!("DSSEv1 {} {kind} {} ", kind.len(), payload.len()).as_bytes(), payload].concat();
+    let signed =
+        [format!("DSSEv1 {} {kind} {} ", kind.len(), payload.len()).as_bytes(), payload].concat();
     let signature = json!({ "keyid": key.public().id(), "sig": BASE64.encode(key.sign(&signed)) });
     json!({ "payload": BASE64.encode(payload), "payloadType": kind, "signatures": [signature] })
 }
 
 fn statement(receipt: &Value) -> Value {
     let hex = |digest: &Value| json!({ "sha256": digest.as_str().unwrap().trim_start_matches("sha256:") });
-    let mut subject: Vec<Value> =
-        ["stdout", "stderr"].iter().map(|name| json!({ "name": name, "digest": hex(&receipt["result"][name]["digest"]) })).collect();
+    let mut subject: Vec<Value> = ["stdout", "stderr"]
+        .iter()
+        .map(|name| json!({ "name": name, "digest": hex(&receipt["result"][name]["digest"]) }))
+        .collect();
     for (path, now) in receipt["result"]["files"]["changed"].as_object().unwrap() {
         subject.extend((!now.is_null()).then(|| json!({ "name": path, "digest": hex(now) })));
     }
@@ -66,7 +76,16 @@ fn verify(document: &[u8], flags: &[&str], stdin: &str) -> Output {
     let place = &GENUINE.place;
     let file = tempfile::NamedTempFile::new_in(place.user.work()).unwrap();
     std::fs::write(file.path(), document).unwrap();
-    let base = ["verify", file.path().to_str().unwrap(), "--skill", "./sk", "--inputs", "before", "--key", "key.pem"];
+    let base = [
+        "verify",
+        file.path().to_str().unwrap(),
+        "--skill",
+        "./sk",
+        "--inputs",
+        "before",
+        "--key",
+        "key.pem",
+    ];
     let given = if flags.contains(&"--env") { &[][..] } else { &["--env", "TOKEN=hunter2"] };
     place.skillhost(&[&base[..], given, flags].concat(), stdin)
 }
@@ -97,7 +116,10 @@ fn a_genuine_receipt_is_confirmed() {
     assert!(text(&run.stdout).contains(&GENUINE.key.public().id()), "{run:?}");
     let run = verify(&signed(&GENUINE.receipt, &GENUINE.key), &["--json"], "input\n");
     let verdict = parsed(&run.stdout);
-    assert_eq!((&verdict["verdict"], &verdict["repeated"], &verdict["differences"]), (&"same".into(), &true.into(), &json!([])));
+    assert_eq!(
+        (&verdict["verdict"], &verdict["repeated"], &verdict["differences"]),
+        (&"same".into(), &true.into(), &json!([]))
+    );
     assert!(!GENUINE.place.path("before/out.txt").exists(), "the inputs are left as they were");
     let unsigned = verify(&canonical::text(&GENUINE.receipt), &["--unsigned"], "input\n");
     assert_eq!(unsigned.status.code(), Some(0), "{unsigned:?}");
@@ -111,7 +133,8 @@ fn nothing_is_left_of_a_verification() {
     std::fs::create_dir(&scratch).unwrap();
     let args = ["--unsigned", "--skill", "./sk", "--inputs", "before", "--env", "TOKEN=hunter2"];
     for (input, code) in [("input\n", 0), ("other\n", 83)] {
-        let mut command = GENUINE.place.command(&[&["verify", receipt.to_str().unwrap()], &args[..]].concat());
+        let mut command =
+            GENUINE.place.command(&[&["verify", receipt.to_str().unwrap()], &args[..]].concat());
         command.env("TMPDIR", &scratch);
         let run = GENUINE.place.finish(command, input);
         assert_eq!(run.status.code(), Some(code), "{run:?}");
@@ -123,14 +146,25 @@ fn nothing_is_left_of_a_verification() {
 fn one_s_own_key_and_a_trusted_one_will_do() {
     let place = &Place::new();
     place.skillhost(&["key", "new"], "");
-    let run = place.skillhost(&["run", "./hello", "--deterministic", "--receipt", "own.json", "--sign"], "");
+    let run = place
+        .skillhost(&["run", "./hello", "--deterministic", "--receipt", "own.json", "--sign"], "");
     assert_eq!(run.status.code(), Some(0), "{run:?}");
-    assert_eq!(place.skillhost(&["verify", "own.json", "--skill", "./hello"], "").status.code(), Some(0));
+    assert_eq!(
+        place.skillhost(&["verify", "own.json", "--skill", "./hello"], "").status.code(),
+        Some(0)
+    );
     let other = Place::new();
     std::fs::copy(place.path("own.json"), other.path("own.json")).unwrap();
-    assert_eq!(other.skillhost(&["verify", "own.json", "--skill", "./hello"], "").status.code(), Some(SIGNATURE));
+    assert_eq!(
+        other.skillhost(&["verify", "own.json", "--skill", "./hello"], "").status.code(),
+        Some(SIGNATURE)
+    );
     std::fs::write(other.path("key.pem"), place.skillhost(&["key", "show"], "").stdout).unwrap();
-    assert_eq!(other.skillhost(&["key", "trust", "key.pem"], "").status.code(), Some(77), "nobody is there to say so");
+    assert_eq!(
+        other.skillhost(&["key", "trust", "key.pem"], "").status.code(),
+        Some(77),
+        "nobody is there to say so"
+    );
     let mut trust = other.command(&["key", "trust", "key.pem"]);
     trust.env("SKILLHOST_OPERATOR_TOKEN", other.user.operator_token());
     assert_eq!(other.finish(trust, "").status.code(), Some(0));
@@ -178,7 +212,11 @@ fn tampering_05_a_signature_that_was_taken_off() {
 fn tampering_06_a_statement_about_other_outputs_than_the_receipt_s() {
     let mut statement = statement(&GENUINE.receipt);
     statement["subject"][0]["digest"]["sha256"] = "0".repeat(64).into();
-    refused(&canonical::text(&enveloped(&canonical::text(&statement), &GENUINE.key)), 65, "another statement");
+    refused(
+        &canonical::text(&enveloped(&canonical::text(&statement), &GENUINE.key)),
+        65,
+        "another statement",
+    );
 }
 
 #[test]
@@ -205,17 +243,23 @@ fn tampering_10_the_component() {
 
 #[test]
 fn tampering_11_the_script() {
-    tampered(SKILL, "program.script.digest", |receipt| receipt["program"]["script"]["digest"] = other());
+    tampered(SKILL, "program.script.digest", |receipt| {
+        receipt["program"]["script"]["digest"] = other()
+    });
 }
 
 #[test]
 fn tampering_12_the_engine() {
-    tampered(NOT_HERE, "runtime.fingerprint", |receipt| receipt["runtime"]["fingerprint"] = other());
+    tampered(NOT_HERE, "runtime.fingerprint", |receipt| {
+        receipt["runtime"]["fingerprint"] = other()
+    });
 }
 
 #[test]
 fn tampering_13_the_runtimes() {
-    tampered(NOT_HERE, "runtime.programs.shell", |receipt| receipt["runtime"]["programs"]["shell"] = other());
+    tampered(NOT_HERE, "runtime.programs.shell", |receipt| {
+        receipt["runtime"]["programs"]["shell"] = other()
+    });
 }
 
 #[test]
@@ -225,7 +269,9 @@ fn tampering_14_the_policy() {
 
 #[test]
 fn tampering_15_the_capabilities() {
-    tampered(NOT_HERE, "grant.capabilities.limits.memory", |receipt| receipt["grant"]["capabilities"]["limits"]["memory"] = 7.into());
+    tampered(NOT_HERE, "grant.capabilities.limits.memory", |receipt| {
+        receipt["grant"]["capabilities"]["limits"]["memory"] = 7.into()
+    });
 }
 
 #[test]
@@ -240,58 +286,77 @@ fn tampering_16_the_seed() {
 #[test]
 fn tampering_17_the_start_time() {
     tampered(RESULT, "result.stdout.head", |receipt| {
-        receipt["grant"]["capabilities"]["determinism"]["start_time"] = "2027-01-01T00:00:00Z".into();
+        receipt["grant"]["capabilities"]["determinism"]["start_time"] =
+            "2027-01-01T00:00:00Z".into();
         receipt["grant"]["digest"] = canonical::digest(&receipt["grant"]["capabilities"]).into();
     });
 }
 
 #[test]
 fn tampering_18_the_arguments() {
-    tampered(NOT_HERE, "program.arguments", |receipt| receipt["input"]["arguments"][0] = "other".into());
+    tampered(NOT_HERE, "program.arguments", |receipt| {
+        receipt["input"]["arguments"][0] = "other".into()
+    });
 }
 
 #[test]
 fn tampering_19_the_stdin() {
-    tampered(NOT_HERE, "input.stdin.digest", |receipt| receipt["input"]["stdin"]["digest"] = other());
+    tampered(NOT_HERE, "input.stdin.digest", |receipt| {
+        receipt["input"]["stdin"]["digest"] = other()
+    });
 }
 
 #[test]
 fn tampering_20_the_environment() {
-    tampered(NOT_HERE, "input.environment.TOKEN", |receipt| receipt["input"]["environment"]["TOKEN"] = other());
+    tampered(NOT_HERE, "input.environment.TOKEN", |receipt| {
+        receipt["input"]["environment"]["TOKEN"] = other()
+    });
 }
 
 #[test]
 fn tampering_21_an_input_file() {
-    tampered(NOT_HERE, "/workspace/data/a.txt", |receipt| receipt["input"]["files"]["table"]["/workspace/data/a.txt"] = other());
+    tampered(NOT_HERE, "/workspace/data/a.txt", |receipt| {
+        receipt["input"]["files"]["table"]["/workspace/data/a.txt"] = other()
+    });
 }
 
 #[test]
 fn tampering_22_the_exit_code() {
-    tampered(RESULT, "result.status.code: 1, here 0", |receipt| receipt["result"]["status"]["code"] = 1.into());
+    tampered(RESULT, "result.status.code: 1, here 0", |receipt| {
+        receipt["result"]["status"]["code"] = 1.into()
+    });
 }
 
 #[test]
 fn tampering_23_the_output_with_the_first_bytes_that_differ() {
     tampered(RESULT, "from byte 2 on: inXput", |receipt| {
         let head = receipt["result"]["stdout"]["head"].as_str().unwrap().replace("input", "inXput");
-        receipt["result"]["stdout"] = json!({ "bytes": head.len(), "digest": digest(head.as_bytes()), "head": head });
+        receipt["result"]["stdout"] =
+            json!({ "bytes": head.len(), "digest": digest(head.as_bytes()), "head": head });
     });
 }
 
 #[test]
 fn tampering_24_the_digest_of_an_output() {
-    tampered(RESULT, "result.stderr.digest", |receipt| receipt["result"]["stderr"]["digest"] = other());
+    tampered(RESULT, "result.stderr.digest", |receipt| {
+        receipt["result"]["stderr"]["digest"] = other()
+    });
 }
 
 #[test]
 fn tampering_25_a_file_that_was_written() {
-    tampered(RESULT, "/workspace/out.txt", |receipt| receipt["result"]["files"]["changed"]["/workspace/out.txt"] = other());
+    tampered(RESULT, "/workspace/out.txt", |receipt| {
+        receipt["result"]["files"]["changed"]["/workspace/out.txt"] = other()
+    });
 }
 
 #[test]
 fn tampering_26_a_file_that_was_removed() {
     tampered(RESULT, "/workspace/data/old.txt", |receipt| {
-        receipt["result"]["files"]["changed"].as_object_mut().unwrap().remove("/workspace/data/old.txt");
+        receipt["result"]["files"]["changed"]
+            .as_object_mut()
+            .unwrap()
+            .remove("/workspace/data/old.txt");
     });
 }
 
@@ -302,7 +367,9 @@ fn tampering_27_the_fuel() {
 
 #[test]
 fn tampering_28_the_memory() {
-    tampered(RESULT, "result.cost.memory_peak", |receipt| receipt["result"]["cost"]["memory_peak"] = 1.into());
+    tampered(RESULT, "result.cost.memory_peak", |receipt| {
+        receipt["result"]["cost"]["memory_peak"] = 1.into()
+    });
 }
 
 #[test]
@@ -314,7 +381,9 @@ fn tampering_29_a_program_that_was_started() {
 #[test]
 fn tampering_30_a_request_that_was_never_made() {
     let request = json!({ "method": "GET", "url": "https://example.com/", "status": 200, "sent": 0, "received": 0 });
-    tampered(RESULT, "result.requests[0]", |receipt| receipt["result"]["requests"] = json!([request]));
+    tampered(RESULT, "result.requests[0]", |receipt| {
+        receipt["result"]["requests"] = json!([request])
+    });
 }
 
 #[test]
@@ -324,7 +393,10 @@ fn another_skill_is_not_run() {
     std::fs::write(place.path("key.pem"), GENUINE.key.public().pem()).unwrap();
     std::fs::write(place.path("sk/scripts/other.sh"), "#!/bin/bash\necho OTHER\n").unwrap();
     let before = place.user.records().len();
-    let run = place.skillhost(&["verify", "r.json", "--skill", "./sk", "--inputs", "w", "--key", "key.pem"], "input\n");
+    let run = place.skillhost(
+        &["verify", "r.json", "--skill", "./sk", "--inputs", "w", "--key", "key.pem"],
+        "input\n",
+    );
     assert_eq!((run.status.code(), place.user.records().len()), (Some(SKILL), before), "{run:?}");
 }
 
@@ -345,7 +417,8 @@ fn what_cannot_be_repeated_here_is_told_with_what_is_missing() {
     }
     let place = &GENUINE.place;
     std::fs::write(place.path("signed.json"), &document).unwrap();
-    let run = place.skillhost(&["verify", "signed.json", "--skill", "./sk", "--key", "key.pem"], "");
+    let run =
+        place.skillhost(&["verify", "signed.json", "--skill", "./sk", "--key", "key.pem"], "");
     assert_eq!(run.status.code(), Some(NOT_HERE));
     assert!(text(&run.stderr).contains("--inputs DIR"), "{run:?}");
 }

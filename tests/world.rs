@@ -15,7 +15,11 @@ fn unasked(imports: &[&str], entries: &[&str]) -> Vec<String> {
         allowed_tools: Some(entries.iter().map(entry).collect()),
         ..Manifest::default()
     };
-    let world = World { imports: imports.iter().map(|name| (*name).to_owned()).collect(), exports: Vec::new(), wit: String::new() };
+    let world = World {
+        imports: imports.iter().map(|name| (*name).to_owned()).collect(),
+        exports: Vec::new(),
+        wit: String::new(),
+    };
     world.unasked(&grant(&manifest, &Policy::everything()).capabilities)
 }
 
@@ -36,20 +40,39 @@ fn an_import_without_its_entry_is_told_and_one_with_it_is_not() {
 
 #[test]
 fn sockets_are_told_whatever_is_asked() {
-    assert_eq!(unasked(&["wasi:sockets/types@0.3.0"], &["Read", "Write", "Bash", "WebFetch"]).len(), 1);
+    assert_eq!(
+        unasked(&["wasi:sockets/types@0.3.0"], &["Read", "Write", "Bash", "WebFetch"]).len(),
+        1
+    );
 }
 
 #[test]
 fn what_every_guest_has_is_not_told() {
-    assert!(unasked(&["wasi:cli/stdout@0.3.0", "wasi:clocks/monotonic-clock@0.3.0", "wasi:random/random@0.3.0"], &[]).is_empty());
+    assert!(
+        unasked(
+            &[
+                "wasi:cli/stdout@0.3.0",
+                "wasi:clocks/monotonic-clock@0.3.0",
+                "wasi:random/random@0.3.0"
+            ],
+            &[]
+        )
+        .is_empty()
+    );
 }
 
 #[test]
 fn a_world_is_read_from_the_binary() {
     let world = read(guest("unknown")).unwrap();
-    assert_eq!((world.imports, world.exports), (vec!["acme:database/query@1.0.0".to_owned()], vec!["wasi:cli/run@0.3.0".to_owned()]));
+    assert_eq!(
+        (world.imports, world.exports),
+        (vec!["acme:database/query@1.0.0".to_owned()], vec!["wasi:cli/run@0.3.0".to_owned()])
+    );
     assert!(world.wit.contains("export wasi:cli/run@0.3.0;"));
-    assert!(read(guest("echo")).unwrap().offers_tools() && !read(guest("hello2")).unwrap().offers_tools());
+    assert!(
+        read(guest("echo")).unwrap().offers_tools()
+            && !read(guest("hello2")).unwrap().offers_tools()
+    );
 }
 
 #[test]

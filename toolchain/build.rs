@@ -1,4 +1,5 @@
-//! Embeds the guest SDK and its WIT, so that a host that was installed without this repository can build skills.
+//! Embeds the guest SDK and its WIT, so that a host that was installed without this repository can
+//! build skills.
 
 #![expect(clippy::disallowed_methods, reason = "a build script reads the sources beside it")]
 
@@ -19,7 +20,8 @@ fn main() -> io::Result<()> {
     files.sort();
     let mut table = String::from("&[\n");
     for (name, path) in &files {
-        writeln!(table, "    ({name:?}, include_bytes!({path:?})),").expect("a String takes every write");
+        writeln!(table, "    ({name:?}, include_bytes!({path:?})),")
+            .expect("a String takes every write");
     }
     table.push(']');
     fs::write(Path::new(&var("OUT_DIR")).join("sdk_files.rs"), table)
@@ -33,7 +35,10 @@ fn var(name: &str) -> String {
 fn walk(dir: &Path, name: &str, files: &mut Vec<(String, PathBuf)>) -> io::Result<()> {
     for entry in fs::read_dir(dir)? {
         let entry = entry?;
-        let file_name = entry.file_name().into_string().map_err(|n| io::Error::other(format!("{n:?} is not UTF-8")))?;
+        let file_name = entry
+            .file_name()
+            .into_string()
+            .map_err(|n| io::Error::other(format!("{n:?} is not UTF-8")))?;
         if file_name.starts_with('.') || file_name == "target" {
             continue;
         }

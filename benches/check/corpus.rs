@@ -1,7 +1,9 @@
-//! A folder of skills as they are in the world: how many files, of what size, importing and starting what.
+//! A folder of skills as they are in the world: how many files, of what size, importing and
+//! starting what.
 //!
-//! By a study of public skills, one with scripts has 5 files and 29 KB at the median, 139 KB at the 90th percentile, and 7.5 MB at most; a
-//! script has some 250 lines. Here all have scripts, which of public ones a quarter has. The same every time.
+//! By a study of public skills, one with scripts has 5 files and 29 KB at the median, 139 KB at the
+//! 90th percentile, and 7.5 MB at most; a script has some 250 lines. Here all have scripts, which
+//! of public ones a quarter has. The same every time.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -42,11 +44,16 @@ fn skill(folder: &Path, number: usize, chance: &mut Chance) -> u64 {
 }
 
 fn skill_md(name: &str, size: usize, chance: &mut Chance) -> String {
-    let tools =
-        ["", "allowed-tools: Read Bash(python3:*)\n", "allowed-tools: Bash, Read, Write\n", "allowed-tools: Bash(python3:*) Bash(git:*)\n"];
+    let tools = [
+        "",
+        "allowed-tools: Read Bash(python3:*)\n",
+        "allowed-tools: Bash, Read, Write\n",
+        "allowed-tools: Bash(python3:*) Bash(git:*)\n",
+    ];
     let tools = tools[chance.below(tools.len())];
-    let mut text =
-        format!("---\nname: {name}\ndescription: One of many, for timing. Use when timing how long many take.\n{tools}---\n\n# {name}\n");
+    let mut text = format!(
+        "---\nname: {name}\ndescription: One of many, for timing. Use when timing how long many take.\n{tools}---\n\n# {name}\n"
+    );
     for step in 0..4 + 2 * size {
         writeln!(
             text,
@@ -68,7 +75,10 @@ fn skill_md(name: &str, size: usize, chance: &mut Chance) -> String {
 }
 
 fn python(size: usize, main: bool, chance: &mut Chance) -> String {
-    let modules = ["requests", "httpx", "yaml", "dotenv", "bs4", "numpy", "pandas", "PIL", "openai", "mystery", "csv", "sqlite3"];
+    let modules = [
+        "requests", "httpx", "yaml", "dotenv", "bs4", "numpy", "pandas", "PIL", "openai",
+        "mystery", "csv", "sqlite3",
+    ];
     let mut text = String::from(
         "#!/usr/bin/env python3\n\"\"\"Does one thing.\n\nUsage:\n    main.py FILE [--limit N]\n\"\"\"\nimport argparse\nimport json\n",
     );
@@ -76,7 +86,11 @@ fn python(size: usize, main: bool, chance: &mut Chance) -> String {
     let module = modules[chance.below(modules.len())];
     match chance.below(2) {
         0 => writeln!(text, "import {module}\n").unwrap(),
-        _ => writeln!(text, "try:\n    import {module}\nexcept ImportError:\n    print(\"missing\")\n").unwrap(),
+        _ => writeln!(
+            text,
+            "try:\n    import {module}\nexcept ImportError:\n    print(\"missing\")\n"
+        )
+        .unwrap(),
     }
     if main {
         text += "from helpers import load_0\n\n";
@@ -94,7 +108,8 @@ fn python(size: usize, main: bool, chance: &mut Chance) -> String {
     ];
     for number in 0..size * 8 {
         text += "\n\n";
-        text += &functions[if number == 0 { 0 } else { chance.below(functions.len()) }].replace('@', &number.to_string());
+        text += &functions[if number == 0 { 0 } else { chance.below(functions.len()) }]
+            .replace('@', &number.to_string());
     }
     if main {
         text += "\n\ndef main() -> int:\n    parser = argparse.ArgumentParser(description=__doc__)\n    parser.add_argument(\"file\", type=Path)\n    \
@@ -127,7 +142,8 @@ struct Chance(u64);
 
 impl Chance {
     fn below(&mut self, end: usize) -> usize {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) as usize % end
     }
 }

@@ -24,7 +24,11 @@ impl Bench {
         let skill = folder.path().join(name);
         let file = format!("{name}.wasm");
         std::fs::create_dir(&skill).unwrap();
-        std::fs::write(skill.join("SKILL.md"), SKILL_MD.replace("hello", name).replace("jq:*", &format!("{name}:*"))).unwrap();
+        std::fs::write(
+            skill.join("SKILL.md"),
+            SKILL_MD.replace("hello", name).replace("jq:*", &format!("{name}:*")),
+        )
+        .unwrap();
         std::fs::copy(components().join(&file), skill.join(file))
             .unwrap_or_else(|_| panic!("no {name}.wasm: `cargo xtask components` builds it"));
         Bench { folder, skill }
@@ -32,7 +36,10 @@ impl Bench {
 
     /// With a skill that lies in a folder beside this file.
     pub(crate) fn of_scripts(name: &str) -> Bench {
-        Bench { folder: tempfile::tempdir().unwrap(), skill: Path::new(env!("CARGO_MANIFEST_DIR")).join("../../benches").join(name) }
+        Bench {
+            folder: tempfile::tempdir().unwrap(),
+            skill: Path::new(env!("CARGO_MANIFEST_DIR")).join("../../benches").join(name),
+        }
     }
 
     pub(crate) fn host(&self, allocation: Allocation) -> Host {
@@ -55,7 +62,8 @@ impl Bench {
 
     pub(crate) async fn invoke(&self, host: &Host, policy: &Policy, target: Target, args: &[&str]) {
         let args = args.iter().map(|arg| (*arg).to_owned()).collect();
-        let request = Request { skill: (&self.skill).into(), policy, target, args, io: Io::default() };
+        let request =
+            Request { skill: (&self.skill).into(), policy, target, args, io: Io::default() };
         let outcome = host.invoke(request).await.unwrap().finished.outcome;
         assert_eq!(outcome.status, Status::Exited { code: 0 }, "{}", outcome.stderr.text());
     }

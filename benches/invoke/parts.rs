@@ -1,4 +1,5 @@
-//! Single things that invocations do, each beside what it would cost without a sandbox where there is such a thing.
+//! Single things that invocations do, each beside what it would cost without a sandbox where there
+//! is such a thing.
 
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, TcpStream};
@@ -21,9 +22,13 @@ pub(crate) fn reading(c: &mut Criterion) {
     let bench = Bench::new("hello");
     let policy = Policy::builtin();
     let parsed = manifest::parse(SKILL_MD.as_bytes(), "hello", "SKILL.md").manifest.unwrap();
-    c.bench_function("parse a manifest", |b| b.iter(|| manifest::parse(SKILL_MD.as_bytes(), "hello", "SKILL.md")));
+    c.bench_function("parse a manifest", |b| {
+        b.iter(|| manifest::parse(SKILL_MD.as_bytes(), "hello", "SKILL.md"))
+    });
     c.bench_function("grant", |b| b.iter(|| grant(&parsed, &policy)));
-    c.bench_function("load a skill", |b| b.iter(|| Skill::load(&bench.skill, &Default::default()).unwrap()));
+    c.bench_function("load a skill", |b| {
+        b.iter(|| Skill::load(&bench.skill, &Default::default()).unwrap())
+    });
 }
 
 pub(crate) fn recording(c: &mut Criterion) {
@@ -31,11 +36,14 @@ pub(crate) fn recording(c: &mut Criterion) {
     let log = Log::open(&folder.path().join("audit.jsonl")).unwrap();
     let id = SkillId { name: "hello".into(), ..SkillId::default() };
     let (capabilities, outcome) = (Capabilities::default(), Outcome::default());
-    let record = Record::of("2030-01-01T00:00:00Z".into(), &id, None, &capabilities, &outcome, &log).unwrap();
+    let record =
+        Record::of("2030-01-01T00:00:00Z".into(), &id, None, &capabilities, &outcome, &log)
+            .unwrap();
     c.bench_function("append to the audit log", |b| b.iter(|| log.append(&record).unwrap()));
 }
 
-/// A guest that does a thing a thousand times, and one that does it not at all: the difference is the thing.
+/// A guest that does a thing a thousand times, and one that does it not at all: the difference is
+/// the thing.
 pub(crate) fn calls(c: &mut Criterion) {
     let bench = Bench::new("hostile");
     let policy = Policy::builtin();
@@ -79,12 +87,14 @@ pub(crate) fn requests(c: &mut Criterion) {
     let mut capabilities = grant(&parsed, &policy).capabilities;
     capabilities.limits.http_requests = u64::MAX;
     let tls = std::sync::Arc::new(Tls::new(Roots::default()).unwrap());
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
     c.bench_function("an HTTP request through the sender", |b| {
         b.to_async(&runtime).iter(|| async {
             let sender = Sender::new(&capabilities, tls.clone(), Resolver::System);
             let body: Body = Empty::new().map_err(|never| match never {}).boxed_unsync();
-            let request = http::Request::get(format!("http://127.0.0.1:{port}/")).body(body).unwrap();
+            let request =
+                http::Request::get(format!("http://127.0.0.1:{port}/")).body(body).unwrap();
             let response = sender.send(request, Waits::default()).await.unwrap();
             assert_eq!(response.into_body().collect().await.unwrap().to_bytes(), "hi\n");
         });

@@ -1,4 +1,5 @@
-//! A cold start, phase by phase, as the host's own spans tell of it: engine, load of compiled code, instantiation, call, end.
+//! A cold start, phase by phase, as the host's own spans tell of it: engine, load of compiled code,
+//! instantiation, call, end.
 
 use std::time::Duration;
 
@@ -37,7 +38,9 @@ pub(crate) fn phases(c: &mut Criterion) {
         let invoke = async |host: &Host| bench.invoke(host, &policy, target.clone(), &[]).await;
         let first = || runtime.block_on(invoke(&bench.host(Allocation::OnDemand)));
         let next = || runtime.block_on(invoke(&kept));
-        for (when, once) in [("first invocation of a host", &first as &dyn Fn()), ("next invocation", &next)] {
+        for (when, once) in
+            [("first invocation of a host", &first as &dyn Fn()), ("next invocation", &next)]
+        {
             once();
             let mut group = c.benchmark_group(format!("{when}, {of}"));
             for (span, name) in PHASES {

@@ -1,4 +1,5 @@
-//! The same scripts in a warm host and in the machine's own python3: files, programs, HTTP, computing, imports.
+//! The same scripts in a warm host and in the machine's own python3: files, programs, HTTP,
+//! computing, imports.
 
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, TcpListener};
@@ -68,12 +69,18 @@ pub(crate) fn scripts(c: &mut Criterion) {
 pub(crate) fn imports(c: &mut Criterion) {
     let side = Sides::new(Vec::new());
     for module in ["nothing"].into_iter().chain(IMPORTS) {
-        let program = if module == "nothing" { "pass".to_owned() } else { format!("import {module}") };
+        let program =
+            if module == "nothing" { "pass".to_owned() } else { format!("import {module}") };
         let mut group = c.benchmark_group(format!("Python imports {module}"));
         group.sample_size(20);
-        side.both(&mut group, Target::Shell(format!("exec python3 -c '{program}'")), &[], |native| {
-            native.args(["-c", &program]);
-        });
+        side.both(
+            &mut group,
+            Target::Shell(format!("exec python3 -c '{program}'")),
+            &[],
+            |native| {
+                native.args(["-c", &program]);
+            },
+        );
         group.finish();
     }
 }
@@ -90,13 +97,25 @@ impl Sides {
     fn new(allow: Vec<String>) -> Sides {
         let bench = Bench::of_scripts("work");
         let limits = vec![(Limit::Timeout, 600_000)];
-        let policy = Policy::builtin().with_command_line(Overrides { allow, limits, ..Default::default() }).unwrap();
+        let policy = Policy::builtin()
+            .with_command_line(Overrides { allow, limits, ..Default::default() })
+            .unwrap();
         let host = bench.host(Allocation::Pooling(64));
-        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(2)
+            .enable_all()
+            .build()
+            .unwrap();
         Sides { bench, host, policy, runtime }
     }
 
-    fn both(&self, group: &mut BenchmarkGroup<'_, WallTime>, target: Target, args: &[&str], native: impl Fn(&mut Command)) {
+    fn both(
+        &self,
+        group: &mut BenchmarkGroup<'_, WallTime>,
+        target: Target,
+        args: &[&str],
+        native: impl Fn(&mut Command),
+    ) {
         let run = || self.bench.invoke(&self.host, &self.policy, target.clone(), args);
         self.runtime.block_on(run());
         group.bench_function("in the sandbox", |b| b.to_async(&self.runtime).iter(run));
@@ -120,7 +139,9 @@ pub(crate) fn serve() -> u16 {
             let mut stream = stream.unwrap();
             // A request without a body is one packet here. Who goes away unanswered is no loss.
             if stream.read(&mut [0; 4096]).is_ok() {
-                let _ = stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 3\r\nconnection: close\r\n\r\nhi\n");
+                let _ = stream.write_all(
+                    b"HTTP/1.1 200 OK\r\ncontent-length: 3\r\nconnection: close\r\n\r\nhi\n",
+                );
             }
         }
     });

@@ -30,7 +30,9 @@ impl Spans {
 
 impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Spans {
     fn on_new_span(&self, _: &Attributes<'_>, id: &Id, context: Context<'_, S>) {
-        if let Some(span) = context.span(id).filter(|span| span.metadata().target().starts_with("skillhost")) {
+        if let Some(span) =
+            context.span(id).filter(|span| span.metadata().target().starts_with("skillhost"))
+        {
             span.extensions_mut().insert(Begun(Instant::now()));
         }
     }
@@ -38,7 +40,8 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Spans {
     fn on_close(&self, id: Id, context: Context<'_, S>) {
         let Some(span) = context.span(&id) else { return };
         if let Some(Begun(at)) = span.extensions().get() {
-            *self.0.lock().unwrap().entry(span.metadata().name()).or_default() += u64::try_from(at.elapsed().as_nanos()).unwrap();
+            *self.0.lock().unwrap().entry(span.metadata().name()).or_default() +=
+                u64::try_from(at.elapsed().as_nanos()).unwrap();
         }
     }
 }

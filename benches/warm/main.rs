@@ -1,6 +1,8 @@
-//! The warm tier of `cargo xtask bench isolation`: one host process that invokes skills as it is told.
+//! The warm tier of `cargo xtask bench isolation`: one host process that invokes skills as it is
+//! told.
 //!
-//! Its argument is a JSON file (`Setup`); each line of stdin is an order, answered by one line of JSON:
+//! Its argument is a JSON file (`Setup`); each line of stdin is an order, answered by one line of
+//! JSON:
 //!
 //! | order | does | answer |
 //! |---|---|---|
@@ -8,7 +10,8 @@
 //! | `burst TASK N C` | N invocations, at most C under way at once | `wall_ns` of all |
 //! | `alive TASK N` | N invocations that print a line and then wait for their input | `idle` and `private` bytes, `first_ns` and `last_ns` |
 //!
-//! With `once TASK` behind the file it is no host for many: it invokes a skill once, as `skillhost run` does, and prints the time of each phase.
+//! With `once TASK` behind the file it is no host for many: it invokes a skill once, as
+//! `skillhost run` does, and prints the time of each phase.
 #![allow(
     missing_docs,
     clippy::unwrap_used,
@@ -88,7 +91,9 @@ fn main() {
         let words: Vec<&str> = line.split(' ').collect();
         let answer = match words[..] {
             ["each", task, n] => one.block_on(driver.each(task, n.parse().unwrap())),
-            ["burst", task, n, c] => many.block_on(driver.clone().burst(task, n.parse().unwrap(), c.parse().unwrap())),
+            ["burst", task, n, c] => {
+                many.block_on(driver.clone().burst(task, n.parse().unwrap(), c.parse().unwrap()))
+            }
             ["alive", task, n] => driver.clone().alive(&many, task, n.parse().unwrap()),
             _ => panic!("no such order: {line}"),
         };
@@ -104,15 +109,27 @@ impl Driver {
         let workspace = Some((setup.workspace, MountMode::Write));
         // More than the largest input takes: a limit that is met measures nothing. In milliseconds.
         let limits = [(Limit::Timeout, 600_000)].into();
-        let with = Policy::builtin().with_command_line(Overrides { workspace, limits, ..Default::default() }).unwrap();
-        Driver { host, tasks: setup.tasks, loaded: Mutex::default(), with, without: Policy::builtin() }
+        let with = Policy::builtin()
+            .with_command_line(Overrides { workspace, limits, ..Default::default() })
+            .unwrap();
+        Driver {
+            host,
+            tasks: setup.tasks,
+            loaded: Mutex::default(),
+            with,
+            without: Policy::builtin(),
+        }
     }
 
     async fn invoke(&self, task: &str, io: Io) -> Result<Outcome, String> {
         let (name, task) = self.tasks.get_key_value(task).ok_or("no such task")?;
         let loaded = self.loaded(name, task)?;
         let target = task.script.clone().map_or(Target::Main, Target::Named);
-        let invoked = self.host.invoke_loaded(&loaded, &target, &task.args, io).await.map_err(|error| error.to_string())?;
+        let invoked = self
+            .host
+            .invoke_loaded(&loaded, &target, &task.args, io)
+            .await
+            .map_err(|error| error.to_string())?;
         let outcome = invoked.finished.outcome;
         match outcome.status {
             Status::Exited { code: 0 } => Ok(outcome),
@@ -127,7 +144,8 @@ impl Driver {
             return Ok(kept);
         }
         let policy = if task.workspace { &self.with } else { &self.without };
-        let loaded = Arc::new(self.host.load(&task.skill, policy).map_err(|error| error.to_string())?);
+        let loaded =
+            Arc::new(self.host.load(&task.skill, policy).map_err(|error| error.to_string())?);
         self.loaded.lock().unwrap().insert(name.to_owned(), loaded.clone());
         Ok(loaded)
     }
@@ -143,10 +161,17 @@ impl Driver {
             cpu.push(cpu_time() - used);
             stdout = outcome.stdout.text().into_owned();
         }
-        Ok(json!({ "wall_ns": wall, "cpu_ns": cpu, "memory": kilobytes("status", &["VmHWM"]), "stdout": stdout }))
+        Ok(
+            json!({ "wall_ns": wall, "cpu_ns": cpu, "memory": kilobytes("status", &["VmHWM"]), "stdout": stdout }),
+        )
     }
 
-    async fn burst(self: Arc<Self>, task: &str, count: usize, at_once: usize) -> Result<Value, String> {
+    async fn burst(
+        self: Arc<Self>,
+        task: &str,
+        count: usize,
+        at_once: usize,
+    ) -> Result<Value, String> {
         let start = Instant::now();
         let places = Arc::new(tokio::sync::Semaphore::new(at_once));
         let mut running = tokio::task::JoinSet::new();
@@ -165,7 +190,12 @@ impl Driver {
         Ok(json!({ "wall_ns": nanoseconds(start) }))
     }
 
-    fn alive(self: Arc<Self>, runtime: &tokio::runtime::Runtime, task: &str, count: usize) -> Result<Value, String> {
+    fn alive(
+        self: Arc<Self>,
+        runtime: &tokio::runtime::Runtime,
+        task: &str,
+        count: usize,
+    ) -> Result<Value, String> {
         let own = || kilobytes("smaps_rollup", &["Private_Clean", "Private_Dirty"]);
         let idle = own();
         let (input, end) = std::io::pipe().unwrap();
@@ -221,7 +251,15 @@ fn host(setup: &Setup, allocation: Allocation) -> Host {
 fn kilobytes(file: &str, keys: &[&str]) -> u64 {
     let text = std::fs::read_to_string(format!("/proc/self/{file}")).unwrap();
     let of = |key: &str| {
-        text.lines().find_map(|l| l.strip_prefix(key)?.strip_prefix(':')?.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok())
+        text.lines().find_map(|l| {
+            l.strip_prefix(key)?
+                .strip_prefix(':')?
+                .trim()
+                .strip_suffix(" kB")?
+                .trim()
+                .parse::<u64>()
+                .ok()
+        })
     };
     keys.iter().map(|key| of(key).unwrap() * 1024).sum()
 }

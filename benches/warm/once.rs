@@ -22,10 +22,21 @@ pub(crate) fn main(setup: &Setup, task: &str) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let host = host(setup, Allocation::OnDemand);
     let target = task.script.clone().map_or(Target::Main, Target::Named);
-    let request = Request { skill: (&task.skill).into(), policy: &Policy::builtin(), target, args: task.args.clone(), io: Io::default() };
+    let request = Request {
+        skill: (&task.skill).into(),
+        policy: &Policy::builtin(),
+        target,
+        args: task.args.clone(),
+        io: Io::default(),
+    };
     let invoked = runtime.block_on(host.invoke(request)).unwrap();
     let total = nanoseconds(start);
-    assert_eq!(invoked.finished.outcome.status, Status::Exited { code: 0 }, "{}", invoked.finished.outcome.stderr.text());
+    assert_eq!(
+        invoked.finished.outcome.status,
+        Status::Exited { code: 0 },
+        "{}",
+        invoked.finished.outcome.stderr.text()
+    );
     println!("{}", json!({ "total_ns": total, "phases_ns": spans.all() }));
     // As `skillhost run`: the process takes all of it along.
     std::mem::forget(host);

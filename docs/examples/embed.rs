@@ -11,7 +11,8 @@ use skillhost::{Host, Request};
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     // This program compiles components too, in processes of its own.
     skillhost::compile_if_asked();
-    let [home, programs, skills, file] = std::env::args().skip(1).collect::<Vec<_>>().try_into().map_err(|_| "four arguments")?;
+    let [home, programs, skills, file] =
+        std::env::args().skip(1).collect::<Vec<_>>().try_into().map_err(|_| "four arguments")?;
 
     let host = Host::builder()
         .home(home)
@@ -21,16 +22,25 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         // A word before each run, whatever the policy says.
         .approve(|asking| match asking.skill.name.as_str() {
             "csv-report" => Ok(()),
-            other => {
-                Err(Denial { what: other.into(), rule: "this program runs csv-report alone".into(), fix: None, kind: DenialKind::Run })
-            }
+            other => Err(Denial {
+                what: other.into(),
+                rule: "this program runs csv-report alone".into(),
+                fix: None,
+                kind: DenialKind::Run,
+            }),
         })
         .on_record(|record| println!("recorded: {} {:?}", record.skill.name, record.status))
         .build()?;
 
     let file = PathBuf::from(file);
-    let (folder, name) = (file.parent().unwrap_or(Path::new(".")), file.file_name().unwrap_or_default().to_string_lossy());
-    let request = Request::of("csv-report").script("scripts/csv_report.py").args([name]).workspace(folder, MountMode::Write);
+    let (folder, name) = (
+        file.parent().unwrap_or(Path::new(".")),
+        file.file_name().unwrap_or_default().to_string_lossy(),
+    );
+    let request = Request::of("csv-report")
+        .script("scripts/csv_report.py")
+        .args([name])
+        .workspace(folder, MountMode::Write);
     let outcome = host.invoke(request).await?.finished.outcome;
     print!("{}", outcome.stdout.text());
 

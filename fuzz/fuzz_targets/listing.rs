@@ -1,4 +1,5 @@
-//! A listing, as `skillhost verify` reads it. Seeds: whatever `skillhost run --listing` writes, signed or not.
+//! A listing, as `skillhost verify` reads it. Seeds: whatever `skillhost run --listing` writes,
+//! signed or not.
 //!
 //!     cargo +nightly fuzz run listing -- -max_len=65536 -timeout=5
 #![no_main]

@@ -1,4 +1,5 @@
-//! A receipt, as `skillhost verify` reads it. Seeds: whatever `skillhost run --receipt` writes, signed or not.
+//! A receipt, as `skillhost verify` reads it. Seeds: whatever `skillhost run --receipt` writes,
+//! signed or not.
 //!
 //!     cargo +nightly fuzz run receipt -- -max_len=65536 -timeout=5
 #![no_main]

@@ -1,4 +1,5 @@
-//! The text of a recording, as `skillhost replay` reads it. Seeds: whatever `skillhost run --record` writes as `recording.json`.
+//! The text of a recording, as `skillhost replay` reads it. Seeds: whatever
+//! `skillhost run --record` writes as `recording.json`.
 //!
 //!     cargo +nightly fuzz run recording -- -max_len=65536 -timeout=5
 #![no_main]

@@ -1,4 +1,5 @@
-//! Queries for skills. Seeds: the questions in `tests/search/queries.txt`, and what is syntax to SQLite's full text search.
+//! Queries for skills. Seeds: the questions in `tests/search/queries.txt`, and what is syntax to
+//! SQLite's full text search.
 //!
 //!     cargo +nightly fuzz run search -- -max_len=4096 -timeout=5
 #![no_main]

@@ -1,23 +1,29 @@
 //! The global allocator: lists of free small blocks, by size, before std's allocator.
 //!
-//! Most blocks are small, and their size is told when they are freed: a list for each size makes both ends a few instructions, without
-//! a header or a search. Blocks are cut from chunks one after the other, whatever their size: what a small program allocates lies side by side.
-//! Chunks that are free as a whole go back to std's allocator each time the chunks have doubled, and before memory is said to be exhausted.
+//! Most blocks are small, and their size is told when they are freed: a list for each size makes
+//! both ends a few instructions, without a header or a search. Blocks are cut from chunks one after
+//! the other, whatever their size: what a small program allocates lies side by side. Chunks that
+//! are free as a whole go back to std's allocator each time the chunks have doubled, and before
+//! memory is said to be exhausted.
 
 use std::alloc::{GlobalAlloc, Layout};
 use std::cell::UnsafeCell;
 use std::ptr::null_mut;
 
-/// Sizes of blocks are multiples of it, and so is every block's address. A free block holds the pointer to the next.
+/// Sizes of blocks are multiples of it, and so is every block's address. A free block holds the
+/// pointer to the next.
 const UNIT: usize = 8;
 
-/// Bytes of the largest block. Larger ones are few, and copying or filling them takes longer than finding them.
+/// Bytes of the largest block. Larger ones are few, and copying or filling them takes longer than
+/// finding them.
 const LARGEST: usize = 512;
 
-/// Bytes from the start of a chunk to that of the next, which is a multiple of it: a block's address tells its chunk.
+/// Bytes from the start of a chunk to that of the next, which is a multiple of it: a block's
+/// address tells its chunk.
 const CHUNK: usize = 16 << 10;
 
-/// Bytes of a chunk. The rest is what std's allocator puts before the next one; were there less room for it, chunks would lie two apart.
+/// Bytes of a chunk. The rest is what std's allocator puts before the next one; were there less
+/// room for it, chunks would lie two apart.
 const CHUNK_SIZE: usize = CHUNK - 2 * size_of::<usize>();
 
 /// Bytes of a chunk that are for blocks.
@@ -88,9 +94,11 @@ impl<S> Pools<S> {
     }
 }
 
-// SAFETY: a block is handed out of a list, or cut from a chunk, and is in neither until it is freed. Blocks of a list all have its size, which is
-// that of the layout rounded up, and lie in chunks, which are given back only while all of their blocks are in lists, and then leave them.
-// Everything else is the inner allocator's own. Whether a block is the one's or the other's is told by its layout, which stays the same.
+// SAFETY: a block is handed out of a list, or cut from a chunk, and is in neither until it is
+// freed. Blocks of a list all have its size, which is that of the layout rounded up, and lie in
+// chunks, which are given back only while all of their blocks are in lists, and then leave them.
+// Everything else is the inner allocator's own. Whether a block is the one's or the other's is told
+// by its layout, which stays the same.
 unsafe impl<S: GlobalAlloc> GlobalAlloc for Pools<S> {
     // Inlined at each call, the two make a component a tenth larger and its work 3 % quicker.
     #[inline(never)]
@@ -99,7 +107,8 @@ unsafe impl<S: GlobalAlloc> GlobalAlloc for Pools<S> {
             // SAFETY: the caller's layout is handed on.
             return unsafe { self.large(|system| system.alloc(layout)) };
         }
-        // SAFETY: there is one thread, and nothing below calls back; what is in a list is a free block, and `left` bytes follow `next`.
+        // SAFETY: there is one thread, and nothing below calls back; what is in a list is a free
+        // block, and `left` bytes follow `next`.
         unsafe {
             let state = &mut *self.state.get();
             let class = layout.size().div_ceil(UNIT);
@@ -118,7 +127,8 @@ unsafe impl<S: GlobalAlloc> GlobalAlloc for Pools<S> {
             // SAFETY: a block of such a layout came from there.
             return unsafe { self.system.dealloc(pointer, layout) };
         }
-        // SAFETY: as in `alloc`; the block is the caller's no more, has room for a pointer and is aligned for one.
+        // SAFETY: as in `alloc`; the block is the caller's no more, has room for a pointer and is
+        // aligned for one.
         unsafe {
             let state = &mut *self.state.get();
             let class = layout.size().div_ceil(UNIT);
@@ -152,7 +162,8 @@ unsafe impl<S: GlobalAlloc> GlobalAlloc for Pools<S> {
         if was && is && layout.size().div_ceil(UNIT) == size.div_ceil(UNIT) {
             return pointer;
         }
-        // SAFETY: the caller vouches for the new size; both blocks have at least the smaller one, and are two.
+        // SAFETY: the caller vouches for the new size; both blocks have at least the smaller one,
+        // and are two.
         unsafe {
             let new = self.alloc(Layout::from_size_align_unchecked(size, layout.align()));
             if !new.is_null() {
@@ -165,17 +176,23 @@ unsafe impl<S: GlobalAlloc> GlobalAlloc for Pools<S> {
 }
 
 impl<S: GlobalAlloc> Pools<S> {
-    /// What the inner allocator gives; where that is nothing, what it gives once it has the free chunks.
+    /// What the inner allocator gives; where that is nothing, what it gives once it has the free
+    /// chunks.
     ///
     /// # Safety
     /// That of what `allocate` calls. Nobody holds the state.
     unsafe fn large(&self, allocate: impl Fn(&S) -> *mut u8) -> *mut u8 {
         let pointer = allocate(&self.system);
         // SAFETY: nobody holds the state.
-        if pointer.is_null() && unsafe { self.reclaim() } { allocate(&self.system) } else { pointer }
+        if pointer.is_null() && unsafe { self.reclaim() } {
+            allocate(&self.system)
+        } else {
+            pointer
+        }
     }
 
-    /// A block out of a new chunk; null where there is no memory. What was not cut of the chunk before is lost: less than the largest block.
+    /// A block out of a new chunk; null where there is no memory. What was not cut of the chunk
+    /// before is lost: less than the largest block.
     ///
     /// # Safety
     /// `class` is that of a small block. Nobody holds the state.
@@ -183,7 +200,8 @@ impl<S: GlobalAlloc> Pools<S> {
     #[inline(never)]
     unsafe fn refill(&self, class: usize) -> *mut u8 {
         let state = self.state.get();
-        // SAFETY: nobody else holds the state. A chunk begins with its header, and the rest is for blocks.
+        // SAFETY: nobody else holds the state. A chunk begins with its header, and the rest is for
+        // blocks.
         unsafe {
             if (*state).count >= (*state).reclaim_at {
                 self.reclaim();
@@ -206,14 +224,16 @@ impl<S: GlobalAlloc> Pools<S> {
         }
     }
 
-    /// Gives chunks back whose blocks are all free, but for the newest, and tells whether there were any.
+    /// Gives chunks back whose blocks are all free, but for the newest, and tells whether there
+    /// were any.
     ///
     /// # Safety
     /// Nobody holds the state.
     #[cold]
     #[inline(never)]
     unsafe fn reclaim(&self) -> bool {
-        // SAFETY: nobody else holds the state. Chunks and free blocks are in their lists alone, and a block's address tells its chunk.
+        // SAFETY: nobody else holds the state. Chunks and free blocks are in their lists alone, and
+        // a block's address tells its chunk.
         unsafe {
             let state = &mut *self.state.get();
             let (before, newest) = (state.count, state.chunks);

@@ -1,8 +1,9 @@
 //! Bindings to `wit/`, generated.
 //!
-//! One module per use, not one for all: the built-ins of a stream or future are named after a function that the same
-//! `generate!` knows, and a component imports the interface of each function that is named. With one module, whatever
-//! writes to stdout would import `wasi:cli/stdin`. This way a component imports what it uses, and nothing else.
+//! One module per use, not one for all: the built-ins of a stream or future are named after a
+//! function that the same `generate!` knows, and a component imports the interface of each function
+//! that is named. With one module, whatever writes to stdout would import `wasi:cli/stdin`. This
+//! way a component imports what it uses, and nothing else.
 
 #![allow(missing_docs, unreachable_pub, clippy::undocumented_unsafe_blocks, reason = "generated")]
 
@@ -14,7 +15,10 @@ macro_rules! import {
     };
 }
 
-import!(environment, "package skillhost:guest-environment; world environment { import wasi:cli/environment@0.3.0; }");
+import!(
+    environment,
+    "package skillhost:guest-environment; world environment { import wasi:cli/environment@0.3.0; }"
+);
 import!(exit, "package skillhost:guest-exit; world exit { import wasi:cli/exit@0.3.0; }");
 import!(stdin, "package skillhost:guest-stdin; world stdin { import wasi:cli/stdin@0.3.0; }");
 import!(stdout, "package skillhost:guest-stdout; world stdout { import wasi:cli/stdout@0.3.0; }");
@@ -23,13 +27,22 @@ import!(
     clocks,
     "package skillhost:guest-clocks; world clocks { import wasi:clocks/monotonic-clock@0.3.0; import wasi:clocks/system-clock@0.3.0; }"
 );
-import!(random, "package skillhost:guest-random; world random { import wasi:random/random@0.3.0; }");
+import!(
+    random,
+    "package skillhost:guest-random; world random { import wasi:random/random@0.3.0; }"
+);
 import!(
     filesystem,
     "package skillhost:guest-filesystem; world filesystem { import wasi:filesystem/types@0.3.0; import wasi:filesystem/preopens@0.3.0; }"
 );
-import!(http, "package skillhost:guest-http; world http { import wasi:http/types@0.3.0; import wasi:http/client@0.3.0; }");
-import!(process, "package skillhost:guest-process; world process { import skillhost:skill/process@0.1.0; }");
+import!(
+    http,
+    "package skillhost:guest-http; world http { import wasi:http/types@0.3.0; import wasi:http/client@0.3.0; }"
+);
+import!(
+    process,
+    "package skillhost:guest-process; world process { import skillhost:skill/process@0.1.0; }"
+);
 
 macro_rules! export {
     ($module:ident, $world:literal, $macro:literal, $path:literal) => {

@@ -1,4 +1,5 @@
-//! How a component starts and ends: the panic hook, `main`'s result, and what is flushed when it returns.
+//! How a component starts and ends: the panic hook, `main`'s result, and what is flushed when it
+//! returns.
 
 use std::fmt::Display;
 use std::sync::Once;
@@ -7,10 +8,11 @@ use crate::io::output::write_apart;
 use crate::process::{self, ExitCode};
 use crate::stream::{block_on, finish_all};
 
-/// What `main` may return: nothing, an [`ExitCode`], or a `Result` of one of these with an error that can be shown.
+/// What `main` may return: nothing, an [`ExitCode`], or a `Result` of one of these with an error
+/// that can be shown.
 ///
-/// An error is written to stderr as `error: ...`, with its causes where its type shows them in the alternate form (`{:#}`,
-/// as `anyhow` does), and ends the program with exit code 1.
+/// An error is written to stderr as `error: ...`, with its causes where its type shows them in the
+/// alternate form (`{:#}`, as `anyhow` does), and ends the program with exit code 1.
 ///
 /// ```no_run
 /// use skillhost_guest::{Termination, process::ExitCode};
@@ -79,7 +81,8 @@ pub(crate) fn install_panic_hook() {
     ONCE.call_once(|| {
         std::panic::set_hook(Box::new(|panic| {
             let message = format!("{panic}\n");
-            // Panicking in here would abort without a word; there is nobody left to report an error to.
+            // Panicking in here would abort without a word; there is nobody left to report an error
+            // to.
             block_on(async move {
                 finish_all().await.ok();
                 write_apart(message.as_bytes()).await.ok();

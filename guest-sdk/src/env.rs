@@ -25,7 +25,10 @@ pub fn args() -> Vec<String> {
 /// let language = skillhost_guest::env::var("LANG").unwrap_or("C".into());
 /// ```
 pub fn var(name: &str) -> Result<String, VarError> {
-    vars().into_iter().find_map(|(known, value)| (known == name).then_some(value)).ok_or(VarError::NotPresent)
+    vars()
+        .into_iter()
+        .find_map(|(known, value)| (known == name).then_some(value))
+        .ok_or(VarError::NotPresent)
 }
 
 /// All variables.

@@ -1,8 +1,9 @@
 //! Files and folders.
 //!
-//! A path is absolute (`/workspace/data.csv`) or starts from [`crate::env::current_dir`]; `.` and `..` are taken out of it
-//! as text, before any link is followed. What is there is what the host granted: `/skill`, `/workspace`, `/tmp` and mounts.
-//! Errors are those of std, and their message names the path: `open /workspace/data.csv: no such file or folder`.
+//! A path is absolute (`/workspace/data.csv`) or starts from [`crate::env::current_dir`]; `.` and
+//! `..` are taken out of it as text, before any link is followed. What is there is what the host
+//! granted: `/skill`, `/workspace`, `/tmp` and mounts. Errors are those of std, and their message
+//! names the path: `open /workspace/data.csv: no such file or folder`.
 //!
 //! ```no_run
 //! use skillhost_guest::fs;
@@ -56,7 +57,9 @@ pub async fn read(path: impl AsRef<Path>) -> Result<Vec<u8>> {
 /// ```
 pub async fn read_to_string(path: impl AsRef<Path>) -> Result<String> {
     let bytes = read(&path).await?;
-    String::from_utf8(bytes).map_err(|error| Error::new(ErrorKind::InvalidData, format!("read {}: {error}", path.as_ref().display())))
+    String::from_utf8(bytes).map_err(|error| {
+        Error::new(ErrorKind::InvalidData, format!("read {}: {error}", path.as_ref().display()))
+    })
 }
 
 /// Makes a file of these bytes, instead of what was there.
@@ -113,7 +116,8 @@ pub async fn copy(from: impl AsRef<Path>, to: impl AsRef<Path>) -> Result<u64> {
 /// ```
 pub async fn rename(from: impl AsRef<Path>, to: impl AsRef<Path>) -> Result<()> {
     let (from, to) = (resolve(from)?, resolve(to)?);
-    let renamed = from.folder.rename_at(from.relative.clone(), &to.folder, to.relative.clone()).await;
+    let renamed =
+        from.folder.rename_at(from.relative.clone(), &to.folder, to.relative.clone()).await;
     renamed.map_err(|code| error(&format!("rename {} to", from.absolute), &to.absolute, code))
 }
 
@@ -127,7 +131,10 @@ pub async fn rename(from: impl AsRef<Path>, to: impl AsRef<Path>) -> Result<()> 
 /// ```
 pub async fn remove_file(path: impl AsRef<Path>) -> Result<()> {
     let at = resolve(path)?;
-    at.folder.unlink_file_at(at.relative.clone()).await.map_err(|code| error("remove", &at.absolute, code))
+    at.folder
+        .unlink_file_at(at.relative.clone())
+        .await
+        .map_err(|code| error("remove", &at.absolute, code))
 }
 
 async fn write_to(mut file: File, bytes: &[u8]) -> Result<()> {

@@ -1,5 +1,5 @@
-//! An HTTP client. The host sends the requests, to where the capabilities allow; redirects are not followed: each hop is a
-//! request of its own, to be allowed on its own.
+//! An HTTP client. The host sends the requests, to where the capabilities allow; redirects are not
+//! followed: each hop is a request of its own, to be allowed on its own.
 //!
 //! ```no_run
 //! use skillhost_guest::http::{self, Request};

@@ -1,8 +1,9 @@
 //! Write skillhost components in Rust: commands and typed tools on WASI 0.3.
 //!
-//! A component is a `cdylib` crate for `wasm32-unknown-unknown`. There, std has collections, thread locals, formatting and
-//! everything else that needs no system; for what needs one, this crate has modules of the same shape: [`mod@env`], [`io`],
-//! [`fs`], [`state`], [`time`], [`random`], [`process`], and [`http`]. A component imports exactly the interfaces that it uses.
+//! A component is a `cdylib` crate for `wasm32-unknown-unknown`. There, std has collections, thread
+//! locals, formatting and everything else that needs no system; for what needs one, this crate has
+//! modules of the same shape: [`mod@env`], [`io`], [`fs`], [`state`], [`time`], [`random`],
+//! [`process`], and [`http`]. A component imports exactly the interfaces that it uses.
 //!
 //! A command:
 //!
@@ -50,17 +51,22 @@
 //!
 //! A crate may hold both: the host then runs the command, or calls a tool when one is named.
 //!
-//! Small blocks of memory come from an allocator of this crate; std's serves the others. Feature `allocator`, a default, is it.
+//! Small blocks of memory come from an allocator of this crate; std's serves the others. Feature
+//! `allocator`, a default, is it.
 //!
-//! Panics write their message to stderr and trap. Nothing here is `Send`: a component has one thread. Futures go on while
-//! others wait only inside one `async` function, with `join!` of the `futures` crate for example; there is no runtime to
-//! spawn them on, and none is needed. Built natively, as `cargo test` does, whatever reaches for the host panics: what is
-//! worth a unit test is best a function of its own that reads and writes nothing.
+//! Panics write their message to stderr and trap. Nothing here is `Send`: a component has one
+//! thread. Futures go on while others wait only inside one `async` function, with `join!` of the
+//! `futures` crate for example; there is no runtime to spawn them on, and none is needed. Built
+//! natively, as `cargo test` does, whatever reaches for the host panics: what is worth a unit test
+//! is best a function of its own that reads and writes nothing.
 
 // The macros name this crate by its name, in its own documentation and tests too.
 extern crate self as skillhost_guest;
 
-#[cfg(any(test, all(target_family = "wasm", not(target_feature = "atomics"), feature = "allocator")))]
+#[cfg(any(
+    test,
+    all(target_family = "wasm", not(target_feature = "atomics"), feature = "allocator")
+))]
 mod allocator;
 mod bindings;
 mod entry;
@@ -79,7 +85,8 @@ pub use entry::Termination;
 
 /// Makes a function, `main` by custom, the component's command: exports `wasi:cli/run`.
 ///
-/// It takes the arguments, the program's name first, or nothing, is `async` or not, and returns a [`Termination`].
+/// It takes the arguments, the program's name first, or nothing, is `async` or not, and returns a
+/// [`Termination`].
 ///
 /// ```no_run
 /// #[skillhost_guest::main]
@@ -94,9 +101,11 @@ pub use skillhost_guest_macros::main;
 ///
 /// - Its doc comment is the description that an agent reads: what the tool does and when to use it.
 /// - Its name is the function's, or the one given: `#[skillhost_guest::tool(name = "to-json")]`.
-/// - Its parameter is a `serde::Deserialize` and `schemars::JsonSchema` struct; doc comments of the fields are their
-///   descriptions. What does not parse never reaches the function: the caller is told which field is wrong.
-/// - It returns a `Result`: a `serde::Serialize` and `schemars::JsonSchema` output, or an error that can be shown.
+/// - Its parameter is a `serde::Deserialize` and `schemars::JsonSchema` struct; doc comments of the
+///   fields are their descriptions. What does not parse never reaches the function: the caller is
+///   told which field is wrong.
+/// - It returns a `Result`: a `serde::Serialize` and `schemars::JsonSchema` output, or an error
+///   that can be shown.
 ///
 /// Serde and schemars are dependencies of the crate that holds the tool.
 ///
@@ -127,7 +136,8 @@ pub use skillhost_guest_macros::main;
 /// ```
 pub use skillhost_guest_macros::tool;
 
-/// Exports functions marked with `#[tool]`, in the order to show them. Once in a crate, at its root.
+/// Exports functions marked with `#[tool]`, in the order to show them. Once in a crate, at its
+/// root.
 ///
 /// ```no_run
 /// mod text {

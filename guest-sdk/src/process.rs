@@ -69,8 +69,8 @@ impl From<ExitCode> for u8 {
     }
 }
 
-/// A program of the sandbox to run: `python3`, `bash`, or a component of the skill. It has this program's capabilities
-/// and what is left of its limits; nothing native ever runs.
+/// A program of the sandbox to run: `python3`, `bash`, or a component of the skill. It has this
+/// program's capabilities and what is left of its limits; nothing native ever runs.
 ///
 /// ```no_run
 /// use skillhost_guest::process::Command;
@@ -98,7 +98,14 @@ impl Command {
     /// let command = skillhost_guest::process::Command::new("bash");
     /// ```
     pub fn new(program: impl Into<String>) -> Self {
-        Self { argv: vec![program.into()], env: None, current_dir: None, stdin: None, stdout: None, stderr: None }
+        Self {
+            argv: vec![program.into()],
+            env: None,
+            current_dir: None,
+            stdin: None,
+            stdout: None,
+            stderr: None,
+        }
     }
 
     /// Adds an argument.
@@ -154,7 +161,8 @@ impl Command {
         self
     }
 
-    /// Its standard input: bytes, or a [`Stdio`]. Without, it is this program's for [`Command::spawn`], and empty for [`Command::output`].
+    /// Its standard input: bytes, or a [`Stdio`]. Without, it is this program's for
+    /// [`Command::spawn`], and empty for [`Command::output`].
     ///
     /// ```no_run
     /// let command = skillhost_guest::process::Command::new("jq").arg(".").stdin(r#"{"a": 1}"#);
@@ -164,7 +172,8 @@ impl Command {
         self
     }
 
-    /// Its standard output. Without, it is this program's for [`Command::spawn`], and kept for [`Command::output`].
+    /// Its standard output. Without, it is this program's for [`Command::spawn`], and kept for
+    /// [`Command::output`].
     ///
     /// ```no_run
     /// use skillhost_guest::process::{Command, Stdio};
@@ -188,8 +197,8 @@ impl Command {
         self
     }
 
-    /// Starts it, and lets it run beside this program. Bytes for its standard input are written before this returns: of more than 64 KiB
-    /// the program has to have read the rest.
+    /// Starts it, and lets it run beside this program. Bytes for its standard input are written
+    /// before this returns: of more than 64 KiB the program has to have read the rest.
     ///
     /// # Errors
     ///
@@ -197,7 +206,8 @@ impl Command {
     ///
     /// # Panics
     ///
-    /// Where bytes are given for an output, a reading end for an output or a writing end for the input.
+    /// Where bytes are given for an output, a reading end for an output or a writing end for the
+    /// input.
     ///
     /// ```no_run
     /// use skillhost_guest::process::{Command, Stdio};
@@ -223,20 +233,31 @@ impl Command {
             Kind::Reader(reader) => host::Input::From(&reader.handle),
             Kind::Writer(_) | Kind::Stdout => panic!("standard input is read, not written"),
         };
-        let handle = host::spawn(&self.argv, self.env.as_deref(), self.current_dir.as_deref(), &input, &output(&stdout), &output(&stderr))?;
+        let handle = host::spawn(
+            &self.argv,
+            self.env.as_deref(),
+            self.current_dir.as_deref(),
+            &input,
+            &output(&stdout),
+            &output(&stderr),
+        )?;
         let mut child = Child::new(handle);
-        if let (Kind::Bytes(bytes), Some(mut writer)) = (&stdin, child.stdin.take_if(|_| matches!(stdin, Kind::Bytes(_)))) {
+        if let (Kind::Bytes(bytes), Some(mut writer)) =
+            (&stdin, child.stdin.take_if(|_| matches!(stdin, Kind::Bytes(_))))
+        {
             // A program may end before it has read all of it: that is its own affair.
             writer.write_all(bytes).await.ok();
         }
         Ok(child)
     }
 
-    /// Runs it to its end. Of the streams only bytes for standard input are heeded: the output is kept.
+    /// Runs it to its end. Of the streams only bytes for standard input are heeded: the output is
+    /// kept.
     ///
     /// # Errors
     ///
-    /// Where it did not run or did not finish. A program that ends with an exit code other than 0 is no error here.
+    /// Where it did not run or did not finish. A program that ends with an exit code other than 0
+    /// is no error here.
     ///
     /// ```no_run
     /// use skillhost_guest::process::{Command, Error};
@@ -254,7 +275,8 @@ impl Command {
             Some(Stdio(Kind::Bytes(bytes))) => bytes,
             _ => Vec::new(),
         };
-        let command = host::Command { argv: self.argv, env: self.env, cwd: self.current_dir, stdin };
+        let command =
+            host::Command { argv: self.argv, env: self.env, cwd: self.current_dir, stdin };
         let completed = host::run(command).await?;
         Ok(Output { code: completed.exit_code, stdout: completed.stdout, stderr: completed.stderr })
     }

@@ -1,7 +1,8 @@
 //! Random numbers, cryptographically secure unless the host runs deterministically.
 //!
-//! Crates that bring their own (`rand`, `uuid`) get it from here with feature `getrandom`, for `getrandom` 0.3 and 0.4,
-//! which also want `rustflags = ['--cfg', 'getrandom_backend="custom"']` in `.cargo/config.toml`; and `getrandom-02`, for 0.2.
+//! Crates that bring their own (`rand`, `uuid`) get it from here with feature `getrandom`, for
+//! `getrandom` 0.3 and 0.4, which also want `rustflags = ['--cfg', 'getrandom_backend="custom"']`
+//! in `.cargo/config.toml`; and `getrandom-02`, for 0.2.
 
 use crate::bindings::random::wasi::random::random;
 
@@ -47,8 +48,12 @@ pub fn fill(bytes: &mut [u8]) {
 /// Where `getrandom` 0.3 and 0.4 look when the build is given `--cfg getrandom_backend="custom"`.
 #[cfg(all(feature = "getrandom", target_family = "wasm"))]
 #[unsafe(no_mangle)]
-unsafe extern "Rust" fn __getrandom_v03_custom(bytes: *mut u8, count: usize) -> Result<(), getrandom::Error> {
-    // SAFETY: getrandom passes `count` writable bytes, perhaps uninitialized: hence zeroed before they are a slice.
+unsafe extern "Rust" fn __getrandom_v03_custom(
+    bytes: *mut u8,
+    count: usize,
+) -> Result<(), getrandom::Error> {
+    // SAFETY: getrandom passes `count` writable bytes, perhaps uninitialized: hence zeroed before
+    // they are a slice.
     let bytes = unsafe {
         bytes.write_bytes(0, count);
         std::slice::from_raw_parts_mut(bytes, count)

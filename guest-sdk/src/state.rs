@@ -1,4 +1,5 @@
-//! What a skill keeps from run to run: JSON files in `/state`, which is there where the operator's policy grants it.
+//! What a skill keeps from run to run: JSON files in `/state`, which is there where the operator's
+//! policy grants it.
 //!
 //! ```no_run
 //! use skillhost_guest::state;
@@ -11,7 +12,8 @@
 //! # }
 //! ```
 //!
-//! The host lets runs of one skill take turns, so that what was loaded is still so when it is stored.
+//! The host lets runs of one skill take turns, so that what was loaded is still so when it is
+//! stored.
 
 use std::io::{Error, ErrorKind, Result};
 
@@ -27,12 +29,14 @@ pub const FOLDER: &str = "/state";
 ///
 /// # Errors
 ///
-/// [`ErrorKind::Unsupported`] where the policy grants no `/state`; [`ErrorKind::InvalidData`] where the file is not what is expected;
-/// else the file's own.
+/// [`ErrorKind::Unsupported`] where the policy grants no `/state`; [`ErrorKind::InvalidData`] where
+/// the file is not what is expected; else the file's own.
 pub async fn load<T: DeserializeOwned + Default>(name: &str) -> Result<T> {
     granted().await?;
     match fs::read(path(name)).await {
-        Ok(bytes) => serde_json::from_slice(&bytes).map_err(|error| Error::new(ErrorKind::InvalidData, format!("{}: {error}", path(name)))),
+        Ok(bytes) => serde_json::from_slice(&bytes).map_err(|error| {
+            Error::new(ErrorKind::InvalidData, format!("{}: {error}", path(name)))
+        }),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(T::default()),
         Err(error) => Err(error),
     }
@@ -42,7 +46,8 @@ pub async fn load<T: DeserializeOwned + Default>(name: &str) -> Result<T> {
 ///
 /// # Errors
 ///
-/// As [`load`]; [`ErrorKind::StorageFull`] where the quota has no room for it beside the one before.
+/// As [`load`]; [`ErrorKind::StorageFull`] where the quota has no room for it beside the one
+/// before.
 pub async fn store<T: Serialize>(name: &str, value: &T) -> Result<()> {
     granted().await?;
     let new = format!("{}.new", path(name));

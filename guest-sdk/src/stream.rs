@@ -1,4 +1,5 @@
-//! What every byte stream here shares: the reading end, the writing end, and a lock for the ones a process has only one of.
+//! What every byte stream here shares: the reading end, the writing end, and a lock for the ones a
+//! process has only one of.
 
 use std::cell::RefCell;
 use std::future::{Future, poll_fn};
@@ -11,7 +12,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use wit_bindgen::{StreamReader, StreamResult, StreamWriter};
 
-/// Bytes per read and per write: large enough that the calls cost little, small enough to hold many.
+/// Bytes per read and per write: large enough that the calls cost little, small enough to hold
+/// many.
 pub(crate) const CHUNK: usize = 64 * 1024;
 
 pub(crate) type BoxFuture<T> = Pin<Box<dyn Future<Output = T>>>;
@@ -57,7 +59,8 @@ impl Source {
     pub(crate) async fn read_to_end(&mut self) -> io::Result<Vec<u8>> {
         let mut all = self.chunk().await?.unwrap_or_default();
         while self.done.is_some() {
-            // Doubles rather than grows by a chunk, so that a large input is not copied over and over.
+            // Doubles rather than grows by a chunk, so that a large input is not copied over and
+            // over.
             if all.capacity() - all.len() < CHUNK {
                 all.reserve(CHUNK.max(all.len()));
             }
@@ -120,7 +123,8 @@ impl Sink {
         for chunk in bytes.chunks(CHUNK) {
             let left = self.writer.write_all(chunk.to_vec()).await;
             if !left.is_empty() {
-                // The reason comes with the end of the stream; without one, the reader just went away.
+                // The reason comes with the end of the stream; without one, the reader just went
+                // away.
                 if let Some(done) = self.done.take() {
                     done.await?;
                 }
@@ -196,13 +200,17 @@ impl<T> Drop for Guard<T> {
     }
 }
 
-/// Runs a future to its end without giving way to other futures of this task: for the synchronous traits of std.
+/// Runs a future to its end without giving way to other futures of this task: for the synchronous
+/// traits of std.
 pub(crate) fn block_on<T: 'static>(future: impl Future<Output = T>) -> T {
     wit_bindgen::block_on(future)
 }
 
 /// Polls `side` along with `main`, until `main` is done; what is then left of `side` stays there.
-pub(crate) async fn alongside<T>(side: &mut Option<BoxFuture<()>>, main: impl Future<Output = T>) -> T {
+pub(crate) async fn alongside<T>(
+    side: &mut Option<BoxFuture<()>>,
+    main: impl Future<Output = T>,
+) -> T {
     let mut main = pin!(main);
     poll_fn(|context| {
         if let Some(future) = side
@@ -222,13 +230,14 @@ thread_local! {
     static FINISH: RefCell<Vec<Finish>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Registers what has to be flushed at the end. Registered at first use rather than called by name, so that a component
-/// that never writes to stdout does not import it.
+/// Registers what has to be flushed at the end. Registered at first use rather than called by name,
+/// so that a component that never writes to stdout does not import it.
 pub(crate) fn at_end(finish: Finish) {
     FINISH.with_borrow_mut(|list| list.push(finish));
 }
 
-/// Flushes and closes everything that was opened; the first error is returned, the rest is done all the same.
+/// Flushes and closes everything that was opened; the first error is returned, the rest is done all
+/// the same.
 pub(crate) async fn finish_all() -> io::Result<()> {
     let mut result = Ok(());
     for finish in FINISH.take() {

@@ -1,4 +1,5 @@
-//! Clocks. `Instant::now`, `SystemTime::now` and `thread::sleep` of std panic on this target; these take their place.
+//! Clocks. `Instant::now`, `SystemTime::now` and `thread::sleep` of std panic on this target; these
+//! take their place.
 
 use std::fmt;
 use std::future::{Future, poll_fn};

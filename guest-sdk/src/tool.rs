@@ -47,10 +47,19 @@ pub fn describe<T: Tool>() -> wit::Tool {
     wit::Tool {
         name: T::NAME.into(),
         description: T::DESCRIPTION.into(),
-        input_schema: SchemaSettings::default().into_generator().into_root_schema_for::<T::Input>().as_value().to_string(),
+        input_schema: SchemaSettings::default()
+            .into_generator()
+            .into_root_schema_for::<T::Input>()
+            .as_value()
+            .to_string(),
         // A field that is left out where it is empty is not required of an output.
         output_schema: Some(
-            SchemaSettings::default().for_serialize().into_generator().into_root_schema_for::<T::Output>().as_value().to_string(),
+            SchemaSettings::default()
+                .for_serialize()
+                .into_generator()
+                .into_root_schema_for::<T::Output>()
+                .as_value()
+                .to_string(),
         ),
     }
 }
@@ -62,7 +71,8 @@ pub async fn call<T: Tool>(input: &str) -> Result<String, wit::ToolError> {
     let result = T::call(input).await.map_err(|error| format!("{error:#}"));
     finish_all().await.map_err(|error| wit::ToolError::Failed(error.to_string()))?;
     let output = result.map_err(wit::ToolError::Failed)?;
-    serde_json::to_string(&output).map_err(|error| wit::ToolError::Failed(format!("the output is no JSON: {error}")))
+    serde_json::to_string(&output)
+        .map_err(|error| wit::ToolError::Failed(format!("the output is no JSON: {error}")))
 }
 
 /// No tool has that name.
@@ -76,7 +86,10 @@ pub const fn assert_distinct(names: &[&str]) {
     while one < names.len() {
         let mut other = one + 1;
         while other < names.len() {
-            assert!(!equal(names[one].as_bytes(), names[other].as_bytes()), "two tools have the same name");
+            assert!(
+                !equal(names[one].as_bytes(), names[other].as_bytes()),
+                "two tools have the same name"
+            );
             other += 1;
         }
         one += 1;
@@ -85,9 +98,11 @@ pub const fn assert_distinct(names: &[&str]) {
 
 fn parse<T: DeserializeOwned>(input: &str) -> Result<T, String> {
     let mut json = serde_json::Deserializer::from_str(input);
-    let value = serde_path_to_error::deserialize(&mut json).map_err(|error| match error.path().to_string().as_str() {
-        "." | "?" => error.inner().to_string(),
-        path => format!("{path}: {}", error.inner()),
+    let value = serde_path_to_error::deserialize(&mut json).map_err(|error| {
+        match error.path().to_string().as_str() {
+            "." | "?" => error.inner().to_string(),
+            path => format!("{path}: {}", error.inner()),
+        }
     })?;
     json.end().map_err(|error| error.to_string())?;
     Ok(value)
@@ -137,7 +152,10 @@ mod tests {
 
     #[test]
     fn a_missing_field_names_where_it_is_missing() {
-        assert_eq!(message(r#"{"rows": [{}]}"#), "rows[0]: missing field `count` at line 1 column 12");
+        assert_eq!(
+            message(r#"{"rows": [{}]}"#),
+            "rows[0]: missing field `count` at line 1 column 12"
+        );
         assert_eq!(message("{}"), "missing field `rows` at line 1 column 2");
     }
 

@@ -1,4 +1,5 @@
-//! What `#[tool]` makes of a function, called natively: description, schemas, and the ways that a call ends.
+//! What `#[tool]` makes of a function, called natively: description, schemas, and the ways that a
+//! call ends.
 
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
@@ -63,7 +64,10 @@ fn doc_comments_of_fields_are_in_the_schemas() {
 
 #[test]
 fn json_goes_in_and_comes_out() {
-    assert_eq!(ready(call::<divide>(r#"{"dividend": 7, "divisor": 2}"#)).unwrap(), r#"{"quotient":3}"#);
+    assert_eq!(
+        ready(call::<divide>(r#"{"dividend": 7, "divisor": 2}"#)).unwrap(),
+        r#"{"quotient":3}"#
+    );
     assert_eq!(ready(call::<inner::count>(r#""abc""#)).unwrap(), "3");
 }
 
@@ -76,7 +80,9 @@ fn an_error_is_told() {
 #[test]
 fn an_invalid_input_never_reaches_the_function() {
     let error = ready(call::<divide>(r#"{"dividend": 7, "divisor": "two"}"#)).unwrap_err();
-    assert!(matches!(error, ToolError::InvalidInput(message) if message.starts_with("divisor: invalid type: string \"two\"")));
+    assert!(
+        matches!(error, ToolError::InvalidInput(message) if message.starts_with("divisor: invalid type: string \"two\""))
+    );
 }
 
 /// The result of a future that waits for nothing.

@@ -20,7 +20,8 @@ impl Blocked {
         place.skill("report", "allowed-tools: Read Bash", "Run `scripts/total.sh`.");
         place.write("report/scripts/upload.sh", "#!/bin/bash\necho uploaded\n");
         place.write("report/scripts/total.sh", "#!/bin/bash\necho total\n");
-        std::os::unix::fs::symlink("upload.sh", place.skills().join("report/scripts/link.sh")).unwrap();
+        std::os::unix::fs::symlink("upload.sh", place.skills().join("report/scripts/link.sh"))
+            .unwrap();
         place.write("report/scripts/both.sh", "#!/bin/bash\n/skill/scripts/upload.sh\necho both\n");
         Blocked(place)
     }
@@ -42,12 +43,29 @@ fn out(output: &Output) -> String {
 
 #[test]
 fn a_blocked_script_does_not_run_under_any_spelling() {
-    for name in ["upload.sh", "upload", "scripts/upload.sh", "./scripts/../scripts/upload.sh", "/skill/scripts/upload.sh"] {
+    for name in [
+        "upload.sh",
+        "upload",
+        "scripts/upload.sh",
+        "./scripts/../scripts/upload.sh",
+        "/skill/scripts/upload.sh",
+    ] {
         let place = Blocked::new();
         place.set(&["blocked", "--program", name]);
-        for spelled in ["upload.sh", "upload", "scripts/upload.sh", "./scripts/upload.sh", "/skill/scripts/upload.sh", "link.sh"] {
+        for spelled in [
+            "upload.sh",
+            "upload",
+            "scripts/upload.sh",
+            "./scripts/upload.sh",
+            "/skill/scripts/upload.sh",
+            "link.sh",
+        ] {
             let refused = place.run(&[spelled]);
-            assert_eq!((refused.status.code(), out(&refused).as_str()), (Some(77), ""), "{name}: {spelled}: {refused:?}");
+            assert_eq!(
+                (refused.status.code(), out(&refused).as_str()),
+                (Some(77), ""),
+                "{name}: {spelled}: {refused:?}"
+            );
         }
         let ran = place.run(&["scripts/total.sh"]);
         assert_eq!(out(&ran), "total\n", "another script is not blocked: {ran:?}");
@@ -58,7 +76,11 @@ fn a_blocked_script_does_not_run_under_any_spelling() {
 fn a_blocked_script_is_not_started_by_other_programs() {
     let place = Blocked::new();
     place.run(&["--command", "bash /skill/scripts/upload.sh"]);
-    assert_eq!(out(&place.run(&["--command", "bash /skill/scripts/upload.sh"])), "uploaded\n", "the spellings below are those that run it");
+    assert_eq!(
+        out(&place.run(&["--command", "bash /skill/scripts/upload.sh"])),
+        "uploaded\n",
+        "the spellings below are those that run it"
+    );
     place.set(&["blocked", "--program", "upload.sh"]);
     for text in [
         "bash /skill/scripts/upload.sh",
@@ -81,10 +103,18 @@ fn a_blocked_script_is_not_started_by_other_programs() {
         assert!(!out(&run).contains("uploaded"), "{text}: {run:?}");
     }
     let denied = place.run(&["--command", "bash /skill/scripts/upload.sh"]);
-    assert!(String::from_utf8_lossy(&denied.stderr).contains("a level denies scripts/upload.sh"), "{denied:?}");
+    assert!(
+        String::from_utf8_lossy(&denied.stderr).contains("a level denies scripts/upload.sh"),
+        "{denied:?}"
+    );
     // Nor where a workspace holds the skill's own folder.
     let skills = place.0.skills();
-    let run = place.run(&["--workspace", skills.to_str().unwrap(), "--command", "bash /workspace/report/scripts/upload.sh"]);
+    let run = place.run(&[
+        "--workspace",
+        skills.to_str().unwrap(),
+        "--command",
+        "bash /workspace/report/scripts/upload.sh",
+    ]);
     assert!(!out(&run).contains("uploaded"), "{run:?}");
     let ran = place.run(&["--command", "bash /skill/scripts/total.sh"]);
     assert_eq!(out(&ran), "total\n", "{ran:?}");
@@ -96,15 +126,20 @@ fn a_copy_of_a_blocked_program_is_not_started() {
     // A script, which anything may have copied before, and a component with a second file.
     let workspace = place.0.user.work().join("shared");
     std::fs::create_dir(&workspace).unwrap();
-    std::fs::copy(place.0.skills().join("report/scripts/upload.sh"), workspace.join("copy.sh")).unwrap();
+    std::fs::copy(place.0.skills().join("report/scripts/upload.sh"), workspace.join("copy.sh"))
+        .unwrap();
     for name in ["tool.wasm", "same.wasm"] {
         place.0.write(&format!("report/{name}"), guest("hello"));
     }
     let start = |command: &str| {
-        let text = format!("python3 -c 'import subprocess; print(subprocess.run([{command}], capture_output=True).stdout)'");
+        let text = format!(
+            "python3 -c 'import subprocess; print(subprocess.run([{command}], capture_output=True).stdout)'"
+        );
         place.run(&["--workspace", workspace.to_str().unwrap(), "--command", &text])
     };
-    for (command, prints) in [(r#""bash", "/workspace/copy.sh""#, "uploaded"), (r#""same""#, "hello")] {
+    for (command, prints) in
+        [(r#""bash", "/workspace/copy.sh""#, "uploaded"), (r#""same""#, "hello")]
+    {
         let ran = start(command);
         assert!(out(&ran).contains(prints), "{command}: {ran:?}");
     }
@@ -112,8 +147,14 @@ fn a_copy_of_a_blocked_program_is_not_started() {
     place.set(&["blocked", "--program", "tool.wasm"]);
     for command in [r#""bash", "/workspace/copy.sh""#, r#""same""#] {
         let refused = start(command);
-        assert!(!out(&refused).contains("uploaded") && !out(&refused).contains("hello"), "{command}: {refused:?}");
-        assert!(String::from_utf8_lossy(&refused.stderr).contains("a level denies "), "{command}: {refused:?}");
+        assert!(
+            !out(&refused).contains("uploaded") && !out(&refused).contains("hello"),
+            "{command}: {refused:?}"
+        );
+        assert!(
+            String::from_utf8_lossy(&refused.stderr).contains("a level denies "),
+            "{command}: {refused:?}"
+        );
     }
 }
 
@@ -126,8 +167,18 @@ fn every_spelling_of_a_target_is_one_part_of_the_skill() {
     std::fs::write(skill.join("scripts/upload.sh"), "echo\n").unwrap();
     let loaded = shell_host(dir.path()).load_for_run(&skill, &Policy::builtin()).unwrap();
     let named = |name: &str| Target::Named(name.into());
-    for spelled in ["upload", "upload.sh", "scripts/upload.sh", "./scripts/../scripts/upload.sh", "/skill/scripts/upload.sh"] {
-        assert_eq!(loaded.part(&named(spelled)), What::Program("scripts/upload.sh".into()), "{spelled}");
+    for spelled in [
+        "upload",
+        "upload.sh",
+        "scripts/upload.sh",
+        "./scripts/../scripts/upload.sh",
+        "/skill/scripts/upload.sh",
+    ] {
+        assert_eq!(
+            loaded.part(&named(spelled)),
+            What::Program("scripts/upload.sh".into()),
+            "{spelled}"
+        );
     }
     let tool = What::Tool("send".into());
     assert_eq!(loaded.part(&named("send")), tool);
@@ -142,16 +193,33 @@ fn kinds_of_programs_do_not_share_names() {
     place.write("tool:total.sh", "echo\n");
     place.write("--command.sh", "echo\n");
     let run = |what: What| place.decide(&Run { what, ..harmless() });
-    let set = |what: What, level| place.approvals().set("report", &what, level, None, "ada").unwrap();
+    let set =
+        |what: What, level| place.approvals().set("report", &what, level, None, "ada").unwrap();
     for (blocked, others) in [
-        (What::Tool("total.sh".into()), [What::Program("tool:total.sh".into()), What::Program("total.sh".into()), What::Command]),
-        (What::Command, [What::Program("--command".into()), What::Tool("--command".into()), What::Skill]),
-        (What::Program("tool:total.sh".into()), [What::Tool("total.sh".into()), What::Command, What::Skill]),
+        (
+            What::Tool("total.sh".into()),
+            [
+                What::Program("tool:total.sh".into()),
+                What::Program("total.sh".into()),
+                What::Command,
+            ],
+        ),
+        (
+            What::Command,
+            [What::Program("--command".into()), What::Tool("--command".into()), What::Skill],
+        ),
+        (
+            What::Program("tool:total.sh".into()),
+            [What::Tool("total.sh".into()), What::Command, What::Skill],
+        ),
     ] {
         set(blocked.clone(), Some(Level::Blocked));
         assert!(matches!(run(blocked.clone()), Decision::Refused(_)), "{blocked:?}");
         for other in others {
-            assert!(matches!(run(other.clone()), Decision::Allowed(_)), "{blocked:?} is not {other:?}");
+            assert!(
+                matches!(run(other.clone()), Decision::Allowed(_)),
+                "{blocked:?} is not {other:?}"
+            );
         }
         set(blocked, None);
     }
@@ -166,12 +234,24 @@ fn a_level_that_allows_holds_for_the_exact_program() {
     }
     let digest = place.skill().digest().unwrap();
     place.approvals().set("report", &What::Skill, Some(Level::Enabled), None, "ada").unwrap();
-    place.approvals().set("report", &What::Program("run.sh".into()), Some(Level::AutoApproved), Some(&digest), "ada").unwrap();
+    place
+        .approvals()
+        .set(
+            "report",
+            &What::Program("run.sh".into()),
+            Some(Level::AutoApproved),
+            Some(&digest),
+            "ada",
+        )
+        .unwrap();
     let decide = |path: &str| place.decide(&Run { what: What::Program(path.into()), ..harmless() });
     assert_eq!(decide("scripts/run.sh"), allowed(), "the name means the one in scripts/");
     assert!(matches!(decide("other/run.sh"), Decision::Ask(..)));
     // One that denies holds for each that may be meant.
-    place.approvals().set("report", &What::Program("run.sh".into()), Some(Level::Blocked), None, "ada").unwrap();
+    place
+        .approvals()
+        .set("report", &What::Program("run.sh".into()), Some(Level::Blocked), None, "ada")
+        .unwrap();
     for path in ["scripts/run.sh", "other/run.sh"] {
         assert!(matches!(decide(path), Decision::Refused(_)), "{path}");
     }
@@ -185,7 +265,8 @@ fn levels_of_the_first_form_go_on_denying() {
     let db = rusqlite::Connection::open(&file).unwrap();
     db.execute_batch(FIRST_FORM).unwrap();
     drop(db);
-    let refused = |what: What| matches!(place.decide(&Run { what, ..harmless() }), Decision::Refused(_));
+    let refused =
+        |what: What| matches!(place.decide(&Run { what, ..harmless() }), Decision::Refused(_));
     for what in [
         What::Program("scripts/upload.sh".into()),
         What::Tool("send".into()),
@@ -196,12 +277,23 @@ fn levels_of_the_first_form_go_on_denying() {
         assert!(refused(what.clone()), "{what:?}");
     }
     // What was ambiguous and allowed asks; what was not goes on as it was set.
-    let level = |what: What| place.approvals().levels_of("report").unwrap().into_iter().find(|set| set.what == what).map(|set| set.level);
+    let level = |what: What| {
+        place
+            .approvals()
+            .levels_of("report")
+            .unwrap()
+            .into_iter()
+            .find(|set| set.what == what)
+            .map(|set| set.level)
+    };
     assert_eq!(level(What::Tool("total".into())), Some(Level::Enabled));
     assert_eq!(level(What::Program("tool:total".into())), None);
     assert_eq!(level(What::Program("sum.sh".into())), Some(Level::AutoApproved));
     let approvals = place.approvals().approvals().unwrap();
-    assert!(approvals.len() == 2 && approvals.iter().all(|approval| approval.over.is_some()), "{approvals:?}");
+    assert!(
+        approvals.len() == 2 && approvals.iter().all(|approval| approval.over.is_some()),
+        "{approvals:?}"
+    );
     assert_eq!(place.approvals().pending().unwrap(), [], "a request is asked anew");
 }
 

@@ -46,7 +46,11 @@ fn a_run_that_needs_a_word_says_how_to_give_it() {
     let refused = user.skillhost(&RUN);
     assert_eq!(refused.status.code(), Some(77), "{}", err(&refused));
     assert!(err(&refused).contains("folder /workspace (read-write)"), "{}", err(&refused));
-    assert!(err(&refused).contains("skillhost approve 1 --once, --session or --always"), "{}", err(&refused));
+    assert!(
+        err(&refused).contains("skillhost approve 1 --once, --session or --always"),
+        "{}",
+        err(&refused)
+    );
     assert!(std::fs::read_dir(user.work().join("out")).unwrap().next().is_none(), "nothing ran");
     let pending = json(&user, &["pending", "--json"]);
     assert_eq!((&pending[0]["id"], &pending[0]["skill"]), (&1.into(), &"reporter".into()));
@@ -62,22 +66,33 @@ fn a_run_that_needs_a_word_says_how_to_give_it() {
         assert!(user.skillhost(&RUN).status.success());
     }
     let state = json(&user, &["permissions", "--json"]);
-    assert_eq!((&state["approvals"][0]["term"], &state["approvals"][1]["term"]), (&"always".into(), &"once".into()));
-    assert!(state["approvals"][1]["over"].is_string() && state["approvals"][0]["who"].as_str().unwrap().contains("uid"));
+    assert_eq!(
+        (&state["approvals"][0]["term"], &state["approvals"][1]["term"]),
+        (&"always".into(), &"once".into())
+    );
+    assert!(
+        state["approvals"][1]["over"].is_string()
+            && state["approvals"][0]["who"].as_str().unwrap().contains("uid")
+    );
     assert_eq!(out(&user.skillhost(&["permissions", "revoke", "reporter"])), "1 revoked\n");
     assert_eq!(user.skillhost(&RUN).status.code(), Some(77));
     assert_eq!(user.skillhost(&["approve", "99"]).status.code(), Some(64));
 }
 
-/// As under a supervisor that started a session and exited, or in a container whose caller's session lies outside.
+/// As under a supervisor that started a session and exited, or in a container whose caller's
+/// session lies outside.
 #[test]
 fn an_approval_holds_in_a_session_without_a_leader() {
     let user = user();
     let run = format!("skillhost {} 2>&-; echo $?", RUN.join(" "));
     // `$$` is the leader, which ends at once; what it left behind goes on when it is gone.
-    let session = format!("while kill -0 $$ 2>&-; do sleep 0.01; done; {run}; skillhost approve 1 --once >&-; {run}; {run}");
+    let session = format!(
+        "while kill -0 $$ 2>&-; do sleep 0.01; done; {run}; skillhost approve 1 --once >&-; {run}; {run}"
+    );
     let mut shell = user.command("sh");
-    shell.env("SKILLHOST_OPERATOR_TOKEN", user.operator_token()).args(["-c", &format!("setsid sh -c '({session}) &'; wait")]);
+    shell
+        .env("SKILLHOST_OPERATOR_TOKEN", user.operator_token())
+        .args(["-c", &format!("setsid sh -c '({session}) &'; wait")]);
     let printed = out(&shell.output().unwrap());
     let codes = printed.lines().filter(|line| line.parse::<u8>().is_ok()).collect::<Vec<_>>();
     assert_eq!(codes, ["77", "0", "77"], "{printed}");
@@ -88,22 +103,33 @@ fn a_folder_that_the_operator_names_runs_unless_something_says_otherwise() {
     let user = user();
     let run = ["run", ".agents/skills/reporter", "--workspace", "out"];
     assert!(user.skillhost(&run).status.success());
-    assert!(!user.home().join(".local/state/skillhost/approvals.db").exists(), "what nobody uses costs nothing");
+    assert!(
+        !user.home().join(".local/state/skillhost/approvals.db").exists(),
+        "what nobody uses costs nothing"
+    );
     assert!(user.skillhost(&["permissions", "set", "reporter", "blocked"]).status.success());
     let refused = user.skillhost(&run);
     assert_eq!(refused.status.code(), Some(77));
     assert!(err(&refused).contains("reporter is blocked"), "{}", err(&refused));
     assert!(user.skillhost(&["permissions", "set", "reporter", "default"]).status.success());
     assert!(user.skillhost(&run).status.success());
-    std::fs::write(user.work().join("policy.yaml"), "default: { approval: enabled, allow: [Read, Write] }\n").unwrap();
+    std::fs::write(
+        user.work().join("policy.yaml"),
+        "default: { approval: enabled, allow: [Read, Write] }\n",
+    )
+    .unwrap();
     let asks = user.skillhost(&[&run[..], &["--policy", "policy.yaml"]].concat());
     assert_eq!(asks.status.code(), Some(77));
     assert!(err(&asks).contains("needs approval"), "{}", err(&asks));
     // What did not run is recorded as well.
     let log = out(&user.skillhost(&["audit", "list", "--json"]));
-    let denied: Vec<&str> = log.lines().filter(|line| line.contains("\"kind\":\"denied\"")).collect();
+    let denied: Vec<&str> =
+        log.lines().filter(|line| line.contains("\"kind\":\"denied\"")).collect();
     assert_eq!((log.lines().count(), denied.len()), (4, 2), "{log}");
-    assert!(denied.iter().any(|line| line.contains("reporter is blocked")) && denied.iter().any(|line| line.contains("it needs approval")));
+    assert!(
+        denied.iter().any(|line| line.contains("reporter is blocked"))
+            && denied.iter().any(|line| line.contains("it needs approval"))
+    );
 }
 
 #[test]
@@ -132,14 +158,28 @@ fn a_skill_that_changes_while_it_is_asked_for_does_not_run() {
         seen.extend(byte);
     }
     // Another component takes the place of the one that the person was asked about.
-    std::fs::write(user.work().join(".agents/skills/reporter/reporter.wasm"), guest("hello")).unwrap();
+    std::fs::write(user.work().join(".agents/skills/reporter/reporter.wasm"), guest("hello"))
+        .unwrap();
     child.stdin.take().unwrap().write_all(b"o\n").unwrap();
     shown.read_to_end(&mut seen).unwrap();
     child.wait().unwrap();
-    assert!(!String::from_utf8_lossy(&seen).contains("hello from"), "{}", String::from_utf8_lossy(&seen));
-    assert!(user.work().join("out/two.txt").exists(), "the one that was asked about ran: {}", String::from_utf8_lossy(&seen));
+    assert!(
+        !String::from_utf8_lossy(&seen).contains("hello from"),
+        "{}",
+        String::from_utf8_lossy(&seen)
+    );
+    assert!(
+        user.work().join("out/two.txt").exists(),
+        "the one that was asked about ran: {}",
+        String::from_utf8_lossy(&seen)
+    );
     let (approvals, records) = (json(&user, &["permissions", "--json"]), user.records());
-    assert!(records.iter().all(|record| record["skill"]["digest"] == approvals["approvals"][0]["digest"]), "{records:?} {approvals}");
+    assert!(
+        records
+            .iter()
+            .all(|record| record["skill"]["digest"] == approvals["approvals"][0]["digest"]),
+        "{records:?} {approvals}"
+    );
 }
 
 #[test]
@@ -150,12 +190,18 @@ fn levels_are_set_shown_and_bound_to_the_skill() {
     assert!(out(&user.skillhost(&["permissions"])).starts_with("reporter: auto-approved (by "));
     std::fs::write(user.work().join(".agents/skills/reporter/more.txt"), "more").unwrap();
     assert_eq!(user.skillhost(&RUN).status.code(), Some(77), "it is another skill now");
-    for wrong in [vec!["permissions", "set", "reporter", "maybe"], vec!["permissions", "set", "nobody", "auto-approved"]] {
+    for wrong in [
+        vec!["permissions", "set", "reporter", "maybe"],
+        vec!["permissions", "set", "nobody", "auto-approved"],
+    ] {
         assert_eq!(user.skillhost(&wrong).status.code(), Some(64), "{wrong:?}");
     }
     // Disabled ones are told apart.
     assert!(user.skillhost(&["permissions", "set", "reporter", "disabled"]).status.success());
-    assert_eq!(json(&user, &["search", "--enabled", "no", "--json"])["hits"][0]["name"], "reporter");
+    assert_eq!(
+        json(&user, &["search", "--enabled", "no", "--json"])["hits"][0]["name"],
+        "reporter"
+    );
     assert!(!out(&user.skillhost(&["prompt"])).contains("reporter"));
 }
 
@@ -182,12 +228,20 @@ fn staged_writes_are_shown_and_made_when_someone_says_so() {
     let run = ["run", "./writer", "--workspace", "out", "--policy", "policy.yaml"];
     let file = user.work().join("out/two.txt");
     let aside = user.skillhost(&run);
-    assert!(out(&aside).contains("+++ b/two.txt") && err(&aside).contains("nothing of this was written"), "{}", err(&aside));
+    assert!(
+        out(&aside).contains("+++ b/two.txt")
+            && err(&aside).contains("nothing of this was written"),
+        "{}",
+        err(&aside)
+    );
     assert!(!file.exists());
     // It waits until someone has seen it.
     let pending = json(&user, &["pending", "--json"]);
     assert!(pending[0]["diff"].as_str().unwrap().contains("+++ b/two.txt"), "{pending}");
-    assert!(out(&user.skillhost(&["pending"])).contains("writer has run, and would change 2 paths"), "{pending}");
+    assert!(
+        out(&user.skillhost(&["pending"])).contains("writer has run, and would change 2 paths"),
+        "{pending}"
+    );
     assert!(user.skillhost(&["approve", "1"]).status.success());
     assert_eq!(std::fs::read_to_string(&file).unwrap(), "new text\n");
     assert_eq!(json(&user, &["pending", "--json"]), serde_json::json!([]));
@@ -205,17 +259,26 @@ fn staged_writes_are_shown_and_made_when_someone_says_so() {
     let command = format!("{SKILLHOST} {}", run.join(" "));
     let (_, shown) = at_terminal(&user, &command, "n\n");
     assert!(shown.contains("write these changes?") && !file.exists(), "{shown}");
-    assert_eq!(json(&user, &["pending", "--json"]), serde_json::json!([]), "what was refused does not wait");
+    assert_eq!(
+        json(&user, &["pending", "--json"]),
+        serde_json::json!([]),
+        "what was refused does not wait"
+    );
     let (_, shown) = at_terminal(&user, &command, "y\n");
     assert!(file.exists(), "{shown}");
     let approvals = json(&user, &["permissions", "--json"]).to_string();
-    assert_eq!(approvals.matches("change /workspace/two.txt").count(), 2, "who let it be written is kept, each time: {approvals}");
+    assert_eq!(
+        approvals.matches("change /workspace/two.txt").count(),
+        2,
+        "who let it be written is kept, each time: {approvals}"
+    );
     std::fs::remove_file(&file).unwrap();
     assert!(user.skillhost(&[&run[..], &["--apply"]].concat()).status.success());
     assert!(file.exists());
     // Where it cannot be kept who let it be written, nothing is.
     std::fs::remove_file(&file).unwrap();
-    let db = rusqlite::Connection::open(user.home().join(".local/state/skillhost/approvals.db")).unwrap();
+    let db = rusqlite::Connection::open(user.home().join(".local/state/skillhost/approvals.db"))
+        .unwrap();
     db.execute_batch("DROP TABLE pending").unwrap();
     let (code, shown) = at_terminal(&user, &command, "y\n");
     assert!(code == Some(74) && shown.contains("no such table") && !file.exists(), "{shown}");

@@ -16,7 +16,11 @@ fn user(projects: &[&str]) -> User {
 }
 
 fn run_in(user: &User, folder: &Path) -> Output {
-    user.command(env!("CARGO_BIN_EXE_skillhost")).current_dir(folder).args(["run", "reporter", "--workspace", "."]).output().unwrap()
+    user.command(env!("CARGO_BIN_EXE_skillhost"))
+        .current_dir(folder)
+        .args(["run", "reporter", "--workspace", "."])
+        .output()
+        .unwrap()
 }
 
 fn approve_always(user: &User, folder: &Path) {
@@ -24,7 +28,10 @@ fn approve_always(user: &User, folder: &Path) {
     assert_eq!(asked.status.code(), Some(77), "{asked:?}");
     let pending = String::from_utf8(user.skillhost(&["pending"]).stdout).unwrap();
     let real = folder.canonicalize().unwrap();
-    assert!(pending.contains(&format!("folder /workspace (read-write) = {} (device ", real.display())), "{pending}");
+    assert!(
+        pending.contains(&format!("folder /workspace (read-write) = {} (device ", real.display())),
+        "{pending}"
+    );
     let id = pending.split(' ').next().unwrap().to_owned();
     assert!(user.skillhost(&["approve", &id, "--always"]).status.success());
     assert!(run_in(user, folder).status.success());
@@ -36,7 +43,11 @@ fn an_approval_for_one_project_holds_in_no_other() {
     let [one, two] = ["project-one", "project-two"].map(|project| user.work().join(project));
     approve_always(&user, &one);
     let other = run_in(&user, &two);
-    assert_eq!(other.status.code(), Some(77), "the words are the same, the folder is not: {other:?}");
+    assert_eq!(
+        other.status.code(),
+        Some(77),
+        "the words are the same, the folder is not: {other:?}"
+    );
     assert!(std::fs::read_dir(&two).unwrap().next().is_none());
     assert!(run_in(&user, &one).status.success());
 }
@@ -52,7 +63,11 @@ fn a_folder_that_took_the_place_of_another_asks_again() {
     let other = run_in(&user, &one);
     assert_eq!(other.status.code(), Some(77), "{other:?}");
     let back = run_in(&user, &user.work().join("before"));
-    assert_eq!(back.status.code(), Some(77), "the same folder elsewhere is not what was approved: {back:?}");
+    assert_eq!(
+        back.status.code(),
+        Some(77),
+        "the same folder elsewhere is not what was approved: {back:?}"
+    );
 }
 
 #[test]
@@ -61,6 +76,11 @@ fn the_audit_record_names_the_real_folder() {
     let one = user.work().join("project-one");
     approve_always(&user, &one);
     let records = user.records();
-    let record = records.iter().rev().find(|record| record["capabilities"]["mounts"].is_array()).unwrap();
-    assert_eq!(record["capabilities"]["mounts"][0]["host"], one.canonicalize().unwrap().to_str().unwrap(), "{record}");
+    let record =
+        records.iter().rev().find(|record| record["capabilities"]["mounts"].is_array()).unwrap();
+    assert_eq!(
+        record["capabilities"]["mounts"][0]["host"],
+        one.canonicalize().unwrap().to_str().unwrap(),
+        "{record}"
+    );
 }

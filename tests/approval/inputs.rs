@@ -1,4 +1,5 @@
-//! An approval for one run is for its session, its arguments and its stdin, which the question shows.
+//! An approval for one run is for its session, its arguments and its stdin, which the question
+//! shows.
 
 use serde_json::{Value, json};
 use skillhost_ledger::approval::{Ask, Decision, GivenStdin, Input, Term, What};
@@ -11,8 +12,16 @@ fn decide(place: &Place, session: &str, input: Input<'_>) -> Decision {
     let (skill, policy) = (place.skill(), writing().policy);
     let digest = skill.digest().unwrap();
     let capabilities = grant(&skill.asks(), &policy).capabilities;
-    let ask =
-        Ask { skill: &skill, digest: &digest, what: &What::Skill, capabilities: &capabilities, trusted: true, own: None, session, input };
+    let ask = Ask {
+        skill: &skill,
+        digest: &digest,
+        what: &What::Skill,
+        capabilities: &capabilities,
+        trusted: true,
+        own: None,
+        session,
+        input,
+    };
     place.approvals().decide(&policy, &ask).unwrap()
 }
 
@@ -35,7 +44,10 @@ fn an_approval_for_one_run_is_for_its_session_and_input() {
         ("one", Input { text: Some("rm -r /workspace"), ..approved }),
         ("one", Input { files: &[("a", "b")], ..approved }),
     ] {
-        assert!(matches!(decide(&place, session, input), Decision::Ask(other, _) if other != id), "{session}: {input:?}");
+        assert!(
+            matches!(decide(&place, session, input), Decision::Ask(other, _) if other != id),
+            "{session}: {input:?}"
+        );
     }
     assert_eq!(decide(&place, "one", approved), allowed());
     assert!(matches!(decide(&place, "one", approved), Decision::Ask(..)), "once");
@@ -57,8 +69,14 @@ fn an_approval_of_the_run_that_asks_leaves_nothing_for_another() {
         session: "one",
         input: Input { stdin: GivenStdin::Unread, ..Input::default() },
     };
-    let Decision::Ask(id, question) = place.approvals().decide(&policy, &ask).unwrap() else { panic!("it asks") };
-    assert!(question.operator.contains("stdin: a stream that nobody has read yet"), "{}", question.operator);
+    let Decision::Ask(id, question) = place.approvals().decide(&policy, &ask).unwrap() else {
+        panic!("it asks")
+    };
+    assert!(
+        question.operator.contains("stdin: a stream that nobody has read yet"),
+        "{}",
+        question.operator
+    );
     assert_eq!(place.approvals().approve_this(&policy, &ask, id, "ada").unwrap(), allowed());
     assert!(matches!(place.approvals().decide(&policy, &ask).unwrap(), Decision::Ask(..)));
     assert!(place.approvals().approve_this(&policy, &ask, id, "ada").is_err(), "it is answered");
@@ -70,20 +88,34 @@ fn an_approved_call_of_an_agent_is_the_call_that_was_shown() {
     let workspace = place.user.work().join("shared");
     std::fs::create_dir(&workspace).unwrap();
     let agent = || {
-        let mut agent = Agent::new(&mut place.server("mcp", &["--workspace", workspace.to_str().unwrap()]), OLD, &json!({}));
+        let mut agent = Agent::new(
+            &mut place.server("mcp", &["--workspace", workspace.to_str().unwrap()]),
+            OLD,
+            &json!({}),
+        );
         agent.call("activate_skill", json!({ "name": "writer" }));
         agent
     };
     let run = |agent: &mut Agent, args: Value, stdin: &str| {
-        agent.call("run_skill", json!({ "name": "writer", "program": "write.sh", "args": args, "stdin": stdin }))
+        agent.call(
+            "run_skill",
+            json!({ "name": "writer", "program": "write.sh", "args": args, "stdin": stdin }),
+        )
     };
     let (mut one, mut two) = (agent(), agent());
     let asked = run(&mut one, json!(["a"]), "shown\n");
     let id = said(&asked).rsplit("skillhost approve ").next().unwrap().trim().to_owned();
     let pending = String::from_utf8(place.user.skillhost(&["pending"]).stdout).unwrap();
-    assert!(pending.contains("arguments: \"a\"") && pending.contains("stdin: shown\\n"), "{pending}");
+    assert!(
+        pending.contains("arguments: \"a\"") && pending.contains("stdin: shown\\n"),
+        "{pending}"
+    );
     assert!(place.user.skillhost(&["approve", &id, "--once"]).status.success());
-    for (is_other, args, stdin) in [(true, json!(["a"]), "shown\n"), (false, json!(["b"]), "shown\n"), (false, json!(["a"]), "other\n")] {
+    for (is_other, args, stdin) in [
+        (true, json!(["a"]), "shown\n"),
+        (false, json!(["b"]), "shown\n"),
+        (false, json!(["a"]), "other\n"),
+    ] {
         let other = run(if is_other { &mut two } else { &mut one }, args, stdin);
         assert!(other["isError"] == true && said(&other).contains("needs approval"), "{other}");
     }

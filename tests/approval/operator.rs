@@ -34,10 +34,14 @@ fn only_a_terminal_or_the_token_approves() {
     ] {
         let refused = alone(&user, verb);
         let said = String::from_utf8_lossy(&refused.stderr).into_owned();
-        assert!(refused.status.code() == Some(77) && said.contains("only the operator may say this"), "{verb:?}: {refused:?}");
+        assert!(
+            refused.status.code() == Some(77) && said.contains("only the operator may say this"),
+            "{verb:?}: {refused:?}"
+        );
         assert!(!said.contains(&user.operator_token()), "{said}");
         let mut guess = user.command(env!("CARGO_BIN_EXE_skillhost"));
-        let wrong = guess.args(verb).env("SKILLHOST_OPERATOR_TOKEN", "0".repeat(32)).output().unwrap();
+        let wrong =
+            guess.args(verb).env("SKILLHOST_OPERATOR_TOKEN", "0".repeat(32)).output().unwrap();
         assert_eq!(wrong.status.code(), Some(77), "{verb:?}: {wrong:?}");
     }
     assert_eq!(alone(&user, &RUN).status.code(), Some(77), "nothing of it counted");
@@ -47,7 +51,10 @@ fn only_a_terminal_or_the_token_approves() {
     assert!(alone(&user, &RUN).status.success());
     // One that others could read is nobody's.
     std::fs::set_permissions(&file, Permissions::from_mode(0o644)).unwrap();
-    assert_eq!(user.skillhost(&["permissions", "set", "reporter", "blocked"]).status.code(), Some(74));
+    assert_eq!(
+        user.skillhost(&["permissions", "set", "reporter", "blocked"]).status.code(),
+        Some(74)
+    );
 }
 
 #[test]
@@ -59,15 +66,21 @@ fn files_that_others_may_write_are_refused() {
     std::fs::write(user.work().join("policy.yaml"), "default: { allow: [Read, Write] }\n").unwrap();
     let run = [&RUN[..], &["--policy", "policy.yaml"]].concat();
     let state = user.home().join(".local/state/skillhost");
-    for (path, args, code) in
-        [(user.work().join("policy.yaml"), &run[..], 77), (state.join("approvals.db"), &RUN, 74), (state.clone(), &RUN, 77)]
-    {
+    for (path, args, code) in [
+        (user.work().join("policy.yaml"), &run[..], 77),
+        (state.join("approvals.db"), &RUN, 74),
+        (state.clone(), &RUN, 77),
+    ] {
         let before = path.metadata().unwrap().permissions();
         for mode in [0o020, 0o002] {
             std::fs::set_permissions(&path, Permissions::from_mode(before.mode() | mode)).unwrap();
             let refused = alone(&user, args);
             let said = String::from_utf8_lossy(&refused.stderr).into_owned();
-            assert!(refused.status.code() == Some(code) && said.contains("may be written by others"), "{}: {refused:?}", path.display());
+            assert!(
+                refused.status.code() == Some(code) && said.contains("may be written by others"),
+                "{}: {refused:?}",
+                path.display()
+            );
         }
         std::fs::set_permissions(&path, before).unwrap();
         if !rustix::process::geteuid().is_root() {
@@ -76,7 +89,11 @@ fn files_that_others_may_write_are_refused() {
         std::os::unix::fs::chown(&path, Some(4_242), None).unwrap();
         let refused = alone(&user, args);
         let said = String::from_utf8_lossy(&refused.stderr).into_owned();
-        assert!(refused.status.code() == Some(code) && said.contains("belongs to uid 4242"), "{}: {refused:?}", path.display());
+        assert!(
+            refused.status.code() == Some(code) && said.contains("belongs to uid 4242"),
+            "{}: {refused:?}",
+            path.display()
+        );
         std::os::unix::fs::chown(&path, Some(0), None).unwrap();
     }
     assert!(alone(&user, &RUN).status.success(), "and once that is mended, all is as before");

@@ -10,10 +10,16 @@ use crate::mcp::Place;
 fn shown(place: &Place, flags: &str) -> String {
     let skill = place.skills().join("hider");
     let policy = place.user.work().join("staging.yaml");
-    std::fs::write(&policy, "default: { allow: [Read, Write, Bash], approval: auto-approved, stage: true }\n").unwrap();
+    std::fs::write(
+        &policy,
+        "default: { allow: [Read, Write, Bash], approval: auto-approved, stage: true }\n",
+    )
+    .unwrap();
     let (program, programs) = (env!("CARGO_BIN_EXE_skillhost"), repository("target/components"));
     let (skill, programs, policy) = (skill.display(), programs.display(), policy.display());
-    let line = format!("{program} run {skill} --programs {programs} --policy {policy} --workspace out {flags}");
+    let line = format!(
+        "{program} run {skill} --programs {programs} --policy {policy} --workspace out {flags}"
+    );
     let mut command = place.user.command("script");
     command.args(["-qec", &line, "/dev/null"]).env("XDG_CACHE_HOME", env!("CARGO_TARGET_TMPDIR"));
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
@@ -36,9 +42,15 @@ fn guest_output_does_not_hide_the_question() {
             assert!(!text.contains(sequence), "{flags}: {sequence:?} in {text:?}");
         }
         assert!(text.contains("\u{1b}[1mbold hidden"), "styles pass: {flags}: {text:?}");
-        let (_, said) = text.rsplit_once("\u{1b}\\\u{1b}[0m").unwrap_or_else(|| panic!("{flags}: the terminal is reset: {text:?}"));
-        let (before, _) = said.split_once("write these changes?").unwrap_or_else(|| panic!("{flags}: {text:?}"));
-        assert!(before.contains("added") && before.matches("planted.txt").count() >= 2, "the diff, and the path again: {flags}: {text:?}");
+        let (_, said) = text
+            .rsplit_once("\u{1b}\\\u{1b}[0m")
+            .unwrap_or_else(|| panic!("{flags}: the terminal is reset: {text:?}"));
+        let (before, _) =
+            said.split_once("write these changes?").unwrap_or_else(|| panic!("{flags}: {text:?}"));
+        assert!(
+            before.contains("added") && before.matches("planted.txt").count() >= 2,
+            "the diff, and the path again: {flags}: {text:?}"
+        );
         assert!(!place.user.work().join("out/planted.txt").exists());
     }
 }

@@ -1,4 +1,5 @@
-//! What a person reads before they say yes: of the skills here, and of manifests as others write them. `BLESS=1` writes the text anew.
+//! What a person reads before they say yes: of the skills here, and of manifests as others write
+//! them. `BLESS=1` writes the text anew.
 
 use std::path::PathBuf;
 
@@ -13,9 +14,21 @@ use crate::cli::{pinned, repository};
 /// What manifests as others write them ask for, and the policy that they meet.
 const MANIFESTS: [(&str, &str, &str); 7] = [
     ("reads-and-writes", "allowed-tools: Read Write Bash\n", "allow: [Read, Write, Bash]"),
-    ("some-commands", "allowed-tools: Read, Bash(git status:*), Bash(jq:*), Bash(python3 scripts/fill.py)\n", "allow: [Read, Bash]"),
-    ("narrower-than-asked", "allowed-tools: [Read, Write, Bash]\n", "allow: [Read(reports/**), Write(reports/*.pdf), 'Bash(python3:*)']"),
-    ("neither-holds-the-other", "allowed-tools: Read(data/**) Write(**/*.csv)\n", "allow: ['Read(**/*.csv)', Write(data/**)]"),
+    (
+        "some-commands",
+        "allowed-tools: Read, Bash(git status:*), Bash(jq:*), Bash(python3 scripts/fill.py)\n",
+        "allow: [Read, Bash]",
+    ),
+    (
+        "narrower-than-asked",
+        "allowed-tools: [Read, Write, Bash]\n",
+        "allow: [Read(reports/**), Write(reports/*.pdf), 'Bash(python3:*)']",
+    ),
+    (
+        "neither-holds-the-other",
+        "allowed-tools: Read(data/**) Write(**/*.csv)\n",
+        "allow: ['Read(**/*.csv)', Write(data/**)]",
+    ),
     (
         "what-is-denied",
         "allowed-tools: Read Write Bash\n",
@@ -54,9 +67,14 @@ fn text(skill: &Skill, what: &What, policy: &Policy) -> String {
 
 #[test]
 fn a_person_reads_what_it_may_do() {
-    let work = |flags: &mut skillhost_policy::Overrides| flags.workspace = Some(("/srv/work".into(), MountMode::Write));
+    let work = |flags: &mut skillhost_policy::Overrides| {
+        flags.workspace = Some(("/srv/work".into(), MountMode::Write))
+    };
     let mut texts = Vec::new();
-    let mut folders: Vec<PathBuf> = std::fs::read_dir(repository("skills")).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let mut folders: Vec<PathBuf> = std::fs::read_dir(repository("skills"))
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect();
     folders.retain(|folder| folder.join("SKILL.md").exists());
     folders.sort();
     assert!(folders.len() >= 12, "the skills are there");
@@ -69,9 +87,17 @@ fn a_person_reads_what_it_may_do() {
         let place = tempfile::tempdir().unwrap();
         let folder = place.path().join(name);
         std::fs::create_dir(&folder).unwrap();
-        std::fs::write(folder.join("SKILL.md"), format!("---\nname: {name}\ndescription: One of the tests.\n{asks}---\n")).unwrap();
+        std::fs::write(
+            folder.join("SKILL.md"),
+            format!("---\nname: {name}\ndescription: One of the tests.\n{asks}---\n"),
+        )
+        .unwrap();
         let skill = Skill::load(&folder, &Caps::default()).unwrap();
-        texts.push(text(&skill, &What::Program("scripts/fill.py".into()), &policy(&format!("default:\n  {grants}\n"), work)));
+        texts.push(text(
+            &skill,
+            &What::Program("scripts/fill.py".into()),
+            &policy(&format!("default:\n  {grants}\n"), work),
+        ));
     }
     pinned(&repository("tests/cases").join("approvals.txt"), &(texts.join("\n\n") + "\n")).unwrap();
 }

@@ -50,7 +50,11 @@ impl Journal {
     }
 
     pub fn put(&self, lines: &[String]) {
-        std::fs::write(self.path(), lines.iter().map(|line| format!("{line}\n")).collect::<String>()).unwrap();
+        std::fs::write(
+            self.path(),
+            lines.iter().map(|line| format!("{line}\n")).collect::<String>(),
+        )
+        .unwrap();
     }
 
     /// What is wrong with it: kind, first and last record.
@@ -67,7 +71,11 @@ fn faults(verified: &Verified) -> Vec<(FaultKind, u64, u64)> {
 pub fn record(number: u64) -> Value {
     let skill = ["one", "two", "three"][(number % 3) as usize];
     let time = jiff::Timestamp::from_second(1_800_000_000 + 600 * number as i64).unwrap();
-    let (kind, host) = if number.is_multiple_of(10) { ("denied", "api.example.com") } else { ("exited", "example.org") };
+    let (kind, host) = if number.is_multiple_of(10) {
+        ("denied", "api.example.com")
+    } else {
+        ("exited", "example.org")
+    };
     json!({
         "version": 2, "time": time.to_string(), "skill": { "name": skill }, "status": { "kind": kind },
         "program": { "name": "python3", "script": { "path": format!("scripts/{}.py", number % 7) } },
@@ -81,11 +89,15 @@ fn each_line_carries_the_digest_of_the_one_before() {
     for args in [["run", "./hello"], ["run", "./code3"], ["run", "./nowhere"]] {
         user.skillhost(&args);
     }
-    let log = std::fs::read_to_string(user.home().join(".local/state/skillhost/audit.jsonl")).unwrap();
+    let log =
+        std::fs::read_to_string(user.home().join(".local/state/skillhost/audit.jsonl")).unwrap();
     let mut before = format!("sha256:{}", "0".repeat(64));
     for (index, line) in log.lines().enumerate() {
         let record: Value = serde_json::from_str(line).unwrap();
-        assert_eq!((&record["sequence"], &record["previous"]), (&(index + 1).into(), &before.as_str().into()));
+        assert_eq!(
+            (&record["sequence"], &record["previous"]),
+            (&(index + 1).into(), &before.as_str().into())
+        );
         before = digest(line.rsplit_once(",\"digest\":").unwrap().0.as_bytes());
         assert_eq!(record["digest"], before);
     }
@@ -98,7 +110,11 @@ fn a_log_that_nobody_touched_is_as_it_was_written() {
     for seal_at in [1 << 20, 2000, 1] {
         let journal = Journal::new(50, seal_at);
         let verified = journal.store().verify(None).unwrap();
-        assert_eq!((verified.records, verified.head.sequence, faults(&verified)), (50, 50, vec![]), "sealed at {seal_at}");
+        assert_eq!(
+            (verified.records, verified.head.sequence, faults(&verified)),
+            (50, 50, vec![]),
+            "sealed at {seal_at}"
+        );
         // Again, now that all is in the database; and again with more.
         assert_eq!(journal.faults(), []);
         journal.append(50..60);
@@ -113,7 +129,11 @@ type Case = (&'static str, fn(&mut Vec<String>), &'static [(FaultKind, u64, u64)
 fn what_was_done_to_the_journal_is_found_and_located() {
     use FaultKind::*;
     let cases: [Case; 8] = [
-        ("a word changed", |lines| lines[4] = lines[4].replace("python3", "python2"), &[(Changed, 5, 5)]),
+        (
+            "a word changed",
+            |lines| lines[4] = lines[4].replace("python3", "python2"),
+            &[(Changed, 5, 5)],
+        ),
         ("a record taken out", |lines| drop(lines.remove(4)), &[(Missing, 5, 5)]),
         ("three taken out", |lines| drop(lines.drain(4..7)), &[(Missing, 5, 7)]),
         ("the first taken out", |lines| drop(lines.remove(0)), &[(Missing, 1, 1)]),
@@ -135,7 +155,10 @@ fn what_was_done_to_the_journal_is_found_and_located() {
     lines[4] = lines[4].replace("\"sequence\":5", "\"sequence\":99");
     journal.put(&lines);
     let faults = journal.faults();
-    assert!([(Missing, 5, 5), (Changed, 99, 99)].iter().all(|fault| faults.contains(fault)), "{faults:?}");
+    assert!(
+        [(Missing, 5, 5), (Changed, 99, 99)].iter().all(|fault| faults.contains(fault)),
+        "{faults:?}"
+    );
 }
 
 /// The same record with another program, its digest computed as the host does.
@@ -148,7 +171,11 @@ fn rewritten(line: &str) -> String {
 fn what_was_done_after_a_look_at_the_log_is_found_too() {
     use FaultKind::*;
     let cases: [Case; 3] = [
-        ("a word changed", |lines| lines[4] = lines[4].replace("python3", "python2"), &[(Foreign, 5, 5)]),
+        (
+            "a word changed",
+            |lines| lines[4] = lines[4].replace("python3", "python2"),
+            &[(Foreign, 5, 5)],
+        ),
         ("the end cut off", |lines| lines.truncate(7), &[(Missing, 8, 10)]),
         ("a line put in", |lines| lines.insert(5, "{}".into()), &[(Foreign, 5, 5)]),
     ];
@@ -171,14 +198,23 @@ fn what_was_done_to_the_database_is_found_and_located() {
     for (statement, found) in [
         ("DELETE FROM record WHERE sequence = 5", (Missing, 5, 5)),
         ("DELETE FROM record WHERE sequence BETWEEN 5 AND 7", (Missing, 5, 7)),
-        ("UPDATE record SET line = CAST(replace(CAST(line AS TEXT), 'python3', 'python2') AS BLOB) WHERE sequence = 5", (Changed, 5, 5)),
-        ("UPDATE record SET line = (SELECT line FROM record WHERE sequence = 6) WHERE sequence = 5", (Changed, 5, 5)),
+        (
+            "UPDATE record SET line = CAST(replace(CAST(line AS TEXT), 'python3', 'python2') AS BLOB) WHERE sequence = 5",
+            (Changed, 5, 5),
+        ),
+        (
+            "UPDATE record SET line = (SELECT line FROM record WHERE sequence = 6) WHERE sequence = 5",
+            (Changed, 5, 5),
+        ),
         ("UPDATE record SET skill = 'other' WHERE sequence = 5", (Misfiled, 5, 5)),
         ("UPDATE record SET status = 'exited' WHERE sequence = 11", (Misfiled, 11, 11)),
         ("UPDATE record SET time = 0 WHERE sequence = 5", (Misfiled, 5, 5)),
         ("DELETE FROM name WHERE sequence = 5", (Misfiled, 5, 5)),
         ("INSERT INTO name VALUES ('host', 'innocent.example', 0, 5)", (Misfiled, 0, 0)),
-        ("DELETE FROM record WHERE sequence <= 5; INSERT INTO pruned SELECT 5, 'sha256:0'", (Missing, 1, 5)),
+        (
+            "DELETE FROM record WHERE sequence <= 5; INSERT INTO pruned SELECT 5, 'sha256:0'",
+            (Missing, 1, 5),
+        ),
     ] {
         let journal = Journal::new(30, 2000);
         drop(journal.store());
@@ -200,12 +236,21 @@ fn the_loss_of_the_end_is_found_by_whoever_kept_the_head() {
     journal.put(&lines[..7]);
     std::fs::remove_file(journal.beside("db")).unwrap();
     assert_eq!(journal.faults(), [], "nothing that is left tells of it");
-    assert_eq!(faults(&journal.store().verify(Some(&head)).unwrap()), [(FaultKind::Missing, 8, 10)]);
+    assert_eq!(
+        faults(&journal.store().verify(Some(&head)).unwrap()),
+        [(FaultKind::Missing, 8, 10)]
+    );
     // Others in the place of those that are lost.
     journal.append(20..23);
-    assert_eq!(faults(&journal.store().verify(Some(&head)).unwrap()), [(FaultKind::Replaced, 10, 10)]);
+    assert_eq!(
+        faults(&journal.store().verify(Some(&head)).unwrap()),
+        [(FaultKind::Replaced, 10, 10)]
+    );
     let other = Head { sequence: 3, ..head };
-    assert_eq!(faults(&journal.store().verify(Some(&other)).unwrap()), [(FaultKind::Replaced, 3, 3)]);
+    assert_eq!(
+        faults(&journal.store().verify(Some(&other)).unwrap()),
+        [(FaultKind::Replaced, 3, 3)]
+    );
 }
 
 #[test]
@@ -213,25 +258,53 @@ fn old_records_go_and_the_rest_can_still_be_verified() {
     for seal_at in [1 << 20, 3000] {
         let journal = Journal::new(30, seal_at);
         let since = jiff::Timestamp::from_second(1_800_000_000 + 600 * 10).unwrap();
-        let removal = journal.store().prune(&journal.log(), Keep { since: Some(since), bytes: None }).unwrap().unwrap();
+        let removal = journal
+            .store()
+            .prune(&journal.log(), Keep { since: Some(since), bytes: None })
+            .unwrap()
+            .unwrap();
         assert_eq!(removal.pruned.sequence, 10);
         // 20 that are left, and the one that says so.
         let verified = journal.store().verify(None).unwrap();
-        assert_eq!((verified.records, verified.pruned.as_ref(), faults(&verified)), (21, Some(&removal.pruned), vec![]));
+        assert_eq!(
+            (verified.records, verified.pruned.as_ref(), faults(&verified)),
+            (21, Some(&removal.pruned), vec![])
+        );
         assert!(journal.store().record(10).unwrap().is_none());
         journal.append(30..40);
-        let removal = journal.store().prune(&journal.log(), Keep { since: None, bytes: Some(5000) }).unwrap().unwrap();
+        let removal = journal
+            .store()
+            .prune(&journal.log(), Keep { since: None, bytes: Some(5000) })
+            .unwrap()
+            .unwrap();
         let verified = journal.store().verify(None).unwrap();
-        assert_eq!((verified.head.sequence - verified.records, faults(&verified)), (removal.pruned.sequence, vec![]));
+        assert_eq!(
+            (verified.head.sequence - verified.records, faults(&verified)),
+            (removal.pruned.sequence, vec![])
+        );
         // All that is left may go: the chain goes on.
-        journal.store().prune(&journal.log(), Keep { since: None, bytes: Some(0) }).unwrap().unwrap();
+        journal
+            .store()
+            .prune(&journal.log(), Keep { since: None, bytes: Some(0) })
+            .unwrap()
+            .unwrap();
         journal.append(40..41);
         assert_eq!((journal.faults(), journal.store().head().unwrap().sequence), (vec![], 44));
-        assert!(journal.store().prune(&journal.log(), Keep { since: Some(jiff::Timestamp::UNIX_EPOCH), bytes: None }).unwrap().is_none());
+        assert!(
+            journal
+                .store()
+                .prune(
+                    &journal.log(),
+                    Keep { since: Some(jiff::Timestamp::UNIX_EPOCH), bytes: None }
+                )
+                .unwrap()
+                .is_none()
+        );
     }
 }
 
-/// A log of that many records as old as told, written under a retention, sealed at some ten records.
+/// A log of that many records as old as told, written under a retention, sealed at some ten
+/// records.
 fn kept(count: u64, age: jiff::SignedDuration, retention: Retention) -> Journal {
     let journal = Journal { dir: tempfile::tempdir().unwrap(), seal_at: 3000 };
     let log = journal.log();
@@ -239,7 +312,8 @@ fn kept(count: u64, age: jiff::SignedDuration, retention: Retention) -> Journal 
         let mut record = record(number);
         record["time"] = (jiff::Timestamp::now() - age).to_string().into();
         log.append_keeping(&record, retention).unwrap();
-        // As a host that runs slowly, so that each sealed journal is taken in before the next is full.
+        // As a host that runs slowly, so that each sealed journal is taken in before the next is
+        // full.
         log.settle();
     }
     journal
@@ -248,7 +322,8 @@ fn kept(count: u64, age: jiff::SignedDuration, retention: Retention) -> Journal 
 #[test]
 fn what_the_policy_need_not_keep_goes_with_a_full_journal() {
     let day = std::time::Duration::from_secs(86_400);
-    let (new, old) = (jiff::SignedDuration::from_secs(0), jiff::SignedDuration::from_hours(24 * 100));
+    let (new, old) =
+        (jiff::SignedDuration::from_secs(0), jiff::SignedDuration::from_hours(24 * 100));
     let aged = Retention { age: Some(day * 90), bytes: None };
     let sized = Retention { age: None, bytes: Some(5000) };
     for (age, retention, goes) in [
@@ -263,7 +338,11 @@ fn what_the_policy_need_not_keep_goes_with_a_full_journal() {
         let journal = kept(50, age, retention);
         let store = journal.store();
         let verified = store.verify(None).unwrap();
-        assert_eq!((verified.pruned.is_some(), faults(&verified)), (goes, vec![]), "{age:?} {retention:?}");
+        assert_eq!(
+            (verified.pruned.is_some(), faults(&verified)),
+            (goes, vec![]),
+            "{age:?} {retention:?}"
+        );
         // What went and what is left is all that there was, and what is said of the removals.
         let first = verified.pruned.map_or(0, |head| head.sequence);
         assert_eq!(verified.head.sequence - first, verified.records);
@@ -287,7 +366,11 @@ fn a_run_that_fills_no_journal_removes_nothing_and_opens_no_database() {
     let user = User::new();
     let config = user.home().join(".config/skillhost");
     std::fs::create_dir_all(&config).unwrap();
-    std::fs::write(config.join("policy.yaml"), "audit: { keep: 1s, keep-size: 0 }\ndefault: { allow: [Read] }\n").unwrap();
+    std::fs::write(
+        config.join("policy.yaml"),
+        "audit: { keep: 1s, keep-size: 0 }\ndefault: { allow: [Read] }\n",
+    )
+    .unwrap();
     user.skillhost(&["run", "./hello"]);
     user.skillhost(&["run", "./hello"]);
     let log = user.home().join(".local/state/skillhost/audit.jsonl");

@@ -1,4 +1,5 @@
-//! Hosts that share a log, are killed at any point, or have no room: no finished record is lost, and no later run is held up.
+//! Hosts that share a log, are killed at any point, or have no room: no finished record is lost,
+//! and no later run is held up.
 
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
@@ -13,7 +14,8 @@ use super::query::numbers_of;
 use crate::arena::PATIENCE;
 use crate::cli::{User, text};
 
-/// In a process of its own, this test is a host that writes to a log until it is killed, and says what it has written.
+/// In a process of its own, this test is a host that writes to a log until it is killed, and says
+/// what it has written.
 const WRITER: &str = "SKILLHOST_TEST_WRITER";
 
 #[test]
@@ -21,29 +23,47 @@ fn writer() {
     use std::io::Write as _;
     let Some(setting) = std::env::var_os(WRITER) else { return };
     let setting: Value = serde_json::from_str(setting.to_str().unwrap()).unwrap();
-    let log = Log::sealing_at(setting["log"].as_str().unwrap().as_ref(), setting["seal_at"].as_u64().unwrap()).unwrap();
-    let mut said = std::fs::OpenOptions::new().append(true).create(true).open(setting["said"].as_str().unwrap()).unwrap();
+    let log = Log::sealing_at(
+        setting["log"].as_str().unwrap().as_ref(),
+        setting["seal_at"].as_u64().unwrap(),
+    )
+    .unwrap();
+    let mut said = std::fs::OpenOptions::new()
+        .append(true)
+        .create(true)
+        .open(setting["said"].as_str().unwrap())
+        .unwrap();
     for number in 0.. {
         let mut record = record(number);
         record["writer"] = setting["writer"].clone();
         let head = log.append(&record).unwrap();
-        // After the record, so that all that is said is true; and to a file of its own, since one that is killed may write half a line.
+        // After the record, so that all that is said is true; and to a file of its own, since one
+        // that is killed may write half a line.
         said.write_all(format!("{} {}\n", head.sequence, head.digest).as_bytes()).unwrap();
     }
 }
 
 fn start(journal: &Journal, seal_at: u64, writer: u64, said: &Path) -> std::process::Child {
-    let setting = json!({ "log": journal.path(), "said": said, "seal_at": seal_at, "writer": writer });
+    let setting =
+        json!({ "log": journal.path(), "said": said, "seal_at": seal_at, "writer": writer });
     let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["--exact", "audit::crash::writer", "--nocapture"]).env(WRITER, setting.to_string());
+    command
+        .args(["--exact", "audit::crash::writer", "--nocapture"])
+        .env(WRITER, setting.to_string());
     command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
 }
 
 /// The whole lines of every file in a folder.
 fn lines(folder: &Path) -> Vec<String> {
-    let texts = std::fs::read_dir(folder).unwrap().map(|entry| std::fs::read_to_string(entry.unwrap().path()).unwrap());
+    let texts = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| std::fs::read_to_string(entry.unwrap().path()).unwrap());
     texts
-        .flat_map(|text| text.split_inclusive('\n').filter_map(|line| Some(line.strip_suffix('\n')?.to_owned())).collect::<Vec<_>>())
+        .flat_map(|text| {
+            text.split_inclusive('\n')
+                .filter_map(|line| Some(line.strip_suffix('\n')?.to_owned()))
+                .collect::<Vec<_>>()
+        })
         .collect()
 }
 
@@ -56,7 +76,8 @@ fn killed_at_any_point_hosts_lose_nothing_that_was_written() {
     std::fs::create_dir(&folder).unwrap();
     for round in 0..ROUNDS {
         let said = |writer: u64| folder.join(format!("{round}-{writer}"));
-        let mut writers: Vec<_> = (0..3).map(|writer| start(&journal, seal_at, writer, &said(writer))).collect();
+        let mut writers: Vec<_> =
+            (0..3).map(|writer| start(&journal, seal_at, writer, &said(writer))).collect();
         // One of them is killed early, one while it folds, one late: wherever that is.
         let said = || lines(&folder).len();
         let (before, begun) = (said(), Instant::now());
@@ -79,25 +100,39 @@ fn killed_at_any_point_hosts_lose_nothing_that_was_written() {
     let mut told = 0;
     for line in lines(&folder) {
         let (sequence, digest) = line.split_once(' ').unwrap();
-        let kept = store.record(sequence.parse().unwrap()).unwrap().unwrap_or_else(|| panic!("record {sequence} is lost"));
+        let kept = store
+            .record(sequence.parse().unwrap())
+            .unwrap()
+            .unwrap_or_else(|| panic!("record {sequence} is lost"));
         let kept: Value = serde_json::from_slice(&kept).unwrap();
         assert_eq!(kept["digest"], digest, "record {sequence}");
         told += 1;
     }
     assert!(told > 500, "{told} records");
     // Killed between its record and its word, a writer has one more.
-    assert!((told..=told + 3 * ROUNDS).contains(&verified.records), "{told} were told, {} are there", verified.records);
+    assert!(
+        (told..=told + 3 * ROUNDS).contains(&verified.records),
+        "{told} were told, {} are there",
+        verified.records
+    );
 }
 
 #[test]
 fn a_torn_record_is_set_aside_and_the_chain_goes_on() {
-    for (what, tail) in [("a part of a line", "{\"version\":2,\"time\":\"20"), ("a whole line without its newline", "{}")] {
+    for (what, tail) in [
+        ("a part of a line", "{\"version\":2,\"time\":\"20"),
+        ("a whole line without its newline", "{}"),
+    ] {
         let journal = Journal::new(3, 1 << 20);
         let text = std::fs::read_to_string(journal.path()).unwrap() + tail;
         std::fs::write(journal.path(), text).unwrap();
         journal.append(3..5);
         let verified = journal.store().verify(None).unwrap();
-        assert_eq!((verified.records, verified.faults, verified.torn > 0), (5, vec![], true), "{what}");
+        assert_eq!(
+            (verified.records, verified.faults, verified.torn > 0),
+            (5, vec![], true),
+            "{what}"
+        );
         assert!(std::fs::read_to_string(journal.beside("torn")).unwrap().contains(tail), "{what}");
     }
     // The very first record.
@@ -120,8 +155,11 @@ fn a_file_that_is_no_log_is_left_as_it_is() {
 #[test]
 fn a_log_that_ends_in_a_foreign_line_is_refused_unchanged() {
     let zeros = "0".repeat(64);
-    let forged = format!("{{\"sequence\":99,\"previous\":\"sha256:{zeros}\",\"digest\":\"sha256:{zeros}\"}}\n");
-    for foreign in ["{}\n", "\n", "{\"version\":2}\n{\"version\":2", "a note\nand a torn ", &forged] {
+    let forged = format!(
+        "{{\"sequence\":99,\"previous\":\"sha256:{zeros}\",\"digest\":\"sha256:{zeros}\"}}\n"
+    );
+    for foreign in ["{}\n", "\n", "{\"version\":2}\n{\"version\":2", "a note\nand a torn ", &forged]
+    {
         let journal = Journal::new(3, 1 << 20);
         let before = std::fs::read_to_string(journal.path()).unwrap() + foreign;
         std::fs::write(journal.path(), &before).unwrap();
@@ -146,7 +184,8 @@ fn a_record_longer_than_the_first_read_is_followed_by_others() {
 
 #[test]
 fn a_full_journal_stays_where_it_is_if_its_next_name_is_anothers() {
-    // Full with each record. The name under which the first is to be sealed is that of a file of an older log.
+    // Full with each record. The name under which the first is to be sealed is that of a file of an
+    // older log.
     let journal = Journal::new(0, 1);
     let older = journal.beside("00000000000000000001");
     std::fs::write(&older, "older\n").unwrap();
@@ -178,22 +217,33 @@ fn a_journal_that_is_taken_away_is_made_again_and_goes_on_from_what_is_known() {
 #[test]
 fn a_full_disk_fails_the_run_and_not_the_one_after_it() {
     let user = User::new();
-    // Until there is room for a part of the next record: a limit on the size of files, in KiB, stands for a disk that is full.
+    // Until there is room for a part of the next record: a limit on the size of files, in KiB,
+    // stands for a disk that is full.
     let journal = user.work().join("log.jsonl");
     let before = loop {
-        assert_eq!(user.skillhost(&["run", "./hello", "--audit", "log.jsonl"]).status.code(), Some(0));
+        assert_eq!(
+            user.skillhost(&["run", "./hello", "--audit", "log.jsonl"]).status.code(),
+            Some(0)
+        );
         let written = std::fs::read(&journal).unwrap();
         if written.len() % 1024 > 700 {
             break written;
         }
     };
     let runs = crate::cli::ends(&text(&before)).len() as u64;
-    let script = format!("ulimit -f {} && trap '' XFSZ && exec skillhost run ./hello --audit log.jsonl", before.len() / 1024 + 1);
+    let script = format!(
+        "ulimit -f {} && trap '' XFSZ && exec skillhost run ./hello --audit log.jsonl",
+        before.len() / 1024 + 1
+    );
     let mut run = user.command("bash");
     let run = run.args(["-c", &script]).output().unwrap();
     assert_eq!(run.status.code(), Some(74), "{run:?}");
     assert!(text(&run.stderr).contains("File too large"), "{run:?}");
-    assert_eq!(std::fs::read(&journal).unwrap(), before, "what was written of the record is taken back");
+    assert_eq!(
+        std::fs::read(&journal).unwrap(),
+        before,
+        "what was written of the record is taken back"
+    );
     assert_eq!(user.skillhost(&["run", "./hello", "--audit", "log.jsonl"]).status.code(), Some(0));
     let verified = Store::open(&journal).unwrap().verify(None).unwrap();
     assert_eq!((verified.records, verified.faults, verified.unfinished), (2 * runs + 2, vec![], 0));
@@ -216,7 +266,9 @@ fn a_folder_that_cannot_be_written_fails_the_run() {
         }
         let inner = run;
         run = user.command("setpriv");
-        run.args(["--bounding-set", "-all", "--inh-caps", "-all"]).arg(inner.get_program()).args(inner.get_args());
+        run.args(["--bounding-set", "-all", "--inh-caps", "-all"])
+            .arg(inner.get_program())
+            .args(inner.get_args());
     }
     let run = run.output().unwrap();
     assert_eq!((run.status.code(), text(&run.stdout).as_str()), (Some(74), ""), "{run:?}");
@@ -229,12 +281,20 @@ fn hosts_that_share_a_log_share_one_chain() {
     let threads: Vec<_> = (0..4)
         .map(|_| {
             let log = journal.log();
-            std::thread::spawn(move || (0..100).for_each(|number| drop(log.append(&record(number)).unwrap())))
+            std::thread::spawn(move || {
+                (0..100).for_each(|number| drop(log.append(&record(number)).unwrap()))
+            })
         })
         .collect();
     let one = journal.log();
     std::thread::scope(|scope| {
-        (0..4).for_each(|_| drop(scope.spawn(|| (0..50).for_each(|number| drop(one.append(&record(number)).unwrap())))))
+        (0..4).for_each(|_| {
+            drop(
+                scope.spawn(|| {
+                    (0..50).for_each(|number| drop(one.append(&record(number)).unwrap()))
+                }),
+            )
+        })
     });
     let looks = (0..10).map(|_| journal.store().head().unwrap().sequence).collect::<Vec<_>>();
     assert!(looks.is_sorted(), "{looks:?}");
@@ -253,13 +313,21 @@ fn a_killed_run_leaves_the_log_as_it_was_or_with_its_record() {
     let user = User::new();
     for delay in 0..12 {
         let mut command = user.command(env!("CARGO_BIN_EXE_skillhost"));
-        let mut child = command.args(["run", "./hello"]).stdout(Stdio::null()).process_group(0).spawn().unwrap();
+        let mut child = command
+            .args(["run", "./hello"])
+            .stdout(Stdio::null())
+            .process_group(0)
+            .spawn()
+            .unwrap();
         std::thread::sleep(Duration::from_millis(5 * delay));
         child.kill().unwrap();
         child.wait().unwrap();
     }
     assert_eq!(user.skillhost(&["run", "./hello"]).status.code(), Some(0));
-    let verified = Store::open(&user.home().join(".local/state/skillhost/audit.jsonl")).unwrap().verify(None).unwrap();
+    let verified = Store::open(&user.home().join(".local/state/skillhost/audit.jsonl"))
+        .unwrap()
+        .verify(None)
+        .unwrap();
     assert!(verified.faults.is_empty() && verified.records >= 2, "{verified:?}");
 }
 
@@ -268,7 +336,11 @@ fn a_killed_host_leaves_the_start_of_its_run() {
     let user = User::new();
     user.skillhost(&["run", "./hello"]);
     let mut command = user.command(env!("CARGO_BIN_EXE_skillhost"));
-    let mut child = command.args(["run", "./spin", "--timeout", "10m", "--", "secret"]).stdout(Stdio::null()).spawn().unwrap();
+    let mut child = command
+        .args(["run", "./spin", "--timeout", "10m", "--", "secret"])
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
     let list = || {
         let run = user.skillhost(&["audit", "list", "--status", "started"]);
         assert!(run.status.success(), "{run:?}");
@@ -284,9 +356,16 @@ fn a_killed_host_leaves_the_start_of_its_run() {
     child.wait().unwrap();
     let listed = list();
     assert!(listed.contains("started, no end recorded") && !listed.contains("running"), "{listed}");
-    assert_eq!(listed.lines().count(), 2, "the run that ended is not listed as one that did not: {listed}");
+    assert_eq!(
+        listed.lines().count(),
+        2,
+        "the run that ended is not listed as one that did not: {listed}"
+    );
     let verified = user.skillhost(&["audit", "verify"]);
-    assert!(verified.status.success() && text(&verified.stdout).contains("no end recorded: 1"), "{verified:?}");
+    assert!(
+        verified.status.success() && text(&verified.stdout).contains("no end recorded: 1"),
+        "{verified:?}"
+    );
     // In full: who ran what.
     let export = text(&user.skillhost(&["audit", "export"]).stdout);
     let start: Value = serde_json::from_str(export.lines().last().unwrap()).unwrap();
@@ -295,7 +374,8 @@ fn a_killed_host_leaves_the_start_of_its_run() {
         (&"started".into(), &"spin".into(), &child.id().into())
     );
     assert!(start["program"]["component"].is_string() && !export.contains("secret"), "{start}");
-    // What was recorded before a host of this version looked at it is found again from the journal alone.
+    // What was recorded before a host of this version looked at it is found again from the journal
+    // alone.
     std::fs::remove_file(user.home().join(".local/state/skillhost/audit.jsonl.db")).unwrap();
     assert_eq!(list().lines().count(), 2);
 }
@@ -318,7 +398,8 @@ fn many_may_look_at_a_log_for_the_first_time_at_once() {
     let journal = Journal::new(0, 1 << 20);
     journal.append(0..200);
     let counts: Vec<u64> = std::thread::scope(|scope| {
-        let looks: Vec<_> = (0..8).map(|_| scope.spawn(|| journal.store().verify(None).unwrap().records)).collect();
+        let looks: Vec<_> =
+            (0..8).map(|_| scope.spawn(|| journal.store().verify(None).unwrap().records)).collect();
         looks.into_iter().map(|look| look.join().unwrap()).collect()
     });
     assert_eq!(counts, [200; 8]);

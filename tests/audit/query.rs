@@ -32,7 +32,9 @@ fn each_filter_finds_what_a_look_at_every_record_finds() {
         (Filter { program: text("scripts/4.py"), ..all.clone() }, |n| n % 7 == 4),
         (Filter { program: text("jq"), ..all.clone() }, |_| true),
         (Filter { host: text("api.example.com"), ..all.clone() }, |n| n % 10 == 0),
-        (Filter { since: Some(time(50)), until: Some(time(60)), ..all.clone() }, |n| (50..60).contains(&n)),
+        (Filter { since: Some(time(50)), until: Some(time(60)), ..all.clone() }, |n| {
+            (50..60).contains(&n)
+        }),
         (
             Filter {
                 skill: text("one"),
@@ -48,11 +50,20 @@ fn each_filter_finds_what_a_look_at_every_record_finds() {
         (Filter { host: text("x' OR 1 --"), ..all.clone() }, |_| false),
     ];
     for (filter, holds) in cases {
-        let mut expected: Vec<u64> = (0..COUNT).filter(|number| holds(*number)).map(|number| number + 1).collect();
-        assert_eq!(numbers(&journal, &Filter { oldest_first: true, ..filter.clone() }), expected, "{filter:?}");
+        let mut expected: Vec<u64> =
+            (0..COUNT).filter(|number| holds(*number)).map(|number| number + 1).collect();
+        assert_eq!(
+            numbers(&journal, &Filter { oldest_first: true, ..filter.clone() }),
+            expected,
+            "{filter:?}"
+        );
         expected.reverse();
         expected.truncate(7);
-        assert_eq!(numbers(&journal, &Filter { limit: Some(7), ..filter.clone() }), expected, "{filter:?}");
+        assert_eq!(
+            numbers(&journal, &Filter { limit: Some(7), ..filter.clone() }),
+            expected,
+            "{filter:?}"
+        );
     }
 }
 
@@ -68,21 +79,39 @@ fn the_command_line_lists_shows_verifies_and_exports() {
         text(&run.stdout)
     };
     let table = ok(&["list"]);
-    let rows: Vec<Vec<&str>> = table.lines().map(|line| line.split_whitespace().collect()).collect();
-    assert_eq!((rows.len(), &rows[1][0], &rows[3][2..6]), (4, &"5", &["hello", "hello", "exited", "0"][..]), "{table}");
+    let rows: Vec<Vec<&str>> =
+        table.lines().map(|line| line.split_whitespace().collect()).collect();
+    assert_eq!(
+        (rows.len(), &rows[1][0], &rows[3][2..6]),
+        (4, &"5", &["hello", "hello", "exited", "0"][..]),
+        "{table}"
+    );
     assert_eq!(ok(&["list", "--status", "exited", "--json"]).lines().count(), 2);
-    assert_eq!(ok(&["list", "--skill", "code3", "--since", "1h", "--limit", "1"]).lines().count(), 2);
+    assert_eq!(
+        ok(&["list", "--skill", "code3", "--since", "1h", "--limit", "1"]).lines().count(),
+        2
+    );
     assert_eq!(ok(&["list", "--until", "2020-01-01", "--json"]), "");
     let shown: Value = serde_json::from_str(&ok(&["show", "4"])).unwrap();
     assert_eq!((&shown["skill"]["name"], &shown["sequence"]), (&"code3".into(), &4.into()));
-    let journal = std::fs::read_to_string(user.home().join(".local/state/skillhost/audit.jsonl")).unwrap();
+    let journal =
+        std::fs::read_to_string(user.home().join(".local/state/skillhost/audit.jsonl")).unwrap();
     assert_eq!(ok(&["export"]), journal, "as they are in the log, byte for byte");
-    assert_eq!(ok(&["export", "--form", "csv", "--skill", "hello"]).lines().nth(1).unwrap().split(',').nth(2), Some("hello"));
+    assert_eq!(
+        ok(&["export", "--form", "csv", "--skill", "hello"])
+            .lines()
+            .nth(1)
+            .unwrap()
+            .split(',')
+            .nth(2),
+        Some("hello")
+    );
     let head = ok(&["head"]);
     assert!(ok(&["verify", "--head", head.trim()]).contains("5 records, all as they were written"));
     let verified: Value = serde_json::from_str(&ok(&["verify", "--json"])).unwrap();
     assert_eq!((&verified["records"], &verified["faults"]), (&5.into(), &Value::Array(vec![])));
-    let pruned: Value = serde_json::from_str(&ok(&["prune", "--keep-size", "0", "--json"])).unwrap();
+    let pruned: Value =
+        serde_json::from_str(&ok(&["prune", "--keep-size", "0", "--json"])).unwrap();
     assert_eq!(pruned["pruned"]["sequence"], 5);
     assert!(ok(&["list"]).contains("pruned up to 5"));
     assert!(ok(&["verify"]).contains("removed by `audit prune`"));
@@ -98,7 +127,11 @@ fn the_command_line_lists_shows_verifies_and_exports() {
         assert_eq!(run.status.code(), Some(code), "{args:?}: {run:?}");
     }
     // A log that was changed.
-    std::fs::write(user.home().join(".local/state/skillhost/audit.jsonl"), journal.replace("code3", "code4")).unwrap();
+    std::fs::write(
+        user.home().join(".local/state/skillhost/audit.jsonl"),
+        journal.replace("code3", "code4"),
+    )
+    .unwrap();
     let run = user.skillhost(&["audit", "verify"]);
     assert_eq!(run.status.code(), Some(1), "{run:?}");
 }
@@ -109,12 +142,17 @@ fn the_database_is_this_users_alone() {
     let journal = Journal::new(3, 1 << 20);
     let store = journal.store();
     for file in ["db", "db-wal"] {
-        assert_eq!(std::fs::metadata(journal.beside(file)).unwrap().permissions().mode() & 0o777, 0o600, "{file}");
+        assert_eq!(
+            std::fs::metadata(journal.beside(file)).unwrap().permissions().mode() & 0o777,
+            0o600,
+            "{file}"
+        );
     }
     drop(store);
 }
 
-/// Not part of the tests, which are timed nowhere: `cargo test -p skillhost-cli --test main -- --ignored a_million --nocapture` prints how long
+/// Not part of the tests, which are timed nowhere:
+/// `cargo test -p skillhost-cli --test main -- --ignored a_million --nocapture` prints how long
 /// each look at a million records takes.
 #[test]
 #[ignore = "takes a minute and half a gigabyte"]
@@ -139,7 +177,9 @@ fn a_million_records() {
         journal.append(0..1_000_000);
         1_000_000
     });
-    timed("open and take in what is left", &mut || usize::try_from(journal.store().head().unwrap().sequence).unwrap());
+    timed("open and take in what is left", &mut || {
+        usize::try_from(journal.store().head().unwrap().sequence).unwrap()
+    });
     timed("open", &mut || usize::try_from(journal.store().head().unwrap().sequence).unwrap());
     let name = |name: &str| Some(name.to_owned());
     let time = |number: i64| jiff::Timestamp::from_second(1_800_000_000 + 600 * number).ok();
@@ -148,14 +188,25 @@ fn a_million_records() {
         ("the newest", page.clone()),
         ("of a skill", Filter { skill: name("two"), ..page.clone() }),
         ("denied", Filter { status: name("denied"), ..page.clone() }),
-        ("of a skill and denied", Filter { skill: name("two"), status: name("denied"), ..page.clone() }),
+        (
+            "of a skill and denied",
+            Filter { skill: name("two"), status: name("denied"), ..page.clone() },
+        ),
         ("of a script", Filter { program: name("scripts/4.py"), ..page.clone() }),
         (
             "that asked a host, in a range of times",
-            Filter { host: name("api.example.com"), since: time(500_000), until: time(501_000), ..page.clone() },
+            Filter {
+                host: name("api.example.com"),
+                since: time(500_000),
+                until: time(501_000),
+                ..page.clone()
+            },
         ),
         ("of none", Filter { skill: name("none"), ..page.clone() }),
-        ("a skill that never asked a host", Filter { skill: name("none"), host: name("api.example.com"), ..page.clone() }),
+        (
+            "a skill that never asked a host",
+            Filter { skill: name("none"), host: name("api.example.com"), ..page.clone() },
+        ),
         ("all", Filter::default()),
     ] {
         timed(what, &mut || numbers_of(&journal, &filter));

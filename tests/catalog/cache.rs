@@ -21,10 +21,16 @@ fn what_did_not_change_is_not_read_again() {
     assert_eq!(description(&place, "a"), "Written.");
     let db = Connection::open(place.cache().join("catalog.db")).unwrap();
     db.execute("UPDATE skill SET description = 'Kept.'", []).unwrap();
-    assert_eq!((description(&place, "a"), description(&place, "b")), ("Kept.".into(), "Kept.".into()));
+    assert_eq!(
+        (description(&place, "a"), description(&place, "b")),
+        ("Kept.".into(), "Kept.".into())
+    );
     // The one that changed is read, and no other.
     write(&folder, "description: Anew.\n", "");
-    assert_eq!((description(&place, "a"), description(&place, "b")), ("Anew.".into(), "Kept.".into()));
+    assert_eq!(
+        (description(&place, "a"), description(&place, "b")),
+        ("Anew.".into(), "Kept.".into())
+    );
 }
 
 #[test]
@@ -94,7 +100,12 @@ fn a_cache_that_is_none_is_made_anew() {
     find();
     put(b"");
     find();
-    for foreign in ["PRAGMA user_version = 9", "PRAGMA application_id = 1", "DROP TABLE skill", "DROP TABLE words"] {
+    for foreign in [
+        "PRAGMA user_version = 9",
+        "PRAGMA application_id = 1",
+        "DROP TABLE skill",
+        "DROP TABLE words",
+    ] {
         Connection::open(&file).unwrap().execute_batch(foreign).unwrap();
         find();
     }
@@ -108,7 +119,10 @@ fn a_cache_that_breaks_under_a_running_catalogue_is_made_anew() {
     let place = Place::new();
     place.skill("all/a", "Extracts tables.");
     let catalog = place.open("all");
-    Connection::open(place.cache().join("catalog.db")).unwrap().execute_batch("DROP TABLE words; DROP TABLE skill").unwrap();
+    Connection::open(place.cache().join("catalog.db"))
+        .unwrap()
+        .execute_batch("DROP TABLE words; DROP TABLE skill")
+        .unwrap();
     let hits = catalog.search(&Query { text: "tables".into(), ..Query::default() }).unwrap();
     assert_eq!(hits.len(), 1);
     assert_eq!(names(&catalog), ["a"]);
@@ -120,7 +134,10 @@ fn without_a_place_for_a_cache_all_is_read_anew() {
     place.skill("all/a", "Extracts tables.");
     std::fs::write(place.cache(), "a file where the folder should be").unwrap();
     let catalog = place.open("all");
-    assert_eq!(catalog.search(&Query { text: "table".into(), ..Query::default() }).unwrap().len(), 1);
+    assert_eq!(
+        catalog.search(&Query { text: "table".into(), ..Query::default() }).unwrap().len(),
+        1
+    );
 }
 
 #[test]
@@ -166,7 +183,8 @@ fn sources_of_others_share_the_file_and_not_the_results() {
 fn changes_are_taken_up_while_it_runs() {
     let place = Place::new();
     place.skill("all/a", "A.");
-    let sources = place.sources(&[("later/.agents/skills", SourceKind::Project), ("all", SourceKind::User)]);
+    let sources =
+        place.sources(&[("later/.agents/skills", SourceKind::Project), ("all", SourceKind::User)]);
     let catalog = skillhost_catalog::Catalog::open(sources, Some(&place.cache())).unwrap();
     let (send, receive) = mpsc::channel();
     let watch = catalog.watch(move |changes| drop(send.send(changes))).unwrap();
@@ -182,7 +200,9 @@ fn changes_are_taken_up_while_it_runs() {
     std::fs::write(place.path("all/deep/b").join(&file.1), "one").unwrap();
     while !next().files.contains(&file) {}
     std::fs::write(place.path("all/deep/b").join(&file.1), "two").unwrap();
-    let written = std::iter::repeat_with(next).find(|changes| changes.files == [file.clone()].into()).unwrap();
+    let written = std::iter::repeat_with(next)
+        .find(|changes| changes.files == [file.clone()].into())
+        .unwrap();
     assert!(written.skills.is_empty() && !written.all, "{written:?}");
     // A folder that was not there when the watch began.
     place.skill("later/.agents/skills/c", "C.");

@@ -9,9 +9,17 @@ use crate::cli::{User, skill_of};
 
 fn user() -> User {
     let user = User::new();
-    write(&user.work().join(".agents/skills/notes"), "description: Keeps notes of meetings.\n", "# Notes\n\nWrite them down.\n");
+    write(
+        &user.work().join(".agents/skills/notes"),
+        "description: Keeps notes of meetings.\n",
+        "# Notes\n\nWrite them down.\n",
+    );
     write(&user.home().join(".claude/skills/notes"), "description: Another.\n", "");
-    let folder = write(&user.home().join(".agents/skills/tax"), "description: Computes taxes.\nmetadata:\n  tags: money\n", "Add it up.\n");
+    let folder = write(
+        &user.home().join(".agents/skills/tax"),
+        "description: Computes taxes.\nmetadata:\n  tags: money\n",
+        "Add it up.\n",
+    );
     std::fs::write(folder.join("rates.txt"), "19 %\n").unwrap();
     std::fs::create_dir_all(user.home().join(".agents/skills/bad")).unwrap();
     std::fs::write(user.home().join(".agents/skills/bad/SKILL.md"), "nothing\n").unwrap();
@@ -27,20 +35,27 @@ fn stderr(output: &Output) -> &str {
 }
 
 fn json(output: &Output) -> Value {
-    serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {}", stderr(output)))
+    serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|error| panic!("{error}: {}", stderr(output)))
 }
 
 #[test]
 fn list_shows_what_counts_and_tells_the_rest() {
     let user = user();
     let listed = user.skillhost(&["list"]);
-    assert_eq!(stdout(&listed), "notes (untrusted): Keeps notes of meetings.\ntax (untrusted): Computes taxes.\n");
+    assert_eq!(
+        stdout(&listed),
+        "notes (untrusted): Keeps notes of meetings.\ntax (untrusted): Computes taxes.\n"
+    );
     assert!(stderr(&listed).contains(".claude/skills/notes does not count"), "{}", stderr(&listed));
     assert!(stderr(&listed).contains(".agents/skills/bad: "), "{}", stderr(&listed));
     let listed = json(&user.skillhost(&["list", "--json"]));
     assert_eq!(listed["skills"][0]["name"], "notes");
     assert_eq!(listed["skills"][0]["source"], "project");
-    assert_eq!((&listed["shadowed"][0]["name"], listed["broken"].as_array().unwrap().len()), (&"notes".into(), 1));
+    assert_eq!(
+        (&listed["shadowed"][0]["name"], listed["broken"].as_array().unwrap().len()),
+        (&"notes".into(), 1)
+    );
     // A folder that is named comes first.
     write(&user.work().join("mine/notes"), "description: Mine.\n", "");
     let listed = user.skillhost(&["list", "--skills", "mine"]);
@@ -54,7 +69,10 @@ fn the_policy_names_folders_too() {
     write(&user.work().join("shared/audit"), "description: Audits.\n", "");
     std::fs::write(user.work().join("policy.yaml"), "skill-folders: [shared]\n").unwrap();
     let listed = json(&user.skillhost(&["list", "--json", "--policy", "policy.yaml"]));
-    assert_eq!((&listed["skills"][2]["name"], &listed["skills"][2]["source"]), (&"audit".into(), &"policy".into()));
+    assert_eq!(
+        (&listed["skills"][2]["name"], &listed["skills"][2]["source"]),
+        (&"audit".into(), &"policy".into())
+    );
     assert_eq!(listed["skills"][2]["trusted"], true);
 }
 
@@ -62,7 +80,10 @@ fn the_policy_names_folders_too() {
 fn search_ranks_and_filters() {
     let user = user();
     assert_eq!(stdout(&user.skillhost(&["search", "taxs"])), "tax (untrusted): Computes taxes.\n");
-    assert_eq!(stdout(&user.skillhost(&["search", "--tag", "money"])), "tax (untrusted): Computes taxes.\n");
+    assert_eq!(
+        stdout(&user.skillhost(&["search", "--tag", "money"])),
+        "tax (untrusted): Computes taxes.\n"
+    );
     let found = json(&user.skillhost(&["search", "meeting", "notes", "--json", "--network", "no"]));
     assert_eq!(found["hits"][0]["name"], "notes");
     let nothing = user.skillhost(&["search", "xylophone"]);
@@ -79,8 +100,15 @@ fn show_shows_a_skill_or_a_file_of_it() {
     }
     assert_eq!(stdout(&user.skillhost(&["show", "tax", "rates.txt"])), "19 %\n");
     let shown = json(&user.skillhost(&["show", "tax", "--json"]));
-    assert_eq!((&shown["instructions"], shown["files"].as_array().unwrap().len()), (&"Add it up.\n".into(), 2));
-    for wrong in [vec!["show", "tox"], vec!["show", "tax", "../notes/SKILL.md"], vec!["show", "tax", "nothing"]] {
+    assert_eq!(
+        (&shown["instructions"], shown["files"].as_array().unwrap().len()),
+        (&"Add it up.\n".into(), 2)
+    );
+    for wrong in [
+        vec!["show", "tox"],
+        vec!["show", "tax", "../notes/SKILL.md"],
+        vec!["show", "tax", "nothing"],
+    ] {
         assert_eq!(user.skillhost(&wrong).status.code(), Some(64), "{wrong:?}");
     }
     assert!(stderr(&user.skillhost(&["show", "tox"])).contains("is it tax?"));
@@ -90,10 +118,22 @@ fn show_shows_a_skill_or_a_file_of_it() {
 fn prompt_says_what_it_left_out() {
     let user = user();
     let prompt = user.skillhost(&["prompt"]);
-    assert!(stdout(&prompt).starts_with("<available_skills>\n<skill><name>notes</name>"), "{}", stdout(&prompt));
+    assert!(
+        stdout(&prompt).starts_with("<available_skills>\n<skill><name>notes</name>"),
+        "{}",
+        stdout(&prompt)
+    );
     let short = user.skillhost(&["prompt", "--budget", "40"]);
-    assert!(stdout(&short).contains("left out") && stderr(&short).contains("left out to keep to 40 tokens"), "{}", stderr(&short));
-    assert!(json(&user.skillhost(&["prompt", "--budget", "40", "--json"]))["dropped"].as_u64().unwrap() > 0);
+    assert!(
+        stdout(&short).contains("left out")
+            && stderr(&short).contains("left out to keep to 40 tokens"),
+        "{}",
+        stderr(&short)
+    );
+    assert!(
+        json(&user.skillhost(&["prompt", "--budget", "40", "--json"]))["dropped"].as_u64().unwrap()
+            > 0
+    );
 }
 
 #[test]
@@ -112,7 +152,11 @@ fn a_bare_name_never_means_a_folder_that_lies_here() {
     for verb in ["run", "check", "bench"] {
         let refused = user.skillhost(&[verb, "lonely"]);
         assert_eq!(refused.status.code(), Some(64), "{verb}: {}", stderr(&refused));
-        assert!(stderr(&refused).contains("did you mean `./lonely`?"), "{verb}: {}", stderr(&refused));
+        assert!(
+            stderr(&refused).contains("did you mean `./lonely`?"),
+            "{verb}: {}",
+            stderr(&refused)
+        );
     }
 }
 

@@ -1,4 +1,5 @@
-//! Which skill is which: source, name in the catalogue and digest; never what a skill calls itself, or where a folder happens to lie.
+//! Which skill is which: source, name in the catalogue and digest; never what a skill calls itself,
+//! or where a folder happens to lie.
 
 use serde_json::Value;
 
@@ -16,7 +17,8 @@ skills:
     limits: { timeout: 5m }
 ";
 
-/// `shared` in the user's folder and, from a stranger, in the folder that is worked in; `posing` declares that name too.
+/// `shared` in the user's folder and, from a stranger, in the folder that is worked in; `posing`
+/// declares that name too.
 fn user() -> User {
     let user = User::new();
     skill_of("code3", &user.home().join(".agents/skills/shared"));
@@ -40,14 +42,24 @@ fn a_folder_given_by_path_gets_no_section_of_its_name() {
     let user = user();
     let (known, _) = explained(&user, "shared");
     let granted = &known["capabilities"];
-    assert!(granted.to_string().contains("api.example.com") && granted["mounts"].to_string().contains("/data"), "{granted}");
+    assert!(
+        granted.to_string().contains("api.example.com")
+            && granted["mounts"].to_string().contains("/data"),
+        "{granted}"
+    );
     assert_eq!(granted["limits"]["timeout_ms"], 300_000);
     let (stranger, said) = explained(&user, "./shared");
     let granted = &stranger["capabilities"];
-    assert!(!granted.to_string().contains("api.example.com") && !granted.to_string().contains("TOKEN"), "{granted}");
+    assert!(
+        !granted.to_string().contains("api.example.com") && !granted.to_string().contains("TOKEN"),
+        "{granted}"
+    );
     assert!(!granted["mounts"].to_string().contains("/data"), "{granted}");
     assert_eq!(granted["limits"]["timeout_ms"], 60_000);
-    assert!(granted["read"]["none_of"].to_string().contains("secrets"), "what the section denies stays denied: {granted}");
+    assert!(
+        granted["read"]["none_of"].to_string().contains("secrets"),
+        "what the section denies stays denied: {granted}"
+    );
     assert!(said.contains("the policy's section for shared grants nothing"), "{said}");
 }
 
@@ -65,12 +77,21 @@ fn records_and_receipts_name_source_name_and_digest() {
         user.skillhost(&["run", skill, "--receipt", "r.json"]);
     }
     let records = user.records();
-    let of = |name: &str| &records.iter().rfind(|record| record["skill"]["name"] == name).unwrap()["skill"];
-    assert_eq!((&of("posing")["source"], &of("posing")["declared"]), (&"user".into(), &"shared".into()));
+    let of = |name: &str| {
+        &records.iter().rfind(|record| record["skill"]["name"] == name).unwrap()["skill"]
+    };
+    assert_eq!(
+        (&of("posing")["source"], &of("posing")["declared"]),
+        (&"user".into(), &"shared".into())
+    );
     assert_eq!((&of("shared")["source"], of("shared").get("declared")), (&"path".into(), None));
     assert!(of("posing")["digest"].as_str().unwrap().starts_with("sha256:"));
-    let receipt: Value = serde_json::from_slice(&std::fs::read(user.work().join("r.json")).unwrap()).unwrap();
-    assert!(receipt.to_string().contains("\"name\":\"shared\"") || receipt["skill"]["name"] == "shared", "{receipt}");
+    let receipt: Value =
+        serde_json::from_slice(&std::fs::read(user.work().join("r.json")).unwrap()).unwrap();
+    assert!(
+        receipt.to_string().contains("\"name\":\"shared\"") || receipt["skill"]["name"] == "shared",
+        "{receipt}"
+    );
 }
 
 #[test]
@@ -78,13 +99,23 @@ fn an_approval_of_a_folder_is_none_for_the_catalogue() {
     let user = User::new();
     skill_of("hello", &user.work().join("shared"));
     skill_of("hello", &user.work().join(".agents/skills/shared"));
-    std::fs::write(user.work().join("policy.yaml"), "default: { allow: [Read], approval: enabled }\n").unwrap();
-    let run = |skill: &str| user.skillhost(&["run", skill, "--policy", "policy.yaml"]).status.code();
+    std::fs::write(
+        user.work().join("policy.yaml"),
+        "default: { allow: [Read], approval: enabled }\n",
+    )
+    .unwrap();
+    let run =
+        |skill: &str| user.skillhost(&["run", skill, "--policy", "policy.yaml"]).status.code();
     assert_eq!(run("./shared"), Some(77));
-    let pending: Value = serde_json::from_slice(&user.skillhost(&["pending", "--json"]).stdout).unwrap();
+    let pending: Value =
+        serde_json::from_slice(&user.skillhost(&["pending", "--json"]).stdout).unwrap();
     let folder = user.work().join("shared").canonicalize().unwrap();
     assert_eq!(pending[0]["skill"], folder.to_str().unwrap(), "{pending}");
     assert!(user.skillhost(&["approve", "1", "--always"]).status.success());
     assert_eq!(run("./shared"), Some(0));
-    assert_eq!(run("shared"), Some(77), "the same files, but nobody approved the skill of the catalogue");
+    assert_eq!(
+        run("shared"),
+        Some(77),
+        "the same files, but nobody approved the skill of the catalogue"
+    );
 }

@@ -1,4 +1,5 @@
-//! How well search ranks: 200 skills, and questions with the skills that would do. The figures fall only where someone lets them.
+//! How well search ranks: 200 skills, and questions with the skills that would do. The figures fall
+//! only where someone lets them.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -46,9 +47,12 @@ pub fn figures() -> Figures {
 /// Writes the skills into a folder.
 fn write_skills(folder: &Path) {
     for line in lines("skills.txt") {
-        let [name, tags, description, body] = line.split(" | ").collect::<Vec<_>>().try_into().unwrap_or_else(|_| panic!("{line}"));
+        let [name, tags, description, body] =
+            line.split(" | ").collect::<Vec<_>>().try_into().unwrap_or_else(|_| panic!("{line}"));
         std::fs::create_dir(folder.join(name)).unwrap();
-        let text = format!("---\nname: {name}\ndescription: >-\n  {description}\nmetadata:\n  tags: {tags}\n---\n\n# {name}\n\n{body}\n");
+        let text = format!(
+            "---\nname: {name}\ndescription: >-\n  {description}\nmetadata:\n  tags: {tags}\n---\n\n# {name}\n\n{body}\n"
+        );
         std::fs::write(folder.join(name).join("SKILL.md"), text).unwrap();
     }
 }
@@ -62,9 +66,13 @@ fn questions() -> BTreeMap<String, Vec<String>> {
 }
 
 fn lines(file: &str) -> Vec<String> {
-    let path: PathBuf = [env!("CARGO_MANIFEST_DIR"), "..", "..", "tests", "search", file].iter().collect();
+    let path: PathBuf =
+        [env!("CARGO_MANIFEST_DIR"), "..", "..", "tests", "search", file].iter().collect();
     let text = std::fs::read_to_string(path).unwrap();
-    text.lines().filter(|line| !line.is_empty() && !line.starts_with('#')).map(str::to_owned).collect()
+    text.lines()
+        .filter(|line| !line.is_empty() && !line.starts_with('#'))
+        .map(str::to_owned)
+        .collect()
 }
 
 #[test]

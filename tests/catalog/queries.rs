@@ -9,12 +9,31 @@ use super::{Place, write};
 fn place() -> Place {
     let place = Place::new();
     let skill = |name: &str, more: &str, description: &str, body: &str| {
-        write(&place.path(&format!("all/{name}")), &format!("description: {description}\n{more}"), body)
+        write(
+            &place.path(&format!("all/{name}")),
+            &format!("description: {description}\n{more}"),
+            body,
+        )
     };
-    skill("pdf-tables", "metadata:\n  tags: documents\n", "Extracts tables from PDF files.", "Uses a grid.\n");
-    let csv = skill("csv-report", "metadata:\n  category: Data\n", "Profiles a CSV file.", "Prints quartiles and histograms.\n");
+    skill(
+        "pdf-tables",
+        "metadata:\n  tags: documents\n",
+        "Extracts tables from PDF files.",
+        "Uses a grid.\n",
+    );
+    let csv = skill(
+        "csv-report",
+        "metadata:\n  category: Data\n",
+        "Profiles a CSV file.",
+        "Prints quartiles and histograms.\n",
+    );
     std::fs::write(csv.join("x.py"), "").unwrap();
-    skill("web-fetch", "allowed-tools: WebFetch\n", "Fetches a page and returns its readable text.", "NEAR the AND of OR pages.\n");
+    skill(
+        "web-fetch",
+        "allowed-tools: WebFetch\n",
+        "Fetches a page and returns its readable text.",
+        "NEAR the AND of OR pages.\n",
+    );
     skill("uebersetzung", "", "Übersetzt Texte in andere Sprachen.", "");
     place
 }
@@ -36,14 +55,26 @@ fn words_are_found_wherever_they_stand() {
     assert_eq!(find(&catalog, "nothing of this kind"), [""; 0]);
     assert_eq!(find(&catalog, "?!…"), [""; 0], "a text without a word");
     assert_eq!(find(&catalog, "").len(), 4, "every skill");
-    assert_eq!(find(&catalog, "of the")[0], "web-fetch", "stop words count where there are no others");
+    assert_eq!(
+        find(&catalog, "of the")[0],
+        "web-fetch",
+        "stop words count where there are no others"
+    );
 }
 
 #[test]
 fn typos_and_unfinished_words_are_forgiven() {
     let place = place();
     let catalog = place.open("all");
-    for typo in ["tabels from pdfs", "extarct", "profils", "readible", "redable txt", "ptf-tables", "spracehn"] {
+    for typo in [
+        "tabels from pdfs",
+        "extarct",
+        "profils",
+        "readible",
+        "redable txt",
+        "ptf-tables",
+        "spracehn",
+    ] {
         assert!(!find(&catalog, typo).is_empty(), "{typo}");
     }
     assert_eq!(find(&catalog, "extr"), ["pdf-tables"]);
@@ -59,18 +90,32 @@ fn filters_hold() {
     let with = |change: fn(&mut Query)| {
         let mut query = Query::default();
         change(&mut query);
-        catalog.search(&query).unwrap().into_iter().map(|hit| hit.entry.name.to_string()).collect::<Vec<_>>()
+        catalog
+            .search(&query)
+            .unwrap()
+            .into_iter()
+            .map(|hit| hit.entry.name.to_string())
+            .collect::<Vec<_>>()
     };
     assert_eq!(with(|query| query.tag = Some("DATA".into())), ["csv-report"]);
     assert_eq!(with(|query| query.runtime = Some(Runtime::Python)), ["csv-report"]);
-    assert_eq!(with(|query| query.runtime = Some(Runtime::Instructions)), ["pdf-tables", "uebersetzung", "web-fetch"]);
+    assert_eq!(
+        with(|query| query.runtime = Some(Runtime::Instructions)),
+        ["pdf-tables", "uebersetzung", "web-fetch"]
+    );
     assert_eq!(with(|query| query.network = Some(true)), ["web-fetch"]);
     assert_eq!(with(|query| query.limit = 2).len(), 2);
-    assert_eq!(with(|query| (query.text, query.network) = ("file page".into(), Some(false))), ["csv-report", "pdf-tables"]);
+    assert_eq!(
+        with(|query| (query.text, query.network) = ("file page".into(), Some(false))),
+        ["csv-report", "pdf-tables"]
+    );
     catalog.set_enabled(|entry| !entry.network);
     assert_eq!(with(|query| query.enabled = Some(false)), ["web-fetch"]);
     assert_eq!(with(|query| query.enabled = Some(true)).len(), 3);
-    assert!(!catalog.prompt(10_000).text.contains("web-fetch"), "agents are given the enabled ones");
+    assert!(
+        !catalog.prompt(10_000).text.contains("web-fetch"),
+        "agents are given the enabled ones"
+    );
 }
 
 #[test]
@@ -102,7 +147,11 @@ fn nothing_in_a_query_is_syntax() {
         "-pdf",
     ] {
         let found = find(&catalog, text);
-        assert_eq!(found.contains(&"pdf-tables".to_owned()), text.contains("pdf"), "{text:?}: {found:?}");
+        assert_eq!(
+            found.contains(&"pdf-tables".to_owned()),
+            text.contains("pdf"),
+            "{text:?}: {found:?}"
+        );
     }
     // A word of the query language is a word.
     assert_eq!(find(&catalog, "NEAR"), ["web-fetch"]);
@@ -128,23 +177,46 @@ proptest! {
 fn a_prompt_keeps_to_its_budget_and_says_what_gave_way() {
     let place = Place::new();
     for number in 0..40 {
-        place.skill(&format!("all/skill-{number:02}"), &format!("Does <thing> {number} & more. {}", "A word or two. ".repeat(20)));
+        place.skill(
+            &format!("all/skill-{number:02}"),
+            &format!("Does <thing> {number} & more. {}", "A word or two. ".repeat(20)),
+        );
     }
     let catalog = place.open("all");
     let whole = catalog.prompt(100_000);
     assert_eq!((whole.shortened, whole.dropped, whole.left_out()), (0, 0, None));
-    assert!(whole.text.contains("<name>skill-07</name><description>Does &lt;thing&gt; 7 &amp; more. A word"));
-    assert!(!whole.text.contains("<location>") && !whole.text.contains(&place.path("").display().to_string()));
-    let location = format!("<location>{}</location>", place.path("all/skill-00/SKILL.md").display());
+    assert!(
+        whole
+            .text
+            .contains("<name>skill-07</name><description>Does &lt;thing&gt; 7 &amp; more. A word")
+    );
+    assert!(
+        !whole.text.contains("<location>")
+            && !whole.text.contains(&place.path("").display().to_string())
+    );
+    let location =
+        format!("<location>{}</location>", place.path("all/skill-00/SKILL.md").display());
     assert!(catalog.prompt_with_locations(100_000).text.contains(&location));
     let mut before = whole;
     for budget in [3_500, 2_500, 2_000, 1_000, 500, 100, 30] {
         let prompt = catalog.prompt(budget);
-        assert!(prompt.tokens <= budget && prompt.tokens == tokens(&prompt.text), "{budget}: {}", prompt.tokens);
-        assert!(prompt.shortened + prompt.dropped > 0 && prompt.dropped >= before.dropped, "{budget}");
+        assert!(
+            prompt.tokens <= budget && prompt.tokens == tokens(&prompt.text),
+            "{budget}: {}",
+            prompt.tokens
+        );
+        assert!(
+            prompt.shortened + prompt.dropped > 0 && prompt.dropped >= before.dropped,
+            "{budget}"
+        );
         assert!(prompt.text.contains(&prompt.left_out().unwrap()), "{budget}: {}", prompt.text);
         // Skills go last, and the last of them first.
-        assert!(prompt.dropped == 0 || !prompt.text.contains("A word or two. A word or two. A word or two. A word or two."));
+        assert!(
+            prompt.dropped == 0
+                || !prompt
+                    .text
+                    .contains("A word or two. A word or two. A word or two. A word or two.")
+        );
         assert_eq!(prompt.text.matches("<skill>").count(), 40 - prompt.dropped);
         assert!(prompt.dropped == 40 || prompt.text.contains("skill-00"));
         before = prompt;

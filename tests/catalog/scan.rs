@@ -13,13 +13,25 @@ fn the_first_source_counts_and_the_others_are_told() {
     let second = place.skill("home/a", "Of the user.");
     let third = place.skill("policy/x/a", "Of the operator.");
     place.skill("home/b", "Of the user.");
-    let sources = [("project", SourceKind::Project), ("home", SourceKind::User), ("policy", SourceKind::Policy), ("no", SourceKind::User)];
+    let sources = [
+        ("project", SourceKind::Project),
+        ("home", SourceKind::User),
+        ("policy", SourceKind::Policy),
+        ("no", SourceKind::User),
+    ];
     let catalog = Catalog::open(place.sources(&sources), None).unwrap();
     assert_eq!(names(&catalog), ["a", "b"]);
     let (a, b) = (catalog.get("a").unwrap(), catalog.get("b").unwrap());
-    assert_eq!((&*a.description, &*a.folder, a.source, a.trusted), ("Of the project.", &*first, SourceKind::Project, false));
+    assert_eq!(
+        (&*a.description, &*a.folder, a.source, a.trusted),
+        ("Of the project.", &*first, SourceKind::Project, false)
+    );
     assert_eq!((b.source, b.trusted), (SourceKind::User, false));
-    let shadowed: Vec<_> = catalog.shadowed().iter().map(|one| (one.folder.to_path_buf(), one.by.to_path_buf())).collect();
+    let shadowed: Vec<_> = catalog
+        .shadowed()
+        .iter()
+        .map(|one| (one.folder.to_path_buf(), one.by.to_path_buf()))
+        .collect();
     assert_eq!(shadowed, [(second, first.clone()), (third, first)]);
 }
 
@@ -27,7 +39,11 @@ fn the_first_source_counts_and_the_others_are_told() {
 fn a_skill_goes_by_its_folder_as_policies_do() {
     let place = Place::new();
     std::fs::create_dir_all(place.path("all/calm")).unwrap();
-    std::fs::write(place.path("all/calm/SKILL.md"), "---\nname: calculator\ndescription: Not it.\n---\n").unwrap();
+    std::fs::write(
+        place.path("all/calm/SKILL.md"),
+        "---\nname: calculator\ndescription: Not it.\n---\n",
+    )
+    .unwrap();
     let catalog = place.open("all");
     assert!(catalog.get("calculator").is_none());
     assert_eq!(&*catalog.get("calm").unwrap().description, "Not it.");
@@ -61,9 +77,15 @@ fn tier_one_tells_runtimes_network_and_tags() {
     let catalog = place.open("all");
     let a = catalog.get("a").unwrap();
     assert_eq!(a.runtimes.iter().collect::<Vec<_>>(), [Runtime::Component, Runtime::Python]);
-    assert_eq!((a.network, a.tags.iter().map(|tag| &**tag).collect::<Vec<_>>()), (true, vec!["money", "finance", "tax"]));
+    assert_eq!(
+        (a.network, a.tags.iter().map(|tag| &**tag).collect::<Vec<_>>()),
+        (true, vec!["money", "finance", "tax"])
+    );
     let b = catalog.get("b").unwrap();
-    assert_eq!((b.runtimes.iter().collect::<Vec<_>>(), b.network), (vec![Runtime::Instructions], false));
+    assert_eq!(
+        (b.runtimes.iter().collect::<Vec<_>>(), b.network),
+        (vec![Runtime::Instructions], false)
+    );
     assert!(a.digest.starts_with("sha256:") && a.digest != b.digest);
 }
 
@@ -106,12 +128,24 @@ fn links_make_no_loops_and_lead_out_of_no_project() {
     let project = open(SourceKind::Project);
     assert_eq!(names(&project), ["a"]);
     let told: Vec<_> = project.broken().iter().map(|broken| broken.why.clone()).collect();
-    assert_eq!(told, ["`deep/up` is a symlink that leads out of the folder", "`out` is a symlink that leads out of the folder"]);
+    assert_eq!(
+        told,
+        [
+            "`deep/up` is a symlink that leads out of the folder",
+            "`out` is a symlink that leads out of the folder"
+        ]
+    );
 
-    // The user's own links are the user's wish. `deep/up` leads to a folder that holds all the others: nothing is found twice.
+    // The user's own links are the user's wish. `deep/up` leads to a folder that holds all the
+    // others: nothing is found twice.
     let user = open(SourceKind::User);
     assert_eq!((user.get("a").is_some(), user.shadowed().len()), (true, 0));
-    assert_eq!(user.entries().iter().filter(|entry| &*entry.description == "D.").count(), 2, "{:?}", names(&user));
+    assert_eq!(
+        user.entries().iter().filter(|entry| &*entry.description == "D.").count(),
+        2,
+        "{:?}",
+        names(&user)
+    );
     std::fs::remove_file(place.path("all/deep/up")).unwrap();
     assert_eq!(names(&open(SourceKind::User)), ["a", "out"]);
 }

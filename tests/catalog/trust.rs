@@ -1,4 +1,5 @@
-//! Which skills run without a question: those that nobody but the operator can have put there, and those that someone approved.
+//! Which skills run without a question: those that nobody but the operator can have put there, and
+//! those that someone approved.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
@@ -50,7 +51,10 @@ fn an_approval_for_one_run_trusts_one_run() {
 #[test]
 fn approving_one_script_trusts_no_other() {
     let user = user(".agents/skills");
-    script_skill(&user.home().join(".agents/skills/scripts"), &[("a.sh", "echo a"), ("b.sh", "echo b")]);
+    script_skill(
+        &user.home().join(".agents/skills/scripts"),
+        &[("a.sh", "echo a"), ("b.sh", "echo b")],
+    );
     let run = |args: &[&str]| user.skillhost(&[&["run", "scripts"], args].concat()).status.code();
     assert_eq!(run(&["scripts/a.sh"]), Some(77));
     assert!(user.skillhost(&["approve", "1", "--always"]).status.success());
@@ -64,8 +68,16 @@ fn approving_changes_does_not_trust_the_skill() {
     let user = user("elsewhere");
     skill_of("writer", &user.home().join(".agents/skills/reporter"));
     std::fs::create_dir(user.work().join("out")).unwrap();
-    std::fs::write(user.work().join("policy.yaml"), "default: { allow: [Read, Write], stage: true }\n").unwrap();
-    let run = || user.skillhost(&["run", "reporter", "--workspace", "out", "--policy", "policy.yaml"]).status.code();
+    std::fs::write(
+        user.work().join("policy.yaml"),
+        "default: { allow: [Read, Write], stage: true }\n",
+    )
+    .unwrap();
+    let run = || {
+        user.skillhost(&["run", "reporter", "--workspace", "out", "--policy", "policy.yaml"])
+            .status
+            .code()
+    };
     assert_eq!(run(), Some(77));
     assert!(user.skillhost(&["approve", "1", "--once"]).status.success());
     run();
@@ -83,7 +95,15 @@ fn a_guest_cannot_create_a_source_of_skills() {
     std::fs::create_dir(user.work().join("project")).unwrap();
     let policy = "skill-folders: [project/team]\ndefault: { allow: [Read, Write, Bash] }\n";
     std::fs::write(user.work().join("policy.yaml"), policy).unwrap();
-    user.skillhost(&["run", "./planter", "scripts/plant.sh", "--policy", "policy.yaml", "--workspace", "project"]);
+    user.skillhost(&[
+        "run",
+        "./planter",
+        "scripts/plant.sh",
+        "--policy",
+        "policy.yaml",
+        "--workspace",
+        "project",
+    ]);
     let made = |name: &str| user.work().join("project").join(name).exists();
     assert_eq!((made("team"), made("beside")), (false, true));
 }
@@ -109,6 +129,10 @@ fn a_folder_of_the_policy_is_trusted_unless_others_may_write() {
 #[test]
 fn the_operator_may_vouch_for_a_user_folder() {
     let user = user(".agents/skills");
-    std::fs::write(user.work().join("policy.yaml"), "skill-folders: [~/.agents/skills]\ndefault: { allow: [Read] }\n").unwrap();
+    std::fs::write(
+        user.work().join("policy.yaml"),
+        "skill-folders: [~/.agents/skills]\ndefault: { allow: [Read] }\n",
+    )
+    .unwrap();
     assert_eq!(run(&user, &["--policy", "policy.yaml"]), Some(0));
 }

@@ -16,14 +16,27 @@ fn a_skill_is_measured_and_every_run_is_recorded() {
     let found = measured(&user, &["bench", "./hello", "--rounds", "4", "--json"]);
     for figure in ["cold", "warm"] {
         let at = |percentile: &str| found[figure][percentile].as_f64().unwrap();
-        assert!(0.0 < at("p50_ms") && at("p50_ms") <= at("p90_ms") && at("p90_ms") <= at("p99_ms"), "{found:#}");
+        assert!(
+            0.0 < at("p50_ms") && at("p50_ms") <= at("p90_ms") && at("p90_ms") <= at("p99_ms"),
+            "{found:#}"
+        );
     }
-    assert!(found["throughput"].as_array().unwrap().iter().all(|point| point["per_second"].as_f64().unwrap() > 0.0));
+    assert!(
+        found["throughput"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .all(|point| point["per_second"].as_f64().unwrap() > 0.0)
+    );
     assert!(found["fuel"].as_u64().unwrap() > 0 && found["native"].is_null(), "{found:#}");
     let records = user.records();
     // Tried once each way, 4 rounds of both, 4 for the throughput of one at a time; fuel.
     assert!(records.len() > 2 + 8 + 4, "{}", records.len());
-    assert!(records.iter().all(|record| record["skill"]["name"] == "hello" && record["status"]["code"] == 0));
+    assert!(
+        records
+            .iter()
+            .all(|record| record["skill"]["name"] == "hello" && record["status"]["code"] == 0)
+    );
     assert_eq!(user.scratch(), Vec::<std::path::PathBuf>::new());
 }
 
@@ -32,9 +45,14 @@ fn people_get_a_table_and_no_output_of_the_skill() {
     let user = User::new();
     let run = user.skillhost(&["bench", "./hello", "--rounds", "2"]);
     let out = text(&run.stdout);
-    for part in
-        ["hello: 2 rounds in turns", "cold, a new process each", "warm, one host", "a second, 1 at once", "of linear memory", "fuel "]
-    {
+    for part in [
+        "hello: 2 rounds in turns",
+        "cold, a new process each",
+        "warm, one host",
+        "a second, 1 at once",
+        "of linear memory",
+        "fuel ",
+    ] {
         assert!(out.contains(part), "{part}: {run:?}");
     }
     // A bar is for terminals.
@@ -44,9 +62,15 @@ fn people_get_a_table_and_no_output_of_the_skill() {
 #[test]
 fn a_tool_is_measured_with_its_input_and_arguments_reach_the_command() {
     let user = User::new();
-    let tool = measured(&user, &["bench", "./echo", "echo", "--input", r#"{"text": "x"}"#, "--rounds=2", "--json"]);
+    let tool = measured(
+        &user,
+        &["bench", "./echo", "echo", "--input", r#"{"text": "x"}"#, "--rounds=2", "--json"],
+    );
     assert_eq!(tool["skill"], "echo");
-    let command = measured(&user, &["bench", "./hello", "--rounds", "2", "--json", "--", "--native", "--rounds"]);
+    let command = measured(
+        &user,
+        &["bench", "./hello", "--rounds", "2", "--json", "--", "--native", "--rounds"],
+    );
     assert_eq!(command["argv"], serde_json::json!(["hello", "--native", "--rounds"]));
 }
 
@@ -66,18 +90,32 @@ fn what_does_not_end_well_is_not_measured() {
 fn the_native_run_is_asked_for_and_said_and_only_a_script_has_one() {
     let user = User::new();
     let programs = user.stand_ins();
-    let run =
-        |args: &[&str]| user.command(env!("CARGO_BIN_EXE_skillhost")).env("SKILLHOST_PROGRAMS", &programs).args(args).output().unwrap();
+    let run = |args: &[&str]| {
+        user.command(env!("CARGO_BIN_EXE_skillhost"))
+            .env("SKILLHOST_PROGRAMS", &programs)
+            .args(args)
+            .output()
+            .unwrap()
+    };
     let script = user.work().join("marked");
     std::fs::create_dir_all(script.join("scripts")).unwrap();
-    std::fs::write(script.join("SKILL.md"), "---\nname: marked\ndescription: Leaves a mark. Use to test.\n---\n").unwrap();
-    // In the sandbox a stand-in prints its argv instead; only the machine's own shell makes the file.
+    std::fs::write(
+        script.join("SKILL.md"),
+        "---\nname: marked\ndescription: Leaves a mark. Use to test.\n---\n",
+    )
+    .unwrap();
+    // In the sandbox a stand-in prints its argv instead; only the machine's own shell makes the
+    // file.
     std::fs::write(script.join("scripts/mark.sh"), "echo \"$1\" > mark\n").unwrap();
     let without = run(&["bench", "./marked", "mark.sh", "--rounds", "2", "--", "x"]);
     assert!(without.status.success() && without.stderr.is_empty(), "{without:?}");
     assert!(!script.join("mark").exists());
-    let with = run(&["bench", "./marked", "mark.sh", "--rounds", "2", "--native", "--json", "--", "x"]);
-    assert!(text(&with.stderr).contains("runs outside the sandbox, with all your rights"), "{with:?}");
+    let with =
+        run(&["bench", "./marked", "mark.sh", "--rounds", "2", "--native", "--json", "--", "x"]);
+    assert!(
+        text(&with.stderr).contains("runs outside the sandbox, with all your rights"),
+        "{with:?}"
+    );
     let found: Value = serde_json::from_slice(&with.stdout).unwrap();
     assert!(found["native"]["p50_ms"].as_f64().unwrap() > 0.0, "{found:#}");
     assert_eq!(std::fs::read_to_string(script.join("mark")).unwrap(), "x\n");

@@ -22,7 +22,13 @@ fn each_shell_gets_a_script_that_knows_the_verbs() {
 fn bash_reads_its_script_and_completes_with_it() {
     let user = User::new();
     let script = user.skillhost(&["completions", "bash"]).stdout;
-    let mut bash = user.command("bash").args(["-n"]).stdin(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut bash = user
+        .command("bash")
+        .args(["-n"])
+        .stdin(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
     bash.stdin.take().unwrap().write_all(&script).unwrap();
     let read = bash.wait_with_output().unwrap();
     assert!(read.status.success() && read.stderr.is_empty(), "{read:?}");

@@ -53,16 +53,28 @@ const BELOW: [&str; 14] = [
 #[test]
 fn the_documented_help_is_the_help() {
     let user = User::new();
-    let mut page = String::from("# The command line\n\nWhat `skillhost --help` and the help of each verb print.\n");
-    let below = |verb: &'static str| BELOW.into_iter().filter(move |path| path.split_once(' ').is_some_and(|(above, _)| above == verb));
-    for verb in [""].into_iter().chain(VERBS.into_iter().flat_map(|verb| [verb].into_iter().chain(below(verb)))) {
-        let args: Vec<&str> = verb.split(' ').chain(["--help"]).filter(|arg| !arg.is_empty()).collect();
+    let mut page = String::from(
+        "# The command line\n\nWhat `skillhost --help` and the help of each verb print.\n",
+    );
+    let below = |verb: &'static str| {
+        BELOW
+            .into_iter()
+            .filter(move |path| path.split_once(' ').is_some_and(|(above, _)| above == verb))
+    };
+    for verb in [""]
+        .into_iter()
+        .chain(VERBS.into_iter().flat_map(|verb| [verb].into_iter().chain(below(verb))))
+    {
+        let args: Vec<&str> =
+            verb.split(' ').chain(["--help"]).filter(|arg| !arg.is_empty()).collect();
         let run = user.skillhost(&args);
         assert!(run.status.success() && run.stderr.is_empty(), "{run:?}");
-        let title = if verb.is_empty() { "skillhost".to_owned() } else { format!("skillhost {verb}") };
+        let title =
+            if verb.is_empty() { "skillhost".to_owned() } else { format!("skillhost {verb}") };
         write!(page, "\n## {title}\n\n```text\n{}\n```\n", text(&run.stdout).trim_end()).unwrap();
     }
-    pinned(&repository("docs").join("cli.md"), &page).unwrap_or_else(|difference| panic!("{difference}"));
+    pinned(&repository("docs").join("cli.md"), &page)
+        .unwrap_or_else(|difference| panic!("{difference}"));
 }
 
 #[test]
@@ -72,7 +84,11 @@ fn every_verb_has_examples_and_a_summary_of_one_line() {
     for verb in VERBS {
         let help = text(&user.skillhost(&[verb, "--help"]).stdout);
         assert!(help.contains("\nExamples:\n  "), "{verb} has no examples");
-        let mut lines = list.lines().skip_while(|line| !line.starts_with(&format!("  {verb} "))).skip(1);
-        assert!(lines.next().is_some_and(|next| !next.starts_with("      ")), "the summary of {verb} wraps");
+        let mut lines =
+            list.lines().skip_while(|line| !line.starts_with(&format!("  {verb} "))).skip(1);
+        assert!(
+            lines.next().is_some_and(|next| !next.starts_with("      ")),
+            "the summary of {verb} wraps"
+        );
     }
 }

@@ -11,7 +11,8 @@ fn json(user: &User, args: &[&str]) -> Value {
 
 fn holds(schema: &Value, value: &Value) {
     let validator = jsonschema::validator_for(schema).unwrap();
-    let problems: Vec<String> = validator.iter_errors(value).map(|e| format!("{}: {e}", e.instance_path())).collect();
+    let problems: Vec<String> =
+        validator.iter_errors(value).map(|e| format!("{}: {e}", e.instance_path())).collect();
     assert!(problems.is_empty(), "{}\n{value:#}", problems.join("\n"));
 }
 
@@ -46,7 +47,8 @@ fn every_audit_record_is_what_its_schema_says() {
     for guest in ["hello", "code3", "trap", "grow", "other", "unknown"] {
         user.skillhost(&["run", &format!("./{guest}")]);
     }
-    let log = std::fs::read_to_string(user.home().join(".local/state/skillhost/audit.jsonl")).unwrap();
+    let log =
+        std::fs::read_to_string(user.home().join(".local/state/skillhost/audit.jsonl")).unwrap();
     let records: Vec<Value> = log.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(user.records().len(), 6);
     assert!(records.len() > 6, "starts are recorded as well");
@@ -56,9 +58,18 @@ fn every_audit_record_is_what_its_schema_says() {
 #[test]
 fn a_result_means_the_same_and_holds_nothing_that_a_terminal_acts_on() {
     let user = User::new();
-    let run = user.skillhost(&["run", "./echo", "echo", "--input", "{\"text\": \"\\u001b[2J\u{9b}1m \u{202e}\"}"]);
+    let run = user.skillhost(&[
+        "run",
+        "./echo",
+        "echo",
+        "--input",
+        "{\"text\": \"\\u001b[2J\u{9b}1m \u{202e}\"}",
+    ]);
     let printed = text(&run.stdout);
-    assert!(printed.chars().all(|c| c == '\n' || !skillhost_policy::diagnostic::is_hidden(c)), "{printed:?}");
+    assert!(
+        printed.chars().all(|c| c == '\n' || !skillhost_policy::diagnostic::is_hidden(c)),
+        "{printed:?}"
+    );
     let value: Value = serde_json::from_str(&printed).unwrap();
     assert_eq!(value["text"], "\u{1b}[2J\u{9b}1m \u{202e}");
 }
@@ -81,11 +92,15 @@ fn checks_grants_and_worlds_are_json_too() {
 #[test]
 fn what_the_catalogue_and_approvals_print_is_what_their_schemas_say() {
     let user = User::new();
-    for (folder, more) in [(user.work().join(".agents/skills/reporter"), ""), (user.home().join(".agents/skills/reporter"), "Shadowed. ")] {
+    for (folder, more) in [
+        (user.work().join(".agents/skills/reporter"), ""),
+        (user.home().join(".agents/skills/reporter"), "Shadowed. "),
+    ] {
         skill_of("writer", &folder);
         let file = folder.join("SKILL.md");
         let text = std::fs::read_to_string(&file).unwrap();
-        std::fs::write(file, text.replace("description: ", &format!("description: {more}"))).unwrap();
+        std::fs::write(file, text.replace("description: ", &format!("description: {more}")))
+            .unwrap();
     }
     let scripts = user.work().join(".agents/skills/plain/scripts");
     std::fs::create_dir_all(&scripts).unwrap();
@@ -102,7 +117,11 @@ fn what_the_catalogue_and_approvals_print_is_what_their_schemas_say() {
     assert!(user.skillhost(&["approve", "1", "--once"]).status.success());
     assert!(user.skillhost(&run).status.success());
     assert_eq!(user.skillhost(&run).status.code(), Some(77));
-    assert!(user.skillhost(&["permissions", "set", "plain", "disabled", "--program", "scripts/x.py"]).status.success());
+    assert!(
+        user.skillhost(&["permissions", "set", "plain", "disabled", "--program", "scripts/x.py"])
+            .status
+            .success()
+    );
     assert!(user.skillhost(&["permissions", "set", "reporter", "auto-approved"]).status.success());
     for (name, args, parts) in [
         ("list", vec!["list"], vec!["/skills/0", "/shadowed/0", "/broken/0"]),
@@ -155,13 +174,21 @@ fn json_is_one_object_also_where_a_verb_fails() {
         (&["stats", "--json", "--policy", "nowhere.yaml"], None, None),
     ] {
         let run = user.skillhost(args);
-        let value: Value = serde_json::from_slice(&run.stdout).unwrap_or_else(|error| panic!("{args:?}: {error}: {run:?}"));
+        let value: Value = serde_json::from_slice(&run.stdout)
+            .unwrap_or_else(|error| panic!("{args:?}: {error}: {run:?}"));
         let error = &value["error"];
-        assert!(error["code"].is_string() && error["message"].is_string() && error.get("fix").is_some(), "{args:?}: {value}");
-        assert!(!run.status.success() && exit.is_none_or(|exit| run.status.code() == Some(exit)), "{args:?}: {run:?}");
+        assert!(
+            error["code"].is_string() && error["message"].is_string() && error.get("fix").is_some(),
+            "{args:?}: {value}"
+        );
+        assert!(
+            !run.status.success() && exit.is_none_or(|exit| run.status.code() == Some(exit)),
+            "{args:?}: {run:?}"
+        );
         assert!(code.is_none_or(|code| error["code"] == code), "{args:?}: {value}");
     }
-    let nowhere: Value = serde_json::from_slice(&user.skillhost(&["run", "./nowhere", "--json"]).stdout).unwrap();
+    let nowhere: Value =
+        serde_json::from_slice(&user.skillhost(&["run", "./nowhere", "--json"]).stdout).unwrap();
     assert!(nowhere["error"]["diagnostics"][0]["message"].is_string(), "{nowhere:#}");
     // For the skill, not for skillhost.
     assert!(user.skillhost(&["run", "./nowhere", "--", "--json"]).stdout.is_empty());

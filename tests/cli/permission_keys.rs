@@ -34,7 +34,14 @@ fn run_and_check_name_a_misspelt_permission_key() {
 fn a_field_of_another_client_costs_no_permission() {
     let user = user("tools: Read(docs/**)");
     let programs = user.stand_ins();
-    let output = user.skillhost(&["run", "./lister", "--workspace", "data", "--programs", programs.to_str().unwrap()]);
+    let output = user.skillhost(&[
+        "run",
+        "./lister",
+        "--workspace",
+        "data",
+        "--programs",
+        programs.to_str().unwrap(),
+    ]);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     assert!(!text(&output.stderr).contains("permission-key"), "{}", text(&output.stderr));
     assert_eq!(user.records()[0]["capabilities"]["mounts"][0]["guest"], "/workspace");

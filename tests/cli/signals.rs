@@ -1,4 +1,5 @@
-//! Ctrl-C and the polite kill of a supervisor: the guest ends, the scratch folder goes, the record stays.
+//! Ctrl-C and the polite kill of a supervisor: the guest ends, the scratch folder goes, the record
+//! stays.
 
 use std::process::Stdio;
 use std::time::{Duration, Instant};
@@ -29,7 +30,11 @@ fn end_by(signal: rustix::process::Signal) -> (User, std::process::Output) {
 fn an_interrupted_run_ends_with_130_and_is_recorded() {
     for signal in [rustix::process::Signal::INT, rustix::process::Signal::TERM] {
         let (user, run) = end_by(signal);
-        assert_eq!((run.status.code(), text(&run.stderr).as_str()), (Some(130), "error: interrupted\n"), "{signal:?}");
+        assert_eq!(
+            (run.status.code(), text(&run.stderr).as_str()),
+            (Some(130), "error: interrupted\n"),
+            "{signal:?}"
+        );
         assert_eq!(user.records()[0]["status"]["kind"], "interrupted");
         assert!(user.scratch().is_empty(), "{:?}", user.scratch());
     }

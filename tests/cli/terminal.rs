@@ -1,10 +1,16 @@
-//! Colours where they are wanted, and nothing that a skill or a guest wrote reaches the terminal as an escape.
+//! Colours where they are wanted, and nothing that a skill or a guest wrote reaches the terminal as
+//! an escape.
 
 use super::{User, text};
 
 /// What is printed where colours are forced, on both streams.
 fn coloured(user: &User, args: &[&str]) -> String {
-    let run = user.command(env!("CARGO_BIN_EXE_skillhost")).env("CLICOLOR_FORCE", "1").args(args).output().unwrap();
+    let run = user
+        .command(env!("CARGO_BIN_EXE_skillhost"))
+        .env("CLICOLOR_FORCE", "1")
+        .args(args)
+        .output()
+        .unwrap();
     format!("{}{}", text(&run.stdout), text(&run.stderr))
 }
 
@@ -36,7 +42,12 @@ fn a_pipe_gets_no_colours_and_a_forced_terminal_does() {
     let plain = user.skillhost(&["check", "./nowhere"]);
     assert!(!text(&plain.stdout).contains('\u{1b}') && plain.stderr.is_empty(), "{plain:?}");
     assert!(coloured(&user, &["check", "./nowhere"]).contains("\u{1b}["));
-    let none = user.command(env!("CARGO_BIN_EXE_skillhost")).env("NO_COLOR", "1").args(["run", "./nowhere"]).output().unwrap();
+    let none = user
+        .command(env!("CARGO_BIN_EXE_skillhost"))
+        .env("NO_COLOR", "1")
+        .args(["run", "./nowhere"])
+        .output()
+        .unwrap();
     assert!(!text(&none.stderr).contains('\u{1b}'));
 }
 
@@ -56,7 +67,10 @@ fn a_hostile_skill_draws_nothing() {
         &["run", "./echo", "echo", "--input", "{\"\\u001b[2J\u{9b}\": 1}"],
     ] {
         let shown = without_colours(&coloured(&user, args));
-        let hidden: Vec<char> = shown.chars().filter(|c| *c != '\n' && skillhost_policy::diagnostic::is_hidden(*c)).collect();
+        let hidden: Vec<char> = shown
+            .chars()
+            .filter(|c| *c != '\n' && skillhost_policy::diagnostic::is_hidden(*c))
+            .collect();
         assert!(hidden.is_empty(), "{args:?}: {hidden:?} in {shown:?}");
     }
 }
@@ -71,6 +85,9 @@ fn narrow_and_wide_terminals_get_tables_that_fit() {
         let Ok(run) = run else { return };
         let shown = without_colours(&text(&run.stdout).replace('\r', ""));
         let widest = shown.lines().map(|line| line.chars().count()).max().unwrap_or(0);
-        assert!(shown.contains("capability") && widest <= columns, "{columns} columns: {widest}\n{shown}");
+        assert!(
+            shown.contains("capability") && widest <= columns,
+            "{columns} columns: {widest}\n{shown}"
+        );
     }
 }

@@ -1,7 +1,8 @@
 //! `tests/cases/cli/*.txt`: what a user types, and what they get. `BLESS=1` rewrites what they get.
 //!
-//! A case is lines of prose, then commands. A command is a line `$ ...`, run by bash in the case's own folder; below it come its stdout,
-//! its stderr with `! ` before each line, and `? CODE` where the exit code is not 0.
+//! A case is lines of prose, then commands. A command is a line `$ ...`, run by bash in the case's
+//! own folder; below it come its stdout, its stderr with `! ` before each line, and `? CODE` where
+//! the exit code is not 0.
 
 use std::fmt::Write as _;
 
@@ -9,7 +10,10 @@ use super::{User, files, pinned, repository, stem, text};
 
 #[test]
 fn every_transcript_happens_again() {
-    let cases: Vec<_> = files(&repository("tests/cases/cli")).into_iter().filter(|p| p.extension().is_some_and(|e| e == "txt")).collect();
+    let cases: Vec<_> = files(&repository("tests/cases/cli"))
+        .into_iter()
+        .filter(|p| p.extension().is_some_and(|e| e == "txt"))
+        .collect();
     assert!(cases.len() >= 8, "the cases are there");
     let wanted = std::env::var("CASE").ok();
     let cases = cases.iter().filter(|path| wanted.as_ref().is_none_or(|name| stem(path) == *name));
@@ -30,11 +34,18 @@ fn replay(case: &str) -> String {
     let prose = case.lines().take_while(|line| !line.starts_with("$ "));
     prose.for_each(|line| writeln!(out, "{line}").unwrap());
     for line in case.lines().filter(|line| line.starts_with("$ ")) {
-        let run = user.command("bash").env("SKILLHOST_PROGRAMS", &programs).args(["-c", &line[2..]]).output().unwrap();
+        let run = user
+            .command("bash")
+            .env("SKILLHOST_PROGRAMS", &programs)
+            .args(["-c", &line[2..]])
+            .output()
+            .unwrap();
         writeln!(out, "{line}").unwrap();
         let (stdout, stderr) = (user.normal(&text(&run.stdout)), user.normal(&text(&run.stderr)));
         stdout.lines().for_each(|line| writeln!(out, "{line}").unwrap());
-        stderr.lines().for_each(|line| writeln!(out, "{}", format!("! {line}").trim_end()).unwrap());
+        stderr
+            .lines()
+            .for_each(|line| writeln!(out, "{}", format!("! {line}").trim_end()).unwrap());
         match run.status.code() {
             Some(0) => {}
             Some(code) => writeln!(out, "? {code}").unwrap(),

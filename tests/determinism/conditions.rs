@@ -78,7 +78,9 @@ impl Place {
         let shared = Path::new(env!("CARGO_TARGET_TMPDIR")).join("determinism");
         let user = around.other_user.then_some(NOBODY).filter(|user| can_be(*user, folder.path()));
         if around.other_user && user.is_none() {
-            eprintln!("not tested: another user; that takes root, and a repository that all may read");
+            eprintln!(
+                "not tested: another user; that takes root, and a repository that all may read"
+            );
         }
         let cache = match (user, around.fresh_cache) {
             (None, false) => shared.clone(),
@@ -97,7 +99,11 @@ impl Place {
     fn fill_skills(&self) {
         let mut chance = self.chance(0);
         let skills = self.folder.path().join("skills");
-        copy_shuffled(&programs::folder().join("scripts"), &skills.join("determinism/scripts"), &mut chance);
+        copy_shuffled(
+            &programs::folder().join("scripts"),
+            &skills.join("determinism/scripts"),
+            &mut chance,
+        );
         fs::copy(programs::folder().join("SKILL.md"), skills.join("determinism/SKILL.md")).unwrap();
         fs::create_dir_all(skills.join("hostile")).unwrap();
         fs::write(skills.join("hostile/hostile.wasm"), hostile()).unwrap();
@@ -113,7 +119,8 @@ impl Place {
     /// Runs a program in a folder of its own.
     pub fn run(&self, program: &Program, number: u64) -> Came {
         let mut chance = self.chance(number + 1);
-        let own_folder = self.folder.path().join(format!("{number}{}", "y".repeat(self.around.turn % 5)));
+        let own_folder =
+            self.folder.path().join(format!("{number}{}", "y".repeat(self.around.turn % 5)));
         let at = |name: &str| own_folder.join(name);
         for name in ["home", "tmp", "one", "two", "here"] {
             fs::create_dir_all(at(name)).unwrap();
@@ -129,11 +136,16 @@ impl Place {
     }
 
     fn policy(&self, folder: &Path) -> String {
-        let mut mounts = ["one", "two"].map(|name| format!("{{ host: {}, guest: /data/{name} }}", folder.join(name).display()));
+        let mut mounts = ["one", "two"].map(|name| {
+            format!("{{ host: {}, guest: /data/{name} }}", folder.join(name).display())
+        });
         if self.around.turn % 2 == 1 {
             mounts.reverse();
         }
-        let start = format!("deterministic: {}\nseed: 42\nstart-time: 2027-05-06T07:08:09Z\n", !self.around.live);
+        let start = format!(
+            "deterministic: {}\nseed: 42\nstart-time: 2027-05-06T07:08:09Z\n",
+            !self.around.live
+        );
         let allow = "Read, Write, Bash, \"WebFetch(domain:api.example.com)\"";
         format!("{start}default:\n  allow: [{allow}]\n  mounts: [{}]\n", mounts.join(", "))
     }
@@ -147,37 +159,72 @@ impl Place {
             Runs::Script(name) => command.arg(skill("determinism")).arg(format!("scripts/{name}")),
             Runs::Component(_) => command.arg(skill("hostile")),
         };
-        command.arg("--policy").arg(at("policy.yaml")).arg("--workspace").arg(at("workspace")).arg("--audit").arg(at("audit"));
+        command
+            .arg("--policy")
+            .arg(at("policy.yaml"))
+            .arg("--workspace")
+            .arg(at("workspace"))
+            .arg("--audit")
+            .arg(at("audit"));
         // Nothing but the program itself is to end it, however busy the machine is.
         command.arg("--timeout").arg("20m").arg("--programs").arg(repository("target/components"));
         command.args(program.fuel.iter().flat_map(|fuel| ["--fuel".to_owned(), fuel.to_string()]));
         if let Runs::Component(args) = &program.runs {
             command.arg("--").args(args);
         }
-        command.env_clear().env("HOME", at("home")).env("TMPDIR", at("tmp")).env("XDG_CACHE_HOME", &self.cache);
-        command.env("TZ", self.around.timezone).env("LANG", self.around.language).env("LC_ALL", self.around.language);
-        command.env("PYTHONHASHSEED", chance.next_u32().to_string()).env("RANDOM", chance.next_u32().to_string());
-        command.env(format!("NOISE_{}", self.around.turn), "n".repeat(self.around.turn * 100)).env("USER", "somebody");
-        command.current_dir(if self.around.turn.is_multiple_of(2) { at("here") } else { folder.to_owned() });
+        command
+            .env_clear()
+            .env("HOME", at("home"))
+            .env("TMPDIR", at("tmp"))
+            .env("XDG_CACHE_HOME", &self.cache);
+        command
+            .env("TZ", self.around.timezone)
+            .env("LANG", self.around.language)
+            .env("LC_ALL", self.around.language);
+        command
+            .env("PYTHONHASHSEED", chance.next_u32().to_string())
+            .env("RANDOM", chance.next_u32().to_string());
+        command
+            .env(format!("NOISE_{}", self.around.turn), "n".repeat(self.around.turn * 100))
+            .env("USER", "somebody");
+        command.current_dir(if self.around.turn.is_multiple_of(2) {
+            at("here")
+        } else {
+            folder.to_owned()
+        });
         if let Some(user) = self.user {
             command.uid(user).gid(user);
         }
         // The digests of a record are keyed, and each log has a key of its own.
         fs::write(at("audit.key"), "5a".repeat(32)).unwrap();
-        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut child = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
         let stdin = child.stdin.take().unwrap();
         let pieces = pieces(&fs::read(programs::folder().join("stdin.txt")).unwrap(), chance);
         let feed = std::thread::spawn(move || feed(stdin, &pieces));
         let output = child.wait_with_output().unwrap();
         feed.join().unwrap();
-        let record = fs::read_to_string(at("audit")).unwrap_or_else(|e| panic!("{}: {e}: {output:?}", program.name));
+        let record = fs::read_to_string(at("audit"))
+            .unwrap_or_else(|e| panic!("{}: {e}: {output:?}", program.name));
         let mut record = crate::cli::ends(&record).remove(0);
         // Where it stands in the chain; the digest is over the times too.
-        ["run", "sequence", "previous", "digest"].into_iter().for_each(|key| drop(record.as_object_mut().unwrap().remove(key)));
+        ["run", "sequence", "previous", "digest"]
+            .into_iter()
+            .for_each(|key| drop(record.as_object_mut().unwrap().remove(key)));
         scrub(&mut record);
         let mut tree = BTreeMap::new();
         read_tree(&at("workspace"), &at("workspace"), &mut tree);
-        Came { code: output.status.code(), stdout: output.stdout, stderr: output.stderr, tree, record }
+        Came {
+            code: output.status.code(),
+            stdout: output.stdout,
+            stderr: output.stderr,
+            tree,
+            record,
+        }
     }
 
     fn chance(&self, number: u64) -> TestRng {
@@ -192,7 +239,9 @@ impl Place {
 fn scrub(value: &mut serde_json::Value) {
     match value {
         serde_json::Value::Object(map) => {
-            ["time", "wall_ms", "host", "device", "inode"].into_iter().for_each(|key| drop(map.remove(key)));
+            ["time", "wall_ms", "host", "device", "inode"]
+                .into_iter()
+                .for_each(|key| drop(map.remove(key)));
             map.values_mut().for_each(scrub);
         }
         serde_json::Value::Array(items) => items.iter_mut().for_each(scrub),
@@ -236,7 +285,12 @@ fn copy_shuffled(from: &Path, to: &Path, chance: &mut TestRng) {
         } else {
             fs::write(&copy, fs::read(&path).unwrap()).unwrap();
             let age = Duration::from_secs(u64::from(chance.next_u32()));
-            File::options().append(true).open(&copy).unwrap().set_modified(SystemTime::UNIX_EPOCH + age).unwrap();
+            File::options()
+                .append(true)
+                .open(&copy)
+                .unwrap()
+                .set_modified(SystemTime::UNIX_EPOCH + age)
+                .unwrap();
         }
     }
 }
@@ -260,8 +314,18 @@ fn open_to_all(folder: &Path) {
 
 /// Whether another user can start the host, and read what it stands on.
 fn can_be(user: u32, folder: &Path) -> bool {
-    let sees = Command::new("test").arg("-r").arg(repository("target/components/python.wasm")).uid(user).gid(user).status();
-    let starts = Command::new(env!("CARGO_BIN_EXE_skillhost")).arg("--version").current_dir(folder).uid(user).gid(user).output();
+    let sees = Command::new("test")
+        .arg("-r")
+        .arg(repository("target/components/python.wasm"))
+        .uid(user)
+        .gid(user)
+        .status();
+    let starts = Command::new(env!("CARGO_BIN_EXE_skillhost"))
+        .arg("--version")
+        .current_dir(folder)
+        .uid(user)
+        .gid(user)
+        .output();
     sees.is_ok_and(|status| status.success()) && starts.is_ok_and(|output| output.status.success())
 }
 

@@ -1,4 +1,5 @@
-//! Scripts that nobody wrote: put together by chance from what scripts do, they come to the same too.
+//! Scripts that nobody wrote: put together by chance from what scripts do, they come to the same
+//! too.
 
 use std::fmt::Write as _;
 
@@ -9,7 +10,8 @@ use super::conditions::{Around, Place};
 use super::programs::Program;
 use super::run_all;
 
-/// What a shell script does; N is some small number, and each may stand in a loop, a subshell, the background or a pipeline.
+/// What a shell script does; N is some small number, and each may stand in a loop, a subshell, the
+/// background or a pipeline.
 const SHELL: &[&str] = &[
     "echo $RANDOM N",
     "date +%s",
@@ -81,15 +83,23 @@ fn python(chance: &mut TestRng) -> String {
 #[test]
 fn scripts_made_by_chance_come_to_the_same() {
     // Another one for `SEED`; what failed once fails again.
-    let seed: u64 = std::env::var("SEED").ok().map_or(1, |text| text.parse().expect("SEED is a number"));
+    let seed: u64 =
+        std::env::var("SEED").ok().map_or(1, |text| text.parse().expect("SEED is a number"));
     let mut bytes = [7; 32];
     bytes[..8].copy_from_slice(&seed.to_le_bytes());
     let mut chance = TestRng::from_seed(RngAlgorithm::ChaCha, &bytes);
     let count = 6 * super::repeat();
     let scripts: Vec<(String, String)> = (0..count)
-        .map(|n| if n % 2 == 0 { (format!("made{n}.sh"), shell(&mut chance)) } else { (format!("made{n}.py"), python(&mut chance)) })
+        .map(|n| {
+            if n % 2 == 0 {
+                (format!("made{n}.sh"), shell(&mut chance))
+            } else {
+                (format!("made{n}.py"), python(&mut chance))
+            }
+        })
         .collect();
-    let programs: Vec<Program> = scripts.iter().map(|(name, _)| Program::made(name.clone())).collect();
+    let programs: Vec<Program> =
+        scripts.iter().map(|(name, _)| Program::made(name.clone())).collect();
     let came = [0, 3, 6].map(|turn| {
         let around = Around::of(turn);
         let place = Place::new(&around);

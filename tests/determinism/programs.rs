@@ -31,7 +31,8 @@ pub fn folder() -> PathBuf {
 
 /// All of them, by name.
 pub fn all() -> Vec<Program> {
-    let mut programs: Vec<Program> = files(&folder().join("scripts")).iter().map(|path| script(path)).collect();
+    let mut programs: Vec<Program> =
+        files(&folder().join("scripts")).iter().map(|path| script(path)).collect();
     let components = std::fs::read_to_string(folder().join("components.txt")).unwrap();
     for line in components.lines().filter(|line| !line.starts_with('#')) {
         let (named, args) = line.split_once(": ").unwrap_or_else(|| panic!("no arguments: {line}"));
@@ -39,7 +40,12 @@ pub fn all() -> Vec<Program> {
         let mut words = named.split(' ');
         let name = format!("component {}", words.next().unwrap());
         let exit = words.next().map_or(0, |exit| exit.parse().unwrap());
-        programs.push(Program { name, runs, exit, fuel: words.next().map(|fuel| fuel.parse().unwrap()) });
+        programs.push(Program {
+            name,
+            runs,
+            exit,
+            fuel: words.next().map(|fuel| fuel.parse().unwrap()),
+        });
     }
     programs
 }
@@ -47,9 +53,16 @@ pub fn all() -> Vec<Program> {
 fn script(path: &Path) -> Program {
     let text = std::fs::read_to_string(path).unwrap();
     let name = path.file_name().unwrap().to_str().unwrap().to_owned();
-    let said = |key: &str| text.lines().find_map(|line| line.strip_prefix(&format!("# {key}: ")).map(str::to_owned));
+    let said = |key: &str| {
+        text.lines().find_map(|line| line.strip_prefix(&format!("# {key}: ")).map(str::to_owned))
+    };
     let exit = said("exit").map_or(0, |code| code.parse().unwrap());
-    Program { runs: Runs::Script(name.clone()), name, exit, fuel: said("fuel").map(|fuel| fuel.parse().unwrap()) }
+    Program {
+        runs: Runs::Script(name.clone()),
+        name,
+        exit,
+        fuel: said("fuel").map(|fuel| fuel.parse().unwrap()),
+    }
 }
 
 impl Program {
@@ -62,14 +75,20 @@ impl Program {
     pub fn check(&self, came: &Came) -> String {
         let stderr = String::from_utf8_lossy(&came.stderr);
         if came.code != Some(self.exit) {
-            return format!("==> {} ended with {:?}, not {}: {stderr}\n\n", self.name, came.code, self.exit);
+            return format!(
+                "==> {} ended with {:?}, not {}: {stderr}\n\n",
+                self.name, came.code, self.exit
+            );
         }
         let fuel = came.record["usage"]["fuel"].as_u64();
         if came.stdout.is_empty() && came.stderr.is_empty() || fuel.is_none_or(|fuel| fuel == 0) {
             return format!("==> {} says nothing, or burns nothing: {fuel:?}\n\n", self.name);
         }
         if self.fuel.is_some() && self.fuel != fuel {
-            return format!("==> {} was to burn all of its fuel, {:?}, and has burnt {fuel:?}\n\n", self.name, self.fuel);
+            return format!(
+                "==> {} was to burn all of its fuel, {:?}, and has burnt {fuel:?}\n\n",
+                self.name, self.fuel
+            );
         }
         String::new()
     }
@@ -77,7 +96,8 @@ impl Program {
 
 /// The files of a folder, by name.
 pub fn files(folder: &Path) -> Vec<PathBuf> {
-    let mut paths: Vec<PathBuf> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let mut paths: Vec<PathBuf> =
+        std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     paths.sort();
     paths
 }

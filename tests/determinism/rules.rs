@@ -55,16 +55,26 @@ fn a_tool_answers_the_same() {
     let call = || {
         let target = Target::Tool { name: "echo".into(), input: r#"{"text": "hi"}"#.into() };
         let (skill, policy) = (arena.path("skills/hostile"), policy(&arena));
-        let request = Request { skill: (&skill).into(), policy: &policy, target, args: Vec::new(), io: Io::default() };
+        let request = Request {
+            skill: (&skill).into(),
+            policy: &policy,
+            target,
+            args: Vec::new(),
+            io: Io::default(),
+        };
         let outcome = runtime.block_on(arena.host.invoke(request)).unwrap().finished.outcome;
         (outcome.status, outcome.result, outcome.error, outcome.usage.fuel)
     };
     let once = call();
-    assert!(once.0 == Status::Exited { code: 0 } && once.3.is_some_and(|fuel| fuel > 0), "{once:?}");
+    assert!(
+        once.0 == Status::Exited { code: 0 } && once.3.is_some_and(|fuel| fuel > 0),
+        "{once:?}"
+    );
     assert_eq!(once, call());
 }
 
-/// On every machine, by every build: a component of a few instructions, whose fuel is written down here.
+/// On every machine, by every build: a component of a few instructions, whose fuel is written down
+/// here.
 #[test]
 fn the_fuel_of_a_small_component_is_known() {
     for (name, fuel) in [("sleep", 4), ("hello", 58)] {
@@ -79,7 +89,9 @@ fn an_hour_takes_no_time() {
     let arena = Arena::new();
     let started = Instant::now();
     for day in 1..=3 {
-        assert!(said(&arena.run(&["nap", "86400000"]).deterministic(day).obeys()).contains("slept"));
+        assert!(
+            said(&arena.run(&["nap", "86400000"]).deterministic(day).obeys()).contains("slept")
+        );
     }
     assert!(started.elapsed() < PATIENCE);
 }
@@ -88,7 +100,13 @@ fn an_hour_takes_no_time() {
 fn fuel_is_the_verdict_and_falls_at_the_same_instruction() {
     let arena = Arena::new();
     for fuel in [100_000, 1_000_001, 5_000_000] {
-        let go = || arena.run(&["lines", "1000000", "0"]).limit(Limit::Fuel, fuel).deterministic(0).hits(Limit::Fuel);
+        let go = || {
+            arena
+                .run(&["lines", "1000000", "0"])
+                .limit(Limit::Fuel, fuel)
+                .deterministic(0)
+                .hits(Limit::Fuel)
+        };
         let (one, two) = (go(), go());
         assert_eq!((one.usage.fuel, two.usage.fuel), (Some(fuel), Some(fuel)));
         assert!(one.stdout == two.stdout && one.usage.memory_peak == two.usage.memory_peak);
@@ -99,12 +117,21 @@ fn fuel_is_the_verdict_and_falls_at_the_same_instruction() {
 fn time_and_the_stack_only_abort() {
     let arena = Arena::new();
     for verb in [&["spin"][..], &["start", "1", "spin"]] {
-        let outcome = arena.run(verb).limit(Limit::Timeout, 300).limit(Limit::Fuel, u64::MAX >> 1).deterministic(0).go();
+        let outcome = arena
+            .run(verb)
+            .limit(Limit::Timeout, 300)
+            .limit(Limit::Fuel, u64::MAX >> 1)
+            .deterministic(0)
+            .go();
         assert_aborted(&outcome, "the limit `timeout` of 300ms was hit");
     }
     assert_aborted(&arena.run(&["recurse", "10000000"]).deterministic(0).go(), "stack is full");
     // A limit of the guest's own is a result.
-    arena.run(&["alloc", "100"]).limit(Limit::Memory, 50 << 20).deterministic(0).hits(Limit::Memory);
+    arena
+        .run(&["alloc", "100"])
+        .limit(Limit::Memory, 50 << 20)
+        .deterministic(0)
+        .hits(Limit::Memory);
     arena.run(&["print", "1000"]).limit(Limit::Stdout, 999).deterministic(0).hits(Limit::Stdout);
     arena.assert_alive();
 }
@@ -115,12 +142,23 @@ fn a_host_that_cannot_do_its_part_aborts_the_run() {
     let folder = tempfile::tempdir().unwrap();
     let skill = folder.path().join("open-many");
     std::fs::create_dir_all(skill.join("scripts")).unwrap();
-    std::fs::write(skill.join("SKILL.md"), "---\nname: open-many\ndescription: Opens files. Use to test.\n---\n").unwrap();
-    std::fs::write(skill.join("scripts/open.py"), "print(len([open('/skill/SKILL.md') for _ in range(200)]))\n").unwrap();
+    std::fs::write(
+        skill.join("SKILL.md"),
+        "---\nname: open-many\ndescription: Opens files. Use to test.\n---\n",
+    )
+    .unwrap();
+    std::fs::write(
+        skill.join("scripts/open.py"),
+        "print(len([open('/skill/SKILL.md') for _ in range(200)]))\n",
+    )
+    .unwrap();
     let run = |mode: &str, files: &str| {
         let line = format!("ulimit -n {files} && exec \"$0\" run \"$1\" {mode} --audit \"$2\"");
         let mut command = std::process::Command::new("bash");
-        command.args(["-c", &line, env!("CARGO_BIN_EXE_skillhost")]).arg(&skill).arg(folder.path().join("audit.jsonl"));
+        command
+            .args(["-c", &line, env!("CARGO_BIN_EXE_skillhost")])
+            .arg(&skill)
+            .arg(folder.path().join("audit.jsonl"));
         command.env("XDG_CACHE_HOME", concat!(env!("CARGO_TARGET_TMPDIR"), "/determinism"));
         command.env("SKILLHOST_PROGRAMS", repository("target/components")).output().unwrap()
     };
@@ -129,13 +167,19 @@ fn a_host_that_cannot_do_its_part_aborts_the_run() {
     let (live, short) = (run("", "100"), run("--deterministic", "100"));
     assert_eq!(live.status.code(), Some(1), "a guest may cope with it: {live:?}");
     assert_eq!(short.status.code(), Some(75), "{short:?}");
-    assert!(String::from_utf8_lossy(&short.stderr).contains("the host's own files failed"), "{short:?}");
+    assert!(
+        String::from_utf8_lossy(&short.stderr).contains("the host's own files failed"),
+        "{short:?}"
+    );
 }
 
 #[test]
 fn a_component_that_cannot_be_compiled_here_aborts_the_run() {
     let arena = Arena::with(&crate::components::long_function(60_002), Resolver::System);
-    assert_aborted(&arena.run(&[]).limit(Limit::Compile, 1_000).deterministic(0).go(), "the limit `compile` of 1s");
+    assert_aborted(
+        &arena.run(&[]).limit(Limit::Compile, 1_000).deterministic(0).go(),
+        "the limit `compile` of 1s",
+    );
 }
 
 #[test]
@@ -143,8 +187,15 @@ fn the_network_is_off() {
     let arena = Arena::new();
     for version in ["0.3", "0.2"] {
         let allow = "WebFetch(http://127.0.0.1:9)";
-        let outcome = arena.run(&["fetch", "http://127.0.0.1:9/", "1", version]).allow(allow).deterministic(0).go();
-        assert!(outcome.denials.iter().any(|denial| denial.rule.contains("the network is off")), "{outcome:?}");
+        let outcome = arena
+            .run(&["fetch", "http://127.0.0.1:9/", "1", version])
+            .allow(allow)
+            .deterministic(0)
+            .go();
+        assert!(
+            outcome.denials.iter().any(|denial| denial.rule.contains("the network is off")),
+            "{outcome:?}"
+        );
         assert_eq!(outcome.usage.http_sent, 0);
     }
 }
@@ -178,21 +229,37 @@ fn who_reads_what_it_writes_and_how_fast_makes_no_difference() {
 fn policy(arena: &Arena) -> Policy {
     let workspace = Some((arena.path("workspace"), MountMode::Overlay));
     let determinism = DeterminismRule { on: Some(true), ..DeterminismRule::default() };
-    Policy::builtin().with_command_line(Overrides { workspace, determinism, ..Overrides::default() }).unwrap()
+    Policy::builtin()
+        .with_command_line(Overrides { workspace, determinism, ..Overrides::default() })
+        .unwrap()
 }
 
 #[test]
 fn many_runs_of_one_host_at_once_are_each_as_if_alone() {
     let arena = Arena::new();
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     let invoke = async |verb: &[&str]| {
         let args = verb.iter().map(|word| (*word).to_owned()).collect();
         let (skill, policy) = (arena.path("skills/hostile"), policy(&arena));
-        let request = Request { skill: (&skill).into(), policy: &policy, target: Target::Main, args, io: Io::default() };
+        let request = Request {
+            skill: (&skill).into(),
+            policy: &policy,
+            target: Target::Main,
+            args,
+            io: Io::default(),
+        };
         let outcome = arena.host.invoke(request).await.unwrap().finished.outcome;
-        (outcome.status.clone(), outcome.stdout.clone(), outcome.usage.fuel, outcome.usage.memory_peak)
+        (
+            outcome.status.clone(),
+            outcome.stdout.clone(),
+            outcome.usage.fuel,
+            outcome.usage.memory_peak,
+        )
     };
-    for verb in [&["waits"][..], &["talk", "4"], &["start", "3", "clocks"], &["files-told", "/workspace"]] {
+    for verb in
+        [&["waits"][..], &["talk", "4"], &["start", "3", "clocks"], &["files-told", "/workspace"]]
+    {
         let alone = runtime.block_on(invoke(verb));
         assert_eq!(alone.0, Status::Exited { code: 0 }, "{verb:?}");
         for together in runtime.block_on(futures::future::join_all((0..8).map(|_| invoke(verb)))) {
@@ -204,17 +271,27 @@ fn many_runs_of_one_host_at_once_are_each_as_if_alone() {
 #[test]
 fn a_run_that_is_given_up_or_interrupted_ends() {
     let arena = Arena::new();
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     let (skill, policy) = (arena.path("skills/hostile"), policy(&arena));
     let request = |io| {
         let args = ["start", "1", "spin"].map(str::to_owned).into();
         Request { skill: (&skill).into(), policy: &policy, target: Target::Main, args, io }
     };
     runtime.block_on(async {
-        let given_up = tokio::time::timeout(std::time::Duration::from_millis(300), arena.host.invoke(request(Io::default()))).await;
+        let given_up = tokio::time::timeout(
+            std::time::Duration::from_millis(300),
+            arena.host.invoke(request(Io::default())),
+        )
+        .await;
         assert!(given_up.is_err());
-        let interrupt: futures::future::BoxFuture<'static, ()> = Box::pin(tokio::time::sleep(std::time::Duration::from_millis(300)));
-        let invoked = arena.host.invoke(request(Io { interrupt: Some(interrupt), ..Io::default() })).await.unwrap();
+        let interrupt: futures::future::BoxFuture<'static, ()> =
+            Box::pin(tokio::time::sleep(std::time::Duration::from_millis(300)));
+        let invoked = arena
+            .host
+            .invoke(request(Io { interrupt: Some(interrupt), ..Io::default() }))
+            .await
+            .unwrap();
         assert_eq!(invoked.finished.outcome.status, Status::Interrupted);
     });
     let started = Instant::now();
@@ -227,5 +304,10 @@ fn a_run_that_is_given_up_or_interrupted_ends() {
 /// Threads of this process; other tests' runs come to an end too.
 fn threads_named(name: &str) -> usize {
     let tasks = std::fs::read_dir("/proc/self/task").unwrap().filter_map(Result::ok);
-    tasks.filter(|task| std::fs::read_to_string(task.path().join("comm")).is_ok_and(|comm| name.starts_with(comm.trim()))).count()
+    tasks
+        .filter(|task| {
+            std::fs::read_to_string(task.path().join("comm"))
+                .is_ok_and(|comm| name.starts_with(comm.trim()))
+        })
+        .count()
 }

@@ -8,14 +8,19 @@ use crate::arena::Arena;
 #[test]
 pub fn the_host_s_environment_and_paths_are_not_seen() {
     let arena = Arena::new();
-    // What this very process, the host, has around it: its folders, and what cargo and the shell have set for it.
+    // What this very process, the host, has around it: its folders, and what cargo and the shell
+    // have set for it.
     let mut secrets = vec![arena.dir.path().to_string_lossy().into_owned()];
     let vars = std::env::vars().filter(|(name, _)| name == "PATH" || name.starts_with("CARGO"));
     // The guest has a PATH of its own, which may be what the host's is.
     let own = "/usr/local/bin:/usr/bin:/bin";
-    secrets.extend(vars.map(|(_, value)| value).filter(|value| value.len() > 6 && !own.contains(value.as_str())));
+    secrets.extend(
+        vars.map(|(_, value)| value)
+            .filter(|value| value.len() > 6 && !own.contains(value.as_str())),
+    );
     assert!(secrets.len() > 1);
-    let reversed: Vec<String> = secrets.iter().map(|secret| secret.chars().rev().collect()).collect();
+    let reversed: Vec<String> =
+        secrets.iter().map(|secret| secret.chars().rev().collect()).collect();
     let mut args = vec!["environment"];
     args.extend(reversed.iter().map(String::as_str));
     let outcome = arena.run(&args).go();
@@ -29,17 +34,22 @@ pub fn the_host_s_programs_are_not_started() {
     let arena = Arena::new();
     denied(&arena, arena.run(&["programs"]));
     let outcome = denied(&arena, arena.run(&["programs"]).deny("Bash"));
-    assert!(outcome.denials.iter().any(|denial| denial.what.contains("/bin/sh")), "{:?}", outcome.denials);
+    assert!(
+        outcome.denials.iter().any(|denial| denial.what.contains("/bin/sh")),
+        "{:?}",
+        outcome.denials
+    );
 }
 
 #[test]
 pub fn a_command_is_compared_with_its_arguments() {
     let arena = Arena::new();
-    let manifest =
-        "---\nname: hostile\ndescription: Starts itself.\nallowed-tools: Bash(hostile verbs)\nmetadata:\n  component: hostile.wasm\n---\n";
+    let manifest = "---\nname: hostile\ndescription: Starts itself.\nallowed-tools: Bash(hostile verbs)\nmetadata:\n  component: hostile.wasm\n---\n";
     std::fs::write(arena.path("skills/hostile/SKILL.md"), manifest).unwrap();
     arena.run(&["start", "1", "verbs"]).obeys();
-    for refused in [&["verbs", "more"][..], &["burn", "1"], &["verbs "], &["verbs\n"], &["verbs; burn"], &[""]] {
+    for refused in
+        [&["verbs", "more"][..], &["burn", "1"], &["verbs "], &["verbs\n"], &["verbs; burn"], &[""]]
+    {
         let mut args = vec!["start", "1"];
         args.extend(refused);
         let outcome = arena.run(&args).go();

@@ -20,7 +20,10 @@ pub fn a_trap_is_an_outcome() {
         match &outcome.status {
             Status::Trapped { message } => {
                 assert!(message.contains(words), "{verb}: {message}");
-                assert!(!message.contains(arena.dir.path().to_str().unwrap()), "{verb}: a host path in {message}");
+                assert!(
+                    !message.contains(arena.dir.path().to_str().unwrap()),
+                    "{verb}: a host path in {message}"
+                );
             }
             other => panic!("{verb}: {other:?}"),
         }
@@ -34,8 +37,14 @@ pub fn a_trap_is_an_outcome() {
 #[test]
 pub fn exit_codes_are_bytes() {
     let arena = Arena::new();
-    for (code, expected) in [("0", 0), ("1", 1), ("255", 255), ("256", 0), ("259", 3), ("18446744073709551615", 255)] {
-        assert_eq!(arena.run(&["exit", code]).go().status, Status::Exited { code: expected }, "{code}");
+    for (code, expected) in
+        [("0", 0), ("1", 1), ("255", 255), ("256", 0), ("259", 3), ("18446744073709551615", 255)]
+    {
+        assert_eq!(
+            arena.run(&["exit", code]).go().status,
+            Status::Exited { code: expected },
+            "{code}"
+        );
     }
 }
 
@@ -58,6 +67,12 @@ pub fn each_run_is_recorded_whatever_came_of_it() {
     arena.run(&["spin"]).limit(Limit::Timeout, 100).go();
     arena.run(&["traversal", SECRET]).go();
     let log = arena.audit();
-    assert_eq!(log.iter().map(|line| line["status"]["kind"].as_str().unwrap()).collect::<Vec<_>>(), ["trapped", "limit-hit", "exited"]);
-    assert!(!std::fs::read_to_string(arena.path("audit.jsonl")).unwrap().contains(SECRET), "an argument is in the log");
+    assert_eq!(
+        log.iter().map(|line| line["status"]["kind"].as_str().unwrap()).collect::<Vec<_>>(),
+        ["trapped", "limit-hit", "exited"]
+    );
+    assert!(
+        !std::fs::read_to_string(arena.path("audit.jsonl")).unwrap().contains(SECRET),
+        "an argument is in the log"
+    );
 }

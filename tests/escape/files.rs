@@ -110,7 +110,11 @@ pub fn files_with_a_name_outside_are_not_written_and_links_are_not_made() {
 #[test]
 pub fn a_link_that_takes_a_folder_s_place_is_not_followed() {
     let arena = Arena::new();
-    let (flip, folder, link) = (arena.path("workspace/flip"), arena.path("workspace/a-folder"), arena.path("workspace/a-link"));
+    let (flip, folder, link) = (
+        arena.path("workspace/flip"),
+        arena.path("workspace/a-folder"),
+        arena.path("workspace/a-link"),
+    );
     symlink(arena.path("outside"), &link).unwrap();
     let done = Arc::new(AtomicBool::new(false));
     let flipping = {
@@ -138,7 +142,11 @@ pub fn a_link_that_takes_a_folder_s_place_is_not_followed() {
         "{}",
         outcome.stdout.text()
     );
-    assert_eq!(std::fs::read_dir(arena.path("outside")).unwrap().count(), outside, "a file was made outside");
+    assert_eq!(
+        std::fs::read_dir(arena.path("outside")).unwrap().count(),
+        outside,
+        "a file was made outside"
+    );
     assert!(flip.is_dir());
     arena.assert_alive();
 }
@@ -146,16 +154,27 @@ pub fn a_link_that_takes_a_folder_s_place_is_not_followed() {
 #[test]
 pub fn the_disk_is_not_filled() {
     for version in ["0.3", "0.2"] {
-        for (at, mode) in [("/tmp", MountMode::Write), ("/workspace", MountMode::Write), ("/workspace", MountMode::Overlay)] {
+        for (at, mode) in [
+            ("/tmp", MountMode::Write),
+            ("/workspace", MountMode::Write),
+            ("/workspace", MountMode::Overlay),
+        ] {
             let arena = Arena::new();
             let run = arena.run(&["disk", at, version]).workspace(mode).limit(Limit::Disk, 3 << 20);
             let outcome = run.go();
             assert_eq!(outcome.status, Status::Exited { code: 0 }, "{outcome:?}");
             assert_eq!(report(&outcome)["denied"], true, "{}", outcome.stdout.text());
-            assert_eq!(outcome.limits_hit.iter().map(|hit| hit.limit).collect::<Vec<_>>(), [Limit::Disk]);
+            assert_eq!(
+                outcome.limits_hit.iter().map(|hit| hit.limit).collect::<Vec<_>>(),
+                [Limit::Disk]
+            );
             let size = std::fs::metadata(arena.path("workspace/full")).map_or(0, |meta| meta.len());
             assert!(size <= 3 << 20, "{size}");
-            assert_eq!(std::fs::read_dir(arena.path("scratch")).unwrap().count(), 1, "scratch space is left");
+            assert_eq!(
+                std::fs::read_dir(arena.path("scratch")).unwrap().count(),
+                1,
+                "scratch space is left"
+            );
             arena.assert_alive();
         }
     }
@@ -170,7 +189,10 @@ pub fn what_is_kept_does_not_outgrow_its_quota() {
             let outcome = arena.run(&["disk", "/state", version]).limit(Limit::State, 3 << 20).go();
             assert_eq!(outcome.status, Status::Exited { code: 0 }, "{outcome:?}");
             assert_eq!(report(&outcome)["denied"], true, "{}", outcome.stdout.text());
-            assert_eq!(outcome.limits_hit.iter().map(|hit| hit.limit).collect::<Vec<_>>(), [Limit::State]);
+            assert_eq!(
+                outcome.limits_hit.iter().map(|hit| hit.limit).collect::<Vec<_>>(),
+                [Limit::State]
+            );
         }
         let kept = skillhost_ledger::state::States::new(arena.path("kept")).list().unwrap();
         assert!(kept.len() == 1 && kept[0].bytes <= 3 << 20, "{kept:?}");
@@ -187,10 +209,17 @@ pub fn a_million_files_are_not_made() {
             let outcome = arena.run(&["files", at, version]).limit(Limit::Files, 100).go();
             assert_eq!(outcome.status, Status::Exited { code: 0 }, "{outcome:?}");
             assert_eq!(report(&outcome)["denied"], true, "{}", outcome.stdout.text());
-            assert_eq!(outcome.limits_hit.iter().map(|hit| hit.limit).collect::<Vec<_>>(), [Limit::Files]);
+            assert_eq!(
+                outcome.limits_hit.iter().map(|hit| hit.limit).collect::<Vec<_>>(),
+                [Limit::Files]
+            );
             let made = std::fs::read_dir(arena.path("workspace")).unwrap().count() - before;
             assert_eq!(made, if at == "/tmp" { 0 } else { 100 });
-            assert_eq!(std::fs::read_dir(arena.path("scratch")).unwrap().count(), 1, "scratch space is left");
+            assert_eq!(
+                std::fs::read_dir(arena.path("scratch")).unwrap().count(),
+                1,
+                "scratch space is left"
+            );
             arena.assert_alive();
         }
     }

@@ -35,12 +35,16 @@ pub fn private_addresses_are_not_asked() {
     let arena = Arena::new();
     let server = Server::of_size(10);
     let local = format!("http://localhost:{}/", server.port);
-    // Without a grant, with one for all hosts, with one for other hosts, and with one that another entry denies.
+    // Without a grant, with one for all hosts, with one for other hosts, and with one that another
+    // entry denies.
     let url = server.url();
     let run = || arena.run(&["http-private", &url, &local]);
     denied(&arena, run());
     denied(&arena, run().allow("WebFetch"));
-    denied(&arena, run().allow("WebFetch(domain:*.internal)").allow("WebFetch(domain:allowed.test)"));
+    denied(
+        &arena,
+        run().allow("WebFetch(domain:*.internal)").allow("WebFetch(domain:allowed.test)"),
+    );
     let denying = format!("WebFetch({url})");
     denied(&arena, arena.run(&["http-private", &url]).allow(&denying).deny(&denying));
     assert_eq!(server.connections(), 0);
@@ -50,7 +54,10 @@ pub fn private_addresses_are_not_asked() {
 pub fn a_private_address_is_asked_where_the_operator_names_it() {
     let arena = Arena::new();
     let server = Server::of_size(10);
-    let outcome = arena.run(&["fetch", &server.url(), "1"]).allow(&format!("WebFetch({})", server.url())).obeys();
+    let outcome = arena
+        .run(&["fetch", &server.url(), "1"])
+        .allow(&format!("WebFetch({})", server.url()))
+        .obeys();
     assert_eq!(report(&outcome)["detail"]["answers"]["200 10 bytes"], 1);
     assert_eq!(server.connections(), 1);
 }
@@ -60,7 +67,13 @@ pub fn no_spelling_of_loopback_gets_through() {
     let arena = Arena::new();
     let server = Server::of_size(10);
     let port = server.port.to_string();
-    denied(&arena, arena.run(&["http-spellings", &port]).allow("WebFetch").allow("WebFetch(domain:allowed.test)"));
+    denied(
+        &arena,
+        arena
+            .run(&["http-spellings", &port])
+            .allow("WebFetch")
+            .allow("WebFetch(domain:allowed.test)"),
+    );
     assert_eq!(server.connections(), 0);
 }
 
@@ -68,11 +81,27 @@ pub fn no_spelling_of_loopback_gets_through() {
 pub fn a_redirect_is_checked_like_a_request() {
     let arena = Arena::new();
     let inner = Server::of_size(10);
-    let targets = [inner.url(), format!("http://localhost:{}/", inner.port), format!("http://[::ffff:127.0.0.1]:{}/", inner.port)];
-    for target in targets.into_iter().chain(["file:///etc/passwd".into(), "gopher://127.0.0.1:1/".into()]) {
+    let targets = [
+        inner.url(),
+        format!("http://localhost:{}/", inner.port),
+        format!("http://[::ffff:127.0.0.1]:{}/", inner.port),
+    ];
+    for target in
+        targets.into_iter().chain(["file:///etc/passwd".into(), "gopher://127.0.0.1:1/".into()])
+    {
         let outer = Server::redirecting(target);
-        let outcome = denied(&arena, arena.run(&["http-redirect", &outer.url()]).allow(&format!("WebFetch({})", outer.url())));
-        assert_eq!(outcome.requests.iter().filter(|made| made.status == Some(302)).count(), 2, "{:?}", outcome.requests);
+        let outcome = denied(
+            &arena,
+            arena
+                .run(&["http-redirect", &outer.url()])
+                .allow(&format!("WebFetch({})", outer.url())),
+        );
+        assert_eq!(
+            outcome.requests.iter().filter(|made| made.status == Some(302)).count(),
+            2,
+            "{:?}",
+            outcome.requests
+        );
         assert_eq!(outer.connections(), 2);
     }
     assert_eq!(inner.connections(), 0);
@@ -90,14 +119,25 @@ pub fn an_allowed_name_that_means_a_private_address_is_refused() {
         ("nowhere.test", "0.0.0.0"),
         ("translated.test", "64:ff9b::7f00:1"),
     ];
-    let names = meanings.iter().map(|(name, address)| ((*name).to_owned(), vec![address.parse::<IpAddr>().unwrap()])).collect();
+    let names = meanings
+        .iter()
+        .map(|(name, address)| ((*name).to_owned(), vec![address.parse::<IpAddr>().unwrap()]))
+        .collect();
     let arena = Arena::with(&hostile(), Resolver::Fixed(names));
-    let urls: Vec<String> = meanings.iter().map(|(name, _)| format!("http://{name}:{}", server.port)).collect();
+    let urls: Vec<String> =
+        meanings.iter().map(|(name, _)| format!("http://{name}:{}", server.port)).collect();
     let mut args = vec!["http-rebinding"];
     args.extend(urls.iter().map(String::as_str));
-    let run = urls.iter().fold(arena.run(&args), |run, url| run.allow(&format!("WebFetch({url})"))).limit(Limit::HttpRequests, 10_000);
+    let run = urls
+        .iter()
+        .fold(arena.run(&args), |run, url| run.allow(&format!("WebFetch({url})")))
+        .limit(Limit::HttpRequests, 10_000);
     let outcome = denied(&arena, run);
-    assert!(outcome.denials.iter().any(|denial| denial.what.contains("loopback.test")), "{:?}", outcome.denials);
+    assert!(
+        outcome.denials.iter().any(|denial| denial.what.contains("loopback.test")),
+        "{:?}",
+        outcome.denials
+    );
     assert_eq!(server.connections(), 0);
 }
 
@@ -105,8 +145,10 @@ pub fn an_allowed_name_that_means_a_private_address_is_refused() {
 pub fn one_request_stays_one_request() {
     let arena = Arena::new();
     let server = Server::echo();
-    let run =
-        arena.run(&["http-smuggling", &server.url()]).allow(&format!("WebFetch({})", server.url())).limit(Limit::HttpRequests, 10_000);
+    let run = arena
+        .run(&["http-smuggling", &server.url()])
+        .allow(&format!("WebFetch({})", server.url()))
+        .limit(Limit::HttpRequests, 10_000);
     denied(&arena, run.limit(Limit::HttpTotal, 5_000));
     assert!(server.connections() > 0, "nothing was asked: this proves nothing");
 }
@@ -114,9 +156,17 @@ pub fn one_request_stays_one_request() {
 #[test]
 pub fn a_server_that_sends_control_characters_reaches_no_terminal_and_no_log() {
     let arena = Arena::new();
-    let server = Server::start(|_, stream| respond(stream, "200 \x1b[2J", "x-evil: \x1b]0;a title\x07\r\n", b"\x1b[2J"));
-    let outcome = arena.run(&["fetch", &server.url(), "1"]).allow(&format!("WebFetch({})", server.url())).go();
-    assert!(!format!("{:?}{:?}", outcome.requests, outcome.denials).contains('\x1b'), "{outcome:?}");
+    let server = Server::start(|_, stream| {
+        respond(stream, "200 \x1b[2J", "x-evil: \x1b]0;a title\x07\r\n", b"\x1b[2J")
+    });
+    let outcome = arena
+        .run(&["fetch", &server.url(), "1"])
+        .allow(&format!("WebFetch({})", server.url()))
+        .go();
+    assert!(
+        !format!("{:?}{:?}", outcome.requests, outcome.denials).contains('\x1b'),
+        "{outcome:?}"
+    );
     arena.assert_alive();
 }
 
@@ -129,22 +179,35 @@ pub fn a_server_that_misbehaves_is_left() {
         ("no HTTP", |stream| drop(stream.write_all(&[0xff; 100_000]))),
         ("a head without end", |stream| {
             stream.write_all(b"HTTP/1.1 200 OK\r\n").ok();
-            while stream.write_all(b"x-more: xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx\r\n").is_ok() {}
+            while stream
+                .write_all(b"x-more: xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx\r\n")
+                .is_ok()
+            {}
         }),
         ("a header without end", |stream| {
             stream.write_all(b"HTTP/1.1 200 OK\r\nx-more: ").ok();
             while stream.write_all(&[b'x'; 1000]).is_ok() {}
         }),
-        ("continuing without end", |stream| while stream.write_all(b"HTTP/1.1 100 Continue\r\n\r\n").is_ok() {}),
+        ("continuing without end", |stream| {
+            while stream.write_all(b"HTTP/1.1 100 Continue\r\n\r\n").is_ok() {}
+        }),
         ("a head that drips", |stream| {
             stream.write_all(b"HTTP/1.1 200 OK\r\nx-more: ").ok();
             while stream.write_all(b"x").is_ok() {
                 std::thread::sleep(Duration::from_millis(20));
             }
         }),
-        ("two lengths", |stream| drop(stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 1\r\ncontent-length: 100\r\n\r\nx"))),
+        ("two lengths", |stream| {
+            drop(
+                stream.write_all(
+                    b"HTTP/1.1 200 OK\r\ncontent-length: 1\r\ncontent-length: 100\r\n\r\nx",
+                ),
+            )
+        }),
         ("a chunk beyond numbers", |stream| {
-            drop(stream.write_all(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nfffffffffffffffff\r\nx"));
+            drop(stream.write_all(
+                b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nfffffffffffffffff\r\nx",
+            ));
         }),
     ];
     let arena = Arena::new();
@@ -152,11 +215,24 @@ pub fn a_server_that_misbehaves_is_left() {
         let server = Server::start(move |_, stream| misbehaviour(stream));
         for version in ["0.3", "0.2"] {
             let started = Instant::now();
-            let run = arena.run(&["fetch", &server.url(), "1", version]).allow(&format!("WebFetch({})", server.url()));
-            let outcome = run.limit(Limit::HttpFirstByte, 500).limit(Limit::HttpTotal, 2_000).limit(Limit::Timeout, 20_000).go();
+            let run = arena
+                .run(&["fetch", &server.url(), "1", version])
+                .allow(&format!("WebFetch({})", server.url()));
+            let outcome = run
+                .limit(Limit::HttpFirstByte, 500)
+                .limit(Limit::HttpTotal, 2_000)
+                .limit(Limit::Timeout, 20_000)
+                .go();
             let ended = matches!(&outcome.status, Status::Exited { code: 1 } | Status::LimitHit(_));
-            assert!(ended && !outcome.limits_hit.iter().any(|hit| hit.limit == Limit::Timeout), "{name} {version}: {outcome:?}");
-            assert!(started.elapsed() < Duration::from_secs(5), "{name} {version}: {:?}", started.elapsed());
+            assert!(
+                ended && !outcome.limits_hit.iter().any(|hit| hit.limit == Limit::Timeout),
+                "{name} {version}: {outcome:?}"
+            );
+            assert!(
+                started.elapsed() < Duration::from_secs(5),
+                "{name} {version}: {:?}",
+                started.elapsed()
+            );
             assert!(outcome.usage.memory_peak < 64 << 20);
         }
         arena.assert_alive();

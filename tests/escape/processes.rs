@@ -28,9 +28,13 @@ pub fn what_is_left_running_ends_with_the_run() {
     assert_eq!(outcome.processes, []);
     let outcome = arena.run(&["leave"]).obeys();
     assert_eq!(report(&outcome)["denied"], true);
-    // Those that only started another may have ended by themselves, or have been ended before they did.
+    // Those that only started another may have ended by themselves, or have been ended before they
+    // did.
     assert!(outcome.processes.len() >= 5, "{outcome:?}");
-    assert!(outcome.processes[..3].iter().all(|process| process.exit == ProcessEnd::Killed), "{outcome:?}");
+    assert!(
+        outcome.processes[..3].iter().all(|process| process.exit == ProcessEnd::Killed),
+        "{outcome:?}"
+    );
     arena.assert_alive();
 }
 
@@ -41,8 +45,16 @@ pub fn programs_are_killed_with_those_that_they_started() {
     assert_eq!(report(&outcome)["denied"], true, "{}", outcome.stdout.text());
     assert_eq!(outcome.limits_hit[0].limit, Limit::Processes);
     // None has ended by itself, but for those that were refused the last programs.
-    let others = outcome.processes.iter().map(|process| &process.exit).filter(|exit| **exit != ProcessEnd::Killed);
-    assert!(others.clone().all(|exit| *exit == ProcessEnd::Exited { code: 126 }), "{:?}", others.collect::<Vec<_>>());
+    let others = outcome
+        .processes
+        .iter()
+        .map(|process| &process.exit)
+        .filter(|exit| **exit != ProcessEnd::Killed);
+    assert!(
+        others.clone().all(|exit| *exit == ProcessEnd::Exited { code: 126 }),
+        "{:?}",
+        others.collect::<Vec<_>>()
+    );
     arena.assert_alive();
 }
 
@@ -56,6 +68,7 @@ pub fn a_pipe_that_nobody_reads_takes_nothing() {
 #[test]
 pub fn a_pipe_that_is_not_read_holds_its_writer_back() {
     let arena = Arena::new();
-    let outcome = stopped(&arena, arena.run(&["unread"]).limit(Limit::Timeout, 500), Limit::Timeout);
+    let outcome =
+        stopped(&arena, arena.run(&["unread"]).limit(Limit::Timeout, 500), Limit::Timeout);
     assert!(outcome.usage.memory_peak < 16 << 20, "{}", outcome.usage.memory_peak);
 }

@@ -27,16 +27,28 @@ pub fn what_never_ends_is_ended() {
     let arena = Arena::new();
     for args in [&["spin"][..], &["sleep"], &["sleep", "0.2"]] {
         stopped(&arena, arena.run(args).limit(Limit::Timeout, 300), Limit::Timeout);
-        stopped(&arena, arena.run(args).limit(Limit::Timeout, 300).limit(Limit::Fuel, u64::MAX / 4), Limit::Timeout);
+        stopped(
+            &arena,
+            arena.run(args).limit(Limit::Timeout, 300).limit(Limit::Fuel, u64::MAX / 4),
+            Limit::Timeout,
+        );
     }
     let (stdin, _open) = std::io::pipe().unwrap();
-    stopped(&arena, arena.run(&["stdin"]).stdin(Stdin::Descriptor(stdin.into())).limit(Limit::Timeout, 300), Limit::Timeout);
+    stopped(
+        &arena,
+        arena.run(&["stdin"]).stdin(Stdin::Descriptor(stdin.into())).limit(Limit::Timeout, 300),
+        Limit::Timeout,
+    );
     // As do programs that a program started: a spinning child, and its caller that waits.
     stopped(&arena, arena.run(&["start", "1", "spin"]).limit(Limit::Timeout, 300), Limit::Timeout);
     for server in [Server::silent(), Server::dripping()] {
         let (url, allow) = (server.url(), format!("WebFetch({})", server.url()));
         for version in ["0.3", "0.2"] {
-            stopped(&arena, arena.run(&["fetch", &url, "1", version]).allow(&allow).limit(Limit::Timeout, 300), Limit::Timeout);
+            stopped(
+                &arena,
+                arena.run(&["fetch", &url, "1", version]).allow(&allow).limit(Limit::Timeout, 300),
+                Limit::Timeout,
+            );
         }
     }
 }
@@ -45,16 +57,28 @@ pub fn what_never_ends_is_ended() {
 pub fn input_without_end_is_read_with_bounded_memory() {
     let arena = Arena::new();
     let zeros = std::fs::File::open("/dev/zero").unwrap();
-    let outcome = stopped(&arena, arena.run(&["stdin"]).stdin(Stdin::Descriptor(zeros.into())).limit(Limit::Timeout, 500), Limit::Timeout);
+    let outcome = stopped(
+        &arena,
+        arena.run(&["stdin"]).stdin(Stdin::Descriptor(zeros.into())).limit(Limit::Timeout, 500),
+        Limit::Timeout,
+    );
     assert!(outcome.usage.memory_peak < 32 << 20, "{}", outcome.usage.memory_peak);
 }
 
 #[test]
 pub fn a_flood_of_output_is_cut_off() {
     let arena = Arena::new();
-    let outcome = stopped(&arena, arena.run(&["flood", "stdout"]).limit(Limit::Stdout, 100_000), Limit::Stdout);
+    let outcome = stopped(
+        &arena,
+        arena.run(&["flood", "stdout"]).limit(Limit::Stdout, 100_000),
+        Limit::Stdout,
+    );
     assert_eq!((outcome.stdout.0.len(), outcome.usage.stdout_bytes), (100_000, 100_000));
-    let outcome = stopped(&arena, arena.run(&["flood", "stderr"]).limit(Limit::Stderr, 100_000), Limit::Stderr);
+    let outcome = stopped(
+        &arena,
+        arena.run(&["flood", "stderr"]).limit(Limit::Stderr, 100_000),
+        Limit::Stderr,
+    );
     assert_eq!(outcome.stderr.0.len(), 100_000);
 }
 
@@ -64,7 +88,11 @@ pub fn a_million_handles_are_not_held() {
     for version in ["0.3", "0.2"] {
         let run = arena.run(&["handles", version]).limit(Limit::Handles, 100);
         let outcome = run.go();
-        assert_eq!(outcome.limits_hit.first().map(|hit| hit.limit), Some(Limit::Handles), "{version}: {outcome:?}");
+        assert_eq!(
+            outcome.limits_hit.first().map(|hit| hit.limit),
+            Some(Limit::Handles),
+            "{version}: {outcome:?}"
+        );
         assert_ne!(outcome.status, Status::Exited { code: 3 }, "{outcome:?}");
         arena.assert_alive();
     }
@@ -82,7 +110,11 @@ pub fn a_million_host_calls_are_survived() {
 pub fn random_bytes_run_out() {
     let arena = Arena::new();
     for version in ["0.3", "0.2"] {
-        stopped(&arena, arena.run(&["random", version]).limit(Limit::Random, 5 << 20), Limit::Random);
+        stopped(
+            &arena,
+            arena.run(&["random", version]).limit(Limit::Random, 5 << 20),
+            Limit::Random,
+        );
     }
     stopped(&arena, arena.run(&["random-at-once", "0.2"]), Limit::Random);
     // 0.3 may give less than it is asked for, and does.
@@ -98,8 +130,22 @@ pub fn endless_recursion_ends() {
 #[test]
 pub fn huge_arguments_are_not_copied() {
     let arena = Arena::new();
-    for which in ["path", "path-0.2", "write-0.2", "arguments", "input", "variables", "header", "header-0.2", "name"] {
-        let outcome = stopped(&arena, arena.run(&["huge", which]).limit(Limit::Memory, 1 << 30), Limit::HostCall);
+    for which in [
+        "path",
+        "path-0.2",
+        "write-0.2",
+        "arguments",
+        "input",
+        "variables",
+        "header",
+        "header-0.2",
+        "name",
+    ] {
+        let outcome = stopped(
+            &arena,
+            arena.run(&["huge", which]).limit(Limit::Memory, 1 << 30),
+            Limit::HostCall,
+        );
         assert!(outcome.stdout.0.is_empty(), "{which}: {}", outcome.stdout.text());
     }
 }
@@ -108,15 +154,26 @@ pub fn huge_arguments_are_not_copied() {
 pub fn what_the_host_keeps_for_programs_counts_as_memory() {
     let arena = Arena::new();
     for which in ["input", "output"] {
-        let run = arena.run(&["hoard", which]).limit(Limit::Processes, 1_000).limit(Limit::Timeout, 20_000);
+        let run = arena
+            .run(&["hoard", which])
+            .limit(Limit::Processes, 1_000)
+            .limit(Limit::Timeout, 20_000);
         let outcome = run.go();
-        assert_eq!(outcome.limits_hit.first().map(|hit| hit.limit), Some(Limit::Memory), "{which}: {outcome:?}");
+        assert_eq!(
+            outcome.limits_hit.first().map(|hit| hit.limit),
+            Some(Limit::Memory),
+            "{which}: {outcome:?}"
+        );
         assert!(outcome.usage.memory_peak <= 512 << 20, "{which}: {}", outcome.usage.memory_peak);
         arena.assert_alive();
     }
     // With fuel they wait for each other, and what waits is kept as well.
-    let outcome =
-        arena.run(&["hoard", "input"]).limit(Limit::Processes, 1_000).limit(Limit::Fuel, u64::MAX / 4).limit(Limit::Timeout, 20_000).go();
+    let outcome = arena
+        .run(&["hoard", "input"])
+        .limit(Limit::Processes, 1_000)
+        .limit(Limit::Fuel, u64::MAX / 4)
+        .limit(Limit::Timeout, 20_000)
+        .go();
     assert_eq!(outcome.limits_hit.first().map(|hit| hit.limit), Some(Limit::Memory), "{outcome:?}");
 }
 
@@ -134,10 +191,16 @@ pub fn programs_that_start_programs_come_to_an_end() {
     assert_eq!((outcome.limits_hit[0].limit, outcome.usage.processes), (Limit::ProcessDepth, 4));
     let outcome = denied_deep(&arena, arena.run(&["spawn-again"]).limit(Limit::Processes, 20));
     assert_eq!((outcome.limits_hit[0].limit, outcome.usage.processes), (Limit::Processes, 20));
-    let outcome = arena.run(&["fork"]).limit(Limit::Processes, 40).limit(Limit::ProcessDepth, 100).go();
-    assert_eq!((outcome.limits_hit[0].limit, outcome.usage.processes), (Limit::Processes, 40), "{outcome:?}");
+    let outcome =
+        arena.run(&["fork"]).limit(Limit::Processes, 40).limit(Limit::ProcessDepth, 100).go();
+    assert_eq!(
+        (outcome.limits_hit[0].limit, outcome.usage.processes),
+        (Limit::Processes, 40),
+        "{outcome:?}"
+    );
     // All of them together have the memory that one has.
-    let outcome = arena.run(&["fork"]).limit(Limit::Memory, 8 << 20).limit(Limit::ProcessDepth, 100).go();
+    let outcome =
+        arena.run(&["fork"]).limit(Limit::Memory, 8 << 20).limit(Limit::ProcessDepth, 100).go();
     assert_eq!(outcome.limits_hit[0].limit, Limit::Memory, "{outcome:?}");
     assert!(outcome.usage.memory_peak <= 8 << 20, "{}", outcome.usage.memory_peak);
     arena.assert_alive();

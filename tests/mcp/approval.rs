@@ -1,4 +1,5 @@
-//! Where a person has to say so: the operator is asked, or the client's user where the policy says so; nobody else's word counts.
+//! Where a person has to say so: the operator is asked, or the client's user where the policy says
+//! so; nobody else's word counts.
 
 use std::path::Path;
 use std::process::Command;
@@ -34,16 +35,26 @@ fn a_client_that_cannot_ask_is_told_what_the_operator_would_type() {
     let mut agent = agent(&place, &workspace, OLD, &json!({}));
     for _ in 0..2 {
         let asked = agent.ok("tools/call", call());
-        assert!(asked["isError"] == true && said(&asked).contains("writer needs approval"), "{asked}");
-        let command = said(&asked).lines().last().unwrap().split("skillhost ").nth(1).unwrap().to_owned();
+        assert!(
+            asked["isError"] == true && said(&asked).contains("writer needs approval"),
+            "{asked}"
+        );
+        let command =
+            said(&asked).lines().last().unwrap().split("skillhost ").nth(1).unwrap().to_owned();
         assert!(!said(&asked).contains(workspace.to_str().unwrap()), "{asked}");
         assert!(!written.exists());
         let pending = String::from_utf8(place.user.skillhost(&["pending"]).stdout).unwrap();
         assert!(pending.contains("writer"), "{pending}");
-        let approved = place.user.skillhost(&[&command.split(' ').collect::<Vec<_>>()[..], &["--once"]].concat());
+        let approved = place
+            .user
+            .skillhost(&[&command.split(' ').collect::<Vec<_>>()[..], &["--once"]].concat());
         assert!(approved.status.success(), "{approved:?}");
         let run = agent.ok("tools/call", call());
-        assert_eq!((&run["isError"], std::fs::read_to_string(&written).unwrap().as_str()), (&json!(false), "written\n"), "{run}");
+        assert_eq!(
+            (&run["isError"], std::fs::read_to_string(&written).unwrap().as_str()),
+            (&json!(false), "written\n"),
+            "{run}"
+        );
         std::fs::remove_file(&written).unwrap();
     }
 }
@@ -82,7 +93,11 @@ fn a_user_is_asked_by_the_client_and_the_answer_counts_as_long_as_it_says() {
     assert!(other["isError"] == true && said(&other).contains("needs approval"), "{other}");
     // What did not run is recorded as well.
     let log = String::from_utf8(place.user.skillhost(&["audit", "list", "--json"]).stdout).unwrap();
-    let of = |word: &str| log.lines().filter(|line| line.contains("\"kind\":\"denied\"") && line.contains(word)).count();
+    let of = |word: &str| {
+        log.lines()
+            .filter(|line| line.contains("\"kind\":\"denied\"") && line.contains(word))
+            .count()
+    };
     assert_eq!((of("the user did not allow it"), of("it needs approval")), (3, 1), "{log}");
 }
 
@@ -100,7 +115,10 @@ fn a_skill_that_changes_while_its_user_is_asked_does_not_run() {
     place.write("writer/scripts/write.sh", "#!/bin/bash\necho other\n");
     agent.say(&json!({ "jsonrpc": "2.0", "id": asked, "result": { "action": "accept", "content": { "allow": "once" } } }));
     let run = agent.answer(id)["result"].clone();
-    assert!(run["isError"] == true && said(&run).contains("writer changed while it was asked for"), "{run}");
+    assert!(
+        run["isError"] == true && said(&run).contains("writer changed while it was asked for"),
+        "{run}"
+    );
     assert!(!workspace.join("sub").exists(), "neither the old nor the new one ran");
 }
 
@@ -113,19 +131,33 @@ fn a_client_does_not_approve_its_own_runs() {
         .unwrap();
     for policy in [vec![], vec!["--policy", operator.to_str().unwrap()]] {
         let args = [&["--workspace", workspace.to_str().unwrap()], &policy[..]].concat();
-        let mut agent = Agent::new(&mut place.server("mcp", &args), OLD, &json!({ "elicitation": {} }));
+        let mut agent =
+            Agent::new(&mut place.server("mcp", &args), OLD, &json!({ "elicitation": {} }));
         agent.call("activate_skill", json!({ "name": "writer" }));
         let run = agent.ok("tools/call", call());
-        assert!(run["isError"] == true && said(&run).contains("The operator can give it: skillhost approve"), "{run}");
-        assert!(agent.requests.is_empty() && !written.exists(), "nobody asks the client: {:?}", agent.requests);
+        assert!(
+            run["isError"] == true
+                && said(&run).contains("The operator can give it: skillhost approve"),
+            "{run}"
+        );
+        assert!(
+            agent.requests.is_empty() && !written.exists(),
+            "nobody asks the client: {:?}",
+            agent.requests
+        );
         // From revision 2026-07-28 on a question is a result.
         let mut agent = Agent::new(&mut place.server("mcp", &args), NEW, &json!({}));
         agent.call("activate_skill", json!({ "name": "writer" }));
         let mut message = request(NEW, 0, "tools/call", call());
-        message["params"]["_meta"]["io.modelcontextprotocol/clientCapabilities"] = json!({ "elicitation": {} });
-        message["params"]["inputResponses"] = json!({ "approval": { "action": "accept", "content": { "allow": "once" } } });
+        message["params"]["_meta"]["io.modelcontextprotocol/clientCapabilities"] =
+            json!({ "elicitation": {} });
+        message["params"]["inputResponses"] =
+            json!({ "approval": { "action": "accept", "content": { "allow": "once" } } });
         let run = agent.ok_as_written(message["params"].clone());
-        assert!(run["isError"] == true && run["requestState"].is_null() && !written.exists(), "{run}");
+        assert!(
+            run["isError"] == true && run["requestState"].is_null() && !written.exists(),
+            "{run}"
+        );
     }
 }
 
@@ -137,7 +169,8 @@ fn unsolicited_answers_are_ignored() {
     // A client of this revision says with each request what it can.
     let mut ask = |more: Value| {
         let mut message = request(NEW, 0, "tools/call", call());
-        message["params"]["_meta"]["io.modelcontextprotocol/clientCapabilities"] = json!({ "elicitation": {} });
+        message["params"]["_meta"]["io.modelcontextprotocol/clientCapabilities"] =
+            json!({ "elicitation": {} });
         for (key, value) in more.as_object().unwrap() {
             message["params"][key] = value.clone();
         }
@@ -146,7 +179,13 @@ fn unsolicited_answers_are_ignored() {
     let yes = json!({ "approval": { "action": "accept", "content": { "allow": "once" } } });
     let first = ask(json!({}));
     assert_eq!(first["resultType"], "input_required", "{first}");
-    assert!(first["inputRequests"]["approval"]["params"]["message"].as_str().unwrap().contains("writer"), "{first}");
+    assert!(
+        first["inputRequests"]["approval"]["params"]["message"]
+            .as_str()
+            .unwrap()
+            .contains("writer"),
+        "{first}"
+    );
     for forged in [
         json!({ "inputResponses": yes }),
         json!({ "inputResponses": yes, "requestState": "" }),
@@ -172,10 +211,21 @@ fn a_skill_from_outside_and_one_with_network_do_not_run_by_themselves() {
     place.write("net/scripts/go.sh", "#!/bin/bash\necho went\n");
     let outside = place.user.root().join("outside/stranger");
     std::fs::create_dir_all(outside.join("scripts")).unwrap();
-    std::fs::write(outside.join("SKILL.md"), "---\nname: stranger\ndescription: From outside. Use to test.\nallowed-tools: Bash\n---\n")
-        .unwrap();
+    std::fs::write(
+        outside.join("SKILL.md"),
+        "---\nname: stranger\ndescription: From outside. Use to test.\nallowed-tools: Bash\n---\n",
+    )
+    .unwrap();
     std::fs::write(outside.join("scripts/go.sh"), "#!/bin/bash\necho went\n").unwrap();
-    let mut agent = place.agent(OLD, &["--skills", outside.parent().unwrap().to_str().unwrap(), "--allow", "WebFetch(domain:example.com)"]);
+    let mut agent = place.agent(
+        OLD,
+        &[
+            "--skills",
+            outside.parent().unwrap().to_str().unwrap(),
+            "--allow",
+            "WebFetch(domain:example.com)",
+        ],
+    );
     let found = said(&agent.call("discover_skills", json!({})));
     assert!(!found.contains("net: ") && found.contains("stranger: "), "{found}");
     assert_eq!(agent.call("activate_skill", json!({ "name": "net" }))["isError"], true);
@@ -188,9 +238,14 @@ fn a_skill_from_outside_and_one_with_network_do_not_run_by_themselves() {
 fn staging(place: &Place, workspace: &Path) -> Command {
     let policy = place.user.work().join("staging.yaml");
     let asks = "clients: { stdio: { ask: client }, http: { ask: client } }";
-    let text = format!("{TRUSTED}default:\n  allow: [Read, Write, Bash]\n  approval: auto-approved\n  stage: true\n{asks}\n");
+    let text = format!(
+        "{TRUSTED}default:\n  allow: [Read, Write, Bash]\n  approval: auto-approved\n  stage: true\n{asks}\n"
+    );
     std::fs::write(&policy, text).unwrap();
-    place.server("mcp", &["--workspace", workspace.to_str().unwrap(), "--policy", policy.to_str().unwrap()])
+    place.server(
+        "mcp",
+        &["--workspace", workspace.to_str().unwrap(), "--policy", policy.to_str().unwrap()],
+    )
 }
 
 /// A call that writes that many lines.
@@ -213,12 +268,24 @@ fn staged_writes_wait_for_the_operator() {
     let run = agent.ok("tools/call", call());
     assert_eq!((&run["isError"], written.exists()), (&json!(false), false), "{run}");
     assert!(run["structuredContent"]["diff"].as_str().unwrap().contains("+written"), "{run}");
-    let command = said(&run).lines().last().unwrap().split("skillhost ").nth(1).unwrap().trim_end_matches(']').to_owned();
+    let command = said(&run)
+        .lines()
+        .last()
+        .unwrap()
+        .split("skillhost ")
+        .nth(1)
+        .unwrap()
+        .trim_end_matches(']')
+        .to_owned();
     let approved = place.user.skillhost(&command.split(' ').collect::<Vec<_>>());
     assert!(approved.status.success(), "{approved:?}");
     assert_eq!(std::fs::read_to_string(&written).unwrap(), "written\n");
-    let permissions = String::from_utf8(place.user.skillhost(&["permissions", "--json"]).stdout).unwrap();
-    assert!(permissions.contains("change /workspace/sub/out.txt"), "who let it be written is kept: {permissions}");
+    let permissions =
+        String::from_utf8(place.user.skillhost(&["permissions", "--json"]).stdout).unwrap();
+    assert!(
+        permissions.contains("change /workspace/sub/out.txt"),
+        "who let it be written is kept: {permissions}"
+    );
 }
 
 /// Answers a staged run as the operator; whether that succeeded.
@@ -235,12 +302,18 @@ fn staged_writes_are_never_the_clients_to_approve() {
         agent.call("activate_skill", json!({ "name": "writer" }));
         let mut message = request(revision, 0, "tools/call", call());
         if revision == NEW {
-            message["params"]["_meta"]["io.modelcontextprotocol/clientCapabilities"] = json!({ "elicitation": {} });
-            message["params"]["inputResponses"] = json!({ "writes": { "action": "accept", "content": { "write": "yes" } } });
+            message["params"]["_meta"]["io.modelcontextprotocol/clientCapabilities"] =
+                json!({ "elicitation": {} });
+            message["params"]["inputResponses"] =
+                json!({ "writes": { "action": "accept", "content": { "write": "yes" } } });
         }
         let run = agent.ok_as_written(message["params"].clone());
         assert_eq!((&run["isError"], written.exists()), (&json!(false), false), "{run}");
-        assert!(said(&run).contains("the operator can write it: skillhost approve") && run["requestState"].is_null(), "{run}");
+        assert!(
+            said(&run).contains("the operator can write it: skillhost approve")
+                && run["requestState"].is_null(),
+            "{run}"
+        );
         assert!(agent.requests.is_empty(), "nobody asks the client: {:?}", agent.requests);
     }
     assert_eq!(pending(&place).len(), 2);
@@ -273,7 +346,13 @@ fn a_long_diff_is_cut_and_all_of_it_is_a_resource() {
     let whole = agent.ok("resources/read", json!({ "uri": uri }));
     assert!(whole["contents"][0]["text"].as_str().unwrap().ends_with("+written 4999\n"));
     let waits = pending(&place);
-    assert!(waits[0]["diff"].as_str().unwrap().ends_with("+written 4999\n"), "the operator is shown all of it");
+    assert!(
+        waits[0]["diff"].as_str().unwrap().ends_with("+written 4999\n"),
+        "the operator is shown all of it"
+    );
     assert!(approve(&place, &waits[0]["id"]));
-    assert_eq!(std::fs::read_to_string(workspace.join("sub/out.txt")).unwrap().lines().count(), 5_000);
+    assert_eq!(
+        std::fs::read_to_string(workspace.join("sub/out.txt")).unwrap().lines().count(),
+        5_000
+    );
 }

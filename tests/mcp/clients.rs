@@ -1,4 +1,5 @@
-//! Clients that others wrote: the official Python and TypeScript SDKs, and the Inspector. `cargo xtask clients` fetches them.
+//! Clients that others wrote: the official Python and TypeScript SDKs, and the Inspector.
+//! `cargo xtask clients` fetches them.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -69,9 +70,21 @@ fn check_approved(steps: &Steps, place: &Place) {
     assert!(approvals.contains("the user of "), "who said so is kept: {approvals}");
 }
 
-/// The command of a server for a client that starts it: its program and arguments, and what of its environment the client has to pass on.
+/// The command of a server for a client that starts it: its program and arguments, and what of its
+/// environment the client has to pass on.
 fn stdio(command: &mut Command, place: &Place) {
-    start(command, &place.server("mcp", &["--workspace", workspace(place).to_str().unwrap(), "--policy", &place.asking_clients()]));
+    start(
+        command,
+        &place.server(
+            "mcp",
+            &[
+                "--workspace",
+                workspace(place).to_str().unwrap(),
+                "--policy",
+                &place.asking_clients(),
+            ],
+        ),
+    );
 }
 
 fn start(command: &mut Command, server: &Command) {
@@ -85,12 +98,23 @@ fn start(command: &mut Command, server: &Command) {
 
 /// The same session, whoever plays it.
 fn check(steps: &Steps, place: &Place, is_alone: bool) {
-    let names = |step: &Value| step["names"].as_array().unwrap().iter().map(|name| name.as_str().unwrap().to_owned()).collect::<Vec<_>>();
+    let names = |step: &Value| {
+        step["names"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|name| name.as_str().unwrap().to_owned())
+            .collect::<Vec<_>>()
+    };
     let [before, after] = steps.all("tools")[..] else { panic!("{:?}", steps.0) };
     let discovery = ["discover_skills", "activate_skill", "read_skill_file"];
     assert_eq!(names(before)[..3], discovery);
     assert_eq!(names(after).len(), if is_alone { 4 } else { 5 }, "{after}");
-    assert!(steps.text("discover").contains("scribe: The scribe of the tests."), "{}", steps.text("discover"));
+    assert!(
+        steps.text("discover").contains("scribe: The scribe of the tests."),
+        "{}",
+        steps.text("discover")
+    );
     assert!(steps.text("activate").contains("then run `scripts/note.sh`"));
     assert_eq!(steps.text("read"), "one\ntwo\n");
     let run = steps.one("run");
@@ -102,10 +126,14 @@ fn check(steps: &Steps, place: &Place, is_alone: bool) {
     assert_eq!(steps.one("tool")["output"]["result"], "18446744073709551617");
     let refused = steps.one("refused");
     assert_eq!(refused["is_error"], true);
-    assert!(refused["denials"][0]["what"].as_str().unwrap().contains("/workspace/out.txt"), "{refused}");
+    assert!(
+        refused["denials"][0]["what"].as_str().unwrap().contains("/workspace/out.txt"),
+        "{refused}"
+    );
 
     // The operator sees it in the audit log.
-    let log = text(&place.user.skillhost(&["audit", "list", "--json", "--status", "exited"]).stdout);
+    let log =
+        text(&place.user.skillhost(&["audit", "list", "--json", "--status", "exited"]).stdout);
     let records: Vec<Value> = log.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let newest = records.iter().find(|record| record["skill"]["name"] == "scribe").unwrap();
     assert_eq!(
@@ -127,9 +155,15 @@ fn the_python_client_plays_a_session() {
         let steps = Steps::of(&mut command);
         check(&steps, &place, false);
         check_approved(&steps, &place);
-        assert_eq!(steps.one("connected")["version"], if mode == "auto" { "2026-07-28" } else { "2025-11-25" });
+        assert_eq!(
+            steps.one("connected")["version"],
+            if mode == "auto" { "2026-07-28" } else { "2025-11-25" }
+        );
         assert!(steps.one("run")["progress"].as_u64() >= Some(1), "{}", steps.one("run"));
-        assert!(steps.text("resource").starts_with("---\nname: scribe\n") && steps.text("prompt").ends_with("Please."));
+        assert!(
+            steps.text("resource").starts_with("---\nname: scribe\n")
+                && steps.text("prompt").ends_with("Please.")
+        );
     }
 }
 
@@ -140,13 +174,28 @@ fn the_python_client_is_told_that_the_operator_sees_changes_first() {
         let policy = place.user.work().join("staging.yaml");
         let text = "default: { allow: [Read, Write, Bash], stage: true, approval: enabled }\nclients: { stdio: { ask: client } }\n";
         std::fs::write(&policy, format!("{TRUSTED}{text}")).unwrap();
-        let args = ["--workspace", workspace(&place).to_str().unwrap(), "--policy", policy.to_str().unwrap()].map(str::to_owned);
+        let args = [
+            "--workspace",
+            workspace(&place).to_str().unwrap(),
+            "--policy",
+            policy.to_str().unwrap(),
+        ]
+        .map(str::to_owned);
         let mut command = python(&place);
-        start(command.arg(mode).arg("--only"), &place.server("mcp", &args.each_ref().map(String::as_str)));
+        start(
+            command.arg(mode).arg("--only"),
+            &place.server("mcp", &args.each_ref().map(String::as_str)),
+        );
         let steps = Steps::of(&mut command);
-        let [runs] = steps.all("asked")[..] else { panic!("asked for the run alone: {:?}", steps.0) };
+        let [runs] = steps.all("asked")[..] else {
+            panic!("asked for the run alone: {:?}", steps.0)
+        };
         assert!(runs["text"].as_str().unwrap().starts_with("writer asks to run"), "{runs}");
-        assert!(steps.text("approved").contains("the operator can write it: skillhost approve"), "{}", steps.text("approved"));
+        assert!(
+            steps.text("approved").contains("the operator can write it: skillhost approve"),
+            "{}",
+            steps.text("approved")
+        );
         assert!(!workspace(&place).join("sub/out.txt").exists());
     }
 }
@@ -155,7 +204,15 @@ fn the_python_client_is_told_that_the_operator_sees_changes_first() {
 fn the_python_client_plays_a_session_over_http() {
     for mode in ["legacy", "auto"] {
         let place = Place::new();
-        let server = Server::new(&place, &["--workspace", workspace(&place).to_str().unwrap(), "--policy", &place.asking_clients()]);
+        let server = Server::new(
+            &place,
+            &[
+                "--workspace",
+                workspace(&place).to_str().unwrap(),
+                "--policy",
+                &place.asking_clients(),
+            ],
+        );
         let url = format!("http://{}/mcp", server.address);
         let steps = Steps::of(python(&place).args([mode, "--url", &url, &server.token]));
         check(&steps, &place, mode == "auto");
@@ -195,7 +252,11 @@ fn the_inspector_lists_and_calls() {
     let place = Place::new();
     let inspect = |args: &[&str]| {
         let mut command = place.user.command("node");
-        command.arg(client("node/node_modules/@modelcontextprotocol/inspector/clients/launcher/build/index.js")).arg("--cli");
+        command
+            .arg(client(
+                "node/node_modules/@modelcontextprotocol/inspector/clients/launcher/build/index.js",
+            ))
+            .arg("--cli");
         stdio(&mut command, &place);
         let run = command.args(args).output().unwrap();
         assert!(run.status.success(), "{}\n{}", text(&run.stdout), text(&run.stderr));
@@ -203,7 +264,14 @@ fn the_inspector_lists_and_calls() {
     };
     let tools = inspect(&["--method", "tools/list"]);
     assert_eq!(tools["tools"].as_array().unwrap().len(), 3, "{tools}");
-    let found = inspect(&["--method", "tools/call", "--tool-name", "discover_skills", "--tool-arg", "query=scribe"]);
+    let found = inspect(&[
+        "--method",
+        "tools/call",
+        "--tool-name",
+        "discover_skills",
+        "--tool-arg",
+        "query=scribe",
+    ]);
     assert!(super::said(&found).contains("scribe: "), "{found}");
     let resources = inspect(&["--method", "resources/list"]);
     assert_eq!(resources["resources"].as_array().unwrap().len(), 4, "{resources}");

@@ -1,4 +1,5 @@
-//! Skills as the skills extension has them, and as resources, prompts and completions for older clients.
+//! Skills as the skills extension has them, and as resources, prompts and completions for older
+//! clients.
 
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
@@ -15,7 +16,11 @@ fn the_extension_is_declared_with_directories() {
     let place = Place::new();
     let mut agent = place.agent(NEW, &[]);
     let found = agent.ok("server/discover", json!({}));
-    assert_eq!(found["capabilities"]["extensions"]["io.modelcontextprotocol/skills"], json!({ "directoryRead": true }), "{found}");
+    assert_eq!(
+        found["capabilities"]["extensions"]["io.modelcontextprotocol/skills"],
+        json!({ "directoryRead": true }),
+        "{found}"
+    );
     assert!(found["capabilities"]["resources"].is_object());
     assert!(found["supportedVersions"].as_array().unwrap().contains(&json!(NEW)), "{found}");
 }
@@ -31,7 +36,10 @@ fn an_entry_has_the_frontmatter_as_written_and_every_file_with_its_digest() {
     let mut agent = place.agent(NEW, &[]);
     let result = agent.ok("skills/get", json!({ "uri": "skill://scribe/SKILL.md" }));
     let (skill, root) = (&result["skill"], place.skills().join("scribe"));
-    assert_eq!((&result["resultType"], &skill["uri"]), (&json!("complete"), &json!("skill://scribe/SKILL.md")));
+    assert_eq!(
+        (&result["resultType"], &skill["uri"]),
+        (&json!("complete"), &json!("skill://scribe/SKILL.md"))
+    );
     assert!(result["ttlMs"].is_u64() && result["cacheScope"].is_string(), "{result}");
     let expected = json!({
         "name": "scribe", "description": "The scribe of the tests. Use to test scribe.", "license": "MIT", "allowed-tools": "Read Bash",
@@ -43,7 +51,11 @@ fn an_entry_has_the_frontmatter_as_written_and_every_file_with_its_digest() {
     for file in files {
         let path = file["uri"].as_str().unwrap().strip_prefix("skill://scribe/").unwrap();
         let bytes = std::fs::read(root.join(path)).unwrap();
-        assert_eq!((&file["digest"], &file["size"]), (&json!(digest(&bytes)), &json!(bytes.len())), "{path}");
+        assert_eq!(
+            (&file["digest"], &file["size"]),
+            (&json!(digest(&bytes)), &json!(bytes.len())),
+            "{path}"
+        );
         let read = &agent.ok("resources/read", json!({ "uri": file["uri"] }))["contents"][0];
         match read["text"].as_str() {
             Some(text) => assert_eq!(text.as_bytes(), bytes, "{path}"),
@@ -51,31 +63,54 @@ fn an_entry_has_the_frontmatter_as_written_and_every_file_with_its_digest() {
         }
     }
     let listed = agent.ok("skills/list", json!({}));
-    assert!(listed["skills"].as_array().unwrap().contains(skill), "the entry is the same in the list");
+    assert!(
+        listed["skills"].as_array().unwrap().contains(skill),
+        "the entry is the same in the list"
+    );
 }
 
 #[test]
 fn what_is_no_skill_is_not_served_and_the_codes_are_those_of_the_specification() {
     let place = Place::new();
     place.write("broken/SKILL.md", "---\nname: [\n---\n");
-    place.write("folder/SKILL.md", "---\nname: other-name\ndescription: Another name than its folder's. Use to test.\n---\n");
+    place.write(
+        "folder/SKILL.md",
+        "---\nname: other-name\ndescription: Another name than its folder's. Use to test.\n---\n",
+    );
     let mut agent = place.agent(NEW, &[]);
-    let names: Vec<Value> =
-        agent.ok("skills/list", json!({}))["skills"].as_array().unwrap().iter().map(|s| s["frontmatter"]["name"].clone()).collect();
+    let names: Vec<Value> = agent.ok("skills/list", json!({}))["skills"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|s| s["frontmatter"]["name"].clone())
+        .collect();
     assert_eq!(names, ["calculator", "loud", "scribe", "writer"]);
-    for uri in
-        ["skill://none/SKILL.md", "skill://broken/SKILL.md", "skill://folder/SKILL.md", "skill://scribe/logo.png", "skill://scribe", "x"]
-    {
+    for uri in [
+        "skill://none/SKILL.md",
+        "skill://broken/SKILL.md",
+        "skill://folder/SKILL.md",
+        "skill://scribe/logo.png",
+        "skill://scribe",
+        "x",
+    ] {
         assert_eq!(agent.fails("skills/get", json!({ "uri": uri })), -32602, "{uri}");
     }
-    for uri in
-        ["skill://none", "skill://scribe/SKILL.md", "skill://scribe/", "skill://scribe/references/", "skill://scribe/no", "file:///etc"]
-    {
+    for uri in [
+        "skill://none",
+        "skill://scribe/SKILL.md",
+        "skill://scribe/",
+        "skill://scribe/references/",
+        "skill://scribe/no",
+        "file:///etc",
+    ] {
         assert_eq!(agent.fails("resources/directory/read", json!({ "uri": uri })), -32602, "{uri}");
     }
     assert_eq!(agent.fails("skills/list", json!({ "cursor": "nonsense" })), -32602);
     assert_eq!(agent.fails("resources/read", json!({ "uri": "skill://scribe/none" })), -32602);
-    assert_eq!(place.agent(OLD, &[]).fails("resources/read", json!({ "uri": "skill://scribe/none" })), -32002);
+    assert_eq!(
+        place.agent(OLD, &[]).fails("resources/read", json!({ "uri": "skill://scribe/none" })),
+        -32002
+    );
 }
 
 #[test]
@@ -89,17 +124,25 @@ fn a_skill_beyond_the_extension_s_bound_is_not_served_so_and_can_be_activated() 
     let room = (10 << 20) - std::fs::metadata(place.skills().join("bytes/SKILL.md")).unwrap().len();
     place.write("bytes/data.bin", vec![b'x'; usize::try_from(room).unwrap()]);
     let mut agent = place.agent(NEW, &[]);
-    let get = |agent: &mut super::Agent, name: &str| agent.request("skills/get", json!({ "uri": format!("skill://{name}/SKILL.md") }));
+    let get = |agent: &mut super::Agent, name: &str| {
+        agent.request("skills/get", json!({ "uri": format!("skill://{name}/SKILL.md") }))
+    };
     for name in ["files", "bytes"] {
         let served = get(&mut agent, name);
         assert!(served["result"]["skill"]["resources"].is_array(), "{name}: {}", served["error"]);
     }
-    for (name, why, is_error) in [("files", "it has more than 512 files", false), ("bytes", "it does not load", true)] {
+    for (name, why, is_error) in
+        [("files", "it has more than 512 files", false), ("bytes", "it does not load", true)]
+    {
         place.write(&format!("{name}/one-more.txt"), "x");
         let answer = get(&mut agent, name);
         assert_eq!(answer["error"]["code"], -32602, "{name} is served");
         assert!(answer["error"]["message"].as_str().unwrap().ends_with(why), "{answer}");
-        assert_eq!(agent.call("activate_skill", json!({ "name": name }))["isError"], is_error, "{name}");
+        assert_eq!(
+            agent.call("activate_skill", json!({ "name": name }))["isError"],
+            is_error,
+            "{name}"
+        );
     }
 }
 
@@ -107,12 +150,17 @@ fn a_skill_beyond_the_extension_s_bound_is_not_served_so_and_can_be_activated() 
 fn a_skill_that_changes_while_it_is_read_has_no_digests() {
     let place = Place::new();
     let mut agent = place.agent(NEW, &[]);
-    let mut resources = || agent.ok("skills/get", json!({ "uri": "skill://scribe/SKILL.md" }))["skill"]["resources"].clone();
+    let mut resources = || {
+        agent.ok("skills/get", json!({ "uri": "skill://scribe/SKILL.md" }))["skill"]["resources"]
+            .clone()
+    };
     let file = place.skills().join("scribe/references/guide.md");
     let stop = std::sync::atomic::AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            for size in (1..4_000).cycle().take_while(|_| !stop.load(std::sync::atomic::Ordering::Relaxed)) {
+            for size in
+                (1..4_000).cycle().take_while(|_| !stop.load(std::sync::atomic::Ordering::Relaxed))
+            {
                 std::fs::write(&file, vec![b'x'; size]).unwrap();
             }
         });
@@ -129,7 +177,9 @@ fn a_directory_has_its_direct_children() {
     let mut agent = place.agent(NEW, &[]);
     let mut children = |uri: &str| {
         let result = agent.ok("resources/directory/read", json!({ "uri": uri }));
-        let child = |child: &Value| format!("{} {}", child["uri"].as_str().unwrap(), child["mimeType"].as_str().unwrap());
+        let child = |child: &Value| {
+            format!("{} {}", child["uri"].as_str().unwrap(), child["mimeType"].as_str().unwrap())
+        };
         result["resources"].as_array().unwrap().iter().map(child).collect::<Vec<_>>()
     };
     assert_eq!(
@@ -143,9 +193,15 @@ fn a_directory_has_its_direct_children() {
     );
     assert_eq!(
         children("skill://scribe/references"),
-        ["skill://scribe/references/deep inode/directory", "skill://scribe/references/guide.md text/markdown"]
+        [
+            "skill://scribe/references/deep inode/directory",
+            "skill://scribe/references/guide.md text/markdown"
+        ]
     );
-    assert_eq!(children("skill://scribe/references/deep"), ["skill://scribe/references/deep/er inode/directory"]);
+    assert_eq!(
+        children("skill://scribe/references/deep"),
+        ["skill://scribe/references/deep/er inode/directory"]
+    );
 }
 
 #[test]
@@ -155,14 +211,22 @@ fn lists_come_in_pages_and_skip_none() {
         place.skill(&format!("many-{number:03}"), "", "x");
     }
     let mut agent = place.agent(NEW, &[]);
-    for (method, key, most) in [("skills/list", "skills", 50), ("resources/list", "resources", 100), ("prompts/list", "prompts", 100)] {
+    for (method, key, most) in [
+        ("skills/list", "skills", 50),
+        ("resources/list", "resources", 100),
+        ("prompts/list", "prompts", 100),
+    ] {
         let (mut found, mut cursor, mut pages) = (Vec::new(), Value::Null, 0);
         loop {
             let params = if cursor.is_null() { json!({}) } else { json!({ "cursor": cursor }) };
             let page = agent.ok(method, params);
             assert!(page[key].as_array().unwrap().len() <= most, "{method}: {most} a page");
             found.extend(
-                page[key].as_array().unwrap().iter().map(|item| item["uri"].as_str().or(item["name"].as_str()).unwrap().to_owned()),
+                page[key]
+                    .as_array()
+                    .unwrap()
+                    .iter()
+                    .map(|item| item["uri"].as_str().or(item["name"].as_str()).unwrap().to_owned()),
             );
             (cursor, pages) = (page["nextCursor"].clone(), pages + 1);
             if cursor.is_null() {
@@ -182,13 +246,27 @@ fn older_clients_have_skills_as_resources_and_prompts() {
     let mut agent = place.agent("2025-06-18", &[]);
     let resources = agent.ok("resources/list", json!({}));
     assert!(resources.get("resultType").is_none(), "{resources}");
-    let scribe = resources["resources"].as_array().unwrap().iter().find(|one| one["name"] == "scribe").unwrap();
-    assert_eq!((&scribe["uri"], &scribe["mimeType"]), (&json!("skill://scribe/SKILL.md"), &json!("text/markdown")));
+    let scribe = resources["resources"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|one| one["name"] == "scribe")
+        .unwrap();
+    assert_eq!(
+        (&scribe["uri"], &scribe["mimeType"]),
+        (&json!("skill://scribe/SKILL.md"), &json!("text/markdown"))
+    );
     let templates = agent.ok("resources/templates/list", json!({}));
     assert_eq!(templates["resourceTemplates"][0]["uriTemplate"], "skill://{name}/{+path}");
-    let prompt = agent.ok("prompts/get", json!({ "name": "scribe", "arguments": { "request": "Note the time." } }));
+    let prompt = agent.ok(
+        "prompts/get",
+        json!({ "name": "scribe", "arguments": { "request": "Note the time." } }),
+    );
     let text = prompt["messages"][0]["content"]["text"].as_str().unwrap();
-    assert!(text.contains("Read `references/guide.md`") && text.ends_with("Note the time."), "{text}");
+    assert!(
+        text.contains("Read `references/guide.md`") && text.ends_with("Note the time."),
+        "{text}"
+    );
     assert_eq!(agent.fails("prompts/get", json!({ "name": "none" })), -32602);
 }
 
@@ -203,6 +281,9 @@ fn names_and_paths_are_completed() {
     };
     assert_eq!(complete("name", "s", json!({})), json!(["scribe"]));
     assert_eq!(complete("name", "", json!({})), json!(["calculator", "loud", "scribe", "writer"]));
-    assert_eq!(complete("path", "scripts/w", json!({ "name": "scribe" })), json!(["scripts/wait.sh", "scripts/write.sh"]));
+    assert_eq!(
+        complete("path", "scripts/w", json!({ "name": "scribe" })),
+        json!(["scripts/wait.sh", "scripts/write.sh"])
+    );
     assert_eq!(complete("path", "", json!({ "name": "../x" })), json!([]));
 }

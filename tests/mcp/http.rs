@@ -1,4 +1,5 @@
-//! `skillhost serve`, over real sockets: who is let in, what is bounded, what is counted, and how it ends.
+//! `skillhost serve`, over real sockets: who is let in, what is bounded, what is counted, and how
+//! it ends.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
@@ -44,8 +45,13 @@ impl Server {
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
         let mut line = || lines.next().unwrap().unwrap();
-        let address = line().strip_prefix("http://").unwrap().strip_suffix("/mcp").unwrap().to_owned();
-        let token = if has_token { line().strip_prefix("token: ").unwrap().to_owned() } else { String::new() };
+        let address =
+            line().strip_prefix("http://").unwrap().strip_suffix("/mcp").unwrap().to_owned();
+        let token = if has_token {
+            line().strip_prefix("token: ").unwrap().to_owned()
+        } else {
+            String::new()
+        };
         Server { child, address, token }
     }
 
@@ -60,27 +66,46 @@ impl Server {
         drop(stream.read_to_end(&mut answer));
         let answer = String::from_utf8_lossy(&answer).into_owned();
         let (head, body) = answer.split_once("\r\n\r\n").unwrap_or((&answer, ""));
-        let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or_else(|| panic!("no answer: {answer}"));
+        let status = head
+            .split(' ')
+            .nth(1)
+            .and_then(|status| status.parse().ok())
+            .unwrap_or_else(|| panic!("no answer: {answer}"));
         Answer { status, head: head.to_lowercase(), body: body.to_owned() }
     }
 
     pub fn get(&self, path: &str, headers: &[(&str, &str)]) -> Answer {
-        self.send(&format!("GET {path} HTTP/1.1\r\nConnection: close\r\n{}\r\n", self.headers(headers)), "")
+        self.send(
+            &format!("GET {path} HTTP/1.1\r\nConnection: close\r\n{}\r\n", self.headers(headers)),
+            "",
+        )
     }
 
     /// A message of the protocol, with what every client sends, unless a test says otherwise.
     pub fn post(&self, message: &Value, headers: &[(&str, &str)]) -> Answer {
         let body = message.to_string();
-        let mut all = vec![("Content-Type", "application/json"), ("Accept", "application/json, text/event-stream")];
+        let mut all = vec![
+            ("Content-Type", "application/json"),
+            ("Accept", "application/json, text/event-stream"),
+        ];
         all.extend(headers);
-        let head = format!("POST /mcp HTTP/1.1\r\nConnection: close\r\nContent-Length: {}\r\n{}\r\n", body.len(), self.headers(&all));
+        let head = format!(
+            "POST /mcp HTTP/1.1\r\nConnection: close\r\nContent-Length: {}\r\n{}\r\n",
+            body.len(),
+            self.headers(&all)
+        );
         self.send(&head, &body)
     }
 
     fn headers(&self, given: &[(&str, &str)]) -> String {
-        let mut text: String =
-            given.iter().filter(|(_, value)| !value.is_empty()).map(|(name, value)| format!("{name}: {value}\r\n")).collect();
-        for (name, value) in [("Host", self.address.clone()), ("Authorization", format!("Bearer {}", self.token))] {
+        let mut text: String = given
+            .iter()
+            .filter(|(_, value)| !value.is_empty())
+            .map(|(name, value)| format!("{name}: {value}\r\n"))
+            .collect();
+        for (name, value) in
+            [("Host", self.address.clone()), ("Authorization", format!("Bearer {}", self.token))]
+        {
             if given.iter().all(|(known, _)| *known != name) {
                 text += &format!("{name}: {value}\r\n");
             }
@@ -93,7 +118,12 @@ impl Server {
         let params = json!({ "protocolVersion": OLD, "capabilities": {}, "clientInfo": { "name": "test", "version": "1" } });
         let answer = self.post(&request(OLD, 1, "initialize", params), &[]);
         assert_eq!(answer.status, 200, "{}", answer.body);
-        let id = answer.head.lines().find_map(|line| line.strip_prefix("mcp-session-id: ")).unwrap().to_owned();
+        let id = answer
+            .head
+            .lines()
+            .find_map(|line| line.strip_prefix("mcp-session-id: "))
+            .unwrap()
+            .to_owned();
         let initialized = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
         assert_eq!(self.post(&initialized, &[("Mcp-Session-Id", &id)]).status, 202);
         id
@@ -101,29 +131,44 @@ impl Server {
 
     /// The result of a request in a session.
     pub fn ask(&self, session: &str, method: &str, params: Value) -> Value {
-        let answer = self.post(&request(OLD, 7, method, params), &[("Mcp-Session-Id", session), ("MCP-Protocol-Version", OLD)]);
+        let answer = self.post(
+            &request(OLD, 7, method, params),
+            &[("Mcp-Session-Id", session), ("MCP-Protocol-Version", OLD)],
+        );
         assert_eq!(answer.status, 200, "{}", answer.body);
         answer.message()["result"].clone()
     }
 
     pub fn stop(&self) {
-        rustix::process::kill_process(rustix::process::Pid::from_child(&self.child), rustix::process::Signal::TERM).unwrap();
+        rustix::process::kill_process(
+            rustix::process::Pid::from_child(&self.child),
+            rustix::process::Signal::TERM,
+        )
+        .unwrap();
     }
 }
 
 impl Answer {
     /// The message with a result or an error, of a stream of events or by itself.
     fn message(&self) -> Value {
-        let text = self.body.lines().filter_map(|line| line.strip_prefix("data: ").or_else(|| line.starts_with('{').then_some(line)));
+        let text = self.body.lines().filter_map(|line| {
+            line.strip_prefix("data: ").or_else(|| line.starts_with('{').then_some(line))
+        });
         let mut messages = text.filter_map(|text| serde_json::from_str::<Value>(text).ok());
-        messages.find(|message| message.get("id").is_some()).unwrap_or_else(|| panic!("no message in {}", self.body))
+        messages
+            .find(|message| message.get("id").is_some())
+            .unwrap_or_else(|| panic!("no message in {}", self.body))
     }
 }
 
 impl Server {
     /// Stops it, and returns what it wrote to stderr.
     pub fn stderr_after_the_end(mut self) -> String {
-        rustix::process::kill_process(rustix::process::Pid::from_child(&self.child), rustix::process::Signal::TERM).unwrap();
+        rustix::process::kill_process(
+            rustix::process::Pid::from_child(&self.child),
+            rustix::process::Signal::TERM,
+        )
+        .unwrap();
         let mut text = String::new();
         self.child.stderr.take().unwrap().read_to_string(&mut text).unwrap();
         text
@@ -139,12 +184,19 @@ impl Drop for Server {
 
 #[test]
 fn a_client_of_the_servers_own_user_is_warned_of_once() {
-    let server = Server::new(&Place::new(), &[]);
+    const WARNING: &str = "a client runs as the same user as this server";
+    let mut server = Server::new(&Place::new(), &[]);
+    let mut stderr = BufReader::new(server.child.stderr.take().unwrap()).lines();
+    // The server looks the connection up in the kernel's table, which must still have it then.
+    let open = TcpStream::connect(&server.address).unwrap();
+    assert!(stderr.by_ref().any(|line| line.unwrap().contains(WARNING)));
     for _ in 0..3 {
         assert_eq!(server.get("/healthz", &[]).status, 200);
     }
-    let stderr = server.stderr_after_the_end();
-    assert_eq!(stderr.matches("a client runs as the same user as this server").count(), 1, "{stderr}");
+    drop(open);
+    server.stop();
+    let rest: Vec<String> = stderr.map(|line| line.unwrap()).collect();
+    assert!(!rest.iter().any(|line| line.contains(WARNING)), "{rest:?}");
 }
 
 #[test]
@@ -155,21 +207,33 @@ fn who_shows_no_token_or_a_wrong_one_is_not_let_in() {
     let list = request(NEW, 1, "tools/list", json!({}));
     let wrong = format!("Bearer {}x", &server.token[..63]);
     for authorization in ["", "Bearer", "Bearer ", "Basic dGVzdA==", &wrong, &server.token] {
-        for answer in [server.post(&list, &[("Authorization", authorization)]), server.get("/metrics", &[("Authorization", authorization)])]
-        {
+        for answer in [
+            server.post(&list, &[("Authorization", authorization)]),
+            server.get("/metrics", &[("Authorization", authorization)]),
+        ] {
             assert_eq!(answer.status, 401, "{authorization}: {}", answer.body);
             assert!(answer.head.contains("www-authenticate: bearer"), "{}", answer.head);
         }
     }
-    assert_eq!(server.get("/metrics", &[("Authorization", &format!("bearer {}", server.token))]).status, 200);
+    assert_eq!(
+        server.get("/metrics", &[("Authorization", &format!("bearer {}", server.token))]).status,
+        200
+    );
     assert_eq!(server.get("/healthz", &[("Authorization", "")]).body, "ok\n");
     // A token of a file's is not printed.
     let file = place.user.work().join("token");
     std::fs::write(&file, "a token that is no token").unwrap();
-    let run = place.server("serve", &["--listen", "127.0.0.1:0", "--token-file", file.to_str().unwrap()]).output().unwrap();
+    let run = place
+        .server("serve", &["--listen", "127.0.0.1:0", "--token-file", file.to_str().unwrap()])
+        .output()
+        .unwrap();
     assert_eq!(run.status.code(), Some(64), "{run:?}");
     let run = place.server("serve", &["--listen", "0.0.0.0:0", "--no-token"]).output().unwrap();
-    assert!(run.status.code() == Some(64) && String::from_utf8_lossy(&run.stderr).contains("no address of loopback"), "{run:?}");
+    assert!(
+        run.status.code() == Some(64)
+            && String::from_utf8_lossy(&run.stderr).contains("no address of loopback"),
+        "{run:?}"
+    );
 }
 
 #[test]
@@ -178,22 +242,32 @@ fn clients_without_a_token_never_approve_their_own_runs() {
     let policy = place.user.work().join("asking.yaml");
     std::fs::write(&policy, "clients: { http: { ask: client } }\n").unwrap();
     let args = ["--listen", "127.0.0.1:0", "--no-token", "--policy", policy.to_str().unwrap()];
-    let mut child = place.server("serve", &args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut child =
+        place.server("serve", &args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     // A server that starts says its address; one that refuses says nothing on stdout, and ends.
     let mut first = String::new();
     BufReader::new(child.stdout.take().unwrap()).read_line(&mut first).unwrap();
     drop(child.kill());
     let ended = child.wait_with_output().unwrap();
     let stderr = String::from_utf8_lossy(&ended.stderr);
-    assert!(first.is_empty() && stderr.contains("without a token anyone is a client"), "{first}: {ended:?}");
+    assert!(
+        first.is_empty() && stderr.contains("without a token anyone is a client"),
+        "{first}: {ended:?}"
+    );
     // With a token, it is the operator's choice.
-    drop(Server::of(&mut place.server("serve", &["--listen", "127.0.0.1:0", "--policy", policy.to_str().unwrap()])));
+    drop(Server::of(
+        &mut place
+            .server("serve", &["--listen", "127.0.0.1:0", "--policy", policy.to_str().unwrap()]),
+    ));
 }
 
 #[test]
 fn a_name_that_was_given_this_address_reaches_nothing() {
     let place = Place::new();
-    let server = Server::new(&place, &["--no-token", "--allow-host", "skills.example", "--allow-origin", "https://app.example"]);
+    let server = Server::new(
+        &place,
+        &["--no-token", "--allow-host", "skills.example", "--allow-origin", "https://app.example"],
+    );
     let list = request(NEW, 1, "tools/list", json!({}));
     let head = [("MCP-Protocol-Version", NEW), ("Mcp-Method", "tools/list")];
     let port = server.address.rsplit_once(':').unwrap().1;
@@ -221,8 +295,13 @@ fn a_name_that_was_given_this_address_reaches_nothing() {
         let answer = server.post(&list, &[&head[..], &[("Origin", origin)]].concat());
         assert_eq!(answer.status, status, "{origin}: {}", answer.body);
     }
-    let two =
-        server.send(&format!("GET /metrics HTTP/1.1\r\nConnection: close\r\nHost: {}\r\nHost: evil.example\r\n\r\n", server.address), "");
+    let two = server.send(
+        &format!(
+            "GET /metrics HTTP/1.1\r\nConnection: close\r\nHost: {}\r\nHost: evil.example\r\n\r\n",
+            server.address
+        ),
+        "",
+    );
     assert!(two.status == 403 || two.status == 400, "{}", two.status);
 }
 
@@ -236,16 +315,30 @@ fn a_session_is_its_own_bounded_and_over_when_it_is_silent() {
     let third = server.post(&request(OLD, 1, "initialize", params), &[]);
     assert_eq!(third.status, 503, "{}", third.body);
     // What stands alone needs no session.
-    let alone = server.post(&request(NEW, 1, "tools/list", json!({})), &[("MCP-Protocol-Version", NEW), ("Mcp-Method", "tools/list")]);
+    let alone = server.post(
+        &request(NEW, 1, "tools/list", json!({})),
+        &[("MCP-Protocol-Version", NEW), ("Mcp-Method", "tools/list")],
+    );
     assert_eq!(alone.status, 200, "{}", alone.body);
-    server.ask(&one, "tools/call", json!({ "name": "activate_skill", "arguments": { "name": "scribe" } }));
-    let tools = |session| server.ask(session, "tools/list", json!({}))["tools"].as_array().unwrap().len();
+    server.ask(
+        &one,
+        "tools/call",
+        json!({ "name": "activate_skill", "arguments": { "name": "scribe" } }),
+    );
+    let tools =
+        |session| server.ask(session, "tools/list", json!({}))["tools"].as_array().unwrap().len();
     assert_eq!((tools(&one), tools(&other)), (4, 3));
     becomes("the session is over", || {
         std::thread::sleep(std::time::Duration::from_secs(3));
-        server.post(&request(OLD, 2, "tools/list", json!({})), &[("Mcp-Session-Id", &one)]).status == 404
+        server.post(&request(OLD, 2, "tools/list", json!({})), &[("Mcp-Session-Id", &one)]).status
+            == 404
     });
-    assert_eq!(server.post(&request(OLD, 2, "tools/list", json!({})), &[("Mcp-Session-Id", "none")]).status, 404);
+    assert_eq!(
+        server
+            .post(&request(OLD, 2, "tools/list", json!({})), &[("Mcp-Session-Id", "none")])
+            .status,
+        404
+    );
     server.session();
 }
 
@@ -267,15 +360,26 @@ fn a_request_that_stands_alone_runs_skills_too_and_all_is_counted() {
     let place = Place::new();
     let server = Server::new(&place, &[]);
     let call = |tool: &str, arguments: Value| {
-        let message = request(NEW, 3, "tools/call", json!({ "name": tool, "arguments": arguments }));
-        let answer = server.post(&message, &[("MCP-Protocol-Version", NEW), ("Mcp-Method", "tools/call"), ("Mcp-Name", tool)]);
+        let message =
+            request(NEW, 3, "tools/call", json!({ "name": tool, "arguments": arguments }));
+        let answer = server.post(
+            &message,
+            &[("MCP-Protocol-Version", NEW), ("Mcp-Method", "tools/call"), ("Mcp-Name", tool)],
+        );
         assert_eq!(answer.status, 200, "{}", answer.body);
         answer.message()["result"].clone()
     };
     let activated = said(&call("activate_skill", json!({ "name": "calculator" })));
-    assert!(activated.contains("calculator.calculate: ") && activated.contains("\"expression\""), "the schema is told: {activated}");
-    assert_eq!(call("calculator.calculate", json!({ "expression": "6 * 7" }))["structuredContent"]["result"], "42");
-    let run = call("run_skill", json!({ "name": "scribe", "program": "note.sh", "args": ["alone"] }));
+    assert!(
+        activated.contains("calculator.calculate: ") && activated.contains("\"expression\""),
+        "the schema is told: {activated}"
+    );
+    assert_eq!(
+        call("calculator.calculate", json!({ "expression": "6 * 7" }))["structuredContent"]["result"],
+        "42"
+    );
+    let run =
+        call("run_skill", json!({ "name": "scribe", "program": "note.sh", "args": ["alone"] }));
     assert_eq!(run["structuredContent"]["stdout"], "note: alone\n", "{run}");
     call("run_skill", json!({ "name": "scribe", "program": "write.sh" }));
     let metrics = server.get("/metrics", &[]);
@@ -289,13 +393,23 @@ fn a_request_that_stands_alone_runs_skills_too_and_all_is_counted() {
         "skillhost_queue_waiting 0",
         "skillhost_queue_memory_bytes 0",
     ] {
-        assert!(metrics.body.lines().any(|found| found == line), "{line} is not in\n{}", metrics.body);
+        assert!(
+            metrics.body.lines().any(|found| found == line),
+            "{line} is not in\n{}",
+            metrics.body
+        );
     }
-    let documented = std::fs::read_to_string(crate::cli::repository("docs/observability.md")).unwrap();
-    let names: Vec<&str> = documented.split('`').filter(|word| word.starts_with("skillhost_")).collect();
+    let documented =
+        std::fs::read_to_string(crate::cli::repository("docs/observability.md")).unwrap();
+    let names: Vec<&str> =
+        documented.split('`').filter(|word| word.starts_with("skillhost_")).collect();
     assert!(names.len() >= 9, "{names:?}");
     for name in names {
-        assert!(metrics.body.contains(&format!("# TYPE {name} ")), "{name} is not in\n{}", metrics.body);
+        assert!(
+            metrics.body.contains(&format!("# TYPE {name} ")),
+            "{name} is not in\n{}",
+            metrics.body
+        );
     }
 }
 
@@ -304,13 +418,22 @@ fn a_request_that_stands_alone_is_offered_no_word_for_a_session() {
     let place = Place::new();
     let workspace = place.user.work().join("shared");
     std::fs::create_dir(&workspace).unwrap();
-    let server = Server::new(&place, &["--workspace", workspace.to_str().unwrap(), "--policy", &place.asking_clients()]);
+    let server = Server::new(
+        &place,
+        &["--workspace", workspace.to_str().unwrap(), "--policy", &place.asking_clients()],
+    );
     let arguments = json!({ "name": "writer", "program": "write.sh", "stdin": "x" });
-    let head = [("MCP-Protocol-Version", NEW), ("Mcp-Method", "tools/call"), ("Mcp-Name", "run_skill")];
+    let head =
+        [("MCP-Protocol-Version", NEW), ("Mcp-Method", "tools/call"), ("Mcp-Name", "run_skill")];
     let ask = |more: &Value| {
-        let mut message = request(NEW, 3, "tools/call", json!({ "name": "run_skill", "arguments": arguments }));
-        message["params"]["_meta"]["io.modelcontextprotocol/clientCapabilities"] = json!({ "elicitation": {} });
-        more.as_object().unwrap().iter().for_each(|(key, value)| message["params"][key] = value.clone());
+        let mut message =
+            request(NEW, 3, "tools/call", json!({ "name": "run_skill", "arguments": arguments }));
+        message["params"]["_meta"]["io.modelcontextprotocol/clientCapabilities"] =
+            json!({ "elicitation": {} });
+        more.as_object()
+            .unwrap()
+            .iter()
+            .for_each(|(key, value)| message["params"][key] = value.clone());
         server.post(&message, &head).message()["result"].clone()
     };
     let asked = ask(&json!({}));
@@ -328,11 +451,17 @@ fn a_request_that_stands_alone_is_offered_no_word_for_a_session() {
 }
 
 /// A server that logs all it can, its address read, and its log once it has ended.
-fn logging(place: &Place, token: &str) -> (Server, BufReader<std::process::ChildStdout>, std::thread::JoinHandle<std::io::Result<String>>) {
+fn logging(
+    place: &Place,
+    token: &str,
+) -> (Server, BufReader<std::process::ChildStdout>, std::thread::JoinHandle<std::io::Result<String>>)
+{
     let file = place.user.work().join("token");
     std::fs::write(&file, format!("{token}\n")).unwrap();
-    let args = ["--listen", "127.0.0.1:0", "--log", "trace", "--token-file", file.to_str().unwrap()];
-    let mut child = place.server("serve", &args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let args =
+        ["--listen", "127.0.0.1:0", "--log", "trace", "--token-file", file.to_str().unwrap()];
+    let mut child =
+        place.server("serve", &args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut stderr = child.stderr.take().unwrap();
     let log = std::thread::spawn(move || {
         let mut log = String::new();
@@ -341,7 +470,8 @@ fn logging(place: &Place, token: &str) -> (Server, BufReader<std::process::Child
     let mut stdout = BufReader::new(child.stdout.take().unwrap());
     let mut line = String::new();
     stdout.read_line(&mut line).unwrap();
-    let address = line.trim().strip_prefix("http://").unwrap().strip_suffix("/mcp").unwrap().to_owned();
+    let address =
+        line.trim().strip_prefix("http://").unwrap().strip_suffix("/mcp").unwrap().to_owned();
     (Server { child, address, token: token.into() }, stdout, log)
 }
 
@@ -351,14 +481,26 @@ fn a_token_of_a_file_is_not_printed_and_none_is_logged() {
     let token = "0123456789abcdef-of-a-file";
     let (mut server, mut stdout, log) = logging(&place, token);
     server.session();
-    assert_eq!(server.post(&request(NEW, 1, "tools/list", json!({})), &[("Authorization", "Bearer wrong-wrong-wrong")]).status, 401);
+    assert_eq!(
+        server
+            .post(
+                &request(NEW, 1, "tools/list", json!({})),
+                &[("Authorization", "Bearer wrong-wrong-wrong")]
+            )
+            .status,
+        401
+    );
     server.stop();
     assert!(server.child.wait().unwrap().success());
     let mut rest = String::new();
     stdout.read_to_string(&mut rest).unwrap();
     assert_eq!(rest, "", "the address is all that is printed");
     let log = log.join().unwrap().unwrap();
-    assert!(log.contains("TRACE") && !log.contains(token), "{}", log.lines().find(|line| line.contains(token)).unwrap_or("no log"));
+    assert!(
+        log.contains("TRACE") && !log.contains(token),
+        "{}",
+        log.lines().find(|line| line.contains(token)).unwrap_or("no log")
+    );
 }
 
 #[test]
@@ -371,11 +513,17 @@ fn the_log_holds_no_session_id() {
     assert!(server.child.wait().unwrap().success());
     let log = log.join().unwrap().unwrap();
     assert!(log.contains("create new session"), "the protocol's library logs the session: {log}");
-    assert!(!log.contains(&session), "{}", log.lines().find(|line| line.contains(&session)).unwrap_or_default());
+    assert!(
+        !log.contains(&session),
+        "{}",
+        log.lines().find(|line| line.contains(&session)).unwrap_or_default()
+    );
 }
 
 /// A server in this process, and what stops it.
-async fn listening(options: HttpOptions) -> (Arena, std::net::SocketAddr, tokio::sync::oneshot::Sender<()>, tokio::task::JoinHandle<()>) {
+async fn listening(
+    options: HttpOptions,
+) -> (Arena, std::net::SocketAddr, tokio::sync::oneshot::Sender<()>, tokio::task::JoinHandle<()>) {
     let arena = Arena::new();
     let mcp = Mcp::new(Options {
         catalog: Catalog::open(Vec::new(), None).unwrap(),
@@ -403,11 +551,14 @@ async fn sent(address: std::net::SocketAddr, text: &str) -> tokio::net::TcpStrea
 #[tokio::test]
 async fn connections_wait_while_all_others_are_busy() {
     assert_eq!(HttpOptions::default().connections, 256);
-    let (_arena, address, stop, server) = listening(HttpOptions { connections: 1, ..HttpOptions::default() }).await;
+    let (_arena, address, stop, server) =
+        listening(HttpOptions { connections: 1, ..HttpOptions::default() }).await;
     let alive = format!("GET /healthz HTTP/1.1\r\nHost: {address}\r\n\r\n");
     let answer = async |stream: &mut tokio::net::TcpStream| stream.read(&mut [0; 8]).await.unwrap();
     // A body that is on its way. The server says when it wants it: then the request has begun.
-    let head = format!("POST /mcp HTTP/1.1\r\nHost: {address}\r\nContent-Length: 2\r\nExpect: 100-continue\r\n\r\n");
+    let head = format!(
+        "POST /mcp HTTP/1.1\r\nHost: {address}\r\nContent-Length: 2\r\nExpect: 100-continue\r\n\r\n"
+    );
     let mut busy = sent(address, &head).await;
     assert_eq!(answer(&mut busy).await, 8);
     let mut late = sent(address, &alive).await;
@@ -422,9 +573,11 @@ async fn connections_wait_while_all_others_are_busy() {
 
 #[tokio::test]
 async fn idle_connections_do_not_block_others() {
-    let (_arena, address, stop, server) = listening(HttpOptions { connections: 4, ..HttpOptions::default() }).await;
+    let (_arena, address, stop, server) =
+        listening(HttpOptions { connections: 4, ..HttpOptions::default() }).await;
     let alive = format!("GET /healthz HTTP/1.1\r\nHost: {address}\r\n\r\n");
-    // Each is accepted before the next comes. Nothing, part of a head, and a request that was answered.
+    // Each is accepted before the next comes. Nothing, part of a head, and a request that was
+    // answered.
     let mut idle = Vec::new();
     for text in ["", "GET /healthz HTTP/1.1\r\n", &alive, ""] {
         idle.push(sent(address, text).await);
@@ -436,7 +589,10 @@ async fn idle_connections_do_not_block_others() {
         idle.push(next);
     }
     // The first that came was the first to go.
-    assert_eq!(tokio::time::timeout(PATIENCE, idle[0].read(&mut [0; 8])).await.unwrap().unwrap_or(0), 0);
+    assert_eq!(
+        tokio::time::timeout(PATIENCE, idle[0].read(&mut [0; 8])).await.unwrap().unwrap_or(0),
+        0
+    );
     drop((idle, stop));
     tokio::time::timeout(PATIENCE, server).await.unwrap().unwrap();
 }
@@ -444,13 +600,20 @@ async fn idle_connections_do_not_block_others() {
 #[tokio::test]
 async fn a_head_and_a_body_have_to_arrive_in_time() {
     let within = Duration::from_millis(50);
-    let (_arena, address, stop, server) =
-        listening(HttpOptions { head_within: within, body_within: within, ..HttpOptions::default() }).await;
+    let (_arena, address, stop, server) = listening(HttpOptions {
+        head_within: within,
+        body_within: within,
+        ..HttpOptions::default()
+    })
+    .await;
     let body = format!("POST /mcp HTTP/1.1\r\nHost: {address}\r\nContent-Length: 9\r\n\r\n{{");
     for (text, answer) in [("GET /healthz HTTP/1.1\r\n", ""), (&body, "HTTP/1.1 408 ")] {
         let mut slow = sent(address, text).await;
         let mut read = vec![0; answer.len().max(1)];
-        let count = tokio::time::timeout(Duration::from_secs(5), slow.read(&mut read)).await.expect("less than the default").unwrap_or(0);
+        let count = tokio::time::timeout(Duration::from_secs(5), slow.read(&mut read))
+            .await
+            .expect("less than the default")
+            .unwrap_or(0);
         assert_eq!(String::from_utf8_lossy(&read[..count]), answer, "{text}");
     }
     drop(stop);
@@ -459,8 +622,11 @@ async fn a_head_and_a_body_have_to_arrive_in_time() {
 
 #[tokio::test]
 async fn requests_without_a_session_are_as_many_as_sessions() {
-    let (_arena, address, stop, server) = listening(HttpOptions { sessions: 1, ..HttpOptions::default() }).await;
-    let head = format!("POST /mcp HTTP/1.1\r\nHost: {address}\r\nContent-Length: 2\r\nExpect: 100-continue\r\n\r\n");
+    let (_arena, address, stop, server) =
+        listening(HttpOptions { sessions: 1, ..HttpOptions::default() }).await;
+    let head = format!(
+        "POST /mcp HTTP/1.1\r\nHost: {address}\r\nContent-Length: 2\r\nExpect: 100-continue\r\n\r\n"
+    );
     let answer = async |stream: &mut tokio::net::TcpStream| {
         let mut read = [0; 12];
         let count = tokio::time::timeout(PATIENCE, stream.read(&mut read)).await.unwrap().unwrap();
@@ -484,7 +650,9 @@ fn the_session_limit_holds_for_every_revision_and_at_once() {
         server.post(&request(OLD, 1, "initialize", params), &[("MCP-Protocol-Version", revision)])
     };
     let answers: Vec<u16> = std::thread::scope(|scope| {
-        let asks: Vec<_> = (0..12).map(|n| scope.spawn(move || open(if n % 2 == 0 { NEW } else { OLD }).status)).collect();
+        let asks: Vec<_> = (0..12)
+            .map(|n| scope.spawn(move || open(if n % 2 == 0 { NEW } else { OLD }).status))
+            .collect();
         asks.into_iter().map(|ask| ask.join().unwrap()).collect()
     });
     let made = answers.iter().filter(|status| **status == 200).count();
@@ -504,10 +672,18 @@ fn what_runs_when_it_stops_is_interrupted_and_recorded() {
     let place = Place::new();
     let mut server = Server::new(&place, &[]);
     let session = server.session();
-    server.ask(&session, "tools/call", json!({ "name": "activate_skill", "arguments": { "name": "scribe" } }));
+    server.ask(
+        &session,
+        "tools/call",
+        json!({ "name": "activate_skill", "arguments": { "name": "scribe" } }),
+    );
     std::thread::scope(|scope| {
-        let message =
-            request(OLD, 8, "tools/call", json!({ "name": "run_skill", "arguments": { "name": "scribe", "program": "wait.sh" } }));
+        let message = request(
+            OLD,
+            8,
+            "tools/call",
+            json!({ "name": "run_skill", "arguments": { "name": "scribe", "program": "wait.sh" } }),
+        );
         let (server, session) = (&server, &session);
         scope.spawn(move || {
             // Its connection is closed before it has an answer.
@@ -518,7 +694,9 @@ fn what_runs_when_it_stops_is_interrupted_and_recorded() {
             stream.write_all((head + &body).as_bytes()).unwrap();
             drop(stream.read_to_end(&mut Vec::new()));
         });
-        becomes("it runs", || server.get("/metrics", &[]).body.contains("\nskillhost_queue_running 1\n"));
+        becomes("it runs", || {
+            server.get("/metrics", &[]).body.contains("\nskillhost_queue_running 1\n")
+        });
         server.stop();
     });
     assert!(server.child.wait().unwrap().success());
@@ -531,7 +709,11 @@ fn it_stops_when_it_is_told_to_and_leaves_nothing() {
     let place = Place::new();
     let mut server = Server::new(&place, &[]);
     let session = server.session();
-    server.ask(&session, "tools/call", json!({ "name": "activate_skill", "arguments": { "name": "writer" } }));
+    server.ask(
+        &session,
+        "tools/call",
+        json!({ "name": "activate_skill", "arguments": { "name": "writer" } }),
+    );
     let run = json!({ "name": "run_skill", "arguments": { "name": "writer", "program": "write.sh", "stdin": "x" } });
     assert_eq!(server.ask(&session, "tools/call", run)["isError"], false);
     server.stop();

@@ -6,7 +6,8 @@ use serde_json::json;
 
 use super::{NEW, OLD, Place, said};
 
-/// Tokens, counted so that no tokenizer in use counts more for English and JSON: a token for every 3 bytes. They take about 4.
+/// Tokens, counted so that no tokenizer in use counts more for English and JSON: a token for every
+/// 3 bytes. They take about 4.
 fn tokens(text: &str) -> usize {
     text.len().div_ceil(3)
 }
@@ -16,7 +17,8 @@ fn a_session_starts_with_400_tokens_of_definitions_whatever_is_installed() {
     let place = Place::new();
     for number in 0..10_000 {
         let name = format!("skill-{number:05}");
-        let mut text = format!("---\nname: {name}\ndescription: Does the work of number {number}, ");
+        let mut text =
+            format!("---\nname: {name}\ndescription: Does the work of number {number}, ");
         write!(text, "which is of use when someone asks for it.\n---\n\nInstructions.\n").unwrap();
         place.write(&format!("group-{}/{name}/SKILL.md", number / 100), text);
     }
@@ -36,7 +38,8 @@ fn long_output_is_cut_and_all_of_it_is_a_resource() {
     let place = Place::new();
     let mut agent = place.agent(OLD, &[]);
     agent.call("activate_skill", json!({ "name": "loud" }));
-    let run = agent.call("run_skill", json!({ "name": "loud", "program": "shout.sh", "args": ["20000"] }));
+    let run = agent
+        .call("run_skill", json!({ "name": "loud", "program": "shout.sh", "args": ["20000"] }));
     let output = &run["structuredContent"];
     let shown = output["stdout"].as_str().unwrap();
     assert!(shown.len() <= 16 << 10 && shown.starts_with("line 0 of many\n"), "{}", shown.len());
@@ -46,7 +49,13 @@ fn long_output_is_cut_and_all_of_it_is_a_resource() {
     assert_eq!(text.len() as u64, output["stdout_bytes"].as_u64().unwrap());
     assert!(text.ends_with("line 19999 of many\n"));
     // Another session is not told the name, and a name that was not told is none.
-    assert_eq!(agent.fails("resources/read", json!({ "uri": "run://00000000000000000000000000000000/stdout" })), -32002);
+    assert_eq!(
+        agent.fails(
+            "resources/read",
+            json!({ "uri": "run://00000000000000000000000000000000/stdout" })
+        ),
+        -32002
+    );
 }
 
 #[test]
@@ -59,7 +68,11 @@ fn a_stream_is_kept_up_to_16_mib() {
     let run = agent.call("run_skill", json!({ "name": "loud", "program": "flood.sh" }));
     let output = &run["structuredContent"];
     for (stream, bytes, kept) in [("stdout", 17_000_000, 16 << 20), ("stderr", 20_000, 20_000)] {
-        assert_eq!((output[stream].as_str().unwrap().len(), &output[format!("{stream}_bytes")]), (16 << 10, &json!(bytes)), "{stream}");
+        assert_eq!(
+            (output[stream].as_str().unwrap().len(), &output[format!("{stream}_bytes")]),
+            (16 << 10, &json!(bytes)),
+            "{stream}"
+        );
         let all = agent.ok("resources/read", json!({ "uri": output[format!("{stream}_uri")] }));
         assert_eq!(all["contents"][0]["text"].as_str().unwrap().len(), kept, "{stream}");
     }
@@ -72,8 +85,18 @@ fn long_instructions_are_cut_and_say_where_the_rest_is() {
     place.skill("long", "", &body);
     let mut agent = place.agent(OLD, &[]);
     let text = said(&agent.call("activate_skill", json!({ "name": "long" })));
-    assert!(text.len() < 66 << 10 && text.contains("The instructions go on") && text.contains("skill://long/SKILL.md"), "{}", text.len());
-    let rest = said(&agent.call("read_skill_file", json!({ "name": "long", "path": "SKILL.md", "range": "20000-" })));
+    assert!(
+        text.len() < 66 << 10
+            && text.contains("The instructions go on")
+            && text.contains("skill://long/SKILL.md"),
+        "{}",
+        text.len()
+    );
+    let rest =
+        said(&agent.call(
+            "read_skill_file",
+            json!({ "name": "long", "path": "SKILL.md", "range": "20000-" }),
+        ));
     assert!(rest.contains("line 20000\n"), "{rest}");
 }
 
@@ -84,15 +107,25 @@ fn a_long_file_is_cut_and_its_lines_can_be_asked_for() {
     place.write("scribe/references/long.md", text);
     let mut agent = place.agent(OLD, &[]);
     let read = |agent: &mut super::Agent, range: Option<&str>| {
-        agent.call("read_skill_file", json!({ "name": "scribe", "path": "references/long.md", "range": range }))
+        agent.call(
+            "read_skill_file",
+            json!({ "name": "scribe", "path": "references/long.md", "range": range }),
+        )
     };
     let cut = read(&mut agent, None);
-    assert!(said(&cut).contains("has 20000 lines") && said(&cut).len() < 66 << 10, "{}", said(&cut).len());
+    assert!(
+        said(&cut).contains("has 20000 lines") && said(&cut).len() < 66 << 10,
+        "{}",
+        said(&cut).len()
+    );
     assert_eq!(said(&read(&mut agent, Some("19999-20000"))), "line 19999\nline 20000\n");
     let wrong = read(&mut agent, Some("x"));
     assert!(wrong["isError"] == true && said(&wrong).contains("FIRST-LAST"), "{wrong}");
     let image = agent.call("read_skill_file", json!({ "name": "scribe", "path": "logo.png" }));
-    assert!(said(&image).contains("no text") && image["content"][1]["uri"] == "skill://scribe/logo.png", "{image}");
+    assert!(
+        said(&image).contains("no text") && image["content"][1]["uri"] == "skill://scribe/logo.png",
+        "{image}"
+    );
 }
 
 #[test]
@@ -102,7 +135,11 @@ fn errors_of_a_guest_are_answers_and_faults_of_the_protocol_are_errors() {
         crate::cli::skill_of(guest, &place.skills().join(guest));
     }
     let mut agent = place.agent(OLD, &["--timeout", "2s"]);
-    for (guest, expected) in [("trap", "it trapped: "), ("code3", "it exited with code 3"), ("spin", "the limit `timeout` of 2s was hit")] {
+    for (guest, expected) in [
+        ("trap", "it trapped: "),
+        ("code3", "it exited with code 3"),
+        ("spin", "the limit `timeout` of 2s was hit"),
+    ] {
         agent.call("activate_skill", json!({ "name": guest }));
         let run = agent.call("run_skill", json!({ "name": guest }));
         assert!(run["isError"] == true && said(&run).contains(expected), "{guest}: {run}");
@@ -111,13 +148,18 @@ fn errors_of_a_guest_are_answers_and_faults_of_the_protocol_are_errors() {
         ("activate_skill", json!({ "name": "calculater" }), "did you mean `calculator`?"),
         ("activate_skill", json!({}), "missing field `name`"),
         ("run_skill", json!({ "name": "spin", "args": 7 }), "the arguments are wrong"),
-        ("read_skill_file", json!({ "name": "scribe", "path": "../writer/SKILL.md" }), "is not a file of the skill"),
+        (
+            "read_skill_file",
+            json!({ "name": "scribe", "path": "../writer/SKILL.md" }),
+            "is not a file of the skill",
+        ),
     ] {
         let answer = agent.call(tool, arguments);
         assert!(answer["isError"] == true && said(&answer).contains(expected), "{tool}: {answer}");
     }
     agent.call("activate_skill", json!({ "name": "scribe" }));
-    let missing = agent.call("run_skill", json!({ "name": "scribe", "program": "scripts/nite.sh" }));
+    let missing =
+        agent.call("run_skill", json!({ "name": "scribe", "program": "scripts/nite.sh" }));
     assert!(said(&missing).contains("did you mean `scripts/note.sh`?"), "{missing}");
     let shell = agent.call("run_skill", json!({ "name": "scribe", "program": "bash", "args": ["-c", "echo $((6 * 7)) $1", "x", "y"] }));
     assert_eq!(shell["structuredContent"]["stdout"], "42 y\n", "{shell}");

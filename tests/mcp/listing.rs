@@ -6,8 +6,7 @@ use skillhost_sandbox::{Tool, with_listing};
 use super::{Agent, OLD, Place, TRUSTED, said};
 use crate::toolbox::toolbox;
 
-const MANIFEST: &str =
-    "---\nname: box\ndescription: The box of the tests. Use to test box.\nmetadata:\n  component: box.wasm\n---\n\n# box\n";
+const MANIFEST: &str = "---\nname: box\ndescription: The box of the tests. Use to test box.\nmetadata:\n  component: box.wasm\n---\n\n# box\n";
 
 /// A place with a skill `box` of that component.
 fn place(component: &[u8]) -> Place {
@@ -20,7 +19,9 @@ fn place(component: &[u8]) -> Place {
 /// A client of a server whose operator lets skills run by themselves, or asks about `box`.
 fn agent(place: &Place, level: &str) -> Agent {
     let policy = place.user.work().join("policy.yaml");
-    let text = format!("{TRUSTED}default: {{ allow: [Read], approval: auto-approved }}\nskills: {{ box: {{ approval: {level} }} }}\n");
+    let text = format!(
+        "{TRUSTED}default: {{ allow: [Read], approval: auto-approved }}\nskills: {{ box: {{ approval: {level} }} }}\n"
+    );
     std::fs::write(&policy, text).unwrap();
     place.agent(OLD, &["--policy", policy.to_str().unwrap()])
 }
@@ -32,7 +33,12 @@ fn records(place: &Place) -> usize {
 
 #[test]
 fn activation_reads_the_section_and_runs_nothing() {
-    let tool = Tool { name: "t".into(), description: "Says.".into(), input_schema: json!({ "type": "object" }), output_schema: None };
+    let tool = Tool {
+        name: "t".into(),
+        description: "Says.".into(),
+        input_schema: json!({ "type": "object" }),
+        output_schema: None,
+    };
     let place = place(&with_listing(&toolbox(&[("unlisted", "true", None)]), &[tool]).unwrap());
     let mut agent = agent(&place, "auto-approved");
     let text = said(&agent.call("activate_skill", json!({ "name": "box" })));
@@ -48,9 +54,17 @@ fn a_component_without_a_section_is_listed_by_a_recorded_run() {
     let text = said(&agent.call("activate_skill", json!({ "name": "box" })));
     assert!(text.contains("Tools: box.t\n"), "{text}");
     let record = &place.user.records()[0];
-    assert_eq!((&record["status"]["kind"], &record["program"]["name"]), (&"exited".into(), &"list-tools".into()), "{record}");
+    assert_eq!(
+        (&record["status"]["kind"], &record["program"]["name"]),
+        (&"exited".into(), &"list-tools".into()),
+        "{record}"
+    );
     let limits = &record["capabilities"]["limits"];
-    assert_eq!((&limits["processes"], &limits["memory"]), (&0.into(), &67_108_864.into()), "less than a run: {record}");
+    assert_eq!(
+        (&limits["processes"], &limits["memory"]),
+        (&0.into(), &67_108_864.into()),
+        "less than a run: {record}"
+    );
     agent.call("activate_skill", json!({ "name": "box" }));
     assert_eq!(records(&place), 1, "it is asked once");
 }
@@ -72,7 +86,11 @@ fn a_long_result_of_a_tool_is_a_resource() {
     let short = agent.call("box.t", json!({ "text": "x".repeat(200 << 10) }));
     assert!(short["isError"] != true && said(&short).len() > 200 << 10);
     let long = agent.call("box.t", json!({ "text": "x".repeat(300 << 10) }));
-    assert!(long["isError"] == true && long.to_string().len() < 64 << 10, "{}", long.to_string().len());
+    assert!(
+        long["isError"] == true && long.to_string().len() < 64 << 10,
+        "{}",
+        long.to_string().len()
+    );
     let uri = said(&long).rsplit("the resource ").next().unwrap().trim_end_matches(']').to_owned();
     let all = agent.ok("resources/read", json!({ "uri": uri }));
     assert!(all["contents"][0]["text"].as_str().unwrap().len() > 300 << 10);

@@ -1,4 +1,5 @@
-//! The bearer token, and what the policy gives to skills alone, in nothing that a server tells its operator.
+//! The bearer token, and what the policy gives to skills alone, in nothing that a server tells its
+//! operator.
 
 use std::io::Read as _;
 
@@ -17,18 +18,38 @@ const KEY: &str = "key-of-the-collector";
 #[test]
 fn secrets_are_in_no_log_at_any_level_nor_in_metrics_nor_in_spans() {
     let place = Place::new();
-    place.write("scribe/scripts/leak.sh", "#!/bin/bash\necho \"out $SET $PASSED\"; echo \"err $SET $PASSED\" >&2; exit 3\n");
+    place.write(
+        "scribe/scripts/leak.sh",
+        "#!/bin/bash\necho \"out $SET $PASSED\"; echo \"err $SET $PASSED\" >&2; exit 3\n",
+    );
     let policy = place.user.work().join("policy.yaml");
-    std::fs::write(&policy, format!("{TRUSTED}default:\n  allow: [Read, Bash]\n  env: [{}, PASSED]\n", json!(format!("SET={VALUE}"))))
-        .unwrap();
+    std::fs::write(
+        &policy,
+        format!(
+            "{TRUSTED}default:\n  allow: [Read, Bash]\n  env: [{}, PASSED]\n",
+            json!(format!("SET={VALUE}"))
+        ),
+    )
+    .unwrap();
     let token = place.user.work().join("token");
     std::fs::write(&token, TOKEN).unwrap();
     for form in [&[][..], &["--log-json"]] {
         let collector = Collector::new();
-        let args =
-            ["--listen", "127.0.0.1:0", "--log", "trace", "--token-file", token.to_str().unwrap(), "--policy", policy.to_str().unwrap()];
+        let args = [
+            "--listen",
+            "127.0.0.1:0",
+            "--log",
+            "trace",
+            "--token-file",
+            token.to_str().unwrap(),
+            "--policy",
+            policy.to_str().unwrap(),
+        ];
         let mut command = place.server("serve", &[&args, form].concat());
-        collector.of(&mut command).env("PASSED", FROM_HOST).env("OTEL_EXPORTER_OTLP_HEADERS", format!("x-key={KEY}"));
+        collector
+            .of(&mut command)
+            .env("PASSED", FROM_HOST)
+            .env("OTEL_EXPORTER_OTLP_HEADERS", format!("x-key={KEY}"));
         let mut server = Server::of(&mut command);
         let mut stderr = server.child.stderr.take().unwrap();
         let log = std::thread::spawn(move || {
@@ -37,30 +58,50 @@ fn secrets_are_in_no_log_at_any_level_nor_in_metrics_nor_in_spans() {
             String::from_utf8_lossy(&log).into_owned()
         });
         // The right token, a wrong one, none, and one where it does not belong.
-        for (authorization, status) in [(format!("Bearer {TOKEN}"), 200), (format!("Bearer {TOKEN}x"), 401), (String::new(), 401)] {
+        for (authorization, status) in [
+            (format!("Bearer {TOKEN}"), 200),
+            (format!("Bearer {TOKEN}x"), 401),
+            (String::new(), 401),
+        ] {
             assert_eq!(server.get("/metrics", &[("Authorization", &authorization)]).status, status);
         }
         server.token = TOKEN.to_owned();
         let session = server.session();
-        server.ask(&session, "tools/call", json!({ "name": "activate_skill", "arguments": { "name": "scribe" } }));
+        server.ask(
+            &session,
+            "tools/call",
+            json!({ "name": "activate_skill", "arguments": { "name": "scribe" } }),
+        );
         let run = server.ask(
             &session,
             "tools/call",
             json!({ "name": "run_skill", "arguments": { "name": "scribe", "program": "scripts/leak.sh" } }),
         );
-        assert_eq!(run["structuredContent"]["stdout"], format!("out {VALUE} {FROM_HOST}\n"), "the skill has them: {run}");
+        assert_eq!(
+            run["structuredContent"]["stdout"],
+            format!("out {VALUE} {FROM_HOST}\n"),
+            "the skill has them: {run}"
+        );
         let metrics = server.get("/metrics", &[]).body;
         assert!(metrics.contains("skill=\"scribe\",status=\"exited\"} 1"), "{metrics}");
         server.stop();
         server.child.wait().unwrap();
         let log = log.join().unwrap();
-        assert!(log.contains("TRACE") && log.contains("ran") && log.contains("[redacted]"), "{log}");
+        assert!(
+            log.contains("TRACE") && log.contains("ran") && log.contains("[redacted]"),
+            "{log}"
+        );
         assert_eq!(collector.calls().len(), 2);
         for secret in [TOKEN, VALUE, FROM_HOST, KEY] {
             let quoted = format!("{secret:?}");
             let twice = format!("{quoted:?}");
             let once = &quoted[1..quoted.len() - 1];
-            for form in [secret, once, &twice[3..twice.len() - 3], json!(secret).to_string().trim_matches('"')] {
+            for form in [
+                secret,
+                once,
+                &twice[3..twice.len() - 3],
+                json!(secret).to_string().trim_matches('"'),
+            ] {
                 assert!(!metrics.contains(form) && !collector.has(form), "{form}");
                 let line = log.lines().find(|line| line.contains(form));
                 assert_eq!(line, None, "{form}");

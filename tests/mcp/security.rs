@@ -1,10 +1,12 @@
-//! No call of a client grants, approves or widens anything, and no answer tells where things are on this machine.
+//! No call of a client grants, approves or widens anything, and no answer tells where things are on
+//! this machine.
 
 use serde_json::{Value, json};
 
 use super::{Agent, NEW, OLD, Place, TRUSTED, said};
 
-/// What the last run was allowed, as the audit log has it, without the session's folder, which is another each time.
+/// What the last run was allowed, as the audit log has it, without the session's folder, which is
+/// another each time.
 fn allowed(place: &Place) -> Value {
     let mut capabilities = place.user.records().last().unwrap()["capabilities"].clone();
     for mount in capabilities["mounts"].as_array_mut().unwrap() {
@@ -15,7 +17,10 @@ fn allowed(place: &Place) -> Value {
 
 fn refused_write(agent: &mut Agent, arguments: &Value) -> Value {
     let run = agent.call("run_skill", arguments.clone());
-    assert!(run["isError"] == true && said(&run).contains("[denied: write /workspace/out.txt"), "{run}");
+    assert!(
+        run["isError"] == true && said(&run).contains("[denied: write /workspace/out.txt"),
+        "{run}"
+    );
     run
 }
 
@@ -62,17 +67,36 @@ fn no_call_widens_what_a_skill_may_do() {
         agent.request("tools/call", params);
         assert_eq!(allowed(&place), before);
         // Tools and methods that there are not.
-        for tool in ["approve", "approve_skill", "grant", "set_policy", "enable_skill", "pending", "scribe.approve", "run_skill.approve"] {
+        for tool in [
+            "approve",
+            "approve_skill",
+            "grant",
+            "set_policy",
+            "enable_skill",
+            "pending",
+            "scribe.approve",
+            "run_skill.approve",
+        ] {
             assert_eq!(
-                agent.fails("tools/call", json!({ "name": tool, "arguments": { "name": "scribe", "always": true } })),
+                agent.fails(
+                    "tools/call",
+                    json!({ "name": tool, "arguments": { "name": "scribe", "always": true } })
+                ),
                 -32602,
                 "{tool}"
             );
         }
-        for method in
-            ["skills/approve", "skills/enable", "policy/set", "roots/set", "permissions/grant", "elicitation/create", "tasks/update"]
-        {
-            let code = agent.fails(method, json!({ "uri": "skill://scribe/SKILL.md", "allow": ["Write"] }));
+        for method in [
+            "skills/approve",
+            "skills/enable",
+            "policy/set",
+            "roots/set",
+            "permissions/grant",
+            "elicitation/create",
+            "tasks/update",
+        ] {
+            let code = agent
+                .fails(method, json!({ "uri": "skill://scribe/SKILL.md", "allow": ["Write"] }));
             assert!([-32601, -32602].contains(&code), "{method}: {code}");
         }
         // A root of the client's is no workspace that nobody granted.
@@ -82,7 +106,10 @@ fn no_call_widens_what_a_skill_may_do() {
             ("logging/setLevel", json!({ "level": "debug" })),
             ("resources/subscribe", json!({ "uri": "skill://scribe/SKILL.md" })),
             ("resources/unsubscribe", json!({ "uri": "skill://scribe/SKILL.md" })),
-            ("prompts/get", json!({ "name": "scribe", "arguments": { "request": "approve everything" } })),
+            (
+                "prompts/get",
+                json!({ "name": "scribe", "arguments": { "request": "approve everything" } }),
+            ),
             ("skills/get", json!({ "uri": "skill://scribe/SKILL.md" })),
             (
                 "completion/complete",
@@ -103,7 +130,11 @@ fn no_call_widens_what_a_skill_may_do() {
 fn nothing_but_skills_and_what_was_told_is_read() {
     let place = Place::new();
     std::fs::write(place.user.root().join("secret.txt"), "secret").unwrap();
-    std::os::unix::fs::symlink(place.user.root().join("secret.txt"), place.skills().join("scribe/references/link.md")).unwrap();
+    std::os::unix::fs::symlink(
+        place.user.root().join("secret.txt"),
+        place.skills().join("scribe/references/link.md"),
+    )
+    .unwrap();
     let mut agent = place.agent(NEW, &[]);
     for uri in [
         "file:///etc/passwd",
@@ -122,7 +153,10 @@ fn nothing_but_skills_and_what_was_told_is_read() {
     }
     for path in ["../../secret.txt", "/etc/passwd", "references/link.md", ""] {
         let answer = agent.call("read_skill_file", json!({ "name": "scribe", "path": path }));
-        assert!(answer["isError"] == true && !said(&answer).contains("secret\n"), "{path}: {answer}");
+        assert!(
+            answer["isError"] == true && !said(&answer).contains("secret\n"),
+            "{path}: {answer}"
+        );
     }
 }
 
@@ -130,33 +164,65 @@ fn nothing_but_skills_and_what_was_told_is_read() {
 fn answers_and_logs_hold_no_path_of_this_machine_and_no_secret() {
     let place = Place::new();
     let policy = place.user.work().join("policy.yaml");
-    std::fs::write(&policy, format!("{TRUSTED}default:\n  allow: [Read, Bash]\n  deny: [Write]\n")).unwrap();
+    std::fs::write(&policy, format!("{TRUSTED}default:\n  allow: [Read, Bash]\n  deny: [Write]\n"))
+        .unwrap();
     place.write("nameless/SKILL.md", "no frontmatter");
     place.write(
         "nobuild/SKILL.md",
         "---\nname: nobuild\ndescription: Has no component. Use to test.\nmetadata:\n  component: gone.wasm\n---\n",
     );
     crate::cli::skill_of("trap", &place.skills().join("trap"));
-    let args = ["--policy", policy.to_str().unwrap(), "--env", "TOKEN=hunter2hunter2", "--log", "trace", "--workspace", "."];
+    let args = [
+        "--policy",
+        policy.to_str().unwrap(),
+        "--env",
+        "TOKEN=hunter2hunter2",
+        "--log",
+        "trace",
+        "--workspace",
+        ".",
+    ];
     let mut agent = place.agent(OLD, &args);
     let mut answers = Vec::new();
     for skill in ["scribe", "writer", "trap", "nobuild", "nameless", "calculator", "nowhere"] {
         answers.push(agent.call("activate_skill", json!({ "name": skill })).to_string());
-        for program in [None, Some("write.sh"), Some("scripts/none.sh"), Some("/nowhere"), Some("python2")] {
-            answers.push(agent.call("run_skill", json!({ "name": skill, "program": program })).to_string());
+        for program in
+            [None, Some("write.sh"), Some("scripts/none.sh"), Some("/nowhere"), Some("python2")]
+        {
+            answers.push(
+                agent.call("run_skill", json!({ "name": skill, "program": program })).to_string(),
+            );
         }
-        answers.push(agent.request("resources/read", json!({ "uri": format!("skill://{skill}/none") })).to_string());
-        answers.push(agent.request("skills/get", json!({ "uri": format!("skill://{skill}/SKILL.md") })).to_string());
+        answers.push(
+            agent
+                .request("resources/read", json!({ "uri": format!("skill://{skill}/none") }))
+                .to_string(),
+        );
+        answers.push(
+            agent
+                .request("skills/get", json!({ "uri": format!("skill://{skill}/SKILL.md") }))
+                .to_string(),
+        );
     }
     answers.push(agent.call("calculator.calculate", json!({ "expression": 7 })).to_string());
     answers.push(agent.call("calculator.calculate", json!({ "expression": "1 /" })).to_string());
-    for method in ["tools/list", "resources/list", "prompts/list", "skills/list", "resources/templates/list"] {
+    for method in
+        ["tools/list", "resources/list", "prompts/list", "skills/list", "resources/templates/list"]
+    {
         answers.push(agent.ok(method, json!({})).to_string());
     }
     let answers = answers.join("\n");
     let root = place.user.root().canonicalize().unwrap();
-    for path in [root.to_str().unwrap(), env!("CARGO_TARGET_TMPDIR"), crate::cli::repository("target").to_str().unwrap()] {
-        assert!(!answers.contains(path), "{path} is in\n{}", answers.lines().find(|line| line.contains(path)).unwrap());
+    for path in [
+        root.to_str().unwrap(),
+        env!("CARGO_TARGET_TMPDIR"),
+        crate::cli::repository("target").to_str().unwrap(),
+    ] {
+        assert!(
+            !answers.contains(path),
+            "{path} is in\n{}",
+            answers.lines().find(|line| line.contains(path)).unwrap()
+        );
     }
     assert!(!answers.contains("hunter2"), "a variable's value is in an answer");
     let log = agent.close();

@@ -12,7 +12,11 @@ const DISCOVERY: [&str; 3] = ["discover_skills", "activate_skill", "read_skill_f
 /// A policy under which what writes the operator's folder runs by itself.
 fn trusting(place: &Place) -> String {
     let policy = place.user.work().join("trusting.yaml");
-    std::fs::write(&policy, format!("{TRUSTED}default:\n  allow: [Read, Write, Bash]\n  approval: auto-approved\n")).unwrap();
+    std::fs::write(
+        &policy,
+        format!("{TRUSTED}default:\n  allow: [Read, Write, Bash]\n  approval: auto-approved\n"),
+    )
+    .unwrap();
     policy.to_str().unwrap().to_owned()
 }
 
@@ -28,8 +32,15 @@ fn a_session_goes_from_a_question_to_a_result_in_both_revisions() {
         assert!(found.starts_with("scribe: ") && found.contains("1 of 4 installed"), "{found}");
 
         let activated = said(&agent.call("activate_skill", json!({ "name": "scribe" })));
-        assert!(activated.contains("Read `references/guide.md`") && activated.contains("scripts/note.sh"), "{activated}");
-        let file = agent.call("read_skill_file", json!({ "name": "scribe", "path": "references/guide.md", "range": "2-3" }));
+        assert!(
+            activated.contains("Read `references/guide.md`")
+                && activated.contains("scripts/note.sh"),
+            "{activated}"
+        );
+        let file = agent.call(
+            "read_skill_file",
+            json!({ "name": "scribe", "path": "references/guide.md", "range": "2-3" }),
+        );
         assert_eq!(said(&file), "two\nthree\n");
 
         let run =
@@ -41,20 +52,33 @@ fn a_session_goes_from_a_question_to_a_result_in_both_revisions() {
         assert!(output["usage"]["wall_ms"].as_f64().unwrap() > 0.0);
 
         agent.call("activate_skill", json!({ "name": "calculator" }));
-        assert_eq!(agent.tools(), [&DISCOVERY[..], &["run_skill", "calculator.calculate"]].concat());
+        assert_eq!(
+            agent.tools(),
+            [&DISCOVERY[..], &["run_skill", "calculator.calculate"]].concat()
+        );
         let sum = agent.call("calculator.calculate", json!({ "expression": "0.1 + 0.2" }));
         assert_eq!(sum["structuredContent"]["result"], "0.3", "{sum}");
 
-        let refused = agent.call("run_skill", json!({ "name": "scribe", "program": "scripts/write.sh" }));
+        let refused =
+            agent.call("run_skill", json!({ "name": "scribe", "program": "scripts/write.sh" }));
         assert_eq!(refused["isError"], true, "{refused}");
         assert!(said(&refused).contains("[denied: write /workspace/out.txt: "), "{refused}");
-        assert!(refused["structuredContent"]["denials"][0]["what"].as_str().unwrap().contains("/workspace/out.txt"));
+        assert!(
+            refused["structuredContent"]["denials"][0]["what"]
+                .as_str()
+                .unwrap()
+                .contains("/workspace/out.txt")
+        );
         agent.close();
 
         let records = place.user.records();
         // A component without a section that lists its tools was asked for them first.
         let runs = records.iter().filter(|record| record["program"]["name"] != "list-tools");
-        let last: Vec<_> = runs.rev().take(3).map(|r| (&r["skill"]["name"], r["denials"].as_array().unwrap().len())).collect();
+        let last: Vec<_> = runs
+            .rev()
+            .take(3)
+            .map(|r| (&r["skill"]["name"], r["denials"].as_array().unwrap().len()))
+            .collect();
         assert_eq!(last, [(&json!("scribe"), 1), (&json!("calculator"), 0), (&json!("scribe"), 0)]);
     }
 }
@@ -67,10 +91,22 @@ fn what_is_activated_is_for_that_session_alone() {
     one.told("notifications/tools/list_changed");
     assert_eq!(one.tools().len(), 5);
     assert_eq!(other.tools(), DISCOVERY);
-    assert_eq!(other.fails("tools/call", json!({ "name": "calculator.calculate", "arguments": { "expression": "1" } })), -32602);
+    assert_eq!(
+        other.fails(
+            "tools/call",
+            json!({ "name": "calculator.calculate", "arguments": { "expression": "1" } })
+        ),
+        -32602
+    );
     let refused = other.call("run_skill", json!({ "name": "calculator", "args": ["1 + 1"] }));
-    assert!(refused["isError"] == true && said(&refused).contains("call activate_skill first"), "{refused}");
-    assert_eq!(other.fails("tools/call", json!({ "name": "no_such_tool", "arguments": {} })), -32602);
+    assert!(
+        refused["isError"] == true && said(&refused).contains("call activate_skill first"),
+        "{refused}"
+    );
+    assert_eq!(
+        other.fails("tools/call", json!({ "name": "no_such_tool", "arguments": {} })),
+        -32602
+    );
 }
 
 #[test]
@@ -89,21 +125,43 @@ fn files_go_in_and_come_out_as_resources() {
     let mut agent = place.agent(OLD, &[]);
     agent.call("activate_skill", json!({ "name": "writer" }));
     let files = json!({ "in.txt": "put\n", "deep/er.txt": "x" });
-    let run = agent.call("run_skill", json!({ "name": "writer", "program": "write.sh", "stdin": "kept\n", "files": files }));
+    let run = agent.call(
+        "run_skill",
+        json!({ "name": "writer", "program": "write.sh", "stdin": "kept\n", "files": files }),
+    );
     let output = &run["structuredContent"];
     assert_eq!(output["stdout"], "put\n", "{run}");
     let written = output["files"].as_array().unwrap();
-    assert_eq!((written.len(), &written[0]["path"], &written[0]["size"]), (1, &json!("/workspace/sub/out.txt"), &json!(5)), "{run}");
+    assert_eq!(
+        (written.len(), &written[0]["path"], &written[0]["size"]),
+        (1, &json!("/workspace/sub/out.txt"), &json!(5)),
+        "{run}"
+    );
     let read = agent.ok("resources/read", json!({ "uri": written[0]["uri"] }));
     assert_eq!(read["contents"][0]["text"], "kept\n");
-    let link = run["content"].as_array().unwrap().iter().find(|block| block["type"] == "resource_link").unwrap();
+    let link = run["content"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|block| block["type"] == "resource_link")
+        .unwrap();
     assert_eq!(link["uri"], written[0]["uri"]);
     for bad in ["../x", "/etc/passwd", "a/../../b"] {
-        let run = agent.call("run_skill", json!({ "name": "writer", "program": "write.sh", "files": { bad: "x" } }));
-        assert!(run["isError"] == true && said(&run).contains("cannot be put into /workspace"), "{run}");
+        let run = agent.call(
+            "run_skill",
+            json!({ "name": "writer", "program": "write.sh", "files": { bad: "x" } }),
+        );
+        assert!(
+            run["isError"] == true && said(&run).contains("cannot be put into /workspace"),
+            "{run}"
+        );
     }
     agent.close();
-    assert_eq!(place.user.scratch(), Vec::<std::path::PathBuf>::new(), "the session's folder is gone");
+    assert_eq!(
+        place.user.scratch(),
+        Vec::<std::path::PathBuf>::new(),
+        "the session's folder is gone"
+    );
 }
 
 #[test]
@@ -111,19 +169,40 @@ fn the_operators_workspace_is_used_as_it_was_granted() {
     let place = Place::new();
     let workspace = place.user.work().join("shared");
     std::fs::create_dir(&workspace).unwrap();
-    for (mode, is_there, is_error) in [("", true, false), (":overlay", false, false), (":ro", false, true)] {
+    for (mode, is_there, is_error) in
+        [("", true, false), (":overlay", false, false), (":ro", false, true)]
+    {
         let workspace = format!("{}{mode}", workspace.display());
-        let mut agent = place.agent(OLD, &["--workspace", &workspace, "--policy", &trusting(&place)]);
+        let mut agent =
+            place.agent(OLD, &["--workspace", &workspace, "--policy", &trusting(&place)]);
         let workspace = place.user.work().join("shared");
         agent.call("activate_skill", json!({ "name": "writer" }));
-        let run = agent.call("run_skill", json!({ "name": "writer", "program": "write.sh", "stdin": "kept\n" }));
+        let run = agent.call(
+            "run_skill",
+            json!({ "name": "writer", "program": "write.sh", "stdin": "kept\n" }),
+        );
         assert_eq!(workspace.join("sub/out.txt").exists(), is_there, "{mode}: {run}");
-        assert_eq!(run["structuredContent"]["denials"].as_array().unwrap().is_empty(), !is_error, "{mode}: {run}");
+        assert_eq!(
+            run["structuredContent"]["denials"].as_array().unwrap().is_empty(),
+            !is_error,
+            "{mode}: {run}"
+        );
         assert_eq!(run["structuredContent"]["changes"].is_array(), mode == ":overlay", "{run}");
-        assert_eq!(run["structuredContent"]["diff"].as_str().is_some_and(|diff| diff.contains("+kept")), mode == ":overlay", "{run}");
+        assert_eq!(
+            run["structuredContent"]["diff"].as_str().is_some_and(|diff| diff.contains("+kept")),
+            mode == ":overlay",
+            "{run}"
+        );
         let files = run["structuredContent"]["files"].as_array().unwrap();
-        assert_eq!(files.is_empty(), !is_there, "what an overlay kept is no file that can be read: {run}");
-        let put = agent.call("run_skill", json!({ "name": "writer", "program": "write.sh", "files": { "x": "x" } }));
+        assert_eq!(
+            files.is_empty(),
+            !is_there,
+            "what an overlay kept is no file that can be read: {run}"
+        );
+        let put = agent.call(
+            "run_skill",
+            json!({ "name": "writer", "program": "write.sh", "files": { "x": "x" } }),
+        );
         assert!(put["isError"] == true && !workspace.join("x").exists(), "{put}");
         drop(std::fs::remove_dir_all(workspace.join("sub")));
     }
@@ -145,7 +224,10 @@ fn a_run_is_followed_and_cancelled() {
     let second = agent.told("notifications/progress");
     assert_eq!(first["params"]["progressToken"], "p");
     assert_eq!(first["params"]["total"], 60.0, "the limit of its time, in seconds");
-    assert!(first["params"]["progress"].as_f64() < second["params"]["progress"].as_f64(), "{first} {second}");
+    assert!(
+        first["params"]["progress"].as_f64() < second["params"]["progress"].as_f64(),
+        "{first} {second}"
+    );
     let at_least = running.elapsed().as_secs_f64() * 1e3;
     agent.say(&json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": id } }));
     becomes("the run is recorded as interrupted", || {
@@ -163,7 +245,10 @@ fn a_client_that_goes_away_leaves_no_run_behind() {
     let mut agent = place.agent(OLD, &[]);
     agent.call("activate_skill", json!({ "name": "scribe" }));
     let arguments = json!({ "name": "scribe", "program": "wait.sh" });
-    agent.ask("tools/call", json!({ "name": "run_skill", "arguments": arguments, "_meta": { "progressToken": 1 } }));
+    agent.ask(
+        "tools/call",
+        json!({ "name": "run_skill", "arguments": arguments, "_meta": { "progressToken": 1 } }),
+    );
     agent.told("notifications/progress");
     agent.close();
     assert_eq!(place.user.records().last().unwrap()["status"]["kind"], "interrupted");
@@ -179,7 +264,11 @@ fn a_client_is_told_of_runs_from_its_level_on() {
     agent.call("run_skill", json!({ "name": "scribe", "program": "note.sh" }));
     agent.call("run_skill", json!({ "name": "scribe", "program": "write.sh" }));
     let told = agent.told("notifications/message");
-    assert_eq!((&told["params"]["level"], &told["params"]["data"]["denials"]), (&json!("warning"), &json!(1)), "{told}");
+    assert_eq!(
+        (&told["params"]["level"], &told["params"]["data"]["denials"]),
+        (&json!("warning"), &json!(1)),
+        "{told}"
+    );
     assert!(agent.notifications.iter().all(|message| message["method"] != "notifications/message"));
 }
 
@@ -190,8 +279,14 @@ fn a_request_of_the_new_revision_says_what_it_wants_to_be_told() {
     agent.call("activate_skill", json!({ "name": "scribe" }));
     let mut run = |program: &str, meta: serde_json::Value| {
         let arguments = json!({ "name": "scribe", "program": program });
-        agent.ok("tools/call", json!({ "name": "run_skill", "arguments": arguments, "_meta": meta }));
-        let told = agent.notifications.drain(..).filter(|message| message["method"] == "notifications/message");
+        agent.ok(
+            "tools/call",
+            json!({ "name": "run_skill", "arguments": arguments, "_meta": meta }),
+        );
+        let told = agent
+            .notifications
+            .drain(..)
+            .filter(|message| message["method"] == "notifications/message");
         told.map(|message| message["params"]["level"].clone()).collect::<Vec<_>>()
     };
     let level = |level: &str| json!({ "io.modelcontextprotocol/logLevel": level });
@@ -232,15 +327,32 @@ fn a_served_skill_cannot_create_a_source_of_skills() {
     let workspace = place.user.work().join("shared");
     std::fs::create_dir(&workspace).unwrap();
     place.skill("planter", "allowed-tools: Read Write Bash", "Run `scripts/plant.sh`.");
-    place.write("planter/scripts/plant.sh", "#!/bin/bash\nmkdir -p /workspace/team/evil\necho x > /workspace/beside\n");
+    place.write(
+        "planter/scripts/plant.sh",
+        "#!/bin/bash\nmkdir -p /workspace/team/evil\necho x > /workspace/beside\n",
+    );
     let policy = place.user.work().join("team.yaml");
-    let folders = TRUSTED.replace("skill-folders: [", &format!("skill-folders: [{}, ", workspace.join("team").display()));
+    let folders = TRUSTED.replace(
+        "skill-folders: [",
+        &format!("skill-folders: [{}, ", workspace.join("team").display()),
+    );
     assert_ne!(folders, TRUSTED);
-    std::fs::write(&policy, format!("{folders}default: {{ approval: auto-approved, allow: [Read, Write, Bash] }}\n")).unwrap();
-    let mut agent = place.agent(OLD, &["--workspace", workspace.to_str().unwrap(), "--policy", policy.to_str().unwrap()]);
+    std::fs::write(
+        &policy,
+        format!("{folders}default: {{ approval: auto-approved, allow: [Read, Write, Bash] }}\n"),
+    )
+    .unwrap();
+    let mut agent = place.agent(
+        OLD,
+        &["--workspace", workspace.to_str().unwrap(), "--policy", policy.to_str().unwrap()],
+    );
     agent.call("activate_skill", json!({ "name": "planter" }));
     let run = agent.call("run_skill", json!({ "name": "planter", "program": "plant.sh" }));
-    assert_eq!((workspace.join("team").exists(), workspace.join("beside").exists()), (false, true), "{run}");
+    assert_eq!(
+        (workspace.join("team").exists(), workspace.join("beside").exists()),
+        (false, true),
+        "{run}"
+    );
 }
 
 #[test]
@@ -260,7 +372,11 @@ fn rules_mean_the_same_host_paths_below_a_client_root() {
     ] {
         let written = workspace.join(root).join("sub/out.txt");
         let policy = place.user.work().join("rules.yaml");
-        std::fs::write(&policy, format!("{TRUSTED}default:\n  {rules}\n  approval: auto-approved\n")).unwrap();
+        std::fs::write(
+            &policy,
+            format!("{TRUSTED}default:\n  {rules}\n  approval: auto-approved\n"),
+        )
+        .unwrap();
         let run = run_writer(&place, policy.to_str().unwrap(), &workspace, &workspace.join(root));
         assert_eq!(written.is_file(), writes, "{root}: {rules}: {run}");
         assert!(!workspace.join("sub").exists(), "{root}: {rules}");
@@ -268,9 +384,11 @@ fn rules_mean_the_same_host_paths_below_a_client_root() {
     }
 }
 
-/// What `write.sh` comes to, which writes `sub/out.txt` in its workspace, for a client with one root.
+/// What `write.sh` comes to, which writes `sub/out.txt` in its workspace, for a client with one
+/// root.
 fn run_writer(place: &Place, policy: &str, workspace: &Path, root: &Path) -> serde_json::Value {
-    let mut command = place.server("mcp", &["--workspace", workspace.to_str().unwrap(), "--policy", policy]);
+    let mut command =
+        place.server("mcp", &["--workspace", workspace.to_str().unwrap(), "--policy", policy]);
     let mut agent = Agent::new(&mut command, OLD, &json!({ "roots": {} }));
     agent.call("activate_skill", json!({ "name": "writer" }));
     let id =
@@ -294,7 +412,9 @@ fn changed_files_of_skills_are_told_of() {
         agent.ok("resources/subscribe", json!({ "uri": format!("skill://scribe/{path}") }));
     }
     agent.ok("resources/unsubscribe", json!({ "uri": "skill://scribe/references/guide.md" }));
-    let skill = |agent: &mut Agent| agent.ok("skills/get", json!({ "uri": "skill://scribe/SKILL.md" }))["skill"].clone();
+    let skill = |agent: &mut Agent| {
+        agent.ok("skills/get", json!({ "uri": "skill://scribe/SKILL.md" }))["skill"].clone()
+    };
     let before = skill(&mut agent);
     agent.notifications.clear();
     // Both, and the one that nobody wants to be told of, in this order.
@@ -302,17 +422,38 @@ fn changed_files_of_skills_are_told_of() {
     place.write("scribe/scripts/note.sh", "#!/bin/bash\necho other\n");
     let updated = agent.told("notifications/resources/updated");
     assert_eq!(updated["params"]["uri"], "skill://scribe/scripts/note.sh");
-    assert!(agent.notifications.iter().any(|message| message["method"] == "notifications/resources/list_changed"), "a list has digests");
+    assert!(
+        agent
+            .notifications
+            .iter()
+            .any(|message| message["method"] == "notifications/resources/list_changed"),
+        "a list has digests"
+    );
     // The manifest has the new digests.
     assert_ne!(skill(&mut agent), before);
-    assert!(agent.notifications.iter().all(|message| message["method"] != "notifications/tools/list_changed"), "no tool is another");
+    assert!(
+        agent
+            .notifications
+            .iter()
+            .all(|message| message["method"] != "notifications/tools/list_changed"),
+        "no tool is another"
+    );
     // Another component has other tools.
     let tools = agent.tools();
-    std::fs::copy(repository("skills/data-convert/data-convert.wasm"), place.skills().join("calculator/calculator.wasm")).unwrap();
+    std::fs::copy(
+        repository("skills/data-convert/data-convert.wasm"),
+        place.skills().join("calculator/calculator.wasm"),
+    )
+    .unwrap();
     agent.told("notifications/tools/list_changed");
     assert_ne!(agent.tools(), tools);
-    let mut uris = agent.notifications.iter().filter_map(|message| message["params"]["uri"].as_str());
-    assert!(uris.all(|uri| uri == "skill://scribe/scripts/note.sh"), "nobody subscribed to the rest: {:?}", agent.notifications);
+    let mut uris =
+        agent.notifications.iter().filter_map(|message| message["params"]["uri"].as_str());
+    assert!(
+        uris.all(|uri| uri == "skill://scribe/scripts/note.sh"),
+        "nobody subscribed to the rest: {:?}",
+        agent.notifications
+    );
 }
 
 #[test]
@@ -325,7 +466,10 @@ fn a_listener_of_the_new_revision_is_told_of_the_files_that_it_named() {
     place.write("scribe/references/guide.md", "other\n");
     agent.told("notifications/resources/list_changed");
     place.write("scribe/scripts/note.sh", "#!/bin/bash\necho other\n");
-    assert_eq!(agent.told("notifications/resources/updated")["params"]["uri"], "skill://scribe/scripts/note.sh");
+    assert_eq!(
+        agent.told("notifications/resources/updated")["params"]["uri"],
+        "skill://scribe/scripts/note.sh"
+    );
 }
 
 #[test]

@@ -46,7 +46,9 @@ impl Collector {
 
     /// Makes a server send here, at once.
     pub fn of<'a>(&self, command: &'a mut Command) -> &'a mut Command {
-        command.env("OTEL_EXPORTER_OTLP_ENDPOINT", self.server.url()).env("OTEL_BSP_SCHEDULE_DELAY", "50")
+        command
+            .env("OTEL_EXPORTER_OTLP_ENDPOINT", self.server.url())
+            .env("OTEL_BSP_SCHEDULE_DELAY", "50")
     }
 
     /// Listens with TLS too: the URL, and its authority's certificate as PEM.
@@ -57,10 +59,15 @@ impl Collector {
         let kept = self.requests.clone();
         std::thread::spawn(move || {
             for stream in listener.incoming() {
-                let mut stream = StreamOwned::new(ServerConnection::new(config.clone()).unwrap(), stream.unwrap());
+                let mut stream = StreamOwned::new(
+                    ServerConnection::new(config.clone()).unwrap(),
+                    stream.unwrap(),
+                );
                 let (mut start, mut byte) = (Vec::new(), [0]);
                 // A client that does not trust it hangs up.
-                while !start.ends_with(b"\r\n\r\n") && stream.read(&mut byte).is_ok_and(|count| count == 1) {
+                while !start.ends_with(b"\r\n\r\n")
+                    && stream.read(&mut byte).is_ok_and(|count| count == 1)
+                {
                     start.push(byte[0]);
                 }
                 if start.ends_with(b"\r\n\r\n") {
@@ -70,7 +77,10 @@ impl Collector {
             }
         });
         let base64 = base64::engine::general_purpose::STANDARD.encode(root);
-        (format!("https://localhost:{port}"), format!("-----BEGIN CERTIFICATE-----\n{base64}\n-----END CERTIFICATE-----\n"))
+        (
+            format!("https://localhost:{port}"),
+            format!("-----BEGIN CERTIFICATE-----\n{base64}\n-----END CERTIFICATE-----\n"),
+        )
     }
 
     fn heads(&self) -> Vec<String> {
@@ -82,7 +92,12 @@ impl Collector {
         for (_, body) in &*self.requests.lock().unwrap() {
             for of in ExportTraceServiceRequest::decode(&body[..]).unwrap().resource_spans {
                 let resource = of.resource.unwrap();
-                spans.extend(of.scope_spans.into_iter().flat_map(|scope| scope.spans).map(|span| (resource.clone(), span)));
+                spans.extend(
+                    of.scope_spans
+                        .into_iter()
+                        .flat_map(|scope| scope.spans)
+                        .map(|span| (resource.clone(), span)),
+                );
             }
         }
         spans
@@ -90,20 +105,33 @@ impl Collector {
 
     /// Spans of calls, in the order of their starts.
     pub fn calls(&self) -> Vec<Span> {
-        let mut calls: Vec<Span> =
-            self.spans().into_iter().map(|(_, span)| span).filter(|span| span.name.starts_with("tools/call")).collect();
+        let mut calls: Vec<Span> = self
+            .spans()
+            .into_iter()
+            .map(|(_, span)| span)
+            .filter(|span| span.name.starts_with("tools/call"))
+            .collect();
         calls.sort_by_key(|span| span.start_time_unix_nano);
         calls
     }
 
-    /// The names of all spans of a trace, in the order of their starts; each is below a call, whatever stands between.
+    /// The names of all spans of a trace, in the order of their starts; each is below a call,
+    /// whatever stands between.
     fn below(&self, call: &Span) -> Vec<String> {
-        let mut spans: Vec<Span> = self.spans().into_iter().map(|(_, span)| span).filter(|span| span.trace_id == call.trace_id).collect();
+        let mut spans: Vec<Span> = self
+            .spans()
+            .into_iter()
+            .map(|(_, span)| span)
+            .filter(|span| span.trace_id == call.trace_id)
+            .collect();
         spans.sort_by_key(|span| span.start_time_unix_nano);
         for span in &spans {
             let mut at = span;
             while at.span_id != call.span_id {
-                at = spans.iter().find(|above| above.span_id == at.parent_span_id).unwrap_or_else(|| panic!("{at:?} is below nothing"));
+                at = spans
+                    .iter()
+                    .find(|above| above.span_id == at.parent_span_id)
+                    .unwrap_or_else(|| panic!("{at:?} is below nothing"));
             }
         }
         spans.into_iter().map(|span| span.name).filter(|name| *name != call.name).collect()
@@ -111,7 +139,11 @@ impl Collector {
 
     /// Whether a text is anywhere in what was sent.
     pub fn has(&self, text: &str) -> bool {
-        self.requests.lock().unwrap().iter().any(|(_, body)| body.windows(text.len()).any(|part| part == text.as_bytes()))
+        self.requests
+            .lock()
+            .unwrap()
+            .iter()
+            .any(|(_, body)| body.windows(text.len()).any(|part| part == text.as_bytes()))
     }
 }
 
@@ -119,7 +151,12 @@ impl Collector {
 fn whole(start: &[u8], stream: &mut impl Read) -> (String, Vec<u8>) {
     let end = start.windows(4).position(|end| end == b"\r\n\r\n").unwrap() + 4;
     let head = String::from_utf8_lossy(&start[..end]).to_lowercase();
-    let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")).unwrap().parse().unwrap();
+    let length = head
+        .lines()
+        .find_map(|line| line.strip_prefix("content-length: "))
+        .unwrap()
+        .parse()
+        .unwrap();
     let mut body = start[end..].to_vec();
     let read = body.len();
     body.resize(length, 0);
@@ -133,7 +170,11 @@ fn hex(bytes: &[u8]) -> String {
 
 /// An attribute as JSON.
 fn attribute(span: &Span, key: &str) -> Value {
-    let value = span.attributes.iter().find(|attribute| attribute.key == key).and_then(|found| found.value.clone()?.value);
+    let value = span
+        .attributes
+        .iter()
+        .find(|attribute| attribute.key == key)
+        .and_then(|found| found.value.clone()?.value);
     match value {
         None => Value::Null,
         Some(Any::StringValue(text)) => json!(text),
@@ -148,11 +189,15 @@ fn a_call_is_a_span_below_the_clients_and_its_phases_are_below_it() {
     let collector = Collector::new();
     let mut agent = Agent::new(collector.of(&mut place.server("mcp", &[])), OLD, &json!({}));
     agent.call("activate_skill", json!({ "name": "scribe" }));
-    let parent = json!({ "traceparent": format!("00-{TRACE}-{PARENT}-01"), "tracestate": "vendor=1" });
+    let parent =
+        json!({ "traceparent": format!("00-{TRACE}-{PARENT}-01"), "tracestate": "vendor=1" });
     let arguments = json!({ "name": "scribe", "program": "scripts/note.sh", "args": ["an argument"], "stdin": "an input" });
     agent.ok("tools/call", json!({ "name": "run_skill", "arguments": arguments, "_meta": parent }));
     let started = "import subprocess; subprocess.run(['jq', '--version'])";
-    agent.call("run_skill", json!({ "name": "scribe", "program": "python3", "args": ["-c", started] }));
+    agent.call(
+        "run_skill",
+        json!({ "name": "scribe", "program": "python3", "args": ["-c", started] }),
+    );
     agent.close();
 
     let calls = collector.calls();
@@ -188,8 +233,25 @@ fn a_call_is_a_span_below_the_clients_and_its_phases_are_below_it() {
     assert_eq!(attribute(call, "skillhost.memory_peak"), record["usage"]["memory_peak"]);
 
     let names = collector.below(call);
-    for phase in ["skill", "copy", "grant", "approval", "queue", "log", "mounts", "load", "instantiate", "guest", "drop", "record"] {
-        assert_eq!(names.iter().filter(|name| *name == phase).count(), if phase == "log" { 2 } else { 1 }, "{phase}: {names:?}");
+    for phase in [
+        "skill",
+        "copy",
+        "grant",
+        "approval",
+        "queue",
+        "log",
+        "mounts",
+        "load",
+        "instantiate",
+        "guest",
+        "drop",
+        "record",
+    ] {
+        assert_eq!(
+            names.iter().filter(|name| *name == phase).count(),
+            if phase == "log" { 2 } else { 1 },
+            "{phase}: {names:?}"
+        );
     }
     // What a guest starts is below the guest: the shell starts Python, and that jq.
     let names = collector.below(second);
@@ -202,8 +264,16 @@ fn a_run_on_a_thread_of_its_own_has_its_phases_below_the_call_too() {
     let place = Place::new();
     let collector = Collector::new();
     let policy = place.user.work().join("policy.yaml");
-    std::fs::write(&policy, format!("{TRUSTED}deterministic: true\ndefault:\n  allow: [Read, Bash]\n")).unwrap();
-    let mut agent = Agent::new(collector.of(&mut place.server("mcp", &["--policy", policy.to_str().unwrap()])), OLD, &json!({}));
+    std::fs::write(
+        &policy,
+        format!("{TRUSTED}deterministic: true\ndefault:\n  allow: [Read, Bash]\n"),
+    )
+    .unwrap();
+    let mut agent = Agent::new(
+        collector.of(&mut place.server("mcp", &["--policy", policy.to_str().unwrap()])),
+        OLD,
+        &json!({}),
+    );
     agent.call("activate_skill", json!({ "name": "scribe" }));
     agent.call("run_skill", json!({ "name": "scribe", "program": "scripts/note.sh" }));
     agent.close();
@@ -220,13 +290,26 @@ fn a_request_over_http_names_its_parent_in_its_head_and_its_faults_are_errors() 
     let place = Place::new();
     let collector = Collector::new();
     let mut command = place.server("serve", &["--listen", "127.0.0.1:0"]);
-    collector.of(&mut command).env("OTEL_EXPORTER_OTLP_HEADERS", "x-key=of%20mine").env("OTEL_SERVICE_NAME", "skills-of-mine");
+    collector
+        .of(&mut command)
+        .env("OTEL_EXPORTER_OTLP_HEADERS", "x-key=of%20mine")
+        .env("OTEL_SERVICE_NAME", "skills-of-mine");
     let server = Http::of(&mut command);
     let call = |id, name: &str, arguments: Value, meta: Value| {
-        let mut message = request(NEW, id, "tools/call", json!({ "name": name, "arguments": arguments, "_meta": meta }));
+        let mut message = request(
+            NEW,
+            id,
+            "tools/call",
+            json!({ "name": name, "arguments": arguments, "_meta": meta }),
+        );
         message["id"] = json!(id);
         let other = format!("00-{TRACE}-{}-01", "1".repeat(16));
-        let head = [("MCP-Protocol-Version", NEW), ("Mcp-Method", "tools/call"), ("Mcp-Name", name), ("traceparent", &other)];
+        let head = [
+            ("MCP-Protocol-Version", NEW),
+            ("Mcp-Method", "tools/call"),
+            ("Mcp-Name", name),
+            ("traceparent", &other),
+        ];
         server.post(&message, &head);
     };
     call(1, "discover_skills", json!({ "query": "units" }), json!({}));
@@ -241,22 +324,42 @@ fn a_request_over_http_names_its_parent_in_its_head_and_its_faults_are_errors() 
     let calls = collector.calls();
     let [found, refused, unknown] = &calls[..] else { unreachable!() };
     // A message's own parent comes before that of the request that carries it.
-    assert_eq!([found, refused, unknown].map(|span| hex(&span.parent_span_id)), ["1".repeat(16), PARENT.into(), "1".repeat(16)]);
-    assert_eq!([found, refused, unknown].map(|span| attribute(span, "error.type")), [Value::Null, json!("tool_error"), json!("-32602")]);
-    let status = |span: &Span| span.status.as_ref().map_or(StatusCode::Unset, |status| status.code());
-    assert_eq!([found, refused, unknown].map(status), [StatusCode::Unset, StatusCode::Error, StatusCode::Error]);
+    assert_eq!(
+        [found, refused, unknown].map(|span| hex(&span.parent_span_id)),
+        ["1".repeat(16), PARENT.into(), "1".repeat(16)]
+    );
+    assert_eq!(
+        [found, refused, unknown].map(|span| attribute(span, "error.type")),
+        [Value::Null, json!("tool_error"), json!("-32602")]
+    );
+    let status =
+        |span: &Span| span.status.as_ref().map_or(StatusCode::Unset, |status| status.code());
+    assert_eq!(
+        [found, refused, unknown].map(status),
+        [StatusCode::Unset, StatusCode::Error, StatusCode::Error]
+    );
     assert_eq!(attribute(unknown, "rpc.response.status_code"), json!("-32602"));
     assert_eq!(attribute(refused, "skillhost.denials"), json!(1));
     for span in &calls {
-        assert_eq!((attribute(span, "network.transport"), attribute(span, "network.protocol.name")), (json!("tcp"), json!("http")));
-        assert_eq!((attribute(span, "mcp.protocol.version"), attribute(span, "mcp.session.id")), (json!(NEW), Value::Null));
+        assert_eq!(
+            (attribute(span, "network.transport"), attribute(span, "network.protocol.name")),
+            (json!("tcp"), json!("http"))
+        );
+        assert_eq!(
+            (attribute(span, "mcp.protocol.version"), attribute(span, "mcp.session.id")),
+            (json!(NEW), Value::Null)
+        );
     }
     let (resource, _) = collector.spans().remove(0);
     let of = Span { attributes: resource.attributes, ..Span::default() };
     assert_eq!(attribute(&of, "service.name"), json!("skills-of-mine"));
     assert_eq!(attribute(&of, "service.version"), json!(env!("CARGO_PKG_VERSION")));
     for head in collector.heads() {
-        assert!(head.starts_with("post /v1/traces http/1.1\r\n") && head.contains("\r\nx-key: of mine\r\n"), "{head}");
+        assert!(
+            head.starts_with("post /v1/traces http/1.1\r\n")
+                && head.contains("\r\nx-key: of mine\r\n"),
+            "{head}"
+        );
         assert!(head.contains("\r\ncontent-type: application/x-protobuf\r\n"), "{head}");
     }
 }
@@ -273,14 +376,21 @@ fn the_last_spans_are_sent_before_the_end() {
     assert_eq!(collector.spans().len(), 0);
     agent.close();
     assert_eq!(collector.calls().len(), 1);
-    assert!(collector.has("service.name") && collector.has("skillhost") && !collector.has("unknown_service"));
+    assert!(
+        collector.has("service.name")
+            && collector.has("skillhost")
+            && !collector.has("unknown_service")
+    );
 }
 
 #[test]
 fn a_collector_that_is_silent_or_gone_fails_no_call_and_is_told_once() {
     let place = Place::new();
     let silent = Server::silent();
-    let gone = format!("http://127.0.0.1:{}", std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port());
+    let gone = format!(
+        "http://127.0.0.1:{}",
+        std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+    );
     for url in [silent.url(), gone] {
         let mut command = place.server("mcp", &[]);
         command
@@ -292,7 +402,8 @@ fn a_collector_that_is_silent_or_gone_fails_no_call_and_is_told_once() {
         let mut agent = Agent::new(&mut command, OLD, &json!({}));
         agent.call("activate_skill", json!({ "name": "calculator" }));
         for number in 0..20 {
-            let sum = agent.call("calculator.calculate", json!({ "expression": format!("{number} + 1") }));
+            let sum = agent
+                .call("calculator.calculate", json!({ "expression": format!("{number} + 1") }));
             assert_eq!(sum["structuredContent"]["result"], (number + 1).to_string(), "{sum}");
             std::thread::sleep(std::time::Duration::from_millis(20));
         }
@@ -310,7 +421,12 @@ fn a_collector_that_refuses_and_comes_back_is_told_each_time() {
     let server = Server::start(move |start, stream| {
         whole(start, stream);
         let first = refuses.swap(false, std::sync::atomic::Ordering::SeqCst);
-        respond(stream, if first { "401 Unauthorized" } else { "200 OK" }, "", b"what it says is not repeated");
+        respond(
+            stream,
+            if first { "401 Unauthorized" } else { "200 OK" },
+            "",
+            b"what it says is not repeated",
+        );
     });
     let mut command = place.server("mcp", &[]);
     command.env("OTEL_EXPORTER_OTLP_ENDPOINT", server.url()).env("OTEL_BSP_SCHEDULE_DELAY", "10");
@@ -321,7 +437,12 @@ fn a_collector_that_refuses_and_comes_back_is_told_each_time() {
     }
     let log = agent.close();
     let lines: Vec<&str> = log.lines().collect();
-    assert!(lines.len() == 2 && lines[0].contains("401 Unauthorized") && lines[1].contains("reach their collector again"), "{log}");
+    assert!(
+        lines.len() == 2
+            && lines[0].contains("401 Unauthorized")
+            && lines[1].contains("reach their collector again"),
+        "{log}"
+    );
 }
 
 #[test]
@@ -331,9 +452,13 @@ fn a_collector_with_tls_is_verified() {
     let (url, pem) = collector.secure();
     let file = place.user.work().join("authority.pem");
     std::fs::write(&file, pem).unwrap();
-    for (authority, calls, said) in [("", 0, "invalid peer certificate"), (file.to_str().unwrap(), 1, "")] {
+    for (authority, calls, said) in
+        [("", 0, "invalid peer certificate"), (file.to_str().unwrap(), 1, "")]
+    {
         let mut command = place.server("mcp", &[]);
-        command.env("OTEL_EXPORTER_OTLP_ENDPOINT", &url).env("OTEL_EXPORTER_OTLP_CERTIFICATE", authority);
+        command
+            .env("OTEL_EXPORTER_OTLP_ENDPOINT", &url)
+            .env("OTEL_EXPORTER_OTLP_CERTIFICATE", authority);
         let mut agent = Agent::new(&mut command, OLD, &json!({}));
         agent.call("discover_skills", json!({ "query": "units" }));
         let log = agent.close();
@@ -354,8 +479,16 @@ fn nothing_is_collected_unless_the_environment_says_so() {
         (vec![set("OTEL_EXPORTER_OTLP_ENDPOINT", "")], 0, ""),
         (vec![endpoint.clone(), set("OTEL_SDK_DISABLED", "TRUE")], 0, ""),
         (vec![endpoint.clone(), set("OTEL_TRACES_EXPORTER", "none")], 0, ""),
-        (vec![endpoint.clone(), set("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")], 0, "http/protobuf alone"),
-        (vec![endpoint.clone(), set("OTEL_EXPORTER_OTLP_TIMEOUT", "soon")], 0, "a number of milliseconds"),
+        (
+            vec![endpoint.clone(), set("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")],
+            0,
+            "http/protobuf alone",
+        ),
+        (
+            vec![endpoint.clone(), set("OTEL_EXPORTER_OTLP_TIMEOUT", "soon")],
+            0,
+            "a number of milliseconds",
+        ),
         (vec![set("OTEL_EXPORTER_OTLP_ENDPOINT", "unix:/run/x")], 0, "none of http or https"),
         (vec![endpoint], 1, ""),
     ] {
@@ -364,11 +497,19 @@ fn nothing_is_collected_unless_the_environment_says_so() {
         let mut agent = Agent::new(&mut command, OLD, &json!({}));
         agent.call("discover_skills", json!({ "query": "units" }));
         let tasks = std::fs::read_dir(format!("/proc/{}/task", agent.child.id())).unwrap();
-        let names = tasks.filter_map(|task| std::fs::read_to_string(task.unwrap().path().join("comm")).ok());
-        assert_eq!(names.filter(|name| name.starts_with("OpenTelemetry")).count(), threads, "{variables:?}");
+        let names = tasks
+            .filter_map(|task| std::fs::read_to_string(task.unwrap().path().join("comm")).ok());
+        assert_eq!(
+            names.filter(|name| name.starts_with("OpenTelemetry")).count(),
+            threads,
+            "{variables:?}"
+        );
         if threads == 0 {
             let log = agent.close();
-            assert!(log.contains(said) && log.is_empty() == said.is_empty(), "{variables:?}: {log}");
+            assert!(
+                log.contains(said) && log.is_empty() == said.is_empty(),
+                "{variables:?}: {log}"
+            );
             assert_eq!(collector.server.connections(), 0, "{variables:?}");
         }
     }

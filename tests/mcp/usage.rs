@@ -1,4 +1,5 @@
-//! What is counted of agents' sessions, by the real server: each step, nothing that was said, nothing where it is off.
+//! What is counted of agents' sessions, by the real server: each step, nothing that was said,
+//! nothing where it is off.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
@@ -22,7 +23,10 @@ fn stats(place: &Place, args: &[&str]) -> Value {
 /// What `stats` says of a skill.
 fn of<'v>(stats: &'v Value, skill: &str) -> &'v Value {
     let skills = stats["skills"].as_array().unwrap();
-    skills.iter().find(|one| one["skill"] == skill).unwrap_or_else(|| panic!("no {skill} in {stats:#}"))
+    skills
+        .iter()
+        .find(|one| one["skill"] == skill)
+        .unwrap_or_else(|| panic!("no {skill} in {stats:#}"))
 }
 
 /// A policy file with that text.
@@ -76,25 +80,46 @@ fn a_session_is_counted_step_by_step_in_both_revisions() {
         }
         assert!(scribe["first_use_ms"].is_u64(), "{scribe:#}");
         let calculator = of(&counted, "calculator");
-        assert_eq!((&calculator["activated"], &calculator["runs"], &calculator["success_rate"]), (&json!(2), &json!(1), &json!(1.0)));
+        assert_eq!(
+            (&calculator["activated"], &calculator["runs"], &calculator["success_rate"]),
+            (&json!(2), &json!(1), &json!(1.0))
+        );
         assert!(calculator["first_use_ms"].is_null(), "no search named it: {calculator:#}");
         // The session has the same, since nothing else ran.
         let session = &counted["by_session"][0];
-        assert_eq!((&session["alone"], counted["by_session"].as_array().unwrap().len()), (&json!(false), 1));
-        let of_session = session["skills"].as_array().unwrap().iter().find(|one| one["skill"] == "scribe").unwrap();
-        for figure in ["discovered", "runs", "succeeded", "denials", "first_use_ms", "tokens_saved"] {
+        assert_eq!(
+            (&session["alone"], counted["by_session"].as_array().unwrap().len()),
+            (&json!(false), 1)
+        );
+        let of_session = session["skills"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .find(|one| one["skill"] == "scribe")
+            .unwrap();
+        for figure in ["discovered", "runs", "succeeded", "denials", "first_use_ms", "tokens_saved"]
+        {
             assert_eq!(of_session[figure], scribe[figure], "{figure}");
         }
         assert_eq!(std::fs::metadata(file(&place)).unwrap().permissions().mode() & 0o777, 0o600);
-        let schema = serde_json::from_slice(&place.user.skillhost(&["schema", "stats"]).stdout).unwrap();
-        let problems: Vec<String> = jsonschema::validator_for(&schema).unwrap().iter_errors(&counted).map(|e| e.to_string()).collect();
+        let schema =
+            serde_json::from_slice(&place.user.skillhost(&["schema", "stats"]).stdout).unwrap();
+        let problems: Vec<String> = jsonschema::validator_for(&schema)
+            .unwrap()
+            .iter_errors(&counted)
+            .map(|e| e.to_string())
+            .collect();
         assert!(problems.is_empty(), "{problems:?}\n{counted:#}");
 
-        // A run on the command line is in the audit log, and counts: for the skill, and for no session.
+        // A run on the command line is in the audit log, and counts: for the skill, and for no
+        // session.
         let run = place.server("run", &["scribe", "scripts/note.sh"]).output().unwrap();
         assert!(run.status.success(), "{run:?}");
         let later = stats(&place, &["scribe"]);
-        assert_eq!((&of(&later, "scribe")["runs"], &later["skills"].as_array().unwrap().len()), (&json!(3), &1));
+        assert_eq!(
+            (&of(&later, "scribe")["runs"], &later["skills"].as_array().unwrap().len()),
+            (&json!(3), &1)
+        );
         assert_eq!(later["by_session"][0]["skills"], json!([of_session]));
         assert!(stats(&place, &["--since", "2100-01-01"])["skills"].as_array().unwrap().is_empty());
     }
@@ -106,7 +131,11 @@ fn what_is_saved_is_every_definition_less_what_was_sent() {
     for number in 0..50 {
         place.skill(&format!("more-{number}"), "", "Nothing runs here.");
     }
-    place.skill("hidden", "allowed-tools: WebFetch(domain:example.com)", "Network, so it is disabled.");
+    place.skill(
+        "hidden",
+        "allowed-tools: WebFetch(domain:example.com)",
+        "Network, so it is disabled.",
+    );
     let mut agent = place.agent(OLD, &[]);
     agent.tools();
     let found = said(&agent.call("discover_skills", json!({ "query": "scribe" })));
@@ -116,29 +145,46 @@ fn what_is_saved_is_every_definition_less_what_was_sent() {
     let calculator = said(&agent.call("activate_skill", json!({ "name": "calculator" })));
     agent.close();
 
-    // A tool of each skill's name, with the parameters of `run_skill` but for the name where it has programs; typed tools are sent either way.
+    // A tool of each skill's name, with the parameters of `run_skill` but for the name where it has
+    // programs; typed tools are sent either way.
     let tools = listed["tools"].as_array().unwrap();
-    let mut parameters = tools.iter().find(|tool| tool["name"] == "run_skill").unwrap()["inputSchema"].clone();
+    let mut parameters =
+        tools.iter().find(|tool| tool["name"] == "run_skill").unwrap()["inputSchema"].clone();
     parameters.as_object_mut().unwrap().remove("required");
     parameters["properties"].as_object_mut().unwrap().remove("name");
     let list = place.user.skillhost(&["list", "--json"]);
     let list: Value = serde_json::from_slice(&list.stdout).unwrap();
     let definition = |skill: &Value| {
         let nothing = json!({ "type": "object" });
-        let schema = if skill["runtimes"] == json!(["instructions"]) { &nothing } else { &parameters };
-        json!({ "name": skill["name"], "description": skill["description"], "inputSchema": schema }).to_string().len() as i64
+        let schema =
+            if skill["runtimes"] == json!(["instructions"]) { &nothing } else { &parameters };
+        json!({ "name": skill["name"], "description": skill["description"], "inputSchema": schema })
+            .to_string()
+            .len() as i64
     };
-    let enabled: Vec<&Value> = list["skills"].as_array().unwrap().iter().filter(|skill| skill["enabled"] == true).collect();
+    let enabled: Vec<&Value> = list["skills"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|skill| skill["enabled"] == true)
+        .collect();
     assert_eq!(enabled.len(), 54);
     let whole: i64 = enabled.iter().map(|skill| definition(skill)).sum();
     let own = tools.iter().filter(|tool| !tool["name"].as_str().unwrap().contains('.'));
     let listed: i64 = own.map(|tool| tool.to_string().len() as i64).sum();
     let sent = (found.len() + activated.len() + 2 * calculator.len()) as i64;
     let counted = stats(&place, &[]);
-    assert_eq!(counted["by_session"][0]["tokens_saved"], tokens(whole - listed - sent), "{counted:#}");
+    assert_eq!(
+        counted["by_session"][0]["tokens_saved"],
+        tokens(whole - listed - sent),
+        "{counted:#}"
+    );
     assert_eq!(counted["tokens_saved"], counted["by_session"][0]["tokens_saved"]);
     let one = enabled.iter().find(|skill| skill["name"] == "calculator").unwrap();
-    assert_eq!(of(&counted, "calculator")["tokens_saved"], tokens(definition(one) - 2 * calculator.len() as i64));
+    assert_eq!(
+        of(&counted, "calculator")["tokens_saved"],
+        tokens(definition(one) - 2 * calculator.len() as i64)
+    );
 }
 
 #[test]
@@ -156,16 +202,36 @@ fn nothing_that_was_said_is_kept() {
     agent.call("activate_skill", json!({ "name": "ocelot" }));
     agent.close();
     let kept = std::fs::read(file(&place)).unwrap();
-    let holds = |word: &str| kept.windows(word.len()).any(|bytes| bytes.eq_ignore_ascii_case(word.as_bytes()));
+    let holds = |word: &str| {
+        kept.windows(word.len()).any(|bytes| bytes.eq_ignore_ascii_case(word.as_bytes()))
+    };
     assert!(holds("scribe"), "it is this file");
     let home = place.user.home().display().to_string();
-    let words =
-        ["zebrafish", "office", "quokka", "wombat", "axolotl", "narwhal", "capybara", "pangolin", "guide", "note.sh", "ocelot", &home];
+    let words = [
+        "zebrafish",
+        "office",
+        "quokka",
+        "wombat",
+        "axolotl",
+        "narwhal",
+        "capybara",
+        "pangolin",
+        "guide",
+        "note.sh",
+        "ocelot",
+        &home,
+    ];
     for word in words {
         assert!(!holds(word), "{word} is in the file");
     }
-    let beside: Vec<_> = std::fs::read_dir(file(&place).parent().unwrap()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
-    assert!(!beside.iter().any(|name| name.to_string_lossy().starts_with("usage.db-")), "{beside:?}");
+    let beside: Vec<_> = std::fs::read_dir(file(&place).parent().unwrap())
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name())
+        .collect();
+    assert!(
+        !beside.iter().any(|name| name.to_string_lossy().starts_with("usage.db-")),
+        "{beside:?}"
+    );
 }
 
 #[test]
@@ -181,7 +247,10 @@ fn nothing_is_written_where_it_is_off_or_nothing_was_asked_for() {
     let run = place.user.skillhost(&["stats", "--policy", &off]);
     assert!(String::from_utf8_lossy(&run.stderr).contains("usage: false"), "{run:?}");
     let counted = stats(&place, &[]);
-    assert_eq!((&counted["sessions"], &of(&counted, "scribe")["discovered"]), (&json!(0), &json!(0)));
+    assert_eq!(
+        (&counted["sessions"], &of(&counted, "scribe")["discovered"]),
+        (&json!(0), &json!(0))
+    );
     assert_eq!(of(&counted, "scribe")["runs"], 1, "the audit log has it");
     // Nor by what only looks, nor by a run on the command line.
     let mut agent = place.agent(OLD, &[]);
@@ -206,7 +275,11 @@ fn what_was_counted_is_there_however_the_server_ends() {
     agent.call("discover_skills", json!({ "query": "scribe" }));
     // The last call is answered, and the server stopped at once.
     agent.call("activate_skill", json!({ "name": "scribe" }));
-    rustix::process::kill_process(rustix::process::Pid::from_child(&agent.child), rustix::process::Signal::TERM).unwrap();
+    rustix::process::kill_process(
+        rustix::process::Pid::from_child(&agent.child),
+        rustix::process::Signal::TERM,
+    )
+    .unwrap();
     agent.child.wait().unwrap();
     assert_eq!(of(&stats(&place, &[]), "scribe")["activated"], 1);
 }
@@ -218,7 +291,12 @@ fn what_is_wiped_is_gone_and_a_session_that_goes_on_does_not_bring_it_back() {
     agent.call("discover_skills", json!({ "query": "scribe" }));
     agent.call("activate_skill", json!({ "name": "scribe" }));
     becomes("it is written", || {
-        file(&place).exists() && stats(&place, &[])["skills"].as_array().unwrap().iter().any(|one| one["activated"] == 1)
+        file(&place).exists()
+            && stats(&place, &[])["skills"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .any(|one| one["activated"] == 1)
     });
     let run = place.user.skillhost(&["stats", "--wipe", "--json"]);
     let wiped: Value = serde_json::from_slice(&run.stdout).unwrap();
@@ -228,55 +306,102 @@ fn what_is_wiped_is_gone_and_a_session_that_goes_on_does_not_bring_it_back() {
     agent.call("activate_skill", json!({ "name": "loud" }));
     agent.close();
     let counted = stats(&place, &[]);
-    assert_eq!((&counted["sessions"], counted["skills"].as_array().unwrap().len()), (&json!(1), 1), "{counted:#}");
+    assert_eq!(
+        (&counted["sessions"], counted["skills"].as_array().unwrap().len()),
+        (&json!(1), 1),
+        "{counted:#}"
+    );
     assert_eq!(of(&counted, "loud")["activated"], 1);
     let run = place.user.skillhost(&["stats", "--wipe"]);
-    assert!(String::from_utf8_lossy(&run.stdout).starts_with("removed 1 session, in which 1 skill came up"), "{run:?}");
+    assert!(
+        String::from_utf8_lossy(&run.stdout)
+            .starts_with("removed 1 session, in which 1 skill came up"),
+        "{run:?}"
+    );
 }
 
 #[test]
 fn requests_that_stand_alone_are_counted_and_are_no_session() {
     let place = Place::new();
     let server = Server::new(&place, &[]);
-    for (tool, arguments) in [("discover_skills", json!({ "query": "scribe" })), ("activate_skill", json!({ "name": "scribe" }))] {
+    for (tool, arguments) in [
+        ("discover_skills", json!({ "query": "scribe" })),
+        ("activate_skill", json!({ "name": "scribe" })),
+    ] {
         let params = json!({ "name": tool, "arguments": arguments });
-        let headers = [("MCP-Protocol-Version", NEW), ("Mcp-Method", "tools/call"), ("Mcp-Name", tool)];
+        let headers =
+            [("MCP-Protocol-Version", NEW), ("Mcp-Method", "tools/call"), ("Mcp-Name", tool)];
         let answer = server.post(&request(NEW, 1, "tools/call", params), &headers);
         assert_eq!(answer.status, 200, "{}", answer.body);
     }
     let alone = || stats(&place, &[]);
-    becomes("it is written", || alone()["skills"].as_array().unwrap().iter().any(|one| one["activated"] == 1));
+    becomes("it is written", || {
+        alone()["skills"].as_array().unwrap().iter().any(|one| one["activated"] == 1)
+    });
     let counted = alone();
     assert_eq!((&counted["sessions"], &counted["tokens_saved"]), (&json!(0), &json!(0)));
     assert_eq!(counted["by_session"][0]["alone"], true);
     let scribe = of(&counted, "scribe");
-    assert_eq!((&scribe["sessions"], &scribe["discovered"], &scribe["first_use_ms"]), (&json!(0), &json!(1), &Value::Null));
+    assert_eq!(
+        (&scribe["sessions"], &scribe["discovered"], &scribe["first_use_ms"]),
+        (&json!(0), &json!(1), &Value::Null)
+    );
 }
 
 #[test]
 fn what_the_policy_names_is_active_from_the_start_and_is_granted_nothing() {
     let place = Place::new();
-    place.skill("online", "allowed-tools: WebFetch(domain:example.com)", "Network, so it is disabled.");
+    place.skill(
+        "online",
+        "allowed-tools: WebFetch(domain:example.com)",
+        "Network, so it is disabled.",
+    );
     let elsewhere = place.user.work().join("elsewhere/foreign");
     std::fs::create_dir_all(&elsewhere).unwrap();
-    std::fs::write(elsewhere.join("SKILL.md"), "---\nname: foreign\ndescription: Not the user's own.\n---\nNo.\n").unwrap();
+    std::fs::write(
+        elsewhere.join("SKILL.md"),
+        "---\nname: foreign\ndescription: Not the user's own.\n---\nNo.\n",
+    )
+    .unwrap();
     let elsewhere = elsewhere.parent().unwrap().to_str().unwrap().to_owned();
     let workspace = place.user.work().join("shared");
     std::fs::create_dir(&workspace).unwrap();
     let text = "preload: [calculator, writer, online, loud, foreign, gone]\nskills: { loud: { approval: blocked } }\ndefault: { allow: [Read, Write, Bash, 'WebFetch(domain:example.com)'] }\n";
     let policy = policy(&place, text);
-    let args = ["--policy", &policy, "--skills", &elsewhere, "--workspace", workspace.to_str().unwrap()];
+    let args =
+        ["--policy", &policy, "--skills", &elsewhere, "--workspace", workspace.to_str().unwrap()];
     for revision in [OLD, NEW] {
         let mut agent = place.agent(revision, &args);
-        assert_eq!(agent.tools(), ["discover_skills", "activate_skill", "read_skill_file", "run_skill", "calculator.calculate"]);
+        assert_eq!(
+            agent.tools(),
+            [
+                "discover_skills",
+                "activate_skill",
+                "read_skill_file",
+                "run_skill",
+                "calculator.calculate"
+            ]
+        );
         let listed = agent.ok("tools/list", json!({}));
-        let run = listed["tools"].as_array().unwrap().iter().find(|tool| tool["name"] == "run_skill").unwrap();
-        assert!(run["description"].as_str().unwrap().contains("Active already: calculator, writer;"), "{run}");
+        let run = listed["tools"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .find(|tool| tool["name"] == "run_skill")
+            .unwrap();
+        assert!(
+            run["description"].as_str().unwrap().contains("Active already: calculator, writer;"),
+            "{run}"
+        );
         let sum = agent.call("calculator.calculate", json!({ "expression": "1 + 1" }));
         assert_eq!(sum["structuredContent"]["result"], "2", "{sum}");
         // It asks as it would have asked.
-        let asked = agent.call("run_skill", json!({ "name": "writer", "program": "write.sh", "stdin": "x" }));
-        assert!(asked["isError"] == true && said(&asked).contains("writer needs approval"), "{asked}");
+        let asked = agent
+            .call("run_skill", json!({ "name": "writer", "program": "write.sh", "stdin": "x" }));
+        assert!(
+            asked["isError"] == true && said(&asked).contains("writer needs approval"),
+            "{asked}"
+        );
         for name in ["online", "loud", "foreign"] {
             assert_eq!(agent.call("run_skill", json!({ "name": name }))["isError"], true, "{name}");
         }
@@ -285,7 +410,10 @@ fn what_the_policy_names_is_active_from_the_start_and_is_granted_nothing() {
     assert!(!workspace.join("sub").exists());
     // Who calls without having listed has them too; and without the key nobody has.
     let mut agent = place.agent(OLD, &args);
-    assert_eq!(agent.call("calculator.calculate", json!({ "expression": "2 + 2" }))["structuredContent"]["result"], "4");
+    assert_eq!(
+        agent.call("calculator.calculate", json!({ "expression": "2 + 2" }))["structuredContent"]["result"],
+        "4"
+    );
     agent.close();
     assert_eq!(place.agent(OLD, &[]).tools().len(), 3);
 }
@@ -314,12 +442,30 @@ fn what_many_sessions_use_is_suggested_and_active_where_the_policy_says_so() {
     assert_eq!(suggested()["skills"], json!([]), "3 of 9 sessions are too few to tell");
     session(false);
     let names = suggested();
-    assert_eq!(names["skills"], json!([{ "skill": "calculator", "sessions": 3, "share": 0.3 }]), "{names}");
+    assert_eq!(
+        names["skills"],
+        json!([{ "skill": "calculator", "sessions": 3, "share": 0.3 }]),
+        "{names}"
+    );
     assert_eq!((&names["sessions"], &names["preload"]), (&json!(10), &json!("nothing")));
     let run = place.user.skillhost(&["stats", "--suggest-default", "--policy", &policy]);
     let (out, err) = (String::from_utf8_lossy(&run.stdout), String::from_utf8_lossy(&run.stderr));
-    assert!(out.contains("calculator") && out.contains("30%") && err.contains("the policy preloads them"), "{run:?}");
-    assert_eq!(session(false), ["discover_skills", "activate_skill", "read_skill_file", "run_skill", "calculator.calculate"]);
+    assert!(
+        out.contains("calculator")
+            && out.contains("30%")
+            && err.contains("the policy preloads them"),
+        "{run:?}"
+    );
+    assert_eq!(
+        session(false),
+        [
+            "discover_skills",
+            "activate_skill",
+            "read_skill_file",
+            "run_skill",
+            "calculator.calculate"
+        ]
+    );
     // It was there, and nobody used it: that is no use, and 3 of 11 are no habit.
     assert_eq!(session(false).len(), 3);
 }

@@ -62,7 +62,11 @@ fn a_client_of_another_user_reaches_no_policy_and_no_state() {
     let args = ["serve", "--listen", "127.0.0.1:0", "--policy", policy.to_str().unwrap()];
     let server = Server::of(&mut of(&place, &program, SERVER, &args));
     let hello = json!({ "protocolVersion": OLD, "capabilities": {}, "clientInfo": { "name": "test", "version": "1" } });
-    assert_eq!(server.post(&request(OLD, 1, "initialize", hello), &[]).status, 200, "the client is served");
+    assert_eq!(
+        server.post(&request(OLD, 1, "initialize", hello), &[]).status,
+        200,
+        "the client is served"
+    );
 
     assert!(!server.stderr_after_the_end().contains("runs as the same user"), "it is another user");
 
@@ -74,12 +78,15 @@ fn a_client_of_another_user_reaches_no_policy_and_no_state() {
             cat
         });
         assert!(
-            !read.status.success() && String::from_utf8_lossy(&read.stderr).contains("Permission denied"),
+            !read.status.success()
+                && String::from_utf8_lossy(&read.stderr).contains("Permission denied"),
             "{}: {read:?}",
             path.display()
         );
     }
-    for verb in [&["approve", "1", "--always"][..], &["permissions", "set", "writer", "auto-approved"]] {
+    for verb in
+        [&["approve", "1", "--always"][..], &["permissions", "set", "writer", "auto-approved"]]
+    {
         let mut command = of(&place, &program, CLIENT, verb);
         command.env("SKILLHOST_OPERATOR_TOKEN", "0".repeat(32));
         let refused = run(command);
@@ -89,7 +96,15 @@ fn a_client_of_another_user_reaches_no_policy_and_no_state() {
     let own = place.user.root().join("own.yaml");
     std::fs::write(&own, "default: { approval: auto-approved }\n").unwrap();
     chown(&own, Some(CLIENT), None).unwrap();
-    let refused = run(of(&place, &program, SERVER, &["serve", "--listen", "127.0.0.1:0", "--policy", own.to_str().unwrap()]));
+    let refused = run(of(
+        &place,
+        &program,
+        SERVER,
+        &["serve", "--listen", "127.0.0.1:0", "--policy", own.to_str().unwrap()],
+    ));
     assert_eq!(refused.status.code(), Some(77), "{refused:?}");
-    assert!(String::from_utf8_lossy(&refused.stderr).contains("belongs to uid 4343"), "{refused:?}");
+    assert!(
+        String::from_utf8_lossy(&refused.stderr).contains("belongs to uid 4343"),
+        "{refused:?}"
+    );
 }

@@ -1,4 +1,5 @@
-//! Policy files and what is said of them: `tests/cases/policy/*.yaml` beside `*.expected`. `BLESS=1` rewrites the expectations.
+//! Policy files and what is said of them: `tests/cases/policy/*.yaml` beside `*.expected`.
+//! `BLESS=1` rewrites the expectations.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -11,7 +12,8 @@ fn folder() -> PathBuf {
 }
 
 fn cases() -> Vec<PathBuf> {
-    let mut cases: Vec<PathBuf> = std::fs::read_dir(folder()).unwrap().map(|e| e.unwrap().path()).collect();
+    let mut cases: Vec<PathBuf> =
+        std::fs::read_dir(folder()).unwrap().map(|e| e.unwrap().path()).collect();
     cases.retain(|p| p.extension().is_some_and(|e| e == "yaml"));
     cases.sort();
     assert!(cases.len() > 10, "the cases are there");
@@ -24,7 +26,8 @@ fn verdict(path: &Path) -> String {
     match load(path, &text, Some(Path::new("/home/op"))) {
         Ok(policy) => {
             for authority in &policy.authorities {
-                writeln!(out, "authority {} {}", authority.file.display(), authority.digest).unwrap();
+                writeln!(out, "authority {} {}", authority.file.display(), authority.digest)
+                    .unwrap();
             }
             if !policy.usage {
                 writeln!(out, "usage: false").unwrap();
@@ -48,14 +51,22 @@ fn verdict(path: &Path) -> String {
 }
 
 fn describe(layer: &Layer) -> String {
-    let mut out = format!("for {}:\n", layer.applies_to.as_ref().map_or("all", |glob| glob.pattern()));
+    let mut out =
+        format!("for {}:\n", layer.applies_to.as_ref().map_or("all", |glob| glob.pattern()));
     for (list, rules) in [("allow", &layer.allow), ("deny", &layer.deny)] {
         for rule in rules {
             writeln!(out, "  {}: {list} {}", rule.place, rule.text).unwrap();
         }
     }
     for MountRule { mount, place } in &layer.mounts {
-        writeln!(out, "  {place}: mount {} at {} ({:?})", mount.host.display(), mount.guest, mount.mode).unwrap();
+        writeln!(
+            out,
+            "  {place}: mount {} at {} ({:?})",
+            mount.host.display(),
+            mount.guest,
+            mount.mode
+        )
+        .unwrap();
     }
     for rule in &layer.env {
         writeln!(out, "  {}: env {} {:?}", rule.place, rule.name, rule.value).unwrap();
@@ -71,7 +82,8 @@ fn describe(layer: &Layer) -> String {
         }
     }
     for rule in &layer.limits {
-        writeln!(out, "  {}: limit {} {}", rule.place, rule.limit, rule.limit.show(rule.value)).unwrap();
+        writeln!(out, "  {}: limit {} {}", rule.place, rule.limit, rule.limit.show(rule.value))
+            .unwrap();
     }
     if let Some(methods) = &layer.methods {
         writeln!(out, "  methods {}", methods.join(" ")).unwrap();
@@ -99,10 +111,17 @@ fn the_schema_agrees_with_the_reader_about_keys_and_types() {
     for case in cases() {
         let text = std::fs::read_to_string(&case).unwrap();
         let Ok(json) = serde_saphyr::from_str::<serde_json::Value>(&text) else { continue };
-        let errors = load(&case, &text, Some(Path::new("/home/op"))).err().map_or(Vec::new(), |e| e.diagnostics);
+        let errors = load(&case, &text, Some(Path::new("/home/op")))
+            .err()
+            .map_or(Vec::new(), |e| e.diagnostics);
         let structural = ["policy-key", "policy-type", "policy-method", "policy-skill-name"];
         if errors.is_empty() {
-            assert!(validator.is_valid(&json), "{}: {:?}", case.display(), validator.iter_errors(&json).next());
+            assert!(
+                validator.is_valid(&json),
+                "{}: {:?}",
+                case.display(),
+                validator.iter_errors(&json).next()
+            );
         } else if errors.iter().any(|d| structural.contains(&d.rule)) {
             assert!(!validator.is_valid(&json), "{}", case.display());
         }
@@ -111,8 +130,11 @@ fn the_schema_agrees_with_the_reader_about_keys_and_types() {
 
 #[test]
 fn the_documented_policy_is_read_and_fits_the_schema() {
-    let page = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/policy.md")).unwrap();
-    let blocks: Vec<&str> = page.split("```yaml\n").skip(1).map(|b| b.split("```").next().unwrap()).collect();
+    let page =
+        std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/policy.md"))
+            .unwrap();
+    let blocks: Vec<&str> =
+        page.split("```yaml\n").skip(1).map(|b| b.split("```").next().unwrap()).collect();
     assert!(!blocks.is_empty());
     let validator = jsonschema::validator_for(&schema()).unwrap();
     for block in blocks {

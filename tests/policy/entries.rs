@@ -198,7 +198,12 @@ fn a_bare_web_fetch_means_less_when_an_operator_says_it() {
 
 #[test]
 fn a_denied_host_is_denied_on_every_port_and_scheme() {
-    for url in ["https://evil.example", "http://evil.example", "https://evil.example:8443", "http://evil.example:1"] {
+    for url in [
+        "https://evil.example",
+        "http://evil.example",
+        "https://evil.example:8443",
+        "http://evil.example:1",
+    ] {
         assert!(reaches("WebFetch(domain:evil.example)", Side::Deny, url), "{url}");
     }
     assert!(!reaches("WebFetch(domain:evil.example:8443)", Side::Deny, "https://evil.example"));
@@ -257,7 +262,17 @@ fn names_are_case_sensitive_and_near_misses_are_suggested() {
     assert_eq!(refusal("bash").1.as_deref(), Some("Bash"));
     assert_eq!(refusal("read(docs/**)").1.as_deref(), Some("Read(docs/**)"));
     assert_eq!(refusal("WebFetsh(domain:a.b)").1.as_deref(), Some("WebFetch(domain:a.b)"));
-    for other in ["WebSearch", "Task", "Skill", "mcp__github__search", "TodoWrite", "*", "", "Bash:git", "Read Write"] {
+    for other in [
+        "WebSearch",
+        "Task",
+        "Skill",
+        "mcp__github__search",
+        "TodoWrite",
+        "*",
+        "",
+        "Bash:git",
+        "Read Write",
+    ] {
         assert_eq!(refusal(other).1, None, "{other}");
     }
 }

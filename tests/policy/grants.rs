@@ -6,29 +6,79 @@ use skillhost_policy::limits::Limit;
 use skillhost_policy::manifest::{Manifest, ToolEntry, parse};
 use skillhost_policy::{Overrides, Policy, Verdict, explain, grant};
 
-use super::{access, asks, builtin, granted, may_fetch, may_fetch_private, may_spawn, policy, skill, with_workspace};
+use super::{
+    access, asks, builtin, granted, may_fetch, may_fetch_private, may_spawn, policy, skill,
+    with_workspace,
+};
 
 /// The design's table, row by row, under the built-in policy with a network rule.
 #[test]
 fn each_kind_of_entry_becomes_its_capability() {
-    let policy = builtin().with_command_line(Overrides { allow: vec!["WebFetch".into()], ..Overrides::default() }).unwrap();
+    let policy = builtin()
+        .with_command_line(Overrides { allow: vec!["WebFetch".into()], ..Overrides::default() })
+        .unwrap();
     let (w, docs, out) = ("/workspace/a.csv", "/workspace/docs/x", "/workspace/out/x");
     use PathAccess::{None, Read, Traverse, Write};
     for (entries, expected, spawn, fetch) in [
         (&["Read"][..], [(w, Read), (docs, Read), (out, Read)], [false, false], [false, false]),
         (&["Glob"], [(w, Read), (docs, Read), (out, Read)], [false, false], [false, false]),
-        (&["Read(docs/**)"], [(w, None), (docs, Read), ("/workspace", Traverse)], [false, false], [false, false]),
-        (&["Read(*.csv)"], [(w, Read), (docs, None), ("/workspace", Traverse)], [false, false], [false, false]),
+        (
+            &["Read(docs/**)"],
+            [(w, None), (docs, Read), ("/workspace", Traverse)],
+            [false, false],
+            [false, false],
+        ),
+        (
+            &["Read(*.csv)"],
+            [(w, Read), (docs, None), ("/workspace", Traverse)],
+            [false, false],
+            [false, false],
+        ),
         (&["Write"], [(w, Write), (docs, Write), (out, Write)], [false, false], [false, false]),
-        (&["Write(out/**)"], [(w, None), (docs, None), (out, Write)], [false, false], [false, false]),
-        (&["Read", "Write(out/**)"], [(w, Read), (docs, Read), (out, Write)], [false, false], [false, false]),
+        (
+            &["Write(out/**)"],
+            [(w, None), (docs, None), (out, Write)],
+            [false, false],
+            [false, false],
+        ),
+        (
+            &["Read", "Write(out/**)"],
+            [(w, Read), (docs, Read), (out, Write)],
+            [false, false],
+            [false, false],
+        ),
         (&["Bash"], [(w, Write), (docs, Write), (out, Write)], [true, true], [false, false]),
-        (&["Bash(python3:*)"], [(w, Write), (docs, Write), (out, Write)], [true, false], [false, false]),
-        (&["Bash(python3:*)", "Read(docs)"], [(w, None), (docs, Read), (out, None)], [true, false], [false, false]),
-        (&["Bash", "Raed(docs)"], [(w, None), (docs, None), (out, None)], [true, true], [false, false]),
-        (&["WebFetch(domain:api.example.com)"], [(w, None), (docs, None), (out, None)], [false, false], [true, false]),
+        (
+            &["Bash(python3:*)"],
+            [(w, Write), (docs, Write), (out, Write)],
+            [true, false],
+            [false, false],
+        ),
+        (
+            &["Bash(python3:*)", "Read(docs)"],
+            [(w, None), (docs, Read), (out, None)],
+            [true, false],
+            [false, false],
+        ),
+        (
+            &["Bash", "Raed(docs)"],
+            [(w, None), (docs, None), (out, None)],
+            [true, true],
+            [false, false],
+        ),
+        (
+            &["WebFetch(domain:api.example.com)"],
+            [(w, None), (docs, None), (out, None)],
+            [false, false],
+            [true, false],
+        ),
         (&["WebFetch"], [(w, None), (docs, None), (out, None)], [false, false], [true, true]),
-        (&["WebSearch", "mcp__x__y"], [(w, None), (docs, None), (out, None)], [false, false], [false, false]),
+        (
+            &["WebSearch", "mcp__x__y"],
+            [(w, None), (docs, None), (out, None)],
+            [false, false],
+            [false, false],
+        ),
         (&[], [(w, None), (docs, None), (out, None)], [false, false], [false, false]),
     ] {
         let c = granted(entries, &policy).capabilities;
@@ -36,7 +86,11 @@ fn each_kind_of_entry_becomes_its_capability() {
             assert_eq!(access(&c, path), want, "{entries:?} {path}");
         }
         assert_eq!([may_spawn(&c, "python3 x.py"), may_spawn(&c, "sh x.sh")], spawn, "{entries:?}");
-        assert_eq!([may_fetch(&c, "https://api.example.com"), may_fetch(&c, "https://other.example")], fetch, "{entries:?}");
+        assert_eq!(
+            [may_fetch(&c, "https://api.example.com"), may_fetch(&c, "https://other.example")],
+            fetch,
+            "{entries:?}"
+        );
         assert!(!may_fetch(&c, "http://api.example.com"), "the operator's WebFetch is HTTPS alone");
     }
 }
@@ -71,7 +125,8 @@ fn a_mount_that_no_entry_writes_is_read_only_and_one_that_none_reaches_is_not_th
 #[test]
 fn disallowed_tools_deny_what_is_allowed() {
     let deny = |allowed: Option<&[&str]>, entries: &[&str]| {
-        let disallowed_tools = entries.iter().map(|text| ToolEntry { text: (*text).into(), span: None }).collect();
+        let disallowed_tools =
+            entries.iter().map(|text| ToolEntry { text: (*text).into(), span: None }).collect();
         grant(&Manifest { disallowed_tools, ..skill(allowed) }, &builtin()).capabilities
     };
     let everything = deny(None, &[]);
@@ -105,21 +160,37 @@ fn a_denial_that_cannot_be_enforced_denies_the_whole_tool() {
 
 #[test]
 fn a_misspelt_permission_key_is_granted_nothing() {
-    let policy = policy("default: { allow: [Read, Bash, WebFetch], env: [A=b], mounts: [{ host: x, guest: /data }] }");
+    let policy = policy(
+        "default: { allow: [Read, Bash, WebFetch], env: [A=b], mounts: [{ host: x, guest: /data }] }",
+    );
     let grant_of = |key: &str| {
-        let text = format!("---\nname: x\ndescription: Does a thing.\n{key}: Read(docs/**)\nmetadata: {{ component: x.wasm }}\n---\n");
+        let text = format!(
+            "---\nname: x\ndescription: Does a thing.\n{key}: Read(docs/**)\nmetadata: {{ component: x.wasm }}\n---\n"
+        );
         let manifest = parse(text.as_bytes(), "x", "SKILL.md").manifest.unwrap();
         assert_eq!(manifest.component.as_deref(), Some("x.wasm"), "the skill still runs");
         grant(&manifest, &policy)
     };
     let unrelated = grant_of("tools").capabilities;
-    assert!(!unrelated.spawn.is_nothing() && !unrelated.mounts.is_empty(), "without allowed-tools, the policy decides");
+    assert!(
+        !unrelated.spawn.is_nothing() && !unrelated.mounts.is_empty(),
+        "without allowed-tools, the policy decides"
+    );
     for key in ["alowed-tools", "allowed_tools", "disallowedTools"] {
         let result = grant_of(key);
         let c = &result.capabilities;
         assert!(c.mounts.is_empty() && c.env.is_empty() && c.methods.is_empty(), "{key}");
-        assert!(c.read.is_nothing() && c.write.is_nothing() && c.spawn.is_nothing() && c.fetch.is_nothing(), "{key}");
-        assert!(result.decisions.iter().all(|decision| decision.verdict == Verdict::Refused), "{key}");
+        assert!(
+            c.read.is_nothing()
+                && c.write.is_nothing()
+                && c.spawn.is_nothing()
+                && c.fetch.is_nothing(),
+            "{key}"
+        );
+        assert!(
+            result.decisions.iter().all(|decision| decision.verdict == Verdict::Refused),
+            "{key}"
+        );
     }
 }
 
@@ -127,11 +198,15 @@ fn a_misspelt_permission_key_is_granted_nothing() {
 fn a_recovered_frontmatter_is_granted_nothing_and_each_entry_says_so() {
     let mut manifest = asks(&["Read", "Bash"]);
     manifest.recovered = true;
-    let policy = policy("default: { allow: [Read, Bash, WebFetch], env: [A=b], mounts: [{ host: x, guest: /data }] }");
+    let policy = policy(
+        "default: { allow: [Read, Bash, WebFetch], env: [A=b], mounts: [{ host: x, guest: /data }] }",
+    );
     let result = grant(&manifest, &policy);
     let c = &result.capabilities;
     assert!(c.mounts.is_empty() && c.env.is_empty() && c.methods.is_empty());
-    assert!(c.read.is_nothing() && c.write.is_nothing() && c.spawn.is_nothing() && c.fetch.is_nothing());
+    assert!(
+        c.read.is_nothing() && c.write.is_nothing() && c.spawn.is_nothing() && c.fetch.is_nothing()
+    );
     assert_eq!(result.decisions.len(), 2);
     assert!(result.decisions.iter().all(|d| d.verdict == Verdict::Refused));
 }
@@ -139,8 +214,15 @@ fn a_recovered_frontmatter_is_granted_nothing_and_each_entry_says_so() {
 #[test]
 fn deny_beats_allow_from_whichever_layer() {
     let text = "default: { allow: [Read, Write, Bash, WebFetch] }\nskills: { d*: { deny: [Read(secret/**), Write(log), Bash(rm:*), WebFetch(domain:evil.example)] } }";
-    let flags = Overrides { allow: vec!["Read(secret/**)".into(), "WebFetch(https://evil.example:8443)".into()], ..Overrides::default() };
-    let c = grant(&skill(None), &with_workspace(policy(text), MountMode::Write).with_command_line(flags).unwrap()).capabilities;
+    let flags = Overrides {
+        allow: vec!["Read(secret/**)".into(), "WebFetch(https://evil.example:8443)".into()],
+        ..Overrides::default()
+    };
+    let c = grant(
+        &skill(None),
+        &with_workspace(policy(text), MountMode::Write).with_command_line(flags).unwrap(),
+    )
+    .capabilities;
     assert_eq!(access(&c, "/workspace/secret/x"), PathAccess::None);
     assert_eq!(access(&c, "/workspace/log/x"), PathAccess::Read);
     assert_eq!(access(&c, "/workspace/x"), PathAccess::Write);
@@ -152,21 +234,36 @@ fn deny_beats_allow_from_whichever_layer() {
 #[test]
 fn a_policy_that_allows_programs_grants_no_files() {
     for allow in ["\"Bash(jq:*)\"", "Bash"] {
-        let alone = with_workspace(policy(&format!("default: {{ allow: [{allow}] }}")), MountMode::Write);
-        for asked in [None, Some(&["Bash"][..]), Some(&["Bash(jq:*)"]), Some(&["Bash", "Read", "Write"])] {
+        let alone =
+            with_workspace(policy(&format!("default: {{ allow: [{allow}] }}")), MountMode::Write);
+        for asked in
+            [None, Some(&["Bash"][..]), Some(&["Bash(jq:*)"]), Some(&["Bash", "Read", "Write"])]
+        {
             let result = grant(&skill(asked), &alone);
             let c = &result.capabilities;
             assert!(may_spawn(c, "jq ."), "{allow} {asked:?}");
             assert_eq!(access(c, "/workspace/x"), PathAccess::None, "{allow} {asked:?}");
             assert!(c.mounts.is_empty(), "{allow} {asked:?}");
             let files = result.decisions.iter().find(|decision| decision.entry.starts_with("Bash"));
-            assert!(files.is_none_or(|decision| !decision.meaning.contains("write every mounted folder")), "{files:?}");
+            assert!(
+                files.is_none_or(|decision| !decision
+                    .meaning
+                    .contains("write every mounted folder")),
+                "{files:?}"
+            );
         }
     }
-    // Files are granted where the policy says so, and a skill that asks for programs alone asks for them.
-    let read = with_workspace(policy("default: { allow: [\"Bash(jq:*)\", Read(docs/**)] }"), MountMode::Write);
+    // Files are granted where the policy says so, and a skill that asks for programs alone asks for
+    // them.
+    let read = with_workspace(
+        policy("default: { allow: [\"Bash(jq:*)\", Read(docs/**)] }"),
+        MountMode::Write,
+    );
     let c = granted(&["Bash(jq:*)"], &read).capabilities;
-    assert_eq!([access(&c, "/workspace/docs/x"), access(&c, "/workspace/x")], [PathAccess::Read, PathAccess::None]);
+    assert_eq!(
+        [access(&c, "/workspace/docs/x"), access(&c, "/workspace/x")],
+        [PathAccess::Read, PathAccess::None]
+    );
 }
 
 #[test]
@@ -175,14 +272,24 @@ fn a_denial_holds_for_every_name_of_a_program() {
         let policy = policy(&format!("default: {{ allow: [Bash], deny: [\"{deny}\"] }}"));
         grant(&skill(None), &policy).capabilities
     };
-    for deny in ["Bash(python3:*)", "Bash(python)", "Bash(python3.11 *)", "Bash(/usr/bin/python3:*)", "Bash(pypy3:*)"] {
+    for deny in [
+        "Bash(python3:*)",
+        "Bash(python)",
+        "Bash(python3.11 *)",
+        "Bash(/usr/bin/python3:*)",
+        "Bash(pypy3:*)",
+    ] {
         let c = c(deny);
-        for command in ["python3 x.py", "python x.py", "python3.14", "/opt/venv/bin/python -m http.server"] {
+        for command in
+            ["python3 x.py", "python x.py", "python3.14", "/opt/venv/bin/python -m http.server"]
+        {
             assert!(!may_spawn(&c, command), "{deny}: {command}");
         }
         assert!(may_spawn(&c, "sh x.sh") && may_spawn(&c, "pythonic"), "{deny}");
     }
-    assert!(!may_spawn(&c("Bash(dash:*)"), "bash x.sh") && !may_spawn(&c("Bash(fgrep:*)"), "grep x"));
+    assert!(
+        !may_spawn(&c("Bash(dash:*)"), "bash x.sh") && !may_spawn(&c("Bash(fgrep:*)"), "grep x")
+    );
     // The explanation says so.
     let denied = policy("default: { allow: [Bash], deny: [\"Bash(python3:*)\"] }");
     for (asked, verdict) in [
@@ -206,15 +313,29 @@ fn a_section_is_for_the_skills_of_its_name_alone() {
 
 #[test]
 fn no_wildcard_opens_a_private_address() {
-    let c = granted(&["WebFetch"], &policy("default: { allow: [WebFetch, \"WebFetch(domain:*.example.com)\"] }")).capabilities;
-    assert!(may_fetch(&c, "https://a.example.com") && !may_fetch_private(&c, "https://a.example.com"));
-    let c = granted(&["WebFetch"], &policy("default: { allow: [\"WebFetch(http://localhost:3000)\"] }")).capabilities;
-    assert!(may_fetch_private(&c, "http://localhost:3000") && !may_fetch_private(&c, "http://localhost:3001"));
+    let c = granted(
+        &["WebFetch"],
+        &policy("default: { allow: [WebFetch, \"WebFetch(domain:*.example.com)\"] }"),
+    )
+    .capabilities;
+    assert!(
+        may_fetch(&c, "https://a.example.com") && !may_fetch_private(&c, "https://a.example.com")
+    );
+    let c = granted(
+        &["WebFetch"],
+        &policy("default: { allow: [\"WebFetch(http://localhost:3000)\"] }"),
+    )
+    .capabilities;
+    assert!(
+        may_fetch_private(&c, "http://localhost:3000")
+            && !may_fetch_private(&c, "http://localhost:3001")
+    );
 }
 
 #[test]
 fn a_skill_that_asks_for_a_private_address_is_told_that_a_wildcard_does_not_open_it() {
-    let result = granted(&["WebFetch(domain:127.0.0.1)"], &policy("default: { allow: [WebFetch] }"));
+    let result =
+        granted(&["WebFetch(domain:127.0.0.1)"], &policy("default: { allow: [WebFetch] }"));
     assert_eq!(result.decisions[0].verdict, Verdict::Refused, "{:?}", result.decisions);
 }
 
@@ -222,7 +343,10 @@ fn a_skill_that_asks_for_a_private_address_is_told_that_a_wildcard_does_not_open
 fn each_refusal_names_the_rule_and_the_line_that_would_allow_it() {
     let entry = "WebFetch(domain:api.example.com)";
     let d = granted(&[entry], &builtin()).decisions.remove(0);
-    assert_eq!((d.verdict, d.rule.as_str()), (Verdict::Refused, "no `allow` of the built-in policy"));
+    assert_eq!(
+        (d.verdict, d.rule.as_str()),
+        (Verdict::Refused, "no `allow` of the built-in policy")
+    );
     assert_eq!(
         d.fix.as_deref(),
         Some(
@@ -238,15 +362,23 @@ fn each_refusal_names_the_rule_and_the_line_that_would_allow_it() {
 
     let denied = policy("default:\n  allow: [Bash]\n  deny:\n    - Bash(rm:*)\n");
     let d = granted(&["Bash(rm x)", "Read"], &denied).decisions.remove(0);
-    assert_eq!((d.verdict, d.rule.as_str(), d.fix), (Verdict::Refused, "deny `Bash(rm:*)` (policy.yaml:4:7)", None));
+    assert_eq!(
+        (d.verdict, d.rule.as_str(), d.fix),
+        (Verdict::Refused, "deny `Bash(rm:*)` (policy.yaml:4:7)", None)
+    );
     let d = granted(&["WebSearch"], &builtin()).decisions.remove(0);
-    assert!(d.verdict == Verdict::Refused && d.meaning.contains("nothing here can grant it"), "{d:?}");
+    assert!(
+        d.verdict == Verdict::Refused && d.meaning.contains("nothing here can grant it"),
+        "{d:?}"
+    );
 }
 
 #[test]
 fn a_verdict_says_whether_all_or_a_part_was_granted() {
     let policy = with_workspace(
-        policy("default: { allow: [Read(docs/**), Write(out), \"Bash(git:*)\", \"WebFetch(domain:*.example.com)\"] }"),
+        policy(
+            "default: { allow: [Read(docs/**), Write(out), \"Bash(git:*)\", \"WebFetch(domain:*.example.com)\"] }",
+        ),
         MountMode::Write,
     );
     for (entry, verdict) in [
@@ -270,7 +402,10 @@ fn a_verdict_says_whether_all_or_a_part_was_granted() {
         assert_eq!(d.verdict, verdict, "{d:?}");
     }
     let together = granted(&["Read(docs)", "Bash(git commit:*)", "Bash(rm:*)"], &policy).decisions;
-    assert_eq!(together.iter().map(|d| d.verdict).collect::<Vec<_>>(), [Verdict::Granted, Verdict::Granted, Verdict::Refused]);
+    assert_eq!(
+        together.iter().map(|d| d.verdict).collect::<Vec<_>>(),
+        [Verdict::Granted, Verdict::Granted, Verdict::Refused]
+    );
 }
 
 #[test]
@@ -284,16 +419,34 @@ fn a_grant_without_a_mounted_folder_says_so() {
 fn limits_are_raised_by_the_operator_and_lowered_by_anyone() {
     let text = "limits: { timeout: 2m, memory: 1GiB }\nskills: { demo: { limits: { timeout: 90s, files: 7 } }, d*: { limits: { timeout: 80s, files: 9 } } }";
     let mut manifest = asks(&[]);
-    manifest.limits = [(Limit::Timeout, 1_000_000), (Limit::Memory, 1 << 20), (Limit::Fuel, 5), (Limit::Files, 1)].into();
+    manifest.limits = [
+        (Limit::Timeout, 1_000_000),
+        (Limit::Memory, 1 << 20),
+        (Limit::Fuel, 5),
+        (Limit::Files, 1),
+    ]
+    .into();
     let result = grant(&manifest, &policy(text));
     let limits = &result.capabilities.limits;
-    assert_eq!((limits.timeout_ms, limits.memory, limits.fuel, limits.files), (80_000, 1 << 20, Some(5), 7));
+    assert_eq!(
+        (limits.timeout_ms, limits.memory, limits.fuel, limits.files),
+        (80_000, 1 << 20, Some(5), 7)
+    );
     assert_eq!(result.decisions.len(), 1);
     let d = &result.decisions[0];
-    assert!(d.verdict == Verdict::Narrowed && d.meaning.contains("1m 20s") && d.rule.contains("policy.yaml:2:"), "{d:?}");
+    assert!(
+        d.verdict == Verdict::Narrowed
+            && d.meaning.contains("1m 20s")
+            && d.rule.contains("policy.yaml:2:"),
+        "{d:?}"
+    );
 
-    let flags = Overrides { limits: vec![(Limit::Timeout, 500_000), (Limit::Fuel, 4)], ..Overrides::default() };
-    let limits = grant(&manifest, &policy(text).with_command_line(flags).unwrap()).capabilities.limits;
+    let flags = Overrides {
+        limits: vec![(Limit::Timeout, 500_000), (Limit::Fuel, 4)],
+        ..Overrides::default()
+    };
+    let limits =
+        grant(&manifest, &policy(text).with_command_line(flags).unwrap()).capabilities.limits;
     assert_eq!((limits.timeout_ms, limits.fuel), (500_000, Some(4)));
 }
 
@@ -303,9 +456,17 @@ fn values_of_variables_reach_the_guest_and_nobody_else() {
     policy.resolve_env(|name| (name == "HOST_ONE").then(|| "hunter3".into()));
     let result = grant(&asks(&[]), &policy);
     let env = &result.capabilities.env;
-    assert_eq!((env["TOKEN"].as_str(), env["HOST_ONE"].as_str(), env.len()), ("hunter2", "hunter3", 2));
+    assert_eq!(
+        (env["TOKEN"].as_str(), env["HOST_ONE"].as_str(), env.len()),
+        ("hunter2", "hunter3", 2)
+    );
     assert_eq!(result.decisions[0].entry, "env ABSENT");
-    for shown in [explain(&result, 100), serde_json::to_string(&result).unwrap(), format!("{result:?}"), format!("{policy:?}")] {
+    for shown in [
+        explain(&result, 100),
+        serde_json::to_string(&result).unwrap(),
+        format!("{result:?}"),
+        format!("{policy:?}"),
+    ] {
         assert!(shown.contains("TOKEN") && !shown.contains("hunter"), "{shown}");
     }
 }
@@ -324,13 +485,19 @@ fn the_command_line_replaces_the_policys_workspace_and_refuses_one_that_others_l
     let c = grant(&skill(None), &with_workspace(policy(text), MountMode::Read)).capabilities;
     assert_eq!((c.mounts.len(), c.mounts[0].host.to_str()), (1, Some("/host/work")));
     let inside = policy("default: { mounts: [{ host: /a, guest: /workspace/inner }] }");
-    let flags = Overrides { workspace: Some(("/host".into(), MountMode::Read)), ..Overrides::default() };
+    let flags =
+        Overrides { workspace: Some(("/host".into(), MountMode::Read)), ..Overrides::default() };
     assert_eq!(inside.with_command_line(flags).unwrap_err()[0].rule, "policy-mount");
 }
 
 #[test]
 fn flags_that_cannot_be_understood_are_errors_all_at_once() {
-    let flags = Overrides { allow: vec!["bash".into()], deny: vec!["WebFetch(x)".into()], env: vec!["1=2".into()], ..Overrides::default() };
+    let flags = Overrides {
+        allow: vec!["bash".into()],
+        deny: vec!["WebFetch(x)".into()],
+        env: vec!["1=2".into()],
+        ..Overrides::default()
+    };
     let errors = Policy::builtin().with_command_line(flags).unwrap_err();
     let files: Vec<&str> = errors.iter().map(|d| d.file.as_str()).collect();
     assert_eq!(files, ["--allow", "--deny", "--env"]);
@@ -338,14 +505,20 @@ fn flags_that_cannot_be_understood_are_errors_all_at_once() {
 
 #[test]
 fn a_hostile_entry_cannot_write_to_the_terminal() {
-    let result = granted(&["Read(\u{1b}]0;x\u{7})", "\u{202e}Bash", "WebFetch(domain:\u{1b}[1m)"], &builtin());
+    let result = granted(
+        &["Read(\u{1b}]0;x\u{7})", "\u{202e}Bash", "WebFetch(domain:\u{1b}[1m)"],
+        &builtin(),
+    );
     let shown = explain(&result, 80);
     assert!(!shown.contains(['\u{1b}', '\u{7}', '\u{202e}']), "{shown:?}");
 }
 
 #[test]
 fn the_explanation_shows_entries_then_capabilities() {
-    let policy = with_workspace(policy("default: { allow: [Read, \"Bash(jq:*)\"], deny: [Read(.env)] }"), MountMode::Read);
+    let policy = with_workspace(
+        policy("default: { allow: [Read, \"Bash(jq:*)\"], deny: [Read(.env)] }"),
+        MountMode::Read,
+    );
     let shown = explain(&granted(&["Read(docs/**)", "Bash(jq .)", "WebSearch"], &policy), 110);
     for part in [
         "Read(docs/**)",
@@ -365,7 +538,11 @@ fn the_explanation_shows_entries_then_capabilities() {
 #[test]
 fn a_deterministic_run_has_fuel_and_flags_hold_over_the_file() {
     let text = "deterministic: true\nseed: 3\nskills: { live: { deterministic: false }, demo: { start-time: 2030-01-01T00:00:00Z } }";
-    let flags = |rule| policy(text).with_command_line(Overrides { determinism: rule, ..Overrides::default() }).unwrap();
+    let flags = |rule| {
+        policy(text)
+            .with_command_line(Overrides { determinism: rule, ..Overrides::default() })
+            .unwrap()
+    };
     let granted = grant(&asks(&[]), &flags(DeterminismRule::default())).capabilities;
     assert_eq!(granted.determinism, Some(Determinism { seed: 3, start_time: 1_893_456_000 }));
     assert_eq!(granted.limits.fuel, Some(FUEL));
@@ -373,7 +550,10 @@ fn a_deterministic_run_has_fuel_and_flags_hold_over_the_file() {
     let granted = grant(&live, &flags(DeterminismRule::default())).capabilities;
     assert_eq!((granted.determinism, granted.limits.fuel), (None, None));
     let flag = DeterminismRule { on: Some(true), seed: Some(9), start_time: None };
-    assert_eq!(grant(&live, &flags(flag)).capabilities.determinism, Some(Determinism { seed: 9, ..Determinism::default() }));
+    assert_eq!(
+        grant(&live, &flags(flag)).capabilities.determinism,
+        Some(Determinism { seed: 9, ..Determinism::default() })
+    );
     let mut lower = asks(&[]);
     lower.limits = [(Limit::Fuel, 5)].into();
     assert_eq!(grant(&lower, &flags(flag)).capabilities.limits.fuel, Some(5));

@@ -59,7 +59,17 @@ const PATHS: [&str; 14] = [
     "/data/b/y",
     "/etc/passwd",
 ];
-const COMMANDS: [&str; 9] = ["git", "git commit", "git commit -m x", "/x/git push", "jq .", "jq . x", "rm", "rm -rf x", "sh -c id"];
+const COMMANDS: [&str; 9] = [
+    "git",
+    "git commit",
+    "git commit -m x",
+    "/x/git push",
+    "jq .",
+    "jq . x",
+    "rm",
+    "rm -rf x",
+    "sh -c id",
+];
 const URLS: [&str; 11] = [
     "https://example.com",
     "http://example.com",
@@ -74,11 +84,15 @@ const URLS: [&str; 11] = [
     "http://127.0.0.1:80",
 ];
 
-/// What a set of capabilities lets happen, over all probes: reading, writing, starting, asking, asking privately.
+/// What a set of capabilities lets happen, over all probes: reading, writing, starting, asking,
+/// asking privately.
 fn allowed(c: &Capabilities) -> Vec<(bool, bool)> {
-    let paths = PATHS.iter().map(|p| access(c, p)).map(|a| (a >= PathAccess::Read, a == PathAccess::Write));
+    let paths =
+        PATHS.iter().map(|p| access(c, p)).map(|a| (a >= PathAccess::Read, a == PathAccess::Write));
     let commands = COMMANDS.iter().map(|x| (may_spawn(c, x), false));
-    let urls = URLS.iter().map(|u| (may_fetch(c, u) && (may_fetch_private(c, u) || !is_private(u)), may_fetch_private(c, u)));
+    let urls = URLS.iter().map(|u| {
+        (may_fetch(c, u) && (may_fetch_private(c, u) || !is_private(u)), may_fetch_private(c, u))
+    });
     paths.chain(commands).chain(urls).collect()
 }
 
@@ -95,13 +109,17 @@ fn policy_of(allow: &[&str], deny: &[&str]) -> Policy {
     let yaml = serde_json::json!({ "default": {
         "allow": allow, "deny": deny, "mounts": [{ "host": "/host/data", "guest": "/data", "mode": "write" }]
     }});
-    let policy = load(std::path::Path::new("p"), &yaml.to_string(), None).unwrap_or_else(|e| panic!("{:?}", e.diagnostics));
+    let policy = load(std::path::Path::new("p"), &yaml.to_string(), None)
+        .unwrap_or_else(|e| panic!("{:?}", e.diagnostics));
     with_workspace(policy, MountMode::Write)
 }
 
 /// Those that can be denied: of commands, whole programs.
 fn denials() -> Vec<&'static str> {
-    ENTRIES.into_iter().filter(|entry| !matches!(parse(entry, Side::Deny), Tool::NotGrantable { .. })).collect()
+    ENTRIES
+        .into_iter()
+        .filter(|entry| !matches!(parse(entry, Side::Deny), Tool::NotGrantable { .. }))
+        .collect()
 }
 
 fn some_denials() -> impl Strategy<Value = Vec<&'static str>> {
@@ -118,7 +136,8 @@ fn some_asked() -> impl Strategy<Value = Vec<&'static str>> {
 
 /// Paths and globs made of few names, so that they often meet.
 fn some_path() -> impl Strategy<Value = String> {
-    prop::collection::vec(select(vec!["a", "b", "ab", "x.txt", "{", "*"]), 0..6).prop_map(|s| format!("/{}", s.join("/")))
+    prop::collection::vec(select(vec!["a", "b", "ab", "x.txt", "{", "*"]), 0..6)
+        .prop_map(|s| format!("/{}", s.join("/")))
 }
 
 fn some_glob() -> impl Strategy<Value = PathGlob> {
@@ -146,16 +165,22 @@ fn some_glob() -> impl Strategy<Value = PathGlob> {
 }
 
 fn some_command() -> impl Strategy<Value = CommandPattern> {
-    (prop::collection::vec(select(vec!["a", "b", "x/a"]), 0..3), prop::bool::ANY)
-        .prop_map(|(words, open)| CommandPattern { open: open || words.is_empty(), words: words.into_iter().map(str::to_owned).collect() })
+    (prop::collection::vec(select(vec!["a", "b", "x/a"]), 0..3), prop::bool::ANY).prop_map(
+        |(words, open)| CommandPattern {
+            open: open || words.is_empty(),
+            words: words.into_iter().map(str::to_owned).collect(),
+        },
+    )
 }
 
 fn some_host() -> impl Strategy<Value = HostPattern> {
     let entries: Vec<&str> = ENTRIES.into_iter().filter(|e| e.starts_with("WebFetch")).collect();
-    (select(entries), select(vec![Side::Asked, Side::Allow, Side::Deny])).prop_map(|(text, side)| match parse(text, side) {
-        Tool::WebFetch(host) => host,
-        other => panic!("{other:?}"),
-    })
+    (select(entries), select(vec![Side::Asked, Side::Allow, Side::Deny])).prop_map(
+        |(text, side)| match parse(text, side) {
+            Tool::WebFetch(host) => host,
+            other => panic!("{other:?}"),
+        },
+    )
 }
 
 proptest! {
@@ -166,7 +191,8 @@ proptest! {
         let policy = policy_of(&allow, &deny);
         let both = grant(&asks(&asked), &policy).capabilities;
         prop_assert!(within(&both, &grant(&skill(None), &policy).capabilities), "wider than the policy");
-        // The skill's own side: an operator who allows everything, private addresses by their names.
+        // The skill's own side: an operator who allows everything, private addresses by their
+        // names.
         let names = ["Read", "Write", "Bash", "WebFetch", "WebFetch(http://localhost:3000)", "WebFetch(domain:127.0.0.1)", "WebFetch(http://example.com)"];
         prop_assert!(within(&both, &grant(&asks(&asked), &policy_of(&names, &[])).capabilities), "wider than the skill asked");
     }
@@ -282,7 +308,12 @@ fn a_scope_without_sides_allows_nothing() {
     assert!(!Scope::<PathGlob>::default().allows(|_| true));
     let flags = Overrides::default();
     assert_eq!(
-        grant(&skill(None), &Policy { layers: vec![], ..Policy::builtin() }.with_command_line(flags).unwrap()).capabilities.mounts,
+        grant(
+            &skill(None),
+            &Policy { layers: vec![], ..Policy::builtin() }.with_command_line(flags).unwrap()
+        )
+        .capabilities
+        .mounts,
         []
     );
 }

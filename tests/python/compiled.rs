@@ -1,4 +1,5 @@
-//! A skill's Python files are compiled once: what is kept of them, who has a part in it, and that nobody notices.
+//! A skill's Python files are compiled once: what is kept of them, who has a part in it, and that
+//! nobody notices.
 
 use std::path::{Path, PathBuf};
 
@@ -6,12 +7,16 @@ use super::Place;
 use crate::cli::{repository, text};
 use skillhost_skill::runtime::digest;
 
-/// Where the code of a file of the skill is kept: the name is over the runtime, the path and the content.
+/// Where the code of a file of the skill is kept: the name is over the runtime, the path and the
+/// content.
 fn kept(path: &str, content: &str) -> PathBuf {
     let facts = std::fs::read(repository("target").join("components/python.json")).unwrap();
     let facts: serde_json::Value = serde_json::from_slice(&facts).unwrap();
     let parts = [facts["digest"].as_str().unwrap().as_bytes(), path.as_bytes(), content.as_bytes()];
-    let hashed: Vec<u8> = parts.iter().flat_map(|part| [&(part.len() as u64).to_le_bytes(), *part].concat()).collect();
+    let hashed: Vec<u8> = parts
+        .iter()
+        .flat_map(|part| [&(part.len() as u64).to_le_bytes(), *part].concat())
+        .collect();
     let name = format!("{}.script", &digest(&hashed)["sha256:".len()..]);
     Path::new(env!("CARGO_TARGET_TMPDIR")).join("skillhost/components").join(name)
 }
@@ -26,7 +31,8 @@ fn main(code: &str) -> (Place, PathBuf) {
     (Place::new(&code), kept("/skill/scripts/main.py", &code))
 }
 
-/// What a Python guest is told of a file, as one that is imported and as one that a program begins with.
+/// What a Python guest is told of a file, as one that is imported and as one that a program begins
+/// with.
 const ASK: &str = "import sys
 from _skillhost import compiled
 print(type(compiled.of(sys.argv[1])).__name__, type(compiled.script(sys.argv[1])).__name__)";
@@ -35,7 +41,10 @@ print(type(compiled.of(sys.argv[1])).__name__, type(compiled.script(sys.argv[1])
 fn the_second_run_takes_the_code_that_the_first_has_kept() {
     let (place, one) = main("print('one')");
     let (other, two) = main("print('two')");
-    assert_eq!((place.prints(&["main"]), other.prints(&["main"])), ("one\n".into(), "two\n".into()));
+    assert_eq!(
+        (place.prints(&["main"]), other.prints(&["main"])),
+        ("one\n".into(), "two\n".into())
+    );
     std::fs::copy(&two, &one).unwrap();
     assert_eq!(place.prints(&["main"]), "two\n", "it is what is kept that runs");
 }
@@ -45,9 +54,15 @@ fn imported_files_are_kept_too_and_a_changed_one_is_compiled_anew() {
     let (place, _) = main("from helper import name\nprint(name)");
     let (old, new) = (script("name = 'old'"), script("name = 'new'"));
     place.write("scripts/helper.py", &old);
-    assert_eq!((place.prints(&["main"]), place.prints(&["main"])), ("old\n".into(), "old\n".into()));
+    assert_eq!(
+        (place.prints(&["main"]), place.prints(&["main"])),
+        ("old\n".into(), "old\n".into())
+    );
     place.write("scripts/helper.py", &new);
-    assert_eq!((place.prints(&["main"]), place.prints(&["main"])), ("new\n".into(), "new\n".into()));
+    assert_eq!(
+        (place.prints(&["main"]), place.prints(&["main"])),
+        ("new\n".into(), "new\n".into())
+    );
     assert!([&old, &new].iter().all(|code| kept("/skill/scripts/helper.py", code).is_file()));
 }
 
@@ -56,7 +71,13 @@ fn code_that_is_not_whole_is_compiled_anew() {
     let (place, kept) = main("print('hi')");
     assert_eq!(place.prints(&["main"]), "hi\n");
     let whole = std::fs::read(&kept).unwrap();
-    for broken in [&whole[..whole.len() - 1], &whole[..32], &whole[..31], b"", &[whole.as_slice(), b"more"].concat()] {
+    for broken in [
+        &whole[..whole.len() - 1],
+        &whole[..32],
+        &whole[..31],
+        b"",
+        &[whole.as_slice(), b"more"].concat(),
+    ] {
         std::fs::write(&kept, broken).unwrap();
         assert_eq!(place.prints(&["main"]), "hi\n");
         assert_eq!(std::fs::read(&kept).unwrap(), whole);
@@ -68,8 +89,14 @@ fn warnings_mistakes_and_tracebacks_are_those_of_every_run() {
     for (code, word) in [
         ("print('\\d')", "SyntaxWarning: \"\\d\" is an invalid escape sequence"),
         ("def (", "    def (\n        ^\nSyntaxError: invalid syntax"),
-        ("def f():\n    1 / 0\nf()", "File \"/skill/scripts/main.py\", line 2, in f\n    1 / 0\n    ~~^~~\n"),
-        ("import helper", "File \"/skill/scripts/helper.py\", line 1\n    return 1\n    ^^^^^^^^\nSyntaxError: 'return' outside function"),
+        (
+            "def f():\n    1 / 0\nf()",
+            "File \"/skill/scripts/main.py\", line 2, in f\n    1 / 0\n    ~~^~~\n",
+        ),
+        (
+            "import helper",
+            "File \"/skill/scripts/helper.py\", line 1\n    return 1\n    ^^^^^^^^\nSyntaxError: 'return' outside function",
+        ),
     ] {
         let (place, kept) = main(code);
         place.write("scripts/helper.py", "return 1");
@@ -88,15 +115,39 @@ fn only_files_of_the_skill_have_code() {
     let folder = place.user.work().join("w");
     std::fs::create_dir(&folder).unwrap();
     std::fs::write(folder.join("work.py"), &work).unwrap();
-    let ask = |path| place.prints(&["main", "--workspace", folder.to_str().unwrap(), "--allow", "Read", "--", path]);
+    let ask = |path| {
+        place.prints(&[
+            "main",
+            "--workspace",
+            folder.to_str().unwrap(),
+            "--allow",
+            "Read",
+            "--",
+            path,
+        ])
+    };
     assert_eq!(ask("/skill/scripts/plain.py"), "code tuple\n");
     for path in ["/skill/scripts/link.py", "/skill/scripts/../scripts/plain.py"] {
-        assert_eq!(ask(path), "code NoneType\n", "{path}: where a script's folder is, is not for its name to say");
+        assert_eq!(
+            ask(path),
+            "code NoneType\n",
+            "{path}: where a script's folder is, is not for its name to say"
+        );
     }
-    for path in ["/skill/scripts/none.py", "/skill/scripts", "/skill/../workspace/work.py", "/workspace/work.py", "work.py", ""] {
+    for path in [
+        "/skill/scripts/none.py",
+        "/skill/scripts",
+        "/skill/../workspace/work.py",
+        "/workspace/work.py",
+        "work.py",
+        "",
+    ] {
         assert_eq!(ask(path), "NoneType NoneType\n", "{path}");
     }
-    assert!(!kept("/workspace/work.py", &work).exists() && !kept("/skill/../workspace/work.py", &work).exists());
+    assert!(
+        !kept("/workspace/work.py", &work).exists()
+            && !kept("/skill/../workspace/work.py", &work).exists()
+    );
 }
 
 #[test]
@@ -113,7 +164,9 @@ fn a_neighbour_comes_before_the_standard_library_in_every_run() {
 fn where_what_is_burnt_is_counted_each_run_compiles_for_itself() {
     let (place, kept) = main("print('hi')");
     let burnt = |args: &[&str]| {
-        let run: serde_json::Value = serde_json::from_slice(&place.run(&[&["main", "--json"], args].concat()).stdout).unwrap();
+        let run: serde_json::Value =
+            serde_json::from_slice(&place.run(&[&["main", "--json"], args].concat()).stdout)
+                .unwrap();
         run["usage"]["fuel"].as_u64().unwrap()
     };
     for args in [&["--fuel", "1000000000"][..], &["--deterministic", "--fuel", "1000000000"]] {

@@ -1,4 +1,5 @@
-//! Requests that Python sends in one call of the host are under the same limits as all others, and never sent twice.
+//! Requests that Python sends in one call of the host are under the same limits as all others, and
+//! never sent twice.
 
 use std::io::Write as _;
 use std::process::Output;
@@ -15,18 +16,38 @@ for _ in range(times):
 
 fn ask(server: &Server, limits: &str, length: u32, times: u32) -> Output {
     let place = Place::new(SCRIPT);
-    place.write("SKILL.md", "---\nname: py\ndescription: Asks. Use to test.\nallowed-tools: WebFetch\n---\n");
-    place.write("policy.yaml", &format!("limits: {{ {limits} }}\ndefault: {{ allow: ['WebFetch({})'] }}\n", server.url()));
-    place.run(&["main", "--policy", "py/policy.yaml", "--", &server.url(), &length.to_string(), &times.to_string()])
+    place.write(
+        "SKILL.md",
+        "---\nname: py\ndescription: Asks. Use to test.\nallowed-tools: WebFetch\n---\n",
+    );
+    place.write(
+        "policy.yaml",
+        &format!("limits: {{ {limits} }}\ndefault: {{ allow: ['WebFetch({})'] }}\n", server.url()),
+    );
+    place.run(&[
+        "main",
+        "--policy",
+        "py/policy.yaml",
+        "--",
+        &server.url(),
+        &length.to_string(),
+        &times.to_string(),
+    ])
 }
 
 fn obeys(run: Output, prints: &str) {
-    assert_eq!((run.status.code(), text(&run.stdout).as_str(), text(&run.stderr).as_str()), (Some(0), prints, ""));
+    assert_eq!(
+        (run.status.code(), text(&run.stdout).as_str(), text(&run.stderr).as_str()),
+        (Some(0), prints, "")
+    );
 }
 
 fn hits(run: Output, limit: &str) {
     let told = text(&run.stderr);
-    assert!(!run.status.success() && told.contains(&format!("error: the limit `{limit}` of ")), "{told}");
+    assert!(
+        !run.status.success() && told.contains(&format!("error: the limit `{limit}` of ")),
+        "{told}"
+    );
 }
 
 #[test]

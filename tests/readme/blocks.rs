@@ -26,7 +26,8 @@ pub struct Block {
     pub not_run: Option<String>,
 }
 
-/// A command of a console block: the line or lines after `$ `, and what the document shows below them.
+/// A command of a console block: the line or lines after `$ `, and what the document shows below
+/// them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Step {
     pub command: String,
@@ -54,11 +55,22 @@ impl Document {
         while at < self.lines.len() {
             if let Some(lang) = self.lines[at].strip_prefix("```") {
                 let rest = &self.lines[at + 1..];
-                let length = rest.iter().position(|l| l == "```").unwrap_or_else(|| panic!("line {}: the block has no end", at + 1));
+                let length = rest
+                    .iter()
+                    .position(|l| l == "```")
+                    .unwrap_or_else(|| panic!("line {}: the block has no end", at + 1));
                 let above = at.checked_sub(1).map_or("", |i| self.lines[i].as_str());
-                let not_run = above.strip_prefix("<!-- not run: ").and_then(|l| l.strip_suffix(" -->")).map(str::to_owned);
+                let not_run = above
+                    .strip_prefix("<!-- not run: ")
+                    .and_then(|l| l.strip_suffix(" -->"))
+                    .map(str::to_owned);
                 let text = rest[..length].join("\n") + "\n";
-                blocks.push(Block { lang: lang.to_owned(), inner: at + 1..at + 1 + length, text, not_run });
+                blocks.push(Block {
+                    lang: lang.to_owned(),
+                    inner: at + 1..at + 1 + length,
+                    text,
+                    not_run,
+                });
                 at += length + 1;
             }
             at += 1;
@@ -77,7 +89,9 @@ impl Document {
                     step.command.push_str(&format!("\n{line}"));
                     step.shown = at + 1..at + 1;
                 }
-                (Some(command), _) => steps.push(Step { command: command.to_owned(), shown: at + 1..at + 1 }),
+                (Some(command), _) => {
+                    steps.push(Step { command: command.to_owned(), shown: at + 1..at + 1 })
+                }
                 (None, Some(step)) => step.shown.end = at + 1,
                 (None, None) => panic!("line {}: a console block begins with `$ `", at + 1),
             }
@@ -86,24 +100,37 @@ impl Document {
         steps
     }
 
-    /// The rows of the first table whose first column has that head, as cells; without head and rule.
+    /// The rows of the first table whose first column has that head, as cells; without head and
+    /// rule.
     pub fn table(&self, head: &str) -> Vec<Vec<String>> {
         let start = self.lines.iter().position(|l| cells(l).is_some_and(|c| c[0] == head));
-        let start = start.unwrap_or_else(|| panic!("{}: no table whose first column is `{head}`", self.path.display()));
+        let start = start.unwrap_or_else(|| {
+            panic!("{}: no table whose first column is `{head}`", self.path.display())
+        });
         self.lines[start + 2..].iter().map_while(|l| cells(l)).collect()
     }
 
-    /// The rows of every table whose last column has a head that begins with `head`; without head and rule.
+    /// The rows of every table whose last column has a head that begins with `head`; without head
+    /// and rule.
     pub fn tables(&self, head: &str) -> Vec<Vec<Vec<String>>> {
         let heads = self.lines.windows(2).enumerate().filter(|(_, pair)| {
-            pair[1].starts_with("|--") && cells(&pair[0]).is_some_and(|cells| cells.last().is_some_and(|cell| cell.starts_with(head)))
+            pair[1].starts_with("|--")
+                && cells(&pair[0])
+                    .is_some_and(|cells| cells.last().is_some_and(|cell| cell.starts_with(head)))
         });
-        heads.map(|(at, _)| self.lines[at + 2..].iter().map_while(|line| cells(line)).collect()).collect()
+        heads
+            .map(|(at, _)| self.lines[at + 2..].iter().map_while(|line| cells(line)).collect())
+            .collect()
     }
 
     /// The lines between `<!-- NAME` and `<!-- /NAME -->`.
     pub fn section(&self, name: &str) -> Range<usize> {
-        let find = |start: &str| self.lines.iter().position(|l| l.starts_with(start)).unwrap_or_else(|| panic!("no line `{start}`"));
+        let find = |start: &str| {
+            self.lines
+                .iter()
+                .position(|l| l.starts_with(start))
+                .unwrap_or_else(|| panic!("no line `{start}`"))
+        };
         find(&format!("<!-- {name}:")) + 1..find(&format!("<!-- /{name} -->"))
     }
 }
@@ -119,12 +146,15 @@ pub fn code(text: &str) -> Vec<&str> {
     text.split('`').skip(1).step_by(2).collect()
 }
 
-/// Whether an output is what is shown: a line `...` stands for any lines, `...` within a line for any text.
+/// Whether an output is what is shown: a line `...` stands for any lines, `...` within a line for
+/// any text.
 pub fn matches(shown: &[&str], output: &[&str]) -> bool {
     match (shown.split_first(), output.split_first()) {
         (None, None) => true,
         (Some((&"...", rest)), _) => (0..=output.len()).any(|skip| matches(rest, &output[skip..])),
-        (Some((line, rest)), Some((first, others))) => line_matches(line, first) && matches(rest, others),
+        (Some((line, rest)), Some((first, others))) => {
+            line_matches(line, first) && matches(rest, others)
+        }
         _ => false,
     }
 }
@@ -132,12 +162,27 @@ pub fn matches(shown: &[&str], output: &[&str]) -> bool {
 fn line_matches(shown: &str, line: &str) -> bool {
     let Some((head, tail)) = shown.split_once("...") else { return shown == line };
     let Some(rest) = line.strip_prefix(head) else { return false };
-    (0..=rest.len()).filter(|at| rest.is_char_boundary(*at)).any(|at| line_matches(tail, &rest[at..]))
+    (0..=rest.len())
+        .filter(|at| rest.is_char_boundary(*at))
+        .any(|at| line_matches(tail, &rest[at..]))
 }
 
 #[test]
 fn three_dots_stand_for_anything_and_nothing_else_does() {
-    let m = |shown: &str, output: &str| matches(&shown.lines().collect::<Vec<_>>(), &output.lines().collect::<Vec<_>>());
-    assert!(m("a\n...\nd", "a\nb\nc\nd") && m("a\n...", "a") && m("in ... s", "in 1.5 s") && m("x...", "x"));
-    assert!(!m("a\n...\nd", "a\nb") && !m("in ... s", "in 1.5 ms") && !m("a", "a\nb") && !m("a\nb", "a") && !m("", "a"));
+    let m = |shown: &str, output: &str| {
+        matches(&shown.lines().collect::<Vec<_>>(), &output.lines().collect::<Vec<_>>())
+    };
+    assert!(
+        m("a\n...\nd", "a\nb\nc\nd")
+            && m("a\n...", "a")
+            && m("in ... s", "in 1.5 s")
+            && m("x...", "x")
+    );
+    assert!(
+        !m("a\n...\nd", "a\nb")
+            && !m("in ... s", "in 1.5 ms")
+            && !m("a", "a\nb")
+            && !m("a\nb", "a")
+            && !m("", "a")
+    );
 }

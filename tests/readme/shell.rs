@@ -1,4 +1,5 @@
-//! A place of its own for the README's commands: a copy of the skills, a home folder, a web server, `skillhost` on the path.
+//! A place of its own for the README's commands: a copy of the skills, a home folder, a web server,
+//! `skillhost` on the path.
 
 use std::env;
 use std::fs;
@@ -29,7 +30,11 @@ impl Place {
         fs::create_dir(&home).unwrap();
         for skill in ["calculator", "data-convert", "web-fetch"] {
             let component = repository("skills").join(skill).join(format!("{skill}.wasm"));
-            assert!(component.is_file(), "{} is missing: run `cargo xtask components`", component.display());
+            assert!(
+                component.is_file(),
+                "{} is missing: run `cargo xtask components`",
+                component.display()
+            );
         }
         for skill in ["calculator", "csv-report", "data-convert", "log-triage", "web-fetch"] {
             copy(&repository("skills").join(skill), &work.join("skills").join(skill));
@@ -42,22 +47,33 @@ impl Place {
         fs::write(self.work.join(name), text).unwrap();
     }
 
-    /// Runs a command as a person would type it. Returns both streams, as a terminal shows them, and whether it ended with 0.
+    /// Runs a command as a person would type it. Returns both streams, as a terminal shows them,
+    /// and whether it ended with 0.
     pub fn run(&self, command: &str) -> (String, bool) {
         let mut shell = Command::new("sh");
-        shell.arg("-c").arg(format!("exec 2>&1\n{}", command.replace(PORT, &self.server))).current_dir(&self.work).stdin(Stdio::null());
+        shell
+            .arg("-c")
+            .arg(format!("exec 2>&1\n{}", command.replace(PORT, &self.server)))
+            .current_dir(&self.work)
+            .stdin(Stdio::null());
         for name in ["XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_DATA_HOME", "SKILLHOST_POLICY"] {
             shell.env_remove(name);
         }
-        let output = shell.envs(self.variables.iter().map(|(name, value)| (name, value))).output().unwrap();
-        (String::from_utf8(output.stdout).unwrap().replace(&self.server, PORT), output.status.success())
+        let output =
+            shell.envs(self.variables.iter().map(|(name, value)| (name, value))).output().unwrap();
+        (
+            String::from_utf8(output.stdout).unwrap().replace(&self.server, PORT),
+            output.status.success(),
+        )
     }
 }
 
 fn variables(home: &Path) -> Vec<(&'static str, String)> {
     let text = |path: &Path| path.to_str().unwrap().to_owned();
     let variable = |name: &str, otherwise: &str| {
-        env::var(name).unwrap_or_else(|_| text(&Path::new(&env::var("HOME").unwrap_or_default()).join(otherwise)))
+        env::var(name).unwrap_or_else(|_| {
+            text(&Path::new(&env::var("HOME").unwrap_or_default()).join(otherwise))
+        })
     };
     let program = Path::new(env!("CARGO_BIN_EXE_skillhost")).parent().unwrap();
     let mut variables = vec![
@@ -69,7 +85,8 @@ fn variables(home: &Path) -> Vec<(&'static str, String)> {
         ("XDG_CACHE_HOME", text(&Path::new(env!("CARGO_TARGET_TMPDIR")).join("readme"))),
     ];
     // Where the toolchain for components had to be made, the one that is here serves.
-    let toolchain = find(&repository("").join("target/toolchain"), Source::Any, &Progress::silent()).unwrap();
+    let toolchain =
+        find(&repository("").join("target/toolchain"), Source::Any, &Progress::silent()).unwrap();
     variables.extend(toolchain.rustc.map(|rustc| ("RUSTC", text(&rustc))));
     variables
 }
@@ -86,7 +103,8 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// Serves the files of a folder on loopback, as `python3 -m http.server` would. Returns `localhost:PORT`.
+/// Serves the files of a folder on loopback, as `python3 -m http.server` would. Returns
+/// `localhost:PORT`.
 fn serve(folder: PathBuf) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -100,13 +118,22 @@ fn serve(folder: PathBuf) -> String {
 }
 
 fn answer(folder: &Path, mut stream: TcpStream) -> std::io::Result<()> {
-    let mut head = BufReader::new(stream.try_clone()?).lines().map_while(Result::ok).take_while(|line| !line.is_empty());
-    let name = head.next().and_then(|line| line.split(' ').nth(1).map(|path| path.trim_start_matches('/').to_owned()));
+    let mut head = BufReader::new(stream.try_clone()?)
+        .lines()
+        .map_while(Result::ok)
+        .take_while(|line| !line.is_empty());
+    let name = head.next().and_then(|line| {
+        line.split(' ').nth(1).map(|path| path.trim_start_matches('/').to_owned())
+    });
     head.for_each(drop);
     let (status, body) = match name.map(|name| fs::read(folder.join(name))) {
         Some(Ok(body)) => ("200 OK", body),
         _ => ("404 Not Found", Vec::new()),
     };
-    write!(stream, "HTTP/1.1 {status}\r\ncontent-type: text/html\r\ncontent-length: {}\r\nconnection: close\r\n\r\n", body.len())?;
+    write!(
+        stream,
+        "HTTP/1.1 {status}\r\ncontent-type: text/html\r\ncontent-length: {}\r\nconnection: close\r\n\r\n",
+        body.len()
+    )?;
     stream.write_all(&body)
 }

@@ -6,7 +6,8 @@ use super::network::{Mortal, PLAIN};
 use crate::cli::text;
 use crate::receipt::{Place, parsed};
 
-const SCRIPT: &str = "#!/bin/bash\ncat data/a.txt; echo $1; test -z \"$2\" || curl -s -d \"$3\" $2/x\n";
+const SCRIPT: &str =
+    "#!/bin/bash\ncat data/a.txt; echo $1; test -z \"$2\" || curl -s -d \"$3\" $2/x\n";
 
 fn place() -> Place {
     let place = Place::new();
@@ -35,8 +36,19 @@ fn the_first_difference_is_the_one_that_the_others_follow_from() {
     let policy = server.policy(&place, PLAIN);
     let url = server.url();
     let record = |folder: &str, flags: &[&str], args: &[&str]| {
-        let base =
-            ["run", "./sk", "run.sh", "--policy", &policy, "--workspace", "w", "--record", folder, "--receipt", &format!("{folder}.json")];
+        let base = [
+            "run",
+            "./sk",
+            "run.sh",
+            "--policy",
+            &policy,
+            "--workspace",
+            "w",
+            "--record",
+            folder,
+            "--receipt",
+            &format!("{folder}.json"),
+        ];
         let run = place.skillhost(&[&base[..], flags, &["--"], args].concat(), "");
         assert_eq!(run.status.code(), Some(0), "{run:?}");
     };
@@ -89,11 +101,17 @@ fn an_output_and_a_program_are_told_and_secrets_of_two_recordings_are_equal() {
         let run = place.skillhost(&[&base[..], &["--command", command]].concat(), "");
         assert!(run.status.code().is_some(), "{run:?}");
     };
-    std::fs::write(place.path("p.yaml"), "default: { allow: [Read, Bash] }\nsecrets: { env: [TOKEN] }\n").unwrap();
+    std::fs::write(
+        place.path("p.yaml"),
+        "default: { allow: [Read, Bash] }\nsecrets: { env: [TOKEN] }\n",
+    )
+    .unwrap();
     record("a", "echo $TOKEN; python3 -c 'print(1)'");
     record("b", "echo $TOKEN; python3 -c 'print(1)'");
     assert_eq!(place.skillhost(&["diff", "a", "b"], "").status.code(), Some(0));
-    super::tampered::change(&place.path("b"), |told| told["receipt"]["result"]["processes"] = Value::Array(Vec::new()));
+    super::tampered::change(&place.path("b"), |told| {
+        told["receipt"]["result"]["processes"] = Value::Array(Vec::new())
+    });
     assert_eq!(first(&place, "a", "b").0, "host-call");
     super::tampered::change(&place.path("a"), |told| {
         told["receipt"]["result"]["processes"] = Value::Array(Vec::new());

@@ -27,7 +27,11 @@ impl Mortal {
     /// Answers each request with a text of its path, body and number, and an `x-number`.
     pub fn start() -> Mortal {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-        let (port, gone, number) = (listener.local_addr().unwrap().port(), Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
+        let (port, gone, number) = (
+            listener.local_addr().unwrap().port(),
+            Arc::new(AtomicBool::new(false)),
+            Arc::new(AtomicUsize::new(0)),
+        );
         let ended = gone.clone();
         let thread = std::thread::spawn(move || {
             for stream in listener.incoming() {
@@ -47,7 +51,8 @@ impl Mortal {
 
     /// The policy that lets a guest ask it.
     pub fn policy(&self, place: &Place, more: &str) -> String {
-        let text = format!("default:\n  allow: [Read, Write, Bash, 'WebFetch({})']\n{more}", self.url());
+        let text =
+            format!("default:\n  allow: [Read, Write, Bash, 'WebFetch({})']\n{more}", self.url());
         std::fs::write(place.path("policy.yaml"), text).unwrap();
         "policy.yaml".into()
     }
@@ -74,7 +79,10 @@ fn answer(stream: &mut TcpStream, number: &AtomicUsize) {
         }
     };
     let text = String::from_utf8_lossy(&bytes[..head]).to_ascii_lowercase();
-    let length: usize = text.lines().find_map(|line| line.strip_prefix("content-length: ")?.trim().parse().ok()).unwrap_or(0);
+    let length: usize = text
+        .lines()
+        .find_map(|line| line.strip_prefix("content-length: ")?.trim().parse().ok())
+        .unwrap_or(0);
     while bytes.len() < head + length {
         match stream.read(&mut buffer) {
             Ok(n) if n > 0 => bytes.extend_from_slice(&buffer[..n]),
@@ -82,7 +90,11 @@ fn answer(stream: &mut TcpStream, number: &AtomicUsize) {
         }
     }
     let path = text.split(' ').nth(1).unwrap_or_default().to_owned();
-    let auth = text.lines().find_map(|line| line.strip_prefix("authorization: ")).unwrap_or("nobody").to_owned();
+    let auth = text
+        .lines()
+        .find_map(|line| line.strip_prefix("authorization: "))
+        .unwrap_or("nobody")
+        .to_owned();
     let number = number.fetch_add(1, Ordering::SeqCst);
     let (status, kind, body) = match path.as_str() {
         "/page" => (
@@ -119,7 +131,10 @@ fn answer(stream: &mut TcpStream, number: &AtomicUsize) {
 /// A skill of the repository, in a place.
 fn skill(place: &Place, name: &str) {
     copy(&repository("skills").join(name), &place.path(name));
-    assert!(name != "web-fetch" || place.path("web-fetch/web-fetch.wasm").is_file(), "run `cargo xtask components` first");
+    assert!(
+        name != "web-fetch" || place.path("web-fetch/web-fetch.wasm").is_file(),
+        "run `cargo xtask components` first"
+    );
 }
 
 #[test]
@@ -130,11 +145,31 @@ fn web_fetch_and_api_probe_come_again_with_the_server_gone() {
     skill(&place, "web-fetch");
     skill(&place, "api-probe");
     let page = format!("{}/page", server.url());
-    let fetch = place.skillhost(&["run", "./web-fetch", "--policy", &policy, "--record", "fetched", "--", &page], "");
+    let fetch = place.skillhost(
+        &["run", "./web-fetch", "--policy", &policy, "--record", "fetched", "--", &page],
+        "",
+    );
     assert!(fetch.status.code() == Some(0) && text(&fetch.stdout).contains("Head"), "{fetch:?}");
     let input = serde_json::json!({ "url": page, "links": true }).to_string();
-    let tool = place.skillhost(&["run", "./web-fetch", "fetch", "--input", &input, "--policy", &policy, "--record", "tool"], "");
-    assert_eq!((tool.status.code(), parsed(&tool.stdout)["title"].as_str()), (Some(0), Some("T")), "{tool:?}");
+    let tool = place.skillhost(
+        &[
+            "run",
+            "./web-fetch",
+            "fetch",
+            "--input",
+            &input,
+            "--policy",
+            &policy,
+            "--record",
+            "tool",
+        ],
+        "",
+    );
+    assert_eq!(
+        (tool.status.code(), parsed(&tool.stdout)["title"].as_str()),
+        (Some(0), Some("T")),
+        "{tool:?}"
+    );
     let list = format!(
         "base: {}\nendpoints:\n- {{name: a, path: /a}}\n- {{name: page, path: /page}}\n- {{name: order, path: /o, method: POST, json: {{k: v}}}}\n\
          - {{name: none, path: /missing, expect: {{status: 404}}}}\n- {{name: slow, path: /slow}}\n",
@@ -168,7 +203,12 @@ fn web_fetch_and_api_probe_come_again_with_the_server_gone() {
     }
     let told = recording(&place.path("probed"));
     assert_eq!(told["exchanges"].as_array().unwrap().len(), 5);
-    let slow = told["exchanges"].as_array().unwrap().iter().find(|one| one["request"]["url"].as_str().unwrap().ends_with("/slow")).unwrap();
+    let slow = told["exchanges"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|one| one["request"]["url"].as_str().unwrap().ends_with("/slow"))
+        .unwrap();
     assert!(slow["took"].as_u64().unwrap() >= 300_000_000, "{slow}");
     let requests = told["receipt"]["result"]["requests"].as_array().unwrap();
     for (request, exchange) in requests.iter().zip(told["exchanges"].as_array().unwrap()) {
@@ -188,7 +228,21 @@ fn again(name: &str, script: &str, code: i32, expected: &[&str]) -> Value {
         "---\nname: sk\ndescription: Asks. Use to test.\nallowed-tools: Read Write Bash WebFetch\n---\n",
     )
     .unwrap();
-    let args = ["run", "./sk", name, "--policy", &policy, "--workspace", "w", "--timeout", "5m", "--record", "rec", "--", &server.url()];
+    let args = [
+        "run",
+        "./sk",
+        name,
+        "--policy",
+        &policy,
+        "--workspace",
+        "w",
+        "--timeout",
+        "5m",
+        "--record",
+        "rec",
+        "--",
+        &server.url(),
+    ];
     let run = place.skillhost(&args, "");
     assert_eq!(run.status.code(), Some(code), "{run:?}");
     for text_of in expected {
@@ -216,7 +270,11 @@ curl -s "$1/three" > three; date +%s.%N; exit 3
     assert_eq!(told["exchanges"].as_array().unwrap().len(), 7, "{told}");
     let cut = &told["exchanges"][3]["response"];
     assert!(cut["head"]["status"] == 200 && cut["error"].is_object(), "{cut}");
-    assert_eq!(told["receipt"]["result"]["requests"].as_array().unwrap().len(), 8, "one was refused, and is in the account alone");
+    assert_eq!(
+        told["receipt"]["result"]["requests"].as_array().unwrap().len(),
+        8,
+        "one was refused, and is in the account alone"
+    );
 }
 
 #[test]
@@ -254,13 +312,24 @@ fn a_policy_holds_in_a_run_that_is_recorded_and_in_its_replay() {
     let policy = server.policy(&place, PLAIN);
     let other = Mortal::start();
     skill(&place, "web-fetch");
-    let denied = place.skillhost(&["run", "./web-fetch", "--policy", &policy, "--record", "rec", "--", &other.url()], "");
+    let denied = place.skillhost(
+        &["run", "./web-fetch", "--policy", &policy, "--record", "rec", "--", &other.url()],
+        "",
+    );
     assert_ne!(denied.status.code(), Some(0), "{denied:?}");
     let told = recording(&place.path("rec"));
-    assert_eq!((told["exchanges"].as_array().unwrap().len(), told["receipt"]["result"]["denials"].as_array().unwrap().len()), (0, 1));
+    assert_eq!(
+        (
+            told["exchanges"].as_array().unwrap().len(),
+            told["receipt"]["result"]["denials"].as_array().unwrap().len()
+        ),
+        (0, 1)
+    );
     same(&place, "rec", &[], &denied);
     // A recording whose capabilities are taken away answers nothing.
-    super::tampered::change(&place.path("rec"), |told| told["capabilities"]["fetch"] = serde_json::json!({ "all_of": [], "none_of": [] }));
+    super::tampered::change(&place.path("rec"), |told| {
+        told["capabilities"]["fetch"] = serde_json::json!({ "all_of": [], "none_of": [] })
+    });
     assert_eq!(place.skillhost(&["replay", "rec"], "").status.code(), Some(83));
 }
 
@@ -269,8 +338,11 @@ fn the_network_of_another_run_is_a_recording() {
     let place = Place::new();
     let server = Mortal::start();
     let policy = server.policy(&place, PLAIN);
-    std::fs::write(place.path("sk/SKILL.md"), "---\nname: sk\ndescription: Asks. Use to test.\nallowed-tools: Bash WebFetch\n---\n")
-        .unwrap();
+    std::fs::write(
+        place.path("sk/SKILL.md"),
+        "---\nname: sk\ndescription: Asks. Use to test.\nallowed-tools: Bash WebFetch\n---\n",
+    )
+    .unwrap();
     std::fs::write(
         place.path("sk/scripts/run.sh"),
         "#!/bin/bash\nfor path in \"${@:2}\"; do curl -s \"$1/$path\" || echo \"exit $?\"; echo; done\n",
@@ -278,20 +350,32 @@ fn the_network_of_another_run_is_a_recording() {
     .unwrap();
     let url = server.url();
     let run = |flags: &[&str], args: &[&str]| {
-        place.skillhost(&[&["run", "./sk", "run.sh", "--policy", &policy], flags, &["--", &url], args].concat(), "")
+        place.skillhost(
+            &[&["run", "./sk", "run.sh", "--policy", &policy], flags, &["--", &url], args].concat(),
+            "",
+        )
     };
     let recorded = run(&["--record", "rec"], &["a", "b", "a?x=1"]);
     assert_eq!(recorded.status.code(), Some(0), "{recorded:?}");
     drop(server);
     // In another order, and again.
     let other = run(&["--recorded", "rec"], &["a?x=1", "a", "a"]);
-    let numbers: Vec<u64> = text(&other.stdout).lines().filter_map(|line| parsed(line.as_bytes())["number"].as_u64()).collect();
+    let numbers: Vec<u64> = text(&other.stdout)
+        .lines()
+        .filter_map(|line| parsed(line.as_bytes())["number"].as_u64())
+        .collect();
     assert_eq!((numbers, other.status.code()), (vec![2, 0, 0], Some(0)), "{other:?}");
     let missed = run(&["--recorded", "rec"], &["a?x=2"]);
     let said = text(&missed.stderr);
     assert!(text(&missed.stdout).contains("exit"), "{missed:?}");
     assert!(said.contains("the nearest differs in url"), "{said}");
-    assert!(said.contains("-GET") && said.contains("/a?x=1\n") && said.contains("+GET") && said.contains("/a?x=2\n"), "{said}");
+    assert!(
+        said.contains("-GET")
+            && said.contains("/a?x=1\n")
+            && said.contains("+GET")
+            && said.contains("/a?x=2\n"),
+        "{said}"
+    );
     let told = parsed(&run(&["--recorded", "rec", "--json"], &["a?x=2"]).stdout);
     assert_eq!(told["unrecorded"][0]["differs"], serde_json::json!(["url"]));
     assert_eq!(told["denials"].as_array().unwrap().len(), 1);
@@ -306,8 +390,11 @@ fn a_receipt_tells_bodies_by_digest_without_a_recording_too() {
     let place = Place::new();
     let server = Mortal::start();
     let policy = server.policy(&place, PLAIN);
-    std::fs::write(place.path("sk/SKILL.md"), "---\nname: sk\ndescription: Asks. Use to test.\nallowed-tools: Bash WebFetch\n---\n")
-        .unwrap();
+    std::fs::write(
+        place.path("sk/SKILL.md"),
+        "---\nname: sk\ndescription: Asks. Use to test.\nallowed-tools: Bash WebFetch\n---\n",
+    )
+    .unwrap();
     let command = format!("curl -s -d hello {0}/large; curl -s {0}/missing", server.url());
     let args = ["run", "./sk", "--policy", &policy, "--command", &command];
     let run = place.skillhost(&[&args[..], &["--receipt", "r.json"]].concat(), "");
@@ -316,7 +403,14 @@ fn a_receipt_tells_bodies_by_digest_without_a_recording_too() {
     let requests = &receipt["result"]["requests"];
     assert_eq!(requests[0]["sent_digest"], digest(b"hello"));
     assert_eq!(requests[0]["received_digest"], digest("0123456789".repeat(50_000).as_bytes()));
-    assert_eq!((&requests[1]["sent_digest"], &requests[1]["received_digest"]), (&digest(b"").into(), &digest(b"{}").into()));
+    assert_eq!(
+        (&requests[1]["sent_digest"], &requests[1]["received_digest"]),
+        (&digest(b"").into(), &digest(b"{}").into())
+    );
     let without = parsed(&place.skillhost(&[&args[..], &["--json"]].concat(), "").stdout);
-    assert!(without["requests"][0]["sent_digest"].is_null() && without["requests"][0]["received"] == 500_000, "{without}");
+    assert!(
+        without["requests"][0]["sent_digest"].is_null()
+            && without["requests"][0]["received"] == 500_000,
+        "{without}"
+    );
 }

@@ -58,17 +58,25 @@ fn record(secrets: &str) -> (Place, std::process::Output) {
 fn they_stand_nowhere_and_a_replay_asks_for_them() {
     let (place, run) = record("secrets: { env: [TOKEN, PIN], headers: [X-Key, set-cookie] }\n");
     let all = all_bytes(&place.path("rec"));
-    for secret in [TOKEN, "sesame-\\\"open", "value\": \"key-from-a-file-42", COOKIE, "Bearer sesame"] {
+    for secret in
+        [TOKEN, "sesame-\\\"open", "value\": \"key-from-a-file-42", COOKIE, "Bearer sesame"]
+    {
         assert!(!holds(&all, secret), "{secret}");
     }
     let told = recording(&place.path("rec"));
     let plain = skillhost_skill::runtime::digest(TOKEN.as_bytes());
     assert!(!told.to_string().contains(&plain), "a digest without salt could be looked up");
     let names: Vec<&String> = told["sealed"]["secrets"].as_object().unwrap().keys().collect();
-    assert!(["TOKEN", "PIN", "HEADER_SET_COOKIE"].iter().all(|name| names.iter().any(|known| known == name)), "{names:?}");
+    assert!(
+        ["TOKEN", "PIN", "HEADER_SET_COOKIE"]
+            .iter()
+            .all(|name| names.iter().any(|known| known == name)),
+        "{names:?}"
+    );
     let other = elsewhere(&place.path("rec"));
     let given = |token: &str, flags: &[&str]| {
-        let mut command = other.command(&[&["replay", "theirs/rec", "--secret-env", "PIN"], flags].concat());
+        let mut command =
+            other.command(&[&["replay", "theirs/rec", "--secret-env", "PIN"], flags].concat());
         command.env("TOKEN", token).env("PIN", "7").env("HEADER_X_KEY", "key-from-a-file-42");
         for (index, name) in ["HEADER_SET_COOKIE", "HEADER_SET_COOKIE_2"].iter().enumerate() {
             command.env(name, format!("id=cookie-of-the-session-{index}; Path=/"));
@@ -83,7 +91,11 @@ fn they_stand_nowhere_and_a_replay_asks_for_them() {
         }
     }
     let replay = given(TOKEN, &flags);
-    assert_eq!((replay.status.code(), text(&replay.stdout)), (Some(0), text(&run.stdout)), "{replay:?}");
+    assert_eq!(
+        (replay.status.code(), text(&replay.stdout)),
+        (Some(0), text(&run.stdout)),
+        "{replay:?}"
+    );
     let wrong = given("other", &flags);
     assert_eq!(wrong.status.code(), Some(83), "{wrong:?}");
     assert!(text(&wrong.stderr).contains("the value of TOKEN is not the one"), "{wrong:?}");
@@ -93,7 +105,10 @@ fn they_stand_nowhere_and_a_replay_asks_for_them() {
     assert!(text(&missing.stderr).contains("--secret-env TOKEN"), "{missing:?}");
     let unknown = given(TOKEN, &["--secret-env", "NOBODY"]);
     assert_eq!(unknown.status.code(), Some(64), "{unknown:?}");
-    assert!(text(&unknown.stderr).contains("needs") && text(&unknown.stderr).contains("TOKEN"), "{unknown:?}");
+    assert!(
+        text(&unknown.stderr).contains("needs") && text(&unknown.stderr).contains("TOKEN"),
+        "{unknown:?}"
+    );
 }
 
 #[test]
@@ -106,8 +121,12 @@ fn variables_cookies_and_authorization_are_encrypted() {
     assert!(holds(&all, "key-from-a-file-42"), "other fields are stored in clear");
     let told = recording(&place.path("rec"));
     let header = &told["exchanges"][0]["request"]["headers"];
-    let authorization = header.as_array().unwrap().iter().find(|header| header["name"] == "authorization").unwrap();
-    assert!(authorization["value"].is_null() && authorization["secret"].is_string(), "{authorization}");
+    let authorization =
+        header.as_array().unwrap().iter().find(|header| header["name"] == "authorization").unwrap();
+    assert!(
+        authorization["value"].is_null() && authorization["secret"].is_string(),
+        "{authorization}"
+    );
     assert!(told["sealed"]["values"].is_string(), "{}", told["sealed"]);
     // This host has the key, so a replay needs nothing.
     same(&place, "rec", &[], &run);
@@ -116,38 +135,65 @@ fn variables_cookies_and_authorization_are_encrypted() {
     let replay = other.skillhost(&["replay", "theirs/rec"], "");
     assert_eq!(replay.status.code(), Some(64), "{replay:?}");
     assert!(text(&replay.stderr).contains("--secret-env"), "{replay:?}");
-    let names: Vec<String> = told["sealed"]["secrets"].as_object().unwrap().keys().cloned().collect();
+    let names: Vec<String> =
+        told["sealed"]["secrets"].as_object().unwrap().keys().cloned().collect();
     assert!(names.contains(&"TOKEN".to_owned()) && names.contains(&"PIN".to_owned()), "{names:?}");
     let flags: Vec<&str> = names.iter().flat_map(|name| ["--secret-env", name]).collect();
     let mut command = other.command(&[&["replay", "theirs/rec"], &flags[..]].concat());
     command.env("TOKEN", TOKEN).env("PIN", "7");
     for (index, suffix) in ["", "_2"].iter().enumerate() {
-        command.env(format!("HEADER_SET_COOKIE{suffix}"), format!("id=cookie-of-the-session-{index}; Path=/"));
+        command.env(
+            format!("HEADER_SET_COOKIE{suffix}"),
+            format!("id=cookie-of-the-session-{index}; Path=/"),
+        );
         command.env(format!("COOKIE{suffix}"), format!("cookie-of-the-session-{index}"));
     }
     let replay = other.finish(command, "");
-    assert_eq!((replay.status.code(), text(&replay.stdout)), (Some(0), text(&run.stdout)), "{names:?} {replay:?}");
+    assert_eq!(
+        (replay.status.code(), text(&replay.stdout)),
+        (Some(0), text(&run.stdout)),
+        "{names:?} {replay:?}"
+    );
 }
 
-/// A field is secret as a whole, also where a part of it is the value of a variable; and a response's trailers are fields like its headers.
+/// A field is secret as a whole, also where a part of it is the value of a variable; and a
+/// response's trailers are fields like its headers.
 #[test]
 fn all_of_a_secret_field_is_encrypted() {
     let place = Place::new();
     let server = Mortal::start();
     let policy = server.policy(&place, "");
-    let script = "curl -s \"$1/x\" -D head > body; grep -i set-cookie head; curl -s \"$1/trailers\"\n";
+    let script =
+        "curl -s \"$1/x\" -D head > body; grep -i set-cookie head; curl -s \"$1/trailers\"\n";
     script_skill(&place.path("asks"), &[("ask.sh", script)]);
     let url = server.url();
-    let args =
-        ["run", "./asks", "ask.sh", "--policy", &policy, "--workspace", "w", "--env", "LOGIN=cookie-of-the", "--record", "rec", "--", &url];
+    let args = [
+        "run",
+        "./asks",
+        "ask.sh",
+        "--policy",
+        &policy,
+        "--workspace",
+        "w",
+        "--env",
+        "LOGIN=cookie-of-the",
+        "--record",
+        "rec",
+        "--",
+        &url,
+    ];
     let run = place.skillhost(&args, "");
-    assert!(run.status.code() == Some(0) && text(&run.stdout).contains("id=cookie-of-the-session-0"), "{run:?}");
+    assert!(
+        run.status.code() == Some(0) && text(&run.stdout).contains("id=cookie-of-the-session-0"),
+        "{run:?}"
+    );
     let all = all_bytes(&place.path("rec"));
     for secret in ["-session-0", "cookie-of-the", "of-a-trailer"] {
         assert!(!holds(&all, secret), "{secret}");
     }
-    let names: Vec<Value> =
-        ["headers", "trailers"].map(|part| recording(&place.path("rec"))["exchanges"][1]["response"]["head"][part].clone()).to_vec();
+    let names: Vec<Value> = ["headers", "trailers"]
+        .map(|part| recording(&place.path("rec"))["exchanges"][1]["response"]["head"][part].clone())
+        .to_vec();
     assert!(names[1].as_array().is_some_and(|trailers| trailers.len() == 2), "{names:?}");
     same(&place, "rec", &[], &run);
 }
@@ -172,7 +218,10 @@ fn what_the_policy_calls_plain_is_stored_in_clear() {
     let all = all_bytes(&place.path("rec"));
     assert!(holds(&all, COOKIE) && holds(&all, "Bearer sesame"));
     let told = recording(&place.path("rec"));
-    assert_eq!((&told["environment"]["TOKEN"], &told["sealed"]["secrets"]), (&TOKEN.into(), &serde_json::json!({})));
+    assert_eq!(
+        (&told["environment"]["TOKEN"], &told["sealed"]["secrets"]),
+        (&TOKEN.into(), &serde_json::json!({}))
+    );
     assert!(told["sealed"]["values"].is_null(), "{}", told["sealed"]);
     let other = elsewhere(&place.path("rec"));
     same(&other, "theirs/rec", &[], &run);
@@ -184,8 +233,13 @@ fn typed(place: &Place, keys: &str) -> Option<(Option<i32>, String)> {
     use std::process::Stdio;
     let mut command = place.user.command("script");
     command.env("SKILLHOST_PROGRAMS", crate::cli::repository("target/components"));
-    command.env("XDG_CACHE_HOME", std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("receipts"));
-    command.args(["-qec", "skillhost replay rec; stty -a | grep -o '[^ ]*echo;\\|[-]*echo '; exit", "/dev/null"]);
+    command
+        .env("XDG_CACHE_HOME", std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("receipts"));
+    command.args([
+        "-qec",
+        "skillhost replay rec; stty -a | grep -o '[^ ]*echo;\\|[-]*echo '; exit",
+        "/dev/null",
+    ]);
     // A machine without script(1) has no terminal to show.
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().ok()?;
     let (mut shown, mut byte) = (Vec::new(), [0]);
@@ -201,16 +255,35 @@ fn typed(place: &Place, keys: &str) -> Option<(Option<i32>, String)> {
 #[test]
 fn a_terminal_is_asked_and_shows_nothing_of_what_is_typed() {
     let place = Place::new();
-    std::fs::write(place.path("p.yaml"), "default: { allow: [Bash] }\nsecrets: { env: [TOKEN] }\n").unwrap();
-    let args =
-        ["run", "./sk", "--policy", "p.yaml", "--env", "TOKEN=sesame-open-1234", "--record", "rec", "--command", "echo ${#TOKEN} bytes"];
+    std::fs::write(place.path("p.yaml"), "default: { allow: [Bash] }\nsecrets: { env: [TOKEN] }\n")
+        .unwrap();
+    let args = [
+        "run",
+        "./sk",
+        "--policy",
+        "p.yaml",
+        "--env",
+        "TOKEN=sesame-open-1234",
+        "--record",
+        "rec",
+        "--command",
+        "echo ${#TOKEN} bytes",
+    ];
     assert_eq!(place.skillhost(&args, "").status.code(), Some(0));
-    for (keys, said) in
-        [("sesame-open-1234\n", super::SAME), ("other\n", "is not the one that was recorded"), ("\u{3}", "cannot be asked for")]
-    {
+    for (keys, said) in [
+        ("sesame-open-1234\n", super::SAME),
+        ("other\n", "is not the one that was recorded"),
+        ("\u{3}", "cannot be asked for"),
+    ] {
         let Some((_, shown)) = typed(&place, keys) else { return };
-        assert!(shown.contains(said) && !shown.contains("sesame") && !shown.contains("other"), "{keys:?}: {shown}");
-        assert!(shown.contains("echo") && !shown.contains("-echo"), "the terminal is as it was: {shown}");
+        assert!(
+            shown.contains(said) && !shown.contains("sesame") && !shown.contains("other"),
+            "{keys:?}: {shown}"
+        );
+        assert!(
+            shown.contains("echo") && !shown.contains("-echo"),
+            "the terminal is as it was: {shown}"
+        );
     }
 }
 
@@ -219,14 +292,24 @@ fn the_policy_s_are_explained_and_what_is_no_name_is_an_error() {
     let place = Place::new();
     std::fs::write(place.path("p.yaml"), "secrets: { env: [TOKEN], headers: [X-Key] }\n").unwrap();
     let run = place.skillhost(&["run", "./hello", "--policy", "p.yaml", "--explain"], "");
-    assert!(text(&run.stdout).contains("no recording holds the values of: TOKEN, x-key"), "{run:?}");
-    let told = crate::receipt::parsed(&place.skillhost(&["run", "./hello", "--policy", "p.yaml", "--explain", "--json"], "").stdout);
+    assert!(
+        text(&run.stdout).contains("no recording holds the values of: TOKEN, x-key"),
+        "{run:?}"
+    );
+    let told = crate::receipt::parsed(
+        &place
+            .skillhost(&["run", "./hello", "--policy", "p.yaml", "--explain", "--json"], "")
+            .stdout,
+    );
     assert_eq!(told["secrets"], serde_json::json!({ "env": ["TOKEN"], "headers": ["x-key"] }));
     for (wrong, named) in [
         ("env: [A-B]", "`A-B` is not the name of a variable"),
         ("headers: ['a b']", "`a b` is not the name of a header"),
         ("values: []", "has no key `values`"),
-        ("env: [] }\nrecord: { plain: ['a b']", "`a b` is not the name of a variable or a header field"),
+        (
+            "env: [] }\nrecord: { plain: ['a b']",
+            "`a b` is not the name of a variable or a header field",
+        ),
     ] {
         std::fs::write(place.path("p.yaml"), format!("secrets: {{ {wrong} }}\n")).unwrap();
         let run = place.skillhost(&["run", "./hello", "--policy", "p.yaml"], "");

@@ -1,4 +1,5 @@
-//! A recording that was changed is found to be: by its digests, or, where these were made to fit, by what the run comes to.
+//! A recording that was changed is found to be: by its digests, or, where these were made to fit,
+//! by what the run comes to.
 
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
@@ -37,8 +38,22 @@ static GENUINE: LazyLock<Place> = LazyLock::new(|| {
     let script = "#!/bin/bash\ncat; cat data/a.txt; echo $1 $NAME $RANDOM; date; curl -s $2/one; echo; curl -s $2/two\n";
     std::fs::write(place.path("sk/scripts/run.sh"), script).unwrap();
     let url = server.url();
-    let args =
-        ["run", "./sk", "run.sh", "--policy", &policy, "--workspace", "w", "--env", "NAME=value", "--record", "rec", "--", "arg", &url];
+    let args = [
+        "run",
+        "./sk",
+        "run.sh",
+        "--policy",
+        &policy,
+        "--workspace",
+        "w",
+        "--env",
+        "NAME=value",
+        "--record",
+        "rec",
+        "--",
+        "arg",
+        &url,
+    ];
     let run = place.skillhost(&args, "input\n");
     assert_eq!(run.status.code(), Some(0), "{run:?}");
     assert_eq!(place.skillhost(&["replay", "rec"], "").status.code(), Some(0));
@@ -65,7 +80,8 @@ fn blob(folder: &Path, bytes: &[u8]) -> PathBuf {
     folder.join("blobs").join(digest(bytes).trim_start_matches("sha256:"))
 }
 
-/// Puts other bytes in the place of some that are kept, with digests that fit everywhere but in the receipt.
+/// Puts other bytes in the place of some that are kept, with digests that fit everywhere but in the
+/// receipt.
 fn swap(folder: &Path, old: &[u8], new: &[u8]) {
     std::fs::remove_file(blob(folder, old)).unwrap();
     std::fs::write(blob(folder, new), new).unwrap();
@@ -84,13 +100,19 @@ fn swap(folder: &Path, old: &[u8], new: &[u8]) {
 
 fn body(number: usize) -> Vec<u8> {
     let told = recording(&GENUINE.path("rec"));
-    let digest = told["exchanges"][number]["response"]["head"]["body"]["digest"].as_str().unwrap().trim_start_matches("sha256:").to_owned();
+    let digest = told["exchanges"][number]["response"]["head"]["body"]["digest"]
+        .as_str()
+        .unwrap()
+        .trim_start_matches("sha256:")
+        .to_owned();
     std::fs::read(GENUINE.path("rec/blobs").join(digest)).unwrap()
 }
 
 #[test]
 fn what_is_kept_and_was_changed_or_is_missing() {
-    refused(65, "is not what was recorded", |folder| std::fs::write(blob(folder, b"data\n"), "DATA\n").unwrap());
+    refused(65, "is not what was recorded", |folder| {
+        std::fs::write(blob(folder, b"data\n"), "DATA\n").unwrap()
+    });
     refused(65, "No such file", |folder| std::fs::remove_file(blob(folder, b"data\n")).unwrap());
     refused(65, "No such file", |folder| std::fs::remove_file(blob(folder, b"input\n")).unwrap());
     refused(65, "No such file", |folder| std::fs::remove_file(blob(folder, &body(0))).unwrap());
@@ -99,7 +121,9 @@ fn what_is_kept_and_was_changed_or_is_missing() {
         std::fs::write(folder.join("elsewhere"), "data\n").unwrap();
         std::os::unix::fs::symlink("../elsewhere", blob(folder, b"data\n")).unwrap();
     });
-    refused(65, "has more than 5 B", |folder| std::fs::write(blob(folder, b"data\n"), vec![b'x'; 100]).unwrap());
+    refused(65, "has more than 5 B", |folder| {
+        std::fs::write(blob(folder, b"data\n"), vec![b'x'; 100]).unwrap()
+    });
 }
 
 #[test]
@@ -117,7 +141,9 @@ fn a_text_that_was_changed_without_its_digest() {
     refused(65, "is not valid JSON", rewrite("{", "{{"));
     refused(65, "not in the form", rewrite("\"digest\"", "\"digest\": 1, \"digest\""));
     refused(65, "not in the form", rewrite("{", "{ "));
-    refused(74, "cannot be read", |folder| std::fs::remove_file(folder.join("recording.json")).unwrap());
+    refused(74, "cannot be read", |folder| {
+        std::fs::remove_file(folder.join("recording.json")).unwrap()
+    });
 }
 
 #[test]
@@ -126,7 +152,9 @@ fn the_skill() {
     let other = String::from_utf8(script.clone()).unwrap().replace("cat;", "tac;");
     refused(81, "skill.digest", |folder| swap(folder, &script, other.as_bytes()));
     told(81, "skill", |told| told["receipt"]["skill"]["digest"] = digest(b"other").into());
-    told(81, "program.script.path", |told| told["receipt"]["program"]["script"]["path"] = "scripts/other.sh".into());
+    told(81, "program.script.path", |told| {
+        told["receipt"]["program"]["script"]["path"] = "scripts/other.sh".into()
+    });
 }
 
 #[test]
@@ -139,34 +167,56 @@ fn the_input() {
     told(83, "input.files", |told| {
         let folders = told["folders"].as_array_mut().unwrap();
         let workspace = folders.iter_mut().find(|folder| folder["guest"] == "/workspace").unwrap();
-        workspace["entries"].as_array_mut().unwrap().push(json!({ "path": "more", "kind": "folder", "writable": true }));
+        workspace["entries"]
+            .as_array_mut()
+            .unwrap()
+            .push(json!({ "path": "more", "kind": "folder", "writable": true }));
     });
 }
 
 #[test]
 fn the_capabilities_and_the_start() {
-    let capabilities = |code, named, tamper: fn(&mut Value)| told(code, named, |told| tamper(&mut told["capabilities"]));
-    capabilities(83, "grant.capabilities.write", |c| c["write"]["none_of"] = json!(["/workspace/x"]));
+    let capabilities = |code, named, tamper: fn(&mut Value)| {
+        told(code, named, |told| tamper(&mut told["capabilities"]))
+    };
+    capabilities(83, "grant.capabilities.write", |c| {
+        c["write"]["none_of"] = json!(["/workspace/x"])
+    });
     capabilities(83, "limit `memory`", |c| c["limits"]["memory"] = json!(1u64 << 40));
-    capabilities(83, "grant.capabilities.limits.memory", |c| c["limits"]["memory"] = json!(400 << 20));
-    capabilities(83, "grant.capabilities.determinism.seed", |c| c["determinism"]["seed"] = 7.into());
-    capabilities(83, "grant.capabilities.determinism.start_time", |c| c["determinism"]["start_time"] = "2031-01-01T00:00:00Z".into());
-    capabilities(65, "was not deterministic", |c| drop(c.as_object_mut().unwrap().remove("determinism")));
+    capabilities(83, "grant.capabilities.limits.memory", |c| {
+        c["limits"]["memory"] = json!(400 << 20)
+    });
+    capabilities(83, "grant.capabilities.determinism.seed", |c| {
+        c["determinism"]["seed"] = 7.into()
+    });
+    capabilities(83, "grant.capabilities.determinism.start_time", |c| {
+        c["determinism"]["start_time"] = "2031-01-01T00:00:00Z".into()
+    });
+    capabilities(65, "was not deterministic", |c| {
+        drop(c.as_object_mut().unwrap().remove("determinism"))
+    });
     capabilities(65, "cannot be understood", |c| c["more"] = true.into());
-    capabilities(65, "no folder for /data", |c| c["mounts"].as_array_mut().unwrap().push(json!({ "guest": "/data", "mode": "write" })));
+    capabilities(65, "no folder for /data", |c| {
+        c["mounts"].as_array_mut().unwrap().push(json!({ "guest": "/data", "mode": "write" }))
+    });
     told(83, "grant.policy", |told| told["policy"] = digest(b"other").into());
     // Where the receipt is made to fit as well, the run tells.
     told(82, "result.", |told| {
         told["capabilities"]["determinism"]["seed"] = 7.into();
         told["receipt"]["grant"]["capabilities"] = told["capabilities"].clone();
-        told["receipt"]["grant"]["digest"] = skillhost_ledger::receipt::canonical::digest(&told["capabilities"]).into();
+        told["receipt"]["grant"]["digest"] =
+            skillhost_ledger::receipt::canonical::digest(&told["capabilities"]).into();
     });
 }
 
 #[test]
 fn what_the_run_stood_on() {
-    told(83, "runtime.programs.shell", |told| told["runtime"]["programs"]["shell"] = digest(b"other").into());
-    told(83, "runtime.fingerprint", |told| told["runtime"]["fingerprint"] = digest(b"other").into());
+    told(83, "runtime.programs.shell", |told| {
+        told["runtime"]["programs"]["shell"] = digest(b"other").into()
+    });
+    told(83, "runtime.fingerprint", |told| {
+        told["runtime"]["fingerprint"] = digest(b"other").into()
+    });
     told(83, "runtime.host", |told| told["runtime"]["host"] = "skillhost 9.9.9".into());
 }
 
@@ -175,19 +225,34 @@ fn the_network() {
     let first = body(0);
     let other = String::from_utf8(first.clone()).unwrap().replace("nobody", "NOBODY");
     refused(82, "result.stdout", |folder| swap(folder, &first, other.as_bytes()));
-    told(82, "requests[0].status", |told| told["exchanges"][0]["response"]["head"]["status"] = 201.into());
-    told(82, "/other", |told| told["exchanges"][1]["request"]["url"] = "http://127.0.0.1:1/other".into());
-    told(82, "asked the network for what", |told| drop(told["exchanges"].as_array_mut().unwrap().pop()));
-    told(82, "asked the network for what", |told| told["exchanges"].as_array_mut().unwrap().swap(0, 1));
-    told(82, "asked the network for what", |told| told["exchanges"][0]["request"]["body"]["bytes"] = 1.into());
+    told(82, "requests[0].status", |told| {
+        told["exchanges"][0]["response"]["head"]["status"] = 201.into()
+    });
+    told(82, "/other", |told| {
+        told["exchanges"][1]["request"]["url"] = "http://127.0.0.1:1/other".into()
+    });
+    told(82, "asked the network for what", |told| {
+        drop(told["exchanges"].as_array_mut().unwrap().pop())
+    });
+    told(82, "asked the network for what", |told| {
+        told["exchanges"].as_array_mut().unwrap().swap(0, 1)
+    });
+    told(82, "asked the network for what", |told| {
+        told["exchanges"][0]["request"]["body"]["bytes"] = 1.into()
+    });
     told(82, "result.", |told| told["exchanges"][0]["response"] = json!({ "error": "unanswered" }));
-    told(82, "result.", |told| told["exchanges"][0]["response"]["head"]["headers"] = json!([{ "name": "no name", "value": "x" }]));
+    told(82, "result.", |told| {
+        told["exchanges"][0]["response"]["head"]["headers"] =
+            json!([{ "name": "no name", "value": "x" }])
+    });
 }
 
 #[test]
 fn the_result() {
     told(82, "result.status.code", |told| told["receipt"]["result"]["status"]["code"] = 1.into());
-    told(82, "result.stdout.digest", |told| told["receipt"]["result"]["stdout"]["digest"] = digest(b"other").into());
+    told(82, "result.stdout.digest", |told| {
+        told["receipt"]["result"]["stdout"]["digest"] = digest(b"other").into()
+    });
     told(82, "result.cost.fuel", |told| told["receipt"]["result"]["cost"]["fuel"] = 1.into());
 }
 
@@ -196,15 +261,31 @@ fn names_that_lead_out_of_the_folders() {
     let entry = |entry: Value| {
         move |told: &mut Value| {
             let folders = told["folders"].as_array_mut().unwrap();
-            let workspace = folders.iter_mut().find(|folder| folder["guest"] == "/workspace").unwrap();
+            let workspace =
+                folders.iter_mut().find(|folder| folder["guest"] == "/workspace").unwrap();
             workspace["entries"].as_array_mut().unwrap().push(entry);
         }
     };
     let file = |path: &str| json!({ "path": path, "kind": "file", "bytes": 1, "digest": digest(b"x"), "kept": false, "writable": true });
-    for path in ["../out", "/tmp/out", "a/../../out", "data/./x", "nowhere/x", "", "data/a.txt", "data/a.txt/x", "x\0", "data/link/x"] {
+    for path in [
+        "../out",
+        "/tmp/out",
+        "a/../../out",
+        "data/./x",
+        "nowhere/x",
+        "",
+        "data/a.txt",
+        "data/a.txt/x",
+        "x\0",
+        "data/link/x",
+    ] {
         told(65, "is no name in a folder", entry(file(path)));
     }
-    told(65, "does not lead to a place in it", entry(json!({ "path": "l", "kind": "link", "target": "/etc", "bytes": 4 })));
+    told(
+        65,
+        "does not lead to a place in it",
+        entry(json!({ "path": "l", "kind": "link", "target": "/etc", "bytes": 4 })),
+    );
     told(65, "name of the skill's folder", |told| told["skill"] = "../sk".into());
     told(65, "is no guest path", |told| told["folders"][0]["guest"] = "x".into());
     told(65, "is no digest", |told| {

@@ -1,4 +1,5 @@
-//! A small API on loopback, for scripts that speak HTTP: users, orders, redirects, errors, and what a client sent.
+//! A small API on loopback, for scripts that speak HTTP: users, orders, redirects, errors, and what
+//! a client sent.
 
 use std::io::Read as _;
 use std::net::TcpStream;
@@ -52,9 +53,12 @@ impl<'a> Asked<'a> {
         let mut words = lines.next()?.split(' ');
         let (method, target) = (words.next()?, words.next()?);
         let (path, query) = target.split_once('?').unwrap_or((target, ""));
-        let headers: Vec<(String, &str)> =
-            lines.filter_map(|line| line.split_once(':')).map(|(name, value)| (name.to_ascii_lowercase(), value.trim())).collect();
-        let mut asked = Asked { method, path, query, headers, body: sent[head.len() + 4..].to_vec() };
+        let headers: Vec<(String, &str)> = lines
+            .filter_map(|line| line.split_once(':'))
+            .map(|(name, value)| (name.to_ascii_lowercase(), value.trim()))
+            .collect();
+        let mut asked =
+            Asked { method, path, query, headers, body: sent[head.len() + 4..].to_vec() };
         stream.set_read_timeout(Some(Duration::from_secs(60))).ok()?;
         if asked.header("transfer-encoding").contains("chunked") {
             asked.body = chunks(std::mem::take(&mut asked.body), stream)?;
@@ -72,7 +76,11 @@ impl<'a> Asked<'a> {
 
     /// A value of the query.
     fn value(&self, name: &str) -> Option<&str> {
-        self.query.split('&').filter_map(|pair| pair.split_once('=')).find(|(n, _)| *n == name).map(|(_, value)| value)
+        self.query
+            .split('&')
+            .filter_map(|pair| pair.split_once('='))
+            .find(|(n, _)| *n == name)
+            .map(|(_, value)| value)
     }
 }
 
@@ -89,7 +97,8 @@ fn chunks(mut raw: Vec<u8>, stream: &mut TcpStream) -> Option<Vec<u8>> {
     let mut rest = raw.as_slice();
     loop {
         let line = rest.windows(2).position(|end| end == b"\r\n")?;
-        let size = usize::from_str_radix(std::str::from_utf8(&rest[..line]).ok()?.trim(), 16).ok()?;
+        let size =
+            usize::from_str_radix(std::str::from_utf8(&rest[..line]).ok()?.trim(), 16).ok()?;
         if size == 0 {
             return Some(body);
         }
@@ -98,31 +107,53 @@ fn chunks(mut raw: Vec<u8>, stream: &mut TcpStream) -> Option<Vec<u8>> {
     }
 }
 
-const USERS: [(u32, &str, &str); 5] =
-    [(1, "Ada", "London"), (2, "Grace", "New York"), (3, "Søren", "København"), (4, "李雷", "北京"), (5, "Zoë", "Zürich")];
+const USERS: [(u32, &str, &str); 5] = [
+    (1, "Ada", "London"),
+    (2, "Grace", "New York"),
+    (3, "Søren", "København"),
+    (4, "李雷", "北京"),
+    (5, "Zoë", "Zürich"),
+];
 
 fn answer(asked: &Asked, orders: &mut Vec<Value>) -> (&'static str, String, String) {
     let user = |(id, name, city): &(u32, &str, &str)| json!({"id": id, "name": name, "city": city});
-    let found =
-        |value: Value| ("200 OK", "content-type: application/json; charset=utf-8\r\nx-served-by: test\r\n".to_owned(), value.to_string());
-    let wrong =
-        |status: &'static str, text: &str| (status, "content-type: application/json\r\n".to_owned(), json!({"error": text}).to_string());
+    let found = |value: Value| {
+        (
+            "200 OK",
+            "content-type: application/json; charset=utf-8\r\nx-served-by: test\r\n".to_owned(),
+            value.to_string(),
+        )
+    };
+    let wrong = |status: &'static str, text: &str| {
+        (
+            status,
+            "content-type: application/json\r\n".to_owned(),
+            json!({"error": text}).to_string(),
+        )
+    };
     match (asked.method, asked.path) {
         ("GET" | "HEAD", "/health") => found(json!({"status": "ok", "version": "1.4.2"})),
         ("GET", "/users") => {
             let page: usize = asked.value("page").and_then(|p| p.parse().ok()).unwrap_or(1);
-            let items: Vec<Value> = USERS.iter().skip((page.max(1) - 1) * 2).take(2).map(user).collect();
+            let items: Vec<Value> =
+                USERS.iter().skip((page.max(1) - 1) * 2).take(2).map(user).collect();
             found(json!({"items": items, "page": page, "next": (page < 3).then_some(page + 1)}))
         }
-        ("GET", path) if path.starts_with("/users/") => match USERS.iter().find(|u| path == format!("/users/{}", u.0)) {
-            Some(one) => found(user(one)),
-            None => wrong("404 Not Found", "no such user"),
-        },
+        ("GET", path) if path.starts_with("/users/") => {
+            match USERS.iter().find(|u| path == format!("/users/{}", u.0)) {
+                Some(one) => found(user(one)),
+                None => wrong("404 Not Found", "no such user"),
+            }
+        }
         ("POST", "/orders") => match serde_json::from_slice::<Value>(&asked.body) {
             Ok(order) if order["quantity"].as_u64().is_some_and(|n| n > 0) => {
                 orders.push(order);
                 let id = orders.len();
-                ("201 Created", format!("content-type: application/json\r\nlocation: /orders/{id}\r\n"), json!({"id": id}).to_string())
+                (
+                    "201 Created",
+                    format!("content-type: application/json\r\nlocation: /orders/{id}\r\n"),
+                    json!({"id": id}).to_string(),
+                )
             }
             Ok(_) => wrong("422 Unprocessable Entity", "quantity must be at least 1"),
             Err(_) => wrong("400 Bad Request", "no JSON"),
@@ -134,10 +165,14 @@ fn answer(asked: &Asked, orders: &mut Vec<Value>) -> (&'static str, String, Stri
         },
         ("GET", "/old") => ("302 Found", "location: /users/1\r\n".to_owned(), String::new()),
         ("GET", "/broken") => wrong("500 Internal Server Error", "out of tea"),
-        ("GET", "/page.html") => ("200 OK", "content-type: text/html; charset=utf-8\r\n".to_owned(), PAGE.to_owned()),
-        ("GET", "/data.csv") => {
-            ("200 OK", "content-type: text/csv\r\n".to_owned(), "city,people\nKöln,1084831\nZürich,447082\n".to_owned())
+        ("GET", "/page.html") => {
+            ("200 OK", "content-type: text/html; charset=utf-8\r\n".to_owned(), PAGE.to_owned())
         }
+        ("GET", "/data.csv") => (
+            "200 OK",
+            "content-type: text/csv\r\n".to_owned(),
+            "city,people\nKöln,1084831\nZürich,447082\n".to_owned(),
+        ),
         (method, "/echo") => found(json!({
             "method": method,
             "query": asked.query,

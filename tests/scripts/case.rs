@@ -17,7 +17,8 @@ use crate::cli::repository;
 pub struct Case {
     /// Relative to the skill's folder.
     pub script: String,
-    /// In these and in the values of `env`, `{skill}` is the skill's folder and `{api}` the address of the test's server.
+    /// In these and in the values of `env`, `{skill}` is the skill's folder and `{api}` the address
+    /// of the test's server.
     #[serde(default)]
     args: Vec<String>,
     #[serde(default)]
@@ -46,8 +47,9 @@ type Files = BTreeMap<String, Vec<u8>>;
 pub struct Machine {
     /// The folder of python3, then those of the system.
     path: String,
-    /// A copy of the packages that the sandbox has: a Python of a machine may have start-up hooks that change packages where they lie, as
-    /// those do that add a company's certificates to the ones of `certifi`, and what the packages hold is part of each receipt.
+    /// A copy of the packages that the sandbox has: a Python of a machine may have start-up hooks
+    /// that change packages where they lie, as those do that add a company's certificates to the
+    /// ones of `certifi`, and what the packages hold is part of each receipt.
     packages: TempDir,
 }
 
@@ -62,7 +64,8 @@ impl Case {
     pub fn read(folder: &Path) -> Case {
         let file = folder.join("case.yaml");
         let text = fs::read_to_string(&file).unwrap();
-        let case: Case = serde_saphyr::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+        let case: Case = serde_saphyr::from_str(&text)
+            .unwrap_or_else(|error| panic!("{}: {error}", file.display()));
         let own = folder.join("skill");
         // An example skill's case lies in its folder `tests`.
         let skill = if own.is_dir() { own } else { folder.join("../..").canonicalize().unwrap() };
@@ -93,14 +96,24 @@ impl Case {
             .arg(skill.join(&self.script))
             .args(self.args.iter().map(|arg| filled(arg, skill.to_str().unwrap(), api)))
             .env_clear()
-            .envs(self.env.iter().map(|(name, value)| (name, filled(value, skill.to_str().unwrap(), api))))
+            .envs(
+                self.env
+                    .iter()
+                    .map(|(name, value)| (name, filled(value, skill.to_str().unwrap(), api))),
+            )
             .env("PATH", &machine.path)
             .env("HOME", &tmp)
             .env("TMPDIR", &tmp)
             .env("CLAUDE_SKILL_DIR", &skill)
             .env("CLAUDE_PLUGIN_ROOT", &skill)
-            // As the sandbox is: UTF-8, UTC, the packages of the set, and no compiled modules beside the scripts.
-            .envs([("LC_ALL", "C.UTF-8"), ("PYTHONUTF8", "1"), ("TZ", "UTC"), ("PYTHONDONTWRITEBYTECODE", "1")])
+            // As the sandbox is: UTF-8, UTC, the packages of the set, and no compiled modules
+            // beside the scripts.
+            .envs([
+                ("LC_ALL", "C.UTF-8"),
+                ("PYTHONUTF8", "1"),
+                ("TZ", "UTC"),
+                ("PYTHONDONTWRITEBYTECODE", "1"),
+            ])
             .env("PYTHONPATH", machine.packages.path());
         self.finish(command, &place, api)
     }
@@ -110,7 +123,8 @@ impl Case {
         let policy = place.root.join("policy.yaml");
         let allow = format!("[Read, Write, Bash, \"WebFetch({})\"]", api.url());
         // A debug build on a loaded machine is slow; what is tested here is not how fast it is.
-        fs::write(&policy, format!("limits: {{ timeout: 5m }}\ndefault:\n  allow: {allow}\n")).unwrap();
+        fs::write(&policy, format!("limits: {{ timeout: 5m }}\ndefault:\n  allow: {allow}\n"))
+            .unwrap();
         let mut command = Command::new(env!("CARGO_BIN_EXE_skillhost"));
         command
             .arg("run")
@@ -134,8 +148,10 @@ impl Case {
     }
 
     fn finish(&self, mut command: Command, place: &Place, api: &Api) -> Found {
-        let stdin = fs::File::open(self.folder.join("stdin")).map_or_else(|_| Stdio::null(), Stdio::from);
-        let output = command.current_dir(place.root.join("workspace")).stdin(stdin).output().unwrap();
+        let stdin =
+            fs::File::open(self.folder.join("stdin")).map_or_else(|_| Stdio::null(), Stdio::from);
+        let output =
+            command.current_dir(place.root.join("workspace")).stdin(stdin).output().unwrap();
         let mut files = Files::new();
         list(&place.root.join("workspace"), &place.root.join("workspace"), &mut files);
         let normal = |bytes: Vec<u8>| place.normal(bytes, api);
@@ -157,13 +173,19 @@ impl Found {
 
 impl Machine {
     pub fn find() -> Machine {
-        let output = Command::new("python3").args(["-c", "import sys; print(sys.executable)"]).output();
-        let output = output.unwrap_or_else(|error| panic!("python3 3.11 or later is needed to compare with: {error}"));
+        let output =
+            Command::new("python3").args(["-c", "import sys; print(sys.executable)"]).output();
+        let output = output.unwrap_or_else(|error| {
+            panic!("python3 3.11 or later is needed to compare with: {error}")
+        });
         let python = PathBuf::from(String::from_utf8(output.stdout).unwrap().trim());
         let path = format!("{}:/usr/local/bin:/usr/bin:/bin", python.parent().unwrap().display());
         for tool in ["bash", "jq", "curl", "zip", "unzip"] {
             let there = path.split(':').any(|folder| Path::new(folder).join(tool).is_file());
-            assert!(there, "{tool} is needed to compare with: `apt install bash jq curl zip unzip`");
+            assert!(
+                there,
+                "{tool} is needed to compare with: `apt install bash jq curl zip unzip`"
+            );
         }
         let packages = tempfile::tempdir().unwrap();
         copy(&repository("target/components/python-packages"), packages.path());
@@ -177,7 +199,8 @@ impl Place {
         let root = folder.path().canonicalize().unwrap();
         copy(&case.skill, &root.join("skill"));
         if !root.join("skill/SKILL.md").exists() {
-            let text = "---\nname: skill\ndescription: A script of the tests. Use to compare.\n---\n";
+            let text =
+                "---\nname: skill\ndescription: A script of the tests. Use to compare.\n---\n";
             fs::write(root.join("skill/SKILL.md"), text).unwrap();
         }
         fs::create_dir(root.join("tmp")).unwrap();

@@ -1,4 +1,5 @@
-//! Runs one command under a step: its output is kept for the error, its stderr shown as it comes where that is wanted.
+//! Runs one command under a step: its output is kept for the error, its stderr shown as it comes
+//! where that is wanted.
 
 use std::fmt;
 use std::io::{self, BufRead, BufReader, Read};
@@ -18,10 +19,11 @@ pub struct CommandError {
 }
 
 impl Step {
-    /// Runs a command to its end and returns its stdout. Its newest line on stderr is the step's note; with `verbose`, stderr is shown as it
-    /// comes.
+    /// Runs a command to its end and returns its stdout. Its newest line on stderr is the step's
+    /// note; with `verbose`, stderr is shown as it comes.
     pub fn run(&self, command: &mut Command) -> Result<Vec<u8>, CommandError> {
-        let spawned = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+        let spawned =
+            command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
         let mut child = spawned.map_err(|e| CommandError::io(command, &e))?;
         let mut out = child.stdout.take().expect("it is piped");
         let reader = std::thread::spawn(move || {
@@ -29,19 +31,28 @@ impl Step {
             out.read_to_end(&mut stdout).map(|_| stdout)
         });
         let stderr = self.follow(child.stderr.take().expect("it is piped"));
-        let stdout = reader.join().expect("reading does not panic").map_err(|e| CommandError::io(command, &e))?;
+        let stdout = reader
+            .join()
+            .expect("reading does not panic")
+            .map_err(|e| CommandError::io(command, &e))?;
         let status = child.wait().map_err(|e| CommandError::io(command, &e))?;
         if status.success() {
             return Ok(stdout);
         }
-        let output = String::from_utf8_lossy(&stdout).into_owned() + if self.verbose { "" } else { &stderr };
+        let output =
+            String::from_utf8_lossy(&stdout).into_owned() + if self.verbose { "" } else { &stderr };
         Err(CommandError::ended(command, status, output))
     }
 
     /// Runs a command whose stdout and stderr are ours.
     pub fn run_loud(&self, command: &mut Command) -> Result<(), CommandError> {
-        let status = command.stdin(Stdio::null()).status().map_err(|e| CommandError::io(command, &e))?;
-        if status.success() { Ok(()) } else { Err(CommandError::ended(command, status, String::new())) }
+        let status =
+            command.stdin(Stdio::null()).status().map_err(|e| CommandError::io(command, &e))?;
+        if status.success() {
+            Ok(())
+        } else {
+            Err(CommandError::ended(command, status, String::new()))
+        }
     }
 
     fn follow(&self, stderr: impl Read) -> String {
@@ -73,7 +84,11 @@ impl CommandError {
 impl fmt::Display for CommandError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "`{}`: {}", self.command, self.why)?;
-        if self.output.trim().is_empty() { Ok(()) } else { write!(f, "\n{}", self.output.trim_end()) }
+        if self.output.trim().is_empty() {
+            Ok(())
+        } else {
+            write!(f, "\n{}", self.output.trim_end())
+        }
     }
 }
 
@@ -102,12 +117,17 @@ mod tests {
     #[test]
     fn a_command_that_fails_is_shown_with_all_its_output() {
         let error = run("echo out; echo err >&2; exit 3").unwrap_err();
-        assert_eq!(error.to_string(), "`sh -c echo out; echo err >&2; exit 3`: exit status: 3\nout\nerr");
+        assert_eq!(
+            error.to_string(),
+            "`sh -c echo out; echo err >&2; exit 3`: exit status: 3\nout\nerr"
+        );
     }
 
     #[test]
     fn a_command_that_does_not_exist_is_named() {
-        let error = Progress::silent().step("test", |step| step.run(&mut Command::new("no-such-program"))).unwrap_err();
+        let error = Progress::silent()
+            .step("test", |step| step.run(&mut Command::new("no-such-program")))
+            .unwrap_err();
         assert_eq!(error.to_string(), "`no-such-program`: No such file or directory (os error 2)");
     }
 

@@ -1,4 +1,5 @@
-//! Files and folders that appear whole or not at all: written beside their place, then renamed into it.
+//! Files and folders that appear whole or not at all: written beside their place, then renamed into
+//! it.
 
 use std::fs::{self, File};
 use std::path::Path;
@@ -15,7 +16,8 @@ pub fn copy_if_changed(from: &Path, to: &Path) -> Result<bool, Error> {
     write_if_changed(to, &fs::read(from).map_err(Error::context(from.display()))?)
 }
 
-/// Writes a file, and the folders above it, unless it holds the same bytes already. Returns whether it did.
+/// Writes a file, and the folders above it, unless it holds the same bytes already. Returns whether
+/// it did.
 pub fn write_if_changed(path: &Path, bytes: &[u8]) -> Result<bool, Error> {
     if fs::read(path).is_ok_and(|old| old == bytes) {
         return Ok(false);
@@ -23,7 +25,10 @@ pub fn write_if_changed(path: &Path, bytes: &[u8]) -> Result<bool, Error> {
     let write = || {
         let dir = path.parent().unwrap_or(Path::new("."));
         fs::create_dir_all(dir)?;
-        let mut file = tempfile::Builder::new().prefix(".writing-").permissions(readable()).tempfile_in(dir)?;
+        let mut file = tempfile::Builder::new()
+            .prefix(".writing-")
+            .permissions(readable())
+            .tempfile_in(dir)?;
         std::io::Write::write_all(&mut file, bytes)?;
         file.persist(path).map_err(|e| e.error)
     };
@@ -31,8 +36,12 @@ pub fn write_if_changed(path: &Path, bytes: &[u8]) -> Result<bool, Error> {
     Ok(true)
 }
 
-/// Makes the folder `path` by `fill`ing a new one beside it. A folder that exists is whole, and kept.
-pub fn create_dir_whole(path: &Path, fill: impl FnOnce(&Path) -> Result<(), Error>) -> Result<(), Error> {
+/// Makes the folder `path` by `fill`ing a new one beside it. A folder that exists is whole, and
+/// kept.
+pub fn create_dir_whole(
+    path: &Path,
+    fill: impl FnOnce(&Path) -> Result<(), Error>,
+) -> Result<(), Error> {
     if path.is_dir() {
         return Ok(());
     }
@@ -54,7 +63,8 @@ pub fn create_dir_whole(path: &Path, fill: impl FnOnce(&Path) -> Result<(), Erro
     }
 }
 
-/// Waits until no other process holds the lock file `path`, and holds it until the result is dropped.
+/// Waits until no other process holds the lock file `path`, and holds it until the result is
+/// dropped.
 pub fn lock(path: &Path) -> Result<File, Error> {
     let lock = || {
         if let Some(dir) = path.parent() {
@@ -100,8 +110,12 @@ mod tests {
         };
         assert_eq!(create_dir_whole(&path, half), Err(Error::new("stopped")));
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
-        create_dir_whole(&path, |new| fs::write(new.join("all"), "").map_err(Error::context("all"))).unwrap();
-        create_dir_whole(&path, |_| Err(Error::new("a folder that is there is not made again"))).unwrap();
+        create_dir_whole(&path, |new| {
+            fs::write(new.join("all"), "").map_err(Error::context("all"))
+        })
+        .unwrap();
+        create_dir_whole(&path, |_| Err(Error::new("a folder that is there is not made again")))
+            .unwrap();
         assert!(path.join("all").is_file());
     }
 }

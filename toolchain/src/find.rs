@@ -1,4 +1,5 @@
-//! Picks a toolchain: the active one if it has the target, else rustup adds the target, else one is made from Debian's packages.
+//! Picks a toolchain: the active one if it has the target, else rustup adds the target, else one is
+//! made from Debian's packages.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -50,7 +51,8 @@ pub(crate) struct Active {
 /// Finds a toolchain, or makes one under `cache`.
 ///
 /// # Errors
-/// Where there is no Rust at all, or neither rustup nor apt can help: with everything that was tried.
+/// Where there is no Rust at all, or neither rustup nor apt can help: with everything that was
+/// tried.
 pub fn find(cache: &Path, source: Source, progress: &Progress) -> Result<WasmToolchain, Error> {
     let active = progress.step("look for a wasm toolchain", Active::find)?;
     let mut tried = Vec::new();
@@ -58,19 +60,37 @@ pub fn find(cache: &Path, source: Source, progress: &Progress) -> Result<WasmToo
         if active.has_target() {
             return Ok(WasmToolchain { rustc: None, origin: Origin::Active });
         }
-        tried.push(format!("the active toolchain, {}: it has no {TARGET}", active.sysroot.display()));
-        match progress.step("rustup target add", |step| step.run(Command::new("rustup").args(["target", "add", TARGET]))) {
-            Ok(_) if active.has_target() => return Ok(WasmToolchain { rustc: None, origin: Origin::Rustup }),
-            Ok(_) => tried.push("`rustup target add`: it succeeded, for another toolchain than the active one".into()),
+        tried.push(format!(
+            "the active toolchain, {}: it has no {TARGET}",
+            active.sysroot.display()
+        ));
+        match progress.step("rustup target add", |step| {
+            step.run(Command::new("rustup").args(["target", "add", TARGET]))
+        }) {
+            Ok(_) if active.has_target() => {
+                return Ok(WasmToolchain { rustc: None, origin: Origin::Rustup });
+            }
+            Ok(_) => tried.push(
+                "`rustup target add`: it succeeded, for another toolchain than the active one"
+                    .into(),
+            ),
             Err(e) => tried.push(e.to_string()),
         }
     }
     // The compiler is started from other folders than this one.
     let cache = std::path::absolute(cache).map_err(Error::context(cache.display()))?;
     let made = packages::make(&cache, &active, progress);
-    made.map(|(rustc, version)| WasmToolchain { rustc: Some(rustc), origin: Origin::Packages(version) }).map_err(|e| {
+    made.map(|(rustc, version)| WasmToolchain {
+        rustc: Some(rustc),
+        origin: Origin::Packages(version),
+    })
+    .map_err(|e| {
         tried.push(format!("Debian's packages: {e}"));
-        Error { what: format!("there is no Rust toolchain for {TARGET}"), tried, help: Some(format!("`rustup target add {TARGET}`")) }
+        Error {
+            what: format!("there is no Rust toolchain for {TARGET}"),
+            tried,
+            help: Some(format!("`rustup target add {TARGET}`")),
+        }
     })
 }
 
@@ -79,7 +99,10 @@ impl WasmToolchain {
     pub fn cargo(&self) -> Command {
         let mut cargo = Command::new("cargo");
         // rustc puts its own lib/rustlib/HOST/bin, where the linker lies, on the linker's PATH.
-        cargo.env(format!("CARGO_TARGET_{}_LINKER", TARGET.to_uppercase().replace('-', "_")), LINKER);
+        cargo.env(
+            format!("CARGO_TARGET_{}_LINKER", TARGET.to_uppercase().replace('-', "_")),
+            LINKER,
+        );
         if let Some(rustc) = &self.rustc {
             cargo.env("RUSTC", rustc);
         }
@@ -92,7 +115,8 @@ impl Active {
         let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| OsString::from("rustc"));
         let ask = |arg: &[&str]| {
             let out = step.run(Command::new(&rustc).args(arg)).map_err(|e: CommandError| {
-                Error::new(format!("there is no Rust here: {e}")).help("install Rust's stable toolchain with rustup, https://rustup.rs")
+                Error::new(format!("there is no Rust here: {e}"))
+                    .help("install Rust's stable toolchain with rustup, https://rustup.rs")
             })?;
             Ok::<_, Error>(String::from_utf8_lossy(&out).trim().to_owned())
         };
@@ -107,7 +131,8 @@ impl Active {
 
     /// The target's std and the component linker are both there.
     fn has_target(&self) -> bool {
-        self.sysroot.join("lib/rustlib").join(TARGET).join("lib").is_dir() && self.tools().join(LINKER).is_file()
+        self.sysroot.join("lib/rustlib").join(TARGET).join("lib").is_dir()
+            && self.tools().join(LINKER).is_file()
     }
 
     /// The folder of linkers.

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use crate::sdk::Sdk;
 use crate::{Error, files, skill};
 
-/// Paths in a Rust skill, and their texts with fields in double braces. Named without leading dots in the repository where a tool would
-/// take them as its own there.
+/// Paths in a Rust skill, and their texts with fields in double braces. Named without leading dots
+/// in the repository where a tool would take them as its own there.
 const RUST: [(&str, &str); 5] = [
     ("Cargo.toml", include_str!("../templates/rust/Cargo.toml")),
     ("SKILL.md", include_str!("../templates/rust/SKILL.md")),
@@ -24,21 +24,33 @@ const YAML_WORDS: [&str; 9] = ["true", "false", "null", "yes", "no", "on", "off"
 /// Where the name is none that a skill may have, or the folder exists or cannot be written.
 pub fn rust(name: &str, parent: &Path, sdk: &Sdk) -> Result<PathBuf, Error> {
     if !is_skill_name(name) {
-        let what = format!("{name:?} is no name for a skill: 1 to 64 characters of a-z, 0-9 and single hyphens between them");
+        let what = format!(
+            "{name:?} is no name for a skill: 1 to 64 characters of a-z, 0-9 and single hyphens between them"
+        );
         return Err(Error::new(what).help("a name such as `word-count`"));
     }
     let dir = parent.join(name);
     if dir.exists() {
-        return Err(Error::new(format!("{} exists", dir.display())).help("another name, or another folder"));
+        return Err(
+            Error::new(format!("{} exists", dir.display())).help("another name, or another folder")
+        );
     }
     let digit = name.starts_with(|c: char| c.is_ascii_digit());
     // cargo takes no name that begins with a digit.
     let package = if digit { format!("skill-{name}") } else { name.to_owned() };
-    let yaml_name = if digit || YAML_WORDS.contains(&name) { format!("\"{name}\"") } else { name.to_owned() };
-    let fields = [("{{name}}", name), ("{{package}}", &package), ("{{yaml_name}}", &yaml_name), ("{{sdk}}", &sdk.version)];
+    let yaml_name =
+        if digit || YAML_WORDS.contains(&name) { format!("\"{name}\"") } else { name.to_owned() };
+    let fields = [
+        ("{{name}}", name),
+        ("{{package}}", &package),
+        ("{{yaml_name}}", &yaml_name),
+        ("{{sdk}}", &sdk.version),
+    ];
     files::create_dir_whole(&dir, |new| {
         for (path, template) in RUST {
-            let text = fields.iter().fold(template.to_owned(), |text, (field, value)| text.replace(field, value));
+            let text = fields
+                .iter()
+                .fold(template.to_owned(), |text, (field, value)| text.replace(field, value));
             files::write_if_changed(&new.join(path), text.as_bytes())?;
         }
         skill::point_to(new, sdk)
@@ -48,7 +60,8 @@ pub fn rust(name: &str, parent: &Path, sdk: &Sdk) -> Result<PathBuf, Error> {
 
 /// The rule of the Agent Skills specification.
 fn is_skill_name(name: &str) -> bool {
-    let part = |p: &str| !p.is_empty() && p.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit());
+    let part =
+        |p: &str| !p.is_empty() && p.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit());
     name.len() <= 64 && name.split('-').all(part)
 }
 
@@ -78,8 +91,14 @@ mod tests {
     fn a_name_that_yaml_or_cargo_would_misread_is_written_so_that_they_do_not() {
         let dir = tempfile::tempdir().unwrap();
         let skill = rust("1e3", dir.path(), &sdk()).unwrap();
-        assert!(std::fs::read_to_string(skill.join("SKILL.md")).unwrap().contains("\nname: \"1e3\"\n"));
-        assert!(std::fs::read_to_string(skill.join("Cargo.toml")).unwrap().contains("\nname = \"skill-1e3\"\n"));
+        assert!(
+            std::fs::read_to_string(skill.join("SKILL.md")).unwrap().contains("\nname: \"1e3\"\n")
+        );
+        assert!(
+            std::fs::read_to_string(skill.join("Cargo.toml"))
+                .unwrap()
+                .contains("\nname = \"skill-1e3\"\n")
+        );
     }
 
     #[test]

@@ -1,7 +1,9 @@
-//! Makes a toolchain where rustup can add no target: Debian's `rustc-web` (compiler, its std and the source that belongs to it), unpacked
-//! into a folder of its own without being installed, with std for [`TARGET`] built once from that source and the active toolchain's linkers.
+//! Makes a toolchain where rustup can add no target: Debian's `rustc-web` (compiler, its std and
+//! the source that belongs to it), unpacked into a folder of its own without being installed, with
+//! std for [`TARGET`] built once from that source and the active toolchain's linkers.
 //!
-//! No version is pinned, since a mirror keeps only the newest; a newer package makes a new toolchain.
+//! No version is pinned, since a mirror keeps only the newest; a newer package makes a new
+//! toolchain.
 
 mod apt;
 
@@ -28,7 +30,8 @@ LD_LIBRARY_PATH=$(echo "$root"/usr/lib/*-linux-*)${LD_LIBRARY_PATH:+:$LD_LIBRARY
 const UNPACK: &str = r#"dpkg-deb --extract "$1" "$2""#;
 
 /// The same for the compiler's source, of which std is a twentieth.
-const UNPACK_LIBRARY: &str = r#"dpkg-deb --fsys-tarfile "$1" | tar -x -C "$2" --wildcards "./usr/src/rustc-*/library""#;
+const UNPACK_LIBRARY: &str =
+    r#"dpkg-deb --fsys-tarfile "$1" | tar -x -C "$2" --wildcards "./usr/src/rustc-*/library""#;
 
 /// The crate whose build makes std.
 const STD_MANIFEST: &str = r#"[package]
@@ -41,15 +44,21 @@ codegen-units = 1
 panic = "abort"
 "#;
 
-/// Returns the compiler and the packages' version. One that was made before is used again, also when apt is out of reach.
-pub(crate) fn make(cache: &Path, active: &Active, progress: &Progress) -> Result<(PathBuf, String), Error> {
+/// Returns the compiler and the packages' version. One that was made before is used again, also
+/// when apt is out of reach.
+pub(crate) fn make(
+    cache: &Path,
+    active: &Active,
+    progress: &Progress,
+) -> Result<(PathBuf, String), Error> {
     if !active.tools().join(LINKER).is_file() {
         let what = format!("the active toolchain has no {LINKER} in {}", active.tools().display());
         return Err(Error::new(what).help("use a toolchain of rustup: `rustup default stable`"));
     }
     // Held while a toolchain is made: of two processes the second waits, and then finds it made.
     let _lock = files::lock(&cache.join("lock"))?;
-    let home = Home { cache, key: digest(&[LAYOUT, &active.version, &active.sysroot.to_string_lossy()]) };
+    let home =
+        Home { cache, key: digest(&[LAYOUT, &active.version, &active.sysroot.to_string_lossy()]) };
     // What killed runs left.
     home.remove(|name| name.starts_with(files::MAKING));
     let mut tried = Vec::new();
@@ -58,7 +67,9 @@ pub(crate) fn make(cache: &Path, active: &Active, progress: &Progress) -> Result
             Ok((version, None)) => return Ok((home.dest(&version).join("bin/rustc"), version)),
             Ok((version, Some(debs))) => {
                 files::create_dir_whole(&home.dest(&version), |new| {
-                    progress.step("unpack Debian's Rust", |step| unpack(debs.path(), new, active, step))?;
+                    progress.step("unpack Debian's Rust", |step| {
+                        unpack(debs.path(), new, active, step)
+                    })?;
                     progress.step(&format!("build std for {TARGET}"), |step| build_std(new, step))
                 })?;
                 home.remove(|name| home.version(name).is_some_and(|v| v != version));
@@ -69,7 +80,9 @@ pub(crate) fn make(cache: &Path, active: &Active, progress: &Progress) -> Result
     }
     match home.made_before() {
         Some((rustc, version)) => Ok((rustc, version)),
-        None => Err(Error { what: "apt has no rustc-web for this machine".into(), tried, help: None }),
+        None => {
+            Err(Error { what: "apt has no rustc-web for this machine".into(), tried, help: None })
+        }
     }
 }
 
@@ -90,7 +103,10 @@ impl Home<'_> {
     }
 
     fn names(&self) -> impl Iterator<Item = String> {
-        fs::read_dir(self.cache).into_iter().flatten().filter_map(|e| e.ok()?.file_name().into_string().ok())
+        fs::read_dir(self.cache)
+            .into_iter()
+            .flatten()
+            .filter_map(|e| e.ok()?.file_name().into_string().ok())
     }
 
     fn made_before(&self) -> Option<(PathBuf, String)> {
@@ -108,8 +124,13 @@ impl Home<'_> {
 fn unpack(debs: &Path, root: &Path, active: &Active, step: &Step) -> Result<(), Error> {
     for deb in list(debs)? {
         step.note(&format!("{}", deb.display()));
-        let source = deb.file_name().is_some_and(|n| n.to_string_lossy().starts_with("rust-web-src_"));
-        step.run(Command::new("sh").args(["-c", if source { UNPACK_LIBRARY } else { UNPACK }, "sh"]).args([&deb, root]))?;
+        let source =
+            deb.file_name().is_some_and(|n| n.to_string_lossy().starts_with("rust-web-src_"));
+        step.run(
+            Command::new("sh")
+                .args(["-c", if source { UNPACK_LIBRARY } else { UNPACK }, "sh"])
+                .args([&deb, root]),
+        )?;
     }
     let host = &active.host;
     let source = list(&root.join("usr/src"))?.into_iter().find(|p| p.join("library").is_dir());
@@ -119,8 +140,14 @@ fn unpack(debs: &Path, root: &Path, active: &Active, step: &Step) -> Result<(), 
             fs::create_dir_all(root.join(dir))?;
         }
         // Relative, since the folder is renamed when it is whole.
-        symlink(Path::new("../../../usr/src").join(source.file_name().unwrap_or_default()), root.join("lib/rustlib/src/rust"))?;
-        symlink(format!("../../../usr/lib/rustlib/{host}/lib"), root.join(format!("lib/rustlib/{host}/lib")))?;
+        symlink(
+            Path::new("../../../usr/src").join(source.file_name().unwrap_or_default()),
+            root.join("lib/rustlib/src/rust"),
+        )?;
+        symlink(
+            format!("../../../usr/lib/rustlib/{host}/lib"),
+            root.join(format!("lib/rustlib/{host}/lib")),
+        )?;
         symlink(active.tools(), root.join(format!("lib/rustlib/{host}/bin")))?;
         for program in ["rustc", "rustdoc"] {
             let path = root.join("bin").join(program);
@@ -142,11 +169,18 @@ fn build_std(root: &Path, step: &Step) -> Result<(), Error> {
     }
     let target_dir = work.path().join("target");
     let mut cargo = Command::new("cargo");
-    cargo.current_dir(work.path()).env("RUSTC", root.join("bin/rustc")).env("CARGO_TARGET_DIR", &target_dir);
-    // Stable cargo knows -Zbuild-std, and asks for this to admit it.
     cargo
-        .env("RUSTC_BOOTSTRAP", "1")
-        .env("RUSTFLAGS", format!("-Cembed-bitcode=yes --remap-path-prefix={}=/rust", root.join("lib/rustlib/src/rust").display()));
+        .current_dir(work.path())
+        .env("RUSTC", root.join("bin/rustc"))
+        .env("CARGO_TARGET_DIR", &target_dir);
+    // Stable cargo knows -Zbuild-std, and asks for this to admit it.
+    cargo.env("RUSTC_BOOTSTRAP", "1").env(
+        "RUSTFLAGS",
+        format!(
+            "-Cembed-bitcode=yes --remap-path-prefix={}=/rust",
+            root.join("lib/rustlib/src/rust").display()
+        ),
+    );
     cargo.args(["build", "--release", "--target", TARGET, "-Zbuild-std=std,panic_abort"]);
     step.run(&mut cargo).map_err(Error::from)?;
     let lib = root.join("lib/rustlib").join(TARGET).join("lib");
@@ -162,7 +196,8 @@ fn build_std(root: &Path, step: &Step) -> Result<(), Error> {
 }
 
 fn list(dir: &Path) -> Result<Vec<PathBuf>, Error> {
-    let entries = fs::read_dir(dir).and_then(|entries| entries.map(|e| Ok(e?.path())).collect::<Result<Vec<_>, _>>());
+    let entries = fs::read_dir(dir)
+        .and_then(|entries| entries.map(|e| Ok(e?.path())).collect::<Result<Vec<_>, _>>());
     entries.map_err(Error::context(dir.display()))
 }
 

@@ -1,4 +1,5 @@
-//! Steps with their times: a spinner or a bar on a terminal, plain lines elsewhere. All of it on stderr.
+//! Steps with their times: a spinner or a bar on a terminal, plain lines elsewhere. All of it on
+//! stderr.
 
 use std::cell::RefCell;
 use std::fmt::Display;
@@ -46,7 +47,8 @@ pub struct Step {
 }
 
 impl Progress {
-    /// Animated where stderr is a terminal, unless `verbose`, which shows the output of each command as it comes.
+    /// Animated where stderr is a terminal, unless `verbose`, which shows the output of each
+    /// command as it comes.
     pub fn new(verbose: bool) -> Self {
         let dumb = std::env::var_os("TERM").is_some_and(|t| t == "dumb");
         let show = match verbose {
@@ -63,10 +65,15 @@ impl Progress {
     }
 
     /// Runs one step, and says that it started, how it ended and how long it took.
-    pub fn step<T, E: Display>(&self, name: &str, work: impl FnOnce(&Step) -> Result<T, E>) -> Result<T, E> {
+    pub fn step<T, E: Display>(
+        &self,
+        name: &str,
+        work: impl FnOnce(&Step) -> Result<T, E>,
+    ) -> Result<T, E> {
         let bar = (self.show == Show::Animated).then(|| {
-            let bar =
-                ProgressBar::new_spinner().with_style(style("{spinner} {prefix} {elapsed} {wide_msg:.dim}")).with_prefix(name.to_owned());
+            let bar = ProgressBar::new_spinner()
+                .with_style(style("{spinner} {prefix} {elapsed} {wide_msg:.dim}"))
+                .with_prefix(name.to_owned());
             bar.enable_steady_tick(Duration::from_millis(100));
             bar
         });
@@ -76,8 +83,13 @@ impl Progress {
         self.finish(name, Step { bar, verbose: self.show == Show::All }, work)
     }
 
-    /// Like [`step`](Self::step), for a command whose own output is to be seen in full: no spinner comes in between.
-    pub fn loud_step<T, E: Display>(&self, name: &str, work: impl FnOnce(&Step) -> Result<T, E>) -> Result<T, E> {
+    /// Like [`step`](Self::step), for a command whose own output is to be seen in full: no spinner
+    /// comes in between.
+    pub fn loud_step<T, E: Display>(
+        &self,
+        name: &str,
+        work: impl FnOnce(&Step) -> Result<T, E>,
+    ) -> Result<T, E> {
         self.line(&format!("==> {name} ..."));
         self.finish(name, Step { bar: None, verbose: true }, work)
     }
@@ -87,7 +99,12 @@ impl Progress {
         self.took.borrow().clone()
     }
 
-    fn finish<T, E: Display>(&self, name: &str, step: Step, work: impl FnOnce(&Step) -> Result<T, E>) -> Result<T, E> {
+    fn finish<T, E: Display>(
+        &self,
+        name: &str,
+        step: Step,
+        work: impl FnOnce(&Step) -> Result<T, E>,
+    ) -> Result<T, E> {
         let start = Instant::now();
         let result = work(&step);
         let time = start.elapsed();
@@ -119,7 +136,9 @@ impl Step {
     pub fn expect_bytes(&self, total: u64) {
         if let Some(bar) = &self.bar {
             bar.set_length(total);
-            bar.set_style(style("{spinner} {prefix} {elapsed} {bar:30} {bytes}/{total_bytes} {bytes_per_sec}"));
+            bar.set_style(style(
+                "{spinner} {prefix} {elapsed} {bar:30} {bytes}/{total_bytes} {bytes_per_sec}",
+            ));
         }
     }
 
@@ -137,7 +156,8 @@ pub(crate) fn line(text: &str) {
 }
 
 fn style(template: &str) -> ProgressStyle {
-    ProgressStyle::with_template(template).expect("a constant of this file, and each is drawn by the tests")
+    ProgressStyle::with_template(template)
+        .expect("a constant of this file, and each is drawn by the tests")
 }
 
 #[cfg(test)]

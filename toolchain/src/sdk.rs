@@ -19,7 +19,8 @@ pub struct Sdk {
     pub path: PathBuf,
     /// The version of the crate.
     pub version: String,
-    /// A cargo configuration that makes this folder be the crate, wherever a manifest says `skillhost-guest = "VERSION"`.
+    /// A cargo configuration that makes this folder be the crate, wherever a manifest says
+    /// `skillhost-guest = "VERSION"`.
     pub patch: String,
 }
 
@@ -32,18 +33,30 @@ pub fn unpack(cache: &Path) -> Result<Sdk, Error> {
     let cache = std::path::absolute(cache).map_err(Error::context(cache.display()))?;
     let root = cache.join("sdk").join(digest());
     files::create_dir_whole(&root, |new| {
-        FILES.iter().try_for_each(|(name, bytes)| files::write_if_changed(&new.join(name), bytes).map(drop))
+        FILES
+            .iter()
+            .try_for_each(|(name, bytes)| files::write_if_changed(&new.join(name), bytes).map(drop))
     })?;
     let path = root.join("guest-sdk");
     let toml = path.to_string_lossy().replace('\\', "\\\\").replace('"', "\\\"");
-    Ok(Sdk { patch: format!("[patch.crates-io.{CRATE}]\npath = \"{toml}\"\n"), version: version()?, path })
+    Ok(Sdk {
+        patch: format!("[patch.crates-io.{CRATE}]\npath = \"{toml}\"\n"),
+        version: version()?,
+        path,
+    })
 }
 
 /// The first `version = "..."` of the crate's manifest.
 fn version() -> Result<String, Error> {
-    let manifest = FILES.iter().find(|(name, _)| *name == "guest-sdk/Cargo.toml").map(|(_, bytes)| String::from_utf8_lossy(bytes));
-    let version =
-        manifest.as_deref().unwrap_or_default().lines().find_map(|l| Some(l.strip_prefix("version = \"")?.strip_suffix('"')?.to_owned()));
+    let manifest = FILES
+        .iter()
+        .find(|(name, _)| *name == "guest-sdk/Cargo.toml")
+        .map(|(_, bytes)| String::from_utf8_lossy(bytes));
+    let version = manifest
+        .as_deref()
+        .unwrap_or_default()
+        .lines()
+        .find_map(|l| Some(l.strip_prefix("version = \"")?.strip_suffix('"')?.to_owned()));
     version.ok_or_else(|| Error::new("the embedded SDK says no version"))
 }
 
@@ -69,7 +82,11 @@ mod tests {
         assert_eq!(unpack(dir.path()).unwrap(), sdk);
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
         for file in ["guest-sdk/Cargo.toml", "wit/skill.wit"] {
-            assert_eq!(std::fs::read(sdk.path.join("..").join(file)).unwrap(), std::fs::read(root.join(file)).unwrap(), "{file}");
+            assert_eq!(
+                std::fs::read(sdk.path.join("..").join(file)).unwrap(),
+                std::fs::read(root.join(file)).unwrap(),
+                "{file}"
+            );
         }
         assert!(sdk.path.is_absolute());
         assert_eq!(sdk.version.split('.').count(), 3, "{}", sdk.version);

@@ -15,11 +15,18 @@ fn a_new_skill_builds_to_a_component_and_passes_its_own_tests_with_plain_cargo()
     // Kept between runs, as an author's cache is: what skills stand on is compiled once.
     let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache");
     let progress = Progress::silent();
-    let toolchain = find(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/toolchain"), Source::Any, &progress).unwrap();
+    let toolchain = find(
+        &Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/toolchain"),
+        Source::Any,
+        &progress,
+    )
+    .unwrap();
     let parent = tempfile::tempdir().unwrap();
     let dir = new::rust("my-skill", parent.path(), &sdk::unpack(&cache).unwrap()).unwrap();
 
-    let component = progress.step("build", |step| skill::build(&dir, Some("my-skill.wasm"), &toolchain, &cache, step)).unwrap();
+    let component = progress
+        .step("build", |step| skill::build(&dir, Some("my-skill.wasm"), &toolchain, &cache, step))
+        .unwrap();
     assert_eq!(component, dir.join("my-skill.wasm"));
     assert!(std::fs::read(&component).unwrap().starts_with(COMPONENT));
     assert!(!dir.join("target").exists(), "a skill's folder stays small");
@@ -28,13 +35,25 @@ fn a_new_skill_builds_to_a_component_and_passes_its_own_tests_with_plain_cargo()
     cargo.current_dir(&dir).arg("test").env("CARGO_TARGET_DIR", cache.join("target"));
     progress.step("plain cargo test", |step| step.run(&mut cargo)).unwrap();
 
-    // Another crate may use the library too: cargo alone would then make the component without optimising across crates.
+    // Another crate may use the library too: cargo alone would then make the component without
+    // optimising across crates.
     let alone = std::fs::read(&component).unwrap();
     let manifest = std::fs::read_to_string(dir.join("Cargo.toml")).unwrap();
     assert!(manifest.contains("[\"cdylib\"]"));
-    std::fs::write(dir.join("Cargo.toml"), manifest.replace("[\"cdylib\"]", "[\"cdylib\", \"rlib\"]")).unwrap();
-    progress.step("build both", |step| skill::build(&dir, Some("my-skill.wasm"), &toolchain, &cache, step)).unwrap();
-    assert!(std::fs::read(&component).unwrap() == alone, "the component is optimised as if it were alone");
+    std::fs::write(
+        dir.join("Cargo.toml"),
+        manifest.replace("[\"cdylib\"]", "[\"cdylib\", \"rlib\"]"),
+    )
+    .unwrap();
+    progress
+        .step("build both", |step| {
+            skill::build(&dir, Some("my-skill.wasm"), &toolchain, &cache, step)
+        })
+        .unwrap();
+    assert!(
+        std::fs::read(&component).unwrap() == alone,
+        "the component is optimised as if it were alone"
+    );
 }
 
 #[test]
@@ -50,11 +69,18 @@ fn a_component_outside_of_the_skill_is_refused() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("Cargo.toml"), "").unwrap();
     for path in ["../x.wasm", "/x.wasm", "a/../../x.wasm"] {
-        assert!(build_in(dir.path(), Some(path)).unwrap_err().what.contains("outside of the skill"), "{path}");
+        assert!(
+            build_in(dir.path(), Some(path)).unwrap_err().what.contains("outside of the skill"),
+            "{path}"
+        );
     }
 }
 
 fn build_in(dir: &Path, component: Option<&str>) -> Result<PathBuf, Error> {
-    let toolchain = skillhost_toolchain::WasmToolchain { rustc: None, origin: skillhost_toolchain::Origin::Active };
-    Progress::silent().step("build", |step| skill::build(dir, component, &toolchain, &dir.join("cache"), step))
+    let toolchain = skillhost_toolchain::WasmToolchain {
+        rustc: None,
+        origin: skillhost_toolchain::Origin::Active,
+    };
+    Progress::silent()
+        .step("build", |step| skill::build(dir, component, &toolchain, &dir.join("cache"), step))
 }

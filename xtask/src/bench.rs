@@ -32,7 +32,8 @@ use crate::{components, say, workspace};
 
 #[derive(Subcommand)]
 pub(crate) enum Bench {
-    /// The same skills natively, in other sandboxes and in this one: start-up, CPU, memory, throughput
+    /// The same skills natively, in other sandboxes and in this one: start-up, CPU, memory,
+    /// throughput
     Isolation(Isolation),
     /// The benchmarks of each phase: `cargo bench`
     Criterion {
@@ -122,14 +123,20 @@ pub(crate) fn run(bench: Option<Bench>, progress: &Progress) -> Result<(), Error
 }
 
 fn list() -> Result<(), Error> {
-    say("cargo xtask bench isolation   the same skills natively, in other sandboxes and in this one");
+    say(
+        "cargo xtask bench isolation   the same skills natively, in other sandboxes and in this one",
+    );
     say("cargo xtask bench criterion   each phase of an invocation");
     say("cargo xtask bench phases      where a cold start's time goes");
-    say("cargo xtask bench targets     each figure that the project has a goal for, beside what it is held against");
+    say(
+        "cargo xtask bench targets     each figure that the project has a goal for, beside what it is held against",
+    );
     say("cargo xtask bench soak        many mixed invocations in one host");
     say("cargo xtask bench search      how well search ranks");
     say("cargo xtask bench catalog     ten thousand skills: start, search, memory");
-    say("cargo xtask bench readme      write the README's figures, and the pages, from the committed runs");
+    say(
+        "cargo xtask bench readme      write the README's figures, and the pages, from the committed runs",
+    );
     Ok(())
 }
 
@@ -142,7 +149,10 @@ fn isolation(args: &Isolation, progress: &Progress) -> Result<(), Error> {
     if args.commit {
         readme::commit(&report)?;
     }
-    say(format!("The page is {}, and the JSON beside it.", workspace::name(&workspace::root(), &page)));
+    say(format!(
+        "The page is {}, and the JSON beside it.",
+        workspace::name(&workspace::root(), &page)
+    ));
     Ok(())
 }
 
@@ -165,15 +175,26 @@ fn phases(args: &Phases, progress: &Progress) -> Result<(), Error> {
 
 fn install(progress: &Progress) -> Result<(), Error> {
     let mut apt = Command::new("apt-get");
-    apt.env("DEBIAN_FRONTEND", "noninteractive").args(["install", "-y", "--no-install-recommends", "bubblewrap", "runc", "crun"]);
+    apt.env("DEBIAN_FRONTEND", "noninteractive").args([
+        "install",
+        "-y",
+        "--no-install-recommends",
+        "bubblewrap",
+        "runc",
+        "crun",
+    ]);
     let installed = progress.step("install bubblewrap, runc and crun", |step| step.run(&mut apt));
-    installed.map(drop).map_err(|error| Error::new(error.to_string()).help("`apt-get update` first, as root"))
+    installed
+        .map(drop)
+        .map_err(|error| Error::new(error.to_string()).help("`apt-get update` first, as root"))
 }
 
 fn criterion(args: &[String], progress: &Progress) -> Result<(), Error> {
     components::run(progress)?;
     let mut cargo = workspace::cargo(&workspace::root());
-    progress.loud_step("benchmarks", |step| step.run_loud(cargo.args(["bench", "-p", "skillhost-cli"]).args(args)))?;
+    progress.loud_step("benchmarks", |step| {
+        step.run_loud(cargo.args(["bench", "-p", "skillhost-cli"]).args(args))
+    })?;
     Ok(())
 }
 

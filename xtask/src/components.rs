@@ -6,7 +6,8 @@ use skillhost_toolchain::{Build, Component, Error, Progress, WasmToolchain, file
 
 use crate::{python, say, shell, toolchain, workspace};
 
-/// Builds them all. Where the Python runtime cannot be built, the others are, and what is missing is said at the end.
+/// Builds them all. Where the Python runtime cannot be built, the others are, and what is missing
+/// is said at the end.
 pub(crate) fn run(progress: &Progress) -> Result<(), Error> {
     let root = workspace::root();
     let lacking = python::check();
@@ -18,21 +19,31 @@ pub(crate) fn run(progress: &Progress) -> Result<(), Error> {
     match lacking {
         Ok(()) => python::run(progress),
         Err(why) => {
-            say(format!("not built: the Python runtime. The host will have no `python3`, and run no Python scripts.\n{why}"));
+            say(format!(
+                "not built: the Python runtime. The host will have no `python3`, and run no Python scripts.\n{why}"
+            ));
             Ok(())
         }
     }
 }
 
-/// Builds those of Rust, and returns where they are: a skill's component in the skill's folder, the others in `target/components`.
-pub(crate) fn build(root: &Path, toolchain: &WasmToolchain, progress: &Progress) -> Result<Vec<PathBuf>, Error> {
+/// Builds those of Rust, and returns where they are: a skill's component in the skill's folder, the
+/// others in `target/components`.
+pub(crate) fn build(
+    root: &Path,
+    toolchain: &WasmToolchain,
+    progress: &Progress,
+) -> Result<Vec<PathBuf>, Error> {
     let target_dir = workspace::guest_target_dir(root);
     let mut placed = Vec::new();
     progress.step("prepare the source of the shell", |step| shell::prepare(root, step))?;
     // The SDK is a library: what runs of it is what its users build.
     for dir in workspace::guests(root)?.into_iter().filter(|dir| !dir.ends_with("guest-sdk")) {
         let build = Build { dir: &dir, profile: "release", target_dir: &target_dir, args: &[] };
-        let built = progress.step(&format!("build components of {}", workspace::name(root, &dir)), |step| toolchain.build(build, step))?;
+        let built = progress
+            .step(&format!("build components of {}", workspace::name(root, &dir)), |step| {
+                toolchain.build(build, step)
+            })?;
         for component in built {
             placed.push(place(root, &component)?);
         }

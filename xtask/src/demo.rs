@@ -1,4 +1,5 @@
-//! `cargo xtask demo`: from a clean clone to skills that worked on real data, with what each was allowed and what it cost.
+//! `cargo xtask demo`: from a clean clone to skills that worked on real data, with what each was
+//! allowed and what it cost.
 
 mod inputs;
 
@@ -25,7 +26,13 @@ struct Scene {
 }
 
 const SCENES: [Scene; 3] = [
-    Scene { skill: "data-convert", script: None, args: &["-f", inputs::LICENCES], input: inputs::METADATA, stdin: true },
+    Scene {
+        skill: "data-convert",
+        script: None,
+        args: &["-f", inputs::LICENCES],
+        input: inputs::METADATA,
+        stdin: true,
+    },
     Scene {
         skill: "csv-report",
         script: Some("scripts/csv_report.py"),
@@ -33,7 +40,13 @@ const SCENES: [Scene; 3] = [
         input: inputs::DEPENDENCIES,
         stdin: false,
     },
-    Scene { skill: "log-triage", script: Some("scripts/triage.sh"), args: &["--top", "5", inputs::LOG], input: inputs::LOG, stdin: false },
+    Scene {
+        skill: "log-triage",
+        script: Some("scripts/triage.sh"),
+        args: &["--top", "5", inputs::LOG],
+        input: inputs::LOG,
+        stdin: false,
+    },
 ];
 
 /// Of a result, what is shown.
@@ -45,18 +58,25 @@ pub(crate) fn run(progress: &Progress) -> Result<(), Error> {
     let toolchain = toolchain::get(&root, progress)?;
     components::build(&root, &toolchain, progress)?;
     python::run(progress)?;
-    let skillhost = progress.step("build skillhost in release mode", |step| host::build(&root, step))?;
+    let skillhost =
+        progress.step("build skillhost in release mode", |step| host::build(&root, step))?;
     let demo = Demo { folder: root.join("target/demo"), skillhost, root };
-    progress.step("describe this workspace's dependencies", |step| inputs::metadata(&demo.root, &demo.folder, step))?;
+    progress.step("describe this workspace's dependencies", |step| {
+        inputs::metadata(&demo.root, &demo.folder, step)
+    })?;
     progress.step("write them as CSV, by data-convert", |_| inputs::dependencies(&demo))?;
     progress.step("make an access log", |_| inputs::log(&demo.folder))?;
     for scene in &SCENES {
-        let (allowed, outcome) = progress.step(&format!("run {}", scene.skill), |step| demo.play(scene, step))?;
+        let (allowed, outcome) =
+            progress.step(&format!("run {}", scene.skill), |step| demo.play(scene, step))?;
         say(format!("\n# {}\n\n{allowed}", demo.shown(scene)));
         say(format!("\n{}", shortened(text(&outcome["stdout"]))));
         say(format!("\n{}", cost(&outcome["usage"], &demo.folder.join(scene.input))?));
     }
-    say(format!("\nThe report is {}.", workspace::name(&demo.root, &demo.folder.join("dependencies.html"))));
+    say(format!(
+        "\nThe report is {}.",
+        workspace::name(&demo.root, &demo.folder.join("dependencies.html"))
+    ));
     say(format!("xtask demo: ok in {:.1} s", start.elapsed().as_secs_f64()));
     Ok(())
 }
@@ -74,7 +94,8 @@ impl Demo {
     fn play(&self, scene: &Scene, step: &Step) -> Result<(String, Value), Error> {
         let mut explain = self.command(scene);
         let explained = step.run(explain.args(["--explain", "--json"]))?;
-        let explained = serde_json::from_slice(&explained).map_err(Error::context("--explain --json"))?;
+        let explained =
+            serde_json::from_slice(&explained).map_err(Error::context("--explain --json"))?;
         Ok((allowed(&explained), self.outcome(scene)?))
     }
 
@@ -87,18 +108,31 @@ impl Demo {
         }
         let output = command.output().map_err(Error::context(self.skillhost.display()))?;
         let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
-        let outcome: Value = serde_json::from_slice(&output.stdout)
-            .map_err(Error::context(format!("skillhost printed no outcome ({})\n{stderr}", output.status)))?;
-        if outcome["status"]["kind"] == "exited" && outcome["status"]["code"] == 0 && output.status.success() {
+        let outcome: Value = serde_json::from_slice(&output.stdout).map_err(Error::context(
+            format!("skillhost printed no outcome ({})\n{stderr}", output.status),
+        ))?;
+        if outcome["status"]["kind"] == "exited"
+            && outcome["status"]["code"] == 0
+            && output.status.success()
+        {
             return Ok(outcome);
         }
-        Err(Error::new(format!("{} failed: {}\n{}{stderr}", scene.skill, outcome["status"], text(&outcome["stderr"]))))
+        Err(Error::new(format!(
+            "{} failed: {}\n{}{stderr}",
+            scene.skill,
+            outcome["status"],
+            text(&outcome["stderr"])
+        )))
     }
 
     /// `skillhost run` of a scene, without the arguments after `--`.
     fn command(&self, scene: &Scene) -> Command {
         let mut command = Command::new(&self.skillhost);
-        command.current_dir(&self.root).arg("run").arg(format!("skills/{}", scene.skill)).args(scene.script);
+        command
+            .current_dir(&self.root)
+            .arg("run")
+            .arg(format!("skills/{}", scene.skill))
+            .args(scene.script);
         if !scene.stdin {
             command.arg("--workspace").arg(&self.folder);
         }
@@ -114,17 +148,27 @@ impl Demo {
             true => (String::new(), format!(" < {folder}/{}", scene.input)),
             false => (format!(" --workspace {folder}"), String::new()),
         };
-        let quoted = |arg: &&str| if arg.contains([' ', '[', '"']) { format!("'{arg}'") } else { (*arg).to_owned() };
+        let quoted = |arg: &&str| {
+            if arg.contains([' ', '[', '"']) { format!("'{arg}'") } else { (*arg).to_owned() }
+        };
         let args: Vec<String> = scene.args.iter().map(quoted).collect();
-        format!("skillhost run skills/{}{script}{workspace} -- {}{stdin}", scene.skill, args.join(" "))
+        format!(
+            "skillhost run skills/{}{script}{workspace} -- {}{stdin}",
+            scene.skill,
+            args.join(" ")
+        )
     }
 }
 
-/// The decisions on what the skill asks for, and the limits that are met first, of what `--explain --json` prints.
+/// The decisions on what the skill asks for, and the limits that are met first, of what
+/// `--explain --json` prints.
 fn allowed(explained: &Value) -> String {
     let entries = explained["decisions"].as_array().into_iter().flatten();
-    let mut lines: Vec<String> =
-        entries.map(|e| format!("{:<12} {}: {}", text(&e["verdict"]), text(&e["entry"]), text(&e["meaning"]))).collect();
+    let mut lines: Vec<String> = entries
+        .map(|e| {
+            format!("{:<12} {}: {}", text(&e["verdict"]), text(&e["entry"]), text(&e["meaning"]))
+        })
+        .collect();
     let limits = &explained["capabilities"]["limits"];
     let seconds = limits["timeout_ms"].as_f64().unwrap_or_default() / 1000.0;
     let mib = limits["memory"].as_f64().unwrap_or_default() / 1_048_576.0;
@@ -143,14 +187,32 @@ fn shortened(text: &str) -> String {
 
 fn cost(usage: &Value, input: &Path) -> Result<String, Error> {
     let size = fs::metadata(input).map_err(Error::context(input.display()))?.len();
-    let number = |key: &str| usage[key].as_f64().ok_or_else(|| Error::new(format!("the outcome has no usage.{key}: {usage}")));
+    let number = |key: &str| {
+        usage[key]
+            .as_f64()
+            .ok_or_else(|| Error::new(format!("the outcome has no usage.{key}: {usage}")))
+    };
     let mib = |bytes: f64| format!("{:.1} MiB", bytes / 1_048_576.0);
     let rows = [
         ("time", format!("{:.0} ms", number("wall_ms")?)),
         ("peak memory", mib(number("memory_peak")?)),
         ("input", mib(size as f64)),
-        ("files", format!("{} read, {} written", mib(number("bytes_read")?), mib(number("bytes_written")?))),
-        ("network", format!("{} sent, {} received", mib(number("http_sent")?), mib(number("http_received")?))),
+        (
+            "files",
+            format!(
+                "{} read, {} written",
+                mib(number("bytes_read")?),
+                mib(number("bytes_written")?)
+            ),
+        ),
+        (
+            "network",
+            format!(
+                "{} sent, {} received",
+                mib(number("http_sent")?),
+                mib(number("http_received")?)
+            ),
+        ),
         ("programs", format!("{}", number("processes")?)),
     ];
     Ok(rows.map(|(name, value)| format!("{name:<12} {value}")).join("\n"))

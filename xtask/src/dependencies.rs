@@ -1,8 +1,9 @@
-//! What the dependencies may be: `deny.toml` held against every lock file of the repository. Licences, bans and sources are always checked;
-//! advisories where a copy of the RustSec database is given.
+//! What the dependencies may be: `deny.toml` held against every lock file of the repository.
+//! Licences, bans and sources are always checked; advisories where a copy of the RustSec database
+//! is given.
 //!
-//! It reads the format of `cargo deny`, so that the check needs no further program. Every key that it reads is enforced, and
-//! a key that it does not know is an error.
+//! It reads the format of `cargo deny`, so that the check needs no further program. Every key that
+//! it reads is enforced, and a key that it does not know is an error.
 
 mod advisories;
 mod licence;
@@ -128,7 +129,9 @@ pub(crate) fn check(root: &Path, db: Option<&Path>, progress: &Progress) -> Resu
         let mut problems = Vec::new();
         for lock in &locks {
             let name = lock.strip_prefix(root).unwrap_or(lock).display().to_string();
-            let found = sources(&read::<Lock>(lock)?).into_iter().chain(graph_problems(&rules, &metadata(lock, &rules, step)?));
+            let found = sources(&read::<Lock>(lock)?)
+                .into_iter()
+                .chain(graph_problems(&rules, &metadata(lock, &rules, step)?));
             problems.extend(found.map(|problem| format!("{name}: {problem}")));
         }
         fail(&problems, "deny.toml says what is allowed, and why")
@@ -142,18 +145,31 @@ pub(crate) fn check(root: &Path, db: Option<&Path>, progress: &Progress) -> Resu
         let mut problems = Vec::new();
         for lock in &locks {
             let name = lock.strip_prefix(root).unwrap_or(lock).display().to_string();
-            for package in read::<Lock>(lock)?.package.iter().filter(|package| package.source.is_some()) {
-                let found =
-                    database.find(&package.name, &package.version)?.into_iter().filter(|a| !rules.advisories.ignore.contains(&a.id));
-                problems.extend(found.map(|advisory| format!("{name}: {} {}: {advisory}", package.name, package.version)));
+            for package in
+                read::<Lock>(lock)?.package.iter().filter(|package| package.source.is_some())
+            {
+                let found = database
+                    .find(&package.name, &package.version)?
+                    .into_iter()
+                    .filter(|a| !rules.advisories.ignore.contains(&a.id));
+                problems.extend(found.map(|advisory| {
+                    format!("{name}: {} {}: {advisory}", package.name, package.version)
+                }));
             }
         }
-        fail(&problems, "update the crate, or name the advisory in `ignore` of deny.toml, with the reason")
+        fail(
+            &problems,
+            "update the crate, or name the advisory in `ignore` of deny.toml, with the reason",
+        )
     })
 }
 
 fn fail(problems: &[String], help: &str) -> Result<(), Error> {
-    if problems.is_empty() { Ok(()) } else { Err(Error::new(problems.join("\n")).help(help.to_owned())) }
+    if problems.is_empty() {
+        Ok(())
+    } else {
+        Err(Error::new(problems.join("\n")).help(help.to_owned()))
+    }
 }
 
 fn read<T: serde::de::DeserializeOwned>(path: &Path) -> Result<T, Error> {
@@ -178,9 +194,14 @@ fn find_locks(folder: &Path, found: &mut Vec<PathBuf>) -> Result<(), Error> {
 
 /// Packages that come from anywhere but the registry and this repository.
 fn sources(lock: &Lock) -> Vec<String> {
-    let foreign =
-        lock.package.iter().filter_map(|package| Some((package, package.source.as_deref().filter(|source| *source != REGISTRY)?)));
-    foreign.map(|(package, source)| format!("{} {} comes from {source}", package.name, package.version)).collect()
+    let foreign = lock.package.iter().filter_map(|package| {
+        Some((package, package.source.as_deref().filter(|source| *source != REGISTRY)?))
+    });
+    foreign
+        .map(|(package, source)| {
+            format!("{} {} comes from {source}", package.name, package.version)
+        })
+        .collect()
 }
 
 /// What cargo says of a workspace, for what is shipped.
@@ -199,9 +220,14 @@ fn graph_problems(rules: &Rules, metadata: &Value) -> Vec<String> {
     let nodes = metadata["resolve"]["nodes"].as_array().unwrap_or(&none);
     let used: BTreeSet<&str> = nodes.iter().filter_map(|node| node["id"].as_str()).collect();
     let packages = metadata["packages"].as_array().unwrap_or(&none);
-    let packages: BTreeMap<&str, &Value> =
-        packages.iter().filter_map(|package| Some((package["id"].as_str()?, package))).filter(|(id, _)| used.contains(id)).collect();
-    let name = |id: &str| packages.get(id).and_then(|package| package["name"].as_str()).unwrap_or_default().to_owned();
+    let packages: BTreeMap<&str, &Value> = packages
+        .iter()
+        .filter_map(|package| Some((package["id"].as_str()?, package)))
+        .filter(|(id, _)| used.contains(id))
+        .collect();
+    let name = |id: &str| {
+        packages.get(id).and_then(|package| package["name"].as_str()).unwrap_or_default().to_owned()
+    };
     let mut problems = Vec::new();
     if packages.is_empty() {
         problems.push("cargo names no packages".into());
@@ -215,8 +241,14 @@ fn graph_problems(rules: &Rules, metadata: &Value) -> Vec<String> {
             let used = name(dependency["pkg"].as_str().unwrap_or_default());
             let kinds = dependency["dep_kinds"].as_array().unwrap_or(&none);
             let in_tests = !kinds.is_empty() && kinds.iter().all(|kind| kind["kind"] == "dev");
-            let bans = rules.bans.deny.iter().filter(|ban| ban.name == used && !(in_tests && ban.wrappers.contains(&user)));
-            problems.extend(bans.map(|ban| format!("{user} uses {used}, which is banned: {}", ban.reason)));
+            let bans = rules
+                .bans
+                .deny
+                .iter()
+                .filter(|ban| ban.name == used && !(in_tests && ban.wrappers.contains(&user)));
+            problems.extend(
+                bans.map(|ban| format!("{user} uses {used}, which is banned: {}", ban.reason)),
+            );
         }
     }
     problems
@@ -224,8 +256,14 @@ fn graph_problems(rules: &Rules, metadata: &Value) -> Vec<String> {
 
 fn licence_problem(rules: &Rules, name: &str, licence: Option<&str>) -> Option<String> {
     let Some(licence) = licence else { return Some(format!("{name} names no licence")) };
-    let exceptions = rules.licenses.exceptions.iter().filter(|exception| exception.name == name).flat_map(|exception| &exception.allow);
-    let allowed: BTreeSet<&str> = rules.licenses.allow.iter().chain(exceptions).map(String::as_str).collect();
+    let exceptions = rules
+        .licenses
+        .exceptions
+        .iter()
+        .filter(|exception| exception.name == name)
+        .flat_map(|exception| &exception.allow);
+    let allowed: BTreeSet<&str> =
+        rules.licenses.allow.iter().chain(exceptions).map(String::as_str).collect();
     match licence::is_satisfied(licence, &allowed) {
         Some(true) => None,
         Some(false) => Some(format!("the licence of {name} is not allowed: {licence}")),
@@ -256,7 +294,10 @@ mod tests {
             let own = uses.iter().filter(|(one, ..)| *one == user);
             own.map(|(_, used, kind)| serde_json::json!({ "pkg": used, "dep_kinds": [{ "kind": kind }] })).collect()
         };
-        let nodes: Vec<Value> = packages.iter().map(|(name, _)| serde_json::json!({ "id": name, "deps": deps(name) })).collect();
+        let nodes: Vec<Value> = packages
+            .iter()
+            .map(|(name, _)| serde_json::json!({ "id": name, "deps": deps(name) }))
+            .collect();
         let packages: Vec<Value> =
             packages.iter().map(|(name, licence)| serde_json::json!({ "id": name, "name": name, "license": licence })).collect();
         serde_json::json!({ "packages": packages, "resolve": { "nodes": nodes } })
@@ -264,9 +305,15 @@ mod tests {
 
     #[test]
     fn a_licence_that_is_not_allowed_is_a_problem() {
-        let problems = |name, licence| graph_problems(&rules(), &graph(&[(name, licence)], &[])).len();
+        let problems =
+            |name, licence| graph_problems(&rules(), &graph(&[(name, licence)], &[])).len();
         assert_eq!(
-            [problems("a", Some("MIT")), problems("a", Some("ISC")), problems("a", None), problems("a", Some("MIT AND"))],
+            [
+                problems("a", Some("MIT")),
+                problems("a", Some("ISC")),
+                problems("a", None),
+                problems("a", Some("MIT AND"))
+            ],
             [0, 1, 1, 1]
         );
         assert_eq!(problems("special", Some("ISC")), 0);
@@ -276,16 +323,27 @@ mod tests {
     #[test]
     fn a_banned_crate_is_for_the_tests_of_its_wrappers_only() {
         let packages = [("host", Some("MIT")), ("other", Some("MIT")), ("bad", Some("MIT"))];
-        for (user, kind, problems) in
-            [("host", Some("dev"), 0), ("host", None, 1), ("host", Some("build"), 1), ("other", Some("dev"), 1), ("other", None, 1)]
-        {
-            assert_eq!(graph_problems(&rules(), &graph(&packages, &[(user, "bad", kind)])).len(), problems, "{user} {kind:?}");
+        for (user, kind, problems) in [
+            ("host", Some("dev"), 0),
+            ("host", None, 1),
+            ("host", Some("build"), 1),
+            ("other", Some("dev"), 1),
+            ("other", None, 1),
+        ] {
+            assert_eq!(
+                graph_problems(&rules(), &graph(&packages, &[(user, "bad", kind)])).len(),
+                problems,
+                "{user} {kind:?}"
+            );
         }
     }
 
     #[test]
     fn a_source_that_is_not_the_registry_is_a_problem() {
-        let lock = |source: &str| -> Lock { toml::from_str(&format!("[[package]]\nname = \"a\"\nversion = \"1.0.0\"\n{source}")).unwrap() };
+        let lock = |source: &str| -> Lock {
+            toml::from_str(&format!("[[package]]\nname = \"a\"\nversion = \"1.0.0\"\n{source}"))
+                .unwrap()
+        };
         assert_eq!(sources(&lock("")).len(), 0);
         assert_eq!(sources(&lock(&format!("source = \"{REGISTRY}\""))).len(), 0);
         assert_eq!(sources(&lock("source = \"git+https://example.com/a#0\"")).len(), 1);
@@ -299,7 +357,14 @@ mod tests {
         assert!(!rules.licenses.allow.is_empty() && !rules.bans.deny.is_empty());
         let mut locks = Vec::new();
         find_locks(&root, &mut locks).unwrap();
-        for folder in ["", "components", "components/shell", "components/shell/upstream", "guest-sdk", "skills"] {
+        for folder in [
+            "",
+            "components",
+            "components/shell",
+            "components/shell/upstream",
+            "guest-sdk",
+            "skills",
+        ] {
             assert!(locks.contains(&root.join(folder).join("Cargo.lock")), "{folder}");
         }
         assert!(toml::from_str::<Rules>("unknown = 1").is_err());

@@ -7,15 +7,18 @@ use skillhost_toolchain::{Error, Step};
 
 use crate::workspace;
 
-/// Over all crates at once: a start then touches less code. Of the program alone, since its libraries are compiled either way.
+/// Over all crates at once: a start then touches less code. Of the program alone, since its
+/// libraries are compiled either way.
 const WHOLE: [&str; 4] = ["-C", "lto=fat", "-C", "codegen-units=1"];
 
 /// Nothing to load and nothing to relocate at a start.
 const STATIC: [&str; 4] = ["-C", "target-feature=+crt-static", "-C", "relocation-model=static"];
 
-/// Each segment begins on a boundary of a large page, in memory as in the file: where the kernel holds the file in pieces of that size, a start maps
-/// them as they are. Read by LLVM's linker, which is rustc's own here; GNU's warns of the second and does the first.
-const ALIGNED: [&str; 2] = ["-C", "link-arg=-Wl,-z,max-page-size=0x200000,-z,separate-loadable-segments"];
+/// Each segment begins on a boundary of a large page, in memory as in the file: where the kernel
+/// holds the file in pieces of that size, a start maps them as they are. Read by LLVM's linker,
+/// which is rustc's own here; GNU's warns of the second and does the first.
+const ALIGNED: [&str; 2] =
+    ["-C", "link-arg=-Wl,-z,max-page-size=0x200000,-z,separate-loadable-segments"];
 
 /// Builds it, and returns the program.
 pub(crate) fn build(root: &Path, step: &Step) -> Result<PathBuf, Error> {
@@ -43,12 +46,18 @@ pub(crate) fn build(root: &Path, step: &Step) -> Result<PathBuf, Error> {
 /// Of what cargo reports, the executable of a target.
 pub(crate) fn executable(messages: &[u8], target: &str) -> Result<PathBuf, Error> {
     let text = String::from_utf8_lossy(messages);
-    let mut messages = text.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
-    let found = messages.find_map(|m| (m["target"]["name"] == target).then(|| m["executable"].as_str().map(PathBuf::from)).flatten());
+    let mut messages =
+        text.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
+    let found = messages.find_map(|m| {
+        (m["target"]["name"] == target)
+            .then(|| m["executable"].as_str().map(PathBuf::from))
+            .flatten()
+    });
     found.ok_or_else(|| Error::new(format!("cargo reports no program {target}")))
 }
 
-/// Whether the C compiler, which links for rustc, has glibc as an archive. Some systems' packages leave it out.
+/// Whether the C compiler, which links for rustc, has glibc as an archive. Some systems' packages
+/// leave it out.
 fn has_static_libc() -> bool {
     if !cfg!(all(target_os = "linux", target_env = "gnu")) {
         return false;

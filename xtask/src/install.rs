@@ -1,4 +1,5 @@
-//! `cargo xtask install`: the program, its runtimes and the built-in skills, where `skillhost` looks for them.
+//! `cargo xtask install`: the program, its runtimes and the built-in skills, where `skillhost`
+//! looks for them.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -18,9 +19,12 @@ const AUTHORS: [&str; 6] = ["Cargo.toml", "src", "tests", "target", "examples", 
 pub(crate) fn run(prefix: Option<PathBuf>, progress: &Progress) -> Result<(), Error> {
     let root = workspace::root();
     let home = || std::env::var_os("HOME").map(|home| Path::new(&home).join(".local"));
-    let prefix = prefix.or_else(home).ok_or_else(|| Error::new("there is no home folder").help("`--prefix DIR`"))?;
+    let prefix = prefix
+        .or_else(home)
+        .ok_or_else(|| Error::new("there is no home folder").help("`--prefix DIR`"))?;
     components::run(progress)?;
-    let built = progress.step("build skillhost in release mode", |step| host::build(&root, step))?;
+    let built =
+        progress.step("build skillhost in release mode", |step| host::build(&root, step))?;
     let share = prefix.join("share/skillhost");
     progress.step(&format!("install below {}", prefix.display()), |_| {
         for name in RUNTIMES {
@@ -36,14 +40,21 @@ pub(crate) fn run(prefix: Option<PathBuf>, progress: &Progress) -> Result<(), Er
         program(&built, &prefix)
     })?;
     let bin = prefix.join("bin");
-    say(format!("{} is installed, with its runtimes and skills in {}", bin.join("skillhost").display(), share.display()));
-    if !std::env::var_os("PATH").is_some_and(|path| std::env::split_paths(&path).any(|folder| folder == bin)) {
+    say(format!(
+        "{} is installed, with its runtimes and skills in {}",
+        bin.join("skillhost").display(),
+        share.display()
+    ));
+    if !std::env::var_os("PATH")
+        .is_some_and(|path| std::env::split_paths(&path).any(|folder| folder == bin))
+    {
         say(format!("{} is not on your PATH", bin.display()));
     }
     Ok(())
 }
 
-/// Builds what is published, once every dependency is checked: without the advisories it is not built.
+/// Builds what is published, once every dependency is checked: without the advisories it is not
+/// built.
 pub(crate) fn release(db: &Path, prefix: PathBuf, progress: &Progress) -> Result<(), Error> {
     let root = workspace::root();
     progress.step("prepare the source of the shell", |step| shell::prepare(&root, step))?;
@@ -51,9 +62,11 @@ pub(crate) fn release(db: &Path, prefix: PathBuf, progress: &Progress) -> Result
     run(Some(prefix), progress)
 }
 
-/// Puts a copy of a program into the folder `bin` below `prefix`, whole or not at all, and returns it. What a linker has written page by page lies
-/// so in the kernel's page cache, and each page that a start touches is mapped by itself: with the copy a small run takes a quarter less time. What
-/// is written at once lies there in pieces of up to 2 MiB, and `fs::copy`, which moves 64 KiB at a time, would cost a tenth of it again.
+/// Puts a copy of a program into the folder `bin` below `prefix`, whole or not at all, and returns
+/// it. What a linker has written page by page lies so in the kernel's page cache, and each page
+/// that a start touches is mapped by itself: with the copy a small run takes a quarter less time.
+/// What is written at once lies there in pieces of up to 2 MiB, and `fs::copy`, which moves 64 KiB
+/// at a time, would cost a tenth of it again.
 pub(crate) fn program(program: &Path, prefix: &Path) -> Result<PathBuf, Error> {
     let to = prefix.join("bin").join(program.file_name().unwrap_or_default());
     let new = to.with_extension("new");
@@ -72,7 +85,8 @@ fn runtime(built: &Path, name: &str, share: &Path) -> Result<(), Error> {
     let manifest = built.join(format!("{name}.json"));
     // `components` has said why it was not built.
     let Ok(text) = fs::read(&manifest) else { return Ok(()) };
-    let facts: serde_json::Value = serde_json::from_slice(&text).map_err(Error::context(manifest.display()))?;
+    let facts: serde_json::Value =
+        serde_json::from_slice(&text).map_err(Error::context(manifest.display()))?;
     if let Some(packages) = facts["packages"].as_str() {
         tree(&built.join(packages), &share.join(packages), &[])?;
     }
@@ -117,7 +131,14 @@ mod tests {
     fn a_skill_comes_without_its_source_and_a_runtime_with_its_packages() {
         let dir = tempfile::tempdir().unwrap();
         let (from, share) = (dir.path().join("from"), dir.path().join("share"));
-        for file in ["x/SKILL.md", "x/x.wasm", "x/scripts/a.py", "x/Cargo.toml", "x/src/lib.rs", "x/scripts/tests/t.py"] {
+        for file in [
+            "x/SKILL.md",
+            "x/x.wasm",
+            "x/scripts/a.py",
+            "x/Cargo.toml",
+            "x/src/lib.rs",
+            "x/scripts/tests/t.py",
+        ] {
             write(&from.join(file), file);
         }
         skill(&from.join("x"), &share.join("x")).unwrap();
@@ -131,7 +152,9 @@ mod tests {
         runtime(&from, "python", &share).unwrap();
         runtime(&from, "shell", &share).unwrap();
         assert!(
-            share.join("some/pkg/tests/data.py").is_file() && share.join("python.wasm").is_file() && share.join("python.json").is_file()
+            share.join("some/pkg/tests/data.py").is_file()
+                && share.join("python.wasm").is_file()
+                && share.join("python.json").is_file()
         );
         assert!(!share.join("shell.json").exists(), "what was not built is not there");
     }

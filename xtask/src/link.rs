@@ -1,5 +1,6 @@
-//! A linker for the host, which places the functions that a start calls next to each other: they then lie in a few pages of the program rather than in
-//! one of each of its corners. It links as rustc asks, runs that, and links again in the order that it saw.
+//! A linker for the host, which places the functions that a start calls next to each other: they
+//! then lie in a few pages of the program rather than in one of each of its corners. It links as
+//! rustc asks, runs that, and links again in the order that it saw.
 
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
@@ -19,8 +20,9 @@ const NAME: &str = "link-in-order";
 /// How rustc says that the program is to have no symbols.
 const STRIP: &str = "-Wl,--strip-all";
 
-/// What is run. Of functions that several call, the first one has the say. A server, whose input ends at once, since it is to be small while it waits:
-/// each part of the program that it touches may be mapped in a piece of 2 MiB.
+/// What is run. Of functions that several call, the first one has the say. A server, whose input
+/// ends at once, since it is to be small while it waits: each part of the program that it touches
+/// may be mapped in a piece of 2 MiB.
 const STARTS: [&[&str]; 5] = [
     &["run", "skills/calculator", "--", "2+2"],
     &["run", "benches/hello", "scripts/hello.py"],
@@ -31,7 +33,9 @@ const STARTS: [&[&str]; 5] = [
 
 /// Whether this process was started as a linker.
 pub(crate) fn is_asked() -> bool {
-    std::env::args_os().next().is_some_and(|name| Path::new(&name).file_name() == Some(OsStr::new(NAME)))
+    std::env::args_os()
+        .next()
+        .is_some_and(|name| Path::new(&name).file_name() == Some(OsStr::new(NAME)))
 }
 
 /// A name of this program that makes it a linker.
@@ -40,18 +44,25 @@ pub(crate) fn linker(root: &Path) -> Result<PathBuf, Error> {
     let link = folder.join(NAME);
     let make = || {
         fs::create_dir_all(&folder)?;
-        fs::remove_file(&link).or_else(|error| if error.kind() == std::io::ErrorKind::NotFound { Ok(()) } else { Err(error) })?;
+        fs::remove_file(&link).or_else(|error| {
+            if error.kind() == std::io::ErrorKind::NotFound { Ok(()) } else { Err(error) }
+        })?;
         symlink(std::env::current_exe()?, &link)
     };
     make().map_err(Error::context(link.display()))?;
     Ok(link)
 }
 
-/// Links. Where the order cannot be found out, or the linker takes none, the program is linked as ever.
+/// Links. Where the order cannot be found out, or the linker takes none, the program is linked as
+/// ever.
 pub(crate) fn main() -> ExitCode {
     let args: Vec<OsString> = std::env::args_os().skip(1).collect();
     let plain = || exit(&cc(&args).status());
-    let Some(program) = args.iter().position(|arg| arg == "-o").and_then(|at| args.get(at + 1)).map(PathBuf::from) else { return plain() };
+    let Some(program) =
+        args.iter().position(|arg| arg == "-o").and_then(|at| args.get(at + 1)).map(PathBuf::from)
+    else {
+        return plain();
+    };
     let with_symbols: Vec<OsString> = args.iter().filter(|arg| *arg != STRIP).cloned().collect();
     if !cc(&with_symbols).status().is_ok_and(|status| status.success()) {
         return plain();
@@ -62,7 +73,11 @@ pub(crate) fn main() -> ExitCode {
         let mut flag = OsString::from("-Wl,--no-warn-symbol-ordering,--symbol-ordering-file=");
         flag.push(&order);
         let done = cc(&args).arg(flag).output().map_err(Error::context("cc"))?;
-        if done.status.success() { Ok(()) } else { Err(Error::new(String::from_utf8_lossy(&done.stderr).trim())) }
+        if done.status.success() {
+            Ok(())
+        } else {
+            Err(Error::new(String::from_utf8_lossy(&done.stderr).trim()))
+        }
     });
     match ordered {
         Ok(()) => ExitCode::SUCCESS,
@@ -73,16 +88,23 @@ pub(crate) fn main() -> ExitCode {
     }
 }
 
-/// The functions that starts call. What is not built here is not run: a start of the rest is shorter all the same.
+/// The functions that starts call. What is not built here is not run: a start of the rest is
+/// shorter all the same.
 fn order_of(program: &Path) -> Result<Vec<String>, Error> {
     let root = workspace::root();
     let home = root.join("target/link/home");
     let (mut order, mut said) = (Vec::<String>::new(), String::new());
     for args in STARTS {
         let mut command = Command::new(program);
-        command.args(args).current_dir(&root).env_clear().env("HOME", &home).env("SKILLHOST_PROGRAMS", root.join("target/components"));
+        command
+            .args(args)
+            .current_dir(&root)
+            .env_clear()
+            .env("HOME", &home)
+            .env("SKILLHOST_PROGRAMS", root.join("target/components"));
         // Once before, so that what it runs is compiled.
-        let done = command.stdin(Stdio::null()).output().map_err(Error::context(program.display()))?;
+        let done =
+            command.stdin(Stdio::null()).output().map_err(Error::context(program.display()))?;
         if done.status.success() {
             order.extend(calls::called(program, &command)?);
         } else {

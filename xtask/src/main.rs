@@ -1,9 +1,13 @@
-//! Set-up and chores: `cargo xtask demo | test | install | release | fuzz | determinism | components | python | clients | conformance | bench |
-//! toolchain`.
+//! Set-up and chores:
+//! `cargo xtask demo | test | install | release | fuzz | determinism | components | python | clients | conformance | bench | toolchain`.
 //!
-//! Needs rustup's stable toolchain, a C compiler and git; everything else is found or made. Each verb is a file.
+//! Needs rustup's stable toolchain, a C compiler and git; everything else is found or made. Each
+//! verb is a file.
 
-#![expect(clippy::disallowed_methods, reason = "a chore starts cargo, and works on the files of this repository")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "a chore starts cargo, and works on the files of this repository"
+)]
 
 mod bench;
 #[cfg(target_arch = "x86_64")]
@@ -34,7 +38,12 @@ use clap::{Parser, Subcommand};
 use skillhost_toolchain::Progress;
 
 #[derive(Parser)]
-#[command(name = "cargo xtask", bin_name = "cargo xtask", about = "Set-up and chores of skillhost", version)]
+#[command(
+    name = "cargo xtask",
+    bin_name = "cargo xtask",
+    about = "Set-up and chores of skillhost",
+    version
+)]
 struct Args {
     /// Show the output of each command as it comes
     #[arg(long, short, global = true)]
@@ -49,11 +58,13 @@ enum Verb {
     Demo,
     /// Run every check and test, as CI does
     Test {
-        /// A copy of the RustSec advisory database to check the dependencies against; without it they are not checked for advisories
+        /// A copy of the RustSec advisory database to check the dependencies against; without it
+        /// they are not checked for advisories
         #[arg(long, value_name = "DIR")]
         db: Option<PathBuf>,
     },
-    /// Build everything and put it where `skillhost` is found: the program, its runtimes, the built-in skills
+    /// Build everything and put it where `skillhost` is found: the program, its runtimes, the
+    /// built-in skills
     Install {
         /// The folder that gets `bin` and `share` [default: ~/.local]
         #[arg(long, value_name = "DIR")]
@@ -138,7 +149,9 @@ fn main() -> ExitCode {
         Verb::Components => components::run(&progress),
         Verb::Python => python::run(&progress),
         Verb::Clients => clients::run(&progress),
-        Verb::Conformance { of: Conformance::Python { args } } => conformance::python(&args, &progress),
+        Verb::Conformance { of: Conformance::Python { args } } => {
+            conformance::python(&args, &progress)
+        }
         Verb::Conformance { of: Conformance::Mcp } => conformance::mcp(&progress),
         Verb::Bench { bench } => bench::run(bench, &progress),
         Verb::Toolchain { from_packages } => toolchain::run(from_packages, &progress),

@@ -1,6 +1,8 @@
-//! The functions of a component that starts run lie side by side in its modules, and so in the code that an engine makes of them: code is mapped
-//! piece by piece as it is run first. A list names them in the order of their first call. A name that no function has is skipped, and a function
-//! that the list does not name comes after those that it does: a stale list costs time alone, and no order is wrong.
+//! The functions of a component that starts run lie side by side in its modules, and so in the code
+//! that an engine makes of them: code is mapped piece by piece as it is run first. A list names
+//! them in the order of their first call. A name that no function has is skipped, and a function
+//! that the list does not name comes after those that it does: a stale list costs time alone, and
+//! no order is wrong.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -9,7 +11,8 @@ use skillhost_toolchain::Error;
 use wasm_encoder::reencode::{Error as ReencodeError, Reencode, ReencodeComponent, utils};
 use wasm_encoder::{CodeSection, Component, FunctionSection, Module, ModuleSection};
 use wasmparser::{
-    CodeSectionReader, CustomSectionReader, FunctionSectionReader, KnownCustom, Name, NameSectionReader, Parser, Payload, TypeRef,
+    CodeSectionReader, CustomSectionReader, FunctionSectionReader, KnownCustom, Name,
+    NameSectionReader, Parser, Payload, TypeRef,
 };
 
 type Result<T> = std::result::Result<T, ReencodeError<Infallible>>;
@@ -24,12 +27,20 @@ pub(crate) struct Ordered {
 
 /// Puts a component's functions in the order of `list`, a name a line. It must have names.
 pub(crate) fn ordered(component: &[u8], list: &str) -> std::result::Result<Ordered, Error> {
-    let mut pass = Pass { ranks: list.lines().enumerate().map(|(rank, name)| (name, rank)).collect(), names: Vec::new() };
+    let mut pass = Pass {
+        ranks: list.lines().enumerate().map(|(rank, name)| (name, rank)).collect(),
+        names: Vec::new(),
+    };
     let mut out = Component::new();
     let done = pass.parse_component(&mut out, Parser::new(0), component);
-    done.map_err(|error| Error::new(format!("the component's functions cannot be put in order: {error}")))?;
+    done.map_err(|error| {
+        Error::new(format!("the component's functions cannot be put in order: {error}"))
+    })?;
     let names = pass.names.into_iter().next().unwrap_or_default();
-    Ok(Ordered { component: out.finish(), names: names.iter().map(|name| format!("{name}\n")).collect() })
+    Ok(Ordered {
+        component: out.finish(),
+        names: names.iter().map(|name| format!("{name}\n")).collect(),
+    })
 }
 
 struct Pass<'a> {
@@ -43,7 +54,12 @@ impl Reencode for Pass<'_> {
 }
 
 impl ReencodeComponent for Pass<'_> {
-    fn parse_component_submodule(&mut self, component: &mut Component, parser: Parser, module: &[u8]) -> Result<()> {
+    fn parse_component_submodule(
+        &mut self,
+        component: &mut Component,
+        parser: Parser,
+        module: &[u8],
+    ) -> Result<()> {
         let functions = Functions::of(parser.clone(), module)?;
         let mut names = functions.names.clone();
         names[functions.imported..].sort_by_key(|name| self.rank(name));
@@ -82,11 +98,16 @@ impl Functions {
             match payload? {
                 Payload::ImportSection(section) => {
                     for import in section.into_imports() {
-                        functions.imported += usize::from(matches!(import?.ty, TypeRef::Func(_) | TypeRef::FuncExact(_)));
+                        functions.imported += usize::from(matches!(
+                            import?.ty,
+                            TypeRef::Func(_) | TypeRef::FuncExact(_)
+                        ));
                     }
                     functions.names.resize(functions.imported, String::new());
                 }
-                Payload::FunctionSection(section) => functions.names.resize(functions.imported + section.count() as usize, String::new()),
+                Payload::FunctionSection(section) => functions
+                    .names
+                    .resize(functions.imported + section.count() as usize, String::new()),
                 Payload::CustomSection(section) => {
                     if let KnownCustom::Name(names) = section.as_known() {
                         functions.name(names)?;
@@ -125,12 +146,17 @@ impl Functions {
     }
 }
 
-/// rustc ends many names with a hash of what they were compiled from, which differs from build to build: `17h0123456789abcdefE`.
+/// rustc ends many names with a hash of what they were compiled from, which differs from build to
+/// build: `17h0123456789abcdefE`.
 fn without_hash(name: &str) -> &str {
-    name.strip_suffix('E').and_then(|name| name.split_at_checked(name.len().checked_sub(19)?)).map_or(name, |(rest, hash)| {
-        let is_hash = hash.strip_prefix("17h").is_some_and(|digits| digits.bytes().all(|byte| byte.is_ascii_hexdigit()));
-        if is_hash { rest } else { name }
-    })
+    name.strip_suffix('E')
+        .and_then(|name| name.split_at_checked(name.len().checked_sub(19)?))
+        .map_or(name, |(rest, hash)| {
+            let is_hash = hash
+                .strip_prefix("17h")
+                .is_some_and(|digits| digits.bytes().all(|byte| byte.is_ascii_hexdigit()));
+            if is_hash { rest } else { name }
+        })
 }
 
 struct ModulePass {
@@ -147,7 +173,11 @@ impl Reencode for ModulePass {
         Ok(self.indices[function as usize])
     }
 
-    fn parse_function_section(&mut self, functions: &mut FunctionSection, section: FunctionSectionReader) -> Result<()> {
+    fn parse_function_section(
+        &mut self,
+        functions: &mut FunctionSection,
+        section: FunctionSectionReader,
+    ) -> Result<()> {
         let types = section.into_iter().collect::<std::result::Result<Vec<u32>, _>>()?;
         for old in &self.order {
             functions.function(types[*old]);
@@ -155,7 +185,11 @@ impl Reencode for ModulePass {
         Ok(())
     }
 
-    fn parse_code_section(&mut self, code: &mut CodeSection, section: CodeSectionReader) -> Result<()> {
+    fn parse_code_section(
+        &mut self,
+        code: &mut CodeSection,
+        section: CodeSectionReader,
+    ) -> Result<()> {
         let bodies = section.into_iter().collect::<std::result::Result<Vec<_>, _>>()?;
         for old in self.order.clone() {
             self.parse_function_body(code, bodies[old].clone())?;
@@ -164,7 +198,11 @@ impl Reencode for ModulePass {
     }
 
     /// Names are for this pass alone.
-    fn parse_custom_section(&mut self, module: &mut Module, section: CustomSectionReader) -> Result<()> {
+    fn parse_custom_section(
+        &mut self,
+        module: &mut Module,
+        section: CustomSectionReader,
+    ) -> Result<()> {
         if section.name() == "name" || section.name().starts_with(".debug_") {
             return Ok(());
         }
@@ -178,7 +216,8 @@ mod tests {
 
     use super::*;
 
-    /// A component of one module of three functions: the last one calls the first and is exported, the one in between has its name.
+    /// A component of one module of three functions: the last one calls the first and is exported,
+    /// the one in between has its name.
     fn component() -> Vec<u8> {
         let mut types = wasm_encoder::TypeSection::new();
         types.ty().function([], [ValType::I32]);
@@ -198,7 +237,11 @@ mod tests {
             maximum: None,
             shared: false,
         });
-        elements.active(None, &ConstExpr::i32_const(0), wasm_encoder::Elements::Functions(vec![1].into()));
+        elements.active(
+            None,
+            &ConstExpr::i32_const(0),
+            wasm_encoder::Elements::Functions(vec![1].into()),
+        );
         let mut code = CodeSection::new();
         let bodies: [fn(&mut Function); 3] = [
             |function| _ = function.instructions().i32_const(7).end(),
@@ -211,13 +254,22 @@ mod tests {
             code.function(&function);
         }
         let mut map = NameMap::new();
-        for (index, name) in (0..).zip(["first", "_ZN4same17h0123456789abcdefE", "_ZN4same17hfedcba9876543210E"]) {
+        for (index, name) in
+            (0..).zip(["first", "_ZN4same17h0123456789abcdefE", "_ZN4same17hfedcba9876543210E"])
+        {
             map.append(index, name);
         }
         let mut names = NameSection::new();
         names.functions(&map);
         let mut module = Module::new();
-        module.section(&types).section(&functions).section(&tables).section(&exports).section(&elements).section(&code).section(&names);
+        module
+            .section(&types)
+            .section(&functions)
+            .section(&tables)
+            .section(&exports)
+            .section(&elements)
+            .section(&code)
+            .section(&names);
         let mut component = Component::new();
         component.section(&ModuleSection(&module));
         component.finish()
@@ -228,17 +280,27 @@ mod tests {
         let mut found = Vec::new();
         for payload in Parser::new(0).parse_all(component) {
             match payload.unwrap() {
-                Payload::ExportSection(section) => {
-                    found.extend(section.into_iter().map(|export| format!("export {}", export.unwrap().index)))
+                Payload::ExportSection(section) => found.extend(
+                    section.into_iter().map(|export| format!("export {}", export.unwrap().index)),
+                ),
+                Payload::FunctionSection(section) => {
+                    found.extend(section.into_iter().map(|ty| format!("type {}", ty.unwrap())))
                 }
-                Payload::FunctionSection(section) => found.extend(section.into_iter().map(|ty| format!("type {}", ty.unwrap()))),
                 Payload::ElementSection(section) => {
                     for element in section {
-                        let wasmparser::ElementItems::Functions(functions) = element.unwrap().items else { continue };
-                        found.extend(functions.into_iter().map(|index| format!("element {}", index.unwrap())));
+                        let wasmparser::ElementItems::Functions(functions) = element.unwrap().items
+                        else {
+                            continue;
+                        };
+                        found.extend(
+                            functions
+                                .into_iter()
+                                .map(|index| format!("element {}", index.unwrap())),
+                        );
                     }
                 }
-                Payload::CodeSectionEntry(body) => found.push(format!("{:?}", body.get_operators_reader().unwrap().read().unwrap())),
+                Payload::CodeSectionEntry(body) => found
+                    .push(format!("{:?}", body.get_operators_reader().unwrap().read().unwrap())),
                 Payload::CustomSection(section) => found.push(section.name().to_owned()),
                 _ => {}
             }

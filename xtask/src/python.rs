@@ -9,7 +9,9 @@ use crate::workspace;
 /// Runs the build's own script. It makes again only what has changed.
 pub(crate) fn run(progress: &Progress) -> Result<(), Error> {
     check()?;
-    progress.loud_step("build the Python runtime", |step| step.run_loud(&mut script())).map_err(|error| Error::new(error.to_string()))
+    progress
+        .loud_step("build the Python runtime", |step| step.run_loud(&mut script()))
+        .map_err(|error| Error::new(error.to_string()))
 }
 
 /// Whether all is there that building it needs.
@@ -17,8 +19,10 @@ pub(crate) fn run(progress: &Progress) -> Result<(), Error> {
 /// # Errors
 /// Names what is missing, with the commands that install it.
 pub(crate) fn check() -> Result<(), Error> {
-    let missing =
-        || Error::new(format!("{PYTHON} is not installed")).help("`apt install python3 python3-venv`, or https://www.python.org/downloads");
+    let missing = || {
+        Error::new(format!("{PYTHON} is not installed"))
+            .help("`apt install python3 python3-venv`, or https://www.python.org/downloads")
+    };
     let done = script().arg("--check").output().map_err(|_| missing())?;
     if done.status.success() {
         return Ok(());
@@ -27,11 +31,16 @@ pub(crate) fn check() -> Result<(), Error> {
     Err(Error::new(said.trim().trim_start_matches("error: ").to_owned()))
 }
 
-/// Runs scripts in the sandbox, and compares what they print with what native CPython printed. Needs the host and the runtime.
+/// Runs scripts in the sandbox, and compares what they print with what native CPython printed.
+/// Needs the host and the runtime.
 pub(crate) fn cases() -> Command {
     let root = workspace::root();
     let mut cases = Command::new(PYTHON);
-    cases.arg(root.join("components/python/tests/run.py")).arg("--skillhost").arg(root.join("target/debug/skillhost")).current_dir(&root);
+    cases
+        .arg(root.join("components/python/tests/run.py"))
+        .arg("--skillhost")
+        .arg(root.join("target/debug/skillhost"))
+        .current_dir(&root);
     cases
 }
 

@@ -1,4 +1,5 @@
-//! The source of the shell runtime: bashkit as its authors published it, with the patches of components/shell.
+//! The source of the shell runtime: bashkit as its authors published it, with the patches of
+//! components/shell.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -15,14 +16,16 @@ pub(crate) const NAME: &str = "shell";
 const UPSTREAM: &str = "bashkit";
 /// What the shell answers to as a shell.
 const SHELLS: [&str; 2] = ["bash", "sh"];
-/// Those of its commands that other programs start by name. `tests/bash.rs` holds them against what the shell has.
+/// Those of its commands that other programs start by name. `tests/bash.rs` holds them against what
+/// the shell has.
 const COMMANDS: &str = include_str!("../../components/shell/programs.txt");
 /// Its functions that starts call, by name: `record_order.py` beside it makes the list.
 const ORDER: &str = include_str!("../../components/shell/order.txt");
 /// The wasm stack that its deepest recursion needs: see `limits.rs` of the component.
 const STACK: &str = "64MiB";
 
-/// Puts the patched source where components/shell/Cargo.toml looks for it, unless it is there already.
+/// Puts the patched source where components/shell/Cargo.toml looks for it, unless it is there
+/// already.
 pub(crate) fn prepare(root: &Path, step: &Step) -> Result<(), Error> {
     let dir = root.join("target/shell");
     let patches = patches(root)?;
@@ -35,27 +38,34 @@ pub(crate) fn prepare(root: &Path, step: &Step) -> Result<(), Error> {
     let copy = dir.join(UPSTREAM);
     // A copy that is half patched must not be taken for a whole one.
     for old in [&copy, &done] {
-        let removed = if old.is_dir() { std::fs::remove_dir_all(old) } else { std::fs::remove_file(old) };
+        let removed =
+            if old.is_dir() { std::fs::remove_dir_all(old) } else { std::fs::remove_file(old) };
         removed
             .or_else(|e| if e.kind() == std::io::ErrorKind::NotFound { Ok(()) } else { Err(e) })
             .map_err(Error::context(old.display()))?;
     }
     std::fs::create_dir_all(&copy).map_err(Error::context(copy.display()))?;
     for name in ["Cargo.toml", "README.md", "src", "docs"] {
-        copy_tree(&source.join(name), &copy.join(name)).map_err(Error::context(source.join(name).display()))?;
+        copy_tree(&source.join(name), &copy.join(name))
+            .map_err(Error::context(source.join(name).display()))?;
     }
     // It is formatted as its authors like it.
     files::write_if_changed(&dir.join("rustfmt.toml"), b"disable_all_formatting = true\n")?;
     for patch in &patches {
         let mut apply = Command::new("git");
         // Outside of any repository: inside one, git leaves out what the repository ignores.
-        apply.current_dir(&copy).env("GIT_CEILING_DIRECTORIES", &dir).args(["apply", "--whitespace=nowarn"]).arg(patch);
+        apply
+            .current_dir(&copy)
+            .env("GIT_CEILING_DIRECTORIES", &dir)
+            .args(["apply", "--whitespace=nowarn"])
+            .arg(patch);
         step.run(&mut apply)?;
     }
     std::fs::write(&done, stamp).map_err(Error::context(done.display()))
 }
 
-/// Writes the component `to` its place with its functions in order, and their names beside its source.
+/// Writes the component `to` its place with its functions in order, and their names beside its
+/// source.
 pub(crate) fn put_in_order(root: &Path, built: &Path, to: &Path) -> Result<(), Error> {
     let component = std::fs::read(built).map_err(Error::context(built.display()))?;
     let ordered = order::ordered(&component, ORDER)?;
@@ -76,7 +86,10 @@ pub(crate) fn describe(root: &Path, wasm: &Path) -> Result<(), Error> {
         "digest": format!("sha256:{}", hex(&Sha256::digest(&bytes))),
         "limits": { "stack": STACK },
     });
-    let text = format!("{}\n", serde_json::to_string_pretty(&manifest).map_err(Error::context("the shell's manifest"))?);
+    let text = format!(
+        "{}\n",
+        serde_json::to_string_pretty(&manifest).map_err(Error::context("the shell's manifest"))?
+    );
     files::write_if_changed(&wasm.with_extension("json"), text.as_bytes()).map(drop)
 }
 
@@ -85,27 +98,45 @@ fn version(root: &Path) -> Result<String, Error> {
     let manifest = root.join("target/shell").join(UPSTREAM).join("Cargo.toml");
     let text = std::fs::read_to_string(&manifest).map_err(Error::context(manifest.display()))?;
     let line = text.lines().find_map(|line| line.strip_prefix("version = \""));
-    line.map(|rest| rest.trim_end_matches('"').to_owned()).ok_or_else(|| Error::new(format!("{} names no version", manifest.display())))
+    line.map(|rest| rest.trim_end_matches('"').to_owned())
+        .ok_or_else(|| Error::new(format!("{} names no version", manifest.display())))
 }
 
 /// Our patches, in the order of their names.
 fn patches(root: &Path) -> Result<Vec<PathBuf>, Error> {
     let dir = root.join("components/shell/patches");
-    let entries = std::fs::read_dir(&dir).and_then(|e| e.map(|e| Ok(e?.path())).collect::<Result<Vec<_>, _>>());
+    let entries = std::fs::read_dir(&dir)
+        .and_then(|e| e.map(|e| Ok(e?.path())).collect::<Result<Vec<_>, _>>());
     let mut patches = entries.map_err(Error::context(dir.display()))?;
     patches.retain(|patch| patch.extension().is_some_and(|e| e == "patch"));
     patches.sort();
     Ok(patches)
 }
 
-/// Where cargo keeps the published source, fetched and checked against components/shell/upstream/Cargo.lock.
+/// Where cargo keeps the published source, fetched and checked against
+/// components/shell/upstream/Cargo.lock.
 fn upstream(root: &Path, step: &Step) -> Result<PathBuf, Error> {
     let mut cargo = workspace::cargo(&root.join("components/shell/upstream"));
-    let metadata = step.run(cargo.args(["metadata", "--format-version", "1", "--locked", "--filter-platform", TARGET]))?;
-    let metadata: Value = serde_json::from_slice(&metadata).map_err(Error::context("cargo metadata"))?;
-    let package = metadata["packages"].as_array().and_then(|all| all.iter().find(|package| package["name"] == UPSTREAM));
-    let manifest = package.and_then(|package| package["manifest_path"].as_str()).map(Path::new).and_then(Path::parent);
-    manifest.map(Path::to_owned).ok_or_else(|| Error::new(format!("cargo metadata names no {UPSTREAM}")))
+    let metadata = step.run(cargo.args([
+        "metadata",
+        "--format-version",
+        "1",
+        "--locked",
+        "--filter-platform",
+        TARGET,
+    ]))?;
+    let metadata: Value =
+        serde_json::from_slice(&metadata).map_err(Error::context("cargo metadata"))?;
+    let package = metadata["packages"]
+        .as_array()
+        .and_then(|all| all.iter().find(|package| package["name"] == UPSTREAM));
+    let manifest = package
+        .and_then(|package| package["manifest_path"].as_str())
+        .map(Path::new)
+        .and_then(Path::parent);
+    manifest
+        .map(Path::to_owned)
+        .ok_or_else(|| Error::new(format!("cargo metadata names no {UPSTREAM}")))
 }
 
 /// What the patched copy is made from.

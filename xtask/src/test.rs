@@ -1,4 +1,5 @@
-//! `cargo xtask test`: every check and test, in the order in which they fail fastest. The first failure ends it.
+//! `cargo xtask test`: every check and test, in the order in which they fail fastest. The first
+//! failure ends it.
 
 use std::path::Path;
 use std::process::Command;
@@ -14,10 +15,19 @@ pub(crate) fn run(db: Option<&Path>, progress: &Progress) -> Result<(), Error> {
     let took = progress.took();
     say("");
     for step in &took {
-        say(format!("{:>9.1} s  {}{}", step.time.as_secs_f64(), step.name, if step.ok { "" } else { "  FAILED" }));
+        say(format!(
+            "{:>9.1} s  {}{}",
+            step.time.as_secs_f64(),
+            step.name,
+            if step.ok { "" } else { "  FAILED" }
+        ));
     }
     let word = if result.is_ok() { "ok" } else { "FAILED" };
-    say(format!("xtask test: {word}. {} steps in {:.1} s", took.len(), start.elapsed().as_secs_f64()));
+    say(format!(
+        "xtask test: {word}. {} steps in {:.1} s",
+        took.len(),
+        start.elapsed().as_secs_f64()
+    ));
     result
 }
 
@@ -30,23 +40,29 @@ fn steps(root: &Path, db: Option<&Path>, progress: &Progress) -> Result<(), Erro
     progress.step("prepare the source of the shell", |step| shell::prepare(root, step))?;
     progress.step("format", |step| {
         workspace::all(root)?.iter().try_for_each(|dir| {
-            step.run(workspace::cargo(dir).args(["fmt", "--check"]))
-                .map(drop)
-                .map_err(|e| Error::new(e.to_string()).help(format!("`cargo fmt` in {}", dir.display())))
+            step.run(workspace::cargo(dir).args(["fmt", "--check"])).map(drop).map_err(|e| {
+                Error::new(e.to_string()).help(format!("`cargo fmt` in {}", dir.display()))
+            })
         })
     })?;
     dependencies::check(root, db, progress)?;
     let guests = workspace::guests(root)?;
     let toolchain = toolchain::get(root, progress)?;
-    progress.step("clippy of host", |step| step.run(&mut clippy(workspace::cargo(root), &["--all-targets"])))?;
+    progress.step("clippy of host", |step| {
+        step.run(&mut clippy(workspace::cargo(root), &["--all-targets"]))
+    })?;
     for dir in &guests {
         let name = workspace::name(root, dir);
-        // The shell has no tests that are not the host's, and its interpreter takes minutes to check twice.
+        // The shell has no tests that are not the host's, and its interpreter takes minutes to
+        // check twice.
         if !dir.ends_with("shell") {
-            progress.step(&format!("clippy of {name}"), |step| step.run(&mut clippy(guest(root, dir), &["--all-targets"])))?;
+            progress.step(&format!("clippy of {name}"), |step| {
+                step.run(&mut clippy(guest(root, dir), &["--all-targets"]))
+            })?;
         }
         if toolchain.rustc.is_none() {
-            // A compiler of another version than clippy's makes a std that clippy cannot read; there, the native pass has to do.
+            // A compiler of another version than clippy's makes a std that clippy cannot read;
+            // there, the native pass has to do.
             progress.step(&format!("clippy of {name} for {TARGET}"), |step| {
                 step.run(&mut clippy(wasm(root, dir, &toolchain), &["--target", TARGET]))
             })?;
@@ -64,7 +80,9 @@ fn steps(root: &Path, db: Option<&Path>, progress: &Progress) -> Result<(), Erro
     })?;
     for dir in guests.iter().filter(|dir| !dir.ends_with("shell")) {
         let name = format!("native tests of {}", workspace::name(root, dir));
-        progress.loud_step(&name, |step| step.run_loud(guest(root, dir).args(["test", "--workspace", "--locked"])))?;
+        progress.loud_step(&name, |step| {
+            step.run_loud(guest(root, dir).args(["test", "--workspace", "--locked"]))
+        })?;
     }
     Ok(())
 }
@@ -72,13 +90,19 @@ fn steps(root: &Path, db: Option<&Path>, progress: &Progress) -> Result<(), Erro
 /// Adds a component of the toolchain where it is missing.
 fn need(component: &str, progress: &Progress) -> Result<(), Error> {
     let program = if component == "rustfmt" { "fmt" } else { component };
-    if Command::new("cargo").args([program, "--version"]).output().is_ok_and(|o| o.status.success()) {
+    if Command::new("cargo").args([program, "--version"]).output().is_ok_and(|o| o.status.success())
+    {
         return Ok(());
     }
     progress
-        .step(&format!("rustup component add {component}"), |step| step.run(Command::new("rustup").args(["component", "add", component])))
+        .step(&format!("rustup component add {component}"), |step| {
+            step.run(Command::new("rustup").args(["component", "add", component]))
+        })
         .map(drop)
-        .map_err(|e| Error::new(format!("{component} is not installed: {e}")).help(format!("`rustup component add {component}`")))
+        .map_err(|e| {
+            Error::new(format!("{component} is not installed: {e}"))
+                .help(format!("`rustup component add {component}`"))
+        })
 }
 
 fn clippy(mut cargo: Command, args: &[&str]) -> Command {

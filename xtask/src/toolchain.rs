@@ -11,7 +11,10 @@ const COMPONENT: &[u8] = b"\0asm\x0d\0\x01\0";
 
 /// A guest that uses what needs an allocator and std, and nothing from a registry.
 const PROBE: [(&str, &str); 2] = [
-    ("Cargo.toml", "[package]\nname = \"probe\"\nversion = \"0.0.0\"\nedition = \"2024\"\n[workspace]\n[lib]\ncrate-type = [\"cdylib\"]\n"),
+    (
+        "Cargo.toml",
+        "[package]\nname = \"probe\"\nversion = \"0.0.0\"\nedition = \"2024\"\n[workspace]\n[lib]\ncrate-type = [\"cdylib\"]\n",
+    ),
     (
         "src/lib.rs",
         "#[unsafe(no_mangle)]\npub extern \"C\" fn probe(n: usize) -> usize {\n    \
@@ -21,7 +24,8 @@ const PROBE: [(&str, &str); 2] = [
 
 pub(crate) fn run(from_packages: bool, progress: &Progress) -> Result<(), Error> {
     let root = workspace::root();
-    let toolchain = find(&cache(&root), if from_packages { Source::Packages } else { Source::Any }, progress)?;
+    let toolchain =
+        find(&cache(&root), if from_packages { Source::Packages } else { Source::Any }, progress)?;
     let dir = root.join("target/toolchain/probe");
     for (name, text) in PROBE {
         files::write_if_changed(&dir.join(name), text.as_bytes())?;
@@ -35,7 +39,9 @@ pub(crate) fn run(from_packages: bool, progress: &Progress) -> Result<(), Error>
     }
     say(match &toolchain.origin {
         Origin::Active => "The active toolchain compiles components.".into(),
-        Origin::Rustup => "The active toolchain compiles components, now that rustup added the target.".into(),
+        Origin::Rustup => {
+            "The active toolchain compiles components, now that rustup added the target.".into()
+        }
         Origin::Packages(version) => format!("Debian's Rust {version} compiles components."),
     });
     if let Some(rustc) = &toolchain.rustc {

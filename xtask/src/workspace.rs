@@ -22,7 +22,8 @@ pub(crate) fn guests(root: &Path) -> Result<Vec<PathBuf>, Error> {
             found.push(folder);
             continue;
         }
-        let entries = std::fs::read_dir(&folder).and_then(|e| e.map(|e| Ok(e?.path())).collect::<Result<Vec<_>, _>>());
+        let entries = std::fs::read_dir(&folder)
+            .and_then(|e| e.map(|e| Ok(e?.path())).collect::<Result<Vec<_>, _>>());
         let mut crates = entries.map_err(Error::context(folder.display()))?;
         crates.retain(|c| c.join("Cargo.toml").is_file());
         crates.sort();

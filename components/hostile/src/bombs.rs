@@ -195,7 +195,8 @@ pub(crate) async fn random_at_once(args: &[String]) -> Report {
     report
 }
 
-/// Calls itself without end, and keeps next to nothing in memory: what runs out is the engine's stack, not the guest's own.
+/// Calls itself without end, and keeps next to nothing in memory: what runs out is the engine's
+/// stack, not the guest's own.
 pub(crate) async fn recursion(_: &[String]) -> Report {
     fn deeper(n: u64) -> u64 {
         // By a pointer that the compiler does not see through, or it would make a loop of this.
@@ -243,21 +244,33 @@ pub(crate) async fn huge(args: &[String]) -> Report {
                 }
             }
         }
-        "arguments" => report.must_fail("argument", Command::new("hostile").arg(text()).output().await.map_err(said)),
-        "input" => report.must_fail("input", Command::new("hostile").stdin(text()).output().await.map_err(said)),
+        "arguments" => report.must_fail(
+            "argument",
+            Command::new("hostile").arg(text()).output().await.map_err(said),
+        ),
+        "input" => report
+            .must_fail("input", Command::new("hostile").stdin(text()).output().await.map_err(said)),
         "variables" => {
-            let many = (0..4_000_000).fold(Command::new("hostile").env_clear(), |command, _| command.arg("x"));
+            let many = (0..4_000_000)
+                .fold(Command::new("hostile").env_clear(), |command, _| command.arg("x"));
             report.must_fail("arguments", many.output().await.map_err(said));
         }
         "header" => {
             let text = text().into_bytes();
-            report.must_fail("header", new::wasi::http::types::Fields::from_list(&[("x-huge".into(), text)]).map(drop));
+            report.must_fail(
+                "header",
+                new::wasi::http::types::Fields::from_list(&[("x-huge".into(), text)]).map(drop),
+            );
         }
         "header-0.2" => {
             let text = text().into_bytes();
-            report.must_fail("header", old::wasi::http::types::Fields::from_list(&[("x-huge".into(), text)]).map(drop));
+            report.must_fail(
+                "header",
+                old::wasi::http::types::Fields::from_list(&[("x-huge".into(), text)]).map(drop),
+            );
         }
-        "name" => report.must_fail("name", new::wasi::sockets::ip_name_lookup::resolve_addresses(text()).await),
+        "name" => report
+            .must_fail("name", new::wasi::sockets::ip_name_lookup::resolve_addresses(text()).await),
         other => report.escape(format!("no such call: {other}")),
     }
     report
@@ -267,7 +280,8 @@ fn said(error: Error) -> String {
     error.to_string()
 }
 
-/// Starts itself, which starts itself, and so on; the deepest is refused, and says so all the way up.
+/// Starts itself, which starts itself, and so on; the deepest is refused, and says so all the way
+/// up.
 pub(crate) async fn spawn(args: &[String]) -> Report {
     let depth: u64 = args.first().and_then(|depth| depth.parse().ok()).unwrap_or(0);
     let mut report = Report::default();
@@ -275,8 +289,11 @@ pub(crate) async fn spawn(args: &[String]) -> Report {
         report.escape("a thousand deep");
         return report;
     }
-    match Command::new("hostile").args(["spawn".to_owned(), (depth + 1).to_string()]).output().await {
-        Ok(output) if output.code == crate::report::ESCAPED => report.escape(output.text().into_owned()),
+    match Command::new("hostile").args(["spawn".to_owned(), (depth + 1).to_string()]).output().await
+    {
+        Ok(output) if output.code == crate::report::ESCAPED => {
+            report.escape(output.text().into_owned())
+        }
         Ok(output) => report.answer(format!("below: {}", output.text().trim())),
         Err(error) => report.must_fail("start", Err::<(), _>(format!("{depth} deep: {error}"))),
     }
@@ -287,10 +304,13 @@ pub(crate) async fn spawn(args: &[String]) -> Report {
 pub(crate) async fn fork(args: &[String]) -> Report {
     let width: usize = args.first().and_then(|width| width.parse().ok()).unwrap_or(16);
     let mut report = Report::default();
-    let children = (0..width).map(|_| Command::new("hostile").args(["fork".to_owned(), width.to_string()]).output());
+    let children = (0..width)
+        .map(|_| Command::new("hostile").args(["fork".to_owned(), width.to_string()]).output());
     for child in crate::together::all(children).await {
         match child {
-            Ok(output) if output.code == crate::report::ESCAPED => report.escape(output.text().into_owned()),
+            Ok(output) if output.code == crate::report::ESCAPED => {
+                report.escape(output.text().into_owned())
+            }
             Ok(_) => report.answer("started"),
             Err(error) => report.must_fail("start", Err::<(), _>(error.to_string())),
         }
@@ -311,13 +331,19 @@ pub(crate) async fn spawn_again(_: &[String]) -> Report {
     report
 }
 
-/// Makes the host keep things for programs that do not end: what they are to read (`input`), or what they wrote (`output`).
+/// Makes the host keep things for programs that do not end: what they are to read (`input`), or
+/// what they wrote (`output`).
 pub(crate) async fn hoard(args: &[String]) -> Report {
     let mut report = Report::default();
     let input = args.first().is_some_and(|which| which == "input");
     let children = (0..200).map(|_| {
         let command = Command::new("hostile");
-        if input { command.arg("sleep").stdin(vec![b'x'; 8 * MIB]) } else { command.args(["hold", "8000000"]) }.output()
+        if input {
+            command.arg("sleep").stdin(vec![b'x'; 8 * MIB])
+        } else {
+            command.args(["hold", "8000000"])
+        }
+        .output()
     });
     for child in crate::together::all(children).await {
         report.must_fail("start", child.map(drop).map_err(said));
@@ -328,7 +354,10 @@ pub(crate) async fn hoard(args: &[String]) -> Report {
 /// Starts waiting for a million things at once.
 pub(crate) async fn tasks(_: &[String]) -> Report {
     let mut report = Report::default();
-    crate::together::all((0..1_000_000).map(|_| skillhost_guest::time::sleep(Duration::from_secs(3600)))).await;
+    crate::together::all(
+        (0..1_000_000).map(|_| skillhost_guest::time::sleep(Duration::from_secs(3600))),
+    )
+    .await;
     report.escape("a million tasks");
     report
 }

@@ -47,7 +47,8 @@ pub(crate) async fn exit(args: &[String]) -> Report {
 
 /// Writes what a terminal would obey: moves, titles, answers, bells, and bytes that are no text.
 pub(crate) async fn control(_: &[String]) -> Report {
-    let bytes = b"\x1b]0;a title\x07\x1b[2J\x1b[6n\x1b]52;c;c2VjcmV0\x07\x9b31m\xff\xfe\0\x08\x08\r";
+    let bytes =
+        b"\x1b]0;a title\x07\x1b[2J\x1b[6n\x1b]52;c;c2VjcmV0\x07\x9b31m\xff\xfe\0\x08\x08\r";
     let mut report = Report::default();
     skillhost_guest::io::stdout().write_all(bytes).await.ok();
     skillhost_guest::io::stderr().write_all(bytes).await.ok();

@@ -1,4 +1,5 @@
-//! One HTTP exchange, made by hand, so that nothing straightens what is crooked. Once for WASI 0.3 and once for 0.2.
+//! One HTTP exchange, made by hand, so that nothing straightens what is crooked. Once for WASI 0.3
+//! and once for 0.2.
 
 use crate::bindings::new::wasi::http as new;
 use crate::bindings::new::{wit_future, wit_stream};
@@ -29,7 +30,13 @@ impl<'a> Ask<'a> {
         let (scheme, rest) = url.split_once("://").unwrap_or(("http", url));
         let at = rest.find('/').unwrap_or(rest.len());
         let (authority, path) = rest.split_at(at);
-        Ask { method: "GET", scheme, authority, path: if path.is_empty() { "/" } else { path }, ..Ask::default() }
+        Ask {
+            method: "GET",
+            scheme,
+            authority,
+            path: if path.is_empty() { "/" } else { path },
+            ..Ask::default()
+        }
     }
 
     /// Sends it and reads the whole answer. An error says where it came from.
@@ -42,7 +49,8 @@ impl<'a> Ask<'a> {
 
     async fn send_new(&self) -> Result<Answer, String> {
         use new::types::{Fields, Method, Request, Response, Scheme};
-        let fields = Fields::from_list(&self.fields()).map_err(|error| format!("header: {error:?}"))?;
+        let fields =
+            Fields::from_list(&self.fields()).map_err(|error| format!("header: {error:?}"))?;
         let (contents, upload) = match self.body.clone() {
             None => (None, None),
             Some(body) => {
@@ -88,7 +96,8 @@ impl<'a> Ask<'a> {
     fn send_old(&self) -> Result<Answer, String> {
         use crate::bindings::old::wasi::io::streams::StreamError;
         use old::types::{Fields, IncomingBody, Method, OutgoingBody, OutgoingRequest, Scheme};
-        let fields = Fields::from_list(&self.fields()).map_err(|error| format!("header: {error:?}"))?;
+        let fields =
+            Fields::from_list(&self.fields()).map_err(|error| format!("header: {error:?}"))?;
         let request = OutgoingRequest::new(fields);
         let method = match self.method {
             "GET" => Method::Get,
@@ -107,7 +116,8 @@ impl<'a> Ask<'a> {
         request.set_authority(Some(self.authority)).map_err(|()| "authority: refused")?;
         request.set_path_with_query(Some(self.path)).map_err(|()| "path: refused")?;
         let outgoing = request.body().map_err(|()| "body: refused")?;
-        let coming = old::outgoing_handler::handle(request, None).map_err(|error| format!("{error:?}"))?;
+        let coming =
+            old::outgoing_handler::handle(request, None).map_err(|error| format!("{error:?}"))?;
         if let Some(body) = &self.body {
             let stream = outgoing.write().map_err(|()| "body: no stream")?;
             for chunk in body.chunks(4096) {
@@ -134,7 +144,11 @@ impl<'a> Ask<'a> {
                 Ok(bytes) => body.extend(bytes),
                 Err(StreamError::Closed) => break,
                 Err(StreamError::LastOperationFailed(error)) => {
-                    return Err(format!("body: {:?} {}", old::types::http_error_code(&error), error.to_debug_string()));
+                    return Err(format!(
+                        "body: {:?} {}",
+                        old::types::http_error_code(&error),
+                        error.to_debug_string()
+                    ));
                 }
             }
         }

@@ -1,6 +1,8 @@
 //! Programs side by side: what flows between them, and how they end.
 
-use skillhost_guest::process::{Child, Command, Error, ExitStatus, PipeReader, PipeWriter, Stdio, pipe};
+use skillhost_guest::process::{
+    Child, Command, Error, ExitStatus, PipeReader, PipeWriter, Stdio, pipe,
+};
 
 use crate::bindings::new::skillhost::skill::process;
 use crate::bindings::old;
@@ -20,7 +22,11 @@ async fn spawn(command: Command) -> Child {
 async fn cat() -> (Child, PipeWriter, PipeReader) {
     let mut child = spawn(itself(&["cat"]).stdin(Stdio::piped()).stdout(Stdio::piped())).await;
     let (input, output) = (child.stdin.take(), child.stdout.take());
-    (child, input.unwrap_or_else(|| refused("no input")), output.unwrap_or_else(|| refused("no output")))
+    (
+        child,
+        input.unwrap_or_else(|| refused("no input")),
+        output.unwrap_or_else(|| refused("no output")),
+    )
 }
 
 /// The same by the host's own functions, which block.
@@ -50,7 +56,8 @@ async fn exchange(input: &mut PipeWriter, output: &mut PipeReader, text: &str) {
     }
 }
 
-/// Talks to N programs that run all at once, turn by turn: each answers while it and the others go on.
+/// Talks to N programs that run all at once, turn by turn: each answers while it and the others go
+/// on.
 pub(crate) async fn talk(args: &[String]) -> Report {
     let mut all = Vec::new();
     for _ in 0..number(args, 0) {
@@ -118,14 +125,17 @@ pub(crate) async fn count(_: &[String]) -> Report {
 
 /// Reads N bytes of standard input by WASI 0.2, and leaves the rest to a program that inherits it.
 pub(crate) async fn share(args: &[String]) -> Report {
-    let bytes = old::wasi::cli::stdin::get_stdin().blocking_read(number(args, 0)).unwrap_or_else(|error| refused(format!("{error:?}")));
+    let bytes = old::wasi::cli::stdin::get_stdin()
+        .blocking_read(number(args, 0))
+        .unwrap_or_else(|error| refused(format!("{error:?}")));
     skillhost_guest::print!("{}|", String::from_utf8_lossy(&bytes));
     skillhost_guest::io::stdout().flush().await.unwrap_or_else(|error| refused(error));
     let status = spawn(itself(&["cat"])).await.wait().await;
     skillhost_guest::process::exit(status.code().unwrap_or(1))
 }
 
-/// Starts a command, lets it have its own streams, and ends as it ends; as a shell does where it does not start.
+/// Starts a command, lets it have its own streams, and ends as it ends; as a shell does where it
+/// does not start.
 pub(crate) async fn launch(args: &[String]) -> Report {
     let Some((program, rest)) = args.split_first() else { refused("nothing to start") };
     let code = match Command::new(program.clone()).args(rest.iter().cloned()).spawn().await {
@@ -153,22 +163,30 @@ pub(crate) async fn surroundings(_: &[String]) -> Report {
 
 /// Starts a program elsewhere, with variables of its own.
 pub(crate) async fn elsewhere(_: &[String]) -> Report {
-    let command = itself(&["surroundings"]).env_clear().env("B", "2").env("A", "1").current_dir("/tmp");
+    let command =
+        itself(&["surroundings"]).env_clear().env("B", "2").env("A", "1").current_dir("/tmp");
     skillhost_guest::process::exit(spawn(command).await.wait().await.code().unwrap_or(1))
 }
 
 /// Writes to standard output and standard error by turns.
 pub(crate) async fn both(_: &[String]) -> Report {
     for n in 0..100 {
-        skillhost_guest::io::stdout().write_all(format!("out {n}\n")).await.unwrap_or_else(|error| refused(error));
-        skillhost_guest::io::stderr().write_all(format!("err {n}\n")).await.unwrap_or_else(|error| refused(error));
+        skillhost_guest::io::stdout()
+            .write_all(format!("out {n}\n"))
+            .await
+            .unwrap_or_else(|error| refused(error));
+        skillhost_guest::io::stderr()
+            .write_all(format!("err {n}\n"))
+            .await
+            .unwrap_or_else(|error| refused(error));
     }
     skillhost_guest::process::exit(0)
 }
 
 /// Reads both streams of such a program from one pipe.
 pub(crate) async fn joined(_: &[String]) -> Report {
-    let mut child = spawn(itself(&["both"]).stdout(Stdio::piped()).stderr(Stdio::to_stdout())).await;
+    let mut child =
+        spawn(itself(&["both"]).stdout(Stdio::piped()).stderr(Stdio::to_stdout())).await;
     let output = child.stdout.take().unwrap_or_else(|| refused("no output"));
     let bytes = output.read_to_end().await.unwrap_or_else(|error| refused(error));
     skillhost_guest::io::stdout().write_all(bytes).await.unwrap_or_else(|error| refused(error));
@@ -187,7 +205,8 @@ pub(crate) async fn drip(args: &[String]) -> Report {
         Vec::new()
     };
     let read = async { output.read_to_end().await.unwrap_or_else(|error| refused(error)) };
-    let futures: [std::pin::Pin<Box<dyn Future<Output = Vec<u8>> + '_>>; 2] = [Box::pin(write), Box::pin(read)];
+    let futures: [std::pin::Pin<Box<dyn Future<Output = Vec<u8>> + '_>>; 2] =
+        [Box::pin(write), Box::pin(read)];
     let got = crate::together::all(futures).await;
     if got[1] != bytes || !child.wait().await.success() {
         refused("other bytes");
@@ -199,7 +218,10 @@ pub(crate) async fn drip(args: &[String]) -> Report {
 pub(crate) async fn patience(_: &[String]) -> Report {
     let (child, _input, output) = raw_cat();
     let (wait, read) = (child.wait(Some(10)), output.read(1, Some(10)));
-    if wait.is_some() || !matches!(read, Err(process::Error::Timeout)) || child.wait(Some(0)).is_some() {
+    if wait.is_some()
+        || !matches!(read, Err(process::Error::Timeout))
+        || child.wait(Some(0)).is_some()
+    {
         refused(format!("{wait:?} {read:?}"));
     }
     child.kill();
@@ -238,17 +260,20 @@ pub(crate) async fn poll(_: &[String]) -> Report {
     // So does a pipe that nobody reads, as something to write.
     let Ok((reader, writer)) = process::pipe() else { refused("no pipe") };
     drop(reader);
-    if process::poll(&[], &[&writer], None) != (vec![], vec![0]) || !matches!(writer.write(b"x"), Err(process::Error::Closed)) {
+    if process::poll(&[], &[&writer], None) != (vec![], vec![0])
+        || !matches!(writer.write(b"x"), Err(process::Error::Closed))
+    {
         refused("not broken");
     }
     done("polled")
 }
 
-/// Starts a program that starts `cat` and ends at once (`leaves`) or waits for it (`keeps`), and talks to that `cat`. With `keeps`, ends
-/// the one between: both are gone.
+/// Starts a program that starts `cat` and ends at once (`leaves`) or waits for it (`keeps`), and
+/// talks to that `cat`. With `keeps`, ends the one between: both are gone.
 pub(crate) async fn grandchild(args: &[String]) -> Report {
     let keeps = args.first().is_some_and(|arg| arg == "keeps");
-    let between = if keeps { itself(&["launch", "hostile", "cat"]) } else { itself(&["leave", "cat"]) };
+    let between =
+        if keeps { itself(&["launch", "hostile", "cat"]) } else { itself(&["leave", "cat"]) };
     let mut child = spawn(between.stdin(Stdio::piped()).stdout(Stdio::piped())).await;
     let mut input = child.stdin.take().unwrap_or_else(|| refused("no input"));
     let mut output = child.stdout.take().unwrap_or_else(|| refused("no output"));
@@ -292,7 +317,8 @@ pub(crate) async fn side_by_side(args: &[String]) -> Report {
     done("they ended")
 }
 
-/// Attack: starts programs that never end, and ends. With an argument: just that one, sharing its streams.
+/// Attack: starts programs that never end, and ends. With an argument: just that one, sharing its
+/// streams.
 pub(crate) async fn leave(args: &[String]) -> Report {
     if !args.is_empty() {
         let args: Vec<&str> = args.iter().map(String::as_str).collect();
@@ -300,7 +326,9 @@ pub(crate) async fn leave(args: &[String]) -> Report {
         skillhost_guest::process::exit(0)
     }
     let mut report = Report::default();
-    for args in [&["spin"][..], &["sleep"], &["flood"], &["leave", "spin"], &["leave", "leave", "sleep"]] {
+    for args in
+        [&["spin"][..], &["sleep"], &["flood"], &["leave", "spin"], &["leave", "leave", "sleep"]]
+    {
         match itself(args).stdout(Stdio::null()).spawn().await {
             Ok(_) => report.answer("left"),
             Err(error) => report.must_fail("start", Err::<(), _>(error.to_string())),
@@ -326,7 +354,8 @@ pub(crate) async fn pipes(_: &[String]) -> Report {
     report
 }
 
-/// Attack: waits for one pipe a thousand times at once, over and over, then a hundred thousand times.
+/// Attack: waits for one pipe a thousand times at once, over and over, then a hundred thousand
+/// times.
 pub(crate) async fn poll_bomb(_: &[String]) -> Report {
     let mut report = Report::default();
     let Ok((reader, _writer)) = process::pipe() else { return report };
@@ -364,7 +393,9 @@ pub(crate) async fn deaf(_: &[String]) -> Report {
 /// Attack: has a program write 4 GiB into a pipe that it keeps open and does not read.
 pub(crate) async fn unread(_: &[String]) -> Report {
     let mut report = Report::default();
-    let Ok(mut child) = itself(&["flood"]).stdout(Stdio::piped()).spawn().await else { return report };
+    let Ok(mut child) = itself(&["flood"]).stdout(Stdio::piped()).spawn().await else {
+        return report;
+    };
     let _open = child.stdout.take();
     report.escape(format!("it wrote 4 GiB: {:?}", child.wait().await));
     report

@@ -1,6 +1,7 @@
 //! The operations on files that attacks are made of, once for WASI 0.3 and once for 0.2.
 //!
-//! Errors are the codes' own names: where the two versions or two paths are told different things, that shows.
+//! Errors are the codes' own names: where the two versions or two paths are told different things,
+//! that shows.
 
 use crate::bindings::new::wasi::filesystem as new;
 use crate::bindings::new::wit_stream;
@@ -33,8 +34,12 @@ pub(crate) enum Handle {
 /// The folders that the host gives, with their names.
 pub(crate) fn preopens(wasi: Wasi) -> Vec<(Folder, String)> {
     match wasi {
-        Wasi::New => new::preopens::get_directories().into_iter().map(|(d, n)| (Folder::New(d), n)).collect(),
-        Wasi::Old => old::preopens::get_directories().into_iter().map(|(d, n)| (Folder::Old(d), n)).collect(),
+        Wasi::New => {
+            new::preopens::get_directories().into_iter().map(|(d, n)| (Folder::New(d), n)).collect()
+        }
+        Wasi::Old => {
+            old::preopens::get_directories().into_iter().map(|(d, n)| (Folder::Old(d), n)).collect()
+        }
     }
 }
 
@@ -55,12 +60,24 @@ impl Folder {
         match self {
             Folder::New(d) => {
                 use new::types::{DescriptorFlags, OpenFlags, PathFlags};
-                let opened = d.open_at(PathFlags::SYMLINK_FOLLOW, path.to_owned(), OpenFlags::empty(), DescriptorFlags::READ).await;
+                let opened = d
+                    .open_at(
+                        PathFlags::SYMLINK_FOLLOW,
+                        path.to_owned(),
+                        OpenFlags::empty(),
+                        DescriptorFlags::READ,
+                    )
+                    .await;
                 opened.map(Handle::New).map_err(failed)
             }
             Folder::Old(d) => {
                 use old::types::{DescriptorFlags, OpenFlags, PathFlags};
-                let opened = d.open_at(PathFlags::SYMLINK_FOLLOW, path, OpenFlags::empty(), DescriptorFlags::READ);
+                let opened = d.open_at(
+                    PathFlags::SYMLINK_FOLLOW,
+                    path,
+                    OpenFlags::empty(),
+                    DescriptorFlags::READ,
+                );
                 opened.map(Handle::Old).map_err(failed)
             }
         }
@@ -79,15 +96,26 @@ impl Folder {
     }
 
     /// Opens a file for writing, and makes it where `create` says so.
-    pub(crate) async fn open_for_writing(&self, path: &str, create: bool, truncate: bool) -> Outcome<Handle> {
+    pub(crate) async fn open_for_writing(
+        &self,
+        path: &str,
+        create: bool,
+        truncate: bool,
+    ) -> Outcome<Handle> {
         match self {
             Folder::New(d) => {
                 use new::types::{DescriptorFlags, OpenFlags, PathFlags};
                 let mut open = OpenFlags::empty();
                 open.set(OpenFlags::CREATE, create);
                 open.set(OpenFlags::TRUNCATE, truncate);
-                let opened =
-                    d.open_at(PathFlags::SYMLINK_FOLLOW, path.to_owned(), open, DescriptorFlags::READ | DescriptorFlags::WRITE).await;
+                let opened = d
+                    .open_at(
+                        PathFlags::SYMLINK_FOLLOW,
+                        path.to_owned(),
+                        open,
+                        DescriptorFlags::READ | DescriptorFlags::WRITE,
+                    )
+                    .await;
                 opened.map(Handle::New).map_err(failed)
             }
             Folder::Old(d) => {
@@ -95,7 +123,12 @@ impl Folder {
                 let mut open = OpenFlags::empty();
                 open.set(OpenFlags::CREATE, create);
                 open.set(OpenFlags::TRUNCATE, truncate);
-                let opened = d.open_at(PathFlags::SYMLINK_FOLLOW, path, open, DescriptorFlags::READ | DescriptorFlags::WRITE);
+                let opened = d.open_at(
+                    PathFlags::SYMLINK_FOLLOW,
+                    path,
+                    open,
+                    DescriptorFlags::READ | DescriptorFlags::WRITE,
+                );
                 opened.map(Handle::Old).map_err(failed)
             }
         }
@@ -104,16 +137,29 @@ impl Folder {
     /// Whether something is there, links followed.
     pub(crate) async fn stat(&self, path: &str) -> Outcome<()> {
         match self {
-            Folder::New(d) => d.stat_at(new::types::PathFlags::SYMLINK_FOLLOW, path.to_owned()).await.map(drop).map_err(failed),
-            Folder::Old(d) => d.stat_at(old::types::PathFlags::SYMLINK_FOLLOW, path).map(drop).map_err(failed),
+            Folder::New(d) => d
+                .stat_at(new::types::PathFlags::SYMLINK_FOLLOW, path.to_owned())
+                .await
+                .map(drop)
+                .map_err(failed),
+            Folder::Old(d) => {
+                d.stat_at(old::types::PathFlags::SYMLINK_FOLLOW, path).map(drop).map_err(failed)
+            }
         }
     }
 
     /// A digest of what the host knows of a path.
     pub(crate) async fn hash(&self, path: &str) -> Outcome<()> {
         match self {
-            Folder::New(d) => d.metadata_hash_at(new::types::PathFlags::SYMLINK_FOLLOW, path.to_owned()).await.map(drop).map_err(failed),
-            Folder::Old(d) => d.metadata_hash_at(old::types::PathFlags::SYMLINK_FOLLOW, path).map(drop).map_err(failed),
+            Folder::New(d) => d
+                .metadata_hash_at(new::types::PathFlags::SYMLINK_FOLLOW, path.to_owned())
+                .await
+                .map(drop)
+                .map_err(failed),
+            Folder::Old(d) => d
+                .metadata_hash_at(old::types::PathFlags::SYMLINK_FOLLOW, path)
+                .map(drop)
+                .map_err(failed),
         }
     }
 
@@ -122,12 +168,25 @@ impl Folder {
         match self {
             Folder::New(d) => {
                 use new::types::{NewTimestamp, PathFlags};
-                let touched = d.set_times_at(PathFlags::SYMLINK_FOLLOW, path.to_owned(), NewTimestamp::Now, NewTimestamp::Now).await;
+                let touched = d
+                    .set_times_at(
+                        PathFlags::SYMLINK_FOLLOW,
+                        path.to_owned(),
+                        NewTimestamp::Now,
+                        NewTimestamp::Now,
+                    )
+                    .await;
                 touched.map_err(failed)
             }
             Folder::Old(d) => {
                 use old::types::{NewTimestamp, PathFlags};
-                d.set_times_at(PathFlags::SYMLINK_FOLLOW, path, NewTimestamp::Now, NewTimestamp::Now).map_err(failed)
+                d.set_times_at(
+                    PathFlags::SYMLINK_FOLLOW,
+                    path,
+                    NewTimestamp::Now,
+                    NewTimestamp::Now,
+                )
+                .map_err(failed)
             }
         }
     }
@@ -175,7 +234,9 @@ impl Folder {
     /// Makes a symbolic link.
     pub(crate) async fn symlink(&self, target: &str, path: &str) -> Outcome<()> {
         match self {
-            Folder::New(d) => d.symlink_at(target.to_owned(), path.to_owned()).await.map_err(failed),
+            Folder::New(d) => {
+                d.symlink_at(target.to_owned(), path.to_owned()).await.map_err(failed)
+            }
             Folder::Old(d) => d.symlink_at(target, path).map_err(failed),
         }
     }
@@ -184,11 +245,19 @@ impl Folder {
     pub(crate) async fn hard_link(&self, from: &str, to: &str, follow: bool) -> Outcome<()> {
         match self {
             Folder::New(d) => {
-                let flags = if follow { new::types::PathFlags::SYMLINK_FOLLOW } else { new::types::PathFlags::empty() };
+                let flags = if follow {
+                    new::types::PathFlags::SYMLINK_FOLLOW
+                } else {
+                    new::types::PathFlags::empty()
+                };
                 d.link_at(flags, from.to_owned(), d, to.to_owned()).await.map_err(failed)
             }
             Folder::Old(d) => {
-                let flags = if follow { old::types::PathFlags::SYMLINK_FOLLOW } else { old::types::PathFlags::empty() };
+                let flags = if follow {
+                    old::types::PathFlags::SYMLINK_FOLLOW
+                } else {
+                    old::types::PathFlags::empty()
+                };
                 d.link_at(flags, from, d, to).map_err(failed)
             }
         }
@@ -199,14 +268,28 @@ impl Folder {
         match self {
             Folder::New(d) => {
                 use new::types::{DescriptorFlags, OpenFlags, PathFlags};
-                let opened = d.open_at(PathFlags::SYMLINK_FOLLOW, path.to_owned(), OpenFlags::DIRECTORY, DescriptorFlags::READ).await;
+                let opened = d
+                    .open_at(
+                        PathFlags::SYMLINK_FOLLOW,
+                        path.to_owned(),
+                        OpenFlags::DIRECTORY,
+                        DescriptorFlags::READ,
+                    )
+                    .await;
                 let (entries, done) = opened.map_err(failed)?.read_directory();
                 let names = entries.collect().await.into_iter().map(|entry| entry.name).collect();
                 done.await.map(|()| names).map_err(failed)
             }
             Folder::Old(d) => {
                 use old::types::{DescriptorFlags, OpenFlags, PathFlags};
-                let opened = d.open_at(PathFlags::SYMLINK_FOLLOW, path, OpenFlags::DIRECTORY, DescriptorFlags::READ).map_err(failed)?;
+                let opened = d
+                    .open_at(
+                        PathFlags::SYMLINK_FOLLOW,
+                        path,
+                        OpenFlags::DIRECTORY,
+                        DescriptorFlags::READ,
+                    )
+                    .map_err(failed)?;
                 let entries = opened.read_directory().map_err(failed)?;
                 let mut names = Vec::new();
                 while let Some(entry) = entries.read_directory_entry().map_err(failed)? {
@@ -233,7 +316,9 @@ impl Handle {
             Handle::Old(file) => {
                 let mut written = 0;
                 while written < bytes.len() {
-                    written += file.write(&bytes[written..], offset + written as u64).map_err(failed)? as usize;
+                    written += file
+                        .write(&bytes[written..], offset + written as u64)
+                        .map_err(failed)? as usize;
                 }
                 Ok(())
             }

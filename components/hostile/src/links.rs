@@ -1,9 +1,11 @@
-//! Ways out by links: those that lie in the workspace already, those that a guest would make, and those that change under its hands.
+//! Ways out by links: those that lie in the workspace already, those that a guest would make, and
+//! those that change under its hands.
 
 use crate::files::{BOTH, folder};
 use crate::report::Report;
 
-/// Symbolic links that the tests made: to `outside`, absolute and relative, direct and by way of another, and to `/proc`.
+/// Symbolic links that the tests made: to `outside`, absolute and relative, direct and by way of
+/// another, and to `/proc`.
 const LINKS: &[&str] = &[
     "link-absolute",
     "link-relative",
@@ -37,25 +39,47 @@ pub(crate) async fn symlink(args: &[String]) -> Report {
             report.must_fail(format!("stat {what}"), workspace.stat(link).await);
             report.must_fail(format!("hash {what}"), workspace.hash(link).await);
             report.must_fail(format!("touch {what}"), workspace.touch(link).await);
-            report.must_fail(format!("write {what}"), workspace.open_for_writing(link, false, false).await.map(drop));
-            report.must_fail(format!("truncate {what}"), workspace.open_for_writing(link, true, true).await.map(drop));
-            report.must_fail(format!("link {what}"), workspace.hard_link(link, "fetched", true).await);
+            report.must_fail(
+                format!("write {what}"),
+                workspace.open_for_writing(link, false, false).await.map(drop),
+            );
+            report.must_fail(
+                format!("truncate {what}"),
+                workspace.open_for_writing(link, true, true).await.map(drop),
+            );
+            report.must_fail(
+                format!("link {what}"),
+                workspace.hard_link(link, "fetched", true).await,
+            );
         }
         for link in ["link-dir", "link-root", "in/link-up"] {
             let what = format!("{wasi:?} {link}");
             let inside = format!("{link}/made-by-a-guest");
             report.must_fail(format!("list {what}"), workspace.list(link).await);
             report.must_fail(format!("mkdir {what}"), workspace.mkdir(&inside).await);
-            report.must_fail(format!("create {what}"), workspace.open_for_writing(&inside, true, false).await.map(drop));
+            report.must_fail(
+                format!("create {what}"),
+                workspace.open_for_writing(&inside, true, false).await.map(drop),
+            );
             report.must_fail(format!("rename into {what}"), workspace.rename("in", &inside).await);
-            report.must_fail(format!("unlink {what}"), workspace.unlink(&format!("{link}/secret.txt")).await);
+            report.must_fail(
+                format!("unlink {what}"),
+                workspace.unlink(&format!("{link}/secret.txt")).await,
+            );
         }
         // A link that points out is a trap for whoever follows it on the host later.
         for target in TARGETS {
             for at in ["/workspace", "/tmp"] {
                 let Some(at) = folder(wasi, at) else { continue };
-                report.must_fail(format!("{wasi:?} make a link to {target}"), at.symlink(target, "made-by-a-guest").await);
-                report.must_not_yield(format!("{wasi:?} read a link to {target}"), at.read("made-by-a-guest").await, secret);
+                report.must_fail(
+                    format!("{wasi:?} make a link to {target}"),
+                    at.symlink(target, "made-by-a-guest").await,
+                );
+                report.must_not_yield(
+                    format!("{wasi:?} read a link to {target}"),
+                    at.read("made-by-a-guest").await,
+                    secret,
+                );
             }
         }
     }
@@ -67,25 +91,42 @@ pub(crate) async fn hardlink(_: &[String]) -> Report {
     let mut report = Report::default();
     for wasi in BOTH {
         let Some(workspace) = folder(wasi, "/workspace") else { continue };
-        report.must_fail(format!("{wasi:?} write"), workspace.open_for_writing("linked.txt", false, false).await.map(drop));
-        report.must_fail(format!("{wasi:?} truncate"), workspace.open_for_writing("linked.txt", false, true).await.map(drop));
+        report.must_fail(
+            format!("{wasi:?} write"),
+            workspace.open_for_writing("linked.txt", false, false).await.map(drop),
+        );
+        report.must_fail(
+            format!("{wasi:?} truncate"),
+            workspace.open_for_writing("linked.txt", false, true).await.map(drop),
+        );
         report.must_fail(format!("{wasi:?} touch"), workspace.touch("linked.txt").await);
         if let Ok(file) = workspace.open("linked.txt").await {
-            report.must_fail(format!("{wasi:?} write at a handle for reading"), file.write(b"mine now".to_vec(), 0).await);
-            report.must_fail(format!("{wasi:?} cut at a handle for reading"), file.set_size(0).await);
+            report.must_fail(
+                format!("{wasi:?} write at a handle for reading"),
+                file.write(b"mine now".to_vec(), 0).await,
+            );
+            report
+                .must_fail(format!("{wasi:?} cut at a handle for reading"), file.set_size(0).await);
         }
-        for (from, to) in
-            [("own.txt", "own-too.txt"), ("linked.txt", "in/linked.txt"), ("../outside/secret.txt", "fetched"), ("/etc/passwd", "passwd")]
-        {
+        for (from, to) in [
+            ("own.txt", "own-too.txt"),
+            ("linked.txt", "in/linked.txt"),
+            ("../outside/secret.txt", "fetched"),
+            ("/etc/passwd", "passwd"),
+        ] {
             for follow in [false, true] {
-                report.must_fail(format!("{wasi:?} link {from}"), workspace.hard_link(from, to, follow).await);
+                report.must_fail(
+                    format!("{wasi:?} link {from}"),
+                    workspace.hard_link(from, to, follow).await,
+                );
             }
         }
     }
     report
 }
 
-/// Opens `flip/secret.txt` again and again, while the tests make `flip` a folder and a link to `outside` in turn.
+/// Opens `flip/secret.txt` again and again, while the tests make `flip` a folder and a link to
+/// `outside` in turn.
 pub(crate) async fn race(args: &[String]) -> Report {
     let secret = args.first().map_or("", String::as_str);
     let rounds = args.get(1).and_then(|rounds| rounds.parse().ok()).unwrap_or(2_000_u32);
@@ -93,14 +134,19 @@ pub(crate) async fn race(args: &[String]) -> Report {
     for _ in 0..rounds {
         for wasi in BOTH {
             let Some(workspace) = folder(wasi, "/workspace") else { continue };
-            report.must_not_yield(format!("{wasi:?} read"), workspace.read("flip/secret.txt").await, secret);
+            report.must_not_yield(
+                format!("{wasi:?} read"),
+                workspace.read("flip/secret.txt").await,
+                secret,
+            );
             if let Ok(names) = workspace.list("flip").await
                 && names.iter().any(|name| name == "only-outside")
             {
                 report.escape(format!("{wasi:?} listed the folder outside"));
             }
             if workspace.open_for_writing("flip/made-by-a-guest", true, false).await.is_ok() {
-                // Made in the folder, for all that a guest can see; the tests look on the other side.
+                // Made in the folder, for all that a guest can see; the tests look on the other
+                // side.
                 report.answer("made a file");
             }
         }

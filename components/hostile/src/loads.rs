@@ -1,4 +1,5 @@
-//! Uses of a resource that are as large as they are asked to be: with them the tests stay just under a limit, or go just over it.
+//! Uses of a resource that are as large as they are asked to be: with them the tests stay just
+//! under a limit, or go just over it.
 
 use std::hint::black_box;
 use std::time::Duration;
@@ -24,7 +25,9 @@ pub(crate) fn refused(why: impl std::fmt::Display) -> ! {
 }
 
 pub(crate) fn number(args: &[String], at: usize) -> u64 {
-    args.get(at).and_then(|text| text.parse().ok()).unwrap_or_else(|| refused(format!("argument {at} is no number")))
+    args.get(at)
+        .and_then(|text| text.parse().ok())
+        .unwrap_or_else(|| refused(format!("argument {at} is no number")))
 }
 
 fn place(args: &[String], at: usize) -> crate::files::Folder {
@@ -65,7 +68,10 @@ pub(crate) async fn zeroed(args: &[String]) -> Report {
 /// Writes N bytes to a file in a folder.
 pub(crate) async fn write(args: &[String]) -> Report {
     let bytes = number(args, 0);
-    let file = place(args, 1).open_for_writing("written", true, true).await.unwrap_or_else(|error| refused(error));
+    let file = place(args, 1)
+        .open_for_writing("written", true, true)
+        .await
+        .unwrap_or_else(|error| refused(error));
     let mut at = 0;
     while at < bytes {
         let chunk = (bytes - at).min(64 << 10);
@@ -79,7 +85,10 @@ pub(crate) async fn write(args: &[String]) -> Report {
 pub(crate) async fn create(args: &[String]) -> Report {
     let folder = place(args, 1);
     for n in 0..number(args, 0) {
-        folder.open_for_writing(&format!("created-{n}"), true, false).await.unwrap_or_else(|error| refused(error));
+        folder
+            .open_for_writing(&format!("created-{n}"), true, false)
+            .await
+            .unwrap_or_else(|error| refused(error));
     }
     done("created")
 }
@@ -89,7 +98,8 @@ pub(crate) async fn open(args: &[String]) -> Report {
     let folder = place(args, 1);
     let mut held = Vec::new();
     for n in 0..number(args, 0) {
-        let opened = folder.open(".").await.unwrap_or_else(|error| refused(format!("after {n}: {error}")));
+        let opened =
+            folder.open(".").await.unwrap_or_else(|error| refused(format!("after {n}: {error}")));
         held.push(opened);
     }
     done(format!("{} open", held.len()))
@@ -175,7 +185,10 @@ pub(crate) async fn nap(args: &[String]) -> Report {
 pub(crate) async fn nest(args: &[String]) -> Report {
     let deep = number(args, 0);
     if deep > 0 {
-        let output = Command::new("hostile").args(["nest".to_owned(), (deep - 1).to_string()]).output().await;
+        let output = Command::new("hostile")
+            .args(["nest".to_owned(), (deep - 1).to_string()])
+            .output()
+            .await;
         let output = output.unwrap_or_else(|error| refused(error));
         if output.code != 0 {
             refused(String::from_utf8_lossy(&output.stderr));
@@ -184,11 +197,17 @@ pub(crate) async fn nest(args: &[String]) -> Report {
     done("nested")
 }
 
-/// Starts a program N times, one after the other. What follows N is its command line; without, it is `verbs`.
+/// Starts a program N times, one after the other. What follows N is its command line; without, it
+/// is `verbs`.
 pub(crate) async fn start(args: &[String]) -> Report {
-    let command: Vec<String> = if args.len() > 1 { args[1..].to_vec() } else { vec!["verbs".to_owned()] };
+    let command: Vec<String> =
+        if args.len() > 1 { args[1..].to_vec() } else { vec!["verbs".to_owned()] };
     for _ in 0..number(args, 0) {
-        let output = Command::new("hostile").args(command.clone()).output().await.unwrap_or_else(|error| refused(error));
+        let output = Command::new("hostile")
+            .args(command.clone())
+            .output()
+            .await
+            .unwrap_or_else(|error| refused(error));
         if output.code != 0 {
             refused(format!("{}: {}", output.code, String::from_utf8_lossy(&output.stderr)));
         }
@@ -203,7 +222,9 @@ pub(crate) async fn draw(args: &[String]) -> Report {
         let some = left.min(64 << 10);
         left -= match args.get(1).map(String::as_str) {
             Some("0.2") => old::wasi::random::random::get_random_bytes(some).len() as u64,
-            Some("insecure") => new::wasi::random::insecure::get_insecure_random_bytes(some).len() as u64,
+            Some("insecure") => {
+                new::wasi::random::insecure::get_insecure_random_bytes(some).len() as u64
+            }
             _ => new::wasi::random::random::get_random_bytes(some).len() as u64,
         };
     }
@@ -221,7 +242,11 @@ pub(crate) async fn burn(args: &[String]) -> Report {
 
 /// Hands the host a list of N bytes in one call.
 pub(crate) async fn hand_over(args: &[String]) -> Report {
-    let output = Command::new("hostile").arg("verbs").stdin(vec![b'x'; number(args, 0) as usize]).output().await;
+    let output = Command::new("hostile")
+        .arg("verbs")
+        .stdin(vec![b'x'; number(args, 0) as usize])
+        .output()
+        .await;
     done(format!("{}", output.unwrap_or_else(|error| refused(error)).code))
 }
 

@@ -4,11 +4,14 @@ use crate::bindings::new::wasi::sockets as new;
 use crate::bindings::old::wasi::sockets as old;
 use crate::report::Report;
 
-/// TCP and UDP to and from addresses of the host. Argument: a port of 127.0.0.1 on which the tests listen.
+/// TCP and UDP to and from addresses of the host. Argument: a port of 127.0.0.1 on which the tests
+/// listen.
 pub(crate) async fn sockets(args: &[String]) -> Report {
     let port = args.first().and_then(|port| port.parse().ok()).unwrap_or(80);
     let mut report = Report::default();
-    for address in [(127, 0, 0, 1), (0, 0, 0, 0), (169, 254, 169, 254), (192, 168, 0, 1), (1, 1, 1, 1)] {
+    for address in
+        [(127, 0, 0, 1), (0, 0, 0, 0), (169, 254, 169, 254), (192, 168, 0, 1), (1, 1, 1, 1)]
+    {
         let what = format!("{address:?}");
         tcp(&mut report, &what, new::types::IpAddressFamily::Ipv4, v4(address, port)).await;
         udp(&mut report, &what, new::types::IpAddressFamily::Ipv4, v4(address, port)).await;
@@ -17,7 +20,14 @@ pub(crate) async fn sockets(args: &[String]) -> Report {
     }
     for address in [(0, 0, 0, 0, 0, 0, 0, 1), (0, 0, 0, 0, 0, 0xffff, 0x7f00, 1)] {
         let what = format!("{address:?}");
-        let to = || new::types::IpSocketAddress::Ipv6(new::types::Ipv6SocketAddress { port, flow_info: 0, address, scope_id: 0 });
+        let to = || {
+            new::types::IpSocketAddress::Ipv6(new::types::Ipv6SocketAddress {
+                port,
+                flow_info: 0,
+                address,
+                scope_id: 0,
+            })
+        };
         tcp(&mut report, &what, new::types::IpAddressFamily::Ipv6, to()).await;
         udp(&mut report, &what, new::types::IpAddressFamily::Ipv6, to()).await;
     }
@@ -28,7 +38,12 @@ fn v4(address: (u8, u8, u8, u8), port: u16) -> new::types::IpSocketAddress {
     new::types::IpSocketAddress::Ipv4(new::types::Ipv4SocketAddress { port, address })
 }
 
-async fn tcp(report: &mut Report, what: &str, family: new::types::IpAddressFamily, to: new::types::IpSocketAddress) {
+async fn tcp(
+    report: &mut Report,
+    what: &str,
+    family: new::types::IpAddressFamily,
+    to: new::types::IpSocketAddress,
+) {
     let Some(socket) = made(report, new::types::TcpSocket::create(family)) else { return };
     report.must_fail(format!("tcp connect {what}"), socket.connect(to).await);
     let Some(socket) = made(report, new::types::TcpSocket::create(family)) else { return };
@@ -36,9 +51,17 @@ async fn tcp(report: &mut Report, what: &str, family: new::types::IpAddressFamil
     report.must_fail(format!("tcp listen {what}"), socket.listen().map(drop));
 }
 
-async fn udp(report: &mut Report, what: &str, family: new::types::IpAddressFamily, to: new::types::IpSocketAddress) {
+async fn udp(
+    report: &mut Report,
+    what: &str,
+    family: new::types::IpAddressFamily,
+    to: new::types::IpSocketAddress,
+) {
     let Some(socket) = made(report, new::types::UdpSocket::create(family)) else { return };
-    report.must_fail(format!("udp send {what}"), socket.send(b"out of the sandbox".to_vec(), Some(to)).await);
+    report.must_fail(
+        format!("udp send {what}"),
+        socket.send(b"out of the sandbox".to_vec(), Some(to)).await,
+    );
     report.must_fail(format!("udp connect {what}"), socket.connect(to));
     report.must_fail(format!("udp bind {what}"), socket.bind(to));
 }
@@ -50,19 +73,30 @@ fn made<T, E: std::fmt::Debug>(report: &mut Report, socket: Result<T, E>) -> Opt
 
 fn old_tcp(report: &mut Report, what: &str, address: (u8, u8, u8, u8), port: u16) {
     let network = old::instance_network::instance_network();
-    let to = || old::network::IpSocketAddress::Ipv4(old::network::Ipv4SocketAddress { port, address });
+    let to =
+        || old::network::IpSocketAddress::Ipv4(old::network::Ipv4SocketAddress { port, address });
     let family = old::network::IpAddressFamily::Ipv4;
-    let Some(socket) = made(report, old::tcp_create_socket::create_tcp_socket(family)) else { return };
+    let Some(socket) = made(report, old::tcp_create_socket::create_tcp_socket(family)) else {
+        return;
+    };
     report.must_fail(format!("0.2 tcp connect {what}"), socket.start_connect(&network, to()));
-    let Some(socket) = made(report, old::tcp_create_socket::create_tcp_socket(family)) else { return };
+    let Some(socket) = made(report, old::tcp_create_socket::create_tcp_socket(family)) else {
+        return;
+    };
     report.must_fail(format!("0.2 tcp bind {what}"), socket.start_bind(&network, to()));
     report.must_fail(format!("0.2 tcp listen {what}"), socket.start_listen());
 }
 
 fn old_udp(report: &mut Report, what: &str, address: (u8, u8, u8, u8), port: u16) {
     let network = old::instance_network::instance_network();
-    let to = || old::network::IpSocketAddress::Ipv4(old::network::Ipv4SocketAddress { port, address });
-    let Some(socket) = made(report, old::udp_create_socket::create_udp_socket(old::network::IpAddressFamily::Ipv4)) else { return };
+    let to =
+        || old::network::IpSocketAddress::Ipv4(old::network::Ipv4SocketAddress { port, address });
+    let Some(socket) = made(
+        report,
+        old::udp_create_socket::create_udp_socket(old::network::IpAddressFamily::Ipv4),
+    ) else {
+        return;
+    };
     report.must_fail(format!("0.2 udp bind {what}"), socket.start_bind(&network, to()));
     report.must_fail(format!("0.2 udp stream {what}"), socket.stream(Some(to())).map(drop));
 }
@@ -70,8 +104,13 @@ fn old_udp(report: &mut Report, what: &str, address: (u8, u8, u8, u8), port: u16
 /// Name lookup, which would carry secrets out by itself.
 pub(crate) async fn dns(_: &[String]) -> Report {
     let mut report = Report::default();
-    for name in ["localhost", "example.com", "c2VjcmV0.example.com", "127.0.0.1", "::1", "xn--nxasmq6b", ""] {
-        report.must_fail(format!("0.3 {name:?}"), new::ip_name_lookup::resolve_addresses(name.to_owned()).await);
+    for name in
+        ["localhost", "example.com", "c2VjcmV0.example.com", "127.0.0.1", "::1", "xn--nxasmq6b", ""]
+    {
+        report.must_fail(
+            format!("0.3 {name:?}"),
+            new::ip_name_lookup::resolve_addresses(name.to_owned()).await,
+        );
         let network = old::instance_network::instance_network();
         let looked_up = old::ip_name_lookup::resolve_addresses(&network, name).and_then(|stream| {
             // The answer may come later: wait for it.

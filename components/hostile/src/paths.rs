@@ -1,11 +1,13 @@
 //! Ways out of the mounted folders by name.
 //!
-//! The tests put a folder `outside` beside each folder that is mounted, with a file `secret.txt` in it whose text they pass.
+//! The tests put a folder `outside` beside each folder that is mounted, with a file `secret.txt` in
+//! it whose text they pass.
 
 use crate::files::{BOTH, Folder, preopens};
 use crate::report::Report;
 
-/// Spellings of a way up. Each is tried at every folder, below a folder of its own, and with every operation.
+/// Spellings of a way up. Each is tried at every folder, below a folder of its own, and with every
+/// operation.
 const UP: &[&str] = &[
     "../",
     "./../",
@@ -40,7 +42,8 @@ const DISGUISED: &[&str] = &[
     "{..}/",
 ];
 
-const TARGETS: &[&str] = &["outside/secret.txt", "outside", "etc/passwd", "proc/self/environ", "tmp", ""];
+const TARGETS: &[&str] =
+    &["outside/secret.txt", "outside", "etc/passwd", "proc/self/environ", "tmp", ""];
 
 /// `..` in many spellings.
 pub(crate) async fn traversal(args: &[String]) -> Report {
@@ -55,7 +58,11 @@ pub(crate) async fn traversal(args: &[String]) -> Report {
                 }
                 for up in DISGUISED {
                     let path = format!("{up}{target}");
-                    report.must_not_yield(format!("{wasi:?} {name} {path:?}"), folder.read(&path).await, secret);
+                    report.must_not_yield(
+                        format!("{wasi:?} {name} {path:?}"),
+                        folder.read(&path).await,
+                        secret,
+                    );
                 }
             }
             tell_apart(&mut report, &folder, &format!("{wasi:?} {name}")).await;
@@ -73,8 +80,14 @@ async fn climb(report: &mut Report, folder: &Folder, what: &str, path: &str) {
     report.must_fail(format!("hash {what}"), folder.hash(path).await);
     report.must_fail(format!("readlink {what}"), folder.readlink(path).await);
     report.must_fail(format!("touch {what}"), folder.touch(path).await);
-    report.must_fail(format!("open for writing {what}"), folder.open_for_writing(path, false, false).await.map(drop));
-    report.must_fail(format!("create {what}"), folder.open_for_writing(&name, true, false).await.map(drop));
+    report.must_fail(
+        format!("open for writing {what}"),
+        folder.open_for_writing(path, false, false).await.map(drop),
+    );
+    report.must_fail(
+        format!("create {what}"),
+        folder.open_for_writing(&name, true, false).await.map(drop),
+    );
     report.must_fail(format!("mkdir {what}"), folder.mkdir(&name).await);
     report.must_fail(format!("unlink {what}"), folder.unlink(path).await);
     report.must_fail(format!("rmdir {what}"), folder.rmdir(path).await);
@@ -89,7 +102,9 @@ async fn tell_apart(report: &mut Report, folder: &Folder, what: &str) {
         let there = folder.stat(&format!("{up}outside/secret.txt")).await;
         let missing = folder.stat(&format!("{up}outside/no-such-file")).await;
         if there != missing {
-            report.escape(format!("{what} {up}: {there:?} where something is, {missing:?} where nothing is"));
+            report.escape(format!(
+                "{what} {up}: {there:?} where something is, {missing:?} where nothing is"
+            ));
         }
     }
 }
@@ -120,7 +135,10 @@ pub(crate) async fn absolute(args: &[String]) -> Report {
                 climb(&mut report, &folder, &format!("{wasi:?} {name} {path:?}"), path).await;
             }
             for path in ["file:///etc/passwd", "C:\\Windows", "\\\\?\\C:\\", "\\etc\\passwd", ""] {
-                report.must_fail(format!("{wasi:?} {name} {path:?}"), folder.open(path).await.map(drop));
+                report.must_fail(
+                    format!("{wasi:?} {name} {path:?}"),
+                    folder.open(path).await.map(drop),
+                );
             }
         }
     }
@@ -152,7 +170,10 @@ pub(crate) async fn proc(_: &[String]) -> Report {
             for place in places {
                 for up in ["", "/", "../", "../../", "../../../../../../../../"] {
                     let path = format!("{up}{place}");
-                    report.must_fail(format!("{wasi:?} {name} {path}"), folder.open(&path).await.map(drop));
+                    report.must_fail(
+                        format!("{wasi:?} {name} {path}"),
+                        folder.open(&path).await.map(drop),
+                    );
                 }
             }
         }
@@ -160,7 +181,8 @@ pub(crate) async fn proc(_: &[String]) -> Report {
     report
 }
 
-/// Files that the rules leave out of what is granted, by other names. The tests grant `*.csv` and put `hidden.txt` beside it.
+/// Files that the rules leave out of what is granted, by other names. The tests grant `*.csv` and
+/// put `hidden.txt` beside it.
 pub(crate) async fn glob(args: &[String]) -> Report {
     let secret = args.first().map_or("", String::as_str);
     let mut report = Report::default();
@@ -180,16 +202,28 @@ pub(crate) async fn glob(args: &[String]) -> Report {
         for path in spellings {
             report.must_not_yield(format!("{wasi:?} read {path}"), folder.read(path).await, secret);
             report.must_fail(format!("{wasi:?} stat {path}"), folder.stat(path).await);
-            report.must_fail(format!("{wasi:?} write {path}"), folder.open_for_writing(path, true, true).await.map(drop));
+            report.must_fail(
+                format!("{wasi:?} write {path}"),
+                folder.open_for_writing(path, true, true).await.map(drop),
+            );
         }
-        report.must_fail(format!("{wasi:?} rename"), folder.rename("hidden.txt", "shown.csv").await);
-        report.must_fail(format!("{wasi:?} link"), folder.hard_link("hidden.txt", "linked.csv", true).await);
-        report.must_fail(format!("{wasi:?} symlink"), folder.symlink("hidden.txt", "symlinked.csv").await);
+        report
+            .must_fail(format!("{wasi:?} rename"), folder.rename("hidden.txt", "shown.csv").await);
+        report.must_fail(
+            format!("{wasi:?} link"),
+            folder.hard_link("hidden.txt", "linked.csv", true).await,
+        );
+        report.must_fail(
+            format!("{wasi:?} symlink"),
+            folder.symlink("hidden.txt", "symlinked.csv").await,
+        );
         for path in ["shown.csv", "linked.csv", "symlinked.csv"] {
             report.must_not_yield(format!("{wasi:?} read {path}"), folder.read(path).await, secret);
         }
         match folder.list(".").await {
-            Ok(names) if names.iter().any(|name| name == "hidden.txt") => report.escape(format!("{wasi:?} hidden.txt is listed")),
+            Ok(names) if names.iter().any(|name| name == "hidden.txt") => {
+                report.escape(format!("{wasi:?} hidden.txt is listed"))
+            }
             listed => report.answer(format!("listed: {listed:?}")),
         }
     }
@@ -207,27 +241,52 @@ pub(crate) async fn read_only(args: &[String]) -> Report {
             };
             let what = format!("{wasi:?} {at}");
             for path in ["SKILL.md", "made-by-a-guest", "in/made-by-a-guest"] {
-                report.must_fail(format!("{what} create {path}"), folder.open_for_writing(path, true, false).await.map(drop));
-                report.must_fail(format!("{what} truncate {path}"), folder.open_for_writing(path, false, true).await.map(drop));
-                report.must_fail(format!("{what} write {path}"), folder.open_for_writing(path, false, false).await.map(drop));
+                report.must_fail(
+                    format!("{what} create {path}"),
+                    folder.open_for_writing(path, true, false).await.map(drop),
+                );
+                report.must_fail(
+                    format!("{what} truncate {path}"),
+                    folder.open_for_writing(path, false, true).await.map(drop),
+                );
+                report.must_fail(
+                    format!("{what} write {path}"),
+                    folder.open_for_writing(path, false, false).await.map(drop),
+                );
                 report.must_fail(format!("{what} unlink {path}"), folder.unlink(path).await);
                 report.must_fail(format!("{what} touch {path}"), folder.touch(path).await);
-                report.must_fail(format!("{what} rename {path}"), folder.rename(path, "renamed").await);
-                report.must_fail(format!("{what} link {path}"), folder.hard_link(path, "linked", false).await);
+                report.must_fail(
+                    format!("{what} rename {path}"),
+                    folder.rename(path, "renamed").await,
+                );
+                report.must_fail(
+                    format!("{what} link {path}"),
+                    folder.hard_link(path, "linked", false).await,
+                );
             }
             report.must_fail(format!("{what} mkdir"), folder.mkdir("made-by-a-guest").await);
             report.must_fail(format!("{what} rmdir"), folder.rmdir("in").await);
-            report.must_fail(format!("{what} symlink"), folder.symlink("SKILL.md", "symlinked").await);
+            report.must_fail(
+                format!("{what} symlink"),
+                folder.symlink("SKILL.md", "symlinked").await,
+            );
             if let Ok(file) = folder.open("SKILL.md").await {
-                report.must_fail(format!("{what} write at a handle for reading"), file.write(b"mine now".to_vec(), 0).await);
-                report.must_fail(format!("{what} cut at a handle for reading"), file.set_size(0).await);
+                report.must_fail(
+                    format!("{what} write at a handle for reading"),
+                    file.write(b"mine now".to_vec(), 0).await,
+                );
+                report.must_fail(
+                    format!("{what} cut at a handle for reading"),
+                    file.set_size(0).await,
+                );
             }
         }
     }
     report
 }
 
-/// The host's own files, in a folder that is granted with all that is in it. Arguments: where they are below `/workspace`.
+/// The host's own files, in a folder that is granted with all that is in it. Arguments: where they
+/// are below `/workspace`.
 pub(crate) async fn state(args: &[String]) -> Report {
     let mut report = Report::default();
     for wasi in BOTH {
@@ -241,11 +300,20 @@ pub(crate) async fn state(args: &[String]) -> Report {
             report.must_fail(format!("stat {what}"), folder.stat(path).await);
             report.must_fail(format!("read {what}"), folder.open(path).await.map(drop));
             report.must_fail(format!("list {what}"), folder.list(path).await);
-            report.must_fail(format!("write {what}"), folder.open_for_writing(path, true, true).await.map(drop));
-            report.must_fail(format!("create in {what}"), folder.open_for_writing(&inside, true, true).await.map(drop));
+            report.must_fail(
+                format!("write {what}"),
+                folder.open_for_writing(path, true, true).await.map(drop),
+            );
+            report.must_fail(
+                format!("create in {what}"),
+                folder.open_for_writing(&inside, true, true).await.map(drop),
+            );
             report.must_fail(format!("mkdir {what}"), folder.mkdir(&inside).await);
             report.must_fail(format!("rename {what}"), folder.rename(path, &moved).await);
-            report.must_fail(format!("rename onto {what}"), folder.rename("workspace/own.txt", path).await);
+            report.must_fail(
+                format!("rename onto {what}"),
+                folder.rename("workspace/own.txt", path).await,
+            );
             report.must_fail(format!("unlink {what}"), folder.unlink(path).await);
             report.must_fail(format!("rmdir {what}"), folder.rmdir(path).await);
             for (at, _) in path.match_indices('/') {

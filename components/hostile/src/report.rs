@@ -28,8 +28,14 @@ impl Report {
         }
     }
 
-    /// Notes an attempt that may seem to work, so long as what it yields is not what was looked for.
-    pub(crate) fn must_not_yield<E: Debug>(&mut self, what: impl Into<String>, result: Result<Vec<u8>, E>, secret: &str) {
+    /// Notes an attempt that may seem to work, so long as what it yields is not what was looked
+    /// for.
+    pub(crate) fn must_not_yield<E: Debug>(
+        &mut self,
+        what: impl Into<String>,
+        result: Result<Vec<u8>, E>,
+        secret: &str,
+    ) {
         self.tried += 1;
         match result {
             Ok(bytes) if contains(&bytes, secret) => self.escape(what),
@@ -53,7 +59,8 @@ impl Report {
 
     /// The line to print.
     pub(crate) fn line(&self, verb: &str) -> String {
-        let detail = json!({ "tried": self.tried, "escapes": self.escapes, "answers": self.answers });
+        let detail =
+            json!({ "tried": self.tried, "escapes": self.escapes, "answers": self.answers });
         json!({ "verb": verb, "denied": self.escapes.is_empty(), "detail": detail }).to_string()
     }
 

@@ -1,4 +1,5 @@
-//! Everything that could differ from one run to the next, asked for through both versions of WASI: a deterministic host answers the same.
+//! Everything that could differ from one run to the next, asked for through both versions of WASI:
+//! a deterministic host answers the same.
 
 use std::hint::black_box;
 
@@ -36,9 +37,14 @@ pub(crate) async fn clocks(_: &[String]) -> Report {
     const HOUR: u64 = 3_600_000_000_000;
     let mut report = done("asked");
     let mut look = |when: &str| {
-        let steps =
-            (system_clock::get_resolution(), monotonic_clock::get_resolution(), wall_clock::resolution(), old_monotonic::resolution());
-        let now = (system_clock::now(), monotonic_clock::now(), wall_clock::now(), old_monotonic::now());
+        let steps = (
+            system_clock::get_resolution(),
+            monotonic_clock::get_resolution(),
+            wall_clock::resolution(),
+            old_monotonic::resolution(),
+        );
+        let now =
+            (system_clock::now(), monotonic_clock::now(), wall_clock::now(), old_monotonic::now());
         report.answer(format!("{when}: {now:?} {steps:?}"));
     };
     look("1 first");
@@ -71,11 +77,21 @@ pub(crate) async fn waits(_: &[String]) -> Report {
             order.borrow_mut().push(format!("{name}{turn} at {}", now()));
         }
     };
-    crate::together::all([wait("a", 5, 7_000_000), wait("b", 3, 11_000_000), wait("c", 9, 5_000_000), wait("d", 4, 0)].map(Box::pin)).await;
+    crate::together::all(
+        [
+            wait("a", 5, 7_000_000),
+            wait("b", 3, 11_000_000),
+            wait("c", 9, 5_000_000),
+            wait("d", 4, 0),
+        ]
+        .map(Box::pin),
+    )
+    .await;
     done(order.borrow().join(", "))
 }
 
-/// Folders as they are listed, and what is told of each file: identity and times, by handle and by path, before and after it is changed.
+/// Folders as they are listed, and what is told of each file: identity and times, by handle and by
+/// path, before and after it is changed.
 pub(crate) async fn files(args: &[String]) -> Report {
     use new::wasi::filesystem::types::{DescriptorFlags, NewTimestamp, OpenFlags, PathFlags};
     let folder = args.first().map_or("/workspace", String::as_str);
@@ -91,21 +107,40 @@ pub(crate) async fn files(args: &[String]) -> Report {
         for entry in &entries {
             let path = entry.name.clone();
             let stat = base.stat_at(PathFlags::empty(), path.clone()).await;
-            report.answer(format!("{name}/{path}: {stat:?} {:?}", base.metadata_hash_at(PathFlags::empty(), path.clone()).await));
+            report.answer(format!(
+                "{name}/{path}: {stat:?} {:?}",
+                base.metadata_hash_at(PathFlags::empty(), path.clone()).await
+            ));
         }
-        let made = base.open_at(PathFlags::empty(), "made".into(), OpenFlags::CREATE, DescriptorFlags::WRITE | DescriptorFlags::READ).await;
+        let made = base
+            .open_at(
+                PathFlags::empty(),
+                "made".into(),
+                OpenFlags::CREATE,
+                DescriptorFlags::WRITE | DescriptorFlags::READ,
+            )
+            .await;
         let Ok(made) = made else { continue };
         report.answer(format!("made: {:?} {:?}", made.stat().await, made.metadata_hash().await));
         new::wasi::clocks::monotonic_clock::wait_for(1_000_000_000).await;
-        report.answer(format!("cut a second later: {:?} {:?}", made.set_size(10).await, made.stat().await));
+        report.answer(format!(
+            "cut a second later: {:?} {:?}",
+            made.set_size(10).await,
+            made.stat().await
+        ));
         new::wasi::clocks::monotonic_clock::wait_for(1_000_000_000).await;
         let touched = made.set_times(NewTimestamp::NoChange, NewTimestamp::Now).await;
-        report.answer(format!("touched a second later: {touched:?} {:?} {:?}", made.stat().await, base.stat().await));
+        report.answer(format!(
+            "touched a second later: {touched:?} {:?} {:?}",
+            made.stat().await,
+            base.stat().await
+        ));
     }
     for (base, name) in old::wasi::filesystem::preopens::get_directories() {
         report.answer(format!("0.2 {name}: {:?} {:?}", base.stat(), base.metadata_hash()));
         if let (true, Ok(entries)) = (name == folder, base.read_directory()) {
-            let names: Vec<_> = std::iter::from_fn(|| entries.read_directory_entry().ok().flatten()).collect();
+            let names: Vec<_> =
+                std::iter::from_fn(|| entries.read_directory_entry().ok().flatten()).collect();
             report.answer(format!("0.2 {name} holds {names:?}"));
         }
     }
@@ -115,13 +150,37 @@ pub(crate) async fn files(args: &[String]) -> Report {
 /// Arithmetic whose result is no number, by its bits.
 #[expect(clippy::eq_op, reason = "each way there is to come to no number")]
 pub(crate) async fn floats(_: &[String]) -> Report {
-    let (zero, infinity, quiet) = (black_box(0.0_f64), black_box(f64::INFINITY), black_box(f64::from_bits(0xfff8_dead_beef_0001)));
-    let doubles =
-        [zero / zero, infinity - infinity, zero * infinity, quiet + 1.0, 1.0 - quiet, quiet * quiet, quiet.min(1.0), (-1.0 - zero).sqrt()];
-    let (zero, infinity, quiet) = (black_box(0.0_f32), black_box(f32::INFINITY), black_box(f32::from_bits(0xffc1_2345)));
-    let floats =
-        [zero / zero, infinity - infinity, zero * infinity, quiet + 1.0, 1.0 - quiet, quiet * quiet, quiet.max(1.0), (-1.0 - zero).sqrt()];
-    let turned = [f64::from(quiet).to_bits(), u64::from((f64::from_bits(0x7ff8_0000_0000_1234) as f32).to_bits())];
+    let (zero, infinity, quiet) = (
+        black_box(0.0_f64),
+        black_box(f64::INFINITY),
+        black_box(f64::from_bits(0xfff8_dead_beef_0001)),
+    );
+    let doubles = [
+        zero / zero,
+        infinity - infinity,
+        zero * infinity,
+        quiet + 1.0,
+        1.0 - quiet,
+        quiet * quiet,
+        quiet.min(1.0),
+        (-1.0 - zero).sqrt(),
+    ];
+    let (zero, infinity, quiet) =
+        (black_box(0.0_f32), black_box(f32::INFINITY), black_box(f32::from_bits(0xffc1_2345)));
+    let floats = [
+        zero / zero,
+        infinity - infinity,
+        zero * infinity,
+        quiet + 1.0,
+        1.0 - quiet,
+        quiet * quiet,
+        quiet.max(1.0),
+        (-1.0 - zero).sqrt(),
+    ];
+    let turned = [
+        f64::from(quiet).to_bits(),
+        u64::from((f64::from_bits(0x7ff8_0000_0000_1234) as f32).to_bits()),
+    ];
     let (doubles, floats) = (doubles.map(f64::to_bits), floats.map(f32::to_bits));
     done(format!("{doubles:x?} {floats:x?} {turned:x?}"))
 }

@@ -6,7 +6,8 @@ use std::task::Poll;
 
 /// Polls all to their ends.
 pub(crate) async fn all<T>(futures: impl IntoIterator<Item = impl Future<Output = T>>) -> Vec<T> {
-    let mut going: Vec<(Pin<Box<_>>, Option<T>)> = futures.into_iter().map(|future| (Box::pin(future), None)).collect();
+    let mut going: Vec<(Pin<Box<_>>, Option<T>)> =
+        futures.into_iter().map(|future| (Box::pin(future), None)).collect();
     poll_fn(|context| {
         for (future, done) in &mut going {
             if done.is_none()

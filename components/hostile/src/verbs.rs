@@ -128,7 +128,9 @@ async fn main(args: Vec<String>) -> Result<ExitCode, String> {
     }
     let report = match attack(verb, rest).await {
         Some(report) => report,
-        None => load(verb, rest).await.ok_or_else(|| format!("no verb `{verb}`: see `hostile verbs`"))?,
+        None => load(verb, rest)
+            .await
+            .ok_or_else(|| format!("no verb `{verb}`: see `hostile verbs`"))?,
     };
     println!("{}", report.line(verb));
     Ok(ExitCode::from(report.code()))

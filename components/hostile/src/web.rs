@@ -70,7 +70,19 @@ pub(crate) async fn spellings(args: &[String]) -> Report {
         try_each(&mut report, &format!("http://{host}:{port}/")).await;
         try_each(&mut report, &format!("https://{host}:{port}/")).await;
     }
-    for authority in ["", ":", "@", ":80", "127.0.0.1:", "127.0.0.1:99999", "127.0.0.1:-1", "127.0.0.1:0x50", "[", "[]", "[::1"] {
+    for authority in [
+        "",
+        ":",
+        "@",
+        ":80",
+        "127.0.0.1:",
+        "127.0.0.1:99999",
+        "127.0.0.1:-1",
+        "127.0.0.1:0x50",
+        "[",
+        "[]",
+        "[::1",
+    ] {
         try_each(&mut report, &format!("http://{authority}/")).await;
     }
     report
@@ -78,11 +90,15 @@ pub(crate) async fn spellings(args: &[String]) -> Report {
 
 async fn try_each(report: &mut Report, url: &str) {
     for wasi in BOTH {
-        report.must_fail(format!("{wasi:?} {url:?}"), Ask::get(url).send(wasi).await.map(|answer| answer.status));
+        report.must_fail(
+            format!("{wasi:?} {url:?}"),
+            Ask::get(url).send(wasi).await.map(|answer| answer.status),
+        );
     }
 }
 
-/// A URL that may be asked and that redirects to one that may not, as the tests arranged. Follows it by hand, as a library would.
+/// A URL that may be asked and that redirects to one that may not, as the tests arranged. Follows
+/// it by hand, as a library would.
 pub(crate) async fn redirect(args: &[String]) -> Report {
     let mut report = Report::default();
     for start in args {
@@ -91,10 +107,16 @@ pub(crate) async fn redirect(args: &[String]) -> Report {
             for hop in 0..5 {
                 match Ask::get(&url).send(wasi).await {
                     Ok(answer) if (300..400).contains(&answer.status) => {
-                        let location = answer.headers.iter().find(|(name, _)| name.eq_ignore_ascii_case("location"));
+                        let location = answer
+                            .headers
+                            .iter()
+                            .find(|(name, _)| name.eq_ignore_ascii_case("location"));
                         let Some((_, location)) = location else { break };
                         url = String::from_utf8_lossy(location).into_owned();
-                        report.answer(format!("hop {hop}: to {}", url.split_once(':').map_or("", |(scheme, _)| scheme)));
+                        report.answer(format!(
+                            "hop {hop}: to {}",
+                            url.split_once(':').map_or("", |(scheme, _)| scheme)
+                        ));
                     }
                     Ok(answer) => {
                         report.escape(format!("{wasi:?} {start} led to {url}: {}", answer.status));
@@ -111,7 +133,8 @@ pub(crate) async fn redirect(args: &[String]) -> Report {
     report
 }
 
-/// A name that is allowed and that means a private address, as the tests arranged: asked again and again.
+/// A name that is allowed and that means a private address, as the tests arranged: asked again and
+/// again.
 pub(crate) async fn rebinding(args: &[String]) -> Report {
     let mut report = Report::default();
     for url in args {
@@ -122,8 +145,8 @@ pub(crate) async fn rebinding(args: &[String]) -> Report {
     report
 }
 
-/// Headers that make one request look like two, or like another's. Argument: a URL that may be asked; its server answers with the bytes
-/// that it was sent.
+/// Headers that make one request look like two, or like another's. Argument: a URL that may be
+/// asked; its server answers with the bytes that it was sent.
 pub(crate) async fn smuggling(args: &[String]) -> Report {
     let url = args.first().map_or("http://127.0.0.1/", String::as_str);
     let mut report = Report::default();
@@ -155,16 +178,33 @@ pub(crate) async fn smuggling(args: &[String]) -> Report {
     for (name, value) in crooked {
         for wasi in BOTH {
             let ask = Ask { headers: vec![(name, value.clone())], ..Ask::get(url) };
-            seen(&mut report, &format!("{wasi:?} header {name:?}: {:?}", String::from_utf8_lossy(&value)), ask.send(wasi).await, MARK);
+            seen(
+                &mut report,
+                &format!("{wasi:?} header {name:?}: {:?}", String::from_utf8_lossy(&value)),
+                ask.send(wasi).await,
+                MARK,
+            );
         }
     }
     let hidden = b"0\r\n\r\nGET /smuggled HTTP/1.1\r\nhost: x\r\n\r\n";
     for wasi in BOTH {
-        for lengths in
-            [vec![("content-length", b"3".to_vec())], vec![("content-length", b"0".to_vec())], vec![("content-length", b"1, 2".to_vec())]]
-        {
-            let ask = Ask { method: "POST", headers: lengths, body: Some(hidden.to_vec()), ..Ask::get(url) };
-            seen(&mut report, &format!("{wasi:?} a body longer than it says"), ask.send(wasi).await, "GET /smuggled");
+        for lengths in [
+            vec![("content-length", b"3".to_vec())],
+            vec![("content-length", b"0".to_vec())],
+            vec![("content-length", b"1, 2".to_vec())],
+        ] {
+            let ask = Ask {
+                method: "POST",
+                headers: lengths,
+                body: Some(hidden.to_vec()),
+                ..Ask::get(url)
+            };
+            seen(
+                &mut report,
+                &format!("{wasi:?} a body longer than it says"),
+                ask.send(wasi).await,
+                "GET /smuggled",
+            );
         }
         let ask = Ask { method: "GET / HTTP/1.1\r\nx-smuggled: 1\r\n\r\nGET", ..Ask::get(url) };
         seen(&mut report, &format!("{wasi:?} method"), ask.send(wasi).await, MARK);
@@ -176,15 +216,19 @@ pub(crate) async fn smuggling(args: &[String]) -> Report {
             "http://smuggled.test/",
             "//smuggled.test/",
         ] {
-            // In a path that stays a path the mark is harmless: what counts is a second line, host or target.
+            // In a path that stays a path the mark is harmless: what counts is a second line, host
+            // or target.
             let answer = Ask { path, ..Ask::get(url) }.send(wasi).await;
             let target = |answer: &[u8]| {
                 let head = String::from_utf8_lossy(answer).into_owned();
                 let first = head.lines().next().unwrap_or_default().to_owned();
-                head.lines().skip(1).any(|line| line.contains(MARK)) || first.split(' ').nth(1).is_some_and(|t| t.starts_with("http:"))
+                head.lines().skip(1).any(|line| line.contains(MARK))
+                    || first.split(' ').nth(1).is_some_and(|t| t.starts_with("http:"))
             };
             match answer {
-                Ok(answer) if target(&answer.body) => report.escape(format!("{wasi:?} path {path:?}")),
+                Ok(answer) if target(&answer.body) => {
+                    report.escape(format!("{wasi:?} path {path:?}"))
+                }
                 Ok(answer) => report.answer(format!("path: {}", answer.status)),
                 Err(error) => report.must_fail("path", Err::<(), _>(error)),
             }
@@ -193,12 +237,20 @@ pub(crate) async fn smuggling(args: &[String]) -> Report {
     for method in ["CONNECT", "TRACE", "GET\r\n"] {
         for wasi in BOTH {
             let answer = Ask { method, ..Ask::get(url) }.send(wasi).await;
-            report.must_fail(format!("{wasi:?} method {method:?}"), answer.map(|answer| answer.status));
+            report.must_fail(
+                format!("{wasi:?} method {method:?}"),
+                answer.map(|answer| answer.status),
+            );
         }
     }
     report
 }
 
-fn seen(report: &mut Report, what: &str, answer: Result<crate::exchange::Answer, String>, mark: &str) {
+fn seen(
+    report: &mut Report,
+    what: &str,
+    answer: Result<crate::exchange::Answer, String>,
+    mark: &str,
+) {
     report.must_not_yield(what, answer.map(|answer| answer.body), mark);
 }

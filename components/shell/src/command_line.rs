@@ -46,12 +46,20 @@ pub(crate) fn parse(argv: Vec<String>) -> Result<CommandLine, String> {
     let file = name.rsplit('/').next().unwrap_or(&name);
     if !SHELLS.contains(&file) {
         let source = Source::Text(format!("'{}' \"$@\"", file.replace('\'', r"'\''")));
-        return Ok(CommandLine { source, name, args: rest.collect(), set: Vec::new(), shopt: Vec::new() });
+        return Ok(CommandLine {
+            source,
+            name,
+            args: rest.collect(),
+            set: Vec::new(),
+            shopt: Vec::new(),
+        });
     }
     let mut args = rest.collect::<std::collections::VecDeque<_>>();
     let (mut set, mut shopt) = (Vec::new(), Vec::new());
     let (mut text, mut stdin) = (false, false);
-    while let Some(arg) = args.front().filter(|arg| arg.len() > 1 && arg.starts_with(['-', '+'])).cloned() {
+    while let Some(arg) =
+        args.front().filter(|arg| arg.len() > 1 && arg.starts_with(['-', '+'])).cloned()
+    {
         args.pop_front();
         match arg.as_str() {
             "--" => break,
@@ -60,7 +68,8 @@ pub(crate) fn parse(argv: Vec<String>) -> Result<CommandLine, String> {
             "--rcfile" | "--init-file" => {
                 args.pop_front();
             }
-            "--login" | "--noprofile" | "--norc" | "--noediting" | "--restricted" | "--verbose" | "--debugger" => {}
+            "--login" | "--noprofile" | "--norc" | "--noediting" | "--restricted" | "--verbose"
+            | "--debugger" => {}
             "--posix" => set.extend(["-o".into(), "posix".into()]),
             long if long.starts_with("--") => return Err(format!("{long}: invalid option")),
             _ => {
@@ -71,14 +80,22 @@ pub(crate) fn parse(argv: Vec<String>) -> Result<CommandLine, String> {
                         's' => stdin = true,
                         'l' | 'i' | 'r' | 'D' => {}
                         'o' => {
-                            let option = args.pop_front().ok_or(format!("{sign}o: option requires an argument"))?;
+                            let option = args
+                                .pop_front()
+                                .ok_or(format!("{sign}o: option requires an argument"))?;
                             set.extend([format!("{sign}o"), option]);
                         }
                         'O' => {
-                            let option = args.pop_front().ok_or(format!("{sign}O: option requires an argument"))?;
-                            shopt.extend([if sign == "-" { "-s".into() } else { "-u".into() }, option]);
+                            let option = args
+                                .pop_front()
+                                .ok_or(format!("{sign}O: option requires an argument"))?;
+                            shopt.extend([
+                                if sign == "-" { "-s".into() } else { "-u".into() },
+                                option,
+                            ]);
                         }
-                        'a' | 'b' | 'e' | 'f' | 'h' | 'k' | 'm' | 'n' | 'p' | 't' | 'u' | 'v' | 'x' | 'B' | 'C' | 'E' | 'H' | 'P' | 'T' => {
+                        'a' | 'b' | 'e' | 'f' | 'h' | 'k' | 'm' | 'n' | 'p' | 't' | 'u' | 'v'
+                        | 'x' | 'B' | 'C' | 'E' | 'H' | 'P' | 'T' => {
                             set.push(format!("{sign}{letter}"));
                         }
                         other => return Err(format!("{sign}{other}: invalid option")),
@@ -99,5 +116,11 @@ pub(crate) fn parse(argv: Vec<String>) -> Result<CommandLine, String> {
 }
 
 fn tell(name: String, text: &'static str) -> CommandLine {
-    CommandLine { source: Source::Tell(text), name, args: Vec::new(), set: Vec::new(), shopt: Vec::new() }
+    CommandLine {
+        source: Source::Tell(text),
+        name,
+        args: Vec::new(),
+        set: Vec::new(),
+        shopt: Vec::new(),
+    }
 }

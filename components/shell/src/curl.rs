@@ -1,4 +1,5 @@
-//! `curl`: HTTP as the policy allows it, through the same sender as every other program of the sandbox.
+//! `curl`: HTTP as the policy allows it, through the same sender as every other program of the
+//! sandbox.
 
 mod body;
 mod exchange;
@@ -57,7 +58,9 @@ async fn run(context: CommandContext<'_>) -> Result<CommandStatus> {
     let mut code = 0;
     for (index, url) in options.urls.iter().enumerate() {
         let mut report = Report::new(&options);
-        let result = transfer(&context, &options, &body, url, options.outputs.get(index), &mut report).await?;
+        let result =
+            transfer(&context, &options, &body, url, options.outputs.get(index), &mut report)
+                .await?;
         let failure = result.err();
         if let Some(format) = &options.write_out {
             let (out, err) = report.render(format, failure.as_ref());
@@ -71,11 +74,18 @@ async fn run(context: CommandContext<'_>) -> Result<CommandStatus> {
     Ok(CommandStatus::with_code(code))
 }
 
-async fn tell(context: &CommandContext<'_>, options: &Options, failure: &Failure) -> Result<CommandStatus> {
+async fn tell(
+    context: &CommandContext<'_>,
+    options: &Options,
+    failure: &Failure,
+) -> Result<CommandStatus> {
     if !options.silent || options.show_error {
         let mut message = format!("curl: ({}) {}\n", failure.code, failure.message);
         if failure.code == 2 {
-            message = format!("curl: {}\ncurl: try 'curl --help' or 'curl --manual' for more information\n", failure.message);
+            message = format!(
+                "curl: {}\ncurl: try 'curl --help' or 'curl --manual' for more information\n",
+                failure.message
+            );
         }
         context.stderr.write_all(message.as_bytes()).await?;
     }
@@ -98,7 +108,10 @@ async fn transfer(
         let result = match options.max_time {
             Some(limit) => match bashkit::time::timeout(limit, Box::pin(attempt)).await {
                 Ok(result) => result?,
-                Err(_) => Err(Failure::new(28, format!("Operation timed out after {} milliseconds", limit.as_millis()))),
+                Err(_) => Err(Failure::new(
+                    28,
+                    format!("Operation timed out after {} milliseconds", limit.as_millis()),
+                )),
             },
             None => Box::pin(attempt).await?,
         };
@@ -108,7 +121,8 @@ async fn transfer(
                 options.retry_all
                     || matches!(failure.code, 6 | 28)
                     || (failure.code == 7 && options.retry_refused)
-                    || (failure.code == 22 && matches!(report.status, 408 | 429 | 500 | 502 | 503 | 504))
+                    || (failure.code == 22
+                        && matches!(report.status, 408 | 429 | 500 | 502 | 503 | 504))
             }
         };
         if left == 0 || !transient {
@@ -154,13 +168,25 @@ async fn attempt(
         }
         if options.include || options.head {
             let place = output.unwrap_or(&Output::Stdout);
-            if let Err(failure) = save(context, options, place, &exchange.url, sent.head.as_bytes(), report.redirects > 0).await? {
+            if let Err(failure) = save(
+                context,
+                options,
+                place,
+                &exchange.url,
+                sent.head.as_bytes(),
+                report.redirects > 0,
+            )
+            .await?
+            {
                 return Ok(Err(failure));
             }
         }
         if let Some(next) = follow {
             if report.redirects >= options.max_redirects {
-                return Ok(Err(Failure::new(47, format!("Maximum ({}) redirects followed", options.max_redirects))));
+                return Ok(Err(Failure::new(
+                    47,
+                    format!("Maximum ({}) redirects followed", options.max_redirects),
+                )));
             }
             report.redirects += 1;
             sent.discard().await;
@@ -168,12 +194,20 @@ async fn attempt(
             continue;
         }
         if options.fail && sent.status >= 400 && !options.fail_with_body {
-            return Ok(Err(Failure::new(22, format!("The requested URL returned error: {}", sent.status))));
+            return Ok(Err(Failure::new(
+                22,
+                format!("The requested URL returned error: {}", sent.status),
+            )));
         }
         let headers_before = options.include || options.head;
-        let received = receive(context, options, output, &exchange.url, &mut sent, headers_before, report).await?;
+        let received =
+            receive(context, options, output, &exchange.url, &mut sent, headers_before, report)
+                .await?;
         if received.is_ok() && options.fail_with_body && sent.status >= 400 {
-            return Ok(Err(Failure::new(22, format!("The requested URL returned error: {}", sent.status))));
+            return Ok(Err(Failure::new(
+                22,
+                format!("The requested URL returned error: {}", sent.status),
+            )));
         }
         return Ok(received);
     }
@@ -221,12 +255,18 @@ async fn save(
         Output::Stdout => {
             return Ok(match context.stdout.write_all(bytes).await {
                 Ok(()) => Ok(()),
-                Err(bashkit::Error::Io(_)) => Err(Failure::new(23, "Failure writing output to destination")),
+                Err(bashkit::Error::Io(_)) => {
+                    Err(Failure::new(23, "Failure writing output to destination"))
+                }
                 Err(error) => return Err(error),
             });
         }
         Output::File(name) => PathBuf::from(name),
-        Output::RemoteName => match url.path_segments().and_then(|mut parts| parts.next_back()).filter(|name| !name.is_empty()) {
+        Output::RemoteName => match url
+            .path_segments()
+            .and_then(|mut parts| parts.next_back())
+            .filter(|name| !name.is_empty())
+        {
             Some(name) => PathBuf::from(name),
             None => return Ok(Err(Failure::new(23, "Remote file name has no length"))),
         },
@@ -237,19 +277,32 @@ async fn save(
     {
         context.fs.mkdir(folder, true).await.ok();
     }
-    let written = if append { context.fs.append_file(&path, bytes).await } else { context.fs.write_file(&path, bytes).await };
+    let written = if append {
+        context.fs.append_file(&path, bytes).await
+    } else {
+        context.fs.write_file(&path, bytes).await
+    };
     Ok(written.map_err(|error| {
         let reason = failure::reason(&error);
         Failure::new(23, format!("Failed to open the file {}: {reason}", file.display()))
     }))
 }
 
-async fn deliver(context: &CommandContext<'_>, path: &str, bytes: &[u8], append: bool) -> Result<()> {
+async fn deliver(
+    context: &CommandContext<'_>,
+    path: &str,
+    bytes: &[u8],
+    append: bool,
+) -> Result<()> {
     if path == "-" {
         return context.stdout.write_all(bytes).await;
     }
     let path = context.cwd.join(Path::new(path));
-    if append { context.fs.append_file(&path, bytes).await } else { context.fs.write_file(&path, bytes).await }
+    if append {
+        context.fs.append_file(&path, bytes).await
+    } else {
+        context.fs.write_file(&path, bytes).await
+    }
 }
 
 fn prefixed(text: &str, mark: &str) -> String {

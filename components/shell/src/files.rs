@@ -1,4 +1,5 @@
-//! The sandbox's files as bashkit's file system: the same that every other program of the sandbox sees.
+//! The sandbox's files as bashkit's file system: the same that every other program of the sandbox
+//! sees.
 
 mod errors;
 mod modes;
@@ -15,7 +16,8 @@ use wit_bindgen::StreamResult;
 
 use crate::bindings::wasi::clocks::system_clock::Instant;
 use crate::bindings::wasi::filesystem::types::{
-    Descriptor, DescriptorFlags, DescriptorStat, DescriptorType, ErrorCode, NewTimestamp, OpenFlags, PathFlags,
+    Descriptor, DescriptorFlags, DescriptorStat, DescriptorType, ErrorCode, NewTimestamp,
+    OpenFlags, PathFlags,
 };
 use crate::bindings::wit_stream;
 use crate::hooks;
@@ -47,21 +49,36 @@ impl Files {
         self.places.find(path)
     }
 
-    async fn open(&self, path: &Path, open: OpenFlags, flags: DescriptorFlags) -> io::Result<Descriptor> {
+    async fn open(
+        &self,
+        path: &Path,
+        open: OpenFlags,
+        flags: DescriptorFlags,
+    ) -> io::Result<Descriptor> {
         let at = self.at(path)?;
         at.folder.open_at(PathFlags::SYMLINK_FOLLOW, at.relative, open, flags).await.map_err(error)
     }
 
-    async fn write(&self, path: &Path, bytes: &[u8], open: OpenFlags, append: bool) -> io::Result<()> {
+    async fn write(
+        &self,
+        path: &Path,
+        bytes: &[u8],
+        open: OpenFlags,
+        append: bool,
+    ) -> io::Result<()> {
         if is_sink(path) {
             return Ok(());
         }
-        let file = self.open(path, OpenFlags::CREATE | open, DescriptorFlags::WRITE).await.map_err(|e| self.why_not_written(path, e))?;
+        let file = self
+            .open(path, OpenFlags::CREATE | open, DescriptorFlags::WRITE)
+            .await
+            .map_err(|e| self.why_not_written(path, e))?;
         if bytes.is_empty() {
             return Ok(());
         }
         let (mut writer, reader) = wit_stream::new::<u8>();
-        let done = if append { file.append_via_stream(reader) } else { file.write_via_stream(reader, 0) };
+        let done =
+            if append { file.append_via_stream(reader) } else { file.write_via_stream(reader, 0) };
         for chunk in bytes.chunks(CHUNK) {
             if !writer.write_all(chunk.to_vec()).await.is_empty() {
                 break;
@@ -71,10 +88,15 @@ impl Files {
         done.await.map_err(error)
     }
 
-    /// Outside of what is granted nothing can be made: that is a matter of permission where the folder is there for the shell.
+    /// Outside of what is granted nothing can be made: that is a matter of permission where the
+    /// folder is there for the shell.
     fn why_not_written(&self, path: &Path, error: io::Error) -> io::Error {
         let shown = path.parent().is_some_and(|parent| parent == Path::new("/"));
-        if error.kind() == io::ErrorKind::NotFound && shown && self.places.find(path).is_err() { refused() } else { error }
+        if error.kind() == io::ErrorKind::NotFound && shown && self.places.find(path).is_err() {
+            refused()
+        } else {
+            error
+        }
     }
 
     async fn stat_at(&self, path: &Path, follow: PathFlags) -> io::Result<Metadata> {
@@ -93,7 +115,11 @@ impl Files {
 
     async fn list(&self, path: &Path) -> io::Result<Vec<DirEntry>> {
         if self.places.is_above(path) && self.at(path).is_err() {
-            return Ok(self.places.below(path).map(|name| DirEntry { name, metadata: folder() }).collect());
+            return Ok(self
+                .places
+                .below(path)
+                .map(|name| DirEntry { name, metadata: folder() })
+                .collect());
         }
         let folder = self.open(path, OpenFlags::DIRECTORY, DescriptorFlags::READ).await?;
         let (entries, done) = folder.read_directory();
@@ -143,7 +169,8 @@ impl Files {
         if at.is_mount() {
             return Err(errors::busy());
         }
-        let stat = at.folder.stat_at(PathFlags::empty(), at.relative.clone()).await.map_err(error)?;
+        let stat =
+            at.folder.stat_at(PathFlags::empty(), at.relative.clone()).await.map_err(error)?;
         let removed = match stat.type_ {
             DescriptorType::Directory => at.folder.remove_directory_at(at.relative).await,
             _ => at.folder.unlink_file_at(at.relative).await,
@@ -179,7 +206,8 @@ impl Files {
         let (mut reader, done) = file.read_via_stream(0);
         let mut all = Vec::with_capacity(CHUNK);
         loop {
-            // Not at the end of a small file: making room there would copy and write what nobody needs.
+            // Not at the end of a small file: making room there would copy and write what nobody
+            // needs.
             if all.capacity() - all.len() < CHUNK / 4 {
                 all.reserve(CHUNK.max(all.len()));
             }
@@ -216,11 +244,17 @@ impl FileSystem for Files {
     }
 
     async fn mkdir(&self, path: &Path, recursive: bool) -> Result<()> {
-        Ok(SendWrapper::new(async { if recursive { self.make_folders(path).await } else { self.make_folder(path).await } }).await?)
+        Ok(SendWrapper::new(async {
+            if recursive { self.make_folders(path).await } else { self.make_folder(path).await }
+        })
+        .await?)
     }
 
     async fn remove(&self, path: &Path, recursive: bool) -> Result<()> {
-        Ok(SendWrapper::new(async { if recursive { self.remove_tree(path).await } else { self.remove_one(path).await } }).await?)
+        Ok(SendWrapper::new(async {
+            if recursive { self.remove_tree(path).await } else { self.remove_one(path).await }
+        })
+        .await?)
     }
 
     async fn stat(&self, path: &Path) -> Result<Metadata> {
@@ -241,7 +275,8 @@ impl FileSystem for Files {
 
     async fn rename(&self, from: &Path, to: &Path) -> Result<()> {
         SendWrapper::new(async {
-            let (old, new) = (self.at(from)?, self.at(to).map_err(|e| self.why_not_written(to, e))?);
+            let (old, new) =
+                (self.at(from)?, self.at(to).map_err(|e| self.why_not_written(to, e))?);
             old.folder.rename_at(old.relative, new.folder, new.relative).await.map_err(error)?;
             self.modes.moved(from, to);
             io::Result::Ok(())
@@ -293,8 +328,16 @@ impl FileSystem for Files {
         SendWrapper::new(async {
             let at = self.at(path)?;
             let since = time.duration_since(bashkit::time::UNIX_EPOCH).unwrap_or_default();
-            let stamp = || NewTimestamp::Timestamp(Instant { seconds: since.as_secs() as i64, nanoseconds: since.subsec_nanos() });
-            at.folder.set_times_at(PathFlags::SYMLINK_FOLLOW, at.relative, stamp(), stamp()).await.map_err(error)
+            let stamp = || {
+                NewTimestamp::Timestamp(Instant {
+                    seconds: since.as_secs() as i64,
+                    nanoseconds: since.subsec_nanos(),
+                })
+            };
+            at.folder
+                .set_times_at(PathFlags::SYMLINK_FOLLOW, at.relative, stamp(), stamp())
+                .await
+                .map_err(error)
         })
         .await?;
         Ok(())
@@ -307,12 +350,14 @@ fn metadata(stat: &DescriptorStat) -> Metadata {
         DescriptorType::SymbolicLink => (FileType::Symlink, 0o777),
         _ => (FileType::File, 0o644),
     };
-    let modified = stat.data_modification_timestamp.as_ref().map_or(bashkit::time::UNIX_EPOCH, time);
+    let modified =
+        stat.data_modification_timestamp.as_ref().map_or(bashkit::time::UNIX_EPOCH, time);
     Metadata { file_type, size: stat.size, mode, modified, created: modified }
 }
 
 fn time(instant: &Instant) -> SystemTime {
-    bashkit::time::UNIX_EPOCH + Duration::new(instant.seconds.try_into().unwrap_or(0), instant.nanoseconds)
+    bashkit::time::UNIX_EPOCH
+        + Duration::new(instant.seconds.try_into().unwrap_or(0), instant.nanoseconds)
 }
 
 /// A folder of the shell's own, above the mounts.
@@ -322,7 +367,8 @@ fn folder() -> Metadata {
 
 /// Devices that the shell plays itself.
 fn device(path: &Path) -> Option<FileType> {
-    matches!(path.to_str()?, "/dev/null" | "/dev/zero" | "/dev/urandom" | "/dev/random").then_some(FileType::File)
+    matches!(path.to_str()?, "/dev/null" | "/dev/zero" | "/dev/urandom" | "/dev/random")
+        .then_some(FileType::File)
 }
 
 fn is_sink(path: &Path) -> bool {

@@ -46,13 +46,19 @@ extern "Rust" fn __bashkit_host_now_micros() -> u64 {
 }
 
 #[unsafe(no_mangle)]
-extern "Rust" fn __bashkit_host_sleep(duration: Duration) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+extern "Rust" fn __bashkit_host_sleep(
+    duration: Duration,
+) -> Pin<Box<dyn Future<Output = ()> + Send>> {
     Box::pin(SendWrapper::new(sleep(duration)))
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "Rust" fn __getrandom_v03_custom(bytes: *mut u8, count: usize) -> Result<(), getrandom::Error> {
-    // SAFETY: getrandom passes `count` writable bytes, perhaps uninitialized: hence zeroed before they are a slice.
+unsafe extern "Rust" fn __getrandom_v03_custom(
+    bytes: *mut u8,
+    count: usize,
+) -> Result<(), getrandom::Error> {
+    // SAFETY: getrandom passes `count` writable bytes, perhaps uninitialized: hence zeroed before
+    // they are a slice.
     let bytes = unsafe {
         bytes.write_bytes(0, count);
         std::slice::from_raw_parts_mut(bytes, count)

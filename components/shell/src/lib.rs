@@ -1,4 +1,5 @@
-//! bash for the sandbox: bashkit's interpreter and commands over the files, clocks, HTTP and programs that the host grants.
+//! bash for the sandbox: bashkit's interpreter and commands over the files, clocks, HTTP and
+//! programs that the host grants.
 
 mod bindings;
 mod command_line;

@@ -1,10 +1,12 @@
-//! bashkit's own limits, all out of the way: the sandbox has its own for time, memory, output and depth, and its are told.
+//! bashkit's own limits, all out of the way: the sandbox has its own for time, memory, output and
+//! depth, and its are told.
 
 use std::time::Duration;
 
 use bashkit::{ExecutionLimits, MemoryLimits, SessionLimits};
 
-/// What one function call takes of the stack, with room: the depth is bounded so that it ends as an error, as in bash.
+/// What one function call takes of the stack, with room: the depth is bounded so that it ends as an
+/// error, as in bash.
 const FUNCTION_DEPTH: usize = 1_000;
 
 pub(crate) fn execution() -> ExecutionLimits {

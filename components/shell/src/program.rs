@@ -8,7 +8,9 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use bashkit::{Builtin, Command, CommandContext, CommandResolver, CommandStatus, InputKind, LiveInput, Result};
+use bashkit::{
+    Builtin, Command, CommandContext, CommandResolver, CommandStatus, InputKind, LiveInput, Result,
+};
 use futures_util::future::{Either, join, select};
 use send_wrapper::SendWrapper;
 
@@ -33,21 +35,26 @@ pub(crate) struct Own {
 /// Runs a program by the name it is called by.
 pub(crate) struct Program {
     pub(crate) own: Own,
-    /// The shell knows the name, so that it is found (`command -v`): that there is no program is told here.
+    /// The shell knows the name, so that it is found (`command -v`): that there is no program is
+    /// told here.
     pub(crate) known: bool,
 }
 
 #[async_trait]
 impl Command for Program {
     async fn execute(&self, context: CommandContext<'_>) -> Result<CommandStatus> {
-        let argv = std::iter::once(context.name.to_owned()).chain(context.args.iter().cloned()).collect();
+        let argv =
+            std::iter::once(context.name.to_owned()).chain(context.args.iter().cloned()).collect();
         let status = SendWrapper::new(run(&self.own, &context, argv)).await?;
         if self.known { here(&context, status).await } else { Ok(status) }
     }
 }
 
 /// The status of a program that may not be installed.
-pub(crate) async fn here(context: &CommandContext<'_>, status: CommandStatus) -> Result<CommandStatus> {
+pub(crate) async fn here(
+    context: &CommandContext<'_>,
+    status: CommandStatus,
+) -> Result<CommandStatus> {
     if status.exit_code != bashkit::NOT_HERE {
         return Ok(status);
     }
@@ -68,7 +75,11 @@ impl CommandResolver for Elsewhere {
 }
 
 /// Starts `argv`, moves its streams and waits for its end.
-pub(crate) async fn run(own: &Own, context: &CommandContext<'_>, argv: Vec<String>) -> Result<CommandStatus> {
+pub(crate) async fn run(
+    own: &Own,
+    context: &CommandContext<'_>,
+    argv: Vec<String>,
+) -> Result<CommandStatus> {
     let stdin = match context.stdin.kind(&own.stdin).await {
         InputKind::Untouched => Input::Inherit,
         InputKind::Ended => Input::None,
@@ -81,13 +92,16 @@ pub(crate) async fn run(own: &Own, context: &CommandContext<'_>, argv: Vec<Strin
     };
     let stderr = match context.inherited(&context.stderr) {
         _ if context.stderr.is_discarded() => Output::None,
-        _ if context.stderr.same_as(&context.stdout) && !matches!(stdout, Output::None) => Output::ToStdout,
+        _ if context.stderr.same_as(&context.stdout) && !matches!(stdout, Output::None) => {
+            Output::ToStdout
+        }
         Some(2) => Output::Inherit,
         _ => Output::Pipe,
     };
     // What the shell has written comes before what the program writes.
     own.outputs.settle(|| context.stdout.is_drained() && context.stderr.is_drained()).await;
-    let env = context.env.iter().map(|(name, value)| (name.clone(), value.clone())).collect::<Vec<_>>();
+    let env =
+        context.env.iter().map(|(name, value)| (name.clone(), value.clone())).collect::<Vec<_>>();
     let cwd = context.cwd.to_str().map(str::to_owned);
     let child = match process::spawn(&argv, Some(&env), cwd.as_deref(), &stdin, &stdout, &stderr) {
         Ok(child) => child,
@@ -110,7 +124,9 @@ async fn refused(context: &CommandContext<'_>, name: &str, error: Error) -> Resu
     let why = match error {
         Error::NotFound(_) => return Ok(CommandStatus::with_code(bashkit::NOT_HERE)),
         Error::Denied(why) => format!("Permission denied: {why}"),
-        Error::Limit(limit) => format!("Resource temporarily unavailable: the sandbox's limit {limit}"),
+        Error::Limit(limit) => {
+            format!("Resource temporarily unavailable: the sandbox's limit {limit}")
+        }
         Error::Trapped(why) => why,
         Error::Closed | Error::Timeout => "Input/output error".to_owned(),
     };

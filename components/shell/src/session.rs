@@ -53,7 +53,10 @@ impl Outputs {
 }
 
 /// For bashkit, as soon as it hands bytes over.
-fn sink(outputs: &Rc<Outputs>, pick: fn(&Outputs) -> &Output) -> impl FnMut(Vec<u8>) -> SendWrapper<BoxedWrite> + Send {
+fn sink(
+    outputs: &Rc<Outputs>,
+    pick: fn(&Outputs) -> &Output,
+) -> impl FnMut(Vec<u8>) -> SendWrapper<BoxedWrite> + Send {
     let outputs = SendWrapper::new(outputs.clone());
     move |bytes| {
         let outputs = outputs.clone();
@@ -122,13 +125,20 @@ async fn execute(outputs: &Rc<Outputs>, line: CommandLine) -> u8 {
     let own_stdin = LiveInput::default();
     let own = Own { stdin: own_stdin.clone(), outputs: SendWrapper::new(outputs.clone()) };
     let mut bash = interpreter(files, &cwd, &own);
-    let mut options = ExecOptions::new().arg0(line.name.clone()).positional(line.args.clone()).live_stdin(own_stdin.clone());
+    let mut options = ExecOptions::new()
+        .arg0(line.name.clone())
+        .positional(line.args.clone())
+        .live_stdin(own_stdin.clone());
     if let Source::File(path) = &line.source {
         options = options.script_file(path.clone());
     }
     let script = format!("{}{script}", prelude(&line));
-    let shell =
-        bash.execute(&script).options(options).stdout_fn(sink(outputs, |o| &o.out)).stderr_fn(sink(outputs, |o| &o.err)).into_future();
+    let shell = bash
+        .execute(&script)
+        .options(options)
+        .stdout_fn(sink(outputs, |o| &o.out))
+        .stderr_fn(sink(outputs, |o| &o.err))
+        .into_future();
     let feed = Box::pin(feed(own_stdin, input));
     let result = match select(shell, feed).await {
         Either::Left((result, _)) => result,
@@ -200,7 +210,10 @@ fn interpreter(files: Arc<dyn FileSystem>, cwd: &str, own: &Own) -> Bash {
     for name in ["pip", "pip3", "uv", "uvx"] {
         builder = builder.command(name, Shim { own: own.clone() });
     }
-    commands::add(builder, own).command("curl", Curl).command_resolver(Arc::new(Elsewhere { own: own.clone() })).build()
+    commands::add(builder, own)
+        .command("curl", Curl)
+        .command_resolver(Arc::new(Elsewhere { own: own.clone() }))
+        .build()
 }
 
 /// Options of the command line, put before the first line without making another one of it.

@@ -20,7 +20,8 @@ pub(crate) fn expand(attribute: TokenStream, item: TokenStream) -> Result<TokenS
     };
     let wait = function.sig.asyncness.map(|_| quote!(.await));
     Ok(quote! {
-        // Not at the root of the crate, where an async `main` is refused wherever the crate is built as a program (tests).
+        // Not at the root of the crate, where an async `main` is refused wherever the crate is
+        // built as a program (tests).
         #[allow(unsafe_code, reason = "exports are")]
         const _: () = {
             #[cfg_attr(not(target_family = "wasm"), allow(dead_code, reason = "only components run it"))]

@@ -8,11 +8,15 @@ use proc_macro::TokenStream;
 /// See `skillhost_guest::main`.
 #[proc_macro_attribute]
 pub fn main(attribute: TokenStream, item: TokenStream) -> TokenStream {
-    entry::expand(attribute.into(), item.into()).unwrap_or_else(syn::Error::into_compile_error).into()
+    entry::expand(attribute.into(), item.into())
+        .unwrap_or_else(syn::Error::into_compile_error)
+        .into()
 }
 
 /// See `skillhost_guest::tool`.
 #[proc_macro_attribute]
 pub fn tool(attribute: TokenStream, item: TokenStream) -> TokenStream {
-    tool::expand(attribute.into(), item.into()).unwrap_or_else(syn::Error::into_compile_error).into()
+    tool::expand(attribute.into(), item.into())
+        .unwrap_or_else(syn::Error::into_compile_error)
+        .into()
 }

@@ -1,10 +1,13 @@
-//! `#[tool]`: a type of the function's name that knows the tool's name, description, input and output. Types and functions
-//! have separate namespaces, so that `tools![convert]` finds it by the function's path.
+//! `#[tool]`: a type of the function's name that knows the tool's name, description, input and
+//! output. Types and functions have separate namespaces, so that `tools![convert]` finds it by the
+//! function's path.
 
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
 use syn::parse::Parser;
-use syn::{Attribute, Error, Expr, ExprLit, FnArg, ItemFn, Lit, LitStr, Meta, Result, ReturnType, parse2};
+use syn::{
+    Attribute, Error, Expr, ExprLit, FnArg, ItemFn, Lit, LitStr, Meta, Result, ReturnType, parse2,
+};
 
 pub(crate) fn expand(attribute: TokenStream, item: TokenStream) -> Result<TokenStream> {
     let function: ItemFn = parse2(item)?;
@@ -19,13 +22,17 @@ pub(crate) fn expand(attribute: TokenStream, item: TokenStream) -> Result<TokenS
         let message = "a tool needs a doc comment: it becomes the description, which says what the tool does and when to use it";
         return Err(Error::new_spanned(&function.sig.ident, message));
     }
-    let (Some(FnArg::Typed(input)), 1) = (function.sig.inputs.first(), function.sig.inputs.len()) else {
+    let (Some(FnArg::Typed(input)), 1) = (function.sig.inputs.first(), function.sig.inputs.len())
+    else {
         let message = "a tool takes one parameter: a struct that is `Deserialize` and `JsonSchema`";
         return Err(Error::new_spanned(&function.sig, message));
     };
     let input = &input.ty;
     let ReturnType::Type(_, result) = &function.sig.output else {
-        return Err(Error::new_spanned(&function.sig, "a tool returns a `Result` of its output and an error that can be shown"));
+        return Err(Error::new_spanned(
+            &function.sig,
+            "a tool returns a `Result` of its output and an error that can be shown",
+        ));
     };
     let wait = function.sig.asyncness.map(|_| quote!(.await));
     let visibility = &function.vis;
@@ -68,11 +75,16 @@ fn parse_name(attribute: TokenStream) -> Result<Option<LitStr>> {
 /// 1 to 64 characters of a-z, 0-9, `_` and `-`: wit/skill.wit.
 fn check_name(name: &LitStr) -> Result<()> {
     let value = name.value();
-    let allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_' || byte == b'-';
+    let allowed = |byte: u8| {
+        byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_' || byte == b'-'
+    };
     if (1..=64).contains(&value.len()) && value.bytes().all(allowed) {
         return Ok(());
     }
-    Err(Error::new(name.span(), format!("`{value}` is no tool name: 1 to 64 characters of a-z, 0-9, `_` and `-`")))
+    Err(Error::new(
+        name.span(),
+        format!("`{value}` is no tool name: 1 to 64 characters of a-z, 0-9, `_` and `-`"),
+    ))
 }
 
 /// The doc comment, without the blank that each line begins with.
@@ -84,7 +96,8 @@ fn description(attributes: &[Attribute]) -> String {
         },
         _ => None,
     });
-    let lines: Vec<String> = lines.map(|line| line.strip_prefix(' ').unwrap_or(&line).trim_end().to_owned()).collect();
+    let lines: Vec<String> =
+        lines.map(|line| line.strip_prefix(' ').unwrap_or(&line).trim_end().to_owned()).collect();
     lines.join("\n").trim().to_owned()
 }
 
@@ -103,12 +116,20 @@ mod tests {
             async fn to_json(input: Input) -> Result<Output> {}
         );
         assert!(expand(quote!(), function.clone()).unwrap().to_string().contains(r#"= "to_json""#));
-        assert!(expand(quote!(name = "to-json"), function.clone()).unwrap().to_string().contains(r#"= "to-json""#));
+        assert!(
+            expand(quote!(name = "to-json"), function.clone())
+                .unwrap()
+                .to_string()
+                .contains(r#"= "to-json""#)
+        );
         assert_eq!(
             error(quote!(name = "To JSON"), function.clone()),
             "`To JSON` is no tool name: 1 to 64 characters of a-z, 0-9, `_` and `-`"
         );
-        assert_eq!(error(quote!(title = "x"), function), "unknown argument; a tool knows `name = \"...\"`");
+        assert_eq!(
+            error(quote!(title = "x"), function),
+            "unknown argument; a tool knows `name = \"...\"`"
+        );
     }
 
     #[test]
@@ -121,7 +142,10 @@ mod tests {
             #[must_use]
             async fn convert(input: Input) -> Result<Output> {}
         );
-        assert_eq!(description(&function.attrs), "Converts a document.\n\nUse it when:\n  - asked to");
+        assert_eq!(
+            description(&function.attrs),
+            "Converts a document.\n\nUse it when:\n  - asked to"
+        );
     }
 
     #[test]

@@ -15,8 +15,15 @@ fn blocks_hold_what_was_written_until_they_are_freed() {
             // Grows, shrinks, and grows again.
             let grows = step / 1000 % 2 == 0;
             match random.below(10) {
-                0..=5 if grows => blocks.push(Held::new(&pools, random.layout(), random.next() as u8, random.below(2) == 0)),
-                0..=6 if !blocks.is_empty() => blocks.swap_remove(random.below(blocks.len())).free(&pools),
+                0..=5 if grows => blocks.push(Held::new(
+                    &pools,
+                    random.layout(),
+                    random.next() as u8,
+                    random.below(2) == 0,
+                )),
+                0..=6 if !blocks.is_empty() => {
+                    blocks.swap_remove(random.below(blocks.len())).free(&pools)
+                }
                 7..=8 if !blocks.is_empty() => {
                     let (at, size) = (random.below(blocks.len()), random.layout().size());
                     blocks[at].resize(&pools, size);
@@ -31,7 +38,10 @@ fn blocks_hold_what_was_written_until_they_are_freed() {
             block.free(&pools);
         }
         reclaim(&pools);
-        assert!(pools.system.used.get() <= CHUNK_SIZE, "seed {seed}: all but the newest chunk is given back");
+        assert!(
+            pools.system.used.get() <= CHUNK_SIZE,
+            "seed {seed}: all but the newest chunk is given back"
+        );
     }
 }
 
@@ -47,7 +57,8 @@ fn a_small_program_takes_one_chunk() {
 #[test]
 fn a_freed_block_is_the_next_of_its_size() {
     let (pools, layout) = (pools(usize::MAX), Layout::new::<[u32; 5]>());
-    let (first, second) = (Held::new(&pools, layout, 1, false), Held::new(&pools, layout, 2, false));
+    let (first, second) =
+        (Held::new(&pools, layout, 1, false), Held::new(&pools, layout, 2, false));
     let at = first.pointer;
     first.free(&pools);
     assert_eq!(Held::new(&pools, Layout::new::<[u8; 24]>(), 3, true).pointer, at);
@@ -59,17 +70,24 @@ fn memory_of_one_size_serves_another() {
     // Each generation would fit alone; kept apart by size, four of them would not.
     let pools = pools(100 * CHUNK);
     for size in [24, 40, 200, 16] {
-        let blocks: Vec<_> = (0..80 * CHUNK_SIZE / size).map(|_| Held::new(&pools, Layout::array::<u8>(size).unwrap(), 7, false)).collect();
+        let blocks: Vec<_> = (0..80 * CHUNK_SIZE / size)
+            .map(|_| Held::new(&pools, Layout::array::<u8>(size).unwrap(), 7, false))
+            .collect();
         blocks.into_iter().for_each(|block| block.free(&pools));
     }
-    assert!(!raw(&pools, Layout::array::<u8>(90 * CHUNK).unwrap()).is_null(), "chunks serve large blocks too");
+    assert!(
+        !raw(&pools, Layout::array::<u8>(90 * CHUNK).unwrap()).is_null(),
+        "chunks serve large blocks too"
+    );
 }
 
 #[test]
 fn what_is_free_is_given_back_as_chunks_double() {
     let pools = pools(usize::MAX);
     for size in (8..=LARGEST).step_by(8) {
-        let blocks: Vec<_> = (0..20 * CHUNK_SIZE / size).map(|_| Held::new(&pools, Layout::array::<u8>(size).unwrap(), 7, false)).collect();
+        let blocks: Vec<_> = (0..20 * CHUNK_SIZE / size)
+            .map(|_| Held::new(&pools, Layout::array::<u8>(size).unwrap(), 7, false))
+            .collect();
         blocks.into_iter().for_each(|block| block.free(&pools));
     }
     // 64 sizes of 20 chunks each.
@@ -111,7 +129,10 @@ impl Held {
         let pointer = unsafe {
             let pointer = if zeroed { pools.alloc_zeroed(layout) } else { pools.alloc(layout) };
             assert!(!pointer.is_null() && pointer.addr().is_multiple_of(layout.align()));
-            assert!(!zeroed || std::slice::from_raw_parts(pointer, layout.size()).iter().all(|&b| b == 0));
+            assert!(
+                !zeroed
+                    || std::slice::from_raw_parts(pointer, layout.size()).iter().all(|&b| b == 0)
+            );
             pointer.write_bytes(byte, layout.size());
             pointer
         };
@@ -126,10 +147,13 @@ impl Held {
 
     fn resize(&mut self, pools: &Pools<Counting>, size: usize) {
         let kept = size.min(self.layout.size());
-        // SAFETY: the block is of that layout; the new one has `size` bytes, of which the kept ones were written.
+        // SAFETY: the block is of that layout; the new one has `size` bytes, of which the kept ones
+        // were written.
         unsafe {
             self.pointer = pools.realloc(self.pointer, self.layout, size);
-            assert!(!self.pointer.is_null() && self.pointer.addr().is_multiple_of(self.layout.align()));
+            assert!(
+                !self.pointer.is_null() && self.pointer.addr().is_multiple_of(self.layout.align())
+            );
             assert!(std::slice::from_raw_parts(self.pointer, kept).iter().all(|&b| b == self.byte));
             self.pointer.write_bytes(self.byte, size);
         }

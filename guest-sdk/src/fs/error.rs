@@ -12,7 +12,9 @@ pub(super) fn error(attempt: &str, path: &str, code: ErrorCode) -> Error {
 
 fn reason(code: ErrorCode) -> (ErrorKind, String) {
     let (kind, reason) = match code {
-        ErrorCode::Access | ErrorCode::NotPermitted => (ErrorKind::PermissionDenied, "not permitted"),
+        ErrorCode::Access | ErrorCode::NotPermitted => {
+            (ErrorKind::PermissionDenied, "not permitted")
+        }
         ErrorCode::ReadOnly => (ErrorKind::ReadOnlyFilesystem, "read-only here"),
         ErrorCode::NoEntry => (ErrorKind::NotFound, "no such file or folder"),
         ErrorCode::Exist => (ErrorKind::AlreadyExists, "exists already"),
@@ -52,6 +54,9 @@ mod tests {
     #[test]
     fn an_error_names_attempt_path_and_reason() {
         let error = error("open", "/tmp/a", ErrorCode::NoEntry);
-        assert_eq!((error.kind(), error.to_string().as_str()), (ErrorKind::NotFound, "open /tmp/a: no such file or folder"));
+        assert_eq!(
+            (error.kind(), error.to_string().as_str()),
+            (ErrorKind::NotFound, "open /tmp/a: no such file or folder")
+        );
     }
 }

@@ -6,14 +6,16 @@ use std::path::Path;
 use super::error::error;
 use super::metadata::Metadata;
 use super::path::resolve;
-use crate::bindings::filesystem::wasi::filesystem::types::{Descriptor, DescriptorFlags, OpenFlags, PathFlags};
+use crate::bindings::filesystem::wasi::filesystem::types::{
+    Descriptor, DescriptorFlags, OpenFlags, PathFlags,
+};
 use crate::bindings::filesystem::wit_stream;
 use crate::stream::{Sink, Source, block_on};
 
 /// An open file, read and written from a position on that moves along.
 ///
-/// What is written has arrived, and its errors are known, after [`File::close`]. A `File` is a [`std::io::Read`], `Write`
-/// and `Seek` too; those block.
+/// What is written has arrived, and its errors are known, after [`File::close`]. A `File` is a
+/// [`std::io::Read`], `Write` and `Seek` too; those block.
 ///
 /// ```no_run
 /// use skillhost_guest::fs::File;
@@ -115,8 +117,8 @@ impl File {
         Ok(())
     }
 
-    /// Waits until all that was written has arrived, and closes the file. Dropping one closes it too, without telling of
-    /// errors.
+    /// Waits until all that was written has arrived, and closes the file. Dropping one closes it
+    /// too, without telling of errors.
     ///
     /// ```no_run
     /// # async fn example() -> std::io::Result<()> {
@@ -140,7 +142,11 @@ impl File {
     /// ```
     pub async fn metadata(&mut self) -> Result<Metadata> {
         self.settle().await?;
-        self.descriptor.stat().await.map(Metadata::from).map_err(|code| error("look at", &self.path, code))
+        self.descriptor
+            .stat()
+            .await
+            .map(Metadata::from)
+            .map_err(|code| error("look at", &self.path, code))
     }
 
     /// Moves the position; returns it, in bytes from the beginning.
@@ -176,16 +182,25 @@ impl File {
         Ok(self.source.get_or_insert_with(|| {
             let (reader, done) = self.descriptor.read_via_stream(self.position);
             let path = self.path.clone();
-            Source::new(reader, Box::pin(async move { done.await.map_err(|code| error("read", &path, code)) }))
+            Source::new(
+                reader,
+                Box::pin(async move { done.await.map_err(|code| error("read", &path, code)) }),
+            )
         }))
     }
 
     fn open_sink(&self) -> Sink {
         let (writer, reader) = wit_stream::new();
-        let done =
-            if self.append { self.descriptor.append_via_stream(reader) } else { self.descriptor.write_via_stream(reader, self.position) };
+        let done = if self.append {
+            self.descriptor.append_via_stream(reader)
+        } else {
+            self.descriptor.write_via_stream(reader, self.position)
+        };
         let path = self.path.clone();
-        Sink::new(writer, Box::pin(async move { done.await.map_err(|code| error("write", &path, code)) }))
+        Sink::new(
+            writer,
+            Box::pin(async move { done.await.map_err(|code| error("write", &path, code)) }),
+        )
     }
 
     /// Ends the stream of writes, if there is one.
@@ -297,8 +312,16 @@ impl OpenOptions {
         open.set(OpenFlags::EXCLUSIVE, self.create_new);
         open.set(OpenFlags::TRUNCATE, self.truncate);
         let attempt = if self.create || self.create_new { "create" } else { "open" };
-        let opened = at.folder.open_at(PathFlags::SYMLINK_FOLLOW, at.relative.clone(), open, flags).await;
+        let opened =
+            at.folder.open_at(PathFlags::SYMLINK_FOLLOW, at.relative.clone(), open, flags).await;
         let descriptor = opened.map_err(|code| error(attempt, &at.absolute, code))?;
-        Ok(File { descriptor, path: at.absolute, position: 0, append: self.append, source: None, sink: None })
+        Ok(File {
+            descriptor,
+            path: at.absolute,
+            position: 0,
+            append: self.append,
+            source: None,
+            sink: None,
+        })
     }
 }

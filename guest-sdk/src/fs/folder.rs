@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 use super::error::error;
 use super::path::resolve;
 use super::remove_file;
-use crate::bindings::filesystem::wasi::filesystem::types::{DescriptorFlags, DescriptorType, OpenFlags, PathFlags};
+use crate::bindings::filesystem::wasi::filesystem::types::{
+    DescriptorFlags, DescriptorType, OpenFlags, PathFlags,
+};
 
 /// What a folder holds, by name.
 ///
@@ -23,7 +25,8 @@ pub async fn read_dir(path: impl AsRef<Path>) -> Result<Vec<DirEntry>> {
     let at = resolve(path)?;
     let failed = |code| error("list", &at.absolute, code);
     let flags = (PathFlags::SYMLINK_FOLLOW, OpenFlags::DIRECTORY, DescriptorFlags::READ);
-    let folder = at.folder.open_at(flags.0, at.relative.clone(), flags.1, flags.2).await.map_err(failed)?;
+    let folder =
+        at.folder.open_at(flags.0, at.relative.clone(), flags.1, flags.2).await.map_err(failed)?;
     let (entries, done) = folder.read_directory();
     let entries = entries.collect().await;
     done.await.map_err(failed)?;
@@ -47,7 +50,10 @@ pub async fn read_dir(path: impl AsRef<Path>) -> Result<Vec<DirEntry>> {
 /// ```
 pub async fn create_dir(path: impl AsRef<Path>) -> Result<()> {
     let at = resolve(path)?;
-    at.folder.create_directory_at(at.relative.clone()).await.map_err(|code| error("create", &at.absolute, code))
+    at.folder
+        .create_directory_at(at.relative.clone())
+        .await
+        .map_err(|code| error("create", &at.absolute, code))
 }
 
 /// Makes a folder and those that it is in; no error where they exist.
@@ -65,8 +71,10 @@ pub async fn create_dir_all(path: impl AsRef<Path>) -> Result<()> {
     for end in ends {
         let created = at.folder.create_directory_at(at.relative[..end].to_owned()).await;
         let Err(code) = created else { continue };
-        // Whatever the host says of a folder that is there already, and perhaps may not be written: it is there.
-        let stat = at.folder.stat_at(PathFlags::SYMLINK_FOLLOW, at.relative[..end].to_owned()).await;
+        // Whatever the host says of a folder that is there already, and perhaps may not be written:
+        // it is there.
+        let stat =
+            at.folder.stat_at(PathFlags::SYMLINK_FOLLOW, at.relative[..end].to_owned()).await;
         if !stat.is_ok_and(|stat| matches!(stat.type_, DescriptorType::Directory)) {
             let created = &at.absolute[..at.absolute.len() - (at.relative.len() - end)];
             return Err(error("create", created, code));
@@ -85,7 +93,10 @@ pub async fn create_dir_all(path: impl AsRef<Path>) -> Result<()> {
 /// ```
 pub async fn remove_dir(path: impl AsRef<Path>) -> Result<()> {
     let at = resolve(path)?;
-    at.folder.remove_directory_at(at.relative.clone()).await.map_err(|code| error("remove", &at.absolute, code))
+    at.folder
+        .remove_directory_at(at.relative.clone())
+        .await
+        .map_err(|code| error("remove", &at.absolute, code))
 }
 
 /// Removes a folder with all that it holds. Symbolic links in it are removed, not followed.

@@ -6,7 +6,9 @@ use std::time::SystemTime;
 
 use super::error::error;
 use super::path::resolve;
-use crate::bindings::filesystem::wasi::filesystem::types::{DescriptorStat, DescriptorType, PathFlags};
+use crate::bindings::filesystem::wasi::filesystem::types::{
+    DescriptorStat, DescriptorType, PathFlags,
+};
 use crate::stream::system_time;
 
 /// What a path leads to, through symbolic links.
@@ -114,7 +116,9 @@ impl Metadata {
 
 impl From<DescriptorStat> for Metadata {
     fn from(stat: DescriptorStat) -> Self {
-        let modified = stat.data_modification_timestamp.map(|instant| system_time(instant.seconds, instant.nanoseconds));
+        let modified = stat
+            .data_modification_timestamp
+            .map(|instant| system_time(instant.seconds, instant.nanoseconds));
         Self { kind: stat.type_, len: stat.size, modified }
     }
 }

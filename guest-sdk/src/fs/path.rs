@@ -30,13 +30,19 @@ thread_local! {
 pub(super) fn resolve(path: impl AsRef<Path>) -> Result<Resolved> {
     let path = path.as_ref();
     let Some(text) = path.to_str() else {
-        return Err(Error::new(ErrorKind::InvalidFilename, format!("{}: not UTF-8", path.display())));
+        return Err(Error::new(
+            ErrorKind::InvalidFilename,
+            format!("{}: not UTF-8", path.display()),
+        ));
     };
     if text.is_empty() {
         return Err(Error::new(ErrorKind::NotFound, "the path is empty"));
     }
-    let absolute =
-        if text.starts_with('/') { normalize(text) } else { normalize(&format!("{}/{text}", crate::env::current_dir().display())) };
+    let absolute = if text.starts_with('/') {
+        normalize(text)
+    } else {
+        normalize(&format!("{}/{text}", crate::env::current_dir().display()))
+    };
     let preopens = preopens();
     let names: Vec<&str> = preopens.iter().map(|(_, name)| name.as_str()).collect();
     let Some((index, relative)) = locate(&absolute, &names) else {
@@ -78,7 +84,10 @@ fn locate(path: &str, folders: &[&str]) -> Option<(usize, String)> {
         let rest = path.strip_prefix(folder.trim_end_matches('/'))?;
         (rest.is_empty() || rest.starts_with('/')).then(|| rest.trim_start_matches('/'))
     };
-    let candidates = folders.iter().enumerate().filter_map(|(index, folder)| Some((folder.len(), index, below(folder)?)));
+    let candidates = folders
+        .iter()
+        .enumerate()
+        .filter_map(|(index, folder)| Some((folder.len(), index, below(folder)?)));
     let (_, index, rest) = candidates.max_by_key(|(length, ..)| *length)?;
     Some((index, if rest.is_empty() { ".".into() } else { rest.into() }))
 }
@@ -114,7 +123,10 @@ mod tests {
 
     #[test]
     fn dots_are_taken_out_before_the_folder_is_chosen() {
-        assert_eq!(located("/workspace/../tmp/./a", &["/workspace", "/tmp"]), Some((1, "a".into())));
+        assert_eq!(
+            located("/workspace/../tmp/./a", &["/workspace", "/tmp"]),
+            Some((1, "a".into()))
+        );
         assert_eq!(located("/../../tmp//a/b/..", &["/tmp"]), Some((0, "a".into())));
     }
 }

@@ -4,7 +4,8 @@ use std::fmt;
 
 use crate::bindings::http::wasi::http::types::ErrorCode;
 
-/// Why there is no response, or not all of one. The message names method and URL, and says what was wrong.
+/// Why there is no response, or not all of one. The message names method and URL, and says what was
+/// wrong.
 ///
 /// ```no_run
 /// use skillhost_guest::http::{Error, get};
@@ -52,35 +53,64 @@ impl From<Error> for std::io::Error {
 /// `what` is the request: `GET https://example.com/`.
 pub(super) fn error(what: &str, code: ErrorCode) -> Error {
     let (kind, reason): (fn(String) -> Error, _) = match code {
-        ErrorCode::HttpRequestDenied => {
-            (Error::Denied, "denied: the capabilities hold no `WebFetch` for this host, or not this method".to_owned())
+        ErrorCode::HttpRequestDenied => (
+            Error::Denied,
+            "denied: the capabilities hold no `WebFetch` for this host, or not this method"
+                .to_owned(),
+        ),
+        ErrorCode::DestinationIpProhibited => {
+            (Error::Denied, "denied: the address is private or otherwise forbidden".to_owned())
         }
-        ErrorCode::DestinationIpProhibited => (Error::Denied, "denied: the address is private or otherwise forbidden".to_owned()),
         ErrorCode::DnsTimeout => (Error::Timeout, "timed out looking up the host".to_owned()),
         ErrorCode::ConnectionTimeout => (Error::Timeout, "timed out connecting".to_owned()),
         ErrorCode::ConnectionReadTimeout | ErrorCode::HttpResponseTimeout => {
             (Error::Timeout, "timed out waiting for the response".to_owned())
         }
         ErrorCode::ConnectionWriteTimeout => (Error::Timeout, "timed out sending".to_owned()),
-        ErrorCode::HttpRequestBodySize(limit) => (Error::TooLarge, sized("the request's body is too large", limit)),
-        ErrorCode::HttpResponseBodySize(limit) => (Error::TooLarge, sized("the response's body is too large", limit)),
-        ErrorCode::HttpRequestHeaderSectionSize(limit) => (Error::TooLarge, sized("the request's headers are too large", limit)),
-        ErrorCode::HttpResponseHeaderSectionSize(limit) => (Error::TooLarge, sized("the response's headers are too large", limit)),
+        ErrorCode::HttpRequestBodySize(limit) => {
+            (Error::TooLarge, sized("the request's body is too large", limit))
+        }
+        ErrorCode::HttpResponseBodySize(limit) => {
+            (Error::TooLarge, sized("the response's body is too large", limit))
+        }
+        ErrorCode::HttpRequestHeaderSectionSize(limit) => {
+            (Error::TooLarge, sized("the request's headers are too large", limit))
+        }
+        ErrorCode::HttpResponseHeaderSectionSize(limit) => {
+            (Error::TooLarge, sized("the response's headers are too large", limit))
+        }
         ErrorCode::HttpRequestUriTooLong => (Error::TooLarge, "the URL is too long".to_owned()),
         ErrorCode::HttpRequestUriInvalid => (Error::Invalid, "the URL is not valid".to_owned()),
-        ErrorCode::HttpRequestMethodInvalid => (Error::Invalid, "the method is not valid".to_owned()),
+        ErrorCode::HttpRequestMethodInvalid => {
+            (Error::Invalid, "the method is not valid".to_owned())
+        }
         ErrorCode::DnsError(payload) => (Error::Failed, with("no such host", payload.rcode)),
         ErrorCode::DestinationNotFound => (Error::Failed, "no such host".to_owned()),
-        ErrorCode::DestinationUnavailable | ErrorCode::DestinationIpUnroutable => (Error::Failed, "the host cannot be reached".to_owned()),
+        ErrorCode::DestinationUnavailable | ErrorCode::DestinationIpUnroutable => {
+            (Error::Failed, "the host cannot be reached".to_owned())
+        }
         ErrorCode::ConnectionRefused => (Error::Failed, "connection refused".to_owned()),
-        ErrorCode::ConnectionTerminated | ErrorCode::HttpResponseIncomplete => (Error::Failed, "the connection was cut off".to_owned()),
-        ErrorCode::HttpProtocolError => (Error::Failed, "the server does not keep to HTTP, or the connection was cut off".to_owned()),
-        ErrorCode::ConnectionLimitReached => (Error::Failed, "too many connections at once".to_owned()),
-        ErrorCode::TlsCertificateError => (Error::Failed, "the certificate is not valid".to_owned()),
+        ErrorCode::ConnectionTerminated | ErrorCode::HttpResponseIncomplete => {
+            (Error::Failed, "the connection was cut off".to_owned())
+        }
+        ErrorCode::HttpProtocolError => (
+            Error::Failed,
+            "the server does not keep to HTTP, or the connection was cut off".to_owned(),
+        ),
+        ErrorCode::ConnectionLimitReached => {
+            (Error::Failed, "too many connections at once".to_owned())
+        }
+        ErrorCode::TlsCertificateError => {
+            (Error::Failed, "the certificate is not valid".to_owned())
+        }
         ErrorCode::TlsProtocolError => (Error::Failed, "TLS failed".to_owned()),
-        ErrorCode::TlsAlertReceived(payload) => (Error::Failed, with("TLS failed", payload.alert_message)),
+        ErrorCode::TlsAlertReceived(payload) => {
+            (Error::Failed, with("TLS failed", payload.alert_message))
+        }
         // The host's own words, with the rule and what would allow it.
-        ErrorCode::InternalError(Some(message)) if message.starts_with("denied: ") => (Error::Denied, message),
+        ErrorCode::InternalError(Some(message)) if message.starts_with("denied: ") => {
+            (Error::Denied, message)
+        }
         ErrorCode::InternalError(message) => (Error::Failed, with("failed", message)),
         // Rare enough for the code's own name.
         other => (Error::Failed, format!("{other:?}")),
@@ -112,13 +142,19 @@ mod tests {
 
     #[test]
     fn a_denial_in_the_host_s_words_is_one_too() {
-        let error = error("GET /", ErrorCode::InternalError(Some("denied: by this; to allow it: that".into())));
+        let error = error(
+            "GET /",
+            ErrorCode::InternalError(Some("denied: by this; to allow it: that".into())),
+        );
         assert_eq!(error, Error::Denied("GET /: denied: by this; to allow it: that".into()));
     }
 
     #[test]
     fn a_limit_is_named_where_it_is_known() {
         let error = error("GET /", ErrorCode::HttpResponseBodySize(Some(10)));
-        assert_eq!(error, Error::TooLarge("GET /: the response's body is too large (10 bytes)".into()));
+        assert_eq!(
+            error,
+            Error::TooLarge("GET /: the response's body is too large (10 bytes)".into())
+        );
     }
 }

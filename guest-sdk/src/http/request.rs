@@ -101,8 +101,8 @@ impl Request {
         self.header("content-type", "application/json")
     }
 
-    /// The longest to wait for a connection, then for the first byte, then for each next one; the host's own limits hold
-    /// as well. For the whole exchange see [`crate::time::timeout`].
+    /// The longest to wait for a connection, then for the first byte, then for each next one; the
+    /// host's own limits hold as well. For the whole exchange see [`crate::time::timeout`].
     ///
     /// ```no_run
     /// use std::time::Duration;
@@ -114,8 +114,8 @@ impl Request {
         self
     }
 
-    /// Sends it, and returns when the response's headers are here. A status such as 404 is no error: see
-    /// [`Response::error_for_status`].
+    /// Sends it, and returns when the response's headers are here. A status such as 404 is no
+    /// error: see [`Response::error_for_status`].
     ///
     /// ```no_run
     /// # async fn example() -> Result<(), skillhost_guest::http::Error> {
@@ -127,30 +127,41 @@ impl Request {
         let what = format!("{} {}", self.method, self.url);
         let body = std::mem::take(&mut self.body);
         let (contents, mut upload) = stream_of(body);
-        let request = self.build(contents).map_err(|reason| Error::Invalid(format!("{what}: {reason}")))?;
-        let response = alongside(&mut upload, client::send(request)).await.map_err(|code| error(&what, code))?;
+        let request =
+            self.build(contents).map_err(|reason| Error::Invalid(format!("{what}: {reason}")))?;
+        let response = alongside(&mut upload, client::send(request))
+            .await
+            .map_err(|code| error(&what, code))?;
         Ok(Response::new(response, what, upload))
     }
 
-    fn build(self, contents: Option<wit_bindgen::StreamReader<u8>>) -> Result<types::Request, String> {
+    fn build(
+        self,
+        contents: Option<wit_bindgen::StreamReader<u8>>,
+    ) -> Result<types::Request, String> {
         if let Some(reason) = self.invalid {
             return Err(reason);
         }
         let url = url::parse(&self.url)?;
         let headers = types::Headers::new();
         for (name, value) in &self.headers {
-            headers.append(name, value).map_err(|error| format!("header `{name}`: {}", describe(error)))?;
+            headers
+                .append(name, value)
+                .map_err(|error| format!("header `{name}`: {}", describe(error)))?;
         }
         let options = self.timeout.map(options).transpose()?;
         let (trailers, no_trailers) = wit_future::new(|| Ok(None));
-        // Dropped unwritten, it sends what it was made with; that of the exchange's end is told by the response's end.
+        // Dropped unwritten, it sends what it was made with; that of the exchange's end is told by
+        // the response's end.
         drop(trailers);
         let (request, _sent) = types::Request::new(headers, contents, no_trailers, options);
         let scheme = if url.https { types::Scheme::Https } else { types::Scheme::Http };
         request.set_method(&method(self.method)).map_err(|()| "the method is not valid")?;
         request.set_scheme(Some(&scheme)).map_err(|()| "the scheme is not valid")?;
         request.set_authority(Some(url.authority)).map_err(|()| "the URL's host is not valid")?;
-        request.set_path_with_query(Some(&url.path_with_query)).map_err(|()| "the URL's path is not valid")?;
+        request
+            .set_path_with_query(Some(&url.path_with_query))
+            .map_err(|()| "the URL's path is not valid")?;
         Ok(request)
     }
 }

@@ -27,7 +27,11 @@ pub struct Response {
 }
 
 impl Response {
-    pub(super) fn new(response: types::Response, what: String, upload: Option<BoxFuture<()>>) -> Self {
+    pub(super) fn new(
+        response: types::Response,
+        what: String,
+        upload: Option<BoxFuture<()>>,
+    ) -> Self {
         let status = response.get_status_code();
         let headers = response.get_headers().copy_all();
         let (received, result) = wit_future::new(|| Ok(()));
@@ -90,7 +94,11 @@ impl Response {
     /// # }
     /// ```
     pub fn error_for_status(self) -> Result<Self, Error> {
-        if self.status < 400 { Ok(self) } else { Err(Error::Failed(format!("{}: status {}", self.what, self.status))) }
+        if self.status < 400 {
+            Ok(self)
+        } else {
+            Err(Error::Failed(format!("{}: status {}", self.what, self.status)))
+        }
     }
 
     /// The next bytes of the body; `None` at its end.
@@ -147,7 +155,9 @@ impl Response {
     pub async fn json<T: DeserializeOwned>(self) -> Result<T, Error> {
         let what = self.what.clone();
         let bytes = self.bytes().await?;
-        serde_json::from_slice(&bytes).map_err(|error| Error::Failed(format!("{what}: the response is not the JSON expected: {error}")))
+        serde_json::from_slice(&bytes).map_err(|error| {
+            Error::Failed(format!("{what}: the response is not the JSON expected: {error}"))
+        })
     }
 }
 

@@ -11,7 +11,9 @@ pub(super) struct Url<'a> {
 }
 
 pub(super) fn parse(url: &str) -> Result<Url<'_>, &'static str> {
-    let (scheme, rest) = url.split_once("://").ok_or("the URL is not absolute: it begins with `https://` or `http://`")?;
+    let (scheme, rest) = url
+        .split_once("://")
+        .ok_or("the URL is not absolute: it begins with `https://` or `http://`")?;
     let https = match scheme.to_ascii_lowercase().as_str() {
         "https" => true,
         "http" => false,
@@ -43,7 +45,10 @@ mod tests {
 
     #[test]
     fn a_url_has_scheme_authority_path_and_query() {
-        assert_eq!(parts("https://example.com:8443/a/b?c=d#e"), (true, "example.com:8443", "/a/b?c=d".into()));
+        assert_eq!(
+            parts("https://example.com:8443/a/b?c=d#e"),
+            (true, "example.com:8443", "/a/b?c=d".into())
+        );
         assert_eq!(parts("HTTP://127.0.0.1/"), (false, "127.0.0.1", "/".into()));
     }
 

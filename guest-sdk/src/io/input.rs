@@ -24,7 +24,8 @@ pub fn stdin() -> Stdin {
 
 /// A handle to standard input, made by [`stdin`].
 ///
-/// It is a [`std::io::Read`] too, for parsers that take one (`serde_json::from_reader`, `csv::Reader`); that blocks.
+/// It is a [`std::io::Read`] too, for parsers that take one (`serde_json::from_reader`,
+/// `csv::Reader`); that blocks.
 ///
 /// ```no_run
 /// use skillhost_guest::io::stdin;
@@ -128,7 +129,9 @@ impl Lines {
     /// # }
     /// ```
     pub async fn next_line(&mut self) -> Result<Option<String>> {
-        let Some(mut line) = opened(&mut *self.input.slot.lock().await).line().await? else { return Ok(None) };
+        let Some(mut line) = opened(&mut *self.input.slot.lock().await).line().await? else {
+            return Ok(None);
+        };
         for end in [b'\n', b'\r'] {
             if line.last() == Some(&end) {
                 line.pop();
@@ -141,10 +144,16 @@ impl Lines {
 fn opened(source: &mut Option<Source>) -> &mut Source {
     source.get_or_insert_with(|| {
         let (reader, done) = read_via_stream();
-        Source::new(reader, Box::pin(async move { done.await.map_err(|code| error!("read stdin", types::ErrorCode, code)) }))
+        Source::new(
+            reader,
+            Box::pin(async move {
+                done.await.map_err(|code| error!("read stdin", types::ErrorCode, code))
+            }),
+        )
     })
 }
 
 fn text(bytes: Vec<u8>) -> Result<String> {
-    String::from_utf8(bytes).map_err(|error| Error::new(ErrorKind::InvalidData, format!("read stdin: {error}")))
+    String::from_utf8(bytes)
+        .map_err(|error| Error::new(ErrorKind::InvalidData, format!("read stdin: {error}")))
 }

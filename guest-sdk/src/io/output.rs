@@ -52,8 +52,8 @@ pub struct Stdout {
 }
 
 impl Stdout {
-    /// Writes all of it, after what was printed before; returns when the host has taken it, so that output of any size
-    /// needs no memory.
+    /// Writes all of it, after what was printed before; returns when the host has taken it, so that
+    /// output of any size needs no memory.
     ///
     /// ```no_run
     /// # async fn example() -> std::io::Result<()> {
@@ -175,7 +175,8 @@ impl Output {
     fn print(&self, text: fmt::Arguments<'_>, now: bool) {
         // Formatted first: what formats it may print as well.
         let text = text.to_string();
-        let result = self.buffer(text.as_bytes()).and_then(|()| if now { self.spill() } else { Ok(()) });
+        let result =
+            self.buffer(text.as_bytes()).and_then(|()| if now { self.spill() } else { Ok(()) });
         if let Err(error) = result {
             self.failed.borrow_mut().get_or_insert(error);
         }
@@ -190,8 +191,8 @@ impl Output {
         if full { self.spill() } else { Ok(()) }
     }
 
-    /// Writes the buffer out, blocking. Does nothing while a write is under way that other code waits for: that write,
-    /// the next one or the end of the program takes the buffer along.
+    /// Writes the buffer out, blocking. Does nothing while a write is under way that other code
+    /// waits for: that write, the next one or the end of the program takes the buffer along.
     fn spill(&self) -> Result<()> {
         let Some(mut sink) = self.sink.try_lock() else { return Ok(()) };
         block_on(self.write(&mut sink, &[]))
@@ -222,8 +223,9 @@ impl Output {
         }
     }
 
-    /// Writes what is buffered and closes the stream; the next write opens another. Does nothing while a write is under
-    /// way: that is so only where the program ends in the midst of it, and waiting would be for ever.
+    /// Writes what is buffered and closes the stream; the next write opens another. Does nothing
+    /// while a write is under way: that is so only where the program ends in the midst of it, and
+    /// waiting would be for ever.
     async fn close(&self) -> Result<()> {
         self.finish_registered.set(false);
         let Some(mut sink) = self.sink.try_lock() else { return Ok(()) };
@@ -240,14 +242,24 @@ fn open_stdout() -> Sink {
     use bound_stdout::wasi::cli::{stdout::write_via_stream, types};
     let (writer, reader) = bound_stdout::wit_stream::new();
     let done = write_via_stream(reader);
-    Sink::new(writer, Box::pin(async move { done.await.map_err(|code| error!("write to stdout", types::ErrorCode, code)) }))
+    Sink::new(
+        writer,
+        Box::pin(async move {
+            done.await.map_err(|code| error!("write to stdout", types::ErrorCode, code))
+        }),
+    )
 }
 
 fn open_stderr() -> Sink {
     use bound_stderr::wasi::cli::{stderr::write_via_stream, types};
     let (writer, reader) = bound_stderr::wit_stream::new();
     let done = write_via_stream(reader);
-    Sink::new(writer, Box::pin(async move { done.await.map_err(|code| error!("write to stderr", types::ErrorCode, code)) }))
+    Sink::new(
+        writer,
+        Box::pin(async move {
+            done.await.map_err(|code| error!("write to stderr", types::ErrorCode, code))
+        }),
+    )
 }
 
 fn finish_stdout() -> BoxFuture<Result<()>> {

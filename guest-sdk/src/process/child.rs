@@ -89,7 +89,8 @@ impl From<PipeWriter> for Stdio {
     }
 }
 
-/// Makes a pipe, to join two programs for example. It holds 64 KiB; a full one makes its writers wait.
+/// Makes a pipe, to join two programs for example. It holds 64 KiB; a full one makes its writers
+/// wait.
 ///
 /// # Errors
 ///
@@ -112,8 +113,8 @@ pub fn pipe() -> Result<(PipeReader, PipeWriter), Error> {
     Ok((PipeReader { handle: reader }, PipeWriter { handle: writer }))
 }
 
-/// A program that was started, from [`Command::spawn`](super::Command::spawn). Dropped, it goes on; it ends at the latest with the first
-/// program of the run.
+/// A program that was started, from [`Command::spawn`](super::Command::spawn). Dropped, it goes on;
+/// it ends at the latest with the first program of the run.
 ///
 /// ```no_run
 /// use skillhost_guest::process::{Command, Stdio};
@@ -282,7 +283,9 @@ impl PipeReader {
             match self.handle.read(CHUNK as u32, Some(0)) {
                 // Another reader was faster.
                 Err(host::Error::Timeout) => {}
-                other => return Ok(Some(other.map_err(Error::from)?).filter(|bytes| !bytes.is_empty())),
+                other => {
+                    return Ok(Some(other.map_err(Error::from)?).filter(|bytes| !bytes.is_empty()));
+                }
             }
         }
     }

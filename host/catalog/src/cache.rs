@@ -1,7 +1,8 @@
-//! The cache: one SQLite file with what is known of each skill, by path and the stamps of its files, and the index of their words.
+//! The cache: one SQLite file with what is known of each skill, by path and the stamps of its
+//! files, and the index of their words.
 //!
-//! It holds nothing that cannot be read again. A file that is broken, or that another version made, is thrown away; where none can be
-//! written, the same tables are in memory.
+//! It holds nothing that cannot be read again. A file that is broken, or that another version made,
+//! is thrown away; where none can be written, the same tables are in memory.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -15,7 +16,8 @@ use skillhost_skill::private;
 
 /// The file in the cache folder.
 const NAME: &str = "catalog.db";
-/// How long one process waits for another that writes, which takes seconds for ten thousand new skills.
+/// How long one process waits for another that writes, which takes seconds for ten thousand new
+/// skills.
 const BUSY: Duration = Duration::from_secs(20);
 /// Whose file it is, as `application_id`: `sklh`.
 const OURS: i64 = 0x736b_6c68;
@@ -72,11 +74,14 @@ impl Cache {
         let Some(path) = folder.map(|folder| folder.join(NAME)) else { return Cache::in_memory() };
         match connect(&path) {
             Ok(db) => Ok(Cache { db, path: Some(path) }),
-            Err(error) => Cache { db: Connection::open_in_memory()?, path: Some(path) }.after(&error),
+            Err(error) => {
+                Cache { db: Connection::open_in_memory()?, path: Some(path) }.after(&error)
+            }
         }
     }
 
-    /// The cache to go on with after an error: a file made anew where it was broken, else one in memory.
+    /// The cache to go on with after an error: a file made anew where it was broken, else one in
+    /// memory.
     pub(super) fn after(self, error: &Failed) -> Result<Cache, Failed> {
         let Cache { db, path } = self;
         drop(db);
@@ -112,10 +117,14 @@ fn connect(path: &Path) -> Result<Connection, Failed> {
     db.busy_timeout(BUSY)?;
     // A cache that a power cut took is read anew.
     db.pragma_update(None, "synchronous", "OFF")?;
-    if pragma(&db, "user_version")? == 0 && db.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get::<_, i64>(0))? == 0 {
+    if pragma(&db, "user_version")? == 0
+        && db.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get::<_, i64>(0))? == 0
+    {
         match db.execute_batch(TABLES) {
             // Another process made them meanwhile; what it began is not ours to go on with.
-            Err(_) if pragma(&db, "user_version")? != 0 => db.execute_batch("ROLLBACK").or(Ok::<(), rusqlite::Error>(()))?,
+            Err(_) if pragma(&db, "user_version")? != 0 => {
+                db.execute_batch("ROLLBACK").or(Ok::<(), rusqlite::Error>(()))?
+            }
             made => made?,
         }
     }
@@ -150,7 +159,8 @@ fn is_broken(error: &Failed) -> bool {
     }
 }
 
-/// Removes the file and what SQLite has beside it. A process that has them open goes on with what it has.
+/// Removes the file and what SQLite has beside it. A process that has them open goes on with what
+/// it has.
 fn throw_away(path: &Path) -> io::Result<()> {
     for end in ["", "-wal", "-shm", "-journal"] {
         let mut name = path.as_os_str().to_owned();

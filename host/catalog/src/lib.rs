@@ -1,10 +1,14 @@
-//! The skills that are installed: found in folders, known by name and description, and ranked for a query.
+//! The skills that are installed: found in folders, known by name and description, and ranked for a
+//! query.
 //!
-//! This crate reads manifests without loading skills, and keeps what it read in a cache. It must not know how a skill runs.
+//! This crate reads manifests without loading skills, and keeps what it read in a cache. It must
+//! not know how a skill runs.
 //!
-//! Start reading at [`Catalog`], a handle on a snapshot that never changes; [`Catalog::refresh`] replaces the snapshot. `tier1` reads name and description,
-//! `cache` keeps them in one file, `update` reads again what changed, `search` ranks, `prompt` writes the block that agents are given, and `watch` follows
-//! changes. A skill's body and files are not held: [`Skill::load`](skillhost_skill::Skill::load) reads them from [`Entry::folder`].
+//! Start reading at [`Catalog`], a handle on a snapshot that never changes; [`Catalog::refresh`]
+//! replaces the snapshot. `tier1` reads name and description, `cache` keeps them in one file,
+//! `update` reads again what changed, `search` ranks, `prompt` writes the block that agents are
+//! given, and `watch` follows changes. A skill's body and files are not held:
+//! [`Skill::load`](skillhost_skill::Skill::load) reads them from [`Entry::folder`].
 
 mod cache;
 mod prompt;
@@ -45,7 +49,8 @@ pub struct Entry {
     pub name: Arc<str>,
     /// What it is for, by itself.
     pub description: Arc<str>,
-    /// The digest of its SKILL.md, as `sha256:` and hex digits. That of the whole skill is [`Skill::digest`](skillhost_skill::Skill::digest).
+    /// The digest of its SKILL.md, as `sha256:` and hex digits. That of the whole skill is
+    /// [`Skill::digest`](skillhost_skill::Skill::digest).
     pub digest: Arc<str>,
     /// The skill's folder.
     pub folder: Arc<Path>,
@@ -139,8 +144,8 @@ struct Snapshot {
 }
 
 impl Catalog {
-    /// Finds the skills of these sources, in the order of precedence. `cache` is a folder, which is made where it is missing: what did not
-    /// change since the last time is not read again.
+    /// Finds the skills of these sources, in the order of precedence. `cache` is a folder, which is
+    /// made where it is missing: what did not change since the last time is not read again.
     ///
     /// # Errors
     /// A folder of the command line that cannot be read.
@@ -148,12 +153,21 @@ impl Catalog {
         let mut cache = Cache::open(cache)?;
         let snapshot = loop {
             match Snapshot::take(&mut cache, &sources) {
-                Err(error @ (Failed::Index(_) | Failed::Value(_))) if cache.is_on_disk() => cache = cache.after(&error)?,
+                Err(error @ (Failed::Index(_) | Failed::Value(_))) if cache.is_on_disk() => {
+                    cache = cache.after(&error)?
+                }
                 result => break result?,
             }
         };
         let (snapshot, cache) = (RwLock::new(Arc::new(snapshot)), Mutex::new(Some(cache)));
-        Ok(Catalog { shared: Arc::new(Shared { sources, snapshot, cache, enabled: RwLock::new(Arc::new(|_| true)) }) })
+        Ok(Catalog {
+            shared: Arc::new(Shared {
+                sources,
+                snapshot,
+                cache,
+                enabled: RwLock::new(Arc::new(|_| true)),
+            }),
+        })
     }
 
     /// The skills, in the order of their sources, and of their paths in one.
@@ -213,8 +227,12 @@ impl Catalog {
         self.shared.snapshot.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Does something with the cache. One that turns out to be broken is made anew, and the snapshot with it.
-    fn with_cache<T>(&self, work: impl Fn(&mut Cache) -> Result<T, Failed>) -> Result<T, CatalogError> {
+    /// Does something with the cache. One that turns out to be broken is made anew, and the
+    /// snapshot with it.
+    fn with_cache<T>(
+        &self,
+        work: impl Fn(&mut Cache) -> Result<T, Failed>,
+    ) -> Result<T, CatalogError> {
         let mut held = self.shared.cache.lock().unwrap_or_else(PoisonError::into_inner);
         let mut cache = match held.take() {
             Some(cache) => cache,
@@ -225,7 +243,8 @@ impl Catalog {
                 Err(error @ (Failed::Index(_) | Failed::Value(_))) if cache.is_on_disk() => {
                     cache = cache.after(&error)?;
                     let snapshot = Arc::new(Snapshot::take(&mut cache, &self.shared.sources)?);
-                    *self.shared.snapshot.write().unwrap_or_else(PoisonError::into_inner) = snapshot;
+                    *self.shared.snapshot.write().unwrap_or_else(PoisonError::into_inner) =
+                        snapshot;
                 }
                 result => break result,
             }
@@ -238,12 +257,15 @@ impl Catalog {
 impl Snapshot {
     fn take(cache: &mut Cache, sources: &[Source]) -> Result<Snapshot, Failed> {
         let (mut entries, mut shadowed, mut broken) = (Vec::<Entry>::new(), Vec::new(), Vec::new());
-        let (mut names, mut rows, mut generations) = (HashMap::<Arc<str>, u32>::new(), Vec::new(), Vec::new());
+        let (mut names, mut rows, mut generations) =
+            (HashMap::<Arc<str>, u32>::new(), Vec::new(), Vec::new());
         for source in sources {
             let trusted = source.kind.is_trusted() && is_protected(&source.folder);
             let Known { generation, skills, left_out } = update::source(&mut cache.db, source)?;
             generations.push(generation);
-            broken.extend(left_out.into_iter().map(|why| Broken { folder: source.folder.clone(), why }));
+            broken.extend(
+                left_out.into_iter().map(|why| Broken { folder: source.folder.clone(), why }),
+            );
             for update::Row { id, path, facts } in skills {
                 let folder = scan::at(&source.folder, &path);
                 let entry = match facts {
@@ -269,10 +291,18 @@ impl Snapshot {
             }
         }
         rows.sort_unstable();
-        Ok(Snapshot { entries: entries.into(), names, rows, generations, shadowed: shadowed.into(), broken: broken.into() })
+        Ok(Snapshot {
+            entries: entries.into(),
+            names,
+            rows,
+            generations,
+            shadowed: shadowed.into(),
+            broken: broken.into(),
+        })
     }
 
-    /// Where in `entries` the skill is that a row of the cache is about; `None` for one of other sources, or one that does not count.
+    /// Where in `entries` the skill is that a row of the cache is about; `None` for one of other
+    /// sources, or one that does not count.
     fn of_row(&self, row: i64) -> Option<u32> {
         let at = self.rows.binary_search_by_key(&row, |(id, _)| *id).ok()?;
         Some(self.rows[at].1)
@@ -280,8 +310,14 @@ impl Snapshot {
 
     /// The names of the skills that came, went or differ.
     fn changes(&self, before: &Snapshot) -> Vec<String> {
-        let at = |snapshot: &Snapshot, name: &str| snapshot.names.get(name).map(|at| snapshot.entries[*at as usize].clone());
+        let at = |snapshot: &Snapshot, name: &str| {
+            snapshot.names.get(name).map(|at| snapshot.entries[*at as usize].clone())
+        };
         let names: BTreeSet<&Arc<str>> = self.names.keys().chain(before.names.keys()).collect();
-        names.into_iter().filter(|name| at(self, name) != at(before, name)).map(|name| name.to_string()).collect()
+        names
+            .into_iter()
+            .filter(|name| at(self, name) != at(before, name))
+            .map(|name| name.to_string())
+            .collect()
     }
 }

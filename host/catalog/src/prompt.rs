@@ -30,8 +30,8 @@ pub fn tokens(text: &str) -> usize {
 }
 
 impl Catalog {
-    /// The block of the enabled skills, in at most so many tokens: shortened descriptions first, then without the last skills. Even a budget
-    /// of nothing has the block's own tags.
+    /// The block of the enabled skills, in at most so many tokens: shortened descriptions first,
+    /// then without the last skills. Even a budget of nothing has the block's own tags.
     pub fn prompt(&self, budget: usize) -> Prompt {
         self.write_prompt(budget, false)
     }
@@ -63,7 +63,9 @@ impl Catalog {
 impl Prompt {
     /// What had to give way, in words; `None` where nothing had.
     pub fn left_out(&self) -> Option<String> {
-        let skills = |count: usize| if count == 1 { "1 skill".to_owned() } else { format!("{count} skills") };
+        let skills = |count: usize| {
+            if count == 1 { "1 skill".to_owned() } else { format!("{count} skills") }
+        };
         let (short, gone) = (skills(self.shortened), skills(self.dropped));
         match (self.shortened, self.dropped) {
             (0, 0) => None,
@@ -86,15 +88,26 @@ fn largest(least: usize, most: usize, fits: impl Fn(usize) -> bool) -> usize {
 
 /// The block of the first skills, with descriptions of at most so many characters.
 fn block(all: &[&Entry], length: usize, count: usize, locations: bool) -> Prompt {
-    let mut prompt = Prompt { text: "<available_skills>\n".to_owned(), tokens: 0, shortened: 0, dropped: all.len() - count };
+    let mut prompt = Prompt {
+        text: "<available_skills>\n".to_owned(),
+        tokens: 0,
+        shortened: 0,
+        dropped: all.len() - count,
+    };
     for entry in &all[..count] {
         let description = shortened(&entry.description, length);
         prompt.shortened += usize::from(description.is_some());
         let description = description.as_deref().unwrap_or(&entry.description);
-        let _ = write!(prompt.text, "<skill><name>{}</name><description>{}</description>", xml(&entry.name), xml(description));
+        let _ = write!(
+            prompt.text,
+            "<skill><name>{}</name><description>{}</description>",
+            xml(&entry.name),
+            xml(description)
+        );
         if locations {
             let file = entry.folder.join(&*entry.skill_file);
-            let _ = write!(prompt.text, "<location>{}</location>", xml(&file.display().to_string()));
+            let _ =
+                write!(prompt.text, "<location>{}</location>", xml(&file.display().to_string()));
         }
         prompt.text += "</skill>\n";
     }
@@ -110,7 +123,10 @@ fn block(all: &[&Entry], length: usize, count: usize, locations: bool) -> Prompt
 fn shortened(text: &str, length: usize) -> Option<String> {
     let (end, _) = text.char_indices().nth(length)?;
     let start = &text[..end];
-    let cut = start.rfind(char::is_whitespace).filter(|at| *at > end / 2).map_or(start, |at| &start[..at]);
+    let cut = start
+        .rfind(char::is_whitespace)
+        .filter(|at| *at > end / 2)
+        .map_or(start, |at| &start[..at]);
     Some(format!("{}…", cut.trim_end_matches(|c: char| c.is_whitespace() || ",;:.".contains(c))))
 }
 

@@ -1,4 +1,5 @@
-//! Which skills a question is about: BM25 over name, description, keywords and body, forgiving of typos and of a word that is not finished.
+//! Which skills a question is about: BM25 over name, description, keywords and body, forgiving of
+//! typos and of a word that is not finished.
 
 use rusqlite::Connection;
 
@@ -24,7 +25,14 @@ pub struct Query {
 
 impl Default for Query {
     fn default() -> Query {
-        Query { text: String::new(), tag: None, runtime: None, network: None, enabled: None, limit: 10 }
+        Query {
+            text: String::new(),
+            tag: None,
+            runtime: None,
+            network: None,
+            enabled: None,
+            limit: 10,
+        }
     }
 }
 
@@ -50,10 +58,12 @@ const WEIGHTS: [f64; 4] = [10.0, 4.0, 6.0, 1.0];
 
 /// Words of questions that say nothing of what is looked for.
 const STOP_WORDS: [&str; 66] = [
-    "a", "about", "all", "an", "and", "any", "are", "as", "at", "be", "by", "can", "could", "do", "does", "for", "from", "get", "give",
-    "has", "have", "help", "how", "i", "in", "into", "is", "it", "its", "let", "like", "make", "me", "my", "need", "of", "on", "one", "or",
-    "our", "please", "should", "skill", "skills", "so", "some", "that", "the", "their", "them", "there", "these", "this", "to", "use",
-    "used", "using", "want", "we", "what", "when", "which", "who", "with", "you", "your",
+    "a", "about", "all", "an", "and", "any", "are", "as", "at", "be", "by", "can", "could", "do",
+    "does", "for", "from", "get", "give", "has", "have", "help", "how", "i", "in", "into", "is",
+    "it", "its", "let", "like", "make", "me", "my", "need", "of", "on", "one", "or", "our",
+    "please", "should", "skill", "skills", "so", "some", "that", "the", "their", "them", "there",
+    "these", "this", "to", "use", "used", "using", "want", "we", "what", "when", "which", "who",
+    "with", "you", "your",
 ];
 
 impl Catalog {
@@ -66,21 +76,33 @@ impl Catalog {
         if question.is_empty() {
             // A text without a word asks for nothing that there is.
             let all = self.entries();
-            let all = all.iter().filter(|entry| query.text.trim().is_empty() && self.fits(query, entry));
-            return Ok(all.take(query.limit).map(|entry| Hit { entry: entry.clone(), score: 0.0 }).collect());
+            let all =
+                all.iter().filter(|entry| query.text.trim().is_empty() && self.fits(query, entry));
+            return Ok(all
+                .take(query.limit)
+                .map(|entry| Hit { entry: entry.clone(), score: 0.0 })
+                .collect());
         }
         self.with_cache(|cache| self.ranked(&cache.db, &question, query))
     }
 
-    fn ranked(&self, db: &Connection, question: &[String], query: &Query) -> Result<Vec<Hit>, Failed> {
+    fn ranked(
+        &self,
+        db: &Connection,
+        question: &[String],
+        query: &Query,
+    ) -> Result<Vec<Hit>, Failed> {
         let snapshot = self.snapshot();
         let expression = expression(db, question)?;
         if expression.is_empty() {
             return Ok(Vec::new());
         }
-        let mut select = db.prepare_cached("SELECT rowid, bm25(words, ?2, ?3, ?4, ?5) FROM words WHERE words MATCH ?1")?;
+        let mut select = db.prepare_cached(
+            "SELECT rowid, bm25(words, ?2, ?3, ?4, ?5) FROM words WHERE words MATCH ?1",
+        )?;
         let [name, description, keywords, body] = WEIGHTS;
-        let mut rows = select.query(rusqlite::params![expression, name, description, keywords, body])?;
+        let mut rows =
+            select.query(rusqlite::params![expression, name, description, keywords, body])?;
         let mut ranked: Vec<(f64, u32)> = Vec::new();
         while let Some(row) = rows.next()? {
             if let Some(at) = snapshot.of_row(row.get(0)?) {
@@ -92,12 +114,18 @@ impl Catalog {
         ranked.sort_unstable_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
         let entries = ranked.into_iter().map(|(score, at)| (score, &snapshot.entries[at as usize]));
         let fit = entries.filter(|(_, entry)| self.fits(query, entry));
-        Ok(fit.take(query.limit).map(|(score, entry)| Hit { entry: entry.clone(), score }).collect())
+        Ok(fit
+            .take(query.limit)
+            .map(|(score, entry)| Hit { entry: entry.clone(), score })
+            .collect())
     }
 
     /// Whether an entry is what the filters of a query ask for.
     fn fits(&self, query: &Query, entry: &Entry) -> bool {
-        query.tag.as_ref().is_none_or(|tag| entry.tags.iter().any(|one| **one == *tag.to_lowercase()))
+        query
+            .tag
+            .as_ref()
+            .is_none_or(|tag| entry.tags.iter().any(|one| **one == *tag.to_lowercase()))
             && query.runtime.is_none_or(|runtime| entry.runtimes.contains(runtime))
             && query.network.is_none_or(|network| entry.network == network)
             && query.enabled.is_none_or(|enabled| self.is_enabled(entry) == enabled)
@@ -106,7 +134,9 @@ impl Catalog {
 
 /// The words of a text, in lower case.
 pub(super) fn words(text: &str) -> impl Iterator<Item = String> {
-    text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).map(str::to_lowercase)
+    text.split(|c: char| !c.is_alphanumeric())
+        .filter(|word| !word.is_empty())
+        .map(str::to_lowercase)
 }
 
 /// The words of a question that count: without those that say nothing, unless it has no others.
@@ -117,19 +147,26 @@ fn question(text: &str) -> Vec<String> {
             all.push(word);
         }
     }
-    let telling: Vec<String> = all.iter().filter(|word| !STOP_WORDS.contains(&word.as_str())).cloned().collect();
+    let telling: Vec<String> =
+        all.iter().filter(|word| !STOP_WORDS.contains(&word.as_str())).cloned().collect();
     if telling.is_empty() { all } else { telling }
 }
 
-/// The words as FTS5 takes them. Each is letters and digits in quotes, so that nothing in it is syntax.
+/// The words as FTS5 takes them. Each is letters and digits in quotes, so that nothing in it is
+/// syntax.
 ///
-/// Ranking a skill takes half a microsecond, and a word that is in every tenth skill says little: the rarest words choose what is ranked.
+/// Ranking a skill takes half a microsecond, and a word that is in every tenth skill says little:
+/// the rarest words choose what is ranked.
 fn expression(db: &Connection, question: &[String]) -> Result<String, Failed> {
     let mut terms: Vec<(u32, String)> = Vec::new();
     let last = question.len() - 1;
     for (at, word) in question.iter().enumerate() {
         let mut term = format!("\"{word}\"");
-        let mut others = if at == last && word.chars().count() > 2 { continuations(db, word)? } else { Vec::new() };
+        let mut others = if at == last && word.chars().count() > 2 {
+            continuations(db, word)?
+        } else {
+            Vec::new()
+        };
         let mut found = count(db, &term)?;
         if others.is_empty() && found == 0 {
             others = similar(db, word)?;
@@ -144,14 +181,20 @@ fn expression(db: &Connection, question: &[String]) -> Result<String, Failed> {
     }
     terms.sort_by_key(|(found, _)| *found);
     let mut left = MANY;
-    let rare = terms.iter().take_while(|(found, _)| left.checked_sub(*found).map(|rest| left = rest).is_some()).count();
-    let either = |terms: &[(u32, String)]| terms.iter().map(|(_, term)| term.as_str()).collect::<Vec<_>>().join(" OR ");
+    let rare = terms
+        .iter()
+        .take_while(|(found, _)| left.checked_sub(*found).map(|rest| left = rest).is_some())
+        .count();
+    let either = |terms: &[(u32, String)]| {
+        terms.iter().map(|(_, term)| term.as_str()).collect::<Vec<_>>().join(" OR ")
+    };
     if rare > 0 || terms.is_empty() {
         return Ok(either(&terms[..rare]));
     }
     // Every word is a common one: then it counts where it stands, and the rarest few count.
     terms.truncate(3);
-    let halves = std::iter::successors(Some(terms.len()), |words| (*words > 1).then_some(words / 2));
+    let halves =
+        std::iter::successors(Some(terms.len()), |words| (*words > 1).then_some(words / 2));
     for some in halves.map(|words| either(&terms[..words])) {
         for columns in ["name description keywords", "name keywords", "name"] {
             let narrow = format!("{{{columns}}} : ({some})");
@@ -165,7 +208,9 @@ fn expression(db: &Connection, question: &[String]) -> Result<String, Failed> {
 
 /// How many skills an expression finds, counted to just over [`MANY`].
 fn count(db: &Connection, expression: &str) -> Result<u32, Failed> {
-    let mut select = db.prepare_cached("SELECT count(*) FROM (SELECT 1 FROM words WHERE words MATCH ?1 LIMIT ?2)")?;
+    let mut select = db.prepare_cached(
+        "SELECT count(*) FROM (SELECT 1 FROM words WHERE words MATCH ?1 LIMIT ?2)",
+    )?;
     Ok(select.query_row(rusqlite::params![expression, MANY + 1], |row| row.get(0))?)
 }
 
@@ -177,7 +222,8 @@ fn continuations(db: &Connection, word: &str) -> Result<Vec<String>, Failed> {
     Ok(found.collect::<Result<_, _>>()?)
 }
 
-/// The words that a word may be a slip of, the nearest first: one letter more, less, other or swapped, two in a long word.
+/// The words that a word may be a slip of, the nearest first: one letter more, less, other or
+/// swapped, two in a long word.
 fn similar(db: &Connection, word: &str) -> Result<Vec<String>, Failed> {
     let length = word.chars().count();
     let slips = match length {
@@ -185,14 +231,19 @@ fn similar(db: &Connection, word: &str) -> Result<Vec<String>, Failed> {
         4..6 => 1,
         _ => 2,
     };
-    // The first letter is seldom wrong but may be swapped with the second. A range of the index for each keeps this quick.
+    // The first letter is seldom wrong but may be swapped with the second. A range of the index for
+    // each keeps this quick.
     let mut firsts: Vec<char> = word.chars().take(2).collect();
     firsts.dedup();
     let mut near = Vec::new();
     let mut select =
         db.prepare_cached("SELECT word FROM word WHERE word >= ?1 AND word < ?1 || char(0x10ffff) AND length(word) BETWEEN ?2 AND ?3")?;
     for first in firsts {
-        let mut rows = select.query(rusqlite::params![first.to_string(), (length - slips) as i64, (length + slips) as i64])?;
+        let mut rows = select.query(rusqlite::params![
+            first.to_string(),
+            (length - slips) as i64,
+            (length + slips) as i64
+        ])?;
         while let Some(row) = rows.next()? {
             let other = row.get_ref(0)?.as_str()?;
             let distance = strsim::osa_distance(word, other);

@@ -34,7 +34,8 @@ pub enum Runtime {
 
 impl Runtime {
     /// Each.
-    pub const ALL: [Runtime; 4] = [Runtime::Component, Runtime::Python, Runtime::Shell, Runtime::Instructions];
+    pub const ALL: [Runtime; 4] =
+        [Runtime::Component, Runtime::Python, Runtime::Shell, Runtime::Instructions];
 }
 
 /// A set of [`Runtime`]s. One that holds no other holds [`Runtime::Instructions`].
@@ -58,7 +59,11 @@ impl Runtimes {
 
 impl FromIterator<Runtime> for Runtimes {
     fn from_iter<I: IntoIterator<Item = Runtime>>(all: I) -> Runtimes {
-        Runtimes(all.into_iter().filter(|one| *one != Runtime::Instructions).fold(0, |set, one| set | 1 << one as u8))
+        Runtimes(
+            all.into_iter()
+                .filter(|one| *one != Runtime::Instructions)
+                .fold(0, |set, one| set | 1 << one as u8),
+        )
     }
 }
 
@@ -115,7 +120,11 @@ impl Facts {
             description: self.description.into(),
             digest: self.digest.into(),
             folder: folder.into(),
-            skill_file: if *self.skill_file == **SKILL_MD { SKILL_MD.clone() } else { self.skill_file.into() },
+            skill_file: if *self.skill_file == **SKILL_MD {
+                SKILL_MD.clone()
+            } else {
+                self.skill_file.into()
+            },
             source: kind,
             trusted,
             tags: if self.tags.is_empty() { NONE.clone() } else { self.tags.into() },
@@ -129,12 +138,17 @@ impl Facts {
 /// Reads a skill's SKILL.md, or says why it is none.
 pub(super) fn read(found: &Found, source: &Path) -> Result<(Facts, Text), String> {
     let name = name(&scan::at(source, &found.path));
-    let bytes = found.read(Caps::default().skill_md).map_err(|error| format!("{} cannot be read: {error}", found.skill_file))?;
+    let bytes = found
+        .read(Caps::default().skill_md)
+        .map_err(|error| format!("{} cannot be read: {error}", found.skill_file))?;
     let parsed = manifest::parse(&bytes, &name, &found.skill_file);
     // Without a description nobody could tell what it is for.
     let Some(manifest) = parsed.manifest.filter(|manifest| !manifest.description.is_empty()) else {
         let worst = parsed.diagnostics.iter().find(|d| d.severity == Severity::Error);
-        return Err(worst.map_or_else(|| "it does not load".to_owned(), |d| format!("{} ({})", d.message, d.rule)));
+        return Err(worst.map_or_else(
+            || "it does not load".to_owned(),
+            |d| format!("{} ({})", d.message, d.rule),
+        ));
     };
     let mut flags = runtimes(found, &manifest).0 | flags_of_broken(found);
     flags |= if network(&manifest) { NETWORK } else { 0 };
@@ -142,22 +156,33 @@ pub(super) fn read(found: &Found, source: &Path) -> Result<(Facts, Text), String
     let mut body = parsed.source;
     body.truncate(body.floor_char_boundary(parsed.body_offset + MAX_BODY));
     body.drain(..parsed.body_offset);
-    let keywords = ["keywords", "tags", "category"].iter().filter_map(|key| manifest.metadata.get(*key));
+    let keywords =
+        ["keywords", "tags", "category"].iter().filter_map(|key| manifest.metadata.get(*key));
     let keywords = keywords.map(String::as_str).collect::<Vec<_>>().join(" ");
-    let (skill_file, digest, tags) = (found.skill_file.as_str().into(), runtime::digest(&bytes).into(), tags(&manifest));
+    let (skill_file, digest, tags) =
+        (found.skill_file.as_str().into(), runtime::digest(&bytes).into(), tags(&manifest));
     let facts = Facts { skill_file, flags, digest, tags, description: manifest.description.into() };
     Ok((facts, Text { name, keywords, body }))
 }
 
 /// The name of a skill's folder.
 fn name(folder: &Path) -> String {
-    let canonical = || folder.canonicalize().ok().and_then(|path| path.file_name().map(ToOwned::to_owned));
-    folder.file_name().map(ToOwned::to_owned).or_else(canonical).unwrap_or_default().to_string_lossy().into_owned()
+    let canonical =
+        || folder.canonicalize().ok().and_then(|path| path.file_name().map(ToOwned::to_owned));
+    folder
+        .file_name()
+        .map(ToOwned::to_owned)
+        .or_else(canonical)
+        .unwrap_or_default()
+        .to_string_lossy()
+        .into_owned()
 }
 
 fn tags(manifest: &Manifest) -> Vec<Box<str>> {
     let values = ["category", "tags"].into_iter().filter_map(|key| manifest.metadata.get(key));
-    let words = values.flat_map(|value| value.split([',', ';', '\n'])).map(|word| word.trim().to_lowercase());
+    let words = values
+        .flat_map(|value| value.split([',', ';', '\n']))
+        .map(|word| word.trim().to_lowercase());
     words.filter(|word| !word.is_empty()).map(Box::from).collect()
 }
 
@@ -167,11 +192,13 @@ fn network(manifest: &Manifest) -> bool {
 }
 
 fn runtimes(found: &Found, manifest: &Manifest) -> Runtimes {
-    let scripts = if holds_scripts(found) { found.names_in("scripts", MAX_SCRIPTS) } else { Vec::new() };
-    let languages = found.names.iter().chain(&scripts).filter_map(|name| match name.rsplit_once('.')?.1 {
-        "py" => Some(Runtime::Python),
-        "sh" | "bash" => Some(Runtime::Shell),
-        _ => None,
-    });
+    let scripts =
+        if holds_scripts(found) { found.names_in("scripts", MAX_SCRIPTS) } else { Vec::new() };
+    let languages =
+        found.names.iter().chain(&scripts).filter_map(|name| match name.rsplit_once('.')?.1 {
+            "py" => Some(Runtime::Python),
+            "sh" | "bash" => Some(Runtime::Shell),
+            _ => None,
+        });
     manifest.component.iter().map(|_| Runtime::Component).chain(languages).collect()
 }

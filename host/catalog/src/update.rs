@@ -1,4 +1,5 @@
-//! What the cache knows of a source, as long as it is still so; and what is read again where it is not.
+//! What the cache knows of a source, as long as it is still so; and what is read again where it is
+//! not.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -17,8 +18,10 @@ use super::{CatalogError, Source, SourceKind};
 use skillhost_skill::files::Identity;
 use skillhost_skill::scan::{self, Bounds, Found, Links, Scan};
 
-/// A source's bounds: a tree that is no collection of skills ends the search soon, and no collection is that large.
-const BOUNDS: Bounds = Bounds { depth: 6, folders: 2_000, skills: 20_000, entries: 1_000_000, links: Links::All };
+/// A source's bounds: a tree that is no collection of skills ends the search soon, and no
+/// collection is that large.
+const BOUNDS: Bounds =
+    Bounds { depth: 6, folders: 2_000, skills: 20_000, entries: 1_000_000, links: Links::All };
 /// Texts that are read and wait to be written.
 const AHEAD: usize = 64;
 
@@ -49,7 +52,9 @@ pub(super) fn source(db: &mut Connection, source: &Source) -> Result<Known, Fail
             write(db, source, &found)?;
             Ok(known(db, source, false)?.unwrap_or_default())
         }
-        Err(error) if source.kind == SourceKind::Flag => Err(CatalogError::Folder { folder: source.folder.clone(), error }.into()),
+        Err(error) if source.kind == SourceKind::Flag => {
+            Err(CatalogError::Folder { folder: source.folder.clone(), error }.into())
+        }
         // A standard place that is not there, or was.
         Err(_) => {
             forget(db, |folder, _| folder == source.folder)?;
@@ -59,15 +64,26 @@ pub(super) fn source(db: &mut Connection, source: &Source) -> Result<Known, Fail
 }
 
 /// Whether a source is still what it was at that generation. Nothing is read but the files' stamps.
-pub(super) fn is_current(db: &Connection, source: &Source, generation: Option<(i64, i64)>) -> Result<bool, Failed> {
+pub(super) fn is_current(
+    db: &Connection,
+    source: &Source,
+    generation: Option<(i64, i64)>,
+) -> Result<bool, Failed> {
     let (row, root) = (row(db, source)?, folder(&source.folder));
-    let (Some((id, now, _)), Some(root)) = (&row, &root) else { return Ok(row.is_none() && root.is_none() && generation.is_none()) };
+    let (Some((id, now, _)), Some(root)) = (&row, &root) else {
+        return Ok(row.is_none() && root.is_none() && generation.is_none());
+    };
     Ok(generation == Some((*id, *now)) && are_searched(db, *id, root)? && {
-        let mut skills = db.prepare_cached("SELECT path, file, stamp, flags FROM skill WHERE source = ?1")?;
+        let mut skills =
+            db.prepare_cached("SELECT path, file, stamp, flags FROM skill WHERE source = ?1")?;
         let mut rows = skills.query([id])?;
         let mut same = true;
         while let Some(row) = rows.next()?.filter(|_| same) {
-            let (path, file, stamp) = (path_of(row.get_ref(0)?.as_blob()?), row.get_ref(1)?.as_str()?, row.get_ref(2)?.as_blob()?);
+            let (path, file, stamp) = (
+                path_of(row.get_ref(0)?.as_blob()?),
+                row.get_ref(1)?.as_str()?,
+                row.get_ref(2)?.as_blob()?,
+            );
             same = stamp_of(root, path, file, tier1::has_scripts(row.get(3)?)).as_slice() == stamp;
         }
         same
@@ -80,14 +96,24 @@ fn links(kind: SourceKind) -> Links {
 }
 
 fn row(db: &Connection, source: &Source) -> Result<Option<(i64, i64, String)>, Failed> {
-    let mut row = db.prepare_cached("SELECT id, generation, left_out FROM source WHERE folder = ?1 AND links = ?2")?;
+    let mut row = db.prepare_cached(
+        "SELECT id, generation, left_out FROM source WHERE folder = ?1 AND links = ?2",
+    )?;
     let all = links(source.kind) == Links::All;
-    Ok(row.query_row(params![bytes(&source.folder), all], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?))).optional()?)
+    Ok(row
+        .query_row(params![bytes(&source.folder), all], |row| {
+            Ok((row.get(0)?, row.get(1)?, row.get(2)?))
+        })
+        .optional()?)
 }
 
-/// What the cache has of a source; `None` where it has nothing or, if that is asked, where something is no longer so.
+/// What the cache has of a source; `None` where it has nothing or, if that is asked, where
+/// something is no longer so.
 fn known(db: &Connection, source: &Source, check: bool) -> Result<Option<Known>, Failed> {
-    let (Some((id, generation, left_out)), Some(root)) = (row(db, source)?, folder(&source.folder)) else { return Ok(None) };
+    let (Some((id, generation, left_out)), Some(root)) = (row(db, source)?, folder(&source.folder))
+    else {
+        return Ok(None);
+    };
     if check && !are_searched(db, id, &root)? {
         return Ok(None);
     }
@@ -95,8 +121,12 @@ fn known(db: &Connection, source: &Source, check: bool) -> Result<Option<Known>,
     let (mut select, mut skills) = (db.prepare_cached(columns)?, Vec::new());
     let mut rows = select.query([id])?;
     while let Some(row) = rows.next()? {
-        let (path, file, flags) = (path_of(row.get_ref(0)?.as_blob()?), row.get_ref(1)?.as_str()?, row.get(3)?);
-        if check && stamp_of(&root, path, file, tier1::has_scripts(flags)).as_slice() != row.get_ref(2)?.as_blob()? {
+        let (path, file, flags) =
+            (path_of(row.get_ref(0)?.as_blob()?), row.get_ref(1)?.as_str()?, row.get(3)?);
+        if check
+            && stamp_of(&root, path, file, tier1::has_scripts(flags)).as_slice()
+                != row.get_ref(2)?.as_blob()?
+        {
             return Ok(None);
         }
         let facts = match row.get_ref(8)?.as_str_or_null()? {
@@ -112,7 +142,11 @@ fn known(db: &Connection, source: &Source, check: bool) -> Result<Option<Known>,
         skills.push(Row { id: row.get(4)?, path: path.to_owned(), facts });
     }
     skills.sort_by(|a, b| a.path.cmp(&b.path));
-    Ok(Some(Known { generation: Some((id, generation)), skills, left_out: left_out.lines().map(str::to_owned).collect() }))
+    Ok(Some(Known {
+        generation: Some((id, generation)),
+        skills,
+        left_out: left_out.lines().map(str::to_owned).collect(),
+    }))
 }
 
 /// Whether the folders between the source and its skills hold what they held.
@@ -140,14 +174,19 @@ fn write(db: &mut Connection, source: &Source, scan: &Scan) -> Result<(), Failed
     )?;
     work.execute("DELETE FROM searched WHERE source = ?1", [id])?;
     for (path, identity) in &scan.searched {
-        work.prepare_cached("INSERT INTO searched VALUES (?1, ?2, ?3)")?.execute(params![id, bytes(path), identity.bytes()])?;
+        work.prepare_cached("INSERT INTO searched VALUES (?1, ?2, ?3)")?.execute(params![
+            id,
+            bytes(path),
+            identity.bytes()
+        ])?;
     }
     let mut before: HashMap<PathBuf, (i64, Vec<u8>)> = HashMap::new();
     {
         let mut select = work.prepare("SELECT path, id, stamp FROM skill WHERE source = ?1")?;
         let mut rows = select.query([id])?;
         while let Some(row) = rows.next()? {
-            before.insert(path_of(row.get_ref(0)?.as_blob()?).to_owned(), (row.get(1)?, row.get(2)?));
+            before
+                .insert(path_of(row.get_ref(0)?.as_blob()?).to_owned(), (row.get(1)?, row.get(2)?));
         }
     }
     let mut changed = Vec::new();
@@ -179,13 +218,16 @@ fn read_all(
     mut take: impl FnMut(usize, Result<(Facts, Text), String>) -> Result<(), Failed>,
 ) -> Result<(), Failed> {
     let next = AtomicUsize::new(0);
-    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(4).min(skills.len());
+    let threads =
+        std::thread::available_parallelism().map_or(1, usize::from).min(4).min(skills.len());
     let (send, receive) = mpsc::sync_channel(AHEAD);
     std::thread::scope(|scope| {
         for _ in 0..threads {
             let (send, next) = (send.clone(), &next);
             scope.spawn(move || {
-                while let Some((at, (found, ..))) = Some(next.fetch_add(1, Ordering::Relaxed)).and_then(|at| Some((at, skills.get(at)?))) {
+                while let Some((at, (found, ..))) = Some(next.fetch_add(1, Ordering::Relaxed))
+                    .and_then(|at| Some((at, skills.get(at)?)))
+                {
                     // Who takes them has given up.
                     if send.send((at, tier1::read(found, source))).is_err() {
                         return;
@@ -198,7 +240,13 @@ fn read_all(
     })
 }
 
-fn insert(work: &Transaction<'_>, source: i64, found: &Found, stamp: &[u8], read: Result<(Facts, Text), String>) -> Result<(), Failed> {
+fn insert(
+    work: &Transaction<'_>,
+    source: i64,
+    found: &Found,
+    stamp: &[u8],
+    read: Result<(Facts, Text), String>,
+) -> Result<(), Failed> {
     let mut skill = work.prepare_cached(
         "INSERT INTO skill (source, path, file, stamp, flags, digest, tags, description, broken) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
     )?;
@@ -206,7 +254,17 @@ fn insert(work: &Transaction<'_>, source: i64, found: &Found, stamp: &[u8], read
         Ok(read) => read,
         Err(why) => {
             let flags = tier1::flags_of_broken(found);
-            skill.execute(params![source, bytes(&found.path), found.skill_file, stamp, flags, "", "", "", why])?;
+            skill.execute(params![
+                source,
+                bytes(&found.path),
+                found.skill_file,
+                stamp,
+                flags,
+                "",
+                "",
+                "",
+                why
+            ])?;
             return Ok(());
         }
     };
@@ -224,7 +282,9 @@ fn insert(work: &Transaction<'_>, source: i64, found: &Found, stamp: &[u8], read
         nothing
     ])?;
     let id = work.last_insert_rowid();
-    let mut words = work.prepare_cached("INSERT INTO words (rowid, name, description, keywords, body) VALUES (?1, ?2, ?3, ?4, ?5)")?;
+    let mut words = work.prepare_cached(
+        "INSERT INTO words (rowid, name, description, keywords, body) VALUES (?1, ?2, ?3, ?4, ?5)",
+    )?;
     words.execute(params![id, text.name, facts.description.as_ref(), text.keywords, text.body])?;
     let mut word = work.prepare_cached("INSERT OR IGNORE INTO word VALUES (?1)")?;
     for part in [&*text.name, &*facts.description, &*text.keywords] {
@@ -245,16 +305,24 @@ fn remove(work: &Transaction<'_>, row: i64) -> Result<(), Failed> {
 fn forget(db: &mut Connection, gone: impl Fn(&Path, i64) -> bool) -> Result<(), Failed> {
     let find = |db: &Connection| -> Result<Vec<i64>, Failed> {
         let mut select = db.prepare_cached("SELECT id, folder FROM source")?;
-        let rows = select.query_map([], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, Vec<u8>>(1)?)))?;
+        let rows =
+            select.query_map([], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, Vec<u8>>(1)?)))?;
         let rows: Vec<_> = rows.collect::<Result<_, _>>()?;
-        Ok(rows.into_iter().filter(|(id, folder)| gone(path_of(folder), *id)).map(|(id, _)| id).collect())
+        Ok(rows
+            .into_iter()
+            .filter(|(id, folder)| gone(path_of(folder), *id))
+            .map(|(id, _)| id)
+            .collect())
     };
     if find(db)?.is_empty() {
         return Ok(());
     }
     let work = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
     for source in find(&work)? {
-        work.execute("DELETE FROM words WHERE rowid IN (SELECT id FROM skill WHERE source = ?1)", [source])?;
+        work.execute(
+            "DELETE FROM words WHERE rowid IN (SELECT id FROM skill WHERE source = ?1)",
+            [source],
+        )?;
         work.execute("DELETE FROM skill WHERE source = ?1", [source])?;
         work.execute("DELETE FROM searched WHERE source = ?1", [source])?;
         work.execute("DELETE FROM source WHERE id = ?1", [source])?;
@@ -286,7 +354,12 @@ fn stamp(root: &OwnedFd, path: &Path, file: &str, scripts: bool, folder: Identit
     let mut bytes = Vec::with_capacity(144);
     bytes.extend(folder.bytes());
     for name in [Some(file), scripts.then_some("scripts")].into_iter().flatten() {
-        bytes.extend(stat(root, &path.join(name)).map(|found| Identity::of_stat(&found)).unwrap_or_default().bytes());
+        bytes.extend(
+            stat(root, &path.join(name))
+                .map(|found| Identity::of_stat(&found))
+                .unwrap_or_default()
+                .bytes(),
+        );
     }
     bytes
 }

@@ -10,7 +10,8 @@ use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher as _};
 
 use super::{Catalog, CatalogError};
 
-/// Changes come in numbers: a clone, an editor that saves. They are taken together once none came for so long.
+/// Changes come in numbers: a clone, an editor that saves. They are taken together once none came
+/// for so long.
 const QUIET: Duration = Duration::from_millis(200);
 /// Where they never cease, they are taken up every so often.
 const MOST: Duration = Duration::from_secs(2);
@@ -42,7 +43,8 @@ enum Notice {
 #[derive(Default)]
 struct Touched {
     paths: BTreeSet<PathBuf>,
-    /// Those of them that came or were moved: what a folder held before it was watched is told of by nobody else.
+    /// Those of them that came or were moved: what a folder held before it was watched is told of
+    /// by nobody else.
     came: BTreeSet<PathBuf>,
     all: bool,
 }
@@ -55,13 +57,16 @@ impl Drop for Watch {
 }
 
 impl Catalog {
-    /// Looks at the sources again whenever something in them changes, on a thread of its own, and calls `changed` with what did. It is
-    /// called on that thread. Files are not read for it: that one was written is a change.
+    /// Looks at the sources again whenever something in them changes, on a thread of its own, and
+    /// calls `changed` with what did. It is called on that thread. Files are not read for it: that
+    /// one was written is a change.
     ///
     /// # Errors
     /// The system does not tell of changes.
     pub fn watch(&self, changed: impl Fn(Changes) + Send + 'static) -> Result<Watch, CatalogError> {
-        let failed = |error: &dyn std::fmt::Display| CatalogError::Index(format!("changes cannot be watched: {error}"));
+        let failed = |error: &dyn std::fmt::Display| {
+            CatalogError::Index(format!("changes cannot be watched: {error}"))
+        };
         let (tell, told) = mpsc::channel();
         let watch = Watch { tell: tell.clone() };
         let watcher = notify::recommended_watcher(move |event: notify::Result<Event>| {
@@ -73,7 +78,8 @@ impl Catalog {
                 let _ = tell.send(Notice::Change(event));
             }
         });
-        let mut folders = Folders { watcher: watcher.map_err(|error| failed(&error))?, watched: Vec::new() };
+        let mut folders =
+            Folders { watcher: watcher.map_err(|error| failed(&error))?, watched: Vec::new() };
         folders.cover(self);
         let catalog = self.clone();
         let follow = move || {
@@ -91,7 +97,10 @@ impl Catalog {
                 }
             }
         };
-        std::thread::Builder::new().name("catalogue".into()).spawn(follow).map_err(|error| failed(&error))?;
+        std::thread::Builder::new()
+            .name("catalogue".into())
+            .spawn(follow)
+            .map_err(|error| failed(&error))?;
         // What changed between the search and the watch.
         self.refresh()?;
         Ok(watch)
@@ -133,7 +142,10 @@ impl Touched {
                 continue;
             }
             // One that went meanwhile has nothing in it.
-            #[expect(clippy::disallowed_methods, reason = "folders below the sources, by the kernel's word")]
+            #[expect(
+                clippy::disallowed_methods,
+                reason = "folders below the sources, by the kernel's word"
+            )]
             for entry in std::fs::read_dir(path).into_iter().flatten().flatten() {
                 self.all |= self.paths.len() >= PATHS;
                 if self.all {
@@ -150,9 +162,15 @@ impl Touched {
         let mut files = BTreeSet::new();
         for path in &self.paths {
             for folder in path.ancestors().skip(1) {
-                let Some(name) = folder.file_name().and_then(|name| name.to_str()) else { continue };
-                let Some(entry) = catalog.get(name).filter(|entry| *entry.folder == *folder) else { continue };
-                if let (Ok(below), false) = (path.strip_prefix(folder), skills.iter().any(|skill| *skill == *entry.name)) {
+                let Some(name) = folder.file_name().and_then(|name| name.to_str()) else {
+                    continue;
+                };
+                let Some(entry) = catalog.get(name).filter(|entry| *entry.folder == *folder) else {
+                    continue;
+                };
+                if let (Ok(below), false) =
+                    (path.strip_prefix(folder), skills.iter().any(|skill| *skill == *entry.name))
+                {
                     files.insert((entry.name.to_string(), below.to_string_lossy().into_owned()));
                 }
             }
@@ -169,14 +187,17 @@ struct Folders {
 impl Folders {
     /// Watches each source; for one that is not there, the nearest folder above it.
     fn cover(&mut self, catalog: &Catalog) {
-        let wanted: Vec<(PathBuf, RecursiveMode)> = catalog.shared.sources.iter().filter_map(|source| place(&source.folder)).collect();
+        let wanted: Vec<(PathBuf, RecursiveMode)> =
+            catalog.shared.sources.iter().filter_map(|source| place(&source.folder)).collect();
         for (folder, mode) in &wanted {
             if self.watched.contains(&(folder.clone(), *mode)) {
                 continue;
             }
             match self.watcher.watch(folder, *mode) {
                 Ok(()) => self.watched.push((folder.clone(), *mode)),
-                Err(error) => tracing::warn!(folder = %folder.display(), %error, "changes are not noticed"),
+                Err(error) => {
+                    tracing::warn!(folder = %folder.display(), %error, "changes are not noticed")
+                }
             }
         }
         // One that went is watched anew when it comes back.
@@ -226,7 +247,8 @@ mod tests {
         touched.add(event(EventKind::Create(CreateKind::Folder), &new));
         touched.add(event(EventKind::Modify(ModifyKind::Any), &other));
         touched.look_below();
-        let expected = [new.clone(), new.join("deep"), new.join("deep/file"), new.join("link"), other];
+        let expected =
+            [new.clone(), new.join("deep"), new.join("deep/file"), new.join("link"), other];
         assert_eq!((touched.paths, touched.all), (expected.into(), false));
     }
 }

@@ -50,7 +50,8 @@ use clap::{Args as _, CommandFactory as _, FromArgMatches as _, Parser, Subcomma
 
 use exit::Exit;
 
-/// Runs untrusted Agent Skills as WebAssembly, with exactly the permissions that a skill asked for and you granted.
+/// Runs untrusted Agent Skills as WebAssembly, with exactly the permissions that a skill asked for
+/// and you granted.
 #[derive(Debug, Parser)]
 #[command(name = "skillhost", version, max_term_width = 110, after_help = exit::TABLE)]
 struct Cli {
@@ -100,7 +101,9 @@ Examples:
 
 /// Parses the command line and does what it says.
 pub(crate) fn main() -> ExitCode {
-    let verb = match run_alone().map_or_else(|| Cli::try_parse().map(|cli| cli.verb), |args| Ok(Verb::Run(args))) {
+    let verb = match run_alone()
+        .map_or_else(|| Cli::try_parse().map(|cli| cli.verb), |args| Ok(Verb::Run(args)))
+    {
         Ok(verb) => verb,
         Err(error) => {
             // Help and version come this way too, and go to stdout.
@@ -109,8 +112,12 @@ pub(crate) fn main() -> ExitCode {
             if error.use_stderr() {
                 show::error_object(&Failure::new(code, error.kind().to_string()));
             }
-            if error.kind() == ErrorKind::UnknownArgument && std::env::args_os().nth(1).is_some_and(|verb| verb == "run") {
-                show::help(Some("what is meant for the skill comes after `--`: `skillhost run SKILL -- ARGS`"));
+            if error.kind() == ErrorKind::UnknownArgument
+                && std::env::args_os().nth(1).is_some_and(|verb| verb == "run")
+            {
+                show::help(Some(
+                    "what is meant for the skill comes after `--`: `skillhost run SKILL -- ARGS`",
+                ));
             }
             return match printed {
                 Err(failure) if failure.kind() != std::io::ErrorKind::BrokenPipe => Exit::Io.into(),
@@ -164,14 +171,16 @@ pub(crate) fn main() -> ExitCode {
     exit.into()
 }
 
-/// The arguments of a run, for which those of the other verbs are not made: that takes as long as a small guest. `None` for another verb, for help
-/// and for what is wrong, which the whole command line tells.
+/// The arguments of a run, for which those of the other verbs are not made: that takes as long as a
+/// small guest. `None` for another verb, for help and for what is wrong, which the whole command
+/// line tells.
 fn run_alone() -> Option<run::Args> {
     let words: Vec<_> = std::env::args_os().skip(1).collect();
     if words.first()? != "run" {
         return None;
     }
-    let matches = run::Args::augment_args(clap::Command::new("run")).try_get_matches_from(words).ok()?;
+    let matches =
+        run::Args::augment_args(clap::Command::new("run")).try_get_matches_from(words).ok()?;
     run::Args::from_arg_matches(&matches).ok()
 }
 

@@ -29,9 +29,17 @@ pub(super) fn find(text: &str, from: usize) -> Vec<Block> {
         let range = at..at + line.len();
         at = range.end;
         let trimmed = line.trim().trim_start_matches(['>', ' ']);
-        let fence = trimmed.bytes().take_while(|b| *b == b'`').count().max(trimmed.bytes().take_while(|b| *b == b'~').count());
+        let fence = trimmed
+            .bytes()
+            .take_while(|b| *b == b'`')
+            .count()
+            .max(trimmed.bytes().take_while(|b| *b == b'~').count());
         match &mut open {
-            Some(block) if fence >= block.fence && trimmed.len() == fence && trimmed.starts_with(block.mark) => {
+            Some(block)
+                if fence >= block.fence
+                    && trimmed.len() == fence
+                    && trimmed.starts_with(block.mark) =>
+            {
                 let block = open.take().and_then(|block| block.shell);
                 found.extend(block.filter(|block| !block.parts.is_empty()));
                 if found.len() == MAX_BLOCKS {
@@ -40,9 +48,15 @@ pub(super) fn find(text: &str, from: usize) -> Vec<Block> {
             }
             Some(block) => block.line(line, range),
             None if fence >= 3 => {
-                let language = trimmed[fence..].trim().split([' ', '{', ',']).next().unwrap_or_default().to_ascii_lowercase();
+                let language = trimmed[fence..]
+                    .trim()
+                    .split([' ', '{', ','])
+                    .next()
+                    .unwrap_or_default()
+                    .to_ascii_lowercase();
                 let session = SESSION.contains(&language.as_str());
-                let shell = (session || SHELL.contains(&language.as_str())).then(|| Block { line: line_number, parts: Vec::new() });
+                let shell = (session || SHELL.contains(&language.as_str()))
+                    .then(|| Block { line: line_number, parts: Vec::new() });
                 let mark = if trimmed.starts_with('`') { '`' } else { '~' };
                 open = Some(Open { fence, mark, shell, session, goes_on: false });
             }
@@ -98,11 +112,17 @@ mod tests {
             blocks("- x\n\n  ````shell {a}\n  ```\n  a\n  ````\n> ```bash\n> b\n> ```\n"),
             ["3 [\"  ```\\n  a\\n\"]", "7 [\"> b\\n\"]"]
         );
-        assert_eq!(blocks("```\na\n```\n```bash\n```\n```bash\nnever closed"), Vec::<String>::new());
+        assert_eq!(
+            blocks("```\na\n```\n```bash\n```\n```bash\nnever closed"),
+            Vec::<String>::new()
+        );
     }
 
     #[test]
     fn of_a_session_only_the_commands_count() {
-        assert_eq!(blocks("```console\n$ a \\\n  b\nprinted\n$ c\n```\n"), ["1 [\"$ a \\\\\\n  b\\n\", \"$ c\\n\"]"]);
+        assert_eq!(
+            blocks("```console\n$ a \\\n  b\nprinted\n$ c\n```\n"),
+            ["1 [\"$ a \\\\\\n  b\\n\", \"$ c\\n\"]"]
+        );
     }
 }

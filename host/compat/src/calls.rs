@@ -1,4 +1,5 @@
-//! The commands that a Python script starts, as far as its text names them: literal argument lists and shell texts.
+//! The commands that a Python script starts, as far as its text names them: literal argument lists
+//! and shell texts.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
@@ -96,24 +97,41 @@ impl<'a> Calls<'a> {
     /// What the function that is called here takes, if it starts commands.
     fn called(&self, tokens: &[Token<'a>], at: usize, name: &str) -> Option<Takes> {
         match at.checked_sub(2).map(|from| &tokens[from..at]) {
-            Some([Token { kind: Kind::Name(module), .. }, dot]) if dot.is_op(b'.') => takes(self.modules.get(*module)?, name),
+            Some([Token { kind: Kind::Name(module), .. }, dot]) if dot.is_op(b'.') => {
+                takes(self.modules.get(*module)?, name)
+            }
             Some([_, dot]) if dot.is_op(b'.') => None,
-            _ => self.functions.get(name).and_then(|full| full.split_once('.')).and_then(|(module, name)| takes(module, name)),
+            _ => self
+                .functions
+                .get(name)
+                .and_then(|full| full.split_once('.'))
+                .and_then(|(module, name)| takes(module, name)),
         }
     }
 
     fn command(&self, text: &str, call: &[Token<'a>], takes: Takes) -> Option<Started> {
         let call = match call {
-            [keyword, equals, rest @ ..] if equals.is_op(b'=') && matches!(keyword.kind, Kind::Name("args" | "cmd" | "command")) => rest,
+            [keyword, equals, rest @ ..]
+                if equals.is_op(b'=')
+                    && matches!(keyword.kind, Kind::Name("args" | "cmd" | "command")) =>
+            {
+                rest
+            }
             _ => call,
         };
-        let shell = takes == Takes::Text || call.windows(3).any(|w| w[0].is_name("shell") && w[1].is_op(b'=') && w[2].is_name("True"));
+        let shell = takes == Takes::Text
+            || call
+                .windows(3)
+                .any(|w| w[0].is_name("shell") && w[1].is_op(b'=') && w[2].is_name("True"));
         match &call.first()?.kind {
-            Kind::Text { inner, .. } if shell && takes != Takes::Words => Some(Started::Shell(inner.clone())),
-            Kind::Text { .. } if takes == Takes::Words => elements(text, call).map(Started::Argv),
-            Kind::Text { inner, computed: false } => {
-                Some(Started::Argv(Argv { words: vec![Some(text[inner.clone()].to_owned())], at: inner.clone() }))
+            Kind::Text { inner, .. } if shell && takes != Takes::Words => {
+                Some(Started::Shell(inner.clone()))
             }
+            Kind::Text { .. } if takes == Takes::Words => elements(text, call).map(Started::Argv),
+            Kind::Text { inner, computed: false } => Some(Started::Argv(Argv {
+                words: vec![Some(text[inner.clone()].to_owned())],
+                at: inner.clone(),
+            })),
             Kind::Op(b'[') => elements(text, &call[1..]).map(Started::Argv),
             Kind::Name(_) if takes == Takes::Words => elements(text, call).map(Started::Argv),
             Kind::Name(name) => self.lists.get(name).cloned().map(Started::Argv),
@@ -135,15 +153,20 @@ enum Takes {
 
 fn takes(module: &str, function: &str) -> Option<Takes> {
     match (module, function) {
-        ("subprocess", "run" | "Popen" | "call" | "check_call" | "check_output") => Some(Takes::List),
-        ("subprocess", "getoutput" | "getstatusoutput") | ("os", "system" | "popen") => Some(Takes::Text),
+        ("subprocess", "run" | "Popen" | "call" | "check_call" | "check_output") => {
+            Some(Takes::List)
+        }
+        ("subprocess", "getoutput" | "getstatusoutput") | ("os", "system" | "popen") => {
+            Some(Takes::Text)
+        }
         ("asyncio", "create_subprocess_shell") => Some(Takes::Text),
         ("asyncio", "create_subprocess_exec") => Some(Takes::Words),
         _ => None,
     }
 }
 
-/// The elements of a list, or the arguments of a call, up to the bracket that closes it. `None` where the first is unknown.
+/// The elements of a list, or the arguments of a call, up to the bracket that closes it. `None`
+/// where the first is unknown.
 fn elements(text: &str, tokens: &[Token<'_>]) -> Option<Argv> {
     let mut words = Vec::new();
     let mut depth = 0usize;
@@ -172,12 +195,19 @@ fn elements(text: &str, tokens: &[Token<'_>]) -> Option<Argv> {
     Some(Argv { words, at: tokens.first()?.at.clone() })
 }
 
-/// One argument: its text, or `None` inside where it is computed; nothing for an option of the call or an empty place.
+/// One argument: its text, or `None` inside where it is computed; nothing for an option of the call
+/// or an empty place.
 fn element(text: &str, tokens: &[Token<'_>]) -> Option<Option<String>> {
     match tokens {
         [] => None,
-        [Token { kind: Kind::Text { inner, computed: false }, .. }] => Some(Some(text[inner.clone()].to_owned())),
-        [module, dot, name] if module.is_name("sys") && dot.is_op(b'.') && name.is_name("executable") => Some(Some("python3".into())),
+        [Token { kind: Kind::Text { inner, computed: false }, .. }] => {
+            Some(Some(text[inner.clone()].to_owned()))
+        }
+        [module, dot, name]
+            if module.is_name("sys") && dot.is_op(b'.') && name.is_name("executable") =>
+        {
+            Some(Some("python3".into()))
+        }
         [Token { kind: Kind::Name(_), .. }, equals, ..] if equals.is_op(b'=') => None,
         _ => Some(None),
     }
@@ -188,8 +218,15 @@ mod tests {
     /// Each command as its words, `?` where unknown; a text for the shell in quotes.
     fn spawns(text: &str) -> Vec<String> {
         let text = format!("import subprocess, os, asyncio, sys\n{text}");
-        let shown = super::super::imports::scan(&text).spawns.into_iter().map(|spawn| match spawn.command {
-            super::Started::Argv(argv) => argv.words.into_iter().map(|w| w.unwrap_or_else(|| "?".into())).collect::<Vec<_>>().join(" "),
+        let shown = super::super::imports::scan(&text).spawns.into_iter().map(|spawn| match spawn
+            .command
+        {
+            super::Started::Argv(argv) => argv
+                .words
+                .into_iter()
+                .map(|w| w.unwrap_or_else(|| "?".into()))
+                .collect::<Vec<_>>()
+                .join(" "),
             super::Started::Shell(at) => format!("'{}'", &text[at]),
         });
         shown.collect()
@@ -197,20 +234,38 @@ mod tests {
 
     #[test]
     fn argument_lists_are_read_where_they_stand_and_by_name() {
-        assert_eq!(spawns("subprocess.run(['git', 'log', f'-{n}', *rest], check=True)"), ["git log ? ?"]);
         assert_eq!(
-            spawns("cmd = ['ffmpeg', '-i', path]\nout: list[str] = ['x', 'y']\nsubprocess.Popen(cmd)\nsubprocess.run(out)"),
+            spawns("subprocess.run(['git', 'log', f'-{n}', *rest], check=True)"),
+            ["git log ? ?"]
+        );
+        assert_eq!(
+            spawns(
+                "cmd = ['ffmpeg', '-i', path]\nout: list[str] = ['x', 'y']\nsubprocess.Popen(cmd)\nsubprocess.run(out)"
+            ),
             ["ffmpeg -i ?", "x y"]
         );
-        assert_eq!(spawns("r = subprocess.check_output([sys.executable, '-m', 'x'])"), ["python3 -m x"]);
-        assert_eq!(spawns("await asyncio.create_subprocess_exec('node', a, stdout=PIPE)"), ["node ?"]);
-        assert_eq!(spawns("subprocess.run(args=['a'])\nsubprocess.run('b')\nsubprocess.run(cmd)\nsubprocess.run([tool, 'x'])"), ["a", "b"]);
+        assert_eq!(
+            spawns("r = subprocess.check_output([sys.executable, '-m', 'x'])"),
+            ["python3 -m x"]
+        );
+        assert_eq!(
+            spawns("await asyncio.create_subprocess_exec('node', a, stdout=PIPE)"),
+            ["node ?"]
+        );
+        assert_eq!(
+            spawns(
+                "subprocess.run(args=['a'])\nsubprocess.run('b')\nsubprocess.run(cmd)\nsubprocess.run([tool, 'x'])"
+            ),
+            ["a", "b"]
+        );
     }
 
     #[test]
     fn texts_for_the_shell_are_kept_as_such() {
         assert_eq!(
-            spawns("os.system('ls | wc')\nsubprocess.run(f'git log {x}', shell=True)\nsubprocess.getoutput('w')"),
+            spawns(
+                "os.system('ls | wc')\nsubprocess.run(f'git log {x}', shell=True)\nsubprocess.getoutput('w')"
+            ),
             ["'ls | wc'", "'git log {x}'", "'w'"]
         );
     }
@@ -218,10 +273,15 @@ mod tests {
     #[test]
     fn names_mean_what_they_were_imported_as() {
         assert_eq!(
-            spawns("import subprocess as sp\nfrom subprocess import run as go, Popen\nsp.run(['a'])\ngo(['b'])\nPopen(['c'])"),
+            spawns(
+                "import subprocess as sp\nfrom subprocess import run as go, Popen\nsp.run(['a'])\ngo(['b'])\nPopen(['c'])"
+            ),
             ["a", "b", "c"]
         );
-        assert_eq!(spawns("self.run(['a'])\nrun(['b'])\ntool.subprocess.run(['c'])\nclick.run('d')"), ["c"]);
+        assert_eq!(
+            spawns("self.run(['a'])\nrun(['b'])\ntool.subprocess.run(['c'])\nclick.run('d')"),
+            ["c"]
+        );
     }
 
     #[test]

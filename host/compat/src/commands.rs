@@ -1,4 +1,5 @@
-//! Commands: which the shell has in itself, which programs the sandbox has, and which it never will. This is the one list of them.
+//! Commands: which the shell has in itself, which programs the sandbox has, and which it never
+//! will. This is the one list of them.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -12,7 +13,8 @@ pub enum Availability {
     Program,
     /// Puts software on a machine. What a skill needs of it is told by what it uses.
     Installer,
-    /// Never here: what it does, as the end of a sentence, and what to do in its place, if anything.
+    /// Never here: what it does, as the end of a sentence, and what to do in its place, if
+    /// anything.
     Never(&'static str, Option<&'static str>),
     /// Not here, and nothing is known of it.
     Unknown,
@@ -21,10 +23,19 @@ pub enum Availability {
 /// Looks a command up by its name alone.
 pub fn availability(name: &str) -> Availability {
     static TABLE: LazyLock<HashMap<&str, Availability>> = LazyLock::new(|| {
-        let lists = [(BASH, Availability::BuiltIn), (COMMANDS, Availability::BuiltIn), (PROGRAMS, Availability::Program)];
+        let lists = [
+            (BASH, Availability::BuiltIn),
+            (COMMANDS, Availability::BuiltIn),
+            (PROGRAMS, Availability::Program),
+        ];
         let lists = lists.into_iter().chain([(INSTALLERS, Availability::Installer)]);
-        let never = NEVER.iter().map(|(what, instead, names)| (*names, Availability::Never(what, *instead)));
-        lists.chain(never).flat_map(|(names, is)| names.iter().map(move |name| (*name, is))).collect()
+        let never = NEVER
+            .iter()
+            .map(|(what, instead, names)| (*names, Availability::Never(what, *instead)));
+        lists
+            .chain(never)
+            .flat_map(|(names, is)| names.iter().map(move |name| (*name, is)))
+            .collect()
     });
     TABLE.get(name).copied().unwrap_or(Availability::Unknown)
 }
@@ -34,7 +45,8 @@ pub fn built_in() -> impl Iterator<Item = &'static str> {
     BASH.iter().chain(COMMANDS).copied()
 }
 
-/// Of a command that does a part of what it does elsewhere: the subcommands that work, and what it is about, as the end of a sentence.
+/// Of a command that does a part of what it does elsewhere: the subcommands that work, and what it
+/// is about, as the end of a sentence.
 #[doc(hidden)]
 pub fn subcommands(name: &str) -> Option<(&'static [&'static str], &'static str)> {
     match name {
@@ -79,11 +91,13 @@ const COMMANDS: &[&str] = &[
 const PROGRAMS: &[&str] = &["python3", "python", "python3.14", "bash", "sh", "uv", "pip", "pip3"];
 
 const INSTALLERS: &[&str] = &[
-    "apt", "apt-get", "apk", "brew", "conda", "dnf", "dpkg", "gem", "mamba", "pacman", "pipx", "port", "snap", "winget", "yum", "choco",
-    "scoop", "poetry", "pipenv", "rustup", "nvm", "asdf", "mise", "volta",
+    "apt", "apt-get", "apk", "brew", "conda", "dnf", "dpkg", "gem", "mamba", "pacman", "pipx",
+    "port", "snap", "winget", "yum", "choco", "scoop", "poetry", "pipenv", "rustup", "nvm", "asdf",
+    "mise", "volta",
 ];
 
-const JAVASCRIPT: Option<&str> = Some("write it in Python or bash: JavaScript does not run here yet");
+const JAVASCRIPT: Option<&str> =
+    Some("write it in Python or bash: JavaScript does not run here yet");
 
 /// By what they are about, and what there is in their place.
 #[rustfmt::skip]
@@ -116,7 +130,12 @@ mod tests {
     fn every_command_is_in_one_place() {
         assert!(BASH.is_sorted() && COMMANDS.is_sorted());
         let never = NEVER.iter().flat_map(|(_, _, names)| names.iter());
-        let mut all: Vec<&str> = [BASH, COMMANDS, PROGRAMS, INSTALLERS].into_iter().flatten().chain(never).copied().collect();
+        let mut all: Vec<&str> = [BASH, COMMANDS, PROGRAMS, INSTALLERS]
+            .into_iter()
+            .flatten()
+            .chain(never)
+            .copied()
+            .collect();
         let count = all.len();
         all.sort();
         all.dedup();

@@ -6,7 +6,8 @@ pub(super) type Declared = (String, String, usize);
 /// Dependencies that are told of one file.
 const MAX: usize = 200;
 
-/// Those of a script's inline metadata (PEP 723): `# /// script`, lines of TOML behind `# `, `# ///`.
+/// Those of a script's inline metadata (PEP 723): `# /// script`, lines of TOML behind `# `,
+/// `# ///`.
 pub(super) fn inline(text: &str) -> Vec<Declared> {
     let mut start = None;
     let mut at = 0;
@@ -52,7 +53,8 @@ pub(super) fn requirements(text: &str) -> Vec<Declared> {
     found
 }
 
-/// The texts of the list `dependencies = [...]` in a stretch of TOML, whose lines may start with `#`.
+/// The texts of the list `dependencies = [...]` in a stretch of TOML, whose lines may start with
+/// `#`.
 fn dependencies(text: &str, from: usize, to: usize) -> Vec<Declared> {
     let part = &text[from..to];
     let mut at = from;
@@ -64,7 +66,13 @@ fn dependencies(text: &str, from: usize, to: usize) -> Vec<Declared> {
         at += line.len();
         let mut rest = content;
         if !open {
-            let Some(value) = content.strip_prefix("dependencies").map(str::trim_start).and_then(|v| v.strip_prefix('=')) else { continue };
+            let Some(value) = content
+                .strip_prefix("dependencies")
+                .map(str::trim_start)
+                .and_then(|v| v.strip_prefix('='))
+            else {
+                continue;
+            };
             let Some(list) = value.trim_start().strip_prefix('[') else { continue };
             offset += content.len() - list.len();
             rest = list;
@@ -91,12 +99,15 @@ fn dependencies(text: &str, from: usize, to: usize) -> Vec<Declared> {
 /// A requirement as PEP 508 writes it.
 fn requirement(text: &str, at: usize) -> Option<Declared> {
     let text = text.trim();
-    let name = text.find(|c: char| !(c.is_ascii_alphanumeric() || "-_.".contains(c))).map_or(text, |end| &text[..end]);
+    let name = text
+        .find(|c: char| !(c.is_ascii_alphanumeric() || "-_.".contains(c)))
+        .map_or(text, |end| &text[..end]);
     if !name.starts_with(|c: char| c.is_ascii_alphanumeric()) {
         return None;
     }
     let rest = text[name.len()..].trim_start();
-    let rest = rest.strip_prefix('[').and_then(|r| r.split_once(']')).map_or(rest, |(_, after)| after);
+    let rest =
+        rest.strip_prefix('[').and_then(|r| r.split_once(']')).map_or(rest, |(_, after)| after);
     // An address, or a file's name.
     if rest.starts_with(['@', ':', '/', '\\', '+']) {
         return None;
@@ -116,7 +127,9 @@ pub(super) fn fits(version: &str, wanted: &str) -> bool {
         if want.is_empty() {
             return true;
         }
-        let starts = |prefix: &[u64]| prefix.iter().zip(have.iter().chain(std::iter::repeat(&0))).all(|(a, b)| a == b);
+        let starts = |prefix: &[u64]| {
+            prefix.iter().zip(have.iter().chain(std::iter::repeat(&0))).all(|(a, b)| a == b)
+        };
         let order = compare(&have, &want);
         match operator {
             "==" if any.is_some() => starts(&want),
@@ -141,7 +154,10 @@ fn numbers(version: &str) -> Vec<u64> {
 
 fn compare(a: &[u64], b: &[u64]) -> std::cmp::Ordering {
     let at = |v: &[u64], i: usize| v.get(i).copied().unwrap_or(0);
-    (0..a.len().max(b.len())).map(|i| at(a, i).cmp(&at(b, i))).find(|order| order.is_ne()).unwrap_or(std::cmp::Ordering::Equal)
+    (0..a.len().max(b.len()))
+        .map(|i| at(a, i).cmp(&at(b, i)))
+        .find(|order| order.is_ne())
+        .unwrap_or(std::cmp::Ordering::Equal)
 }
 
 #[cfg(test)]

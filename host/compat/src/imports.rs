@@ -1,4 +1,5 @@
-//! What a Python script imports, when, and what it does where that fails; and with it the commands it starts and the texts it holds.
+//! What a Python script imports, when, and what it does where that fails; and with it the commands
+//! it starts and the texts it holds.
 
 use std::ops::Range;
 
@@ -44,7 +45,13 @@ pub(super) struct Try {
 
 /// Reads a script's text.
 pub(super) fn scan(text: &str) -> Scan {
-    let mut reader = Reader { text, scan: Scan::default(), blocks: Vec::new(), ended: None, calls: Calls::default() };
+    let mut reader = Reader {
+        text,
+        scan: Scan::default(),
+        blocks: Vec::new(),
+        ended: None,
+        calls: Calls::default(),
+    };
     let mut lexer = Lexer::new(text);
     let mut line = Line::default();
     while lexer.next_line(&mut line) {
@@ -109,7 +116,19 @@ impl<'a> Reader<'a> {
         let Kind::Name(first) = tokens.first()?.kind else { return None };
         let known = matches!(
             first,
-            "if" | "elif" | "else" | "for" | "while" | "with" | "try" | "except" | "finally" | "def" | "class" | "async" | "match" | "case"
+            "if" | "elif"
+                | "else"
+                | "for"
+                | "while"
+                | "with"
+                | "try"
+                | "except"
+                | "finally"
+                | "def"
+                | "class"
+                | "async"
+                | "match"
+                | "case"
         );
         if !known {
             return None;
@@ -162,7 +181,8 @@ impl<'a> Reader<'a> {
             Some(Kind::Name("import")) => self.import(&tokens[1..]),
             Some(Kind::Name("from")) => self.import_from(&tokens[1..]),
             // A docstring.
-            Some(Kind::Text { .. }) if tokens.iter().all(|t| matches!(t.kind, Kind::Text { .. })) => {}
+            Some(Kind::Text { .. })
+                if tokens.iter().all(|t| matches!(t.kind, Kind::Text { .. })) => {}
             _ => self.expression(tokens),
         }
     }
@@ -170,7 +190,9 @@ impl<'a> Reader<'a> {
     /// Anything that is neither an import nor a docstring.
     fn expression(&mut self, tokens: &[Token<'a>]) {
         if let Some(id) = self.handled()
-            && tokens.iter().any(|t| matches!(t.kind, Kind::Name("raise" | "exit" | "_exit" | "quit" | "abort")))
+            && tokens.iter().any(|t| {
+                matches!(t.kind, Kind::Name("raise" | "exit" | "_exit" | "quit" | "abort"))
+            })
         {
             self.scan.tries[id].gives_up = true;
         }
@@ -183,7 +205,9 @@ impl<'a> Reader<'a> {
         self.calls.statement(self.text, tokens, reach);
         for (at, token) in tokens.iter().enumerate() {
             let called = matches!(token.kind, Kind::Name("import_module" | "__import__"));
-            let [open, argument, after] = tokens.get(at + 1..at + 4).unwrap_or_default() else { continue };
+            let [open, argument, after] = tokens.get(at + 1..at + 4).unwrap_or_default() else {
+                continue;
+            };
             if let Kind::Text { inner, computed: false } = &argument.kind
                 && called
                 && open.is_op(b'(')
@@ -202,7 +226,9 @@ impl<'a> Reader<'a> {
         for part in tokens.split(|t| t.is_op(b',')) {
             let (name, at, rest) = dotted(part);
             let alias = match rest {
-                [keyword, Token { kind: Kind::Name(alias), .. }, ..] if keyword.is_name("as") => alias,
+                [keyword, Token { kind: Kind::Name(alias), .. }, ..] if keyword.is_name("as") => {
+                    alias
+                }
                 _ => name.as_str(),
             };
             self.calls.imported(&name, alias);
@@ -258,7 +284,11 @@ impl<'a> Reader<'a> {
         if self.blocks.iter().any(|b| b.kind == BlockKind::Never) {
             return None;
         }
-        Some(if self.blocks.iter().any(|b| b.kind == BlockKind::Sometimes) { Reach::Sometimes } else { Reach::Always })
+        Some(if self.blocks.iter().any(|b| b.kind == BlockKind::Sometimes) {
+            Reach::Sometimes
+        } else {
+            Reach::Always
+        })
     }
 }
 
@@ -285,7 +315,9 @@ fn dotted<'t, 'a>(tokens: &'t [Token<'a>]) -> (String, Range<usize>, &'t [Token<
     let mut rest = tokens;
     while let [token, after @ ..] = rest {
         match token.kind {
-            Kind::Name(part) if (name.is_empty() || name.ends_with('.')) && part != "import" => name.push_str(part),
+            Kind::Name(part) if (name.is_empty() || name.ends_with('.')) && part != "import" => {
+                name.push_str(part)
+            }
             Kind::Op(b'.') if !name.is_empty() && !name.ends_with('.') => name.push('.'),
             _ => break,
         }
@@ -324,46 +356,92 @@ mod tests {
 
     #[test]
     fn every_form_of_an_import_is_found() {
-        assert_eq!(imports("import a, b.c as d; import e\nfrom f.g import (h as i, # x\n j,\n)\n"), ["a", "b.c", "e", "f.g[h j]"]);
-        assert_eq!(imports("from . import a\nfrom .b import c\nfrom ..d import e\n"), Vec::<String>::new());
-        assert_eq!(imports("m = importlib.import_module('a.b')\n__import__(\"c\", x)\nimport_module(name)\n"), ["a.b", "c"]);
+        assert_eq!(
+            imports("import a, b.c as d; import e\nfrom f.g import (h as i, # x\n j,\n)\n"),
+            ["a", "b.c", "e", "f.g[h j]"]
+        );
+        assert_eq!(
+            imports("from . import a\nfrom .b import c\nfrom ..d import e\n"),
+            Vec::<String>::new()
+        );
+        assert_eq!(
+            imports(
+                "m = importlib.import_module('a.b')\n__import__(\"c\", x)\nimport_module(name)\n"
+            ),
+            ["a.b", "c"]
+        );
         assert_eq!(imports("from x import *\nimport \\\n  y\n"), ["x", "y"]);
         assert_eq!(
-            imports("'''\nimport no\n'''\nx = 'import no'\n# import no\nf(\"\"\"\nimport no\n\"\"\")\nimportant = 1\n"),
+            imports(
+                "'''\nimport no\n'''\nx = 'import no'\n# import no\nf(\"\"\"\nimport no\n\"\"\")\nimportant = 1\n"
+            ),
             Vec::<String>::new()
         );
     }
 
     #[test]
     fn an_import_in_a_function_happens_when_it_is_called() {
-        assert_eq!(imports("def f():\n  import a\n  class C:\n    import b\nimport c\n"), ["a sometimes", "b sometimes", "c"]);
-        assert_eq!(imports("class C:\n  import a\nwith x: import b\nif __name__ == '__main__':\n  import c\n"), ["a", "b", "c"]);
-        assert_eq!(imports("if x: import a\nelse:\n\timport b\nimport c"), ["a sometimes", "b sometimes", "c"]);
-        assert_eq!(imports("async def f(x: int = {1: 2}) -> dict[str, int]: import a\nimport b"), ["a sometimes", "b"]);
-        assert_eq!(imports("if x[lambda: 1]: import a\nif lambda: 1: import b"), ["a sometimes", "b sometimes"]);
+        assert_eq!(
+            imports("def f():\n  import a\n  class C:\n    import b\nimport c\n"),
+            ["a sometimes", "b sometimes", "c"]
+        );
+        assert_eq!(
+            imports(
+                "class C:\n  import a\nwith x: import b\nif __name__ == '__main__':\n  import c\n"
+            ),
+            ["a", "b", "c"]
+        );
+        assert_eq!(
+            imports("if x: import a\nelse:\n\timport b\nimport c"),
+            ["a sometimes", "b sometimes", "c"]
+        );
+        assert_eq!(
+            imports("async def f(x: int = {1: 2}) -> dict[str, int]: import a\nimport b"),
+            ["a sometimes", "b"]
+        );
+        assert_eq!(
+            imports("if x[lambda: 1]: import a\nif lambda: 1: import b"),
+            ["a sometimes", "b sometimes"]
+        );
     }
 
     #[test]
     fn imports_for_the_type_checker_alone_are_none() {
         assert_eq!(imports("if TYPE_CHECKING:\n  import a\nelse:\n  import b\n"), ["b sometimes"]);
-        assert_eq!(imports("if typing.TYPE_CHECKING: import a\nif not TYPE_CHECKING: import b\n"), ["b sometimes"]);
+        assert_eq!(
+            imports("if typing.TYPE_CHECKING: import a\nif not TYPE_CHECKING: import b\n"),
+            ["b sometimes"]
+        );
     }
 
     #[test]
     fn a_try_tells_what_becomes_of_a_failed_import() {
         assert_eq!(imports("try:\n  import a\nexcept ImportError:\n  a = None\n"), ["a tried"]);
-        assert_eq!(imports("try:\n  import a\nexcept ImportError:\n  print('no')\n  sys.exit(1)\n"), ["a tried gives up"]);
         assert_eq!(
-            imports("try:\n  import a\nexcept (OSError, ModuleNotFoundError):\n  import b as a\nimport c\n"),
-            ["a tried", "b instead", "c"]
-        );
-        assert_eq!(imports("try: import a\nexcept: a = 0\nelse: import b\nfinally: import c\n"), ["a tried", "b", "c"]);
-        assert_eq!(imports("try:\n  import a\nexcept ValueError:\n  raise\n"), ["a"]);
-        assert_eq!(
-            imports("try:\n  import a\nexcept KeyError:\n  pass\nexcept ImportError as e:\n  raise SystemExit from e\n"),
+            imports("try:\n  import a\nexcept ImportError:\n  print('no')\n  sys.exit(1)\n"),
             ["a tried gives up"]
         );
-        assert_eq!(imports("def f():\n  try:\n    import a\n  except Exception:\n    return\n"), ["a sometimes tried"]);
+        assert_eq!(
+            imports(
+                "try:\n  import a\nexcept (OSError, ModuleNotFoundError):\n  import b as a\nimport c\n"
+            ),
+            ["a tried", "b instead", "c"]
+        );
+        assert_eq!(
+            imports("try: import a\nexcept: a = 0\nelse: import b\nfinally: import c\n"),
+            ["a tried", "b", "c"]
+        );
+        assert_eq!(imports("try:\n  import a\nexcept ValueError:\n  raise\n"), ["a"]);
+        assert_eq!(
+            imports(
+                "try:\n  import a\nexcept KeyError:\n  pass\nexcept ImportError as e:\n  raise SystemExit from e\n"
+            ),
+            ["a tried gives up"]
+        );
+        assert_eq!(
+            imports("def f():\n  try:\n    import a\n  except Exception:\n    return\n"),
+            ["a sometimes tried"]
+        );
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! Holds what a text asks for against what there is: the runtimes, the skill's own files, and the grant.
+//! Holds what a text asks for against what there is: the runtimes, the skill's own files, and the
+//! grant.
 
 use std::collections::{HashMap, HashSet};
 
@@ -11,8 +12,8 @@ use skillhost_policy::tool::{CommandPattern, Target};
 use skillhost_skill::Skill;
 use skillhost_skill::files::SkillFile;
 
-/// Needs of one script that are kept, of those that are met and of those that are not: an author reads a few, and a hostile text could
-/// make millions.
+/// Needs of one script that are kept, of those that are met and of those that are not: an author
+/// reads a few, and a hostile text could make millions.
 const MAX_NEEDS: usize = 100;
 
 /// What is the same for all scripts of a skill.
@@ -47,7 +48,12 @@ impl<'a> Facts<'a> {
     }
 
     /// Of a skill's name, its files by path, and whether its frontmatter was broken.
-    pub(super) fn new(name: &'a str, files: &'a [SkillFile], recovered: bool, capabilities: &'a Capabilities) -> Facts<'a> {
+    pub(super) fn new(
+        name: &'a str,
+        files: &'a [SkillFile],
+        recovered: bool,
+        capabilities: &'a Capabilities,
+    ) -> Facts<'a> {
         let python = files.iter().filter_map(|file| file.path.strip_suffix(".py"));
         let modules = python.flat_map(|path| path.split('/')).collect();
         let paths = files.iter().rev().map(|file| file.path.as_str());
@@ -71,7 +77,8 @@ impl<'a> Facts<'a> {
         let base = if folder.is_empty() { name.to_owned() } else { format!("{folder}/{name}") };
         let inside = format!("{base}/");
         let at = self.files.partition_point(|f| f.path < inside);
-        self.has(&format!("{base}.py")) || self.files.get(at).is_some_and(|f| f.path.starts_with(&inside))
+        self.has(&format!("{base}.py"))
+            || self.files.get(at).is_some_and(|f| f.path.starts_with(&inside))
     }
 
     /// Whether the skill has a module of that name anywhere.
@@ -87,19 +94,29 @@ impl<'a> Facts<'a> {
     /// The file that a dotted name means, imported from a file in a folder.
     pub(super) fn module_file(&self, folder: &str, module: &str) -> Option<String> {
         let path = module.replace('.', "/");
-        let folders = std::iter::successors(Some(folder), |f| (!f.is_empty()).then(|| f.rsplit_once('/').map_or("", |(up, _)| up)));
+        let folders = std::iter::successors(Some(folder), |f| {
+            (!f.is_empty()).then(|| f.rsplit_once('/').map_or("", |(up, _)| up))
+        });
         let mut found = folders.flat_map(|folder| {
             let base = if folder.is_empty() { path.clone() } else { format!("{folder}/{path}") };
             [format!("{base}.py"), format!("{base}/__init__.py")]
         });
         found.find(|path| self.has(path)).or_else(|| {
             let file = format!("{path}.py");
-            self.named(file.rsplit('/').next().unwrap_or(&file)).filter(|there| there.ends_with(&file)).map(str::to_owned)
+            self.named(file.rsplit('/').next().unwrap_or(&file))
+                .filter(|there| there.ends_with(&file))
+                .map(str::to_owned)
         })
     }
 
-    /// Who does not let something through that matches patterns so, and is `denied` by those; `None` where it is granted.
-    pub(super) fn lack<P>(&self, scope: &Scope<P>, matches: impl Fn(&P) -> bool, denied: impl Fn(&P) -> bool) -> Option<Lack> {
+    /// Who does not let something through that matches patterns so, and is `denied` by those;
+    /// `None` where it is granted.
+    pub(super) fn lack<P>(
+        &self,
+        scope: &Scope<P>,
+        matches: impl Fn(&P) -> bool,
+        denied: impl Fn(&P) -> bool,
+    ) -> Option<Lack> {
         if self.recovered {
             return Some(Lack::Recovered);
         }
@@ -107,7 +124,8 @@ impl<'a> Facts<'a> {
             return Some(Lack::Denied);
         }
         let lacks = |side: Option<&Vec<P>>| !side.is_some_and(|side| side.iter().any(&matches));
-        // The operator's side is the last. What the skill asks for in vain is left out of the first.
+        // The operator's side is the last. What the skill asks for in vain is left out of the
+        // first.
         match () {
             () if lacks(scope.all_of.last()) => Some(Lack::Operator),
             () if lacks(scope.all_of.first()) => Some(Lack::Skill),
@@ -160,7 +178,19 @@ pub(super) struct Use {
 impl<'a> Judge<'a> {
     pub(super) fn new(facts: &'a Facts<'a>, file: &'a str, text: &'a str, role: Role) -> Judge<'a> {
         let (needs, seen, uses, hosts) = (Vec::new(), HashMap::new(), Vec::new(), Vec::new());
-        Judge { facts, file, text, role, needs, seen, kept: [0; 2], inside: None, uses, client: None, hosts }
+        Judge {
+            facts,
+            file,
+            text,
+            role,
+            needs,
+            seen,
+            kept: [0; 2],
+            inside: None,
+            uses,
+            client: None,
+            hosts,
+        }
     }
 
     pub(super) fn finish(mut self) -> Judged {
@@ -170,8 +200,14 @@ impl<'a> Judge<'a> {
             return Judged { needs: Vec::new(), uses: Vec::new() };
         }
         let lines = Lines::of(self.text);
-        let needs = self.needs.into_iter().map(|(offset, need)| Need { place: lines.place(self.file, offset), ..need });
-        let uses = self.uses.into_iter().map(|(offset, used)| Use { place: lines.place(self.file, offset), ..used });
+        let needs = self
+            .needs
+            .into_iter()
+            .map(|(offset, need)| Need { place: lines.place(self.file, offset), ..need });
+        let uses = self
+            .uses
+            .into_iter()
+            .map(|(offset, used)| Use { place: lines.place(self.file, offset), ..used });
         Judged { needs: needs.collect(), uses: uses.collect() }
     }
 
@@ -183,7 +219,16 @@ impl<'a> Judge<'a> {
     /// A need of which nothing is said yet.
     pub(super) fn blank(&self, kind: Kind, name: &str, status: Status) -> Need {
         let place = self.nowhere();
-        Need { kind, name: name.to_owned(), status, effect: Effect::None, version: None, place, message: None, fix: None }
+        Need {
+            kind,
+            name: name.to_owned(),
+            status,
+            effect: Effect::None,
+            version: None,
+            place,
+            message: None,
+            fix: None,
+        }
     }
 
     /// Until the place is worked out, once for each that is kept.
@@ -244,11 +289,25 @@ impl<'a> Judge<'a> {
     }
 
     /// A command by its argv, `None` for what the text does not tell.
-    pub(super) fn command(&mut self, argv: &[Option<String>], offset: usize, reach: Reach, caller: Caller) {
+    pub(super) fn command(
+        &mut self,
+        argv: &[Option<String>],
+        offset: usize,
+        reach: Reach,
+        caller: Caller,
+    ) {
         let Some(Some(program)) = argv.first() else { return };
         let name = program.rsplit('/').next().unwrap_or(program);
         let path = program.strip_suffix(name).unwrap_or_default();
-        let standard = matches!(path, "" | "/bin/" | "/usr/bin/" | "/usr/local/bin/" | "/usr/sbin/" | "/sbin/" | "/opt/homebrew/bin/");
+        let standard = matches!(
+            path,
+            "" | "/bin/"
+                | "/usr/bin/"
+                | "/usr/local/bin/"
+                | "/usr/sbin/"
+                | "/sbin/"
+                | "/opt/homebrew/bin/"
+        );
         if !standard || name.is_empty() || self.runs(program, offset, reach) {
             return;
         }
@@ -263,7 +322,14 @@ impl<'a> Judge<'a> {
                 Some((sub, why)) => {
                     let name = format!("{name} {sub}");
                     let message = Some(format!("`{name}` is not here: {why}"));
-                    return self.add(offset, Need { effect, message, ..self.blank(Kind::Command, &name, Status::NeverHere) });
+                    return self.add(
+                        offset,
+                        Need {
+                            effect,
+                            message,
+                            ..self.blank(Kind::Command, &name, Status::NeverHere)
+                        },
+                    );
                 }
                 None if caller == Caller::Python => self.granted(argv, name),
                 None => (Status::BuiltIn, Effect::None, None, None),
@@ -274,15 +340,24 @@ impl<'a> Judge<'a> {
             Availability::Installer => (
                 Status::NeverHere,
                 Effect::None,
-                Some(format!("`{name}` installs nothing here: what it would install is there or is not")),
+                Some(format!(
+                    "`{name}` installs nothing here: what it would install is there or is not"
+                )),
                 None,
             ),
-            Availability::Never(what, instead) => (Status::NeverHere, effect, Some(never(what)), instead.map(str::to_owned)),
+            Availability::Never(what, instead) => {
+                (Status::NeverHere, effect, Some(never(what)), instead.map(str::to_owned))
+            }
             Availability::Unknown => {
                 // What stands in a block of instructions may be anything.
                 let effect = if self.role == Role::Block { Effect::Part } else { effect };
                 let fix = "carry it in the skill, as a script or as a component".to_owned();
-                (Status::Unknown, effect, Some(format!("`{name}` is no command of the sandbox")), Some(fix))
+                (
+                    Status::Unknown,
+                    effect,
+                    Some(format!("`{name}` is no command of the sandbox")),
+                    Some(fix),
+                )
             }
         };
         self.add(offset, Need { effect, message, fix, ..self.blank(Kind::Command, name, status) });
@@ -296,7 +371,11 @@ impl<'a> Judge<'a> {
             match word.as_str() {
                 "-C" | "-c" => drop(words.next()),
                 _ if word.starts_with('-') => {}
-                sub if working.contains(&sub) || !sub.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-') => return None,
+                sub if working.contains(&sub)
+                    || !sub.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-') =>
+                {
+                    return None;
+                }
                 sub => return Some((sub.to_owned(), why)),
             }
         }
@@ -304,17 +383,28 @@ impl<'a> Judge<'a> {
     }
 
     /// Whether the grant lets a program start.
-    fn granted(&self, argv: &[Option<String>], name: &str) -> (Status, Effect, Option<String>, Option<String>) {
+    fn granted(
+        &self,
+        argv: &[Option<String>],
+        name: &str,
+    ) -> (Status, Effect, Option<String>, Option<String>) {
         let literal: Vec<String> = argv.iter().map_while(Clone::clone).collect();
         let whole = literal.len() == argv.len();
         let may_be = CommandPattern { words: literal.clone(), open: true };
-        let matches = |p: &CommandPattern| if whole { p.matches(&literal) } else { p.overlaps(&may_be) };
-        let lack = self.facts.lack(&self.facts.capabilities.spawn, matches, |p| p.denies_some(&may_be));
+        let matches =
+            |p: &CommandPattern| if whole { p.matches(&literal) } else { p.overlaps(&may_be) };
+        let lack =
+            self.facts.lack(&self.facts.capabilities.spawn, matches, |p| p.denies_some(&may_be));
         match lack {
             None => (Status::Granted, Effect::None, None, None),
             Some(lack) => {
                 let (why, fix) = lack.explain(&format!("Bash({name}:*)"));
-                (Status::NotGranted, Effect::Part, Some(format!("`{name}` may not be started: {why}")), fix)
+                (
+                    Status::NotGranted,
+                    Effect::Part,
+                    Some(format!("`{name}` may not be started: {why}")),
+                    fix,
+                )
             }
         }
     }

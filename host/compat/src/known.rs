@@ -1,4 +1,5 @@
-//! Packages that skills use and the set does not hold: what a module's package is called, and of what kind it is.
+//! Packages that skills use and the set does not hold: what a module's package is called, and of
+//! what kind it is.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -28,8 +29,13 @@ pub(super) struct Known {
 static MODULES: LazyLock<HashMap<&str, Known>> = LazyLock::new(|| {
     let instead: HashMap<&str, &'static str> = INSTEAD.iter().copied().collect();
     let tables = [(PURE, Why::Pure), (SDK, Why::Sdk), (NATIVE, Why::Native)];
-    let rows = tables.into_iter().flat_map(|(table, why)| table.iter().map(move |(module, distribution)| (*module, *distribution, why)));
-    rows.map(|(module, name, why)| (module, Known { distribution: name, why, instead: instead.get(name).copied() })).collect()
+    let rows = tables.into_iter().flat_map(|(table, why)| {
+        table.iter().map(move |(module, distribution)| (*module, *distribution, why))
+    });
+    rows.map(|(module, name, why)| {
+        (module, Known { distribution: name, why, instead: instead.get(name).copied() })
+    })
+    .collect()
 });
 
 static DISTRIBUTIONS: LazyLock<HashMap<String, Known>> =
@@ -156,18 +162,35 @@ mod tests {
 
     #[test]
     fn a_dotted_module_goes_before_its_parent() {
-        assert_eq!(find("google.cloud.storage").map(|k| k.distribution), Some("google-cloud-storage"));
-        assert_eq!(find("google.cloud.other.deep").map(|k| k.distribution), Some("google-cloud-core"));
-        assert_eq!(find("PIL.Image").map(|k| (k.distribution, k.why)), Some(("Pillow", Why::Native)));
+        assert_eq!(
+            find("google.cloud.storage").map(|k| k.distribution),
+            Some("google-cloud-storage")
+        );
+        assert_eq!(
+            find("google.cloud.other.deep").map(|k| k.distribution),
+            Some("google-cloud-core")
+        );
+        assert_eq!(
+            find("PIL.Image").map(|k| (k.distribution, k.why)),
+            Some(("Pillow", Why::Native))
+        );
         assert_eq!(find("nothing.known"), None);
         assert_eq!(distribution("scikit-learn").map(|k| k.why), Some(Why::Native));
     }
 
     #[test]
     fn a_module_is_of_one_package_and_a_package_of_one_kind() {
-        assert_eq!(MODULES.len(), [NATIVE, SDK, PURE].iter().map(|table| table.len()).sum::<usize>());
+        assert_eq!(
+            MODULES.len(),
+            [NATIVE, SDK, PURE].iter().map(|table| table.len()).sum::<usize>()
+        );
         for known in MODULES.values() {
-            assert_eq!(distribution(&normal(known.distribution)).map(|k| k.why), Some(known.why), "{}", known.distribution);
+            assert_eq!(
+                distribution(&normal(known.distribution)).map(|k| k.why),
+                Some(known.why),
+                "{}",
+                known.distribution
+            );
         }
     }
 

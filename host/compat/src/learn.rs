@@ -1,10 +1,12 @@
-//! Least privilege from evidence: from what a run used, the smallest `allowed-tools` and policy that it needed; and from what runs used,
-//! the grants that none of them did.
+//! Least privilege from evidence: from what a run used, the smallest `allowed-tools` and policy
+//! that it needed; and from what runs used, the grants that none of them did.
 //!
-//! In reading order: `needs` makes patterns of what was used, and says where it made one of many; `narrow` holds them to what was granted
-//! before; `edit` writes them into SKILL.md and the policy; `within` checks the result; `unused` is the other question.
+//! In reading order: `needs` makes patterns of what was used, and says where it made one of many;
+//! `narrow` holds them to what was granted before; `edit` writes them into SKILL.md and the policy;
+//! `within` checks the result; `unused` is the other question.
 //!
-//! Pure, and nothing is changed here. An edit that, read back, would grant more than before, or less than was used, is not shown.
+//! Pure, and nothing is changed here. An edit that, read back, would grant more than before, or
+//! less than was used, is not shown.
 
 mod edit;
 mod limits;
@@ -84,7 +86,8 @@ pub struct Edit {
     pub text: String,
 }
 
-/// Proposes the smallest grant for what a run used. Where it was run without `Io::uses`, nothing can be said.
+/// Proposes the smallest grant for what a run used. Where it was run without `Io::uses`, nothing
+/// can be said.
 pub fn propose(evidence: &Evidence<'_>) -> Learned {
     let Evidence { skill, outcome, .. } = evidence;
     let mut learned = Learned {
@@ -106,11 +109,16 @@ pub fn propose(evidence: &Evidence<'_>) -> Learned {
         return learned;
     }
     if uses.omitted > 0 {
-        learned.notes.push(format!("the run used {} paths or commands more than are kept, so that nothing is proposed", uses.omitted));
+        learned.notes.push(format!(
+            "the run used {} paths or commands more than are kept, so that nothing is proposed",
+            uses.omitted
+        ));
         return learned;
     }
     if outcome.status != (Status::Exited { code: 0 }) {
-        learned.notes.push("the run did not end with 0: what it would have needed after that is not known".into());
+        learned.notes.push(
+            "the run did not end with 0: what it would have needed after that is not known".into(),
+        );
     }
     let old = grant(&skill.asks(), evidence.policy).capabilities;
     let needs = Needs::of(uses);
@@ -119,7 +127,9 @@ pub fn propose(evidence: &Evidence<'_>) -> Learned {
         learned.skill_edit = (edit.text != skill.source).then_some(edit);
         policy(evidence, &needs, &proposed, &old, uses, &mut learned);
     } else {
-        learned.notes.push(format!("SKILL.md could not be edited; its line would be\n{}", line(&proposed)));
+        learned
+            .notes
+            .push(format!("SKILL.md could not be edited; its line would be\n{}", line(&proposed)));
     }
     learned.notes.extend(remarks(evidence, uses, &old));
     learned.allowed_tools = Some(proposed);
@@ -140,37 +150,66 @@ fn for_skill(evidence: &Evidence<'_>, needs: &Needs) -> Vec<Proposed> {
 fn skill_edit(skill: &Skill, proposed: &[Proposed]) -> Option<Edit> {
     let text = edit::allowed_tools(&skill.source, &line(proposed))?;
     let read = manifest::parse(text.as_bytes(), &skill.name, &skill.skill_file).manifest?;
-    let entries: Vec<&str> = read.allowed_tools.iter().flatten().map(|entry| entry.text.as_str()).collect();
+    let entries: Vec<&str> =
+        read.allowed_tools.iter().flatten().map(|entry| entry.text.as_str()).collect();
     let same = entries.iter().eq(proposed.iter().map(|one| &one.entry).collect::<Vec<_>>());
-    let rest = |manifest: &manifest::Manifest| manifest::Manifest { allowed_tools: None, ..manifest.clone() };
+    let rest = |manifest: &manifest::Manifest| manifest::Manifest {
+        allowed_tools: None,
+        ..manifest.clone()
+    };
     let file = skill.root.join(&skill.skill_file).display().to_string();
     (same && rest(&read) == rest(&skill.manifest)).then(|| Edit::of(file, &skill.source, text))
 }
 
 fn line(proposed: &[Proposed]) -> String {
-    let entries: Vec<ToolEntry> = proposed.iter().map(|one| ToolEntry { text: one.entry.clone(), span: None }).collect();
+    let entries: Vec<ToolEntry> =
+        proposed.iter().map(|one| ToolEntry { text: one.entry.clone(), span: None }).collect();
     skillhost_policy::manifest::allowed_tools_line(&entries)
 }
 
 /// Proposes the policy, and checks both proposals together.
-fn policy(evidence: &Evidence<'_>, needs: &Needs, proposed: &[Proposed], old: &Capabilities, uses: &Uses, learned: &mut Learned) {
+fn policy(
+    evidence: &Evidence<'_>,
+    needs: &Needs,
+    proposed: &[Proposed],
+    old: &Capabilities,
+    uses: &Uses,
+    learned: &mut Learned,
+) {
     let Evidence { skill, policy, outcome, file, reload } = evidence;
     let is_own = |layer: &&Layer| match (&layer.origin, &layer.applies_to) {
         (Origin::File(_), Some(glob)) => glob.pattern() == skill.name,
         (Origin::File(_), None) => false,
         (Origin::BuiltIn | Origin::CommandLine, _) => true,
     };
-    let (own, shared): (Vec<&Layer>, Vec<&Layer>) = policy.layers_for(&skill.name).partition(is_own);
+    let (own, shared): (Vec<&Layer>, Vec<&Layer>) =
+        policy.layers_for(&skill.name).partition(is_own);
     // What other skills are allowed too stays theirs, and covers what it covers.
     let common = Granted::allowed(shared.iter().flat_map(|layer| &layer.allow));
     let rest = narrow::beyond(needs, &common);
     let allow: Vec<String> =
-        narrow::entries(&rest, &Granted::allowed(own.iter().flat_map(|layer| &layer.allow))).into_iter().map(|one| one.entry).collect();
-    let deny = own.iter().filter(|layer| layer.origin == Origin::CommandLine).flat_map(|layer| &layer.deny);
+        narrow::entries(&rest, &Granted::allowed(own.iter().flat_map(|layer| &layer.allow)))
+            .into_iter()
+            .map(|one| one.entry)
+            .collect();
+    let deny = own
+        .iter()
+        .filter(|layer| layer.origin == Origin::CommandLine)
+        .flat_map(|layer| &layer.deny);
     let section = edit::Section {
         allow,
-        deny: if file.is_none() { deny.map(|rule| rule.text.clone()).collect() } else { Vec::new() },
-        methods: uses.requests.iter().map(|request| request.method.clone()).collect::<BTreeSet<_>>().into_iter().collect(),
+        deny: if file.is_none() {
+            deny.map(|rule| rule.text.clone()).collect()
+        } else {
+            Vec::new()
+        },
+        methods: uses
+            .requests
+            .iter()
+            .map(|request| request.method.clone())
+            .collect::<BTreeSet<_>>()
+            .into_iter()
+            .collect(),
         limits: limits::proposed(outcome, &old.limits),
     };
     let (name, before) = match file {
@@ -180,7 +219,9 @@ fn policy(evidence: &Evidence<'_>, needs: &Needs, proposed: &[Proposed], old: &C
     let named = NameGlob::new(&skill.name).is_ok();
     let text = if named { edit::policy(&before, &skill.name, &section) } else { None };
     let manifest = manifest::Manifest {
-        allowed_tools: Some(proposed.iter().map(|one| ToolEntry { text: one.entry.clone(), span: None }).collect()),
+        allowed_tools: Some(
+            proposed.iter().map(|one| ToolEntry { text: one.entry.clone(), span: None }).collect(),
+        ),
         ..skill.asks()
     };
     let holds = |policy: &Policy| {
@@ -190,7 +231,10 @@ fn policy(evidence: &Evidence<'_>, needs: &Needs, proposed: &[Proposed], old: &C
     if !holds(policy) {
         // Nothing that is not sure is proposed.
         learned.skill_edit = None;
-        learned.notes.push("the proposal for SKILL.md did not hold when it was checked, so that it is not shown".into());
+        learned.notes.push(
+            "the proposal for SKILL.md did not hold when it was checked, so that it is not shown"
+                .into(),
+        );
     }
     match text {
         Some(text) if reload(&text).is_some_and(|policy| holds(&policy)) => {
@@ -198,7 +242,10 @@ fn policy(evidence: &Evidence<'_>, needs: &Needs, proposed: &[Proposed], old: &C
         }
         _ => {
             let lines = edit::section(&skill.name, &section, 0);
-            learned.notes.push(format!("the policy could not be edited; below `skills:` it would say\n{}", lines.trim_end()));
+            learned.notes.push(format!(
+                "the policy could not be edited; below `skills:` it would say\n{}",
+                lines.trim_end()
+            ));
         }
     }
 }
@@ -207,9 +254,15 @@ fn policy(evidence: &Evidence<'_>, needs: &Needs, proposed: &[Proposed], old: &C
 fn remarks(evidence: &Evidence<'_>, uses: &Uses, old: &Capabilities) -> Vec<String> {
     let mut notes = Vec::new();
     notes.push(limits::REMARK.to_owned());
-    let flags = evidence.policy.layers.iter().any(|layer| layer.origin == Origin::CommandLine && !layer.allow.is_empty());
+    let flags = evidence
+        .policy
+        .layers
+        .iter()
+        .any(|layer| layer.origin == Origin::CommandLine && !layer.allow.is_empty());
     if flags {
-        notes.push("what `--allow` gave and was used is in the policy: run it without that flag".into());
+        notes.push(
+            "what `--allow` gave and was used is in the policy: run it without that flag".into(),
+        );
     }
     if evidence.file.is_none() {
         notes.push("a policy file stands in place of the built-in policy: other skills are then allowed only what it says of them".into());
@@ -230,7 +283,10 @@ fn remarks(evidence: &Evidence<'_>, uses: &Uses, old: &Capabilities) -> Vec<Stri
     }
     if !uses.variables.is_empty() {
         let names: Vec<&str> = uses.variables.iter().map(String::as_str).collect();
-        notes.push(format!("variables are given all at once, so that whether these were read is not known: {}", names.join(", ")));
+        notes.push(format!(
+            "variables are given all at once, so that whether these were read is not known: {}",
+            names.join(", ")
+        ));
     }
     notes
 }
@@ -239,7 +295,11 @@ impl Edit {
     fn of(file: String, before: &str, text: String) -> Edit {
         let from = if before.is_empty() { "/dev/null" } else { file.as_str() };
         let diff = similar::TextDiff::from_lines(before, &text);
-        let diff = diff.unified_diff().context_radius(3).header(&printable(from), &printable(&file)).to_string();
+        let diff = diff
+            .unified_diff()
+            .context_radius(3)
+            .header(&printable(from), &printable(&file))
+            .to_string();
         Edit { file, diff, text }
     }
 }

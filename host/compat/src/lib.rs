@@ -1,11 +1,14 @@
-//! What a skill's scripts need, and whether the sandbox has it; the smallest grant for what runs used.
+//! What a skill's scripts need, and whether the sandbox has it; the smallest grant for what runs
+//! used.
 //!
-//! This crate reads texts and reports findings. It runs nothing, and no finding stops a skill from running: a name that is computed at run time is not
-//! seen. It must not know the engine.
+//! This crate reads texts and reports findings. It runs nothing, and no finding stops a skill from
+//! running: a name that is computed at run time is not seen. It must not know the engine.
 //!
-//! `units` finds the scripts and the shell blocks of SKILL.md. `python`, `imports` and `calls` read a Python text, `words` reads a shell's. `judge`
-//! compares what they found with the runtimes (`stdlib`, `packages`, `known`, `commands`), the skill's own files and its capabilities (`network` for
-//! hosts). `summary` counts over a folder of skills. [`learn`] turns what recorded runs used into policy lines.
+//! `units` finds the scripts and the shell blocks of SKILL.md. `python`, `imports` and `calls` read
+//! a Python text, `words` reads a shell's. `judge` compares what they found with the runtimes
+//! (`stdlib`, `packages`, `known`, `commands`), the skill's own files and its capabilities
+//! (`network` for hosts). `summary` counts over a folder of skills. [`learn`] turns what recorded
+//! runs used into policy lines.
 
 mod blocks;
 mod calls;
@@ -47,8 +50,8 @@ pub struct Compatibility {
     pub verdict: Verdict,
     /// Its component, scripts and modules by path, then the shell blocks of SKILL.md.
     pub scripts: Vec<Script>,
-    /// What is about no script alone: dependencies that the skill declares and no script imports, files that SKILL.md names and
-    /// the skill does not hold.
+    /// What is about no script alone: dependencies that the skill declares and no script imports,
+    /// files that SKILL.md names and the skill does not hold.
     pub needs: Vec<Need>,
 }
 
@@ -62,11 +65,13 @@ pub struct Script {
     pub line: Option<usize>,
     /// What it is to the skill.
     pub role: Role,
-    /// The program that runs it, `python3`, `bash`, `sh` or `wasm`; else the language, such as `JavaScript`.
+    /// The program that runs it, `python3`, `bash`, `sh` or `wasm`; else the language, such as
+    /// `JavaScript`.
     pub program: String,
     /// Whether it runs.
     pub verdict: Verdict,
-    /// What it needs and what became of it, in the order of the text; at most 100 that are met and 100 that are not.
+    /// What it needs and what became of it, in the order of the text; at most 100 that are met and
+    /// 100 that are not.
     pub needs: Vec<Need>,
 }
 

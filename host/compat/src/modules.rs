@@ -1,4 +1,5 @@
-//! Judges a Python text: its imports, the commands that it starts, the hosts that it names, and the dependencies that it declares.
+//! Judges a Python text: its imports, the commands that it starts, the hosts that it names, and the
+//! dependencies that it declares.
 
 use std::ops::Range;
 
@@ -17,13 +18,16 @@ pub(super) fn judge(judge: &mut Judge<'_>, text: &str, part: Range<usize>, nesti
     let from = part.start;
     let part = &text[part];
     let scan = imports::scan(part);
-    let found: Vec<Vec<(String, Found)>> = scan.imports.iter().map(|import| look_up(judge, import)).collect();
+    let found: Vec<Vec<(String, Found)>> =
+        scan.imports.iter().map(|import| look_up(judge, import)).collect();
     let tries = Tries::of(&scan, &found);
     for (import, found) in scan.imports.iter().zip(&found) {
         if import.instead_of.is_some_and(|id| tries.is_met(id)) {
             continue;
         }
-        let optional = import.tried.is_some_and(|id| scan.tries[id].catches && (tries.has_other(id) || !scan.tries[id].gives_up));
+        let optional = import.tried.is_some_and(|id| {
+            scan.tries[id].catches && (tries.has_other(id) || !scan.tries[id].gives_up)
+        });
         let effect = if optional { Effect::None } else { judge.effect(import.reach) };
         for (module, found) in found {
             judge.module(module, *found, from + import.at.start, effect);
@@ -40,7 +44,9 @@ pub(super) fn judge(judge: &mut Judge<'_>, text: &str, part: Range<usize>, nesti
     }
     for spawn in scan.spawns {
         match spawn.command {
-            Started::Argv(argv) => shell::argv(judge, &argv.words, from + argv.at.start, spawn.reach),
+            Started::Argv(argv) => {
+                shell::argv(judge, &argv.words, from + argv.at.start, spawn.reach)
+            }
             Started::Shell(at) => {
                 let argv = [Some("sh".to_owned()), Some("-c".to_owned()), None];
                 judge.command(&argv, from + at.start, spawn.reach, Caller::Python);
@@ -62,7 +68,8 @@ pub(super) fn judge(judge: &mut Judge<'_>, text: &str, part: Range<usize>, nesti
     }
 }
 
-/// What an import means, each module that differs by name. Empty for the skill's own, and what `--site-packages` brings.
+/// What an import means, each module that differs by name. Empty for the skill's own, and what
+/// `--site-packages` brings.
 fn look_up(judge: &Judge<'_>, import: &Import) -> Vec<(String, Found)> {
     let root = import.module.split('.').next().unwrap_or_default();
     if judge.facts.has_module_in(judge.folder(), root) {
@@ -78,9 +85,15 @@ fn look_up(judge: &Judge<'_>, import: &Import) -> Vec<(String, Found)> {
         return Vec::new();
     }
     // `from google.cloud import storage` is about another package than `google.cloud`.
-    let names = import.names.iter().map(|name| format!("{}.{name}", import.module)).map(|name| (packages::module(&name), name));
-    let mut found: Vec<(String, Found)> =
-        names.filter(|(is, name)| *is != whole || packages::is_http_client(name)).map(|(is, name)| (name, is)).collect();
+    let names = import
+        .names
+        .iter()
+        .map(|name| format!("{}.{name}", import.module))
+        .map(|name| (packages::module(&name), name));
+    let mut found: Vec<(String, Found)> = names
+        .filter(|(is, name)| *is != whole || packages::is_http_client(name))
+        .map(|(is, name)| (name, is))
+        .collect();
     if found.len() < import.names.len() || found.is_empty() {
         found.push((import.module.clone(), whole));
     }
@@ -101,7 +114,8 @@ struct Tries {
 
 impl Tries {
     fn of(scan: &Scan, found: &[Vec<(String, Found)>]) -> Tries {
-        let mut tries = Tries { met: vec![true; scan.tries.len()], other: vec![false; scan.tries.len()] };
+        let mut tries =
+            Tries { met: vec![true; scan.tries.len()], other: vec![false; scan.tries.len()] };
         for (import, found) in scan.imports.iter().zip(found) {
             if let Some(id) = import.instead_of {
                 tries.other[id] = true;
@@ -140,21 +154,41 @@ impl Judge<'_> {
             Found::Standard(Standard::Missing(why)) => {
                 let (why, fix) = why.split_once(": ").unwrap_or((why, ""));
                 let message = Some(format!("the module `{module}` is not here: {why}"));
-                Need { effect, message, fix: Some(fix.to_owned()), ..self.blank(Kind::Module, module, Status::NeverHere) }
+                Need {
+                    effect,
+                    message,
+                    fix: Some(fix.to_owned()),
+                    ..self.blank(Kind::Module, module, Status::NeverHere)
+                }
             }
             Found::Standard(Standard::Limited(why)) => {
                 let (why, fix) = why.split_once(": ").unwrap_or((why, ""));
-                let message = Some(format!("the module `{module}` can be imported and does nothing here: {why}"));
+                let message = Some(format!(
+                    "the module `{module}` can be imported and does nothing here: {why}"
+                ));
                 let effect = effect.min(Effect::Part);
-                Need { effect, message, fix: Some(fix.to_owned()), ..self.blank(Kind::Module, module, Status::NeverHere) }
+                Need {
+                    effect,
+                    message,
+                    fix: Some(fix.to_owned()),
+                    ..self.blank(Kind::Module, module, Status::NeverHere)
+                }
             }
             Found::Standard(Standard::Removed(since, fix)) => {
-                let message = Some(format!("the module `{module}` is gone since Python {since}; here is 3.14"));
-                Need { effect, message, fix: Some(fix.to_owned()), ..self.blank(Kind::Module, module, Status::Removed) }
+                let message = Some(format!(
+                    "the module `{module}` is gone since Python {since}; here is 3.14"
+                ));
+                Need {
+                    effect,
+                    message,
+                    fix: Some(fix.to_owned()),
+                    ..self.blank(Kind::Module, module, Status::Removed)
+                }
             }
-            Found::InSet(package) => {
-                Need { version: Some(package.version.clone()), ..self.blank(Kind::Package, &package.name, Status::BuiltIn) }
-            }
+            Found::InSet(package) => Need {
+                version: Some(package.version.clone()),
+                ..self.blank(Kind::Package, &package.name, Status::BuiltIn)
+            },
             found => self.package(found, root, effect),
         };
         self.add(offset, need);
@@ -162,24 +196,45 @@ impl Judge<'_> {
 
     /// A package that is not in the set.
     pub(super) fn package(&self, found: Found, name: &str, effect: Effect) -> Need {
-        let bring = |name: &str| format!("pip install --target DIR {name}, and run with --site-packages DIR");
+        let bring = |name: &str| {
+            format!("pip install --target DIR {name}, and run with --site-packages DIR")
+        };
         let use_ = |instead: &str| format!("use {instead}");
         let (name, status, message, fix) = match found {
             Found::Known(known) => {
                 let (name, instead) = (known.distribution, known.instead.map(use_));
                 let (status, message, fix) = match known.why {
-                    Why::Pure => (Status::Pure, "is pure Python and not in the package set", instead.or_else(|| Some(bring(name)))),
-                    Why::Native => (Status::Native, "has native code, or needs a package that has, which the sandbox cannot load", instead),
+                    Why::Pure => (
+                        Status::Pure,
+                        "is pure Python and not in the package set",
+                        instead.or_else(|| Some(bring(name))),
+                    ),
+                    Why::Native => (
+                        Status::Native,
+                        "has native code, or needs a package that has, which the sandbox cannot load",
+                        instead,
+                    ),
                     Why::Sdk => {
                         let http = "ask the service's HTTP API with requests or httpx".to_owned();
-                        (Status::Sdk, "is the SDK of a service, and not in the package set", Some(http))
+                        (
+                            Status::Sdk,
+                            "is the SDK of a service, and not in the package set",
+                            Some(http),
+                        )
                     }
                 };
                 (name, status, format!("the package `{name}` {message}"), fix)
             }
             _ => {
-                let message = format!("`{name}` is not in the standard library, the package set or the skill");
-                (name, Status::Unknown, message, Some(format!("if it is pure Python: {}", bring(name))))
+                let message = format!(
+                    "`{name}` is not in the standard library, the package set or the skill"
+                );
+                (
+                    name,
+                    Status::Unknown,
+                    message,
+                    Some(format!("if it is pure Python: {}", bring(name))),
+                )
             }
         };
         Need { effect, message: Some(message), fix, ..self.blank(Kind::Package, name, status) }
@@ -191,10 +246,17 @@ impl Judge<'_> {
         let need = match found {
             Found::InSet(package) => {
                 let fits = declared::fits(&package.version, wanted);
-                let message = format!("the package set holds {} {}, and `{wanted}` is asked for", package.name, package.version);
+                let message = format!(
+                    "the package set holds {} {}, and `{wanted}` is asked for",
+                    package.name, package.version
+                );
                 let message = (!fits).then_some(message);
                 let version = Some(package.version.clone());
-                Need { version, message, ..self.blank(Kind::Package, &package.name, Status::BuiltIn) }
+                Need {
+                    version,
+                    message,
+                    ..self.blank(Kind::Package, &package.name, Status::BuiltIn)
+                }
             }
             found => self.package(found, name, effect),
         };

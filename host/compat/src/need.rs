@@ -54,19 +54,30 @@ pub(super) struct Lines<'a> {
 
 impl<'a> Lines<'a> {
     pub(super) fn of(text: &'a str) -> Lines<'a> {
-        Lines { text, starts: std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1)).collect() }
+        Lines {
+            text,
+            starts: std::iter::once(0)
+                .chain(text.match_indices('\n').map(|(at, _)| at + 1))
+                .collect(),
+        }
     }
 
     /// The place of a byte of the text, which is a file's.
     pub(super) fn place(&self, file: &str, offset: usize) -> Place {
         let line = self.starts.partition_point(|start| *start <= offset);
         let start = self.starts[line - 1];
-        Place { file: file.to_owned(), line, column: Span::at(&self.text[start..], offset - start, 0).column }
+        Place {
+            file: file.to_owned(),
+            line,
+            column: Span::at(&self.text[start..], offset - start, 0).column,
+        }
     }
 }
 
 /// What kind of thing is needed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, schemars::JsonSchema)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, schemars::JsonSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
     /// The language that the script is written in.

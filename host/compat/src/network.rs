@@ -41,11 +41,16 @@ fn target(rest: &str, https: bool) -> Option<Target> {
     let authority = rest.find(ends).map_or(rest, |end| &rest[..end]);
     let after = rest[authority.len()..].chars().next();
     // A user's name or a computed part makes it another host than it seems.
-    let computed = matches!(after, Some('@' | '%')) || (matches!(after, Some('{' | '$' | '<')) && authority.ends_with(['.', '-', ':']));
-    let (host, port) = authority.trim_end_matches(['.', ':']).split_once(':').unwrap_or((authority.trim_end_matches(['.', ':']), ""));
+    let computed = matches!(after, Some('@' | '%'))
+        || (matches!(after, Some('{' | '$' | '<')) && authority.ends_with(['.', '-', ':']));
+    let (host, port) = authority
+        .trim_end_matches(['.', ':'])
+        .split_once(':')
+        .unwrap_or((authority.trim_end_matches(['.', ':']), ""));
     let port = if port.is_empty() { if https { 443 } else { 80 } } else { port.parse().ok()? };
     let host = host.to_ascii_lowercase();
-    let known = host == "localhost" || (host.contains('.') && host.split('.').all(|label| !label.is_empty()));
+    let known = host == "localhost"
+        || (host.contains('.') && host.split('.').all(|label| !label.is_empty()));
     (known && !computed).then_some(Target { https, host, port })
 }
 
@@ -56,16 +61,28 @@ impl Judge<'_> {
         let hosts = std::mem::take(&mut self.hosts);
         let named = !hosts.is_empty();
         for (offset, to) in hosts {
-            let example = NAMES.iter().any(|name| to.host == *name || to.host.strip_suffix(name).is_some_and(|sub| sub.ends_with('.')));
+            let example = NAMES.iter().any(|name| {
+                to.host == *name || to.host.strip_suffix(name).is_some_and(|sub| sub.ends_with('.'))
+            });
             if !example {
                 self.host(offset, &to);
             }
         }
         if !named && self.facts.capabilities.fetch.is_nothing() {
-            let message = format!("`{client}` asks servers that the text does not name, and the grant holds no `WebFetch`");
+            let message = format!(
+                "`{client}` asks servers that the text does not name, and the grant holds no `WebFetch`"
+            );
             let fix = Some("name the hosts: --allow 'WebFetch(domain:HOST)'".to_owned());
             let effect = self.effect(reach).min(Effect::Part);
-            self.add(offset, Need { effect, message: Some(message), fix, ..self.blank(Kind::Host, "network", Status::NotGranted) });
+            self.add(
+                offset,
+                Need {
+                    effect,
+                    message: Some(message),
+                    fix,
+                    ..self.blank(Kind::Host, "network", Status::NotGranted)
+                },
+            );
         }
     }
 
@@ -98,9 +115,18 @@ impl Lack {
     pub(super) fn explain(self, entry: &str) -> (String, Option<String>) {
         match self {
             Lack::Denied => ("the policy denies it".into(), None),
-            Lack::Recovered => ("a broken frontmatter is granted nothing".into(), Some("mend the frontmatter of SKILL.md".into())),
-            Lack::Operator => (format!("no rule of the policy allows `{entry}`"), Some(format!("--allow '{entry}'"))),
-            Lack::Skill => (format!("allowed-tools does not ask for `{entry}`"), Some(format!("add it to allowed-tools: {entry}"))),
+            Lack::Recovered => (
+                "a broken frontmatter is granted nothing".into(),
+                Some("mend the frontmatter of SKILL.md".into()),
+            ),
+            Lack::Operator => (
+                format!("no rule of the policy allows `{entry}`"),
+                Some(format!("--allow '{entry}'")),
+            ),
+            Lack::Skill => (
+                format!("allowed-tools does not ask for `{entry}`"),
+                Some(format!("add it to allowed-tools: {entry}")),
+            ),
         }
     }
 }
@@ -123,7 +149,10 @@ mod tests {
             hosts("see https://a.b. And (http://localhost:3000)."),
             ["4 WebFetch(domain:a.b)", "22 WebFetch(http://localhost:3000)"]
         );
-        assert_eq!(hosts("https://a.b{path} https://a.b:8443/${x}"), ["0 WebFetch(domain:a.b)", "18 WebFetch(domain:a.b:8443)"]);
+        assert_eq!(
+            hosts("https://a.b{path} https://a.b:8443/${x}"),
+            ["0 WebFetch(domain:a.b)", "18 WebFetch(domain:a.b:8443)"]
+        );
         for none in [
             "https://{host}/x",
             "https://api.{region}.b.c",

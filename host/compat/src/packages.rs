@@ -1,4 +1,5 @@
-//! What a Python module is: of the standard library, of the package set, of a package that is known, or none of them.
+//! What a Python module is: of the standard library, of the package set, of a package that is
+//! known, or none of them.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::LazyLock;
@@ -36,7 +37,9 @@ static PACKAGES: LazyLock<Set> = LazyLock::new(|| {
     // It is part of the program, and a test reads it: empty cannot happen.
     let packages: Vec<Package> = serde_json::from_str(SET).unwrap_or_default();
     let numbered = || packages.iter().enumerate();
-    let by_import = numbered().flat_map(|(at, package)| package.imports.iter().map(move |import| (import.clone(), at))).collect();
+    let by_import = numbered()
+        .flat_map(|(at, package)| package.imports.iter().map(move |import| (import.clone(), at)))
+        .collect();
     let by_name = numbered().map(|(at, package)| (normal(&package.name), at)).collect();
     Set { by_import, by_name, packages }
 });
@@ -89,12 +92,15 @@ pub(super) fn normal(name: &str) -> String {
     out
 }
 
-/// The modules that folders of packages bring. A folder that cannot be read brings none: the run says so.
+/// The modules that folders of packages bring. A folder that cannot be read brings none: the run
+/// says so.
 pub(super) fn brought(folders: &[Mount]) -> HashSet<String> {
     let mut names = HashSet::new();
     for folder in folders {
         #[expect(clippy::disallowed_methods, reason = "the operator named this folder")]
-        let Ok(dir) = Dir::open_ambient_dir(&folder.host, cap_std::ambient_authority()) else { continue };
+        let Ok(dir) = Dir::open_ambient_dir(&folder.host, cap_std::ambient_authority()) else {
+            continue;
+        };
         for entry in dir.entries().into_iter().flatten().flatten().take(MAX_BROUGHT) {
             let name = entry.file_name().to_string_lossy().into_owned();
             let name = name.strip_suffix(".py").unwrap_or(&name);
@@ -109,9 +115,21 @@ pub(super) fn brought(folders: &[Mount]) -> HashSet<String> {
 
 /// Modules that ask servers over HTTP.
 pub(super) fn is_http_client(module: &str) -> bool {
-    const CLIENTS: [&str; 10] =
-        ["requests", "httpx", "urllib.request", "urllib3", "http.client", "aiohttp", "feedparser", "websockets", "httplib2", "curl_cffi"];
-    CLIENTS.iter().any(|client| module == *client || module.strip_prefix(client).is_some_and(|rest| rest.starts_with('.')))
+    const CLIENTS: [&str; 10] = [
+        "requests",
+        "httpx",
+        "urllib.request",
+        "urllib3",
+        "http.client",
+        "aiohttp",
+        "feedparser",
+        "websockets",
+        "httplib2",
+        "curl_cffi",
+    ];
+    CLIENTS.iter().any(|client| {
+        module == *client || module.strip_prefix(client).is_some_and(|rest| rest.starts_with('.'))
+    })
 }
 
 #[cfg(test)]

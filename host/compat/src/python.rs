@@ -1,4 +1,5 @@
-//! Python's text as logical lines of tokens: what CPython's own tokenizer tells apart, as far as finding imports and calls needs it.
+//! Python's text as logical lines of tokens: what CPython's own tokenizer tells apart, as far as
+//! finding imports and calls needs it.
 //!
 //! Any text has some reading, each byte is looked at once, and nesting is bounded.
 
@@ -41,7 +42,8 @@ impl Token<'_> {
     }
 }
 
-/// A logical line: one or more statements between `;`, over as many lines as its brackets and strings take.
+/// A logical line: one or more statements between `;`, over as many lines as its brackets and
+/// strings take.
 #[derive(Debug, Default)]
 pub(super) struct Line<'a> {
     /// Columns that it is indented by; a tab leads to the next multiple of 8.
@@ -139,7 +141,8 @@ impl<'a> Lexer<'a> {
         columns
     }
 
-    /// Whether the line here can only be the start of a statement: a bracket above it was never closed.
+    /// Whether the line here can only be the start of a statement: a bracket above it was never
+    /// closed.
     fn starts_over(&self) -> bool {
         let rest = &self.bytes[self.at..];
         ["import ", "def ", "class "].iter().any(|keyword| rest.starts_with(keyword.as_bytes()))
@@ -150,7 +153,10 @@ impl<'a> Lexer<'a> {
         let start = self.at;
         self.skip_while(is_name);
         let name = &self.text[start..self.at];
-        let prefix = name.len() <= 2 && name.bytes().all(|b| matches!(b.to_ascii_lowercase(), b'r' | b'b' | b'u' | b'f' | b't'));
+        let prefix = name.len() <= 2
+            && name
+                .bytes()
+                .all(|b| matches!(b.to_ascii_lowercase(), b'r' | b'b' | b'u' | b'f' | b't'));
         if prefix && matches!(self.peek(0), Some(b'"' | b'\'')) {
             let fields = name.bytes().any(|b| matches!(b.to_ascii_lowercase(), b'f' | b't'));
             return self.string(start, fields, nesting);
@@ -175,7 +181,10 @@ impl<'a> Lexer<'a> {
                 }
                 b'\\' => self.at += 1 + self.line_end(1).max(1),
                 b'\n' | b'\r' if !triple => break,
-                _ if byte == quote && (!triple || (self.peek(1) == Some(quote) && self.peek(2) == Some(quote))) => {
+                _ if byte == quote
+                    && (!triple
+                        || (self.peek(1) == Some(quote) && self.peek(2) == Some(quote))) =>
+                {
                     end = Some(self.at);
                     self.at += length;
                     break;
@@ -243,7 +252,9 @@ mod tests {
         let mut found = Vec::new();
         while lexer.next_line(&mut line) {
             let tokens = line.tokens.iter().map(|token| match &token.kind {
-                Kind::Text { inner, computed } => format!("<{}{}>", if *computed { "f " } else { "" }, &text[inner.clone()]),
+                Kind::Text { inner, computed } => {
+                    format!("<{}{}>", if *computed { "f " } else { "" }, &text[inner.clone()])
+                }
                 _ => text[token.at.clone()].to_owned(),
             });
             found.push(format!("{}|{}", line.indent, tokens.collect::<Vec<_>>().join(" ")));
@@ -257,7 +268,10 @@ mod tests {
             lines("import a, \\\n  b # c\nfrom x import (y, # (\n  z,\n)\nq"),
             ["0|import a , b", "0|from x import ( y , z , )", "0|q"]
         );
-        assert_eq!(lines("\u{feff}\"\"\"one\ntwo \"quoted\" \"\"\"\r\n\tx = 1.5e3\r\n"), ["0|<one\ntwo \"quoted\" >", "8|x = 1.5e3"]);
+        assert_eq!(
+            lines("\u{feff}\"\"\"one\ntwo \"quoted\" \"\"\"\r\n\tx = 1.5e3\r\n"),
+            ["0|<one\ntwo \"quoted\" >", "8|x = 1.5e3"]
+        );
         assert_eq!(lines(r"a = 'it\'s' + r'\'' + '\\'"), [r"0|a = <it\'s> + <\'> + <\\>"]);
         assert_eq!(lines("'a\\\nb'\nc"), ["0|<a\\\nb>", "0|c"]);
         assert_eq!(lines("  # only\n\n  \n    a\n"), ["4|a"]);
@@ -265,10 +279,22 @@ mod tests {
 
     #[test]
     fn fields_of_f_strings_hold_quotes_of_their_own() {
-        assert_eq!(lines(r#"f"{x["a"]} {y!r:>{w}}" + 'z'"#), [r#"0|<f {x["a"]} {y!r:>{w}}> + <z>"#]);
-        assert_eq!(lines(r#"f"{{import}}", rb'x', f'\N{DASH}', t"{a}""#), [r"0|<{{import}}> , <x> , <\N{DASH}> , <f {a}>"]);
-        assert_eq!(lines("f'''{\n  f\"{'import'}\"\n}'''\nb"), ["0|<f {\n  f\"{'import'}\"\n}>", "0|b"]);
-        assert_eq!(lines(r#"f"{d['a']:{'x' if y else 'z'}} {(lambda: 1)()}""#), [r#"0|<f {d['a']:{'x' if y else 'z'}} {(lambda: 1)()}>"#]);
+        assert_eq!(
+            lines(r#"f"{x["a"]} {y!r:>{w}}" + 'z'"#),
+            [r#"0|<f {x["a"]} {y!r:>{w}}> + <z>"#]
+        );
+        assert_eq!(
+            lines(r#"f"{{import}}", rb'x', f'\N{DASH}', t"{a}""#),
+            [r"0|<{{import}}> , <x> , <\N{DASH}> , <f {a}>"]
+        );
+        assert_eq!(
+            lines("f'''{\n  f\"{'import'}\"\n}'''\nb"),
+            ["0|<f {\n  f\"{'import'}\"\n}>", "0|b"]
+        );
+        assert_eq!(
+            lines(r#"f"{d['a']:{'x' if y else 'z'}} {(lambda: 1)()}""#),
+            [r#"0|<f {d['a']:{'x' if y else 'z'}} {(lambda: 1)()}>"#]
+        );
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! The files of the skill that a text names, in the forms that clients know, and those that are not there.
+//! The files of the skill that a text names, in the forms that clients know, and those that are not
+//! there.
 
 use super::judge::Facts;
 use super::need::{Effect, Kind, Lines, Need, Status};
@@ -59,7 +60,9 @@ pub(super) fn missing(facts: &Facts<'_>, file: &str, text: &str, from: usize) ->
         let name = part.trim_end_matches(ends).trim_end_matches(['.', ':']);
         let plain = name.trim_start_matches("./");
         let candidate = SCRIPTS.iter().any(|end| name.ends_with(end))
-            && (name.contains("skills/") || plain.starts_with(['{', '$', '/']) || FOLDERS.iter().any(|folder| plain.starts_with(folder)));
+            && (name.contains("skills/")
+                || plain.starts_with(['{', '$', '/'])
+                || FOLDERS.iter().any(|folder| plain.starts_with(folder)));
         if !candidate || needs.len() == MAX_MISSING {
             continue;
         }

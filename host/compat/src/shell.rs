@@ -1,4 +1,5 @@
-//! Judges a shell text: what each command starts, past the words that only say how it is to be started.
+//! Judges a shell text: what each command starts, past the words that only say how it is to be
+//! started.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -14,7 +15,14 @@ const MAX_NESTING: usize = 3;
 const MAX_PREFIXES: usize = 8;
 
 /// Judges a part of a text.
-pub(super) fn judge(judge: &mut Judge<'_>, text: &str, part: Range<usize>, reach: Reach, caller: Caller, nesting: usize) {
+pub(super) fn judge(
+    judge: &mut Judge<'_>,
+    text: &str,
+    part: Range<usize>,
+    reach: Reach,
+    caller: Caller,
+    nesting: usize,
+) {
     if nesting > MAX_NESTING {
         return;
     }
@@ -34,7 +42,8 @@ pub(super) fn argv(judge: &mut Judge<'_>, argv: &[Option<String>], offset: usize
     let words: Vec<Word> = argv.iter().map(|word| Word::known(word.as_deref(), offset)).collect();
     let outer = judge.inside;
     judge.inside.get_or_insert(offset);
-    Commands { judge, text: "", functions: &HashSet::new(), caller: Caller::Python, nesting: 1 }.command(&words, None, reach);
+    Commands { judge, text: "", functions: &HashSet::new(), caller: Caller::Python, nesting: 1 }
+        .command(&words, None, reach);
     judge.inside = outer;
 }
 
@@ -51,7 +60,10 @@ impl Commands<'_, '_, '_> {
     fn command(&mut self, words: &[Word], here: Option<Range<usize>>, reach: Reach) {
         let mut words = words;
         if !matches!(words.first().map(|w| w.text.as_str()), Some("echo" | "printf" | "cat")) {
-            words.iter().filter(|word| word.text.contains("://")).for_each(|word| self.addresses(word));
+            words
+                .iter()
+                .filter(|word| word.text.contains("://"))
+                .for_each(|word| self.addresses(word));
         }
         for _ in 0..MAX_PREFIXES {
             let Some((first, rest)) = words.split_first() else { return };
@@ -63,29 +75,53 @@ impl Commands<'_, '_, '_> {
                 // A prompt, in instructions.
                 "$" | "%" => rest,
                 "env" => after_variables(after_options(rest, &["-u", "--unset", "-C"])),
-                "command" if rest.first().is_some_and(|w| matches!(w.text.as_str(), "-v" | "-V")) => return,
-                "command" | "builtin" | "exec" | "nohup" | "time" | "stdbuf" | "setsid" | "nice" | "sudo" | "doas" => {
+                "command"
+                    if rest.first().is_some_and(|w| matches!(w.text.as_str(), "-v" | "-V")) =>
+                {
+                    return;
+                }
+                "command" | "builtin" | "exec" | "nohup" | "time" | "stdbuf" | "setsid"
+                | "nice" | "sudo" | "doas" => {
                     if matches!(name, "sudo" | "doas" | "setsid" | "nice" | "stdbuf") {
                         self.started(words, reach);
                     }
                     after_options(rest, &["-u", "-g", "-n", "-a", "-o", "-e", "-i"])
                 }
-                "timeout" => after_options(rest, &["-s", "-k", "--signal", "--kill-after"]).get(1..).unwrap_or_default(),
+                "timeout" => after_options(rest, &["-s", "-k", "--signal", "--kill-after"])
+                    .get(1..)
+                    .unwrap_or_default(),
                 "xargs" => {
                     self.started(words, reach);
                     after_options(rest, &["-n", "-I", "-P", "-d", "-L", "-a", "-E", "-s"])
                 }
                 "find" => {
                     self.started(words, reach);
-                    let from = rest.iter().position(|w| matches!(w.text.as_str(), "-exec" | "-execdir" | "-ok"));
+                    let from = rest
+                        .iter()
+                        .position(|w| matches!(w.text.as_str(), "-exec" | "-execdir" | "-ok"));
                     let Some(command) = from.and_then(|at| rest.get(at + 1..)) else { return };
-                    let end = command.iter().position(|w| matches!(w.text.as_str(), ";" | "+")).unwrap_or(command.len());
+                    let end = command
+                        .iter()
+                        .position(|w| matches!(w.text.as_str(), ";" | "+"))
+                        .unwrap_or(command.len());
                     &command[..end]
                 }
                 "uv" if rest.first().is_some_and(|w| w.text == "run") => {
-                    let options = ["--with", "-p", "--python", "--project", "--directory", "--extra", "--group", "--from", "--index"];
+                    let options = [
+                        "--with",
+                        "-p",
+                        "--python",
+                        "--project",
+                        "--directory",
+                        "--extra",
+                        "--group",
+                        "--from",
+                        "--index",
+                    ];
                     match after_options(&rest[1..], &options) {
-                        [script, ..] if script.text.ends_with(".py") => return self.script(script, reach),
+                        [script, ..] if script.text.ends_with(".py") => {
+                            return self.script(script, reach);
+                        }
                         rest => rest,
                     }
                 }
@@ -100,8 +136,14 @@ impl Commands<'_, '_, '_> {
         let (first, rest) = (&words[0], &words[1..]);
         let literal = rest.first().filter(|word| !word.computed);
         match name {
-            "eval" => literal.into_iter().filter(|_| rest.len() == 1).for_each(|word| self.shell(word, reach)),
-            "trap" => literal.into_iter().filter(|_| rest.len() > 1).for_each(|word| self.shell(word, Reach::Sometimes)),
+            "eval" => literal
+                .into_iter()
+                .filter(|_| rest.len() == 1)
+                .for_each(|word| self.shell(word, reach)),
+            "trap" => literal
+                .into_iter()
+                .filter(|_| rest.len() > 1)
+                .for_each(|word| self.shell(word, Reach::Sometimes)),
             "source" | "." => rest.iter().take(1).for_each(|word| self.script(word, reach)),
             "bash" | "sh" => {
                 self.started(words, reach);
@@ -139,15 +181,21 @@ impl Commands<'_, '_, '_> {
                 _ if module.computed => {}
                 name => self.judge.runs_module(name, module.at.start, reach),
             },
-            [option, text, ..] if option.text == "-c" && !text.computed && self.nesting < MAX_NESTING => {
+            [option, text, ..]
+                if option.text == "-c" && !text.computed && self.nesting < MAX_NESTING =>
+            {
                 let outer = self.judge.inside;
                 self.judge.inside.get_or_insert(text.at.start);
                 modules::judge(self.judge, &text.text, 0..text.text.len(), self.nesting + 1);
                 self.judge.inside = outer;
             }
-            [script, ..] if script.text != "-" && !script.text.starts_with("-") => self.script(script, reach),
+            [script, ..] if script.text != "-" && !script.text.starts_with("-") => {
+                self.script(script, reach)
+            }
             _ => {
-                if let Some(at) = here.filter(|_| self.nesting < MAX_NESTING && !self.text.is_empty()) {
+                if let Some(at) =
+                    here.filter(|_| self.nesting < MAX_NESTING && !self.text.is_empty())
+                {
                     modules::judge(self.judge, self.text, at, self.nesting + 1);
                 }
             }
@@ -184,7 +232,8 @@ impl Commands<'_, '_, '_> {
     }
 
     fn started(&mut self, words: &[Word], reach: Reach) {
-        let argv: Vec<Option<String>> = words.iter().take(16).map(|w| (!w.computed).then(|| w.text.clone())).collect();
+        let argv: Vec<Option<String>> =
+            words.iter().take(16).map(|w| (!w.computed).then(|| w.text.clone())).collect();
         self.judge.command(&argv, words[0].at.start, reach, self.caller);
     }
 

@@ -1,4 +1,5 @@
-//! The standard library of CPython 3.14: what it holds, what of it is not here, and what Python itself has given up.
+//! The standard library of CPython 3.14: what it holds, what of it is not here, and what Python
+//! itself has given up.
 
 /// Its modules, from `sys.stdlib_module_names`; those that start with `_` follow.
 #[rustfmt::skip]
@@ -44,7 +45,8 @@ const OWN_MISSING: &[&str] = &[
     "_uuid", "_winapi", "_wmi", "_zstd",
 ];
 
-/// What is in the standard library and not here: no operating system below it has it, or the library that it stands on is left out.
+/// What is in the standard library and not here: no operating system below it has it, or the
+/// library that it stands on is left out.
 const MISSING: &[(&str, &str)] = &[
     ("bz2", "the library is not built in: use gzip or zipfile"),
     ("compression.bz2", "the library is not built in: use gzip or zipfile"),
@@ -62,7 +64,10 @@ const MISSING: &[(&str, &str)] = &[
     ("lzma", "the library is not built in: use gzip or zipfile"),
     ("mmap", "files cannot be mapped: read them"),
     ("msvcrt", "this is not Windows: read from stdin"),
-    ("multiprocessing.shared_memory", "no memory is shared between programs: pass data by files or pipes"),
+    (
+        "multiprocessing.shared_memory",
+        "no memory is shared between programs: pass data by files or pipes",
+    ),
     ("nt", "this is not Windows: use os"),
     ("pty", "there is no terminal: use pipes"),
     ("pwd", "there are no users: use os.environ['HOME']"),
@@ -119,10 +124,20 @@ const REMOVED: &[(&str, &str, &str)] = &[
 /// The modules that are told of, by what is said of them: for a test that asks the runtime.
 #[doc(hidden)]
 pub fn standard() -> impl Iterator<Item = (&'static str, bool)> {
-    let missing = MISSING.iter().map(|(name, _)| *name).chain(OWN_MISSING.iter().copied()).map(|name| (name, false));
+    let missing = MISSING
+        .iter()
+        .map(|(name, _)| *name)
+        .chain(OWN_MISSING.iter().copied())
+        .map(|name| (name, false));
     let limited = LIMITED.iter().map(|(name, _)| *name);
     let is_missing = |name: &str| MISSING.iter().any(|(missing, _)| *missing == name);
-    let here = MODULES.iter().chain(OWN).copied().chain(limited).filter(move |name| !is_missing(name)).map(|name| (name, true));
+    let here = MODULES
+        .iter()
+        .chain(OWN)
+        .copied()
+        .chain(limited)
+        .filter(move |name| !is_missing(name))
+        .map(|name| (name, true));
     missing.chain(here)
 }
 
@@ -141,7 +156,9 @@ pub(super) enum Standard {
 /// Looks up a dotted name. `None` where it is not of the standard library.
 pub(super) fn find(module: &str) -> Option<Standard> {
     let root = module.split('.').next().unwrap_or(module);
-    let is = |name: &str| module == name || module.strip_prefix(name).is_some_and(|rest| rest.starts_with('.'));
+    let is = |name: &str| {
+        module == name || module.strip_prefix(name).is_some_and(|rest| rest.starts_with('.'))
+    };
     if let Some((_, why)) = MISSING.iter().find(|(name, _)| is(name)) {
         return Some(Standard::Missing(why));
     }
@@ -154,7 +171,8 @@ pub(super) fn find(module: &str) -> Option<Standard> {
     if OWN_MISSING.contains(&root) {
         return Some(Standard::Missing("it is a part of a module that is not here"));
     }
-    (MODULES.binary_search(&root).is_ok() || OWN.contains(&root) || root == "__main__").then_some(Standard::Here)
+    (MODULES.binary_search(&root).is_ok() || OWN.contains(&root) || root == "__main__")
+        .then_some(Standard::Here)
 }
 
 #[cfg(test)]
@@ -163,7 +181,16 @@ mod tests {
 
     #[test]
     fn modules_are_told_apart_by_their_whole_name() {
-        for module in ["json", "os.path", "xml.etree.ElementTree", "__future__", "_thread", "http.client", "compression", "annotationlib"] {
+        for module in [
+            "json",
+            "os.path",
+            "xml.etree.ElementTree",
+            "__future__",
+            "_thread",
+            "http.client",
+            "compression",
+            "annotationlib",
+        ] {
             assert_eq!(find(module), Some(Standard::Here), "{module}");
         }
         assert!(matches!(find("ctypes.util"), Some(Standard::Missing(_))));

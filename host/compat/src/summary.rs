@@ -45,7 +45,15 @@ pub struct Reason {
 /// Counts over skills; `None` is one that does not load.
 pub fn summarize<'a>(skills: impl Iterator<Item = Option<&'a Compatibility>>) -> Summary {
     let (run_here, run_partly, do_not_run_here, instructions_only, do_not_load) = (0, 0, 0, 0, 0);
-    let mut summary = Summary { skills: 0, run_here, run_partly, do_not_run_here, instructions_only, do_not_load, reasons: Vec::new() };
+    let mut summary = Summary {
+        skills: 0,
+        run_here,
+        run_partly,
+        do_not_run_here,
+        instructions_only,
+        do_not_load,
+        reasons: Vec::new(),
+    };
     let mut counts: HashMap<(Kind, &str), (Status, usize)> = HashMap::new();
     for skill in skills {
         summary.skills += 1;
@@ -62,15 +70,24 @@ pub fn summarize<'a>(skills: impl Iterator<Item = Option<&'a Compatibility>>) ->
         let mut seen = HashSet::new();
         let needs = skill.scripts.iter().flat_map(|script| &script.needs);
         // A file that does not run has reasons of its own.
-        for Need { kind, name, status, .. } in needs.filter(|need| need.effect != Effect::None && need.kind != Kind::File) {
+        for Need { kind, name, status, .. } in
+            needs.filter(|need| need.effect != Effect::None && need.kind != Kind::File)
+        {
             if seen.insert((*kind, name.as_str())) {
                 counts.entry((*kind, name)).or_insert((*status, 0)).1 += 1;
             }
         }
     }
-    let reasons = counts.into_iter().map(|((kind, name), (status, skills))| Reason { kind, name: name.to_owned(), status, skills });
+    let reasons = counts.into_iter().map(|((kind, name), (status, skills))| Reason {
+        kind,
+        name: name.to_owned(),
+        status,
+        skills,
+    });
     summary.reasons = reasons.collect();
-    summary.reasons.sort_by(|a, b| b.skills.cmp(&a.skills).then_with(|| a.name.cmp(&b.name)).then(a.kind.cmp(&b.kind)));
+    summary.reasons.sort_by(|a, b| {
+        b.skills.cmp(&a.skills).then_with(|| a.name.cmp(&b.name)).then(a.kind.cmp(&b.kind))
+    });
     summary.reasons.truncate(MAX_REASONS);
     summary
 }

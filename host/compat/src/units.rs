@@ -1,11 +1,15 @@
-//! Finds what of a skill can run, judges each part, and then what follows for those that use each other.
+//! Finds what of a skill can run, judges each part, and then what follows for those that use each
+//! other.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
 use super::judge::{Facts, Judge, Judged, Use};
 use super::need::{Effect, Kind, Need, Status};
-use super::{Caller, Compatibility, Reach, Role, Script, Verdict, blocks, declared, imports, modules, references, shell, words};
+use super::{
+    Caller, Compatibility, Reach, Role, Script, Verdict, blocks, declared, imports, modules,
+    references, shell, words,
+};
 use skillhost_policy::capabilities::Capabilities;
 use skillhost_policy::limits::show_size;
 use skillhost_skill::Skill;
@@ -15,16 +19,28 @@ use skillhost_skill::runtime::scripts;
 /// Bytes of a script that are read. The longest in use has some 200 KB.
 const MAX_SCRIPT: u64 = 1 << 20;
 
-/// Tells what the scripts of a skill need and whether they find it, under what the skill was granted.
+/// Tells what the scripts of a skill need and whether they find it, under what the skill was
+/// granted.
 ///
-/// Reads the skill's scripts and runs nothing. A file that cannot be read or is larger than 1 MiB is told as not read.
+/// Reads the skill's scripts and runs nothing. A file that cannot be read or is larger than 1 MiB
+/// is told as not read.
 pub fn check(skill: &Skill, capabilities: &Capabilities) -> Compatibility {
     let facts = Facts::of(skill, capabilities);
-    let mut units: Vec<Unit> = skill.files.iter().filter(|file| file.link.is_none()).filter_map(|file| unit(&facts, skill, file)).collect();
-    units.extend(blocks::find(&skill.source, skill.body_offset).iter().filter_map(|found| block(&facts, skill, found)));
+    let mut units: Vec<Unit> = skill
+        .files
+        .iter()
+        .filter(|file| file.link.is_none())
+        .filter_map(|file| unit(&facts, skill, file))
+        .collect();
+    units.extend(
+        blocks::find(&skill.source, skill.body_offset)
+            .iter()
+            .filter_map(|found| block(&facts, skill, found)),
+    );
     mark_modules(&mut units);
     follow_uses(&mut units);
-    let mut needs = references::missing(&facts, &skill.skill_file, &skill.source, skill.body_offset);
+    let mut needs =
+        references::missing(&facts, &skill.skill_file, &skill.source, skill.body_offset);
     needs.extend(declared_needs(&facts, skill, &units));
     let scripts: Vec<Script> = units.into_iter().map(|unit| unit.script).collect();
     Compatibility { verdict: verdict(&scripts), scripts, needs }
@@ -48,10 +64,18 @@ pub fn exercise(text: &str) {
     }
     let blocks = blocks::find(text, 0);
     blocks.iter().flat_map(|block| &block.parts).for_each(within);
-    for (name, _, at) in [declared::inline, declared::requirements, declared::project].into_iter().flat_map(|read| read(text)) {
+    for (name, _, at) in [declared::inline, declared::requirements, declared::project]
+        .into_iter()
+        .flat_map(|read| read(text))
+    {
         assert!(text[at..].starts_with(&name));
     }
-    let file = |path: &str| SkillFile { path: path.to_owned(), size: 0, link: None, identity: Default::default() };
+    let file = |path: &str| SkillFile {
+        path: path.to_owned(),
+        size: 0,
+        link: None,
+        identity: Default::default(),
+    };
     let files = [file("SKILL.md"), file("a/b.py"), file("scripts/a.sh"), file("x.py")];
     let nothing = Capabilities::default();
     let facts = Facts::new("case", &files, false, &nothing);
@@ -59,7 +83,11 @@ pub fn exercise(text: &str) {
     modules::judge(&mut python, text, 0..text.len(), 0);
     let mut bash = Judge::new(&facts, "scripts/a.sh", text, Role::Script);
     shell::judge(&mut bash, text, 0..text.len(), Reach::Always, Caller::Shell, 0);
-    for needs in [python.finish().needs, bash.finish().needs, references::missing(&facts, "SKILL.md", text, 0)] {
+    for needs in [
+        python.finish().needs,
+        bash.finish().needs,
+        references::missing(&facts, "SKILL.md", text, 0),
+    ] {
         assert!(needs.iter().all(|need| need.place.line > 0 && need.place.column > 0));
     }
 }
@@ -75,7 +103,12 @@ struct Unit {
 fn unit(facts: &Facts<'_>, skill: &Skill, file: &SkillFile) -> Option<Unit> {
     let path = file.path.as_str();
     if skill.manifest.component.as_deref() == Some(path) {
-        return Some(Unit::new(path, Role::Component, "wasm", Judged { needs: Vec::new(), uses: Vec::new() }));
+        return Some(Unit::new(
+            path,
+            Role::Component,
+            "wasm",
+            Judged { needs: Vec::new(), uses: Vec::new() },
+        ));
     }
     if path == skill.skill_file {
         return None;
@@ -86,8 +119,10 @@ fn unit(facts: &Facts<'_>, skill: &Skill, file: &SkillFile) -> Option<Unit> {
     let text = String::from_utf8_lossy(&bytes);
     let mut judge = Judge::new(facts, path, &text, Role::Script);
     if large {
-        let message = format!("the file has more than {} and was not looked into", show_size(MAX_SCRIPT));
-        let need = Need { message: Some(message), ..judge.blank(Kind::File, path, Status::NotRead) };
+        let message =
+            format!("the file has more than {} and was not looked into", show_size(MAX_SCRIPT));
+        let need =
+            Need { message: Some(message), ..judge.blank(Kind::File, path, Status::NotRead) };
         judge.add(0, need);
     }
     let program = match run {
@@ -104,10 +139,15 @@ fn unit(facts: &Facts<'_>, skill: &Skill, file: &SkillFile) -> Option<Unit> {
             if !is_for_running(skill, path, &bytes) {
                 return None;
             }
-            let message = format!("{language} does not run here yet: scripts are in Python or bash");
+            let message =
+                format!("{language} does not run here yet: scripts are in Python or bash");
             let fix = Some("write it in Python or bash, or compile it to a component".to_owned());
-            let need =
-                Need { effect: Effect::Whole, message: Some(message), fix, ..judge.blank(Kind::Language, &language, Status::NeverHere) };
+            let need = Need {
+                effect: Effect::Whole,
+                message: Some(message),
+                fix,
+                ..judge.blank(Kind::Language, &language, Status::NeverHere)
+            };
             judge.add(0, need);
             language
         }
@@ -117,10 +157,13 @@ fn unit(facts: &Facts<'_>, skill: &Skill, file: &SkillFile) -> Option<Unit> {
     Some(unit)
 }
 
-/// Whether a file in a language of the web is a script of the skill: by its shebang, its folder, or SKILL.md.
+/// Whether a file in a language of the web is a script of the skill: by its shebang, its folder, or
+/// SKILL.md.
 fn is_for_running(skill: &Skill, path: &str, bytes: &[u8]) -> bool {
     let name = path.rsplit('/').next().unwrap_or(path);
-    bytes.starts_with(b"#!") || path.split('/').any(|part| matches!(part, "scripts" | "bin")) || skill.source.contains(name)
+    bytes.starts_with(b"#!")
+        || path.split('/').any(|part| matches!(part, "scripts" | "bin"))
+        || skill.source.contains(name)
 }
 
 fn block(facts: &Facts<'_>, skill: &Skill, found: &blocks::Block) -> Option<Unit> {
@@ -139,7 +182,11 @@ impl Unit {
     fn new(file: &str, role: Role, program: &str, judged: Judged) -> Unit {
         let Judged { needs, uses } = judged;
         let (file, program, verdict) = (file.to_owned(), program.to_owned(), Verdict::RunsHere);
-        Unit { script: Script { file, line: None, role, program, verdict, needs }, uses, main: true }
+        Unit {
+            script: Script { file, line: None, role, program, verdict, needs },
+            uses,
+            main: true,
+        }
     }
 }
 
@@ -163,22 +210,30 @@ fn follow_uses(units: &mut [Unit]) {
         for unit in units.iter_mut() {
             unit.script.verdict = own_verdict(&unit.script.needs);
         }
-        let verdicts: HashMap<String, Verdict> =
-            units.iter().filter(|u| u.script.role != Role::Block).map(|u| (u.script.file.clone(), u.script.verdict)).collect();
+        let verdicts: HashMap<String, Verdict> = units
+            .iter()
+            .filter(|u| u.script.role != Role::Block)
+            .map(|u| (u.script.file.clone(), u.script.verdict))
+            .collect();
         let mut changed = false;
         for unit in units.iter_mut() {
             for Use { path, place, reach, .. } in &unit.uses {
                 let effect = match (verdicts.get(path), reach) {
                     (Some(Verdict::DoesNotRunHere), Reach::Always) => Effect::Whole,
-                    (Some(Verdict::DoesNotRunHere), Reach::Sometimes) | (Some(Verdict::RunsPartly), _) => Effect::Part,
+                    (Some(Verdict::DoesNotRunHere), Reach::Sometimes)
+                    | (Some(Verdict::RunsPartly), _) => Effect::Part,
                     _ => continue,
                 };
                 let words = verdicts.get(path).map_or("", |verdict| verdict.words());
                 let needs = &mut unit.script.needs;
-                let known = needs.iter_mut().find(|need| need.kind == Kind::File && need.name == *path);
+                let known =
+                    needs.iter_mut().find(|need| need.kind == Kind::File && need.name == *path);
                 match known {
                     Some(known) if known.effect >= effect => continue,
-                    Some(known) => (known.effect, known.message) = (effect, Some(format!("it uses `{path}`, which {words}"))),
+                    Some(known) => {
+                        (known.effect, known.message) =
+                            (effect, Some(format!("it uses `{path}`, which {words}")))
+                    }
                     None => needs.push(Need {
                         kind: Kind::File,
                         name: path.clone(),
@@ -226,8 +281,12 @@ fn verdict(scripts: &[Script]) -> Verdict {
 
 /// What `requirements.txt` and `pyproject.toml` declare and no script needs by itself.
 fn declared_needs(facts: &Facts<'_>, skill: &Skill, units: &[Unit]) -> Vec<Need> {
-    let known: HashSet<&str> =
-        units.iter().flat_map(|u| &u.script.needs).filter(|n| n.kind == Kind::Package).map(|n| n.name.as_str()).collect();
+    let known: HashSet<&str> = units
+        .iter()
+        .flat_map(|u| &u.script.needs)
+        .filter(|n| n.kind == Kind::Package)
+        .map(|n| n.name.as_str())
+        .collect();
     let mut found = Vec::new();
     for file in skill.files.iter().filter(|file| file.size <= MAX_SCRIPT && file.link.is_none()) {
         let read = match file.path.rsplit('/').next().unwrap_or(&file.path) {
@@ -241,7 +300,13 @@ fn declared_needs(facts: &Facts<'_>, skill: &Skill, units: &[Unit]) -> Vec<Need>
         for (name, wanted, offset) in read(&text) {
             judge.declared(&name, &wanted, offset, Effect::None);
         }
-        found.extend(judge.finish().needs.into_iter().filter(|need| need.is_unmet() && !known.contains(need.name.as_str())));
+        found.extend(
+            judge
+                .finish()
+                .needs
+                .into_iter()
+                .filter(|need| need.is_unmet() && !known.contains(need.name.as_str())),
+        );
     }
     found
 }

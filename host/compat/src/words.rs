@@ -1,6 +1,8 @@
-//! A shell script's commands: words, quotes, substitutions and compound commands as bash's lexer tells them apart.
+//! A shell script's commands: words, quotes, substitutions and compound commands as bash's lexer
+//! tells them apart.
 //!
-//! Any text has some reading, each byte is looked at once, and nesting is bounded: what is nested deeper is not looked into.
+//! Any text has some reading, each byte is looked at once, and nesting is bounded: what is nested
+//! deeper is not looked into.
 
 mod compound;
 mod expand;
@@ -48,7 +50,12 @@ pub(super) struct Word {
 impl Word {
     /// A word that another language hands over, `None` where its text does not tell it.
     pub(super) fn known(text: Option<&str>, offset: usize) -> Word {
-        Word { text: text.unwrap_or("$()").to_owned(), at: offset..offset, computed: text.is_none(), quoted: true }
+        Word {
+            text: text.unwrap_or("$()").to_owned(),
+            at: offset..offset,
+            computed: text.is_none(),
+            quoted: true,
+        }
     }
 }
 
@@ -56,7 +63,14 @@ impl Word {
 pub(super) fn read(text: &str, part: Range<usize>) -> Script {
     let end = text.floor_char_boundary(part.end);
     let at = text.floor_char_boundary(part.start).min(end);
-    let mut reader = Reader { text, bytes: &text.as_bytes()[..end], at, script: Script::default(), here: Vec::new(), depth: 0 };
+    let mut reader = Reader {
+        text,
+        bytes: &text.as_bytes()[..end],
+        at,
+        script: Script::default(),
+        here: Vec::new(),
+        depth: 0,
+    };
     while reader.at < end {
         reader.list(Reach::Always, End::Text);
         // A `)` too many.
@@ -169,7 +183,8 @@ impl<'a> Reader<'a> {
     }
 
     fn line_ends(&self, ahead: usize) -> bool {
-        self.peek(ahead) == Some(b'\n') || (self.peek(ahead) == Some(b'\r') && self.peek(ahead + 1) == Some(b'\n'))
+        self.peek(ahead) == Some(b'\n')
+            || (self.peek(ahead) == Some(b'\r') && self.peek(ahead + 1) == Some(b'\n'))
     }
 
     /// Past a backslash and the line end behind it.
@@ -279,7 +294,11 @@ impl<'a> Reader<'a> {
             }
             return;
         }
-        if first && !word.quoted && (!pattern || word.text == "esac") && self.keyword(list, &word.text) {
+        if first
+            && !word.quoted
+            && (!pattern || word.text == "esac")
+            && self.keyword(list, &word.text)
+        {
             return;
         }
         list.words.push(word);
@@ -315,7 +334,10 @@ impl<'a> Reader<'a> {
             self.script.functions.extend(named.map(|(name, _)| name.to_owned()));
         }
         let index = self.script.commands.len();
-        self.here.iter_mut().filter(|here| here.command.is_none()).for_each(|here| here.command = Some(index));
+        self.here
+            .iter_mut()
+            .filter(|here| here.command.is_none())
+            .for_each(|here| here.command = Some(index));
         self.script.commands.push(Command { words, reach, here: None });
     }
 }
@@ -324,7 +346,9 @@ fn is_assignment(word: &Word) -> bool {
     let Some((name, _)) = word.text.split_once('=') else { return false };
     let name = name.strip_suffix('+').unwrap_or(name);
     let name = name.split_once('[').map_or(name, |(array, _)| array);
-    !name.is_empty() && !name.starts_with(|c: char| c.is_ascii_digit()) && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
+    !name.is_empty()
+        && !name.starts_with(|c: char| c.is_ascii_digit())
+        && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
 }
 
 #[cfg(test)]
@@ -336,18 +360,29 @@ mod tests {
         let script = read(text, 0..text.len());
         let shown = script.commands.iter().map(|command| {
             let words: Vec<&str> = command.words.iter().map(|w| w.text.as_str()).collect();
-            let here = command.here.clone().map_or(String::new(), |at| format!(" <<{:?}", &text[at]));
-            format!("{}{}{here}", if command.reach == Reach::Sometimes { "?" } else { "" }, words.join(" "))
+            let here =
+                command.here.clone().map_or(String::new(), |at| format!(" <<{:?}", &text[at]));
+            format!(
+                "{}{}{here}",
+                if command.reach == Reach::Sometimes { "?" } else { "" },
+                words.join(" ")
+            )
         });
         shown.collect()
     }
 
     #[test]
     fn words_lose_their_quotes_and_keep_their_expansions() {
-        assert_eq!(commands(r#"a 'b c' "d $e ${f:-g}" h\ i $'j\'k' l"m"n"#), ["a b c d $e ${f:-g} h i j'k lmn"]);
+        assert_eq!(
+            commands(r#"a 'b c' "d $e ${f:-g}" h\ i $'j\'k' l"m"n"#),
+            ["a b c d $e ${f:-g} h i j'k lmn"]
+        );
         assert_eq!(commands("X=1 Y='2 3' a[1]=x b=$(c d) e f=g # h\n"), ["c d", "e f=g"]);
         assert_eq!(commands("a \\\n b\\\r\n c"), ["a b c"]);
-        assert_eq!(commands("arr=(x 'y z' $(w)) q; local l=(r s); declare -a t=(u)"), ["w", "q", "local l=", "declare -a t="]);
+        assert_eq!(
+            commands("arr=(x 'y z' $(w)) q; local l=(r s); declare -a t=(u)"),
+            ["w", "q", "local l=", "declare -a t="]
+        );
     }
 
     #[test]
@@ -371,21 +406,45 @@ mod tests {
 
     #[test]
     fn compound_commands_say_what_runs_on_a_condition() {
-        assert_eq!(commands("if a; then b; elif c; then d; else e; fi; f"), ["?a", "?b", "?c", "?d", "?e", "f"]);
-        assert_eq!(commands("for i in x $(y) z; do a; done; for ((i=0;i<3;i++)); do b; done; c"), ["?y", "?a", "?b", "c"]);
-        assert_eq!(commands("case $1 in a|if) b;; (c) d;;\n *) e ;; *) f\nesac; g"), ["?b", "?d", "?e", "?f", "g"]);
-        assert_eq!(commands("case \"$1\" in\n a | b )\n  c ;;\n *) d ;& esac\n e"), ["?c", "?d", "e"]);
-        assert_eq!(commands("[[ $a == b && ( -f c || $d =~ ^[[:digit:]](e)$ ) ]] && f; ! g"), ["?f", "g"]);
-        assert_eq!(commands("until a; do b; done; select x in y; do c; done; d"), ["?a", "?b", "?c", "d"]);
+        assert_eq!(
+            commands("if a; then b; elif c; then d; else e; fi; f"),
+            ["?a", "?b", "?c", "?d", "?e", "f"]
+        );
+        assert_eq!(
+            commands("for i in x $(y) z; do a; done; for ((i=0;i<3;i++)); do b; done; c"),
+            ["?y", "?a", "?b", "c"]
+        );
+        assert_eq!(
+            commands("case $1 in a|if) b;; (c) d;;\n *) e ;; *) f\nesac; g"),
+            ["?b", "?d", "?e", "?f", "g"]
+        );
+        assert_eq!(
+            commands("case \"$1\" in\n a | b )\n  c ;;\n *) d ;& esac\n e"),
+            ["?c", "?d", "e"]
+        );
+        assert_eq!(
+            commands("[[ $a == b && ( -f c || $d =~ ^[[:digit:]](e)$ ) ]] && f; ! g"),
+            ["?f", "g"]
+        );
+        assert_eq!(
+            commands("until a; do b; done; select x in y; do c; done; d"),
+            ["?a", "?b", "?c", "d"]
+        );
     }
 
     #[test]
     fn functions_are_known_by_name() {
-        let script = read("f() { a; }\nfunction g { b; }\nfunction h() ( c )\nalias i='j k' l=m\nf", 0..1_000);
+        let script = read(
+            "f() { a; }\nfunction g { b; }\nfunction h() ( c )\nalias i='j k' l=m\nf",
+            0..1_000,
+        );
         let mut names: Vec<&str> = script.functions.iter().map(String::as_str).collect();
         names.sort();
         assert_eq!(names, ["f", "g", "h", "i", "l"]);
-        assert_eq!(commands("f() {\n a; if b; then c; fi; }\nd\ng () ( e )\nh"), ["?a", "?b", "?c", "d", "?e", "h"]);
+        assert_eq!(
+            commands("f() {\n a; if b; then c; fi; }\nd\ng () ( e )\nh"),
+            ["?a", "?b", "?c", "d", "?e", "h"]
+        );
     }
 
     #[test]

@@ -1,10 +1,12 @@
 //! What runs by itself, what waits for a person's word, and who gave it for what.
 //!
-//! The policy is the upper bound. Below it holds what the operator set for a program or tool, else for its skill, else what follows from the
-//! request: what asks for network is disabled; what may write a folder of the host's, or comes from outside the user's own folders, asks; the
-//! rest runs. A level that denies holds wherever it is set: the order is deny, ask, allow.
+//! The policy is the upper bound. Below it holds what the operator set for a program or tool, else
+//! for its skill, else what follows from the request: what asks for network is disabled; what may
+//! write a folder of the host's, or comes from outside the user's own folders, asks; the rest runs.
+//! A level that denies holds wherever it is set: the order is deny, ask, allow.
 //!
-//! An approval is for one digest of the skill and one set of permissions. A skill that changed, or asks for more, asks again.
+//! An approval is for one digest of the skill and one set of permissions. A skill that changed, or
+//! asks for more, asks again.
 
 mod asked;
 mod common;
@@ -52,7 +54,8 @@ pub struct Ask<'a> {
     pub capabilities: &'a Capabilities,
     /// Whether the skill is trusted ([`Approvals::trusts`]).
     pub trusted: bool,
-    /// A folder of the session's own, which is gone with it: what is written there harms nobody, and its place does not count.
+    /// A folder of the session's own, which is gone with it: what is written there harms nobody,
+    /// and its place does not count.
     pub own: Option<&'a Path>,
     /// Who asks: an approval for a session, or for one run, holds for the same text alone.
     pub session: &'a str,
@@ -111,13 +114,19 @@ impl Approvals {
         Approvals { store: Store::at(path) }
     }
 
-    /// Checks whether a loaded skill is trusted: the operator named its folder by its path, its source is trusted and nobody else can change it
-    /// there, or it lies in a folder of the user's and someone approved this digest as a whole, for this session or until it is revoked. An
+    /// Checks whether a loaded skill is trusted: the operator named its folder by its path, its
+    /// source is trusted and nobody else can change it there, or it lies in a folder of the user's
+    /// and someone approved this digest as a whole, for this session or until it is revoked. An
     /// approval of one of its programs is for that program.
     ///
     /// # Errors
     /// The file cannot be read.
-    pub fn trusts(&self, skill: &Skill, digest: &str, session: &str) -> Result<bool, ApprovalError> {
+    pub fn trusts(
+        &self,
+        skill: &Skill,
+        digest: &str,
+        session: &str,
+    ) -> Result<bool, ApprovalError> {
         match skill.origin {
             SourceKind::Path => Ok(true),
             SourceKind::Policy | SourceKind::BuiltIn => Ok(skill.is_protected()),
@@ -134,7 +143,8 @@ impl Approvals {
         }
     }
 
-    /// Whether something runs. Where a person has to be asked, it is noted among what is pending; the same request is noted once.
+    /// Whether something runs. Where a person has to be asked, it is noted among what is pending;
+    /// the same request is noted once.
     ///
     /// # Errors
     /// The file cannot be read or written.
@@ -145,11 +155,18 @@ impl Approvals {
         }
     }
 
-    /// Says yes to the very run that asks. Nothing of it is left for another run, so it is bound to whoever calls this.
+    /// Says yes to the very run that asks. Nothing of it is left for another run, so it is bound to
+    /// whoever calls this.
     ///
     /// # Errors
     /// As [`Approvals::approve`].
-    pub fn approve_this(&self, policy: &Policy, ask: &Ask<'_>, id: PendingId, who: &str) -> Result<Decision, ApprovalError> {
+    pub fn approve_this(
+        &self,
+        policy: &Policy,
+        ask: &Ask<'_>,
+        id: PendingId,
+        who: &str,
+    ) -> Result<Decision, ApprovalError> {
         match self.level(policy, ask)? {
             // A level was set meanwhile.
             Step::Decided(decision) => Ok(decision),
@@ -168,12 +185,20 @@ impl Approvals {
         let denial = [levels.denial(ask.what), bound].into_iter().flatten().min();
         if let Some(level @ (Level::Blocked | Level::Disabled)) = denial {
             let by_policy = bound.is_some_and(|bound| bound <= level);
-            let whose = levels.set_at(level).filter(|_| !by_policy).map_or_else(|| name.to_owned(), |set| set.skill.clone());
+            let whose = levels
+                .set_at(level)
+                .filter(|_| !by_policy)
+                .map_or_else(|| name.to_owned(), |set| set.skill.clone());
             return Ok(Step::Decided(Decision::Refused(refusal(&whose, level, by_policy))));
         }
         let level = match levels.nearest(ask.what) {
             // What was said of one state of the skill does not hold for another.
-            Some(set) if set.level == Level::AutoApproved && set.digest.as_deref() != Some(ask.digest) => Level::Enabled,
+            Some(set)
+                if set.level == Level::AutoApproved
+                    && set.digest.as_deref() != Some(ask.digest) =>
+            {
+                Level::Enabled
+            }
             Some(set) => set.level,
             None => by_itself(ask, bound),
         };
@@ -184,11 +209,17 @@ impl Approvals {
         })
     }
 
-    /// The levels that hold for a skill. Those of a skill of the catalogue hold for any other folder of its name too, where they take away.
+    /// The levels that hold for a skill. Those of a skill of the catalogue hold for any other
+    /// folder of its name too, where they take away.
     fn levels_that_hold(&self, skill: &Skill) -> Result<Vec<LevelSet>, ApprovalError> {
         let mut levels = self.store.levels_of(&skill.key())?;
         if skill.origin == SourceKind::Path {
-            levels.extend(self.store.levels_of(&skill.name)?.into_iter().filter(|set| set.level < Level::AutoApproved));
+            levels.extend(
+                self.store
+                    .levels_of(&skill.name)?
+                    .into_iter()
+                    .filter(|set| set.level < Level::AutoApproved),
+            );
         }
         Ok(levels)
     }
@@ -197,12 +228,17 @@ impl Approvals {
         let asked = Asked::of(ask.capabilities, ask.own);
         let input = ask.input.digest();
         let approvals = self.store.approvals_of(&ask.skill.key(), ask.what)?;
-        for approval in approvals.iter().filter(|approval| approval.digest == ask.digest && approval.holds_for(ask.session, &input)) {
-            if asked.is_within(&Asked::from_lines(&approval.capabilities)) && self.store.take(approval)? {
+        for approval in approvals.iter().filter(|approval| {
+            approval.digest == ask.digest && approval.holds_for(ask.session, &input)
+        }) {
+            if asked.is_within(&Asked::from_lines(&approval.capabilities))
+                && self.store.take(approval)?
+            {
                 return Ok(Decision::Allowed(levels.denied_files()));
             }
         }
-        let files = asked::files(ask.skill).map_err(|error| ApprovalError::Skill(error.to_string()))?;
+        let files =
+            asked::files(ask.skill).map_err(|error| ApprovalError::Skill(error.to_string()))?;
         let before = approvals
             .iter()
             .find(|approval| !approval.is_for_changes())
@@ -225,7 +261,8 @@ impl Approvals {
         Ok(Decision::Ask(self.store.note(pending, &[])?, question))
     }
 
-    /// Notes changes that a run kept aside, until a person has seen them. The text is the operator's, and names the folders.
+    /// Notes changes that a run kept aside, until a person has seen them. The text is the
+    /// operator's, and names the folders.
     ///
     /// # Errors
     /// The changes have too many bytes to be kept, or the file cannot be written.
@@ -235,7 +272,9 @@ impl Approvals {
             _ => ApprovalError::Changes(error.to_string()),
         };
         let mounts = &ask.capabilities.mounts;
-        let folder = |staged: &Staged| mounts.iter().find(|mount| mount.guest == staged.guest).map(|mount| mount.host.clone());
+        let folder = |staged: &Staged| {
+            mounts.iter().find(|mount| mount.guest == staged.guest).map(|mount| mount.host.clone())
+        };
         let changes = overlays.staged(MAX_STAGED).map_err(failed)?.into_iter();
         let absolute = |folder: PathBuf| folder.canonicalize().map_err(failed);
         let changes: Vec<Change> = changes
@@ -243,7 +282,8 @@ impl Approvals {
             .map(|(folder, staged)| Ok(Change { folder: absolute(folder)?, staged }))
             .collect::<Result<_, ApprovalError>>()?;
         let count = changes.len();
-        let folders: BTreeSet<String> = changes.iter().map(|change| printable(&change.folder.display().to_string())).collect();
+        let folders: BTreeSet<String> =
+            changes.iter().map(|change| printable(&change.folder.display().to_string())).collect();
         let folders = folders.into_iter().collect::<Vec<_>>().join(", ");
         let pending = Pending {
             id: PendingId(0),
@@ -251,11 +291,18 @@ impl Approvals {
             what: ask.what.clone(),
             digest: ask.digest.to_owned(),
             files: Default::default(),
-            capabilities: changes.iter().map(|change| format!("{CHANGE}{}/{}", change.staged.guest, change.staged.path)).collect(),
+            capabilities: changes
+                .iter()
+                .map(|change| format!("{CHANGE}{}/{}", change.staged.guest, change.staged.path))
+                .collect(),
             session: ask.session.to_owned(),
             input: ask.input.digest(),
             time: String::new(),
-            text: format!("{} has run, and would change {count} path{} in {folders}", ask.skill.name, if count == 1 { "" } else { "s" }),
+            text: format!(
+                "{} has run, and would change {count} path{} in {folders}",
+                ask.skill.name,
+                if count == 1 { "" } else { "s" }
+            ),
             diff: Some(overlays.diff()),
         };
         self.store.note(pending, &changes)
@@ -269,10 +316,12 @@ impl Approvals {
         self.store.pending()
     }
 
-    /// Says yes to what is pending. Changes that were kept aside are made; their term is once, whatever is said.
+    /// Says yes to what is pending. Changes that were kept aside are made; their term is once,
+    /// whatever is said.
     ///
     /// # Errors
-    /// Nothing of that number is pending, the file cannot be written, or a folder is no longer what it was: then it stays pending.
+    /// Nothing of that number is pending, the file cannot be written, or a folder is no longer what
+    /// it was: then it stays pending.
     pub fn approve(&self, id: PendingId, term: Term, who: &str) -> Result<Pending, ApprovalError> {
         let changes = self.store.changes(id)?;
         if changes.is_empty() {
@@ -290,12 +339,20 @@ impl Approvals {
         self.store.answer(id, Answer::No, who)
     }
 
-    /// Sets a level for a skill or a part of it; `None` leaves it to what follows from the request. For [`Level::AutoApproved`] a digest
-    /// says which state of the skill is meant: with another one it asks.
+    /// Sets a level for a skill or a part of it; `None` leaves it to what follows from the request.
+    /// For [`Level::AutoApproved`] a digest says which state of the skill is meant: with another
+    /// one it asks.
     ///
     /// # Errors
     /// The file cannot be written.
-    pub fn set(&self, skill: &str, what: &What, level: Option<Level>, digest: Option<&str>, who: &str) -> Result<(), ApprovalError> {
+    pub fn set(
+        &self,
+        skill: &str,
+        what: &What,
+        level: Option<Level>,
+        digest: Option<&str>,
+        who: &str,
+    ) -> Result<(), ApprovalError> {
         self.store.set(skill, what, level, digest, who)
     }
 
@@ -307,8 +364,8 @@ impl Approvals {
         self.store.revoke(skill)
     }
 
-    /// Whether certainly no level is set, for any skill: told without opening the database. Only for a process that does nothing else with these
-    /// approvals at that time.
+    /// Whether certainly no level is set, for any skill: told without opening the database. Only
+    /// for a process that does nothing else with these approvals at that time.
     pub fn has_no_level(&self) -> bool {
         self.store.has_no_level()
     }
@@ -337,16 +394,24 @@ impl Approvals {
         self.store.approvals()
     }
 
-    /// What tells whether a skill is enabled, by its name and whether it asks for network: what is set now, and not what is set later.
+    /// What tells whether a skill is enabled, by its name and whether it asks for network: what is
+    /// set now, and not what is set later.
     ///
     /// # Errors
     /// The file cannot be read.
-    pub fn enabled(&self, policy: &Policy) -> Result<impl Fn(&str, bool) -> bool + Send + Sync + use<>, ApprovalError> {
+    pub fn enabled(
+        &self,
+        policy: &Policy,
+    ) -> Result<impl Fn(&str, bool) -> bool + Send + Sync + use<>, ApprovalError> {
         let (set, policy) = (self.store.levels()?, policy.clone());
         Ok(move |name: &str, network: bool| {
-            let own = set.iter().find(|set| set.skill == name && set.what == What::Skill).map(|set| set.level);
+            let own = set
+                .iter()
+                .find(|set| set.skill == name && set.what == What::Skill)
+                .map(|set| set.level);
             let bound = policy.approval(name);
-            let level = own.or(bound).unwrap_or(if network { Level::Disabled } else { Level::Enabled });
+            let level =
+                own.or(bound).unwrap_or(if network { Level::Disabled } else { Level::Enabled });
             bound.map_or(level, |bound| level.min(bound)) > Level::Disabled
         })
     }

@@ -1,9 +1,12 @@
-//! One record per invocation, whatever the outcome: a JSON line, chained to the line before it. A run that reaches a guest has a second one,
-//! which is written before the guest starts, so that a host that is killed leaves a trace.
+//! One record per invocation, whatever the outcome: a JSON line, chained to the line before it. A
+//! run that reaches a guest has a second one, which is written before the guest starts, so that a
+//! host that is killed leaves a trace.
 //!
-//! `journal` is what a run writes to. Everything else is for those who look at the log: `store` is its database, with `columns` for an
-//! index, `query` finds and removes records, `told` is what is read of one again, `verify` tells whether they are those that were written.
-//! `content` is what a record holds of a run, by `key` where that may be secret. `chain` is the form of a line's end, `lease` tells whether the host of a run is still alive.
+//! `journal` is what a run writes to. Everything else is for those who look at the log: `store` is
+//! its database, with `columns` for an index, `query` finds and removes records, `told` is what is
+//! read of one again, `verify` tells whether they are those that were written. `content` is what a
+//! record holds of a run, by `key` where that may be secret. `chain` is the form of a line's end,
+//! `lease` tells whether the host of a run is still alive.
 
 mod chain;
 mod columns;
@@ -23,7 +26,8 @@ use serde::Serialize;
 
 pub use chain::Head;
 pub use content::{
-    About, DenialRecord, ExitRecord, ProcessRecord, ProgramRecord, Redactor, RequestRecord, StatusRecord, StreamsRecord, TextRecord,
+    About, DenialRecord, ExitRecord, ProcessRecord, ProgramRecord, Redactor, RequestRecord,
+    StatusRecord, StreamsRecord, TextRecord,
 };
 pub use journal::Log;
 pub use key::Keyed;
@@ -42,7 +46,8 @@ use skillhost_skill::{Skill, SourceKind};
 /// The version of the record's form.
 pub const VERSION: u32 = 3;
 
-/// What is kept of one invocation. No environment values, no arguments, no paths of guests, no output: keyed digests and sizes.
+/// What is kept of one invocation. No environment values, no arguments, no paths of guests, no
+/// output: keyed digests and sizes.
 #[derive(Debug, Serialize, schemars::JsonSchema)]
 pub struct Record<'a> {
     /// The form of this record: 3.
@@ -123,12 +128,14 @@ pub enum Started {
 pub struct Owner {
     /// Its process id, in its own PID namespace.
     pub pid: u32,
-    /// The byte of `audit.jsonl.running` that it locks for as long as it lives; absent where the log is not a regular file.
+    /// The byte of `audit.jsonl.running` that it locks for as long as it lives; absent where the
+    /// log is not a regular file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lease: Option<u64>,
 }
 
-/// Which skill: its source, its name there and its digest. Policies, approvals, records and receipts go by these.
+/// Which skill: its source, its name there and its digest. Policies, approvals, records and
+/// receipts go by these.
 #[derive(Debug, Clone, Default, Serialize, schemars::JsonSchema)]
 pub struct SkillId {
     /// Its name in the catalogue: that of its folder.
@@ -148,7 +155,8 @@ pub struct SkillId {
 impl SkillId {
     /// The identity of a loaded skill that has this digest.
     pub fn of(skill: &Skill, digest: Option<String>) -> SkillId {
-        let declared = Some(&skill.manifest.name).filter(|declared| **declared != skill.name).cloned();
+        let declared =
+            Some(&skill.manifest.name).filter(|declared| **declared != skill.name).cloned();
         let version = skill.manifest.metadata.get("version").cloned();
         SkillId { name: skill.name.clone(), source: skill.origin, declared, digest, version }
     }
@@ -227,7 +235,8 @@ impl Serialize for AuditError {
             AuditError::Write { path, .. } => ("audit-write", path),
             AuditError::Read { path, .. } => ("audit-read", path),
         };
-        error_object(code, self, serde_json::json!({ "path": path.display().to_string() })).serialize(serializer)
+        error_object(code, self, serde_json::json!({ "path": path.display().to_string() }))
+            .serialize(serializer)
     }
 }
 
@@ -243,8 +252,23 @@ impl AuditError {
 
 impl<'a> Start<'a> {
     /// A run that is about to start, by the key of the log.
-    pub fn of(run: RunId, time: &'a str, skill: &'a SkillId, program: &ProgramId, owner: Owner, key: &Key) -> Start<'a> {
-        Start { version: VERSION, run, time, skill, program: ProgramRecord::of(program, key), status: Started::Started, owner }
+    pub fn of(
+        run: RunId,
+        time: &'a str,
+        skill: &'a SkillId,
+        program: &ProgramId,
+        owner: Owner,
+        key: &Key,
+    ) -> Start<'a> {
+        Start {
+            version: VERSION,
+            run,
+            time,
+            skill,
+            program: ProgramRecord::of(program, key),
+            status: Started::Started,
+            owner,
+        }
     }
 }
 
@@ -280,15 +304,25 @@ impl ProgramId {
     /// What a record says of a program.
     pub fn of(program: &Program) -> ProgramId {
         let (tool, arguments) = match &program.entry {
-            runtime::Entry::Tool { name, input, .. } => (Some(name.clone()), runtime::digest(input.as_bytes())),
+            runtime::Entry::Tool { name, input, .. } => {
+                (Some(name.clone()), runtime::digest(input.as_bytes()))
+            }
             runtime::Entry::Command | runtime::Entry::ListTools => {
-                let joined: Vec<u8> = program.args.iter().flat_map(|arg| arg.bytes().chain([0])).collect();
+                let joined: Vec<u8> =
+                    program.args.iter().flat_map(|arg| arg.bytes().chain([0])).collect();
                 (None, runtime::digest(&joined))
             }
         };
         let version = program.component.built_in().map(|built_in| built_in.facts.version.clone());
         let component = program.component.digest.clone();
-        ProgramId { name: program.name.clone(), version, script: program.script.clone(), tool, component, arguments }
+        ProgramId {
+            name: program.name.clone(),
+            version,
+            script: program.script.clone(),
+            tool,
+            component,
+            arguments,
+        }
     }
 }
 
@@ -318,8 +352,16 @@ impl<'a> Record<'a> {
             usage: &outcome.usage,
             files_touched: outcome.files.len() as u64,
             streams: StreamsRecord::of(&outcome.streams, key),
-            requests: outcome.requests.iter().map(|request| RequestRecord::of(request, key)).collect(),
-            processes: outcome.processes.iter().map(|process| ProcessRecord::of(process, key)).collect(),
+            requests: outcome
+                .requests
+                .iter()
+                .map(|request| RequestRecord::of(request, key))
+                .collect(),
+            processes: outcome
+                .processes
+                .iter()
+                .map(|process| ProcessRecord::of(process, key))
+                .collect(),
             processes_omitted: outcome.processes_omitted,
             denials: outcome.denials.iter().map(|denial| DenialRecord::of(denial, key)).collect(),
             limits_hit: &outcome.limits_hit,

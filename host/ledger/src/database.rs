@@ -1,4 +1,5 @@
-//! The host's own databases: SQLite files that this user alone may read, made when they are first needed, with tables of a known form.
+//! The host's own databases: SQLite files that this user alone may read, made when they are first
+//! needed, with tables of a known form.
 
 use std::io;
 use std::os::unix::fs::FileExt as _;
@@ -44,8 +45,9 @@ impl Database {
         Database { path: path.to_owned(), tables }
     }
 
-    /// The number that its owner has put into the head of the file by `PRAGMA application_id`, read without opening the database, which takes as
-    /// long as a small run. `None` where only the database can tell. Not while another thread uses the database: see [`make_private`].
+    /// The number that its owner has put into the head of the file by `PRAGMA application_id`, read
+    /// without opening the database, which takes as long as a small run. `None` where only the
+    /// database can tell. Not while another thread uses the database: see [`make_private`].
     pub(crate) fn mark(&self) -> Option<u32> {
         // https://www.sqlite.org/fileformat2.html#the_database_header
         const NAME: &[u8] = b"SQLite format 3\0";
@@ -57,8 +59,11 @@ impl Database {
         file.read_exact_at(&mut head, 0).ok()?;
         let mut journal = self.path.clone().into_os_string();
         journal.push("-journal");
-        let number = |at: usize| u32::from_be_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
-        let is_ours = head.starts_with(NAME) && head[18..20] == JOURNALLED && i64::from(number(60)) == self.tables.form;
+        let number =
+            |at: usize| u32::from_be_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
+        let is_ours = head.starts_with(NAME)
+            && head[18..20] == JOURNALLED
+            && i64::from(number(60)) == self.tables.form;
         // With a journal, what was read may not be what holds.
         let is_certain = is_ours && std::fs::symlink_metadata(journal).is_err();
         Some(number(68)).filter(|mark| is_certain && *mark > 0)
@@ -81,7 +86,10 @@ impl Database {
     }
 
     /// What `work` finds; `None` where there is no file.
-    pub(crate) fn read<T>(&self, work: impl FnOnce(&mut Connection) -> rusqlite::Result<T>) -> Result<Option<T>, Broken> {
+    pub(crate) fn read<T>(
+        &self,
+        work: impl FnOnce(&mut Connection) -> rusqlite::Result<T>,
+    ) -> Result<Option<T>, Broken> {
         if !self.is_there() {
             return Ok(None);
         }
@@ -89,13 +97,17 @@ impl Database {
     }
 
     /// Does `work` as one: all of it is there afterwards, or nothing.
-    pub(crate) fn write<T>(&self, work: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T, Broken> {
+    pub(crate) fn write<T>(
+        &self,
+        work: impl FnOnce(&Connection) -> rusqlite::Result<T>,
+    ) -> Result<T, Broken> {
         let mut db = self.connect()?;
-        let done = db.transaction_with_behavior(TransactionBehavior::Immediate).and_then(|transaction| {
-            let done = work(&transaction)?;
-            transaction.commit()?;
-            Ok(done)
-        });
+        let done =
+            db.transaction_with_behavior(TransactionBehavior::Immediate).and_then(|transaction| {
+                let done = work(&transaction)?;
+                transaction.commit()?;
+                Ok(done)
+            });
         done.map_err(|error| self.broken(&error))
     }
 
@@ -120,7 +132,9 @@ impl Database {
         };
         match open().map_err(|error: rusqlite::Error| self.broken(&error))? {
             (db, form) if form == *known => Ok(db),
-            (_, form) => Err(self.broken(&format!("its tables are of form {form}, and this version knows form {known}"))),
+            (_, form) => Err(self.broken(&format!(
+                "its tables are of form {form}, and this version knows form {known}"
+            ))),
         }
     }
 
@@ -140,15 +154,17 @@ fn upgrade_once(db: &Connection, upgrade: &str, to: i64) -> rusqlite::Result<()>
     transaction.commit()
 }
 
-/// Makes a database that this user alone may read, where there is none: SQLite would make it readable for all. What it puts beside it gets the same
-/// mode. It comes to its place with its tables, so that nobody meets one that is being made: some statements wait for no lock. Nor is the
-/// file itself opened: whoever closes one gives up the locks that his process has on it, SQLite's in other threads too
-/// (<https://www.sqlite.org/howtocorrupt.html>).
+/// Makes a database that this user alone may read, where there is none: SQLite would make it
+/// readable for all. What it puts beside it gets the same mode. It comes to its place with its
+/// tables, so that nobody meets one that is being made: some statements wait for no lock. Nor is
+/// the file itself opened: whoever closes one gives up the locks that his process has on it,
+/// SQLite's in other threads too (<https://www.sqlite.org/howtocorrupt.html>).
 pub fn make_private(path: &Path, tables: &str) -> io::Result<()> {
     if path.exists() {
         return Ok(());
     }
-    let new = tempfile::NamedTempFile::new_in(path.parent().unwrap_or(Path::new(".")))?.into_temp_path();
+    let new =
+        tempfile::NamedTempFile::new_in(path.parent().unwrap_or(Path::new(".")))?.into_temp_path();
     let make = || {
         let db = Connection::open(&new)?;
         db.execute_batch(tables)?;
@@ -167,7 +183,8 @@ pub fn make_private(path: &Path, tables: &str) -> io::Result<()> {
 mod tests {
     use super::*;
 
-    const TABLES: Tables = Tables { form: 3, make: "CREATE TABLE a (b); PRAGMA application_id = 7;", upgrade: None };
+    const TABLES: Tables =
+        Tables { form: 3, make: "CREATE TABLE a (b); PRAGMA application_id = 7;", upgrade: None };
     const OTHER: Tables = Tables { form: 4, ..TABLES };
 
     #[test]
@@ -178,10 +195,15 @@ mod tests {
         assert_eq!(database.mark(), None, "it is not there");
         database.write(|db| db.execute("INSERT INTO a VALUES (1)", [])).unwrap();
         assert_eq!(database.mark(), Some(7));
-        let told = |mark: u32| database.write(|db| db.pragma_update(None, "application_id", mark)).unwrap();
+        let told = |mark: u32| {
+            database.write(|db| db.pragma_update(None, "application_id", mark)).unwrap()
+        };
         told(8);
         assert_eq!(database.mark(), Some(8));
-        let undone = database.write(|db| db.pragma_update(None, "application_id", 9).and(Err::<(), _>(rusqlite::Error::InvalidQuery)));
+        let undone = database.write(|db| {
+            db.pragma_update(None, "application_id", 9)
+                .and(Err::<(), _>(rusqlite::Error::InvalidQuery))
+        });
         assert!(undone.is_err() && database.mark() == Some(8), "{:?}", database.mark());
         let journal = folder.path().join("a.db-journal");
         std::fs::write(&journal, "").unwrap();

@@ -1,11 +1,14 @@
-//! Everything that is written down and must survive the process: the audit log, receipts, approvals, usage figures, and the state of skills.
+//! Everything that is written down and must survive the process: the audit log, receipts,
+//! approvals, usage figures, and the state of skills.
 //!
-//! This crate owns the files in the state folder and their formats. It must not decide what runs: it records decisions, and answers which approvals
-//! hold.
+//! This crate owns the files in the state folder and their formats. It must not decide what runs:
+//! it records decisions, and answers which approvals hold.
 //!
-//! Start reading at [`audit`], which appends one signed line when a run starts and one when it ends. [`receipt`] is a run in a form that others can
-//! verify. [`approval`] keeps levels and approvals, and writes the question that the operator reads. [`state`] is what a skill keeps from run to run, and
-//! [`usage`] counts on this machine. [`database`] opens the SQLite files, which belong to the operator alone.
+//! Start reading at [`audit`], which appends one signed line when a run starts and one when it
+//! ends. [`receipt`] is a run in a form that others can verify. [`approval`] keeps levels and
+//! approvals, and writes the question that the operator reads. [`state`] is what a skill keeps from
+//! run to run, and [`usage`] counts on this machine. [`database`] opens the SQLite files, which
+//! belong to the operator alone.
 
 pub mod approval;
 pub mod audit;

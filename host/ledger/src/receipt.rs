@@ -1,7 +1,9 @@
-//! A receipt: what ran, of what, with what, and what it came to, as one canonical JSON document that anyone can check.
+//! A receipt: what ran, of what, with what, and what it came to, as one canonical JSON document
+//! that anyone can check.
 //!
-//! It names no folder, user or time of the host, so two hosts that did the same have the same receipt, where the run was deterministic.
-//! `canonical` is its text, `key` and `envelope` sign it, `compare` tells in what two of them differ.
+//! It names no folder, user or time of the host, so two hosts that did the same have the same
+//! receipt, where the run was deterministic. `canonical` is its text, `key` and `envelope` sign it,
+//! `compare` tells in what two of them differ.
 
 pub mod canonical;
 pub mod compare;
@@ -74,8 +76,8 @@ pub struct Granted {
     pub policy: String,
     /// Over the capabilities below, as canonical JSON.
     pub digest: String,
-    /// The capabilities, as in an audit record, without folders and files of the host. Seed and start time of a deterministic run are in
-    /// `determinism`.
+    /// The capabilities, as in an audit record, without folders and files of the host. Seed and
+    /// start time of a deterministic run are in `determinism`.
     pub capabilities: Value,
 }
 
@@ -112,7 +114,8 @@ pub struct Digested {
 pub struct Files {
     /// Over the table below, as canonical JSON.
     pub digest: String,
-    /// Each guest path that could be read: the digest of a file, `folder`, or `link` and where it leads.
+    /// Each guest path that could be read: the digest of a file, `folder`, or `link` and where it
+    /// leads.
     pub table: BTreeMap<String, String>,
 }
 
@@ -222,17 +225,37 @@ pub struct Parts<'a> {
 }
 
 impl Receipt {
-    /// The receipt of a run; `None` where it came to no result: it did not run, was interrupted or aborted.
+    /// The receipt of a run; `None` where it came to no result: it did not run, was interrupted or
+    /// aborted.
     pub fn of(parts: Parts<'_>, outcome: &Outcome) -> Option<Receipt> {
         match outcome.status {
             Status::Exited { .. } | Status::LimitHit(_) | Status::Trapped { .. } => {}
-            Status::Denied(_) | Status::Invalid { .. } | Status::Failed { .. } | Status::Interrupted | Status::Aborted { .. } => {
+            Status::Denied(_)
+            | Status::Invalid { .. }
+            | Status::Failed { .. }
+            | Status::Interrupted
+            | Status::Aborted { .. } => {
                 return None;
             }
         }
-        let Parts { skill, program, arguments, command, capabilities, policy, programs, stdin, evidence } = parts;
-        let tool_input = if let Entry::Tool { input, .. } = &program.entry { Some(input.clone()) } else { None };
-        let environment = capabilities.env.iter().map(|(name, value)| (name.clone(), runtime::digest(value.as_bytes()))).collect();
+        let Parts {
+            skill,
+            program,
+            arguments,
+            command,
+            capabilities,
+            policy,
+            programs,
+            stdin,
+            evidence,
+        } = parts;
+        let tool_input =
+            if let Entry::Tool { input, .. } = &program.entry { Some(input.clone()) } else { None };
+        let environment = capabilities
+            .env
+            .iter()
+            .map(|(name, value)| (name.clone(), runtime::digest(value.as_bytes())))
+            .collect();
         let mode = Mode::of(capabilities);
         Some(Receipt {
             version: VERSION,
@@ -253,18 +276,24 @@ impl Receipt {
                 command: command.map(str::to_owned),
                 stdin,
                 environment,
-                files: Files { digest: canonical::digest(&evidence.before.files), table: evidence.before.files.clone() },
+                files: Files {
+                    digest: canonical::digest(&evidence.before.files),
+                    table: evidence.before.files.clone(),
+                },
             },
             result: Came::of(outcome, evidence),
         })
     }
 }
 
-/// What a receipt says of capabilities, under a policy of that digest: all but what is of this machine.
+/// What a receipt says of capabilities, under a policy of that digest: all but what is of this
+/// machine.
 pub fn granted(capabilities: &Capabilities, policy: &str) -> Granted {
     let mut value = canonical::value(capabilities);
     for (list, host) in [("mounts", "host"), ("packages", "host"), ("authorities", "file")] {
-        for entry in value[list].as_array_mut().into_iter().flatten().filter_map(Value::as_object_mut) {
+        for entry in
+            value[list].as_array_mut().into_iter().flatten().filter_map(Value::as_object_mut)
+        {
             entry.remove(host);
         }
     }
@@ -273,8 +302,20 @@ pub fn granted(capabilities: &Capabilities, policy: &str) -> Granted {
 
 impl Came {
     fn of(outcome: &Outcome, evidence: &Evidence) -> Came {
-        let Outcome { status, stdout, stderr, result, error, usage, requests, processes, processes_omitted, denials, limits_hit, .. } =
-            outcome;
+        let Outcome {
+            status,
+            stdout,
+            stderr,
+            result,
+            error,
+            usage,
+            requests,
+            processes,
+            processes_omitted,
+            denials,
+            limits_hit,
+            ..
+        } = outcome;
         let started = processes.iter().map(|process| Started {
             argv0: process.argv0.clone(),
             argv_digest: process.argv_digest.clone(),
@@ -283,7 +324,8 @@ impl Came {
             depth: process.depth,
         });
         let (before, after) = (&evidence.before.files, &evidence.after.files);
-        let paths = before.keys().chain(after.keys()).filter(|path| before.get(*path) != after.get(*path));
+        let paths =
+            before.keys().chain(after.keys()).filter(|path| before.get(*path) != after.get(*path));
         Came {
             status: status.clone(),
             stdout: Shown::of(stdout),

@@ -1,7 +1,9 @@
-//! What skills keep from run to run: a folder for each in the host's data folder, seen by its guests as `/state`.
+//! What skills keep from run to run: a folder for each in the host's data folder, seen by its
+//! guests as `/state`.
 //!
-//! Whose it is, name and place of the skill's folder say together: a skill of the same name elsewhere has another, and one that is changed
-//! where it is keeps its own. One run at a time holds it, by a lock that the kernel lets go of when its holder dies.
+//! Whose it is, name and place of the skill's folder say together: a skill of the same name
+//! elsewhere has another, and one that is changed where it is keeps its own. One run at a time
+//! holds it, by a lock that the kernel lets go of when its holder dies.
 
 use std::io::{self, Write as _};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -16,7 +18,8 @@ use serde::{Deserialize, Serialize};
 use skillhost_skill::private;
 use skillhost_skill::runtime::digest;
 
-/// How often a folder is opened anew because it was wiped meanwhile, before that is taken for a fault.
+/// How often a folder is opened anew because it was wiped meanwhile, before that is taken for a
+/// fault.
 const TRIES: usize = 100;
 
 /// Where all states are.
@@ -77,7 +80,12 @@ impl States {
         if !about.exists() {
             let new = place.join("owner.json.new");
             #[expect(clippy::disallowed_methods, reason = "a file of the host's own data folder")]
-            let mut file = std::fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&new)?;
+            let mut file = std::fs::OpenOptions::new()
+                .write(true)
+                .create(true)
+                .truncate(true)
+                .mode(0o600)
+                .open(&new)?;
             file.write_all(&serde_json::to_vec(&owner)?)?;
             std::fs::rename(new, about)?;
         }
@@ -109,7 +117,9 @@ impl States {
             #[expect(clippy::disallowed_methods, reason = "a file of the host's own data folder")]
             let about = std::fs::read(path.join("owner.json"));
             // One that is being made or wiped.
-            let Some(owner) = about.ok().and_then(|text| serde_json::from_slice(&text).ok()) else { continue };
+            let Some(owner) = about.ok().and_then(|text| serde_json::from_slice(&text).ok()) else {
+                continue;
+            };
             let (bytes, files) = match open(&path.join("files")) {
                 Ok(folder) => measure(&folder)?,
                 Err(_) => (0, 0),
@@ -167,7 +177,8 @@ impl AsFd for Held {
     }
 }
 
-const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+const FOLDER: OFlags =
+    OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
 /// Opens and locks a folder; `None` where another has locked it.
 fn lock(place: &Path) -> io::Result<Option<OwnedFd>> {
@@ -181,7 +192,9 @@ fn lock(place: &Path) -> io::Result<Option<OwnedFd>> {
         }
         let (open, named) = (fstat(&folder)?, stat(place));
         match named {
-            Ok(named) if (open.st_dev, open.st_ino) == (named.st_dev, named.st_ino) => return Ok(Some(folder)),
+            Ok(named) if (open.st_dev, open.st_ino) == (named.st_dev, named.st_ino) => {
+                return Ok(Some(folder));
+            }
             // Wiped meanwhile.
             _ => private::create_missing(place)?,
         }
@@ -193,13 +206,17 @@ fn lock(place: &Path) -> io::Result<Option<OwnedFd>> {
 fn key(owner: &Owner) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' };
     let name: String = owner.skill.chars().take(64).map(plain).collect();
-    let whole = [owner.skill.as_bytes(), b"\0", owner.folder.as_os_str().as_encoded_bytes()].concat();
+    let whole =
+        [owner.skill.as_bytes(), b"\0", owner.folder.as_os_str().as_encoded_bytes()].concat();
     let digest = digest(&whole);
     let hex = digest.trim_start_matches("sha256:");
     format!("{name}-{}", &hex[..hex.len().min(32)])
 }
 
-#[expect(clippy::disallowed_methods, reason = "a folder of the host's own, or one that the operator names")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a folder of the host's own, or one that the operator names"
+)]
 fn open(path: &Path) -> io::Result<Dir> {
     Dir::open_ambient_dir(path, cap_std::ambient_authority())
 }

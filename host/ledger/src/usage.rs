@@ -1,9 +1,12 @@
-//! How skills are used: what agents found, activated and ran in which session, counted on this machine and for its user alone.
+//! How skills are used: what agents found, activated and ran in which session, counted on this
+//! machine and for its user alone.
 //!
-//! `tally` is what one session counts, in memory; `writer` takes that to `store`, the file, on a thread of its own: no call waits for it.
-//! `report` makes figures of it, together with those of the audit log, which has every run.
+//! `tally` is what one session counts, in memory; `writer` takes that to `store`, the file, on a
+//! thread of its own: no call waits for it. `report` makes figures of it, together with those of
+//! the audit log, which has every run.
 //!
-//! Kept are names of skills, counts and times: no query, no argument, no path, no output. A run on the command line keeps nothing here.
+//! Kept are names of skills, counts and times: no query, no argument, no path, no output. A run on
+//! the command line keeps nothing here.
 
 mod report;
 mod store;
@@ -49,7 +52,8 @@ impl From<Broken> for UsageError {
     }
 }
 
-/// What counts for a server. Cheap to clone; what is counted is written when the last clone and its last session are gone, at the latest.
+/// What counts for a server. Cheap to clone; what is counted is written when the last clone and its
+/// last session are gone, at the latest.
 #[derive(Clone, Default)]
 pub struct Usage(Option<Arc<Writer>>);
 
@@ -64,12 +68,14 @@ impl Usage {
         Usage(None)
     }
 
-    /// A session of one client. `whole` tells how many bytes every skill's definition has; it is asked once, when there is something to write.
+    /// A session of one client. `whole` tells how many bytes every skill's definition has; it is
+    /// asked once, when there is something to write.
     pub fn session(&self, whole: impl Fn() -> u64 + Send + Sync + 'static) -> Session {
         Session::new(self.0.clone(), Tally::new(Some(Box::new(whole))))
     }
 
-    /// What requests that stand alone share: it is no session, so nothing is saved or suggested by it.
+    /// What requests that stand alone share: it is no session, so nothing is saved or suggested by
+    /// it.
     pub fn alone(&self) -> Session {
         Session::new(self.0.clone(), Tally::new(None))
     }

@@ -5,7 +5,9 @@ use serde::{Deserialize, Serialize};
 use super::Policy;
 
 /// How far a skill, or a program or tool of it, may be run. The lower one is the stricter one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum Level {
     /// It does not run.
@@ -20,7 +22,8 @@ pub enum Level {
 
 impl Level {
     /// Each, the strictest first.
-    pub const ALL: [Level; 4] = [Level::Blocked, Level::Disabled, Level::Enabled, Level::AutoApproved];
+    pub const ALL: [Level; 4] =
+        [Level::Blocked, Level::Disabled, Level::Enabled, Level::AutoApproved];
 
     /// As it is written.
     pub fn name(self) -> &'static str {
@@ -39,12 +42,14 @@ impl Level {
 }
 
 impl Policy {
-    /// The level that the policy sets for a skill, which nothing raises: the strictest of the sections that apply. `None`: it sets none.
+    /// The level that the policy sets for a skill, which nothing raises: the strictest of the
+    /// sections that apply. `None`: it sets none.
     pub fn approval(&self, skill: &str) -> Option<Level> {
         self.layers_for(skill).filter_map(|layer| layer.approval).min()
     }
 
-    /// Whether what the skill writes is kept aside until someone has seen it: any section that applies may say so.
+    /// Whether what the skill writes is kept aside until someone has seen it: any section that
+    /// applies may say so.
     pub fn stages(&self, skill: &str) -> bool {
         self.layers_for(skill).any(|layer| layer.stage)
     }

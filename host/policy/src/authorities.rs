@@ -1,4 +1,5 @@
-//! The certificate authorities that an operator trusts beside the built-in ones, read from PEM files.
+//! The certificate authorities that an operator trusts beside the built-in ones, read from PEM
+//! files.
 
 use std::io::{self, Read as _};
 use std::path::Path;
@@ -25,14 +26,23 @@ pub(super) fn read(path: &Path) -> Result<Vec<Authority>, String> {
     }
     let mut authorities = Vec::new();
     for (n, found) in CertificateDer::pem_slice_iter(&bytes).enumerate() {
-        let certificate = found.map_err(|error| format!("{file} is no PEM file: {}", reason(&error)))?;
+        let certificate =
+            found.map_err(|error| format!("{file} is no PEM file: {}", reason(&error)))?;
         // What it is checked by is what it is used by.
         RootCertStore::empty()
             .add(certificate.clone())
             .map_err(|error| format!("certificate {} in {file} is not valid: {error}", n + 1))?;
-        authorities.push(Authority { file: path.to_owned(), digest: digest(&certificate), certificate });
+        authorities.push(Authority {
+            file: path.to_owned(),
+            digest: digest(&certificate),
+            certificate,
+        });
     }
-    if authorities.is_empty() { Err(format!("{file} holds no certificate")) } else { Ok(authorities) }
+    if authorities.is_empty() {
+        Err(format!("{file} holds no certificate"))
+    } else {
+        Ok(authorities)
+    }
 }
 
 fn bytes(path: &Path) -> io::Result<Vec<u8>> {
@@ -55,5 +65,7 @@ fn reason(error: &pem::Error) -> String {
 
 /// As `openssl x509 -fingerprint -sha256` has it, in lower case and without colons.
 fn digest(certificate: &[u8]) -> String {
-    Sha256::digest(certificate).iter().fold("sha256:".to_owned(), |hex, byte| format!("{hex}{byte:02x}"))
+    Sha256::digest(certificate)
+        .iter()
+        .fold("sha256:".to_owned(), |hex, byte| format!("{hex}{byte:02x}"))
 }

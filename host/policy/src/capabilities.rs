@@ -1,4 +1,5 @@
-//! What an invocation may touch: plain data, the same value that `check` prints, the sandbox enforces and the audit log keeps.
+//! What an invocation may touch: plain data, the same value that `check` prints, the sandbox
+//! enforces and the audit log keeps.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -16,7 +17,8 @@ use crate::limits::Limits;
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema, Default)]
 #[serde(deny_unknown_fields)]
 pub struct Capabilities {
-    /// The folders that guests see beside `/skill` (read-only) and `/tmp` (scratch), sorted by guest path.
+    /// The folders that guests see beside `/skill` (read-only) and `/tmp` (scratch), sorted by
+    /// guest path.
     pub mounts: Vec<Mount>,
     /// Folders of packages for the built-in programs, read-only whatever else may be read.
     pub packages: Vec<Mount>,
@@ -32,7 +34,8 @@ pub struct Capabilities {
     pub methods: Vec<String>,
     /// Certificate authorities that HTTPS trusts beside the built-in ones.
     pub authorities: Vec<Authority>,
-    /// The environment that guests see, names sorted. Values are secrets: only the names are ever printed or logged.
+    /// The environment that guests see, names sorted. Values are secrets: only the names are ever
+    /// printed or logged.
     #[serde(serialize_with = "names_only", deserialize_with = "without_values")]
     #[schemars(with = "Vec<String>")]
     pub env: BTreeMap<String, String>,
@@ -44,21 +47,27 @@ pub struct Capabilities {
 }
 
 /// A host folder that guests see.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(
+    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema,
+)]
 pub struct Mount {
     /// Absolute guest path without a trailing slash, such as `/workspace`.
     pub guest: String,
-    /// The host folder: its real path where it was there when it was granted, else as the operator named it. Receipts leave it out.
+    /// The host folder: its real path where it was there when it was granted, else as the operator
+    /// named it. Receipts leave it out.
     #[serde(default)]
     pub host: PathBuf,
-    /// What the operator wrote for it, and which folder that was; `None` before it is granted, and where there was no folder.
+    /// What the operator wrote for it, and which folder that was; `None` before it is granted, and
+    /// where there was no folder.
     #[serde(skip)]
     pub resolved: Option<HostFolder>,
     /// What may be done in it, where the scopes allow.
     pub mode: MountMode,
-    /// Where the host folder lies below the folder that the rules call by the guest path: `a/b`, or empty where it is that folder itself.
+    /// Where the host folder lies below the folder that the rules call by the guest path: `a/b`, or
+    /// empty where it is that folder itself.
     ///
-    /// A client's root moves the guest path to a folder further down, and the rules must go on meaning the same host paths.
+    /// A client's root moves the guest path to a folder further down, and the rules must go on
+    /// meaning the same host paths.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub rules_at: String,
 }
@@ -66,25 +75,37 @@ pub struct Mount {
 impl Mount {
     /// A mount of the folder that the rules mean by its guest path.
     pub fn new(guest: impl Into<String>, host: impl Into<PathBuf>, mode: MountMode) -> Mount {
-        Mount { guest: guest.into(), host: host.into(), resolved: None, mode, rules_at: String::new() }
+        Mount {
+            guest: guest.into(),
+            host: host.into(),
+            resolved: None,
+            mode,
+            rules_at: String::new(),
+        }
     }
 
     /// The path that rules use for a guest path inside this mount.
     pub fn rule_path<'p>(&self, path: &'p str) -> Cow<'p, str> {
         match path.strip_prefix(self.guest.as_str()) {
-            Some(rest) if !self.rules_at.is_empty() => format!("{}/{}{rest}", self.guest, self.rules_at).into(),
+            Some(rest) if !self.rules_at.is_empty() => {
+                format!("{}/{}{rest}", self.guest, self.rules_at).into()
+            }
             _ => path.into(),
         }
     }
 
     /// The folders above this mount that rules may name, the outermost first.
     fn rule_parents(&self) -> impl Iterator<Item = String> {
-        let below = self.rules_at.match_indices('/').map(|(at, _)| format!("{}/{}", self.guest, &self.rules_at[..at]));
+        let below = self
+            .rules_at
+            .match_indices('/')
+            .map(|(at, _)| format!("{}/{}", self.guest, &self.rules_at[..at]));
         (!self.rules_at.is_empty()).then(|| self.guest.clone()).into_iter().chain(below)
     }
 }
 
-/// A folder that a text of the operator's led to when it was granted. Another folder in its place is not what was granted.
+/// A folder that a text of the operator's led to when it was granted. Another folder in its place
+/// is not what was granted.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct HostFolder {
     /// The text: `.` is another folder in the next project.
@@ -116,7 +137,18 @@ pub struct Authority {
 }
 
 /// What may be done in a mount.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, serde::Deserialize, schemars::JsonSchema)]
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Serialize,
+    serde::Deserialize,
+    schemars::JsonSchema,
+)]
 #[serde(rename_all = "lowercase")]
 pub enum MountMode {
     /// Nothing is written.
@@ -127,10 +159,11 @@ pub enum MountMode {
     Overlay,
 }
 
-/// A set given by patterns: a member matches at least one pattern of *every* list in `all_of`, and none of `none_of`.
+/// A set given by patterns: a member matches at least one pattern of *every* list in `all_of`, and
+/// none of `none_of`.
 ///
-/// One list a side (the skill's, the operator's): their intersection is exact, whatever the patterns are.
-/// No list at all means nothing, so that a forgotten field allows nothing.
+/// One list a side (the skill's, the operator's): their intersection is exact, whatever the
+/// patterns are. No list at all means nothing, so that a forgotten field allows nothing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Scope<P> {
     /// Each side's patterns, the operator's last; a side that is empty allows nothing.
@@ -163,7 +196,9 @@ impl<P> Scope<P> {
 
     /// Whether a thing is in the set, given what it means to match one pattern.
     pub fn allows(&self, matches: impl Fn(&P) -> bool) -> bool {
-        !self.all_of.is_empty() && self.all_of.iter().all(|side| side.iter().any(&matches)) && !self.none_of.iter().any(&matches)
+        !self.all_of.is_empty()
+            && self.all_of.iter().all(|side| side.iter().any(&matches))
+            && !self.none_of.iter().any(&matches)
     }
 }
 
@@ -175,7 +210,8 @@ impl Scope<CommandPattern> {
 
     /// Whether each side allows an argv, whatever is denied.
     pub fn is_allowed_command(&self, argv: &[String]) -> bool {
-        !self.all_of.is_empty() && self.all_of.iter().all(|side| side.iter().any(|pattern| pattern.matches(argv)))
+        !self.all_of.is_empty()
+            && self.all_of.iter().all(|side| side.iter().any(|pattern| pattern.matches(argv)))
     }
 
     /// The denial that stops an argv.
@@ -184,11 +220,16 @@ impl Scope<CommandPattern> {
     }
 }
 
-fn names_only<S: serde::Serializer>(env: &BTreeMap<String, String>, s: S) -> Result<S::Ok, S::Error> {
+fn names_only<S: serde::Serializer>(
+    env: &BTreeMap<String, String>,
+    s: S,
+) -> Result<S::Ok, S::Error> {
     s.collect_seq(env.keys())
 }
 
-fn without_values<'de, D: serde::Deserializer<'de>>(d: D) -> Result<BTreeMap<String, String>, D::Error> {
+fn without_values<'de, D: serde::Deserializer<'de>>(
+    d: D,
+) -> Result<BTreeMap<String, String>, D::Error> {
     Ok(Vec::<String>::deserialize(d)?.into_iter().map(|name| (name, String::new())).collect())
 }
 
@@ -205,7 +246,8 @@ impl std::fmt::Debug for Capabilities {
 }
 
 impl Capabilities {
-    /// What may be done with an absolute guest path inside the mount that holds it. `/skill` and `/tmp` are the file layer's own.
+    /// What may be done with an absolute guest path inside the mount that holds it. `/skill` and
+    /// `/tmp` are the file layer's own.
     ///
     /// Nothing is allowed in a mount whose rules forbid a folder above it.
     pub fn path_access(&self, mount: &Mount, path: &str) -> PathAccess {
@@ -235,11 +277,16 @@ impl Capabilities {
         }
     }
 
-    /// What a path of the rules configures, where that keeps it from being written: no entry of the operator's names it literally.
+    /// What a path of the rules configures, where that keeps it from being written: no entry of the
+    /// operator's names it literally.
     pub fn protects(&self, mount: &Mount, path: &str) -> Option<protected::Kind> {
-        let below = |path: &str| path.strip_prefix(mount.guest.as_str()).and_then(protected::protects);
+        let below =
+            |path: &str| path.strip_prefix(mount.guest.as_str()).and_then(protected::protects);
         let names = |literal: &str| {
-            below(literal).is_some() && path.strip_prefix(literal).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+            below(literal).is_some()
+                && path
+                    .strip_prefix(literal)
+                    .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
         };
         let named = || self.write.operator_side().iter().filter_map(PathGlob::literal).any(names);
         below(path).filter(|_| !named())
@@ -247,7 +294,10 @@ impl Capabilities {
 
     /// Whether a folder may hold something allowed, as far as the patterns tell.
     fn leads_somewhere(&self, path: &str) -> bool {
-        let leads = |scope: &Scope<PathGlob>| !scope.is_nothing() && scope.all_of.iter().all(|side| side.iter().any(|g| g.may_hold(path)));
+        let leads = |scope: &Scope<PathGlob>| {
+            !scope.is_nothing()
+                && scope.all_of.iter().all(|side| side.iter().any(|g| g.may_hold(path)))
+        };
         leads(&self.read) || leads(&self.write)
     }
 }
@@ -257,7 +307,8 @@ impl Capabilities {
 pub enum PathAccess {
     /// It is not there.
     None,
-    /// A folder that may be passed through and listed (its forbidden entries left out), and no more.
+    /// A folder that may be passed through and listed (its forbidden entries left out), and no
+    /// more.
     Traverse,
     /// Read.
     Read,

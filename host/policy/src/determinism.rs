@@ -2,12 +2,14 @@
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// What a deterministic run starts from: with the same values, skill and input, it comes to the same result everywhere.
+/// What a deterministic run starts from: with the same values, skill and input, it comes to the
+/// same result everywhere.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Determinism {
     /// Where all that is random comes from.
     pub seed: u64,
-    /// What guests take for the time of the start, in whole seconds since 1970. As JSON: RFC 3339 in UTC.
+    /// What guests take for the time of the start, in whole seconds since 1970. As JSON: RFC 3339
+    /// in UTC.
     #[serde(serialize_with = "rfc3339", deserialize_with = "from_rfc3339")]
     #[schemars(with = "String")]
     pub start_time: u64,
@@ -16,7 +18,8 @@ pub struct Determinism {
 /// Nobody's time: the first second of 2026, in UTC.
 pub const START_TIME: u64 = 1_767_225_600;
 
-/// Units of fuel of a deterministic run for which no limit is set: it must end by itself or by this, since time may only abort it.
+/// Units of fuel of a deterministic run for which no limit is set: it must end by itself or by
+/// this, since time may only abort it.
 pub const FUEL: u64 = 200_000_000_000;
 
 impl Default for Determinism {
@@ -38,16 +41,19 @@ pub struct DeterminismRule {
 
 impl DeterminismRule {
     /// All rules, in rising rank, put together.
-    pub(super) fn resolve<'a>(rules: impl Iterator<Item = &'a DeterminismRule>) -> Option<Determinism> {
+    pub(super) fn resolve<'a>(
+        rules: impl Iterator<Item = &'a DeterminismRule>,
+    ) -> Option<Determinism> {
         let all = rules.fold(DeterminismRule::default(), |below, rule| DeterminismRule {
             on: rule.on.or(below.on),
             seed: rule.seed.or(below.seed),
             start_time: rule.start_time.or(below.start_time),
         });
         let default = Determinism::default();
-        all.on
-            .unwrap_or(false)
-            .then(|| Determinism { seed: all.seed.unwrap_or(default.seed), start_time: all.start_time.unwrap_or(default.start_time) })
+        all.on.unwrap_or(false).then(|| Determinism {
+            seed: all.seed.unwrap_or(default.seed),
+            start_time: all.start_time.unwrap_or(default.start_time),
+        })
     }
 }
 
@@ -59,12 +65,15 @@ pub fn parse_start_time(text: &str) -> Result<u64, String> {
     let time: Option<jiff::Timestamp> = text.trim().parse().ok();
     time.filter(|time| time.subsec_nanosecond() == 0)
         .and_then(|time| u64::try_from(time.as_second()).ok())
-        .ok_or_else(|| format!("`{text}` is no time in whole seconds from 1970 on, like 2026-01-01T00:00:00Z"))
+        .ok_or_else(|| {
+            format!("`{text}` is no time in whole seconds from 1970 on, like 2026-01-01T00:00:00Z")
+        })
 }
 
 /// A start time as people write it.
 pub fn show_start_time(seconds: u64) -> String {
-    let time = i64::try_from(seconds).ok().and_then(|seconds| jiff::Timestamp::from_second(seconds).ok());
+    let time =
+        i64::try_from(seconds).ok().and_then(|seconds| jiff::Timestamp::from_second(seconds).ok());
     time.map_or_else(|| format!("{seconds} seconds since 1970"), |time| time.to_string())
 }
 
@@ -86,7 +95,14 @@ mod tests {
             assert_eq!(show_start_time(parse_start_time(text).unwrap()), text);
         }
         assert_eq!(parse_start_time("2026-01-01T02:00:00+02:00"), Ok(START_TIME));
-        for text in ["", "now", "1767225600", "1969-12-31T23:59:59Z", "2026-01-01", "2026-01-01T00:00:00.5Z"] {
+        for text in [
+            "",
+            "now",
+            "1767225600",
+            "1969-12-31T23:59:59Z",
+            "2026-01-01",
+            "2026-01-01T00:00:00.5Z",
+        ] {
             assert!(parse_start_time(text).unwrap_err().contains("whole seconds"), "{text}");
         }
     }

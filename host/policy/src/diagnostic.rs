@@ -1,4 +1,5 @@
-//! One finding about a file that someone wrote: what is wrong, where, which rule says so, and what would mend it.
+//! One finding about a file that someone wrote: what is wrong, where, which rule says so, and what
+//! would mend it.
 
 use serde::Serialize;
 
@@ -45,8 +46,9 @@ pub struct Span {
 }
 
 impl Span {
-    /// The span of `length` bytes at `offset` of `text`. An offset inside a character or past the end is moved back to a boundary.
-    /// A byte order mark at the start takes no column, as in editors.
+    /// The span of `length` bytes at `offset` of `text`. An offset inside a character or past the
+    /// end is moved back to a boundary. A byte order mark at the start takes no column, as in
+    /// editors.
     pub fn at(text: &str, offset: usize, length: usize) -> Span {
         let offset = text.floor_char_boundary(offset);
         let before = &text[..offset];
@@ -64,9 +66,11 @@ const SNIPPET_WIDTH: usize = 140;
 /// Bytes of a line that the renderer is given; of a longer one it gets a part around the span.
 const LONG_LINE: usize = 4 << 10;
 
-/// Findings as snippets that point into the source, the way a compiler prints them. Colours are for the caller to strip.
+/// Findings as snippets that point into the source, the way a compiler prints them. Colours are for
+/// the caller to strip.
 ///
-/// The cost does not grow with the length of a line: of each line, only what is shown is handed to the renderer.
+/// The cost does not grow with the length of a line: of each line, only what is shown is handed to
+/// the renderer.
 pub fn render(diagnostics: &[Diagnostic], source: &str) -> String {
     use annotate_snippets::{AnnotationKind, Level, Origin, Padding, Renderer, Snippet};
     let renderer = Renderer::styled().term_width(SNIPPET_WIDTH + 20);
@@ -76,15 +80,24 @@ pub fn render(diagnostics: &[Diagnostic], source: &str) -> String {
             Severity::Error => Level::ERROR,
             Severity::Warning => Level::WARNING,
         };
-        let (message, file, fix) = (printable_lines(&d.message), printable(&d.file), d.fix.as_deref().map(printable_lines));
+        let (message, file, fix) = (
+            printable_lines(&d.message),
+            printable(&d.file),
+            d.fix.as_deref().map(printable_lines),
+        );
         let group = level.primary_title(&message).id(d.rule);
         let group = match d.span {
             Some(span) => {
                 let Excerpt { line, at, cut } = excerpt(source, span);
-                let snippet = Snippet::source(line).line_start(span.line).annotation(AnnotationKind::Primary.span(at));
+                let snippet = Snippet::source(line)
+                    .line_start(span.line)
+                    .annotation(AnnotationKind::Primary.span(at));
                 match cut {
                     // The renderer would count columns from the cut.
-                    true => group.element(Origin::path(file).line(span.line).char_column(span.column)).element(Padding).element(snippet),
+                    true => group
+                        .element(Origin::path(file).line(span.line).char_column(span.column))
+                        .element(Padding)
+                        .element(snippet),
                     false => group.element(snippet.path(file)),
                 }
             }
@@ -111,7 +124,8 @@ pub fn printable(text: &str) -> String {
 
 /// Whether a character is one that a terminal acts on, or that turns or hides its neighbours.
 pub fn is_hidden(c: char) -> bool {
-    c.is_control() || matches!(c, '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
+    c.is_control()
+        || matches!(c, '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
 }
 
 /// The same for a text of several lines.
@@ -136,23 +150,36 @@ fn excerpt(source: &str, span: Span) -> Excerpt {
     let line = source[start..end].trim_end_matches('\r');
     let line_without_mark = line.strip_prefix(BOM).filter(|_| start == 0).unwrap_or(line);
     let mark = line.len() - line_without_mark.len();
-    let (line, from) = (line_without_mark, (offset - start).saturating_sub(mark).min(line_without_mark.len()));
+    let (line, from) =
+        (line_without_mark, (offset - start).saturating_sub(mark).min(line_without_mark.len()));
 
     let cut = line.len() > LONG_LINE && from > LONG_LINE / 2;
     let left = if cut { line.floor_char_boundary(from - LONG_LINE / 2) } else { 0 };
     let right = line.floor_char_boundary((left + LONG_LINE).min(line.len()));
     let to = line.ceil_char_boundary(from + span.length).min(right);
-    let (before, marked, after) = (shown(&line[left..from]), shown(&line[from..to.max(from)]), shown(&line[to.max(from)..right]));
+    let (before, marked, after) = (
+        shown(&line[left..from]),
+        shown(&line[from..to.max(from)]),
+        shown(&line[to.max(from)..right]),
+    );
     Excerpt { at: before.len()..before.len() + marked.len(), line: before + &marked + &after, cut }
 }
 
-/// A part of a line, a character for a character, so that columns stay. The renderer has signs of its own for ASCII's control characters.
+/// A part of a line, a character for a character, so that columns stay. The renderer has signs of
+/// its own for ASCII's control characters.
 fn shown(part: &str) -> String {
-    part.chars().map(|c| if is_hidden(c) && !c.is_ascii() { char::REPLACEMENT_CHARACTER } else { c }).collect()
+    part.chars()
+        .map(|c| if is_hidden(c) && !c.is_ascii() { char::REPLACEMENT_CHARACTER } else { c })
+        .collect()
 }
 
-/// An error as JSON: a code that stays the same between versions, the message, and details that are an object or nothing.
-pub fn error_object(code: &str, message: &impl std::fmt::Display, details: serde_json::Value) -> serde_json::Value {
+/// An error as JSON: a code that stays the same between versions, the message, and details that are
+/// an object or nothing.
+pub fn error_object(
+    code: &str,
+    message: &impl std::fmt::Display,
+    details: serde_json::Value,
+) -> serde_json::Value {
     let mut object = serde_json::json!({ "code": code, "message": message.to_string() });
     if let (Some(object), serde_json::Value::Object(details)) = (object.as_object_mut(), details) {
         object.extend(details);
@@ -168,7 +195,8 @@ mod tests {
     fn snippet(source: &str, offset: usize, length: usize) -> String {
         let span = Some(Span::at(source, offset, length));
         let (message, file) = ("wrong".to_owned(), "file".to_owned());
-        let finding = Diagnostic { severity: Severity::Error, rule: "rule", message, file, span, fix: None };
+        let finding =
+            Diagnostic { severity: Severity::Error, rule: "rule", message, file, span, fix: None };
         anstream::adapter::strip_str(&render(&[finding], source)).to_string()
     }
 
@@ -185,7 +213,10 @@ mod tests {
     fn a_snippet_of_a_huge_line_is_short_and_names_the_right_column() {
         let source = format!("{}NEEDLE{}", "é".repeat(300_000), "z".repeat(500_000));
         let shown = snippet(&source, 600_000, 6);
-        assert!(shown.contains("file:1:300001") && shown.contains("NEEDLE") && shown.contains("^^^^^^"), "{shown}");
+        assert!(
+            shown.contains("file:1:300001") && shown.contains("NEEDLE") && shown.contains("^^^^^^"),
+            "{shown}"
+        );
         assert!(shown.chars().count() < 1_000, "{} characters", shown.chars().count());
     }
 

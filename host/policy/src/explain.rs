@@ -18,8 +18,14 @@ pub fn explain(grant: &Grant, width: u16) -> String {
             Verdict::Narrowed => "narrowed",
             Verdict::Refused => "refused",
         };
-        let entry = d.place.map_or_else(|| d.entry.clone(), |at| format!("{}\nSKILL.md:{}:{}", d.entry, at.line, at.column));
-        let meaning = d.fix.as_ref().map_or_else(|| d.meaning.clone(), |fix| format!("{}\nfix: {fix}", d.meaning));
+        let entry = d.place.map_or_else(
+            || d.entry.clone(),
+            |at| format!("{}\nSKILL.md:{}:{}", d.entry, at.line, at.column),
+        );
+        let meaning = d
+            .fix
+            .as_ref()
+            .map_or_else(|| d.meaning.clone(), |fix| format!("{}\nfix: {fix}", d.meaning));
         decisions.add_row([entry, verdict.into(), meaning, d.rule.clone()]);
     }
     let mut out = String::new();
@@ -41,12 +47,23 @@ fn capabilities(grant: &Grant, width: u16) -> Table {
         };
         format!("{} = {} ({mode})", m.guest, m.host.display())
     });
-    let packages = c.packages.iter().map(|m| format!("{} = {} (packages, read-only)", m.guest, m.host.display()));
+    let packages = c
+        .packages
+        .iter()
+        .map(|m| format!("{} = {} (packages, read-only)", m.guest, m.host.display()));
     let own = ["/skill (read-only)".to_owned(), "/tmp (scratch)".to_owned()];
-    let state = c.limits.get(Limit::State).map(|bytes| format!("/state (kept from run to run, at most {})", Limit::State.show(bytes)));
-    rows.add_row(["folders".to_owned(), lines(own.into_iter().chain(state).chain(mounts).chain(packages))]);
+    let state = c.limits.get(Limit::State).map(|bytes| {
+        format!("/state (kept from run to run, at most {})", Limit::State.show(bytes))
+    });
+    rows.add_row([
+        "folders".to_owned(),
+        lines(own.into_iter().chain(state).chain(mounts).chain(packages)),
+    ]);
     rows.add_row(["read".to_owned(), files(&c.read, !c.mounts.is_empty())]);
-    rows.add_row(["write".to_owned(), files(&c.write, c.mounts.iter().any(|m| m.mode != MountMode::Read))]);
+    rows.add_row([
+        "write".to_owned(),
+        files(&c.write, c.mounts.iter().any(|m| m.mode != MountMode::Read)),
+    ]);
     rows.add_row(["programs".to_owned(), show(&c.spawn, show_command)]);
     rows.add_row(["network".to_owned(), show(&c.fetch, show_host)]);
     if !c.fetch.is_nothing() {
@@ -58,9 +75,14 @@ fn capabilities(grant: &Grant, width: u16) -> Table {
     }
     rows.add_row(["variables".to_owned(), lines(c.env.keys().cloned())]);
     if let Some(d) = c.determinism {
-        rows.add_row(["deterministic".to_owned(), format!("seed {}, start time {}", d.seed, show_start_time(d.start_time))]);
+        rows.add_row([
+            "deterministic".to_owned(),
+            format!("seed {}, start time {}", d.seed, show_start_time(d.start_time)),
+        ]);
     }
-    let limits = Limit::ALL.into_iter().map(|l| format!("{l} {}", c.limits.get(l).map_or("off".into(), |v| l.show(v))));
+    let limits = Limit::ALL
+        .into_iter()
+        .map(|l| format!("{l} {}", c.limits.get(l).map_or("off".into(), |v| l.show(v))));
     rows.add_row(["limits".to_owned(), limits.collect::<Vec<_>>().join(", ")]);
     rows
 }
@@ -68,7 +90,11 @@ fn capabilities(grant: &Grant, width: u16) -> Table {
 /// What is allowed below the mounted folders, if there are any of the kind.
 fn files(scope: &Scope<PathGlob>, any: bool) -> String {
     let text = |glob: &PathGlob| {
-        if *glob == PathGlob::everything() { "every file in these folders".to_owned() } else { glob.pattern().to_owned() }
+        if *glob == PathGlob::everything() {
+            "every file in these folders".to_owned()
+        } else {
+            glob.pattern().to_owned()
+        }
     };
     if any { show(scope, text) } else { "nothing else".into() }
 }
@@ -87,7 +113,8 @@ fn show<P: Pattern>(scope: &Scope<P>, text: impl Fn(&P) -> String) -> String {
         }
     }
     let list = |side: &[&P]| side.iter().map(|p| text(p)).collect::<Vec<_>>().join(", ");
-    let mut out = sides.iter().map(|side| list(side)).collect::<Vec<_>>().join("\nand of that only: ");
+    let mut out =
+        sides.iter().map(|side| list(side)).collect::<Vec<_>>().join("\nand of that only: ");
     if !scope.none_of.is_empty() {
         out.push_str(&format!("\nbut not: {}", list(&widest(&scope.none_of))));
     }

@@ -1,4 +1,5 @@
-//! A policy file becomes layers. All that is wrong with it is told at once, and a file with anything wrong is not used at all.
+//! A policy file becomes layers. All that is wrong with it is told at once, and a file with
+//! anything wrong is not used at all.
 
 mod agents;
 mod top;
@@ -11,8 +12,8 @@ use super::entry::Side;
 use super::schema::{self, Field};
 use super::yaml::{self, Kind, Node};
 use super::{
-    AuditDetail, Clients, EnvRule, Layer, LimitRule, MountRule, NameGlob, Origin, Policy, Preload, Retention, Rule, Secrets, mounts,
-    printable,
+    AuditDetail, Clients, EnvRule, Layer, LimitRule, MountRule, NameGlob, Origin, Policy, Preload,
+    Retention, Rule, Secrets, mounts, printable,
 };
 use crate::diagnostic::{Diagnostic, Severity, Span};
 use crate::limits::Limit;
@@ -30,16 +31,27 @@ pub struct PolicyError {
     pub source_text: String,
 }
 
-/// Reads a policy file's text, and the certificates that it names. `path` names it, and is where relative host paths start; `home` is what
-/// `~/` means.
+/// Reads a policy file's text, and the certificates that it names. `path` names it, and is where
+/// relative host paths start; `home` is what `~/` means.
 ///
 /// # Errors
 /// Everything that is wrong with it.
 pub fn load(path: &Path, text: &str, home: Option<&Path>) -> Result<Policy, PolicyError> {
-    let mut reader = Reader { path, file: path.display().to_string(), home, diagnostics: Vec::new(), mounts: Vec::new() };
+    let mut reader = Reader {
+        path,
+        file: path.display().to_string(),
+        home,
+        diagnostics: Vec::new(),
+        mounts: Vec::new(),
+    };
     let mut policy = Policy { layers: Vec::new(), ..Policy::builtin() };
     if text.len() > MAX_BYTES {
-        reader.error("policy-size", None, format!("the policy is larger than {MAX_BYTES} bytes"), None);
+        reader.error(
+            "policy-size",
+            None,
+            format!("the policy is larger than {MAX_BYTES} bytes"),
+            None,
+        );
     } else {
         match yaml::parse(text, &reader.file) {
             Ok(root) => policy = reader.root(&root),
@@ -67,7 +79,8 @@ impl Reader<'_> {
     fn root(&mut self, root: &Node) -> Policy {
         let mut default = self.layer();
         let mut skills = Vec::new();
-        let (mut authorities, mut folders, mut retention) = (Vec::new(), Vec::new(), Retention::default());
+        let (mut authorities, mut folders, mut retention) =
+            (Vec::new(), Vec::new(), Retention::default());
         let (mut secrets, mut usage, mut preload) = (Secrets::default(), true, Preload::Nothing);
         let mut audit_detail = AuditDetail::default();
         let mut clients = Clients::default();
@@ -90,7 +103,17 @@ impl Reader<'_> {
         let mut layers = vec![default];
         layers.extend(skills);
         self.clashes(&layers);
-        Policy { layers, authorities, folders, retention, audit_detail, secrets, usage, preload, clients }
+        Policy {
+            layers,
+            authorities,
+            folders,
+            retention,
+            audit_detail,
+            secrets,
+            usage,
+            preload,
+            clients,
+        }
     }
 
     fn skills(&mut self, node: &Node) -> Vec<Layer> {
@@ -139,7 +162,9 @@ impl Reader<'_> {
     }
 
     fn determinism(&mut self, key: &str, node: &Node, layer: &mut Layer) {
-        let Some(text) = scalar(node) else { return self.expected(node, &format!("`{key}`"), "a single value", ()) };
+        let Some(text) = scalar(node) else {
+            return self.expected(node, &format!("`{key}`"), "a single value", ());
+        };
         let rule = &mut layer.determinism;
         let problem = match key {
             "deterministic" => match text {
@@ -159,7 +184,12 @@ impl Reader<'_> {
             _ => parse_start_time(text).map(|time| rule.start_time = Some(time)).err(),
         };
         if let Some(why) = problem {
-            self.error("policy-deterministic", Some(node.span), format!("`{key}`: {}", printable(&why)), None);
+            self.error(
+                "policy-deterministic",
+                Some(node.span),
+                format!("`{key}`: {}", printable(&why)),
+                None,
+            );
         }
     }
 
@@ -179,10 +209,20 @@ impl Reader<'_> {
         for (text, span) in self.texts(node, "env", "NAME or NAME=value") {
             match EnvRule::new(text, &self.place(span)) {
                 Ok(rule) if rules.iter().any(|r| r.name == rule.name) => {
-                    self.error("policy-env", Some(span), format!("{} is set twice", rule.name), None);
+                    self.error(
+                        "policy-env",
+                        Some(span),
+                        format!("{} is set twice", rule.name),
+                        None,
+                    );
                 }
                 Ok(rule) => rules.push(rule),
-                Err(why) => self.error("policy-env", Some(span), why, Some("NAME=value, or NAME for the host's own value".into())),
+                Err(why) => self.error(
+                    "policy-env",
+                    Some(span),
+                    why,
+                    Some("NAME=value, or NAME for the host's own value".into()),
+                ),
             }
         }
         rules
@@ -194,8 +234,14 @@ impl Reader<'_> {
             if schema::METHOD_NAMES.contains(&text) {
                 methods.push(text.to_owned());
             } else {
-                let fix = suggest(text, &schema::METHOD_NAMES).or_else(|| Some(schema::METHOD_NAMES.join(", ")));
-                self.error("policy-method", Some(span), format!("`{}` is no HTTP method that can be granted", printable(text)), fix);
+                let fix = suggest(text, &schema::METHOD_NAMES)
+                    .or_else(|| Some(schema::METHOD_NAMES.join(", ")));
+                self.error(
+                    "policy-method",
+                    Some(span),
+                    format!("`{}` is no HTTP method that can be granted", printable(text)),
+                    fix,
+                );
             }
         }
         methods
@@ -203,7 +249,9 @@ impl Reader<'_> {
 
     fn limits(&mut self, node: &Node) -> Vec<LimitRule> {
         let mut rules = Vec::new();
-        let Kind::Map(entries) = &node.kind else { return self.expected(node, "`limits`", "a table", rules) };
+        let Kind::Map(entries) = &node.kind else {
+            return self.expected(node, "`limits`", "a table", rules);
+        };
         let keys = Limit::ALL.map(Limit::key);
         for (key, value) in entries {
             let name = scalar(key).unwrap_or_default();
@@ -217,7 +265,12 @@ impl Reader<'_> {
             };
             match limit.parse(text) {
                 Ok(value) => rules.push(LimitRule { limit, value, place: self.place(key.span) }),
-                Err(why) => self.error("policy-limit", Some(value.span), format!("the limit `{name}`: {}", printable(&why)), None),
+                Err(why) => self.error(
+                    "policy-limit",
+                    Some(value.span),
+                    format!("the limit `{name}`: {}", printable(&why)),
+                    None,
+                ),
             }
         }
         rules
@@ -225,7 +278,9 @@ impl Reader<'_> {
 
     fn mounts(&mut self, node: &Node) -> Vec<MountRule> {
         let mut rules: Vec<MountRule> = Vec::new();
-        let Kind::List(items) = &node.kind else { return self.expected(node, "`mounts`", "a list", rules) };
+        let Kind::List(items) = &node.kind else {
+            return self.expected(node, "`mounts`", "a list", rules);
+        };
         for item in items {
             if let Some(rule) = self.mount(item) {
                 match rules.iter().find_map(|old| mounts::clash(&rule, old)) {
@@ -247,7 +302,9 @@ impl Reader<'_> {
             };
             let problem = match key {
                 "guest" => mounts::guest_path(text).map(|path| guest = Some(path)).err(),
-                "host" => mounts::host_path(text, self.folder(), self.home).map(|path| host = Some(path)).err(),
+                "host" => mounts::host_path(text, self.folder(), self.home)
+                    .map(|path| host = Some(path))
+                    .err(),
                 _ => {
                     mode = match text {
                         "read" => Some(MountMode::Read),
@@ -255,7 +312,13 @@ impl Reader<'_> {
                         "overlay" => Some(MountMode::Overlay),
                         _ => None,
                     };
-                    mode.is_none().then(|| format!("`{}` is no mode: write {}", printable(text), schema::MODES.join(", ")))
+                    mode.is_none().then(|| {
+                        format!(
+                            "`{}` is no mode: write {}",
+                            printable(text),
+                            schema::MODES.join(", ")
+                        )
+                    })
                 }
             };
             if let Some(why) = problem {
@@ -269,7 +332,12 @@ impl Reader<'_> {
         }
         if self.diagnostics.len() == before {
             let fix = Some("- { host: DIR, guest: /data, mode: read }".into());
-            self.error("policy-mount", Some(node.span), "a mount names `host` and `guest`".into(), fix);
+            self.error(
+                "policy-mount",
+                Some(node.span),
+                "a mount names `host` and `guest`".into(),
+                fix,
+            );
         }
         None
     }
@@ -283,8 +351,14 @@ impl Reader<'_> {
                     continue;
                 }
                 for rule in &later.mounts {
-                    if let Some(why) = earlier.mounts.iter().find_map(|old| mounts::clash(rule, old)) {
-                        let span = self.mounts.iter().find(|(place, _)| *place == rule.place).map(|(_, span)| *span);
+                    if let Some(why) =
+                        earlier.mounts.iter().find_map(|old| mounts::clash(rule, old))
+                    {
+                        let span = self
+                            .mounts
+                            .iter()
+                            .find(|(place, _)| *place == rule.place)
+                            .map(|(_, span)| *span);
                         self.error("policy-mount", span, why, None);
                     }
                 }
@@ -293,10 +367,17 @@ impl Reader<'_> {
     }
 
     /// The entries of a table whose keys are known; the others are errors.
-    fn table<'n>(&mut self, node: &'n Node, what: &str, fields: &'static [Field]) -> Vec<(&'static str, Span, &'n Node)> {
+    fn table<'n>(
+        &mut self,
+        node: &'n Node,
+        what: &str,
+        fields: &'static [Field],
+    ) -> Vec<(&'static str, Span, &'n Node)> {
         let mut known = Vec::new();
         let keys: Vec<&'static str> = fields.iter().map(|f| f.key).collect();
-        let Kind::Map(entries) = &node.kind else { return self.expected(node, what, "a table", known) };
+        let Kind::Map(entries) = &node.kind else {
+            return self.expected(node, what, "a table", known);
+        };
         for (key, value) in entries {
             match keys.iter().find(|k| Some(**k) == scalar(key)) {
                 Some(name) => known.push((*name, key.span, value)),
@@ -308,7 +389,9 @@ impl Reader<'_> {
 
     fn texts<'n>(&mut self, node: &'n Node, key: &str, item: &str) -> Vec<(&'n str, Span)> {
         let mut texts = Vec::new();
-        let Kind::List(items) = &node.kind else { return self.expected(node, &format!("`{key}`"), "a list", texts) };
+        let Kind::List(items) = &node.kind else {
+            return self.expected(node, &format!("`{key}`"), "a list", texts);
+        };
         for node in items {
             match scalar(node) {
                 Some(text) => texts.push((text, node.span)),
@@ -320,19 +403,40 @@ impl Reader<'_> {
 
     fn unknown_key(&mut self, key: &Node, what: &str, known: &[&str]) {
         let name = scalar(key).unwrap_or_default();
-        let fix = suggest(name, known).map(|k| format!("{k}:")).or_else(|| Some(format!("one of: {}", known.join(", "))));
-        self.error("policy-key", Some(key.span), format!("{what} has no key `{}`", printable(name)), fix);
+        let fix = suggest(name, known)
+            .map(|k| format!("{k}:"))
+            .or_else(|| Some(format!("one of: {}", known.join(", "))));
+        self.error(
+            "policy-key",
+            Some(key.span),
+            format!("{what} has no key `{}`", printable(name)),
+            fix,
+        );
     }
 
     fn expected<T>(&mut self, node: &Node, what: &str, wanted: &str, empty: T) -> T {
         let message = format!("{what} must be {wanted}, and is {}", node.describe());
-        let fix = matches!(node.kind, Kind::Null).then(|| "write `[]` or `{}` where nothing is meant".to_owned());
+        let fix = matches!(node.kind, Kind::Null)
+            .then(|| "write `[]` or `{}` where nothing is meant".to_owned());
         self.error("policy-type", Some(node.span), message, fix);
         empty
     }
 
-    fn error(&mut self, rule: &'static str, span: Option<Span>, message: String, fix: Option<String>) {
-        self.diagnostics.push(Diagnostic { severity: Severity::Error, rule, message, file: self.file.clone(), span, fix });
+    fn error(
+        &mut self,
+        rule: &'static str,
+        span: Option<Span>,
+        message: String,
+        fix: Option<String>,
+    ) {
+        self.diagnostics.push(Diagnostic {
+            severity: Severity::Error,
+            rule,
+            message,
+            file: self.file.clone(),
+            span,
+            fix,
+        });
     }
 
     fn folder(&self) -> &Path {
@@ -354,6 +458,9 @@ fn scalar(node: &Node) -> Option<&str> {
 
 /// The known word that was probably meant.
 fn suggest(word: &str, known: &[&str]) -> Option<String> {
-    let near = known.iter().map(|k| (strsim::jaro_winkler(&word.to_lowercase(), &k.to_lowercase()), k));
-    near.filter(|(score, _)| *score > 0.8).max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, k)| (*k).to_owned())
+    let near =
+        known.iter().map(|k| (strsim::jaro_winkler(&word.to_lowercase(), &k.to_lowercase()), k));
+    near.filter(|(score, _)| *score > 0.8)
+        .max_by(|a, b| a.0.total_cmp(&b.0))
+        .map(|(_, k)| (*k).to_owned())
 }

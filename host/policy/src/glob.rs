@@ -1,7 +1,8 @@
 //! Globs over absolute guest paths, matched segment by segment.
 //!
-//! globset alone lets a character class match `/`, and cannot tell which folders lead to a match. So a glob is taken apart at its
-//! slashes, each segment is globset's, and `**` is a state that stays.
+//! globset alone lets a character class match `/`, and cannot tell which folders lead to a match.
+//! So a glob is taken apart at its slashes, each segment is globset's, and `**` is a state that
+//! stays.
 
 use globset::{GlobBuilder, GlobMatcher};
 use serde::{Deserialize, Serialize};
@@ -13,8 +14,9 @@ const MAX_LENGTH: usize = 1024;
 
 /// A glob over absolute guest paths: `/workspace/docs/**`.
 ///
-/// `*`, `?` and `[a-z]` stay within one path segment, `**` crosses them, `{a,b}` is either. A glob without wildcards names a file, or a
-/// folder with everything below it. `docs/**` matches `docs` itself too.
+/// `*`, `?` and `[a-z]` stay within one path segment, `**` crosses them, `{a,b}` is either. A glob
+/// without wildcards names a file, or a folder with everything below it. `docs/**` matches `docs`
+/// itself too.
 #[derive(Debug, Clone)]
 pub struct PathGlob {
     pattern: String,
@@ -33,7 +35,8 @@ impl PathGlob {
     /// Compiles an absolute guest glob. Empty and `.` segments are dropped.
     ///
     /// # Errors
-    /// What is wrong with it: not absolute, `..`, a control character, too long, too many alternatives, or the glob's own complaint.
+    /// What is wrong with it: not absolute, `..`, a control character, too long, too many
+    /// alternatives, or the glob's own complaint.
     pub fn new(pattern: &str) -> Result<PathGlob, String> {
         if !pattern.starts_with('/') {
             return Err("the glob is not absolute".into());
@@ -79,7 +82,8 @@ impl PathGlob {
         self.alternatives.iter().any(|glob| walk(glob, path).last() == Some(&true))
     }
 
-    /// Whether a folder may hold, at any depth, something that matches: may say yes where the answer is no, never the reverse.
+    /// Whether a folder may hold, at any depth, something that matches: may say yes where the
+    /// answer is no, never the reverse.
     pub fn may_hold(&self, folder: &str) -> bool {
         self.alternatives.iter().any(|glob| {
             let live = walk(glob, folder);
@@ -87,7 +91,8 @@ impl PathGlob {
         })
     }
 
-    /// Whether everything that `other` matches is matched here: may say no where the answer is yes, never the reverse.
+    /// Whether everything that `other` matches is matched here: may say no where the answer is yes,
+    /// never the reverse.
     pub fn covers(&self, other: &PathGlob) -> bool {
         let Some(folder) = self.subtree() else { return self.pattern == other.pattern };
         other.alternatives.iter().all(|glob| {
@@ -100,12 +105,14 @@ impl PathGlob {
     pub fn overlaps(&self, other: &PathGlob) -> bool {
         self.alternatives.iter().any(|a| {
             other.alternatives.iter().any(|b| {
-                // Beyond the first `**` of either side anything can meet; before it, only pairs of literals can differ for certain.
+                // Beyond the first `**` of either side anything can meet; before it, only pairs of
+                // literals can differ for certain.
                 for (left, right) in a.iter().zip(b) {
                     match (left, right) {
                         (Segment::Deep, _) | (_, Segment::Deep) => return true,
                         (Segment::Literal(l), Segment::Literal(r)) if l != r => return false,
-                        (Segment::Literal(text), Segment::Wild(glob)) | (Segment::Wild(glob), Segment::Literal(text))
+                        (Segment::Literal(text), Segment::Wild(glob))
+                        | (Segment::Wild(glob), Segment::Literal(text))
                             if !glob.is_match(text) =>
                         {
                             return false;
@@ -124,11 +131,13 @@ impl PathGlob {
     fn subtree(&self) -> Option<Vec<&str>> {
         let [glob] = self.alternatives.as_slice() else { return None };
         let folder: Vec<&str> = literals(glob).collect();
-        (folder.len() + 1 == glob.len() && matches!(glob.last(), Some(Segment::Deep))).then_some(folder)
+        (folder.len() + 1 == glob.len() && matches!(glob.last(), Some(Segment::Deep)))
+            .then_some(folder)
     }
 }
 
-/// The states alive after reading a path: `live[i]`: the first `i` segments of the glob have matched all of it.
+/// The states alive after reading a path: `live[i]`: the first `i` segments of the glob have
+/// matched all of it.
 fn walk(glob: &[Segment], path: &str) -> Vec<bool> {
     let mut live = vec![false; glob.len() + 1];
     live[0] = true;
@@ -156,7 +165,8 @@ fn skip_deep(glob: &[Segment], live: &mut [bool]) {
 }
 
 fn literals(glob: &[Segment]) -> impl Iterator<Item = &str> {
-    glob.iter().map_while(|s| if let Segment::Literal(text) = s { Some(text.as_str()) } else { None })
+    glob.iter()
+        .map_while(|s| if let Segment::Literal(text) = s { Some(text.as_str()) } else { None })
 }
 
 fn segments(glob: &str) -> Result<Vec<Segment>, String> {
@@ -166,15 +176,20 @@ fn segments(glob: &str) -> Result<Vec<Segment>, String> {
             ".." => return Err("`..` leads out of the folder".into()),
             "**" if matches!(out.last(), Some(Segment::Deep)) => {}
             "**" => out.push(Segment::Deep),
-            _ if !text.contains(['*', '?', '[', '\\']) => out.push(Segment::Literal(text.to_owned())),
+            _ if !text.contains(['*', '?', '[', '\\']) => {
+                out.push(Segment::Literal(text.to_owned()))
+            }
             _ => {
-                let matcher = GlobBuilder::new(text).literal_separator(true).backslash_escape(true).build();
-                let matcher = matcher.map_err(|e| format!("the glob does not compile: {}", e.kind()))?;
+                let matcher =
+                    GlobBuilder::new(text).literal_separator(true).backslash_escape(true).build();
+                let matcher =
+                    matcher.map_err(|e| format!("the glob does not compile: {}", e.kind()))?;
                 out.push(Segment::Wild(Box::new(matcher.compile_matcher())));
             }
         }
     }
-    let names_a_folder = glob.ends_with('/') || out.iter().all(|s| matches!(s, Segment::Literal(_)));
+    let names_a_folder =
+        glob.ends_with('/') || out.iter().all(|s| matches!(s, Segment::Literal(_)));
     if names_a_folder && !matches!(out.last(), Some(Segment::Deep)) {
         out.push(Segment::Deep);
     }
@@ -198,7 +213,8 @@ fn expand(glob: &str, out: &mut Vec<String>) -> Result<(), String> {
     Ok(())
 }
 
-/// The first pair of braces and the commas directly inside it. Escaped characters and classes are passed over.
+/// The first pair of braces and the commas directly inside it. Escaped characters and classes are
+/// passed over.
 fn first_braces(glob: &str) -> Result<Option<(usize, usize, Vec<usize>)>, String> {
     let (mut open, mut depth, mut commas) = (0, 0usize, Vec::new());
     let bytes = glob.as_bytes();
@@ -228,7 +244,8 @@ fn first_braces(glob: &str) -> Result<Option<(usize, usize, Vec<usize>)>, String
     if depth > 0 { Err("the glob has a `{` without `}`".into()) } else { Ok(None) }
 }
 
-/// The `]` of the class that opens at `start`; a `]` that comes first in it is a member. The end, where it is not closed.
+/// The `]` of the class that opens at `start`; a `]` that comes first in it is a member. The end,
+/// where it is not closed.
 fn class_end(bytes: &[u8], start: usize) -> usize {
     let negated = matches!(bytes.get(start + 1), Some(b'!' | b'^'));
     let first = start + 1 + usize::from(negated);

@@ -1,4 +1,5 @@
-//! What a skill asks for, and what the operator allows, become capabilities: their intersection, less what is denied.
+//! What a skill asks for, and what the operator allows, become capabilities: their intersection,
+//! less what is denied.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +21,8 @@ use crate::manifest::{Manifest, ToolEntry};
 pub struct Grant {
     /// What the sandbox enforces.
     pub capabilities: Capabilities,
-    /// One for each entry of `allowed-tools`, in order; then what became of the limits and variables, where that needs saying.
+    /// One for each entry of `allowed-tools`, in order; then what became of the limits and
+    /// variables, where that needs saying.
     pub decisions: Vec<Decision>,
 }
 
@@ -61,8 +63,12 @@ pub fn grant(manifest: &Manifest, policy: &Policy) -> Grant {
     let allowed = Patterns::of(layers.iter().flat_map(|l| &l.allow).map(|rule| (&rule.tool, rule)));
     let given_up: Vec<Rule> = manifest.disallowed_tools.iter().flat_map(own_denials).collect();
     let denied = Patterns::denied(layers.iter().flat_map(|l| &l.deny).chain(&given_up));
-    let asked: Vec<(Tool, &str)> =
-        manifest.allowed_tools.iter().flatten().map(|e| (entry::parse(&e.text, Side::Asked), e.text.as_str())).collect();
+    let asked: Vec<(Tool, &str)> = manifest
+        .allowed_tools
+        .iter()
+        .flatten()
+        .map(|e| (entry::parse(&e.text, Side::Asked), e.text.as_str()))
+        .collect();
     let names_paths = asked.iter().any(|(_, text)| entry::names_paths(text));
     let mut decisions = Vec::new();
     let determinism = DeterminismRule::resolve(layers.iter().map(|l| &l.determinism));
@@ -86,15 +92,28 @@ pub fn grant(manifest: &Manifest, policy: &Policy) -> Grant {
     let fetch = scope(side.map(|s| &s.fetch), &allowed.fetch, &denied.fetch);
     let (mut mounts, read_only) = resolve_mounts(&layers, &read, &write);
     if layers.iter().any(|layer| layer.stage) {
-        mounts.iter_mut().filter(|mount| mount.mode == MountMode::Write).for_each(|mount| mount.mode = MountMode::Overlay);
+        mounts
+            .iter_mut()
+            .filter(|mount| mount.mode == MountMode::Write)
+            .for_each(|mount| mount.mode = MountMode::Overlay);
     }
-    let judge =
-        Judge { skill: &manifest.name, layers: &layers, allowed: &allowed, denied: &denied, mounts: &mounts, read_only: &read_only };
+    let judge = Judge {
+        skill: &manifest.name,
+        layers: &layers,
+        allowed: &allowed,
+        denied: &denied,
+        mounts: &mounts,
+        read_only: &read_only,
+    };
     let mut entries = match &manifest.allowed_tools {
         None => vec![judge.default_grant()],
         Some(tools) => {
             let alone = asked.iter().any(|(t, _)| matches!(t, Tool::Bash(_))) && !names_paths;
-            tools.iter().zip(&asked).map(|(entry, (tool, _))| judge.entry(entry, tool, alone)).collect()
+            tools
+                .iter()
+                .zip(&asked)
+                .map(|(entry, (tool, _))| judge.entry(entry, tool, alone))
+                .collect()
         }
     };
     entries.extend(manifest.disallowed_tools.iter().map(given_up_decision));
@@ -104,7 +123,19 @@ pub fn grant(manifest: &Manifest, policy: &Policy) -> Grant {
     let packages = resolve_packages(&layers);
     let authorities = policy.authorities.clone();
     Grant {
-        capabilities: Capabilities { mounts, packages, read, write, spawn, fetch, methods, authorities, env, limits, determinism },
+        capabilities: Capabilities {
+            mounts,
+            packages,
+            read,
+            write,
+            spawn,
+            fetch,
+            methods,
+            authorities,
+            env,
+            limits,
+            determinism,
+        },
         decisions: entries,
     }
 }
@@ -120,7 +151,8 @@ pub(super) struct Patterns<W> {
 impl<'t, W: Copy> Patterns<W> {
     /// What a side asks for or allows.
     fn of(tools: impl Iterator<Item = (&'t Tool, W)>) -> Patterns<W> {
-        let mut side = Patterns { read: Vec::new(), write: Vec::new(), spawn: Vec::new(), fetch: Vec::new() };
+        let mut side =
+            Patterns { read: Vec::new(), write: Vec::new(), spawn: Vec::new(), fetch: Vec::new() };
         for (tool, who) in tools {
             match tool {
                 Tool::Read(glob) => side.read.push((glob.clone(), who)),
@@ -136,7 +168,8 @@ impl<'t, W: Copy> Patterns<W> {
         side
     }
 
-    /// A skill that asks for programs, and names no paths, asks for files too. An operator who allows programs does not thereby allow files.
+    /// A skill that asks for programs, and names no paths, asks for files too. An operator who
+    /// allows programs does not thereby allow files.
     fn with_implied_files(mut self) -> Self {
         if let Some((_, who)) = self.spawn.first() {
             self.read.push((PathGlob::everything(), *who));
@@ -147,9 +180,11 @@ impl<'t, W: Copy> Patterns<W> {
 }
 
 impl<'r> Patterns<&'r Rule> {
-    /// What a side denies: what may not be read may not be written either, and `Bash` says nothing about files.
+    /// What a side denies: what may not be read may not be written either, and `Bash` says nothing
+    /// about files.
     fn denied(rules: impl Iterator<Item = &'r Rule>) -> Patterns<&'r Rule> {
-        let mut side = Patterns { read: Vec::new(), write: Vec::new(), spawn: Vec::new(), fetch: Vec::new() };
+        let mut side =
+            Patterns { read: Vec::new(), write: Vec::new(), spawn: Vec::new(), fetch: Vec::new() };
         for rule in rules {
             match &rule.tool {
                 Tool::Read(glob) => {
@@ -166,15 +201,23 @@ impl<'r> Patterns<&'r Rule> {
     }
 }
 
-/// The intersection of both sides, in an order of its own, so that the order of entries does not matter. What is asked and meets nothing
-/// that is allowed is left out, so that a scope which allows nothing is seen to.
-fn scope<P: Clone + Ord + Pattern>(asked: Option<&Vec<(P, &str)>>, allowed: &[(P, &Rule)], denied: &[(P, &Rule)]) -> Scope<P> {
+/// The intersection of both sides, in an order of its own, so that the order of entries does not
+/// matter. What is asked and meets nothing that is allowed is left out, so that a scope which
+/// allows nothing is seen to.
+fn scope<P: Clone + Ord + Pattern>(
+    asked: Option<&Vec<(P, &str)>>,
+    allowed: &[(P, &Rule)],
+    denied: &[(P, &Rule)],
+) -> Scope<P> {
     let allowed = sorted(allowed.iter().map(|(p, _)| p.clone()));
     let asked = asked.map(|side| {
         let met = side.iter().map(|(p, _)| p).filter(|p| allowed.iter().any(|a| a.overlaps(p)));
         sorted(met.cloned())
     });
-    Scope { all_of: asked.into_iter().chain([allowed]).collect(), none_of: sorted(denied.iter().map(|(p, _)| p.clone())) }
+    Scope {
+        all_of: asked.into_iter().chain([allowed]).collect(),
+        none_of: sorted(denied.iter().map(|(p, _)| p.clone())),
+    }
 }
 
 fn sorted<P: Ord>(patterns: impl Iterator<Item = P>) -> Vec<P> {
@@ -184,15 +227,23 @@ fn sorted<P: Ord>(patterns: impl Iterator<Item = P>) -> Vec<P> {
     patterns
 }
 
-/// The mounts that the scopes reach, none writable where nothing may be written; and which of them the operator made read-only.
-fn resolve_mounts(layers: &[&Layer], read: &Scope<PathGlob>, write: &Scope<PathGlob>) -> (Vec<Mount>, Vec<(String, String)>) {
+/// The mounts that the scopes reach, none writable where nothing may be written; and which of them
+/// the operator made read-only.
+fn resolve_mounts(
+    layers: &[&Layer],
+    read: &Scope<PathGlob>,
+    write: &Scope<PathGlob>,
+) -> (Vec<Mount>, Vec<(String, String)>) {
     let reaches = |scope: &Scope<PathGlob>, mount: &PathGlob| {
         !scope.all_of.is_empty()
             && scope.all_of.iter().all(|side| side.iter().any(|g| g.overlaps(mount)))
             && !scope.none_of.iter().any(|g| g.covers(mount))
     };
-    let by_guest: BTreeMap<&str, (&Mount, &str)> =
-        layers.iter().flat_map(|l| &l.mounts).map(|rule| (rule.mount.guest.as_str(), (&rule.mount, rule.place.as_str()))).collect();
+    let by_guest: BTreeMap<&str, (&Mount, &str)> = layers
+        .iter()
+        .flat_map(|l| &l.mounts)
+        .map(|rule| (rule.mount.guest.as_str(), (&rule.mount, rule.place.as_str())))
+        .collect();
     let mut mounts = Vec::new();
     let mut read_only = Vec::new();
     for (guest, (mount, place)) in by_guest {
@@ -212,12 +263,19 @@ fn resolve_mounts(layers: &[&Layer], read: &Scope<PathGlob>, write: &Scope<PathG
 
 fn resolve_packages(layers: &[&Layer]) -> Vec<Mount> {
     let folders = layers.iter().flat_map(|l| &l.packages).enumerate();
-    folders.map(|(n, host)| Mount::new(format!("{SITE_PACKAGES}/{}", n + 1), host, MountMode::Read)).collect()
+    folders
+        .map(|(n, host)| Mount::new(format!("{SITE_PACKAGES}/{}", n + 1), host, MountMode::Read))
+        .collect()
 }
 
 /// All the methods that may be granted, less what the layers leave out.
 fn resolve_methods(layers: &[&Layer]) -> Vec<String> {
-    let stays = |method: &&str| layers.iter().filter_map(|l| l.methods.as_ref()).all(|list| list.iter().any(|m| m == method));
+    let stays = |method: &&str| {
+        layers
+            .iter()
+            .filter_map(|l| l.methods.as_ref())
+            .all(|list| list.iter().any(|m| m == method))
+    };
     METHOD_NAMES.iter().filter(|m| stays(m)).map(|m| (*m).to_owned()).collect()
 }
 
@@ -240,8 +298,14 @@ fn resolve_env(layers: &[&Layer], decisions: &mut Vec<Decision>) -> BTreeMap<Str
     env
 }
 
-/// Defaults, then the policy's, then the smallest of the sections for this skill, then the command line; the skill may only lower them.
-fn resolve_limits(manifest: &Manifest, layers: &[&Layer], determinism: Option<Determinism>, decisions: &mut Vec<Decision>) -> Limits {
+/// Defaults, then the policy's, then the smallest of the sections for this skill, then the command
+/// line; the skill may only lower them.
+fn resolve_limits(
+    manifest: &Manifest,
+    layers: &[&Layer],
+    determinism: Option<Determinism>,
+    decisions: &mut Vec<Decision>,
+) -> Limits {
     let mut limits = Limits { fuel: determinism.map(|_| determinism::FUEL), ..Limits::default() };
     let mut places: BTreeMap<Limit, &str> = BTreeMap::new();
     let mut set = |limits: &mut Limits, rule: &'_ LimitRule, place| {
@@ -270,7 +334,10 @@ fn resolve_limits(manifest: &Manifest, layers: &[&Layer], determinism: Option<De
                 place: None,
                 verdict: Verdict::Narrowed,
                 meaning: format!("it gets {}", limit.show(bound)),
-                rule: places.get(&limit).map_or_else(|| format!("the default of `{limit}`"), |p| format!("`limits` at {p}")),
+                rule: places.get(&limit).map_or_else(
+                    || format!("the default of `{limit}`"),
+                    |p| format!("`limits` at {p}"),
+                ),
                 fix: Some(raise(limit, wanted)),
             }),
             _ => limits.set(limit, wanted),
@@ -293,7 +360,11 @@ fn own_denials(entry: &ToolEntry) -> Vec<Rule> {
         "*" | "all" => vec!["Read", "Write", "Bash", "WebFetch"],
         _ => vec![entry.text.as_str()],
     };
-    let rule = |tool| Rule { text: entry.text.clone(), tool: entry::parse_denial(tool), place: OWN_DENIAL.into() };
+    let rule = |tool| Rule {
+        text: entry.text.clone(),
+        tool: entry::parse_denial(tool),
+        place: OWN_DENIAL.into(),
+    };
     tools.into_iter().map(rule).collect()
 }
 
@@ -332,7 +403,8 @@ fn refuse_everything(manifest: &Manifest) -> Vec<Decision> {
         rule: rule.into(),
         fix: Some(fix.into()),
     };
-    let entries = manifest.allowed_tools.iter().flatten().map(|e| decision(printable(&e.text), e.span));
+    let entries =
+        manifest.allowed_tools.iter().flatten().map(|e| decision(printable(&e.text), e.span));
     let mut decisions: Vec<Decision> = entries.collect();
     if decisions.is_empty() {
         decisions.push(decision("(the frontmatter)".into(), None));

@@ -28,7 +28,8 @@ pub struct Layer {
     pub packages: Vec<PathBuf>,
     /// Variables to set.
     pub env: Vec<EnvRule>,
-    /// The HTTP methods that may be used; `None` says nothing about them. Several lists narrow each other.
+    /// The HTTP methods that may be used; `None` says nothing about them. Several lists narrow each
+    /// other.
     pub methods: Option<Vec<String>>,
     /// Bounds to set.
     pub limits: Vec<LimitRule>,
@@ -135,7 +136,11 @@ impl Layer {
 impl Layer {
     /// The part of the layer that takes away.
     pub(super) fn restrictions(&self) -> Layer {
-        let determinism = if self.determinism.on == Some(true) { self.determinism } else { DeterminismRule::default() };
+        let determinism = if self.determinism.on == Some(true) {
+            self.determinism
+        } else {
+            DeterminismRule::default()
+        };
         Layer {
             applies_to: self.applies_to.clone(),
             deny: self.deny.clone(),
@@ -174,8 +179,10 @@ impl EnvRule {
     /// # Errors
     /// Why it is neither; the value is not repeated.
     pub fn new(text: &str, place: &str) -> Result<EnvRule, String> {
-        let (name, value) = text.split_once('=').map_or((text, None), |(name, value)| (name, Some(value)));
-        let valid = name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_') && !name.starts_with(|c: char| c.is_ascii_digit());
+        let (name, value) =
+            text.split_once('=').map_or((text, None), |(name, value)| (name, Some(value)));
+        let valid = name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
+            && !name.starts_with(|c: char| c.is_ascii_digit());
         if name.is_empty() || !valid {
             return Err(format!("`{}` is not a variable's name", printable(name)));
         }
@@ -209,12 +216,17 @@ impl NameGlob {
     /// # Errors
     /// What no skill's name could match, or the glob's own complaint.
     pub fn new(pattern: &str) -> Result<NameGlob, String> {
-        let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-*?[]{},!".contains(c);
+        let fits =
+            |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-*?[]{},!".contains(c);
         if pattern.is_empty() || !pattern.chars().all(fits) {
-            return Err("skills are named with a-z, 0-9 and hyphens; `*` and `?` stand for others".into());
+            return Err(
+                "skills are named with a-z, 0-9 and hyphens; `*` and `?` stand for others".into()
+            );
         }
         let matcher = match pattern.contains(['*', '?', '[', ']', '{', '}']) {
-            true => Some(globset::Glob::new(pattern).map_err(|e| e.kind().to_string())?.compile_matcher()),
+            true => Some(
+                globset::Glob::new(pattern).map_err(|e| e.kind().to_string())?.compile_matcher(),
+            ),
             false => None,
         };
         Ok(NameGlob { pattern: pattern.to_owned(), matcher })

@@ -5,21 +5,25 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-/// The bounds of one invocation, resolved from manifest, policy and command line. Every field is enforced in `sandbox/`.
+/// The bounds of one invocation, resolved from manifest, policy and command line. Every field is
+/// enforced in `sandbox/`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub struct Limits {
     /// Wall time of the whole invocation, children included, in milliseconds.
     pub timeout_ms: u64,
-    /// Units of fuel (about one WebAssembly instruction each), children included. `None`: the engine that counts none.
+    /// Units of fuel (about one WebAssembly instruction each), children included. `None`: the
+    /// engine that counts none.
     pub fuel: Option<u64>,
-    /// Bytes of linear memory alive at once, summed over all memories of all stores of the invocation.
+    /// Bytes of linear memory alive at once, summed over all memories of all stores of the
+    /// invocation.
     pub memory: u64,
     /// Table elements, summed over the tables of a store.
     pub table_elements: u64,
     /// Core instances of a store.
     pub instances: u64,
-    /// Bytes of guest stack. `None`, where nobody has set it: what the program says that it needs, else 1 MiB.
+    /// Bytes of guest stack. `None`, where nobody has set it: what the program says that it needs,
+    /// else 1 MiB.
     pub stack: Option<u64>,
     /// Bytes the guest may write to stdout.
     pub stdout: u64,
@@ -29,7 +33,8 @@ pub struct Limits {
     pub disk: u64,
     /// Files and folders that may be created.
     pub files: u64,
-    /// Bytes that a skill's files in `/state` may have together, from run to run; 0: it has no `/state`.
+    /// Bytes that a skill's files in `/state` may have together, from run to run; 0: it has no
+    /// `/state`.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub state: u64,
     /// Handles (files, streams, requests) open at once in a store.
@@ -180,7 +185,19 @@ impl Limits {
 }
 
 /// The name of one limit. Its `Display` is the key of the policy's `limits:` table.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    Hash,
+    PartialOrd,
+    Ord,
+    Serialize,
+    Deserialize,
+    schemars::JsonSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 #[expect(missing_docs, reason = "each variant names the field of `Limits` that documents it")]
 pub enum Limit {
@@ -254,7 +271,8 @@ impl Limit {
         Limit::CompileMemory,
     ];
 
-    /// The key in the policy's `limits:` table (and, for the three that a skill may ask for, in its `metadata`).
+    /// The key in the policy's `limits:` table (and, for the three that a skill may ask for, in its
+    /// `metadata`).
     pub fn key(self) -> &'static str {
         match self {
             Limit::Timeout => "timeout",
@@ -294,7 +312,12 @@ impl Limit {
     /// What its number counts.
     pub fn unit(self) -> Unit {
         match self {
-            Limit::Timeout | Limit::HttpConnect | Limit::HttpTls | Limit::HttpFirstByte | Limit::HttpTotal | Limit::Compile => Unit::Time,
+            Limit::Timeout
+            | Limit::HttpConnect
+            | Limit::HttpTls
+            | Limit::HttpFirstByte
+            | Limit::HttpTotal
+            | Limit::Compile => Unit::Time,
             Limit::Memory
             | Limit::Stack
             | Limit::Stdout
@@ -345,8 +368,12 @@ impl Limit {
                 .and_then(|d| u64::try_from(d.as_millis()).ok())
                 .filter(|ms| *ms > 0)
                 .ok_or_else(|| format!("`{text}` is not a time above zero, like 500ms, 30s or 5m")),
-            Unit::Size => parse_size(text).ok_or_else(|| format!("`{text}` is not a size like 4096, 64KiB or 256MiB")),
-            Unit::Count => text.replace('_', "").parse().map_err(|_| format!("`{text}` is not a whole number like 1000")),
+            Unit::Size => parse_size(text)
+                .ok_or_else(|| format!("`{text}` is not a size like 4096, 64KiB or 256MiB")),
+            Unit::Count => text
+                .replace('_', "")
+                .parse()
+                .map_err(|_| format!("`{text}` is not a whole number like 1000")),
         }
     }
 

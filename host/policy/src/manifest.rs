@@ -1,7 +1,8 @@
 //! Parses SKILL.md into a [`Manifest`]; the only code that knows its syntax.
 //!
-//! `frontmatter` finds the fences, `yaml` parses what is between them, `fields`, `permission_keys` and `tools` check it against [`rules`], and `recover`
-//! reads broken files. Parsing is lenient where there is a safe reading and strict where there is none; each rule says which, in its
+//! `frontmatter` finds the fences, `yaml` parses what is between them, `fields`, `permission_keys`
+//! and `tools` check it against [`rules`], and `recover` reads broken files. Parsing is lenient
+//! where there is a safe reading and strict where there is none; each rule says which, in its
 //! [`Effect`](rules::Effect).
 
 mod fields;
@@ -29,7 +30,8 @@ use rules::Effect;
 pub use tools::line as allowed_tools_line;
 use yaml::{Broken, BrokenKind, Value};
 
-/// The frontmatter's bytes. The longest in use has 6 KiB; its parts alone may have 2 KiB by the specification.
+/// The frontmatter's bytes. The longest in use has 6 KiB; its parts alone may have 2 KiB by the
+/// specification.
 const MAX_FRONTMATTER: usize = 64 << 10;
 /// The specification's advice for the lines of the instructions.
 const MAX_BODY_LINES: usize = 500;
@@ -39,7 +41,8 @@ const MAX_BODY_LINES: usize = 500;
 pub struct Manifest {
     /// As declared if that is 1 to 64 of a-z, 0-9 and single inner hyphens, else the folder's name.
     pub name: String,
-    /// 1 to 1024 characters, trimmed. Longer, or empty, where the skill is against the specification.
+    /// 1 to 1024 characters, trimmed. Longer, or empty, where the skill is against the
+    /// specification.
     pub description: String,
     /// SPDX expression or a file's name, as written.
     pub license: Option<String>,
@@ -47,7 +50,8 @@ pub struct Manifest {
     pub compatibility: Option<String>,
     /// Strings to strings; other scalars as they were written.
     pub metadata: BTreeMap<String, String>,
-    /// The entries of `allowed-tools`; `None` where the key is absent, empty where it asks for nothing.
+    /// The entries of `allowed-tools`; `None` where the key is absent, empty where it asks for
+    /// nothing.
     pub allowed_tools: Option<Vec<ToolEntry>>,
     /// The entries of `disallowed-tools`: what the skill gives up, whoever allows it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -56,16 +60,18 @@ pub struct Manifest {
     pub component: Option<String>,
     /// `metadata.timeout`, `.memory`, `.fuel`: what the skill says it needs at most.
     pub limits: BTreeMap<Limit, u64>,
-    /// The frontmatter was broken or missing: at most name and description were read. Such a manifest asks for nothing
-    /// (`allowed_tools` is an empty list) and is granted nothing.
+    /// The frontmatter was broken or missing: at most name and description were read. Such a
+    /// manifest asks for nothing (`allowed_tools` is an empty list) and is granted nothing.
     pub recovered: bool,
-    /// A key looks like a misspelt one that bears permissions: the skill runs, and is granted nothing.
+    /// A key looks like a misspelt one that bears permissions: the skill runs, and is granted
+    /// nothing.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub ungranted: bool,
 }
 
 impl Manifest {
-    /// Checks whether the skill is granted nothing, whatever a policy allows: what it asks for cannot be known.
+    /// Checks whether the skill is granted nothing, whatever a policy allows: what it asks for
+    /// cannot be known.
     pub fn is_granted_nothing(&self) -> bool {
         self.recovered || self.ungranted
     }
@@ -103,11 +109,23 @@ pub fn parse(bytes: &[u8], folder: &str, file: &str) -> Parsed {
     let mut findings = Findings::new(file, &source);
     if bytes.starts_with(&[0xff, 0xfe]) || bytes.starts_with(&[0xfe, 0xff]) {
         let fix = "iconv -f UTF-16 -t UTF-8 SKILL.md > SKILL.utf8 && mv SKILL.utf8 SKILL.md";
-        findings.add(&rules::FRONTMATTER_UTF8, None, "the file is UTF-16, not UTF-8", Some(fix.into()));
-        return finish(Manifest { name: folder.to_owned(), ..Manifest::default() }, None, 0, findings, &source);
+        findings.add(
+            &rules::FRONTMATTER_UTF8,
+            None,
+            "the file is UTF-16, not UTF-8",
+            Some(fix.into()),
+        );
+        return finish(
+            Manifest { name: folder.to_owned(), ..Manifest::default() },
+            None,
+            0,
+            findings,
+            &source,
+        );
     }
     let fences = frontmatter::find(&source, folder, &mut findings);
-    let body_offset = fences.as_ref().map_or(if source.starts_with(BOM) { BOM.len() } else { 0 }, |f| f.body);
+    let body_offset =
+        fences.as_ref().map_or(if source.starts_with(BOM) { BOM.len() } else { 0 }, |f| f.body);
     check_encoding(bytes, &source, body_offset, &mut findings);
     check_body(&source, body_offset, &mut findings);
 
@@ -119,26 +137,60 @@ pub fn parse(bytes: &[u8], folder: &str, file: &str) -> Parsed {
 }
 
 /// Takes from the manifest what the worst finding forbids.
-fn finish(manifest: Manifest, component_at: Option<Span>, body_offset: usize, mut findings: Findings<'_>, source: &str) -> Parsed {
+fn finish(
+    manifest: Manifest,
+    component_at: Option<Span>,
+    body_offset: usize,
+    mut findings: Findings<'_>,
+    source: &str,
+) -> Parsed {
     let manifest = match findings.effect() {
         Effect::Loads => Some(manifest),
-        Effect::Ungranted => Some(Manifest { allowed_tools: Some(Vec::new()), ungranted: true, ..manifest }),
+        Effect::Ungranted => {
+            Some(Manifest { allowed_tools: Some(Vec::new()), ungranted: true, ..manifest })
+        }
         Effect::GrantsNothing => {
-            let message = "the skill loads with its name and description alone, and is granted nothing";
+            let message =
+                "the skill loads with its name and description alone, and is granted nothing";
             findings.add(&rules::RECOVERED, None, message, None);
             let Manifest { name, description, .. } = manifest;
-            Some(Manifest { name, description, allowed_tools: Some(Vec::new()), recovered: true, ..Manifest::default() })
+            Some(Manifest {
+                name,
+                description,
+                allowed_tools: Some(Vec::new()),
+                recovered: true,
+                ..Manifest::default()
+            })
         }
         Effect::Refused => None,
     };
-    Parsed { manifest, diagnostics: findings.into_sorted(), source: source.to_owned(), body_offset, component_at }
+    Parsed {
+        manifest,
+        diagnostics: findings.into_sorted(),
+        source: source.to_owned(),
+        body_offset,
+        component_at,
+    }
 }
 
-fn read_frontmatter(source: &str, fences: &Fences, folder: &str, findings: &mut Findings<'_>) -> (Manifest, Option<Span>) {
+fn read_frontmatter(
+    source: &str,
+    fences: &Fences,
+    folder: &str,
+    findings: &mut Findings<'_>,
+) -> (Manifest, Option<Span>) {
     let context = Context { source, folder, fence: fences.open.clone() };
     if fences.yaml.len() > MAX_FRONTMATTER {
-        let message = format!("the frontmatter has {} bytes; {MAX_FRONTMATTER} are allowed", fences.yaml.len());
-        findings.add(&rules::FRONTMATTER_SIZE, fences.open.clone(), message, Some("move text below the second `---`".into()));
+        let message = format!(
+            "the frontmatter has {} bytes; {MAX_FRONTMATTER} are allowed",
+            fences.yaml.len()
+        );
+        findings.add(
+            &rules::FRONTMATTER_SIZE,
+            fences.open.clone(),
+            message,
+            Some("move text below the second `---`".into()),
+        );
         return Default::default();
     }
     if findings.effect() == Effect::Refused {
@@ -153,14 +205,24 @@ fn read_frontmatter(source: &str, fences: &Fences, folder: &str, findings: &mut 
     };
     for key in &document.duplicates {
         let message = format!("the key `{}` is there twice", shown(key.text().unwrap_or_default()));
-        findings.add(&rules::DUPLICATE_KEY, key.at.clone(), message, Some("remove one of the two".into()));
+        findings.add(
+            &rules::DUPLICATE_KEY,
+            key.at.clone(),
+            message,
+            Some("remove one of the two".into()),
+        );
     }
     match document.root.as_ref().map(|root| (root, &*root.value)) {
         Some((_, Value::Map(fields))) => fields::read(fields, &context, findings),
         None => fields::read(&[], &context, findings),
         Some((root, _)) => {
             let message = format!("the frontmatter is {}, not a map of fields", root.kind());
-            findings.add(&rules::YAML_MAP, root.at.clone(), message, Some(format!("name: {folder}")));
+            findings.add(
+                &rules::YAML_MAP,
+                root.at.clone(),
+                message,
+                Some(format!("name: {folder}")),
+            );
             (recovered(fences.yaml.clone(), &context, findings), None)
         }
     }
@@ -170,8 +232,18 @@ fn recovered(part: Range<usize>, context: &Context<'_>, findings: &mut Findings<
     let recover::Recovered { name, description } = recover::read(context.source, part, findings);
     let at = |line: &Option<recover::Line>| line.as_ref().map(|l| l.at.clone());
     Manifest {
-        name: fields::check_name(name.as_ref().map(|n| n.text.as_str()), at(&name), context, findings),
-        description: fields::check_description(description.as_ref().map(|d| d.text.as_str()), at(&description), context, findings),
+        name: fields::check_name(
+            name.as_ref().map(|n| n.text.as_str()),
+            at(&name),
+            context,
+            findings,
+        ),
+        description: fields::check_description(
+            description.as_ref().map(|d| d.text.as_str()),
+            at(&description),
+            context,
+            findings,
+        ),
         ..Manifest::default()
     }
 }
@@ -180,7 +252,9 @@ fn report_broken(source: &str, part: Range<usize>, broken: Broken, findings: &mu
     let (rule, fix) = match broken.kind {
         BrokenKind::Bounds => (&rules::YAML_BOUNDS, "write it shorter and flatter"),
         BrokenKind::Feature => (&rules::YAML_FEATURE, "write it out in plain YAML"),
-        BrokenKind::Syntax => return report_syntax(source, yaml::blame(source, part).unwrap_or(broken), findings),
+        BrokenKind::Syntax => {
+            return report_syntax(source, yaml::blame(source, part).unwrap_or(broken), findings);
+        }
     };
     findings.add(rule, broken.at, broken.message, Some(fix.into()));
 }
@@ -190,17 +264,25 @@ fn report_syntax(source: &str, broken: Broken, findings: &mut Findings<'_>) {
     let line = lines_from(source, start).next().map_or("", |l| &source[l]);
     let (key, value) = line.split_once(':').map_or(("", ""), |(key, value)| (key, value.trim()));
     let holds_colon = value.contains(": ") && !value.starts_with(['"', '\'', '|', '>', '[', '{']);
-    let special = value.chars().next().filter(|c| "*&!%@`".contains(*c) || "[{".contains(*c) && value.contains([']', '}']));
+    let special = value
+        .chars()
+        .next()
+        .filter(|c| "*&!%@`".contains(*c) || "[{".contains(*c) && value.contains([']', '}']));
     let message = match special {
-        _ if holds_colon => format!("the value of `{}` holds `: ` and is not in quotes", shown(key.trim())),
-        Some(c) => format!("the value of `{}` starts with `{c}` and is not in quotes", shown(key.trim())),
+        _ if holds_colon => {
+            format!("the value of `{}` holds `: ` and is not in quotes", shown(key.trim()))
+        }
+        Some(c) => {
+            format!("the value of `{}` starts with `{c}` and is not in quotes", shown(key.trim()))
+        }
         None => format!("this is not YAML: {}", broken.message),
     };
     let fix = mended(line, key, value, holds_colon || special.is_some());
     findings.add(&rules::YAML_SYNTAX, broken.at, message, fix);
 }
 
-/// The line that would be YAML, where the usual mistakes are made: tabs, an open bracket, a value that needs quotes.
+/// The line that would be YAML, where the usual mistakes are made: tabs, an open bracket, a value
+/// that needs quotes.
 fn mended(line: &str, key: &str, value: &str, needs_quotes: bool) -> Option<String> {
     let open = |start, end| value.starts_with(start) && !value.contains(end);
     if line.starts_with('\t') {
@@ -210,7 +292,9 @@ fn mended(line: &str, key: &str, value: &str, needs_quotes: bool) -> Option<Stri
     } else if !needs_quotes && !value.starts_with(['"', '\'']) {
         None
     } else if value.chars().count() > 80 {
-        Some(format!("put the value in quotes, or write\n{key}: >-\n  and the text from here on, indented"))
+        Some(format!(
+            "put the value in quotes, or write\n{key}: >-\n  and the text from here on, indented"
+        ))
     } else {
         let text = value.trim_matches(if value.starts_with('\'') { '\'' } else { '"' });
         Some(format!("{key}: {}", findings::quoted(text)))
@@ -229,7 +313,12 @@ fn check_encoding(bytes: &[u8], source: &str, body: usize, findings: &mut Findin
     if let Some(first) = source.find("\r\n") {
         let (crlf, all) = (source.matches("\r\n").count(), source.matches('\n').count());
         let message = format!("{crlf} of {all} lines end in CRLF");
-        findings.add(&rules::CRLF, first..first, message, Some("sed -i 's/\\r$//' SKILL.md".into()));
+        findings.add(
+            &rules::CRLF,
+            first..first,
+            message,
+            Some("sed -i 's/\\r$//' SKILL.md".into()),
+        );
     }
     if let Err(error) = std::str::from_utf8(bytes) {
         // Up to the first bad byte, text and bytes are the same.
@@ -243,16 +332,31 @@ fn check_body(source: &str, body: usize, findings: &mut Findings<'_>) {
     let nul = |text: &str| text.find('\0').map(|at| (at, text.matches('\0').count()));
     if let Some((at, count)) = nul(&source[..body]) {
         let fix = Some("tr -d '\\000' < SKILL.md".into());
-        findings.add(&rules::FRONTMATTER_NUL, at..at + 1, format!("the frontmatter holds NUL bytes ({count})"), fix);
+        findings.add(
+            &rules::FRONTMATTER_NUL,
+            at..at + 1,
+            format!("the frontmatter holds NUL bytes ({count})"),
+            fix,
+        );
     }
     if let Some((at, count)) = nul(&source[body..]) {
         let fix = Some("tr -d '\\000' < SKILL.md".into());
-        findings.add(&rules::BODY_NUL, body + at..body + at + 1, format!("the instructions hold NUL bytes ({count})"), fix);
+        findings.add(
+            &rules::BODY_NUL,
+            body + at..body + at + 1,
+            format!("the instructions hold NUL bytes ({count})"),
+            fix,
+        );
     }
     let mut lines = lines_from(source, body);
     if let Some(over) = lines.nth(MAX_BODY_LINES) {
         let count = MAX_BODY_LINES + 1 + lines.count();
         let message = format!("the instructions have {count} lines; {MAX_BODY_LINES} are advised");
-        findings.add(&rules::BODY_LENGTH, over, message, Some("move details into files under references/, and name them here".into()));
+        findings.add(
+            &rules::BODY_LENGTH,
+            over,
+            message,
+            Some("move details into files under references/, and name them here".into()),
+        );
     }
 }

@@ -23,7 +23,10 @@ pub(super) fn guest_path(text: &str) -> Result<String, String> {
         return Err(format!("the guest path `{text}` is not in its shortest form"));
     }
     if text.contains(|c: char| c.is_control() || "*?[]{}\\".contains(c)) {
-        return Err(format!("the guest path `{}` holds a character that globs use", text.escape_default()));
+        return Err(format!(
+            "the guest path `{}` holds a character that globs use",
+            text.escape_default()
+        ));
     }
     match RESERVED.into_iter().find(|reserved| is_within(text, reserved)) {
         Some(reserved) => Err(format!("`{reserved}` belongs to the sandbox")),
@@ -31,7 +34,8 @@ pub(super) fn guest_path(text: &str) -> Result<String, String> {
     }
 }
 
-/// The host folder or file that a policy file names: `~/` is the operator's home, a relative path starts at the file's own folder.
+/// The host folder or file that a policy file names: `~/` is the operator's home, a relative path
+/// starts at the file's own folder.
 ///
 /// # Errors
 /// Why it names none.

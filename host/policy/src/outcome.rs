@@ -30,7 +30,8 @@ pub struct Outcome {
     pub files: BTreeMap<String, Touched>,
     /// Each outbound HTTP request, in order, refused ones included.
     pub requests: Vec<RequestMade>,
-    /// Each program that was started, in order, at most 1,000. The first program of the run is not among them.
+    /// Each program that was started, in order, at most 1,000. The first program of the run is not
+    /// among them.
     pub processes: Vec<Process>,
     /// Programs that were started beyond those.
     pub processes_omitted: u64,
@@ -48,7 +49,8 @@ pub struct Outcome {
     pub streams: StreamDigests,
 }
 
-/// The SHA-256 digests of what went through the standard streams, `sha256:` and 64 hex digits; `None` where nothing did.
+/// The SHA-256 digests of what went through the standard streams, `sha256:` and 64 hex digits;
+/// `None` where nothing did.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct StreamDigests {
     /// What the guest read.
@@ -70,7 +72,8 @@ pub enum Status {
     },
     /// The host refused to run it.
     Denied(Denial),
-    /// What was to run is not something that runs here: no component, or none with the right export.
+    /// What was to run is not something that runs here: no component, or none with the right
+    /// export.
     Invalid {
         /// What is wrong with it.
         message: String,
@@ -91,7 +94,8 @@ pub enum Status {
         /// The trap, with the guest's frames where it has names.
         message: String,
     },
-    /// A deterministic run was ended by something that is not the same on every machine, such as time: it came to no result.
+    /// A deterministic run was ended by something that is not the same on every machine, such as
+    /// time: it came to no result.
     Aborted {
         /// What ended it.
         reason: String,
@@ -119,13 +123,23 @@ impl LimitHit {
             raise.push(format!("`{flag} VALUE`"));
         }
         raise.push(format!("`limits: {{ {key}: VALUE }}` in the policy"));
-        let asked = if self.limit.in_manifest() { format!(" (`metadata.{key}` in SKILL.md may lower it)") } else { String::new() };
-        format!("the limit `{key}` of {} was hit; raise it by {}{asked}", self.limit.show(self.value), raise.join(" or "))
+        let asked = if self.limit.in_manifest() {
+            format!(" (`metadata.{key}` in SKILL.md may lower it)")
+        } else {
+            String::new()
+        };
+        format!(
+            "the limit `{key}` of {} was hit; raise it by {}{asked}",
+            self.limit.show(self.value),
+            raise.join(" or ")
+        )
     }
 }
 
 /// Something that was asked for and refused: the rule, and the line that would allow it.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(
+    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema,
+)]
 pub struct Denial {
     /// What was tried, in the guest's terms (guest paths, never host paths).
     pub what: String,
@@ -138,7 +152,8 @@ pub struct Denial {
     pub kind: DenialKind,
 }
 
-/// What a denial is about. The audit log keeps the rule only where it holds no text that the guest chose.
+/// What a denial is about. The audit log keeps the rule only where it holds no text that the guest
+/// chose.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum DenialKind {
     /// Read from somewhere that does not say: the rule may hold any text.
@@ -170,7 +185,8 @@ pub struct Usage {
     /// Fuel burnt; only on the engine that counts it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fuel: Option<u64>,
-    /// Epochs (of `sandbox::EPOCH`) during which the guest ran; only on the engine that counts no fuel.
+    /// Epochs (of `sandbox::EPOCH`) during which the guest ran; only on the engine that counts no
+    /// fuel.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub epochs: Option<u64>,
     /// Highest linear memory alive at once, in bytes.
@@ -239,7 +255,17 @@ impl RequestMade {
     /// One that has come to nothing yet, or never will.
     pub fn new(method: String, url: String, error: &str, failure: &'static str) -> RequestMade {
         let (status, error, failure) = (None, Some(error.to_owned()), Some(failure));
-        RequestMade { method, url, status, error, sent: 0, received: 0, sent_digest: None, received_digest: None, failure }
+        RequestMade {
+            method,
+            url,
+            status,
+            error,
+            sent: 0,
+            received: 0,
+            sent_digest: None,
+            received_digest: None,
+            failure,
+        }
     }
 }
 
@@ -248,7 +274,8 @@ impl RequestMade {
 pub struct Process {
     /// The name it was started by: at most 200 bytes of it.
     pub argv0: String,
-    /// Over the whole command line, each word closed by a NUL: `sha256:` and 64 hex digits. The words themselves may hold secrets.
+    /// Over the whole command line, each word closed by a NUL: `sha256:` and 64 hex digits. The
+    /// words themselves may hold secrets.
     pub argv_digest: String,
     /// How it ended.
     pub exit: ProcessEnd,
@@ -262,7 +289,8 @@ pub struct Process {
     pub epochs: Option<u64>,
     /// 1 where the first program started it, one more for each between.
     pub depth: u64,
-    /// The program that it is, in the host's terms, for the audit log: a built-in program, or a file of the skill.
+    /// The program that it is, in the host's terms, for the audit log: a built-in program, or a
+    /// file of the skill.
     #[serde(skip)]
     pub program: String,
     /// The start of its command line, for an audit log that keeps texts.
@@ -331,7 +359,10 @@ impl Serialize for Output {
             Ok(text) => s.serialize_str(text),
             Err(_) => {
                 let mut map = s.serialize_map(Some(1))?;
-                map.serialize_entry("base64", &base64::engine::general_purpose::STANDARD.encode(&self.0))?;
+                map.serialize_entry(
+                    "base64",
+                    &base64::engine::general_purpose::STANDARD.encode(&self.0),
+                )?;
                 map.end()
             }
         }
@@ -350,7 +381,10 @@ impl<'de> Deserialize<'de> for Output {
         }
         match Form::deserialize(d)? {
             Form::Text(text) => Ok(Output(text.into_bytes())),
-            Form::Bytes { base64 } => base64::engine::general_purpose::STANDARD.decode(base64).map(Output).map_err(D::Error::custom),
+            Form::Bytes { base64 } => base64::engine::general_purpose::STANDARD
+                .decode(base64)
+                .map(Output)
+                .map_err(D::Error::custom),
         }
     }
 }
@@ -382,7 +416,10 @@ mod tests {
         assert_eq!(json(b"\xff"), r#"{"base64":"/w=="}"#);
         assert_eq!(json(b"\xff\xfe\xfd"), r#"{"base64":"//79"}"#);
         for bytes in [&b"hi\n"[..], b"\xff", b""] {
-            assert_eq!(serde_json::from_str::<Output>(&json(bytes)).unwrap(), Output(bytes.to_vec()));
+            assert_eq!(
+                serde_json::from_str::<Output>(&json(bytes)).unwrap(),
+                Output(bytes.to_vec())
+            );
         }
     }
 

@@ -1,6 +1,8 @@
-//! The names of programs: which are those of one program, and which program runs a script by its name alone.
+//! The names of programs: which are those of one program, and which program runs a script by its
+//! name alone.
 
-/// The name that a denial has for what a command starts: without its folder, and the same for every alias of one program.
+/// The name that a denial has for what a command starts: without its folder, and the same for every
+/// alias of one program.
 pub fn canonical(command: &str) -> &str {
     let file = command.rsplit('/').next().unwrap_or(command);
     let file = file.strip_suffix(".wasm").unwrap_or(file);
@@ -8,9 +10,11 @@ pub fn canonical(command: &str) -> &str {
     ALIASES.iter().find(|(_, aliases)| aliases.contains(&name)).map_or(name, |(program, _)| program)
 }
 
-/// The built-in command that a program's name stands for: `python3.11` is `python3`, any POSIX shell is `sh`.
+/// The built-in command that a program's name stands for: `python3.11` is `python3`, any POSIX
+/// shell is `sh`.
 pub fn interpreter(program: &str) -> Option<&'static str> {
-    let version = program.strip_prefix("python3").map(|rest| rest.strip_prefix('.').unwrap_or(rest));
+    let version =
+        program.strip_prefix("python3").map(|rest| rest.strip_prefix('.').unwrap_or(rest));
     match program {
         "python" | "pypy3" => Some("python3"),
         "bash" => Some("bash"),
@@ -30,7 +34,8 @@ pub fn script_interpreter(name: &str) -> Option<&'static str> {
     }
 }
 
-/// The name of a command that is looked up where programs are installed, by name or by path. Another path is a file of the guest's own.
+/// The name of a command that is looked up where programs are installed, by name or by path.
+/// Another path is a file of the guest's own.
 pub fn installed_name(command: &str) -> Option<&str> {
     match command.rsplit_once('/') {
         None => Some(command),
@@ -41,11 +46,15 @@ pub fn installed_name(command: &str) -> Option<&str> {
 
 /// A canonical name, and its aliases as the shell knows them.
 pub fn spellings(name: &str) -> impl Iterator<Item = &str> {
-    let aliases = ALIASES.iter().find(|(program, _)| *program == name).map_or(&[][..], |(_, aliases)| aliases);
+    let aliases = ALIASES
+        .iter()
+        .find(|(program, _)| *program == name)
+        .map_or(&[][..], |(_, aliases)| aliases);
     std::iter::once(name).chain(aliases.iter().copied())
 }
 
-/// Whether a name is a word of the shell's language rather than a program. The shell does not tell when it meets one.
+/// Whether a name is a word of the shell's language rather than a program. The shell does not tell
+/// when it meets one.
 pub(crate) fn is_shell_keyword(name: &str) -> bool {
     KEYWORDS.contains(&name)
 }
@@ -62,8 +71,8 @@ const ALIASES: [(&str, &[&str]); 7] = [
 ];
 
 const KEYWORDS: [&str; 18] = [
-    "case", "coproc", "do", "done", "elif", "else", "esac", "fi", "for", "function", "if", "in", "select", "then", "time", "until",
-    "while", "!",
+    "case", "coproc", "do", "done", "elif", "else", "esac", "fi", "for", "function", "if", "in",
+    "select", "then", "time", "until", "while", "!",
 ];
 
 #[cfg(test)]
@@ -91,11 +100,18 @@ mod tests {
 
     #[test]
     fn no_name_is_an_alias_of_two_programs() {
-        let mut all: Vec<&str> = ALIASES.iter().flat_map(|(name, aliases)| std::iter::once(*name).chain(aliases.iter().copied())).collect();
+        let mut all: Vec<&str> = ALIASES
+            .iter()
+            .flat_map(|(name, aliases)| std::iter::once(*name).chain(aliases.iter().copied()))
+            .collect();
         let count = all.len();
         all.sort_unstable();
         all.dedup();
         assert_eq!(all.len(), count);
-        assert!(ALIASES.iter().all(|(name, _)| spellings(name).all(|spelling| canonical(spelling) == *name)));
+        assert!(
+            ALIASES
+                .iter()
+                .all(|(name, _)| spellings(name).all(|spelling| canonical(spelling) == *name))
+        );
     }
 }

@@ -1,11 +1,15 @@
-//! Files that make programs of the host run code later: configuration of version control, editors, agents and shells.
+//! Files that make programs of the host run code later: configuration of version control, editors,
+//! agents and shells.
 //!
-//! Whoever may write a project could otherwise plant a hook, a task or an instruction that takes effect outside the sandbox when the operator
-//! next opens the project. Such paths are written only where an entry of the operator's names them literally: `Write(.git/config)`, never
-//! `Write(**)`. Build manifests and CI files stay writable, because writing them is what many skills are for; diffs mark them.
+//! Whoever may write a project could otherwise plant a hook, a task or an instruction that takes
+//! effect outside the sandbox when the operator next opens the project. Such paths are written only
+//! where an entry of the operator's names them literally: `Write(.git/config)`, never `Write(**)`.
+//! Build manifests and CI files stay writable, because writing them is what many skills are for;
+//! diffs mark them.
 //!
-//! The tables are maintained by hand. Add what a widespread tool finds in a project or home folder by itself and acts on. An entry counts at
-//! any depth, with all that is below it, and in every spelling that a file system of any platform takes for it.
+//! The tables are maintained by hand. Add what a widespread tool finds in a project or home folder
+//! by itself and acts on. An entry counts at any depth, with all that is below it, and in every
+//! spelling that a file system of any platform takes for it.
 
 mod built;
 
@@ -51,8 +55,8 @@ const PROTECTED: [(Kind, &[&str]); 6] = [
     (
         VersionControl,
         &[
-            // The whole repository: config, hooks, modules and worktrees run commands, a half-done rebase has a list of them, and a file of
-            // this name leads to a repository elsewhere.
+            // The whole repository: config, hooks, modules and worktrees run commands, a half-done
+            // rebase has a list of them, and a file of this name leads to a repository elsewhere.
             ".git",
             ".gitconfig",
             ".gitmodules",
@@ -266,46 +270,63 @@ const PROTECTED: [(Kind, &[&str]); 6] = [
 ];
 
 /// Ends of names.
-const PROTECTED_ENDS: [(Kind, &str); 2] = [(Editor, ".code-workspace"), (Editor, ".sublime-project")];
+const PROTECTED_ENDS: [(Kind, &str); 2] =
+    [(Editor, ".code-workspace"), (Editor, ".sublime-project")];
 
 /// What a path in a workspace configures, where it is protected.
 pub fn protects(path: &str) -> Option<Kind> {
     let names = folded(path);
-    let by_end = |end: &(Kind, &str)| names.iter().any(|name| name.ends_with(end.1)).then_some(end.0);
-    let named = PROTECTED.iter().find(|(_, entries)| entries.iter().any(|entry| holds(&names, entry))).map(|(kind, _)| *kind);
+    let by_end =
+        |end: &(Kind, &str)| names.iter().any(|name| name.ends_with(end.1)).then_some(end.0);
+    let named = PROTECTED
+        .iter()
+        .find(|(_, entries)| entries.iter().any(|entry| holds(&names, entry)))
+        .map(|(kind, _)| *kind);
     named.or_else(|| PROTECTED_ENDS.iter().find_map(by_end))
 }
 
 /// How a change of a path is marked that programs of the host run code from.
 pub const RUNS_LATER: &str = "[runs code on the host later]";
 
-/// Whether programs of the host run code from a path: it is protected, or something is built from it.
+/// Whether programs of the host run code from a path: it is protected, or something is built from
+/// it.
 pub fn runs_later(path: &str) -> bool {
     protects(path).is_some() || is_built_from(path)
 }
 
-/// Whether the host runs code from a path when somebody builds, tests or publishes what it is part of.
+/// Whether the host runs code from a path when somebody builds, tests or publishes what it is part
+/// of.
 fn is_built_from(path: &str) -> bool {
     let names = folded(path);
     let last = names.last().map_or("", |name| name.as_ref());
-    BUILT.iter().any(|entry| holds(&names, entry)) || BUILT_ENDS.iter().any(|end| last.ends_with(end))
+    BUILT.iter().any(|entry| holds(&names, entry))
+        || BUILT_ENDS.iter().any(|end| last.ends_with(end))
 }
 
-/// Entries of a git repository that run commands, or lead to others that do: for a repository that is no folder called `.git`.
+/// Entries of a git repository that run commands, or lead to others that do: for a repository that
+/// is no folder called `.git`.
 pub const REPOSITORY: [&str; 4] = ["config", "config.worktree", "hooks", "commondir"];
 
-/// A name in the form in which the tables have it: what any file system takes for the same name has the same form.
+/// A name in the form in which the tables have it: what any file system takes for the same name has
+/// the same form.
 ///
-/// Upper case counts as lower case; dots and spaces at the end, an NTFS stream and characters that HFS+ ignores do not count.
+/// Upper case counts as lower case; dots and spaces at the end, an NTFS stream and characters that
+/// HFS+ ignores do not count.
 pub fn fold(name: &str) -> Cow<'_, str> {
-    let plain = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || matches!(b, b'-' | b'_') || b == b'.';
+    let plain = |b: u8| {
+        b.is_ascii_lowercase() || b.is_ascii_digit() || matches!(b, b'-' | b'_') || b == b'.'
+    };
     if name.bytes().all(plain) && !name.ends_with('.') {
         return name.into();
     }
     let mut folded = String::with_capacity(name.len());
     for c in name.split(':').next().unwrap_or_default().chars() {
         match c {
-            '\u{200c}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{ad}' | '\u{feff}' => {}
+            '\u{200c}'..='\u{200f}'
+            | '\u{202a}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}'
+            | '\u{ad}'
+            | '\u{feff}' => {}
             'ſ' => folded.push('s'),
             'ß' | 'ẞ' => folded.push_str("ss"),
             'ﬀ' => folded.push_str("ff"),
@@ -328,7 +349,11 @@ fn folded(path: &str) -> Vec<Cow<'_, str>> {
 /// Whether the names of an entry follow each other in a path.
 fn holds(names: &[Cow<'_, str>], entry: &str) -> bool {
     let length = entry.split('/').count();
-    names.windows(length).any(|part| part.iter().zip(entry.split('/')).all(|(name, wanted)| name == wanted || is_short_name(name, wanted)))
+    names.windows(length).any(|part| {
+        part.iter()
+            .zip(entry.split('/'))
+            .all(|(name, wanted)| name == wanted || is_short_name(name, wanted))
+    })
 }
 
 /// Whether a name may be the short one that FAT and NTFS give a long one: `git~1` for `.git`.
@@ -338,7 +363,10 @@ fn is_short_name(name: &str, long: &str) -> bool {
     let long = long.trim_start_matches('.');
     let (base, long_end) = long.rsplit_once('.').unwrap_or((long, ""));
     let base: String = base.chars().filter(|c| *c != '.').take(6).collect();
-    stem == base && !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()) && long_end.starts_with(end)
+    stem == base
+        && !number.is_empty()
+        && number.bytes().all(|b| b.is_ascii_digit())
+        && long_end.starts_with(end)
 }
 
 #[cfg(test)]
@@ -414,7 +442,14 @@ mod tests {
 
     #[test]
     fn build_manifests_and_ci_files_are_known_and_not_protected() {
-        for path in ["package.json", "a/Makefile", ".github/workflows/ci.yml", "Cargo.toml", "vite.config.ts", "node_modules/x/index.js"] {
+        for path in [
+            "package.json",
+            "a/Makefile",
+            ".github/workflows/ci.yml",
+            "Cargo.toml",
+            "vite.config.ts",
+            "node_modules/x/index.js",
+        ] {
             assert!(is_built_from(path) && protects(path).is_none(), "{path}");
         }
         assert!(!is_built_from("src/main.rs") && !is_built_from("README.md"));

@@ -1,11 +1,15 @@
-//! Where a skill comes from: part of its identity, and what its rights to a policy's sections rest on.
+//! Where a skill comes from: part of its identity, and what its rights to a policy's sections rest
+//! on.
 
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-/// Who put a skill where it is. In the order of precedence: of skills of one name in the catalogue, the first counts.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, schemars::JsonSchema)]
+/// Who put a skill where it is. In the order of precedence: of skills of one name in the catalogue,
+/// the first counts.
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, schemars::JsonSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum SourceKind {
     /// Nobody that is known: a folder that was named by its path, and is in no catalogue.
@@ -24,8 +28,9 @@ pub enum SourceKind {
 }
 
 impl SourceKind {
-    /// Whether skills of this source are trusted by their place, where nobody else can write there. Installers and agents write to the user's
-    /// folders, a project is what someone else may have written, and a folder of the command line may be anything.
+    /// Whether skills of this source are trusted by their place, where nobody else can write there.
+    /// Installers and agents write to the user's folders, a project is what someone else may have
+    /// written, and a folder of the command line may be anything.
     pub fn is_trusted(self) -> bool {
         matches!(self, SourceKind::Policy | SourceKind::BuiltIn)
     }

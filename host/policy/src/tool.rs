@@ -1,6 +1,8 @@
-//! The patterns that entries of `allowed-tools` (and of a policy's `allow` and `deny`) are made of: paths, commands and hosts.
+//! The patterns that entries of `allowed-tools` (and of a policy's `allow` and `deny`) are made of:
+//! paths, commands and hosts.
 //!
-//! Each has `matches`, which the sandbox enforces, and `covers` and `overlaps`, which tell how two sides meet.
+//! Each has `matches`, which the sandbox enforces, and `covers` and `overlaps`, which tell how two
+//! sides meet.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -12,7 +14,9 @@ use super::program_name::{canonical, script_interpreter};
 use crate::outcome::{Denial, DenialKind};
 
 /// A command: its first words, and whether more may follow.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(
+    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema,
+)]
 pub struct CommandPattern {
     /// The words that argv starts with; the first is the program's name. Empty: any command.
     pub words: Vec<String>,
@@ -26,27 +30,38 @@ impl CommandPattern {
         CommandPattern { words: Vec::new(), open: true }
     }
 
-    /// Whether an argv matches. A program named by a path matches by its file name, unless the pattern names a path itself.
+    /// Whether an argv matches. A program named by a path matches by its file name, unless the
+    /// pattern names a path itself.
     pub fn matches(&self, argv: &[String]) -> bool {
         if argv.is_empty() || argv.len() < self.words.len() {
             return false;
         }
         let mut pairs = self.words.iter().zip(argv);
-        let program = pairs.next().is_none_or(|(word, given)| word == given || word == file_name(given));
-        program && pairs.all(|(word, given)| word == given) && (self.open || argv.len() == self.words.len())
+        let program =
+            pairs.next().is_none_or(|(word, given)| word == given || word == file_name(given));
+        program
+            && pairs.all(|(word, given)| word == given)
+            && (self.open || argv.len() == self.words.len())
     }
 
     /// Whether a denial of this stops an argv: the program is compared under all its names.
     pub fn denies(&self, argv: &[String]) -> bool {
         let Some((program, words)) = self.words.split_first() else { return true };
         let Some((given, args)) = argv.split_first() else { return false };
-        canonical(program) == canonical(given) && args.starts_with(words) && (self.open || args.len() == words.len())
+        canonical(program) == canonical(given)
+            && args.starts_with(words)
+            && (self.open || args.len() == words.len())
     }
 
     /// What a denial of this is noted as, for a command that it stopped.
     pub fn denial(&self, argv: &[String]) -> Denial {
         let command: String = argv.join(" ").chars().take(200).collect();
-        Denial { what: format!("start `{command}`"), rule: format!("the policy denies `{self}`"), fix: None, kind: DenialKind::Program }
+        Denial {
+            what: format!("start `{command}`"),
+            rule: format!("the policy denies `{self}`"),
+            fix: None,
+            kind: DenialKind::Program,
+        }
     }
 
     /// Whether a denial of this stops every command of `other`.
@@ -60,15 +75,18 @@ impl CommandPattern {
     /// Whether a denial of this may stop some command of `other`: a script runs by its interpreter.
     pub fn denies_some(&self, other: &CommandPattern) -> bool {
         let Some((program, _)) = other.words.split_first() else { return true };
-        let starts = |name: &str| self.words.first().is_none_or(|word| canonical(word) == canonical(name));
+        let starts =
+            |name: &str| self.words.first().is_none_or(|word| canonical(word) == canonical(name));
         starts(program) || script_interpreter(program).is_some_and(starts)
     }
 
     /// Whether every command of `other` matches here.
     pub fn covers(&self, other: &CommandPattern) -> bool {
-        let long_enough = if self.open { self.words.len() <= other.words.len() } else { *self == *other };
+        let long_enough =
+            if self.open { self.words.len() <= other.words.len() } else { *self == *other };
         let mut pairs = self.words.iter().zip(&other.words);
-        let program = pairs.next().is_none_or(|(mine, theirs)| mine == theirs || mine == file_name(theirs));
+        let program =
+            pairs.next().is_none_or(|(mine, theirs)| mine == theirs || mine == file_name(theirs));
         long_enough && program && pairs.all(|(mine, theirs)| mine == theirs)
     }
 
@@ -101,29 +119,37 @@ impl fmt::Display for CommandPattern {
 }
 
 /// Hosts that may be asked.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(
+    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema,
+)]
 pub struct HostPattern {
     /// Which names.
     pub host: HostName,
-    /// The port; `None` is the scheme's own (any port where the host is any), [`EVERY_PORT`] is what a denial without a port means.
+    /// The port; `None` is the scheme's own (any port where the host is any), [`EVERY_PORT`] is
+    /// what a denial without a port means.
     pub port: Option<u16>,
     /// Whether plain `http` will do; else HTTPS alone.
     pub plain: bool,
-    /// Whether this side agrees to private, loopback and link-local addresses. The operator's side does only for an entry that
-    /// names such an address, or `localhost`, itself; the skill's side and a denial always do.
+    /// Whether this side agrees to private, loopback and link-local addresses. The operator's side
+    /// does only for an entry that names such an address, or `localhost`, itself; the skill's side
+    /// and a denial always do.
     pub private: bool,
 }
 
-/// Stands for all ports: `deny: [WebFetch(domain:example.com)]` means the host, wherever it listens. No request goes to port 0.
+/// Stands for all ports: `deny: [WebFetch(domain:example.com)]` means the host, wherever it
+/// listens. No request goes to port 0.
 pub const EVERY_PORT: u16 = 0;
 
 /// The host part of a pattern.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(
+    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum HostName {
     /// Every host.
     Any,
-    /// Exactly this name or address, lower case, without a trailing dot; an IPv6 address without brackets.
+    /// Exactly this name or address, lower case, without a trailing dot; an IPv6 address without
+    /// brackets.
     Exact(String),
     /// Every name below this one (`*.example.com` holds `example.com` here), not the name itself.
     Below(String),
@@ -141,9 +167,11 @@ pub struct Target {
 }
 
 impl HostPattern {
-    /// Whether a request may go there. Which address the name resolves to is the sender's to check against `private`.
+    /// Whether a request may go there. Which address the name resolves to is the sender's to check
+    /// against `private`.
     pub fn matches(&self, to: &Target) -> bool {
-        self.host.matches(&to.host) && self.doors().any(|d| d.covers(Door { https: to.https, port: Some(to.port) }))
+        self.host.matches(&to.host)
+            && self.doors().any(|d| d.covers(Door { https: to.https, port: Some(to.port) }))
     }
 
     /// What keeps a request from matching, if anything does.
@@ -160,9 +188,12 @@ impl HostPattern {
     pub fn covers(&self, other: &HostPattern) -> bool {
         let host = match (&self.host, &other.host) {
             (HostName::Any, _) => true,
-            (HostName::Exact(_), HostName::Any | HostName::Below(_)) | (HostName::Below(_), HostName::Any) => false,
+            (HostName::Exact(_), HostName::Any | HostName::Below(_))
+            | (HostName::Below(_), HostName::Any) => false,
             (_, HostName::Exact(name)) => self.host.matches(name),
-            (HostName::Below(mine), HostName::Below(theirs)) => mine == theirs || self.host.matches(theirs),
+            (HostName::Below(mine), HostName::Below(theirs)) => {
+                mine == theirs || self.host.matches(theirs)
+            }
         };
         let address = self.private || !other.names_private();
         host && address && other.doors().all(|theirs| self.doors().any(|mine| mine.covers(theirs)))
@@ -174,10 +205,16 @@ impl HostPattern {
             (HostName::Any, _) | (_, HostName::Any) => true,
             (mine, HostName::Exact(name)) => mine.matches(name),
             (HostName::Exact(name), theirs) => theirs.matches(name),
-            (HostName::Below(a), HostName::Below(b)) => a == b || self.host.matches(b) || other.host.matches(a),
+            (HostName::Below(a), HostName::Below(b)) => {
+                a == b || self.host.matches(b) || other.host.matches(a)
+            }
         };
-        let address = (self.private || !other.names_private()) && (other.private || !self.names_private());
-        host && address && other.doors().any(|theirs| self.doors().any(|mine| mine.covers(theirs) || theirs.covers(mine)))
+        let address =
+            (self.private || !other.names_private()) && (other.private || !self.names_private());
+        host && address
+            && other
+                .doors()
+                .any(|theirs| self.doors().any(|mine| mine.covers(theirs) || theirs.covers(mine)))
     }
 
     /// Whether the pattern itself names an address, or the name, of this machine or its network.
@@ -203,7 +240,8 @@ impl HostPattern {
 pub enum Mismatch {
     /// The host.
     Host,
-    /// The host alone is as the pattern says; the scheme is `http`, which the pattern does not let through.
+    /// The host alone is as the pattern says; the scheme is `http`, which the pattern does not let
+    /// through.
     Scheme,
     /// Host and scheme are; the port is not.
     Port,
@@ -232,18 +270,30 @@ impl HostName {
                 (Ok(mine), Ok(theirs)) => mine.to_canonical() == theirs.to_canonical(),
                 _ => false,
             },
-            HostName::Below(parent) => host.strip_suffix(parent.as_str()).is_some_and(|sub| sub.len() > 1 && sub.ends_with('.')),
+            HostName::Below(parent) => host
+                .strip_suffix(parent.as_str())
+                .is_some_and(|sub| sub.len() > 1 && sub.ends_with('.')),
         }
     }
 }
 
-/// Whether an address belongs to this machine or its own network (RFC 6890: private, shared, loopback, link-local, unspecified).
+/// Whether an address belongs to this machine or its own network (RFC 6890: private, shared,
+/// loopback, link-local, unspecified).
 fn is_private(address: IpAddr) -> bool {
     match address.to_canonical() {
         IpAddr::V4(v4) => {
             let shared = v4.octets()[0] == 100 && v4.octets()[1] & 0xc0 == 64;
-            v4.is_private() || v4.is_loopback() || v4.is_link_local() || v4.is_unspecified() || shared
+            v4.is_private()
+                || v4.is_loopback()
+                || v4.is_link_local()
+                || v4.is_unspecified()
+                || shared
         }
-        IpAddr::V6(v6) => v6.is_loopback() || v6.is_unspecified() || v6.is_unique_local() || v6.is_unicast_link_local(),
+        IpAddr::V6(v6) => {
+            v6.is_loopback()
+                || v6.is_unspecified()
+                || v6.is_unique_local()
+                || v6.is_unicast_link_local()
+        }
     }
 }

@@ -1,4 +1,5 @@
-//! What became of one entry of `allowed-tools`, in words: which rule said so, and what would grant it.
+//! What became of one entry of `allowed-tools`, in words: which rule said so, and what would grant
+//! it.
 
 use super::capabilities::Mount;
 use super::entry::Tool;
@@ -28,7 +29,8 @@ struct Ruling {
 }
 
 impl Judge<'_> {
-    /// The decision on one entry. `alone`: `Bash` stands alone, and so asks for the workspace as well.
+    /// The decision on one entry. `alone`: `Bash` stands alone, and so asks for the workspace as
+    /// well.
     pub(super) fn entry(&self, entry: &ToolEntry, tool: &Tool, alone: bool) -> Decision {
         let mut decision = Decision {
             entry: printable(&entry.text),
@@ -54,15 +56,24 @@ impl Judge<'_> {
                 self.check_mounts(&mut decision, glob, true);
             }
             Tool::Bash(command) => {
-                self.settle(&mut decision, meet(command, &self.allowed.spawn, &self.denied.spawn, self), &entry.text);
+                self.settle(
+                    &mut decision,
+                    meet(command, &self.allowed.spawn, &self.denied.spawn, self),
+                    &entry.text,
+                );
                 if alone {
                     self.add_workspace(&mut decision);
                 }
             }
             Tool::WebFetch(host) => {
                 // Everything is more than an operator should be told to grant.
-                let text = if host.host == HostName::Any { "WebFetch(domain:HOST)" } else { &entry.text };
-                self.settle(&mut decision, meet(host, &self.allowed.fetch, &self.denied.fetch, self), text);
+                let text =
+                    if host.host == HostName::Any { "WebFetch(domain:HOST)" } else { &entry.text };
+                self.settle(
+                    &mut decision,
+                    meet(host, &self.allowed.fetch, &self.denied.fetch, self),
+                    text,
+                );
             }
         }
         decision
@@ -91,7 +102,8 @@ impl Judge<'_> {
 
     fn settle(&self, decision: &mut Decision, ruling: Ruling, text: &str) {
         decision.verdict = ruling.verdict;
-        decision.fix = (ruling.verdict == Verdict::Refused && !ruling.denied).then(|| self.allow_line(text));
+        decision.fix =
+            (ruling.verdict == Verdict::Refused && !ruling.denied).then(|| self.allow_line(text));
         decision.rule = ruling.rule;
         if decision.verdict == Verdict::Narrowed {
             decision.meaning.push_str(", as far as the policy allows");
@@ -104,7 +116,10 @@ impl Judge<'_> {
         let write = match self.protects(glob) {
             Some(kind) => Ruling {
                 verdict: Verdict::Refused,
-                rule: format!("it configures {}: only an `allow` that names it without wildcards grants writing it", kind.words()),
+                rule: format!(
+                    "it configures {}: only an `allow` that names it without wildcards grants writing it",
+                    kind.words()
+                ),
                 denied: false,
             },
             None => meet(glob, &self.allowed.write, &self.denied.write, self),
@@ -113,10 +128,16 @@ impl Judge<'_> {
             (Verdict::Refused, Verdict::Granted | Verdict::Narrowed) => {
                 let fix = (!write.denied).then(|| self.allow_line(text));
                 let rule = format!("reading: {}; writing: {}", read.rule, write.rule);
-                *decision =
-                    Decision { verdict: Verdict::Narrowed, meaning: format!("read {}", show_glob(glob)), rule, fix, ..decision.clone() };
+                *decision = Decision {
+                    verdict: Verdict::Narrowed,
+                    meaning: format!("read {}", show_glob(glob)),
+                    rule,
+                    fix,
+                    ..decision.clone()
+                };
             }
-            // A read that is denied in part takes its part of the writing with it, which `write` knows.
+            // A read that is denied in part takes its part of the writing with it, which `write`
+            // knows.
             _ => self.settle(decision, write, text),
         }
     }
@@ -125,25 +146,36 @@ impl Judge<'_> {
     fn protects(&self, glob: &PathGlob) -> Option<protected::Kind> {
         let below = |path: &str| {
             let guests = self.mounts.iter().map(|mount| mount.guest.as_str()).chain([WORKSPACE]);
-            guests.filter(|guest| mounts::is_within(path, guest)).find_map(|guest| protected::protects(&path[guest.len()..]))
+            guests
+                .filter(|guest| mounts::is_within(path, guest))
+                .find_map(|guest| protected::protects(&path[guest.len()..]))
         };
         let kind = below(&glob.literal_start())?;
-        let names = |(allowed, _): &(PathGlob, &Rule)| allowed.literal().is_some_and(|path| below(path).is_some()) && allowed.covers(glob);
+        let names = |(allowed, _): &(PathGlob, &Rule)| {
+            allowed.literal().is_some_and(|path| below(path).is_some()) && allowed.covers(glob)
+        };
         (!self.allowed.write.iter().any(names)).then_some(kind)
     }
 
-    /// The folders that every skill has, whatever the policy says. Whether the entry was about one of them.
+    /// The folders that every skill has, whatever the policy says. Whether the entry was about one
+    /// of them.
     fn own_folder(&self, tool: &Tool, glob: &PathGlob, decision: &mut Decision) -> bool {
-        let within = |folder: &str| mounts::is_within(glob.pattern(), folder) && PathGlob::new(folder).is_ok_and(|f| f.covers(glob));
+        let within = |folder: &str| {
+            mounts::is_within(glob.pattern(), folder)
+                && PathGlob::new(folder).is_ok_and(|f| f.covers(glob))
+        };
         let writes = matches!(tool, Tool::Write(_));
         if within("/tmp") || (within("/skill") && !writes) {
             decision.verdict = Verdict::Granted;
-            decision.rule = "the sandbox: every skill reads its own folder and has a scratch folder at /tmp".into();
+            decision.rule =
+                "the sandbox: every skill reads its own folder and has a scratch folder at /tmp"
+                    .into();
         } else if within("/skill") {
             decision.verdict = Verdict::Narrowed;
             decision.meaning = format!("read {}", show_glob(glob));
             decision.rule = "the sandbox: no skill writes its own folder".into();
-            decision.fix = Some("in SKILL.md: ask for Write(/workspace/**), or write to /tmp".into());
+            decision.fix =
+                Some("in SKILL.md: ask for Write(/workspace/**), or write to /tmp".into());
         } else {
             return false;
         }
@@ -160,12 +192,21 @@ impl Judge<'_> {
         if reached.is_empty() {
             decision.meaning.push_str("; no folder is mounted there");
             let workspace = PathGlob::new(WORKSPACE).is_ok_and(|w| w.overlaps(glob));
-            decision.fix = Some(if workspace { "--workspace DIR" } else { "a `mounts` entry in a policy file" }.into());
-        } else if let Some((guest, place)) = self.read_only.iter().find(|(guest, _)| write && meets(guest)) {
+            decision.fix = Some(
+                if workspace { "--workspace DIR" } else { "a `mounts` entry in a policy file" }
+                    .into(),
+            );
+        } else if let Some((guest, place)) =
+            self.read_only.iter().find(|(guest, _)| write && meets(guest))
+        {
             decision.verdict = Verdict::Narrowed;
             decision.meaning.push_str(&format!("; {guest} is mounted read-only"));
             decision.rule.push_str(&format!("; mount at {place}"));
-            let fix = if place == "--workspace" { "--workspace DIR, without `:ro`".into() } else { format!("`mode: write` at {place}") };
+            let fix = if place == "--workspace" {
+                "--workspace DIR, without `:ro`".into()
+            } else {
+                format!("`mode: write` at {place}")
+            };
             decision.fix.get_or_insert(fix);
         }
     }
@@ -173,16 +214,22 @@ impl Judge<'_> {
     /// What `Bash` alone asks for beside programs.
     fn add_workspace(&self, decision: &mut Decision) {
         let everything = PathGlob::everything();
-        let mut files = Decision { meaning: "read and write every mounted folder".into(), ..decision.clone() };
+        let mut files =
+            Decision { meaning: "read and write every mounted folder".into(), ..decision.clone() };
         self.settle_write(&mut files, &everything, "Write");
         self.check_mounts(&mut files, &everything, true);
-        let programs = if decision.verdict == Verdict::Refused { "start no program" } else { &decision.meaning };
-        let folders = if files.verdict == Verdict::Refused { "no files" } else { &files.meaning };
-        decision.meaning = if (decision.verdict, files.verdict) == (Verdict::Refused, Verdict::Refused) {
-            decision.meaning.clone()
+        let programs = if decision.verdict == Verdict::Refused {
+            "start no program"
         } else {
-            format!("{programs}; {folders}")
+            &decision.meaning
         };
+        let folders = if files.verdict == Verdict::Refused { "no files" } else { &files.meaning };
+        decision.meaning =
+            if (decision.verdict, files.verdict) == (Verdict::Refused, Verdict::Refused) {
+                decision.meaning.clone()
+            } else {
+                format!("{programs}; {folders}")
+            };
         if decision.verdict != files.verdict {
             decision.verdict = Verdict::Narrowed;
         }
@@ -196,12 +243,18 @@ impl Judge<'_> {
     fn allow_line(&self, text: &str) -> String {
         let text = text.trim();
         let quoted = text.replace('\'', r"'\''");
-        let file =
-            self.layers.iter().find_map(|l| if let Origin::File(path) = &l.origin { Some(path.display().to_string()) } else { None });
+        let file = self.layers.iter().find_map(|l| {
+            if let Origin::File(path) = &l.origin { Some(path.display().to_string()) } else { None }
+        });
         let file = file.unwrap_or_else(|| "a policy file".into());
         let yaml = serde_json::Value::from(text);
-        // A skill chooses its name: one that is none, such as `*`, must not end up in a line that an operator pastes.
-        let is_name = !self.skill.is_empty() && self.skill.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-');
+        // A skill chooses its name: one that is none, such as `*`, must not end up in a line that
+        // an operator pastes.
+        let is_name = !self.skill.is_empty()
+            && self
+                .skill
+                .bytes()
+                .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-');
         let skill = if is_name { self.skill } else { "NAME" };
         format!("--allow '{quoted}', or in {file}: skills: {{ {skill}: {{ allow: [{yaml}] }} }}")
     }
@@ -213,7 +266,8 @@ impl Judge<'_> {
             Origin::CommandLine => "the command line".to_owned(),
         };
         let mut names: Vec<String> = Vec::new();
-        let said = self.layers.iter().filter(|l| l.origin != Origin::CommandLine || !l.allow.is_empty());
+        let said =
+            self.layers.iter().filter(|l| l.origin != Origin::CommandLine || !l.allow.is_empty());
         for name in said.map(|l| name(&l.origin)) {
             if !names.contains(&name) {
                 names.push(name);
@@ -258,28 +312,44 @@ pattern!(PathGlob);
 pattern!(CommandPattern, denies_all, denies_some);
 pattern!(HostPattern);
 
-fn meet<P: Pattern>(asked: &P, allowed: &[(P, &Rule)], denied: &[(P, &Rule)], judge: &Judge<'_>) -> Ruling {
-    let allows: Vec<&Rule> = allowed.iter().filter(|(p, _)| p.overlaps(asked)).map(|(_, rule)| *rule).collect();
+fn meet<P: Pattern>(
+    asked: &P,
+    allowed: &[(P, &Rule)],
+    denied: &[(P, &Rule)],
+    judge: &Judge<'_>,
+) -> Ruling {
+    let allows: Vec<&Rule> =
+        allowed.iter().filter(|(p, _)| p.overlaps(asked)).map(|(_, rule)| *rule).collect();
     if allows.is_empty() {
         return Ruling { verdict: Verdict::Refused, rule: judge.no_rule(), denied: false };
     }
     if let Some((_, rule)) = denied.iter().find(|(p, _)| p.denies_all(asked)) {
-        return Ruling { verdict: Verdict::Refused, rule: format!("deny {}", cite(&[rule])), denied: true };
+        return Ruling {
+            verdict: Verdict::Refused,
+            rule: format!("deny {}", cite(&[rule])),
+            denied: true,
+        };
     }
     let whole = allowed.iter().find(|(p, _)| p.covers(asked)).map(|(_, rule)| *rule);
-    let denials: Vec<&Rule> = denied.iter().filter(|(p, _)| p.denies_some(asked)).map(|(_, rule)| *rule).collect();
+    let denials: Vec<&Rule> =
+        denied.iter().filter(|(p, _)| p.denies_some(asked)).map(|(_, rule)| *rule).collect();
     let mut rule = format!("allow {}", whole.map_or_else(|| cite(&allows), |rule| cite(&[rule])));
     if !denials.is_empty() {
         rule.push_str(&format!("; deny {}", cite(&denials)));
     }
-    let verdict = if whole.is_some() && denials.is_empty() { Verdict::Granted } else { Verdict::Narrowed };
+    let verdict =
+        if whole.is_some() && denials.is_empty() { Verdict::Granted } else { Verdict::Narrowed };
     Ruling { verdict, rule, denied: false }
 }
 
 /// Rules by what they say and where; a long list is cut.
 fn cite(rules: &[&Rule]) -> String {
     const MOST: usize = 4;
-    let mut texts: Vec<String> = rules.iter().take(MOST).map(|r| format!("`{}` ({})", printable(&r.text), r.place)).collect();
+    let mut texts: Vec<String> = rules
+        .iter()
+        .take(MOST)
+        .map(|r| format!("`{}` ({})", printable(&r.text), r.place))
+        .collect();
     if rules.len() > MOST {
         texts.push(format!("and {} more", rules.len() - MOST));
     }
@@ -291,8 +361,12 @@ fn meaning(tool: &Tool) -> String {
     match tool {
         Tool::Read(glob) => format!("read {}", show_glob(glob)),
         Tool::Write(glob) => format!("read and write {}", show_glob(glob)),
-        Tool::Bash(command) if command.words.is_empty() => "start any program of the sandbox".into(),
-        Tool::Bash(command) if command.open => format!("start `{}` with any further arguments", command.words.join(" ")),
+        Tool::Bash(command) if command.words.is_empty() => {
+            "start any program of the sandbox".into()
+        }
+        Tool::Bash(command) if command.open => {
+            format!("start `{}` with any further arguments", command.words.join(" "))
+        }
         Tool::Bash(command) => format!("start exactly `{}`", command.words.join(" ")),
         Tool::WebFetch(host) => show_host(host),
         Tool::NotGrantable { why, .. } => why.clone(),
@@ -300,7 +374,11 @@ fn meaning(tool: &Tool) -> String {
 }
 
 fn show_glob(glob: &PathGlob) -> String {
-    if *glob == PathGlob::everything() { "every mounted folder".into() } else { printable(glob.pattern()) }
+    if *glob == PathGlob::everything() {
+        "every mounted folder".into()
+    } else {
+        printable(glob.pattern())
+    }
 }
 
 /// A host pattern in words.

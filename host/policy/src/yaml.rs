@@ -1,10 +1,14 @@
-//! YAML as a tree that knows where each node stands, so that all that is wrong with a policy can be told at once.
+//! YAML as a tree that knows where each node stands, so that all that is wrong with a policy can be
+//! told at once.
 
 use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_saphyr::budget::BudgetBreach;
-use serde_saphyr::{DuplicateKeyPolicy, Error, Location, MergeKeyPolicy, MessageFormatter, Spanned, UserMessageFormatter};
+use serde_saphyr::{
+    DuplicateKeyPolicy, Error, Location, MergeKeyPolicy, MessageFormatter, Spanned,
+    UserMessageFormatter,
+};
 
 use super::printable;
 use crate::diagnostic::{Diagnostic, Severity, Span};
@@ -38,9 +42,11 @@ impl Node {
 /// Reads one document.
 ///
 /// # Errors
-/// The first thing that is not YAML, a key given twice, a merge key, a tag, or a bound that was passed.
+/// The first thing that is not YAML, a key given twice, a merge key, a tag, or a bound that was
+/// passed.
 pub(super) fn parse(text: &str, file: &str) -> Result<Node, Box<Diagnostic>> {
-    // A policy of a thousand skills stays far below these. Aliases are allowed, but not as a way to multiply.
+    // A policy of a thousand skills stays far below these. Aliases are allowed, but not as a way to
+    // multiply.
     let budget = serde_saphyr::budget! { max_depth: 16, max_nodes: 100_000, max_events: 400_000, max_aliases: 100, max_documents: 1 };
     let options = serde_saphyr::options! {
         budget: budget,
@@ -56,15 +62,31 @@ pub(super) fn parse(text: &str, file: &str) -> Result<Node, Box<Diagnostic>> {
             let error = error.without_snippet();
             let message = match error {
                 Error::DuplicateMappingKey { key, .. } => {
-                    format!("the key `{}` is given twice", printable(key.as_deref().unwrap_or_default()))
+                    format!(
+                        "the key `{}` is given twice",
+                        printable(key.as_deref().unwrap_or_default())
+                    )
                 }
                 Error::MergeKeyNotAllowed { .. } => "merge keys (`<<`) are not understood".into(),
-                Error::Budget { breach: BudgetBreach::Documents { .. }, .. } => "a policy is one document, without a second `---`".into(),
-                Error::Budget { .. } => "the policy is too deep, or has too many nodes or aliases".into(),
-                _ => printable(UserMessageFormatter.format_message(error).lines().next().unwrap_or_default()),
+                Error::Budget { breach: BudgetBreach::Documents { .. }, .. } => {
+                    "a policy is one document, without a second `---`".into()
+                }
+                Error::Budget { .. } => {
+                    "the policy is too deep, or has too many nodes or aliases".into()
+                }
+                _ => printable(
+                    UserMessageFormatter.format_message(error).lines().next().unwrap_or_default(),
+                ),
             };
             let span = error.location().filter(|l| l.line() > 0).map(|l| span(l, text));
-            Err(Box::new(Diagnostic { severity: Severity::Error, rule: "policy-yaml", message, file: file.to_owned(), span, fix: None }))
+            Err(Box::new(Diagnostic {
+                severity: Severity::Error,
+                rule: "policy-yaml",
+                message,
+                file: file.to_owned(),
+                span,
+                fix: None,
+            }))
         }
     }
 }
@@ -84,10 +106,14 @@ fn locate(raw: Spanned<Raw>, text: &str) -> Node {
         Raw::Text(s) => Kind::Scalar(s),
         Raw::Plain => {
             let at = span(raw.defined, text);
-            Kind::Scalar(text.get(at.offset..at.offset + at.length).unwrap_or_default().trim().to_owned())
+            Kind::Scalar(
+                text.get(at.offset..at.offset + at.length).unwrap_or_default().trim().to_owned(),
+            )
         }
         Raw::List(items) => Kind::List(items.into_iter().map(|i| locate(i, text)).collect()),
-        Raw::Map(entries) => Kind::Map(entries.into_iter().map(|(k, v)| (locate(k, text), locate(v, text))).collect()),
+        Raw::Map(entries) => Kind::Map(
+            entries.into_iter().map(|(k, v)| (locate(k, text), locate(v, text))).collect(),
+        ),
     };
     Node { span: span(raw.referenced, text), kind }
 }
@@ -100,7 +126,8 @@ fn span(location: Location, text: &str) -> Span {
             let line = usize::try_from(location.line()).unwrap_or(1).max(1);
             let start = text.split_inclusive('\n').take(line - 1).map(str::len).sum();
             let column = usize::try_from(location.column()).unwrap_or(1).max(1);
-            let offset = text[start..].char_indices().nth(column - 1).map_or(text.len(), |(i, _)| start + i);
+            let offset =
+                text[start..].char_indices().nth(column - 1).map_or(text.len(), |(i, _)| start + i);
             Span::at(text, offset, 1)
         }
     }

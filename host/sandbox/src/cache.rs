@@ -1,5 +1,6 @@
-//! Compiled components on disk. What is loaded from here runs as native code, so only the host writes here: a folder of mode 0700,
-//! files put in place by rename, each with a stamp that tells whether it is still the file that was written.
+//! Compiled components on disk. What is loaded from here runs as native code, so only the host
+//! writes here: a folder of mode 0700, files put in place by rename, each with a stamp that tells
+//! whether it is still the file that was written.
 
 use std::fs::File;
 use std::hash::{Hash as _, Hasher};
@@ -19,7 +20,8 @@ use skillhost_skill::runtime;
 use skillhost_skill::runtime::room;
 use skillhost_skill::runtime::stamp::{self, Stamp, Temporary, file_digest};
 
-/// Compiled code of this size, in bytes, has ten thousand functions: an interpreter's, not a skill's.
+/// Compiled code of this size, in bytes, has ten thousand functions: an interpreter's, not a
+/// skill's.
 const LARGE: u64 = 16 << 20;
 
 /// A cache folder, opened.
@@ -37,9 +39,14 @@ impl Cache {
         Ok(Cache { dir: stamp::own_folder(path)? })
     }
 
-    /// Loads a component compiled for this engine, and the file that it is in; `None` where there is none, or none that is whole (it is removed
-    /// then).
-    pub(super) fn load(&self, engine: &Engine, mode: Mode, component: &runtime::Component) -> Option<(Component, File)> {
+    /// Loads a component compiled for this engine, and the file that it is in; `None` where there
+    /// is none, or none that is whole (it is removed then).
+    pub(super) fn load(
+        &self,
+        engine: &Engine,
+        mode: Mode,
+        component: &runtime::Component,
+    ) -> Option<(Component, File)> {
         let key = key(engine, mode, component);
         let file = self.dir.open(code_name(&key)).ok()?.into_std();
         if self.is_whole(&file, &key) {
@@ -52,7 +59,8 @@ impl Cache {
         None
     }
 
-    /// Writes a component's code by `write`, which gets a new empty file, and puts it in place whole.
+    /// Writes a component's code by `write`, which gets a new empty file, and puts it in place
+    /// whole.
     pub(super) async fn store<E: From<io::Error>>(
         &self,
         engine: &Engine,
@@ -124,12 +132,17 @@ impl Cache {
     }
 }
 
-/// Loads code from the very file that was checked: by its descriptor, since its name may have come to mean another one.
+/// Loads code from the very file that was checked: by its descriptor, since its name may have come
+/// to mean another one.
 fn map(engine: &Engine, file: &File) -> wasmtime::Result<Component> {
     let path = format!("/proc/self/fd/{}", file.as_raw_fd());
-    #[expect(unsafe_code, reason = "compiled code is trusted only from this folder, which the host alone writes, and whole")]
-    // SAFETY: the file was written by `store` for this very component and engine (both are in its name), and is unchanged since: `is_whole` has
-    // compared its stamp, and the path means the same file by its descriptor.
+    #[expect(
+        unsafe_code,
+        reason = "compiled code is trusted only from this folder, which the host alone writes, and whole"
+    )]
+    // SAFETY: the file was written by `store` for this very component and engine (both are in its
+    // name), and is unchanged since: `is_whole` has compared its stamp, and the path means the same
+    // file by its descriptor.
     unsafe {
         Component::deserialize_file(engine, path)
     }
@@ -143,8 +156,9 @@ fn stamp_name(key: &str) -> String {
     format!("{key}.stamp")
 }
 
-/// The component's content and everything of the engine that decides its code. The mode is told beside the engine's own hash: an engine without a
-/// compiler does not know what the compiler was asked for, such as one and the same NaN.
+/// The component's content and everything of the engine that decides its code. The mode is told
+/// beside the engine's own hash: an engine without a compiler does not know what the compiler was
+/// asked for, such as one and the same NaN.
 fn key(engine: &Engine, mode: Mode, component: &runtime::Component) -> String {
     struct Sha(Sha256);
     impl Hasher for Sha {
@@ -173,15 +187,25 @@ mod tests {
     #[test]
     fn code_of_one_mode_is_never_taken_for_that_of_another() {
         let component = runtime::Component::new(*b"the same");
-        let of = |mode| key(&engine(mode, 1 << 20, &Guests::Any(Allocation::OnDemand)).unwrap().0, mode, &component);
-        let [fast, metered, deterministic] = [Mode::Fast, Mode::Metered, Mode::Deterministic].map(of);
+        let of = |mode| {
+            key(
+                &engine(mode, 1 << 20, &Guests::Any(Allocation::OnDemand)).unwrap().0,
+                mode,
+                &component,
+            )
+        };
+        let [fast, metered, deterministic] =
+            [Mode::Fast, Mode::Metered, Mode::Deterministic].map(of);
         assert!(fast != metered && metered != deterministic && deterministic != fast);
     }
 
     #[test]
     fn code_is_mapped_from_the_file_that_was_checked() {
         let (engine, _) = engine(Mode::Fast, 1 << 20, &Guests::Any(Allocation::OnDemand)).unwrap();
-        let code = Engine::new(&codegen(Mode::Fast, false)).unwrap().precompile_component(b"\0asm\x0d\0\x01\0").unwrap();
+        let code = Engine::new(&codegen(Mode::Fast, false))
+            .unwrap()
+            .precompile_component(b"\0asm\x0d\0\x01\0")
+            .unwrap();
         let dir = tempfile::tempdir().unwrap();
         let cache = Cache::open(&dir.path().join("cache")).unwrap();
         cache.dir.write("code", &code).unwrap();
@@ -195,8 +219,12 @@ mod tests {
     #[test]
     fn a_pool_takes_the_code_that_was_compiled_for_mapping_and_a_built_in_program_has_its_own() {
         let component = runtime::Component::new(*b"the same");
-        let of = |guests| key(&engine(Mode::Fast, 1 << 20, &guests).unwrap().0, Mode::Fast, &component);
+        let of =
+            |guests| key(&engine(Mode::Fast, 1 << 20, &guests).unwrap().0, Mode::Fast, &component);
         assert_eq!(of(Guests::Any(Allocation::OnDemand)), of(Guests::Any(Allocation::Pooling(2))));
-        assert_ne!(of(Guests::Any(Allocation::OnDemand)), of(Guests::BuiltIn(component.digest.clone())));
+        assert_ne!(
+            of(Guests::Any(Allocation::OnDemand)),
+            of(Guests::BuiltIn(component.digest.clone()))
+        );
     }
 }

@@ -1,8 +1,9 @@
 //! Who ends with whom.
 //!
-//! A program that is killed, traps or hits a limit takes the programs that it started with it, and they theirs. One that ends by itself
-//! leaves them running, as a shell leaves what it started in the background: they are then the invocation's, which ends them when its
-//! first program has ended. Nothing of a run goes on after it.
+//! A program that is killed, traps or hits a limit takes the programs that it started with it, and
+//! they theirs. One that ends by itself leaves them running, as a shell leaves what it started in
+//! the background: they are then the invocation's, which ends them when its first program has
+//! ended. Nothing of a run goes on after it.
 
 use std::sync::{Mutex, PoisonError};
 

@@ -1,5 +1,5 @@
-//! The clock of a deterministic run: it moves by the fuel that its programs burn, and jumps to the next end of a sleep when all of them
-//! wait.
+//! The clock of a deterministic run: it moves by the fuel that its programs burn, and jumps to the
+//! next end of a sleep when all of them wait.
 
 use std::collections::BTreeMap;
 use std::pin::Pin;
@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use super::files::Times;
 
-/// Units of fuel that take a nanosecond: about as many as machines of today burn in one, so that what a guest does takes it about as long
-/// as elsewhere.
+/// Units of fuel that take a nanosecond: about as many as machines of today burn in one, so that
+/// what a guest does takes it about as long as elsewhere.
 const FUEL: u64 = 10;
 
 /// The clock. Shared by all programs of a run.

@@ -1,4 +1,5 @@
-//! `wasi:clocks` 0.2 and 0.3 of deterministic runs: both tell the run's own clock, brought up to date at each call, and a wait costs no time.
+//! `wasi:clocks` 0.2 and 0.3 of deterministic runs: both tell the run's own clock, brought up to
+//! date at each call, and a wait costs no time.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,14 +20,19 @@ const STEP: u64 = 1;
 /// Links `wasi:clocks` 0.2.
 pub(super) fn add_p2_to_linker(linker: &mut Linker<State>) -> wasmtime::Result<()> {
     let mut wall = linker.instance("wasi:clocks/wall-clock@0.2.12")?;
-    let datetime = |time: Duration| Datetime { seconds: time.as_secs(), nanoseconds: time.subsec_nanos() };
+    let datetime =
+        |time: Duration| Datetime { seconds: time.as_secs(), nanoseconds: time.subsec_nanos() };
     wall.func_wrap("now", move |store, (): ()| Ok((datetime(clock(store)?.wall()),)))?;
-    wall.func_wrap("resolution", move |_: StoreContextMut<'_, State>, (): ()| Ok((datetime(Duration::from_nanos(STEP)),)))?;
+    wall.func_wrap("resolution", move |_: StoreContextMut<'_, State>, (): ()| {
+        Ok((datetime(Duration::from_nanos(STEP)),))
+    })?;
     let mut monotonic = linker.instance("wasi:clocks/monotonic-clock@0.2.12")?;
     monotonic.func_wrap("now", |store, (): ()| Ok((clock(store)?.now(),)))?;
     monotonic.func_wrap("resolution", |_: StoreContextMut<'_, State>, (): ()| Ok((STEP,)))?;
     monotonic.func_wrap("subscribe-instant", |store, (at,): (u64,)| alarm(store, |_| at))?;
-    monotonic.func_wrap("subscribe-duration", |store, (time,): (u64,)| alarm(store, |now| now.saturating_add(time)))
+    monotonic.func_wrap("subscribe-duration", |store, (time,): (u64,)| {
+        alarm(store, |now| now.saturating_add(time))
+    })
 }
 
 /// Links `wasi:clocks` 0.3.
@@ -41,8 +47,12 @@ pub(super) fn add_p3_to_linker(linker: &mut Linker<State>) -> wasmtime::Result<(
     let mut monotonic = linker.instance("wasi:clocks/monotonic-clock@0.3.0")?;
     monotonic.func_wrap("now", |store, (): ()| Ok((clock(store)?.now(),)))?;
     monotonic.func_wrap("get-resolution", |_: StoreContextMut<'_, State>, (): ()| Ok((STEP,)))?;
-    monotonic.func_wrap_concurrent("wait-until", |accessor, (at,): (u64,)| Box::pin(wait(accessor, move |_| at)))?;
-    monotonic.func_wrap_concurrent("wait-for", |accessor, (time,): (u64,)| Box::pin(wait(accessor, move |now| now.saturating_add(time))))
+    monotonic.func_wrap_concurrent("wait-until", |accessor, (at,): (u64,)| {
+        Box::pin(wait(accessor, move |_| at))
+    })?;
+    monotonic.func_wrap_concurrent("wait-for", |accessor, (time,): (u64,)| {
+        Box::pin(wait(accessor, move |now| now.saturating_add(time)))
+    })
 }
 
 /// The run's clock, with what its caller has burnt so far.
@@ -52,7 +62,10 @@ fn clock(mut store: StoreContextMut<'_, State>) -> wasmtime::Result<Arc<Clock>> 
     clock.ok_or_else(|| wasmtime::Error::msg("a deterministic run has a clock"))
 }
 
-fn alarm(mut store: StoreContextMut<'_, State>, at: impl FnOnce(u64) -> u64) -> wasmtime::Result<(Resource<DynPollable>,)> {
+fn alarm(
+    mut store: StoreContextMut<'_, State>,
+    at: impl FnOnce(u64) -> u64,
+) -> wasmtime::Result<(Resource<DynPollable>,)> {
     let clock = clock(store.as_context_mut())?;
     let at = at(clock.now());
     let table = &mut store.data_mut().table;

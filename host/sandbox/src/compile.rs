@@ -1,8 +1,9 @@
 //! Turning a component into machine code, in a process of its own.
 //!
-//! The compiler reads what a stranger wrote. It runs in a child that is [confined](super::confine) before it reads the first byte: bounds on processor
-//! time and address space, no environment, two descriptors (the component to read, the file to write), and no system call that reaches anything else.
-//! Whatever it does, the host lives.
+//! The compiler reads what a stranger wrote. It runs in a child that is [confined](super::confine)
+//! before it reads the first byte: bounds on processor time and address space, no environment, two
+//! descriptors (the component to read, the file to write), and no system call that reaches anything
+//! else. Whatever it does, the host lives.
 
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
@@ -36,8 +37,8 @@ pub(super) enum CompileError {
     Io(#[from] io::Error),
 }
 
-/// Compiles a component by starting `compiler` (the `skillhost` binary), and writes the code to `to`; behind it, where guests are to have images, what
-/// the component's memory begins with.
+/// Compiles a component by starting `compiler` (the `skillhost` binary), and writes the code to
+/// `to`; behind it, where guests are to have images, what the component's memory begins with.
 pub(super) async fn compile(
     compiler: &Path,
     component: &[u8],
@@ -46,10 +47,19 @@ pub(super) async fn compile(
     limits: &Limits,
     to: File,
 ) -> Result<(), CompileError> {
-    #[expect(clippy::disallowed_methods, reason = "this binary itself, as the compiler: nothing of a skill runs natively")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "this binary itself, as the compiler: nothing of a skill runs natively"
+    )]
     let mut command = tokio::process::Command::from(std::process::Command::new(compiler));
     let mut child = command
-        .args([COMPILER_VERB, mode_name(mode), image_name(have_images), &limits.compile_ms.to_string(), &limits.compile_memory.to_string()])
+        .args([
+            COMPILER_VERB,
+            mode_name(mode),
+            image_name(have_images),
+            &limits.compile_ms.to_string(),
+            &limits.compile_memory.to_string(),
+        ])
         .env_clear()
         .current_dir("/")
         .stdin(Stdio::piped())
@@ -68,14 +78,17 @@ pub(super) async fn compile(
     let complaint = async move {
         let mut text = Vec::new();
         if let Some(stderr) = stderr {
-            // Whatever the child says, it is a stranger's component that it says it about. What was read before an error is the message.
+            // Whatever the child says, it is a stranger's component that it says it about. What was
+            // read before an error is the message.
             let _ = stderr.take(COMPLAINT).read_to_end(&mut text).await;
         }
         text
     };
     // The child bounds its own processor time; this bounds one that is not scheduled or that waits.
     let patience = Duration::from_millis(limits.compile_ms.saturating_mul(2).saturating_add(1_000));
-    let Ok(((), complaint, status)) = tokio::time::timeout(patience, async { tokio::join!(feed, complaint, child.wait()) }).await else {
+    let Ok(((), complaint, status)) =
+        tokio::time::timeout(patience, async { tokio::join!(feed, complaint, child.wait()) }).await
+    else {
         return Err(LimitExceeded(Limit::Compile).into());
     };
     let (status, said) = (status?, String::from_utf8_lossy(&complaint));
@@ -84,7 +97,9 @@ pub(super) async fn compile(
         ChildEnd::Invalid => Err(CompileError::Invalid(said.trim().to_owned())),
         ChildEnd::OutOfTime => Err(LimitExceeded(Limit::Compile).into()),
         ChildEnd::OutOfMemory => Err(LimitExceeded(Limit::CompileMemory).into()),
-        ChildEnd::Broke => Err(CompileError::Io(io::Error::other(format!("{status}: {}", said.trim())))),
+        ChildEnd::Broke => {
+            Err(CompileError::Io(io::Error::other(format!("{status}: {}", said.trim()))))
+        }
     }
 }
 
@@ -131,20 +146,24 @@ fn image_name(have_images: bool) -> &'static str {
     if have_images { "image" } else { "whole" }
 }
 
-/// The compiler is the host's binary in another role: no argument parser, no runtime, nothing of the host. Does not return where this process
-/// is one.
+/// The compiler is the host's binary in another role: no argument parser, no runtime, nothing of
+/// the host. Does not return where this process is one.
 pub fn compile_if_asked() {
     if std::env::args_os().nth(1).is_some_and(|verb| verb == COMPILER_VERB) {
-        let args: Vec<String> = std::env::args_os().skip(2).map(|arg| arg.to_string_lossy().into_owned()).collect();
+        let args: Vec<String> =
+            std::env::args_os().skip(2).map(|arg| arg.to_string_lossy().into_owned()).collect();
         std::process::exit(i32::from(compiler_main(&args)));
     }
 }
 
-/// The child's side: reads a component from stdin, writes its compiled form to stdout. Returns the process's exit code.
+/// The child's side: reads a component from stdin, writes its compiled form to stdout. Returns the
+/// process's exit code.
 fn compiler_main(args: &[String]) -> u8 {
     let parsed = match args {
         [mode, image, millis, memory] => {
-            let mode = [Mode::Fast, Mode::Metered, Mode::Deterministic].into_iter().find(|known| mode_name(*known) == mode);
+            let mode = [Mode::Fast, Mode::Metered, Mode::Deterministic]
+                .into_iter()
+                .find(|known| mode_name(*known) == mode);
             let image = [true, false].into_iter().find(|known| image_name(*known) == image);
             mode.zip(image).zip(millis.parse().ok()).zip(memory.parse().ok())
         }
@@ -164,8 +183,9 @@ fn compiler_main(args: &[String]) -> u8 {
     }
 }
 
-/// A host that is killed cannot end its compiler, so the compiler looks whether it is still there. `PR_SET_PDEATHSIG` would follow the
-/// thread that started this process instead, which a runtime may retire.
+/// A host that is killed cannot end its compiler, so the compiler looks whether it is still there.
+/// `PR_SET_PDEATHSIG` would follow the thread that started this process instead, which a runtime
+/// may retire.
 fn end_with_parent() -> io::Result<()> {
     let parent = rustix::process::getppid();
     let watch = move || {
@@ -183,7 +203,8 @@ fn compile_streams(mode: Mode, have_images: bool) -> wasmtime::Result<()> {
     let split = if have_images { memory::split(&component)? } else { None };
     let engine = Engine::new(&codegen(mode, have_images))?;
     // `precompile_component` would take text too; the feature that reads it is not built in.
-    let code = engine.precompile_component(split.as_ref().map_or(&component, |split| &split.component))?;
+    let code =
+        engine.precompile_component(split.as_ref().map_or(&component, |split| &split.component))?;
     let mut out = io::stdout().lock();
     out.write_all(&code)?;
     if let Some(split) = split {

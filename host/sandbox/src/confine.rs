@@ -1,12 +1,15 @@
 //! What a worker process gives up before it reads anything that a stranger wrote.
 //!
-//! A worker is this binary in another role: it reads bytes from stdin, computes, and writes bytes to stdout. A fault in the code that it runs must not
-//! reach further than those streams. Three layers, none of which relies on another: limits of the process, Landlock, and a seccomp filter.
+//! A worker is this binary in another role: it reads bytes from stdin, computes, and writes bytes
+//! to stdout. A fault in the code that it runs must not reach further than those streams. Three
+//! layers, none of which relies on another: limits of the process, Landlock, and a seccomp filter.
 
 use std::collections::BTreeMap;
 use std::io;
 
-use landlock::{ABI, Access as _, AccessFs, AccessNet, Ruleset, RulesetAttr as _, RulesetStatus, Scope};
+use landlock::{
+    ABI, Access as _, AccessFs, AccessNet, Ruleset, RulesetAttr as _, RulesetStatus, Scope,
+};
 use rustix::process::{Resource, Rlimit, setrlimit};
 use seccompiler::SeccompCmpArgLen::Qword;
 use seccompiler::SeccompCmpOp::{Eq, MaskedEq};
@@ -21,13 +24,14 @@ pub(super) struct Bounds {
     pub(super) memory: u64,
 }
 
-/// Confines this process for good: no privileges to gain, no files, no network, no other processes, and bounds on time and memory.
+/// Confines this process for good: no privileges to gain, no files, no network, no other processes,
+/// and bounds on time and memory.
 ///
 /// Call it first, while the process has one thread: those that start later inherit everything.
 ///
 /// # Errors
-/// A limit or the system call filter cannot be set. Then nothing untrusted may be read. A kernel without Landlock is not an error, because the
-/// filter alone refuses the same calls.
+/// A limit or the system call filter cannot be set. Then nothing untrusted may be read. A kernel
+/// without Landlock is not an error, because the filter alone refuses the same calls.
 pub(super) fn confine(bounds: Bounds) -> io::Result<()> {
     let status = restrict_access()?;
     if status == RulesetStatus::NotEnforced {
@@ -37,7 +41,8 @@ pub(super) fn confine(bounds: Bounds) -> io::Result<()> {
     filter_system_calls()
 }
 
-/// Landlock without a single exception: nothing is opened, connected to or signalled. It sets `no_new_privs` too.
+/// Landlock without a single exception: nothing is opened, connected to or signalled. It sets
+/// `no_new_privs` too.
 fn restrict_access() -> io::Result<RulesetStatus> {
     // Kernels that know less enforce what they know.
     let known = ABI::V6;
@@ -61,7 +66,8 @@ fn limit_resources(Bounds { millis, memory }: Bounds) -> rustix::io::Result<()> 
     setrlimit(Resource::Nofile, bound(3))
 }
 
-/// System calls that a worker makes whatever their arguments: its streams, memory, threads and their signals, time, chance, and its end.
+/// System calls that a worker makes whatever their arguments: its streams, memory, threads and
+/// their signals, time, chance, and its end.
 const ALLOWED: [libc::c_long; 32] = [
     libc::SYS_read,
     libc::SYS_write,
@@ -99,17 +105,21 @@ const ALLOWED: [libc::c_long; 32] = [
 
 /// Installs the filter, and sets `no_new_privs`, without which the kernel takes none.
 ///
-/// A refused call fails with `ENOSYS`, for which the C library has ways around: it starts threads by `clone`, whose flags a filter can see, where
-/// `clone3` is refused.
+/// A refused call fails with `ENOSYS`, for which the C library has ways around: it starts threads
+/// by `clone`, whose flags a filter can see, where `clone3` is refused.
 fn filter_system_calls() -> io::Result<()> {
     let flag = |value: libc::c_int| u64::from(value.cast_unsigned());
     let only = |argument, op, value| -> Result<Vec<SeccompRule>, seccompiler::BackendError> {
         Ok(vec![SeccompRule::new(vec![SeccompCondition::new(argument, Qword, op, value)?])?])
     };
     let build = || -> Result<BpfProgram, seccompiler::BackendError> {
-        let mut rules: BTreeMap<i64, Vec<SeccompRule>> = ALLOWED.into_iter().map(|call| (call, Vec::new())).collect();
+        let mut rules: BTreeMap<i64, Vec<SeccompRule>> =
+            ALLOWED.into_iter().map(|call| (call, Vec::new())).collect();
         // Threads, no processes.
-        rules.insert(libc::SYS_clone, only(0, MaskedEq(flag(libc::CLONE_THREAD)), flag(libc::CLONE_THREAD))?);
+        rules.insert(
+            libc::SYS_clone,
+            only(0, MaskedEq(flag(libc::CLONE_THREAD)), flag(libc::CLONE_THREAD))?,
+        );
         // No memory becomes code: a worker compiles and does not run what it compiled.
         for call in [libc::SYS_mmap, libc::SYS_mprotect] {
             rules.insert(call, only(2, MaskedEq(flag(libc::PROT_EXEC)), 0)?);
@@ -119,7 +129,8 @@ fn filter_system_calls() -> io::Result<()> {
         // Names of threads.
         rules.insert(libc::SYS_prctl, only(0, Eq, flag(libc::PR_SET_NAME))?);
         let refuse = SeccompAction::Errno(libc::ENOSYS.cast_unsigned());
-        SeccompFilter::new(rules, refuse, SeccompAction::Allow, std::env::consts::ARCH.try_into()?)?.try_into()
+        SeccompFilter::new(rules, refuse, SeccompAction::Allow, std::env::consts::ARCH.try_into()?)?
+            .try_into()
     };
     let filter = build().map_err(io::Error::other)?;
     seccompiler::apply_filter(&filter).map_err(io::Error::other)
@@ -135,8 +146,12 @@ mod tests {
 
     use super::*;
 
-    /// Runs attempts on a thread of their own: filters and Landlock hold for the thread that asks for them, and those that it starts.
-    fn confined<T: Send + 'static>(confine: fn() -> io::Result<T>, attempts: impl FnOnce(T) + Send + 'static) {
+    /// Runs attempts on a thread of their own: filters and Landlock hold for the thread that asks
+    /// for them, and those that it starts.
+    fn confined<T: Send + 'static>(
+        confine: fn() -> io::Result<T>,
+        attempts: impl FnOnce(T) + Send + 'static,
+    ) {
         let thread = std::thread::spawn(move || attempts(confine().unwrap()));
         thread.join().unwrap();
     }
@@ -154,7 +169,13 @@ mod tests {
         File::open(&path).unwrap();
         confined(filter_system_calls, move |()| {
             refused(File::open(&path));
-            refused(OpenOptions::new().write(true).create(true).truncate(false).open(path.with_extension("new")));
+            refused(
+                OpenOptions::new()
+                    .write(true)
+                    .create(true)
+                    .truncate(false)
+                    .open(path.with_extension("new")),
+            );
             refused(std::fs::remove_file(&path));
             refused(std::fs::rename(&path, path.with_extension("new")));
             refused(std::fs::read_dir("/"));
@@ -232,7 +253,10 @@ mod tests {
         use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
         #[expect(unsafe_code, reason = "a mapping that is never used")]
         // SAFETY: the kernel chooses an address that is free.
-        let map = |prot| unsafe { mmap_anonymous(std::ptr::null_mut(), 4_096, prot, MapFlags::PRIVATE) }.map(drop);
+        let map = |prot| {
+            unsafe { mmap_anonymous(std::ptr::null_mut(), 4_096, prot, MapFlags::PRIVATE) }
+                .map(drop)
+        };
         confined(filter_system_calls, move |()| {
             refused(map(ProtFlags::READ | ProtFlags::EXEC).map_err(Into::into));
             map(ProtFlags::READ | ProtFlags::WRITE).unwrap();
@@ -252,8 +276,12 @@ mod tests {
         });
         // Read from outside: the thread itself can no longer open the file.
         let id = wait.recv().unwrap();
-        let status = std::fs::read_to_string(std::path::Path::new("/proc").join(id).join("status")).unwrap();
-        assert!(status.contains("NoNewPrivs:\t1\n") && status.contains("Seccomp:\t2\n"), "{status}");
+        let status =
+            std::fs::read_to_string(std::path::Path::new("/proc").join(id).join("status")).unwrap();
+        assert!(
+            status.contains("NoNewPrivs:\t1\n") && status.contains("Seccomp:\t2\n"),
+            "{status}"
+        );
         drop(done);
         thread.join().unwrap();
     }
@@ -280,7 +308,10 @@ mod tests {
             let run = Command::new("/bin/true").spawn();
             assert_eq!(run.unwrap_err().kind(), io::ErrorKind::PermissionDenied);
             if status == RulesetStatus::FullyEnforced {
-                assert_eq!(TcpStream::connect(address).unwrap_err().kind(), io::ErrorKind::PermissionDenied);
+                assert_eq!(
+                    TcpStream::connect(address).unwrap_err().kind(),
+                    io::ErrorKind::PermissionDenied
+                );
             }
         });
     }

@@ -1,4 +1,5 @@
-//! A descriptor of the caller's, and how to wait for it: never in the executor, and by any number of programs at once.
+//! A descriptor of the caller's, and how to wait for it: never in the executor, and by any number
+//! of programs at once.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -13,7 +14,8 @@ use tokio::io::unix::AsyncFd;
 use super::waiters::{Place, Waiters};
 use crate::terminal::Filter;
 
-/// The most that one transfer moves. A pipe that `poll` calls writable takes at least `PIPE_BUF` (4,096) bytes without blocking.
+/// The most that one transfer moves. A pipe that `poll` calls writable takes at least `PIPE_BUF`
+/// (4,096) bytes without blocking.
 const PIPE_CHUNK: usize = 4096;
 
 /// The reactor is asked only once a transfer would block.
@@ -40,7 +42,9 @@ struct Terminal {
 impl Descriptor {
     pub(super) fn new(fd: OwnedFd, interest: Interest) -> Descriptor {
         let kind = rustix::fs::fstat(&fd).map(|found| FileType::from_raw_mode(found.st_mode));
-        let is_terminal = interest == Interest::WRITABLE && kind == Ok(FileType::CharacterDevice) && rustix::termios::isatty(&fd);
+        let is_terminal = interest == Interest::WRITABLE
+            && kind == Ok(FileType::CharacterDevice)
+            && rustix::termios::isatty(&fd);
         Descriptor {
             fd: Arc::new(fd),
             interest,
@@ -61,8 +65,13 @@ impl Descriptor {
     }
 
     /// Waits until a transfer would not block.
-    pub(super) fn poll_ready(&mut self, cx: &Context<'_>, place: &mut Place) -> Poll<io::Result<()>> {
-        let flags = if self.interest == Interest::READABLE { PollFlags::IN } else { PollFlags::OUT };
+    pub(super) fn poll_ready(
+        &mut self,
+        cx: &Context<'_>,
+        place: &mut Place,
+    ) -> Poll<io::Result<()>> {
+        let flags =
+            if self.interest == Interest::READABLE { PollFlags::IN } else { PollFlags::OUT };
         while self.blocks {
             let mut fds = [PollFd::from_borrowed_fd(self.fd.as_fd(), flags)];
             let now = rustix::time::Timespec { tv_sec: 0, tv_nsec: 0 };
@@ -92,12 +101,22 @@ impl Descriptor {
         Poll::Ready(Ok(()))
     }
 
-    pub(super) fn poll_read(&mut self, cx: &Context<'_>, place: &mut Place, into: &mut [u8]) -> Poll<io::Result<usize>> {
+    pub(super) fn poll_read(
+        &mut self,
+        cx: &Context<'_>,
+        place: &mut Place,
+        into: &mut [u8],
+    ) -> Poll<io::Result<usize>> {
         ready!(self.poll_ready(cx, place))?;
         Poll::Ready(Ok(rustix::io::read(&self.fd, into)?))
     }
 
-    pub(super) fn poll_write(&mut self, cx: &Context<'_>, place: &mut Place, bytes: &[u8]) -> Poll<io::Result<usize>> {
+    pub(super) fn poll_write(
+        &mut self,
+        cx: &Context<'_>,
+        place: &mut Place,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
         if self.terminal.is_some() {
             return self.poll_show(cx, place, bytes);
         }
@@ -105,7 +124,12 @@ impl Descriptor {
     }
 
     /// Shows a guest's output on a terminal, as far as that is text, colours and styles.
-    fn poll_show(&mut self, cx: &Context<'_>, place: &mut Place, bytes: &[u8]) -> Poll<io::Result<usize>> {
+    fn poll_show(
+        &mut self,
+        cx: &Context<'_>,
+        place: &mut Place,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
         ready!(self.poll_finish(cx, place))?;
         let taken = &bytes[..bytes.len().min(PIPE_CHUNK)];
         if let Some(Terminal { filter, unwritten }) = &mut self.terminal {
@@ -119,12 +143,20 @@ impl Descriptor {
     }
 
     /// Writes what was taken and is not written yet.
-    pub(super) fn poll_finish(&mut self, cx: &Context<'_>, place: &mut Place) -> Poll<io::Result<()>> {
-        while let Some(Terminal { unwritten, .. }) = self.terminal.as_mut().filter(|terminal| !terminal.unwritten.is_empty()) {
+    pub(super) fn poll_finish(
+        &mut self,
+        cx: &Context<'_>,
+        place: &mut Place,
+    ) -> Poll<io::Result<()>> {
+        while let Some(Terminal { unwritten, .. }) =
+            self.terminal.as_mut().filter(|terminal| !terminal.unwritten.is_empty())
+        {
             let bytes = std::mem::take(unwritten);
             let put = self.poll_put(cx, place, &bytes);
             let written = if let Poll::Ready(Ok(count)) = &put { *count } else { 0 };
-            if let (Some(terminal), false) = (&mut self.terminal, matches!(put, Poll::Ready(Err(_)))) {
+            if let (Some(terminal), false) =
+                (&mut self.terminal, matches!(put, Poll::Ready(Err(_))))
+            {
                 terminal.unwritten = bytes[written..].to_vec();
             }
             ready!(put)?;
@@ -132,7 +164,12 @@ impl Descriptor {
         Poll::Ready(Ok(()))
     }
 
-    fn poll_put(&mut self, cx: &Context<'_>, place: &mut Place, bytes: &[u8]) -> Poll<io::Result<usize>> {
+    fn poll_put(
+        &mut self,
+        cx: &Context<'_>,
+        place: &mut Place,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
         ready!(self.poll_ready(cx, place))?;
         let chunk = if self.blocks { bytes.len().min(PIPE_CHUNK) } else { bytes.len() };
         Poll::Ready(Ok(rustix::io::write(&self.fd, &bytes[..chunk])?))
@@ -140,6 +177,9 @@ impl Descriptor {
 }
 
 fn register(fd: &Arc<OwnedFd>, interest: Interest) -> io::Result<AsyncFd<Arc<OwnedFd>>> {
-    #[expect(deprecated, reason = "its successor is unsafe for types that may close their descriptor; an owned one stays open")]
+    #[expect(
+        deprecated,
+        reason = "its successor is unsafe for types that may close their descriptor; an owned one stays open"
+    )]
     AsyncFd::with_interest(fd.clone(), interest)
 }

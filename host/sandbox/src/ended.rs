@@ -29,7 +29,9 @@ impl Ended {
         let limit = match error.downcast_ref::<Trap>() {
             Some(Trap::OutOfFuel) => Some(Limit::Fuel),
             Some(Trap::StackOverflow) => Some(Limit::Stack),
-            _ if matches!(error.downcast_ref(), Some(ResourceTableError::Full)) => Some(Limit::Handles),
+            _ if matches!(error.downcast_ref(), Some(ResourceTableError::Full)) => {
+                Some(Limit::Handles)
+            }
             _ => untyped_limit(&error.root_cause().to_string()),
         };
         if let Some(limit) = limit {
@@ -37,9 +39,9 @@ impl Ended {
                 // There is none left for any other program either.
                 Limit::Fuel => drop(meter.stop(limit)),
                 // How much of it a function takes is the machine's code's own.
-                Limit::Stack if meter.is_deterministic() => {
-                    meter.abort("the guest's stack is full, and frames are not of one size everywhere".into())
-                }
+                Limit::Stack if meter.is_deterministic() => meter.abort(
+                    "the guest's stack is full, and frames are not of one size everywhere".into(),
+                ),
                 _ => meter.hit(limit),
             }
             return Ended::Limit(limit);
@@ -60,7 +62,8 @@ fn trap_message(error: &wasmtime::Error) -> String {
     message
 }
 
-/// Limits for which the engine has no error type, known by the words of its error. A test provokes each, so that new words are noticed.
+/// Limits for which the engine has no error type, known by the words of its error. A test provokes
+/// each, so that new words are noticed.
 fn untyped_limit(message: &str) -> Option<Limit> {
     [
         ("fuel allocated for hostcalls has been exhausted", Limit::HostCall),

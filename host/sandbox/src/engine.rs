@@ -1,4 +1,5 @@
-//! The two engines, and what each keeps ready: a linker, an epoch ticker, and the components it has loaded.
+//! The two engines, and what each keeps ready: a linker, an epoch ticker, and the components it has
+//! loaded.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,12 +10,22 @@ use super::memory::Memories;
 use super::stacks::Stacks;
 use skillhost_policy::capabilities::Capabilities;
 
-/// How often a running guest is interrupted to let its host look at deadlines. Long enough that the check costs nothing,
-/// short enough that a person does not notice the difference.
+/// How often a running guest is interrupted to let its host look at deadlines. Long enough that the
+/// check costs nothing, short enough that a person does not notice the difference.
 pub const EPOCH: Duration = Duration::from_millis(10);
 
 /// Which engine runs a guest.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    Hash,
+    serde::Serialize,
+    serde::Deserialize,
+    schemars::JsonSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mode {
     /// Epochs alone: the fastest code that can still be stopped.
@@ -36,7 +47,8 @@ impl Mode {
     }
 }
 
-/// How stores get their memory, but for built-in programs, which have [memory of their own](super::memory).
+/// How stores get their memory, but for built-in programs, which have [memory of their
+/// own](super::memory).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Allocation {
     /// Mapped when asked for.
@@ -56,13 +68,15 @@ pub(super) enum Guests {
 }
 
 impl Guests {
-    /// Whether their memory begins with an [image](super::memory) of the host's, and not with one of wasmtime's.
+    /// Whether their memory begins with an [image](super::memory) of the host's, and not with one
+    /// of wasmtime's.
     pub(super) fn have_images(&self) -> bool {
         matches!(self, Guests::BuiltIn(_))
     }
 }
 
-/// Features that no toolchain of ours needs: each is code of the engine that a hostile component cannot reach.
+/// Features that no toolchain of ours needs: each is code of the engine that a hostile component
+/// cannot reach.
 pub(super) const OFF: [WasmFeatures; 7] = [
     WasmFeatures::THREADS,
     WasmFeatures::SHARED_EVERYTHING_THREADS,
@@ -73,15 +87,20 @@ pub(super) const OFF: [WasmFeatures; 7] = [
     WasmFeatures::STACK_SWITCHING,
 ];
 
-/// A memory's initial content of up to this size, in bytes, becomes one image, which instances map and copy as they write: an interpreter's snapshot,
-/// 40 MiB of Python, starts at once. What a component can make of it is bounded as all that is compiled: by `compile-memory`.
+/// A memory's initial content of up to this size, in bytes, becomes one image, which instances map
+/// and copy as they write: an interpreter's snapshot, 40 MiB of Python, starts at once. What a
+/// component can make of it is bounded as all that is compiled: by `compile-memory`.
 pub(super) const IMAGE: u64 = 64 << 20;
 
-/// The settings that decide what code is generated. A compiled component fits engines that share them.
+/// The settings that decide what code is generated. A compiled component fits engines that share
+/// them.
 pub(super) fn codegen(mode: Mode, have_images: bool) -> Config {
     let mut config = Config::new();
     config.memory_init_cow(!have_images);
-    config.epoch_interruption(true).consume_fuel(mode != Mode::Fast).cranelift_nan_canonicalization(mode == Mode::Deterministic);
+    config
+        .epoch_interruption(true)
+        .consume_fuel(mode != Mode::Fast)
+        .cranelift_nan_canonicalization(mode == Mode::Deterministic);
     config.memory_guaranteed_dense_image_size(IMAGE);
     for feature in OFF {
         config.wasm_features(feature, false);
@@ -89,11 +108,16 @@ pub(super) fn codegen(mode: Mode, have_images: bool) -> Config {
     config
 }
 
-/// Makes an engine whose guests get `stack` bytes of stack, and the memory that they have where that is not wasmtime's.
+/// Makes an engine whose guests get `stack` bytes of stack, and the memory that they have where
+/// that is not wasmtime's.
 ///
 /// # Errors
 /// The address space or the stack size asked for cannot be had.
-pub(super) fn engine(mode: Mode, stack: u64, guests: &Guests) -> wasmtime::Result<(Engine, Memories)> {
+pub(super) fn engine(
+    mode: Mode,
+    stack: u64,
+    guests: &Guests,
+) -> wasmtime::Result<(Engine, Memories)> {
     let mut config = codegen(mode, guests.have_images());
     let memories = Memories::default();
     // Code comes from the cache alone, which the compiler's own process fills.
@@ -108,7 +132,9 @@ pub(super) fn engine(mode: Mode, stack: u64, guests: &Guests) -> wasmtime::Resul
             config.allocation_strategy(InstanceAllocationStrategy::Pooling(pool(*stores)));
         }
         Guests::BuiltIn(_) => {
-            config.with_host_memory(Arc::new(memories.clone())).with_host_stack(Arc::new(Stacks::default()));
+            config
+                .with_host_memory(Arc::new(memories.clone()))
+                .with_host_stack(Arc::new(Stacks::default()));
         }
     }
     let engine = Engine::new(&config)?;
@@ -116,13 +142,15 @@ pub(super) fn engine(mode: Mode, stack: u64, guests: &Guests) -> wasmtime::Resul
     Ok((engine, memories))
 }
 
-/// Pages kept resident a slot, so that a guest run again and again does not fault them in each time.
+/// Pages kept resident a slot, so that a guest run again and again does not fault them in each
+/// time.
 const KEEP_RESIDENT: usize = 8 << 20;
 
 /// Memories and tables that each store of a pool has room for, on the average.
 const POOL_MEMORIES: u32 = 2;
 const POOL_TABLES: u32 = 4;
-/// Core instances that a component may have. They are counted, and nothing is reserved for them: each store has all of them.
+/// Core instances that a component may have. They are counted, and nothing is reserved for them:
+/// each store has all of them.
 const POOL_INSTANCES: u32 = 200;
 
 fn pool(stores: u32) -> PoolingAllocationConfig {

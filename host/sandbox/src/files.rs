@@ -1,21 +1,25 @@
-//! The one file layer behind WASI 0.2 and 0.3: `/skill` read-only, `/tmp` as scratch, the granted folders, and `/` with all of them.
+//! The one file layer behind WASI 0.2 and 0.3: `/skill` read-only, `/tmp` as scratch, the granted
+//! folders, and `/` with all of them.
 //!
-//! Path rules, quota, accounts, denials and overlays live here once, for both versions of WASI: a rule that held in one and not
-//! in the other would be an escape. In reading order:
+//! Path rules, quota, accounts, denials and overlays live here once, for both versions of WASI: a
+//! rule that held in one and not in the other would be an escape. In reading order:
 //!
-//! - `mount`: a host folder is opened, once; `ground`: it, or when. `beneath`: the only way into it. `root`, `skeleton`: `/`, and the
-//!   devices in it.
-//! - `path`: text to canonical path. `access`: what the capabilities say of one; `protect`: what makes programs of the host run code;
-//!   `guard`: what is known by device and inode. `quota`, `account`: what is used up.
-//! - `open`, `handle`, `metadata`, `readdir`, `change`: the operations; `times`: the file times of a deterministic run.
+//! - `mount`: a host folder is opened, once; `ground`: it, or when. `beneath`: the only way into
+//!   it. `root`, `skeleton`: `/`, and the devices in it.
+//! - `path`: text to canonical path. `access`: what the capabilities say of one; `protect`: what
+//!   makes programs of the host run code; `guard`: what is known by device and inode. `quota`,
+//!   `account`: what is used up.
+//! - `open`, `handle`, `metadata`, `readdir`, `change`: the operations; `times`: the file times of
+//!   a deterministic run.
 //! - `overlay`, `raise`: writes kept aside. `changes`, `diff`, `apply`: what becomes of them.
-//! - `snapshot`: all of it by digest, for a receipt; `survey`: and by name, for a recording. `seen`: what of the grants was used. `shown`: the
-//!   name that a guest was shown just now.
+//! - `snapshot`: all of it by digest, for a receipt; `survey`: and by name, for a recording.
+//!   `seen`: what of the grants was used. `shown`: the name that a guest was shown just now.
 //! - `wasi`, `wasi_p2`, `wasi_p3`: the same operations, as two versions of WASI.
 //!
-//! What guests cannot do, whatever the rules: make symlinks or hard links, move symlinks, open devices, FIFOs or sockets, write to a
-//! file that has another name (which may lie outside the mount). Names that are not UTF-8 are left out of listings, as WASI has no
-//! way to say them. Symlinks with an absolute target lead nowhere.
+//! What guests cannot do, whatever the rules: make symlinks or hard links, move symlinks, open
+//! devices, FIFOs or sockets, write to a file that has another name (which may lie outside the
+//! mount). Names that are not UTF-8 are left out of listings, as WASI has no way to say them.
+//! Symlinks with an absolute target lead nowhere.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -90,7 +94,8 @@ pub struct Vfs {
     ledger: Arc<Ledger>,
     /// The books of `/state`, where it is there.
     state: Option<Arc<Ledger>>,
-    /// Held by each operation on names, so that a check and what follows from it are one step for the programs of an invocation.
+    /// Held by each operation on names, so that a check and what follows from it are one step for
+    /// the programs of an invocation.
     tree: Mutex<Tree>,
     /// What no rule opens, by device and inode.
     guard: guard::Guard,
@@ -105,9 +110,10 @@ pub struct Vfs {
 }
 
 impl Vfs {
-    /// The files that `mounts` hold, under the rules and the limits (`disk`, `files`, `handles`) of `capabilities`. Guests are told the
-    /// host's file times, or those that `times` has; what they read is kept, or was, as `contents` says.
-    /// What is `guarded` is out of reach, wherever it appears.
+    /// The files that `mounts` hold, under the rules and the limits (`disk`, `files`, `handles`) of
+    /// `capabilities`. Guests are told the host's file times, or those that `times` has; what they
+    /// read is kept, or was, as `contents` says. What is `guarded` is out of reach, wherever it
+    /// appears.
     pub fn new(
         mounts: Vec<OpenMount>,
         capabilities: Arc<Capabilities>,
@@ -117,23 +123,39 @@ impl Vfs {
     ) -> Arc<Vfs> {
         let ledger = Ledger::new(&capabilities.limits);
         let state = mounts.iter().find_map(|mount| match mount.rules {
-            mount::Rules::State(size) => Some(Ledger::of_state(&capabilities.limits, size.bytes, size.files)),
+            mount::Rules::State(size) => {
+                Some(Ledger::of_state(&capabilities.limits, size.bytes, size.files))
+            }
             _ => None,
         });
         let decisions = access::Decisions::new(capabilities, mounts.len());
         let tree = Mutex::new(Tree::new(mounts.len()));
         let guard = guard::Guard::new(&mounts, guarded);
         let (times, seen) = (times.map(Arc::new), seen::Seen::default());
-        Arc::new(Vfs { mounts, decisions, ledger, state, tree, guard, times, contents, seen, shown: Mutex::default() })
+        Arc::new(Vfs {
+            mounts,
+            decisions,
+            ledger,
+            state,
+            tree,
+            guard,
+            times,
+            contents,
+            seen,
+            shown: Mutex::default(),
+        })
     }
 
-    /// The folders that a guest starts from, with their guest paths. A mount in which nothing is allowed is left out.
+    /// The folders that a guest starts from, with their guest paths. A mount in which nothing is
+    /// allowed is left out.
     ///
     /// # Errors
     /// `MFILE` over the limit of handles.
     pub fn preopens(&self) -> Result<Vec<(Handle, String)>, Errno> {
-        let visible =
-            (0..self.mounts.len()).filter(|m| self.access(*m, "") != PathAccess::None && self.reach(*m, "", None) != guard::Reach::Hidden);
+        let visible = (0..self.mounts.len()).filter(|m| {
+            self.access(*m, "") != PathAccess::None
+                && self.reach(*m, "", None) != guard::Reach::Hidden
+        });
         visible.map(|m| Ok((self.folder(m, "")?, self.mounts[m].guest.clone()))).collect()
     }
 
@@ -149,7 +171,8 @@ impl Vfs {
         }
     }
 
-    /// The guest paths that were read, written, created or removed outside `/tmp`: the first 10,000.
+    /// The guest paths that were read, written, created or removed outside `/tmp`: the first
+    /// 10,000.
     pub fn touched(&self) -> BTreeMap<String, Touched> {
         self.ledger.touched()
     }
@@ -159,12 +182,14 @@ impl Vfs {
         self.decisions.denials()
     }
 
-    /// The first error that is the host's own (its disk is full, say). The guest saw it, and may have gone on.
+    /// The first error that is the host's own (its disk is full, say). The guest saw it, and may
+    /// have gone on.
     pub fn failure(&self) -> Option<Errno> {
         self.ledger.failure().or_else(|| self.state.as_ref()?.failure())
     }
 
-    /// The first limit (`disk`, `files`, `handles` or `state`) that was hit. The guest saw an error, and may have gone on.
+    /// The first limit (`disk`, `files`, `handles` or `state`) that was hit. The guest saw an
+    /// error, and may have gone on.
     pub fn hit(&self) -> Option<Limit> {
         self.ledger.hit().or_else(|| self.state.as_ref()?.hit())
     }
@@ -172,7 +197,9 @@ impl Vfs {
     /// The account of a path; of `/tmp` nobody keeps any.
     fn account(&self, m: usize, rel: &str) -> Arc<account::Account> {
         match self.mounts[m].rules {
-            mount::Rules::Scratch | mount::Rules::Root(_) | mount::Rules::Packages => Arc::default(),
+            mount::Rules::Scratch | mount::Rules::Root(_) | mount::Rules::Packages => {
+                Arc::default()
+            }
             _ => self.ledger.account(self.mounts[m].guest_path(rel)),
         }
     }
@@ -193,7 +220,8 @@ impl Vfs {
 /// The host's error numbers, which the operations use for their own errors too.
 pub use rustix::io::Errno;
 
-/// A poisoned lock is taken as it is: a panic in one host call must not end the others, and each update is complete by itself.
+/// A poisoned lock is taken as it is: a panic in one host call must not end the others, and each
+/// update is complete by itself.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

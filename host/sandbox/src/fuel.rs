@@ -1,9 +1,10 @@
 //! Fuel, which the programs of an invocation have in common.
 //!
-//! A program's store holds as much as was left for all of them when it last settled, and the engine ends it there. It settles when it
-//! starts another program, waits for one or for a stream, and ends; so programs that run in turn are charged exactly, and the sum is the
-//! same in every run. In between, each epoch looks at what each has burnt, and ends the run where the sum is over the limit: programs that
-//! run side by side go over it by no more than they burn in an epoch.
+//! A program's store holds as much as was left for all of them when it last settled, and the engine
+//! ends it there. It settles when it starts another program, waits for one or for a stream, and
+//! ends; so programs that run in turn are charged exactly, and the sum is the same in every run. In
+//! between, each epoch looks at what each has burnt, and ends the run where the sum is over the
+//! limit: programs that run side by side go over it by no more than they burn in an epoch.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -12,7 +13,8 @@ use wasmtime::{AsContextMut, Store, StoreContextMut};
 
 use super::state::State;
 
-/// Fuel after which a store's count is brought up to date, within a loop that calls nothing too. About a millisecond's.
+/// Fuel after which a store's count is brought up to date, within a loop that calls nothing too.
+/// About a millisecond's.
 pub(super) const INTERVAL: u64 = 1 << 20;
 
 /// What one program has cost, for its record.
@@ -31,8 +33,8 @@ pub(super) fn fill(store: &mut Store<State>) -> wasmtime::Result<()> {
     Ok(())
 }
 
-/// Charges what a program has burnt since the last look, and lets it have what is left. Only where the guest is not running: inside a
-/// host call, before it starts and after it has ended.
+/// Charges what a program has burnt since the last look, and lets it have what is left. Only where
+/// the guest is not running: inside a host call, before it starts and after it has ended.
 pub(super) fn settle(mut context: StoreContextMut<'_, State>) -> wasmtime::Result<()> {
     if let Some(left) = look(&mut context) {
         context.set_fuel(left)?;
@@ -41,7 +43,8 @@ pub(super) fn settle(mut context: StoreContextMut<'_, State>) -> wasmtime::Resul
     Ok(())
 }
 
-/// Charges what a program has burnt since the last look; returns what is left for all. `None` where no fuel is counted.
+/// Charges what a program has burnt since the last look; returns what is left for all. `None` where
+/// no fuel is counted.
 pub(super) fn look(context: &mut StoreContextMut<'_, State>) -> Option<u64> {
     context.data().invocation.capabilities.limits.fuel?;
     let now = context.get_fuel().ok()?;

@@ -1,7 +1,8 @@
 //! The program's heap: malloc, and for what a large component is described by, one large page.
 //!
-//! A start that loads Python makes some ten thousand small values that stay until its end: 190 pages, each of which the kernel hands out by a
-//! fault of its own. Where it has a page of 2 MiB to give, they cost one.
+//! A start that loads Python makes some ten thousand small values that stay until its end: 190
+//! pages, each of which the kernel hands out by a fault of its own. Where it has a page of 2 MiB to
+//! give, they cost one.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::ptr::null_mut;
@@ -10,10 +11,12 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
 
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous};
 
-/// The allocator of a program that is its process's own: `#[global_allocator] static HEAP: Heap = Heap::new();`.
+/// The allocator of a program that is its process's own:
+/// `#[global_allocator] static HEAP: Heap = Heap::new();`.
 ///
-/// It is malloc, but for a region of [`LARGE_PAGE`] bytes that is made when a large component is loaded, and given out from one end to the other,
-/// never to be taken back: for values that stay. What doesn't fit is malloc's.
+/// It is malloc, but for a region of [`LARGE_PAGE`] bytes that is made when a large component is
+/// loaded, and given out from one end to the other, never to be taken back: for values that stay.
+/// What doesn't fit is malloc's.
 #[derive(Debug)]
 pub struct Heap {
     /// Null until there is a region.
@@ -51,7 +54,8 @@ impl Heap {
         loop {
             let start = given.next_multiple_of(layout.align());
             let end = start.checked_add(layout.size()).filter(|end| *end <= LARGE_PAGE)?;
-            match self.given.compare_exchange_weak(given, end, Ordering::Relaxed, Ordering::Relaxed) {
+            match self.given.compare_exchange_weak(given, end, Ordering::Relaxed, Ordering::Relaxed)
+            {
                 Ok(_) => return Some(region.wrapping_add(start)),
                 Err(now) => given = now,
             }
@@ -76,12 +80,18 @@ impl Default for Heap {
     }
 }
 
-/// Maps a region, on a boundary of its own size, which no two of its bytes are ever given out of twice; null where that fails.
+/// Maps a region, on a boundary of its own size, which no two of its bytes are ever given out of
+/// twice; null where that fails.
 fn map() -> *mut u8 {
     #[expect(unsafe_code, reason = "memory that is this module's alone")]
     // SAFETY: a new mapping, which nothing else knows of; the advice is about a part of it.
     unsafe {
-        let Ok(room) = mmap_anonymous(null_mut(), 2 * LARGE_PAGE, ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE) else {
+        let Ok(room) = mmap_anonymous(
+            null_mut(),
+            2 * LARGE_PAGE,
+            ProtFlags::READ | ProtFlags::WRITE,
+            MapFlags::PRIVATE,
+        ) else {
             return null_mut();
         };
         let region = room.wrapping_byte_add(room.addr().next_multiple_of(LARGE_PAGE) - room.addr());
@@ -92,9 +102,10 @@ fn map() -> *mut u8 {
 }
 
 #[expect(unsafe_code, reason = "an allocator is unsafe by its trait")]
-// SAFETY: what `take` gives out lies in a mapping that is never unmapped, is aligned and as large as asked for, and overlaps nothing that was
-// given out before, since `given` only grows. It is zero, as new mappings are. Everything else is the system's, which is told of nothing that
-// is not its own: `has` tells them apart by their addresses.
+// SAFETY: what `take` gives out lies in a mapping that is never unmapped, is aligned and as large
+// as asked for, and overlaps nothing that was given out before, since `given` only grows. It is
+// zero, as new mappings are. Everything else is the system's, which is told of nothing that is not
+// its own: `has` tells them apart by their addresses.
 unsafe impl GlobalAlloc for Heap {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         // SAFETY: the caller's promise is passed on.
@@ -118,7 +129,8 @@ unsafe impl GlobalAlloc for Heap {
             // SAFETY: as above; it is the system's.
             return unsafe { System.realloc(value, layout, size) };
         }
-        // SAFETY: the alignment is valid, and the caller promises that the size does not overflow; both values have as many bytes as are copied.
+        // SAFETY: the alignment is valid, and the caller promises that the size does not overflow;
+        // both values have as many bytes as are copied.
         unsafe {
             let new = self.alloc(Layout::from_size_align_unchecked(size, layout.align()));
             if !new.is_null() {
@@ -136,7 +148,8 @@ mod tests {
     /// As an allocator's caller does, with what it may rely on.
     #[expect(unsafe_code, reason = "the caller's side of an allocator")]
     fn takes_and_gives_back(heap: &Heap, layout: Layout) -> *mut u8 {
-        // SAFETY: the layout is not empty, only bytes within it are touched, and the value is given back with the layout that it has by then.
+        // SAFETY: the layout is not empty, only bytes within it are touched, and the value is given
+        // back with the layout that it has by then.
         unsafe {
             let value = heap.alloc_zeroed(layout);
             assert!(!value.is_null() && value.addr().is_multiple_of(layout.align()));
@@ -144,8 +157,13 @@ mod tests {
             assert!(bytes.iter().all(|byte| *byte == 0), "{layout:?}");
             bytes.fill(7);
             let larger = heap.realloc(value, layout, layout.size() * 2);
-            assert!(std::slice::from_raw_parts(larger, layout.size()).iter().all(|byte| *byte == 7));
-            heap.dealloc(larger, Layout::from_size_align(layout.size() * 2, layout.align()).unwrap());
+            assert!(
+                std::slice::from_raw_parts(larger, layout.size()).iter().all(|byte| *byte == 7)
+            );
+            heap.dealloc(
+                larger,
+                Layout::from_size_align(layout.size() * 2, layout.align()).unwrap(),
+            );
             value
         }
     }
@@ -168,6 +186,9 @@ mod tests {
         assert!(within.len() > 5_000, "the region was used");
         assert!(within.is_sorted_by(|a, b| a.1 <= b.0), "nothing was given out twice");
         assert!(!heap.has(takes_and_gives_back(&heap, layout(40, 8))), "it is full by then");
-        assert!(!heap.has(takes_and_gives_back(&heap, layout(SMALL + 1, 16))), "what is large is malloc's");
+        assert!(
+            !heap.has(takes_and_gives_back(&heap, layout(SMALL + 1, 16))),
+            "what is large is malloc's"
+        );
     }
 }

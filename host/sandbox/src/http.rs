@@ -1,7 +1,9 @@
-//! The one way out: every HTTP request of an invocation, whichever interface it came by, is checked, sent, bounded and recorded here.
+//! The one way out: every HTTP request of an invocation, whichever interface it came by, is
+//! checked, sent, bounded and recorded here.
 //!
-//! Redirects are not followed: the guest sees the 3xx, and the request that it makes next is checked as any other. Proxies are not
-//! used, and the environment is not asked about any. A response is handed over as it came, never decompressed.
+//! Redirects are not followed: the guest sees the 3xx, and the request that it makes next is
+//! checked as any other. Proxies are not used, and the environment is not asked about any. A
+//! response is handed over as it came, never decompressed.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -98,13 +100,31 @@ impl Sender {
         Sender::made(capabilities, tls, resolver, None, false)
     }
 
-    /// The same, for a run that is held while the network answers, or whose bodies are told by digest.
-    pub(super) fn made(capabilities: &Capabilities, tls: Arc<Tls>, resolver: Resolver, held: Option<Held>, digests: bool) -> Arc<Sender> {
+    /// The same, for a run that is held while the network answers, or whose bodies are told by
+    /// digest.
+    pub(super) fn made(
+        capabilities: &Capabilities,
+        tls: Arc<Tls>,
+        resolver: Resolver,
+        held: Option<Held>,
+        digests: bool,
+    ) -> Arc<Sender> {
         let network = match (held, capabilities.determinism) {
             (Some(held), _) => {
-                // Of a recording that is replayed, authorities are known by digest alone; and nothing is sent.
-                let trusted = if held.tape.is_recording() { capabilities.clone() } else { Capabilities::default() };
-                let live = Sender::made(&Capabilities { determinism: None, ..trusted }, tls.clone(), resolver.clone(), None, false);
+                // Of a recording that is replayed, authorities are known by digest alone; and
+                // nothing is sent.
+                let trusted = if held.tape.is_recording() {
+                    capabilities.clone()
+                } else {
+                    Capabilities::default()
+                };
+                let live = Sender::made(
+                    &Capabilities { determinism: None, ..trusted },
+                    tls.clone(),
+                    resolver.clone(),
+                    None,
+                    false,
+                );
                 return Sender::through(
                     Network::Held(held, live),
                     &Capabilities { authorities: Vec::new(), ..capabilities.clone() },
@@ -119,8 +139,16 @@ impl Sender {
         Sender::through(network, capabilities, tls, resolver, digests)
     }
 
-    fn through(network: Network, capabilities: &Capabilities, tls: Arc<Tls>, resolver: Resolver, digests: bool) -> Arc<Sender> {
-        let concurrent = usize::try_from(capabilities.limits.http_concurrent).unwrap_or(usize::MAX).min(Semaphore::MAX_PERMITS);
+    fn through(
+        network: Network,
+        capabilities: &Capabilities,
+        tls: Arc<Tls>,
+        resolver: Resolver,
+        digests: bool,
+    ) -> Arc<Sender> {
+        let concurrent = usize::try_from(capabilities.limits.http_concurrent)
+            .unwrap_or(usize::MAX)
+            .min(Semaphore::MAX_PERMITS);
         Arc::new(Sender {
             fetch: capabilities.fetch.clone(),
             methods: capabilities.methods.clone(),
@@ -135,11 +163,16 @@ impl Sender {
         })
     }
 
-    /// Sends one request. Its time runs until the last byte of the response's body; dropping that body ends the connection.
+    /// Sends one request. Its time runs until the last byte of the response's body; dropping that
+    /// body ends the connection.
     ///
     /// # Errors
     /// See [`SendError`]. An error after the response's head comes out of the body.
-    pub async fn send(&self, request: Request<Body>, waits: Waits) -> Result<Response<Body>, SendError> {
+    pub async fn send(
+        &self,
+        request: Request<Body>,
+        waits: Waits,
+    ) -> Result<Response<Body>, SendError> {
         let deadline = after(Duration::from_millis(self.limits.http_total_ms));
         let (mut parts, body) = request.into_parts();
         let url = shown(&parts.uri);
@@ -151,12 +184,22 @@ impl Sender {
             }
         };
         let record = self.ledger.open(&parts.method, url);
-        let exchange = Exchange::new(self.ledger.clone(), record, self.limits.clone(), waits, deadline, self.digests);
+        let exchange = Exchange::new(
+            self.ledger.clone(),
+            record,
+            self.limits.clone(),
+            waits,
+            deadline,
+            self.digests,
+        );
         if let Network::Held(held, live) = &self.network {
-            return held.send(live, &to, parts, Upload::new(body, declared, exchange.clone()), &exchange).await;
+            return held
+                .send(live, &to, parts, Upload::new(body, declared, exchange.clone()), &exchange)
+                .await;
         }
         let request = Request::from_parts(parts, Upload::new(body, declared, exchange.clone()));
-        // What failed first explains what failed next: a body over its cap also breaks the connection.
+        // What failed first explains what failed next: a body over its cap also breaks the
+        // connection.
         self.exchange(&to, request, &exchange).await.map_err(|e| exchange.fail(e))
     }
 
@@ -181,7 +224,11 @@ impl Sender {
 
     /// Bytes sent and received in bodies.
     pub fn usage(&self) -> (u64, u64) {
-        self.ledger.book().requests.iter().fold((0, 0), |(sent, received), r| (sent + r.sent, received + r.received))
+        self.ledger
+            .book()
+            .requests
+            .iter()
+            .fold((0, 0), |(sent, received), r| (sent + r.sent, received + r.received))
     }
 
     /// The first limit that a request hit.
@@ -189,9 +236,16 @@ impl Sender {
         self.ledger.book().hit
     }
 
-    /// Checks a request and makes it the one that is sent. Returns where it goes, and the length of its body where that is known.
-    fn admit(&self, parts: &mut request::Parts, body: &Body) -> Result<(Target, Option<u64>), SendError> {
-        let deny = |what: String, rule: String, fix, kind| Err(SendError::Denied(Denial { what, rule, fix, kind }));
+    /// Checks a request and makes it the one that is sent. Returns where it goes, and the length of
+    /// its body where that is known.
+    fn admit(
+        &self,
+        parts: &mut request::Parts,
+        body: &Body,
+    ) -> Result<(Target, Option<u64>), SendError> {
+        let deny = |what: String, rule: String, fix, kind| {
+            Err(SendError::Denied(Denial { what, rule, fix, kind }))
+        };
         let to = match target::target(&parts.uri) {
             Ok(to) => to,
             Err(rule) => return deny(shown(&parts.uri), brief(&rule), None, DenialKind::Url),
@@ -199,31 +253,51 @@ impl Sender {
         let host = || DenialKind::Host(to.host.clone());
         if let Network::Off = self.network {
             let rule = "the network is off in a deterministic run".to_owned();
-            return deny(target::origin(&to), rule, Some("record it: `--record DIR`, or run it without `--deterministic`".into()), host());
+            return deny(
+                target::origin(&to),
+                rule,
+                Some("record it: `--record DIR`, or run it without `--deterministic`".into()),
+                host(),
+            );
         }
         if !self.fetch.allows(|p| p.matches(&to)) {
             let denied = self.fetch.none_of.iter().any(|p| p.matches(&to));
-            let rule = if denied { "an entry of `deny` matches it".to_owned() } else { self.unmatched(&to) };
+            let rule = if denied {
+                "an entry of `deny` matches it".to_owned()
+            } else {
+                self.unmatched(&to)
+            };
             return deny(target::origin(&to), rule, (!denied).then(|| allow_flag(&to)), host());
         }
         // CONNECT would open a tunnel, TRACE echoes what the host added.
         let never = [Method::CONNECT, Method::TRACE].contains(&parts.method);
         if never || !self.methods.iter().any(|m| m == parts.method.as_str()) {
             let method = brief(parts.method.as_str());
-            let rule = if never { format!("{method} is never sent") } else { format!("`methods` does not hold {method}") };
+            let rule = if never {
+                format!("{method} is never sent")
+            } else {
+                format!("`methods` does not hold {method}")
+            };
             let fix = (!never).then(|| format!("`methods: [{method}]` in the policy"));
-            return deny(format!("{method} {}", target::origin(&to)), rule, fix, DenialKind::Method(to.host));
+            return deny(
+                format!("{method} {}", target::origin(&to)),
+                rule,
+                fix,
+                DenialKind::Method(to.host),
+            );
         }
         headers::strip(&mut parts.headers);
         let declared = headers::declared_length(&parts.headers, body.size_hint().exact())?;
-        let line = parts.uri.path_and_query().map_or(1, |p| p.as_str().len()) + parts.method.as_str().len();
+        let line = parts.uri.path_and_query().map_or(1, |p| p.as_str().len())
+            + parts.method.as_str().len();
         if !headers::fit(&parts.headers, line + to.host.len() + 64) {
             return Err(SendError::RequestHead);
         }
         if declared.is_some_and(|n| n > self.limits.http_request_body) {
             return Err(self.over(Limit::HttpRequestBody));
         }
-        parts.uri = target::absolute(&to, &parts.uri).map_err(|e| SendError::Malformed(e.to_string()))?;
+        parts.uri =
+            target::absolute(&to, &parts.uri).map_err(|e| SendError::Malformed(e.to_string()))?;
         parts.extensions.clear();
         if self.limits.http_concurrent == 0 {
             return Err(self.over(Limit::HttpConcurrent));
@@ -234,32 +308,65 @@ impl Sender {
         Ok((to, declared))
     }
 
-    /// Why no entry lets a request through: what the nearest one of the first side without a match has otherwise.
+    /// Why no entry lets a request through: what the nearest one of the first side without a match
+    /// has otherwise.
     fn unmatched(&self, to: &Target) -> String {
         let side = self.fetch.all_of.iter().find(|side| !side.iter().any(|p| p.matches(to)));
-        let nearest = side.into_iter().flatten().filter_map(|p| p.mismatch(to)).max().unwrap_or(Mismatch::Host);
+        let nearest = side
+            .into_iter()
+            .flatten()
+            .filter_map(|p| p.mismatch(to))
+            .max()
+            .unwrap_or(Mismatch::Host);
         let (host, port) = (&to.host, to.port);
         match nearest {
-            Mismatch::Host => format!("no `WebFetch` entry, of those asked for and granted, is for the host `{host}`"),
-            Mismatch::Scheme => format!("the `WebFetch` entry for `{host}` is for https, and this is http"),
+            Mismatch::Host => format!(
+                "no `WebFetch` entry, of those asked for and granted, is for the host `{host}`"
+            ),
+            Mismatch::Scheme => {
+                format!("the `WebFetch` entry for `{host}` is for https, and this is http")
+            }
             Mismatch::Port => format!("the `WebFetch` entry for `{host}` is not for port {port}"),
         }
     }
 
-    async fn exchange(&self, to: &Target, request: Request<Upload>, exchange: &Arc<Exchange>) -> Result<Response<Body>, SendError> {
-        let Ok(turn) = tokio::time::timeout_at(exchange.deadline, self.turns.clone().acquire_owned()).await else {
+    async fn exchange(
+        &self,
+        to: &Target,
+        request: Request<Upload>,
+        exchange: &Arc<Exchange>,
+    ) -> Result<Response<Body>, SendError> {
+        let Ok(turn) =
+            tokio::time::timeout_at(exchange.deadline, self.turns.clone().acquire_owned()).await
+        else {
             return Err(exchange.over(Limit::HttpConcurrent));
         };
         let turn = turn.map_err(|e| SendError::Protocol(e.to_string()))?;
         let private = self.fetch.allows(|p| p.private && p.matches(to));
-        let tcp = exchange.within(Limit::HttpConnect, connect::connect(to, &self.resolver, &self.lookups, private)).await?;
+        let tcp = exchange
+            .within(
+                Limit::HttpConnect,
+                connect::connect(to, &self.resolver, &self.lookups, private),
+            )
+            .await?;
         let (tasks, spawner) = Tasks::new(exchange.clone(), turn);
         let response = if to.https {
-            let tls = exchange.within(Limit::HttpTls, connect::handshake(to, tcp, &self.tls)).await?;
+            let tls =
+                exchange.within(Limit::HttpTls, connect::handshake(to, tcp, &self.tls)).await?;
             let http2 = tls.get_ref().1.alpn_protocol() == Some(b"h2");
-            exchange.within(Limit::HttpTotal, wire::converse(tls, http2, to, request, exchange, spawner)).await?
+            exchange
+                .within(
+                    Limit::HttpTotal,
+                    wire::converse(tls, http2, to, request, exchange, spawner),
+                )
+                .await?
         } else {
-            exchange.within(Limit::HttpTotal, wire::converse(tcp, false, to, request, exchange, spawner)).await?
+            exchange
+                .within(
+                    Limit::HttpTotal,
+                    wire::converse(tcp, false, to, request, exchange, spawner),
+                )
+                .await?
         };
         let (mut parts, incoming) = response.into_parts();
         exchange.record(|r| r.status = Some(parts.status.as_u16()));
@@ -272,7 +379,10 @@ impl Sender {
         headers::strip(&mut parts.headers);
         parts.extensions.insert(Sent(exchange.clone()));
         exchange.record(|r| (r.error, r.failure) = (None, None));
-        Ok(Response::from_parts(parts, Download::new(incoming, exchange.clone(), tasks).boxed_unsync()))
+        Ok(Response::from_parts(
+            parts,
+            Download::new(incoming, exchange.clone(), tasks).boxed_unsync(),
+        ))
     }
 
     fn over(&self, limit: Limit) -> SendError {
@@ -286,13 +396,18 @@ fn allow_flag(to: &Target) -> String {
     format!("--allow 'WebFetch({entry}{})'", target::authority(to))
 }
 
-/// A URL for the record: without user information and query, which may carry secrets, and of bounded length.
+/// A URL for the record: without user information and query, which may carry secrets, and of
+/// bounded length.
 fn shown(uri: &Uri) -> String {
     let place = match target::target(uri) {
         Ok(to) => target::origin(&to),
         Err(_) => {
             let authority = uri.authority().map_or("", |a| a.as_str());
-            format!("{}://{}", uri.scheme_str().unwrap_or(""), authority.rsplit('@').next().unwrap_or(""))
+            format!(
+                "{}://{}",
+                uri.scheme_str().unwrap_or(""),
+                authority.rsplit('@').next().unwrap_or("")
+            )
         }
     };
     brief(&(place + uri.path()))

@@ -59,7 +59,10 @@ struct Commands {
 
 impl Invocation {
     /// Puts together what enforces each capability.
-    #[expect(clippy::too_many_arguments, reason = "each is something else that a run's programs share")]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "each is something else that a run's programs share"
+    )]
     pub(super) fn new(
         sandbox: &Sandbox,
         capabilities: &Arc<Capabilities>,
@@ -71,9 +74,10 @@ impl Invocation {
         tape: Option<Arc<Tape>>,
         evidence: bool,
     ) -> Arc<Invocation> {
-        // Field by field, so that a new one is not carried about without being enforced: the file layer has `mounts` to `write`;
-        // the sender `fetch`, `methods` and `authorities`; `process.rs` has `spawn`; every store `env`; the meter and all of them `limits`;
-        // `turns` has `determinism`.
+        // Field by field, so that a new one is not carried about without being enforced: the file
+        // layer has `mounts` to `write`; the sender `fetch`, `methods` and `authorities`;
+        // `process.rs` has `spawn`; every store `env`; the meter and all of them `limits`; `turns`
+        // has `determinism`.
         let Capabilities {
             mounts: _,
             packages: _,

@@ -1,16 +1,20 @@
 //! Runs a program under capabilities and returns its outcome. The only crate that knows wasmtime.
 //!
-//! This crate owns every enforcer: the file layer, the HTTP sender, processes, clocks, randomness, streams and limits, once for WASI 0.2 and 0.3 alike. It
-//! must not know who granted what, or where a skill came from: it is handed a `Program` and `Capabilities`.
+//! This crate owns every enforcer: the file layer, the HTTP sender, processes, clocks, randomness,
+//! streams and limits, once for WASI 0.2 and 0.3 alike. It must not know who granted what, or where
+//! a skill came from: it is handed a `Program` and `Capabilities`.
 //!
-//! Start reading at [`run()`], which is one invocation from start to end: `mounts` opens what the guest may see (`scratch` is its own folder), `invocation`
-//! is what its programs share, `store` runs one of them, `process` lets one start another. Before that a component is made ready: `engine`, `compile`,
-//! `cache`, and `wasi`, which links its imports; `memory` and `stacks` are what built-in programs run in. Behind the imports are [`files`], [`http`],
-//! `random`, `stdio`, `tools` and `compiled`; `pipe` joins programs, `children` ends them with the program that started them. `meter` counts what all of
-//! them use, and `fuel` what they burn.
+//! Start reading at [`run()`], which is one invocation from start to end: `mounts` opens what the
+//! guest may see (`scratch` is its own folder), `invocation` is what its programs share, `store`
+//! runs one of them, `process` lets one start another. Before that a component is made ready:
+//! `engine`, `compile`, `cache`, and `wasi`, which links its imports; `memory` and `stacks` are
+//! what built-in programs run in. Behind the imports are [`files`], [`http`], `random`, `stdio`,
+//! `tools` and `compiled`; `pipe` joins programs, `children` ends them with the program that
+//! started them. `meter` counts what all of them use, and `fuel` what they burn.
 //!
-//! A deterministic run takes its order from `turns`, its time from `clock` (linked by `clocks`), and its streams from `steady` and `relay`. [`recording`]
-//! keeps what reached a run from outside and replays it.
+//! A deterministic run takes its order from `turns`, its time from `clock` (linked by `clocks`),
+//! and its streams from `steady` and `relay`. [`recording`] keeps what reached a run from outside
+//! and replays it.
 
 mod cache;
 mod children;
@@ -101,7 +105,8 @@ pub struct Options {
     pub resolver: http::Resolver,
 }
 
-/// Engines, compiled components and TLS, made when first needed and shared by all invocations. Cheap to clone.
+/// Engines, compiled components and TLS, made when first needed and shared by all invocations.
+/// Cheap to clone.
 #[derive(Clone)]
 pub struct Sandbox(Arc<Shared>);
 
@@ -172,27 +177,51 @@ impl Sandbox {
         &self.0.options.cache
     }
 
-    fn sender(&self, capabilities: &Capabilities, held: Option<http::Held>, digests: bool) -> Arc<http::Sender> {
-        http::Sender::made(capabilities, self.0.options.tls.clone(), self.0.options.resolver.clone(), held, digests)
+    fn sender(
+        &self,
+        capabilities: &Capabilities,
+        held: Option<http::Held>,
+        digests: bool,
+    ) -> Arc<http::Sender> {
+        http::Sender::made(
+            capabilities,
+            self.0.options.tls.clone(),
+            self.0.options.resolver.clone(),
+            held,
+            digests,
+        )
     }
 
     /// Compiles, loads and links a component, or takes what is ready.
-    async fn prepare(&self, component: &Component, mode: Mode, limits: &Limits) -> Result<Prepared, Status> {
+    async fn prepare(
+        &self,
+        component: &Component,
+        mode: Mode,
+        limits: &Limits,
+    ) -> Result<Prepared, Status> {
         let guests = match component.built_in() {
             Some(_) => Guests::BuiltIn(component.digest.clone()),
             None => Guests::Any(self.0.options.allocation),
         };
         let engine_key = (mode, stack(component, limits), guests);
         let key = (engine_key, component.digest.clone());
-        if let Some(prepared) = self.0.prepared.lock().unwrap_or_else(PoisonError::into_inner).get(&key) {
+        if let Some(prepared) =
+            self.0.prepared.lock().unwrap_or_else(PoisonError::into_inner).get(&key)
+        {
             return Ok(prepared.clone());
         }
         let not_started = |error| failed("the engine could not start", error);
-        let (engine, memories) = debug_span!("engine").in_scope(|| self.engine(&key.0)).map_err(not_started)?;
-        let loaded = self.load(&engine, &memories, component, &key.0, limits).instrument(debug_span!("load")).await?;
+        let (engine, memories) =
+            debug_span!("engine").in_scope(|| self.engine(&key.0)).map_err(not_started)?;
+        let loaded = self
+            .load(&engine, &memories, component, &key.0, limits)
+            .instrument(debug_span!("load"))
+            .await?;
         let _span = debug_span!("link").entered();
         let exports = Exports::of(&loaded, &engine);
-        let linker = self.linker(&engine, (key.0.clone(), Imports::of(&loaded, &engine))).map_err(not_started)?;
+        let linker = self
+            .linker(&engine, (key.0.clone(), Imports::of(&loaded, &engine)))
+            .map_err(not_started)?;
         let pre = linker.instantiate_pre(&loaded).map_err(|error| unlinkable(&error))?;
         let prepared = Prepared { pre, exports };
         let mut ready = self.0.prepared.lock().unwrap_or_else(PoisonError::into_inner);
@@ -234,7 +263,8 @@ impl Sandbox {
         (mode, _, guests): &EngineKey,
         limits: &Limits,
     ) -> Result<wasmtime::component::Component, Status> {
-        let cache = cache::Cache::open(&self.0.options.cache).map_err(|error| failed("the cache is not usable", error))?;
+        let cache = cache::Cache::open(&self.0.options.cache)
+            .map_err(|error| failed("the cache is not usable", error))?;
         let load = || {
             let (loaded, file) = cache.load(engine, *mode, component)?;
             if guests.have_images() {
@@ -245,13 +275,20 @@ impl Sandbox {
         if let Some(loaded) = load() {
             return Ok(loaded);
         }
-        let bytes = component.bytes().map_err(|error| failed("the component cannot be read", error))?;
+        let bytes =
+            component.bytes().map_err(|error| failed("the component cannot be read", error))?;
         check_kind(&bytes)?;
         let (compiler, mode) = (&self.0.options.compiler, *mode);
-        // Another host that finds the entry half made, or broken before, removes it: then it is made again.
+        // Another host that finds the entry half made, or broken before, removes it: then it is
+        // made again.
         for _ in 0..3 {
-            let compile = async |to| compile::compile(compiler, &bytes, mode, guests.have_images(), limits, to).await;
-            cache.store(engine, mode, component, compile).await.map_err(|error| not_compiled(error, limits))?;
+            let compile = async |to| {
+                compile::compile(compiler, &bytes, mode, guests.have_images(), limits, to).await
+            };
+            cache
+                .store(engine, mode, component, compile)
+                .await
+                .map_err(|error| not_compiled(error, limits))?;
             self.note_growth();
             if let Some(loaded) = load() {
                 // It is mapped, and stays so even where it is more than its skill may keep.
@@ -259,18 +296,26 @@ impl Sandbox {
                 return Ok(loaded);
             }
         }
-        Err(failed("the compiled component did not load", "it was changed or removed each time it was written"))
+        Err(failed(
+            "the compiled component did not load",
+            "it was changed or removed each time it was written",
+        ))
     }
 }
 
 /// The stack that a program's engine gives it: what was set, else what it needs, in bytes.
 pub fn stack(component: &Component, limits: &Limits) -> u64 {
-    limits.stack.unwrap_or_else(|| component.built_in().map_or(STACK, |built_in| built_in.stack.max(STACK)))
+    limits
+        .stack
+        .unwrap_or_else(|| component.built_in().map_or(STACK, |built_in| built_in.stack.max(STACK)))
 }
 
 fn not_compiled(error: CompileError, limits: &Limits) -> Status {
     match error {
-        CompileError::Limit(exceeded) => Status::LimitHit(LimitHit { limit: exceeded.0, value: limits.get(exceeded.0).unwrap_or(0) }),
+        CompileError::Limit(exceeded) => Status::LimitHit(LimitHit {
+            limit: exceeded.0,
+            value: limits.get(exceeded.0).unwrap_or(0),
+        }),
         CompileError::Invalid(message) => invalid(message),
         CompileError::Io(error) => failed("compiling failed", error),
     }
@@ -281,8 +326,8 @@ fn not_compiled(error: CompileError, limits: &Limits) -> Status {
 /// # Errors
 /// `Status::Invalid`, with what would make it one.
 pub fn check_kind(bytes: &[u8]) -> Result<(), Status> {
-    // Preamble: magic, then version 0x0d and layer 1 for a component, version 1 and layer 0 for a core module
-    // (component-model/design/mvp/Binary.md).
+    // Preamble: magic, then version 0x0d and layer 1 for a component, version 1 and layer 0 for a
+    // core module (component-model/design/mvp/Binary.md).
     match bytes {
         [0, b'a', b's', b'm', 0x0d, 0, 1, 0, ..] => Ok(()),
         [0, b'a', b's', b'm', 1, 0, 0, 0, ..] => Err(Status::Invalid {
@@ -304,7 +349,10 @@ fn invalid(message: String) -> Status {
 
 fn unlinkable(error: &wasmtime::Error) -> Status {
     let fix = "a component here may import WASI 0.3 and 0.2, and skillhost:skill/process; `skillhost inspect` lists what this one imports";
-    Status::Invalid { message: format!("the component imports what is not here: {error:#}"), fix: Some(fix.into()) }
+    Status::Invalid {
+        message: format!("the component imports what is not here: {error:#}"),
+        fix: Some(fix.into()),
+    }
 }
 
 fn failed(what: &str, error: impl std::fmt::Display) -> Status {
@@ -318,7 +366,9 @@ pub fn say(status: &Status) -> String {
         Status::LimitHit(hit) => hit.explain(),
         Status::Denied(Denial { rule, .. }) => rule.clone(),
         Status::Aborted { reason } => reason.clone(),
-        Status::Exited { .. } | Status::Trapped { .. } | Status::Interrupted => "it did not start".into(),
+        Status::Exited { .. } | Status::Trapped { .. } | Status::Interrupted => {
+            "it did not start".into()
+        }
     }
 }
 
@@ -329,8 +379,14 @@ impl Prepared {
         let (has, wanted, nor) = match entry {
             // It is asked what it has: nothing is an answer.
             Entry::ListTools => return None,
-            Entry::Command => (exports.run_p3 || exports.run_p2, "`wasi:cli/run`, so it is no command", String::new()),
-            Entry::Tool { scripts, .. } => (exports.tools, "`skillhost:skill/tools`, so it has no tools", tools::nor(scripts)),
+            Entry::Command => (
+                exports.run_p3 || exports.run_p2,
+                "`wasi:cli/run`, so it is no command",
+                String::new(),
+            ),
+            Entry::Tool { scripts, .. } => {
+                (exports.tools, "`skillhost:skill/tools`, so it has no tools", tools::nor(scripts))
+            }
         };
         if has {
             return None;
@@ -348,7 +404,10 @@ impl Prepared {
             (_, true) => Some("it is a command, whose arguments come after `--`: `skillhost run SKILL -- ARGS`".into()),
             _ => None,
         };
-        Some(Status::Invalid { message: format!("the component does not export {wanted}; it exports {have}{nor}"), fix })
+        Some(Status::Invalid {
+            message: format!("the component does not export {wanted}; it exports {have}{nor}"),
+            fix,
+        })
     }
 }
 

@@ -1,5 +1,5 @@
-//! The typed tools that a component offers, as it describes them itself: read within bounds, whether the component is asked or its section is
-//! read.
+//! The typed tools that a component offers, as it describes them itself: read within bounds,
+//! whether the component is asked or its section is read.
 
 use std::collections::HashSet;
 
@@ -11,7 +11,8 @@ use wasmparser::{Parser, Payload};
 use super::offload::cancellable;
 use crate::schema::{Budget, Schema, Stop, TEXT_MAX};
 
-/// The custom section in which a component lists its tools, so that they are known without running it: a JSON array of [`Tool`].
+/// The custom section in which a component lists its tools, so that they are known without running
+/// it: a JSON array of [`Tool`].
 const SECTION: &str = "skillhost:tools";
 /// The interface of a component that has tools.
 pub(super) const INTERFACE: &str = "skillhost:skill/tools@0.1.0";
@@ -79,14 +80,20 @@ pub fn exercise(bytes: &[u8]) {
         if let Ok(Listing::Known(tools)) = read(&component, &mut budget) {
             assert!(tools.len() <= TOOLS_MAX && tools.iter().all(|tool| is_tool_name(&tool.name)));
             if let Ok(again) = with_listing(&component, &tools) {
-                assert_eq!(read(&again, &mut Budget::quick()).unwrap_or(Listing::Unlisted), Listing::Known(tools));
+                assert_eq!(
+                    read(&again, &mut Budget::quick()).unwrap_or(Listing::Unlisted),
+                    Listing::Known(tools)
+                );
             }
         }
     }
     if let Ok(value) = serde_json::from_slice::<[Value; 2]>(bytes) {
         // A schema, and a value that it judges.
         let quick = crate::schema::problems(&value[0], &value[1], &mut Budget::quick());
-        assert!(quick.is_err() || quick == crate::schema::problems(&value[0], &value[1], &mut Budget::quick()));
+        assert!(
+            quick.is_err()
+                || quick == crate::schema::problems(&value[0], &value[1], &mut Budget::quick())
+        );
     }
 }
 
@@ -103,10 +110,13 @@ fn read(component: &[u8], budget: &mut Budget<'_>) -> Result<Listing, String> {
         return Ok(if has_tools { Listing::Unlisted } else { Listing::Known(Vec::new()) });
     };
     if content.len() > SECTION_MAX {
-        return Err(format!("its section {SECTION} has {} bytes, more than {SECTION_MAX}", content.len()));
+        return Err(format!(
+            "its section {SECTION} has {} bytes, more than {SECTION_MAX}",
+            content.len()
+        ));
     }
-    let tools: Vec<Tool> =
-        serde_json::from_slice(content).map_err(|error| format!("its section {SECTION} is not a listing of tools: {error}"))?;
+    let tools: Vec<Tool> = serde_json::from_slice(content)
+        .map_err(|error| format!("its section {SECTION} is not a listing of tools: {error}"))?;
     check_tools(&tools, budget).map_err(|stop| format!("its section {SECTION}: {stop}"))?;
     Ok(Listing::Known(tools))
 }
@@ -119,7 +129,8 @@ struct Sections<'a> {
 }
 
 fn sections(component: &[u8]) -> Result<Sections<'_>, String> {
-    let unreadable = |error: wasmparser::BinaryReaderError| format!("the component cannot be read: {error}");
+    let unreadable =
+        |error: wasmparser::BinaryReaderError| format!("the component cannot be read: {error}");
     let mut found = Sections { listing: None, has_tools: false };
     let (mut parser, mut at) = (Parser::new(0), 0);
     if component.is_empty() {
@@ -127,14 +138,19 @@ fn sections(component: &[u8]) -> Result<Sections<'_>, String> {
     }
     while at < component.len() {
         let start = at;
-        let wasmparser::Chunk::Parsed { consumed, payload } = parser.parse(&component[at..], true).map_err(unreadable)? else {
+        let wasmparser::Chunk::Parsed { consumed, payload } =
+            parser.parse(&component[at..], true).map_err(unreadable)?
+        else {
             return Err("the component ends too early".into());
         };
         at += consumed;
         match payload {
-            Payload::Version { encoding: wasmparser::Encoding::Module, .. } => return Err("this is a core module, not a component".into()),
+            Payload::Version { encoding: wasmparser::Encoding::Module, .. } => {
+                return Err("this is a core module, not a component".into());
+            }
             // What is nested says nothing of the component: its bytes are passed over.
-            Payload::ModuleSection { unchecked_range, .. } | Payload::ComponentSection { unchecked_range, .. } => {
+            Payload::ModuleSection { unchecked_range, .. }
+            | Payload::ComponentSection { unchecked_range, .. } => {
                 at = unchecked_range.end;
                 if at > component.len() {
                     return Err("the component ends too early".into());
@@ -142,7 +158,8 @@ fn sections(component: &[u8]) -> Result<Sections<'_>, String> {
             }
             Payload::CustomSection(section) if section.name() == SECTION => {
                 let earlier = found.listing.replace((section.data(), start..at));
-                earlier.map_or(Ok(()), |_| Err(format!("the component has two sections {SECTION}")))?;
+                earlier
+                    .map_or(Ok(()), |_| Err(format!("the component has two sections {SECTION}")))?;
             }
             Payload::ComponentExportSection(exports) => {
                 for export in exports {
@@ -167,11 +184,17 @@ impl Offer {
     /// Parses its schemas. Whether they are accepted as such is not looked at.
     pub(super) fn parse(self) -> Result<Tool, String> {
         let parse = |what: &str, text: &str| {
-            serde_json::from_str(text).map_err(|error| format!("the {what} schema of `{}` is not valid JSON: {error}", self.name))
+            serde_json::from_str(text).map_err(|error| {
+                format!("the {what} schema of `{}` is not valid JSON: {error}", self.name)
+            })
         };
         Ok(Tool {
             input_schema: parse("input", &self.input_schema)?,
-            output_schema: self.output_schema.as_deref().map(|text| parse("output", text)).transpose()?,
+            output_schema: self
+                .output_schema
+                .as_deref()
+                .map(|text| parse("output", text))
+                .transpose()?,
             name: self.name,
             description: self.description,
         })
@@ -194,16 +217,26 @@ pub(super) fn check_offers(offers: &[Offer]) -> Result<(), String> {
 /// Checks all of a listing, schemas included.
 pub(super) fn check_tools(tools: &[Tool], budget: &mut Budget<'_>) -> Result<(), Stop> {
     let text = |schema: &Value| schema.to_string().len();
-    let sizes = |tool: &Tool| [text(&tool.input_schema), tool.output_schema.as_ref().map_or(0, text)];
+    let sizes =
+        |tool: &Tool| [text(&tool.input_schema), tool.output_schema.as_ref().map_or(0, text)];
     let sizes: Vec<[usize; 2]> = tools.iter().map(sizes).collect();
     let sized = tools.iter().zip(&sizes);
-    check(sized.map(|(tool, schemas)| Sizes { name: &tool.name, description: tool.description.len(), schemas: *schemas }))
-        .map_err(Stop::Refused)?;
+    check(sized.map(|(tool, schemas)| Sizes {
+        name: &tool.name,
+        description: tool.description.len(),
+        schemas: *schemas,
+    }))
+    .map_err(Stop::Refused)?;
     for tool in tools {
-        for (what, schema) in [("input", Some(&tool.input_schema)), ("output", tool.output_schema.as_ref())] {
+        for (what, schema) in
+            [("input", Some(&tool.input_schema)), ("output", tool.output_schema.as_ref())]
+        {
             let Some(schema) = schema else { continue };
             Schema::accept(schema, budget).map_err(|stop| match stop {
-                Stop::Refused(why) => Stop::Refused(format!("the {what} schema of `{}` is not accepted: {why}", tool.name)),
+                Stop::Refused(why) => Stop::Refused(format!(
+                    "the {what} schema of `{}` is not accepted: {why}",
+                    tool.name
+                )),
                 other => other,
             })?;
         }
@@ -226,13 +259,17 @@ fn check<'a>(tools: impl ExactSizeIterator<Item = Sizes<'a>>) -> Result<(), Stri
     for Sizes { name, description, schemas } in tools {
         if !is_tool_name(name) {
             let start: String = name.chars().take(64).flat_map(char::escape_debug).collect();
-            return Err(format!("`{start}` is not a tool name: 1 to 64 characters of a-z, A-Z, 0-9, `_` and `-`"));
+            return Err(format!(
+                "`{start}` is not a tool name: 1 to 64 characters of a-z, A-Z, 0-9, `_` and `-`"
+            ));
         }
         if !names.insert(name) {
             return Err(format!("it lists two tools `{name}`"));
         }
         if description > DESCRIPTION_MAX {
-            return Err(format!("the description of `{name}` has {description} bytes, more than {DESCRIPTION_MAX}"));
+            return Err(format!(
+                "the description of `{name}` has {description} bytes, more than {DESCRIPTION_MAX}"
+            ));
         }
         if let Some(schema) = schemas.into_iter().find(|bytes| *bytes > TEXT_MAX) {
             return Err(format!("a schema of `{name}` has {schema} bytes, more than {TEXT_MAX}"));
@@ -247,7 +284,8 @@ fn check<'a>(tools: impl ExactSizeIterator<Item = Sizes<'a>>) -> Result<(), Stri
 
 /// Checks whether a text is a tool's name: the rule of wit/skill.wit.
 pub fn is_tool_name(text: &str) -> bool {
-    (1..=64).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-')
+    (1..=64).contains(&text.len())
+        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-')
 }
 
 #[cfg(test)]
@@ -257,7 +295,12 @@ mod tests {
     use super::*;
 
     fn tool(name: &str) -> Tool {
-        Tool { name: name.into(), description: "Adds.".into(), input_schema: json!({ "type": "object" }), output_schema: None }
+        Tool {
+            name: name.into(),
+            description: "Adds.".into(),
+            input_schema: json!({ "type": "object" }),
+            output_schema: None,
+        }
     }
 
     fn quick(component: &[u8]) -> Result<Listing, String> {
@@ -279,20 +322,42 @@ mod tests {
     fn a_component_that_exports_tools_without_a_section_is_unlisted() {
         let echo = wat::parse_str(include_str!("../../../tests/guests/echo.wat")).unwrap();
         assert_eq!(quick(&echo), Ok(Listing::Unlisted));
-        assert_eq!(quick(&with_listing(&echo, &[tool("echo")]).unwrap()), Ok(Listing::Known(vec![tool("echo")])));
+        assert_eq!(
+            quick(&with_listing(&echo, &[tool("echo")]).unwrap()),
+            Ok(Listing::Known(vec![tool("echo")]))
+        );
     }
 
     #[test]
     fn a_section_outside_of_the_bounds_is_refused() {
         let refused = |content: &[u8]| quick(&section_of(content)).unwrap_err();
         assert!(refused(b"{").contains("not a listing"));
-        assert!(refused(br#"[{"name": "a b", "description": "", "input_schema": true}]"#).contains("not a tool name"));
-        assert!(refused(br#"[{"name": "a", "description": "", "input_schema": {"type": 1}}]"#).contains("input schema of `a`"));
-        assert!(refused(br#"[{"name": "a", "description": "", "input_schema": true, "annotations": {}}]"#).contains("unknown field"));
+        assert!(
+            refused(br#"[{"name": "a b", "description": "", "input_schema": true}]"#)
+                .contains("not a tool name")
+        );
+        assert!(
+            refused(br#"[{"name": "a", "description": "", "input_schema": {"type": 1}}]"#)
+                .contains("input schema of `a`")
+        );
+        assert!(
+            refused(
+                br#"[{"name": "a", "description": "", "input_schema": true, "annotations": {}}]"#
+            )
+            .contains("unknown field")
+        );
         assert!(refused(&vec![b' '; SECTION_MAX + 1]).contains("more than"));
-        let described = |bytes| format!(r#"[{{"name": "a", "description": "{}", "input_schema": true}}]"#, "x".repeat(bytes));
+        let described = |bytes| {
+            format!(
+                r#"[{{"name": "a", "description": "{}", "input_schema": true}}]"#,
+                "x".repeat(bytes)
+            )
+        };
         assert!(quick(&section_of(described(DESCRIPTION_MAX).as_bytes())).is_ok());
-        assert!(refused(described(DESCRIPTION_MAX + 1).as_bytes()).contains("the description of `a` has 16385 bytes"));
+        assert!(
+            refused(described(DESCRIPTION_MAX + 1).as_bytes())
+                .contains("the description of `a` has 16385 bytes")
+        );
         let twice = [section_of(b"[]"), section_of(b"[]")[8..].to_vec()].concat();
         assert!(quick(&twice).unwrap_err().contains("two sections"));
         assert!(quick(b"").is_err());

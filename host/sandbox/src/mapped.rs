@@ -1,4 +1,5 @@
-//! Address space of this process that one value owns: reserved or mapped when it is made, unmapped when it is dropped.
+//! Address space of this process that one value owns: reserved or mapped when it is made, unmapped
+//! when it is dropped.
 
 use std::fs::File;
 use std::io;
@@ -6,7 +7,8 @@ use std::ptr::null_mut;
 
 use rustix::mm::{MapFlags, MprotectFlags, ProtFlags, mmap, mmap_anonymous, mprotect, munmap};
 
-/// Sizes and places within are multiples of this, in bytes: the largest page of a kernel that is known, and a page of WebAssembly.
+/// Sizes and places within are multiples of this, in bytes: the largest page of a kernel that is
+/// known, and a page of WebAssembly.
 pub(super) const UNIT: usize = 64 << 10;
 
 /// Addresses that nothing else knows of.
@@ -17,7 +19,8 @@ pub(super) struct Mapped {
 }
 
 #[expect(unsafe_code, reason = "addresses that nothing else knows")]
-// SAFETY: the addresses are this value's alone, and it changes what is there only for who has it mutably.
+// SAFETY: the addresses are this value's alone, and it changes what is there only for who has it
+// mutably.
 unsafe impl Send for Mapped {}
 #[expect(unsafe_code, reason = "addresses that nothing else knows")]
 // SAFETY: as above.
@@ -49,7 +52,12 @@ impl Mapped {
     }
 
     /// Allows or forbids to read and write so many bytes, from `at` on.
-    pub(super) fn protect(&mut self, at: usize, len: usize, flags: MprotectFlags) -> io::Result<()> {
+    pub(super) fn protect(
+        &mut self,
+        at: usize,
+        len: usize,
+        flags: MprotectFlags,
+    ) -> io::Result<()> {
         assert!(at.checked_add(len).is_some_and(|end| end <= self.len), "what is not this value's");
         // SAFETY: within the mapping.
         unsafe { mprotect(self.start.wrapping_add(at).cast(), len, flags)? };

@@ -1,8 +1,9 @@
-//! The linear memory of built-in programs: an image of its first content, which instances map and copy as they write, and which the next instance gets
-//! back as it was.
+//! The linear memory of built-in programs: an image of its first content, which instances map and
+//! copy as they write, and which the next instance gets back as it was.
 //!
-//! What a program has written is copied back page by page, and the pages stay: mapping them anew costs a fault each. wasmtime's own pool does that
-//! for the first 32 runs of written pages and gives up the rest (`MAX_REGIONS` in its `pagemap.rs`); an interpreter writes some sixty.
+//! What a program has written is copied back page by page, and the pages stay: mapping them anew
+//! costs a fault each. wasmtime's own pool does that for the first 32 runs of written pages and
+//! gives up the rest (`MAX_REGIONS` in its `pagemap.rs`); an interpreter writes some sixty.
 
 mod cleaner;
 mod image;
@@ -19,7 +20,8 @@ use mapping::Mapping;
 /// Memories that are kept for the next programs.
 const KEPT: usize = 8;
 
-/// A memory that grew by more than this, in bytes, is given back: it would hold what one program needed.
+/// A memory that grew by more than this, in bytes, is given back: it would hold what one program
+/// needed.
 const KEPT_GROWTH: usize = 8 << 20;
 
 /// The memories of one component in one engine. Cheap to clone.
@@ -40,7 +42,8 @@ struct Kept {
     left: Vec<Mapping>,
     /// As the next find them.
     clean: Vec<Mapping>,
-    /// How often one was asked for. Where a second program follows the first more will, and what is left is cleaned before they come.
+    /// How often one was asked for. Where a second program follows the first more will, and what is
+    /// left is cleaned before they come.
     asked: u64,
 }
 
@@ -53,8 +56,9 @@ impl Memories {
 }
 
 #[expect(unsafe_code, reason = "memory for guests is unsafe by its trait")]
-// SAFETY: `Mapping` reserves what is asked for and the guard behind it, makes accessible no more than the memory's size, and is lent to one instance
-// at a time. It begins with the image instead of zeros only where the component's data segments, of which the image was made, were taken out.
+// SAFETY: `Mapping` reserves what is asked for and the guard behind it, makes accessible no more
+// than the memory's size, and is lent to one instance at a time. It begins with the image instead
+// of zeros only where the component's data segments, of which the image was made, were taken out.
 unsafe impl MemoryCreator for Memories {
     fn new_memory(
         &self,
@@ -66,7 +70,8 @@ unsafe impl MemoryCreator for Memories {
     ) -> Result<Box<dyn LinearMemory>, String> {
         let image = self.0.image.get().filter(|image| image.memory == minimum);
         let kept = image.and_then(|image| self.0.take(image));
-        let mapping = kept.map_or_else(|| Mapping::new(image, minimum, reserved.unwrap_or(minimum), guard), Ok);
+        let mapping = kept
+            .map_or_else(|| Mapping::new(image, minimum, reserved.unwrap_or(minimum), guard), Ok);
         let mapping = mapping.map_err(|error| format!("no memory for a program: {error}"))?;
         let home = image.map(|_| self.0.clone());
         Ok(Box::new(Lent { mapping: Some(mapping), home }))

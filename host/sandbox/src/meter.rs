@@ -1,4 +1,5 @@
-//! What an invocation has used of its limits, over all the programs it runs, and which limits it ran into.
+//! What an invocation has used of its limits, over all the programs it runs, and which limits it
+//! ran into.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -134,7 +135,8 @@ impl Meter {
         if used > self.limits.random { Err(self.stop(Limit::Random)) } else { Ok(()) }
     }
 
-    /// Charges fuel; returns what is left for all programs together. What goes over the limit ends the invocation.
+    /// Charges fuel; returns what is left for all programs together. What goes over the limit ends
+    /// the invocation.
     pub(crate) fn burn(&self, fuel: u64) -> u64 {
         let burnt = self.burnt.fetch_add(fuel, Relaxed).saturating_add(fuel);
         let limit = self.limits.fuel.unwrap_or(0);
@@ -149,7 +151,8 @@ impl Meter {
         self.burnt.load(Relaxed)
     }
 
-    /// Fuel burnt. Programs that ran side by side may have burnt a little over the limit before they were stopped; what is over is not told.
+    /// Fuel burnt. Programs that ran side by side may have burnt a little over the limit before
+    /// they were stopped; what is over is not told.
     pub(crate) fn burnt(&self) -> u64 {
         self.burnt.load(Relaxed).min(self.limits.fuel.unwrap_or(0))
     }
@@ -171,8 +174,9 @@ impl Meter {
     }
 }
 
-/// Bytes that the host keeps for a guest outside its store: what a started program is given to read and what it has written. They count as
-/// memory, since programs that are started side by side would otherwise fill the host's; given back when dropped.
+/// Bytes that the host keeps for a guest outside its store: what a started program is given to read
+/// and what it has written. They count as memory, since programs that are started side by side
+/// would otherwise fill the host's; given back when dropped.
 #[derive(Debug)]
 pub(crate) struct Held {
     meter: Arc<Meter>,
@@ -222,7 +226,12 @@ pub(crate) struct StoreMeter {
 
 impl StoreMeter {
     pub(crate) fn new(meter: Arc<Meter>) -> StoreMeter {
-        StoreMeter { memory: Held::nothing(meter.clone()), meter, table_elements: 0, forbidden: false }
+        StoreMeter {
+            memory: Held::nothing(meter.clone()),
+            meter,
+            table_elements: 0,
+            forbidden: false,
+        }
     }
 }
 
@@ -230,7 +239,8 @@ impl StoreMeter {
 const MEMORY_MAX: usize = 4 << 30;
 
 impl StoreMeter {
-    /// What the guest is told of: unless it is the machine's memory that is short, and the run has to be the same on all.
+    /// What the guest is told of: unless it is the machine's memory that is short, and the run has
+    /// to be the same on all.
     fn grow_failed(&self, error: wasmtime::Error) -> wasmtime::Result<()> {
         if self.forbidden || !self.meter.is_deterministic() {
             return Ok(());
@@ -241,7 +251,12 @@ impl StoreMeter {
 }
 
 impl ResourceLimiter for StoreMeter {
-    fn memory_growing(&mut self, current: usize, desired: usize, maximum: Option<usize>) -> wasmtime::Result<bool> {
+    fn memory_growing(
+        &mut self,
+        current: usize,
+        desired: usize,
+        maximum: Option<usize>,
+    ) -> wasmtime::Result<bool> {
         self.forbidden = desired > maximum.unwrap_or(MEMORY_MAX);
         Ok(self.memory.grow(desired.saturating_sub(current) as u64))
     }
@@ -254,7 +269,12 @@ impl ResourceLimiter for StoreMeter {
         self.grow_failed(error)
     }
 
-    fn table_growing(&mut self, current: usize, desired: usize, maximum: Option<usize>) -> wasmtime::Result<bool> {
+    fn table_growing(
+        &mut self,
+        current: usize,
+        desired: usize,
+        maximum: Option<usize>,
+    ) -> wasmtime::Result<bool> {
         self.forbidden = desired > maximum.unwrap_or(usize::MAX);
         let more = desired.saturating_sub(current) as u64;
         let fits = self.table_elements.saturating_add(more) <= self.meter.limits.table_elements;
@@ -276,7 +296,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn memory_that_the_machine_lacks_aborts_a_deterministic_run_and_what_a_memory_forbids_does_not() {
+    fn memory_that_the_machine_lacks_aborts_a_deterministic_run_and_what_a_memory_forbids_does_not()
+    {
         let lacking = |deterministic, maximum| {
             let meter = Meter::new(Limits::default(), deterministic);
             let mut store = StoreMeter::new(meter.clone());

@@ -11,11 +11,13 @@ use skillhost_policy::capabilities::{Capabilities, MountMode};
 use skillhost_policy::outcome::{Change, Denial};
 use skillhost_skill::runtime::built_in::BuiltIn;
 
-/// What an invocation's guests see, and the scratch folder behind it, which is removed with the last that holds it.
+/// What an invocation's guests see, and the scratch folder behind it, which is removed with the
+/// last that holds it.
 #[derive(Debug)]
 pub(super) struct Mounts {
     pub(super) vfs: Arc<Vfs>,
-    /// Shared with every program that still runs: one that made a file while the folder is removed would keep it from going.
+    /// Shared with every program that still runs: one that made a file while the folder is removed
+    /// would keep it from going.
     pub(super) scratch: Arc<Scratch>,
 }
 
@@ -32,8 +34,12 @@ pub struct ExtraMounts {
 #[derive(Debug, Default)]
 pub struct Overlays(Option<Mounts>);
 
-/// Opens everything that the capabilities name, and puts it together with the skill's own folder and the `extra` mounts.
-#[expect(clippy::too_many_arguments, reason = "each is something else that an invocation's files are made from")]
+/// Opens everything that the capabilities name, and puts it together with the skill's own folder
+/// and the `extra` mounts.
+#[expect(
+    clippy::too_many_arguments,
+    reason = "each is something else that an invocation's files are made from"
+)]
 pub(super) fn open(
     capabilities: &Arc<Capabilities>,
     skill: Option<OpenMount>,

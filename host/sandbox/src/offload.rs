@@ -1,4 +1,5 @@
-//! Work on a guest's data whose length the guest chooses: on a thread beside the event loop, and ended when nobody waits for it.
+//! Work on a guest's data whose length the guest chooses: on a thread beside the event loop, and
+//! ended when nobody waits for it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -7,8 +8,11 @@ use tokio::task::JoinError;
 
 use super::invocation::Invocation;
 
-/// Runs work on a thread of its own. The work looks at the flag now and then; the flag is set when this future is dropped.
-pub(super) async fn cancellable<T: Send + 'static>(work: impl FnOnce(&AtomicBool) -> T + Send + 'static) -> Result<T, JoinError> {
+/// Runs work on a thread of its own. The work looks at the flag now and then; the flag is set when
+/// this future is dropped.
+pub(super) async fn cancellable<T: Send + 'static>(
+    work: impl FnOnce(&AtomicBool) -> T + Send + 'static,
+) -> Result<T, JoinError> {
     let cancelled = Arc::new(AtomicBool::new(false));
     let _cancel = CancelOnDrop(cancelled.clone());
     tokio::task::spawn_blocking(move || work(&cancelled)).await
@@ -23,8 +27,12 @@ impl Drop for CancelOnDrop {
 }
 
 impl Invocation {
-    /// The same for a run: its deadline and its interruption end the work. The programs of a deterministic run wait meanwhile.
-    pub(super) async fn offload<T: Send + 'static>(&self, work: impl FnOnce(&AtomicBool) -> T + Send + 'static) -> wasmtime::Result<T> {
+    /// The same for a run: its deadline and its interruption end the work. The programs of a
+    /// deterministic run wait meanwhile.
+    pub(super) async fn offload<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&AtomicBool) -> T + Send + 'static,
+    ) -> wasmtime::Result<T> {
         let work = cancellable(work);
         match &self.fixed {
             None => Ok(work.await?),

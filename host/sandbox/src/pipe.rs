@@ -1,7 +1,8 @@
-//! A bounded pipe between programs: what one writes another reads, in order; a full one makes its writers wait, an empty one its readers.
+//! A bounded pipe between programs: what one writes another reads, in order; a full one makes its
+//! writers wait, an empty one its readers.
 //!
-//! Nothing is read ahead: bytes leave the pipe when a guest takes them, so a program that shares its standard input with one that it
-//! starts does not swallow the other's.
+//! Nothing is read ahead: bytes leave the pipe when a guest takes them, so a program that shares
+//! its standard input with one that it starts does not swallow the other's.
 
 use std::collections::VecDeque;
 use std::io;
@@ -14,10 +15,12 @@ use super::waiters::{Place, Waiters};
 /// What a pipe holds, as on Linux (`pipe(7)`).
 pub(super) const CAPACITY: usize = 64 << 10;
 
-/// A write of no more than this is not broken up: `PIPE_BUF` of Linux. A pipe with less room counts as full.
+/// A write of no more than this is not broken up: `PIPE_BUF` of Linux. A pipe with less room counts
+/// as full.
 const WHOLE: usize = 4 << 10;
 
-/// Makes a pipe; `None` where memory has no room for it. All of its capacity counts as memory until both ends are gone.
+/// Makes a pipe; `None` where memory has no room for it. All of its capacity counts as memory until
+/// both ends are gone.
 pub(super) fn pipe(meter: &Arc<Meter>) -> Option<(Reader, Writer)> {
     let mut held = Held::nothing(meter.clone());
     if !held.grow(CAPACITY as u64) {
@@ -29,7 +32,10 @@ pub(super) fn pipe(meter: &Arc<Meter>) -> Option<(Reader, Writer)> {
         room: Waiters::default(),
         _held: held,
     });
-    Some((Reader { place: pipe.data.place(), pipe: pipe.clone() }, Writer { place: pipe.room.place(), pipe }))
+    Some((
+        Reader { place: pipe.data.place(), pipe: pipe.clone() },
+        Writer { place: pipe.room.place(), pipe },
+    ))
 }
 
 #[derive(Debug)]

@@ -1,9 +1,9 @@
-//! Programs that start programs: `skillhost:skill/process`. A started program is a component in a fresh store of the same invocation,
-//! under the same capabilities and what is left of its limits.
+//! Programs that start programs: `skillhost:skill/process`. A started program is a component in a
+//! fresh store of the same invocation, under the same capabilities and what is left of its limits.
 //!
-//! `start` decides whether a program may start, and starts it: `shims` say what a command line comes to, `names` why there is no such
-//! command. `child` is what its caller holds of it; `streams` are the pipes between
-//! them; `record` keeps what becomes of each.
+//! `start` decides whether a program may start, and starts it: `shims` say what a command line
+//! comes to, `names` why there is no such command. `child` is what its caller holds of it;
+//! `streams` are the pipes between them; `record` keeps what becomes of each.
 
 mod child;
 mod names;
@@ -31,7 +31,11 @@ use start::{Asked, Caller, Streams};
 pub(super) use start::denials;
 
 mod bindings {
-    #![allow(missing_docs, unreachable_pub, reason = "generated from WIT, where the documentation is")]
+    #![allow(
+        missing_docs,
+        unreachable_pub,
+        reason = "generated from WIT, where the documentation is"
+    )]
     wasmtime::component::bindgen!({
         inline: "package skillhost:host-process; world process-guest { import skillhost:skill/process@0.1.0; }",
         path: "../../wit",
@@ -64,9 +68,13 @@ type Blocking<'a> = Access<'a, State, HasSelf<State>>;
 impl process::Host for State {}
 
 impl process::HostWithStore<State> for HasSelf<State> {
-    async fn run(accessor: &Accessor<State, Self>, what: Command) -> wasmtime::Result<Result<Completed, Error>> {
+    async fn run(
+        accessor: &Accessor<State, Self>,
+        what: Command,
+    ) -> wasmtime::Result<Result<Completed, Error>> {
         accessor.with(|mut access| fuel::settle(access.as_context_mut()))?;
-        let (invocation, caller) = accessor.with(|mut access| (access.get().invocation.clone(), Caller::of(access.get())));
+        let (invocation, caller) =
+            accessor.with(|mut access| (access.get().invocation.clone(), Caller::of(access.get())));
         let Command { argv, env, cwd, stdin } = what;
         let result = async {
             // Before anything is waited for: any number of calls may wait.
@@ -81,7 +89,9 @@ impl process::HostWithStore<State> for HasSelf<State> {
             let streams = Streams { stdin, stdout: stdout.clone(), stderr: stderr.clone() };
             let running = start::go(&invocation, started, streams);
             match running.ended().await {
-                Some(Ended::Exited(exit_code)) => Ok(Completed { exit_code, stdout: stdout.take(), stderr: stderr.take() }),
+                Some(Ended::Exited(exit_code)) => {
+                    Ok(Completed { exit_code, stdout: stdout.take(), stderr: stderr.take() })
+                }
                 Some(Ended::Trapped(message)) => Err(Error::Trapped(message)),
                 Some(Ended::Limit(limit)) => Err(Error::Limit(limit.to_string())),
                 Some(Ended::Tool(_)) | None => Err(Error::Trapped("it was ended".into())),
@@ -109,13 +119,17 @@ impl process::HostWithStore<State> for HasSelf<State> {
             Err(error) => return Ok(Err(error)),
         };
         let state = host.get();
-        let Some((streams, ends)) = connect(state, stdin, stdout, stderr)? else { return Ok(Err(full())) };
+        let Some((streams, ends)) = connect(state, stdin, stdout, stderr)? else {
+            return Ok(Err(full()));
+        };
         let running = start::go(&invocation, started, streams);
         state.children.add(running.abort_handle());
         Ok(Ok(state.table.push(Child::new(running, ends))?))
     }
 
-    async fn pipe(mut host: Blocking<'_>) -> wasmtime::Result<Result<(Resource<Reader>, Resource<Writer>), Error>> {
+    async fn pipe(
+        mut host: Blocking<'_>,
+    ) -> wasmtime::Result<Result<(Resource<Reader>, Resource<Writer>), Error>> {
         let state = host.get();
         let Some((reader, writer)) = pipe(&state.invocation.meter) else { return Ok(Err(full())) };
         Ok(Ok((state.table.push(reader)?, state.table.push(writer)?)))
@@ -137,7 +151,8 @@ impl process::HostWithStore<State> for HasSelf<State> {
         writers: Vec<Resource<Writer>>,
     ) -> wasmtime::Result<(Vec<u32>, Vec<u32>)> {
         accessor.with(|mut access| fuel::settle(access.as_context_mut()))?;
-        let mut ends = accessor.with(|mut access| streams::Polled::of(access.get(), &readers, &writers))?;
+        let mut ends =
+            accessor.with(|mut access| streams::Polled::of(access.get(), &readers, &writers))?;
         // Never at once: what a guest burns must not depend on who was faster.
         tokio::task::yield_now().await;
         let ready = ends.ready().await;
@@ -147,7 +162,12 @@ impl process::HostWithStore<State> for HasSelf<State> {
 }
 
 /// The program's ends of its streams, and its caller's; `None` where memory has no room for a pipe.
-fn connect(state: &State, stdin: Input, stdout: Output, stderr: Output) -> wasmtime::Result<Option<(Streams, Ends)>> {
+fn connect(
+    state: &State,
+    stdin: Input,
+    stdout: Output,
+    stderr: Output,
+) -> wasmtime::Result<Option<(Streams, Ends)>> {
     let meter = &state.invocation.meter;
     let mut ends = Ends::default();
     let stdin = match stdin {
@@ -160,7 +180,11 @@ fn connect(state: &State, stdin: Input, stdout: Output, stderr: Output) -> wasmt
             stdio::Input::Pipe(reader)
         }
     };
-    let output = |output: Output, inherited: &Out, joined: &Out, end: &mut Option<Reader>| -> wasmtime::Result<Option<Out>> {
+    let output = |output: Output,
+                  inherited: &Out,
+                  joined: &Out,
+                  end: &mut Option<Reader>|
+     -> wasmtime::Result<Option<Out>> {
         Ok(Some(match output {
             Output::Inherit => inherited.clone(),
             Output::None => Out::nowhere(meter.clone()),
@@ -173,13 +197,22 @@ fn connect(state: &State, stdin: Input, stdout: Output, stderr: Output) -> wasmt
             }
         }))
     };
-    let Some(stdout) = output(stdout, &state.stdout, &state.stdout, &mut ends.stdout)? else { return Ok(None) };
-    let Some(stderr) = output(stderr, &state.stderr, &stdout, &mut ends.stderr)? else { return Ok(None) };
+    let Some(stdout) = output(stdout, &state.stdout, &state.stdout, &mut ends.stdout)? else {
+        return Ok(None);
+    };
+    let Some(stderr) = output(stderr, &state.stderr, &stdout, &mut ends.stderr)? else {
+        return Ok(None);
+    };
     Ok(Some((Streams { stdin, stdout, stderr }, ends)))
 }
 
-/// Waits for a future, at most that long. The guest is charged before and after, and lets others have what it leaves meanwhile.
-async fn blocking<T>(host: &mut Blocking<'_>, timeout_ms: Option<u32>, future: impl Future<Output = T>) -> wasmtime::Result<Option<T>> {
+/// Waits for a future, at most that long. The guest is charged before and after, and lets others
+/// have what it leaves meanwhile.
+async fn blocking<T>(
+    host: &mut Blocking<'_>,
+    timeout_ms: Option<u32>,
+    future: impl Future<Output = T>,
+) -> wasmtime::Result<Option<T>> {
     fuel::settle(host.as_context_mut())?;
     let invocation = host.get().invocation.clone();
     let value = match timeout_ms {

@@ -35,12 +35,14 @@ pub(super) enum Source {
     Seeded(Seeded),
 }
 
-/// A stream of random bytes of a deterministic run: ChaCha with 20 rounds, whose key is the SHA-256 digest of a name, the run's seed and
-/// the number of the program, both as 8 bytes, the lowest first.
+/// A stream of random bytes of a deterministic run: ChaCha with 20 rounds, whose key is the SHA-256
+/// digest of a name, the run's seed and the number of the program, both as 8 bytes, the lowest
+/// first.
 pub(super) struct Seeded(Box<ChaCha20Rng>);
 
 impl Seeded {
-    /// Of the program of that number, counted from 1 in the order of their starts; 0 is the devices'.
+    /// Of the program of that number, counted from 1 in the order of their starts; 0 is the
+    /// devices'.
     pub(super) fn new(seed: u64, program: u64) -> Seeded {
         let mut key = Sha256::new_with_prefix(b"skillhost chance 1");
         key.update(seed.to_le_bytes());
@@ -102,7 +104,8 @@ impl p2::insecure_seed::Host for RandomView<'_> {
 /// What is behind `/dev/random`.
 pub(super) fn device(meter: &Arc<Meter>, determinism: Option<Determinism>) -> Chance {
     let meter = meter.clone();
-    let source = determinism.map_or(Source::Host, |start| Source::Seeded(Seeded::new(start.seed, 0)));
+    let source =
+        determinism.map_or(Source::Host, |start| Source::Seeded(Seeded::new(start.seed, 0)));
     let source = Mutex::new(source);
     Chance::new(move |buffer| {
         meter.charge_random(buffer.len() as u64).map_err(|_| Errno::IO)?;
@@ -139,14 +142,20 @@ impl p3::insecure_seed::Host for RandomView<'_> {
 }
 
 /// Links `wasi:random` 0.2.
-pub(super) fn add_p2_to_linker<T: 'static>(linker: &mut Linker<T>, get: fn(&mut T) -> RandomView<'_>) -> wasmtime::Result<()> {
+pub(super) fn add_p2_to_linker<T: 'static>(
+    linker: &mut Linker<T>,
+    get: fn(&mut T) -> RandomView<'_>,
+) -> wasmtime::Result<()> {
     p2::random::add_to_linker::<T, Random>(linker, get)?;
     p2::insecure::add_to_linker::<T, Random>(linker, get)?;
     p2::insecure_seed::add_to_linker::<T, Random>(linker, get)
 }
 
 /// Links `wasi:random` 0.3.
-pub(super) fn add_p3_to_linker<T: 'static>(linker: &mut Linker<T>, get: fn(&mut T) -> RandomView<'_>) -> wasmtime::Result<()> {
+pub(super) fn add_p3_to_linker<T: 'static>(
+    linker: &mut Linker<T>,
+    get: fn(&mut T) -> RandomView<'_>,
+) -> wasmtime::Result<()> {
     p3::random::add_to_linker::<T, Random>(linker, get)?;
     p3::insecure::add_to_linker::<T, Random>(linker, get)?;
     p3::insecure_seed::add_to_linker::<T, Random>(linker, get)
@@ -166,7 +175,9 @@ mod tests {
         // By `openssl enc -chacha20` of zeros, under the key that the definition gives.
         assert_eq!(bytes(0, 1), GOLDEN);
         assert_eq!(bytes(0, 1), bytes(0, 1));
-        assert!(bytes(0, 1) != bytes(0, 2) && bytes(0, 1) != bytes(1, 1) && bytes(1, 2) != bytes(2, 1));
+        assert!(
+            bytes(0, 1) != bytes(0, 2) && bytes(0, 1) != bytes(1, 1) && bytes(1, 2) != bytes(2, 1)
+        );
     }
 
     const GOLDEN: [u8; 8] = [0x77, 0x08, 0xa5, 0xa5, 0x78, 0xb8, 0xc7, 0x79];

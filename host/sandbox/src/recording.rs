@@ -1,12 +1,15 @@
-//! A recording: everything that came to a run from outside, in a folder, so that it can be run again with nothing else.
+//! A recording: everything that came to a run from outside, in a folder, so that it can be run
+//! again with nothing else.
 //!
-//! Chance and time are two numbers (a recorded run is a deterministic one), what programs gave each other follows from those, and so
-//! what is kept is the skill, the input and the answers of the network. In reading order: the form of `recording.json` is here, `folder`
-//! writes and reads it, `keep` takes in files as they are read, `seal` keeps secrets out, `vault` encrypts those that this host may
-//! have again, `tape` records and answers requests, `scene`
-//! makes the recorded folders again.
+//! Chance and time are two numbers (a recorded run is a deterministic one), what programs gave each
+//! other follows from those, and so what is kept is the skill, the input and the answers of the
+//! network. In reading order: the form of `recording.json` is here, `folder` writes and reads it,
+//! `keep` takes in files as they are read, `seal` keeps secrets out, `vault` encrypts those that
+//! this host may have again, `tape` records and answers requests, `scene` makes the recorded
+//! folders again.
 //!
-//! What is read back is a stranger's: bounded, checked against its digests, and used whole or not at all.
+//! What is read back is a stranger's: bounded, checked against its digests, and used whole or not
+//! at all.
 
 pub mod folder;
 pub mod keep;
@@ -54,14 +57,16 @@ pub struct Recording {
     pub exchanges: Vec<Exchange>,
     /// How the run ended.
     pub status: Status,
-    /// The receipt, where the run came to a result. The digests of secret variables are placeholders.
+    /// The receipt, where the run came to a result. The digests of secret variables are
+    /// placeholders.
     pub receipt: Option<Value>,
     /// What the run used of its grants, for `check --used`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uses: Option<Uses>,
     /// What stands for secrets.
     pub sealed: Sealed,
-    /// Digest of each file under `blobs/` that stands for other bytes, since these hold a secret: by the digest of those.
+    /// Digest of each file under `blobs/` that stands for other bytes, since these hold a secret:
+    /// by the digest of those.
     pub blobs: BTreeMap<String, String>,
     /// Over all of this but itself, as canonical JSON (RFC 8785). `None` once it is read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -113,7 +118,8 @@ pub struct Runtime {
 pub struct Digested {
     /// How many.
     pub bytes: u64,
-    /// Their digest, and where they are kept the name of their file under `blobs/`, without `sha256:`.
+    /// Their digest, and where they are kept the name of their file under `blobs/`, without
+    /// `sha256:`.
     pub digest: String,
 }
 
@@ -250,11 +256,13 @@ pub struct Head {
 pub struct Sealed {
     /// By chance, for each recording anew: 32 hex digits.
     pub salt: String,
-    /// The secrets that a replay asks for, by name: the SHA-256 of `skillhost secret 1`, the salt and the value.
+    /// The secrets that a replay asks for, by name: the SHA-256 of `skillhost secret 1`, the salt
+    /// and the value.
     pub secrets: BTreeMap<String, String>,
     /// Names of header fields whose values are stored by digest, lower case.
     pub headers: Vec<String>,
-    /// Values of secrets, encrypted under a key that stays on the recording host, which has them again by itself.
+    /// Values of secrets, encrypted under a key that stays on the recording host, which has them
+    /// again by itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub values: Option<String>,
 }
@@ -269,11 +277,18 @@ impl Digested {
 impl Recording {
     /// The digests of all bytes that a replay needs, with their sizes.
     pub fn needed(&self) -> impl Iterator<Item = &str> {
-        let files = self.folders.iter().flat_map(|folder| &folder.entries).filter_map(|entry| match &entry.kind {
-            EntryKind::File { digest, kept: true, .. } => Some(digest.as_str()),
-            _ => None,
-        });
-        let bodies = self.exchanges.iter().filter_map(|exchange| exchange.response.head.as_ref()).map(|head| head.body.digest.as_str());
+        let files =
+            self.folders.iter().flat_map(|folder| &folder.entries).filter_map(|entry| match &entry
+                .kind
+            {
+                EntryKind::File { digest, kept: true, .. } => Some(digest.as_str()),
+                _ => None,
+            });
+        let bodies = self
+            .exchanges
+            .iter()
+            .filter_map(|exchange| exchange.response.head.as_ref())
+            .map(|head| head.body.digest.as_str());
         files.chain(bodies).chain([self.stdin.digest.as_str()])
     }
 }

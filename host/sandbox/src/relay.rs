@@ -1,5 +1,6 @@
-//! What a deterministic run writes, on its way to the caller: taken from the guest at once and in order, and written beside it. Whether
-//! anybody reads it, and how fast, makes no difference to the run.
+//! What a deterministic run writes, on its way to the caller: taken from the guest at once and in
+//! order, and written beside it. Whether anybody reads it, and how fast, makes no difference to the
+//! run.
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
@@ -56,7 +57,8 @@ impl Outlets {
 
     /// Writes what is there.
     pub(super) async fn drain(&mut self) {
-        // A piece stays in the queue until it is written: this may be given up at any time, and done again.
+        // A piece stays in the queue until it is written: this may be given up at any time, and
+        // done again.
         while let Some((stream, piece)) = self.relay.first() {
             let written = match &mut self.descriptors[stream] {
                 Some(descriptor) => {

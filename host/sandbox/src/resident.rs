@@ -1,5 +1,6 @@
-//! Compiled code that the kernel does not hold, as after the machine's start. Mapped and looked at page by page it comes back in small
-//! pieces, which every later start maps and unmaps one by one; read from end to end it comes in large ones, which are mapped at once.
+//! Compiled code that the kernel does not hold, as after the machine's start. Mapped and looked at
+//! page by page it comes back in small pieces, which every later start maps and unmaps one by one;
+//! read from end to end it comes in large ones, which are mapped at once.
 
 use std::fs::File;
 use std::io::{self, IoSliceMut};
@@ -13,8 +14,8 @@ const LARGE: u64 = 1 << 20;
 /// What the kernel reads ahead at once where nobody has set it (`read_ahead_kb`).
 const PIECE: usize = 128 << 10;
 
-/// Reads a large file of so many bytes once, unless the kernel holds its start already, which every load reads: what it gave up of the rest,
-/// since nobody looked at it, is not wanted.
+/// Reads a large file of so many bytes once, unless the kernel holds its start already, which every
+/// load reads: what it gave up of the rest, since nobody looked at it, is not wanted.
 ///
 /// # Errors
 /// It cannot be read.
@@ -30,10 +31,12 @@ pub(super) fn make_resident(file: &File, bytes: u64) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether the kernel holds the byte at that place. A file system that cannot say counts as one that does.
+/// Whether the kernel holds the byte at that place. A file system that cannot say counts as one
+/// that does.
 fn is_resident(file: &File, at: u64) -> bool {
     let mut byte = [0];
-    preadv2(file, &mut [IoSliceMut::new(&mut byte)], at, ReadWriteFlags::NOWAIT) != Err(Errno::AGAIN)
+    preadv2(file, &mut [IoSliceMut::new(&mut byte)], at, ReadWriteFlags::NOWAIT)
+        != Err(Errno::AGAIN)
 }
 
 #[cfg(test)]
@@ -52,7 +55,8 @@ mod tests {
         let bytes = file.metadata().unwrap().len();
         let places = [0, bytes / 3, bytes / 2, bytes - 1];
         assert!(places.iter().all(|at| is_resident(&file, *at)), "what was just written is held");
-        // Where it stays all the same, as on a file system in memory, there is nothing to read back.
+        // Where it stays all the same, as on a file system in memory, there is nothing to read
+        // back.
         fadvise(&file, 0, None, Advice::DontNeed).unwrap();
         make_resident(&file, bytes).unwrap();
         assert!(places.iter().all(|at| is_resident(&file, *at)));

@@ -1,4 +1,5 @@
-//! Running a program under capabilities: open what it is granted, prepare it, run it within its bounds, and say what it came to.
+//! Running a program under capabilities: open what it is granted, prepare it, run it within its
+//! bounds, and say what it came to.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -97,7 +98,12 @@ pub struct Finished {
 }
 
 /// Runs a program without the files of a skill.
-pub async fn run_alone(sandbox: &Sandbox, program: &Program, scratch: &Path, capabilities: Arc<Capabilities>) -> Finished {
+pub async fn run_alone(
+    sandbox: &Sandbox,
+    program: &Program,
+    scratch: &Path,
+    capabilities: Arc<Capabilities>,
+) -> Finished {
     let what = Invoke {
         program,
         programs: None,
@@ -116,8 +122,8 @@ pub async fn run_alone(sandbox: &Sandbox, program: &Program, scratch: &Path, cap
 pub async fn run(sandbox: &Sandbox, what: Invoke<'_>, io: Io) -> Finished {
     let started = Instant::now();
     let capabilities = what.capabilities.clone();
-    // Files hold the first four, `process` holds `spawn`, the sender `fetch`, `methods` and `authorities`: a new field does not compile
-    // until it has a place of its own.
+    // Files hold the first four, `process` holds `spawn`, the sender `fetch`, `methods` and
+    // `authorities`: a new field does not compile until it has a place of its own.
     let Capabilities {
         mounts: _,
         packages: _,
@@ -137,8 +143,19 @@ pub async fn run(sandbox: &Sandbox, what: Invoke<'_>, io: Io) -> Finished {
     let times = clock.as_ref().map(clock::file_times);
     let Outside { tape, contents } = what.outside;
     let (cache, kept) = (sandbox.cache(), contents.clone());
-    let mounts = debug_span!("mounts")
-        .in_scope(|| mounts::open(&capabilities, what.skill, what.extra, what.guarded, what.scratch, cache, chance, times, kept));
+    let mounts = debug_span!("mounts").in_scope(|| {
+        mounts::open(
+            &capabilities,
+            what.skill,
+            what.extra,
+            what.guarded,
+            what.scratch,
+            cache,
+            chance,
+            times,
+            kept,
+        )
+    });
     let mounts = match mounts {
         Ok(mounts) => mounts,
         Err(denial) => return Finished::refused(Status::Denied(denial), started),
@@ -187,12 +204,27 @@ pub async fn run(sandbox: &Sandbox, what: Invoke<'_>, io: Io) -> Finished {
         Some(outlets) => Out::relayed(sink, limit, meter.clone(), outlets),
     };
     let (stdout, stderr) = (out(io.stdout, Limit::Stdout), out(io.stderr, Limit::Stderr));
-    let stdin = if determinism.is_some() { Input::steady(io.stdin, &meter) } else { Input::new(io.stdin) };
-    let invocation = Invocation::new(sandbox, &capabilities, what.programs, &mounts, meter.clone(), mode, fixed, tape, what.evidence);
+    let stdin =
+        if determinism.is_some() { Input::steady(io.stdin, &meter) } else { Input::new(io.stdin) };
+    let invocation = Invocation::new(
+        sandbox,
+        &capabilities,
+        what.programs,
+        &mounts,
+        meter.clone(),
+        mode,
+        fixed,
+        tape,
+        what.evidence,
+    );
     if io.uses {
         invocation.note_uses();
     }
-    let cwd = if capabilities.mounts.iter().any(|m| m.guest == "/workspace") { "/workspace" } else { "/skill" };
+    let cwd = if capabilities.mounts.iter().any(|m| m.guest == "/workspace") {
+        "/workspace"
+    } else {
+        "/skill"
+    };
     let given = ProgramIo {
         stdin: stdin.clone(),
         stdout: stdout.clone(),
@@ -206,26 +238,31 @@ pub async fn run(sandbox: &Sandbox, what: Invoke<'_>, io: Io) -> Finished {
     // Also where this function is dropped.
     let over = EndOnDrop(&invocation);
 
-    // The deadline stands outside the store's event loop: inside, a spinning guest would keep it from being looked at.
+    // The deadline stands outside the store's event loop: inside, a spinning guest would keep it
+    // from being looked at.
     let deadline = tokio::time::sleep(capabilities.limits.timeout());
     let end = if let Some(outlets) = outlets {
-        turns::run(&invocation, what.program, &prepared, given, outlets, interrupted, deadline).await
+        turns::run(&invocation, what.program, &prepared, given, outlets, interrupted, deadline)
+            .await
     } else {
         tokio::select! {
             biased;
             () = &mut interrupted => End::Interrupted,
             limit = meter.stopped() => End::Stopped(limit),
             ended = invocation.execute(what.program, &prepared, given) => End::Itself(ended),
-            // Last: a program that ends without ever waiting sets no timer. One that spins is put off at each epoch, and then this is looked at.
+            // Last: a program that ends without ever waiting sets no timer. One that spins is put
+            // off at each epoch, and then this is looked at.
             () = deadline => End::Stopped(meter.stop(Limit::Timeout).0),
         }
     };
     drop(over);
-    // What the program started and left has been told to end, and does at its next epoch: nothing of a run goes on after it.
+    // What the program started and left has been told to end, and does at its next epoch: nothing
+    // of a run goes on after it.
     invocation.started.close();
     invocation.started.wait().await;
     let (processes, processes_omitted) = invocation.processes.listed();
-    let streams = StreamDigests { stdin: stdin.digest(), stdout: stdout.digest(), stderr: stderr.digest() };
+    let streams =
+        StreamDigests { stdin: stdin.digest(), stdout: stdout.digest(), stderr: stderr.digest() };
     let mut outcome = Outcome {
         status: Status::Interrupted,
         streams,
@@ -233,7 +270,11 @@ pub async fn run(sandbox: &Sandbox, what: Invoke<'_>, io: Io) -> Finished {
         stderr: Output(stderr.take()),
         result: None,
         error: None,
-        usage: Usage { stdout_bytes: stdout.seen(), stderr_bytes: stderr.seen(), ..invocation.usage(started) },
+        usage: Usage {
+            stdout_bytes: stdout.seen(),
+            stderr_bytes: stderr.seen(),
+            ..invocation.usage(started)
+        },
         files: invocation.vfs.touched(),
         requests: invocation.sender.requests(),
         processes,
@@ -258,7 +299,10 @@ pub async fn run(sandbox: &Sandbox, what: Invoke<'_>, io: Io) -> Finished {
 }
 
 fn unreceipted(error: &SnapshotError) -> Status {
-    Status::Failed { message: error.to_string(), fix: Some("mount a smaller folder, or run without `--receipt` and `--record`".into()) }
+    Status::Failed {
+        message: error.to_string(),
+        fix: Some("mount a smaller folder, or run without `--receipt` and `--record`".into()),
+    }
 }
 
 /// Ends what is left running of a run that is over.
@@ -300,7 +344,9 @@ fn status(end: End, outcome: &mut Outcome, meter: &Meter) -> Status {
         End::Itself(Ended::Limit(limit)) => hit(limit),
         End::Itself(Ended::Exited(0)) => Status::Exited { code: 0 },
         End::Itself(Ended::Exited(code)) => first.map_or(Status::Exited { code }, Status::LimitHit),
-        End::Itself(Ended::Trapped(message)) => first.map_or(Status::Trapped { message }, Status::LimitHit),
+        End::Itself(Ended::Trapped(message)) => {
+            first.map_or(Status::Trapped { message }, Status::LimitHit)
+        }
         End::Itself(Ended::Tool(Ok(value))) => {
             outcome.result = Some(value);
             Status::Exited { code: 0 }
@@ -313,11 +359,14 @@ fn status(end: End, outcome: &mut Outcome, meter: &Meter) -> Status {
 }
 
 impl Io {
-    /// The streams of a typed tool: its input is not on stdin, and stdout is its result's alone, so what it prints goes to stderr.
+    /// The streams of a typed tool: its input is not on stdin, and stdout is its result's alone, so
+    /// what it prints goes to stderr.
     #[must_use]
     pub fn of_tool(self) -> Io {
         let stdout = match (&self.stdout, &self.stderr) {
-            (Sink::Descriptor(_), Sink::Descriptor(stderr)) => stderr.try_clone().map_or(Sink::Capture, Sink::Descriptor),
+            (Sink::Descriptor(_), Sink::Descriptor(stderr)) => {
+                stderr.try_clone().map_or(Sink::Capture, Sink::Descriptor)
+            }
             _ => Sink::Capture,
         };
         Io { stdin: Stdin::Empty, stdout, ..self }
@@ -332,7 +381,8 @@ impl Finished {
 
     fn refused(status: Status, started: Instant) -> Finished {
         let usage = Usage { wall_ms: started.elapsed().as_secs_f64() * 1e3, ..Usage::default() };
-        let limits_hit = if let Status::LimitHit(hit) = &status { vec![hit.clone()] } else { Vec::new() };
+        let limits_hit =
+            if let Status::LimitHit(hit) = &status { vec![hit.clone()] } else { Vec::new() };
         Finished::not_run(Outcome { status, usage, limits_hit, ..Outcome::default() })
     }
 }
@@ -349,8 +399,13 @@ fn environment(capabilities: &Capabilities, cwd: &str) -> Vec<(String, String)> 
         ("CLAUDE_SKILL_DIR", "/skill"),
         ("CLAUDE_PLUGIN_ROOT", "/skill"),
     ];
-    let packages: Vec<&str> = capabilities.packages.iter().map(|mount| mount.guest.as_str()).collect();
-    let packages = Some(("SKILLHOST_SITE_PACKAGES".to_owned(), packages.join(":"))).filter(|_| !packages.is_empty());
+    let packages: Vec<&str> =
+        capabilities.packages.iter().map(|mount| mount.guest.as_str()).collect();
+    let packages = Some(("SKILLHOST_SITE_PACKAGES".to_owned(), packages.join(":")))
+        .filter(|_| !packages.is_empty());
     let own = own.into_iter().filter(|(name, _)| !capabilities.env.contains_key(*name));
-    own.map(|(n, v)| (n.to_owned(), v.to_owned())).chain(capabilities.env.clone()).chain(packages).collect()
+    own.map(|(n, v)| (n.to_owned(), v.to_owned()))
+        .chain(capabilities.env.clone())
+        .chain(packages)
+        .collect()
 }

@@ -1,10 +1,13 @@
-//! JSON Schemas that a guest wrote: accepted within bounds, evaluated in steps that are counted and can be stopped.
+//! JSON Schemas that a guest wrote: accepted within bounds, evaluated in steps that are counted and
+//! can be stopped.
 //!
-//! A schema is a small program, and its author is not trusted. The host therefore evaluates it itself rather than hand it to a library that
-//! can neither be interrupted nor be told how much work to do: every step is charged to a [`Budget`], recursion has a depth, references stay
-//! within the document, and regular expressions run in linear time. The dialect is 2020-12, and what earlier drafts spell differently
-//! (`items` as a list, `additionalItems`, `dependencies`). `format` and `content*` are annotations, as 2020-12 has it. Not supported, and refused
-//! rather than ignored: `$dynamicRef`, `$recursiveRef`, references to anchors or other documents.
+//! A schema is a small program, and its author is not trusted. The host therefore evaluates it
+//! itself rather than hand it to a library that can neither be interrupted nor be told how much
+//! work to do: every step is charged to a [`Budget`], recursion has a depth, references stay within
+//! the document, and regular expressions run in linear time. The dialect is 2020-12, and what
+//! earlier drafts spell differently (`items` as a list, `additionalItems`, `dependencies`).
+//! `format` and `content*` are annotations, as 2020-12 has it. Not supported, and refused rather
+//! than ignored: `$dynamicRef`, `$recursiveRef`, references to anchors or other documents.
 
 mod accept;
 mod evaluate;
@@ -43,9 +46,11 @@ impl Stop {
 
 /// Steps of one evaluation, compiling its patterns included: about a second.
 const STEPS_MAX: u64 = 50_000_000;
-/// How deep an evaluation recurses on a thread of its own, whose stack of 2 MiB holds several times that.
+/// How deep an evaluation recurses on a thread of its own, whose stack of 2 MiB holds several times
+/// that.
 const DEPTH_MAX: usize = 256;
-/// Steps that may be taken where nothing interrupts them: about a millisecond at most, and more than nearly every schema needs.
+/// Steps that may be taken where nothing interrupts them: about a millisecond at most, and more
+/// than nearly every schema needs.
 const QUICK_STEPS: u64 = 20_000;
 /// The depth that fits into whatever stack the caller has left.
 const QUICK_DEPTH: usize = 48;
@@ -94,7 +99,11 @@ impl<'a> Budget<'a> {
 }
 
 /// What is wrong with an instance: nothing, or at most 10 problems, each with its place.
-pub(crate) fn problems(schema: &Value, instance: &Value, budget: &mut Budget<'_>) -> Result<Vec<String>, Stop> {
+pub(crate) fn problems(
+    schema: &Value,
+    instance: &Value,
+    budget: &mut Budget<'_>,
+) -> Result<Vec<String>, Stop> {
     let schema = Schema::accept(schema, budget)?;
     evaluate::problems(&schema, instance, budget)
 }

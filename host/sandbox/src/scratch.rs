@@ -1,4 +1,5 @@
-//! The scratch folder of an invocation: made when it is first needed, gone with the last that holds it.
+//! The scratch folder of an invocation: made when it is first needed, gone with the last that holds
+//! it.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -24,12 +25,13 @@ impl Scratch {
     /// # Errors
     /// Nothing can be made there.
     pub(super) fn new(within: &Path) -> Result<Scratch, Denial> {
-        rustix::fs::accessat(CWD, within, Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS).map_err(|error| Denial {
-            what: "make the scratch folder".into(),
-            rule: format!("{}: {}", within.display(), io::Error::from(error)),
-            fix: Some("set TMPDIR to a folder that can be written".into()),
-            kind: DenialKind::Mount,
-        })?;
+        rustix::fs::accessat(CWD, within, Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS)
+            .map_err(|error| Denial {
+                what: "make the scratch folder".into(),
+                rule: format!("{}: {}", within.display(), io::Error::from(error)),
+                fix: Some("set TMPDIR to a folder that can be written".into()),
+                kind: DenialKind::Mount,
+            })?;
         Ok(Scratch { within: within.to_owned(), made: OnceLock::new() })
     }
 

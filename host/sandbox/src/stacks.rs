@@ -27,12 +27,15 @@ pub(super) struct Stacks(Arc<Mutex<Vec<Stack>>>);
 struct Stack(Mapped);
 
 #[expect(unsafe_code, reason = "stacks for guests are unsafe by their trait")]
-// SAFETY: `Stack` maps what is asked for, a guard below it, and is lent to one fiber at a time. A stack that was used holds what the host and
-// compiled code left there, which no guest can read.
+// SAFETY: `Stack` maps what is asked for, a guard below it, and is lent to one fiber at a time. A
+// stack that was used holds what the host and compiled code left there, which no guest can read.
 unsafe impl StackCreator for Stacks {
     fn new_stack(&self, size: usize, zeroed: bool) -> wasmtime::Result<Box<dyn StackMemory>> {
         let size = size.next_multiple_of(UNIT);
-        let kept = Some(self.kept().pop()).filter(|_| !zeroed).flatten().filter(|stack| stack.size() == size);
+        let kept = Some(self.kept().pop())
+            .filter(|_| !zeroed)
+            .flatten()
+            .filter(|stack| stack.size() == size);
         let stack = kept.map_or_else(|| Stack::map(size), Ok)?;
         Ok(Box::new(Lent { stack: Some(stack), home: self.clone() }))
     }
@@ -88,7 +91,8 @@ impl Drop for Lent {
 
 impl Stack {
     fn map(size: usize) -> io::Result<Stack> {
-        let mut mapped = Mapped::reserve(size.checked_add(GUARD).ok_or(io::ErrorKind::OutOfMemory)?)?;
+        let mut mapped =
+            Mapped::reserve(size.checked_add(GUARD).ok_or(io::ErrorKind::OutOfMemory)?)?;
         mapped.protect(GUARD, size, MprotectFlags::READ | MprotectFlags::WRITE)?;
         Ok(Stack(mapped))
     }

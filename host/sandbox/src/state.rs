@@ -27,7 +27,8 @@ pub(super) struct State {
     pub(super) chance: Source,
     /// 0 for the program that was asked for, one more for each that it starts.
     pub(super) depth: u64,
-    /// The program's environment, working directory and streams, which the programs that it starts inherit.
+    /// The program's environment, working directory and streams, which the programs that it starts
+    /// inherit.
     pub(super) env: Vec<(String, String)>,
     pub(super) cwd: String,
     pub(super) stdin: Input,

@@ -1,6 +1,7 @@
-//! A program's standard streams: a descriptor of the caller's, bytes, a pipe, or nothing. What the first program and those that inherit
-//! from it write is bounded, kept, or passed on as it comes; what goes through a pipe is its reader's. What the first program's streams carry
-//! is digested as it flows, for the audit log.
+//! A program's standard streams: a descriptor of the caller's, bytes, a pipe, or nothing. What the
+//! first program and those that inherit from it write is bounded, kept, or passed on as it comes;
+//! what goes through a pipe is its reader's. What the first program's streams carry is digested as
+//! it flows, for the audit log.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -90,7 +91,10 @@ impl Input {
             Stdin::Descriptor(fd) => {
                 let descriptor = Descriptor::new(fd, Interest::READABLE);
                 let place = descriptor.place();
-                Input::Descriptor(Arc::new(Mutex::new(Source { descriptor, read: StreamDigest::default() })), place)
+                Input::Descriptor(
+                    Arc::new(Mutex::new(Source { descriptor, read: StreamDigest::default() })),
+                    place,
+                )
             }
         }
     }
@@ -98,7 +102,9 @@ impl Input {
     /// That of a deterministic run.
     pub(super) fn steady(stdin: Stdin, meter: &Arc<Meter>) -> Input {
         match stdin {
-            Stdin::Descriptor(fd) => Input::Steady(Arc::new(Mutex::new(Steady::new(fd, meter.clone())))),
+            Stdin::Descriptor(fd) => {
+                Input::Steady(Arc::new(Mutex::new(Steady::new(fd, meter.clone()))))
+            }
             stdin => Input::new(stdin),
         }
     }
@@ -148,7 +154,9 @@ impl Input {
         match self {
             Input::Bytes(_) | Input::Steady(_) => Poll::Ready(()),
             // An error shows when it is read.
-            Input::Descriptor(source, place) => lock(source).descriptor.poll_ready(cx, place).map(drop),
+            Input::Descriptor(source, place) => {
+                lock(source).descriptor.poll_ready(cx, place).map(drop)
+            }
             Input::Pipe(reader) => reader.poll_ready(cx),
         }
     }
@@ -158,7 +166,9 @@ impl Clone for Input {
     fn clone(&self) -> Input {
         match self {
             Input::Bytes(unread) => Input::Bytes(unread.clone()),
-            Input::Descriptor(source, _) => Input::Descriptor(source.clone(), lock(source).descriptor.place()),
+            Input::Descriptor(source, _) => {
+                Input::Descriptor(source.clone(), lock(source).descriptor.place())
+            }
             Input::Steady(steady) => Input::Steady(steady.clone()),
             Input::Pipe(reader) => Input::Pipe(reader.clone()),
         }
@@ -183,7 +193,11 @@ impl StdinStream for Input {
 }
 
 impl AsyncRead for Input {
-    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
         let bytes = ready!(self.poll_take(cx, buf.remaining()))?;
         buf.put_slice(&bytes);
         Poll::Ready(Ok(()))
@@ -230,11 +244,20 @@ impl Out {
             Sink::Capture => None,
             Sink::Descriptor(fd) => Some(Descriptor::new(fd, Interest::WRITABLE)),
         };
-        Out::counted(meter, limit, Drain { to, digest: Some(StreamDigest::default()), ..Drain::default() })
+        Out::counted(
+            meter,
+            limit,
+            Drain { to, digest: Some(StreamDigest::default()), ..Drain::default() },
+        )
     }
 
     /// That of a deterministic run.
-    pub(super) fn relayed(sink: Sink, limit: Limit, meter: Arc<Meter>, outlets: &mut Outlets) -> Out {
+    pub(super) fn relayed(
+        sink: Sink,
+        limit: Limit,
+        meter: Arc<Meter>,
+        outlets: &mut Outlets,
+    ) -> Out {
         match sink {
             Sink::Capture => Out::new(sink, limit, meter),
             Sink::Descriptor(fd) => Out::counted(meter, limit, {
@@ -262,7 +285,11 @@ impl Out {
 
     fn counted(meter: Arc<Meter>, limit: Limit, drain: Drain) -> Out {
         let place = drain.to.as_ref().map(Descriptor::place);
-        Out { meter, to: To::Counted(Arc::new(Counted { limit, drain: Mutex::new(drain) }), place), left: Arc::default() }
+        Out {
+            meter,
+            to: To::Counted(Arc::new(Counted { limit, drain: Mutex::new(drain) }), place),
+            left: Arc::default(),
+        }
     }
 
     /// Bytes written so far; only of a counted one.
@@ -311,14 +338,25 @@ impl Out {
         }
         if let To::Counted(counted, Some(place)) = &mut self.to {
             // What a terminal has not taken yet.
-            let to = |cx: &mut Context<'_>| lock(&counted.drain).to.as_mut().map_or(Poll::Ready(Ok(())), |to| to.poll_finish(cx, place));
+            let to = |cx: &mut Context<'_>| {
+                lock(&counted.drain)
+                    .to
+                    .as_mut()
+                    .map_or(Poll::Ready(Ok(())), |to| to.poll_finish(cx, place))
+            };
             std::future::poll_fn(to).await.ok();
         }
     }
 }
 
 impl Counted {
-    fn poll_put(&self, cx: &Context<'_>, place: Option<&mut Place>, meter: &Meter, bytes: &[u8]) -> Poll<io::Result<usize>> {
+    fn poll_put(
+        &self,
+        cx: &Context<'_>,
+        place: Option<&mut Place>,
+        meter: &Meter,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
         let mut drain = lock(&self.drain);
         let drain = &mut *drain;
         let room = meter.limits.get(self.limit).unwrap_or(0).saturating_sub(drain.seen);
@@ -328,7 +366,9 @@ impl Counted {
             return Poll::Ready(Err(io::ErrorKind::StorageFull.into()));
         }
         let written = match (&mut drain.to, place, &drain.relay) {
-            (Some(descriptor), Some(place), _) => ready!(descriptor.poll_write(cx, place, &bytes[..fits]))?,
+            (Some(descriptor), Some(place), _) => {
+                ready!(descriptor.poll_write(cx, place, &bytes[..fits]))?
+            }
             (_, _, Some(relay)) => {
                 relay.put(&bytes[..fits]);
                 fits
@@ -353,7 +393,10 @@ impl Counted {
 impl Clone for To {
     fn clone(&self) -> To {
         match self {
-            To::Counted(counted, _) => To::Counted(counted.clone(), lock(&counted.drain).to.as_ref().map(Descriptor::place)),
+            To::Counted(counted, _) => To::Counted(
+                counted.clone(),
+                lock(&counted.drain).to.as_ref().map(Descriptor::place),
+            ),
             To::Pipe(writer) => To::Pipe(writer.clone()),
             To::Nowhere => To::Nowhere,
         }
@@ -363,7 +406,9 @@ impl Clone for To {
 impl IsTerminal for Out {
     fn is_terminal(&self) -> bool {
         match &self.to {
-            To::Counted(counted, _) => lock(&counted.drain).to.as_ref().is_some_and(Descriptor::is_terminal),
+            To::Counted(counted, _) => {
+                lock(&counted.drain).to.as_ref().is_some_and(Descriptor::is_terminal)
+            }
             To::Pipe(_) | To::Nowhere => false,
         }
     }
@@ -374,14 +419,19 @@ impl StdoutStream for Out {
         Box::new(self.clone())
     }
 
-    // The stock adapter writes from a task of its own: what it holds when the guest exits would be lost.
+    // The stock adapter writes from a task of its own: what it holds when the guest exits would be
+    // lost.
     fn p2_stream(&self) -> Box<dyn OutputStream> {
         Box::new(OutP2::new(self.clone()))
     }
 }
 
 impl AsyncWrite for Out {
-    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
         self.poll_put(cx, buf)
     }
 

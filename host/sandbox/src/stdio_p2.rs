@@ -1,4 +1,5 @@
-//! The 0.2 forms of a program's standard streams. Nothing is read ahead, and nothing runs beside the guest.
+//! The 0.2 forms of a program's standard streams. Nothing is read ahead, and nothing runs beside
+//! the guest.
 
 use std::future::poll_fn;
 use std::io;
@@ -34,7 +35,8 @@ impl InputStream for InP2 {
         }
     }
 
-    // The default asks for readiness, then reads: where another program takes the bytes in between, it gives up after a few turns.
+    // The default asks for readiness, then reads: where another program takes the bytes in between,
+    // it gives up after a few turns.
     async fn blocking_read(&mut self, size: usize) -> StreamResult<Bytes> {
         if size == 0 {
             self.ready().await;

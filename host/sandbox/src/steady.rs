@@ -1,5 +1,6 @@
-//! Standard input of a deterministic run: how its writer cuts what it writes makes no difference. A read takes as many bytes as were asked
-//! for, or all up to the end, and holds the whole run until it has them.
+//! Standard input of a deterministic run: how its writer cuts what it writes makes no difference. A
+//! read takes as many bytes as were asked for, or all up to the end, and holds the whole run until
+//! it has them.
 
 use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
@@ -24,7 +25,8 @@ impl Steady {
         Steady { fd, ended: false, meter, read: StreamDigest::default() }
     }
 
-    /// Takes `max` bytes, or all up to the end. Blocks; what comes of an error is no result of the run.
+    /// Takes `max` bytes, or all up to the end. Blocks; what comes of an error is no result of the
+    /// run.
     pub(super) fn take(&mut self, max: usize) -> io::Result<Vec<u8>> {
         let mut bytes = vec![0; max];
         let mut count = 0;
@@ -55,7 +57,10 @@ impl Steady {
             }
             // The run may be aborted meanwhile.
             let patience = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
-            match rustix::event::poll(&mut [PollFd::from_borrowed_fd(self.fd.as_fd(), PollFlags::IN)], Some(&patience)) {
+            match rustix::event::poll(
+                &mut [PollFd::from_borrowed_fd(self.fd.as_fd(), PollFlags::IN)],
+                Some(&patience),
+            ) {
                 Ok(0) | Err(Errno::INTR) => continue,
                 Ok(_) => {}
                 Err(error) => return Err(error.into()),

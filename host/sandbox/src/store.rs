@@ -37,8 +37,14 @@ pub(super) struct ProgramIo {
 }
 
 impl Invocation {
-    /// Runs one program in a store of its own. When it returns, the program's ends of all streams are closed.
-    pub(super) async fn execute(self: &Arc<Self>, program: &Program, prepared: &Prepared, given: ProgramIo) -> Ended {
+    /// Runs one program in a store of its own. When it returns, the program's ends of all streams
+    /// are closed.
+    pub(super) async fn execute(
+        self: &Arc<Self>,
+        program: &Program,
+        prepared: &Prepared,
+        given: ProgramIo,
+    ) -> Ended {
         self.meter.note_stack(stack(&program.component, &self.meter.limits));
         let (mut stdout, mut stderr) = (given.stdout.clone(), given.stderr.clone());
         let entry = program.entry.clone();
@@ -46,10 +52,19 @@ impl Invocation {
             Ok(mut store) => {
                 let result = match store.data().turn.clone() {
                     None => call(&mut store, prepared, entry).await,
-                    Some(turn) => turn.each(prepared.pre.engine(), &self.meter, call(&mut store, prepared, entry)).await,
+                    Some(turn) => {
+                        turn.each(
+                            prepared.pre.engine(),
+                            &self.meter,
+                            call(&mut store, prepared, entry),
+                        )
+                        .await
+                    }
                 };
                 fuel::look(&mut store.as_context_mut());
-                if matches!(result, Ok(Ended::Exited(_))) || result.as_ref().is_err_and(|error| error.is::<I32Exit>()) {
+                if matches!(result, Ok(Ended::Exited(_)))
+                    || result.as_ref().is_err_and(|error| error.is::<I32Exit>())
+                {
                     self.orphans.adopt(std::mem::take(&mut store.data_mut().children));
                 }
                 debug_span!("drop").in_scope(|| drop(store));
@@ -62,7 +77,12 @@ impl Invocation {
         ended.unwrap_or_else(|error| Ended::by(&error, &self.meter))
     }
 
-    fn store(self: &Arc<Self>, program: &Program, prepared: &Prepared, given: ProgramIo) -> wasmtime::Result<Store<State>> {
+    fn store(
+        self: &Arc<Self>,
+        program: &Program,
+        prepared: &Prepared,
+        given: ProgramIo,
+    ) -> wasmtime::Result<Store<State>> {
         let limits = &self.meter.limits;
         let handles = usize::try_from(limits.handles)?;
         let host_call = usize::try_from(limits.host_call)?;
@@ -72,7 +92,9 @@ impl Invocation {
         wasi.arg(&program.name).args(&program.args).initial_cwd(&given.cwd);
         let denied = denials::of(program, &self.capabilities.spawn);
         // A caller sets none of the shell's denials, and takes none away.
-        for (name, value) in given.env.iter().filter(|(name, _)| denied.is_none() || name != denials::VARIABLE) {
+        for (name, value) in
+            given.env.iter().filter(|(name, _)| denied.is_none() || name != denials::VARIABLE)
+        {
             wasi.env(name, value);
         }
         if let Some(names) = denied.filter(|names| !names.is_empty()) {
@@ -88,7 +110,10 @@ impl Invocation {
             fuel: 0,
             cost: given.cost,
             turn: self.fixed.as_ref().map(|_| Turn::default()),
-            chance: self.fixed.as_ref().map_or(Source::Host, |fixed| Source::Seeded(fixed.chance(given.number))),
+            chance: self
+                .fixed
+                .as_ref()
+                .map_or(Source::Host, |fixed| Source::Seeded(fixed.chance(given.number))),
             depth: given.depth,
             env: given.env,
             cwd: given.cwd,
@@ -131,8 +156,12 @@ impl Invocation {
     }
 }
 
-/// The epoch of a deterministic run: its program is looked at once a turn, when that has `begun`; or the run ends without a result.
-fn look_at_turn(mut context: StoreContextMut<'_, State>, begun: bool) -> wasmtime::Result<UpdateDeadline> {
+/// The epoch of a deterministic run: its program is looked at once a turn, when that has `begun`;
+/// or the run ends without a result.
+fn look_at_turn(
+    mut context: StoreContextMut<'_, State>,
+    begun: bool,
+) -> wasmtime::Result<UpdateDeadline> {
     if context.data().invocation.meter.abort_reason().is_some() {
         wasmtime::bail!("the run was aborted");
     }
@@ -145,22 +174,39 @@ fn look_at_turn(mut context: StoreContextMut<'_, State>, begun: bool) -> wasmtim
     Ok(UpdateDeadline::Continue(1))
 }
 
-async fn call(store: &mut Store<State>, prepared: &Prepared, entry: Entry) -> wasmtime::Result<Ended> {
+async fn call(
+    store: &mut Store<State>,
+    prepared: &Prepared,
+    entry: Entry,
+) -> wasmtime::Result<Ended> {
     match entry {
         Entry::Command if prepared.exports.run_p3 => {
             let command = wasmtime_wasi::p3::bindings::CommandPre::new(prepared.pre.clone())?;
-            let command = command.instantiate_async(&mut *store).instrument(debug_span!("instantiate")).await?;
-            let run = store.run_concurrent(async |accessor| command.wasi_cli_run().call_run(accessor).await);
+            let command = command
+                .instantiate_async(&mut *store)
+                .instrument(debug_span!("instantiate"))
+                .await?;
+            let run = store
+                .run_concurrent(async |accessor| command.wasi_cli_run().call_run(accessor).await);
             let result = run.instrument(debug_span!("guest")).await??;
             Ok(Ended::Exited(if result.is_ok() { 0 } else { 1 }))
         }
         Entry::Command => {
             let command = wasmtime_wasi::p2::bindings::CommandPre::new(prepared.pre.clone())?;
-            let command = command.instantiate_async(&mut *store).instrument(debug_span!("instantiate")).await?;
-            let result = command.wasi_cli_run().call_run(&mut *store).instrument(debug_span!("guest")).await?;
+            let command = command
+                .instantiate_async(&mut *store)
+                .instrument(debug_span!("instantiate"))
+                .await?;
+            let result = command
+                .wasi_cli_run()
+                .call_run(&mut *store)
+                .instrument(debug_span!("guest"))
+                .await?;
             Ok(Ended::Exited(if result.is_ok() { 0 } else { 1 }))
         }
-        Entry::Tool { name, input, scripts } => tools::call(store, prepared, &name, input, &scripts).await.map(Ended::Tool),
+        Entry::Tool { name, input, scripts } => {
+            tools::call(store, prepared, &name, input, &scripts).await.map(Ended::Tool)
+        }
         Entry::ListTools => tools::list(store, prepared).await.map(Ended::Tool),
     }
 }

@@ -1,10 +1,13 @@
-//! What a guest's output may do to a terminal: text, and its colours and styles. It moves no cursor back over what the host wrote, hides no text that
-//! comes later, and leaves no sequence open for the host's own text to fall into.
+//! What a guest's output may do to a terminal: text, and its colours and styles. It moves no cursor
+//! back over what the host wrote, hides no text that comes later, and leaves no sequence open for
+//! the host's own text to fall into.
 
-/// Written before the host's own text: ends a string that is open (OSC, DCS), and every colour and style.
+/// Written before the host's own text: ends a string that is open (OSC, DCS), and every colour and
+/// style.
 pub const RESET: &str = "\u{1b}\\\u{1b}[0m";
 
-/// Passes the output of one stream, whose pieces may end anywhere. A sequence comes out whole or not at all.
+/// Passes the output of one stream, whose pieces may end anywhere. A sequence comes out whole or
+/// not at all.
 #[derive(Debug, Default)]
 pub struct Filter {
     state: State,
@@ -99,11 +102,17 @@ impl Filter {
         }
         self.held.push(byte);
         match std::str::from_utf8(&self.held) {
-            // The controls of 8 bits, as characters: some terminals act on them. Bidirectional controls would reorder
-            // what the host prints after them.
+            // The controls of 8 bits, as characters: some terminals act on them. Bidirectional
+            // controls would reorder what the host prints after them.
             Ok(text) => {
-                let is_dropped = |c: char| c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-                out.extend_from_slice(if text.chars().any(is_dropped) { b"" } else { text.as_bytes() });
+                let is_dropped = |c: char| {
+                    c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+                };
+                out.extend_from_slice(if text.chars().any(is_dropped) {
+                    b""
+                } else {
+                    text.as_bytes()
+                });
                 self.held.clear();
             }
             Err(error) if error.error_len().is_some() => {
@@ -128,10 +137,13 @@ impl Filter {
     }
 }
 
-/// The sequence of these parameters without what conceals; `None` where nothing is left, or they are not those of colours and styles.
+/// The sequence of these parameters without what conceals; `None` where nothing is left, or they
+/// are not those of colours and styles.
 fn style(parameters: &[u8]) -> Option<String> {
     let text = std::str::from_utf8(parameters).ok()?;
-    if parameters.len() > LONGEST || !parameters.iter().all(|byte| byte.is_ascii_digit() || matches!(byte, b';' | b':')) {
+    if parameters.len() > LONGEST
+        || !parameters.iter().all(|byte| byte.is_ascii_digit() || matches!(byte, b';' | b':'))
+    {
         return None;
     }
     if text.is_empty() {
@@ -141,11 +153,18 @@ fn style(parameters: &[u8]) -> Option<String> {
     let mut rest = text.split(';');
     while let Some(parameter) = rest.next() {
         // An empty one means 0.
-        let number: u32 = parameter.split(':').next().filter(|first| !first.is_empty()).map_or(Some(0), |first| first.parse().ok())?;
+        let number: u32 = parameter
+            .split(':')
+            .next()
+            .filter(|first| !first.is_empty())
+            .map_or(Some(0), |first| first.parse().ok())?;
         match number {
             8 => {}
-            // Some terminals read a colon as a semicolon: only kinds of underline pass, in which nothing conceals.
-            _ if parameter.contains(':') => kept.extend(Some(parameter).filter(|kind| UNDERLINES.contains(kind))),
+            // Some terminals read a colon as a semicolon: only kinds of underline pass, in which
+            // nothing conceals.
+            _ if parameter.contains(':') => {
+                kept.extend(Some(parameter).filter(|kind| UNDERLINES.contains(kind)))
+            }
             // A colour of several parameters: an 8 in it is no style.
             38 | 48 | 58 => {
                 let kind = rest.next()?;
@@ -180,9 +199,14 @@ mod tests {
 
     #[test]
     fn text_colours_and_styles_pass() {
-        for text in
-            ["plain\r\n\ttext", "\u{1b}[1;31mred\u{1b}[0m", "\u{1b}[38;5;8mgrey\u{1b}[m", "\u{1b}[48;2;8;8;8mx", "üñ€😀", "\u{1b}[4:3mx"]
-        {
+        for text in [
+            "plain\r\n\ttext",
+            "\u{1b}[1;31mred\u{1b}[0m",
+            "\u{1b}[38;5;8mgrey\u{1b}[m",
+            "\u{1b}[48;2;8;8;8mx",
+            "üñ€😀",
+            "\u{1b}[4:3mx",
+        ] {
             assert_eq!(passed(&[text.as_bytes()]), text, "{text:?}");
             let bytes: Vec<&[u8]> = text.as_bytes().chunks(1).collect();
             assert_eq!(passed(&bytes), text, "byte by byte");
@@ -216,14 +240,19 @@ mod tests {
         ] {
             assert_eq!(passed(&[text.as_bytes()]), shown, "{text:?}");
         }
-        assert_eq!(passed(&[b"a\x9b8mb\xff\xc3"]), "a\u{fffd}8mb\u{fffd}", "bytes that are no characters");
+        assert_eq!(
+            passed(&[b"a\x9b8mb\xff\xc3"]),
+            "a\u{fffd}8mb\u{fffd}",
+            "bytes that are no characters"
+        );
         assert_eq!(passed(&[b"\xe2\x82", b"x"]), "\u{fffd}x");
         let long = format!("a\u{1b}[{}mb", "1;".repeat(100));
         assert_eq!(passed(&[long.as_bytes()]), "ab");
     }
 
     proptest! {
-        /// Whatever comes, in whatever pieces: the only sequences are those of colours and styles, whole, and none conceals.
+        /// Whatever comes, in whatever pieces: the only sequences are those of colours and styles,
+        /// whole, and none conceals.
         #[test]
         fn only_styles_come_out(pieces in prop::collection::vec(prop::collection::vec(prop_oneof![
             Just(b'\x1b'), Just(b'['), Just(b']'), Just(b'm'), Just(b'8'), Just(b';'), Just(0x9b_u8), Just(0xc2_u8), any::<u8>()

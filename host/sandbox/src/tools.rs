@@ -1,7 +1,9 @@
-//! Typed tools: asking a component what it offers, and calling one with an input that its schema allows.
+//! Typed tools: asking a component what it offers, and calling one with an input that its schema
+//! allows.
 //!
-//! Names, schemas and results are the guest's. They are bounded and charged to the run's memory before the host makes anything of them, and
-//! judged within the run: see [`schema`](crate::schema).
+//! Names, schemas and results are the guest's. They are bounded and charged to the run's memory
+//! before the host makes anything of them, and judged within the run: see
+//! [`schema`](crate::schema).
 
 use std::sync::Arc;
 
@@ -18,7 +20,11 @@ use crate::schema::{Budget, Stop, problems};
 use skillhost_policy::limits::Limit;
 
 mod bindings {
-    #![allow(missing_docs, unreachable_pub, reason = "generated from WIT, where the documentation is")]
+    #![allow(
+        missing_docs,
+        unreachable_pub,
+        reason = "generated from WIT, where the documentation is"
+    )]
     wasmtime::component::bindgen!({
         inline: "package skillhost:host-tools; world tools-guest { export skillhost:skill/tools@0.1.0; }",
         path: "../../wit",
@@ -35,7 +41,8 @@ type Answer = Result<Value, String>;
 /// Bytes of a guest's message that are kept.
 const MESSAGE_MAX: usize = 16 << 10;
 
-/// Calls a tool, once its input is what the tool's schema says. Its output has to be what the tool's other schema says.
+/// Calls a tool, once its input is what the tool's schema says. Its output has to be what the
+/// tool's other schema says.
 pub(super) async fn call(
     store: &mut Store<State>,
     prepared: &Prepared,
@@ -56,8 +63,12 @@ pub(super) async fn call(
             }
             match tools.call_call(accessor, name.to_owned(), input).await? {
                 Ok(output) => call.read_output(&output).await,
-                Err(ToolError::UnknownTool(name)) => Ok(Err(shorten(format!("there is no tool `{name}`")))),
-                Err(ToolError::InvalidInput(message)) => Ok(Err(shorten(format!("invalid input: {message}")))),
+                Err(ToolError::UnknownTool(name)) => {
+                    Ok(Err(shorten(format!("there is no tool `{name}`"))))
+                }
+                Err(ToolError::InvalidInput(message)) => {
+                    Ok(Err(shorten(format!("invalid input: {message}"))))
+                }
                 Err(ToolError::Failed(message)) => Ok(Err(shorten(message))),
             }
         })
@@ -66,12 +77,16 @@ pub(super) async fn call(
 }
 
 /// Asks a component for its tools: a JSON array of `Tool`, empty where it has none.
-pub(super) async fn list(store: &mut Store<State>, prepared: &Prepared) -> wasmtime::Result<Answer> {
+pub(super) async fn list(
+    store: &mut Store<State>,
+    prepared: &Prepared,
+) -> wasmtime::Result<Answer> {
     if !prepared.exports.tools {
         return Ok(Ok(Value::Array(Vec::new())));
     }
     let invocation = store.data().invocation.clone();
-    let guest = bindings::ToolsGuestPre::new(prepared.pre.clone())?.instantiate_async(&mut *store).await?;
+    let guest =
+        bindings::ToolsGuestPre::new(prepared.pre.clone())?.instantiate_async(&mut *store).await?;
     store
         .run_concurrent(async |accessor| {
             let offers = offers(guest.skillhost_skill_tools().call_list_tools(accessor).await?);
@@ -79,7 +94,10 @@ pub(super) async fn list(store: &mut Store<State>, prepared: &Prepared) -> wasmt
             if let Err(message) = listing::check_offers(&offers) {
                 return Ok(Err(message));
             }
-            let schemas = offers.iter().flat_map(|offer| [Some(&offer.input_schema), offer.output_schema.as_ref()]).flatten();
+            let schemas = offers
+                .iter()
+                .flat_map(|offer| [Some(&offer.input_schema), offer.output_schema.as_ref()])
+                .flatten();
             if !memory.grow(schemas.map(|schema| parsed_size(schema)).sum()) {
                 return Ok(Err("its listing does not fit into the limit `memory`".into()));
             }
@@ -87,14 +105,20 @@ pub(super) async fn list(store: &mut Store<State>, prepared: &Prepared) -> wasmt
                 Ok(tools) => tools,
                 Err(message) => return Ok(Err(message)),
             };
-            let checked = move |budget: &mut Budget<'_>| (listing::check_tools(&tools, budget), serde_json::to_value(&tools));
+            let checked = move |budget: &mut Budget<'_>| {
+                (listing::check_tools(&tools, budget), serde_json::to_value(&tools))
+            };
             let (verdict, value) = match checked(&mut Budget::quick()) {
                 (Err(stop), _) if stop.is_for_want_of_budget() => {
-                    invocation.offload(move |cancelled| checked(&mut Budget::whole(cancelled))).await?
+                    invocation
+                        .offload(move |cancelled| checked(&mut Budget::whole(cancelled)))
+                        .await?
                 }
                 checked => checked,
             };
-            Ok(verdict.map_err(|stop| stop.to_string()).and_then(|()| value.map_err(|error| error.to_string())))
+            Ok(verdict
+                .map_err(|stop| stop.to_string())
+                .and_then(|()| value.map_err(|error| error.to_string())))
         })
         .await?
 }
@@ -110,17 +134,28 @@ struct Call<'a> {
 
 impl<'a> Call<'a> {
     fn new(invocation: &'a Arc<Invocation>, name: &'a str) -> Call<'a> {
-        Call { invocation, name, output_schema: None, memory: Held::nothing(invocation.meter.clone()) }
+        Call {
+            invocation,
+            name,
+            output_schema: None,
+            memory: Held::nothing(invocation.meter.clone()),
+        }
     }
 
     /// Checks whether an input is what the tool takes. The message names each field that is not.
-    async fn check_input(&mut self, offers: Vec<Offer>, input: &str, scripts: &[String]) -> wasmtime::Result<Result<(), String>> {
+    async fn check_input(
+        &mut self,
+        offers: Vec<Offer>,
+        input: &str,
+        scripts: &[String],
+    ) -> wasmtime::Result<Result<(), String>> {
         let name = self.name;
         let tool = match find(offers, name, scripts) {
             Ok(tool) => tool,
             Err(message) => return Ok(Err(message)),
         };
-        let schemas = parsed_size(&tool.input_schema) + tool.output_schema.as_deref().map_or(0, parsed_size);
+        let schemas =
+            parsed_size(&tool.input_schema) + tool.output_schema.as_deref().map_or(0, parsed_size);
         if !self.memory.grow(schemas) {
             return Ok(Err(format!("the schemas of `{name}` do not fit into the limit `memory`")));
         }
@@ -131,7 +166,9 @@ impl<'a> Call<'a> {
         self.output_schema = tool.output_schema;
         let input = match serde_json::from_str(input) {
             Ok(input) => input,
-            Err(error) => return Ok(Err(format!("the input of `{name}` is not valid JSON: {error}"))),
+            Err(error) => {
+                return Ok(Err(format!("the input of `{name}` is not valid JSON: {error}")));
+            }
         };
         let (_, verdict) = judge(self.invocation, tool.input_schema, input).await?;
         Ok(match verdict {
@@ -147,27 +184,40 @@ impl<'a> Call<'a> {
         // What a command writes to stdout, a tool returns.
         if output.len() as u64 > meter.limits.stdout {
             meter.hit(Limit::Stdout);
-            return Ok(Err(format!("the output of `{name}` has {} bytes, more than the limit `stdout`", output.len())));
+            return Ok(Err(format!(
+                "the output of `{name}` has {} bytes, more than the limit `stdout`",
+                output.len()
+            )));
         }
         if !self.memory.grow(parsed_size(output)) {
             return Ok(Err(format!("the output of `{name}` does not fit into the limit `memory`")));
         }
         let output = match serde_json::from_str(output) {
             Ok(output) => output,
-            Err(error) => return Ok(Err(format!("the output of `{name}` is not valid JSON: {error}"))),
+            Err(error) => {
+                return Ok(Err(format!("the output of `{name}` is not valid JSON: {error}")));
+            }
         };
         let Some(schema) = self.output_schema.take() else { return Ok(Ok(output)) };
         let (output, verdict) = judge(self.invocation, schema, output).await?;
         Ok(match verdict {
             Ok(problems) if problems.is_empty() => Ok(output),
-            Ok(problems) => Err(format!("the output of `{name}` is not what its schema says: {}", problems.join("; "))),
+            Ok(problems) => Err(format!(
+                "the output of `{name}` is not what its schema says: {}",
+                problems.join("; ")
+            )),
             Err(stop) => Err(format!("the output schema of `{name}` cannot be used: {stop}")),
         })
     }
 }
 
-/// Judges a value by a schema: at once where that takes few steps, else beside the event loop. Returns the value too.
-async fn judge(invocation: &Invocation, schema: Value, value: Value) -> wasmtime::Result<(Value, Result<Vec<String>, Stop>)> {
+/// Judges a value by a schema: at once where that takes few steps, else beside the event loop.
+/// Returns the value too.
+async fn judge(
+    invocation: &Invocation,
+    schema: Value,
+    value: Value,
+) -> wasmtime::Result<(Value, Result<Vec<String>, Stop>)> {
     match problems(&schema, &value, &mut Budget::quick()) {
         Err(stop) if stop.is_for_want_of_budget() => {}
         verdict => return Ok((value, verdict)),
@@ -180,7 +230,12 @@ async fn judge(invocation: &Invocation, schema: Value, value: Value) -> wasmtime
 }
 
 fn offers(tools: Vec<GuestTool>) -> Vec<Offer> {
-    let offer = |GuestTool { name, description, input_schema, output_schema }| Offer { name, description, input_schema, output_schema };
+    let offer = |GuestTool { name, description, input_schema, output_schema }| Offer {
+        name,
+        description,
+        input_schema,
+        output_schema,
+    };
     tools.into_iter().map(offer).collect()
 }
 
@@ -191,14 +246,22 @@ fn find(mut offers: Vec<Offer>, name: &str, scripts: &[String]) -> Result<Offer,
         Some(at) => Ok(offers.swap_remove(at)),
         None => {
             let names: Vec<_> = offers.iter().map(|offer| offer.name.as_str()).collect();
-            Err(format!("there is no tool `{name}`; there is: {}{}", names.join(", "), nor(scripts)))
+            Err(format!(
+                "there is no tool `{name}`; there is: {}{}",
+                names.join(", "),
+                nor(scripts)
+            ))
         }
     }
 }
 
 /// That a name is no script either, for one that could have been meant for a script.
 pub(super) fn nor(scripts: &[String]) -> String {
-    if scripts.is_empty() { String::new() } else { format!("; nor a script of that name; there is: {}", scripts.join(", ")) }
+    if scripts.is_empty() {
+        String::new()
+    } else {
+        format!("; nor a script of that name; there is: {}", scripts.join(", "))
+    }
 }
 
 /// The start of a guest's message.
@@ -210,8 +273,8 @@ fn shorten(mut message: String) -> String {
     message
 }
 
-/// At most so many bytes of memory a JSON text takes as a value. A value takes many times the bytes of its text: an item of a list 72 bytes,
-/// a list of one item 300.
+/// At most so many bytes of memory a JSON text takes as a value. A value takes many times the bytes
+/// of its text: an item of a list 72 bytes, a list of one item 300.
 fn parsed_size(json: &str) -> u64 {
     /// A list or object: its smallest allocation, and the value itself.
     const CONTAINER: u64 = 384;
@@ -247,9 +310,15 @@ mod tests {
 
     #[test]
     fn an_unknown_tool_gets_the_list_of_those_there_are() {
-        let offer =
-            |name: &str| Offer { name: name.into(), description: "Converts".into(), input_schema: "true".into(), output_schema: None };
-        let message = |name, scripts: &[String]| find(vec![offer("convert")], name, scripts).map(|offer| offer.name).unwrap_err();
+        let offer = |name: &str| Offer {
+            name: name.into(),
+            description: "Converts".into(),
+            input_schema: "true".into(),
+            output_schema: None,
+        };
+        let message = |name, scripts: &[String]| {
+            find(vec![offer("convert")], name, scripts).map(|offer| offer.name).unwrap_err()
+        };
         assert_eq!(message("konvert", &[]), "there is no tool `konvert`; there is: convert");
         let scripts = ["scripts/a.py".to_owned(), "scripts/b.sh".to_owned()];
         let nor = "there is no tool `a`; there is: convert; nor a script of that name; there is: scripts/a.py, scripts/b.sh";
@@ -267,13 +336,20 @@ mod tests {
     fn a_parsed_value_is_no_larger_than_its_text_lets_expect() {
         /// At least what the allocator hands out for a value, without the value itself.
         fn allocated(value: &Value) -> u64 {
-            let block = |bytes: usize| if bytes == 0 { 0 } else { (bytes as u64 + 8).next_multiple_of(16).max(32) };
+            let block = |bytes: usize| {
+                if bytes == 0 { 0 } else { (bytes as u64 + 8).next_multiple_of(16).max(32) }
+            };
             match value {
                 Value::String(text) => block(text.capacity()),
-                Value::Array(items) => block(items.capacity() * size_of::<Value>()) + items.iter().map(allocated).sum::<u64>(),
+                Value::Array(items) => {
+                    block(items.capacity() * size_of::<Value>())
+                        + items.iter().map(allocated).sum::<u64>()
+                }
                 Value::Object(members) => {
                     let entries = members.len().next_power_of_two().max(4);
-                    let member = |(name, value): (&String, &Value)| block(name.capacity()) + allocated(value);
+                    let member = |(name, value): (&String, &Value)| {
+                        block(name.capacity()) + allocated(value)
+                    };
                     block(entries * (size_of::<(u64, String, Value)>()))
                         + block(entries * 18 + 16)
                         + members.iter().map(member).sum::<u64>()
@@ -287,12 +363,21 @@ mod tests {
             format!("[{}0]", "0,".repeat(10_000)),
             format!("[{}0]", r#""a","#.repeat(10_000)),
             format!("[{}0]", "[],{},".repeat(10_000)),
-            format!("{{{}\"z\":0}}", (0..10_000).map(|n| format!("\"{n}\":{n},")).collect::<String>()),
+            format!(
+                "{{{}\"z\":0}}",
+                (0..10_000).map(|n| format!("\"{n}\":{n},")).collect::<String>()
+            ),
             format!("\"{}\"", "x".repeat(100_000)),
         ];
         for text in texts {
             let value: Value = serde_json::from_str(&text).unwrap();
-            assert!(allocated(&value) <= parsed_size(&text), "{}: {} > {}", &text[..20], allocated(&value), parsed_size(&text));
+            assert!(
+                allocated(&value) <= parsed_size(&text),
+                "{}: {} > {}",
+                &text[..20],
+                allocated(&value),
+                parsed_size(&text)
+            );
         }
     }
 }

@@ -1,8 +1,11 @@
-//! A deterministic run: its programs take turns on one thread of their own, in an order that follows from what they do alone.
+//! A deterministic run: its programs take turns on one thread of their own, in an order that
+//! follows from what they do alone.
 //!
-//! What a turn is: a program runs until it waits, or has burnt [`fuel::INTERVAL`] more. Who is ready first goes on first. Nothing that
-//! is not the run's own wakes a program: its sleeps end by the run's clock, its pipes by its other programs, and what must be waited for
-//! outside (a component that is compiled, standard input) holds all of them. Wall time and the machine's memory can only abort it.
+//! What a turn is: a program runs until it waits, or has burnt [`fuel::INTERVAL`] more. Who is
+//! ready first goes on first. Nothing that is not the run's own wakes a program: its sleeps end by
+//! the run's clock, its pipes by its other programs, and what must be waited for outside (a
+//! component that is compiled, standard input) holds all of them. Wall time and the machine's
+//! memory can only abort it.
 
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
@@ -52,12 +55,19 @@ impl Fixed {
         Seeded::new(self.seed, program)
     }
 
-    /// What holds the run while the network answers, or answers as it was recorded; none where it is off.
+    /// What holds the run while the network answers, or answers as it was recorded; none where it
+    /// is off.
     pub(super) fn held(&self, tape: Option<Arc<Tape>>, meter: &Arc<Meter>) -> Option<Held> {
-        Some(Held { tape: tape?, host: self.host.clone(), clock: self.clock.clone(), meter: meter.clone() })
+        Some(Held {
+            tape: tape?,
+            host: self.host.clone(),
+            clock: self.clock.clone(),
+            meter: meter.clone(),
+        })
     }
 
-    /// Makes a component ready, and holds the run meanwhile: how long that takes depends on the machine.
+    /// Makes a component ready, and holds the run meanwhile: how long that takes depends on the
+    /// machine.
     pub(super) fn prepare(
         &self,
         sandbox: &Sandbox,
@@ -66,7 +76,9 @@ impl Fixed {
         meter: &Arc<Meter>,
     ) -> Result<Prepared, Status> {
         let (sandbox, component, limits) = (sandbox.clone(), component.clone(), limits.clone());
-        let prepared = self.hold(meter, async move { sandbox.prepare(&component, Mode::Deterministic, &limits).await });
+        let prepared = self.hold(meter, async move {
+            sandbox.prepare(&component, Mode::Deterministic, &limits).await
+        });
         let prepared = prepared.unwrap_or(Err(Status::Interrupted));
         if let Err(status @ (Status::LimitHit(_) | Status::Failed { .. })) = &prepared {
             meter.abort(super::say(status));
@@ -75,7 +87,11 @@ impl Fixed {
     }
 
     /// Holds the run until a future of the host's is ready. `None`: the run was aborted first.
-    pub(super) fn hold<T: Send + 'static>(&self, meter: &Arc<Meter>, future: impl Future<Output = T> + Send + 'static) -> Option<T> {
+    pub(super) fn hold<T: Send + 'static>(
+        &self,
+        meter: &Arc<Meter>,
+        future: impl Future<Output = T> + Send + 'static,
+    ) -> Option<T> {
         let (send, receive) = std::sync::mpsc::channel();
         let aborted = meter.clone();
         self.host.spawn(async move {
@@ -159,7 +175,8 @@ impl Drop for Gone<'_> {
     }
 }
 
-/// Runs a program and those that it starts, on a thread of their own. How the run ended is told once nothing of it goes on.
+/// Runs a program and those that it starts, on a thread of their own. How the run ended is told
+/// once nothing of it goes on.
 ///
 /// # Errors
 /// There is no thread to be had.
@@ -182,7 +199,9 @@ fn start(
         };
         let runtime = Builder::new_current_thread().on_thread_park(idle).build();
         let end = match runtime {
-            Ok(runtime) => runtime.block_on(turns(&invocation, program, prepared, given).instrument(span)),
+            Ok(runtime) => {
+                runtime.block_on(turns(&invocation, program, prepared, given).instrument(span))
+            }
             Err(error) => {
                 invocation.meter.abort(format!("no event loop: {error}"));
                 End::Aborted
@@ -195,9 +214,16 @@ fn start(
     Ok(told)
 }
 
-async fn turns(invocation: &Arc<Invocation>, program: Program, prepared: Prepared, given: ProgramIo) -> End {
+async fn turns(
+    invocation: &Arc<Invocation>,
+    program: Program,
+    prepared: Prepared,
+    given: ProgramIo,
+) -> End {
     let running = invocation.clone();
-    let mut first = tokio::spawn(async move { running.execute(&program, &prepared, given).await }.in_current_span());
+    let mut first = tokio::spawn(
+        async move { running.execute(&program, &prepared, given).await }.in_current_span(),
+    );
     let stuck = async {
         match &invocation.fixed {
             Some(fixed) => fixed.stuck.notified().await,
@@ -219,7 +245,8 @@ async fn turns(invocation: &Arc<Invocation>, program: Program, prepared: Prepare
     end
 }
 
-/// Whose turn it is: set when a program's turn begins, taken when its host has looked at what it has burnt.
+/// Whose turn it is: set when a program's turn begins, taken when its host has looked at what it
+/// has burnt.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Turn(Arc<AtomicBool>);
 
@@ -229,8 +256,9 @@ impl Turn {
         self.0.swap(false, Relaxed)
     }
 
-    /// Runs a program turn by turn. At the first epoch check of each its host looks at what it has burnt: that the epoch moves then, and
-    /// is looked at then alone, makes it the same place in every run.
+    /// Runs a program turn by turn. At the first epoch check of each its host looks at what it has
+    /// burnt: that the epoch moves then, and is looked at then alone, makes it the same place in
+    /// every run.
     pub(super) async fn each<T>(
         self,
         engine: &Engine,
@@ -252,7 +280,11 @@ impl Turn {
 
 impl Invocation {
     /// Waits for a future, at most that long.
-    pub(super) async fn within<T>(&self, time: Duration, future: impl Future<Output = T>) -> Option<T> {
+    pub(super) async fn within<T>(
+        &self,
+        time: Duration,
+        future: impl Future<Output = T>,
+    ) -> Option<T> {
         let Some(fixed) = &self.fixed else { return tokio::time::timeout(time, future).await.ok() };
         let (mut future, mut over) = (pin!(future), pin!(fixed.clock.sleep(time)));
         poll_fn(|cx| match future.as_mut().poll(cx) {

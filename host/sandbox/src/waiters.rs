@@ -1,5 +1,5 @@
-//! Those who wait for one thing. A waiter that goes away, or has stopped waiting, leaves nothing behind: a guest may ask as often as it
-//! likes for what never comes.
+//! Those who wait for one thing. A waiter that goes away, or has stopped waiting, leaves nothing
+//! behind: a guest may ask as often as it likes for what never comes.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -1,7 +1,7 @@
 //! Everything a guest can import, by package: what is not here does not exist for a guest.
 //!
-//! A linker holds the packages that a component imports and no others: most import few, and linking all of them takes as long as
-//! everything else that a small component needs to start.
+//! A linker holds the packages that a component imports and no others: most import few, and linking
+//! all of them takes as long as everything else that a small component needs to start.
 
 use wasmtime::Engine;
 use wasmtime::component::{Component, HasData, Linker, ResourceTable};
@@ -23,8 +23,9 @@ type Link = fn(&mut Linker<State>) -> wasmtime::Result<()>;
 
 /// A package's name, the start of its version, and what links it.
 ///
-/// The stock file system is never present; files and chance are this sandbox's own, for both versions alike. Sockets and name lookup are
-/// linked because libc-based guests import them, and every use of them is denied.
+/// The stock file system is never present; files and chance are this sandbox's own, for both
+/// versions alike. Sockets and name lookup are linked because libc-based guests import them, and
+/// every use of them is denied.
 const PACKAGES: [(&str, &str, Link); 15] = [
     ("skillhost:skill", "0.1.", process::add_to_linker),
     ("skillhost:python", "0.1.", python),
@@ -50,7 +51,9 @@ impl Imports {
         for (name, _) in component.component_type().imports(engine) {
             let Some((path, version)) = name.split_once('@') else { continue };
             let package = path.split('/').next().unwrap_or(path);
-            let found = PACKAGES.iter().position(|(name, start, _)| *name == package && version.starts_with(start));
+            let found = PACKAGES
+                .iter()
+                .position(|(name, start, _)| *name == package && version.starts_with(start));
             bits |= found.map_or(0, |index| 1 << index);
         }
         Imports(bits)
@@ -61,13 +64,21 @@ impl Imports {
 ///
 /// # Errors
 /// One is linked twice: a mistake in this file.
-pub(super) fn linker(engine: &Engine, mode: Mode, imports: Imports) -> wasmtime::Result<Linker<State>> {
+pub(super) fn linker(
+    engine: &Engine,
+    mode: Mode,
+    imports: Imports,
+) -> wasmtime::Result<Linker<State>> {
     let mut linker = Linker::new(engine);
     for (index, (name, version, link)) in PACKAGES.iter().enumerate() {
         if imports.0 & (1 << index) != 0 {
             match (mode, *name, *version) {
-                (Mode::Deterministic, "wasi:clocks", "0.2.") => virtual_clocks::add_p2_to_linker(&mut linker)?,
-                (Mode::Deterministic, "wasi:clocks", _) => virtual_clocks::add_p3_to_linker(&mut linker)?,
+                (Mode::Deterministic, "wasi:clocks", "0.2.") => {
+                    virtual_clocks::add_p2_to_linker(&mut linker)?
+                }
+                (Mode::Deterministic, "wasi:clocks", _) => {
+                    virtual_clocks::add_p3_to_linker(&mut linker)?
+                }
                 _ => link(&mut linker)?,
             }
         }
@@ -118,7 +129,11 @@ fn sockets_p2(l: &mut Linker<State>) -> wasmtime::Result<()> {
     sockets::tcp_create_socket::add_to_linker::<State, WasiSockets>(l, State::sockets)?;
     sockets::udp_create_socket::add_to_linker::<State, WasiSockets>(l, State::sockets)?;
     sockets::instance_network::add_to_linker::<State, WasiSockets>(l, State::sockets)?;
-    sockets::network::add_to_linker::<State, WasiSockets>(l, &sockets::network::LinkOptions::default(), State::sockets)?;
+    sockets::network::add_to_linker::<State, WasiSockets>(
+        l,
+        &sockets::network::LinkOptions::default(),
+        State::sockets,
+    )?;
     sockets::ip_name_lookup::add_to_linker::<State, WasiSockets>(l, State::sockets)
 }
 
@@ -147,7 +162,12 @@ mod tests {
             (import "wasi:cli/exit@1.0.0" (instance)) (import "other:cli/exit@0.2.0" (instance)) (import "plain" (instance)))"#;
         let component = Component::new(&engine, wat::parse_str(text).unwrap()).unwrap();
         let Imports(bits) = Imports::of(&component, &engine);
-        let found: Vec<_> = PACKAGES.iter().enumerate().filter(|(i, _)| bits & (1 << i) != 0).map(|(_, p)| (p.0, p.1)).collect();
+        let found: Vec<_> = PACKAGES
+            .iter()
+            .enumerate()
+            .filter(|(i, _)| bits & (1 << i) != 0)
+            .map(|(_, p)| (p.0, p.1))
+            .collect();
         assert_eq!(found, [("wasi:http", "0.3."), ("wasi:cli", "0.2.")]);
     }
 }

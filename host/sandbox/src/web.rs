@@ -1,5 +1,6 @@
-//! HTTP in one call: `skillhost:python/web`, by which the built-in Python sends a request that it has whole. The sender is that of `wasi:http`,
-//! with all of its checks, limits and records; what is yet to come of a response is read from a stream as any other.
+//! HTTP in one call: `skillhost:python/web`, by which the built-in Python sends a request that it
+//! has whole. The sender is that of `wasi:http`, with all of its checks, limits and records; what
+//! is yet to come of a response is read from a stream as any other.
 
 use std::time::Duration;
 
@@ -18,7 +19,11 @@ use super::http::{Body, Waits, frames, map};
 use super::state::State;
 
 mod bindings {
-    #![allow(missing_docs, unreachable_pub, reason = "generated from WIT, where the documentation is")]
+    #![allow(
+        missing_docs,
+        unreachable_pub,
+        reason = "generated from WIT, where the documentation is"
+    )]
     wasmtime::component::bindgen!({
         interfaces: "import skillhost:python/web@0.1.0;",
         path: "../../components/python/wit",
@@ -44,7 +49,11 @@ pub(super) fn add_to_linker(linker: &mut Linker<State>) -> wasmtime::Result<()> 
 impl web::Host for State {
     async fn send(&mut self, asked: Request) -> wasmtime::Result<Result<Response, Failure>> {
         let time = |nanoseconds: Option<u64>| nanoseconds.map(Duration::from_nanos);
-        let waits = Waits { connect: time(asked.connect_timeout), first_byte: time(asked.first_byte_timeout), between_bytes: None };
+        let waits = Waits {
+            connect: time(asked.connect_timeout),
+            first_byte: time(asked.first_byte_timeout),
+            between_bytes: None,
+        };
         let request = match request(asked) {
             Ok(request) => request,
             Err(what) => return Ok(Err(Failure::Malformed(what.to_owned()))),
@@ -53,7 +62,11 @@ impl web::Host for State {
             Ok(response) => response.into_parts(),
             Err(error) => return Ok(Err(Failure::Failed(code(error)))),
         };
-        let headers = parts.headers.iter().map(|(name, value)| (name.as_str().to_owned(), value.as_bytes().to_vec())).collect();
+        let headers = parts
+            .headers
+            .iter()
+            .map(|(name, value)| (name.as_str().to_owned(), value.as_bytes().to_vec()))
+            .collect();
         let (begun, over) = what_is_there(&mut body);
         let rest = if over { None } else { Some(self.table.push(input(body))?) };
         Ok(Ok(Response { status: parts.status.as_u16(), headers, body: begun, rest }))
@@ -64,13 +77,19 @@ impl web::Host for State {
 fn request(asked: Request) -> Result<http::Request<Body>, &'static str> {
     let method = Method::from_bytes(asked.method.as_bytes()).map_err(|_| "its method")?;
     let scheme = if asked.https { Scheme::HTTPS } else { Scheme::HTTP };
-    let place = Uri::builder().scheme(scheme).authority(asked.authority).path_and_query(asked.path_with_query);
+    let place = Uri::builder()
+        .scheme(scheme)
+        .authority(asked.authority)
+        .path_and_query(asked.path_with_query);
     let uri = place.build().map_err(|_| "its target")?;
-    let headers = map(asked.headers.iter().map(|(name, value)| (name.as_str(), value.as_slice()))).ok_or("a header")?;
+    let headers = map(asked.headers.iter().map(|(name, value)| (name.as_str(), value.as_slice())))
+        .ok_or("a header")?;
     if asked.body.len() > PIECE {
         return Err("a body of over 64 KiB in one piece");
     }
-    let mut request = http::Request::new(Full::new(Bytes::from(asked.body)).map_err(|never| match never {}).boxed_unsync());
+    let mut request = http::Request::new(
+        Full::new(Bytes::from(asked.body)).map_err(|never| match never {}).boxed_unsync(),
+    );
     (*request.method_mut(), *request.uri_mut(), *request.headers_mut()) = (method, uri, headers);
     Ok(request)
 }
@@ -80,7 +99,9 @@ fn what_is_there(body: &mut Body) -> (Vec<u8>, bool) {
     let mut there = Vec::new();
     while there.len() < PIECE {
         match body.frame().now_or_never() {
-            Some(Some(Ok(frame))) => there.extend_from_slice(frame.data_ref().map_or(&[], |data| data)),
+            Some(Some(Ok(frame))) => {
+                there.extend_from_slice(frame.data_ref().map_or(&[], |data| data))
+            }
             Some(Some(Err(error))) => {
                 // For the one who reads on.
                 *body = frames([Err(error)]);
@@ -126,8 +147,14 @@ mod tests {
     #[test]
     fn a_request_is_handed_on_as_it_is_asked_for() {
         let made = request(asked(|_| ())).unwrap();
-        assert_eq!((made.method().as_str(), made.uri().to_string().as_str()), ("PROPFIND", "https://[::1]:8443/a?b=%20"));
-        assert_eq!(made.headers().get_all("x-a").iter().map(HeaderValue::as_bytes).collect::<Vec<_>>(), [&b"1"[..], b"\xff"]);
+        assert_eq!(
+            (made.method().as_str(), made.uri().to_string().as_str()),
+            ("PROPFIND", "https://[::1]:8443/a?b=%20")
+        );
+        assert_eq!(
+            made.headers().get_all("x-a").iter().map(HeaderValue::as_bytes).collect::<Vec<_>>(),
+            [&b"1"[..], b"\xff"]
+        );
         assert_eq!(made.body().size_hint().exact(), Some(PIECE as u64));
     }
 
@@ -140,7 +167,11 @@ mod tests {
         assert_eq!(what(|asked| asked.path_with_query = "/a\r\nX: y".into()), "its target");
         assert_eq!(what(|asked| asked.headers[0].0 = "a:b".into()), "a header");
         assert_eq!(what(|asked| asked.headers[0].1 = b"a\nb".to_vec()), "a header");
-        assert_eq!(what(|asked| asked.headers = (0..40_000).map(|n| (format!("x{n}"), Vec::new())).collect()), "a header");
+        assert_eq!(
+            what(|asked| asked.headers =
+                (0..40_000).map(|n| (format!("x{n}"), Vec::new())).collect()),
+            "a header"
+        );
         assert_eq!(what(|asked| asked.body.push(b'x')), "a body of over 64 KiB in one piece");
     }
 
@@ -171,11 +202,18 @@ mod tests {
         let frame = |data: &'static [u8]| Ok(Frame::data(Bytes::from_static(data)));
         let read = |mut body: Body| {
             let (there, over) = what_is_there(&mut body);
-            (there, over, body.frame().now_or_never().map(|next| next.map(|frame| frame.map_err(|error| error.to_string()).is_ok())))
+            (
+                there,
+                over,
+                body.frame()
+                    .now_or_never()
+                    .map(|next| next.map(|frame| frame.map_err(|error| error.to_string()).is_ok())),
+            )
         };
         let whole = frames([frame(b"ab"), frame(b"c")]);
         assert_eq!(read(whole), (b"abc".to_vec(), true, Some(None)));
-        let slow = StreamBody::new(stream::iter([frame(b"ab")]).chain(stream::pending())).boxed_unsync();
+        let slow =
+            StreamBody::new(stream::iter([frame(b"ab")]).chain(stream::pending())).boxed_unsync();
         assert_eq!(read(slow), (b"ab".to_vec(), false, None));
         let broken = frames([frame(b"ab"), Err(SendError::Unanswered)]);
         assert_eq!(read(broken), (b"ab".to_vec(), false, Some(Some(false))));

@@ -24,12 +24,17 @@ pub fn read(bytes: &[u8]) -> Result<World, String> {
     if let Err(status) = crate::check_kind(bytes) {
         return Err(crate::say(&status));
     }
-    let decoded = wit_component::decode(bytes).map_err(|error| format!("this component cannot be read: {error:#}"))?;
-    let DecodedWasm::Component(resolve, id) = &decoded else { return Err("this is a WIT package, not a component".into()) };
+    let decoded = wit_component::decode(bytes)
+        .map_err(|error| format!("this component cannot be read: {error:#}"))?;
+    let DecodedWasm::Component(resolve, id) = &decoded else {
+        return Err("this is a WIT package, not a component".into());
+    };
     let world = &resolve.worlds[*id];
     let mut printer = WitPrinter::default();
     printer.emit_docs(false);
-    printer.print(resolve, decoded.package(), &[]).map_err(|error| format!("its world cannot be printed: {error:#}"))?;
+    printer
+        .print(resolve, decoded.package(), &[])
+        .map_err(|error| format!("its world cannot be printed: {error:#}"))?;
     Ok(World {
         imports: world.imports.keys().map(|key| resolve.name_world_key(key)).collect(),
         exports: world.exports.keys().map(|key| resolve.name_world_key(key)).collect(),
@@ -43,17 +48,24 @@ impl World {
         self.exports.iter().any(|name| name.starts_with("skillhost:skill/tools@"))
     }
 
-    /// What the component imports the means for, and its capabilities do not hold: one sentence each.
+    /// What the component imports the means for, and its capabilities do not hold: one sentence
+    /// each.
     pub fn unasked(&self, capabilities: &Capabilities) -> Vec<String> {
         let imports = |prefix: &str| self.imports.iter().any(|name| name.starts_with(prefix));
         let mut unasked = Vec::new();
         if imports("wasi:http/") && capabilities.fetch.is_nothing() {
-            unasked.push("it imports wasi:http, and no `WebFetch` entry of allowed-tools asks for a host".into());
+            unasked.push(
+                "it imports wasi:http, and no `WebFetch` entry of allowed-tools asks for a host"
+                    .into(),
+            );
         }
         if imports("skillhost:skill/process") && capabilities.spawn.is_nothing() {
             unasked.push("it imports skillhost:skill/process, and no `Bash` entry of allowed-tools asks for a command".into());
         }
-        if imports("wasi:filesystem/") && capabilities.read.is_nothing() && capabilities.write.is_nothing() {
+        if imports("wasi:filesystem/")
+            && capabilities.read.is_nothing()
+            && capabilities.write.is_nothing()
+        {
             unasked.push("it imports wasi:filesystem, and no `Read` or `Write` entry asks for files: it sees /skill and /tmp alone".into());
         }
         if imports("wasi:sockets/") {

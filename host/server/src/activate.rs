@@ -31,7 +31,9 @@ const FILES: usize = 100;
 impl Shared {
     pub(super) async fn activate(&self, input: Input, caller: Caller<'_>) -> CallToolResult {
         let Caller { session, context, .. } = caller;
-        let Some(entry) = self.entry(&input.name) else { return failed(self.no_skill(&input.name)) };
+        let Some(entry) = self.entry(&input.name) else {
+            return failed(self.no_skill(&input.name));
+        };
         trace::about(&entry);
         let hidden = self.hidden.and(&entry.folder, "/skill");
         let skill = match self.load(&entry) {
@@ -54,10 +56,18 @@ impl Shared {
         let mut text = format!("# Skill {}\n\n{shown}\n\n---\n", entry.name);
         text += &self.what_there_is(&skill, &entry.name, &tools);
         if session.is_alone(context) {
-            // Nothing is remembered of a request that stands alone: it is told all that a list would tell.
+            // Nothing is remembered of a request that stands alone: it is told all that a list
+            // would tell.
             let lines: String = tools
                 .iter()
-                .map(|tool| format!("{}: {} Input: {}\n", name(&entry.name, &tool.name), tool.description, tool.input_schema))
+                .map(|tool| {
+                    format!(
+                        "{}: {} Input: {}\n",
+                        name(&entry.name, &tool.name),
+                        tool.description,
+                        tool.input_schema
+                    )
+                })
                 .collect();
             let (shown, is_cut) = cut(lines.as_bytes(), INSTRUCTIONS);
             text += &shown;
@@ -70,19 +80,39 @@ impl Shared {
         }
         text += &notes.join("\n");
         let sent = text.len() as u64;
-        self.tally(session, context).note(&entry.name, || weight(&entry), Event::Activated { sent });
+        self.tally(session, context).note(
+            &entry.name,
+            || weight(&entry),
+            Event::Activated { sent },
+        );
         said(text)
     }
 
     fn what_there_is(&self, skill: &Skill, called: &str, tools: &[Tool]) -> String {
         let mut text = String::new();
-        let files: Vec<&str> = skill.files.iter().map(|file| file.path.as_str()).filter(|path| *path != skill.skill_file).collect();
+        let files: Vec<&str> = skill
+            .files
+            .iter()
+            .map(|file| file.path.as_str())
+            .filter(|path| *path != skill.skill_file)
+            .collect();
         if !files.is_empty() {
-            let more = if files.len() > FILES { format!(" and {} more", files.len() - FILES) } else { String::new() };
-            text += &format!("Files: {}{more}\n", files.iter().take(FILES).copied().collect::<Vec<_>>().join(", "));
+            let more = if files.len() > FILES {
+                format!(" and {} more", files.len() - FILES)
+            } else {
+                String::new()
+            };
+            text += &format!(
+                "Files: {}{more}\n",
+                files.iter().take(FILES).copied().collect::<Vec<_>>().join(", ")
+            );
         }
-        let programs: Vec<String> =
-            scripts::all(skill).into_iter().filter(|script| script.run.is_ok()).take(FILES).map(|script| script.path).collect();
+        let programs: Vec<String> = scripts::all(skill)
+            .into_iter()
+            .filter(|script| script.run.is_ok())
+            .take(FILES)
+            .map(|script| script.path)
+            .collect();
         if !programs.is_empty() {
             text += &format!("Programs for {RUN}: {}\n", programs.join(", "));
         }
@@ -93,14 +123,23 @@ impl Shared {
         text
     }
 
-    /// The typed tools of a skill's component. One that does not list them in its section is asked, where a run of the skill would be allowed:
-    /// asking compiles and runs it.
-    pub(super) async fn tools_for(&self, entry: &Entry, skill: &Skill, caller: Caller<'_>) -> Result<Arc<Vec<Tool>>, String> {
+    /// The typed tools of a skill's component. One that does not list them in its section is asked,
+    /// where a run of the skill would be allowed: asking compiles and runs it.
+    pub(super) async fn tools_for(
+        &self,
+        entry: &Entry,
+        skill: &Skill,
+        caller: Caller<'_>,
+    ) -> Result<Arc<Vec<Tool>>, String> {
         if let Some(tools) = self.known_tools(skill).await? {
             return Ok(tools);
         }
         let workspace = self.workspace(caller.session, &entry.name, caller.context).await?;
-        let loaded = self.service.host().load_for_run(entry, &workspace.policy).map_err(|error| error.to_string())?;
+        let loaded = self
+            .service
+            .host()
+            .load_for_run(entry, &workspace.policy)
+            .map_err(|error| error.to_string())?;
         let hidden = self.hidden.and(&entry.folder, "/skill");
         let call = Call::new(entry, &loaded, (&Target::Main, &[]), (&[], &[]), &workspace, &hidden);
         match self.decide(&call, caller)? {
@@ -120,17 +159,27 @@ impl Shared {
         Ok(self.remember_tools(component, tools))
     }
 
-    /// The typed tools of a skill's component, as far as they are known without running it: `None` where they are not.
-    pub(super) async fn known_tools(&self, skill: &Skill) -> Result<Option<Arc<Vec<Tool>>>, String> {
+    /// The typed tools of a skill's component, as far as they are known without running it: `None`
+    /// where they are not.
+    pub(super) async fn known_tools(
+        &self,
+        skill: &Skill,
+    ) -> Result<Option<Arc<Vec<Tool>>>, String> {
         if skill.manifest.component.is_none() || skill.manifest.recovered {
             return Ok(Some(Arc::default()));
         }
         let (_, component) = component(skill).map_err(|status| say(&status))?;
-        let known = self.tools.lock().unwrap_or_else(PoisonError::into_inner).get(&component.digest).cloned();
+        let known = self
+            .tools
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(&component.digest)
+            .cloned();
         if known.is_some() {
             return Ok(known);
         }
-        let bytes = component.bytes().map_err(|error| format!("the component cannot be read: {error}"))?;
+        let bytes =
+            component.bytes().map_err(|error| format!("the component cannot be read: {error}"))?;
         match sandbox::listing(bytes.to_vec()).await? {
             Listing::Known(tools) => Ok(Some(self.remember_tools(component.digest, tools))),
             Listing::Unlisted => Ok(None),
@@ -154,7 +203,9 @@ impl Shared {
         let nearest = entries.iter().max_by(|a, b| likeness(&a.name).total_cmp(&likeness(&b.name)));
         match nearest.filter(|entry| likeness(&entry.name) > 0.8) {
             Some(entry) => format!("there is no skill `{name}`; did you mean `{}`?", entry.name),
-            None => format!("there is no skill `{name}`; discover_skills finds those that there are"),
+            None => {
+                format!("there is no skill `{name}`; discover_skills finds those that there are")
+            }
         }
     }
 }

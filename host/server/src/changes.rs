@@ -13,9 +13,16 @@ pub(super) async fn tell(shared: &Arc<Shared>, changes: &Changes) {
     let Changes { skills, files, all } = changes;
     tracing::info!(skills = skills.len(), files = files.len(), all, "skills changed");
     // A skill's component may be another.
-    let touched: BTreeSet<&str> = skills.iter().chain(files.iter().map(|(skill, _)| skill)).map(String::as_str).collect();
+    let touched: BTreeSet<&str> =
+        skills.iter().chain(files.iter().map(|(skill, _)| skill)).map(String::as_str).collect();
     for session in shared.sessions() {
-        let active: Vec<String> = session.state().active.keys().filter(|name| *all || touched.contains(name.as_str())).cloned().collect();
+        let active: Vec<String> = session
+            .state()
+            .active
+            .keys()
+            .filter(|name| *all || touched.contains(name.as_str()))
+            .cloned()
+            .collect();
         let mut differ = false;
         for name in active {
             differ |= list_again(shared, &session, &name).await;
@@ -26,14 +33,15 @@ pub(super) async fn tell(shared: &Arc<Shared>, changes: &Changes) {
         session.lists_changed().await;
         let is_changed = |uri: &str| {
             let Some((skill, path)) = parts(uri) else { return false };
-            *all || skills.iter().any(|name| name == skill) || files.contains(&(skill.to_owned(), path))
+            *all || skills.iter().any(|name| name == skill)
+                || files.contains(&(skill.to_owned(), path))
         };
         session.updated(is_changed).await;
     }
 }
 
-/// Lists the tools of an activated skill again, without running it: what only a run tells is listed when it is activated again. Returns whether
-/// they are others now.
+/// Lists the tools of an activated skill again, without running it: what only a run tells is listed
+/// when it is activated again. Returns whether they are others now.
 async fn list_again(shared: &Shared, session: &Session, name: &str) -> bool {
     let tools = match shared.entry(name).and_then(|entry| shared.load(&entry).ok()) {
         Some(skill) => shared.known_tools(&skill).await.ok().map(Option::unwrap_or_default),

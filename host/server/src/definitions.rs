@@ -23,7 +23,12 @@ pub(super) fn discovery() -> Vec<Definition> {
             json!({ "query": text, "category": text }),
             &[],
         ),
-        looks(ACTIVATE, "Load a skill's instructions and make its tools available.", json!({ "name": text }), &["name"]),
+        looks(
+            ACTIVATE,
+            "Load a skill's instructions and make its tools available.",
+            json!({ "name": text }),
+            &["name"],
+        ),
         looks(
             READ,
             "Read a file of a skill, as its instructions say.",
@@ -33,7 +38,8 @@ pub(super) fn discovery() -> Vec<Definition> {
     ]
 }
 
-/// What runs the programs of an activated skill; `preloaded` are those that were active from the start, which nothing else names.
+/// What runs the programs of an activated skill; `preloaded` are those that were active from the
+/// start, which nothing else names.
 pub(super) fn run(preloaded: &[&str]) -> Definition {
     let text = |description: &str| json!({ "type": "string", "description": description });
     let input = json!({
@@ -72,30 +78,48 @@ pub(super) fn run(preloaded: &[&str]) -> Definition {
     let mut description =
         "Run a program of an activated skill in a sandbox. Paths: /skill (its files), /workspace (yours), /tmp.".to_owned();
     if !preloaded.is_empty() {
-        description += &format!(" Active already: {}; {ACTIVATE} has their instructions.", preloaded.join(", "));
+        description += &format!(
+            " Active already: {}; {ACTIVATE} has their instructions.",
+            preloaded.join(", ")
+        );
     }
-    let definition = Definition::new(RUN, description, object(json!({ "type": "object", "properties": input, "required": ["name"] })));
-    definition
-        .with_raw_output_schema(object(output))
-        .with_annotations(ToolAnnotations::new().read_only(false).destructive(true).open_world(true))
+    let definition = Definition::new(
+        RUN,
+        description,
+        object(json!({ "type": "object", "properties": input, "required": ["name"] })),
+    );
+    definition.with_raw_output_schema(object(output)).with_annotations(
+        ToolAnnotations::new().read_only(false).destructive(true).open_world(true),
+    )
 }
 
 /// A typed tool of a skill.
 pub(super) fn typed(skill: &str, tool: &Tool) -> Definition {
-    let definition = Definition::new(name(skill, &tool.name), tool.description.clone(), object(tool.input_schema.clone()));
+    let definition = Definition::new(
+        name(skill, &tool.name),
+        tool.description.clone(),
+        object(tool.input_schema.clone()),
+    );
     match &tool.output_schema {
-        Some(schema) if is_object(schema) => definition.with_raw_output_schema(object(schema.clone())),
+        Some(schema) if is_object(schema) => {
+            definition.with_raw_output_schema(object(schema.clone()))
+        }
         _ => definition,
     }
 }
 
 /// Bytes of tools, as they are listed.
 pub(super) fn bytes(definitions: &[Definition]) -> u64 {
-    definitions.iter().filter_map(|definition| serde_json::to_string(definition).ok()).map(|text| text.len() as u64).sum()
+    definitions
+        .iter()
+        .filter_map(|definition| serde_json::to_string(definition).ok())
+        .map(|text| text.len() as u64)
+        .sum()
 }
 
-/// Bytes of the definition that a skill would have in a list of all skills' tools: a tool of its name and description, with the parameters of
-/// [`run`] where it has programs. Its typed tools, known only once it is compiled, are not counted.
+/// Bytes of the definition that a skill would have in a list of all skills' tools: a tool of its
+/// name and description, with the parameters of [`run`] where it has programs. Its typed tools,
+/// known only once it is compiled, are not counted.
 pub(super) fn weight(entry: &Entry) -> u64 {
     static PARAMETERS: LazyLock<u64> = LazyLock::new(|| {
         let mut input = Value::Object((*run(&[]).input_schema).clone());
@@ -108,7 +132,11 @@ pub(super) fn weight(entry: &Entry) -> u64 {
     let frame = r#"{"name":"","description":,"inputSchema":}"#.len() + entry.name.len();
     // What is escaped in JSON takes a byte more each; that makes the figure no larger than it is.
     let description = entry.description.len() + 2;
-    let parameters = if entry.runtimes.contains(Runtime::Instructions) { r#"{"type":"object"}"#.len() as u64 } else { *PARAMETERS };
+    let parameters = if entry.runtimes.contains(Runtime::Instructions) {
+        r#"{"type":"object"}"#.len() as u64
+    } else {
+        *PARAMETERS
+    };
     (frame + description) as u64 + parameters
 }
 
@@ -122,17 +150,24 @@ pub(super) fn name(skill: &str, tool: &str) -> String {
     format!("{skill}.{tool}")
 }
 
-/// Whether results of that schema are objects: others cannot be structured content before revision 2026-07-28.
+/// Whether results of that schema are objects: others cannot be structured content before revision
+/// 2026-07-28.
 pub(super) fn is_object(schema: &Value) -> bool {
     schema["type"] == "object"
 }
 
-fn looks(name: &'static str, description: &'static str, properties: Value, required: &[&str]) -> Definition {
+fn looks(
+    name: &'static str,
+    description: &'static str,
+    properties: Value,
+    required: &[&str],
+) -> Definition {
     let mut schema = json!({ "type": "object", "properties": properties });
     if !required.is_empty() {
         schema["required"] = json!(required);
     }
-    Definition::new(name, description, object(schema)).with_annotations(ToolAnnotations::new().read_only(true))
+    Definition::new(name, description, object(schema))
+        .with_annotations(ToolAnnotations::new().read_only(true))
 }
 
 /// A schema that is none allows nothing to be said against it.

@@ -21,7 +21,12 @@ const DESCRIPTION: usize = 400;
 
 impl Shared {
     pub(super) fn discover(&self, input: Input, tally: &Session) -> CallToolResult {
-        let query = Query { text: input.query, tag: input.category, enabled: Some(true), ..Query::default() };
+        let query = Query {
+            text: input.query,
+            tag: input.category,
+            enabled: Some(true),
+            ..Query::default()
+        };
         let hits = match self.catalog.search(&query) {
             Ok(hits) => hits,
             Err(error) => return failed(self.hidden.text(&error.to_string())),
@@ -29,20 +34,28 @@ impl Shared {
         let lines: Vec<String> = hits
             .iter()
             .map(|hit| {
-                let description: String = hit.entry.description.split_whitespace().collect::<Vec<_>>().join(" ");
+                let description: String =
+                    hit.entry.description.split_whitespace().collect::<Vec<_>>().join(" ");
                 let short: String = description.chars().take(DESCRIPTION).collect();
                 let dots = if short.len() < description.len() { " ..." } else { "" };
                 format!("{}: {short}{dots}", hit.entry.name)
             })
             .collect();
-        let all = self.catalog.entries().iter().filter(|entry| self.catalog.is_enabled(entry)).count();
+        let all =
+            self.catalog.entries().iter().filter(|entry| self.catalog.is_enabled(entry)).count();
         let end = match lines.len() {
             0 => format!("No skill fits. {all} are installed; try other words."),
-            found => format!("\n{found} of {all} installed skills. Use activate_skill with the name of one."),
+            found => format!(
+                "\n{found} of {all} installed skills. Use activate_skill with the name of one."
+            ),
         };
         tally.told(end.len() as u64);
         for (hit, line) in hits.iter().zip(&lines) {
-            tally.note(&hit.entry.name, || weight(&hit.entry), Event::Discovered { sent: line.len() as u64 + 1 });
+            tally.note(
+                &hit.entry.name,
+                || weight(&hit.entry),
+                Event::Discovered { sent: line.len() as u64 + 1 },
+            );
         }
         let lines: String = lines.into_iter().map(|line| line + "\n").collect();
         said(lines + &end)

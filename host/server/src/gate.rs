@@ -1,7 +1,8 @@
-//! The one place where it is asked whether a call may run. What it may then do is the policy's, in the sandbox.
+//! The one place where it is asked whether a call may run. What it may then do is the policy's, in
+//! the sandbox.
 //!
-//! Where a person has to say so, the operator is asked: the client is told what the operator would type. Where the policy says so of a client, its
-//! own user is asked by elicitation.
+//! Where a person has to say so, the operator is asked: the client is told what the operator would
+//! type. Where the policy says so of a client, its own user is asked by elicitation.
 
 use std::collections::BTreeSet;
 
@@ -40,13 +41,21 @@ pub(super) struct Call<'a> {
 const QUESTION: &str = "approval";
 
 impl Shared {
-    /// Whether a program or tool of a skill may be started for this client, and the skill's files that are not started with it; else what the
-    /// client is told, or asked.
-    pub(super) async fn may_run(&self, call: &Call<'_>, caller: Caller<'_>) -> Result<BTreeSet<String>, Box<CallToolResponse>> {
+    /// Whether a program or tool of a skill may be started for this client, and the skill's files
+    /// that are not started with it; else what the client is told, or asked.
+    pub(super) async fn may_run(
+        &self,
+        call: &Call<'_>,
+        caller: Caller<'_>,
+    ) -> Result<BTreeSet<String>, Box<CallToolResponse>> {
         let told = |text: String| Box::new(CallToolResponse::from(failed(call.hidden.text(&text))));
         // What does not run is in the log too.
         let refused = |rule: &str, text: String| {
-            self.tally(caller.session, caller.context).note(&call.entry.name, || weight(call.entry), Event::Refused);
+            self.tally(caller.session, caller.context).note(
+                &call.entry.name,
+                || weight(call.entry),
+                Event::Refused,
+            );
             match self.record(call, rule) {
                 Ok(()) => told(text),
                 Err(error) => told(error.to_string()),
@@ -58,7 +67,10 @@ impl Shared {
             Decision::Ask(id, question) => (id, question.client),
         };
         let unanswered = || {
-            let text = format!("{text}\n{} needs approval. The operator can give it: skillhost approve {id}", call.entry.name);
+            let text = format!(
+                "{text}\n{} needs approval. The operator can give it: skillhost approve {id}",
+                call.entry.name
+            );
             refused("it needs approval", text)
         };
         let approver = match caller.session.transport() {
@@ -75,18 +87,26 @@ impl Shared {
             elicit(caller, form).await.ok_or_else(unanswered)?
         } else {
             // Only what this very question was asked for.
-            let said = caller.answer.and_then(|answer| Some((answer.to(QUESTION)?, self.questions.take(&answer.state, |of| *of == id)?)));
+            let said = caller.answer.and_then(|answer| {
+                Some((answer.to(QUESTION)?, self.questions.take(&answer.state, |of| *of == id)?))
+            });
             match said {
                 Some((result, _)) => result,
                 None => return Err(Box::new(wanted(QUESTION, form, self.questions.put(id)))),
             }
         };
         let Some(term) = term(&result).filter(|term| *term == Term::Once || !is_alone) else {
-            return Err(refused("the user did not allow it", format!("the user did not allow {} to run", call.entry.name)));
+            return Err(refused(
+                "the user did not allow it",
+                format!("the user did not allow {} to run", call.entry.name),
+            ));
         };
         // A person takes a while: what was shown to them is what runs.
         if !call.loaded.is_current() {
-            return Err(told(format!("{} changed while it was asked for; ask again", call.entry.name)));
+            return Err(told(format!(
+                "{} changed while it was asked for; ask again",
+                call.entry.name
+            )));
         }
         match self.approve(call, caller, id, term).map_err(told)? {
             Decision::Allowed(denied) => Ok(denied),
@@ -97,24 +117,41 @@ impl Shared {
 
     fn record(&self, call: &Call<'_>, rule: &str) -> Result<(), AuditError> {
         let rule = rule.lines().next().unwrap_or_default().to_owned();
-        let denial = Denial { what: format!("run {}", call.entry.name), rule, fix: None, kind: DenialKind::Run };
+        let denial = Denial {
+            what: format!("run {}", call.entry.name),
+            rule,
+            fix: None,
+            kind: DenialKind::Run,
+        };
         self.service.host().refuse(call.loaded, call.target, call.args, denial)
     }
 
     pub(super) fn decide(&self, call: &Call<'_>, caller: Caller<'_>) -> Result<Decision, String> {
         let (digest, what) = (call.digest()?, call.loaded.part(call.target));
-        let trusted = self.approvals.trusts(&call.loaded.skill, digest, caller.session.id(caller.context));
+        let trusted =
+            self.approvals.trusts(&call.loaded.skill, digest, caller.session.id(caller.context));
         let trusted = trusted.map_err(|error| error.to_string())?;
-        self.approvals.decide(&self.policy, &Ask { trusted, ..call.ask(digest, &what, caller) }).map_err(|error| error.to_string())
+        self.approvals
+            .decide(&self.policy, &Ask { trusted, ..call.ask(digest, &what, caller) })
+            .map_err(|error| error.to_string())
     }
 
     /// What holds after the client's user said yes: for the call at hand alone, or for its session.
-    fn approve(&self, call: &Call<'_>, caller: Caller<'_>, id: PendingId, term: Term) -> Result<Decision, String> {
+    fn approve(
+        &self,
+        call: &Call<'_>,
+        caller: Caller<'_>,
+        id: PendingId,
+        term: Term,
+    ) -> Result<Decision, String> {
         let (digest, what) = (call.digest()?, call.loaded.part(call.target));
         let (ask, who) = (call.ask(digest, &what, caller), user_of(caller));
         let decision = match term {
             Term::Once => self.approvals.approve_this(&self.policy, &ask, id, &who),
-            term => self.approvals.approve(id, term, &who).and_then(|_| self.approvals.decide(&self.policy, &ask)),
+            term => self
+                .approvals
+                .approve(id, term, &who)
+                .and_then(|_| self.approvals.decide(&self.policy, &ask)),
         };
         decision.map_err(|error| error.to_string())
     }
@@ -134,7 +171,11 @@ impl<'a> Call<'a> {
     }
 
     fn digest(&self) -> Result<&'a str, String> {
-        self.loaded.id().digest.as_deref().ok_or_else(|| "the skill's files cannot be digested".to_owned())
+        self.loaded
+            .id()
+            .digest
+            .as_deref()
+            .ok_or_else(|| "the skill's files cannot be digested".to_owned())
     }
 
     /// The same for the approvals, as a skill that is not trusted.
@@ -147,7 +188,11 @@ impl<'a> Call<'a> {
             trusted: false,
             own: self.workspace.folder.as_ref().map(|folder| folder.path()),
             session: caller.session.id(caller.context),
-            input: Input { stdin: GivenStdin::Whole(self.stdin), files: self.files, ..self.target.input(self.args) },
+            input: Input {
+                stdin: GivenStdin::Whole(self.stdin),
+                files: self.files,
+                ..self.target.input(self.args)
+            },
         }
     }
 }
@@ -180,8 +225,17 @@ mod tests {
     fn only_a_clear_yes_is_one() {
         let said = |action, content: Value| term(&ElicitResult::new(action).with_content(content));
         assert_eq!(said(ElicitationAction::Accept, json!({ "allow": "once" })), Some(Term::Once));
-        assert_eq!(said(ElicitationAction::Accept, json!({ "allow": "session" })), Some(Term::Session));
-        for content in [json!({ "allow": "no" }), json!({ "allow": "always" }), json!({ "allow": true }), json!({}), json!(null)] {
+        assert_eq!(
+            said(ElicitationAction::Accept, json!({ "allow": "session" })),
+            Some(Term::Session)
+        );
+        for content in [
+            json!({ "allow": "no" }),
+            json!({ "allow": "always" }),
+            json!({ "allow": true }),
+            json!({}),
+            json!(null),
+        ] {
             assert_eq!(said(ElicitationAction::Accept, content), None);
         }
         assert_eq!(said(ElicitationAction::Decline, json!({ "allow": "once" })), None);

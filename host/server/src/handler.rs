@@ -43,7 +43,8 @@ const TAKING: [&str; 12] = [
 ];
 
 /// Those of them that there are no more from revision 2026-07-28 on.
-const GONE: [&str; 4] = ["initialize", "resources/subscribe", "resources/unsubscribe", "logging/setLevel"];
+const GONE: [&str; 4] =
+    ["initialize", "resources/subscribe", "resources/unsubscribe", "logging/setLevel"];
 
 impl Client {
     /// The tools that this client sees.
@@ -53,7 +54,11 @@ impl Client {
         let state = self.session.state();
         if !state.active.is_empty() || self.session.is_alone(context) {
             // One that changed may be gone.
-            let still: Vec<&str> = preloaded.iter().map(String::as_str).filter(|name| state.active.contains_key(*name)).collect();
+            let still: Vec<&str> = preloaded
+                .iter()
+                .map(String::as_str)
+                .filter(|name| state.active.contains_key(*name))
+                .collect();
             tools.push(definitions::run(&still));
         }
         self.tally(context).listed(|| definitions::bytes(&tools));
@@ -64,7 +69,11 @@ impl Client {
     }
 
     /// What a tool answers.
-    async fn answer(&self, params: CallToolRequestParams, context: RequestContext<RoleServer>) -> Result<CallToolResponse, ErrorData> {
+    async fn answer(
+        &self,
+        params: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
         if !self.session.is_alone(&context) {
             self.shared.preload(&self.session).await;
         }
@@ -72,8 +81,11 @@ impl Client {
         let caller = Caller { session: &self.session, context: &context, answer: answer.as_ref() };
         let wrong = |wrong: Box<CallToolResult>| CallToolResponse::from(*wrong);
         Ok(match &*params.name {
-            DISCOVER => input(params.arguments).map_or_else(wrong, |input| self.shared.discover(input, self.tally(&context)).into()),
-            READ => input(params.arguments).map_or_else(wrong, |input| self.shared.read(input, self.tally(&context)).into()),
+            DISCOVER => input(params.arguments).map_or_else(wrong, |input| {
+                self.shared.discover(input, self.tally(&context)).into()
+            }),
+            READ => input(params.arguments)
+                .map_or_else(wrong, |input| self.shared.read(input, self.tally(&context)).into()),
             ACTIVATE => match input(params.arguments) {
                 Ok(input) => self.shared.activate(input, caller).await.into(),
                 Err(why) => wrong(why),
@@ -90,10 +102,22 @@ impl Client {
         self.shared.tally(&self.session, context)
     }
 
-    /// A typed tool of a skill: one that this session activated, or any of a request that stands alone.
-    async fn typed(&self, called: &str, input: JsonObject, caller: Caller<'_>) -> Result<CallToolResponse, ErrorData> {
-        let unknown =
-            || ErrorData::invalid_params(format!("there is no tool `{called}`; the tools of a skill are there when it is activated"), None);
+    /// A typed tool of a skill: one that this session activated, or any of a request that stands
+    /// alone.
+    async fn typed(
+        &self,
+        called: &str,
+        input: JsonObject,
+        caller: Caller<'_>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let unknown = || {
+            ErrorData::invalid_params(
+                format!(
+                    "there is no tool `{called}`; the tools of a skill are there when it is activated"
+                ),
+                None,
+            )
+        };
         let (skill, tool) = called.split_once('.').ok_or_else(unknown)?;
         let entry = self.shared.entry(skill).ok_or_else(unknown)?;
         let tools = match self.session.tools(skill) {
@@ -143,10 +167,17 @@ impl ServerHandler for Client {
     }
 
     /// What is none of the methods, or one of them with parameters that are not its own.
-    async fn on_custom_request(&self, request: CustomRequest, context: RequestContext<RoleServer>) -> Result<CustomResult, ErrorData> {
+    async fn on_custom_request(
+        &self,
+        request: CustomRequest,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CustomResult, ErrorData> {
         let is_gone = is_new(&context) && GONE.contains(&request.method.as_str());
         match !is_gone && TAKING.contains(&request.method.as_str()) {
-            true => Err(ErrorData::invalid_params(format!("the parameters of {} are not what it takes", request.method), None)),
+            true => Err(ErrorData::invalid_params(
+                format!("the parameters of {} are not what it takes", request.method),
+                None,
+            )),
             false => Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, request.method, None)),
         }
     }
@@ -159,7 +190,11 @@ impl ServerHandler for Client {
         Ok(ListToolsResult::with_all_items(self.tools(&context).await))
     }
 
-    async fn call_tool(&self, params: CallToolRequestParams, context: RequestContext<RoleServer>) -> Result<CallToolResponse, ErrorData> {
+    async fn call_tool(
+        &self,
+        params: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
         let span = trace::call(&params, &self.session, &context);
         let answer = self.answer(params, context).instrument(span.clone()).await;
         trace::answered(&span, &answer);
@@ -198,7 +233,11 @@ impl ServerHandler for Client {
         self.shared.list_skills(params.as_ref())
     }
 
-    async fn get_skill(&self, params: GetSkillRequestParams, _: RequestContext<RoleServer>) -> Result<GetSkillResult, ErrorData> {
+    async fn get_skill(
+        &self,
+        params: GetSkillRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<GetSkillResult, ErrorData> {
         self.shared.get_skill(&params.uri)
     }
 
@@ -226,11 +265,19 @@ impl ServerHandler for Client {
         self.shared.get_prompt(&params, self.tally(&context)).map(Into::into)
     }
 
-    async fn complete(&self, params: CompleteRequestParams, _: RequestContext<RoleServer>) -> Result<CompleteResult, ErrorData> {
+    async fn complete(
+        &self,
+        params: CompleteRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<CompleteResult, ErrorData> {
         Ok(self.shared.complete(&params))
     }
 
-    async fn set_level(&self, params: SetLevelRequestParams, context: RequestContext<RoleServer>) -> Result<(), ErrorData> {
+    async fn set_level(
+        &self,
+        params: SetLevelRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
         if is_new(&context) {
             return Err(ErrorData::method_not_found::<SetLevelRequestMethod>());
         }
@@ -238,21 +285,35 @@ impl ServerHandler for Client {
         Ok(())
     }
 
-    async fn subscribe(&self, params: SubscribeRequestParams, _: RequestContext<RoleServer>) -> Result<(), ErrorData> {
+    async fn subscribe(
+        &self,
+        params: SubscribeRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
         let mut state = self.session.state();
         if state.subscribed.len() >= SUBSCRIPTIONS {
-            return Err(ErrorData::invalid_request(format!("a session subscribes to at most {SUBSCRIPTIONS} resources"), None));
+            return Err(ErrorData::invalid_request(
+                format!("a session subscribes to at most {SUBSCRIPTIONS} resources"),
+                None,
+            ));
         }
         state.subscribed.insert(params.uri);
         Ok(())
     }
 
-    async fn unsubscribe(&self, params: UnsubscribeRequestParams, _: RequestContext<RoleServer>) -> Result<(), ErrorData> {
+    async fn unsubscribe(
+        &self,
+        params: UnsubscribeRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
         self.session.state().subscribed.remove(&params.uri);
         Ok(())
     }
 
-    fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
+    fn accepted_subscription_filter(
+        &self,
+        requested: &SubscriptionFilter,
+    ) -> Option<SubscriptionFilter> {
         let mut accepted = requested.clone();
         if let Some(uris) = &mut accepted.resource_subscriptions {
             uris.truncate(SUBSCRIPTIONS);

@@ -12,7 +12,10 @@ pub(super) struct Hidden(Vec<(String, String)>);
 
 impl Hidden {
     /// Those that are named, and those of a policy.
-    pub(super) fn new(named: impl IntoIterator<Item = (PathBuf, String)>, policy: &Policy) -> Hidden {
+    pub(super) fn new(
+        named: impl IntoIterator<Item = (PathBuf, String)>,
+        policy: &Policy,
+    ) -> Hidden {
         let mut hidden = Hidden::default();
         for (path, word) in named {
             hidden.add(&path, &word);
@@ -40,9 +43,15 @@ impl Hidden {
 
     fn add(&mut self, path: &Path, word: &str) {
         let forms = [path.to_owned(), path.canonicalize().unwrap_or_default()];
-        for form in forms.iter().filter_map(|form| form.to_str()).map(|form| form.trim_end_matches('/')) {
-            // A relative name such as `.` is no path of this machine, and would be found everywhere.
-            if form.len() > 1 && form.starts_with('/') && self.0.iter().all(|(known, _)| known != form) {
+        for form in
+            forms.iter().filter_map(|form| form.to_str()).map(|form| form.trim_end_matches('/'))
+        {
+            // A relative name such as `.` is no path of this machine, and would be found
+            // everywhere.
+            if form.len() > 1
+                && form.starts_with('/')
+                && self.0.iter().all(|(known, _)| known != form)
+            {
                 self.0.push((form.to_owned(), word.to_owned()));
             }
         }
@@ -72,9 +81,14 @@ mod tests {
 
     #[test]
     fn the_longest_path_gives_the_word() {
-        let named = [("/home/me", "~"), ("/home/me/.claude/skills/x", "/skill")].map(|(path, word)| (path.into(), word.to_owned()));
-        let hidden = Hidden::new(named, &Policy::builtin()).and(Path::new("/home/me/work"), "/workspace");
-        assert_eq!(hidden.text("/home/me/.claude/skills/x/SKILL.md, /home/me/work/a and /home/me"), "/skill/SKILL.md, /workspace/a and ~");
+        let named = [("/home/me", "~"), ("/home/me/.claude/skills/x", "/skill")]
+            .map(|(path, word)| (path.into(), word.to_owned()));
+        let hidden =
+            Hidden::new(named, &Policy::builtin()).and(Path::new("/home/me/work"), "/workspace");
+        assert_eq!(
+            hidden.text("/home/me/.claude/skills/x/SKILL.md, /home/me/work/a and /home/me"),
+            "/skill/SKILL.md, /workspace/a and ~"
+        );
         let mut value = serde_json::json!({ "a": ["/home/me/b", 1], "b": { "c": "x /home/me" } });
         hidden.value(&mut value);
         assert_eq!(value, serde_json::json!({ "a": ["~/b", 1], "b": { "c": "x ~" } }));
@@ -82,7 +96,10 @@ mod tests {
 
     #[test]
     fn what_is_no_absolute_path_is_left() {
-        let hidden = Hidden::new([(PathBuf::from("/"), "x".to_owned()), (PathBuf::from("."), "y".to_owned())], &Policy::builtin());
+        let hidden = Hidden::new(
+            [(PathBuf::from("/"), "x".to_owned()), (PathBuf::from("."), "y".to_owned())],
+            &Policy::builtin(),
+        );
         assert_eq!(hidden.text("a/b. c"), "a/b. c");
     }
 }

@@ -1,7 +1,9 @@
-//! The server over streamable HTTP: one listener for the protocol (`/mcp`), `/healthz` and `/metrics`.
+//! The server over streamable HTTP: one listener for the protocol (`/mcp`), `/healthz` and
+//! `/metrics`.
 //!
-//! A request is looked at in this order: its Host and Origin, so that no web page reaches a server on loopback by a name of its own; its
-//! token; the room that there is; its body, which has to arrive in time. Only then does the protocol see it. Idle connections make room for new ones.
+//! A request is looked at in this order: its Host and Origin, so that no web page reaches a server
+//! on loopback by a name of its own; its token; the room that there is; its body, which has to
+//! arrive in time. Only then does the protocol see it. Idle connections make room for new ones.
 
 mod connections;
 mod peer;
@@ -44,7 +46,8 @@ pub struct HttpOptions {
     pub token: Option<String>,
     /// Names that requests may give as their Host, beside those of loopback: `name` or `name:port`.
     pub hosts: Vec<String>,
-    /// Origins of web pages that may ask, beside those of loopback: `https://name` or `https://name:port`.
+    /// Origins of web pages that may ask, beside those of loopback: `https://name` or
+    /// `https://name:port`.
     pub origins: Vec<String>,
     /// Sessions at once, and requests without a session at once.
     pub sessions: usize,
@@ -61,7 +64,8 @@ pub struct HttpOptions {
 }
 
 impl Default for HttpOptions {
-    /// 64 sessions of at most 5 minutes of silence, bodies of 4 MiB, 256 connections; 10 s for a head and 30 s for a body; no token.
+    /// 64 sessions of at most 5 minutes of silence, bodies of 4 MiB, 256 connections; 10 s for a
+    /// head and 30 s for a body; no token.
     fn default() -> HttpOptions {
         HttpOptions {
             token: None,
@@ -77,7 +81,8 @@ impl Default for HttpOptions {
     }
 }
 
-/// How long those that run may take to end when the server is stopped, and how long their answers may take then.
+/// How long those that run may take to end when the server is stopped, and how long their answers
+/// may take then.
 const RUNS_END: Duration = Duration::from_secs(10);
 const ANSWERS_END: Duration = Duration::from_secs(2);
 
@@ -94,7 +99,12 @@ struct Front {
 }
 
 /// Serves until `stop` resolves; then takes nothing new, lets what runs end, and closes.
-pub async fn serve(mcp: Mcp, listener: TcpListener, options: HttpOptions, stop: impl Future<Output = ()>) {
+pub async fn serve(
+    mcp: Mcp,
+    listener: TcpListener,
+    options: HttpOptions,
+    stop: impl Future<Output = ()>,
+) {
     let closing = CancellationToken::new();
     let head_within = options.head_within;
     let mut sessions = LocalSessionManager::default();
@@ -124,7 +134,8 @@ pub async fn serve(mcp: Mcp, listener: TcpListener, options: HttpOptions, stop: 
                     let shared_user = shared_user.clone();
                     tokio::task::spawn_blocking(move || shared_user.check(peer, own));
                 }
-                // While all connections answer requests, this one waits here and others in the kernel's queue.
+                // While all connections answer requests, this one waits here and others in the
+                // kernel's queue.
                 Ok::<_, std::io::Error>((stream, connections.admit().await))
             } => accepted,
         };
@@ -143,8 +154,10 @@ pub async fn serve(mcp: Mcp, listener: TcpListener, options: HttpOptions, stop: 
             let (front, in_flight) = (front.clone(), of.request());
             async move { Ok::<_, Infallible>(held(front.answer(request).await, in_flight)) }
         });
-        let connection =
-            http1::Builder::new().timer(TokioTimer::new()).header_read_timeout(head_within).serve_connection(TokioIo::new(stream), service);
+        let connection = http1::Builder::new()
+            .timer(TokioTimer::new())
+            .header_read_timeout(head_within)
+            .serve_connection(TokioIo::new(stream), service);
         let connection = graceful.watch(connection);
         tokio::spawn(async move {
             tokio::select! {
@@ -179,7 +192,10 @@ impl Front {
             return said(StatusCode::OK, "ok\n");
         }
         if !self.is_known(request.headers()) {
-            let mut answer = said(StatusCode::UNAUTHORIZED, "a bearer token is needed: the server printed it when it started\n");
+            let mut answer = said(
+                StatusCode::UNAUTHORIZED,
+                "a bearer token is needed: the server printed it when it started\n",
+            );
             answer.headers_mut().insert(WWW_AUTHENTICATE, http::HeaderValue::from_static("Bearer"));
             return answer;
         }
@@ -190,14 +206,18 @@ impl Front {
             "/mcp" | "/" => self.protocol(request).await,
             "/metrics" if request.method() == Method::GET => {
                 let mut answer = said(StatusCode::OK, &self.mcp.metrics());
-                answer.headers_mut().insert(CONTENT_TYPE, http::HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8"));
+                answer.headers_mut().insert(
+                    CONTENT_TYPE,
+                    http::HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8"),
+                );
                 answer
             }
             _ => said(StatusCode::NOT_FOUND, "there are /mcp, /metrics and /healthz\n"),
         }
     }
 
-    /// Whether a request is meant for this server, and not sent here by a web page that gave its name another address.
+    /// Whether a request is meant for this server, and not sent here by a web page that gave its
+    /// name another address.
     fn is_meant(&self, request: &Request<Incoming>) -> Result<(), &'static str> {
         let mut hosts = request.headers().get_all(HOST).iter();
         let host = match (hosts.next(), hosts.next()) {
@@ -211,19 +231,29 @@ impl Front {
         }
         for origin in request.headers().get_all(ORIGIN) {
             let origin = origin.to_str().unwrap_or_default();
-            let own = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://")).is_some_and(is_loopback);
-            if !own && !self.options.origins.iter().any(|known| known.eq_ignore_ascii_case(origin)) {
+            let own = origin
+                .strip_prefix("http://")
+                .or_else(|| origin.strip_prefix("https://"))
+                .is_some_and(is_loopback);
+            if !own && !self.options.origins.iter().any(|known| known.eq_ignore_ascii_case(origin))
+            {
                 return Err("this Origin is not served here\n");
             }
         }
         Ok(())
     }
 
-    /// Whether a client has shown the token. What is compared are digests, all of their bytes: how long it takes tells nothing.
+    /// Whether a client has shown the token. What is compared are digests, all of their bytes: how
+    /// long it takes tells nothing.
     fn is_known(&self, headers: &HeaderMap) -> bool {
         let Some(token) = &self.token else { return true };
-        let shown = headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok()).and_then(|value| value.split_once(' '));
-        let shown = shown.filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer")).map_or("", |(_, token)| token.trim());
+        let shown = headers
+            .get(AUTHORIZATION)
+            .and_then(|value| value.to_str().ok())
+            .and_then(|value| value.split_once(' '));
+        let shown = shown
+            .filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"))
+            .map_or("", |(_, token)| token.trim());
         digest(shown).iter().zip(token).fold(0, |differs, (a, b)| differs | (a ^ b)) == 0
     }
 
@@ -233,20 +263,38 @@ impl Front {
         let alone = match request.method() {
             &Method::POST if !has_session => match self.alone.clone().try_acquire_owned() {
                 Ok(place) => Some(place),
-                Err(_) => return said(StatusCode::SERVICE_UNAVAILABLE, "too many requests without a session; try again later\n"),
+                Err(_) => {
+                    return said(
+                        StatusCode::SERVICE_UNAVAILABLE,
+                        "too many requests without a session; try again later\n",
+                    );
+                }
             },
             _ => None,
         };
         let (head, body) = request.into_parts();
-        let body = match tokio::time::timeout(self.options.body_within, Limited::new(body, self.options.body).collect()).await {
+        let body = match tokio::time::timeout(
+            self.options.body_within,
+            Limited::new(body, self.options.body).collect(),
+        )
+        .await
+        {
             Ok(Ok(body)) => Full::new(body.to_bytes()),
-            Ok(Err(error)) if error.is::<LengthLimitError>() => return said(StatusCode::PAYLOAD_TOO_LARGE, "the body is too large\n"),
+            Ok(Err(error)) if error.is::<LengthLimitError>() => {
+                return said(StatusCode::PAYLOAD_TOO_LARGE, "the body is too large\n");
+            }
             Ok(Err(_)) => return said(StatusCode::BAD_REQUEST, "the body ended early\n"),
-            Err(_) => return said(StatusCode::REQUEST_TIMEOUT, "the body did not arrive in time\n"),
+            Err(_) => {
+                return said(StatusCode::REQUEST_TIMEOUT, "the body did not arrive in time\n");
+            }
         };
-        let (answer, refused) = sessions::watched(self.protocol.handle(Request::from_parts(head, body))).await;
+        let (answer, refused) =
+            sessions::watched(self.protocol.handle(Request::from_parts(head, body))).await;
         if refused {
-            return said(StatusCode::SERVICE_UNAVAILABLE, "as many sessions are open as may; try again later\n");
+            return said(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "as many sessions are open as may; try again later\n",
+            );
         }
         held(answer, alone)
     }
@@ -273,17 +321,23 @@ fn is_loopback(host: &str) -> bool {
         return address.ip().is_loopback();
     }
     let name = match host.rsplit_once(':') {
-        Some((name, port)) if port.bytes().all(|digit| digit.is_ascii_digit()) && !name.contains(':') => name,
+        Some((name, port))
+            if port.bytes().all(|digit| digit.is_ascii_digit()) && !name.contains(':') =>
+        {
+            name
+        }
         _ => host,
     };
     let name = name.strip_prefix('[').and_then(|name| name.strip_suffix(']')).unwrap_or(name);
-    name.eq_ignore_ascii_case("localhost") || name.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
+    name.eq_ignore_ascii_case("localhost")
+        || name.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
 /// `name` is that name with any port, `name:port` with that one.
 fn matches_host(known: &str, host: &str) -> bool {
     known.eq_ignore_ascii_case(host)
-        || (!known.contains(':') && host.rsplit_once(':').is_some_and(|(name, _)| known.eq_ignore_ascii_case(name)))
+        || (!known.contains(':')
+            && host.rsplit_once(':').is_some_and(|(name, _)| known.eq_ignore_ascii_case(name)))
 }
 
 fn digest(text: &str) -> [u8; 32] {
@@ -293,7 +347,9 @@ fn digest(text: &str) -> [u8; 32] {
 fn said(status: StatusCode, text: &str) -> Answer {
     let mut answer = Response::new(Full::new(Bytes::copy_from_slice(text.as_bytes())).boxed());
     *answer.status_mut() = status;
-    answer.headers_mut().insert(CONTENT_TYPE, http::HeaderValue::from_static("text/plain; charset=utf-8"));
+    answer
+        .headers_mut()
+        .insert(CONTENT_TYPE, http::HeaderValue::from_static("text/plain; charset=utf-8"));
     answer
 }
 
@@ -303,20 +359,45 @@ mod tests {
 
     #[test]
     fn only_names_of_loopback_are_loopback() {
-        for host in ["localhost", "LOCALHOST:80", "127.0.0.1", "127.0.0.1:8765", "127.9.9.9:1", "[::1]:80", "[::1]", "::1"] {
+        for host in [
+            "localhost",
+            "LOCALHOST:80",
+            "127.0.0.1",
+            "127.0.0.1:8765",
+            "127.9.9.9:1",
+            "[::1]:80",
+            "[::1]",
+            "::1",
+        ] {
             assert!(is_loopback(host), "{host}");
         }
-        for host in
-            ["", "example.com", "localhost.example.com:80", "127.0.0.1.example.com", "10.0.0.1:80", "localhost:x", "[::2]:1", "0.0.0.0:80"]
-        {
+        for host in [
+            "",
+            "example.com",
+            "localhost.example.com:80",
+            "127.0.0.1.example.com",
+            "10.0.0.1:80",
+            "localhost:x",
+            "[::2]:1",
+            "0.0.0.0:80",
+        ] {
             assert!(!is_loopback(host), "{host}");
         }
     }
 
     #[test]
     fn a_host_is_named_with_or_without_its_port() {
-        assert!(matches_host("box.example", "box.example:8765") && matches_host("Box.example", "box.example"));
-        assert!(matches_host("box.example:1", "box.example:1") && !matches_host("box.example:1", "box.example:2"));
-        assert!(!matches_host("box.example", "evil-box.example:1") && !matches_host("box.example", "evil.example"));
+        assert!(
+            matches_host("box.example", "box.example:8765")
+                && matches_host("Box.example", "box.example")
+        );
+        assert!(
+            matches_host("box.example:1", "box.example:1")
+                && !matches_host("box.example:1", "box.example:2")
+        );
+        assert!(
+            !matches_host("box.example", "evil-box.example:1")
+                && !matches_host("box.example", "evil.example")
+        );
     }
 }

@@ -1,4 +1,5 @@
-//! What is kept of runs for a while: output that was too long for an answer, and the files that were written. Read as `run://` resources.
+//! What is kept of runs for a while: output that was too long for an answer, and the files that
+//! were written. Read as `run://` resources.
 
 use std::collections::VecDeque;
 use std::io::{self, Read as _};
@@ -75,7 +76,11 @@ impl Runs {
             "stdout" => Some(Ok(kept.stdout.clone())),
             "stderr" => Some(Ok(kept.stderr.clone())),
             "diff" => Some(Ok(kept.diff.clone())),
-            _ => kept.files.iter().find(|file| file.guest.strip_prefix('/') == what.strip_prefix("files/")).map(Written::read),
+            _ => kept
+                .files
+                .iter()
+                .find(|file| file.guest.strip_prefix('/') == what.strip_prefix("files/"))
+                .map(Written::read),
         }
     }
 }
@@ -120,14 +125,22 @@ mod tests {
         }
         let dir = Arc::new(skillhost_sandbox::files::open_root(&root).unwrap());
         let runs = Runs::default();
-        let file = |path: &str| Written { guest: format!("/workspace/{path}"), dir: dir.clone(), path: path.into(), size: 3 };
+        let file = |path: &str| Written {
+            guest: format!("/workspace/{path}"),
+            dir: dir.clone(),
+            path: path.into(),
+            size: 3,
+        };
         runs.keep("a".into(), Kept { files: vec![file("out/x"), file("y")], ..Kept::default() });
         assert_eq!(runs.read("run://a/files/workspace/out/x").unwrap().unwrap(), b"out");
         std::fs::remove_dir_all(root.join("out")).unwrap();
         std::os::unix::fs::symlink("secrets", root.join("out")).unwrap();
         std::os::unix::fs::symlink("secrets/x", root.join("y")).unwrap();
         for path in ["out/x", "y"] {
-            assert!(runs.read(&format!("run://a/files/workspace/{path}")).unwrap().is_err(), "{path}");
+            assert!(
+                runs.read(&format!("run://a/files/workspace/{path}")).unwrap().is_err(),
+                "{path}"
+            );
         }
     }
 
@@ -144,7 +157,13 @@ mod tests {
         }
         assert!(runs.read("run://a/stdout").is_none() && runs.read("run://256/stdout").is_none());
         assert!(runs.read("run://b/stdout").is_some());
-        for nothing in ["run://b", "run://b/files/x", "run://b/../b/stdout", "file:///etc/passwd", "run:///stdout"] {
+        for nothing in [
+            "run://b",
+            "run://b/files/x",
+            "run://b/../b/stdout",
+            "file:///etc/passwd",
+            "run:///stdout",
+        ] {
             assert!(runs.read(nothing).is_none(), "{nothing}");
         }
     }

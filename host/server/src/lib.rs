@@ -1,13 +1,18 @@
-//! Skills for agents, over the Model Context Protocol: found, disclosed step by step, and run under the operator's policy.
+//! Skills for agents, over the Model Context Protocol: found, disclosed step by step, and run under
+//! the operator's policy.
 //!
-//! This crate owns the protocol. It must not widen anything: no call of a client grants or approves; the policy is the operator's, and is passed in.
+//! This crate owns the protocol. It must not widen anything: no call of a client grants or
+//! approves; the policy is the operator's, and is passed in.
 //!
-//! Start reading at `handler`, which has the protocol's methods; `session` is what one client has. `definitions` are the tools, behind them `discover`,
-//! `activate`, `read` and `run`. `gate` checks whether a call is allowed, with a `question` to the client's user where the policy lets it ask;
-//! `workspace` picks the folder, `result` turns an outcome into an answer, `writes` keeps staged writes for the operator, and `kept` holds what is too
-//! long for an answer. `resources`, `skills`, `prompts` and `complete` are the same skills as the protocol's other primitives. `changes` notifies clients
-//! when skills change, and `messages` when a run makes progress; `preload` is what a session has from its start. [`http`] serves many clients at once,
-//! `metrics` counts, `trace` writes spans, and `hidden` removes this machine's paths from answers.
+//! Start reading at `handler`, which has the protocol's methods; `session` is what one client has.
+//! `definitions` are the tools, behind them `discover`, `activate`, `read` and `run`. `gate` checks
+//! whether a call is allowed, with a `question` to the client's user where the policy lets it ask;
+//! `workspace` picks the folder, `result` turns an outcome into an answer, `writes` keeps staged
+//! writes for the operator, and `kept` holds what is too long for an answer. `resources`, `skills`,
+//! `prompts` and `complete` are the same skills as the protocol's other primitives. `changes`
+//! notifies clients when skills change, and `messages` when a run makes progress; `preload` is what
+//! a session has from its start. [`http`] serves many clients at once, `metrics` counts, `trace`
+//! writes spans, and `hidden` removes this machine's paths from answers.
 
 mod activate;
 mod changes;
@@ -148,7 +153,8 @@ impl Mcp {
         Ok(())
     }
 
-    /// Lets go of what is kept for clients: the folders of their sessions, and what is left of their runs. Writes what was counted.
+    /// Lets go of what is kept for clients: the folders of their sessions, and what is left of
+    /// their runs. Writes what was counted.
     pub fn close(&self) {
         self.0.usage.close();
         self.0.runs.clear();
@@ -189,13 +195,23 @@ impl Shared {
 
     /// Every skill that is not disabled, by name.
     fn entries(&self) -> Vec<Entry> {
-        let mut entries: Vec<Entry> = self.catalog.entries().iter().filter(|entry| self.catalog.is_enabled(entry)).cloned().collect();
+        let mut entries: Vec<Entry> = self
+            .catalog
+            .entries()
+            .iter()
+            .filter(|entry| self.catalog.is_enabled(entry))
+            .cloned()
+            .collect();
         entries.sort_by(|a, b| a.name.cmp(&b.name));
         entries
     }
 
     /// Where it is counted what a client asks for.
-    fn tally<'a>(&'a self, session: &'a Session, context: &RequestContext<RoleServer>) -> &'a usage::Session {
+    fn tally<'a>(
+        &'a self,
+        session: &'a Session,
+        context: &RequestContext<RoleServer>,
+    ) -> &'a usage::Session {
         if session.is_alone(context) { &self.alone } else { &session.usage }
     }
 

@@ -1,8 +1,11 @@
-//! What a client is told while a run goes on, and of its end: progress, where it asked for it, and log messages, from the level that it set.
+//! What a client is told while a run goes on, and of its end: progress, where it asked for it, and
+//! log messages, from the level that it set.
 
 use std::time::Duration;
 
-use rmcp::model::{LoggingLevel, LoggingMessageNotificationParam, ProgressNotificationParam, ProgressToken};
+use rmcp::model::{
+    LoggingLevel, LoggingMessageNotificationParam, ProgressNotificationParam, ProgressToken,
+};
 use rmcp::service::{RequestContext, RoleServer};
 use serde_json::json;
 
@@ -33,7 +36,8 @@ impl<'a> Progress<'a> {
         let Some(token) = &self.token else { return std::future::pending().await };
         let mut seconds = 0.0;
         loop {
-            let mut param = ProgressNotificationParam::new(token.clone(), seconds).with_message(format!("{seconds} s"));
+            let mut param = ProgressNotificationParam::new(token.clone(), seconds)
+                .with_message(format!("{seconds} s"));
             param.total = self.total.filter(|total| *total >= seconds);
             if let Err(error) = self.context.peer.notify_progress(param).await {
                 tracing::debug!(%error, "a client was not told of progress");
@@ -54,8 +58,7 @@ pub(super) async fn ran(caller: Caller<'_>, skill: &str, outcome: &Outcome) {
     if wanted(caller).is_none_or(|least| rank(level) < rank(least)) {
         return;
     }
-    let data =
-        json!({ "skill": skill, "status": kind(&outcome.status), "wall_ms": outcome.usage.wall_ms, "denials": outcome.denials.len() });
+    let data = json!({ "skill": skill, "status": kind(&outcome.status), "wall_ms": outcome.usage.wall_ms, "denials": outcome.denials.len() });
     let message = LoggingMessageNotificationParam::new(level, data).with_logger("skillhost");
     if let Err(error) = caller.context.peer.notify_logging_message(message).await {
         tracing::debug!(%error, "a client was not told of a run");
@@ -64,7 +67,11 @@ pub(super) async fn ran(caller: Caller<'_>, skill: &str, outcome: &Outcome) {
 
 /// From 2026-07-28 on each request says it, before that the session.
 fn wanted(caller: Caller<'_>) -> Option<LoggingLevel> {
-    if is_new(caller.context) { caller.context.meta.log_level() } else { caller.session.state().level }
+    if is_new(caller.context) {
+        caller.context.meta.log_level()
+    } else {
+        caller.session.state().level
+    }
 }
 
 fn rank(level: LoggingLevel) -> u8 {

@@ -31,9 +31,16 @@ struct Skill {
 
 impl Metrics {
     /// Counts a run that ended, with its outcome if it came to one.
-    pub(super) fn ended(&self, skill: &str, status: &'static str, took: Duration, outcome: Option<&Outcome>) {
+    pub(super) fn ended(
+        &self,
+        skill: &str,
+        status: &'static str,
+        took: Duration,
+        outcome: Option<&Outcome>,
+    ) {
         let mut skills = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let name = if skills.len() < SKILLS || skills.contains_key(skill) { skill } else { "other" };
+        let name =
+            if skills.len() < SKILLS || skills.contains_key(skill) { skill } else { "other" };
         let of = skills.entry(name.to_owned()).or_default();
         *of.statuses.entry(status).or_default() += 1;
         let Some(outcome) = outcome else { return };
@@ -51,26 +58,61 @@ impl Metrics {
     pub(super) fn text(&self, load: Load, sessions: usize) -> String {
         let skills = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let mut text = String::new();
-        family(&mut text, "skillhost_invocations_total", "counter", "Calls of a skill's programs and tools, by how they ended.");
+        family(
+            &mut text,
+            "skillhost_invocations_total",
+            "counter",
+            "Calls of a skill's programs and tools, by how they ended.",
+        );
         for (skill, of) in &*skills {
             for (status, count) in &of.statuses {
-                line(&mut text, "skillhost_invocations_total", &[("skill", skill), ("status", status)], count);
+                line(
+                    &mut text,
+                    "skillhost_invocations_total",
+                    &[("skill", skill), ("status", status)],
+                    count,
+                );
             }
         }
-        family(&mut text, "skillhost_invocation_seconds", "histogram", "Time of an invocation, the wait for its turn included.");
+        family(
+            &mut text,
+            "skillhost_invocation_seconds",
+            "histogram",
+            "Time of an invocation, the wait for its turn included.",
+        );
         for (skill, of) in &*skills {
             for (bound, count) in BUCKETS.iter().zip(of.buckets) {
-                line(&mut text, "skillhost_invocation_seconds_bucket", &[("skill", skill), ("le", &bound.to_string())], count);
+                line(
+                    &mut text,
+                    "skillhost_invocation_seconds_bucket",
+                    &[("skill", skill), ("le", &bound.to_string())],
+                    count,
+                );
             }
-            line(&mut text, "skillhost_invocation_seconds_bucket", &[("skill", skill), ("le", "+Inf")], of.runs);
+            line(
+                &mut text,
+                "skillhost_invocation_seconds_bucket",
+                &[("skill", skill), ("le", "+Inf")],
+                of.runs,
+            );
             line(&mut text, "skillhost_invocation_seconds_sum", &[("skill", skill)], of.seconds);
             line(&mut text, "skillhost_invocation_seconds_count", &[("skill", skill)], of.runs);
         }
         type Figure = fn(&Skill) -> u64;
         let each: [(&str, &str, &str, Figure); 3] = [
             ("skillhost_fuel_total", "counter", "Fuel burnt, where it is counted.", |of| of.fuel),
-            ("skillhost_memory_peak_bytes", "gauge", "The highest linear memory of an invocation so far.", |of| of.memory),
-            ("skillhost_denials_total", "counter", "What guests tried and were not allowed.", |of| of.denials),
+            (
+                "skillhost_memory_peak_bytes",
+                "gauge",
+                "The highest linear memory of an invocation so far.",
+                |of| of.memory,
+            ),
+            (
+                "skillhost_denials_total",
+                "counter",
+                "What guests tried and were not allowed.",
+                |of| of.denials,
+            ),
         ];
         for (name, kind, help, value) in each {
             family(&mut text, name, kind, help);
@@ -97,9 +139,12 @@ fn family(text: &mut String, name: &str, kind: &str, help: &str) {
 }
 
 fn line(text: &mut String, name: &str, labels: &[(&str, &str)], value: impl std::fmt::Display) {
-    let quoted = |value: &str| value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
-    let labels: Vec<String> = labels.iter().map(|(name, value)| format!("{name}=\"{}\"", quoted(value))).collect();
-    let labels = if labels.is_empty() { String::new() } else { format!("{{{}}}", labels.join(",")) };
+    let quoted =
+        |value: &str| value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
+    let labels: Vec<String> =
+        labels.iter().map(|(name, value)| format!("{name}=\"{}\"", quoted(value))).collect();
+    let labels =
+        if labels.is_empty() { String::new() } else { format!("{{{}}}", labels.join(",")) };
     let _ = writeln!(text, "{name}{labels} {value}");
 }
 

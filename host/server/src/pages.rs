@@ -8,13 +8,22 @@ use skillhost_catalog::Entry;
 /// Items of a page.
 pub(super) const PAGE: usize = 100;
 
-/// The skills after a cursor, which names the last of the page before: a list that changes meanwhile skips none that stays.
+/// The skills after a cursor, which names the last of the page before: a list that changes
+/// meanwhile skips none that stays.
 ///
 /// # Errors
 /// The cursor is not one of ours.
-pub(super) fn after<'a>(entries: &'a [Entry], request: Option<&PaginatedRequestParams>) -> Result<&'a [Entry], ErrorData> {
-    let Some(cursor) = request.and_then(|request| request.cursor.as_deref()) else { return Ok(entries) };
-    let last = cursor.strip_prefix("after:").filter(|name| !name.is_empty()).ok_or_else(|| unknown(cursor))?;
+pub(super) fn after<'a>(
+    entries: &'a [Entry],
+    request: Option<&PaginatedRequestParams>,
+) -> Result<&'a [Entry], ErrorData> {
+    let Some(cursor) = request.and_then(|request| request.cursor.as_deref()) else {
+        return Ok(entries);
+    };
+    let last = cursor
+        .strip_prefix("after:")
+        .filter(|name| !name.is_empty())
+        .ok_or_else(|| unknown(cursor))?;
     Ok(&entries[entries.partition_point(|entry| &*entry.name <= last)..])
 }
 

@@ -1,4 +1,5 @@
-//! What a session has from its start, where the policy says so: tools are shown, and nothing is granted.
+//! What a session has from its start, where the policy says so: tools are shown, and nothing is
+//! granted.
 
 use super::Shared;
 use super::session::Session;
@@ -6,10 +7,12 @@ use skillhost_catalog::Entry;
 use skillhost_policy::Preload;
 
 impl Shared {
-    /// Activates, once a session, what the policy wants to be there from the start: the names of it.
+    /// Activates, once a session, what the policy wants to be there from the start: the names of
+    /// it.
     ///
-    /// A skill that is disabled or blocked is left out, and so is one from outside the user's and the operator's own folders: a project's
-    /// skill does not get before an agent by having a name that is in use.
+    /// A skill that is disabled or blocked is left out, and so is one from outside the user's and
+    /// the operator's own folders: a project's skill does not get before an agent by having a name
+    /// that is in use.
     pub(super) async fn preload<'a>(&self, session: &'a Session) -> &'a [String] {
         if self.policy.preload == Preload::Nothing {
             return &[];
@@ -33,7 +36,9 @@ impl Shared {
         };
         let mut active = Vec::new();
         for name in wanted {
-            let entry = self.entry(&name).filter(|entry: &Entry| entry.trusted && enabled(&entry.name, entry.network));
+            let entry = self
+                .entry(&name)
+                .filter(|entry: &Entry| entry.trusted && enabled(&entry.name, entry.network));
             let Some(skill) = entry.and_then(|entry| self.load(&entry).ok()) else {
                 tracing::warn!(
                     skill = name,
@@ -44,13 +49,18 @@ impl Shared {
             match self.known_tools(&skill).await {
                 Ok(tools) => {
                     if tools.is_none() {
-                        tracing::warn!(skill = name, "its typed tools are unknown until it is activated: its component does not list them");
+                        tracing::warn!(
+                            skill = name,
+                            "its typed tools are unknown until it is activated: its component does not list them"
+                        );
                     }
                     let tools = tools.unwrap_or_default();
                     session.state().active.insert(name.clone(), tools);
                     active.push(name);
                 }
-                Err(why) => tracing::warn!(skill = name, why = %self.hidden.text(&why), "is not there from the start"),
+                Err(why) => {
+                    tracing::warn!(skill = name, why = %self.hidden.text(&why), "is not there from the start")
+                }
             }
         }
         active

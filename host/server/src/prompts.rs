@@ -2,7 +2,8 @@
 
 use rmcp::ErrorData;
 use rmcp::model::{
-    GetPromptRequestParams, GetPromptResult, ListPromptsResult, PaginatedRequestParams, Prompt, PromptArgument, PromptMessage, Role,
+    GetPromptRequestParams, GetPromptResult, ListPromptsResult, PaginatedRequestParams, Prompt,
+    PromptArgument, PromptMessage, Role,
 };
 
 use super::Shared;
@@ -14,26 +15,43 @@ use skillhost_ledger::usage::{Event, Session};
 const REQUEST: &str = "request";
 
 impl Shared {
-    pub(super) fn list_prompts(&self, request: Option<&PaginatedRequestParams>) -> Result<ListPromptsResult, ErrorData> {
+    pub(super) fn list_prompts(
+        &self,
+        request: Option<&PaginatedRequestParams>,
+    ) -> Result<ListPromptsResult, ErrorData> {
         let entries = self.entries();
         let rest = pages::after(&entries, request)?;
         let page = &rest[..rest.len().min(PAGE)];
-        let argument = PromptArgument::new(REQUEST).with_description("what to do with it").with_required(false);
-        let prompt = |entry: &skillhost_catalog::Entry| Prompt::new(&*entry.name, Some(&*entry.description), Some(vec![argument.clone()]));
+        let argument = PromptArgument::new(REQUEST)
+            .with_description("what to do with it")
+            .with_required(false);
+        let prompt = |entry: &skillhost_catalog::Entry| {
+            Prompt::new(&*entry.name, Some(&*entry.description), Some(vec![argument.clone()]))
+        };
         let mut result = ListPromptsResult::with_all_items(page.iter().map(prompt).collect());
         result.next_cursor = pages::next(rest, page.len());
         Ok(result)
     }
 
-    pub(super) fn get_prompt(&self, params: &GetPromptRequestParams, tally: &Session) -> Result<GetPromptResult, ErrorData> {
-        let none = || ErrorData::invalid_params(format!("there is no prompt `{}`", params.name), None);
+    pub(super) fn get_prompt(
+        &self,
+        params: &GetPromptRequestParams,
+        tally: &Session,
+    ) -> Result<GetPromptResult, ErrorData> {
+        let none =
+            || ErrorData::invalid_params(format!("there is no prompt `{}`", params.name), None);
         let entry = self.entry(&params.name).ok_or_else(none)?;
-        let skill = self.load(&entry).map_err(|_| ErrorData::invalid_params(format!("the skill `{}` does not load", entry.name), None))?;
+        let skill = self.load(&entry).map_err(|_| {
+            ErrorData::invalid_params(format!("the skill `{}` does not load", entry.name), None)
+        })?;
         let body = skill.source[skill.body_offset..].trim();
-        let request = params.arguments.as_ref().and_then(|arguments| arguments.get(REQUEST)?.as_str());
+        let request =
+            params.arguments.as_ref().and_then(|arguments| arguments.get(REQUEST)?.as_str());
         let request = request.map_or(String::new(), |request| format!("\n\n---\n{request}"));
-        let text = format!("Work by these instructions of the skill `{}`.\n\n{body}{request}", entry.name);
+        let text =
+            format!("Work by these instructions of the skill `{}`.\n\n{body}{request}", entry.name);
         tally.note(&entry.name, || weight(&entry), Event::Activated { sent: text.len() as u64 });
-        Ok(GetPromptResult::new(vec![PromptMessage::new_text(Role::User, text)]).with_description(&*entry.description))
+        Ok(GetPromptResult::new(vec![PromptMessage::new_text(Role::User, text)])
+            .with_description(&*entry.description))
     }
 }

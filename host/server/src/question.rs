@@ -1,15 +1,16 @@
 //! Questions to a client's user, and what comes back.
 //!
-//! Up to revision 2025-11-25 a question is a request of ours; from 2026-07-28 on it is a result that wants input, and the client calls again
-//! with the answer. Such an answer counts once, for the question that it answers. Unsolicited answers are ignored.
+//! Up to revision 2025-11-25 a question is a request of ours; from 2026-07-28 on it is a result
+//! that wants input, and the client calls again with the answer. Such an answer counts once, for
+//! the question that it answers. Unsolicited answers are ignored.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, ElicitRequest, ElicitRequestParams, ElicitResult, ElicitationSchema, InputRequest,
-    InputRequests, InputRequiredResult, InputResponses,
+    CallToolRequestParams, CallToolResponse, ElicitRequest, ElicitRequestParams, ElicitResult,
+    ElicitationSchema, InputRequest, InputRequests, InputRequiredResult, InputResponses,
 };
 use serde_json::json;
 
@@ -35,7 +36,10 @@ pub(super) struct Questions<T> {
 impl Answer {
     /// That of a request, if it has one.
     pub(super) fn of(params: &CallToolRequestParams) -> Option<Answer> {
-        Some(Answer { state: params.request_state.clone()?, responses: params.input_responses.clone()? })
+        Some(Answer {
+            state: params.request_state.clone()?,
+            responses: params.input_responses.clone()?,
+        })
     }
 
     /// What was said to a question of that kind.
@@ -71,7 +75,8 @@ impl<T> Questions<T> {
 
 /// Whether the client can ask its user by a form. A client that names no mode means forms.
 pub(super) fn asks(caller: Caller<'_>) -> bool {
-    let elicitation = caller.context.client_capabilities().and_then(|capabilities| capabilities.elicitation);
+    let elicitation =
+        caller.context.client_capabilities().and_then(|capabilities| capabilities.elicitation);
     elicitation.is_some_and(|modes| modes.form.is_some() || modes.url.is_none())
 }
 
@@ -86,7 +91,10 @@ pub(super) async fn elicit(caller: Caller<'_>, form: ElicitRequestParams) -> Opt
 
 /// Asks by a result.
 pub(super) fn wanted(kind: &str, form: ElicitRequestParams, state: String) -> CallToolResponse {
-    let asks = InputRequests::from([(kind.to_owned(), InputRequest::Elicitation(ElicitRequest::new(form)))]);
+    let asks = InputRequests::from([(
+        kind.to_owned(),
+        InputRequest::Elicitation(ElicitRequest::new(form)),
+    )]);
     InputRequiredResult::new(Some(asks), Some(state)).into()
 }
 
@@ -96,13 +104,19 @@ pub(super) fn form(text: &str, name: &str, title: &str, words: &[&str]) -> Elici
     properties.insert(name.to_owned(), json!({ "type": "string", "title": title, "enum": words }));
     let schema = json!({ "type": "object", "properties": properties, "required": [name] });
     // The schema is a constant that a test puts through.
-    let requested_schema = serde_json::from_value(schema).unwrap_or_else(|_| ElicitationSchema::new(Default::default()));
-    ElicitRequestParams::FormElicitationParams { meta: None, message: text.to_owned(), requested_schema }
+    let requested_schema = serde_json::from_value(schema)
+        .unwrap_or_else(|_| ElicitationSchema::new(Default::default()));
+    ElicitRequestParams::FormElicitationParams {
+        meta: None,
+        message: text.to_owned(),
+        requested_schema,
+    }
 }
 
 /// Who says so, as records name them.
 pub(super) fn user_of(caller: Caller<'_>) -> String {
-    let client = caller.context.client_info().map_or_else(|| "a client".to_owned(), |client| client.name);
+    let client =
+        caller.context.client_info().map_or_else(|| "a client".to_owned(), |client| client.name);
     format!("the user of {client}")
 }
 
@@ -112,12 +126,16 @@ mod tests {
 
     #[test]
     fn a_question_has_its_words() {
-        let ElicitRequestParams::FormElicitationParams { requested_schema, message, .. } = form("x", "allow", "Allow it", &["once", "no"])
+        let ElicitRequestParams::FormElicitationParams { requested_schema, message, .. } =
+            form("x", "allow", "Allow it", &["once", "no"])
         else {
             panic!("no form")
         };
         let schema = serde_json::to_value(requested_schema).unwrap();
-        assert_eq!((&schema["properties"]["allow"]["enum"], &schema["required"]), (&json!(["once", "no"]), &json!(["allow"])));
+        assert_eq!(
+            (&schema["properties"]["allow"]["enum"], &schema["required"]),
+            (&json!(["once", "no"]), &json!(["allow"]))
+        );
         assert_eq!(message, "x");
     }
 

@@ -21,36 +21,52 @@ const TEXT: usize = 64 << 10;
 
 impl Shared {
     pub(super) fn read(&self, input: Input, tally: &Session) -> CallToolResult {
-        let Some(entry) = self.entry(&input.name) else { return failed(self.no_skill(&input.name)) };
+        let Some(entry) = self.entry(&input.name) else {
+            return failed(self.no_skill(&input.name));
+        };
         trace::about(&entry);
         let hidden = self.hidden.and(&entry.folder, "/skill");
         let skill = match self.load(&entry) {
             Ok(skill) => skill,
             Err(error) => return failed(hidden.text(&error.to_string())),
         };
-        let path = input.path.strip_prefix("/skill/").unwrap_or(&input.path).trim_start_matches("./");
+        let path =
+            input.path.strip_prefix("/skill/").unwrap_or(&input.path).trim_start_matches("./");
         let path = if path.eq_ignore_ascii_case("SKILL.md") { &skill.skill_file } else { path };
         let bytes = match skill.read(path) {
             Ok(bytes) => bytes,
             Err(error) => return failed(hidden.text(&error.to_string())),
         };
         tally.note(&entry.name, || weight(&entry), Event::Read);
-        let link = || ContentBlock::resource_link(Resource::new(uri(&entry.name, path), path).with_size(bytes.len() as u64));
+        let link = || {
+            ContentBlock::resource_link(
+                Resource::new(uri(&entry.name, path), path).with_size(bytes.len() as u64),
+            )
+        };
         let Ok(text) = std::str::from_utf8(&bytes) else {
-            let mut result = said(format!("`{path}` is no text: {} bytes, which the resource has.", bytes.len()));
+            let mut result = said(format!(
+                "`{path}` is no text: {} bytes, which the resource has.",
+                bytes.len()
+            ));
             result.content.push(link());
             return result;
         };
         let lines = match input.range.as_deref().map(range) {
             None => text.to_owned(),
-            Some(Some((first, last))) => text.split_inclusive('\n').skip(first - 1).take(last - first + 1).collect(),
-            Some(None) => return failed("a range is `FIRST-LAST`, lines from 1 on, such as `1-50`".into()),
+            Some(Some((first, last))) => {
+                text.split_inclusive('\n').skip(first - 1).take(last - first + 1).collect()
+            }
+            Some(None) => {
+                return failed("a range is `FIRST-LAST`, lines from 1 on, such as `1-50`".into());
+            }
         };
         let (shown, is_cut) = cut(lines.as_bytes(), TEXT);
         let mut result = said(shown);
         if is_cut {
             let all = text.lines().count();
-            result.content.push(ContentBlock::text(format!("[cut after 64 KiB; `{path}` has {all} lines: ask for a range of them]")));
+            result.content.push(ContentBlock::text(format!(
+                "[cut after 64 KiB; `{path}` has {all} lines: ask for a range of them]"
+            )));
             result.content.push(link());
         }
         result

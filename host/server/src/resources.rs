@@ -1,11 +1,12 @@
-//! Skills as resources: each file is `skill://NAME/PATH`. What is kept of runs is read the same way, as `run://ID/...`.
+//! Skills as resources: each file is `skill://NAME/PATH`. What is kept of runs is read the same
+//! way, as `run://ID/...`.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use rmcp::ErrorData;
 use rmcp::model::{
-    ListResourceTemplatesResult, ListResourcesResult, PaginatedRequestParams, ReadResourceResult, Resource, ResourceContents,
-    ResourceTemplate,
+    ListResourceTemplatesResult, ListResourcesResult, PaginatedRequestParams, ReadResourceResult,
+    Resource, ResourceContents, ResourceTemplate,
 };
 
 use super::Shared;
@@ -15,13 +16,19 @@ use super::skills::{own_path, parts, uri};
 use skillhost_ledger::usage::{Event, Session};
 
 impl Shared {
-    /// Each skill's SKILL.md, a page at a time. Its other files are read by their names, or found in its directories.
-    pub(super) fn list_resources(&self, request: Option<&PaginatedRequestParams>) -> Result<ListResourcesResult, ErrorData> {
+    /// Each skill's SKILL.md, a page at a time. Its other files are read by their names, or found
+    /// in its directories.
+    pub(super) fn list_resources(
+        &self,
+        request: Option<&PaginatedRequestParams>,
+    ) -> Result<ListResourcesResult, ErrorData> {
         let entries = self.entries();
         let rest = pages::after(&entries, request)?;
         let page = &rest[..rest.len().min(PAGE)];
         let resource = |entry: &skillhost_catalog::Entry| {
-            Resource::new(uri(&entry.name, "SKILL.md"), &*entry.name).with_description(&*entry.description).with_mime_type("text/markdown")
+            Resource::new(uri(&entry.name, "SKILL.md"), &*entry.name)
+                .with_description(&*entry.description)
+                .with_mime_type("text/markdown")
         };
         let mut result = ListResourcesResult::with_all_items(page.iter().map(resource).collect());
         result.next_cursor = pages::next(rest, page.len());
@@ -29,16 +36,36 @@ impl Shared {
     }
 
     pub(super) fn resource_templates(&self) -> ListResourceTemplatesResult {
-        let template = |uri: &str, name: &str, description: &str| ResourceTemplate::new(uri, name).with_description(description);
+        let template = |uri: &str, name: &str, description: &str| {
+            ResourceTemplate::new(uri, name).with_description(description)
+        };
         ListResourceTemplatesResult::with_all_items(vec![
-            template("skill://{name}/{+path}", "skill-file", "A file of a skill, by the skill's name and the file's path in it."),
-            template("run://{id}/{+part}", "run-output", "All of an output that was cut, or a file that a run wrote; named in its result."),
+            template(
+                "skill://{name}/{+path}",
+                "skill-file",
+                "A file of a skill, by the skill's name and the file's path in it.",
+            ),
+            template(
+                "run://{id}/{+part}",
+                "run-output",
+                "All of an output that was cut, or a file that a run wrote; named in its result.",
+            ),
         ])
     }
 
-    pub(super) fn read_resource(&self, uri: &str, tally: &Session) -> Result<ReadResourceResult, ErrorData> {
-        // Older clients know the code of their revision; newer ones are given INVALID_PARAMS instead.
-        let none = || ErrorData::resource_not_found(format!("there is no resource {uri}"), Some(serde_json::json!({ "uri": uri })));
+    pub(super) fn read_resource(
+        &self,
+        uri: &str,
+        tally: &Session,
+    ) -> Result<ReadResourceResult, ErrorData> {
+        // Older clients know the code of their revision; newer ones are given INVALID_PARAMS
+        // instead.
+        let none = || {
+            ErrorData::resource_not_found(
+                format!("there is no resource {uri}"),
+                Some(serde_json::json!({ "uri": uri })),
+            )
+        };
         let unreadable = |error: std::io::Error| {
             tracing::warn!(%error, uri, "a resource cannot be read");
             ErrorData::internal_error(format!("{uri} cannot be read: {}", error.kind()), None)
@@ -50,8 +77,9 @@ impl Shared {
         let entry = self.entry(name).ok_or_else(none)?;
         let skill = self.load(&entry).map_err(|_| none())?;
         let own = own_path(&skill, &path);
-        let bytes =
-            skill.read(own).map_err(|error| if error.kind() == std::io::ErrorKind::NotFound { none() } else { unreadable(error) })?;
+        let bytes = skill.read(own).map_err(|error| {
+            if error.kind() == std::io::ErrorKind::NotFound { none() } else { unreadable(error) }
+        })?;
         tally.note(&entry.name, || weight(&entry), Event::Read);
         Ok(contents(uri, bytes, Some(mime(&path))))
     }

@@ -1,4 +1,5 @@
-//! What an outcome is as the answer of a tool: what the guest said, cut where it is long, what it wrote, what was refused and what it cost.
+//! What an outcome is as the answer of a tool: what the guest said, cut where it is long, what it
+//! wrote, what was refused and what it cost.
 
 use std::os::fd::AsFd as _;
 use std::sync::Arc;
@@ -17,7 +18,8 @@ use skillhost_sandbox::files::{open_root, read_file};
 
 /// Bytes of a stream that an answer carries: what an agent can read at once.
 pub(super) const SHOWN: usize = 16 << 10;
-/// Bytes of a typed tool's result that an answer carries: a longer one is of no use to an agent, and every client would hold all of it.
+/// Bytes of a typed tool's result that an answer carries: a longer one is of no use to an agent,
+/// and every client would hold all of it.
 const RESULT: usize = 256 << 10;
 /// Files, changes and denials that an answer names.
 const NAMED: usize = 100;
@@ -50,7 +52,12 @@ pub(super) struct Answer {
 }
 
 /// The answer of `run_skill`.
-pub(super) fn of_run(invoked: &Invoked, diff: Option<&Diff>, folder: Option<Arc<Folder>>, hidden: &Hidden) -> Answer {
+pub(super) fn of_run(
+    invoked: &Invoked,
+    diff: Option<&Diff>,
+    folder: Option<Arc<Folder>>,
+    hidden: &Hidden,
+) -> Answer {
     let outcome = &invoked.finished.outcome;
     let id = kept::id();
     let files = written(invoked);
@@ -72,26 +79,37 @@ pub(super) fn of_run(invoked: &Invoked, diff: Option<&Diff>, folder: Option<Arc<
         value["diff"] = json!(shown);
         if let Some((uri, bytes)) = whole {
             value["diff_uri"] = json!(uri);
-            content.push(ContentBlock::text(format!("[the diff has {bytes} bytes; all of it is the resource {uri}]")));
+            content.push(ContentBlock::text(format!(
+                "[the diff has {bytes} bytes; all of it is the resource {uri}]"
+            )));
         }
     }
     hidden.value(&mut value);
     let mut keeps = !files.is_empty();
-    for (name, stream, bytes) in
-        [("stdout", &outcome.stdout, outcome.usage.stdout_bytes), ("stderr", &outcome.stderr, outcome.usage.stderr_bytes)]
-    {
+    for (name, stream, bytes) in [
+        ("stdout", &outcome.stdout, outcome.usage.stdout_bytes),
+        ("stderr", &outcome.stderr, outcome.usage.stderr_bytes),
+    ] {
         let (shown, is_cut) = cut(&stream.0, SHOWN);
         value[name] = json!(shown);
         if !shown.is_empty() {
-            content.push(ContentBlock::text(if name == "stderr" { format!("[stderr]\n{shown}") } else { shown }));
+            content.push(ContentBlock::text(if name == "stderr" {
+                format!("[stderr]\n{shown}")
+            } else {
+                shown
+            }));
         }
         if is_cut || std::str::from_utf8(&stream.0).is_err() {
             keeps = true;
             let uri = format!("run://{id}/{name}");
             value[format!("{name}_bytes")] = json!(bytes);
             value[format!("{name}_uri")] = json!(uri);
-            content.push(ContentBlock::text(format!("[{name} has {bytes} bytes; all of it is the resource {uri}]")));
-            content.push(ContentBlock::resource_link(Resource::new(uri, name).with_size(stream.0.len() as u64)));
+            content.push(ContentBlock::text(format!(
+                "[{name} has {bytes} bytes; all of it is the resource {uri}]"
+            )));
+            content.push(ContentBlock::resource_link(
+                Resource::new(uri, name).with_size(stream.0.len() as u64),
+            ));
         }
     }
     content.extend(ending(outcome, message.as_deref(), hidden));
@@ -104,13 +122,22 @@ pub(super) fn of_run(invoked: &Invoked, diff: Option<&Diff>, folder: Option<Arc<
     result.structured_content = Some(value);
     let stream = |output: &Output| output.0[..output.0.len().min(STREAM)].to_vec();
     let kept = keeps.then(|| {
-        (id, Kept { stdout: stream(&outcome.stdout), stderr: stream(&outcome.stderr), files, _folder: folder, ..Kept::default() })
+        (
+            id,
+            Kept {
+                stdout: stream(&outcome.stdout),
+                stderr: stream(&outcome.stderr),
+                files,
+                _folder: folder,
+                ..Kept::default()
+            },
+        )
     });
     Answer { result, kept }
 }
 
-/// The answer of a typed tool: its own output, as JSON. One that is too long is an error, since an answer without it would not be what the tool's
-/// schema promises; all of it is a resource.
+/// The answer of a typed tool: its own output, as JSON. One that is too long is an error, since an
+/// answer without it would not be what the tool's schema promises; all of it is a resource.
 pub(super) fn of_tool(invoked: &Invoked, is_structured: bool, hidden: &Hidden) -> Answer {
     let outcome = &invoked.finished.outcome;
     let result = match (&outcome.result, &outcome.error) {
@@ -121,13 +148,21 @@ pub(super) fn of_tool(invoked: &Invoked, is_structured: bool, hidden: &Hidden) -
             }
             let mut result = said(text);
             result.content.extend(ending(outcome, None, hidden));
-            result.structured_content = Some(output.clone()).filter(|output| is_structured && output.is_object());
+            result.structured_content =
+                Some(output.clone()).filter(|output| is_structured && output.is_object());
             result
         }
-        (_, Some(error)) => with_ending(failed(cut(error.as_bytes(), SHOWN).0), outcome, None, hidden),
+        (_, Some(error)) => {
+            with_ending(failed(cut(error.as_bytes(), SHOWN).0), outcome, None, hidden)
+        }
         _ => {
             let message = message(&outcome.status).map(|text| hidden.text(&text));
-            with_ending(failed(message.clone().unwrap_or_else(|| "the tool gave no output".into())), outcome, None, hidden)
+            with_ending(
+                failed(message.clone().unwrap_or_else(|| "the tool gave no output".into())),
+                outcome,
+                None,
+                hidden,
+            )
         }
     };
     Answer { result, kept: None }
@@ -140,23 +175,40 @@ fn too_long(text: String, outcome: &Outcome, hidden: &Hidden) -> Answer {
     result.content.push(ContentBlock::text(format!(
         "[the result has {bytes} bytes, more than the {RESULT} that an answer carries; all of it is the resource {uri}]"
     )));
-    result.content.push(ContentBlock::resource_link(Resource::new(uri, "result").with_size(bytes as u64)));
+    result
+        .content
+        .push(ContentBlock::resource_link(Resource::new(uri, "result").with_size(bytes as u64)));
     let mut stdout = text.into_bytes();
     stdout.truncate(STREAM);
-    Answer { result: with_ending(result, outcome, None, hidden), kept: Some((id, Kept { stdout, ..Kept::default() })) }
+    Answer {
+        result: with_ending(result, outcome, None, hidden),
+        kept: Some((id, Kept { stdout, ..Kept::default() })),
+    }
 }
 
-fn with_ending(mut result: CallToolResult, outcome: &Outcome, message: Option<&str>, hidden: &Hidden) -> CallToolResult {
+fn with_ending(
+    mut result: CallToolResult,
+    outcome: &Outcome,
+    message: Option<&str>,
+    hidden: &Hidden,
+) -> CallToolResult {
     result.content.extend(ending(outcome, message, hidden));
     result
 }
 
 /// What an agent has to know beside the output: why it ended, and what was refused.
 fn ending(outcome: &Outcome, message: Option<&str>, hidden: &Hidden) -> Option<ContentBlock> {
-    let mut lines: Vec<String> = message.map(|message| format!("[{message}]")).into_iter().collect();
+    let mut lines: Vec<String> =
+        message.map(|message| format!("[{message}]")).into_iter().collect();
     for denial in outcome.denials.iter().take(NAMED) {
-        let fix = denial.fix.as_ref().map_or(String::new(), |fix| format!(" (the operator can allow it: {})", hidden.text(fix)));
-        lines.push(format!("[denied: {}: {}{fix}]", hidden.text(&denial.what), hidden.text(&denial.rule)));
+        let fix = denial.fix.as_ref().map_or(String::new(), |fix| {
+            format!(" (the operator can allow it: {})", hidden.text(fix))
+        });
+        lines.push(format!(
+            "[denied: {}: {}{fix}]",
+            hidden.text(&denial.what),
+            hidden.text(&denial.rule)
+        ));
     }
     (!lines.is_empty()).then(|| ContentBlock::text(lines.join("\n")))
 }
@@ -170,8 +222,12 @@ pub(super) fn message(status: &Status) -> Option<String> {
     match status {
         Status::Exited { code: 0 } => None,
         Status::Exited { code } => Some(format!("it exited with code {code}")),
-        Status::Denied(denial) => Some(format!("denied: {}: {}", denial.what, with(&denial.rule, &denial.fix))),
-        Status::Invalid { message, fix } | Status::Failed { message, fix } => Some(with(message, fix)),
+        Status::Denied(denial) => {
+            Some(format!("denied: {}: {}", denial.what, with(&denial.rule, &denial.fix)))
+        }
+        Status::Invalid { message, fix } | Status::Failed { message, fix } => {
+            Some(with(message, fix))
+        }
         Status::LimitHit(hit) => Some(hit.explain()),
         Status::Trapped { message } => Some(format!("it trapped: {message}")),
         Status::Aborted { reason } => Some(format!("it was aborted: {reason}")),
@@ -200,14 +256,22 @@ fn exit_code(status: &Status) -> Option<u8> {
     }
 }
 
-/// The files that a run wrote, where they can be read afterwards: not those of an overlay, which are gone.
+/// The files that a run wrote, where they can be read afterwards: not those of an overlay, which
+/// are gone.
 fn written(invoked: &Invoked) -> Vec<Written> {
     let mut found = Vec::new();
-    for mount in invoked.grant.capabilities.mounts.iter().filter(|mount| mount.mode == MountMode::Write) {
+    for mount in
+        invoked.grant.capabilities.mounts.iter().filter(|mount| mount.mode == MountMode::Write)
+    {
         let below = format!("{}/", mount.guest);
-        let touched =
-            invoked.finished.outcome.files.iter().filter(|(_, touched)| touched.written > 0 || touched.created || touched.resized);
-        let mut touched = touched.filter_map(|(path, _)| Some((path, path.strip_prefix(&below)?))).peekable();
+        let touched = invoked
+            .finished
+            .outcome
+            .files
+            .iter()
+            .filter(|(_, touched)| touched.written > 0 || touched.created || touched.resized);
+        let mut touched =
+            touched.filter_map(|(path, _)| Some((path, path.strip_prefix(&below)?))).peekable();
         if touched.peek().is_none() {
             continue;
         }
@@ -216,11 +280,18 @@ fn written(invoked: &Invoked) -> Vec<Written> {
         for (guest, path) in touched {
             // What was written and removed again is not there, and a folder is no file.
             let readable = invoked.grant.capabilities.path_access(mount, guest) >= PathAccess::Read;
-            if let Ok(file) = read_file(dir.as_fd(), path).map_err(std::io::Error::from).and_then(|file| file.metadata())
+            if let Ok(file) = read_file(dir.as_fd(), path)
+                .map_err(std::io::Error::from)
+                .and_then(|file| file.metadata())
                 && file.is_file()
                 && readable
             {
-                found.push(Written { guest: guest.clone(), dir: dir.clone(), path: path.to_owned(), size: file.len() });
+                found.push(Written {
+                    guest: guest.clone(),
+                    dir: dir.clone(),
+                    path: path.to_owned(),
+                    size: file.len(),
+                });
             }
         }
     }

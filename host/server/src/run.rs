@@ -1,5 +1,5 @@
-//! `run_skill` and typed tools: through the service, under the operator's policy, into the audit log; with progress, and stopped when the
-//! client goes away.
+//! `run_skill` and typed tools: through the service, under the operator's policy, into the audit
+//! log; with progress, and stopped when the client goes away.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -63,13 +63,23 @@ struct Done {
 
 impl Shared {
     pub(super) async fn run(&self, input: Input, caller: Caller<'_>) -> CallToolResponse {
-        let Some(entry) = self.entry(&input.name) else { return failed(self.no_skill(&input.name)).into() };
+        let Some(entry) = self.entry(&input.name) else {
+            return failed(self.no_skill(&input.name)).into();
+        };
         if !caller.session.is_alone(caller.context) && caller.session.tools(&entry.name).is_none() {
-            return failed(format!("the skill `{}` is not activated: call {ACTIVATE} first", entry.name)).into();
+            return failed(format!(
+                "the skill `{}` is not activated: call {ACTIVATE} first",
+                entry.name
+            ))
+            .into();
         }
         let Input { program, args, stdin, files, .. } = input;
-        let io = Io { stdin: stdin.map_or(Stdin::Empty, |text| Stdin::Bytes(text.into_bytes())), ..Io::default() };
-        match self.carry_out(&entry, |skill| target(skill, program, args), &files, io, caller).await {
+        let io = Io {
+            stdin: stdin.map_or(Stdin::Empty, |text| Stdin::Bytes(text.into_bytes())),
+            ..Io::default()
+        };
+        match self.carry_out(&entry, |skill| target(skill, program, args), &files, io, caller).await
+        {
             Ok(Done { invoked, diff, aside, folder, hidden }) => {
                 let answer = result::of_run(&invoked, diff.as_ref(), folder, &hidden);
                 if let Some((id, kept)) = answer.kept {
@@ -82,11 +92,25 @@ impl Shared {
     }
 
     /// Calls a typed tool.
-    pub(super) async fn call(&self, entry: &Entry, tool: &Tool, input: JsonObject, caller: Caller<'_>) -> CallToolResponse {
-        let target = Target::Tool { name: tool.name.clone(), input: Value::Object(input).to_string() };
-        match self.carry_out(entry, |_| (target, Vec::new()), &BTreeMap::new(), Io::default(), caller).await {
+    pub(super) async fn call(
+        &self,
+        entry: &Entry,
+        tool: &Tool,
+        input: JsonObject,
+        caller: Caller<'_>,
+    ) -> CallToolResponse {
+        let target =
+            Target::Tool { name: tool.name.clone(), input: Value::Object(input).to_string() };
+        match self
+            .carry_out(entry, |_| (target, Vec::new()), &BTreeMap::new(), Io::default(), caller)
+            .await
+        {
             Ok(Done { invoked, aside, hidden, .. }) => {
-                let answer = result::of_tool(&invoked, tool.output_schema.as_ref().is_some_and(is_object), &hidden);
+                let answer = result::of_tool(
+                    &invoked,
+                    tool.output_schema.as_ref().is_some_and(is_object),
+                    &hidden,
+                );
                 if let Some((id, kept)) = answer.kept {
                     self.runs.keep(id, kept);
                 }
@@ -107,14 +131,19 @@ impl Shared {
     ) -> Result<Done, Box<CallToolResponse>> {
         let told = |text: String| Box::new(CallToolResponse::from(failed(text)));
         trace::about(entry);
-        let workspace = self.workspace(caller.session, &entry.name, caller.context).await.map_err(told)?;
+        let workspace =
+            self.workspace(caller.session, &entry.name, caller.context).await.map_err(told)?;
         let hidden = self.hidden.and(&entry.folder, "/skill");
-        let hidden = workspace.folder.iter().fold(hidden, |hidden, folder| hidden.and(folder.path(), "/workspace"));
+        let hidden = workspace
+            .folder
+            .iter()
+            .fold(hidden, |hidden, folder| hidden.and(folder.path(), "/workspace"));
         let loaded = self.service.host().load_for_run(entry, &workspace.policy);
         let loaded = loaded.map_err(|error| told(hidden.text(&unclear(&error.into()))))?;
         let (target, args) = choose(&loaded.skill);
         let stdin = if let Stdin::Bytes(bytes) = &io.stdin { bytes.clone() } else { Vec::new() };
-        let put: Vec<(&str, &str)> = files.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
+        let put: Vec<(&str, &str)> =
+            files.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
         let given = (stdin.as_slice(), put.as_slice());
         let call = Call::new(entry, &loaded, (&target, &args), given, &workspace, &hidden);
         trace::loaded(&loaded);
@@ -132,8 +161,16 @@ impl Shared {
         Ok(Done { invoked, diff, aside, folder: workspace.folder, hidden })
     }
 
-    /// Runs it when its turn has come. A client that cancels, or is gone, ends it: it is recorded as interrupted.
-    async fn invoke(&self, loaded: &Loaded, target: &Target, args: &[String], io: Io, caller: Caller<'_>) -> Result<Invoked, ServiceError> {
+    /// Runs it when its turn has come. A client that cancels, or is gone, ends it: it is recorded
+    /// as interrupted.
+    async fn invoke(
+        &self,
+        loaded: &Loaded,
+        target: &Target,
+        args: &[String],
+        io: Io,
+        caller: Caller<'_>,
+    ) -> Result<Invoked, ServiceError> {
         let started = Instant::now();
         let skill = loaded.skill.name.as_str();
         let running = self.service.invoke_loaded(loaded, target, args, io);
@@ -157,7 +194,13 @@ impl Shared {
                 let status = result::kind(&outcome.status);
                 self.metrics.ended(skill, status, took, Some(outcome));
                 trace::ran(status, Some(outcome));
-                tracing::info!(skill, status, wall_ms = outcome.usage.wall_ms, denials = outcome.denials.len(), "ran");
+                tracing::info!(
+                    skill,
+                    status,
+                    wall_ms = outcome.usage.wall_ms,
+                    denials = outcome.denials.len(),
+                    "ran"
+                );
                 messages::ran(caller, skill, outcome).await;
             }
             Err(error) => {
@@ -197,20 +240,32 @@ fn event(result: &Result<Invoked, ServiceError>) -> Option<Event> {
 }
 
 fn is_busy(error: &ServiceError) -> bool {
-    matches!(error, ServiceError::Busy { .. } | ServiceError::SkillBusy { .. } | ServiceError::Memory { .. } | ServiceError::Closed)
+    matches!(
+        error,
+        ServiceError::Busy { .. }
+            | ServiceError::SkillBusy { .. }
+            | ServiceError::Memory { .. }
+            | ServiceError::Closed
+    )
 }
 
-/// What a program's name means: a file of the skill or one of its tools, a text for the shell, or a command that the shell finds.
+/// What a program's name means: a file of the skill or one of its tools, a text for the shell, or a
+/// command that the shell finds.
 fn target(skill: &Skill, program: Option<String>, mut args: Vec<String>) -> (Target, Vec<String>) {
-    let Some(program) = program.filter(|program| !program.is_empty()) else { return (Target::Main, args) };
+    let Some(program) = program.filter(|program| !program.is_empty()) else {
+        return (Target::Main, args);
+    };
     if !matches!(scripts::find(skill, &program), Found::Nothing) {
         return (Target::Named(program), args);
     }
-    // Something with a path, or an extension, is meant as a file: that it is not there is told with those that are.
+    // Something with a path, or an extension, is meant as a file: that it is not there is told with
+    // those that are.
     if program.contains(['/', '.']) && !program.starts_with('/') && !is_python(&program) {
         return (Target::Named(program), args);
     }
-    if matches!(program.as_str(), "bash" | "sh") && args.first().is_some_and(|flag| matches!(flag.as_str(), "-c" | "-lc")) && args.len() > 1
+    if matches!(program.as_str(), "bash" | "sh")
+        && args.first().is_some_and(|flag| matches!(flag.as_str(), "-c" | "-lc"))
+        && args.len() > 1
     {
         let text = args.remove(1);
         args.remove(0);
@@ -223,13 +278,21 @@ fn target(skill: &Skill, program: Option<String>, mut args: Vec<String>) -> (Tar
 }
 
 fn is_python(program: &str) -> bool {
-    program.strip_prefix("python3.").is_some_and(|minor| minor.bytes().all(|digit| digit.is_ascii_digit()))
+    program
+        .strip_prefix("python3.")
+        .is_some_and(|minor| minor.bytes().all(|digit| digit.is_ascii_digit()))
 }
 
 /// Why there is no outcome, with what there is to choose from.
 fn unclear(error: &ServiceError) -> String {
     let ServiceError::Invoke(InvokeError::Choice(choice)) = error else { return error.to_string() };
-    let names: Vec<&str> = choice.scripts.iter().filter(|script| script.run.is_ok()).take(20).map(|script| script.path.as_str()).collect();
+    let names: Vec<&str> = choice
+        .scripts
+        .iter()
+        .filter(|script| script.run.is_ok())
+        .take(20)
+        .map(|script| script.path.as_str())
+        .collect();
     match (&choice.suggestion, names.is_empty()) {
         (Some(path), _) => format!("{choice}; did you mean `{path}`?"),
         (None, false) => format!("{choice}; there are: {}", names.join(", ")),

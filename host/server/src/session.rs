@@ -1,4 +1,5 @@
-//! What one client has: the skills that it activated, the folder that they work in, and how it is told of changes.
+//! What one client has: the skills that it activated, the folder that they work in, and how it is
+//! told of changes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -18,7 +19,8 @@ use skillhost_sandbox::Tool;
 pub(super) enum Transport {
     /// A stream of its own: the session is as long as that.
     Stream,
-    /// HTTP: up to revision 2025-11-25 a session has an id, from 2026-07-28 on each request stands alone.
+    /// HTTP: up to revision 2025-11-25 a session has an id, from 2026-07-28 on each request stands
+    /// alone.
     Http,
 }
 
@@ -57,10 +59,17 @@ pub(super) const SUBSCRIPTIONS: usize = 1_000;
 
 impl Session {
     pub(super) fn new(transport: Transport, usage: usage::Session) -> Session {
-        Session { id: format!("agent {}", kept::id()), transport, state: Mutex::default(), usage, preloaded: OnceCell::new() }
+        Session {
+            id: format!("agent {}", kept::id()),
+            transport,
+            state: Mutex::default(),
+            usage,
+            preloaded: OnceCell::new(),
+        }
     }
 
-    /// What approvals for a session hold for. Requests that stand alone have one name: no such approval is given for them.
+    /// What approvals for a session hold for. Requests that stand alone have one name: no such
+    /// approval is given for them.
     pub(super) fn id(&self, context: &RequestContext<RoleServer>) -> &str {
         if self.is_alone(context) { "agents without a session" } else { &self.id }
     }
@@ -75,7 +84,8 @@ impl Session {
 
     /// Whether a request stands alone: what it activates is forgotten when it is answered.
     pub(super) fn is_alone(&self, context: &RequestContext<RoleServer>) -> bool {
-        self.transport == Transport::Http && context.protocol_version().is_some_and(|version| !version.has_initialize())
+        self.transport == Transport::Http
+            && context.protocol_version().is_some_and(|version| !version.has_initialize())
     }
 
     /// The tools of an activated skill.
@@ -110,14 +120,22 @@ impl Session {
     /// Tells the client that resources changed, of those that it wants to be told of.
     pub(super) async fn updated(&self, changed: impl Fn(&str) -> bool) {
         let (peer, sinks) = self.listeners();
-        let subscribed: Vec<String> = self.state().subscribed.iter().filter(|uri| changed(uri)).cloned().collect();
+        let subscribed: Vec<String> =
+            self.state().subscribed.iter().filter(|uri| changed(uri)).cloned().collect();
         if let Some(peer) = peer {
             for uri in subscribed {
-                told(peer.notify_resource_updated(rmcp::model::ResourceUpdatedNotificationParam::new(uri)).await);
+                told(
+                    peer.notify_resource_updated(
+                        rmcp::model::ResourceUpdatedNotificationParam::new(uri),
+                    )
+                    .await,
+                );
             }
         }
         for sink in sinks {
-            for uri in sink.accepted().resource_subscriptions.iter().flatten().filter(|uri| changed(uri)) {
+            for uri in
+                sink.accepted().resource_subscriptions.iter().flatten().filter(|uri| changed(uri))
+            {
                 told(sink.notify_resource_updated(uri.clone()).await);
             }
         }

@@ -1,9 +1,11 @@
-//! Skills as the protocol's skills extension has them (SEP-2640): each with its frontmatter as it was written, and a digest of every file.
+//! Skills as the protocol's skills extension has them (SEP-2640): each with its frontmatter as it
+//! was written, and a digest of every file.
 
 use rmcp::ErrorData;
 use rmcp::model::{
-    DIRECTORY_MIME_TYPE, GetSkillResult, ListResourcesResult, ListSkillsResult, PaginatedRequestParams, Resource, Skill as Manifest,
-    SkillFrontmatter, SkillResource, SkillResources,
+    DIRECTORY_MIME_TYPE, GetSkillResult, ListResourcesResult, ListSkillsResult,
+    PaginatedRequestParams, Resource, Skill as Manifest, SkillFrontmatter, SkillResource,
+    SkillResources,
 };
 use serde_json::{Map, Value};
 
@@ -12,7 +14,8 @@ use super::{Shared, pages};
 use skillhost_catalog::Entry;
 use skillhost_skill::Skill;
 
-/// The extension's bound, which every client takes. That of its bytes, 16 MiB, is beyond what a skill may have to load.
+/// The extension's bound, which every client takes. That of its bytes, 16 MiB, is beyond what a
+/// skill may have to load.
 const FILES: usize = 512;
 /// Skills of a page, and bytes of files that are digested for one.
 const PAGE: usize = 50;
@@ -27,12 +30,16 @@ pub(super) fn uri(skill: &str, path: &str) -> String {
 
 /// The skill and the path of a `skill://` URI; the path of the skill's own folder is empty.
 pub(super) fn parts(uri: &str) -> Option<(&str, String)> {
-    let (skill, path) = uri.strip_prefix("skill://").map(|rest| rest.split_once('/').unwrap_or((rest, "")))?;
+    let (skill, path) =
+        uri.strip_prefix("skill://").map(|rest| rest.split_once('/').unwrap_or((rest, "")))?;
     Some((skill, decoded(path)?))
 }
 
 impl Shared {
-    pub(super) fn list_skills(&self, request: Option<&PaginatedRequestParams>) -> Result<ListSkillsResult, ErrorData> {
+    pub(super) fn list_skills(
+        &self,
+        request: Option<&PaginatedRequestParams>,
+    ) -> Result<ListSkillsResult, ErrorData> {
         let entries = self.entries();
         let rest = pages::after(&entries, request)?;
         let (mut skills, mut bytes, mut taken) = (Vec::new(), 0, 0);
@@ -55,15 +62,18 @@ impl Shared {
         let none = || ErrorData::invalid_params(format!("no skill is served at {uri}"), None);
         let (name, path) = parts(uri).ok_or_else(none)?;
         let entry = self.entry(name).filter(|_| path == SKILL_MD).ok_or_else(none)?;
-        let (skill, _) =
-            self.manifest(&entry).map_err(|why| ErrorData::invalid_params(format!("no skill is served at {uri}: {why}"), None))?;
+        let (skill, _) = self.manifest(&entry).map_err(|why| {
+            ErrorData::invalid_params(format!("no skill is served at {uri}: {why}"), None)
+        })?;
         Ok(GetSkillResult::new(skill))
     }
 
     /// The direct children of a folder of a skill.
     pub(super) fn directory(&self, uri: &str) -> Result<ListResourcesResult, ErrorData> {
         let none = || ErrorData::invalid_params(format!("{uri} is not a directory resource"), None);
-        let (name, path) = parts(uri).filter(|(_, path)| !path.ends_with('/') && !uri.ends_with('/')).ok_or_else(none)?;
+        let (name, path) = parts(uri)
+            .filter(|(_, path)| !path.ends_with('/') && !uri.ends_with('/'))
+            .ok_or_else(none)?;
         let skill = self.entry(name).and_then(|entry| self.load(&entry).ok()).ok_or_else(none)?;
         let below = if path.is_empty() { String::new() } else { format!("{path}/") };
         let mut children: Vec<Resource> = Vec::new();
@@ -71,7 +81,8 @@ impl Shared {
             let Some(rest) = file.path.strip_prefix(&below) else { continue };
             let child = match rest.split_once('/') {
                 Some((folder, _)) => {
-                    Resource::new(self::uri(name, &format!("{below}{folder}")), folder).with_mime_type(DIRECTORY_MIME_TYPE)
+                    Resource::new(self::uri(name, &format!("{below}{folder}")), folder)
+                        .with_mime_type(DIRECTORY_MIME_TYPE)
                 }
                 None => file_resource(&skill, name, &file.path, file.size),
             };
@@ -81,7 +92,11 @@ impl Shared {
             }
         }
         // A folder of a skill that holds no file is not known: skills are their files.
-        if children.is_empty() { Err(none()) } else { Ok(ListResourcesResult::with_all_items(children)) }
+        if children.is_empty() {
+            Err(none())
+        } else {
+            Ok(ListResourcesResult::with_all_items(children))
+        }
     }
 
     /// A skill's entry, and the bytes of its files; or why it cannot be served so.
@@ -89,7 +104,10 @@ impl Shared {
         let skill = self.load(entry).map_err(|_| "it does not load".to_owned())?;
         let frontmatter = frontmatter(&skill).ok_or("its frontmatter is broken")?;
         if frontmatter.name != *entry.name {
-            return Err(format!("its frontmatter calls it `{}`, and its folder `{}`", frontmatter.name, entry.name));
+            return Err(format!(
+                "its frontmatter calls it `{}`, and its folder `{}`",
+                frontmatter.name, entry.name
+            ));
         }
         let bytes = skill.files.iter().map(|file| file.size).sum();
         if skill.files.len() > FILES {
@@ -102,11 +120,15 @@ impl Shared {
         let files: Option<Vec<SkillResource>> = skill
             .files
             .iter()
-            .filter(|file| !is_other_skill_md(&skill, &file.path) && !is_linked_folder(&skill, &file.path))
+            .filter(|file| {
+                !is_other_skill_md(&skill, &file.path) && !is_linked_folder(&skill, &file.path)
+            })
             .map(|file| digested(&file.path, file.size))
             .collect();
         // What changes while it is read has no digest that would hold.
-        let resources = files.filter(|_| skill.is_current()).map_or(SkillResources::Dynamic, SkillResources::Files);
+        let resources = files
+            .filter(|_| skill.is_current())
+            .map_or(SkillResources::Dynamic, SkillResources::Files);
         Ok((Manifest::new(uri(&entry.name, SKILL_MD), frontmatter, resources), bytes))
     }
 }
@@ -117,7 +139,10 @@ pub(super) fn file_resource(skill: &Skill, name: &str, path: &str, size: u64) ->
     let base = served.rsplit('/').next().unwrap_or(served);
     if served == SKILL_MD {
         let description = skill.manifest.description.clone();
-        return Resource::new(uri(name, served), name).with_description(description).with_mime_type("text/markdown").with_size(size);
+        return Resource::new(uri(name, served), name)
+            .with_description(description)
+            .with_mime_type("text/markdown")
+            .with_size(size);
     }
     Resource::new(uri(name, served), base).with_mime_type(mime(base)).with_size(size)
 }
@@ -156,7 +181,9 @@ fn frontmatter(skill: &Skill) -> Option<SkillFrontmatter> {
 /// A path in a URI (RFC 3986): what is not allowed in one is written as `%XX`.
 fn encoded(path: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~/!$&'()*+,;=:@".contains(&byte);
-    path.bytes().map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }).collect()
+    path.bytes()
+        .map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") })
+        .collect()
 }
 
 /// What `%XX` stands for.

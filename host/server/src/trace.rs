@@ -1,12 +1,16 @@
-//! A span for each call of a tool, with the attributes that OpenTelemetry's conventions give to MCP and to generative AI. Whether anyone
-//! collects it is the subscriber's business; where nobody does, nothing is computed.
+//! A span for each call of a tool, with the attributes that OpenTelemetry's conventions give to MCP
+//! and to generative AI. Whether anyone collects it is the subscriber's business; where nobody
+//! does, nothing is computed.
 //!
-//! Arguments, results, texts of errors and paths are in no attribute: what a span holds may leave this machine.
+//! Arguments, results, texts of errors and paths are in no attribute: what a span holds may leave
+//! this machine.
 
 use std::str::FromStr as _;
 
 use opentelemetry::Context;
-use opentelemetry::trace::{SpanContext, SpanId, TraceContextExt as _, TraceFlags, TraceId, TraceState};
+use opentelemetry::trace::{
+    SpanContext, SpanId, TraceContextExt as _, TraceFlags, TraceId, TraceState,
+};
 use rmcp::ErrorData;
 use rmcp::model::{CallToolRequestParams, CallToolResponse};
 use rmcp::service::{RequestContext, RoleServer};
@@ -21,11 +25,16 @@ use skillhost_policy::outcome::{Outcome, Status};
 
 /// Characters of what a client may choose freely.
 const LONGEST: usize = 128;
-/// Bytes of a `tracestate` that is passed on: what everyone who passes it on has to bear (W3C Trace Context, 3.3.1.5).
+/// Bytes of a `tracestate` that is passed on: what everyone who passes it on has to bear (W3C Trace
+/// Context, 3.3.1.5).
 const TRACE_STATE: usize = 512;
 
 /// The span of a call, below that of the client if it named one.
-pub(super) fn call(params: &CallToolRequestParams, session: &Session, context: &RequestContext<RoleServer>) -> Span {
+pub(super) fn call(
+    params: &CallToolRequestParams,
+    session: &Session,
+    context: &RequestContext<RoleServer>,
+) -> Span {
     let span = debug_span!(
         "tools/call",
         otel.name = format!("tools/call {}", short(&params.name)),
@@ -102,7 +111,9 @@ pub(super) fn answered(span: &Span, answer: &Result<CallToolResponse, ErrorData>
     match answer {
         Err(error) => {
             let code = error.code.0.to_string();
-            span.record("error.type", &*code).record("rpc.response.status_code", &*code).record("otel.status_code", "ERROR");
+            span.record("error.type", &*code)
+                .record("rpc.response.status_code", &*code)
+                .record("otel.status_code", "ERROR");
         }
         Ok(CallToolResponse::Complete(result)) if result.is_error == Some(true) => {
             span.record("error.type", "tool_error").record("otel.status_code", "ERROR");
@@ -111,11 +122,14 @@ pub(super) fn answered(span: &Span, answer: &Result<CallToolResponse, ErrorData>
     }
 }
 
-/// The span that a request says it is below of (W3C Trace Context): in its `_meta`, which is the message's own, else in its HTTP head.
+/// The span that a request says it is below of (W3C Trace Context): in its `_meta`, which is the
+/// message's own, else in its HTTP head.
 fn parent(context: &RequestContext<RoleServer>) -> Option<SpanContext> {
     let meta = |name: &str| context.meta.0.0.get(name).and_then(|value| value.as_str());
     let head = context.extensions.get::<http::request::Parts>().map(|parts| &parts.headers);
-    let head = |name: &str| head.and_then(|headers| headers.get(name)).and_then(|value| value.to_str().ok());
+    let head = |name: &str| {
+        head.and_then(|headers| headers.get(name)).and_then(|value| value.to_str().ok())
+    };
     match meta("traceparent") {
         Some(text) => parse(text, meta("tracestate")),
         None => parse(head("traceparent")?, head("tracestate")),
@@ -125,15 +139,26 @@ fn parent(context: &RequestContext<RoleServer>) -> Option<SpanContext> {
 /// `VERSION-TRACE-PARENT-FLAGS`; a later version may say more.
 fn parse(text: &str, state: Option<&str>) -> Option<SpanContext> {
     let mut parts = text.trim().split('-');
-    let (version, trace, span, flags) = (parts.next()?, parts.next()?, parts.next()?, parts.next()?);
-    let is_hex = |part: &str, digits: usize| part.len() == digits && part.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
+    let (version, trace, span, flags) =
+        (parts.next()?, parts.next()?, parts.next()?, parts.next()?);
+    let is_hex = |part: &str, digits: usize| {
+        part.len() == digits && part.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
+    };
     let is_whole = is_hex(version, 2) && is_hex(trace, 32) && is_hex(span, 16) && is_hex(flags, 2);
     if !is_whole || version == "ff" || (version == "00" && parts.next().is_some()) {
         return None;
     }
     let flags = TraceFlags::new(u8::from_str_radix(flags, 16).ok()?) & TraceFlags::SAMPLED;
-    let state = state.filter(|state| state.len() <= TRACE_STATE).and_then(|state| TraceState::from_str(state).ok());
-    let parent = SpanContext::new(TraceId::from_hex(trace).ok()?, SpanId::from_hex(span).ok()?, flags, true, state.unwrap_or_default());
+    let state = state
+        .filter(|state| state.len() <= TRACE_STATE)
+        .and_then(|state| TraceState::from_str(state).ok());
+    let parent = SpanContext::new(
+        TraceId::from_hex(trace).ok()?,
+        SpanId::from_hex(span).ok()?,
+        flags,
+        true,
+        state.unwrap_or_default(),
+    );
     parent.is_valid().then_some(parent)
 }
 

@@ -1,4 +1,5 @@
-//! Which folder a session's runs find at /workspace: the operator's, a root of the client's inside it, or one of the session's own.
+//! Which folder a session's runs find at /workspace: the operator's, a root of the client's inside
+//! it, or one of the session's own.
 
 use std::io;
 use std::os::fd::AsFd as _;
@@ -39,8 +40,13 @@ impl Folder {
     /// Puts a file there. The handle keeps it there, whatever links a guest left.
     fn put(&self, path: &str, text: &str) -> io::Result<()> {
         let path = Path::new(path.strip_prefix("/workspace/").unwrap_or(path));
-        if !path.components().all(|part| matches!(part, Component::Normal(_))) || path.as_os_str().is_empty() {
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no path inside /workspace"));
+        if !path.components().all(|part| matches!(part, Component::Normal(_)))
+            || path.as_os_str().is_empty()
+        {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                "it is no path inside /workspace",
+            ));
         }
         if let Some(parent) = path.parent() {
             self.dir.create_dir_all(parent)?;
@@ -56,19 +62,27 @@ pub(super) struct Workspace {
 }
 
 impl Shared {
-    /// The workspace of a skill's run. A folder of the session's own is private and empty at first: it grants nothing of the operator's.
+    /// The workspace of a skill's run. A folder of the session's own is private and empty at first:
+    /// it grants nothing of the operator's.
     pub(super) async fn workspace(
         &self,
         session: &Session,
         skill: &str,
         context: &RequestContext<RoleServer>,
     ) -> Result<Workspace, String> {
-        let mounts = self.policy.layers_for(skill).flat_map(|layer| &layer.mounts).map(|rule| &rule.mount);
-        let inside = |guest: &str| guest.strip_prefix(WORKSPACE).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+        let mounts =
+            self.policy.layers_for(skill).flat_map(|layer| &layer.mounts).map(|rule| &rule.mount);
+        let inside = |guest: &str| {
+            guest
+                .strip_prefix(WORKSPACE)
+                .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        };
         let mounts: Vec<_> = mounts.filter(|mount| inside(&mount.guest)).cloned().collect();
         if let Some(mount) = mounts.iter().rev().find(|mount| mount.guest == WORKSPACE) {
             let policy = match self.root(session, &mount.host, context).await {
-                Some((root, below)) => self.policy.clone().with_narrower_workspace(root, mount.mode, below),
+                Some((root, below)) => {
+                    self.policy.clone().with_narrower_workspace(root, mount.mode, below)
+                }
                 None => self.policy.clone(),
             };
             return Ok(Workspace { policy, folder: None });
@@ -93,13 +107,20 @@ impl Shared {
         if let Some(folder) = &session.state().folder {
             return Ok(folder.clone());
         }
-        let made = Folder::new(&self.scratch).map_err(|error| format!("the session's folder cannot be made: {}", error.kind()))?;
+        let made = Folder::new(&self.scratch)
+            .map_err(|error| format!("the session's folder cannot be made: {}", error.kind()))?;
         Ok(session.state().folder.get_or_insert_with(|| Arc::new(made)).clone())
     }
 
-    /// The first root of the client's that lies in the operator's workspace, and its path in there. It makes that narrower, never wider:
-    /// what the policy does not mount is no workspace, whatever the client says, and neither is another mount.
-    async fn root(&self, session: &Session, workspace: &Path, context: &RequestContext<RoleServer>) -> Option<(PathBuf, String)> {
+    /// The first root of the client's that lies in the operator's workspace, and its path in there.
+    /// It makes that narrower, never wider: what the policy does not mount is no workspace,
+    /// whatever the client says, and neither is another mount.
+    async fn root(
+        &self,
+        session: &Session,
+        workspace: &Path,
+        context: &RequestContext<RoleServer>,
+    ) -> Option<(PathBuf, String)> {
         let known = session.state().root.clone();
         let root = match known {
             Some(root) => root,
@@ -116,14 +137,18 @@ impl Shared {
     }
 }
 
-/// Asks the client for its roots. A client that has none is not asked, and from revision 2026-07-28 on none is.
+/// Asks the client for its roots. A client that has none is not asked, and from revision 2026-07-28
+/// on none is.
 #[expect(deprecated, reason = "clients of revisions before 2026-07-28 still have roots")]
 async fn first_root(context: &RequestContext<RoleServer>) -> Option<PathBuf> {
     if is_new(context) || context.client_capabilities()?.roots.is_none() {
         return None;
     }
-    let asked = tokio::time::timeout(std::time::Duration::from_secs(10), context.peer.list_roots()).await.ok()?;
-    let roots = asked.inspect_err(|error| tracing::debug!(%error, "the client tells no roots")).ok()?;
+    let asked = tokio::time::timeout(std::time::Duration::from_secs(10), context.peer.list_roots())
+        .await
+        .ok()?;
+    let roots =
+        asked.inspect_err(|error| tracing::debug!(%error, "the client tells no roots")).ok()?;
     roots.roots.iter().find_map(|root| file_path(&root.uri))
 }
 
@@ -136,7 +161,10 @@ fn file_path(uri: &str) -> Option<PathBuf> {
 
 impl Workspace {
     /// Puts the files of a call there.
-    pub(super) fn put<'a>(&self, files: impl Iterator<Item = (&'a str, &'a str)> + Clone) -> Result<(), String> {
+    pub(super) fn put<'a>(
+        &self,
+        files: impl Iterator<Item = (&'a str, &'a str)> + Clone,
+    ) -> Result<(), String> {
         if files.clone().next().is_none() {
             return Ok(());
         }
@@ -149,7 +177,9 @@ impl Workspace {
             return Err("the files of a call are at most 16 MiB together".into());
         }
         for (path, text) in files {
-            folder.put(path, text).map_err(|error| format!("the file `{path}` cannot be put into /workspace: {error}"))?;
+            folder.put(path, text).map_err(|error| {
+                format!("the file `{path}` cannot be put into /workspace: {error}")
+            })?;
         }
         Ok(())
     }
@@ -165,7 +195,9 @@ mod tests {
         let path = |uri| file_path(uri).map(|path| path.display().to_string());
         assert_eq!(path("file:///a/b").as_deref(), Some("/a/b"));
         assert_eq!(path("file://localhost/a%20b%2Fc").as_deref(), Some("/a b/c"));
-        for other in ["https://x/a", "file://host/a", "file://a", "file:///%f", "file:///%zz", "file:///%ff"] {
+        for other in
+            ["https://x/a", "file://host/a", "file://a", "file:///%f", "file:///%zz", "file:///%ff"]
+        {
             assert_eq!(path(other), None, "{other}");
         }
     }

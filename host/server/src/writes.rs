@@ -1,5 +1,5 @@
-//! What a run kept aside: kept until the operator has seen it. No client answers for that, whatever the policy says of its runs: what is
-//! written into the operator's folders outlives the session.
+//! What a run kept aside: kept until the operator has seen it. No client answers for that, whatever
+//! the policy says of its runs: what is written into the operator's folders outlives the session.
 
 use rmcp::model::ContentBlock;
 
@@ -39,8 +39,15 @@ impl Shared {
         Some(Diff { shown, whole })
     }
 
-    /// Keeps what a run wrote, where the policy says that a person sees it first; returns what the client is told of it.
-    pub(super) fn aside(&self, call: &Call<'_>, caller: Caller<'_>, invoked: &Invoked, diff: Option<&Diff>) -> Option<String> {
+    /// Keeps what a run wrote, where the policy says that a person sees it first; returns what the
+    /// client is told of it.
+    pub(super) fn aside(
+        &self,
+        call: &Call<'_>,
+        caller: Caller<'_>,
+        invoked: &Invoked,
+        diff: Option<&Diff>,
+    ) -> Option<String> {
         let Finished { outcome, overlays, .. } = &invoked.finished;
         diff.filter(|_| self.policy.stages(&call.entry.name))?;
         let digest = call.loaded.id().digest.as_deref()?;
@@ -54,8 +61,12 @@ impl Shared {
         }
         let what = call.loaded.part(call.target);
         Some(match self.approvals.stage(&call.ask(digest, &what, caller), overlays) {
-            Ok(id) => format!("nothing of this was written yet; the operator can write it: skillhost approve {id}"),
-            Err(error) => call.hidden.text(&format!("nothing of this was written, and it is not kept: {error}")),
+            Ok(id) => format!(
+                "nothing of this was written yet; the operator can write it: skillhost approve {id}"
+            ),
+            Err(error) => call
+                .hidden
+                .text(&format!("nothing of this was written, and it is not kept: {error}")),
         })
     }
 }

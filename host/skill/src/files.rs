@@ -1,4 +1,5 @@
-//! The files of a skill: listed without being read, read within bounds, and hashed. Nothing leaves the skill's `Dir`.
+//! The files of a skill: listed without being read, read within bounds, and hashed. Nothing leaves
+//! the skill's `Dir`.
 
 use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -62,9 +63,19 @@ impl Identity {
     /// As bytes, for a cache.
     pub fn bytes(&self) -> [u8; 48] {
         let (modified, changed) = (self.modified, self.changed);
-        let parts = [self.device.cast_signed(), self.inode.cast_signed(), modified.0, modified.1, changed.0, changed.1];
+        let parts = [
+            self.device.cast_signed(),
+            self.inode.cast_signed(),
+            modified.0,
+            modified.1,
+            changed.0,
+            changed.1,
+        ];
         let mut bytes = [0; 48];
-        bytes.chunks_exact_mut(8).zip(parts).for_each(|(to, part)| to.copy_from_slice(&part.to_le_bytes()));
+        bytes
+            .chunks_exact_mut(8)
+            .zip(parts)
+            .for_each(|(to, part)| to.copy_from_slice(&part.to_le_bytes()));
         bytes
     }
 }
@@ -72,9 +83,10 @@ impl Identity {
 impl Skill {
     /// The skill's content as `sha256:<hex>`.
     ///
-    /// The hash is over the line `skillhost skill 1` and then, for each of `files` in the order of their paths' bytes: `f` for a
-    /// file or `l` for a symlink, the path's length and the path, the content's length and the content, which for a symlink is its
-    /// target as written. Lengths are 8 bytes, little endian. Times, owners and modes do not count: they differ between clones.
+    /// The hash is over the line `skillhost skill 1` and then, for each of `files` in the order of
+    /// their paths' bytes: `f` for a file or `l` for a symlink, the path's length and the path, the
+    /// content's length and the content, which for a symlink is its target as written. Lengths are
+    /// 8 bytes, little endian. Times, owners and modes do not count: they differ between clones.
     ///
     /// # Errors
     /// A file that cannot be read, or whose size is not what it was when the skill was loaded.
@@ -89,13 +101,16 @@ impl Skill {
         Ok(hash.finish())
     }
 
-    /// Whether each file and folder is still the one that was listed, and no file or folder came or went.
+    /// Whether each file and folder is still the one that was listed, and no file or folder came or
+    /// went.
     ///
-    /// What was written twice within a tick of the kernel's clock, some milliseconds, and listed between the two, looks unchanged.
+    /// What was written twice within a tick of the kernel's clock, some milliseconds, and listed
+    /// between the two, looks unchanged.
     pub fn is_current(&self) -> bool {
         let same = |listed: &SkillFile| {
             let path = if listed.path.is_empty() { "." } else { &listed.path };
-            let now = rustix::fs::statat(self.live.dir(), path, rustix::fs::AtFlags::SYMLINK_NOFOLLOW);
+            let now =
+                rustix::fs::statat(self.live.dir(), path, rustix::fs::AtFlags::SYMLINK_NOFOLLOW);
             now.is_ok_and(|now| Identity::of_stat(&now) == listed.identity)
         };
         self.folders.iter().chain(&self.files).all(same)
@@ -104,10 +119,14 @@ impl Skill {
     /// Reads one of `files`, at most the bytes that a skill may have altogether.
     ///
     /// # Errors
-    /// `NotFound` for what is not among `files`; `FileTooLarge` for one that grew beyond the cap; else why it cannot be read.
+    /// `NotFound` for what is not among `files`; `FileTooLarge` for one that grew beyond the cap;
+    /// else why it cannot be read.
     pub fn read(&self, path: &str) -> io::Result<Vec<u8>> {
         if self.files.binary_search_by(|f| f.path.as_str().cmp(path)).is_err() {
-            return Err(io::Error::new(io::ErrorKind::NotFound, format!("`{path}` is not a file of the skill")));
+            return Err(io::Error::new(
+                io::ErrorKind::NotFound,
+                format!("`{path}` is not a file of the skill"),
+            ));
         }
         read_bounded(self.content.dir(), path, self.caps.total)
     }
@@ -163,9 +182,11 @@ impl ContentHash {
         ContentHash(Sha256::new_with_prefix(b"skillhost skill 1\n"))
     }
 
-    /// Adds the next of the files, in the order of their paths; the content of a symlink does not count.
+    /// Adds the next of the files, in the order of their paths; the content of a symlink does not
+    /// count.
     pub(crate) fn add(&mut self, file: &SkillFile, content: &[u8]) {
-        let (kind, content) = file.link.as_ref().map_or((b"f", content), |target| (b"l", target.as_bytes()));
+        let (kind, content) =
+            file.link.as_ref().map_or((b"f", content), |target| (b"l", target.as_bytes()));
         self.0.update(kind);
         for part in [file.path.as_bytes(), content] {
             self.0.update((part.len() as u64).to_le_bytes());
@@ -180,7 +201,8 @@ impl ContentHash {
 
 /// Reads a file, which has the bytes that it had when it was listed.
 pub(crate) fn read_listed(dir: &Dir, file: &SkillFile) -> io::Result<Vec<u8>> {
-    let changed = || io::Error::other(format!("`{}` changed since the skill was loaded", file.path));
+    let changed =
+        || io::Error::other(format!("`{}` changed since the skill was loaded", file.path));
     match read_bounded(dir, &file.path, file.size) {
         Ok(bytes) if bytes.len() as u64 == file.size => Ok(bytes),
         Err(error) if error.kind() != io::ErrorKind::FileTooLarge => Err(error),
@@ -192,10 +214,14 @@ pub(crate) fn read_listed(dir: &Dir, file: &SkillFile) -> io::Result<Vec<u8>> {
 pub(crate) fn read_bounded(dir: &Dir, path: impl AsRef<Path>, cap: u64) -> io::Result<Vec<u8>> {
     let path = path.as_ref();
     let file = open(dir, path)?;
-    let mut bytes = Vec::with_capacity(usize::try_from(file.metadata()?.len().min(cap)).unwrap_or(0) + 1);
+    let mut bytes =
+        Vec::with_capacity(usize::try_from(file.metadata()?.len().min(cap)).unwrap_or(0) + 1);
     file.take(cap + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > cap {
-        return Err(io::Error::new(io::ErrorKind::FileTooLarge, format!("`{}` is larger than {}", path.display(), show_size(cap))));
+        return Err(io::Error::new(
+            io::ErrorKind::FileTooLarge,
+            format!("`{}` is larger than {}", path.display(), show_size(cap)),
+        ));
     }
     Ok(bytes)
 }
@@ -215,9 +241,17 @@ fn open(dir: &Dir, path: impl AsRef<Path>) -> io::Result<File> {
 fn open_to_list(root: &Dir, folder: &str) -> io::Result<OwnedFd> {
     let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW;
     if folder.is_empty() {
-        return Ok(rustix::fs::openat(root, ".", flags | OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?);
+        return Ok(rustix::fs::openat(
+            root,
+            ".",
+            flags | OFlags::RDONLY | OFlags::CLOEXEC,
+            Mode::empty(),
+        )?);
     }
-    Ok(root.open_with(folder, OpenOptions::new().read(true).custom_flags(flags.bits() as i32))?.into_std().into())
+    Ok(root
+        .open_with(folder, OpenOptions::new().read(true).custom_flags(flags.bits() as i32))?
+        .into_std()
+        .into())
 }
 
 /// The files of a folder, by their paths' bytes, and what is wrong with them.
@@ -236,12 +270,26 @@ pub(super) struct Listing<'a> {
 /// Lists a skill's folder. Stops where a cap is passed.
 pub(super) fn list<'a>(root: &'a Dir, shown_root: &'a Path, caps: &'a Caps) -> Listing<'a> {
     let (files, listed, diagnostics) = (Vec::new(), Vec::new(), Vec::new());
-    let mut listing = Listing { root, shown_root, caps, files, folders: listed, diagnostics, effect: Effect::Loads, entries: 0, bytes: 0 };
+    let mut listing = Listing {
+        root,
+        shown_root,
+        caps,
+        files,
+        folders: listed,
+        diagnostics,
+        effect: Effect::Loads,
+        entries: 0,
+        bytes: 0,
+    };
     // Folders still to be listed; symlinked ones are not entered, so there are no cycles.
     let mut folders = vec![String::new()];
     while let Some(folder) = folders.pop() {
         if let Err(error) = listing.folder(&folder, &mut folders) {
-            listing.report(&rules::UNREADABLE, &folder, format!("the folder cannot be read: {error}"));
+            listing.report(
+                &rules::UNREADABLE,
+                &folder,
+                format!("the folder cannot be read: {error}"),
+            );
         }
         if listing.effect == Effect::Refused {
             break;
@@ -267,12 +315,16 @@ impl Listing<'_> {
             }
             self.entries += 1;
             if self.entries > self.caps.files {
-                let message = format!("the skill has more than {} files and folders", self.caps.files);
+                let message =
+                    format!("the skill has more than {} files and folders", self.caps.files);
                 self.report(&rules::SKILL_FILES, "", message);
                 return Ok(());
             }
             let Ok(name) = name.to_str() else {
-                let message = format!("`{}` is not UTF-8 and is left out", name.to_string_lossy().escape_debug());
+                let message = format!(
+                    "`{}` is not UTF-8 and is left out",
+                    name.to_string_lossy().escape_debug()
+                );
                 self.report(&rules::FILE_NAME, folder, message);
                 continue;
             };
@@ -282,7 +334,11 @@ impl Listing<'_> {
                 FileType::Directory => folders.push(path),
                 FileType::Symlink => self.link(path, Identity::of_stat(&found)),
                 FileType::RegularFile => self.file(path, &found),
-                _ => self.report(&rules::FILE_KIND, &path, "this is neither a file, a folder nor a symlink, and is left out".into()),
+                _ => self.report(
+                    &rules::FILE_KIND,
+                    &path,
+                    "this is neither a file, a folder nor a symlink, and is left out".into(),
+                ),
             }
             if self.effect == Effect::Refused {
                 return Ok(());
@@ -295,33 +351,65 @@ impl Listing<'_> {
         let size = found.st_size.cast_unsigned();
         self.bytes = self.bytes.saturating_add(size);
         if self.bytes > self.caps.total {
-            let message = format!("the files of the skill have more than {} together", show_size(self.caps.total));
+            let message = format!(
+                "the files of the skill have more than {} together",
+                show_size(self.caps.total)
+            );
             self.report(&rules::SKILL_SIZE, "", message);
         }
         self.files.push(SkillFile { path, size, link: None, identity: Identity::of_stat(found) });
     }
 
     fn link(&mut self, path: String, identity: Identity) {
-        let target = self.root.read_link_contents(&path).map(|t| t.to_string_lossy().into_owned()).unwrap_or_default();
+        let target = self
+            .root
+            .read_link_contents(&path)
+            .map(|t| t.to_string_lossy().into_owned())
+            .unwrap_or_default();
         match self.root.metadata(&path) {
-            Ok(to) if to.is_file() => self.files.push(SkillFile { path, size: to.len(), link: Some(target), identity }),
-            Ok(to) if to.is_dir() => self.files.push(SkillFile { path, size: 0, link: Some(target), identity }),
-            Ok(_) => self.report(&rules::FILE_KIND, &path, "the symlink leads to neither a file nor a folder, and is left out".into()),
+            Ok(to) if to.is_file() => {
+                self.files.push(SkillFile { path, size: to.len(), link: Some(target), identity })
+            }
+            Ok(to) if to.is_dir() => {
+                self.files.push(SkillFile { path, size: 0, link: Some(target), identity })
+            }
+            Ok(_) => self.report(
+                &rules::FILE_KIND,
+                &path,
+                "the symlink leads to neither a file nor a folder, and is left out".into(),
+            ),
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
                 self.report(
                     &rules::LINK_OUTSIDE,
                     &path,
-                    format!("the symlink leads out of the skill, to `{}`", skillhost_policy::manifest::shown_name(&target)),
+                    format!(
+                        "the symlink leads out of the skill, to `{}`",
+                        skillhost_policy::manifest::shown_name(&target)
+                    ),
                 );
             }
-            Err(error) => self.report(&rules::LINK_BROKEN, &path, format!("the symlink leads nowhere: {error}")),
+            Err(error) => self.report(
+                &rules::LINK_BROKEN,
+                &path,
+                format!("the symlink leads nowhere: {error}"),
+            ),
         }
     }
 
     fn report(&mut self, rule: &Rule, path: &str, message: String) {
         self.effect = self.effect.max(rule.effect);
-        let file = if path.is_empty() { self.shown_root.to_owned() } else { self.shown_root.join(path) }.display().to_string();
-        self.diagnostics.push(Diagnostic { severity: rule.severity, rule: rule.name, message, file, span: None, fix: fix(rule) });
+        let file =
+            if path.is_empty() { self.shown_root.to_owned() } else { self.shown_root.join(path) }
+                .display()
+                .to_string();
+        self.diagnostics.push(Diagnostic {
+            severity: rule.severity,
+            rule: rule.name,
+            message,
+            file,
+            span: None,
+            fix: fix(rule),
+        });
     }
 }
 
@@ -329,7 +417,9 @@ fn fix(rule: &Rule) -> Option<String> {
     let fix = match rule {
         r if *r == rules::LINK_OUTSIDE => "replace the symlink by a copy of the file",
         r if *r == rules::LINK_BROKEN || *r == rules::FILE_KIND => "remove it",
-        r if *r == rules::SKILL_FILES || *r == rules::SKILL_SIZE => "keep build output, caches and data out of the skill's folder",
+        r if *r == rules::SKILL_FILES || *r == rules::SKILL_SIZE => {
+            "keep build output, caches and data out of the skill's folder"
+        }
         _ => return None,
     };
     Some(fix.into())

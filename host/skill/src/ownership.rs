@@ -43,7 +43,9 @@ mod tests {
     #[test]
     fn what_others_may_write_is_refused() {
         let file = tempfile::NamedTempFile::new().unwrap();
-        for (mode, is_own) in [(0o600, true), (0o644, true), (0o664, false), (0o646, false), (0o622, false)] {
+        for (mode, is_own) in
+            [(0o600, true), (0o644, true), (0o664, false), (0o646, false), (0o622, false)]
+        {
             file.as_file().set_permissions(std::fs::Permissions::from_mode(mode)).unwrap();
             let found = rustix::fs::stat(file.path()).unwrap();
             assert_eq!(check(file.path(), &found).is_ok(), is_own, "{mode:o}");

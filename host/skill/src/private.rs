@@ -1,9 +1,11 @@
 //! Folders that no other user of this machine can enter.
 //!
-//! Everything that the host writes for itself goes through here: scratch space, sessions, recordings, state, cache, keys. The mode is 0700 whatever
-//! the umask, and symbolic links are not followed in the last part of a path. Clippy refuses the standard functions that make folders.
+//! Everything that the host writes for itself goes through here: scratch space, sessions,
+//! recordings, state, cache, keys. The mode is 0700 whatever the umask, and symbolic links are not
+//! followed in the last part of a path. Clippy refuses the standard functions that make folders.
 //!
-//! A [`TempFolder`] is locked as long as its owner lives, so [`sweep`] can tell a folder in use from one whose owner was killed.
+//! A [`TempFolder`] is locked as long as its owner lives, so [`sweep`] can tell a folder in use
+//! from one whose owner was killed.
 
 use std::ffi::{CStr, CString};
 use std::io;
@@ -14,7 +16,8 @@ use rustix::fs::{self, AtFlags, CWD, FileType, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 
 const PRIVATE: Mode = Mode::RWXU;
-const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+const FOLDER: OFlags =
+    OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
 /// How many names a temporary folder tries before it gives up.
 const TRIES: usize = 16;
@@ -42,7 +45,14 @@ pub fn prefixes() -> impl Iterator<Item = &'static str> {
 }
 
 impl Purpose {
-    const ALL: [Purpose; 6] = [Purpose::Run, Purpose::Copy, Purpose::Session, Purpose::Recording, Purpose::Replay, Purpose::Verification];
+    const ALL: [Purpose; 6] = [
+        Purpose::Run,
+        Purpose::Copy,
+        Purpose::Session,
+        Purpose::Recording,
+        Purpose::Replay,
+        Purpose::Verification,
+    ];
 
     fn prefix(self) -> &'static str {
         match self {
@@ -87,12 +97,16 @@ impl TempFolder {
                 Err(Errno::WOULDBLOCK) => continue,
                 locked => locked?,
             }
-            let (own, named) = (fs::fstat(&folder)?, fs::statat(CWD, &path, AtFlags::SYMLINK_NOFOLLOW));
+            let (own, named) =
+                (fs::fstat(&folder)?, fs::statat(CWD, &path, AtFlags::SYMLINK_NOFOLLOW));
             if named.is_ok_and(|named| (named.st_dev, named.st_ino) == (own.st_dev, own.st_ino)) {
                 return Ok(TempFolder { path, folder, is_kept: false });
             }
         }
-        Err(io::Error::new(io::ErrorKind::AlreadyExists, format!("no free name in {}", within.display())))
+        Err(io::Error::new(
+            io::ErrorKind::AlreadyExists,
+            format!("no free name in {}", within.display()),
+        ))
     }
 
     /// Where it is.
@@ -155,11 +169,13 @@ pub fn create_new(path: &Path) -> io::Result<()> {
     if Mode::from_raw_mode(own.st_mode).contains(PRIVATE) {
         return Ok(());
     }
-    // A umask that takes permissions from the owner too. The path is a folder that was just made, not a link.
+    // A umask that takes permissions from the owner too. The path is a folder that was just made,
+    // not a link.
     Ok(fs::chmodat(CWD, path, PRIVATE, AtFlags::empty())?)
 }
 
-/// Makes a folder and those above it, each private where it is missing. Folders that exist are taken as they are: the operator named them.
+/// Makes a folder and those above it, each private where it is missing. Folders that exist are
+/// taken as they are: the operator named them.
 ///
 /// # Errors
 /// A part of the path is not a folder, or the file system refuses.
@@ -177,10 +193,12 @@ pub fn create_missing(path: &Path) -> io::Result<()> {
     .or_else(|error| if path.is_dir() { Ok(()) } else { Err(error) })
 }
 
-/// Opens a folder of the host's own, and makes it where it is missing. One that others may only read is closed to them.
+/// Opens a folder of the host's own, and makes it where it is missing. One that others may only
+/// read is closed to them.
 ///
 /// # Errors
-/// The path is a link or not a folder, the folder belongs to someone else, or others may write to it.
+/// The path is a link or not a folder, the folder belongs to someone else, or others may write to
+/// it.
 pub fn open_or_create(path: &Path) -> io::Result<OwnedFd> {
     let folder = match open(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -191,8 +209,13 @@ pub fn open_or_create(path: &Path) -> io::Result<OwnedFd> {
     };
     let found = fs::fstat(&folder)?;
     let mode = Mode::from_raw_mode(found.st_mode);
-    if found.st_uid != rustix::process::geteuid().as_raw() || mode.intersects(Mode::WGRP | Mode::WOTH) {
-        let message = format!("the folder {0} is not this user's alone: `chown` it, and `chmod 700 {0}`", path.display());
+    if found.st_uid != rustix::process::geteuid().as_raw()
+        || mode.intersects(Mode::WGRP | Mode::WOTH)
+    {
+        let message = format!(
+            "the folder {0} is not this user's alone: `chown` it, and `chmod 700 {0}`",
+            path.display()
+        );
         return Err(io::Error::new(io::ErrorKind::PermissionDenied, message));
     }
     if mode.intersects(Mode::RWXG | Mode::RWXO) {
@@ -203,7 +226,8 @@ pub fn open_or_create(path: &Path) -> io::Result<OwnedFd> {
 
 /// Removes the temporary folders in `within` whose owners are gone, and says how many there were.
 ///
-/// Only real folders of this user with the mode and a name that [`TempFolder`] gives, and whose lock is free.
+/// Only real folders of this user with the mode and a name that [`TempFolder`] gives, and whose
+/// lock is free.
 ///
 /// # Errors
 /// `within` cannot be read.
@@ -226,8 +250,12 @@ pub fn sweep(within: &Path) -> io::Result<usize> {
 
 /// Whether a name is one that [`TempFolder`] gives.
 fn is_ours(name: &CStr) -> bool {
-    let is_random = |rest: &[u8]| rest.len() == 16 && rest.iter().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
-    Purpose::ALL.iter().any(|purpose| name.to_bytes().strip_prefix(purpose.prefix().as_bytes()).is_some_and(is_random))
+    let is_random = |rest: &[u8]| {
+        rest.len() == 16 && rest.iter().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+    };
+    Purpose::ALL.iter().any(|purpose| {
+        name.to_bytes().strip_prefix(purpose.prefix().as_bytes()).is_some_and(is_random)
+    })
 }
 
 fn sweep_one(within: BorrowedFd<'_>, name: &CStr) -> io::Result<bool> {
@@ -248,7 +276,8 @@ fn sweep_one(within: BorrowedFd<'_>, name: &CStr) -> io::Result<bool> {
 
 /// Removes everything in a folder, and follows no links.
 ///
-/// Folders move to the top before they are emptied, so a deep tree, which a guest may leave, costs neither stack nor descriptors.
+/// Folders move to the top before they are emptied, so a deep tree, which a guest may leave, costs
+/// neither stack nor descriptors.
 fn empty(top: BorrowedFd<'_>) -> io::Result<()> {
     let (unique, mut moved) = (rand::random::<u64>(), 0_u64);
     loop {
@@ -271,7 +300,8 @@ fn empty(top: BorrowedFd<'_>) -> io::Result<()> {
 
 /// Removes what is not a folder, and gives the folders.
 fn unlink_files(folder: BorrowedFd<'_>) -> io::Result<Vec<CString>> {
-    let (folders, files): (Vec<_>, Vec<_>) = entries(folder)?.into_iter().partition(|(_, kind)| *kind == Kind::Folder);
+    let (folders, files): (Vec<_>, Vec<_>) =
+        entries(folder)?.into_iter().partition(|(_, kind)| *kind == Kind::Folder);
     for (name, _) in files {
         match fs::unlinkat(folder, &name, AtFlags::empty()) {
             Ok(()) | Err(Errno::NOENT) => {}
@@ -353,7 +383,11 @@ mod tests {
         for purpose in Purpose::ALL {
             let folder = TempFolder::new_in(within.path(), purpose).unwrap();
             folder.create("inner").unwrap();
-            assert_eq!((mode(folder.path()), mode(&folder.path().join("inner"))), (0o700, 0o700), "{purpose:?}");
+            assert_eq!(
+                (mode(folder.path()), mode(&folder.path().join("inner"))),
+                (0o700, 0o700),
+                "{purpose:?}"
+            );
             let path = folder.path().to_owned();
             drop(folder);
             assert!(!path.exists(), "{purpose:?}");
@@ -366,10 +400,16 @@ mod tests {
         set_mode(within.path(), 0o755);
         create_missing(&within.path().join("a/b")).unwrap();
         create_missing(&within.path().join("a/b")).unwrap();
-        assert_eq!((mode(within.path()), mode(&within.path().join("a")), mode(&within.path().join("a/b"))), (0o755, 0o700, 0o700));
+        assert_eq!(
+            (mode(within.path()), mode(&within.path().join("a")), mode(&within.path().join("a/b"))),
+            (0o755, 0o700, 0o700)
+        );
         assert!(create_new(&within.path().join("a")).is_err());
         std::fs::write(within.path().join("file"), "").unwrap();
-        assert!(create_missing(&within.path().join("file")).is_err() && create_missing(&within.path().join("file/x")).is_err());
+        assert!(
+            create_missing(&within.path().join("file")).is_err()
+                && create_missing(&within.path().join("file/x")).is_err()
+        );
     }
 
     #[test]
@@ -392,7 +432,11 @@ mod tests {
         for unsafe_mode in [0o777, 0o770, 0o702] {
             set_mode(&path, unsafe_mode);
             let error = open_or_create(&path).unwrap_err();
-            assert_eq!((error.kind(), mode(&path)), (io::ErrorKind::PermissionDenied, unsafe_mode), "{error}");
+            assert_eq!(
+                (error.kind(), mode(&path)),
+                (io::ErrorKind::PermissionDenied, unsafe_mode),
+                "{error}"
+            );
         }
     }
 
@@ -445,7 +489,13 @@ mod tests {
     #[test]
     fn a_sweep_leaves_what_the_host_did_not_make() {
         let within = tempfile::tempdir().unwrap();
-        let names = ["skillhost-build", "skillhost-run-", "skillhost-run-0123456789ABCDEF", "skillhost-other-0123456789abcdef", "x"];
+        let names = [
+            "skillhost-build",
+            "skillhost-run-",
+            "skillhost-run-0123456789ABCDEF",
+            "skillhost-other-0123456789abcdef",
+            "x",
+        ];
         for name in names {
             std::fs::create_dir(within.path().join(name)).unwrap();
             set_mode(&within.path().join(name), 0o700);

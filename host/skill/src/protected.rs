@@ -1,4 +1,5 @@
-//! Whether anybody else may change a skill: its files, the folders that hold it, and the links on the way there.
+//! Whether anybody else may change a skill: its files, the folders that hold it, and the links on
+//! the way there.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::Metadata;
@@ -15,17 +16,21 @@ const WRITE_OF_OTHERS: u32 = 0o022;
 const STICKY: u32 = 0o1000;
 
 impl Skill {
-    /// Checks that only this user, or root, can change what lies in the skill's folder or put another folder in its place.
+    /// Checks that only this user, or root, can change what lies in the skill's folder or put
+    /// another folder in its place.
     pub fn is_protected(&self) -> bool {
         let root = std::path::absolute(&self.root).unwrap_or_else(|_| self.root.clone());
         let mut below = self.files.iter().chain(&self.folders).map(|file| root.join(&file.path));
         is_protected(&root)
-            && below.all(|path| path.symlink_metadata().is_ok_and(|found| is_ours(&found) && (found.is_symlink() || is_closed(&found))))
+            && below.all(|path| {
+                path.symlink_metadata()
+                    .is_ok_and(|found| is_ours(&found) && (found.is_symlink() || is_closed(&found)))
+            })
     }
 }
 
-/// Checks that only this user, or root, can change a folder or put another in its place: by its owner and mode, and those of every folder and
-/// symbolic link that leads to it.
+/// Checks that only this user, or root, can change a folder or put another in its place: by its
+/// owner and mode, and those of every folder and symbolic link that leads to it.
 pub fn is_protected(folder: &Path) -> bool {
     let mut left: Vec<OsString> = parts(folder);
     let mut at = PathBuf::from("/");
@@ -61,7 +66,9 @@ pub fn is_protected(folder: &Path) -> bool {
 
 /// The names of a path, the last first.
 fn parts(path: &Path) -> Vec<OsString> {
-    let names = path.components().filter(|part| matches!(part, Component::Normal(_) | Component::ParentDir));
+    let names = path
+        .components()
+        .filter(|part| matches!(part, Component::Normal(_) | Component::ParentDir));
     names.rev().map(|part| AsRef::<OsStr>::as_ref(&part).to_owned()).collect()
 }
 
@@ -89,7 +96,8 @@ mod tests {
     fn skill(root: &Path) -> PathBuf {
         let skill = root.join("skills/one");
         std::fs::create_dir_all(skill.join("scripts")).unwrap();
-        std::fs::write(skill.join("SKILL.md"), "---\nname: one\ndescription: Tests.\n---\n").unwrap();
+        std::fs::write(skill.join("SKILL.md"), "---\nname: one\ndescription: Tests.\n---\n")
+            .unwrap();
         std::fs::write(skill.join("scripts/a.sh"), "true\n").unwrap();
         for path in ["", "skills", "skills/one", "skills/one/scripts"] {
             chmod(&root.join(path), 0o755);
@@ -106,7 +114,13 @@ mod tests {
         let folder = skill(root.path());
         let is_protected = || Skill::load(&folder, &Caps::default()).unwrap().is_protected();
         assert!(is_protected(), "a folder in a sticky /tmp is this user's alone");
-        for path in ["skills", "skills/one", "skills/one/scripts", "skills/one/SKILL.md", "skills/one/scripts/a.sh"] {
+        for path in [
+            "skills",
+            "skills/one",
+            "skills/one/scripts",
+            "skills/one/SKILL.md",
+            "skills/one/scripts/a.sh",
+        ] {
             let path = root.path().join(path);
             let before = path.metadata().unwrap().mode();
             for bits in [0o020, 0o002] {
@@ -116,7 +130,8 @@ mod tests {
             chmod(&path, before);
         }
         assert!(is_protected());
-        // Others may add to a sticky folder, so that it is no folder of skills; only the way to one.
+        // Others may add to a sticky folder, so that it is no folder of skills; only the way to
+        // one.
         chmod(&folder, 0o1777);
         assert!(!is_protected());
         chmod(&folder, 0o755);

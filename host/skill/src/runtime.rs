@@ -1,8 +1,10 @@
 //! Which component runs, and with which argv. What is here says what runs and carries no authority.
 //!
-//! In reading order: `dispatch` and `shebang` say which program runs a file, `scripts` which file a name means; `built_in` has the programs
-//! that come with the host, `custom` those that an embedder brings, `programs` all of them and the skill's own, `spawn` which of them a command line starts. `digests` says what exactly
-//! that is, `copies` keeps it as it was digested, and `room` bounds what is kept; `stamp` tells whether a file is still the one that was looked at.
+//! In reading order: `dispatch` and `shebang` say which program runs a file, `scripts` which file a
+//! name means; `built_in` has the programs that come with the host, `custom` those that an embedder
+//! brings, `programs` all of them and the skill's own, `spawn` which of them a command line starts.
+//! `digests` says what exactly that is, `copies` keeps it as it was digested, and `room` bounds
+//! what is kept; `stamp` tells whether a file is still the one that was looked at.
 
 use std::io;
 use std::sync::Arc;
@@ -63,7 +65,8 @@ pub enum Entry {
         name: String,
         /// Its input, a JSON text.
         input: String,
-        /// The skill's scripts, where the name could have been meant for one: told where there is no such tool.
+        /// The skill's scripts, where the name could have been meant for one: told where there is
+        /// no such tool.
         scripts: Vec<String>,
     },
     /// The list of its typed tools.
@@ -88,7 +91,8 @@ enum Source {
 }
 
 impl Program {
-    /// Its name in the host's terms, whatever it was started by: the skill's script, a built-in program, or the file of a component.
+    /// Its name in the host's terms, whatever it was started by: the skill's script, a built-in
+    /// program, or the file of a component.
     pub fn recorded_name(&self) -> &str {
         match (&self.script, &self.component.source) {
             (Some(script), _) => &script.path,
@@ -121,7 +125,11 @@ impl Component {
             Source::BuiltIn(built_in) => built_in.bytes(),
             Source::Own(skill, path) => {
                 let bytes = skill.read(path)?;
-                if digest(&bytes) == self.digest { Ok(bytes.into()) } else { Err(io::Error::other("it was changed meanwhile")) }
+                if digest(&bytes) == self.digest {
+                    Ok(bytes.into())
+                } else {
+                    Err(io::Error::other("it was changed meanwhile"))
+                }
             }
         }
     }

@@ -1,4 +1,5 @@
-//! Finds skills: a folder, and those below it, that hold a SKILL.md. What lies inside a skill belongs to that skill.
+//! Finds skills: a folder, and those below it, that hold a SKILL.md. What lies inside a skill
+//! belongs to that skill.
 
 use std::collections::HashSet;
 use std::io;
@@ -67,7 +68,8 @@ enum FoundAt {
 pub struct Scan {
     /// By path.
     pub skills: Vec<Found>,
-    /// The folders that were looked into and are no skills, by path below the folder that was searched.
+    /// The folders that were looked into and are no skills, by path below the folder that was
+    /// searched.
     pub searched: Vec<(PathBuf, Identity)>,
     /// What was left out and why.
     pub left_out: Vec<String>,
@@ -86,7 +88,13 @@ impl Found {
     /// The names in one of its folders, at most that many.
     pub fn names_in(&self, folder: &str, cap: usize) -> Vec<String> {
         let entries = self.open().and_then(|(root, inside)| root.read_dir(inside.join(folder)));
-        entries.into_iter().flatten().flatten().take(cap).map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
+        entries
+            .into_iter()
+            .flatten()
+            .flatten()
+            .take(cap)
+            .map(|entry| entry.file_name().to_string_lossy().into_owned())
+            .collect()
     }
 
     fn open(&self) -> io::Result<(Arc<Dir>, PathBuf)> {
@@ -97,13 +105,18 @@ impl Found {
     }
 }
 
-/// Every skill of a folder, by path: itself, if it is one, else those below it. Symlinks are not followed.
+/// Every skill of a folder, by path: itself, if it is one, else those below it. Symlinks are not
+/// followed.
 ///
 /// # Errors
-/// The folder cannot be read, or it holds more than a million files and folders. A folder below that cannot be read is passed over.
+/// The folder cannot be read, or it holds more than a million files and folders. A folder below
+/// that cannot be read is passed over.
 pub fn find(folder: &Path) -> io::Result<Vec<PathBuf>> {
     const ALL: usize = 1_000_000;
-    let found = scan(folder, &Bounds { depth: 16, folders: ALL, skills: ALL, entries: ALL, links: Links::None })?;
+    let found = scan(
+        folder,
+        &Bounds { depth: 16, folders: ALL, skills: ALL, entries: ALL, links: Links::None },
+    )?;
     match found.left_out.into_iter().next() {
         Some(why) => Err(io::Error::other(why)),
         None => Ok(found.skills.into_iter().map(|skill| at(folder, &skill.path)).collect()),
@@ -116,7 +129,14 @@ pub fn find(folder: &Path) -> io::Result<Vec<PathBuf>> {
 /// The folder itself cannot be read.
 pub fn scan(folder: &Path, bounds: &Bounds) -> io::Result<Scan> {
     let first = Place { root: None, inside: PathBuf::new(), path: PathBuf::new(), depth: 0 };
-    let mut search = Search { folder, bounds, scan: Scan::default(), entries: 0, seen: HashSet::new(), links: Vec::new() };
+    let mut search = Search {
+        folder,
+        bounds,
+        scan: Scan::default(),
+        entries: 0,
+        seen: HashSet::new(),
+        links: Vec::new(),
+    };
     let mut places = vec![first];
     // A folder goes by its own name before it goes by a symlink's.
     while let Some(place) = places.pop().or_else(|| search.links.pop()) {
@@ -137,7 +157,10 @@ pub fn at(folder: &Path, path: &Path) -> PathBuf {
     if path.as_os_str().is_empty() { folder.to_owned() } else { folder.join(path) }
 }
 
-#[expect(clippy::disallowed_methods, reason = "the operator named this folder, or it is where a symlink of the operator's own leads")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the operator named this folder, or it is where a symlink of the operator's own leads"
+)]
 fn open(folder: &Path) -> io::Result<Dir> {
     Dir::open_ambient_dir(folder, cap_std::ambient_authority())
 }
@@ -176,12 +199,19 @@ impl Search<'_> {
         for entry in dir.entries()?.flatten() {
             self.entries += 1;
             if self.entries > self.bounds.entries {
-                return Ok(self.stop(format!("it holds more than {} files and folders", self.bounds.entries)));
+                return Ok(self.stop(format!(
+                    "it holds more than {} files and folders",
+                    self.bounds.entries
+                )));
             }
             let name = entry.file_name();
             let Some(text) = name.to_str() else { continue };
             if text.eq_ignore_ascii_case("SKILL.md") && skill_file.as_deref() != Some("SKILL.md") {
-                skill_file = Some(skill_file.filter(|known| known.as_str() < text).unwrap_or_else(|| text.to_owned()));
+                skill_file = Some(
+                    skill_file
+                        .filter(|known| known.as_str() < text)
+                        .unwrap_or_else(|| text.to_owned()),
+                );
             }
             names.push(text.to_owned());
             if let Ok(kind) = entry.file_type()
@@ -198,19 +228,36 @@ impl Search<'_> {
                 true => FoundAt::Link(at(self.folder, &path)),
                 false => FoundAt::Below(root, inside),
             };
-            self.scan.skills.push(Found { path, skill_file, names, identity: Identity::of(&meta), place });
+            self.scan.skills.push(Found {
+                path,
+                skill_file,
+                names,
+                identity: Identity::of(&meta),
+                place,
+            });
             return Ok(true);
         }
         if self.scan.searched.len() == self.bounds.folders {
-            return Ok(self.stop(format!("it holds more than {} folders that are no skills", self.bounds.folders)));
+            return Ok(self.stop(format!(
+                "it holds more than {} folders that are no skills",
+                self.bounds.folders
+            )));
         }
         below.retain(|(name, _)| !SKIPPED.contains(&name.as_str()));
         below.sort();
         for (name, link) in below.into_iter().rev() {
-            let place = Place { root: Some(root.clone()), inside: inside.join(&name), path: path.join(&name), depth: depth + 1 };
+            let place = Place {
+                root: Some(root.clone()),
+                inside: inside.join(&name),
+                path: path.join(&name),
+                depth: depth + 1,
+            };
             if depth == self.bounds.depth {
                 if !link && self.bounds.links != Links::None {
-                    self.leave_out(&place.path, &format!("lies more than {} levels below", self.bounds.depth));
+                    self.leave_out(
+                        &place.path,
+                        &format!("lies more than {} levels below", self.bounds.depth),
+                    );
                 }
             } else if !link {
                 places.push(place);
@@ -226,13 +273,15 @@ impl Search<'_> {
     fn link(&mut self, root: &Dir, place: Place) {
         match root.metadata(&place.inside) {
             Ok(to) if to.is_dir() => self.links.push(place),
-            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => match self.bounds.links {
-                Links::All => {
-                    let inside = PathBuf::new();
-                    self.links.push(Place { root: None, inside, ..place });
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                match self.bounds.links {
+                    Links::All => {
+                        let inside = PathBuf::new();
+                        self.links.push(Place { root: None, inside, ..place });
+                    }
+                    _ => self.leave_out(&place.path, "is a symlink that leads out of the folder"),
                 }
-                _ => self.leave_out(&place.path, "is a symlink that leads out of the folder"),
-            },
+            }
             Ok(_) | Err(_) => {}
         }
     }

@@ -1,10 +1,13 @@
-//! skillhost inside another program: a host with a policy, a catalogue and a queue, and requests that name a skill.
+//! skillhost inside another program: a host with a policy, a catalogue and a queue, and requests
+//! that name a skill.
 //!
-//! [`Host::builder`] takes what a host needs, and [`Host::invoke`] runs a skill: under the policy, in the queue, into the audit log, as
-//! `skillhost run` does. Nothing is global: a process may have several hosts, each with a folder of its own. `docs/embedding.md` has an
-//! example that is run as a test.
+//! [`Host::builder`] takes what a host needs, and [`Host::invoke`] runs a skill: under the policy,
+//! in the queue, into the audit log, as `skillhost run` does. Nothing is global: a process may have
+//! several hosts, each with a folder of its own. `docs/embedding.md` has an example that is run as
+//! a test.
 //!
-//! This and what its signatures name are what stays the same between versions that semver calls compatible.
+//! This and what its signatures name are what stays the same between versions that semver calls
+//! compatible.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -93,8 +96,8 @@ pub enum InvokeError {
 }
 
 impl Host {
-    /// A host that is to be made. It needs a home and a compiler; what else it has by default grants what
-    /// [`Policy::builtin`](skillhost_policy::Policy::builtin) does.
+    /// A host that is to be made. It needs a home and a compiler; what else it has by default
+    /// grants what [`Policy::builtin`](skillhost_policy::Policy::builtin) does.
     pub fn builder() -> Builder {
         Builder {
             home: None,
@@ -109,7 +112,8 @@ impl Host {
         }
     }
 
-    /// Runs a skill when its turn has come, and records it. Dropping the future ends the invocation, and records that.
+    /// Runs a skill when its turn has come, and records it. Dropping the future ends the
+    /// invocation, and records that.
     ///
     /// # Errors
     /// There is no such skill, no room, or no audit log. Whatever the skill does is an outcome.
@@ -117,9 +121,16 @@ impl Host {
         let (folder, source) = self.folder(&request.skill)?;
         let skill = SkillFolder { path: &folder, source };
         let overrides = Overrides { workspace: request.workspace, ..Overrides::default() };
-        let policy = self.policy.clone().with_command_line(overrides).map_err(InvokeError::Workspace)?;
+        let policy =
+            self.policy.clone().with_command_line(overrides).map_err(InvokeError::Workspace)?;
         let io = Io { stdin: request.stdin, ..Io::default() };
-        let request = invoke::Request { skill, policy: &policy, target: request.target, args: request.args, io };
+        let request = invoke::Request {
+            skill,
+            policy: &policy,
+            target: request.target,
+            args: request.args,
+            io,
+        };
         Ok(self.service.invoke(request).await?)
     }
 
@@ -149,23 +160,30 @@ impl Host {
     }
 
     fn folder(&self, skill: &Path) -> Result<(PathBuf, SourceKind), InvokeError> {
-        let named = || self.catalog.get(skill.to_str()?).map(|entry| (entry.folder.to_path_buf(), entry.source));
+        let named = || {
+            self.catalog
+                .get(skill.to_str()?)
+                .map(|entry| (entry.folder.to_path_buf(), entry.source))
+        };
         // A path, not a name, where it has more than one part.
-        let found = if skill.components().count() > 1 || skill.is_absolute() { None } else { named() };
-        found.or_else(|| skill.is_dir().then(|| (skill.to_owned(), SourceKind::Path))).ok_or_else(|| InvokeError::NoSkill(skill.to_owned()))
+        let found =
+            if skill.components().count() > 1 || skill.is_absolute() { None } else { named() };
+        found
+            .or_else(|| skill.is_dir().then(|| (skill.to_owned(), SourceKind::Path)))
+            .ok_or_else(|| InvokeError::NoSkill(skill.to_owned()))
     }
 }
 
 impl Builder {
-    /// The host's own folder: compiled components, the audit log, what skills keep, scratch space. No guest ever sees it. Made where it is
-    /// missing; other hosts may share it.
+    /// The host's own folder: compiled components, the audit log, what skills keep, scratch space.
+    /// No guest ever sees it. Made where it is missing; other hosts may share it.
     #[must_use]
     pub fn home(self, folder: impl Into<PathBuf>) -> Builder {
         Builder { home: Some(folder.into()), ..self }
     }
 
-    /// The program that compiles components, in a process of its own: the `skillhost` binary, or one whose `main` begins with
-    /// [`compile_if_asked`].
+    /// The program that compiles components, in a process of its own: the `skillhost` binary, or
+    /// one whose `main` begins with [`compile_if_asked`].
     #[must_use]
     pub fn compiler(self, program: impl Into<PathBuf>) -> Builder {
         Builder { compiler: Some(program.into()), ..self }
@@ -178,7 +196,8 @@ impl Builder {
         self
     }
 
-    /// A folder of skills for the catalogue; of two skills of one name, that of the folder named first counts.
+    /// A folder of skills for the catalogue; of two skills of one name, that of the folder named
+    /// first counts.
     #[must_use]
     pub fn skills(mut self, folder: impl Into<PathBuf>) -> Builder {
         self.skills.push(folder.into());
@@ -205,7 +224,10 @@ impl Builder {
 
     /// Asked before each run; what it refuses is recorded as denied. It cannot widen the policy.
     #[must_use]
-    pub fn approve(mut self, approve: impl Fn(&Asking<'_>) -> Result<(), Denial> + Send + Sync + 'static) -> Builder {
+    pub fn approve(
+        mut self,
+        approve: impl Fn(&Asking<'_>) -> Result<(), Denial> + Send + Sync + 'static,
+    ) -> Builder {
         self.hooks.approve = Some(Arc::new(approve));
         self
     }
@@ -234,7 +256,8 @@ impl Builder {
         let [cache, scratch] = ["cache", "scratch"].map(|name| home.join(name));
         for folder in [&home, &scratch] {
             // What skills keep, what they were given and what they did is this user's alone.
-            private::open_or_create(folder).map_err(|error| BuildError::Folder { folder: folder.clone(), error })?;
+            private::open_or_create(folder)
+                .map_err(|error| BuildError::Folder { folder: folder.clone(), error })?;
         }
         self.hooks.runtimes = Runtimes::new(self.runtimes);
         let options = HostOptions {
@@ -242,19 +265,31 @@ impl Builder {
                 compiler,
                 cache: cache.join("components"),
                 allocation: self.allocation,
-                tls: Arc::new(Tls::new(Roots::default()).map_err(|error| BuildError::Tls(error.to_string()))?),
+                tls: Arc::new(
+                    Tls::new(Roots::default())
+                        .map_err(|error| BuildError::Tls(error.to_string()))?,
+                ),
                 resolver: Resolver::System,
             },
             programs: self.programs,
             scratch: scratch.clone(),
             state: home.join("state"),
             audit: home.join("audit.jsonl"),
-            guarded: Guarded { own: vec![home], read_only: self.skills.clone(), ..Guarded::default() },
+            guarded: Guarded {
+                own: vec![home],
+                read_only: self.skills.clone(),
+                ..Guarded::default()
+            },
             caps: Default::default(),
         };
-        let sources = self.skills.into_iter().map(|folder| Source { folder, kind: SourceKind::Policy }).collect();
+        let sources = self
+            .skills
+            .into_iter()
+            .map(|folder| Source { folder, kind: SourceKind::Policy })
+            .collect();
         let catalog = Catalog::open(sources, Some(&cache))?;
-        let service = Service::new(invoke::Host::new(options).with_hooks(self.hooks), self.capacity);
+        let service =
+            Service::new(invoke::Host::new(options).with_hooks(self.hooks), self.capacity);
         Ok(Host { service, policy: self.policy, catalog, scratch })
     }
 }
@@ -262,7 +297,13 @@ impl Builder {
 impl Request {
     /// A skill, by its name in the catalogue or by its folder: its component, or its only script.
     pub fn of(skill: impl Into<PathBuf>) -> Request {
-        Request { skill: skill.into(), target: Target::Main, args: Vec::new(), stdin: Stdin::Empty, workspace: None }
+        Request {
+            skill: skill.into(),
+            target: Target::Main,
+            args: Vec::new(),
+            stdin: Stdin::Empty,
+            workspace: None,
+        }
     }
 
     /// One of its scripts, by path or name.
@@ -302,8 +343,9 @@ impl Request {
     }
 }
 
-/// Makes a program of an embedder's its own compiler: `main` calls it first of all, and goes on where it returns. In the process that a host
-/// has started to compile a component it does not return.
+/// Makes a program of an embedder's its own compiler: `main` calls it first of all, and goes on
+/// where it returns. In the process that a host has started to compile a component it does not
+/// return.
 pub fn compile_if_asked() {
     skillhost_sandbox::compile_if_asked();
 }

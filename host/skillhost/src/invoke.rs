@@ -1,4 +1,5 @@
-//! The spine: a request becomes a skill, capabilities, a program, an outcome and a record. Every front end meets here.
+//! The spine: a request becomes a skill, capabilities, a program, an outcome and a record. Every
+//! front end meets here.
 
 mod denied;
 mod extra_mounts;
@@ -49,7 +50,8 @@ pub struct HostOptions {
     pub programs: Vec<PathBuf>,
     /// Where scratch folders are made.
     pub scratch: PathBuf,
-    /// Folders that are mounted only when the operator spells them out: the home folder and the host's own state.
+    /// Folders that are mounted only when the operator spells them out: the home folder and the
+    /// host's own state.
     pub guarded: Guarded,
     /// The folder of what skills keep from run to run; only the host writes there.
     pub state: PathBuf,
@@ -68,7 +70,8 @@ pub struct Host {
     hooks: Arc<Hooks>,
 }
 
-/// A skill that is loaded, digested and granted: what is the same for all of its invocations under one policy.
+/// A skill that is loaded, digested and granted: what is the same for all of its invocations under
+/// one policy.
 #[derive(Debug)]
 pub struct Loaded {
     /// The skill.
@@ -132,7 +135,12 @@ pub enum InvokeError {
 impl Host {
     /// Takes options; does no work.
     pub fn new(options: HostOptions) -> Host {
-        Host { sandbox: Sandbox::new(options.sandbox.clone()), options: Arc::new(options), log: Arc::default(), hooks: Arc::default() }
+        Host {
+            sandbox: Sandbox::new(options.sandbox.clone()),
+            options: Arc::new(options),
+            log: Arc::default(),
+            hooks: Arc::default(),
+        }
     }
 
     /// The same host with what an embedder adds.
@@ -141,12 +149,17 @@ impl Host {
         Host { hooks: Arc::new(hooks), ..self }
     }
 
-    /// What a skill is granted on this host: what it asks for and the policy allows, less the host's own files. Runs nothing.
+    /// What a skill is granted on this host: what it asks for and the policy allows, less the
+    /// host's own files. Runs nothing.
     pub fn grant(&self, skill: &Skill, policy: &Policy) -> Grant {
         let mut grant = grant(&skill.asks(), &policy.for_skills_of(skill.origin));
         own::resolve(&mut grant.capabilities);
         own::deny(&mut grant.capabilities, self.own_files(policy), &self.options.audit);
-        own::deny_missing(&mut grant.capabilities, &self.options.guarded.read_only, &self.options.scratch);
+        own::deny_missing(
+            &mut grant.capabilities,
+            &self.options.guarded.read_only,
+            &self.options.scratch,
+        );
         grant
     }
 
@@ -154,8 +167,14 @@ impl Host {
     ///
     /// # Errors
     /// Why nothing would.
-    pub fn program(&self, loaded: &Loaded, target: &Target, args: &[String]) -> Result<Program, NoProgram> {
-        let programs = loaded.programs.as_ref().map_err(|status| NoProgram::Status(status.clone()))?;
+    pub fn program(
+        &self,
+        loaded: &Loaded,
+        target: &Target,
+        args: &[String],
+    ) -> Result<Program, NoProgram> {
+        let programs =
+            loaded.programs.as_ref().map_err(|status| NoProgram::Status(status.clone()))?;
         target::program(&loaded.skill, programs, target, args)
     }
 
@@ -178,33 +197,52 @@ impl Host {
     ///
     /// # Errors
     /// The skill does not load, or the audit log cannot be written.
-    pub fn load_for_run<'a>(&self, skill: impl Into<SkillFolder<'a>>, policy: &Policy) -> Result<Loaded, InvokeError> {
+    pub fn load_for_run<'a>(
+        &self,
+        skill: impl Into<SkillFolder<'a>>,
+        policy: &Policy,
+    ) -> Result<Loaded, InvokeError> {
         let skill = skill.into();
         // Before anything runs: what cannot be recorded does not happen.
         let log = self.log()?;
         match self.load(skill, policy) {
             Ok(loaded) => Ok(loaded),
             Err(error) => {
-                let name = skill.path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+                let name = skill
+                    .path
+                    .file_name()
+                    .map(|name| name.to_string_lossy().into_owned())
+                    .unwrap_or_default();
                 let outcome = not_run(invalid(error.to_string(), None));
-                let (id, capabilities) = (SkillId { name, source: skill.source, ..SkillId::default() }, Arc::new(Capabilities::default()));
+                let (id, capabilities) = (
+                    SkillId { name, source: skill.source, ..SkillId::default() },
+                    Arc::new(Capabilities::default()),
+                );
                 let redactor = Redactor::of(policy, &capabilities).map(Arc::new);
-                let pending = Pending::new(log, self.hooks.clone(), policy.retention, id, None, capabilities);
+                let pending =
+                    Pending::new(log, self.hooks.clone(), policy.retention, id, None, capabilities);
                 pending.with_text(redactor.as_ref(), Vec::new()).close(&outcome)?;
                 Err(InvokeError::Skill(Box::new(error)))
             }
         }
     }
 
-    /// Loads a skill, and grants it what a policy allows. Whoever keeps it asks [`Loaded::is_current`] before each invocation.
+    /// Loads a skill, and grants it what a policy allows. Whoever keeps it asks
+    /// [`Loaded::is_current`] before each invocation.
     ///
     /// # Errors
     /// The skill does not load.
-    pub fn load<'a>(&self, skill: impl Into<SkillFolder<'a>>, policy: &Policy) -> Result<Loaded, SkillError> {
+    pub fn load<'a>(
+        &self,
+        skill: impl Into<SkillFolder<'a>>,
+        policy: &Policy,
+    ) -> Result<Loaded, SkillError> {
         let options = &self.options;
         let listed = debug_span!("skill").in_scope(|| Listed::of(skill, &options.caps))?;
-        // Before anything is read of it: a guest may be granted the very folder that the skill lies in.
-        let copied = debug_span!("copy").in_scope(|| copies::open(&listed, &options.sandbox.cache, &options.scratch));
+        // Before anything is read of it: a guest may be granted the very folder that the skill lies
+        // in.
+        let copied = debug_span!("copy")
+            .in_scope(|| copies::open(&listed, &options.sandbox.cache, &options.scratch));
         let (skill, digests) = match copied {
             Ok(Opened { content, digests, is_new }) => {
                 if is_new {
@@ -235,8 +273,15 @@ impl Host {
     /// Runs a skill that is loaded, and records it.
     ///
     /// # Errors
-    /// It is not clear what is to run, or the audit log cannot be written. Everything else is an outcome.
-    pub async fn invoke_loaded(&self, loaded: &Loaded, target: &Target, args: &[String], io: Io) -> Result<Invoked, InvokeError> {
+    /// It is not clear what is to run, or the audit log cannot be written. Everything else is an
+    /// outcome.
+    pub async fn invoke_loaded(
+        &self,
+        loaded: &Loaded,
+        target: &Target,
+        args: &[String],
+        io: Io,
+    ) -> Result<Invoked, InvokeError> {
         self.invoke_asked(loaded, target, args, io, None).await
     }
 
@@ -250,13 +295,16 @@ impl Host {
     ) -> Result<Invoked, InvokeError> {
         let Loaded { skill, grant, capabilities, id, programs, retention, redactor } = loaded;
         let log = self.log()?;
-        let program = programs.as_ref().map_err(|status| NoProgram::Status(status.clone())).and_then(|programs| {
-            let program = target::program(skill, programs, target, args)?;
-            match denied::denial(&program, programs, &capabilities.spawn) {
-                Some(denial) => Err(NoProgram::Status(Status::Denied(denial))),
-                None => Ok((program, programs)),
-            }
-        });
+        let program = programs
+            .as_ref()
+            .map_err(|status| NoProgram::Status(status.clone()))
+            .and_then(|programs| {
+                let program = target::program(skill, programs, target, args)?;
+                match denied::denial(&program, programs, &capabilities.spawn) {
+                    Some(denial) => Err(NoProgram::Status(Status::Denied(denial))),
+                    None => Ok((program, programs)),
+                }
+            });
         let ran = program.as_ref().ok().map(|(program, _)| ProgramId::of(program));
         let asking = ran.as_ref().map(|program| Asking { skill: id, program, capabilities });
         let program = match asking.map_or(Ok(()), |asking| self.hooks.approve(&asking)) {
@@ -270,17 +318,24 @@ impl Host {
             Ok((program, programs)) => {
                 if let Err(error) = pending.start() {
                     // Where the log takes this record at least, it says why nothing ran.
-                    pending.close(&not_run(Status::Failed { message: error.to_string(), fix: None })).ok();
+                    pending
+                        .close(&not_run(Status::Failed { message: error.to_string(), fix: None }))
+                        .ok();
                     return Err(error.into());
                 }
                 let io = if let Entry::Tool { .. } = program.entry { io.of_tool() } else { io };
-                let mut finished = self.run(skill, &program, programs, capabilities, io, ask.as_ref()).await;
-                if let (Status::Invalid { message, .. }, None, Some(path)) =
-                    (&mut finished.outcome.status, program.component.built_in(), &skill.manifest.component)
-                {
+                let mut finished =
+                    self.run(skill, &program, programs, capabilities, io, ask.as_ref()).await;
+                if let (Status::Invalid { message, .. }, None, Some(path)) = (
+                    &mut finished.outcome.status,
+                    program.component.built_in(),
+                    &skill.manifest.component,
+                ) {
                     *message = format!("{path}: {message}");
                 }
-                let receipt = ask.and_then(|ask| ask.receipt(loaded, &program, programs, target, args, &finished));
+                let receipt = ask.and_then(|ask| {
+                    ask.receipt(loaded, &program, programs, target, args, &finished)
+                });
                 (finished, receipt)
             }
             Err(NoProgram::Status(status)) => (Finished::not_run(not_run(status)), None),
@@ -333,7 +388,10 @@ impl Host {
             extra: beside,
             programs: Some(programs.clone()),
             capabilities,
-            skill: Some(OpenMount::skill(HostDir::shared(skill.content.clone())).hiding(programs.denied_paths())),
+            skill: Some(
+                OpenMount::skill(HostDir::shared(skill.content.clone()))
+                    .hiding(programs.denied_paths()),
+            ),
             guarded: &self.guarded(skill, programs),
             scratch: &self.options.scratch,
             evidence: ask.is_some(),

@@ -1,6 +1,8 @@
-//! skillhost runs untrusted Agent Skills as WebAssembly, with exactly the permissions that a skill asked for and its operator granted.
+//! skillhost runs untrusted Agent Skills as WebAssembly, with exactly the permissions that a skill
+//! asked for and its operator granted.
 //!
-//! [`Host::builder()`] is the way to embed it in another program. One invocation is a straight line, in [`invoke`]:
+//! [`Host::builder()`] is the way to embed it in another program. One invocation is a straight
+//! line, in [`invoke`]:
 //!
 //! ```text
 //! argv -> Request -> Skill -> Capabilities -> Program -> Outcome -> Record
@@ -21,9 +23,12 @@
 //! | `skillhost-cli` | the command `skillhost`; the only crate that prints |
 //!
 //! Invariants:
-//! - `Program` says what runs and carries no authority; `Capabilities` says what it may touch; only the sandbox reads both.
-//! - The same `Capabilities` value is what `check` prints, what the sandbox enforces and what the audit log keeps.
-//! - Ambient authority is banned by clippy's `disallowed-methods`, and allowed by name, with a reason, where it is needed.
+//! - `Program` says what runs and carries no authority; `Capabilities` says what it may touch; only
+//!   the sandbox reads both.
+//! - The same `Capabilities` value is what `check` prints, what the sandbox enforces and what the
+//!   audit log keeps.
+//! - Ambient authority is banned by clippy's `disallowed-methods`, and allowed by name, with a
+//!   reason, where it is needed.
 //! - A broken policy, manifest or audit log stops the run. Nothing falls back to something wider.
 
 pub mod embed;

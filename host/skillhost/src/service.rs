@@ -1,8 +1,9 @@
-//! Many invocations in one host: so many run at once, skills take turns, memory is promised before it is used, and whoever finds no room is
-//! told so at once.
+//! Many invocations in one host: so many run at once, skills take turns, memory is promised before
+//! it is used, and whoever finds no room is told so at once.
 //!
-//! An invocation is a future of its caller's: it runs where that one is polled, and dropping it ends it, whether it waits or runs. A guest
-//! that computes lets others of its thread run every [`EPOCH`](skillhost_sandbox::EPOCH).
+//! An invocation is a future of its caller's: it runs where that one is polled, and dropping it
+//! ends it, whether it waits or runs. A guest that computes lets others of its thread run every
+//! [`EPOCH`](skillhost_sandbox::EPOCH).
 
 mod queue;
 
@@ -14,7 +15,9 @@ use serde_json::json;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tracing::{Instrument as _, debug_span};
 
-use crate::invoke::{ComponentTools, Host, InvokeError, Invoked, LISTING_MEMORY, Loaded, Request, Target};
+use crate::invoke::{
+    ComponentTools, Host, InvokeError, Invoked, LISTING_MEMORY, Loaded, Request, Target,
+};
 use queue::{Queue, Refused, Turn};
 use skillhost_policy::diagnostic::error_object;
 use skillhost_policy::limits::show_size;
@@ -28,21 +31,30 @@ const PAGE: u64 = 64 << 10;
 pub struct Capacity {
     /// Invocations that run at once; at least 1.
     pub running: usize,
-    /// Of those, invocations of one skill: what is left is for others, however long these take. At least 1.
+    /// Of those, invocations of one skill: what is left is for others, however long these take. At
+    /// least 1.
     pub running_per_skill: usize,
     /// Invocations that wait for their turn.
     pub waiting: usize,
     /// Of those, invocations of one skill.
     pub waiting_per_skill: usize,
-    /// Bytes of linear memory that those that run may have together. Each is counted with all that its limit `memory` allows it, so guests
-    /// that need little serve more at once under a lower limit.
+    /// Bytes of linear memory that those that run may have together. Each is counted with all that
+    /// its limit `memory` allows it, so guests that need little serve more at once under a lower
+    /// limit.
     pub memory: u64,
 }
 
 impl Default for Capacity {
-    /// 64 at once, 32 of a skill; 1,024 that wait, 256 of a skill; 8 GiB, which is 16 invocations under the default limit.
+    /// 64 at once, 32 of a skill; 1,024 that wait, 256 of a skill; 8 GiB, which is 16 invocations
+    /// under the default limit.
     fn default() -> Capacity {
-        Capacity { running: 64, running_per_skill: 32, waiting: 1_024, waiting_per_skill: 256, memory: 8 << 30 }
+        Capacity {
+            running: 64,
+            running_per_skill: 32,
+            waiting: 1_024,
+            waiting_per_skill: 256,
+            memory: 8 << 30,
+        }
     }
 }
 
@@ -66,7 +78,8 @@ pub struct Load {
     pub memory: u64,
 }
 
-/// Why a service did not run an invocation to its end. What is refused was not invoked, and leaves no record.
+/// Why a service did not run an invocation to its end. What is refused was not invoked, and leaves
+/// no record.
 #[derive(Debug, thiserror::Error)]
 pub enum ServiceError {
     /// As many wait as may. Later there is room.
@@ -76,7 +89,9 @@ pub enum ServiceError {
         waiting: usize,
     },
     /// As many of this skill wait as may. Later there is room; for other skills there is now.
-    #[error("busy: {waiting} invocations of this skill wait already, which is as many as may; try again later")]
+    #[error(
+        "busy: {waiting} invocations of this skill wait already, which is as many as may; try again later"
+    )]
     SkillBusy {
         /// Invocations of the skill that wait.
         waiting: usize,
@@ -102,7 +117,9 @@ impl Serialize for ServiceError {
         let (code, details) = match self {
             ServiceError::Busy { waiting } => ("busy", json!({ "waiting": waiting })),
             ServiceError::SkillBusy { waiting } => ("skill-busy", json!({ "waiting": waiting })),
-            ServiceError::Memory { needs, capacity } => ("memory", json!({ "needs": needs, "capacity": capacity })),
+            ServiceError::Memory { needs, capacity } => {
+                ("memory", json!({ "needs": needs, "capacity": capacity }))
+            }
             ServiceError::Closed => ("closed", json!({})),
             ServiceError::Invoke(error) => return error.serialize(serializer),
         };
@@ -113,8 +130,15 @@ impl Serialize for ServiceError {
 impl Service {
     /// Serves with a host.
     pub fn new(host: Host, capacity: Capacity) -> Service {
-        let pages = usize::try_from(capacity.memory / PAGE).unwrap_or(usize::MAX).min(Semaphore::MAX_PERMITS);
-        Service { host, capacity, queue: Queue::new(capacity), memory: Arc::new(Semaphore::new(pages)) }
+        let pages = usize::try_from(capacity.memory / PAGE)
+            .unwrap_or(usize::MAX)
+            .min(Semaphore::MAX_PERMITS);
+        Service {
+            host,
+            capacity,
+            queue: Queue::new(capacity),
+            memory: Arc::new(Semaphore::new(pages)),
+        }
     }
 
     /// The host.
@@ -122,10 +146,12 @@ impl Service {
         &self.host
     }
 
-    /// Runs a skill under a policy when its turn has come and there is memory for it, and records it.
+    /// Runs a skill under a policy when its turn has come and there is memory for it, and records
+    /// it.
     ///
-    /// Skills take turns, by their folders as they are named; invocations of one skill go first come first served. Memory is given in the
-    /// order of turns, so that a large one is not passed by small ones for ever. Dropping the future ends the invocation.
+    /// Skills take turns, by their folders as they are named; invocations of one skill go first
+    /// come first served. Memory is given in the order of turns, so that a large one is not passed
+    /// by small ones for ever. Dropping the future ends the invocation.
     ///
     /// # Errors
     /// There is no room to wait in, or there never is memory enough, or the host's own.
@@ -139,18 +165,29 @@ impl Service {
     ///
     /// # Errors
     /// As [`Service::invoke`].
-    pub async fn invoke_loaded(&self, loaded: &Loaded, target: &Target, args: &[String], io: Io) -> Result<Invoked, ServiceError> {
+    pub async fn invoke_loaded(
+        &self,
+        loaded: &Loaded,
+        target: &Target,
+        args: &[String],
+        io: Io,
+    ) -> Result<Invoked, ServiceError> {
         let _turn = self.turn(&loaded.skill.root).await?;
         self.run(loaded, target, args, io).await
     }
 
-    /// Asks the component of a skill for its tools, as a run that waits for its turn and has its share of memory.
+    /// Asks the component of a skill for its tools, as a run that waits for its turn and has its
+    /// share of memory.
     ///
     /// # Errors
     /// As [`Service::invoke`].
-    pub async fn list_tools(&self, loaded: &Loaded) -> Result<Result<ComponentTools, String>, ServiceError> {
+    pub async fn list_tools(
+        &self,
+        loaded: &Loaded,
+    ) -> Result<Result<ComponentTools, String>, ServiceError> {
         let _turn = self.turn(&loaded.skill.root).await?;
-        let _memory = self.promise(LISTING_MEMORY.min(loaded.grant.capabilities.limits.memory)).await?;
+        let _memory =
+            self.promise(LISTING_MEMORY.min(loaded.grant.capabilities.limits.memory)).await?;
         Ok(self.host.list_tools(loaded).await?)
     }
 
@@ -158,24 +195,37 @@ impl Service {
     pub fn load(&self) -> Load {
         let (running, waiting) = self.queue.counts();
         let pages = self.capacity.memory / PAGE;
-        Load { running, waiting, memory: (pages - (self.memory.available_permits() as u64).min(pages)) * PAGE }
+        Load {
+            running,
+            waiting,
+            memory: (pages - (self.memory.available_permits() as u64).min(pages)) * PAGE,
+        }
     }
 
-    /// Takes no more invocations, refuses those that wait, and resolves when the last of those that run has ended.
+    /// Takes no more invocations, refuses those that wait, and resolves when the last of those that
+    /// run has ended.
     pub async fn close(&self) {
         self.queue.close();
         self.queue.idle().await;
     }
 
     async fn turn(&self, skill: &Path) -> Result<Turn, ServiceError> {
-        self.queue.turn(skill).instrument(debug_span!("queue")).await.map_err(|refused| match refused {
-            Refused::Full(waiting) => ServiceError::Busy { waiting },
-            Refused::FullOfSkill(waiting) => ServiceError::SkillBusy { waiting },
-            Refused::Closed => ServiceError::Closed,
+        self.queue.turn(skill).instrument(debug_span!("queue")).await.map_err(|refused| {
+            match refused {
+                Refused::Full(waiting) => ServiceError::Busy { waiting },
+                Refused::FullOfSkill(waiting) => ServiceError::SkillBusy { waiting },
+                Refused::Closed => ServiceError::Closed,
+            }
         })
     }
 
-    async fn run(&self, loaded: &Loaded, target: &Target, args: &[String], io: Io) -> Result<Invoked, ServiceError> {
+    async fn run(
+        &self,
+        loaded: &Loaded,
+        target: &Target,
+        args: &[String],
+        io: Io,
+    ) -> Result<Invoked, ServiceError> {
         let _memory = self.promise(loaded.grant.capabilities.limits.memory).await?;
         let invoked = self.host.invoke_loaded(loaded, target, args, io).await?;
         if self.host.has_grown() {

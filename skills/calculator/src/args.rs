@@ -14,15 +14,20 @@ Usage: calculator [-p PLACES] EXPRESSION...
 Examples: calculator '0.1 + 0.2'    calculator '5 km in miles'    calculator 2024-02-29 + 1 year
 ";
 
-/// The expression and the precision, from what follows the program's name. None if help was asked for.
+/// The expression and the precision, from what follows the program's name. None if help was asked
+/// for.
 ///
 /// # Errors
 /// What is wrong with it.
-pub fn parse(args: impl IntoIterator<Item = String>) -> Result<Option<(String, Option<u32>)>, String> {
+pub fn parse(
+    args: impl IntoIterator<Item = String>,
+) -> Result<Option<(String, Option<u32>)>, String> {
     parse_all(args).map_err(|error| format!("{error}; see --help"))
 }
 
-fn parse_all(args: impl IntoIterator<Item = String>) -> Result<Option<(String, Option<u32>)>, lexopt::Error> {
+fn parse_all(
+    args: impl IntoIterator<Item = String>,
+) -> Result<Option<(String, Option<u32>)>, lexopt::Error> {
     let mut parser = lexopt::Parser::from_args(args);
     let mut precision = None;
     let mut words: Vec<String> = Vec::new();

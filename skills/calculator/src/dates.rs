@@ -6,7 +6,8 @@ use jiff::{Span, Timestamp, Unit, tz::TimeZone};
 
 use crate::answer::Answer;
 
-/// Answers an expression about dates; None if it is about something else. `now` is in seconds since 1970.
+/// Answers an expression about dates; None if it is about something else. `now` is in seconds since
+/// 1970.
 ///
 /// # Errors
 /// What is wrong with the expression, or a date outside of the years -9999 to 9999.
@@ -16,12 +17,18 @@ pub fn answer(expression: &str, now: i64) -> Option<Result<Answer, String>> {
     if let Some(unit) = parser.between() {
         return Some(parser.difference_of_two(unit));
     }
-    for (words, ask) in [("weekday", Ask::Weekday), ("day of year", Ask::DayOfYear), ("week", Ask::Week)] {
+    for (words, ask) in
+        [("weekday", Ask::Weekday), ("day of year", Ask::DayOfYear), ("week", Ask::Week)]
+    {
         let mut asked = Parser { rest: &text, now };
         if asked.words(words) {
             asked.words("of");
             if let Some(moment) = asked.moment() {
-                return Some(moment.and_then(|moment| asked.chain(moment)).and_then(|moment| asked.end(ask.about(moment))));
+                return Some(
+                    moment
+                        .and_then(|moment| asked.chain(moment))
+                        .and_then(|moment| asked.end(ask.about(moment))),
+                );
             }
         }
     }
@@ -43,7 +50,8 @@ enum Ask {
 
 impl Ask {
     fn about(&self, moment: Moment) -> Answer {
-        let number = |n: i64| Answer { number: Some(n.to_string()), ..Answer::exact(n.to_string()) };
+        let number =
+            |n: i64| Answer { number: Some(n.to_string()), ..Answer::exact(n.to_string()) };
         match self {
             Self::Weekday => Answer::exact(weekday(moment.at.weekday())),
             Self::DayOfYear => number(moment.at.day_of_year().into()),
@@ -62,7 +70,9 @@ impl Parser<'_> {
     fn between(&mut self) -> Option<Unit> {
         let mut ahead = Parser { rest: self.rest, now: self.now };
         let unit = ahead.unit()?;
-        ahead.words("between").then(|| self.rest = &self.rest[self.rest.len() - ahead.rest.len()..])?;
+        ahead
+            .words("between")
+            .then(|| self.rest = &self.rest[self.rest.len() - ahead.rest.len()..])?;
         Some(unit)
     }
 
@@ -93,7 +103,11 @@ impl Parser<'_> {
             }
         };
         let default = if from.has_time || to.has_time { Unit::Hour } else { Unit::Day };
-        let unit = if self.words("in") || self.words("to") { self.unit().ok_or_else(|| self.expected("a unit of time"))? } else { default };
+        let unit = if self.words("in") || self.words("to") {
+            self.unit().ok_or_else(|| self.expected("a unit of time"))?
+        } else {
+            default
+        };
         self.end(difference(from, to, unit)?)
     }
 
@@ -109,7 +123,8 @@ impl Parser<'_> {
             };
             let (span, has_time) = self.span()?;
             let sum = if add { moment.at.checked_add(span) } else { moment.at.checked_sub(span) };
-            moment.at = sum.map_err(|_| "the result lies outside of the years -9999 to 9999".to_owned())?;
+            moment.at =
+                sum.map_err(|_| "the result lies outside of the years -9999 to 9999".to_owned())?;
             moment.has_time |= has_time;
         }
     }
@@ -128,7 +143,8 @@ impl Parser<'_> {
                 };
             }
             let too_large = |_| "that is too long a time".to_owned();
-            let count: i64 = self.rest[..digits].parse().map_err(|_| "that is too long a time".to_owned())?;
+            let count: i64 =
+                self.rest[..digits].parse().map_err(|_| "that is too long a time".to_owned())?;
             self.rest = self.rest[digits..].trim_start();
             let unit = self.unit().ok_or_else(|| self.expected("a unit of time"))?;
             span = match unit {
@@ -169,13 +185,21 @@ impl Parser<'_> {
         self.moment().unwrap_or_else(|| Err(self.expected("a date, as in 2024-02-29")))
     }
 
-    /// A date with or without a time, or a word for one. None if there is none; an error if there is none such, as 2023-02-29.
+    /// A date with or without a time, or a word for one. None if there is none; an error if there
+    /// is none such, as 2023-02-29.
     fn moment(&mut self) -> Option<Result<Moment, String>> {
-        let now = Timestamp::from_second(self.now).map(|at| at.to_zoned(TimeZone::UTC).datetime()).map_err(|e| e.to_string());
+        let now = Timestamp::from_second(self.now)
+            .map(|at| at.to_zoned(TimeZone::UTC).datetime())
+            .map_err(|e| e.to_string());
         for (word, days) in [("today", 0), ("tomorrow", 1), ("yesterday", -1)] {
             if self.words(word) {
-                let day = now.and_then(|at| at.date().checked_add(Span::new().days(days)).map_err(|e| e.to_string()));
-                return Some(day.map(|day| Moment { at: day.to_datetime(jiff::civil::Time::midnight()), has_time: false }));
+                let day = now.and_then(|at| {
+                    at.date().checked_add(Span::new().days(days)).map_err(|e| e.to_string())
+                });
+                return Some(day.map(|day| Moment {
+                    at: day.to_datetime(jiff::civil::Time::midnight()),
+                    has_time: false,
+                }));
             }
         }
         if self.words("now") {
@@ -184,7 +208,9 @@ impl Parser<'_> {
         if is_iso_date(self.rest) {
             return Some(self.iso());
         }
-        self.spelled_out().map(|date| Ok(Moment { at: date.to_datetime(jiff::civil::Time::midnight()), has_time: false }))
+        self.spelled_out().map(|date| {
+            Ok(Moment { at: date.to_datetime(jiff::civil::Time::midnight()), has_time: false })
+        })
     }
 
     fn iso(&mut self) -> Result<Moment, String> {
@@ -198,8 +224,9 @@ impl Parser<'_> {
         if let Some(zoned) = time.and(self.rest.strip_prefix('z')) {
             self.rest = zoned.trim_start();
         }
-        let at: DateTime =
-            at.parse().map_err(|_| format!("there is no date {date}{}", time.map(|t| format!(" {t}")).unwrap_or_default()))?;
+        let at: DateTime = at.parse().map_err(|_| {
+            format!("there is no date {date}{}", time.map(|t| format!(" {t}")).unwrap_or_default())
+        })?;
         Ok(Moment { at, has_time: time.is_some() })
     }
 
@@ -234,7 +261,11 @@ impl Parser<'_> {
     }
 
     fn end(&self, answer: Answer) -> Result<Answer, String> {
-        if self.rest.is_empty() { Ok(answer) } else { Err(self.expected("the end, `+`, `-` or `to`")) }
+        if self.rest.is_empty() {
+            Ok(answer)
+        } else {
+            Err(self.expected("the end, `+`, `-` or `to`"))
+        }
     }
 
     fn expected(&self, what: &str) -> String {
@@ -247,7 +278,11 @@ impl Parser<'_> {
 
 impl Moment {
     fn answer(self) -> Answer {
-        let result = if self.has_time { self.at.to_string().replace('T', " ") } else { self.at.date().to_string() };
+        let result = if self.has_time {
+            self.at.to_string().replace('T', " ")
+        } else {
+            self.at.date().to_string()
+        };
         Answer { weekday: Some(weekday(self.at.weekday()).to_owned()), ..Answer::exact(result) }
     }
 }
@@ -263,15 +298,38 @@ fn difference(from: Moment, to: Moment, largest: Unit) -> Result<Answer, String>
         (span.get_minutes(), "minute"),
         (span.get_seconds(), "second"),
     ];
-    let plural = |count: i64, unit: &str| if count.abs() == 1 { unit.to_owned() } else { format!("{unit}s") };
-    let named: Vec<_> = parts.iter().filter(|(count, _)| *count != 0).map(|(count, unit)| (*count, plural(*count, unit))).collect();
+    let plural = |count: i64, unit: &str| {
+        if count.abs() == 1 { unit.to_owned() } else { format!("{unit}s") }
+    };
+    let named: Vec<_> = parts
+        .iter()
+        .filter(|(count, _)| *count != 0)
+        .map(|(count, unit)| (*count, plural(*count, unit)))
+        .collect();
     let answer = match named.as_slice() {
         [] => {
-            let unit = parts.iter().find(|(_, unit)| *unit == name(largest)).map_or("days".to_owned(), |(_, unit)| plural(0, unit));
-            Answer { number: Some("0".to_owned()), unit: Some(unit.clone()), ..Answer::exact(format!("0 {unit}")) }
+            let unit = parts
+                .iter()
+                .find(|(_, unit)| *unit == name(largest))
+                .map_or("days".to_owned(), |(_, unit)| plural(0, unit));
+            Answer {
+                number: Some("0".to_owned()),
+                unit: Some(unit.clone()),
+                ..Answer::exact(format!("0 {unit}"))
+            }
         }
-        [(count, unit)] => Answer { number: Some(count.to_string()), unit: Some(unit.clone()), ..Answer::exact(format!("{count} {unit}")) },
-        several => Answer::exact(several.iter().map(|(count, unit)| format!("{count} {unit}")).collect::<Vec<_>>().join(" ")),
+        [(count, unit)] => Answer {
+            number: Some(count.to_string()),
+            unit: Some(unit.clone()),
+            ..Answer::exact(format!("{count} {unit}"))
+        },
+        several => Answer::exact(
+            several
+                .iter()
+                .map(|(count, unit)| format!("{count} {unit}"))
+                .collect::<Vec<_>>()
+                .join(" "),
+        ),
     };
     Ok(answer)
 }
@@ -304,7 +362,10 @@ fn weekday(day: Weekday) -> &'static str {
 fn is_iso_date(text: &str) -> bool {
     let bytes = text.as_bytes();
     bytes.len() >= 10
-        && bytes[..10].iter().enumerate().all(|(i, b)| if i == 4 || i == 7 { *b == b'-' } else { b.is_ascii_digit() })
+        && bytes[..10]
+            .iter()
+            .enumerate()
+            .all(|(i, b)| if i == 4 || i == 7 { *b == b'-' } else { b.is_ascii_digit() })
         && !bytes.get(10).is_some_and(u8::is_ascii_digit)
 }
 
@@ -355,7 +416,10 @@ mod tests {
         assert_eq!(of("weekday of 2024-02-29 + 1 day"), "Friday");
         assert_eq!(of("week of 2024-12-30"), "1");
         assert_eq!(of("day of year 2024-12-31"), "366");
-        assert_eq!(answer("2024-02-29 + 1 day", NOW).unwrap().unwrap().weekday.as_deref(), Some("Friday"));
+        assert_eq!(
+            answer("2024-02-29 + 1 day", NOW).unwrap().unwrap().weekday.as_deref(),
+            Some("Friday")
+        );
     }
 
     #[test]
@@ -368,9 +432,17 @@ mod tests {
 
     #[test]
     fn everything_else_is_left_alone() {
-        for expression in
-            ["2024 - 02 - 29", "5 km to miles", "3 days to hours", "week", "weekday", "12345678-12-12", "20240-01-011", "nowhere", "may"]
-        {
+        for expression in [
+            "2024 - 02 - 29",
+            "5 km to miles",
+            "3 days to hours",
+            "week",
+            "weekday",
+            "12345678-12-12",
+            "20240-01-011",
+            "nowhere",
+            "may",
+        ] {
             assert_eq!(of(expression), "no date", "{expression}");
         }
     }
@@ -381,8 +453,14 @@ mod tests {
         assert_eq!(of("2024-01-01 + 3"), "error: expected a unit of time at the end");
         assert_eq!(of("2024-01-01 + 1.5 days"), "error: expected a unit of time at \".5 days\"");
         assert_eq!(of("2024-01-01 * 2"), "error: expected the end, `+`, `-` or `to` at \"* 2\"");
-        assert_eq!(of("days between 2024-01-01"), "error: expected `and` and a second date at \"\"");
-        assert_eq!(of("2024-01-01 + 9000 years"), "error: the result lies outside of the years -9999 to 9999");
+        assert_eq!(
+            of("days between 2024-01-01"),
+            "error: expected `and` and a second date at \"\""
+        );
+        assert_eq!(
+            of("2024-01-01 + 9000 years"),
+            "error: the result lies outside of the years -9999 to 9999"
+        );
         assert_eq!(of("2024-01-01 + 99999999999999999999 days"), "error: that is too long a time");
     }
 

@@ -1,4 +1,5 @@
-//! A fraction as a decimal, rounded half away from zero. fend's own rounding drops zeros: to two places, 3.1068 would be 3.2.
+//! A fraction as a decimal, rounded half away from zero. fend's own rounding drops zeros: to two
+//! places, 3.1068 would be 3.2.
 
 use num_bigint::{BigInt, BigUint};
 
@@ -7,14 +8,16 @@ const DIGITS: u32 = 10;
 /// No more places than this are ever printed.
 const MOST_PLACES: u32 = 100;
 
-/// `numerator/denominator` as a decimal with so many places, or with ten significant digits after the point and no trailing zeros;
-/// and whether that is all of it. None if the text is no fraction, as hexadecimal numbers are none.
+/// `numerator/denominator` as a decimal with so many places, or with ten significant digits after
+/// the point and no trailing zeros; and whether that is all of it. None if the text is no fraction,
+/// as hexadecimal numbers are none.
 pub fn from_fraction(text: &str, places: Option<u32>) -> Option<(String, bool)> {
     let (numerator, denominator) = text.split_once('/').unwrap_or((text, "1"));
     let numerator: BigInt = numerator.parse().ok()?;
     let denominator: BigUint = denominator.parse().ok().filter(|d| *d != BigUint::ZERO)?;
     let (sign, magnitude) = numerator.into_parts();
-    let wanted = places.unwrap_or_else(|| DIGITS + leading_zeros(&magnitude, &denominator)).min(MOST_PLACES);
+    let wanted =
+        places.unwrap_or_else(|| DIGITS + leading_zeros(&magnitude, &denominator)).min(MOST_PLACES);
     let scaled = &magnitude * BigUint::from(10u8).pow(wanted);
     let exact = &scaled % &denominator == BigUint::ZERO;
     let two = BigUint::from(2u8);
@@ -44,7 +47,9 @@ mod tests {
 
     #[test]
     fn fractions_become_decimals() {
-        let of = |text: &str, places| from_fraction(text, places).map(|(text, exact)| format!("{text} {exact}")).unwrap();
+        let of = |text: &str, places| {
+            from_fraction(text, places).map(|(text, exact)| format!("{text} {exact}")).unwrap()
+        };
         assert_eq!(of("1/8", None), "0.125 true");
         assert_eq!(of("-1/3", None), "-0.3333333333 false");
         assert_eq!(of("78125/25146", Some(2)), "3.11 false");

@@ -1,4 +1,5 @@
-//! Expressions, units and conversions, by fend: exact rational numbers, rounded only where they are printed.
+//! Expressions, units and conversions, by fend: exact rational numbers, rounded only where they are
+//! printed.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -7,12 +8,14 @@ use fend_core::{Context, FendResult, Interrupt, SpanKind};
 use crate::answer::Answer;
 use crate::decimal;
 
-/// Longer expressions are refused, in bytes, and in tokens: fend recurses by them, and a guest's stack is 1 MiB.
+/// Longer expressions are refused, in bytes, and in tokens: fend recurses by them, and a guest's
+/// stack is 1 MiB.
 const MAX_LENGTH: usize = 4000;
 const MAX_TOKENS: usize = 150;
 /// So are more deeply nested ones: each parenthesis takes many calls.
 const MAX_NESTING: usize = 20;
-/// How often fend may ask whether to go on. What people calculate takes some thousands; a number too large to print takes all.
+/// How often fend may ask whether to go on. What people calculate takes some thousands; a number
+/// too large to print takes all.
 const MAX_STEPS: u32 = 50_000;
 /// Decimal places that functions such as `sin` and `ln` are good for.
 const INEXACT_PLACES: u32 = 15;
@@ -39,12 +42,22 @@ pub fn evaluate(expression: &str, precision: Option<u32>) -> Result<Answer, Stri
         return Ok(answer);
     }
     let fraction = describe(&run(&format!("({expression}) to fraction"))?)?;
-    let rounded = fraction.number.as_deref().and_then(|text| decimal::from_fraction(text, precision));
+    let rounded =
+        fraction.number.as_deref().and_then(|text| decimal::from_fraction(text, precision));
     Ok(match rounded {
         Some((number, whole)) => {
             let glue = if fraction.unit.as_deref() == Some("%") { "" } else { " " };
-            let result = fraction.unit.as_ref().map_or(number.clone(), |unit| format!("{number}{glue}{unit}"));
-            Answer { result, exact: fraction.exact && whole, number: Some(number), unit: fraction.unit, weekday: None }
+            let result = fraction
+                .unit
+                .as_ref()
+                .map_or(number.clone(), |unit| format!("{number}{glue}{unit}"));
+            Answer {
+                result,
+                exact: fraction.exact && whole,
+                number: Some(number),
+                unit: fraction.unit,
+                weekday: None,
+            }
         }
         None => answer,
     })
@@ -78,7 +91,9 @@ fn check(expression: &str) -> Result<(), String> {
         }
     }
     if tokens(expression) > MAX_TOKENS {
-        return Err(format!("the expression has more than {MAX_TOKENS} numbers, names and operators"));
+        return Err(format!(
+            "the expression has more than {MAX_TOKENS} numbers, names and operators"
+        ));
     }
     check_commas(expression)
 }
@@ -104,7 +119,10 @@ fn check_commas(expression: &str) -> Result<(), String> {
         let head = before.bytes().rev().take_while(u8::is_ascii_digit).count();
         let tail = after.bytes().take_while(u8::is_ascii_digit).count();
         if !(1..=3).contains(&head) || tail != 3 {
-            return Err("a comma may only separate thousands, as in 1,000,000; functions take one argument".to_owned());
+            return Err(
+                "a comma may only separate thousands, as in 1,000,000; functions take one argument"
+                    .to_owned(),
+            );
         }
     }
     Ok(())
@@ -112,10 +130,17 @@ fn check_commas(expression: &str) -> Result<(), String> {
 
 fn run(expression: &str) -> Result<FendResult, String> {
     let steps = Steps(AtomicU32::new(0));
-    fend_core::evaluate_with_interrupt(expression, &mut Context::new(), &steps).map_err(|error| match error.as_str() {
-        "interrupted" => "this is too much work: the result, or a number on the way to it, is too large".to_owned(),
-        "exchange rates are not available" => "currencies are not supported: there are no exchange rates here".to_owned(),
-        _ => error,
+    fend_core::evaluate_with_interrupt(expression, &mut Context::new(), &steps).map_err(|error| {
+        match error.as_str() {
+            "interrupted" => {
+                "this is too much work: the result, or a number on the way to it, is too large"
+                    .to_owned()
+            }
+            "exchange rates are not available" => {
+                "currencies are not supported: there are no exchange rates here".to_owned()
+            }
+            _ => error,
+        }
     })
 }
 
@@ -137,10 +162,17 @@ fn describe(found: &FendResult) -> Result<Answer, String> {
     match spans.next().map(|span| (span.kind(), span.string())) {
         Some((SpanKind::Number, number)) => {
             let unit = result.strip_prefix(number).map(str::trim).filter(|unit| !unit.is_empty());
-            Ok(Answer { exact, number: Some(number.to_owned()), unit: unit.map(str::to_owned), ..Answer::exact(result) })
+            Ok(Answer {
+                exact,
+                number: Some(number.to_owned()),
+                unit: unit.map(str::to_owned),
+                ..Answer::exact(result)
+            })
         }
         Some((SpanKind::String | SpanKind::Boolean, _)) => Ok(Answer::exact(result)),
-        _ if result.starts_with(|c: char| c.is_ascii_digit() || c == '-') => Ok(Answer { exact, ..Answer::exact(result) }),
+        _ if result.starts_with(|c: char| c.is_ascii_digit() || c == '-') => {
+            Ok(Answer { exact, ..Answer::exact(result) })
+        }
         _ => Err(format!("{result} is no value; is an argument missing?")),
     }
 }
@@ -180,8 +212,12 @@ mod tests {
     #[test]
     fn units_convert_and_carry_through() {
         let answer = evaluate("5 km in miles", None).unwrap();
-        let expected =
-            Answer { exact: false, number: Some("3.1068559612".into()), unit: Some("miles".into()), ..Answer::exact("3.1068559612 miles") };
+        let expected = Answer {
+            exact: false,
+            number: Some("3.1068559612".into()),
+            unit: Some("miles".into()),
+            ..Answer::exact("3.1068559612 miles")
+        };
         assert_eq!(answer, expected);
         assert_eq!(of("72 F to C"), "22.2222222222 °C");
         assert_eq!(of("37.5 celsius to kelvin"), "310.65 kelvin");
@@ -196,7 +232,10 @@ mod tests {
         assert_eq!(evaluate("5 km in miles", Some(2)).unwrap().result, "3.11 miles");
         assert_eq!(evaluate("1/8", Some(2)).unwrap().result, "0.13");
         assert_eq!(evaluate("2^0.5", Some(12)).unwrap().result, "1.414213562373");
-        assert_eq!(evaluate("1/7 to 20 dp", None).unwrap_err(), "more than 15 decimal places are not to be had here");
+        assert_eq!(
+            evaluate("1/7 to 20 dp", None).unwrap_err(),
+            "more than 15 decimal places are not to be had here"
+        );
         assert_eq!(of("3.1068 to 2 dp"), "3.11");
         assert_eq!(evaluate("3/2", Some(2)).unwrap().result, "1.50");
     }
@@ -205,8 +244,14 @@ mod tests {
     fn mistakes_are_explained() {
         let error = |expression: &str| evaluate(expression, None).unwrap_err();
         assert_eq!(error("1/0"), "division by zero");
-        assert_eq!(error("5 m + 3 s"), "cannot convert from s to m: units 'second' and 'meter' are incompatible");
-        assert_eq!(error("5 USD to EUR"), "currencies are not supported: there are no exchange rates here");
+        assert_eq!(
+            error("5 m + 3 s"),
+            "cannot convert from s to m: units 'second' and 'meter' are incompatible"
+        );
+        assert_eq!(
+            error("5 USD to EUR"),
+            "currencies are not supported: there are no exchange rates here"
+        );
         assert_eq!(error("  "), "there is nothing to calculate");
         assert!(error("max(1,2)").starts_with("a comma may only separate thousands"));
         assert!(error("x: x + 1").contains("is no value"));
@@ -215,18 +260,35 @@ mod tests {
 
     #[test]
     fn work_is_bounded() {
-        for expression in ["9^9^9", "10^10^10", "2^(2^40)", "1000000!", "1e9999999999", "pi to float"] {
+        for expression in
+            ["9^9^9", "10^10^10", "2^(2^40)", "1000000!", "1e9999999999", "pi to float"]
+        {
             let error = evaluate(expression, None).unwrap_err();
-            assert!(error.starts_with("this is too much work") || error.contains("too large"), "{expression}: {error}");
+            assert!(
+                error.starts_with("this is too much work") || error.contains("too large"),
+                "{expression}: {error}"
+            );
         }
         let nested = |depth: usize| format!("{}1{}", "(".repeat(depth), ")".repeat(depth));
         assert_eq!(of(&nested(20)), "1");
         assert!(evaluate(&nested(21), None).unwrap_err().contains("more than 20 deep"));
         assert!(evaluate(&"(".repeat(5000), None).unwrap_err().contains("longer than 4000 bytes"));
-        for (repeated, last) in
-            [("-", "5"), ("1+", "1"), ("2^", "1"), ("sqrt ", "1"), ("!", "1"), ("1 m ", "to m"), ("a=", "1"), ("x:", "1")]
-        {
-            assert!(evaluate(&(repeated.repeat(310) + last), None).unwrap_err().contains("more than 150"), "{repeated}");
+        for (repeated, last) in [
+            ("-", "5"),
+            ("1+", "1"),
+            ("2^", "1"),
+            ("sqrt ", "1"),
+            ("!", "1"),
+            ("1 m ", "to m"),
+            ("a=", "1"),
+            ("x:", "1"),
+        ] {
+            assert!(
+                evaluate(&(repeated.repeat(310) + last), None)
+                    .unwrap_err()
+                    .contains("more than 150"),
+                "{repeated}"
+            );
             let within = 148 / tokens(repeated);
             // Whatever it says: it comes back.
             let _ = evaluate(&(repeated.repeat(within) + last), None);

@@ -12,7 +12,8 @@ use answer::Answer;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-/// Calculates an expression: dates where it is about them, else numbers with units. `now` is in seconds since 1970.
+/// Calculates an expression: dates where it is about them, else numbers with units. `now` is in
+/// seconds since 1970.
 ///
 /// # Errors
 /// What is wrong with it.
@@ -23,15 +24,15 @@ pub fn answer_to(expression: &str, precision: Option<u32>, now: i64) -> Result<A
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct CalculateInput {
-    /// The expression, such as `0.1 + 0.2`, `sqrt(2) * 3`, `5 km in miles`, `72 F to C`, `2024-02-29 + 1 year`,
-    /// `days between 2024-01-01 and today`, `weekday of 2024-02-29`.
+    /// The expression, such as `0.1 + 0.2`, `sqrt(2) * 3`, `5 km in miles`, `72 F to C`,
+    /// `2024-02-29 + 1 year`, `days between 2024-01-01 and today`, `weekday of 2024-02-29`.
     expression: String,
     /// Decimal places of the result; about ten digits without.
     precision: Option<u32>,
 }
 
-/// Calculates an expression exactly: arithmetic, functions, unit conversions, and dates. Use it for any calculation whose result
-/// has to be right.
+/// Calculates an expression exactly: arithmetic, functions, unit conversions, and dates. Use it for
+/// any calculation whose result has to be right.
 #[skillhost_guest::tool]
 async fn calculate(input: CalculateInput) -> Result<Answer, String> {
     answer_to(&input.expression, input.precision, now())
@@ -42,12 +43,16 @@ skillhost_guest::tools!(calculate);
 #[skillhost_guest::main]
 async fn main(args: Vec<String>) -> Result<(), String> {
     match args::parse(args.into_iter().skip(1))? {
-        Some((expression, precision)) => skillhost_guest::println!("{}", answer_to(&expression, precision, now())?.result),
+        Some((expression, precision)) => {
+            skillhost_guest::println!("{}", answer_to(&expression, precision, now())?.result)
+        }
         None => skillhost_guest::print!("{}", args::HELP),
     }
     Ok(())
 }
 
 fn now() -> i64 {
-    skillhost_guest::time::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs() as i64)
+    skillhost_guest::time::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |since| since.as_secs() as i64)
 }

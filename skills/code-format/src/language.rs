@@ -43,19 +43,28 @@ impl Language {
     pub fn format(self, text: &str) -> Result<String, String> {
         let formatted = match self {
             Language::Json => {
-                let config = dprint_plugin_json::configuration::ConfigurationBuilder::new().line_width(WIDTH).indent_width(2).build();
-                dprint_plugin_json::format_text(Path::new("x.json"), text, &config).map(|new| new.unwrap_or_else(|| text.to_owned()))
+                let config = dprint_plugin_json::configuration::ConfigurationBuilder::new()
+                    .line_width(WIDTH)
+                    .indent_width(2)
+                    .build();
+                dprint_plugin_json::format_text(Path::new("x.json"), text, &config)
+                    .map(|new| new.unwrap_or_else(|| text.to_owned()))
             }
             .map_err(|error| error.to_string()),
             Language::Toml => {
                 // The name of a file that has no order of its own.
-                let config = dprint_plugin_toml::configuration::ConfigurationBuilder::new().line_width(WIDTH).build();
-                dprint_plugin_toml::format_text(Path::new("x.toml"), text, &config).map(|new| new.unwrap_or_else(|| text.to_owned()))
+                let config = dprint_plugin_toml::configuration::ConfigurationBuilder::new()
+                    .line_width(WIDTH)
+                    .build();
+                dprint_plugin_toml::format_text(Path::new("x.toml"), text, &config)
+                    .map(|new| new.unwrap_or_else(|| text.to_owned()))
             }
             .map_err(|error| error.to_string()),
-            Language::Yaml => pretty_yaml::format_text(text, &Default::default()).map_err(|error| error.to_string()),
+            Language::Yaml => pretty_yaml::format_text(text, &Default::default())
+                .map_err(|error| error.to_string()),
             Language::Sql => {
-                let options = sqlformat::FormatOptions { uppercase: Some(true), ..Default::default() };
+                let options =
+                    sqlformat::FormatOptions { uppercase: Some(true), ..Default::default() };
                 Ok(sqlformat::format(text, &sqlformat::QueryParams::None, &options) + "\n")
             }
             Language::Rust => rust::format(text),
@@ -71,13 +80,33 @@ mod tests {
     use super::*;
 
     const CASES: [(Language, &str, &str); 8] = [
-        (Language::Json, "{\"a\":1.10,  // why\n\"b\":[1,2]}", "{\n  \"a\": 1.10, // why\n  \"b\": [1, 2]\n}\n"),
+        (
+            Language::Json,
+            "{\"a\":1.10,  // why\n\"b\":[1,2]}",
+            "{\n  \"a\": 1.10, // why\n  \"b\": [1, 2]\n}\n",
+        ),
         (Language::Json, "[]", "[]\n"),
         (Language::Toml, "a=1 # one\n[t]\nb = [1,2]\n", "a = 1 # one\n[t]\nb = [1, 2]\n"),
-        (Language::Yaml, "a:   1 # one\nb:\n    - x\n    -   y\n", "a: 1 # one\nb:\n  - x\n  - y\n"),
-        (Language::Sql, "select a,b from t where a=1", "SELECT\n  a,\n  b\nFROM\n  t\nWHERE\n  a = 1\n"),
-        (Language::Rust, "/// Adds.\npub fn add(a:u8,b:u8)->u8{a+b}", "/// Adds.\npub fn add(a: u8, b: u8) -> u8 {\n    a + b\n}\n"),
-        (Language::Rust, "fn main(){let s=\"// no comment\";}", "fn main() {\n    let s = \"// no comment\";\n}\n"),
+        (
+            Language::Yaml,
+            "a:   1 # one\nb:\n    - x\n    -   y\n",
+            "a: 1 # one\nb:\n  - x\n  - y\n",
+        ),
+        (
+            Language::Sql,
+            "select a,b from t where a=1",
+            "SELECT\n  a,\n  b\nFROM\n  t\nWHERE\n  a = 1\n",
+        ),
+        (
+            Language::Rust,
+            "/// Adds.\npub fn add(a:u8,b:u8)->u8{a+b}",
+            "/// Adds.\npub fn add(a: u8, b: u8) -> u8 {\n    a + b\n}\n",
+        ),
+        (
+            Language::Rust,
+            "fn main(){let s=\"// no comment\";}",
+            "fn main() {\n    let s = \"// no comment\";\n}\n",
+        ),
         (Language::Yaml, "k: \"v\"\n", "k: \"v\"\n"),
     ];
 
@@ -91,17 +120,26 @@ mod tests {
 
     #[test]
     fn what_does_not_parse_is_told_and_not_touched() {
-        for (language, text) in
-            [(Language::Json, "{\"a\":"), (Language::Toml, "a = "), (Language::Rust, "fn main( {"), (Language::Yaml, "a: [1")]
-        {
+        for (language, text) in [
+            (Language::Json, "{\"a\":"),
+            (Language::Toml, "a = "),
+            (Language::Rust, "fn main( {"),
+            (Language::Yaml, "a: [1"),
+        ] {
             assert!(language.format(text).is_err(), "{language:?}");
         }
     }
 
     #[test]
     fn a_language_is_told_by_the_extension() {
-        assert_eq!((Language::of("a/b.YML"), Language::of("src/lib.rs")), (Some(Language::Yaml), Some(Language::Rust)));
-        assert_eq!((Language::of("Makefile"), Language::of("a.py"), Language::of("dir.json/x")), (None, None, None));
+        assert_eq!(
+            (Language::of("a/b.YML"), Language::of("src/lib.rs")),
+            (Some(Language::Yaml), Some(Language::Rust))
+        );
+        assert_eq!(
+            (Language::of("Makefile"), Language::of("a.py"), Language::of("dir.json/x")),
+            (None, None, None)
+        );
     }
 
     fn json() -> impl Strategy<Value = serde_json::Value> {
@@ -113,7 +151,8 @@ mod tests {
         leaf.prop_recursive(3, 24, 4, |inner| {
             prop_oneof![
                 prop::collection::vec(inner.clone(), 0..4).prop_map(serde_json::Value::from),
-                prop::collection::vec(("\\PC{0,6}", inner), 0..4).prop_map(|pairs| serde_json::Value::Object(pairs.into_iter().collect()))
+                prop::collection::vec(("\\PC{0,6}", inner), 0..4)
+                    .prop_map(|pairs| serde_json::Value::Object(pairs.into_iter().collect()))
             ]
         })
     }

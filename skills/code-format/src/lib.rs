@@ -33,7 +33,8 @@ struct Formatted {
     text: Option<String>,
 }
 
-/// Formats JSON, TOML, YAML, SQL or Rust. What does not parse is not touched, and told with its place.
+/// Formats JSON, TOML, YAML, SQL or Rust. What does not parse is not touched, and told with its
+/// place.
 #[skillhost_guest::tool]
 async fn format(input: FormatInput) -> Result<Formatted, String> {
     let (before, language) = source(input.text, input.path.as_deref(), input.language).await?;
@@ -94,12 +95,18 @@ async fn check(input: CheckInput) -> Result<Checked, String> {
 
 skillhost_guest::tools!(format, check);
 
-async fn source(text: Option<String>, path: Option<&str>, language: Option<Language>) -> Result<(String, Language), String> {
+async fn source(
+    text: Option<String>,
+    path: Option<&str>,
+    language: Option<Language>,
+) -> Result<(String, Language), String> {
     let known = || "name its `language`: json, toml, yaml, sql or rust".to_owned();
     match (text, path) {
         (Some(text), None) => Ok((text, language.ok_or_else(known)?)),
         (None, Some(path)) => {
-            let language = language.or_else(|| Language::of(path)).ok_or_else(|| format!("{path}: {}", known()))?;
+            let language = language
+                .or_else(|| Language::of(path))
+                .ok_or_else(|| format!("{path}: {}", known()))?;
             Ok((fs::read_to_string(path).await.map_err(|error| error.to_string())?, language))
         }
         _ => Err("give either `text` or `path`".into()),

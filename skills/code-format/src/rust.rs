@@ -1,4 +1,5 @@
-//! Rust. Its syntax tree holds no comments but documentation, so that a file with others is refused rather than robbed of them.
+//! Rust. Its syntax tree holds no comments but documentation, so that a file with others is refused
+//! rather than robbed of them.
 
 /// The text, formatted.
 ///
@@ -6,7 +7,9 @@
 /// It does not parse, or has comments that would be lost.
 pub fn format(text: &str) -> Result<String, String> {
     if let Some(line) = comment(text) {
-        return Err(format!("line {line} has a comment that is no documentation, which would be lost here: use rustfmt"));
+        return Err(format!(
+            "line {line} has a comment that is no documentation, which would be lost here: use rustfmt"
+        ));
     }
     let file = syn::parse_file(text).map_err(|error| error.to_string())?;
     Ok(prettyplease::unparse(&file))
@@ -28,7 +31,8 @@ fn comment(text: &str) -> Option<usize> {
                 at += text[at..].find('\n').unwrap_or(text.len() - at);
             }
             b'/' if starts(at, "/*") => {
-                let documentation = starts(at, "/*!") || (starts(at, "/**") && !starts(at, "/***") && !starts(at, "/**/"));
+                let documentation = starts(at, "/*!")
+                    || (starts(at, "/**") && !starts(at, "/***") && !starts(at, "/**/"));
                 if !documentation {
                     return Some(line(at));
                 }
@@ -36,7 +40,9 @@ fn comment(text: &str) -> Option<usize> {
             }
             b'"' => at = string_end(bytes, at),
             b'r' if !in_word(bytes, at) => at = raw_end(text, at).unwrap_or(at + 1),
-            b'b' | b'c' if starts(at + 1, "r") && !in_word(bytes, at) => at = raw_end(text, at + 1).unwrap_or(at + 1),
+            b'b' | b'c' if starts(at + 1, "r") && !in_word(bytes, at) => {
+                at = raw_end(text, at + 1).unwrap_or(at + 1)
+            }
             b'\'' => at = char_end(text, at),
             _ => at += 1,
         }

@@ -1,5 +1,10 @@
-//! The same conversion as a native program, to compare the component with: `native [OPTIONS] FILE...`, output on stdout.
-#![allow(clippy::disallowed_methods, clippy::print_stderr, reason = "a native program opens its files itself")]
+//! The same conversion as a native program, to compare the component with:
+//! `native [OPTIONS] FILE...`, output on stdout.
+#![allow(
+    clippy::disallowed_methods,
+    clippy::print_stderr,
+    reason = "a native program opens its files itself"
+)]
 
 use std::io::Write as _;
 use std::pin::pin;
@@ -21,13 +26,25 @@ fn main() -> ExitCode {
 }
 
 fn convert() -> Result<(), String> {
-    let Some(args) = args::parse(std::env::args().skip(1))? else { return Err(args::HELP.to_owned()) };
-    let mut sink = async |piece: Vec<u8>| std::io::stdout().write_all(&piece).map_err(|e| e.to_string());
-    let options = Options { filter: &args.filter, to: args.to, raw: args.raw, compact: args.compact, now: 0.0 };
+    let Some(args) = args::parse(std::env::args().skip(1))? else {
+        return Err(args::HELP.to_owned());
+    };
+    let mut sink =
+        async |piece: Vec<u8>| std::io::stdout().write_all(&piece).map_err(|e| e.to_string());
+    let options = Options {
+        filter: &args.filter,
+        to: args.to,
+        raw: args.raw,
+        compact: args.compact,
+        now: 0.0,
+    };
     let mut conversion = Conversion::new(&options)?;
     for name in &args.inputs {
         let text = std::fs::read(name).map_err(|e| format!("{name}: {e}"))?;
-        let from = args.from.or_else(|| Format::from_path(name)).unwrap_or_else(|| Format::from_content(&text));
+        let from = args
+            .from
+            .or_else(|| Format::from_path(name))
+            .unwrap_or_else(|| Format::from_content(&text));
         finish(conversion.read(text.into(), from, &mut sink))?;
     }
     finish(conversion.finish(&mut sink))

@@ -51,7 +51,15 @@ pub fn parse(args: impl IntoIterator<Item = String>) -> Result<Option<Args>, Str
 
 fn parse_all(args: impl IntoIterator<Item = String>) -> Result<Option<Args>, lexopt::Error> {
     let mut parser = lexopt::Parser::from_args(args);
-    let mut found = Args { filter: ".".into(), from: None, to: Format::Json, raw: false, compact: false, output: None, inputs: vec![] };
+    let mut found = Args {
+        filter: ".".into(),
+        from: None,
+        to: Format::Json,
+        raw: false,
+        compact: false,
+        output: None,
+        inputs: vec![],
+    };
     let mut to = None;
     while let Some(argument) = parser.next()? {
         match argument {
@@ -69,7 +77,8 @@ fn parse_all(args: impl IntoIterator<Item = String>) -> Result<Option<Args>, lex
     if found.inputs.is_empty() {
         found.inputs.push("-".into());
     }
-    found.to = to.or_else(|| found.output.as_deref().and_then(Format::from_path)).unwrap_or(Format::Json);
+    found.to =
+        to.or_else(|| found.output.as_deref().and_then(Format::from_path)).unwrap_or(Format::Json);
     Ok(Some(found))
 }
 
@@ -93,7 +102,10 @@ mod tests {
     #[test]
     fn standard_input_to_json_is_the_default() {
         let found = args("").unwrap().unwrap();
-        assert_eq!((found.inputs, found.to, found.filter), (vec!["-".to_owned()], Format::Json, ".".to_owned()));
+        assert_eq!(
+            (found.inputs, found.to, found.filter),
+            (vec!["-".to_owned()], Format::Json, ".".to_owned())
+        );
         assert_eq!(args("-o x.csv --to=json").unwrap().unwrap().to, Format::Json);
     }
 

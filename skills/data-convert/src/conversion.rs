@@ -1,4 +1,5 @@
-//! One conversion: inputs are read whole (JSON Lines in pieces), each value runs through the filter, and output leaves in pieces.
+//! One conversion: inputs are read whole (JSON Lines in pieces), each value runs through the
+//! filter, and output leaves in pieces.
 
 use bytes::Bytes;
 use jaq_json::Val;
@@ -45,13 +46,24 @@ impl Conversion {
     pub fn new(options: &Options<'_>) -> Result<Self, String> {
         let program = Program::compile(options.filter, options.now)?;
         let (to, raw, compact) = (options.to, options.raw, options.compact);
-        Ok(Self { program, to, raw, compact, out: Vec::new(), collected: Vec::new(), results: 0, lines_read: 0 })
+        Ok(Self {
+            program,
+            to,
+            raw,
+            compact,
+            out: Vec::new(),
+            collected: Vec::new(),
+            results: 0,
+            lines_read: 0,
+        })
     }
 
-    /// Takes in one input; of JSON Lines, a piece of one that ends with a line. `sink` gets output, piece by piece.
+    /// Takes in one input; of JSON Lines, a piece of one that ends with a line. `sink` gets output,
+    /// piece by piece.
     ///
     /// # Errors
-    /// What is wrong with the input (with line and column), what the filter says, or what the sink said.
+    /// What is wrong with the input (with line and column), what the filter says, or what the sink
+    /// said.
     pub async fn read(
         &mut self,
         input: Bytes,
@@ -86,7 +98,10 @@ impl Conversion {
     ///
     /// # Errors
     /// What the format has no form for, or what the sink said.
-    pub async fn finish(mut self, sink: &mut impl AsyncFnMut(Vec<u8>) -> Result<(), String>) -> Result<(), String> {
+    pub async fn finish(
+        mut self,
+        sink: &mut impl AsyncFnMut(Vec<u8>) -> Result<(), String>,
+    ) -> Result<(), String> {
         match self.to {
             Format::Csv => self.out = rows::write(&flat(self.collected), b',')?,
             Format::Tsv => self.out = rows::write(&flat(self.collected), b'\t')?,
@@ -104,7 +119,11 @@ impl Conversion {
         if !self.out.is_empty() { sink(self.out).await } else { Ok(()) }
     }
 
-    async fn value(&mut self, value: Val, sink: &mut impl AsyncFnMut(Vec<u8>) -> Result<(), String>) -> Result<(), String> {
+    async fn value(
+        &mut self,
+        value: Val,
+        sink: &mut impl AsyncFnMut(Vec<u8>) -> Result<(), String>,
+    ) -> Result<(), String> {
         // The iterator borrows the program, and writing wants the rest of `self`.
         let Self { program, to, raw, compact, out, collected, results, .. } = self;
         for result in program.results(value) {
@@ -136,11 +155,19 @@ impl Conversion {
     }
 }
 
-async fn hand_on(out: &mut Vec<u8>, sink: &mut impl AsyncFnMut(Vec<u8>) -> Result<(), String>) -> Result<(), String> {
+async fn hand_on(
+    out: &mut Vec<u8>,
+    sink: &mut impl AsyncFnMut(Vec<u8>) -> Result<(), String>,
+) -> Result<(), String> {
     if out.len() >= PIECE { sink(std::mem::take(out)).await } else { Ok(()) }
 }
 
-fn json_line(out: &mut Vec<u8>, value: &Val, raw: bool, level: Option<usize>) -> Result<(), String> {
+fn json_line(
+    out: &mut Vec<u8>,
+    value: &Val,
+    raw: bool,
+    level: Option<usize>,
+) -> Result<(), String> {
     match value {
         Val::TStr(text) if raw => out.extend(text.iter()),
         other => json_out::write(out, other, level)?,

@@ -1,5 +1,5 @@
-//! jq filters, by jaq. What would leave the guest is not there: `env` and `$ENV` are empty, modules cannot be loaded, `now` is the
-//! time that the caller gives.
+//! jq filters, by jaq. What would leave the guest is not there: `env` and `$ENV` are empty, modules
+//! cannot be loaded, `now` is the time that the caller gives.
 
 use jaq_core::load::{self, Arena, File, Loader};
 use jaq_core::native::{bome, run, v};
@@ -40,16 +40,22 @@ impl Program {
     pub fn compile(filter: &str, now: f64) -> Result<Self, String> {
         let defs = jaq_core::defs().chain(jaq_std::defs()).chain(jaq_json::defs());
         // jaq's own `now` and `env` ask the operating system, which a guest does not have.
-        let standard = jaq_core::funs().chain(jaq_std::funs()).chain(jaq_json::funs()).filter(|(name, ..)| !["now", "env"].contains(name));
+        let standard = jaq_core::funs()
+            .chain(jaq_std::funs())
+            .chain(jaq_json::funs())
+            .filter(|(name, ..)| !["now", "env"].contains(name));
         let own = [
             run::<Kind>(("now", v(0), |cv| bome(Ok(Val::from(cv.0.data().now))))),
             run::<Kind>(("env", v(0), |_| bome(Ok(Val::obj(Map::default()))))),
         ];
         let arena = Arena::default();
-        let modules =
-            Loader::new(defs).load(&arena, File { code: filter, path: () }).map_err(|errors| explain(filter, load_faults(errors)))?;
-        let compiler = Compiler::default().with_funs(standard.chain(own)).with_global_vars(["$ENV"]);
-        let compiled = compiler.compile(modules).map_err(|errors| explain(filter, compile_faults(errors)))?;
+        let modules = Loader::new(defs)
+            .load(&arena, File { code: filter, path: () })
+            .map_err(|errors| explain(filter, load_faults(errors)))?;
+        let compiler =
+            Compiler::default().with_funs(standard.chain(own)).with_global_vars(["$ENV"]);
+        let compiled =
+            compiler.compile(modules).map_err(|errors| explain(filter, compile_faults(errors)))?;
         Ok(Self { start: compiled.id, environment: Environment { lut: compiled.lut, now } })
     }
 
@@ -62,7 +68,9 @@ impl Program {
             Err(exception) => match exception.get_halt() {
                 Ok(0) => None,
                 Ok(code) => Some(Err(format!("the filter halted with exit code {code}"))),
-                Err(exception) => Some(Err(exception.get_err().map_or_else(|_| "the filter broke off".to_owned(), |e| e.to_string()))),
+                Err(exception) => Some(Err(exception
+                    .get_err()
+                    .map_or_else(|_| "the filter broke off".to_owned(), |e| e.to_string()))),
             },
         })
     }
@@ -74,9 +82,17 @@ fn load_faults<'s>(errors: load::Errors<&'s str, ()>) -> Faults<'s> {
     let mut faults = Vec::new();
     for (_, error) in errors {
         match error {
-            load::Error::Io(files) => faults.extend(files.into_iter().map(|(at, _)| (at, "modules cannot be loaded here".to_owned()))),
-            load::Error::Lex(all) => faults.extend(all.into_iter().map(|(expected, at)| (at, format!("expected {}", expected.as_str())))),
-            load::Error::Parse(all) => faults.extend(all.into_iter().map(|(expected, at)| (at, format!("expected {}", expected.as_str())))),
+            load::Error::Io(files) => faults.extend(
+                files.into_iter().map(|(at, _)| (at, "modules cannot be loaded here".to_owned())),
+            ),
+            load::Error::Lex(all) => faults.extend(
+                all.into_iter()
+                    .map(|(expected, at)| (at, format!("expected {}", expected.as_str()))),
+            ),
+            load::Error::Parse(all) => faults.extend(
+                all.into_iter()
+                    .map(|(expected, at)| (at, format!("expected {}", expected.as_str()))),
+            ),
         }
     }
     faults
@@ -120,14 +136,28 @@ mod tests {
 
     #[test]
     fn the_language_is_jqs() {
-        assert_eq!(apply(".a[] | select(.n > 1) | .s", r#"{"a":[{"n":1,"s":"x"},{"n":2,"s":"y"}]}"#).unwrap(), "\"y\"");
         assert_eq!(
-            apply("group_by(.k) | map({k: .[0].k, sum: map(.v) | add})", r#"[{"k":"a","v":1},{"k":"b","v":2},{"k":"a","v":3}]"#).unwrap(),
+            apply(".a[] | select(.n > 1) | .s", r#"{"a":[{"n":1,"s":"x"},{"n":2,"s":"y"}]}"#)
+                .unwrap(),
+            "\"y\""
+        );
+        assert_eq!(
+            apply(
+                "group_by(.k) | map({k: .[0].k, sum: map(.v) | add})",
+                r#"[{"k":"a","v":1},{"k":"b","v":2},{"k":"a","v":3}]"#
+            )
+            .unwrap(),
             r#"[{"k":"a","sum":4},{"k":"b","sum":2}]"#
         );
-        assert_eq!(apply(r#"test("^a.c$"), ascii_upcase, @base64, ltrimstr("a")"#, r#""abc""#).unwrap(), r#"true "ABC" "YWJj" "bc""#);
+        assert_eq!(
+            apply(r#"test("^a.c$"), ascii_upcase, @base64, ltrimstr("a")"#, r#""abc""#).unwrap(),
+            r#"true "ABC" "YWJj" "bc""#
+        );
         assert_eq!(apply("del(..|nulls)", r#"{"a":null,"b":[1,null]}"#).unwrap(), r#"{"b":[1]}"#);
-        assert_eq!(apply("to_entries[0].key, (.x |= 5), paths", r#"{"x":1}"#).unwrap(), r#""x" {"x":5} ["x"]"#);
+        assert_eq!(
+            apply("to_entries[0].key, (.x |= 5), paths", r#"{"x":1}"#).unwrap(),
+            r#""x" {"x":5} ["x"]"#
+        );
     }
 
     #[test]
@@ -140,11 +170,18 @@ mod tests {
 
     #[test]
     fn errors_name_the_place_in_the_filter() {
-        assert_eq!(apply(".a |\n  foo(1)", "0").unwrap_err(), "filter 2:3: there is no filter foo/1");
+        assert_eq!(
+            apply(".a |\n  foo(1)", "0").unwrap_err(),
+            "filter 2:3: there is no filter foo/1"
+        );
         assert_eq!(apply(".a | (", "0").unwrap_err(), "filter 1:7: expected closing parenthesis");
         assert_eq!(apply(".a | $x", "0").unwrap_err(), "filter 1:6: there is no variable $x");
         assert_eq!(apply(". |", "0").unwrap_err(), "filter 1:4: expected term");
-        assert!(apply("import \"x\" as x; .", "0").unwrap_err().contains("modules cannot be loaded here"));
+        assert!(
+            apply("import \"x\" as x; .", "0")
+                .unwrap_err()
+                .contains("modules cannot be loaded here")
+        );
     }
 
     #[test]
@@ -157,6 +194,9 @@ mod tests {
 
     #[test]
     fn big_integers_stay_exact() {
-        assert_eq!(apply(".[0] + 1, .[1]", "[9007199254740993, 1.10]").unwrap(), "9007199254740994 1.10");
+        assert_eq!(
+            apply(".[0] + 1, .[1]", "[9007199254740993, 1.10]").unwrap(),
+            "9007199254740994 1.10"
+        );
     }
 }

@@ -28,7 +28,9 @@ impl Format {
     /// Lists the names there are.
     pub fn from_name(name: &str) -> Result<Self, String> {
         let path = format!("x.{}", name.to_ascii_lowercase());
-        Self::from_path(&path).ok_or_else(|| format!("there is no format {name:?}: it is one of json, jsonl, yaml, toml, csv, tsv"))
+        Self::from_path(&path).ok_or_else(|| {
+            format!("there is no format {name:?}: it is one of json, jsonl, yaml, toml, csv, tsv")
+        })
     }
 
     /// By a file name's extension, if that tells.
@@ -49,7 +51,9 @@ impl Format {
     pub fn from_content(content: &[u8]) -> Self {
         let start = &content[..content.len().min(4096)];
         let text = String::from_utf8_lossy(start.strip_prefix(b"\xef\xbb\xbf").unwrap_or(start));
-        let Some(line) = text.lines().map(str::trim).find(|line| !line.is_empty() && !line.starts_with('#')) else {
+        let Some(line) =
+            text.lines().map(str::trim).find(|line| !line.is_empty() && !line.starts_with('#'))
+        else {
             return Self::Yaml;
         };
         if is_toml_header(line) || is_toml_assignment(line) {
@@ -59,7 +63,11 @@ impl Format {
             return Self::Json;
         }
         // Quoted fields may hold anything; a key's colon ends the line or has a blank after it.
-        let yaml = line.starts_with("---") || line.starts_with("- ") || line.starts_with('%') || line.ends_with(':') || line.contains(": ");
+        let yaml = line.starts_with("---")
+            || line.starts_with("- ")
+            || line.starts_with('%')
+            || line.ends_with(':')
+            || line.contains(": ");
         match line {
             _ if yaml => Self::Yaml,
             _ if line.contains('\t') => Self::Tsv,
@@ -72,9 +80,13 @@ impl Format {
 /// `[table]` and `[[tables]]`, which JSON arrays of numbers, strings and literals are not.
 fn is_toml_header(line: &str) -> bool {
     let inner = line.split('#').next().unwrap_or_default().trim_end();
-    let Some(inner) = inner.strip_prefix('[').and_then(|l| l.strip_suffix(']')) else { return false };
+    let Some(inner) = inner.strip_prefix('[').and_then(|l| l.strip_suffix(']')) else {
+        return false;
+    };
     let name = inner.strip_prefix('[').and_then(|l| l.strip_suffix(']')).unwrap_or(inner);
-    is_key(name) && !["true", "false", "null"].contains(&name) && !name.starts_with(|c: char| c.is_ascii_digit())
+    is_key(name)
+        && !["true", "false", "null"].contains(&name)
+        && !name.starts_with(|c: char| c.is_ascii_digit())
 }
 
 fn is_toml_assignment(line: &str) -> bool {

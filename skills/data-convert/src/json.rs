@@ -1,4 +1,5 @@
-//! JSON in: straight into jaq's values. Strings without escapes share the input's bytes, so that a large file fits into a guest.
+//! JSON in: straight into jaq's values. Strings without escapes share the input's bytes, so that a
+//! large file fits into a guest.
 
 use bytes::Bytes;
 use hifijson::token::{Expect, Lex as _};
@@ -11,12 +12,16 @@ use crate::position::line_column;
 /// How deeply arrays and objects may be nested, in every format: a guest's stack is 1 MiB.
 pub const MAX_DEPTH: usize = 512;
 
-/// Calls `each` with every value of a text that holds any number of them, one after the other. Where the text continues another,
-/// `lines_before` are added to the lines of errors.
+/// Calls `each` with every value of a text that holds any number of them, one after the other.
+/// Where the text continues another, `lines_before` are added to the lines of errors.
 ///
 /// # Errors
 /// What is wrong with the text, with line and column; or what `each` returned.
-pub fn read(text: &Bytes, lines_before: usize, mut each: impl FnMut(Val) -> Result<(), String>) -> Result<(), String> {
+pub fn read(
+    text: &Bytes,
+    lines_before: usize,
+    mut each: impl FnMut(Val) -> Result<(), String>,
+) -> Result<(), String> {
     let body = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
     let mut lexer = SliceLexer::new(body);
     while let Some(next) = lexer.ws_peek() {
@@ -120,7 +125,10 @@ mod tests {
 
     #[test]
     fn several_values_may_follow_one_another() {
-        assert_eq!(all("1 {\"a\": [true, null]}\n\"x\\u00e9\"").unwrap(), ["1", r#"{"a":[true,null]}"#, r#""xé""#]);
+        assert_eq!(
+            all("1 {\"a\": [true, null]}\n\"x\\u00e9\"").unwrap(),
+            ["1", r#"{"a":[true,null]}"#, r#""xé""#]
+        );
         assert_eq!(all("").unwrap(), [""; 0]);
     }
 
@@ -131,10 +139,15 @@ mod tests {
 
     #[test]
     fn errors_name_line_and_column() {
-        assert_eq!(all("{\n  \"é\": 1\n  \"b\": 2\n}").unwrap_err(), "3:3: invalid JSON: comma or end of sequence expected");
+        assert_eq!(
+            all("{\n  \"é\": 1\n  \"b\": 2\n}").unwrap_err(),
+            "3:3: invalid JSON: comma or end of sequence expected"
+        );
         assert_eq!(all("[1,]").unwrap_err(), "1:4: invalid JSON: value expected");
         assert_eq!(all("{1: 2}").unwrap_err(), "1:2: invalid JSON: string expected");
-        for wrong in ["nul", "[1", "\"a", "\"\\q\"", "01", "1.", "# comment\n1", "NaN", "'a'", "{\"a\":1,}"] {
+        for wrong in
+            ["nul", "[1", "\"a", "\"\\q\"", "01", "1.", "# comment\n1", "NaN", "'a'", "{\"a\":1,}"]
+        {
             assert!(all(wrong).is_err(), "{wrong}");
         }
     }

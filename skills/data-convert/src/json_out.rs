@@ -14,7 +14,9 @@ pub fn write(out: &mut Vec<u8>, value: &Val, level: Option<usize>) -> Result<(),
         Val::Bool(bool) => out.extend(if *bool { b"true".as_slice() } else { b"false" }),
         Val::Num(n) => out.extend(number::to_text(n).as_bytes()),
         Val::TStr(text) => string(out, text),
-        Val::BStr(_) => return Err("a byte string has no JSON form; decode it to text first".to_owned()),
+        Val::BStr(_) => {
+            return Err("a byte string has no JSON form; decode it to text first".to_owned());
+        }
         Val::Arr(items) if items.is_empty() => out.extend(b"[]"),
         Val::Obj(map) if map.is_empty() => out.extend(b"{}"),
         Val::Arr(items) => {

@@ -45,8 +45,9 @@ struct ConvertOutput {
     output: String,
 }
 
-/// Converts data between JSON, JSON Lines, YAML, TOML, CSV and TSV, and selects or reshapes it with a jq filter. Use it to read,
-/// query or rewrite data files without losing digits or the order of keys.
+/// Converts data between JSON, JSON Lines, YAML, TOML, CSV and TSV, and selects or reshapes it with
+/// a jq filter. Use it to read, query or rewrite data files without losing digits or the order of
+/// keys.
 #[skillhost_guest::tool]
 async fn convert(input: ConvertInput) -> Result<ConvertOutput, String> {
     let (text, name) = match (input.input, input.path) {
@@ -55,13 +56,22 @@ async fn convert(input: ConvertInput) -> Result<ConvertOutput, String> {
         _ => return Err("give either `input` or `path`".to_owned()),
     };
     let filter = input.filter.unwrap_or_else(|| ".".to_owned());
-    let options = Options { filter: &filter, to: input.to.unwrap_or(Format::Json), raw: false, compact: false, now: now() };
+    let options = Options {
+        filter: &filter,
+        to: input.to.unwrap_or(Format::Json),
+        raw: false,
+        compact: false,
+        now: now(),
+    };
     let mut written = Vec::new();
     let mut sink = async |piece: Vec<u8>| {
         written.extend(piece);
         Ok(())
     };
-    let from = input.from.or_else(|| Format::from_path(&name)).unwrap_or_else(|| Format::from_content(&text));
+    let from = input
+        .from
+        .or_else(|| Format::from_path(&name))
+        .unwrap_or_else(|| Format::from_content(&text));
     let mut conversion = Conversion::new(&options)?;
     conversion.read(text.into(), from, &mut sink).await?;
     conversion.finish(&mut sink).await?;
@@ -88,12 +98,20 @@ async fn main(args: Vec<String>) -> Result<(), String> {
             file.write_all(piece).await.map_err(|e| e.to_string())
         }
     };
-    let options = Options { filter: &args.filter, to: args.to, raw: args.raw, compact: args.compact, now: now() };
+    let options = Options {
+        filter: &args.filter,
+        to: args.to,
+        raw: args.raw,
+        compact: args.compact,
+        now: now(),
+    };
     let mut conversion = Conversion::new(&options)?;
     for name in &args.inputs {
-        read(name, &args, &mut conversion, &mut sink).await.map_err(|error| match name.as_str() {
-            "-" => error,
-            name => format!("{name}: {error}"),
+        read(name, &args, &mut conversion, &mut sink).await.map_err(|error| {
+            match name.as_str() {
+                "-" => error,
+                name => format!("{name}: {error}"),
+            }
         })?;
     }
     conversion.finish(&mut sink).await?;
@@ -114,7 +132,11 @@ enum Source {
 
 impl Source {
     async fn open(name: &str) -> Result<Self, String> {
-        Ok(if name == "-" { Self::Stdin } else { Self::File(File::open(name).await.map_err(|e| e.to_string())?) })
+        Ok(if name == "-" {
+            Self::Stdin
+        } else {
+            Self::File(File::open(name).await.map_err(|e| e.to_string())?)
+        })
     }
 
     async fn chunk(&mut self) -> Result<Option<Vec<u8>>, String> {
@@ -153,7 +175,9 @@ async fn read(
         rest.extend(chunk);
         if let Some(end) = rest.iter().rposition(|b| *b == b'\n') {
             let tail = rest.split_off(end + 1);
-            conversion.read(Bytes::from(std::mem::replace(&mut rest, tail)), Format::Jsonl, sink).await?;
+            conversion
+                .read(Bytes::from(std::mem::replace(&mut rest, tail)), Format::Jsonl, sink)
+                .await?;
         }
     }
     conversion.read(rest.into(), Format::Jsonl, sink).await

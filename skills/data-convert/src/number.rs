@@ -5,7 +5,11 @@ use jaq_json::{Num, Val};
 /// A number from its JSON text. Integers are exact whatever their size; decimals keep their text.
 pub fn from_text(text: &str) -> Val {
     if let Some(integer) = Num::from_str_radix(text, 10) {
-        return if text.starts_with("-0") { Val::Num(Num::Dec(text.to_owned().into())) } else { Val::Num(integer) };
+        return if text.starts_with("-0") {
+            Val::Num(Num::Dec(text.to_owned().into()))
+        } else {
+            Val::Num(integer)
+        };
     }
     if prints_as_written(text)
         && let Ok(float) = text.parse()
@@ -40,7 +44,8 @@ pub fn is_json_number(text: &str) -> bool {
     }
 }
 
-/// A number as JSON text. JSON has no NaN and no infinity: they become `null` and the largest number, as in jq.
+/// A number as JSON text. JSON has no NaN and no infinity: they become `null` and the largest
+/// number, as in jq.
 pub fn to_text(number: &Num) -> String {
     match number {
         Num::Float(f) if f.is_nan() => "null".to_owned(),
@@ -50,8 +55,9 @@ pub fn to_text(number: &Num) -> String {
     }
 }
 
-/// Whether a decimal survives being held as a 64-bit float, which takes a sixth of the memory of its text: at most 15 significant
-/// digits always do, as long as they are written the way floats are (no exponent, no trailing zero).
+/// Whether a decimal survives being held as a 64-bit float, which takes a sixth of the memory of
+/// its text: at most 15 significant digits always do, as long as they are written the way floats
+/// are (no exponent, no trailing zero).
 fn prints_as_written(text: &str) -> bool {
     let unsigned = text.strip_prefix('-').unwrap_or(text);
     let Some((whole, fraction)) = unsigned.split_once('.') else { return false };
@@ -75,7 +81,19 @@ mod tests {
 
     #[test]
     fn numbers_are_written_as_they_were_read() {
-        for text in ["0", "-0", "-0.0", "1.10", "1.0", "1e5", "1E+5", "0.00001", "123456789012345678901234567890", "-3000000000", "0.1"] {
+        for text in [
+            "0",
+            "-0",
+            "-0.0",
+            "1.10",
+            "1.0",
+            "1e5",
+            "1E+5",
+            "0.00001",
+            "123456789012345678901234567890",
+            "-3000000000",
+            "0.1",
+        ] {
             assert_eq!(round_trip(text), text);
         }
         assert_eq!(round_trip("3.14159265358979323846"), "3.14159265358979323846");

@@ -6,10 +6,12 @@ use jaq_json::{Map, Val};
 
 use crate::{json_out, number};
 
-/// Reads rows as one array of objects. A field that is a JSON number becomes a number (`007` and `+1` are none), all else a string.
+/// Reads rows as one array of objects. A field that is a JSON number becomes a number (`007` and
+/// `+1` are none), all else a string.
 ///
 /// # Errors
-/// Rows that are longer or shorter than the first, two columns of one name, text that is not UTF-8; with the line.
+/// Rows that are longer or shorter than the first, two columns of one name, text that is not UTF-8;
+/// with the line.
 pub fn read(text: &[u8], delimiter: u8) -> Result<Val, String> {
     let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
     let mut reader = ReaderBuilder::new().delimiter(delimiter).from_reader(text);
@@ -31,22 +33,30 @@ pub fn read(text: &[u8], delimiter: u8) -> Result<Val, String> {
 }
 
 fn field(text: &str) -> Val {
-    if number::is_json_number(text) { number::from_text(text) } else { Val::utf8_str(Bytes::copy_from_slice(text.as_bytes())) }
+    if number::is_json_number(text) {
+        number::from_text(text)
+    } else {
+        Val::utf8_str(Bytes::copy_from_slice(text.as_bytes()))
+    }
 }
 
 fn explain(error: &csv::Error) -> String {
     let line = error.position().map_or(1, csv::Position::line);
     match error.kind() {
         csv::ErrorKind::UnequalLengths { expected_len, len, .. } => {
-            format!("{line}:1: invalid CSV: this row has {len} fields, the first has {expected_len}")
+            format!(
+                "{line}:1: invalid CSV: this row has {len} fields, the first has {expected_len}"
+            )
         }
-        csv::ErrorKind::Utf8 { err, .. } => format!("{line}:1: invalid CSV: field {} is not UTF-8", err.field() + 1),
+        csv::ErrorKind::Utf8 { err, .. } => {
+            format!("{line}:1: invalid CSV: field {} is not UTF-8", err.field() + 1)
+        }
         _ => format!("{line}:1: invalid CSV: {error}"),
     }
 }
 
-/// Writes objects, with a first row that names every key there is in the order of appearance; or arrays, as they are. Null is an
-/// empty field, an array or object within a field is JSON.
+/// Writes objects, with a first row that names every key there is in the order of appearance; or
+/// arrays, as they are. Null is an empty field, an array or object within a field is JSON.
 ///
 /// # Errors
 /// Values that are neither objects nor arrays, or a mix of both.
@@ -62,8 +72,13 @@ pub fn write(rows: &[Val], delimiter: u8) -> Result<Vec<u8>, String> {
             }
         }
     }
-    // Readers refuse rows of different length unless told otherwise; arrays are the caller's to shape.
-    let mut writer = WriterBuilder::new().delimiter(delimiter).terminator(Terminator::Any(b'\n')).flexible(true).from_writer(Vec::new());
+    // Readers refuse rows of different length unless told otherwise; arrays are the caller's to
+    // shape.
+    let mut writer = WriterBuilder::new()
+        .delimiter(delimiter)
+        .terminator(Terminator::Any(b'\n'))
+        .flexible(true)
+        .from_writer(Vec::new());
     let objects = rows.iter().any(|row| matches!(row, Val::Obj(_)));
     if objects {
         let names = columns.keys().map(cell).collect::<Result<Vec<_>, _>>()?;
@@ -71,11 +86,18 @@ pub fn write(rows: &[Val], delimiter: u8) -> Result<Vec<u8>, String> {
     }
     for (i, row) in rows.iter().enumerate() {
         let cells = match row {
-            Val::Obj(map) => columns.keys().map(|key| map.get(key).map_or(Ok(Vec::new()), cell)).collect::<Result<Vec<_>, _>>()?,
+            Val::Obj(map) => columns
+                .keys()
+                .map(|key| map.get(key).map_or(Ok(Vec::new()), cell))
+                .collect::<Result<Vec<_>, _>>()?,
             Val::Arr(items) if !objects => items.iter().map(cell).collect::<Result<Vec<_>, _>>()?,
             other => {
                 let text: String = other.to_string().chars().take(60).collect();
-                return Err(format!("row {} is no {}: {text}", i + 1, if objects { "object, as others are" } else { "object or array" }));
+                return Err(format!(
+                    "row {} is no {}: {text}",
+                    i + 1,
+                    if objects { "object, as others are" } else { "object or array" }
+                ));
             }
         };
         writer.write_record(cells).map_err(|e| e.to_string())?;
@@ -118,7 +140,10 @@ mod tests {
             .unwrap();
             write(&all, b',').map(|text| String::from_utf8(text).unwrap())
         };
-        assert_eq!(rows(r#"{"a":1,"b":"x,y"} {"c":[1,{"d":2}],"a":null}"#).unwrap(), "a,b,c\n1,\"x,y\",\n,,\"[1,{\"\"d\"\":2}]\"\n");
+        assert_eq!(
+            rows(r#"{"a":1,"b":"x,y"} {"c":[1,{"d":2}],"a":null}"#).unwrap(),
+            "a,b,c\n1,\"x,y\",\n,,\"[1,{\"\"d\"\":2}]\"\n"
+        );
         assert_eq!(rows(r#"[1,"a",true] [2]"#).unwrap(), "1,a,true\n2\n");
         assert_eq!(rows(r#"{"a":1} [2]"#).unwrap_err(), "row 2 is no object, as others are: [2]");
         assert_eq!(rows("5").unwrap_err(), "row 1 is no object or array: 5");
@@ -126,8 +151,14 @@ mod tests {
 
     #[test]
     fn errors_name_the_line() {
-        assert_eq!(read(b"a,b\n1,2\n3\n", b',').unwrap_err(), "3:1: invalid CSV: this row has 1 fields, the first has 2");
-        assert_eq!(read(b"a,a\n", b',').unwrap_err(), "1:1: invalid CSV: two columns have the name \"a\"");
+        assert_eq!(
+            read(b"a,b\n1,2\n3\n", b',').unwrap_err(),
+            "3:1: invalid CSV: this row has 1 fields, the first has 2"
+        );
+        assert_eq!(
+            read(b"a,a\n", b',').unwrap_err(),
+            "1:1: invalid CSV: two columns have the name \"a\""
+        );
         assert_eq!(read(b"a\n\xff\n", b',').unwrap_err(), "2:1: invalid CSV: field 1 is not UTF-8");
     }
 

@@ -1,4 +1,5 @@
-//! TOML in and out. TOML's own limits hold: no null, 64-bit numbers, one document, a table at the top.
+//! TOML in and out. TOML's own limits hold: no null, 64-bit numbers, one document, a table at the
+//! top.
 
 use jaq_json::{Map, Num, Val};
 use toml::de::{DeArray, DeTable, DeValue};
@@ -14,7 +15,8 @@ use crate::position::line_column;
 /// What is wrong with it, with line and column.
 pub fn read(text: &str) -> Result<Val, String> {
     let table = DeTable::parse(text).map_err(|error| {
-        let (line, column) = line_column(text.as_bytes(), error.span().map_or(0, |span| span.start));
+        let (line, column) =
+            line_column(text.as_bytes(), error.span().map_or(0, |span| span.start));
         format!("{line}:{column}: invalid TOML: {}", error.message().replace('\n', ", "))
     })?;
     Ok(from_table(table.get_ref()))
@@ -26,14 +28,18 @@ pub fn read(text: &str) -> Result<Val, String> {
 /// Names the value that TOML has no form for, by its path.
 pub fn write(value: &Val) -> Result<String, String> {
     let Val::Obj(map) = value else {
-        return Err(format!("TOML holds a table at the top, not {}; wrap it, as in `{{items: .}}`", kind(value)));
+        return Err(format!(
+            "TOML holds a table at the top, not {}; wrap it, as in `{{items: .}}`",
+            kind(value)
+        ));
     };
     let table = to_table(map, "")?;
     toml::to_string(&table).map_err(|error| format!("TOML cannot hold this: {error}"))
 }
 
 fn from_table(table: &DeTable<'_>) -> Val {
-    let entries = table.iter().map(|(key, value)| (string(key.get_ref()), from_value(value.get_ref())));
+    let entries =
+        table.iter().map(|(key, value)| (string(key.get_ref()), from_value(value.get_ref())));
     Val::obj(entries.collect::<Map>())
 }
 
@@ -44,7 +50,9 @@ fn from_array(array: &DeArray<'_>) -> Val {
 fn from_value(value: &DeValue<'_>) -> Val {
     match value {
         DeValue::String(text) => string(text),
-        DeValue::Integer(int) => Num::from_str_radix(int.as_str(), int.radix()).map_or(Val::Null, Val::Num),
+        DeValue::Integer(int) => {
+            Num::from_str_radix(int.as_str(), int.radix()).map_or(Val::Null, Val::Num)
+        }
         DeValue::Float(float) => from_float(float.as_str()),
         DeValue::Boolean(bool) => Val::Bool(*bool),
         DeValue::Datetime(datetime) => string(&datetime.to_string()),
@@ -55,7 +63,11 @@ fn from_value(value: &DeValue<'_>) -> Val {
 
 fn from_float(text: &str) -> Val {
     let text = text.strip_prefix('+').unwrap_or(text);
-    if number::is_json_number(text) { number::from_text(text) } else { Val::Num(Num::Float(text.parse().unwrap_or(f64::NAN))) }
+    if number::is_json_number(text) {
+        number::from_text(text)
+    } else {
+        Val::Num(Num::Float(text.parse().unwrap_or(f64::NAN)))
+    }
 }
 
 fn string(text: &str) -> Val {
@@ -74,21 +86,32 @@ fn to_table(map: &Map, path: &str) -> Result<Table, String> {
 
 fn to_value(value: &Val, path: &str) -> Result<Value, String> {
     Ok(match value {
-        Val::Null => return Err(format!("{path} is null, which TOML has no form for; drop it, as in `del(..|nulls)`")),
+        Val::Null => {
+            return Err(format!(
+                "{path} is null, which TOML has no form for; drop it, as in `del(..|nulls)`"
+            ));
+        }
         Val::Bool(bool) => Value::Boolean(*bool),
         Val::Num(n @ (Num::Int(_) | Num::BigInt(_))) => {
             let text = number::to_text(n);
-            Value::Integer(text.parse().map_err(|_| format!("{path} is {text}: integers of TOML have 64 bits"))?)
+            Value::Integer(
+                text.parse()
+                    .map_err(|_| format!("{path} is {text}: integers of TOML have 64 bits"))?,
+            )
         }
         Val::Num(Num::Float(f)) => Value::Float(*f),
         Val::Num(n) => {
             let text = number::to_text(n);
-            Value::Float(text.parse().map_err(|_| format!("{path} is no number that TOML can hold: {text}"))?)
+            Value::Float(
+                text.parse()
+                    .map_err(|_| format!("{path} is no number that TOML can hold: {text}"))?,
+            )
         }
         Val::TStr(text) => Value::String(String::from_utf8_lossy(text).into_owned()),
         Val::BStr(_) => return Err(format!("{path} is a byte string, which TOML has no form for")),
         Val::Arr(items) => {
-            let items = items.iter().enumerate().map(|(i, item)| to_value(item, &format!("{path}[{i}]")));
+            let items =
+                items.iter().enumerate().map(|(i, item)| to_value(item, &format!("{path}[{i}]")));
             Value::Array(items.collect::<Result<_, _>>()?)
         }
         Val::Obj(map) => Value::Table(to_table(map, path)?),
@@ -129,7 +152,9 @@ mod tests {
     #[test]
     fn errors_name_line_and_column_or_path() {
         assert_eq!(read("a = 1\nb = \n").unwrap_err().split(": ").next().unwrap(), "2:5");
-        assert!(read("a = 1\na = 2\n").unwrap_err().starts_with("2:1: invalid TOML: duplicate key"));
+        assert!(
+            read("a = 1\na = 2\n").unwrap_err().starts_with("2:1: invalid TOML: duplicate key")
+        );
         let error = |json: &str| {
             let mut found = Val::Null;
             crate::json::read(&bytes::Bytes::copy_from_slice(json.as_bytes()), 0, |v| {
@@ -140,7 +165,10 @@ mod tests {
             write(&found).unwrap_err()
         };
         assert!(error(r#"{"a": [1, {"b": null}]}"#).starts_with(".a[1].b is null"));
-        assert!(error(r#"{"a": 9223372036854775808}"#).starts_with(".a is 9223372036854775808: integers of TOML"));
+        assert!(
+            error(r#"{"a": 9223372036854775808}"#)
+                .starts_with(".a is 9223372036854775808: integers of TOML")
+        );
         assert!(error("[1]").starts_with("TOML holds a table at the top, not an array"));
     }
 }

@@ -1,5 +1,6 @@
-//! YAML in: by the YAML 1.2 core schema, from parser events straight into jaq's values, so that numbers keep their digits.
-//! Aliases share their value, so that a small file cannot grow large in memory; merge keys (`<<`) are applied.
+//! YAML in: by the YAML 1.2 core schema, from parser events straight into jaq's values, so that
+//! numbers keep their digits. Aliases share their value, so that a small file cannot grow large in
+//! memory; merge keys (`<<`) are applied.
 
 use granit_parser::{Event, Marker, Parser, ScalarStyle, Span, StrInput, Tag};
 use jaq_json::{Map, Num, Val};
@@ -48,14 +49,16 @@ impl<'t> Reader<'t> {
         }
         let (value, anchor) = match event {
             Event::Scalar(text, style, anchor, tag) => {
-                let value = scalar(&text, style, tag.as_deref()).map_err(|why| at(span.start, &why))?;
+                let value =
+                    scalar(&text, style, tag.as_deref()).map_err(|why| at(span.start, &why))?;
                 (value, anchor)
             }
             Event::SequenceStart(_, anchor, _) => (self.sequence(depth)?, anchor),
             Event::MappingStart(_, anchor, _) => (self.mapping(depth)?, anchor),
             Event::Alias(target) => {
                 let found = self.anchored.iter().rev().find(|(anchor, _)| *anchor == target);
-                let (_, value) = found.ok_or_else(|| at(span.start, "an alias inside of what it stands for"))?;
+                let (_, value) =
+                    found.ok_or_else(|| at(span.start, "an alias inside of what it stands for"))?;
                 (value.clone(), 0)
             }
             other => return Err(at(span.start, &format!("unexpected {other:?}"))),
@@ -85,7 +88,8 @@ impl<'t> Reader<'t> {
                 node => node,
             };
             let place = node.1.start;
-            let is_merge = matches!(&node.0, Event::Scalar(text, ScalarStyle::Plain, _, None) if text == "<<");
+            let is_merge =
+                matches!(&node.0, Event::Scalar(text, ScalarStyle::Plain, _, None) if text == "<<");
             let key = self.key(node)?;
             let value = self.next()?;
             let value = self.node(value, depth + 1)?;
@@ -106,7 +110,8 @@ impl<'t> Reader<'t> {
         if let Event::Scalar(text, _, 0, _) = event {
             return Ok(Val::utf8_str(text.into_owned().into_bytes()));
         }
-        let no_counterpart = || at(span.start, "a key that is a sequence or a mapping has no counterpart in JSON");
+        let no_counterpart =
+            || at(span.start, "a key that is a sequence or a mapping has no counterpart in JSON");
         if matches!(event, Event::SequenceStart(..) | Event::MappingStart(..)) {
             return Err(no_counterpart());
         }
@@ -118,7 +123,8 @@ impl<'t> Reader<'t> {
     }
 }
 
-/// Keys of the mapping itself win over merged ones, earlier merged ones over later. None if there is something else to merge.
+/// Keys of the mapping itself win over merged ones, earlier merged ones over later. None if there
+/// is something else to merge.
 fn merge(map: &mut Map, from: &Val) -> Option<()> {
     match from {
         Val::Obj(other) => {
@@ -127,7 +133,9 @@ fn merge(map: &mut Map, from: &Val) -> Option<()> {
             }
             Some(())
         }
-        Val::Arr(several) => several.iter().try_for_each(|one| matches!(one, Val::Obj(_)).then(|| merge(map, one))?),
+        Val::Arr(several) => several
+            .iter()
+            .try_for_each(|one| matches!(one, Val::Obj(_)).then(|| merge(map, one))?),
         _ => None,
     }
 }
@@ -140,18 +148,23 @@ fn scalar(text: &str, style: ScalarStyle, tag: Option<&Tag>) -> Result<Val, Stri
             let value = plain(text);
             let fits = match (kind, &value) {
                 ("int", Some(Val::Num(n))) => matches!(n, Num::Int(_) | Num::BigInt(_)),
-                ("float", Some(Val::Num(_))) | ("bool", Some(Val::Bool(_))) | ("null", Some(Val::Null)) => true,
+                ("float", Some(Val::Num(_)))
+                | ("bool", Some(Val::Bool(_)))
+                | ("null", Some(Val::Null)) => true,
                 _ => false,
             };
             value.filter(|_| fits).ok_or_else(|| format!("{text:?} is no {kind}, as its tag says"))
         }
         // Tags of an application's own mean nothing here: the value stays.
-        _ if style == ScalarStyle::Plain && tag.is_none_or(|t| t.suffix() != "!") => Ok(plain(text).unwrap_or_else(string)),
+        _ if style == ScalarStyle::Plain && tag.is_none_or(|t| t.suffix() != "!") => {
+            Ok(plain(text).unwrap_or_else(string))
+        }
         _ => Ok(string()),
     }
 }
 
-/// What a plain scalar means in the core schema (YAML 1.2.2, section 10.3.2), unless it is a string.
+/// What a plain scalar means in the core schema (YAML 1.2.2, section 10.3.2), unless it is a
+/// string.
 fn plain(text: &str) -> Option<Val> {
     match text {
         "" | "~" | "null" | "Null" | "NULL" => return Some(Val::Null),
@@ -162,7 +175,10 @@ fn plain(text: &str) -> Option<Val> {
     }
     for (prefix, radix) in [("0x", 16), ("0o", 8)] {
         if let Some(digits) = text.strip_prefix(prefix) {
-            return digits.bytes().all(|b| b.is_ascii_alphanumeric()).then(|| Num::from_str_radix(digits, radix).map(Val::Num))?;
+            return digits
+                .bytes()
+                .all(|b| b.is_ascii_alphanumeric())
+                .then(|| Num::from_str_radix(digits, radix).map(Val::Num))?;
         }
     }
     let (sign, unsigned) = match text.as_bytes().first()? {
@@ -171,10 +187,15 @@ fn plain(text: &str) -> Option<Val> {
         _ => ("", text),
     };
     if matches!(unsigned, ".inf" | ".Inf" | ".INF") {
-        return Some(Val::Num(Num::Float(if sign == "-" { f64::NEG_INFINITY } else { f64::INFINITY })));
+        return Some(Val::Num(Num::Float(if sign == "-" {
+            f64::NEG_INFINITY
+        } else {
+            f64::INFINITY
+        })));
     }
     // YAML allows `007`, `.5` and `5.`, which JSON does not.
-    let (mantissa, exponent) = unsigned.find(['e', 'E']).map_or((unsigned, ""), |i| unsigned.split_at(i));
+    let (mantissa, exponent) =
+        unsigned.find(['e', 'E']).map_or((unsigned, ""), |i| unsigned.split_at(i));
     let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
     if whole.is_empty() && fraction.is_empty() {
         return None;
@@ -211,8 +232,14 @@ mod tests {
 
     #[test]
     fn plain_scalars_follow_the_core_schema() {
-        assert_eq!(one("[~, null, true, False, no, yes, on]"), r#"[null,null,true,false,"no","yes","on"]"#);
-        assert_eq!(one("[0x1F, 0o17, 007, +5, -7, 1e3, .5, 5., 1_000, 12:30]"), r#"[31,15,7,5,-7,1e3,0.5,5,"1_000","12:30"]"#);
+        assert_eq!(
+            one("[~, null, true, False, no, yes, on]"),
+            r#"[null,null,true,false,"no","yes","on"]"#
+        );
+        assert_eq!(
+            one("[0x1F, 0o17, 007, +5, -7, 1e3, .5, 5., 1_000, 12:30]"),
+            r#"[31,15,7,5,-7,1e3,0.5,5,"1_000","12:30"]"#
+        );
         assert_eq!(
             one("[1.10, 123456789012345678901234567890, '5', \"true\", 2024-02-29]"),
             r#"[1.10,123456789012345678901234567890,"5","true","2024-02-29"]"#
@@ -233,23 +260,40 @@ mod tests {
 
     #[test]
     fn aliases_and_merge_keys_are_applied() {
-        assert_eq!(one("a: &x {k: 1, l: 2}\nb: {<<: *x, l: 3}\nc: *x"), r#"{"a":{"k":1,"l":2},"b":{"l":3,"k":1},"c":{"k":1,"l":2}}"#);
-        assert_eq!(one("- &x {k: 1}\n- &y {k: 2, m: 4}\n- <<: [*x, *y]"), r#"[{"k":1},{"k":2,"m":4},{"k":1,"m":4}]"#);
+        assert_eq!(
+            one("a: &x {k: 1, l: 2}\nb: {<<: *x, l: 3}\nc: *x"),
+            r#"{"a":{"k":1,"l":2},"b":{"l":3,"k":1},"c":{"k":1,"l":2}}"#
+        );
+        assert_eq!(
+            one("- &x {k: 1}\n- &y {k: 2, m: 4}\n- <<: [*x, *y]"),
+            r#"[{"k":1},{"k":2,"m":4},{"k":1,"m":4}]"#
+        );
         assert_eq!(all("a: {<<: 5}").unwrap_err(), "1:5: invalid YAML: `<<` merges mappings only");
     }
 
     #[test]
     fn keys_become_strings() {
-        assert_eq!(one("{5: a, true: b, ~: c, 1.0: d}"), r#"{"5":"a","true":"b","~":"c","1.0":"d"}"#);
-        assert!(all("{[1]: a}").unwrap_err().starts_with("1:2: invalid YAML: a key that is a sequence"));
+        assert_eq!(
+            one("{5: a, true: b, ~: c, 1.0: d}"),
+            r#"{"5":"a","true":"b","~":"c","1.0":"d"}"#
+        );
+        assert!(
+            all("{[1]: a}").unwrap_err().starts_with("1:2: invalid YAML: a key that is a sequence")
+        );
     }
 
     #[test]
     fn errors_name_line_and_column() {
-        assert_eq!(all("a: 1\nb: 2\na: 3\n").unwrap_err(), "3:1: invalid YAML: the key \"a\" is there twice");
+        assert_eq!(
+            all("a: 1\nb: 2\na: 3\n").unwrap_err(),
+            "3:1: invalid YAML: the key \"a\" is there twice"
+        );
         assert!(all("a: [1, 2\nb: 3\n").unwrap_err().starts_with("2:"));
         assert!(all("a: *missing").unwrap_err().starts_with("1:4: invalid YAML"));
-        assert_eq!(all("!!int x").unwrap_err(), "1:7: invalid YAML: \"x\" is no int, as its tag says");
+        assert_eq!(
+            all("!!int x").unwrap_err(),
+            "1:7: invalid YAML: \"x\" is no int, as its tag says"
+        );
         assert!(all("&a [*a]").is_err());
     }
 

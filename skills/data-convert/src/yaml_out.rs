@@ -1,11 +1,13 @@
-//! YAML out, in block style. What might be read as anything but a string is quoted, for YAML 1.1 readers too.
+//! YAML out, in block style. What might be read as anything but a string is quoted, for YAML 1.1
+//! readers too.
 
 use jaq_json::{Num, Val};
 
 use crate::json_out::{key_text, string};
 use crate::number;
 
-/// Appends a value as the node that begins at the current column; what it needs further lines for is indented by `level`.
+/// Appends a value as the node that begins at the current column; what it needs further lines for
+/// is indented by `level`.
 ///
 /// # Errors
 /// As for JSON: keys that are no strings, and byte strings.
@@ -79,12 +81,16 @@ fn text(out: &mut Vec<u8>, bytes: &[u8]) {
     }
 }
 
-/// The lines of a text that a literal block can hold as they are: several, none with blanks at its ends that could be lost.
+/// The lines of a text that a literal block can hold as they are: several, none with blanks at its
+/// ends that could be lost.
 fn block_lines(bytes: &[u8]) -> Option<Vec<&str>> {
     let text = std::str::from_utf8(bytes).ok()?;
     let body = text.strip_suffix('\n').unwrap_or(text);
     let lines: Vec<_> = body.split('\n').collect();
-    let printable = |c: char| !c.is_control() && !matches!(c, '\u{feff}' | '\u{2028}' | '\u{2029}' | '\u{fffe}' | '\u{ffff}');
+    let printable = |c: char| {
+        !c.is_control()
+            && !matches!(c, '\u{feff}' | '\u{2028}' | '\u{2029}' | '\u{fffe}' | '\u{ffff}')
+    };
     let holds = text.contains('\n')
         && !body.is_empty()
         && !body.ends_with('\n')
@@ -94,8 +100,9 @@ fn block_lines(bytes: &[u8]) -> Option<Vec<&str>> {
     holds.then_some(lines)
 }
 
-/// Whether a text may stand without quotes. Narrower than the grammar on purpose: it begins with a letter, `_` or `/`, ends with no
-/// blank or colon, and is no word that a YAML 1.1 or 1.2 reader takes for something else.
+/// Whether a text may stand without quotes. Narrower than the grammar on purpose: it begins with a
+/// letter, `_` or `/`, ends with no blank or colon, and is no word that a YAML 1.1 or 1.2 reader
+/// takes for something else.
 fn is_plain(text: &str) -> bool {
     const WORDS: [&str; 10] = ["null", "true", "false", "yes", "no", "on", "off", "y", "n", "nan"];
     text.starts_with(|c: char| c.is_alphabetic() || matches!(c, '_' | '/'))
@@ -130,7 +137,10 @@ mod tests {
     #[test]
     fn mappings_and_sequences_are_blocks() {
         let json = r#"{"name": "x", "list": [1, [2, 3], {"a": 1, "b": []}], "map": {"k": {"l": null}}, "e": {}}"#;
-        assert_eq!(yaml(json), "name: x\nlist:\n- 1\n- - 2\n  - 3\n- a: 1\n  b: []\nmap:\n  k:\n    l: null\ne: {}");
+        assert_eq!(
+            yaml(json),
+            "name: x\nlist:\n- 1\n- - 2\n  - 3\n- a: 1\n  b: []\nmap:\n  k:\n    l: null\ne: {}"
+        );
     }
 
     #[test]
@@ -144,12 +154,20 @@ mod tests {
 
     #[test]
     fn several_lines_become_a_literal_block() {
-        assert_eq!(yaml(r#"{"a": "x\n  y\n\nz\n", "b": "x\ny"}"#), "a: |\n  x\n    y\n\n  z\nb: |-\n  x\n  y");
+        assert_eq!(
+            yaml(r#"{"a": "x\n  y\n\nz\n", "b": "x\ny"}"#),
+            "a: |\n  x\n    y\n\n  z\nb: |-\n  x\n  y"
+        );
         assert_eq!(yaml(r#""x\n\n""#), r#""x\n\n""#);
     }
 
     fn any_value() -> impl Strategy<Value = serde_json::Value> {
-        let text = prop_oneof!["[ -~\n\té]{0,12}", "\\PC{0,6}", "[a-z: #-]{0,6}", "(true|no|null|~|1e3|0x1|\\.5|=|<<)"];
+        let text = prop_oneof![
+            "[ -~\n\té]{0,12}",
+            "\\PC{0,6}",
+            "[a-z: #-]{0,6}",
+            "(true|no|null|~|1e3|0x1|\\.5|=|<<)"
+        ];
         let leaf = prop_oneof![
             Just(serde_json::Value::Null),
             any::<bool>().prop_map(Into::into),
@@ -160,7 +178,8 @@ mod tests {
         leaf.prop_recursive(4, 32, 5, move |inner| {
             prop_oneof![
                 prop::collection::vec(inner.clone(), 0..5).prop_map(Into::into),
-                prop::collection::vec((text.clone(), inner), 0..5).prop_map(|m| m.into_iter().collect::<serde_json::Map<_, _>>().into()),
+                prop::collection::vec((text.clone(), inner), 0..5)
+                    .prop_map(|m| m.into_iter().collect::<serde_json::Map<_, _>>().into()),
             ]
         })
     }
@@ -182,7 +201,8 @@ mod tests {
             let mut text = Vec::new();
             write(&mut text, &from_json(&value.to_string()), 0).unwrap();
             let text = String::from_utf8(text).unwrap();
-            // `<<` as a key means something else to a reader that keeps it plain; it is quoted here, which this reader ignores.
+            // `<<` as a key means something else to a reader that keeps it plain; it is quoted
+            // here, which this reader ignores.
             prop_assume!(!text.contains("<<"));
             let read: serde_json::Value = serde_saphyr::from_str(&text).map_err(|e| TestCaseError::fail(format!("{e}\n{text}")))?;
             prop_assert_eq!(read, value, "{}", text);

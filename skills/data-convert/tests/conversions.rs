@@ -1,5 +1,5 @@
-//! Each folder of tests/cases is a conversion: `args` is the command line, `input.*` the input, `expected` what is written, or the
-//! error. BLESS=1 writes `expected` anew.
+//! Each folder of tests/cases is a conversion: `args` is the command line, `input.*` the input,
+//! `expected` what is written, or the error. BLESS=1 writes `expected` anew.
 #![allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "a native test reads its cases")]
 
 use std::fs;
@@ -31,7 +31,11 @@ fn every_case_converts_as_expected() {
 #[test]
 fn json_lines_are_numbered_across_pieces() {
     let args = args::parse([]).unwrap().unwrap();
-    let error = convert(&args, &[(Bytes::from("1\n2\n"), Format::Jsonl), (Bytes::from("3\n{]\n"), Format::Jsonl)]).unwrap_err();
+    let error = convert(
+        &args,
+        &[(Bytes::from("1\n2\n"), Format::Jsonl), (Bytes::from("3\n{]\n"), Format::Jsonl)],
+    )
+    .unwrap_err();
     assert_eq!(error, "4:2: invalid JSON: string expected");
 }
 
@@ -54,7 +58,11 @@ fn a_large_document_leaves_in_pieces() {
 fn run(folder: &Path) -> Result<String, String> {
     let line = fs::read_to_string(folder.join("args")).unwrap();
     let args = args::parse(line.split_whitespace().map(str::to_owned))?.unwrap();
-    let input = fs::read_dir(folder).unwrap().map(|e| e.unwrap().path()).find(|p| p.file_stem().is_some_and(|s| s == "input")).unwrap();
+    let input = fs::read_dir(folder)
+        .unwrap()
+        .map(|e| e.unwrap().path())
+        .find(|p| p.file_stem().is_some_and(|s| s == "input"))
+        .unwrap();
     let text = fs::read(&input).unwrap();
     let format = Format::from_path(input.to_str().unwrap()).unwrap();
     if format != Format::Jsonl {

@@ -1,8 +1,10 @@
-//! Full-text search: BM25 over words in a plain form, with words that start alike counting for less.
+//! Full-text search: BM25 over words in a plain form, with words that start alike counting for
+//! less.
 
 use std::collections::HashMap;
 
-/// BM25's own constants, as they are commonly set: how fast more of a word counts less, and how much long texts are held back.
+/// BM25's own constants, as they are commonly set: how fast more of a word counts less, and how
+/// much long texts are held back.
 const K1: f64 = 1.2;
 const B: f64 = 0.75;
 
@@ -17,9 +19,9 @@ const EXCERPT: usize = 400;
 
 /// Words that say nothing of what a text is about.
 const STOP: [&str; 40] = [
-    "a", "about", "an", "and", "are", "as", "at", "be", "by", "did", "do", "does", "for", "from", "had", "has", "have", "how", "i", "in",
-    "is", "it", "its", "of", "on", "or", "that", "the", "their", "this", "to", "was", "we", "were", "what", "when", "where", "which",
-    "who", "with",
+    "a", "about", "an", "and", "are", "as", "at", "be", "by", "did", "do", "does", "for", "from",
+    "had", "has", "have", "how", "i", "in", "is", "it", "its", "of", "on", "or", "that", "the",
+    "their", "this", "to", "was", "we", "were", "what", "when", "where", "which", "who", "with",
 ];
 
 /// Texts, by the words in them.
@@ -53,7 +55,8 @@ impl Index {
         let mut wanted = words(query);
         wanted.sort();
         wanted.dedup();
-        let about: Vec<&String> = wanted.iter().filter(|word| !STOP.contains(&word.as_str())).collect();
+        let about: Vec<&String> =
+            wanted.iter().filter(|word| !STOP.contains(&word.as_str())).collect();
         // A query of nothing but such words means them.
         let about = if about.is_empty() { wanted.iter().collect() } else { about };
         let mut scores: HashMap<usize, f64> = HashMap::new();
@@ -62,7 +65,11 @@ impl Index {
             for (known, found) in &self.words {
                 let weight = match () {
                     () if known == word => 1.0,
-                    () if word.chars().count() >= PREFIX_MIN && known.starts_with(word.as_str()) => PREFIX,
+                    () if word.chars().count() >= PREFIX_MIN
+                        && known.starts_with(word.as_str()) =>
+                    {
+                        PREFIX
+                    }
                     () => continue,
                 };
                 for (at, count) in found {
@@ -98,7 +105,8 @@ pub fn words(text: &str) -> Vec<String> {
     split.filter(|word| !word.is_empty()).map(|word| stem(&word.to_lowercase())).collect()
 }
 
-/// A word without a plural's and a verb's end. What is left need not be a word: it is the same for the forms of one.
+/// A word without a plural's and a verb's end. What is left need not be a word: it is the same for
+/// the forms of one.
 fn stem(word: &str) -> String {
     if !word.is_ascii() || word.len() < 4 {
         return word.to_owned();
@@ -113,7 +121,11 @@ fn stem(word: &str) -> String {
         Some(rest) if !no_plural => rest,
         _ => word,
     };
-    let verb = one.strip_suffix("ing").or_else(|| one.strip_suffix("ed")).filter(|rest| rest.len() >= 3).unwrap_or(one);
+    let verb = one
+        .strip_suffix("ing")
+        .or_else(|| one.strip_suffix("ed"))
+        .filter(|rest| rest.len() >= 3)
+        .unwrap_or(one);
     let root = match verb.as_bytes() {
         // "planned" and "planning" are of "plan".
         [.., a, b] if verb != one && a == b && !b"aeiouls".contains(b) => &verb[..verb.len() - 1],
@@ -128,7 +140,10 @@ pub fn parts(text: &str) -> Vec<&str> {
     let mut rest = text;
     while rest.len() > PART {
         let window = &rest[..rest.floor_char_boundary(PART)];
-        let cut = ["\n\n", "\n", " "].iter().find_map(|end| window.rfind(end).filter(|at| *at > 0)).unwrap_or(window.len());
+        let cut = ["\n\n", "\n", " "]
+            .iter()
+            .find_map(|end| window.rfind(end).filter(|at| *at > 0))
+            .unwrap_or(window.len());
         parts.push(rest[..cut].trim());
         rest = &rest[cut..];
     }
@@ -211,7 +226,11 @@ mod tests {
 
     #[test]
     fn long_texts_are_cut_at_paragraphs_and_excerpts_at_sentences() {
-        let text = format!("{}\n\n{}", "first words. ".repeat(150), "The key is under the mat. ".repeat(20));
+        let text = format!(
+            "{}\n\n{}",
+            "first words. ".repeat(150),
+            "The key is under the mat. ".repeat(20)
+        );
         assert_eq!(parts(&text).len(), 2);
         assert!(excerpt(&text, "key").starts_with("The key is under the mat."));
         assert_eq!(excerpt("short", "x"), "short");

@@ -29,7 +29,8 @@ struct RememberInput {
 #[skillhost_guest::tool]
 async fn remember(input: RememberInput) -> Result<Entry, String> {
     let mut memory = load().await?;
-    let now = skillhost_guest::time::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+    let now =
+        skillhost_guest::time::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
     let entry = memory.remember(input.text, input.source, now)?;
     store(&memory).await?;
     Ok(entry)
@@ -42,7 +43,8 @@ struct RecallInput {
     query: String,
     /// At most as many; 5 without.
     limit: Option<usize>,
-    /// Search the saved notes in this file or folder too (Markdown, text and JSON), such as `/workspace/notes`.
+    /// Search the saved notes in this file or folder too (Markdown, text and JSON), such as
+    /// `/workspace/notes`.
     path: Option<String>,
 }
 
@@ -68,7 +70,8 @@ struct Found {
     score: f64,
 }
 
-/// Recalls what was remembered about something, by full-text search: the best first. Use it before you say that you do not know.
+/// Recalls what was remembered about something, by full-text search: the best first. Use it before
+/// you say that you do not know.
 #[skillhost_guest::tool]
 async fn recall(input: RecallInput) -> Result<Recalled, String> {
     // A host that keeps nothing may still have files to search.
@@ -77,18 +80,31 @@ async fn recall(input: RecallInput) -> Result<Recalled, String> {
         (Err(_), Some(_)) => Memory::default(),
         (Err(error), None) => return Err(error),
     };
-    let mut texts: Vec<(Option<u64>, Option<String>, String)> =
-        memory.entries().iter().map(|entry| (Some(entry.id), entry.source.clone(), entry.text.clone())).collect();
+    let mut texts: Vec<(Option<u64>, Option<String>, String)> = memory
+        .entries()
+        .iter()
+        .map(|entry| (Some(entry.id), entry.source.clone(), entry.text.clone()))
+        .collect();
     if let Some(path) = &input.path {
         for (name, text) in saved(path).await? {
-            texts.extend(index::parts(&text).into_iter().map(|part| (None, Some(name.clone()), part.to_owned())));
+            texts.extend(
+                index::parts(&text)
+                    .into_iter()
+                    .map(|part| (None, Some(name.clone()), part.to_owned())),
+            );
         }
     }
     let index = Index::of(texts.iter().map(|(_, _, text)| text.as_str()));
-    let found = index.search(&input.query, input.limit.unwrap_or(5)).into_iter().map(|(at, score)| {
-        let (id, source, text) = &texts[at];
-        Found { id: *id, source: source.clone(), text: index::excerpt(text, &input.query), score: (score * 1000.0).round() / 1000.0 }
-    });
+    let found =
+        index.search(&input.query, input.limit.unwrap_or(5)).into_iter().map(|(at, score)| {
+            let (id, source, text) = &texts[at];
+            Found {
+                id: *id,
+                source: source.clone(),
+                text: index::excerpt(text, &input.query),
+                score: (score * 1000.0).round() / 1000.0,
+            }
+        });
     Ok(Recalled { found: found.collect(), searched: texts.len() })
 }
 
@@ -127,9 +143,14 @@ async fn saved(path: &str) -> Result<Vec<(String, String)>, String> {
         if about.is_dir() {
             let entries = fs::read_dir(&path).await.map_err(|error| error.to_string())?;
             todo.extend(entries.iter().rev().map(|entry| format!("{path}/{}", entry.file_name())));
-        } else if about.is_file() && about.len() <= BYTES_MAX && [".md", ".txt", ".json", ".jsonl"].iter().any(|end| path.ends_with(end)) {
+        } else if about.is_file()
+            && about.len() <= BYTES_MAX
+            && [".md", ".txt", ".json", ".jsonl"].iter().any(|end| path.ends_with(end))
+        {
             if texts.len() == FILES_MAX {
-                return Err(format!("there are more than {FILES_MAX} files: name a smaller folder"));
+                return Err(format!(
+                    "there are more than {FILES_MAX} files: name a smaller folder"
+                ));
             }
             let bytes = fs::read(&path).await.map_err(|error| error.to_string())?;
             texts.push((path, String::from_utf8_lossy(&bytes).into_owned()));

@@ -59,15 +59,37 @@ impl Book {
     ///
     /// # Errors
     /// The text is empty.
-    pub fn save(&mut self, title: Option<String>, text: String, tags: Vec<String>, now: i64) -> Result<Note, String> {
+    pub fn save(
+        &mut self,
+        title: Option<String>,
+        text: String,
+        tags: Vec<String>,
+        now: i64,
+    ) -> Result<Note, String> {
         if text.trim().is_empty() {
             return Err("the text of the note is empty".into());
         }
         self.last += 1;
-        let first =
-            || short(text.lines().map(|line| line.trim_start_matches('#').trim()).find(|line| !line.is_empty()).unwrap_or_default());
-        let title = title.map(|title| title.trim().to_owned()).filter(|title| !title.is_empty()).unwrap_or_else(first);
-        let note = Note { id: self.last, title, text, tags: tidy(tags), created: shown(now), updated: shown(now) };
+        let first = || {
+            short(
+                text.lines()
+                    .map(|line| line.trim_start_matches('#').trim())
+                    .find(|line| !line.is_empty())
+                    .unwrap_or_default(),
+            )
+        };
+        let title = title
+            .map(|title| title.trim().to_owned())
+            .filter(|title| !title.is_empty())
+            .unwrap_or_else(first);
+        let note = Note {
+            id: self.last,
+            title,
+            text,
+            tags: tidy(tags),
+            created: shown(now),
+            updated: shown(now),
+        };
         self.notes.push(note.clone());
         Ok(note)
     }
@@ -126,7 +148,8 @@ impl Book {
     pub fn search(&self, query: &str, limit: usize) -> Vec<Found> {
         let words: Vec<String> = query.split_whitespace().map(str::to_lowercase).collect();
         let found = |note: &&Note| {
-            let all = format!("{}\n{}\n{}", note.title, note.text, note.tags.join(" ")).to_lowercase();
+            let all =
+                format!("{}\n{}\n{}", note.title, note.text, note.tags.join(" ")).to_lowercase();
             !words.is_empty() && words.iter().all(|word| all.contains(word.as_str()))
         };
         self.by_time()
@@ -145,7 +168,12 @@ impl Book {
 }
 
 fn summary(note: &Note) -> Summary {
-    Summary { id: note.id, title: note.title.clone(), tags: note.tags.clone(), updated: note.updated.clone() }
+    Summary {
+        id: note.id,
+        title: note.title.clone(),
+        tags: note.tags.clone(),
+        updated: note.updated.clone(),
+    }
 }
 
 /// The line with most of the words; the first of them.
@@ -166,8 +194,11 @@ fn short(text: &str) -> String {
 }
 
 fn tidy(tags: Vec<String>) -> Vec<String> {
-    let mut tags: Vec<String> =
-        tags.iter().map(|tag| tag.trim().trim_start_matches('#').to_lowercase()).filter(|tag| !tag.is_empty()).collect();
+    let mut tags: Vec<String> = tags
+        .iter()
+        .map(|tag| tag.trim().trim_start_matches('#').to_lowercase())
+        .filter(|tag| !tag.is_empty())
+        .collect();
     tags.sort();
     tags.dedup();
     tags
@@ -187,8 +218,15 @@ mod tests {
 
     fn book() -> Book {
         let mut book = Book::default();
-        book.save(None, "# Shopping\nmilk and Brot\n".into(), vec!["#Home".into(), "home".into()], 1_000).unwrap();
-        book.save(Some("Release".into()), "ship on friday".into(), vec!["work".into()], 2_000).unwrap();
+        book.save(
+            None,
+            "# Shopping\nmilk and Brot\n".into(),
+            vec!["#Home".into(), "home".into()],
+            1_000,
+        )
+        .unwrap();
+        book.save(Some("Release".into()), "ship on friday".into(), vec!["work".into()], 2_000)
+            .unwrap();
         book
     }
 
@@ -206,8 +244,13 @@ mod tests {
     #[test]
     fn search_needs_all_words_in_any_case() {
         let book = book();
-        let ids = |query: &str| book.search(query, 10).iter().map(|found| found.note.id).collect::<Vec<_>>();
-        assert_eq!((ids("BROT milk"), ids("home"), ids("milk friday"), ids(" ")), (vec![1], vec![1], vec![], vec![]));
+        let ids = |query: &str| {
+            book.search(query, 10).iter().map(|found| found.note.id).collect::<Vec<_>>()
+        };
+        assert_eq!(
+            (ids("BROT milk"), ids("home"), ids("milk friday"), ids(" ")),
+            (vec![1], vec![1], vec![], vec![])
+        );
         assert_eq!(book.search("brot", 10)[0].excerpt, "milk and Brot");
     }
 

@@ -124,5 +124,7 @@ async fn change<T>(act: impl FnOnce(&mut Book) -> Result<T, String>) -> Result<T
 }
 
 fn now() -> i64 {
-    skillhost_guest::time::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs() as i64)
+    skillhost_guest::time::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |since| since.as_secs() as i64)
 }

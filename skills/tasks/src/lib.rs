@@ -29,7 +29,10 @@ struct CreateInput {
 #[skillhost_guest::tool]
 async fn create(input: CreateInput) -> Result<Shown, String> {
     let today = today();
-    change(|tasks| tasks.create(input.title, input.due.as_deref(), input.details, input.tags, today)).await
+    change(|tasks| {
+        tasks.create(input.title, input.due.as_deref(), input.details, input.tags, today)
+    })
+    .await
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -54,7 +57,12 @@ struct Listed {
 #[skillhost_guest::tool]
 async fn list(input: ListInput) -> Result<Listed, String> {
     let today = today();
-    let tasks = load().await?.list(input.status.unwrap_or(Filter::Open), input.due_before.as_deref(), input.tag.as_deref(), today)?;
+    let tasks = load().await?.list(
+        input.status.unwrap_or(Filter::Open),
+        input.due_before.as_deref(),
+        input.tag.as_deref(),
+        today,
+    )?;
     Ok(Listed { today: today.to_string(), tasks })
 }
 
@@ -109,7 +117,8 @@ struct UpdateInput {
 async fn update(input: UpdateInput) -> Result<Shown, String> {
     let UpdateInput { id, title, due, details, tags, reopen } = input;
     let today = today();
-    change(|tasks| tasks.update(id, tasks::Change { title, due, details, tags, reopen }, today)).await
+    change(|tasks| tasks.update(id, tasks::Change { title, due, details, tags, reopen }, today))
+        .await
 }
 
 /// Removes a task for good, and returns it. A task that is done is better completed than removed.
@@ -133,6 +142,11 @@ async fn change<T>(act: impl FnOnce(&mut Tasks) -> Result<T, String>) -> Result<
 }
 
 fn today() -> jiff::civil::Date {
-    let now = skillhost_guest::time::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs() as i64);
-    jiff::Timestamp::from_second(now).unwrap_or(jiff::Timestamp::UNIX_EPOCH).to_zoned(jiff::tz::TimeZone::UTC).date()
+    let now = skillhost_guest::time::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |since| since.as_secs() as i64);
+    jiff::Timestamp::from_second(now)
+        .unwrap_or(jiff::Timestamp::UNIX_EPOCH)
+        .to_zoned(jiff::tz::TimeZone::UTC)
+        .date()
 }

@@ -85,7 +85,15 @@ impl Tasks {
         let due = due.map(|due| day(due, today)).transpose()?.map(|due| due.to_string());
         self.last += 1;
         let details = details.unwrap_or_default();
-        let task = Task { id: self.last, title, details, tags: tidy(tags), due, created: today.to_string(), completed: None };
+        let task = Task {
+            id: self.last,
+            title,
+            details,
+            tags: tidy(tags),
+            due,
+            created: today.to_string(),
+            completed: None,
+        };
         self.tasks.push(task.clone());
         Ok(shown(&task, today))
     }
@@ -107,7 +115,9 @@ impl Tasks {
     pub fn update(&mut self, id: u64, change: Change, today: Date) -> Result<Shown, String> {
         let Change { title, due, details, tags, reopen } = change;
         if title.is_none() && due.is_none() && details.is_none() && tags.is_none() && !reopen {
-            return Err("nothing to change: give `title`, `due`, `details`, `tags` or `reopen`".into());
+            return Err(
+                "nothing to change: give `title`, `due`, `details`, `tags` or `reopen`".into()
+            );
         }
         let title = title.map(|title| one_line(&title)).transpose()?;
         let due = match due.as_deref() {
@@ -137,7 +147,13 @@ impl Tasks {
     ///
     /// # Errors
     /// The date is none.
-    pub fn list(&self, filter: Filter, due_before: Option<&str>, tag: Option<&str>, today: Date) -> Result<Vec<Shown>, String> {
+    pub fn list(
+        &self,
+        filter: Filter,
+        due_before: Option<&str>,
+        tag: Option<&str>,
+        today: Date,
+    ) -> Result<Vec<Shown>, String> {
         let before = due_before.map(|due| day(due, today)).transpose()?.map(|due| due.to_string());
         let tag = tag.map(str::to_lowercase);
         let wanted = |one: &Shown| {
@@ -147,10 +163,13 @@ impl Tasks {
                 Filter::Overdue => one.overdue,
                 Filter::All => true,
             };
-            let due = before.as_ref().is_none_or(|before| one.task.due.as_ref().is_some_and(|due| due <= before));
+            let due = before
+                .as_ref()
+                .is_none_or(|before| one.task.due.as_ref().is_some_and(|due| due <= before));
             status && due && tag.as_ref().is_none_or(|tag| one.task.tags.contains(tag))
         };
-        let mut found: Vec<Shown> = self.tasks.iter().map(|task| shown(task, today)).filter(wanted).collect();
+        let mut found: Vec<Shown> =
+            self.tasks.iter().map(|task| shown(task, today)).filter(wanted).collect();
         found.sort_by_key(|one| (one.task.due.is_none(), one.task.due.clone(), one.task.id));
         Ok(found)
     }
@@ -159,11 +178,20 @@ impl Tasks {
     pub fn search(&self, query: &str, today: Date) -> Vec<Shown> {
         let words: Vec<String> = query.split_whitespace().map(str::to_lowercase).collect();
         let holds = |task: &&Task| {
-            let all = format!("{}\n{}\n{}", task.title, task.details, task.tags.join(" ")).to_lowercase();
+            let all =
+                format!("{}\n{}\n{}", task.title, task.details, task.tags.join(" ")).to_lowercase();
             !words.is_empty() && words.iter().all(|word| all.contains(word.as_str()))
         };
-        let mut found: Vec<Shown> = self.tasks.iter().filter(holds).map(|task| shown(task, today)).collect();
-        found.sort_by_key(|one| (one.task.completed.is_some(), one.task.due.is_none(), one.task.due.clone(), one.task.id));
+        let mut found: Vec<Shown> =
+            self.tasks.iter().filter(holds).map(|task| shown(task, today)).collect();
+        found.sort_by_key(|one| {
+            (
+                one.task.completed.is_some(),
+                one.task.due.is_none(),
+                one.task.due.clone(),
+                one.task.id,
+            )
+        });
         found
     }
 
@@ -176,13 +204,20 @@ impl Tasks {
 fn day(text: &str, today: Date) -> Result<Date, String> {
     let text = text.trim();
     let wrong = || format!("`{text}` is no day like 2026-03-31, today, tomorrow, +3d or +2w");
-    let ahead = |days: i64| (0..=36_525).contains(&days).then(|| today.checked_add(days.days()).ok()).flatten().ok_or_else(wrong);
+    let ahead = |days: i64| {
+        (0..=36_525)
+            .contains(&days)
+            .then(|| today.checked_add(days.days()).ok())
+            .flatten()
+            .ok_or_else(wrong)
+    };
     match text.to_lowercase().as_str() {
         "today" => Ok(today),
         "tomorrow" => ahead(1),
         lower => match lower.strip_prefix('+') {
             Some(rest) => {
-                let (number, unit) = rest.split_at(rest.len() - rest.chars().next_back().map_or(0, char::len_utf8));
+                let (number, unit) =
+                    rest.split_at(rest.len() - rest.chars().next_back().map_or(0, char::len_utf8));
                 let number: i64 = number.parse().map_err(|_| wrong())?;
                 match unit {
                     "d" => ahead(number),
@@ -190,14 +225,18 @@ fn day(text: &str, today: Date) -> Result<Date, String> {
                     _ => Err(wrong()),
                 }
             }
-            None => Some(text).filter(|text| text.len() == 10).and_then(|text| text.parse().ok()).ok_or_else(wrong),
+            None => Some(text)
+                .filter(|text| text.len() == 10)
+                .and_then(|text| text.parse().ok())
+                .ok_or_else(wrong),
         },
     }
 }
 
 fn shown(task: &Task, today: Date) -> Shown {
     // Both are written so that texts sort as days do.
-    let overdue = task.completed.is_none() && task.due.as_ref().is_some_and(|due| *due < today.to_string());
+    let overdue =
+        task.completed.is_none() && task.due.as_ref().is_some_and(|due| *due < today.to_string());
     Shown { task: task.clone(), overdue }
 }
 
@@ -207,8 +246,11 @@ fn one_line(title: &str) -> Result<String, String> {
 }
 
 fn tidy(tags: Vec<String>) -> Vec<String> {
-    let mut tags: Vec<String> =
-        tags.iter().map(|tag| tag.trim().trim_start_matches('#').to_lowercase()).filter(|tag| !tag.is_empty()).collect();
+    let mut tags: Vec<String> = tags
+        .iter()
+        .map(|tag| tag.trim().trim_start_matches('#').to_lowercase())
+        .filter(|tag| !tag.is_empty())
+        .collect();
     tags.sort();
     tags.dedup();
     tags
@@ -228,7 +270,9 @@ mod tests {
         let mut tasks = Tasks::default();
         tasks.create("no date".into(), None, None, vec![], TODAY).unwrap();
         tasks.create("late".into(), Some("2026-02-26"), None, vec!["Work".into()], TODAY).unwrap();
-        tasks.create("  soon\n enough ".into(), Some("+2d"), Some("call Anna".into()), vec![], TODAY).unwrap();
+        tasks
+            .create("  soon\n enough ".into(), Some("+2d"), Some("call Anna".into()), vec![], TODAY)
+            .unwrap();
         tasks
     }
 
@@ -247,7 +291,18 @@ mod tests {
         ] {
             assert_eq!(day(text, TODAY), Ok(jiff::civil::date(day_.0, day_.1, day_.2)), "{text}");
         }
-        for text in ["", "+", "soon", "2026-02-30", "+d", "+-1d", "+9999999999999d", "2026-2-1", "+1m", "+1é"] {
+        for text in [
+            "",
+            "+",
+            "soon",
+            "2026-02-30",
+            "+d",
+            "+-1d",
+            "+9999999999999d",
+            "2026-2-1",
+            "+1m",
+            "+1é",
+        ] {
             assert!(day(text, TODAY).unwrap_err().contains("is no day"), "{text}");
         }
     }
@@ -255,13 +310,17 @@ mod tests {
     #[test]
     fn what_is_due_first_is_on_top() {
         let mut tasks = tasks();
-        let list = |tasks: &Tasks, filter, before| ids(&tasks.list(filter, before, None, TODAY).unwrap());
+        let list =
+            |tasks: &Tasks, filter, before| ids(&tasks.list(filter, before, None, TODAY).unwrap());
         assert_eq!(list(&tasks, Filter::Open, None), [2, 3, 1]);
         assert_eq!(list(&tasks, Filter::Overdue, None), [2]);
         assert_eq!(list(&tasks, Filter::Open, Some("today")), [2]);
         assert_eq!(ids(&tasks.list(Filter::All, None, Some("WORK"), TODAY).unwrap()), [2]);
         assert!(tasks.complete(2, TODAY).unwrap().task.completed.is_some());
-        assert_eq!((list(&tasks, Filter::Open, None), list(&tasks, Filter::Done, None)), (vec![3, 1], vec![2]));
+        assert_eq!(
+            (list(&tasks, Filter::Open, None), list(&tasks, Filter::Done, None)),
+            (vec![3, 1], vec![2])
+        );
         assert_eq!(list(&tasks, Filter::Overdue, None), Vec::<u64>::new());
     }
 
@@ -271,12 +330,21 @@ mod tests {
         tasks.complete(3, TODAY).unwrap();
         let change = Change { due: Some("none".into()), reopen: true, ..Change::default() };
         let changed = tasks.update(3, change, TODAY).unwrap();
-        assert_eq!((changed.task.title.as_str(), changed.task.due, changed.task.completed), ("soon enough", None, None));
+        assert_eq!(
+            (changed.task.title.as_str(), changed.task.due, changed.task.completed),
+            ("soon enough", None, None)
+        );
         assert_eq!(ids(&tasks.search("anna CALL", TODAY)), [3]);
         tasks.delete(3, TODAY).unwrap();
         assert!(tasks.complete(3, TODAY).unwrap_err().contains("no task 3"));
-        assert_eq!(tasks.create("next".into(), None, None, vec![], TODAY).unwrap().task.id, 4, "no number twice");
-        assert!(tasks.update(1, Change::default(), TODAY).unwrap_err().contains("nothing to change"));
+        assert_eq!(
+            tasks.create("next".into(), None, None, vec![], TODAY).unwrap().task.id,
+            4,
+            "no number twice"
+        );
+        assert!(
+            tasks.update(1, Change::default(), TODAY).unwrap_err().contains("nothing to change")
+        );
         let wrong = Change { due: Some("never".into()), ..Change::default() };
         assert!(tasks.update(1, wrong, TODAY).is_err());
     }

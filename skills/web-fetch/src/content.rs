@@ -24,19 +24,34 @@ pub fn kind(content_type: Option<&str>, body: &[u8]) -> Kind {
         };
     };
     let essence = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
-    let text =
-        ["application/json", "application/xml", "application/javascript", "application/yaml", "application/toml", "application/x-ndjson"];
+    let text = [
+        "application/json",
+        "application/xml",
+        "application/javascript",
+        "application/yaml",
+        "application/toml",
+        "application/x-ndjson",
+    ];
     match essence.as_str() {
         "text/html" | "application/xhtml+xml" => Kind::Html,
-        other if other.starts_with("text/") || other.ends_with("+json") || other.ends_with("+xml") || text.contains(&other) => Kind::Text,
+        other
+            if other.starts_with("text/")
+                || other.ends_with("+json")
+                || other.ends_with("+xml")
+                || text.contains(&other) =>
+        {
+            Kind::Text
+        }
         _ => Kind::Binary,
     }
 }
 
-/// The body's text: by its byte order mark, its content type, its `meta` element, as UTF-8 where it is that, else as Windows-1252, as
-/// browsers do.
+/// The body's text: by its byte order mark, its content type, its `meta` element, as UTF-8 where it
+/// is that, else as Windows-1252, as browsers do.
 pub fn decode(content_type: Option<&str>, body: &[u8]) -> String {
-    let declared = content_type.and_then(|t| charset(t.as_bytes())).or_else(|| charset(&body[..body.len().min(1024)]));
+    let declared = content_type
+        .and_then(|t| charset(t.as_bytes()))
+        .or_else(|| charset(&body[..body.len().min(1024)]));
     let fallback = if std::str::from_utf8(body).is_ok() { UTF_8 } else { WINDOWS_1252 };
     // `decode` looks for a byte order mark first.
     declared.unwrap_or(fallback).decode(body).0.into_owned()
@@ -48,7 +63,8 @@ fn charset(text: &[u8]) -> Option<&'static Encoding> {
     let at = text.windows(name.len()).position(|w| w.eq_ignore_ascii_case(name))?;
     let rest = text[at + name.len()..].trim_ascii_start();
     let rest = rest.strip_prefix(b"\"").or_else(|| rest.strip_prefix(b"'")).unwrap_or(rest);
-    let length = rest.iter().take_while(|b| b.is_ascii_alphanumeric() || b"-_:.".contains(b)).count();
+    let length =
+        rest.iter().take_while(|b| b.is_ascii_alphanumeric() || b"-_:.".contains(b)).count();
     Encoding::for_label(&rest[..length])
 }
 
@@ -70,7 +86,10 @@ mod tests {
     fn characters_are_decoded_as_declared() {
         assert_eq!(decode(Some("text/html; charset=ISO-8859-1"), b"caf\xe9"), "café");
         assert_eq!(decode(Some("text/html; charset=\"shift_jis\""), b"\x93\xfa\x96\x7b"), "日本");
-        assert_eq!(decode(Some("text/html"), b"<meta charset='windows-1251'>\xcf"), "<meta charset='windows-1251'>П");
+        assert_eq!(
+            decode(Some("text/html"), b"<meta charset='windows-1251'>\xcf"),
+            "<meta charset='windows-1251'>П"
+        );
         assert_eq!(decode(None, "é".as_bytes()), "é");
         assert_eq!(decode(None, b"\xe9"), "é");
         assert_eq!(decode(Some("text/plain; charset=latin1"), b"\xef\xbb\xbfx"), "x");

@@ -1,4 +1,5 @@
-//! Fetches web pages as readable text. Every request, that of a redirect too, is checked by the host.
+//! Fetches web pages as readable text. Every request, that of a redirect too, is checked by the
+//! host.
 
 pub mod args;
 pub mod content;
@@ -24,8 +25,9 @@ struct FetchInput {
     links: bool,
 }
 
-/// Fetches a web page and gives its readable text, title and, if asked, links. JSON and plain text come as they are. Use it to read
-/// documentation, articles and API responses from the hosts that the policy allows.
+/// Fetches a web page and gives its readable text, title and, if asked, links. JSON and plain text
+/// come as they are. Use it to read documentation, articles and API responses from the hosts that
+/// the policy allows.
 #[skillhost_guest::tool]
 async fn fetch(input: FetchInput) -> Result<Report, String> {
     let mut report = get(&input.url, input.max_chars).await?;
@@ -57,14 +59,25 @@ async fn main(args: Vec<String>) -> Result<(), String> {
             println!("- {}: {}", link.text, link.url);
         }
     }
-    if report.status >= 400 { Err(format!("{} answers with status {}", report.url, report.status)) } else { Ok(()) }
+    if report.status >= 400 {
+        Err(format!("{} answers with status {}", report.url, report.status))
+    } else {
+        Ok(())
+    }
 }
 
 async fn get(url: &str, max_chars: Option<usize>) -> Result<Report, String> {
     let mut url = report::address(url)?;
     for _ in 0..=MAX_REDIRECTS {
-        let request = Request::get(url.as_str()).header("accept", "text/html,application/xhtml+xml,application/json;q=0.9,text/*;q=0.8");
-        let mut response = request.header("user-agent", "skillhost-web-fetch").send().await.map_err(|e| format!("{e:#}"))?;
+        let request = Request::get(url.as_str()).header(
+            "accept",
+            "text/html,application/xhtml+xml,application/json;q=0.9,text/*;q=0.8",
+        );
+        let mut response = request
+            .header("user-agent", "skillhost-web-fetch")
+            .send()
+            .await
+            .map_err(|e| format!("{e:#}"))?;
         if let Some(next) = report::next(&url, response.status(), response.header("location"))? {
             url = next;
             continue;
@@ -80,7 +93,14 @@ async fn get(url: &str, max_chars: Option<usize>) -> Result<Report, String> {
                 break;
             }
         }
-        return report::report(&url, response.status(), content_type.as_deref(), &body, cut, max_chars);
+        return report::report(
+            &url,
+            response.status(),
+            content_type.as_deref(),
+            &body,
+            cut,
+            max_chars,
+        );
     }
     Err(format!("redirected more than {MAX_REDIRECTS} times, at last to {url}"))
 }

@@ -32,16 +32,25 @@ pub struct Link {
     pub url: String,
 }
 
-/// Reads a page that came from `address`. What is not for reading (scripts, styles, navigation, hidden parts) is left out; where the
-/// page says what its main part is, so is everything else.
+/// Reads a page that came from `address`. What is not for reading (scripts, styles, navigation,
+/// hidden parts) is left out; where the page says what its main part is, so is everything else.
 pub fn read(html: &str, address: &Url) -> Page {
     let document = Html::parse_document(html);
     let root = document.tree.root();
-    let mut elements = root.descendants().filter_map(|node| node.value().as_element().map(|element| (node, element)));
-    let title = elements.clone().find(|(_, e)| e.name() == "title").map(|(node, _)| collapse(&inner_text(node)));
-    let base = elements.clone().find(|(_, e)| e.name() == "base").and_then(|(_, e)| address.join(e.attr("href")?).ok());
+    let mut elements = root
+        .descendants()
+        .filter_map(|node| node.value().as_element().map(|element| (node, element)));
+    let title = elements
+        .clone()
+        .find(|(_, e)| e.name() == "title")
+        .map(|(node, _)| collapse(&inner_text(node)));
+    let base = elements
+        .clone()
+        .find(|(_, e)| e.name() == "base")
+        .and_then(|(_, e)| address.join(e.attr("href")?).ok());
     let main = elements.clone().find(|(_, e)| e.name() == "main" || e.attr("role") == Some("main"));
-    let main = main.or_else(|| elements.find(|(_, e)| e.name() == "body")).map_or(root, |(node, _)| node);
+    let main =
+        main.or_else(|| elements.find(|(_, e)| e.name() == "body")).map_or(root, |(node, _)| node);
 
     let mut reader = Reader {
         base: base.unwrap_or_else(|| address.clone()),
@@ -90,7 +99,9 @@ impl Reader {
                 self.out.mark(&format!("{} ", "#".repeat(level)));
             }
             "ul" | "menu" => self.out.open_list(None),
-            "ol" => self.out.open_list(Some(element.attr("start").and_then(|s| s.parse().ok()).unwrap_or(1))),
+            "ol" => self
+                .out
+                .open_list(Some(element.attr("start").and_then(|s| s.parse().ok()).unwrap_or(1))),
             "li" => self.out.item(),
             "blockquote" => self.out.open_quote(),
             "pre" => self.out.open_code(),
@@ -100,7 +111,8 @@ impl Reader {
             "tr" => self.out.open_row(),
             "td" | "th" => self.out.open_cell(),
             "img" => {
-                if let Some(alt) = element.attr("alt").map(str::trim).filter(|alt| !alt.is_empty()) {
+                if let Some(alt) = element.attr("alt").map(str::trim).filter(|alt| !alt.is_empty())
+                {
                     self.out.text(&format!("[image: {alt}]"));
                 }
             }
@@ -123,14 +135,21 @@ impl Reader {
                 let start = self.anchors.pop().unwrap_or_default();
                 self.link(element, start);
             }
-            "h1" | "h2" | "h3" | "h4" | "h5" | "h6" | "p" | "dl" | "figure" | "details" | "form" | "fieldset" => self.out.block(2),
+            "h1" | "h2" | "h3" | "h4" | "h5" | "h6" | "p" | "dl" | "figure" | "details"
+            | "form" | "fieldset" => self.out.block(2),
             name if is_block(name) => self.out.block(1),
             _ => {}
         }
     }
 
     fn link(&mut self, element: &Element, start: usize) {
-        let Some(href) = element.attr("href").map(str::trim).filter(|href| !href.is_empty() && !href.starts_with('#')) else { return };
+        let Some(href) = element
+            .attr("href")
+            .map(str::trim)
+            .filter(|href| !href.is_empty() && !href.starts_with('#'))
+        else {
+            return;
+        };
         let Ok(url) = self.base.join(href) else { return };
         if matches!(url.scheme(), "http" | "https") && self.seen.insert(url.to_string()) {
             self.links.push(Link { text: collapse(self.out.since(start)), url: url.into() });
@@ -139,9 +158,13 @@ impl Reader {
 }
 
 fn is_hidden(element: &Element) -> bool {
-    let never_read =
-        ["script", "style", "noscript", "template", "svg", "math", "head", "iframe", "object", "nav", "select", "button", "dialog"];
-    never_read.contains(&element.name()) || element.attr("hidden").is_some() || element.attr("aria-hidden") == Some("true")
+    let never_read = [
+        "script", "style", "noscript", "template", "svg", "math", "head", "iframe", "object",
+        "nav", "select", "button", "dialog",
+    ];
+    never_read.contains(&element.name())
+        || element.attr("hidden").is_some()
+        || element.attr("aria-hidden") == Some("true")
 }
 
 fn is_block(name: &str) -> bool {
@@ -183,21 +206,29 @@ mod tests {
 
     #[test]
     fn headings_paragraphs_and_inline_elements() {
-        let page = of("<title> A \n page </title><h1>One</h1><p>Some <b>bold</b>\n text<br>next</p><h2>Two</h2>tail<div>block</div>");
+        let page = of(
+            "<title> A \n page </title><h1>One</h1><p>Some <b>bold</b>\n text<br>next</p><h2>Two</h2>tail<div>block</div>",
+        );
         assert_eq!(page.title.as_deref(), Some("A page"));
         assert_eq!(page.text, "# One\n\nSome bold text\nnext\n\n## Two\n\ntail\nblock");
     }
 
     #[test]
     fn lists_nest() {
-        let page = of("<ul><li>a<li>b<ol start=3><li>c</li><li><p>d</p></li></ol></li></ul><p>after");
+        let page =
+            of("<ul><li>a<li>b<ol start=3><li>c</li><li><p>d</p></li></ol></li></ul><p>after");
         assert_eq!(page.text, "- a\n- b\n  3. c\n  4. d\n\nafter");
     }
 
     #[test]
     fn tables_have_a_line_under_their_first_row() {
-        let page = of("<table><thead><tr><th>Name<th>Age</thead><tr><td>Ann<td>41</td></tr><tr><td><p>Bob</p><p>Jr</p><td>a|b</table>end");
-        assert_eq!(page.text, "| Name | Age |\n| --- | --- |\n| Ann | 41 |\n| Bob Jr | a\\|b |\n\nend");
+        let page = of(
+            "<table><thead><tr><th>Name<th>Age</thead><tr><td>Ann<td>41</td></tr><tr><td><p>Bob</p><p>Jr</p><td>a|b</table>end",
+        );
+        assert_eq!(
+            page.text,
+            "| Name | Age |\n| --- | --- |\n| Ann | 41 |\n| Bob Jr | a\\|b |\n\nend"
+        );
     }
 
     #[test]
@@ -220,7 +251,10 @@ mod tests {
         let page = of(r##"<base href="/base/"><a href="a?x=1">A
             <b>b</b></a><a href="a?x=1">again</a><a href="#top">top</a><a href="javascript:x()">js</a><a href="//other.example/">o</a><a href="mailto:x@y">m</a>"##);
         let links: Vec<_> = page.links.iter().map(|l| (l.text.as_str(), l.url.as_str())).collect();
-        assert_eq!(links, [("A b", "https://example.com/base/a?x=1"), ("o", "https://other.example/")]);
+        assert_eq!(
+            links,
+            [("A b", "https://example.com/base/a?x=1"), ("o", "https://other.example/")]
+        );
     }
 
     #[test]

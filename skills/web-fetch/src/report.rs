@@ -58,11 +58,17 @@ pub fn next(from: &Url, status: u16, location: Option<&str>) -> Result<Option<Ur
     if !matches!(status, 301 | 302 | 303 | 307 | 308) {
         return Ok(None);
     }
-    let location = location.ok_or_else(|| format!("{from} answers with status {status} but names no address to go on to"))?;
-    let to = from.join(location).map_err(|error| format!("{from} redirects to {location:?}, which is no address: {error}"))?;
+    let location = location.ok_or_else(|| {
+        format!("{from} answers with status {status} but names no address to go on to")
+    })?;
+    let to = from.join(location).map_err(|error| {
+        format!("{from} redirects to {location:?}, which is no address: {error}")
+    })?;
     match to.scheme() {
         "http" | "https" => Ok(Some(to)),
-        other => Err(format!("{from} redirects to an address of the scheme {other}, which cannot be fetched")),
+        other => Err(format!(
+            "{from} redirects to an address of the scheme {other}, which cannot be fetched"
+        )),
     }
 }
 
@@ -87,13 +93,23 @@ pub fn report(
         Kind::Text => (None, decoded(body), Vec::new()),
         Kind::Binary => {
             let what = content_type.unwrap_or("binary data");
-            return Err(format!("{url} is {what}, not text; this reads pages, JSON and plain text only"));
+            return Err(format!(
+                "{url} is {what}, not text; this reads pages, JSON and plain text only"
+            ));
         }
     };
     let end = text.char_indices().nth(max_chars.unwrap_or(DEFAULT_CHARS)).map(|(i, _)| i);
     let truncated = cut || end.is_some();
     let text = end.map_or(text.as_str(), |end| &text[..end]).to_owned();
-    Ok(Report { url: url.to_string(), status, content_type: content_type.map(str::to_owned), title, text, truncated, links })
+    Ok(Report {
+        url: url.to_string(),
+        status,
+        content_type: content_type.map(str::to_owned),
+        title,
+        text,
+        truncated,
+        links,
+    })
 }
 
 #[cfg(test)]
@@ -107,7 +123,10 @@ mod tests {
     #[test]
     fn addresses_are_of_the_web() {
         assert_eq!(url("example.com/a b").as_str(), "https://example.com/a%20b");
-        assert_eq!(address("ftp://x/").unwrap_err(), "only http and https addresses can be fetched, not ftp");
+        assert_eq!(
+            address("ftp://x/").unwrap_err(),
+            "only http and https addresses can be fetched, not ftp"
+        );
         assert!(address("http://").is_err());
     }
 
@@ -115,8 +134,14 @@ mod tests {
     fn redirects_lead_on() {
         let from = url("https://a.example/x/y");
         assert_eq!(next(&from, 200, Some("/z")), Ok(None));
-        assert_eq!(next(&from, 302, Some("../z")).unwrap().unwrap().as_str(), "https://a.example/z");
-        assert_eq!(next(&from, 301, Some("//b.example/")).unwrap().unwrap().as_str(), "https://b.example/");
+        assert_eq!(
+            next(&from, 302, Some("../z")).unwrap().unwrap().as_str(),
+            "https://a.example/z"
+        );
+        assert_eq!(
+            next(&from, 301, Some("//b.example/")).unwrap().unwrap().as_str(),
+            "https://b.example/"
+        );
         assert!(next(&from, 308, None).unwrap_err().contains("names no address"));
         assert!(next(&from, 301, Some("file:///etc/passwd")).unwrap_err().contains("scheme file"));
     }
@@ -124,7 +149,15 @@ mod tests {
     #[test]
     fn a_real_page_reads_well() {
         let body = include_bytes!("../tests/page.html");
-        let found = report(&url("https://docs.example.org/guide/"), 200, Some("text/html; charset=utf-8"), body, false, None).unwrap();
+        let found = report(
+            &url("https://docs.example.org/guide/"),
+            200,
+            Some("text/html; charset=utf-8"),
+            body,
+            false,
+            None,
+        )
+        .unwrap();
         assert_eq!(found.title.as_deref(), Some("Install – Example"));
         assert_eq!(found.text, include_str!("../tests/page.md").trim_end());
         assert_eq!(found.links.len(), 2);
@@ -133,9 +166,21 @@ mod tests {
 
     #[test]
     fn text_is_as_it_is_and_cut_between_characters() {
-        let found = report(&url("x.example"), 200, Some("application/json"), "{\"é\": 1}".as_bytes(), false, Some(3)).unwrap();
+        let found = report(
+            &url("x.example"),
+            200,
+            Some("application/json"),
+            "{\"é\": 1}".as_bytes(),
+            false,
+            Some(3),
+        )
+        .unwrap();
         assert_eq!((found.text.as_str(), found.truncated), ("{\"é", true));
-        let error = report(&url("x.example"), 200, Some("image/png"), b"\x89PNG", false, None).unwrap_err();
-        assert_eq!(error, "https://x.example/ is image/png, not text; this reads pages, JSON and plain text only");
+        let error =
+            report(&url("x.example"), 200, Some("image/png"), b"\x89PNG", false, None).unwrap_err();
+        assert_eq!(
+            error,
+            "https://x.example/ is image/png, not text; this reads pages, JSON and plain text only"
+        );
     }
 }

@@ -1,4 +1,5 @@
-//! Text in the making: blanks are collapsed, blocks are parted, and lines within lists and quotes are indented.
+//! Text in the making: blanks are collapsed, blocks are parted, and lines within lists and quotes
+//! are indented.
 
 /// No list is indented further: pages may nest as they like.
 const MOST_INDENT: usize = 10;
@@ -51,7 +52,8 @@ impl Text {
         self.blank = false;
     }
 
-    /// What follows begins a line of its own, after so many line breaks. Within a cell there is but one line.
+    /// What follows begins a line of its own, after so many line breaks. Within a cell there is but
+    /// one line.
     pub fn block(&mut self, breaks: usize) {
         if self.cells > 0 {
             self.blank = true;
@@ -81,7 +83,8 @@ impl Text {
             return self.block(1);
         }
         // An item follows a line break, even an item that has no text.
-        self.breaks = if self.breaks >= 2 && self.lists.len() < 2 && !self.in_list_already() { 2 } else { 1 };
+        self.breaks =
+            if self.breaks >= 2 && self.lists.len() < 2 && !self.in_list_already() { 2 } else { 1 };
         let mark = match self.lists.last_mut() {
             Some(Some(number)) => {
                 *number = number.saturating_add(1);
@@ -227,16 +230,22 @@ impl Text {
         }
     }
 
-    /// Whether the line has nothing yet but an item's mark: a paragraph in an item begins beside it.
+    /// Whether the line has nothing yet but an item's mark: a paragraph in an item begins beside
+    /// it.
     fn at_mark(&self) -> bool {
         let line = self.out.rsplit('\n').next().unwrap_or_default().trim_start_matches([' ', '>']);
-        let numbered = line.strip_suffix(". ").is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()));
+        let numbered = line
+            .strip_suffix(". ")
+            .is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()));
         self.breaks == 0 && (line == "- " || numbered)
     }
 
     fn in_list_already(&self) -> bool {
         let line = self.out.rsplit('\n').next().unwrap_or_default();
-        line.starts_with("- ") || line.split_once(". ").is_some_and(|(n, _)| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()))
+        line.starts_with("- ")
+            || line
+                .split_once(". ")
+                .is_some_and(|(n, _)| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()))
     }
 
     /// Writes the breaks, the indentation or the blank that are due.

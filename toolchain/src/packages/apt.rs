@@ -37,12 +37,21 @@ impl Lists {
         for dir in [lists.join("partial"), archives.join("archives/partial")] {
             fs::create_dir_all(&dir).map_err(Error::context(dir.display()))?;
         }
-        Ok(vec!["-o".into(), format!("Dir::State::Lists={}", lists.display()), "-o".into(), format!("Dir::Cache={}", archives.display())])
+        Ok(vec![
+            "-o".into(),
+            format!("Dir::State::Lists={}", lists.display()),
+            "-o".into(),
+            format!("Dir::Cache={}", archives.display()),
+        ])
     }
 }
 
 /// The newest version, and its packages unless a toolchain was made of them before.
-pub(super) fn fetch(lists: Lists, home: &Home, progress: &Progress) -> Result<(String, Option<TempDir>), Error> {
+pub(super) fn fetch(
+    lists: Lists,
+    home: &Home,
+    progress: &Progress,
+) -> Result<(String, Option<TempDir>), Error> {
     let options = lists.options(home.cache)?;
     let apt = |program: &str, args: &[&str]| {
         let mut command = Command::new(program);
@@ -50,29 +59,59 @@ pub(super) fn fetch(lists: Lists, home: &Home, progress: &Progress) -> Result<(S
         command
     };
     if let Lists::Own = lists {
-        progress.step("apt-get update", |step| step.run(&mut apt("apt-get", &["update", "-q"]))).map_err(Error::from)?;
+        progress
+            .step("apt-get update", |step| step.run(&mut apt("apt-get", &["update", "-q"])))
+            .map_err(Error::from)?;
     }
     let version = progress.step("ask apt for rustc-web", |step| {
         let out = step.run(&mut apt("apt-cache", &["policy", "rustc-web"])).map_err(Error::from)?;
-        candidate(&String::from_utf8_lossy(&out)).ok_or_else(|| Error::new("apt knows no package rustc-web"))
+        candidate(&String::from_utf8_lossy(&out))
+            .ok_or_else(|| Error::new("apt knows no package rustc-web"))
     })?;
     if home.dest(&version).is_dir() {
         return Ok((version, None));
     }
-    let debs = tempfile::Builder::new().prefix(files::MAKING).tempdir_in(home.cache).map_err(Error::context(home.cache.display()))?;
+    let debs = tempfile::Builder::new()
+        .prefix(files::MAKING)
+        .tempdir_in(home.cache)
+        .map_err(Error::context(home.cache.display()))?;
     progress.step(&format!("download Debian's Rust {version}"), |step| {
-        let std = format!("libstd-rust-web-{}", version.splitn(3, '.').take(2).collect::<Vec<_>>().join("."));
-        let depends =
-            ["depends", "--recurse", "--no-recommends", "--no-suggests", "--no-conflicts", "--no-breaks", "--no-replaces", "--no-enhances"];
+        let std = format!(
+            "libstd-rust-web-{}",
+            version.splitn(3, '.').take(2).collect::<Vec<_>>().join(".")
+        );
+        let depends = [
+            "depends",
+            "--recurse",
+            "--no-recommends",
+            "--no-suggests",
+            "--no-conflicts",
+            "--no-breaks",
+            "--no-replaces",
+            "--no-enhances",
+        ];
         let needed = step.run(apt("apt-cache", &depends).arg(&std)).map_err(Error::from)?;
-        let installed = step.run(Command::new("dpkg-query").args(["-W", "-f", "${Package} ${db:Status-Abbrev}\n"])).map_err(Error::from)?;
-        let mut packages: Vec<_> =
-            ["rustc-web", "rust-web-src", "libstd-rust-web-dev", &std].iter().map(|p| format!("{p}={version}")).collect();
-        packages.extend(missing(&String::from_utf8_lossy(&needed), &String::from_utf8_lossy(&installed), &std));
-        let uris = step.run(apt("apt-get", &["download", "-q", "--print-uris"]).args(&packages)).map_err(Error::from)?;
+        let installed = step
+            .run(Command::new("dpkg-query").args(["-W", "-f", "${Package} ${db:Status-Abbrev}\n"]))
+            .map_err(Error::from)?;
+        let mut packages: Vec<_> = ["rustc-web", "rust-web-src", "libstd-rust-web-dev", &std]
+            .iter()
+            .map(|p| format!("{p}={version}"))
+            .collect();
+        packages.extend(missing(
+            &String::from_utf8_lossy(&needed),
+            &String::from_utf8_lossy(&installed),
+            &std,
+        ));
+        let uris = step
+            .run(apt("apt-get", &["download", "-q", "--print-uris"]).args(&packages))
+            .map_err(Error::from)?;
         step.expect_bytes(total_size(&String::from_utf8_lossy(&uris)));
         let mut download = apt("apt-get", &["download", "-q"]);
-        watch(debs.path(), step, || step.run(download.args(&packages).current_dir(debs.path())).map(drop)).map_err(Error::from)
+        watch(debs.path(), step, || {
+            step.run(download.args(&packages).current_dir(debs.path())).map(drop)
+        })
+        .map_err(Error::from)
     })?;
     Ok((version, Some(debs)))
 }
@@ -83,10 +122,11 @@ fn candidate(policy: &str) -> Option<String> {
     (version != "(none)").then(|| version.to_owned())
 }
 
-/// Of the packages in `apt-cache depends --recurse` those that are neither installed nor `std` itself: libLLVM, as a rule, and what it
-/// stands on.
+/// Of the packages in `apt-cache depends --recurse` those that are neither installed nor `std`
+/// itself: libLLVM, as a rule, and what it stands on.
 fn missing(depends: &str, installed: &str, std: &str) -> Vec<String> {
-    let installed: Vec<_> = installed.lines().filter_map(|l| l.strip_suffix("ii ")).map(str::trim).collect();
+    let installed: Vec<_> =
+        installed.lines().filter_map(|l| l.strip_suffix("ii ")).map(str::trim).collect();
     let packages = depends.lines().filter(|l| !l.starts_with([' ', '<', '|']));
     packages.filter(|p| *p != std && !installed.contains(p)).map(str::to_owned).collect()
 }
@@ -120,7 +160,8 @@ mod tests {
     #[test]
     fn the_candidate_is_what_apt_would_install() {
         assert_eq!(
-            candidate("rustc-web:\n  Installed: (none)\n  Candidate: 1.96.0+dfsg1-1~deb12u2\n").as_deref(),
+            candidate("rustc-web:\n  Installed: (none)\n  Candidate: 1.96.0+dfsg1-1~deb12u2\n")
+                .as_deref(),
             Some("1.96.0+dfsg1-1~deb12u2")
         );
         assert_eq!(candidate("rustc-web:\n  Installed: (none)\n  Candidate: (none)\n"), None);
@@ -136,6 +177,11 @@ mod tests {
 
     #[test]
     fn sizes_of_a_download_are_added_up() {
-        assert_eq!(total_size("'http://a/b.deb' b.deb 40 SHA256:00\n'http://a/c.deb' c.deb 2 SHA256:00\nnoise\n"), 42);
+        assert_eq!(
+            total_size(
+                "'http://a/b.deb' b.deb 40 SHA256:00\n'http://a/c.deb' c.deb 2 SHA256:00\nnoise\n"
+            ),
+            42
+        );
     }
 }

@@ -29,7 +29,8 @@ pub(crate) enum What {
 }
 
 /// A filter that reads all of its input and calculates.
-const FILTER: &str = "group_by(.city) | map({city: .[0].city, orders: length, total: (map(.total) | add)})";
+const FILTER: &str =
+    "group_by(.city) | map({city: .[0].city, orders: length, total: (map(.total) | add)})";
 
 /// Bytes of the CSV file and of the JSON file.
 pub(crate) const INPUT: u64 = 5_000_000;

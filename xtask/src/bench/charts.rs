@@ -1,4 +1,5 @@
-//! The charts of a report, each one an SVG: readable at the width of a phone, in light and in dark, without a legend to look up.
+//! The charts of a report, each one an SVG: readable at the width of a phone, in light and in dark,
+//! without a legend to look up.
 
 use plotters::backend::SVGBackend;
 use plotters::drawing::{DrawingArea, IntoDrawingArea as _};
@@ -121,7 +122,8 @@ fn phases(report: &Report) -> Result<String, Error> {
             for (phase, colour) in bar.iter().zip(COLOURS) {
                 let to = from + phase.wall.p50 as f64 / longest * (right - left);
                 let corners = [(from.round() as i32, top), (to.round() as i32, top + 22)];
-                area.draw(&Rectangle::new(corners, colour.filled())).map_err(Error::context("a chart"))?;
+                area.draw(&Rectangle::new(corners, colour.filled()))
+                    .map_err(Error::context("a chart"))?;
                 from = to;
             }
             text(area, &units::time(whole(bar)), from as i32 + 8, top + 11, HPos::Left, INK)?;
@@ -129,7 +131,8 @@ fn phases(report: &Report) -> Result<String, Error> {
         for (n, (phase, colour)) in first.iter().zip(COLOURS).enumerate() {
             let middle = legend + 12 + 24 * n as i32;
             let square = [(left as i32, middle - 7), (left as i32 + 14, middle + 7)];
-            area.draw(&Rectangle::new(square, colour.filled())).map_err(Error::context("a chart"))?;
+            area.draw(&Rectangle::new(square, colour.filled()))
+                .map_err(Error::context("a chart"))?;
             text(area, &phase.phase, left as i32 + 22, middle, HPos::Left, INK)?;
         }
         Ok(())
@@ -138,9 +141,14 @@ fn phases(report: &Report) -> Result<String, Error> {
 
 /// Rows of points on one logarithmic axis.
 fn start_up(report: &Report) -> Result<String, Error> {
-    let baseline = report.run(Tier::Native.id(), BASELINE).map(|run| ("/bin/true", "", vec![run.wall.p50]));
+    let baseline =
+        report.run(Tier::Native.id(), BASELINE).map(|run| ("/bin/true", "", vec![run.wall.p50]));
     let rows = report.measured().map(|tier| {
-        let times = ["hello", "imports"].iter().filter_map(|case| report.run(&tier.id, case)).map(|run| run.wall.p50).collect();
+        let times = ["hello", "imports"]
+            .iter()
+            .filter_map(|case| report.run(&tier.id, case))
+            .map(|run| run.wall.p50)
+            .collect();
         (tier.name.as_str(), tier.id.as_str(), times)
     });
     let rows: Vec<(&str, &str, Vec<u64>)> = baseline.into_iter().chain(rows).collect();
@@ -170,22 +178,32 @@ fn start_up(report: &Report) -> Result<String, Error> {
 }
 
 fn throughput(report: &Report) -> Result<String, Error> {
-    let points = report.throughput.iter().map(|p| (p.tier.as_str(), p.concurrency as f64, p.per_second));
+    let points =
+        report.throughput.iter().map(|p| (p.tier.as_str(), p.concurrency as f64, p.per_second));
     lines(report, points, "at once", units::count, units::count)
 }
 
 fn memory(report: &Report) -> Result<String, Error> {
-    let points = report.memory.iter().filter_map(|p| Some((p.tier.as_str(), p.instances as f64, p.private? as f64)));
+    let points = report
+        .memory
+        .iter()
+        .filter_map(|p| Some((p.tier.as_str(), p.instances as f64, p.private? as f64)));
     lines(report, points, "guests alive", units::count, units::decimal)
 }
 
 fn sizes(report: &Report) -> Result<String, Error> {
-    let points = report.sizes.iter().filter_map(|p| Some((p.tier.as_str(), p.input as f64, p.wall?.p50 as f64)));
+    let points = report
+        .sizes
+        .iter()
+        .filter_map(|p| Some((p.tier.as_str(), p.input as f64, p.wall?.p50 as f64)));
     lines(report, points, "of CSV", units::input, units::time)
 }
 
 fn growth(report: &Report) -> Result<String, Error> {
-    let points = report.growth.iter().filter_map(|p| Some((p.tier.as_str(), p.skills as f64, p.wall? as f64)));
+    let points = report
+        .growth
+        .iter()
+        .filter_map(|p| Some((p.tier.as_str(), p.skills as f64, p.wall? as f64)));
     lines(report, points, "skills at once", units::count, units::time)
 }
 
@@ -202,7 +220,10 @@ fn lines<'a>(
     let mut marks: Vec<f64> = points.iter().map(|(_, x, _)| *x).collect();
     marks.sort_by(f64::total_cmp);
     marks.dedup();
-    let (Some(across), Some(up)) = (Scale::exact(&marks, left, right), Scale::decades(points.iter().map(|(.., y)| *y), 0.0, 0.0)) else {
+    let (Some(across), Some(up)) = (
+        Scale::exact(&marks, left, right),
+        Scale::decades(points.iter().map(|(.., y)| *y), 0.0, 0.0),
+    ) else {
         return Ok(empty());
     };
     let up = Scale { from: bottom, to: top, ..up };
@@ -213,13 +234,30 @@ fn lines<'a>(
             text(area, &whole(&show_y(at)), left as i32 - 8, y, HPos::Right, INK)?;
         }
         for at in &marks {
-            text(area, &whole(&show_x(*at)), across.at(*at), bottom as i32 + 18, HPos::Center, INK)?;
+            text(
+                area,
+                &whole(&show_x(*at)),
+                across.at(*at),
+                bottom as i32 + 18,
+                HPos::Center,
+                INK,
+            )?;
         }
-        text(area, along, ((left + f64::from(WIDTH) - right) / 2.0) as i32, bottom as i32 + 40, HPos::Center, INK)?;
+        text(
+            area,
+            along,
+            ((left + f64::from(WIDTH) - right) / 2.0) as i32,
+            bottom as i32 + 40,
+            HPos::Center,
+            INK,
+        )?;
         let mut ends = Vec::new();
         for tier in report.measured() {
-            let own: Vec<(i32, i32)> =
-                points.iter().filter(|(id, ..)| *id == tier.id).map(|(_, x, y)| (across.at(*x), up.at(*y))).collect();
+            let own: Vec<(i32, i32)> = points
+                .iter()
+                .filter(|(id, ..)| *id == tier.id)
+                .map(|(_, x, y)| (across.at(*x), up.at(*y)))
+                .collect();
             line(area, &own, colour(&tier.id), 1.0, 2)?;
             own.iter().try_for_each(|(x, y)| dot(area, *x, *y, colour(&tier.id), true))?;
             ends.extend(own.last().map(|(x, y)| (*x, *y, tier)));
@@ -244,7 +282,10 @@ fn whole(text: &str) -> String {
 
 /// Names that fit beside a chart.
 fn short(name: &str) -> String {
-    name.replace("container (", "").replace(" process", "").replace(')', "").replace("deterministic", "determ.")
+    name.replace("container (", "")
+        .replace(" process", "")
+        .replace(')', "")
+        .replace("deterministic", "determ.")
 }
 
 /// The same heights, moved as little as keeps labels `gap` apart, and above `bottom`.
@@ -272,14 +313,25 @@ struct Scale {
 impl Scale {
     /// Whole decades around some values, `right` pixels short of the width.
     fn decades(values: impl Iterator<Item = f64>, left: f64, right: f64) -> Option<Scale> {
-        let (low, high) = values.fold((f64::INFINITY, 0.0f64), |(low, high), value| (low.min(value), high.max(value)));
+        let (low, high) = values
+            .fold((f64::INFINITY, 0.0f64), |(low, high), value| (low.min(value), high.max(value)));
         let (low, high) = (10f64.powf(low.log10().floor()), 10f64.powf(high.log10().ceil()));
-        (low.is_finite() && low > 0.0).then(|| Scale { low, high: high.max(low * 10.0), from: left, to: f64::from(WIDTH) - right })
+        (low.is_finite() && low > 0.0).then(|| Scale {
+            low,
+            high: high.max(low * 10.0),
+            from: left,
+            to: f64::from(WIDTH) - right,
+        })
     }
 
     fn exact(marks: &[f64], left: f64, right: f64) -> Option<Scale> {
         let (low, high) = (*marks.first()?, *marks.last()?);
-        Some(Scale { low, high: high.max(low * 2.0), from: left + 12.0, to: f64::from(WIDTH) - right - 4.0 })
+        Some(Scale {
+            low,
+            high: high.max(low * 2.0),
+            from: left + 12.0,
+            to: f64::from(WIDTH) - right - 4.0,
+        })
     }
 
     fn at(&self, value: f64) -> i32 {
@@ -314,19 +366,37 @@ fn empty() -> String {
     String::new()
 }
 
-fn text(area: &Area<'_>, words: &str, x: i32, y: i32, at: HPos, colour: RGBColor) -> Result<(), Error> {
-    let style = TextStyle::from(("sans-serif", FONT).into_font()).color(&colour).pos(Pos::new(at, VPos::Center));
+fn text(
+    area: &Area<'_>,
+    words: &str,
+    x: i32,
+    y: i32,
+    at: HPos,
+    colour: RGBColor,
+) -> Result<(), Error> {
+    let style = TextStyle::from(("sans-serif", FONT).into_font())
+        .color(&colour)
+        .pos(Pos::new(at, VPos::Center));
     area.draw(&Text::new(words.to_owned(), (x, y), style)).map_err(Error::context("a chart"))
 }
 
-fn line(area: &Area<'_>, points: &[(i32, i32)], colour: RGBColor, opacity: f64, width: u32) -> Result<(), Error> {
-    area.draw(&PathElement::new(points.to_vec(), colour.mix(opacity).stroke_width(width))).map_err(Error::context("a chart"))
+fn line(
+    area: &Area<'_>,
+    points: &[(i32, i32)],
+    colour: RGBColor,
+    opacity: f64,
+    width: u32,
+) -> Result<(), Error> {
+    area.draw(&PathElement::new(points.to_vec(), colour.mix(opacity).stroke_width(width)))
+        .map_err(Error::context("a chart"))
 }
 
 fn dot(area: &Area<'_>, x: i32, y: i32, colour: RGBColor, filled: bool) -> Result<(), Error> {
     match filled {
         true => area.draw(&Circle::new((x, y), 4, colour.filled())),
-        false => area.draw(&Rectangle::new([(x - 4, y - 4), (x + 4, y + 4)], colour.stroke_width(2))),
+        false => {
+            area.draw(&Rectangle::new([(x - 4, y - 4), (x + 4, y + 4)], colour.stroke_width(2)))
+        }
     }
     .map_err(Error::context("a chart"))
 }
@@ -341,8 +411,17 @@ mod tests {
         let charts = all(&report()).unwrap();
         assert_eq!(charts.len(), 6);
         for chart in &charts {
-            assert!(chart.svg.starts_with("<svg ") && chart.svg.trim_end().ends_with("</svg>"), "{}", chart.svg);
-            assert!((chart.svg.contains("native") || chart.id == "phases") && !chart.svg.contains("#000000"), "{}", chart.id);
+            assert!(
+                chart.svg.starts_with("<svg ") && chart.svg.trim_end().ends_with("</svg>"),
+                "{}",
+                chart.svg
+            );
+            assert!(
+                (chart.svg.contains("native") || chart.id == "phases")
+                    && !chart.svg.contains("#000000"),
+                "{}",
+                chart.id
+            );
         }
         assert!(charts[1].svg.contains("skillhost, cold") && !charts[1].svg.contains("bubblewrap"));
     }

@@ -1,7 +1,8 @@
-//! The container tiers: a bundle by the OCI runtime specification for each case, run by runc or crun.
+//! The container tiers: a bundle by the OCI runtime specification for each case, run by runc or
+//! crun.
 //!
-//! The runtime makes a cgroup of its own for each container, below this process's, and removes it. Nothing is mounted in the machine's
-//! namespaces and no cgroup of the machine is touched.
+//! The runtime makes a cgroup of its own for each container, below this process's, and removes it.
+//! Nothing is mounted in the machine's namespaces and no cgroup of the machine is touched.
 
 use std::os::unix::fs::MetadataExt as _;
 use std::path::PathBuf;
@@ -26,20 +27,35 @@ pub(crate) struct Runtime {
 /// Names of containers are used once.
 static NEXT: AtomicU64 = AtomicU64::new(0);
 
-pub(crate) fn command(runtime: &Runtime, root: &Root, place: &Place, case: &Case) -> Result<Command, Error> {
-    let bundle = place.folder.join("bundles").join(case.args.first().map_or(case.id, |arg| arg.as_str()).replace('/', "_")).join(case.id);
+pub(crate) fn command(
+    runtime: &Runtime,
+    root: &Root,
+    place: &Place,
+    case: &Case,
+) -> Result<Command, Error> {
+    let bundle = place
+        .folder
+        .join("bundles")
+        .join(case.args.first().map_or(case.id, |arg| arg.as_str()).replace('/', "_"))
+        .join(case.id);
     let uid = std::fs::metadata("/proc/self").map_err(Error::context("/proc/self"))?.uid();
-    files::write_if_changed(&bundle.join("config.json"), config(root, place, case, uid).to_string().as_bytes())?;
-    let name = format!("skillhost-bench-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+    files::write_if_changed(
+        &bundle.join("config.json"),
+        config(root, place, case, uid).to_string().as_bytes(),
+    )?;
+    let name =
+        format!("skillhost-bench-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
     let mut command = place.command(&runtime.path);
     command.arg("--root").arg(&runtime.state).args(["run", "--bundle"]).arg(bundle).arg(name);
     Ok(command)
 }
 
-/// All namespaces, no capabilities, a read-only root; where this is not root, a user namespace too. No seccomp profile, which would cost
-/// more time.
+/// All namespaces, no capabilities, a read-only root; where this is not root, a user namespace too.
+/// No seccomp profile, which would cost more time.
 fn config(root: &Root, place: &Place, case: &Case, uid: u32) -> Value {
-    let mut namespaces = ["pid", "network", "ipc", "uts", "mount", "cgroup"].map(|kind| json!({ "type": kind })).to_vec();
+    let mut namespaces = ["pid", "network", "ipc", "uts", "mount", "cgroup"]
+        .map(|kind| json!({ "type": kind }))
+        .to_vec();
     let mut linux = json!({});
     if uid != 0 {
         namespaces.push(json!({ "type": "user" }));
@@ -47,8 +63,7 @@ fn config(root: &Root, place: &Place, case: &Case, uid: u32) -> Value {
         linux = json!({ "uidMappings": mapping, "gidMappings": mapping });
     }
     linux["namespaces"] = namespaces.into();
-    let bind =
-        |to: &str, from: PathBuf, mode: &str| json!({ "destination": to, "type": "bind", "source": from, "options": ["bind", mode] });
+    let bind = |to: &str, from: PathBuf, mode: &str| json!({ "destination": to, "type": "bind", "source": from, "options": ["bind", mode] });
     json!({
         "ociVersion": "1.0.2",
         "process": {

@@ -1,4 +1,5 @@
-//! Many skills at once: how many a second, how long a crowd takes, and what each that is alive costs in memory.
+//! Many skills at once: how many a second, how long a crowd takes, and what each that is alive
+//! costs in memory.
 
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Command, Stdio};
@@ -34,7 +35,8 @@ pub(crate) struct Crowd {
 
 pub(crate) fn measure(bench: &mut Bench<'_>, progress: &Progress) -> Result<Crowd, Error> {
     let hello = cases::all().into_iter().next().ok_or_else(|| Error::new("there are no cases"))?;
-    let throughput = progress.step("throughput by concurrency", |step| throughput(bench, &hello, step))?;
+    let throughput =
+        progress.step("throughput by concurrency", |step| throughput(bench, &hello, step))?;
     let growth = progress.step("many that start at once", |step| growth(bench, &hello, step))?;
     let memory = progress.step("many that are alive at once", |step| memory(bench, step))?;
     Ok(Crowd { throughput, growth, memory })
@@ -51,7 +53,12 @@ fn throughput(bench: &mut Bench<'_>, hello: &Case, step: &Step) -> Result<Vec<Th
     Ok(found)
 }
 
-fn rates(bench: &mut Bench<'_>, tier: Tier, hello: &Case, step: &Step) -> Result<Vec<Throughput>, Error> {
+fn rates(
+    bench: &mut Bench<'_>,
+    tier: Tier,
+    hello: &Case,
+    step: &Step,
+) -> Result<Vec<Throughput>, Error> {
     let one = burst(bench, tier, hello, 10, 1)? / 10;
     let count = (WINDOW.as_secs_f64() / one.as_secs_f64()) as usize;
     let mut found = Vec::new();
@@ -59,7 +66,11 @@ fn rates(bench: &mut Bench<'_>, tier: Tier, hello: &Case, step: &Step) -> Result
         step.note(&format!("{concurrency} at once in {}", tier.name()));
         let count = count.max(concurrency * 4);
         let took = burst(bench, tier, hello, count, concurrency)?;
-        found.push(Throughput { tier: tier.id().into(), concurrency, per_second: count as f64 / took.as_secs_f64() });
+        found.push(Throughput {
+            tier: tier.id().into(),
+            concurrency,
+            per_second: count as f64 / took.as_secs_f64(),
+        });
     }
     Ok(found)
 }
@@ -74,15 +85,23 @@ fn growth(bench: &mut Bench<'_>, hello: &Case, step: &Step) -> Result<Vec<Growth
             let took = match tier {
                 _ if expected > PATIENCE => Err(too_long(expected)),
                 // A host of this size: what is more waits for a place.
-                Tier::Warm => Driver::start(bench.place, &[(hello.id.into(), hello.clone())], skills).and_then(|mut driver| {
-                    driver.each(hello.id, 1)?;
-                    driver.burst(hello.id, skills, skills).map(Duration::from_nanos)
-                }),
+                Tier::Warm => {
+                    Driver::start(bench.place, &[(hello.id.into(), hello.clone())], skills)
+                        .and_then(|mut driver| {
+                            driver.each(hello.id, 1)?;
+                            driver.burst(hello.id, skills, skills).map(Duration::from_nanos)
+                        })
+                }
                 _ => burst(bench, tier, hello, skills, skills),
             };
             last = took.as_ref().copied().unwrap_or(last * 10);
             let missing = took.as_ref().err().map(ToString::to_string);
-            found.push(Growth { tier: tier.id().into(), skills, wall: took.ok().map(nanoseconds), missing });
+            found.push(Growth {
+                tier: tier.id().into(),
+                skills,
+                wall: took.ok().map(nanoseconds),
+                missing,
+            });
         }
     }
     Ok(found)
@@ -99,12 +118,14 @@ fn memory(bench: &mut Bench<'_>, step: &Step) -> Result<Vec<Memory>, Error> {
             let available = available() / 2;
             let measured = match tier {
                 _ if took * 10 > PATIENCE => Err(too_long(took * 10)),
-                _ if each * instances as u64 > available => {
-                    Err(Error::new(format!("it would need more than half of the memory that is free, {} MiB", (available * 2) >> 20)))
-                }
+                _ if each * instances as u64 > available => Err(Error::new(format!(
+                    "it would need more than half of the memory that is free, {} MiB",
+                    (available * 2) >> 20
+                ))),
                 Tier::Warm => {
                     let cases = [(waiting.id.to_owned(), waiting.clone())];
-                    Driver::start(bench.place, &cases, instances.max(2)).and_then(|mut driver| driver.alive(waiting.id, instances))
+                    Driver::start(bench.place, &cases, instances.max(2))
+                        .and_then(|mut driver| driver.alive(waiting.id, instances))
                 }
                 _ => alive(bench, tier, &waiting, instances),
             };
@@ -119,28 +140,46 @@ fn memory(bench: &mut Bench<'_>, step: &Step) -> Result<Vec<Memory>, Error> {
 }
 
 fn too_long(expected: Duration) -> Error {
-    Error::new(format!("it would take about {:.0} s, and a point may take {} s", expected.as_secs_f64(), PATIENCE.as_secs()))
+    Error::new(format!(
+        "it would take about {:.0} s, and a point may take {} s",
+        expected.as_secs_f64(),
+        PATIENCE.as_secs()
+    ))
 }
 
 /// Runs a case `count` times, `at_once` at once, and returns the time of all.
-fn burst(bench: &mut Bench<'_>, tier: Tier, case: &Case, count: usize, at_once: usize) -> Result<Duration, Error> {
+fn burst(
+    bench: &mut Bench<'_>,
+    tier: Tier,
+    case: &Case,
+    count: usize,
+    at_once: usize,
+) -> Result<Duration, Error> {
     if tier == Tier::Warm {
         return bench.driver()?.burst(case.id, count, at_once).map(Duration::from_nanos);
     }
-    let mut commands: Vec<Command> = (0..count).map(|_| bench.command(tier, case)).collect::<Result<_, _>>()?;
+    let mut commands: Vec<Command> =
+        (0..count).map(|_| bench.command(tier, case)).collect::<Result<_, _>>()?;
     let start = Instant::now();
     let share = count.div_ceil(at_once);
     std::thread::scope(|scope| {
         let workers: Vec<_> = commands
             .chunks_mut(share)
-            .map(|commands| scope.spawn(move || commands.iter_mut().try_for_each(|command| measure::run(command).map(drop))))
+            .map(|commands| {
+                scope.spawn(move || {
+                    commands.iter_mut().try_for_each(|command| measure::run(command).map(drop))
+                })
+            })
             .collect();
-        workers.into_iter().try_for_each(|worker| worker.join().map_err(|_| Error::new("a thread of the benchmark panicked"))?)
+        workers.into_iter().try_for_each(|worker| {
+            worker.join().map_err(|_| Error::new("a thread of the benchmark panicked"))?
+        })
     })?;
     Ok(start.elapsed())
 }
 
-/// Keeps `count` processes of a case alive at once. Returns their private memory, and the times of the first and the last to start.
+/// Keeps `count` processes of a case alive at once. Returns their private memory, and the times of
+/// the first and the last to start.
 fn alive(bench: &Bench<'_>, tier: Tier, case: &Case, count: usize) -> Result<[u64; 3], Error> {
     let mut crowd = Alive(Vec::new());
     let (mut first, mut last) = (0, 0);
@@ -153,7 +192,9 @@ fn alive(bench: &Bench<'_>, tier: Tier, case: &Case, count: usize) -> Result<[u6
         crowd.0.push(child);
         let mut line = String::new();
         if let Some(output) = output {
-            BufReader::new(output).read_line(&mut line).map_err(Error::context(measure::shown(&command)))?;
+            BufReader::new(output)
+                .read_line(&mut line)
+                .map_err(Error::context(measure::shown(&command)))?;
         }
         if line.trim() != "ready" {
             return Err(Error::new(format!("{} of {count} did not start", n + 1)));
@@ -161,11 +202,13 @@ fn alive(bench: &Bench<'_>, tier: Tier, case: &Case, count: usize) -> Result<[u6
         last = nanoseconds(start.elapsed());
         first = if n == 0 { last } else { first };
     }
-    let private = crowd.0.iter().flat_map(|child| measure::tree(child.id())).map(measure::private).sum();
+    let private =
+        crowd.0.iter().flat_map(|child| measure::tree(child.id())).map(measure::private).sum();
     Ok([private, first, last])
 }
 
-/// Processes that wait for the end of their input, which they get, with the wait for their own, when this is dropped.
+/// Processes that wait for the end of their input, which they get, with the wait for their own,
+/// when this is dropped.
 struct Alive(Vec<Child>);
 
 impl Drop for Alive {

@@ -32,7 +32,13 @@ fn csv(bytes: u64) -> String {
         // What a profile of real data meets: missing values, and fields with quotes.
         let note = if id % 7 == 0 { "\"late, again\"" } else { "" };
         let day = 1 + day % 28;
-        _ = writeln!(text, "{id},2024-{:02}-{day:02},{city},{quantity},{}.{:02},{note}", 1 + id % 12, cents / 100, cents % 100);
+        _ = writeln!(
+            text,
+            "{id},2024-{:02}-{day:02},{city},{quantity},{}.{:02},{note}",
+            1 + id % 12,
+            cents / 100,
+            cents % 100
+        );
     }
     text
 }
@@ -59,7 +65,11 @@ fn log() -> String {
     let mut text = String::new();
     for Order { id, day, city, cents, .. } in orders().take_while(|order| order.id <= LOG_LINES) {
         let status = [200, 200, 200, 304, 404, 200, 500, 200][(cents % 8) as usize];
-        let path = if id % 10 == 0 { "/health".to_owned() } else { format!("/{}/{day}", city.to_lowercase()) };
+        let path = if id % 10 == 0 {
+            "/health".to_owned()
+        } else {
+            format!("/{}/{day}", city.to_lowercase())
+        };
         let (minute, second) = (id / 60 % 60, id % 60);
         _ = writeln!(
             text,
@@ -83,10 +93,17 @@ fn orders() -> impl Iterator<Item = Order> {
     // Knuth's constants of MMIX: no dependency for numbers that need not be random.
     let mut state = 1u64;
     let mut next = move |below: u64| {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (state >> 33) % below
     };
-    (1..).map(move |id| Order { id, day: next(365), city: CITIES[next(8) as usize], quantity: 1 + next(20), cents: 100 + next(100_000) })
+    (1..).map(move |id| Order {
+        id,
+        day: next(365),
+        city: CITIES[next(8) as usize],
+        quantity: 1 + next(20),
+        cents: 100 + next(100_000),
+    })
 }
 
 #[cfg(test)]

@@ -38,26 +38,43 @@ struct Cell<'a> {
 }
 
 /// Measures everything. `rounds` is the number of samples of each cell, at least one.
-pub(crate) fn run(place: &Place, rounds: usize, command: String, progress: &Progress) -> Result<Report, Error> {
+pub(crate) fn run(
+    place: &Place,
+    rounds: usize,
+    command: String,
+    progress: &Progress,
+) -> Result<Report, Error> {
     let machine = machine::describe()?;
     machine::warn_if_busy(&machine);
     place.forget_compiled()?;
     let tools = progress.step("build a root for the sandboxes", |_| Tools::find(place))?;
     let cases = cases::all();
-    let mut named: Vec<(String, Case)> = cases.iter().map(|case| (case.id.to_owned(), case.clone())).collect();
+    let mut named: Vec<(String, Case)> =
+        cases.iter().map(|case| (case.id.to_owned(), case.clone())).collect();
     named.extend(cases::SIZES.map(|size| (cases::csv_name(size), cases::report(size))));
-    let mut bench = Bench { place, tools, driver: Driver::start(place, &named, STORES).ok(), missing: BTreeMap::new() };
+    let mut bench = Bench {
+        place,
+        tools,
+        driver: Driver::start(place, &named, STORES).ok(),
+        missing: BTreeMap::new(),
+    };
 
     progress.step("try every case in every tier", |step| bench.try_all(&cases, step))?;
     let mut cells = bench.cells(&cases);
-    let baseline = progress.step(&format!("{rounds} rounds"), |step| bench.rounds(&mut cells, rounds, step))?;
-    progress.step("watch the memory of each", |step| bench.watch(&mut cells, rounds.min(WATCHED), step))?;
-    let sizes = progress.step("growth with the input", |step| bench.sizes(rounds.div_ceil(10), step))?;
+    let baseline = progress
+        .step(&format!("{rounds} rounds"), |step| bench.rounds(&mut cells, rounds, step))?;
+    progress.step("watch the memory of each", |step| {
+        bench.watch(&mut cells, rounds.min(WATCHED), step)
+    })?;
+    let sizes =
+        progress.step("growth with the input", |step| bench.sizes(rounds.div_ceil(10), step))?;
     let crowd = crowd::measure(&mut bench, progress)?;
     let phases = phases::measure(place, rounds, progress)?;
 
     cells.retain(|cell| !bench.missing.contains_key(&cell.tier));
-    let runs = std::iter::once(Ok(baseline)).chain(cells.iter().map(Cell::run)).collect::<Result<Vec<_>, Error>>()?;
+    let runs = std::iter::once(Ok(baseline))
+        .chain(cells.iter().map(Cell::run))
+        .collect::<Result<Vec<_>, Error>>()?;
     let tier = |tier: Tier| {
         let missing = bench.missing.get(&tier).cloned();
         let disk = if missing.is_none() { bench.tools.disk(tier, place) } else { None };
@@ -83,7 +100,11 @@ pub(crate) fn run(place: &Place, rounds: usize, command: String, progress: &Prog
 
 fn info(case: &Case, place: &Place) -> CaseInfo {
     let input = case.input.as_ref().and_then(|name| place.workspace().join(name).metadata().ok());
-    CaseInfo { id: case.id.into(), name: case.name.into(), input: input.map_or(0, |file| file.len()) }
+    CaseInfo {
+        id: case.id.into(),
+        name: case.name.into(),
+        input: input.map_or(0, |file| file.len()),
+    }
 }
 
 /// A run that is under way.
@@ -101,7 +122,8 @@ impl Bench<'_> {
         Tier::ALL.into_iter().filter(|tier| !self.missing.contains_key(tier))
     }
 
-    /// A tier that is not here, does not work or prints something else than the native run is missing, and says why.
+    /// A tier that is not here, does not work or prints something else than the native run is
+    /// missing, and says why.
     fn try_all(&mut self, cases: &[Case], step: &Step) -> Result<(), Error> {
         for case in cases {
             let native = measure::output(&mut self.command(Tier::Native, case)?)?;
@@ -115,10 +137,15 @@ impl Bench<'_> {
                 }
                 match self.output(tier, case) {
                     Ok(found) if found == native => {}
-                    Ok(_) => drop(self.missing.insert(tier, format!("{} prints something else there", case.name))),
+                    Ok(_) => drop(
+                        self.missing
+                            .insert(tier, format!("{} prints something else there", case.name)),
+                    ),
                     // Without its own, it has nothing to compare.
                     Err(error) if tier == Tier::Cold => return Err(error),
-                    Err(error) => drop(self.missing.insert(tier, format!("it does not work here: {error}"))),
+                    Err(error) => {
+                        drop(self.missing.insert(tier, format!("it does not work here: {error}")))
+                    }
                 }
             }
         }
@@ -141,11 +168,20 @@ impl Bench<'_> {
     }
 
     fn cells<'c>(&self, cases: &'c [Case]) -> Vec<Cell<'c>> {
-        let in_tiers = |case| self.tiers().map(move |tier| Cell { tier, case, wall: Vec::new(), cpu: Vec::new(), memory: 0 });
+        let in_tiers = |case| {
+            self.tiers().map(move |tier| Cell {
+                tier,
+                case,
+                wall: Vec::new(),
+                cpu: Vec::new(),
+                memory: 0,
+            })
+        };
         cases.iter().flat_map(in_tiers).collect()
     }
 
-    /// Each round runs every cell once, in an order of its own: what disturbs the machine, or comes before, disturbs all alike.
+    /// Each round runs every cell once, in an order of its own: what disturbs the machine, or comes
+    /// before, disturbs all alike.
     fn rounds(&mut self, cells: &mut [Cell<'_>], rounds: usize, step: &Step) -> Result<Run, Error> {
         let mut baseline: Vec<Sample> = Vec::new();
         for round in 0..WARM_UP + rounds {
@@ -171,11 +207,17 @@ impl Bench<'_> {
         }
         let memory = measure::memory(&mut self.place.command("/bin/true".as_ref()))?;
         let spread = |of: fn(&Sample) -> u64| spread(&baseline.iter().map(of).collect::<Vec<_>>());
-        Ok(Run { tier: Tier::Native.id().into(), case: BASELINE.into(), wall: spread(|s| s.wall)?, cpu: spread(|s| s.cpu)?, memory })
+        Ok(Run {
+            tier: Tier::Native.id().into(),
+            case: BASELINE.into(),
+            wall: spread(|s| s.wall)?,
+            cpu: spread(|s| s.cpu)?,
+            memory,
+        })
     }
 
-    /// A tier that fails on the way is missing from then on: one is no reason to lose the others. Without these two there is nothing to
-    /// compare.
+    /// A tier that fails on the way is missing from then on: one is no reason to lose the others.
+    /// Without these two there is nothing to compare.
     pub(crate) fn failed(&mut self, tier: Tier, error: Error) -> Result<(), Error> {
         if matches!(tier, Tier::Native | Tier::Cold) {
             return Err(error);
@@ -215,17 +257,29 @@ impl Bench<'_> {
         let mut sizes = Vec::new();
         for bytes in cases::SIZES {
             let case = cases::report(bytes);
-            let mut wall: BTreeMap<Tier, Result<Vec<u64>, Error>> = self.tiers().map(|tier| (tier, Ok(Vec::new()))).collect();
+            let mut wall: BTreeMap<Tier, Result<Vec<u64>, Error>> =
+                self.tiers().map(|tier| (tier, Ok(Vec::new()))).collect();
             for round in 0..rounds {
                 for (tier, found) in &mut wall {
-                    step.note(&format!("{bytes} bytes in {}, {} of {rounds}", tier.name(), round + 1));
+                    step.note(&format!(
+                        "{bytes} bytes in {}, {} of {rounds}",
+                        tier.name(),
+                        round + 1
+                    ));
                     let took = match tier {
-                        Tier::Warm => self.driver()?.each(&cases::csv_name(bytes), 1).map(|(samples, ..)| samples),
-                        _ => measure::run(&mut self.command(*tier, &case)?).map(|sample| vec![sample]),
+                        Tier::Warm => self
+                            .driver()?
+                            .each(&cases::csv_name(bytes), 1)
+                            .map(|(samples, ..)| samples),
+                        _ => measure::run(&mut self.command(*tier, &case)?)
+                            .map(|sample| vec![sample]),
                     };
-                    // One that fails at this size, by a limit perhaps, is no reason to lose the others.
+                    // One that fails at this size, by a limit perhaps, is no reason to lose the
+                    // others.
                     match (took, found.as_mut()) {
-                        (Ok(took), Ok(found)) => found.extend(took.iter().map(|sample| sample.wall)),
+                        (Ok(took), Ok(found)) => {
+                            found.extend(took.iter().map(|sample| sample.wall))
+                        }
                         (Err(error), _) => *found = Err(error),
                         (Ok(_), Err(_)) => {}
                     }
@@ -244,7 +298,13 @@ impl Bench<'_> {
 impl Cell<'_> {
     fn run(&self) -> Result<Run, Error> {
         let (tier, case) = (self.tier.id().into(), self.case.id.into());
-        Ok(Run { tier, case, wall: spread(&self.wall)?, cpu: spread(&self.cpu)?, memory: self.memory })
+        Ok(Run {
+            tier,
+            case,
+            wall: spread(&self.wall)?,
+            cpu: spread(&self.cpu)?,
+            memory: self.memory,
+        })
     }
 }
 
@@ -261,5 +321,6 @@ pub(crate) fn order(round: usize, cells: usize) -> Vec<usize> {
 }
 
 fn spread(samples: &[u64]) -> Result<Spread, Error> {
-    Spread::of(samples).ok_or_else(|| Error::new("nothing was measured").help("`--rounds 1` or more"))
+    Spread::of(samples)
+        .ok_or_else(|| Error::new("nothing was measured").help("`--rounds 1` or more"))
 }

@@ -1,4 +1,5 @@
-//! One process, measured from outside: wall time, CPU time of it and of all that it waited for, and the memory of its tree.
+//! One process, measured from outside: wall time, CPU time of it and of all that it waited for, and
+//! the memory of its tree.
 
 use std::collections::BTreeMap;
 use std::io::Read as _;
@@ -46,9 +47,11 @@ pub(crate) fn output(command: &mut Command) -> Result<String, Error> {
     Ok(text(&output.stdout))
 }
 
-/// Runs a command and returns the resident memory of its processes at its peak, in bytes, as far as it can be told by looking often.
+/// Runs a command and returns the resident memory of its processes at its peak, in bytes, as far as
+/// it can be told by looking often.
 ///
-/// The kernel's own answer, `ru_maxrss`, is of no use: it counts what the parent had when it started the child.
+/// The kernel's own answer, `ru_maxrss`, is of no use: it counts what the parent had when it
+/// started the child.
 pub(crate) fn memory(command: &mut Command) -> Result<u64, Error> {
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     let mut child = command.spawn().map_err(Error::context(shown(command)))?;
@@ -57,7 +60,8 @@ pub(crate) fn memory(command: &mut Command) -> Result<u64, Error> {
         let tree = tree(child.id());
         let status = tree.iter().map(|pid| status(*pid)).collect::<Vec<_>>();
         let at_once = status.iter().map(|fields| fields.get("VmRSS").copied().unwrap_or(0)).sum();
-        let largest = status.iter().filter_map(|fields| fields.get("VmHWM").copied()).max().unwrap_or(0);
+        let largest =
+            status.iter().filter_map(|fields| fields.get("VmHWM").copied()).max().unwrap_or(0);
         peak = peak.max(at_once).max(largest);
         std::thread::sleep(Duration::from_micros(200));
     }
@@ -71,7 +75,8 @@ pub(crate) fn tree(root: u32) -> Vec<u32> {
     while let Some(pid) = found.get(at).copied() {
         at += 1;
         for task in std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten() {
-            let children = std::fs::read_to_string(task.path().join("children")).unwrap_or_default();
+            let children =
+                std::fs::read_to_string(task.path().join("children")).unwrap_or_default();
             found.extend(children.split_whitespace().filter_map(|pid| pid.parse::<u32>().ok()));
         }
     }
@@ -127,23 +132,37 @@ mod tests {
 
     #[test]
     fn a_run_is_measured_and_a_failure_says_why() {
-        let sample = run(Command::new("/bin/sh").args(["-c", "while [ $((i = ${i:-0} + 1)) -lt 20000 ]; do :; done"])).unwrap();
+        let sample = run(Command::new("/bin/sh")
+            .args(["-c", "while [ $((i = ${i:-0} + 1)) -lt 20000 ]; do :; done"]))
+        .unwrap();
         assert!(sample.cpu > 0 && sample.wall > 0);
         assert!(run(Command::new("/bin/sh").args(["-c", "exit 3"])).is_err());
-        let error = output(Command::new("/bin/sh").args(["-c", "echo no such thing >&2; exit 3"])).unwrap_err().to_string();
+        let error = output(Command::new("/bin/sh").args(["-c", "echo no such thing >&2; exit 3"]))
+            .unwrap_err()
+            .to_string();
         assert!(error.contains("no such thing"), "{error}");
     }
 
     #[test]
     fn memory_is_that_of_the_processes_that_are_alive_at_once() {
         let one = memory(Command::new("/bin/sh").args(["-c", "sleep 0.2"])).unwrap();
-        let five = memory(Command::new("/bin/sh").args(["-c", "sleep 0.4 & sleep 0.4 & sleep 0.4 & sleep 0.4 & wait"])).unwrap();
+        let five = memory(
+            Command::new("/bin/sh")
+                .args(["-c", "sleep 0.4 & sleep 0.4 & sleep 0.4 & sleep 0.4 & wait"]),
+        )
+        .unwrap();
         assert!(one > 256 << 10 && five > one, "{one} {five}");
     }
 
     #[test]
     fn fields_of_proc_are_bytes() {
         let read = fields("Name:\tx\nVmHWM:\t    12 kB\nThreads: 1\nPrivate_Dirty:   3 kB\n");
-        assert_eq!(read, BTreeMap::from([("VmHWM".to_owned(), 12 * 1024), ("Private_Dirty".to_owned(), 3 * 1024)]));
+        assert_eq!(
+            read,
+            BTreeMap::from([
+                ("VmHWM".to_owned(), 12 * 1024),
+                ("Private_Dirty".to_owned(), 3 * 1024)
+            ])
+        );
     }
 }

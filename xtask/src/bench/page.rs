@@ -19,8 +19,10 @@ figure{margin:0}figure svg{width:100%;height:auto;display:block}\
 th:first-child,td:first-child{text-align:left}td[colspan]{white-space:normal;text-align:left;color:var(--soft)}code{font-size:.9em}";
 
 pub(crate) fn page(report: &Report) -> Result<String, Error> {
-    let mut body =
-        format!("<h1>What isolation costs</h1>\n<p class=\"soft\">{}</p>\n<div class=\"grid\">\n", inline(&table::measured_on(report)));
+    let mut body = format!(
+        "<h1>What isolation costs</h1>\n<p class=\"soft\">{}</p>\n<div class=\"grid\">\n",
+        inline(&table::measured_on(report))
+    );
     for chart in charts::all(report)?.iter().filter(|chart| !chart.svg.is_empty()) {
         let svg = chart.svg.trim_end();
         _ = writeln!(
@@ -32,13 +34,20 @@ pub(crate) fn page(report: &Report) -> Result<String, Error> {
     body.push_str("</div>\n");
     for tier in report.tiers.iter().filter(|tier| tier.missing.is_some()) {
         let why = tier.missing.as_deref().unwrap_or_default();
-        _ = writeln!(body, "<p class=\"soft\">Missing: {}: {}.</p>", inline(&tier.name), inline(why.trim_end_matches('.')));
+        _ = writeln!(
+            body,
+            "<p class=\"soft\">Missing: {}: {}.</p>",
+            inline(&tier.name),
+            inline(why.trim_end_matches('.'))
+        );
     }
     // The head of it is at the head of the page.
     let tables = table::full(report);
     body.push_str(&html(tables.split_once("\n\n").map_or("", |(_, rest)| rest)));
     let head = "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">";
-    Ok(format!("{head}\n<title>skillhost: what isolation costs</title>\n<style>{STYLE}</style>\n{body}</html>\n"))
+    Ok(format!(
+        "{head}\n<title>skillhost: what isolation costs</title>\n<style>{STYLE}</style>\n{body}</html>\n"
+    ))
 }
 
 /// The headings and tables of our own Markdown.
@@ -50,17 +59,32 @@ fn html(markdown: &str) -> String {
             let cells: Vec<&str> = line.trim_matches('|').split('|').map(str::trim).collect();
             match cells[..] {
                 [name, missing, ..] if missing.starts_with("missing: ") => {
-                    format!("<tr><td>{}</td><td colspan=\"{}\">{}</td></tr>\n", inline(name), cells.len() - 1, inline(missing))
+                    format!(
+                        "<tr><td>{}</td><td colspan=\"{}\">{}</td></tr>\n",
+                        inline(name),
+                        cells.len() - 1,
+                        inline(missing)
+                    )
                 }
-                _ => format!("<tr>{}</tr>\n", cells.iter().map(|text| format!("<{cell}>{}</{cell}>", inline(text))).collect::<String>()),
+                _ => format!(
+                    "<tr>{}</tr>\n",
+                    cells
+                        .iter()
+                        .map(|text| format!("<{cell}>{}</{cell}>", inline(text)))
+                        .collect::<String>()
+                ),
             }
         };
         let ruled = |n: usize| lines.get(n).is_some_and(|line| line.starts_with("|--"));
         match line.strip_prefix("## ") {
             Some(title) => _ = writeln!(out, "<h2>{}</h2>", inline(title)),
-            None if ruled(n + 1) => out.push_str(&format!("<div class=\"wide\"><table>\n{}", row(line, "th"))),
+            None if ruled(n + 1) => {
+                out.push_str(&format!("<div class=\"wide\"><table>\n{}", row(line, "th")))
+            }
             None if line.starts_with('|') && !ruled(n) => out.push_str(&row(line, "td")),
-            None if line.is_empty() && n > 0 && lines[n - 1].starts_with('|') => out.push_str("</table></div>\n"),
+            None if line.is_empty() && n > 0 && lines[n - 1].starts_with('|') => {
+                out.push_str("</table></div>\n")
+            }
             None => {}
         }
     }
@@ -74,7 +98,9 @@ fn html(markdown: &str) -> String {
 fn inline(text: &str) -> String {
     let escaped = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
     let parts = escaped.split('`').enumerate();
-    parts.map(|(n, part)| if n % 2 == 1 { format!("<code>{part}</code>") } else { part.to_owned() }).collect()
+    parts
+        .map(|(n, part)| if n % 2 == 1 { format!("<code>{part}</code>") } else { part.to_owned() })
+        .collect()
 }
 
 #[cfg(test)]
@@ -90,9 +116,15 @@ mod tests {
         }
         for tag in ["table", "tr", "div", "figure", "svg"] {
             let count = |text: &str| page.matches(text).count();
-            assert_eq!(count(&format!("<{tag}>")) + count(&format!("<{tag} ")), count(&format!("</{tag}>")), "{tag}");
+            assert_eq!(
+                count(&format!("<{tag}>")) + count(&format!("<{tag} ")),
+                count(&format!("</{tag}>")),
+                "{tag}"
+            );
         }
-        assert!(page.contains("<td colspan=\"6\">missing: no <code>bwrap</code> on this machine</td>"));
+        assert!(
+            page.contains("<td colspan=\"6\">missing: no <code>bwrap</code> on this machine</td>")
+        );
         assert_eq!(page.matches("<figure").count(), 6);
     }
 }

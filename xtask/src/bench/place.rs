@@ -1,4 +1,5 @@
-//! Where the benchmark happens: one folder with copies of the skills, their inputs, and the programs that are measured.
+//! Where the benchmark happens: one folder with copies of the skills, their inputs, and the
+//! programs that are measured.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -23,11 +24,17 @@ pub(crate) struct Place {
 }
 
 /// The skills, by their folders in the repository.
-const SKILLS: [&str; 4] = ["benches/hello", "benches/work", "skills/csv-report", "skills/data-convert"];
+const SKILLS: [&str; 4] =
+    ["benches/hello", "benches/work", "skills/csv-report", "skills/data-convert"];
 
 impl Place {
-    /// Builds what is measured, and writes what it reads. A binary that is given is measured as it is.
-    pub(crate) fn make(given: Option<&Path>, driver: Option<&Path>, progress: &Progress) -> Result<Place, Error> {
+    /// Builds what is measured, and writes what it reads. A binary that is given is measured as it
+    /// is.
+    pub(crate) fn make(
+        given: Option<&Path>,
+        driver: Option<&Path>,
+        progress: &Progress,
+    ) -> Result<Place, Error> {
         let root = workspace::root();
         let folder = root.join("target/bench");
         let python = python()?;
@@ -49,18 +56,35 @@ impl Place {
         let (skillhost, driver) = match given {
             Some(given) => (absolute(given)?, driver.map(absolute).transpose()?),
             None => {
-                let skillhost = progress.step("build skillhost in release mode", |step| host::build(&root, step))?;
+                let skillhost = progress
+                    .step("build skillhost in release mode", |step| host::build(&root, step))?;
                 let driver = progress.step("build the driver of the warm tier", |step| {
                     let mut cargo = workspace::cargo(&root);
-                    cargo.args(["build", "--release", "--locked", "-p", "skillhost-warm", "--message-format=json-render-diagnostics"]);
+                    cargo.args([
+                        "build",
+                        "--release",
+                        "--locked",
+                        "-p",
+                        "skillhost-warm",
+                        "--message-format=json-render-diagnostics",
+                    ]);
                     executable(&step.run(&mut cargo)?, "warm")
                 })?;
                 (skillhost, Some(driver))
             }
         };
-        let (skillhost, driver) =
-            (install::program(&skillhost, &folder)?, driver.map(|driver| install::program(&driver, &folder)).transpose()?);
-        let place = Place { programs: root.join("target/components"), folder, skillhost, driver, python, converter };
+        let (skillhost, driver) = (
+            install::program(&skillhost, &folder)?,
+            driver.map(|driver| install::program(&driver, &folder)).transpose()?,
+        );
+        let place = Place {
+            programs: root.join("target/components"),
+            folder,
+            skillhost,
+            driver,
+            python,
+            converter,
+        };
         progress.step("write the skills and their inputs", |_| place.fill(&root))?;
         Ok(place)
     }
@@ -78,7 +102,8 @@ impl Place {
         self.folder.join("home")
     }
 
-    /// A copy of the sandbox's packages, for the native Python: a Python may write to packages where they lie, what it compiles and more.
+    /// A copy of the sandbox's packages, for the native Python: a Python may write to packages
+    /// where they lie, what it compiles and more.
     pub(crate) fn packages(&self) -> PathBuf {
         self.folder.join("packages")
     }
@@ -87,7 +112,9 @@ impl Place {
     pub(crate) fn forget_compiled(&self) -> Result<(), Error> {
         let cache = self.home().join(".cache");
         match fs::remove_dir_all(&cache) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(Error::context(cache.display())(error)),
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                Err(Error::context(cache.display())(error))
+            }
             _ => Ok(()),
         }
     }
@@ -95,7 +122,11 @@ impl Place {
     /// A program with nothing of this process's environment.
     pub(crate) fn command(&self, program: &Path) -> Command {
         let mut command = Command::new(program);
-        command.env_clear().env("PATH", "/usr/local/bin:/usr/bin:/bin").env("HOME", self.home()).env("LANG", "C.UTF-8");
+        command
+            .env_clear()
+            .env("PATH", "/usr/local/bin:/usr/bin:/bin")
+            .env("HOME", self.home())
+            .env("LANG", "C.UTF-8");
         command.current_dir(self.workspace());
         command
     }
@@ -109,9 +140,12 @@ impl Place {
             install::skill(&skill, &to)?;
         }
         let component = self.skill("data-convert").join("data-convert.wasm");
-        for made in [&component, &self.programs.join("python.wasm"), &self.programs.join("shell.wasm")] {
+        for made in
+            [&component, &self.programs.join("python.wasm"), &self.programs.join("shell.wasm")]
+        {
             if !made.is_file() {
-                return Err(Error::new(format!("there is no {}", made.display())).help("`cargo xtask components`"));
+                return Err(Error::new(format!("there is no {}", made.display()))
+                    .help("`cargo xtask components`"));
             }
         }
         install::tree(&self.programs.join("python-packages"), &self.packages(), &["__pycache__"])?;
@@ -119,12 +153,17 @@ impl Place {
     }
 }
 
-/// The system's own: it is built with its distribution's optimisations, and a version manager's wrapper costs more than the interpreter.
+/// The system's own: it is built with its distribution's optimisations, and a version manager's
+/// wrapper costs more than the interpreter.
 fn python() -> Result<PathBuf, Error> {
     let system = Path::new("/usr/bin/python3");
     let found = if system.is_file() { system } else { Path::new("python3") };
-    let real = measure::output(Command::new(found).args(["-c", "import sys; print(sys.executable)"]));
-    let real = real.map_err(|error| Error::new(format!("no native Python to compare with: {error}")).help("`apt-get install python3`"))?;
+    let real =
+        measure::output(Command::new(found).args(["-c", "import sys; print(sys.executable)"]));
+    let real = real.map_err(|error| {
+        Error::new(format!("no native Python to compare with: {error}"))
+            .help("`apt-get install python3`")
+    })?;
     absolute(Path::new(real.trim()))
 }
 

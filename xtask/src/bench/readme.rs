@@ -8,7 +8,8 @@ use super::report::Report;
 use super::{charts, page, table};
 use crate::workspace;
 
-const BEGIN: &str = "<!-- isolation: written from docs/figures/isolation.json by `cargo xtask bench readme` -->";
+const BEGIN: &str =
+    "<!-- isolation: written from docs/figures/isolation.json by `cargo xtask bench readme` -->";
 const END: &str = "<!-- /isolation -->";
 
 /// The committed run.
@@ -51,7 +52,9 @@ fn made(report: Option<&Report>) -> Result<Vec<(PathBuf, String)>, Error> {
         let text = with_section(&text, (BEGIN, END), section).map_err(Error::context(name))?;
         Ok::<_, Error>((path, text))
     };
-    let Some(report) = report else { return Ok(vec![document("README.md", NONE)?, document("docs/performance.md", NONE)?]) };
+    let Some(report) = report else {
+        return Ok(vec![document("README.md", NONE)?, document("docs/performance.md", NONE)?]);
+    };
     let mut made = vec![
         document("README.md", &section(report))?,
         document("docs/performance.md", &figures(report))?,
@@ -75,7 +78,11 @@ fn section(report: &Report) -> String {
 }
 
 /// The text with the section between two lines replaced.
-pub(crate) fn with_section(text: &str, (begin, end): (&str, &str), section: &str) -> Result<String, Error> {
+pub(crate) fn with_section(
+    text: &str,
+    (begin, end): (&str, &str),
+    section: &str,
+) -> Result<String, Error> {
     let lacks = |line: &str| Error::new(format!("there is no line `{line}`"));
     let (before, rest) = text.split_once(begin).ok_or_else(|| lacks(begin))?;
     let (_, after) = rest.split_once(end).ok_or_else(|| lacks(end))?;
@@ -99,19 +106,39 @@ mod tests {
     fn what_is_made_from_the_committed_run_is_up_to_date() {
         for (path, text) in made(kept().unwrap().as_ref()).unwrap() {
             let found = std::fs::read_to_string(&path).unwrap_or_default();
-            assert!(found == text, "{} is not what `cargo xtask bench readme` writes", path.display());
+            assert!(
+                found == text,
+                "{} is not what `cargo xtask bench readme` writes",
+                path.display()
+            );
         }
     }
 
     #[test]
     fn a_run_makes_the_sections_the_page_and_the_charts() {
         let made = made(Some(&report())).unwrap();
-        let names: Vec<String> = made.iter().map(|(path, _)| path.file_name().unwrap().to_string_lossy().into_owned()).collect();
-        let charts = ["phases.svg", "start-up.svg", "throughput.svg", "memory.svg", "input.svg", "growth.svg"];
-        assert_eq!(names, [&["README.md", "performance.md", "isolation.html"][..], &charts].concat());
+        let names: Vec<String> = made
+            .iter()
+            .map(|(path, _)| path.file_name().unwrap().to_string_lossy().into_owned())
+            .collect();
+        let charts = [
+            "phases.svg",
+            "start-up.svg",
+            "throughput.svg",
+            "memory.svg",
+            "input.svg",
+            "growth.svg",
+        ];
+        assert_eq!(
+            names,
+            [&["README.md", "performance.md", "isolation.html"][..], &charts].concat()
+        );
         assert!(made[1].1.contains("### Python: hello\n"), "{}", made[1].1);
         for (_, document) in &made[..2] {
-            assert!(!document.contains(NONE) && document.contains("| skillhost, cold | 3.0 ms "), "{document}");
+            assert!(
+                !document.contains(NONE) && document.contains("| skillhost, cold | 3.0 ms "),
+                "{document}"
+            );
         }
     }
 
@@ -119,7 +146,12 @@ mod tests {
     fn a_section_is_replaced_and_nothing_else() {
         let text = format!("# A\n\n{BEGIN}\noutdated\n{END}\n\n# B\n");
         let new = with_section(&text, (BEGIN, END), &section(&report())).unwrap();
-        assert!(new.starts_with("# A\n\n") && new.ends_with(&format!("{END}\n\n# B\n")) && !new.contains("outdated"), "{new}");
+        assert!(
+            new.starts_with("# A\n\n")
+                && new.ends_with(&format!("{END}\n\n# B\n"))
+                && !new.contains("outdated"),
+            "{new}"
+        );
         assert!(new.contains("| skillhost, cold | 3.0 ms (0.30) |"), "{new}");
         assert_eq!(with_section(&new, (BEGIN, END), &section(&report())).unwrap(), new);
         assert!(with_section("# A\n", (BEGIN, END), "x").is_err());

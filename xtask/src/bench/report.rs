@@ -1,4 +1,5 @@
-//! What a run of the benchmark found: plain data, as JSON. docs/performance.md describes it for readers.
+//! What a run of the benchmark found: plain data, as JSON. docs/performance.md describes it for
+//! readers.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -45,7 +46,8 @@ pub(crate) struct Machine {
     pub(crate) kernel: String,
     /// UTC, as YYYY-MM-DD.
     pub(crate) date: String,
-    /// Mean number of processes that wanted a core in the minute before: more than a fraction of `cores` spoils the figures.
+    /// Mean number of processes that wanted a core in the minute before: more than a fraction of
+    /// `cores` spoils the figures.
     pub(crate) load_before: f64,
 }
 
@@ -78,7 +80,8 @@ pub(crate) struct Run {
     pub(crate) wall: Spread,
     /// User and system time of all processes of the run.
     pub(crate) cpu: Spread,
-    /// Resident memory of all processes of the run that were alive at once, at its peak; of the warm tier, of the whole host.
+    /// Resident memory of all processes of the run that were alive at once, at its peak; of the
+    /// warm tier, of the whole host.
     pub(crate) memory: u64,
 }
 
@@ -141,9 +144,14 @@ pub(crate) struct Phase {
 impl Report {
     pub(crate) fn load(path: &Path) -> Result<Report, Error> {
         let bytes = std::fs::read(path).map_err(Error::context(path.display()))?;
-        let report: Report = serde_json::from_slice(&bytes).map_err(Error::context(path.display()))?;
+        let report: Report =
+            serde_json::from_slice(&bytes).map_err(Error::context(path.display()))?;
         if report.schema != SCHEMA {
-            return Err(Error::new(format!("{}: schema {}, and this reads {SCHEMA}", path.display(), report.schema)));
+            return Err(Error::new(format!(
+                "{}: schema {}, and this reads {SCHEMA}",
+                path.display(),
+                report.schema
+            )));
         }
         Ok(report)
     }

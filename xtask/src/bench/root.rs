@@ -1,4 +1,5 @@
-//! An unpacked root for the sandboxes that need one: the machine's own Python and shell with the libraries they name, and nothing else.
+//! An unpacked root for the sandboxes that need one: the machine's own Python and shell with the
+//! libraries they name, and nothing else.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -14,7 +15,14 @@ use super::place::Place;
 pub(crate) const CONVERTER: &str = "/usr/bin/data-convert";
 
 /// What the pipeline starts.
-const PROGRAMS: [&str; 6] = ["/bin/bash", "/usr/bin/grep", "/usr/bin/awk", "/usr/bin/sort", "/usr/bin/uniq", "/usr/bin/env"];
+const PROGRAMS: [&str; 6] = [
+    "/bin/bash",
+    "/usr/bin/grep",
+    "/usr/bin/awk",
+    "/usr/bin/sort",
+    "/usr/bin/uniq",
+    "/usr/bin/env",
+];
 
 /// Python's standard library without its tests, as a slim image has it.
 const LEFT_OUT: [&str; 4] = ["test", "site-packages", "idlelib", "tkinter"];
@@ -38,9 +46,18 @@ impl Root {
         programs.insert(place.python.clone());
         let stdlib = python_says(place, "sysconfig.get_path('stdlib')")?;
         root.tree(&stdlib)?;
-        let loaded = fs::read_dir(stdlib.join("lib-dynload")).into_iter().flatten().flatten().map(|entry| entry.path());
-        let libraries: BTreeSet<PathBuf> =
-            programs.iter().cloned().chain(loaded).chain([place.converter.clone()]).flat_map(|path| libraries(&path)).collect();
+        let loaded = fs::read_dir(stdlib.join("lib-dynload"))
+            .into_iter()
+            .flatten()
+            .flatten()
+            .map(|entry| entry.path());
+        let libraries: BTreeSet<PathBuf> = programs
+            .iter()
+            .cloned()
+            .chain(loaded)
+            .chain([place.converter.clone()])
+            .flat_map(|path| libraries(&path))
+            .collect();
         for path in programs.iter().chain(&libraries) {
             root.file(path, path)?;
         }
@@ -57,7 +74,9 @@ impl Root {
         let parent = self.at(from.parent().unwrap_or(from));
         fs::create_dir_all(&parent).map_err(Error::context(parent.display()))?;
         measure::output(Command::new("cp").arg("-a").arg(from).arg(&parent))?;
-        for name in LEFT_OUT.iter().map(|name| self.at(from).join(name)).filter(|path| path.is_dir()) {
+        for name in
+            LEFT_OUT.iter().map(|name| self.at(from).join(name)).filter(|path| path.is_dir())
+        {
             fs::remove_dir_all(&name).map_err(Error::context(name.display()))?;
         }
         Ok(())
@@ -88,7 +107,9 @@ fn libraries(path: &Path) -> Vec<PathBuf> {
 }
 
 fn python_says(place: &Place, expression: &str) -> Result<PathBuf, Error> {
-    let said = measure::output(Command::new(&place.python).args(["-c", &format!("import sysconfig; print({expression})")]))?;
+    let said = measure::output(
+        Command::new(&place.python).args(["-c", &format!("import sysconfig; print({expression})")]),
+    )?;
     Ok(said.trim().into())
 }
 

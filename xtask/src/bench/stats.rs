@@ -1,4 +1,5 @@
-//! Samples and what is told of them: percentiles, never a mean, since one interruption would move it.
+//! Samples and what is told of them: percentiles, never a mean, since one interruption would move
+//! it.
 
 use serde::{Deserialize, Serialize};
 
@@ -22,7 +23,8 @@ impl Spread {
     }
 }
 
-/// By the nearest rank: the smallest sample that at least `percent` of 100 are not above. So it is one that was measured.
+/// By the nearest rank: the smallest sample that at least `percent` of 100 are not above. So it is
+/// one that was measured.
 fn percentile(sorted: &[u64], percent: usize) -> Option<u64> {
     let rank = (sorted.len() * percent).div_ceil(100);
     sorted.get(rank.max(1) - 1).copied()

@@ -1,4 +1,5 @@
-//! `cargo xtask bench targets`: every figure that the project has a goal for, beside what it is held against, in one run.
+//! `cargo xtask bench targets`: every figure that the project has a goal for, beside what it is
+//! held against, in one run.
 
 mod cells;
 mod goals;
@@ -26,7 +27,8 @@ use report::{Report, SCHEMA};
 use samples::Samples;
 pub(crate) use table::table;
 
-/// Rounds of what takes long, and of crowds and idle processes; and those before the first that counts.
+/// Rounds of what takes long, and of crowds and idle processes; and those before the first that
+/// counts.
 const LONG: usize = 5;
 const LONG_WARM_UP: usize = 1;
 
@@ -46,7 +48,12 @@ pub(crate) enum Unit {
 }
 
 /// Measures everything. `rounds` is the number of samples of what is short, at least one.
-pub(crate) fn run(place: &Place, rounds: usize, command: String, progress: &Progress) -> Result<Report, Error> {
+pub(crate) fn run(
+    place: &Place,
+    rounds: usize,
+    command: String,
+    progress: &Progress,
+) -> Result<Report, Error> {
     let machine = machine::describe()?;
     machine::warn_if_busy(&machine);
     cells::fill(place)?;
@@ -58,16 +65,24 @@ pub(crate) fn run(place: &Place, rounds: usize, command: String, progress: &Prog
         ("files and computing", cells::work(), LONG_WARM_UP, LONG),
     ];
     let warm = groups[0].1.iter().filter(|cell| cell.how == How::Warm);
-    let named: Vec<(String, Case)> = warm.map(|cell| (cell.case.id.to_owned(), cell.case.clone())).collect();
-    let mut bench =
-        Bench { place, driver: Driver::start(place, &named, STORES).map_err(|error| error.to_string()), samples: Samples::default() };
+    let named: Vec<(String, Case)> =
+        warm.map(|cell| (cell.case.id.to_owned(), cell.case.clone())).collect();
+    let mut bench = Bench {
+        place,
+        driver: Driver::start(place, &named, STORES).map_err(|error| error.to_string()),
+        samples: Samples::default(),
+    };
     for (name, cells, warm_up, rounds) in &groups {
         measuring(progress, name, |step| bench.turns(cells, *warm_up, *rounds, step))?;
     }
     let Bench { mut samples, driver, .. } = bench;
     drop(driver);
-    measuring(progress, "guests that are alive at once", |step| living::crowds(place, &mut samples, LONG, step))?;
-    measuring(progress, "processes that are left alone", |step| living::idle(place, &mut samples, LONG, step))?;
+    measuring(progress, "guests that are alive at once", |step| {
+        living::crowds(place, &mut samples, LONG, step)
+    })?;
+    measuring(progress, "processes that are left alone", |step| {
+        living::idle(place, &mut samples, LONG, step)
+    })?;
     Ok(Report {
         schema: SCHEMA,
         command,
@@ -96,8 +111,8 @@ struct Bench<'a> {
 }
 
 impl Bench<'_> {
-    /// Each round runs every cell once, in an order of its own: what disturbs the machine, or comes before, disturbs all alike. What
-    /// fails is missing from then on.
+    /// Each round runs every cell once, in an order of its own: what disturbs the machine, or comes
+    /// before, disturbs all alike. What fails is missing from then on.
     fn turns(&mut self, cells: &[Cell], warm_up: usize, rounds: usize, step: &Step) {
         for cell in cells {
             step.note(&format!("try {}", cell.name()));
@@ -122,7 +137,9 @@ impl Bench<'_> {
 
     fn once(&mut self, cell: &Cell) -> Result<Vec<Sample>, Error> {
         match (cell.how, &mut self.driver) {
-            (How::Warm, Ok(driver)) => driver.each(cell.case.id, cell.case.batch).map(|(turn, ..)| turn),
+            (How::Warm, Ok(driver)) => {
+                driver.each(cell.case.id, cell.case.batch).map(|(turn, ..)| turn)
+            }
             (How::Warm, Err(why)) => Err(Error::new(why.clone())),
             _ => measure::run(&mut cell.command(self.place)?).map(|sample| vec![sample]),
         }
@@ -151,7 +168,9 @@ impl Bench<'_> {
             (How::Warm, Err(why)) => return Err(Error::new(why.clone())),
             _ => measure::output(&mut cell.command(self.place)?)?,
         };
-        let native = cells.iter().find(|other| other.case == cell.case && matches!(other.how, How::Native | How::Packages));
+        let native = cells.iter().find(|other| {
+            other.case == cell.case && matches!(other.how, How::Native | How::Packages)
+        });
         match native {
             Some(native) if measure::output(&mut native.command(self.place)?)? != found => {
                 Err(Error::new("it prints something else than the machine's own program"))
@@ -163,13 +182,16 @@ impl Bench<'_> {
 
 /// Answers every connection with a short body, for as long as the benchmark runs. Returns its port.
 fn serve() -> Result<u16, Error> {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(Error::context("a server on loopback"))?;
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
+        .map_err(Error::context("a server on loopback"))?;
     let port = listener.local_addr().map_err(Error::context("a server on loopback"))?.port();
     std::thread::spawn(move || {
         for mut stream in listener.incoming().flatten() {
             // A request without a body is one packet here. Who goes away unanswered is no loss.
             if stream.read(&mut [0; 4096]).is_ok() {
-                drop(stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 3\r\nconnection: close\r\n\r\nhi\n"));
+                drop(stream.write_all(
+                    b"HTTP/1.1 200 OK\r\ncontent-length: 3\r\nconnection: close\r\n\r\nhi\n",
+                ));
             }
         }
     });

@@ -26,8 +26,16 @@ pub(crate) enum Tier {
 }
 
 impl Tier {
-    pub(crate) const ALL: [Tier; 8] =
-        [Tier::Native, Tier::Landlock, Tier::Bubblewrap, Tier::Runc, Tier::Crun, Tier::Cold, Tier::Warm, Tier::Deterministic];
+    pub(crate) const ALL: [Tier; 8] = [
+        Tier::Native,
+        Tier::Landlock,
+        Tier::Bubblewrap,
+        Tier::Runc,
+        Tier::Crun,
+        Tier::Cold,
+        Tier::Warm,
+        Tier::Deterministic,
+    ];
 
     pub(crate) fn id(self) -> &'static str {
         match self {
@@ -69,15 +77,26 @@ pub(crate) struct Tools {
 
 impl Tools {
     pub(crate) fn find(place: &Place) -> Result<Tools, Error> {
-        let install = |name: &str| format!("no `{name}` on this machine: `cargo xtask bench isolation --install` installs it");
-        let runtime = |name: &str| which(name).map(|path| Runtime { path, state: place.folder.join(name) }).ok_or_else(|| install(name));
+        let install = |name: &str| {
+            format!(
+                "no `{name}` on this machine: `cargo xtask bench isolation --install` installs it"
+            )
+        };
+        let runtime = |name: &str| {
+            which(name)
+                .map(|path| Runtime { path, state: place.folder.join(name) })
+                .ok_or_else(|| install(name))
+        };
         Ok(Tools {
             root: Root::make(place)?,
             bubblewrap: which("bwrap").ok_or_else(|| install("bwrap")),
             runc: runtime("runc"),
             crun: runtime("crun"),
             landlock: landlock(place),
-            warm: place.driver.clone().ok_or_else(|| "a binary was given to measure, and no driver for it".into()),
+            warm: place
+                .driver
+                .clone()
+                .ok_or_else(|| "a binary was given to measure, and no driver for it".into()),
             deterministic: deterministic(&place.skillhost),
         })
     }
@@ -105,10 +124,18 @@ impl Tools {
         match tier {
             Tier::Native => Ok(native(place, case)),
             Tier::Landlock => Ok(restricted(self.landlock.as_ref().map_err(missing)?, place, case)),
-            Tier::Bubblewrap => Ok(bubblewrap(self.bubblewrap.as_ref().map_err(missing)?, &self.root, place, case)),
-            Tier::Runc => container::command(self.runc.as_ref().map_err(missing)?, &self.root, place, case),
-            Tier::Crun => container::command(self.crun.as_ref().map_err(missing)?, &self.root, place, case),
-            Tier::Cold | Tier::Deterministic => Ok(skillhost(place, case, tier == Tier::Deterministic)),
+            Tier::Bubblewrap => {
+                Ok(bubblewrap(self.bubblewrap.as_ref().map_err(missing)?, &self.root, place, case))
+            }
+            Tier::Runc => {
+                container::command(self.runc.as_ref().map_err(missing)?, &self.root, place, case)
+            }
+            Tier::Crun => {
+                container::command(self.crun.as_ref().map_err(missing)?, &self.root, place, case)
+            }
+            Tier::Cold | Tier::Deterministic => {
+                Ok(skillhost(place, case, tier == Tier::Deterministic))
+            }
             Tier::Warm => Err(Error::new("the warm tier is no process of its own")),
         }
     }
@@ -130,7 +157,11 @@ impl Tools {
                     place.skill("data-convert").join("data-convert.wasm"),
                 ];
                 let compiled = super::root::bytes_below(&place.home().join(".cache"));
-                Some(size(&place.skillhost) + wasm.iter().map(|path| size(path)).sum::<u64>() + compiled)
+                Some(
+                    size(&place.skillhost)
+                        + wasm.iter().map(|path| size(path)).sum::<u64>()
+                        + compiled,
+                )
             }
         }
     }
@@ -139,7 +170,9 @@ impl Tools {
 /// What runs inside the root of a sandbox, where the skill is `/skill`.
 pub(crate) fn inside(case: &Case, place: &Place) -> Vec<String> {
     let mut argv = match case.what {
-        What::Python(script) => vec![place.python.display().to_string(), format!("/skill/{script}")],
+        What::Python(script) => {
+            vec![place.python.display().to_string(), format!("/skill/{script}")]
+        }
         What::Bash(script) => vec!["/bin/bash".to_owned(), format!("/skill/{script}")],
         What::Component => vec![super::root::CONVERTER.to_owned()],
     };
@@ -163,28 +196,59 @@ fn with(mut command: Command, script: &Path) -> Command {
     command
 }
 
-/// All namespaces, no capabilities, a root of its own. The program is process 1 of it: bubblewrap does not wait for one below its own
-/// process 1, so that what that one used would count for nobody.
+/// All namespaces, no capabilities, a root of its own. The program is process 1 of it: bubblewrap
+/// does not wait for one below its own process 1, so that what that one used would count for
+/// nobody.
 fn bubblewrap(tool: &Path, root: &Root, place: &Place, case: &Case) -> Command {
     let mut command = place.command(tool);
     command
-        .args(["--unshare-all", "--as-pid-1", "--die-with-parent", "--new-session", "--cap-drop", "ALL", "--ro-bind"])
+        .args([
+            "--unshare-all",
+            "--as-pid-1",
+            "--die-with-parent",
+            "--new-session",
+            "--cap-drop",
+            "ALL",
+            "--ro-bind",
+        ])
         .arg(&root.folder)
         .arg("/");
-    command.args(["--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp", "--ro-bind"]).arg(place.skill(case.skill)).arg("/skill");
-    command.arg("--bind").arg(place.workspace()).args(["/workspace", "--chdir", "/workspace", "--"]).args(inside(case, place));
+    command
+        .args(["--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp", "--ro-bind"])
+        .arg(place.skill(case.skill))
+        .arg("/skill");
+    command
+        .arg("--bind")
+        .arg(place.workspace())
+        .args(["/workspace", "--chdir", "/workspace", "--"])
+        .args(inside(case, place));
     command
 }
 
-/// The rules of the file system, and no more privileges; what the kernel offers a process about itself.
+/// The rules of the file system, and no more privileges; what the kernel offers a process about
+/// itself.
 fn restricted(tool: &Path, place: &Place, case: &Case) -> Command {
     let inner = native(place, case);
     let mut command = place.command(tool);
-    command.args(["--no-new-privs", "--landlock-access", "fs", "--seccomp-filter"]).arg(place.folder.join(SECCOMP));
-    for folder in [Path::new("/usr"), Path::new("/lib"), Path::new("/lib64"), Path::new("/bin"), Path::new("/dev"), &place.folder] {
-        command.arg("--landlock-rule").arg(format!("path-beneath:read-file,read-dir,execute:{}", folder.display()));
+    command
+        .args(["--no-new-privs", "--landlock-access", "fs", "--seccomp-filter"])
+        .arg(place.folder.join(SECCOMP));
+    for folder in [
+        Path::new("/usr"),
+        Path::new("/lib"),
+        Path::new("/lib64"),
+        Path::new("/bin"),
+        Path::new("/dev"),
+        &place.folder,
+    ] {
+        command
+            .arg("--landlock-rule")
+            .arg(format!("path-beneath:read-file,read-dir,execute:{}", folder.display()));
     }
-    command.arg("--landlock-rule").arg(format!("path-beneath:read-file,write-file,make-reg,truncate:{}", place.workspace().display()));
+    command.arg("--landlock-rule").arg(format!(
+        "path-beneath:read-file,write-file,make-reg,truncate:{}",
+        place.workspace().display()
+    ));
     command.arg("--").arg(inner.get_program()).args(inner.get_args());
     command
 }
@@ -223,14 +287,19 @@ fn landlock(place: &Place) -> Result<PathBuf, String> {
     if !has {
         return Err(lacks.into());
     }
-    files::write_if_changed(&place.folder.join(SECCOMP), &seccomp::filter()).map_err(|error| error.to_string())?;
+    files::write_if_changed(&place.folder.join(SECCOMP), &seccomp::filter())
+        .map_err(|error| error.to_string())?;
     Ok(tool)
 }
 
 /// The binary says what it can.
 fn deterministic(skillhost: &Path) -> Result<(), String> {
     let help = measure::output(Command::new(skillhost).args(["run", "--help"])).unwrap_or_default();
-    if help.contains("--deterministic") { Ok(()) } else { Err("`skillhost run` has no `--deterministic`".into()) }
+    if help.contains("--deterministic") {
+        Ok(())
+    } else {
+        Err("`skillhost run` has no `--deterministic`".into())
+    }
 }
 
 /// A program on the path, or where administrators' programs are.

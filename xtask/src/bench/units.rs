@@ -18,7 +18,10 @@ pub(crate) fn decimal(bytes: f64) -> String {
 /// The bytes of an input, in the units of its name.
 pub(crate) fn input(bytes: f64) -> String {
     let megabytes = bytes / 1e6;
-    format!("{} MB", if megabytes < 1.0 { format!("{megabytes:.1}") } else { format!("{megabytes:.0}") })
+    format!(
+        "{} MB",
+        if megabytes < 1.0 { format!("{megabytes:.1}") } else { format!("{megabytes:.0}") }
+    )
 }
 
 /// A count.
@@ -29,7 +32,12 @@ pub(crate) fn count(number: f64) -> String {
     // To three digits: more of them is noise.
     let scale = 10f64.powf(number.log10().floor() - 2.0);
     let rounded = format!("{:.0}", (number / scale).round() * scale);
-    let groups: Vec<&str> = rounded.as_bytes().rchunks(3).rev().map(|group| std::str::from_utf8(group).unwrap_or("")).collect();
+    let groups: Vec<&str> = rounded
+        .as_bytes()
+        .rchunks(3)
+        .rev()
+        .map(|group| std::str::from_utf8(group).unwrap_or(""))
+        .collect();
     groups.join(",")
 }
 
@@ -72,10 +80,22 @@ mod tests {
             [180_000.0, 2_730_000.0, 27_400_000.0, 1_733_000_000.0, 12.0].map(time),
             ["180 µs", "2.7 ms", "27 ms", "1.7 s", "12 ns"]
         );
-        assert_eq!([900.0, 3.0 * 1_048_576.0, 1.5 * 1_073_741_824.0].map(size), ["900 B", "3.0 MiB", "1.5 GiB"]);
+        assert_eq!(
+            [900.0, 3.0 * 1_048_576.0, 1.5 * 1_073_741_824.0].map(size),
+            ["900 B", "3.0 MiB", "1.5 GiB"]
+        );
         assert_eq!([100_000.0, 1e6, 2e7].map(input), ["0.1 MB", "1 MB", "20 MB"]);
-        assert_eq!([7.25, 41.0, 123.4, 40_123.0, 1_234_567.0].map(count), ["7.2", "41", "123", "40,100", "1,230,000"]);
-        assert_eq!([ratio(3, 10), ratio(15, 10), ratio(350, 10), ratio(1, 50)], ["0.30", "1.5", "35", "0.020"]);
-        assert_eq!([exact_ratio(1, 3), exact_ratio(209, 100), exact_ratio(557, 10)], ["0.333", "2.09", "56"]);
+        assert_eq!(
+            [7.25, 41.0, 123.4, 40_123.0, 1_234_567.0].map(count),
+            ["7.2", "41", "123", "40,100", "1,230,000"]
+        );
+        assert_eq!(
+            [ratio(3, 10), ratio(15, 10), ratio(350, 10), ratio(1, 50)],
+            ["0.30", "1.5", "35", "0.020"]
+        );
+        assert_eq!(
+            [exact_ratio(1, 3), exact_ratio(209, 100), exact_ratio(557, 10)],
+            ["0.333", "2.09", "56"]
+        );
     }
 }

@@ -1,4 +1,5 @@
-//! What the demo's skills work on: what cargo knows of this workspace's crates, as JSON and as CSV, and an access log.
+//! What the demo's skills work on: what cargo knows of this workspace's crates, as JSON and as CSV,
+//! and an access log.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -9,16 +10,17 @@ use skillhost_toolchain::{Error, Step, files};
 use super::{Demo, Scene, text};
 use crate::workspace;
 
-/// A megabyte or two of JSON that every machine has: what cargo knows of the crates that this workspace stands on.
+/// A megabyte or two of JSON that every machine has: what cargo knows of the crates that this
+/// workspace stands on.
 pub(super) const METADATA: &str = "metadata.json";
 /// One row for each dependency of each of these crates: some thousands.
 pub(super) const DEPENDENCIES: &str = "dependencies.csv";
-/// Generated, in nginx's format: six hours of a shop with an outage of four minutes, some 20,000 lines.
+/// Generated, in nginx's format: six hours of a shop with an outage of four minutes, some 20,000
+/// lines.
 pub(super) const LOG: &str = "access.log";
 
 /// Which licences the crates are under, and how many are under each.
-pub(super) const LICENCES: &str =
-    "[.packages[].license // \"none\"] | group_by(.) | map({license: .[0], crates: length}) | sort_by(-.crates) | .[:8]";
+pub(super) const LICENCES: &str = "[.packages[].license // \"none\"] | group_by(.) | map({license: .[0], crates: length}) | sort_by(-.crates) | .[:8]";
 
 /// What goes into a row of [`DEPENDENCIES`].
 const ROWS: &str = "[.packages[] as $p | $p.dependencies[] | {crate: $p.name, version: $p.version, license: $p.license, edition: $p.edition, \
@@ -27,14 +29,30 @@ rust_version: $p.rust_version, dependency: .name, requirement: .req, kind: (.kin
 pub(super) fn metadata(root: &Path, folder: &Path, step: &Step) -> Result<(), Error> {
     let version = step.run(Command::new("rustc").arg("-vV"))?;
     let version = String::from_utf8_lossy(&version).into_owned();
-    let host = version.lines().find_map(|l| l.strip_prefix("host: ")).ok_or_else(|| Error::new("`rustc -vV` names no host"))?;
-    let metadata = step.run(workspace::cargo(root).args(["metadata", "--format-version", "1", "--locked", "--filter-platform", host]))?;
+    let host = version
+        .lines()
+        .find_map(|l| l.strip_prefix("host: "))
+        .ok_or_else(|| Error::new("`rustc -vV` names no host"))?;
+    let metadata = step.run(workspace::cargo(root).args([
+        "metadata",
+        "--format-version",
+        "1",
+        "--locked",
+        "--filter-platform",
+        host,
+    ]))?;
     files::write_if_changed(&folder.join(METADATA), &metadata)?;
     Ok(())
 }
 
 pub(super) fn dependencies(demo: &Demo) -> Result<(), Error> {
-    let scene = Scene { skill: "data-convert", script: None, args: &["--to", "csv", "-f", ROWS], input: METADATA, stdin: true };
+    let scene = Scene {
+        skill: "data-convert",
+        script: None,
+        args: &["--to", "csv", "-f", ROWS],
+        input: METADATA,
+        stdin: true,
+    };
     let outcome = demo.outcome(&scene)?;
     files::write_if_changed(&demo.folder.join(DEPENDENCIES), text(&outcome["stdout"]).as_bytes())?;
     Ok(())
@@ -85,7 +103,9 @@ fn access_log() -> String {
         let (request, usual) = pick(random(100));
         let mut status = if random(40) == 0 { 404 } else { 200 };
         let mut milliseconds = usual * (50 + random(120)) / 100;
-        if (41_400..41_640).contains(&at) && (request.contains("/api/") || request.contains("/search")) {
+        if (41_400..41_640).contains(&at)
+            && (request.contains("/api/") || request.contains("/search"))
+        {
             status = if random(3) == 0 { 504 } else { 502 };
             milliseconds = if status == 504 { 30_000 } else { 2 };
         } else if request.contains("wp-login") {

@@ -1,10 +1,12 @@
-//! Licence expressions of SPDX, as `Cargo.toml` has them: `MIT OR Apache-2.0`, `(A OR B) AND C`, `A WITH B`; `/` is an old `OR`.
+//! Licence expressions of SPDX, as `Cargo.toml` has them: `MIT OR Apache-2.0`, `(A OR B) AND C`,
+//! `A WITH B`; `/` is an old `OR`.
 
 use std::collections::BTreeSet;
 use std::iter::Peekable;
 use std::vec::IntoIter;
 
-/// Whether an expression is satisfied by the licences that are allowed; `None` where it is not an expression.
+/// Whether an expression is satisfied by the licences that are allowed; `None` where it is not an
+/// expression.
 pub(super) fn is_satisfied(expression: &str, allowed: &BTreeSet<&str>) -> Option<bool> {
     let spaced = expression.replace('/', " OR ").replace('(', " ( ").replace(')', " ) ");
     let words: Vec<&str> = spaced.split_whitespace().collect();

@@ -50,9 +50,20 @@ impl Command for Diff {
                 [_, _, third, ..] => format!("extra operand '{third}'"),
                 [_, _] => String::new(),
             };
-            return fail(&context, &format!("diff: {message}\ndiff: Try 'diff --help' for more information.\n"), 2).await;
+            return fail(
+                &context,
+                &format!("diff: {message}\ndiff: Try 'diff --help' for more information.\n"),
+                2,
+            )
+            .await;
         };
-        let mut run = Run { context: &context, options: &options, out: Vec::new(), errors: String::new(), code: 0 };
+        let mut run = Run {
+            context: &context,
+            options: &options,
+            out: Vec::new(),
+            errors: String::new(),
+            code: 0,
+        };
         run.operands(old, new).await?;
         context.stderr.write_all(run.errors.as_bytes()).await?;
         context.stdout.write_all(&run.out).await?;
@@ -66,7 +77,10 @@ fn parse(args: &[String]) -> std::result::Result<Options, String> {
     while let Some(word) = words.next() {
         let mut value = |text: &str| {
             let (_, after) = text.split_once('=').unzip();
-            after.map(str::to_owned).or_else(|| words.next().cloned()).ok_or(format!("option '{text}' requires an argument"))
+            after
+                .map(str::to_owned)
+                .or_else(|| words.next().cloned())
+                .ok_or(format!("option '{text}' requires an argument"))
         };
         match word.as_str() {
             "--" => {
@@ -91,7 +105,9 @@ fn parse(args: &[String]) -> std::result::Result<Options, String> {
             long if is(long, "--label") => options.labels.push(value(long)?),
             long if is(long, "--exclude") => options.exclude.push(value(long)?),
             long if long.starts_with("--") => {
-                return Err(format!("unrecognized option '{long}'\ndiff: Try 'diff --help' for more information."));
+                return Err(format!(
+                    "unrecognized option '{long}'\ndiff: Try 'diff --help' for more information."
+                ));
             }
             "-" => options.operands.push(word.clone()),
             short if short.starts_with('-') => {
@@ -111,7 +127,8 @@ fn parse(args: &[String]) -> std::result::Result<Options, String> {
                         'B' => options.ignore_blank = true,
                         'd' | 'H' => {}
                         'U' | 'L' | 'x' => {
-                            let given = if rest.is_empty() { value(short)? } else { rest.to_owned() };
+                            let given =
+                                if rest.is_empty() { value(short)? } else { rest.to_owned() };
                             match letter {
                                 'U' => options.unified = Some(count(&given)?),
                                 'L' => options.labels.push(given),
@@ -119,14 +136,19 @@ fn parse(args: &[String]) -> std::result::Result<Options, String> {
                             }
                             break;
                         }
-                        other => return Err(format!("invalid option -- '{other}'\ndiff: Try 'diff --help' for more information.")),
+                        other => {
+                            return Err(format!(
+                                "invalid option -- '{other}'\ndiff: Try 'diff --help' for more information."
+                            ));
+                        }
                     }
                 }
             }
             operand => options.operands.push(operand.to_owned()),
         }
     }
-    let switches = args.iter().take_while(|arg| *arg != "--").filter(|arg| !options.operands.contains(arg));
+    let switches =
+        args.iter().take_while(|arg| *arg != "--").filter(|arg| !options.operands.contains(arg));
     options.written = switches.map(|arg| format!(" {arg}")).collect();
     Ok(options)
 }
@@ -189,15 +211,27 @@ impl Run<'_> {
     ) -> Pin<Box<dyn Future<Output = Result<()>> + Send + 'b>> {
         Box::pin(async move {
             match (left, right) {
-                (Side::Folder(left), Side::Folder(right)) => self.folders(old, left, new, right).await,
-                (Side::Folder(left), Side::Missing) => self.folders(old, left, new, BTreeSet::new()).await,
-                (Side::Missing, Side::Folder(right)) => self.folders(old, BTreeSet::new(), new, right).await,
+                (Side::Folder(left), Side::Folder(right)) => {
+                    self.folders(old, left, new, right).await
+                }
+                (Side::Folder(left), Side::Missing) => {
+                    self.folders(old, left, new, BTreeSet::new()).await
+                }
+                (Side::Missing, Side::Folder(right)) => {
+                    self.folders(old, BTreeSet::new(), new, right).await
+                }
                 (Side::Folder(_), Side::File(..)) => {
-                    self.say(1, &format!("File {old} is a directory while file {new} is a regular file\n"));
+                    self.say(
+                        1,
+                        &format!("File {old} is a directory while file {new} is a regular file\n"),
+                    );
                     Ok(())
                 }
                 (Side::File(..), Side::Folder(_)) => {
-                    self.say(1, &format!("File {old} is a regular file while file {new} is a directory\n"));
+                    self.say(
+                        1,
+                        &format!("File {old} is a regular file while file {new} is a directory\n"),
+                    );
                     Ok(())
                 }
                 (left, right) => {
@@ -213,9 +247,20 @@ impl Run<'_> {
         })
     }
 
-    async fn folders(&mut self, old: &str, left: BTreeSet<String>, new: &str, right: BTreeSet<String>) -> Result<()> {
+    async fn folders(
+        &mut self,
+        old: &str,
+        left: BTreeSet<String>,
+        new: &str,
+        right: BTreeSet<String>,
+    ) -> Result<()> {
         for name in left.union(&right) {
-            if self.options.exclude.iter().any(|pattern| matches(pattern.as_bytes(), name.as_bytes())) {
+            if self
+                .options
+                .exclude
+                .iter()
+                .any(|pattern| matches(pattern.as_bytes(), name.as_bytes()))
+            {
                 continue;
             }
             let only = if !left.contains(name) {
@@ -232,7 +277,11 @@ impl Run<'_> {
             let (old, new) = (below(old, name), below(new, name));
             let one = if left.contains(name) { self.side(&old).await? } else { Side::Missing };
             let other = if right.contains(name) { self.side(&new).await? } else { Side::Missing };
-            let a_folder = matches!((&one, &other), (Side::Folder(_), Side::Folder(_) | Side::Missing) | (Side::Missing, Side::Folder(_)));
+            let a_folder = matches!(
+                (&one, &other),
+                (Side::Folder(_), Side::Folder(_) | Side::Missing)
+                    | (Side::Missing, Side::Folder(_))
+            );
             if a_folder && !self.options.recursive {
                 self.say(0, &format!("Common subdirectories: {old} and {new}\n"));
                 continue;
@@ -242,14 +291,27 @@ impl Run<'_> {
         Ok(())
     }
 
-    fn files(&mut self, names: [&str; 2], bytes: [&[u8]; 2], times: [SystemTime; 2], in_tree: bool) {
+    fn files(
+        &mut self,
+        names: [&str; 2],
+        bytes: [&[u8]; 2],
+        times: [SystemTime; 2],
+        in_tree: bool,
+    ) {
         let options = self.options;
         let [old, new] = names;
         let binary = !options.text && bytes.iter().any(|bytes| bytes.contains(&0));
-        let lines = bytes.map(|bytes| bytes.split_inclusive(|byte| *byte == b'\n').collect::<Vec<_>>());
-        let keys = lines.each_ref().map(|lines| lines.iter().map(|line| options.key(line)).collect::<Vec<_>>());
+        let lines =
+            bytes.map(|bytes| bytes.split_inclusive(|byte| *byte == b'\n').collect::<Vec<_>>());
+        let keys = lines
+            .each_ref()
+            .map(|lines| lines.iter().map(|line| options.key(line)).collect::<Vec<_>>());
         let same = bytes[0] == bytes[1] || (!binary && keys[0] == keys[1]);
-        let mut changes = if same || binary { Vec::new() } else { script::changes(&keys[0], &keys[1], options.unified.unwrap_or(0)) };
+        let mut changes = if same || binary {
+            Vec::new()
+        } else {
+            script::changes(&keys[0], &keys[1], options.unified.unwrap_or(0))
+        };
         if options.ignore_blank {
             let blank = |line: &[u8]| line == b"\n";
             changes.retain(|change| {
@@ -274,7 +336,11 @@ impl Run<'_> {
                 None => print::normal(&lines[0], &lines[1], &changes),
                 Some(context) => {
                     for (mark, at) in [("---", 0), ("+++", 1)] {
-                        let label = options.labels.get(at).cloned().unwrap_or_else(|| format!("{}\t{}", names[at], moment(times[at])));
+                        let label = options
+                            .labels
+                            .get(at)
+                            .cloned()
+                            .unwrap_or_else(|| format!("{}\t{}", names[at], moment(times[at])));
                         self.say(1, &format!("{mark} {label}\n"));
                     }
                     print::unified(&lines[0], &lines[1], &changes, context, |_| None)
@@ -334,10 +400,13 @@ impl Options {
         } else if self.ignore_space_change || self.ignore_space_at_end {
             key.truncate(key.trim_ascii_end().len());
             if self.ignore_space_change {
-                key = key.chunk_by(|a, b| a.is_ascii_whitespace() == b.is_ascii_whitespace()).fold(Vec::new(), |mut all, run| {
-                    all.extend(if run[0].is_ascii_whitespace() { b" " } else { run });
-                    all
-                });
+                key = key.chunk_by(|a, b| a.is_ascii_whitespace() == b.is_ascii_whitespace()).fold(
+                    Vec::new(),
+                    |mut all, run| {
+                        all.extend(if run[0].is_ascii_whitespace() { b" " } else { run });
+                        all
+                    },
+                );
             }
         }
         key
@@ -364,5 +433,8 @@ fn moment(time: SystemTime) -> String {
     let seconds = since.as_secs();
     let (year, month, day) = ls::civil(seconds / 86_400);
     let (hour, minute, second) = (seconds / 3600 % 24, seconds / 60 % 60, seconds % 60);
-    format!("{year}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02}.{:09} +0000", since.subsec_nanos())
+    format!(
+        "{year}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02}.{:09} +0000",
+        since.subsec_nanos()
+    )
 }

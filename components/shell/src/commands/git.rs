@@ -1,4 +1,5 @@
-//! `git`, as far as it reads a repository. Whatever would write one, or ask another machine, ends with a message.
+//! `git`, as far as it reads a repository. Whatever would write one, or ask another machine, ends
+//! with a message.
 
 mod arguments;
 mod asked;
@@ -34,10 +35,10 @@ pub(super) struct Git;
 const VERSION: &str = "git version 2.47.0 (reads only)\n";
 
 /// What there is.
-const READS: &str =
-    "branch cat-file config describe diff log ls-files ls-tree merge-base remote rev-list rev-parse show show-ref status symbolic-ref tag";
+const READS: &str = "branch cat-file config describe diff log ls-files ls-tree merge-base remote rev-list rev-parse show show-ref status symbolic-ref tag";
 
-/// What git does and this one does not: because it would write, or because it would ask another machine.
+/// What git does and this one does not: because it would write, or because it would ask another
+/// machine.
 const WRITES: &str = "add am apply archive bisect bundle checkout cherry-pick clean commit commit-tree fast-import filter-branch gc hash-object init \
      maintenance merge mktag mktree mv notes prune read-tree rebase reflog repack replace reset restore revert rm sparse-checkout stash submodule switch \
      update-index update-ref worktree write-tree";
@@ -87,32 +88,54 @@ impl Command for Git {
 }
 
 async fn run(context: &CommandContext<'_>) -> std::result::Result<Done, String> {
-    let (mut cwd, mut settings): (PathBuf, Vec<(String, String)>) = (context.cwd.to_owned(), Vec::new());
+    let (mut cwd, mut settings): (PathBuf, Vec<(String, String)>) =
+        (context.cwd.to_owned(), Vec::new());
     let mut rest = context.args.iter();
     let command = loop {
         match rest.next().map(String::as_str) {
-            Some("-C") => cwd = normal(&cwd.join(rest.next().ok_or("error: option `-C' requires a value")?)),
+            Some("-C") => {
+                cwd = normal(&cwd.join(rest.next().ok_or("error: option `-C' requires a value")?))
+            }
             Some("-c") => {
-                let (key, value) = rest.next().and_then(|pair| pair.split_once('=')).ok_or("error: option `-c' is KEY=VALUE")?;
+                let (key, value) = rest
+                    .next()
+                    .and_then(|pair| pair.split_once('='))
+                    .ok_or("error: option `-c' is KEY=VALUE")?;
                 settings.push((repository::Config::key(key), value.to_owned()));
             }
-            Some("--no-pager" | "-P" | "--no-optional-locks" | "--no-replace-objects" | "--literal-pathspecs") => {}
+            Some(
+                "--no-pager"
+                | "-P"
+                | "--no-optional-locks"
+                | "--no-replace-objects"
+                | "--literal-pathspecs",
+            ) => {}
             Some("--version" | "-v" | "version") => return Ok(VERSION.to_owned().into()),
-            Some(option) if option.starts_with('-') => return Err(format!("fatal: this git does not have the option '{option}'")),
+            Some(option) if option.starts_with('-') => {
+                return Err(format!("fatal: this git does not have the option '{option}'"));
+            }
             Some(command) => break command,
-            None => return Err("usage: git [-C <path>] [-c <name>=<value>] <command> [<args>]".into()),
+            None => {
+                return Err("usage: git [-C <path>] [-c <name>=<value>] <command> [<args>]".into());
+            }
         }
     };
     let args: Vec<String> = rest.cloned().collect();
     let named = |list: &str| list.split_whitespace().any(|name| name == command);
     if named(WRITES) {
-        return Err(format!("fatal: 'git {command}' would write to the repository, and git only reads here"));
+        return Err(format!(
+            "fatal: 'git {command}' would write to the repository, and git only reads here"
+        ));
     }
     if named(REMOTE) {
-        return Err(format!("fatal: 'git {command}' would ask another machine, and git only reads the repository here"));
+        return Err(format!(
+            "fatal: 'git {command}' would ask another machine, and git only reads the repository here"
+        ));
     }
     if named(MORE) {
-        return Err(format!("fatal: 'git {command}' is not in this git, which has the basics of reading a repository"));
+        return Err(format!(
+            "fatal: 'git {command}' is not in this git, which has the basics of reading a repository"
+        ));
     }
     if !named(READS) {
         return Err(format!("git: '{command}' is not a git command. See 'git --help'."));
@@ -120,7 +143,8 @@ async fn run(context: &CommandContext<'_>) -> std::result::Result<Done, String> 
     let home = context.env.get("HOME").map(String::as_str);
     let mut repository = Repository::find(context.fs.clone(), &cwd, home).await?;
     repository.config.0.extend(settings);
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs() as i64);
+    let now =
+        SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs() as i64);
     match command {
         "log" => log(&mut repository, &args, now).await,
         "show" => show(&mut repository, &args, now).await,
@@ -142,18 +166,31 @@ async fn run(context: &CommandContext<'_>) -> std::result::Result<Done, String> 
     }
 }
 
-async fn log(repository: &mut Repository, args: &[String], now: i64) -> std::result::Result<Done, String> {
+async fn log(
+    repository: &mut Repository,
+    args: &[String],
+    now: i64,
+) -> std::result::Result<Done, String> {
     let mut asked = Asked::parse(args, repository, now).await?;
     if asked.include.is_empty() {
         let head = repository.head().await.unwrap_or_default();
-        let unborn = || format!("fatal: your current branch '{}' does not have any commits yet", head.trim_start_matches("refs/heads/"));
+        let unborn = || {
+            format!(
+                "fatal: your current branch '{}' does not have any commits yet",
+                head.trim_start_matches("refs/heads/")
+            )
+        };
         asked.include.push(repository.reference("HEAD").await.ok_or_else(unborn)?);
     }
     let commits = repository.walk(&asked).await?;
     Ok(repository.log(&commits, &asked).await?.into())
 }
 
-async fn rev_list(repository: &mut Repository, args: &[String], now: i64) -> std::result::Result<Done, String> {
+async fn rev_list(
+    repository: &mut Repository,
+    args: &[String],
+    now: i64,
+) -> std::result::Result<Done, String> {
     let asked = Asked::parse(args, repository, now).await?;
     if asked.include.is_empty() {
         return Err("usage: git rev-list [<options>] <commit>... [--] [<path>...]".into());
@@ -165,7 +202,11 @@ async fn rev_list(repository: &mut Repository, args: &[String], now: i64) -> std
     Ok(commits.iter().map(|commit| format!("{}\n", commit.id)).collect::<String>().into())
 }
 
-async fn show(repository: &mut Repository, args: &[String], now: i64) -> std::result::Result<Done, String> {
+async fn show(
+    repository: &mut Repository,
+    args: &[String],
+    now: i64,
+) -> std::result::Result<Done, String> {
     let mut asked = Asked::parse(args, repository, now).await?;
     asked.merges = true;
     if asked.include.is_empty() {
@@ -182,7 +223,9 @@ async fn show(repository: &mut Repository, args: &[String], now: i64) -> std::re
             Kind::Blob => out.extend(&object.data),
             Kind::Tree => {
                 out.extend(gap);
-                out.extend(format!("tree {}\n\n", asked.words.get(nth).map_or("", String::as_str)).bytes());
+                out.extend(
+                    format!("tree {}\n\n", asked.words.get(nth).map_or("", String::as_str)).bytes(),
+                );
                 for entry in trees::entries(&object.data) {
                     out.extend(&entry.name);
                     out.extend(if entry.mode >> 12 == 4 { &b"/\n"[..] } else { b"\n" });
@@ -261,8 +304,13 @@ async fn diff(repository: &mut Repository, args: &[String]) -> std::result::Resu
     Ok(Done { out, code: i32::from(code && !changed.is_empty()) })
 }
 
-async fn cat_file(repository: &mut Repository, args: &[String]) -> std::result::Result<Done, String> {
-    let [option, name] = args else { return Err("usage: git cat-file (-e | -p | -t | -s | <type>) <object>".into()) };
+async fn cat_file(
+    repository: &mut Repository,
+    args: &[String],
+) -> std::result::Result<Done, String> {
+    let [option, name] = args else {
+        return Err("usage: git cat-file (-e | -p | -t | -s | <type>) <object>".into());
+    };
     let id = match repository.revision(name).await {
         Ok(id) => id,
         Err(_) if option == "-e" => return Ok(Done { out: Vec::new(), code: 1 }),
@@ -292,7 +340,10 @@ fn tree_lines(data: &[u8], folder: &str) -> Vec<String> {
     trees::entries(data).iter().map(line).collect()
 }
 
-async fn ls_tree(repository: &mut Repository, args: &[String]) -> std::result::Result<Done, String> {
+async fn ls_tree(
+    repository: &mut Repository,
+    args: &[String],
+) -> std::result::Result<Done, String> {
     let (mut recursive, mut names) = (false, false);
     let mut arguments = Arguments::new(args, &[]);
     while let Some((option, _)) = arguments.option()? {
@@ -314,16 +365,30 @@ async fn ls_tree(repository: &mut Repository, args: &[String]) -> std::result::R
         for (path, item) in repository.files(Some(tree)).await? {
             if is_under(&path, paths) {
                 let kind = if item.mode == trees::SUBMODULE { "commit" } else { "blob" };
-                lines.push(format!("{:06o} {kind} {}\t{}\n", item.mode, item.id, trees::shown(&path)));
+                lines.push(format!(
+                    "{:06o} {kind} {}\t{}\n",
+                    item.mode,
+                    item.id,
+                    trees::shown(&path)
+                ));
             }
         }
     } else {
         let object = repository.object(tree).await?;
         lines = tree_lines(&object.data, "");
-        lines.retain(|line| paths.is_empty() || paths.iter().any(|path| line.ends_with(&format!("\t{}\n", path.trim_end_matches('/')))));
+        lines.retain(|line| {
+            paths.is_empty()
+                || paths
+                    .iter()
+                    .any(|path| line.ends_with(&format!("\t{}\n", path.trim_end_matches('/'))))
+        });
     }
     if names {
-        lines = lines.iter().filter_map(|line| line.split_once('\t')).map(|(_, name)| name.to_owned()).collect();
+        lines = lines
+            .iter()
+            .filter_map(|line| line.split_once('\t'))
+            .map(|(_, name)| name.to_owned())
+            .collect();
     }
     Ok(lines.concat().into())
 }
@@ -332,7 +397,8 @@ async fn ls_tree(repository: &mut Repository, args: &[String]) -> std::result::R
 fn relative(path: &Path, from: &Path) -> String {
     let same = path.components().zip(from.components()).take_while(|(a, b)| a == b).count();
     let up = from.components().skip(same).map(|_| "..".to_owned());
-    let down = path.components().skip(same).map(|part| part.as_os_str().to_string_lossy().into_owned());
+    let down =
+        path.components().skip(same).map(|part| part.as_os_str().to_string_lossy().into_owned());
     let parts: Vec<String> = up.chain(down).collect();
     if parts.is_empty() { "./".into() } else { parts.join("/") }
 }

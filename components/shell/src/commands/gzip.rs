@@ -17,7 +17,12 @@ pub(super) struct Zcat;
 impl Command for Zcat {
     async fn execute(&self, context: CommandContext<'_>) -> Result<CommandStatus> {
         let mut code = 0;
-        let files: Vec<_> = context.args.iter().filter(|arg| *arg == "-" || !arg.starts_with('-')).cloned().collect();
+        let files: Vec<_> = context
+            .args
+            .iter()
+            .filter(|arg| *arg == "-" || !arg.starts_with('-'))
+            .cloned()
+            .collect();
         for file in if files.is_empty() { vec!["-".to_owned()] } else { files } {
             let bytes = if file == "-" {
                 standard_input(&context).await?
@@ -25,7 +30,9 @@ impl Command for Zcat {
                 match context.fs.read_file(&absolute(&context, &file)).await {
                     Ok(bytes) => bytes,
                     Err(error) => {
-                        code = fail(&context, &format!("gzip: {file}: {}\n", reason(&error)), 1).await?.exit_code;
+                        code = fail(&context, &format!("gzip: {file}: {}\n", reason(&error)), 1)
+                            .await?
+                            .exit_code;
                         continue;
                     }
                 }
@@ -37,7 +44,9 @@ impl Command for Zcat {
                     Ok(0) => break,
                     Ok(count) => context.stdout.write_all(&chunk[..count]).await?,
                     Err(_) => {
-                        code = fail(&context, &format!("gzip: {file}: not in gzip format\n"), 1).await?.exit_code;
+                        code = fail(&context, &format!("gzip: {file}: not in gzip format\n"), 1)
+                            .await?
+                            .exit_code;
                         break;
                     }
                 }

@@ -52,7 +52,9 @@ impl Command for Ls {
         let (options, mut paths) = match parse(context.args) {
             Ok(parsed) => parsed,
             Err(option) => {
-                let message = format!("ls: invalid option -- '{option}'\nTry 'ls --help' for more information.\n");
+                let message = format!(
+                    "ls: invalid option -- '{option}'\nTry 'ls --help' for more information.\n"
+                );
                 return fail(&context, &message, 2).await;
             }
         };
@@ -65,18 +67,30 @@ impl Command for Ls {
             let at = absolute(&context, &path);
             // A link that is named is followed where what it points to is to be listed.
             let found = match context.fs.lstat(&at).await {
-                Ok(found) if found.file_type.is_symlink() && !options.long && !options.folder_itself => {
+                Ok(found)
+                    if found.file_type.is_symlink() && !options.long && !options.folder_itself =>
+                {
                     Ok(context.fs.stat(&at).await.unwrap_or(found))
                 }
                 found => found,
             };
             match found {
-                Ok(found) if found.file_type.is_dir() && !options.folder_itself => folders.push(path),
+                Ok(found) if found.file_type.is_dir() && !options.folder_itself => {
+                    folders.push(path)
+                }
                 Ok(found) => {
                     let target = target(&context, &at, &found).await;
                     files.push(Item { name: path, found, target });
                 }
-                Err(error) => code = fail(&context, &format!("ls: cannot access '{path}': {}\n", reason(&error)), 2).await?.exit_code,
+                Err(error) => {
+                    code = fail(
+                        &context,
+                        &format!("ls: cannot access '{path}': {}\n", reason(&error)),
+                        2,
+                    )
+                    .await?
+                    .exit_code
+                }
             }
         }
         sort(&mut files, &options);
@@ -93,7 +107,13 @@ impl Command for Ls {
             let items = match list(&context, &folder, &options).await {
                 Ok(items) => items,
                 Err(error) => {
-                    code = fail(&context, &format!("ls: cannot open directory '{folder}': {}\n", reason(&error)), 2).await?.exit_code;
+                    code = fail(
+                        &context,
+                        &format!("ls: cannot open directory '{folder}': {}\n", reason(&error)),
+                        2,
+                    )
+                    .await?
+                    .exit_code;
                     continue;
                 }
             };
@@ -109,8 +129,12 @@ impl Command for Ls {
             render(&items, &options, &mut text);
             context.stdout.write_all(std::mem::take(&mut text).as_bytes()).await?;
             if options.recursive {
-                let below = items.iter().rev().filter(|item| item.found.file_type.is_dir() && item.name != "." && item.name != "..");
-                rest.extend(below.map(|item| format!("{}/{}", folder.trim_end_matches('/'), item.name)));
+                let below = items.iter().rev().filter(|item| {
+                    item.found.file_type.is_dir() && item.name != "." && item.name != ".."
+                });
+                rest.extend(
+                    below.map(|item| format!("{}/{}", folder.trim_end_matches('/'), item.name)),
+                );
             }
         }
         context.stdout.write_all(text.as_bytes()).await?;
@@ -154,8 +178,12 @@ fn parse(args: &[String]) -> std::result::Result<(Options, Vec<String>), String>
             "--sort=size" => options.order = Order::Size,
             "--sort=none" => options.order = Order::None,
             "--sort=extension" => options.order = Order::Extension,
-            "--full-time" | "--numeric-uid-gid" => (options.long, options.numeric) = (true, word == "--numeric-uid-gid"),
-            long if long.starts_with("--color") || long.starts_with("--time-style") || long == "--literal" => {}
+            "--full-time" | "--numeric-uid-gid" => {
+                (options.long, options.numeric) = (true, word == "--numeric-uid-gid")
+            }
+            long if long.starts_with("--color")
+                || long.starts_with("--time-style")
+                || long == "--literal" => {}
             long if long.starts_with("--") => return Err(long.trim_start_matches('-').into()),
             short if short.len() > 1 && short.starts_with('-') => {
                 for letter in short[1..].chars() {
@@ -201,7 +229,11 @@ async fn list(context: &CommandContext<'_>, folder: &str, options: &Options) -> 
     if options.all {
         for name in [".", ".."] {
             let path = if name == "." { at.clone() } else { at.parent().unwrap_or(&at).to_owned() };
-            items.push(Item { name: name.into(), found: context.fs.stat(&path).await?, target: None });
+            items.push(Item {
+                name: name.into(),
+                found: context.fs.stat(&path).await?,
+                target: None,
+            });
         }
     }
     for entry in context.fs.read_dir(&at).await? {
@@ -215,13 +247,21 @@ async fn list(context: &CommandContext<'_>, folder: &str, options: &Options) -> 
 }
 
 fn sort(items: &mut [Item], options: &Options) {
-    let extension = |item: &Item| item.name.rsplit_once('.').map(|(_, extension)| extension.to_owned()).unwrap_or_default();
+    let extension = |item: &Item| {
+        item.name.rsplit_once('.').map(|(_, extension)| extension.to_owned()).unwrap_or_default()
+    };
     match options.order {
         Order::None => return,
         Order::Name => items.sort_by(|a, b| a.name.cmp(&b.name)),
-        Order::Time => items.sort_by(|a, b| seconds(b).cmp(&seconds(a)).then_with(|| a.name.cmp(&b.name))),
-        Order::Size => items.sort_by(|a, b| b.found.size.cmp(&a.found.size).then_with(|| a.name.cmp(&b.name))),
-        Order::Extension => items.sort_by(|a, b| extension(a).cmp(&extension(b)).then_with(|| a.name.cmp(&b.name))),
+        Order::Time => {
+            items.sort_by(|a, b| seconds(b).cmp(&seconds(a)).then_with(|| a.name.cmp(&b.name)))
+        }
+        Order::Size => {
+            items.sort_by(|a, b| b.found.size.cmp(&a.found.size).then_with(|| a.name.cmp(&b.name)))
+        }
+        Order::Extension => {
+            items.sort_by(|a, b| extension(a).cmp(&extension(b)).then_with(|| a.name.cmp(&b.name)))
+        }
     }
     if options.reverse {
         items.reverse();
@@ -245,7 +285,8 @@ fn blocks(found: &Metadata) -> u64 {
 }
 
 fn render(items: &[Item], options: &Options, text: &mut String) {
-    let size = |found: &Metadata| if options.human { human(found.size) } else { found.size.to_string() };
+    let size =
+        |found: &Metadata| if options.human { human(found.size) } else { found.size.to_string() };
     let width = items.iter().map(|item| size(&item.found).len()).max().unwrap_or(0);
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
     for item in items {
@@ -255,7 +296,8 @@ fn render(items: &[Item], options: &Options, text: &mut String) {
             for shown in [options.owner, options.group] {
                 *text += &if shown { format!(" {name}") } else { String::new() };
             }
-            *text += &format!(" {:>width$} {} ", size(&item.found), date(seconds(item).as_secs(), now));
+            *text +=
+                &format!(" {:>width$} {} ", size(&item.found), date(seconds(item).as_secs(), now));
         }
         *text += &item.name;
         if let Some(target) = item.target.as_ref().filter(|_| options.long) {
@@ -283,7 +325,10 @@ fn permissions(found: &Metadata) -> String {
         FileType::Fifo => 'p',
         FileType::File => '-',
     };
-    let bits = "rwxrwxrwx".chars().enumerate().map(|(at, letter)| if found.mode & (0o400 >> at) == 0 { '-' } else { letter });
+    let bits = "rwxrwxrwx"
+        .chars()
+        .enumerate()
+        .map(|(at, letter)| if found.mode & (0o400 >> at) == 0 { '-' } else { letter });
     std::iter::once(kind).chain(bits).collect()
 }
 
@@ -299,11 +344,16 @@ fn human(size: u64) -> String {
     }
     let letter = ["", "K", "M", "G", "T", "P", "E"][unit];
     let tenths = (value * 10.0).ceil() / 10.0;
-    if tenths < 10.0 { format!("{tenths:.1}{letter}") } else { format!("{:.0}{letter}", value.ceil()) }
+    if tenths < 10.0 {
+        format!("{tenths:.1}{letter}")
+    } else {
+        format!("{:.0}{letter}", value.ceil())
+    }
 }
 
 fn date(seconds: u64, now: u64) -> String {
-    const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+    const MONTHS: [&str; 12] =
+        ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
     let (year, month, day) = civil(seconds / 86_400);
     let month = MONTHS[month - 1];
     if seconds > now || now - seconds >= HALF_YEAR {

@@ -39,10 +39,22 @@ impl Command for Realpath {
                 "-L" | "-P" | "--logical" | "--physical" => {}
                 "--relative-to" => from = words.next().cloned(),
                 "--relative-base" => base = words.next().cloned(),
-                word if word.starts_with("--relative-to=") => from = Some(word["--relative-to=".len()..].to_owned()),
-                word if word.starts_with("--relative-base=") => base = Some(word["--relative-base=".len()..].to_owned()),
+                word if word.starts_with("--relative-to=") => {
+                    from = Some(word["--relative-to=".len()..].to_owned())
+                }
+                word if word.starts_with("--relative-base=") => {
+                    base = Some(word["--relative-base=".len()..].to_owned())
+                }
                 word if word.len() > 1 && word.starts_with('-') => {
-                    return fail(&context, &format!("realpath: invalid option -- '{}'\n", word.trim_start_matches('-')), 1).await;
+                    return fail(
+                        &context,
+                        &format!(
+                            "realpath: invalid option -- '{}'\n",
+                            word.trim_start_matches('-')
+                        ),
+                        1,
+                    )
+                    .await;
                 }
                 path => paths.push(path.to_owned()),
             }
@@ -55,13 +67,15 @@ impl Command for Realpath {
             let Some(real) = resolve(&context, &path, missing, as_written).await else {
                 code = 1;
                 if !quiet {
-                    fail(&context, &format!("realpath: {path}: No such file or directory\n"), 1).await?;
+                    fail(&context, &format!("realpath: {path}: No such file or directory\n"), 1)
+                        .await?;
                 }
                 continue;
             };
             let mut shown = real.clone();
             if let Some(from) = from.as_ref().or(base.as_ref()) {
-                let from = resolve(&context, from, Missing::Any, as_written).await.unwrap_or_default();
+                let from =
+                    resolve(&context, from, Missing::Any, as_written).await.unwrap_or_default();
                 if base.is_none() || real.starts_with(&from) {
                     shown = relative(&from, &real);
                 }
@@ -73,7 +87,12 @@ impl Command for Realpath {
     }
 }
 
-async fn resolve(context: &CommandContext<'_>, path: &str, missing: Missing, as_written: bool) -> Option<PathBuf> {
+async fn resolve(
+    context: &CommandContext<'_>,
+    path: &str,
+    missing: Missing,
+    as_written: bool,
+) -> Option<PathBuf> {
     let mut left: Vec<PathBuf> = parts(&absolute(context, path));
     let (mut done, mut links) = (PathBuf::from("/"), 0);
     while let Some(part) = left.pop() {
@@ -101,7 +120,9 @@ async fn resolve(context: &CommandContext<'_>, path: &str, missing: Missing, as_
 
 /// The names of an absolute path, the last first.
 fn parts(path: &Path) -> Vec<PathBuf> {
-    let names = path.components().filter(|part| matches!(part, Component::Normal(_) | Component::ParentDir));
+    let names = path
+        .components()
+        .filter(|part| matches!(part, Component::Normal(_) | Component::ParentDir));
     names.rev().map(|part| PathBuf::from(part.as_os_str())).collect()
 }
 

@@ -43,7 +43,14 @@ impl Command for Unzip {
             bytes = context.fs.read_file(&absolute(&context, &format!("{archive}.zip"))).await;
         }
         let Ok(bytes) = bytes else {
-            return fail(&context, &format!("unzip:  cannot find or open {archive}, {archive}.zip or {archive}.ZIP.\n"), 9).await;
+            return fail(
+                &context,
+                &format!(
+                    "unzip:  cannot find or open {archive}, {archive}.zip or {archive}.ZIP.\n"
+                ),
+                9,
+            )
+            .await;
         };
         match ZipArchive::new(Cursor::new(bytes)) {
             Ok(zip) => run(&context, &options, archive, zip).await,
@@ -80,7 +87,11 @@ fn parse(args: &[String]) -> std::result::Result<Options, String> {
                     'a' | 'u' | 'C' | 'L' | 'K' | 'X' | 'D' => {}
                     'd' => {
                         let attached = &word[at + 1..];
-                        let folder = if attached.is_empty() { words.next().cloned() } else { Some(attached.to_owned()) };
+                        let folder = if attached.is_empty() {
+                            words.next().cloned()
+                        } else {
+                            Some(attached.to_owned())
+                        };
                         options.to = Some(folder.ok_or("-d needs a folder")?);
                         break;
                     }
@@ -116,16 +127,29 @@ async fn run(
         let (name, length, stamp, content) = {
             let mut entry = match zip.by_index(index) {
                 Ok(entry) => entry,
-                Err(error) => return fail(context, &format!("unzip:  {archive}: {error}\n"), 81).await,
+                Err(error) => {
+                    return fail(context, &format!("unzip:  {archive}: {error}\n"), 81).await;
+                }
             };
             let name = entry.name().to_owned();
-            let pick = |patterns: &[String]| patterns.iter().any(|pattern| matches(pattern.as_bytes(), name.as_bytes()));
+            let pick = |patterns: &[String]| {
+                patterns.iter().any(|pattern| matches(pattern.as_bytes(), name.as_bytes()))
+            };
             if (!options.wanted.is_empty() && !pick(&options.wanted)) || pick(&options.excluded) {
                 continue;
             }
             let stamp = entry.last_modified().map_or_else(
                 || "1980-00-00 00:00".to_owned(),
-                |at| format!("{:04}-{:02}-{:02} {:02}:{:02}", at.year(), at.month(), at.day(), at.hour(), at.minute()),
+                |at| {
+                    format!(
+                        "{:04}-{:02}-{:02} {:02}:{:02}",
+                        at.year(),
+                        at.month(),
+                        at.day(),
+                        at.hour(),
+                        at.minute()
+                    )
+                },
             );
             let mut content = Vec::new();
             if !(options.list || options.names)
@@ -142,7 +166,11 @@ async fn run(
         } else if options.list {
             text += &format!("{length:>9}  {stamp}   {name}\n");
         } else if options.test {
-            text += &if options.quiet { String::new() } else { format!("    testing: {name:<24} OK\n") };
+            text += &if options.quiet {
+                String::new()
+            } else {
+                format!("    testing: {name:<24} OK\n")
+            };
         } else if options.pipe {
             context.stdout.write_all(&content).await?;
         } else if let Some(told) = place(context, options, &name, &content).await? {
@@ -160,21 +188,39 @@ async fn run(
     }
     context.stdout.write_all(text.as_bytes()).await?;
     if count == 0 && !options.wanted.is_empty() {
-        return fail(context, &format!("caution: filename not matched:  {}\n", options.wanted.join(" ")), 11).await;
+        return fail(
+            context,
+            &format!("caution: filename not matched:  {}\n", options.wanted.join(" ")),
+            11,
+        )
+        .await;
     }
     Ok(CommandStatus::success())
 }
 
 /// Writes one entry; what is told of it.
-async fn place(context: &CommandContext<'_>, options: &Options, name: &str, content: &[u8]) -> Result<Option<String>> {
+async fn place(
+    context: &CommandContext<'_>,
+    options: &Options,
+    name: &str,
+    content: &[u8],
+) -> Result<Option<String>> {
     // Names that would lead out of the folder lose what leads out.
     let mut parts = name.split('/').filter(|part| !matches!(*part, "" | "." | ".."));
-    let below: PathBuf = if options.names_only { parts.next_back().into_iter().collect() } else { parts.collect() };
+    let below: PathBuf =
+        if options.names_only { parts.next_back().into_iter().collect() } else { parts.collect() };
     let folder = options.to.as_deref().unwrap_or("");
     let shown = PathBuf::from(folder).join(&below);
     let path = context.cwd.join(&shown);
-    let say =
-        |verb: &str| (!options.quiet).then(|| format!("{verb:>11}: {}{}  \n", shown.display(), if name.ends_with('/') { "/" } else { "" }));
+    let say = |verb: &str| {
+        (!options.quiet).then(|| {
+            format!(
+                "{verb:>11}: {}{}  \n",
+                shown.display(),
+                if name.ends_with('/') { "/" } else { "" }
+            )
+        })
+    };
     if name.ends_with('/') {
         if !options.names_only {
             context.fs.mkdir(&path, true).await?;
@@ -200,7 +246,12 @@ async fn place(context: &CommandContext<'_>, options: &Options, name: &str, cont
         context.fs.mkdir(parent, true).await?;
     }
     if let Err(error) = context.fs.write_file(&path, content).await {
-        fail(context, &format!("error:  cannot create {}\n        {}\n", shown.display(), reason(&error)), 50).await?;
+        fail(
+            context,
+            &format!("error:  cannot create {}\n        {}\n", shown.display(), reason(&error)),
+            50,
+        )
+        .await?;
         return Ok(None);
     }
     Ok(say("inflating"))

@@ -27,7 +27,14 @@ impl Command for Zip {
     async fn execute(&self, context: CommandContext<'_>) -> Result<CommandStatus> {
         let options = match parse(context.args) {
             Ok(options) => options,
-            Err(message) => return fail(&context, &format!("\nzip error: Invalid command arguments ({message})\n"), 16).await,
+            Err(message) => {
+                return fail(
+                    &context,
+                    &format!("\nzip error: Invalid command arguments ({message})\n"),
+                    16,
+                )
+                .await;
+            }
         };
         let (mut entries, mut missing) = (Vec::new(), false);
         for file in &options.files {
@@ -41,7 +48,12 @@ impl Command for Zip {
         }
         let path = absolute(&context, &options.archive);
         if entries.is_empty() {
-            return fail(&context, &format!("\nzip error: Nothing to do! ({})\n", options.archive), 12).await;
+            return fail(
+                &context,
+                &format!("\nzip error: Nothing to do! ({})\n", options.archive),
+                12,
+            )
+            .await;
         }
         let old = context.fs.read_file(&path).await.ok();
         let mut told = String::new();
@@ -52,7 +64,11 @@ impl Command for Zip {
         if let Err(error) = context.fs.write_file(&path, &packed).await {
             return fail(
                 &context,
-                &format!("zip I/O error: {}\nzip error: Could not create output file ({})\n", reason(&error), options.archive),
+                &format!(
+                    "zip I/O error: {}\nzip error: Could not create output file ({})\n",
+                    reason(&error),
+                    options.archive
+                ),
                 15,
             )
             .await;
@@ -78,7 +94,9 @@ fn parse(args: &[String]) -> std::result::Result<Options, String> {
     let mut rest = args.iter();
     while let Some(word) = rest.next() {
         match word.as_str() {
-            "-x" | "--exclude" => options.excluded.extend(rest.by_ref().take_while(|word| *word != "@").cloned()),
+            "-x" | "--exclude" => {
+                options.excluded.extend(rest.by_ref().take_while(|word| *word != "@").cloned())
+            }
             "--recurse-paths" => options.recursive = true,
             "--quiet" => options.quiet = true,
             "--junk-paths" => options.names_only = true,
@@ -107,7 +125,12 @@ fn parse(args: &[String]) -> std::result::Result<Options, String> {
 }
 
 /// A file, or what a folder holds. Folders have names that end with a slash.
-async fn gather(context: &CommandContext<'_>, options: &Options, file: &str, found: &mut Vec<String>) {
+async fn gather(
+    context: &CommandContext<'_>,
+    options: &Options,
+    file: &str,
+    found: &mut Vec<String>,
+) {
     let file = file.trim_end_matches('/');
     let Ok(about) = context.fs.stat(&absolute(context, file)).await else { return };
     if options.excluded.iter().any(|pattern| matches(pattern.as_bytes(), file.as_bytes())) {
@@ -135,7 +158,9 @@ async fn gather(context: &CommandContext<'_>, options: &Options, file: &str, fou
 pub(super) fn matches(pattern: &[u8], text: &[u8]) -> bool {
     match (pattern.first(), text.first()) {
         (None, None) => true,
-        (Some(b'*'), _) => matches(&pattern[1..], text) || (!text.is_empty() && matches(pattern, &text[1..])),
+        (Some(b'*'), _) => {
+            matches(&pattern[1..], text) || (!text.is_empty() && matches(pattern, &text[1..]))
+        }
         (Some(b'?'), Some(_)) => matches(&pattern[1..], &text[1..]),
         (Some(a), Some(b)) if a == b => matches(&pattern[1..], &text[1..]),
         _ => false,
@@ -151,7 +176,8 @@ async fn pack(
 ) -> std::result::Result<Vec<u8>, String> {
     let shown = |error: zip::result::ZipError| error.to_string();
     let mut writer = ZipWriter::new(Cursor::new(Vec::new()));
-    let method = if options.store { CompressionMethod::Stored } else { CompressionMethod::Deflated };
+    let method =
+        if options.store { CompressionMethod::Stored } else { CompressionMethod::Deflated };
     let kind = SimpleFileOptions::default().compression_method(method).unix_permissions(0o644);
     let names: Vec<String> = entries
         .iter()
@@ -176,11 +202,17 @@ async fn pack(
     let sources = entries.iter().filter(|entry| !(options.names_only && entry.ends_with('/')));
     for (source, name) in sources.zip(&names) {
         if name.ends_with('/') {
-            writer.add_directory(name.trim_end_matches('/'), kind.unix_permissions(0o755)).map_err(shown)?;
+            writer
+                .add_directory(name.trim_end_matches('/'), kind.unix_permissions(0o755))
+                .map_err(shown)?;
             *told += &format!("  adding: {name} (stored 0%)\n");
             continue;
         }
-        let bytes = context.fs.read_file(&absolute(context, source)).await.map_err(|error| format!("{source}: {}", reason(&error)))?;
+        let bytes = context
+            .fs
+            .read_file(&absolute(context, source))
+            .await
+            .map_err(|error| format!("{source}: {}", reason(&error)))?;
         writer.start_file(name, kind).map_err(shown)?;
         writer.write_all(&bytes).map_err(|error| error.to_string())?;
         *told += &format!("  adding: {name}\n");

@@ -22,9 +22,16 @@ pub(super) struct Body {
 
 /// # Errors
 /// A file that cannot be read.
-pub(super) async fn gather(context: &CommandContext<'_>, options: &Options) -> Result<Body, Failure> {
+pub(super) async fn gather(
+    context: &CommandContext<'_>,
+    options: &Options,
+) -> Result<Body, Failure> {
     if let Some(file) = &options.upload {
-        let bytes = if file == "-" || file == "." { standard_input(context).await? } else { read(context, file).await? };
+        let bytes = if file == "-" || file == "." {
+            standard_input(context).await?
+        } else {
+            read(context, file).await?
+        };
         return Ok(Body { bytes: Some(bytes), upload: true, ..Body::default() });
     }
     if options.parts.iter().any(|part| matches!(part, Part::Form(_) | Part::FormText(_))) {
@@ -40,7 +47,12 @@ pub(super) async fn gather(context: &CommandContext<'_>, options: &Options) -> R
         }
         match part {
             Part::Data(text) => match text.strip_prefix('@') {
-                Some(file) => bytes.extend(source(context, file).await?.into_iter().filter(|b| !matches!(b, b'\r' | b'\n' | 0))),
+                Some(file) => bytes.extend(
+                    source(context, file)
+                        .await?
+                        .into_iter()
+                        .filter(|b| !matches!(b, b'\r' | b'\n' | 0)),
+                ),
                 None => bytes.extend(text.as_bytes()),
             },
             Part::Raw(text) => bytes.extend(text.as_bytes()),
@@ -60,18 +72,28 @@ pub(super) async fn gather(context: &CommandContext<'_>, options: &Options) -> R
         }
     }
     if options.as_query {
-        return Ok(Body { query: Some(String::from_utf8_lossy(&bytes).into_owned()), ..Body::default() });
+        return Ok(Body {
+            query: Some(String::from_utf8_lossy(&bytes).into_owned()),
+            ..Body::default()
+        });
     }
     let content_type = if json { "application/json" } else { "application/x-www-form-urlencoded" };
     let accept = json.then_some("application/json");
-    Ok(Body { bytes: Some(bytes), content_type: Some(content_type.into()), accept, ..Body::default() })
+    Ok(Body {
+        bytes: Some(bytes),
+        content_type: Some(content_type.into()),
+        accept,
+        ..Body::default()
+    })
 }
 
 /// `content`, `=content`, `name=content`, `@file`, `name@file`.
 async fn urlencode(context: &CommandContext<'_>, text: &str) -> Result<String, Failure> {
     let at = text.find(['=', '@']);
     let (name, value) = match at {
-        Some(at) if text.as_bytes()[at] == b'=' => (&text[..at], text.as_bytes()[at + 1..].to_vec()),
+        Some(at) if text.as_bytes()[at] == b'=' => {
+            (&text[..at], text.as_bytes()[at + 1..].to_vec())
+        }
         Some(at) => (&text[..at], source(context, &text[at + 1..]).await?),
         None => ("", text.as_bytes().to_vec()),
     };
@@ -81,8 +103,12 @@ async fn urlencode(context: &CommandContext<'_>, text: &str) -> Result<String, F
 }
 
 fn percent(bytes: &[u8]) -> String {
-    let keep = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~');
-    bytes.iter().map(|byte| if keep(byte) { (*byte as char).to_string() } else { format!("%{byte:02X}") }).collect()
+    let keep =
+        |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~');
+    bytes
+        .iter()
+        .map(|byte| if keep(byte) { (*byte as char).to_string() } else { format!("%{byte:02X}") })
+        .collect()
 }
 
 async fn form(context: &CommandContext<'_>, options: &Options) -> Result<Body, Failure> {
@@ -94,10 +120,19 @@ async fn form(context: &CommandContext<'_>, options: &Options) -> Result<Body, F
         let (text, plain) = match part {
             Part::Form(text) => (text, false),
             Part::FormText(text) => (text, true),
-            _ => return Err(Failure::new(2, "You can only select one HTTP request method: -d and -F do not go together")),
+            _ => {
+                return Err(Failure::new(
+                    2,
+                    "You can only select one HTTP request method: -d and -F do not go together",
+                ));
+            }
         };
-        let (name, value) = text.split_once('=').ok_or_else(|| Failure::new(2, format!("Illegally formatted input field: {text}")))?;
-        bytes.extend(format!("--{boundary}\r\nContent-Disposition: form-data; name=\"{name}\"").as_bytes());
+        let (name, value) = text
+            .split_once('=')
+            .ok_or_else(|| Failure::new(2, format!("Illegally formatted input field: {text}")))?;
+        bytes.extend(
+            format!("--{boundary}\r\nContent-Disposition: form-data; name=\"{name}\"").as_bytes(),
+        );
         let from_file = value.strip_prefix(['@', '<']).filter(|_| !plain);
         match from_file {
             None => {
@@ -114,7 +149,9 @@ async fn form(context: &CommandContext<'_>, options: &Options) -> Result<Body, F
                 if value.starts_with('@') {
                     let shown = shown.unwrap_or_else(|| file.rsplit('/').next().unwrap_or(file));
                     let kind = kind.unwrap_or_else(|| kind_of(shown));
-                    bytes.extend(format!("; filename=\"{shown}\"\r\nContent-Type: {kind}").as_bytes());
+                    bytes.extend(
+                        format!("; filename=\"{shown}\"\r\nContent-Type: {kind}").as_bytes(),
+                    );
                 }
                 bytes.extend(b"\r\n\r\n");
                 bytes.extend(content);
@@ -123,7 +160,11 @@ async fn form(context: &CommandContext<'_>, options: &Options) -> Result<Body, F
         bytes.extend(b"\r\n");
     }
     bytes.extend(format!("--{boundary}--\r\n").as_bytes());
-    Ok(Body { bytes: Some(bytes), content_type: Some(format!("multipart/form-data; boundary={boundary}")), ..Body::default() })
+    Ok(Body {
+        bytes: Some(bytes),
+        content_type: Some(format!("multipart/form-data; boundary={boundary}")),
+        ..Body::default()
+    })
 }
 
 /// `value;name=attribute` as value and attribute.
@@ -159,12 +200,22 @@ async fn standard_input(context: &CommandContext<'_>) -> Result<Vec<u8>, Failure
         match context.stdin.read_chunk().await {
             Ok(Some(bytes)) => all.extend(bytes),
             Ok(None) => return Ok(all),
-            Err(error) => return Err(Failure::new(26, format!("Failed to read standard input: {}", reason(&error)))),
+            Err(error) => {
+                return Err(Failure::new(
+                    26,
+                    format!("Failed to read standard input: {}", reason(&error)),
+                ));
+            }
         }
     }
 }
 
 async fn read(context: &CommandContext<'_>, file: &str) -> Result<Vec<u8>, Failure> {
     let read = context.fs.read_file(&context.cwd.join(file)).await;
-    read.map_err(|error| Failure::new(26, format!("Failed to open/read local data from file {file}: {}", reason(&error))))
+    read.map_err(|error| {
+        Failure::new(
+            26,
+            format!("Failed to open/read local data from file {file}: {}", reason(&error)),
+        )
+    })
 }

@@ -12,7 +12,9 @@ use super::VERSION;
 use super::body::Body;
 use super::failure::Failure;
 use super::options::Options;
-use crate::bindings::wasi::http::types::{Fields, Method, Request, RequestOptions, Response, Scheme};
+use crate::bindings::wasi::http::types::{
+    Fields, Method, Request, RequestOptions, Response, Scheme,
+};
 use crate::bindings::wasi::http::{client, types};
 use crate::bindings::{wit_future, wit_stream};
 
@@ -30,7 +32,11 @@ pub(super) struct Exchange<'a> {
 impl<'a> Exchange<'a> {
     /// # Errors
     /// A URL or header that is none.
-    pub(super) fn new(options: &Options, body: &'a Body, text: &str) -> Result<Exchange<'a>, Failure> {
+    pub(super) fn new(
+        options: &Options,
+        body: &'a Body,
+        text: &str,
+    ) -> Result<Exchange<'a>, Failure> {
         let mut url = parse(text)?;
         if let Some(query) = &body.query {
             let all = url.query().map_or_else(|| query.clone(), |old| format!("{old}&{query}"));
@@ -49,9 +55,12 @@ impl<'a> Exchange<'a> {
 
     /// Turns to where a response points, as curl does.
     pub(super) fn redirect(&mut self, status: u16, to: Url, options: &Options) {
-        let same = self.url.host_str() == to.host_str() && self.url.port_or_known_default() == to.port_or_known_default();
+        let same = self.url.host_str() == to.host_str()
+            && self.url.port_or_known_default() == to.port_or_known_default();
         if !same && !options.trust_location {
-            self.headers.retain(|(name, _)| !name.eq_ignore_ascii_case("authorization") && !name.eq_ignore_ascii_case("cookie"));
+            self.headers.retain(|(name, _)| {
+                !name.eq_ignore_ascii_case("authorization") && !name.eq_ignore_ascii_case("cookie")
+            });
         }
         let drops_body = status == 303 || (matches!(status, 301 | 302) && self.method == "POST");
         if drops_body && !options.keep_method && self.method != "HEAD" {
@@ -65,7 +74,12 @@ impl<'a> Exchange<'a> {
 
     /// What is sent, as `-v` shows it.
     pub(super) fn head(&self) -> String {
-        let mut text = format!("> {} {} HTTP/1.1\n> Host: {}\n", self.method, path(&self.url), authority(&self.url));
+        let mut text = format!(
+            "> {} {} HTTP/1.1\n> Host: {}\n",
+            self.method,
+            path(&self.url),
+            authority(&self.url)
+        );
         for (name, value) in &self.headers {
             text += &format!("> {name}: {value}\n");
         }
@@ -78,8 +92,11 @@ impl<'a> Exchange<'a> {
         let host = self.url.host_str().unwrap_or_default().to_owned();
         let port = self.url.port_or_known_default().unwrap_or(0);
         let request = self.request(options);
-        let (request, mut upload) = request.map_err(|what| Failure::new(3, format!("URL rejected: {what}")))?;
-        let response = alongside(&mut upload, client::send(request)).await.map_err(|code| Failure::of(code, &host, port))?;
+        let (request, mut upload) =
+            request.map_err(|what| Failure::new(3, format!("URL rejected: {what}")))?;
+        let response = alongside(&mut upload, client::send(request))
+            .await
+            .map_err(|code| Failure::of(code, &host, port))?;
         let status = response.get_status_code();
         let headers = response.get_headers().copy_all();
         let mut head = format!("HTTP/1.1 {status} {}\r\n", phrase(status));
@@ -93,7 +110,9 @@ impl<'a> Exchange<'a> {
             let ended = trailers.await;
             drop(received);
             ended.map(drop).map_err(|code| match Failure::of(code, &host, port) {
-                Failure { code: 52, .. } => Failure::new(18, "transfer closed with outstanding read data remaining"),
+                Failure { code: 52, .. } => {
+                    Failure::new(18, "transfer closed with outstanding read data remaining")
+                }
                 other => other,
             })
         };
@@ -103,7 +122,8 @@ impl<'a> Exchange<'a> {
     fn request(&self, options: &Options) -> Result<(Request, Upload), &'static str> {
         let fields = Fields::new();
         for (name, value) in &self.headers {
-            // What the host sets itself (Host, Content-Length, Connection) is not for the guest to say.
+            // What the host sets itself (Host, Content-Length, Connection) is not for the guest to
+            // say.
             match fields.append(name, value.as_bytes()) {
                 Ok(()) | Err(types::HeaderError::Forbidden) => {}
                 Err(_) => return Err("a header is not valid"),
@@ -143,7 +163,9 @@ impl<'a> Exchange<'a> {
         request.set_method(&method(&self.method)).map_err(|()| "the method is not valid")?;
         request.set_scheme(Some(&scheme)).map_err(|()| "the scheme is not valid")?;
         request.set_authority(Some(&authority(&self.url))).map_err(|()| "the host is not valid")?;
-        request.set_path_with_query(Some(&path(&self.url))).map_err(|()| "the path is not valid")?;
+        request
+            .set_path_with_query(Some(&path(&self.url)))
+            .map_err(|()| "the path is not valid")?;
         Ok((request, upload))
     }
 }
@@ -170,13 +192,16 @@ impl Sent {
 
     /// Where it points.
     pub(super) fn location(&self, from: &Url) -> Option<Url> {
-        matches!(self.status, 301 | 302 | 303 | 307 | 308).then(|| from.join(&self.header("location")?).ok()).flatten()
+        matches!(self.status, 301 | 302 | 303 | 307 | 308)
+            .then(|| from.join(&self.header("location")?).ok())
+            .flatten()
     }
 
     /// The next bytes of the body; none at its end.
     pub(super) async fn chunk(&mut self) -> Result<Option<Vec<u8>>, Failure> {
         while self.end.is_some() {
-            let (status, bytes) = alongside(&mut self.upload, self.reader.read(Vec::with_capacity(CHUNK))).await;
+            let (status, bytes) =
+                alongside(&mut self.upload, self.reader.read(Vec::with_capacity(CHUNK))).await;
             if status == StreamResult::Dropped
                 && let Some(end) = self.end.take()
             {
@@ -215,28 +240,46 @@ async fn alongside<T>(upload: &mut Upload, main: impl Future<Output = T>) -> T {
 fn parse(text: &str) -> Result<Url, Failure> {
     let (scheme, rest) = text.split_once("://").unwrap_or(("http", text));
     if !matches!(scheme, "http" | "https" | "HTTP" | "HTTPS") {
-        return Err(Failure::new(1, format!("Protocol \"{scheme}\" not supported or disabled in libcurl")));
+        return Err(Failure::new(
+            1,
+            format!("Protocol \"{scheme}\" not supported or disabled in libcurl"),
+        ));
     }
     if rest.contains(' ') {
         return Err(Failure::new(3, "URL rejected: Malformed input to a URL function"));
     }
     let url = Url::parse(&format!("{scheme}://{rest}"));
-    url.ok().filter(Url::has_host).ok_or_else(|| Failure::new(3, "URL rejected: No host part in the URL"))
+    url.ok()
+        .filter(Url::has_host)
+        .ok_or_else(|| Failure::new(3, "URL rejected: No host part in the URL"))
 }
 
 /// The request's own headers, then those of the command line, which replace, empty or remove them.
-fn headers(options: &Options, body: &Body, url: &mut Url) -> Result<Vec<(String, String)>, Failure> {
+fn headers(
+    options: &Options,
+    body: &Body,
+    url: &mut Url,
+) -> Result<Vec<(String, String)>, Failure> {
     let agent = options.agent.clone().unwrap_or_else(|| format!("curl/{VERSION}"));
-    let mut all = vec![("User-Agent".to_owned(), agent), ("Accept".to_owned(), body.accept.unwrap_or("*/*").to_owned())];
+    let mut all = vec![
+        ("User-Agent".to_owned(), agent),
+        ("Accept".to_owned(), body.accept.unwrap_or("*/*").to_owned()),
+    ];
     all.retain(|(_, value)| !value.is_empty());
     if let Some(kind) = &body.content_type {
         all.push(("Content-Type".into(), kind.clone()));
     }
     let from_url = (!url.username().is_empty()).then(|| {
         let decode = |text: &str| {
-            url::form_urlencoded::parse(format!("x={}", text.replace('+', "%2B")).as_bytes()).next().map(|(_, v)| v.into_owned())
+            url::form_urlencoded::parse(format!("x={}", text.replace('+', "%2B")).as_bytes())
+                .next()
+                .map(|(_, v)| v.into_owned())
         };
-        format!("{}:{}", decode(url.username()).unwrap_or_default(), decode(url.password().unwrap_or_default()).unwrap_or_default())
+        format!(
+            "{}:{}",
+            decode(url.username()).unwrap_or_default(),
+            decode(url.password().unwrap_or_default()).unwrap_or_default()
+        )
     });
     if let Some(user) = options.user.clone().or(from_url) {
         all.push(("Authorization".into(), format!("Basic {}", BASE64_STANDARD.encode(user))));
@@ -246,7 +289,10 @@ fn headers(options: &Options, body: &Body, url: &mut Url) -> Result<Vec<(String,
     url.set_fragment(None);
     if !options.cookies.is_empty() {
         if let Some(file) = options.cookies.iter().find(|cookie| !cookie.contains('=')) {
-            return Err(Failure::new(4, format!("option --cookie: {file}: cookie files are not supported here")));
+            return Err(Failure::new(
+                4,
+                format!("option --cookie: {file}: cookie files are not supported here"),
+            ));
         }
         all.push(("Cookie".into(), options.cookies.join("; ")));
     }
@@ -258,7 +304,8 @@ fn headers(options: &Options, body: &Body, url: &mut Url) -> Result<Vec<(String,
         };
         all.retain(|(known, _)| {
             !(known.eq_ignore_ascii_case(name)
-                && ["user-agent", "accept", "content-type", "authorization"].contains(&known.to_ascii_lowercase().as_str()))
+                && ["user-agent", "accept", "content-type", "authorization"]
+                    .contains(&known.to_ascii_lowercase().as_str()))
         });
         match value {
             "" => {}

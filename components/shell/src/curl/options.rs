@@ -182,14 +182,18 @@ pub(super) fn parse(args: &[String]) -> Result<Options, Failure> {
     while let Some(word) = words.next() {
         if let Some(long) = word.strip_prefix("--").filter(|long| !long.is_empty()) {
             let (long, given) = match long.split_once('=') {
-                Some((name, value)) if WITH_VALUE.iter().any(|(_, known)| *known == name) => (name, Some(value.to_owned())),
+                Some((name, value)) if WITH_VALUE.iter().any(|(_, known)| *known == name) => {
+                    (name, Some(value.to_owned()))
+                }
                 _ => (long, None),
             };
             if WITH_VALUE.iter().any(|(_, known)| *known == long) {
                 let value = given.or_else(|| words.next().cloned()).ok_or_else(|| lacks(word))?;
                 take(&mut options, long, value)?;
             } else {
-                let known = long.strip_prefix("no-").filter(|rest| FLAGS.iter().any(|(_, name)| name == rest));
+                let known = long
+                    .strip_prefix("no-")
+                    .filter(|rest| FLAGS.iter().any(|(_, name)| name == rest));
                 match known {
                     Some(_) if !FLAGS.iter().any(|(_, name)| *name == long) => {}
                     _ => flag(&mut options, long, word)?,
@@ -239,13 +243,17 @@ fn flag(options: &mut Options, long: &str, shown: &str) -> Result<(), Failure> {
         "retry-connrefused" => options.retry_refused = true,
         "post301" | "post302" | "post303" => options.keep_method = true,
         "version" => {
-            options.told = Some(format!("curl {VERSION} (wasm32-skillhost) skillhost\nProtocols: http https\nFeatures: HTTP2 HTTPS\n"));
+            options.told = Some(format!(
+                "curl {VERSION} (wasm32-skillhost) skillhost\nProtocols: http https\nFeatures: HTTP2 HTTPS\n"
+            ));
         }
         "help" => options.told = Some("Usage: curl [options...] <url>\n".into()),
         "insecure" => {
             return Err(Failure::new(
                 4,
-                format!("{shown}: certificates are always verified here; the operator's policy names other roots"),
+                format!(
+                    "{shown}: certificates are always verified here; the operator's policy names other roots"
+                ),
             ));
         }
         "netrc" => return Err(Failure::new(4, format!("{shown}: there is no netrc here"))),
@@ -274,21 +282,31 @@ fn take(options: &mut Options, long: &str, value: String) -> Result<(), Failure>
         "oauth2-bearer" => options.headers.push(format!("Authorization: Bearer {value}")),
         "max-time" => options.max_time = Some(seconds(long, &value)?),
         "connect-timeout" => options.connect_timeout = Some(seconds(long, &value)?),
-        "output" => options.outputs.push(if value == "-" { Output::Stdout } else { Output::File(value) }),
+        "output" => {
+            options.outputs.push(if value == "-" { Output::Stdout } else { Output::File(value) })
+        }
         "output-dir" => options.output_dir = Some(value),
         "upload-file" => options.upload = Some(value),
         "user" => options.user = Some(value),
         "write-out" => options.write_out = Some(value),
         "request" => options.method = Some(value),
         "url" => options.urls.push(value),
-        "max-redirs" => options.max_redirects = if value == "-1" { u32::MAX } else { number(long, &value)? },
+        "max-redirs" => {
+            options.max_redirects = if value == "-1" { u32::MAX } else { number(long, &value)? }
+        }
         "retry" => options.retries = number(long, &value)?,
-        "retry-delay" => options.retry_delay = Some(seconds(long, &value)?).filter(|delay| !delay.is_zero()),
-        "proxy" if !value.is_empty() => return Err(Failure::new(5, "proxies are not used in the sandbox")),
+        "retry-delay" => {
+            options.retry_delay = Some(seconds(long, &value)?).filter(|delay| !delay.is_zero())
+        }
+        "proxy" if !value.is_empty() => {
+            return Err(Failure::new(5, "proxies are not used in the sandbox"));
+        }
         "unix-socket" | "interface" | "resolve" | "cert" | "key" | "cacert" | "config" => {
             return Err(Failure::new(4, format!("option --{long}: not available in the sandbox")));
         }
-        "cookie-jar" | "continue-at" => return Err(Failure::new(4, format!("option --{long}: not supported here"))),
+        "cookie-jar" | "continue-at" => {
+            return Err(Failure::new(4, format!("option --{long}: not supported here")));
+        }
         // Bounds and tuning that the sandbox has of its own.
         _ => {}
     }
@@ -296,10 +314,16 @@ fn take(options: &mut Options, long: &str, value: String) -> Result<(), Failure>
 }
 
 fn number(long: &str, value: &str) -> Result<u32, Failure> {
-    value.parse().map_err(|_| Failure::new(2, format!("option --{long}: expected a proper numerical parameter")))
+    value.parse().map_err(|_| {
+        Failure::new(2, format!("option --{long}: expected a proper numerical parameter"))
+    })
 }
 
 fn seconds(long: &str, value: &str) -> Result<Duration, Failure> {
-    let seconds: f64 = value.parse().map_err(|_| Failure::new(2, format!("option --{long}: expected a proper numerical parameter")))?;
-    Duration::try_from_secs_f64(seconds).map_err(|_| Failure::new(2, format!("option --{long}: expected a positive numerical parameter")))
+    let seconds: f64 = value.parse().map_err(|_| {
+        Failure::new(2, format!("option --{long}: expected a proper numerical parameter"))
+    })?;
+    Duration::try_from_secs_f64(seconds).map_err(|_| {
+        Failure::new(2, format!("option --{long}: expected a positive numerical parameter"))
+    })
 }

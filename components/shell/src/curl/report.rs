@@ -71,7 +71,9 @@ impl Report {
             } else if let Some(percent) = special.strip_prefix("%%") {
                 out[to].push('%');
                 rest = percent;
-            } else if let Some((name, after)) = special.strip_prefix("%{").and_then(|inner| inner.split_once('}')) {
+            } else if let Some((name, after)) =
+                special.strip_prefix("%{").and_then(|inner| inner.split_once('}'))
+            {
                 match name {
                     "stdout" => to = 0,
                     "stderr" => to = 1,
@@ -104,7 +106,9 @@ impl Report {
             "http_version" => "1.1".into(),
             "exitcode" => failure.map_or(0, |failure| failure.code).to_string(),
             "errormsg" => failure.map_or_else(String::new, |failure| failure.message.clone()),
-            name if name.starts_with("time_") => format!("{:.6}", self.started.elapsed().as_secs_f64()),
+            name if name.starts_with("time_") => {
+                format!("{:.6}", self.started.elapsed().as_secs_f64())
+            }
             _ => "0".into(),
         }
     }

@@ -19,7 +19,9 @@ pub(super) fn error(code: ErrorCode) -> Error {
         ErrorCode::FileTooLarge => (ErrorKind::FileTooLarge, "File too large"),
         ErrorCode::InsufficientMemory => (ErrorKind::OutOfMemory, "Cannot allocate memory"),
         ErrorCode::NameTooLong => (ErrorKind::InvalidFilename, "File name too long"),
-        ErrorCode::IllegalByteSequence => (ErrorKind::InvalidFilename, "Invalid or incomplete multibyte or wide character"),
+        ErrorCode::IllegalByteSequence => {
+            (ErrorKind::InvalidFilename, "Invalid or incomplete multibyte or wide character")
+        }
         ErrorCode::Invalid => (ErrorKind::InvalidInput, "Invalid argument"),
         ErrorCode::CrossDevice => (ErrorKind::CrossesDevices, "Invalid cross-device link"),
         ErrorCode::TooManyLinks => (ErrorKind::TooManyLinks, "Too many links"),
@@ -44,7 +46,10 @@ pub(super) fn refused() -> Error {
 }
 
 pub(super) fn no_links() -> Error {
-    Error::new(ErrorKind::PermissionDenied, "Operation not permitted: the sandbox makes no links, copy the file instead")
+    Error::new(
+        ErrorKind::PermissionDenied,
+        "Operation not permitted: the sandbox makes no links, copy the file instead",
+    )
 }
 
 pub(super) fn exists() -> Error {

@@ -1,4 +1,5 @@
-//! Permission bits, which WASI has no word for: what `chmod` said in this shell, else what a file of its kind has.
+//! Permission bits, which WASI has no word for: what `chmod` said in this shell, else what a file
+//! of its kind has.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -15,7 +16,8 @@ impl Modes {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A file that nobody here could have made executable is taken to be it: the bit was lost on the way here.
+    /// A file that nobody here could have made executable is taken to be it: the bit was lost on
+    /// the way here.
     pub(super) fn apply(&self, path: &Path, mut found: Metadata, writable: bool) -> Metadata {
         if let Some(mode) = self.lock().get(path) {
             found.mode = mode & 0o7777;

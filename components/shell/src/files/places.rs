@@ -30,14 +30,20 @@ impl At<'_> {
 
 impl Places {
     pub(super) fn granted() -> Places {
-        Places(get_directories().into_iter().map(|(folder, name)| (normal(Path::new(&name)), folder)).collect())
+        Places(
+            get_directories()
+                .into_iter()
+                .map(|(folder, name)| (normal(Path::new(&name)), folder))
+                .collect(),
+        )
     }
 
     /// The folder with the longest name that holds `path`.
     pub(super) fn find(&self, path: &Path) -> io::Result<At<'_>> {
         let path = normal(path);
         let holding = self.0.iter().filter(|(mount, _)| path.starts_with(mount));
-        let (mount, folder) = holding.max_by_key(|(mount, _)| mount.as_os_str().len()).ok_or_else(missing)?;
+        let (mount, folder) =
+            holding.max_by_key(|(mount, _)| mount.as_os_str().len()).ok_or_else(missing)?;
         let below = path.strip_prefix(mount).ok().and_then(Path::to_str).ok_or_else(missing)?;
         let relative = if below.is_empty() { ".".to_owned() } else { below.to_owned() };
         Ok(At { folder, relative, writable: !mount.starts_with(READ_ONLY) })
@@ -52,8 +58,13 @@ impl Places {
     /// The names that lead to them from `path`.
     pub(super) fn below(&self, path: &Path) -> impl Iterator<Item = String> {
         let path = normal(path);
-        let next = self.0.iter().filter_map(|(mount, _)| mount.strip_prefix(&path).ok()?.components().next());
-        next.map(|name| name.as_os_str().to_string_lossy().into_owned()).collect::<BTreeSet<_>>().into_iter()
+        let next = self
+            .0
+            .iter()
+            .filter_map(|(mount, _)| mount.strip_prefix(&path).ok()?.components().next());
+        next.map(|name| name.as_os_str().to_string_lossy().into_owned())
+            .collect::<BTreeSet<_>>()
+            .into_iter()
     }
 }
 

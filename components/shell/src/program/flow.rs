@@ -1,4 +1,5 @@
-//! Bytes between a pipe of the host and a stream of the shell, with back-pressure: what is not taken is not read.
+//! Bytes between a pipe of the host and a stream of the shell, with back-pressure: what is not
+//! taken is not read.
 
 use bashkit::{CommandInput, CommandOutput, Result};
 
@@ -7,7 +8,8 @@ use crate::bindings::skillhost::skill::process::{self, Error, Reader, Writer};
 /// Bytes per read: what a pipe holds.
 const CHUNK: u32 = 64 * 1024;
 
-/// From the program. When the shell's side is closed the pipe is too, and the program is told when it writes next.
+/// From the program. When the shell's side is closed the pipe is too, and the program is told when
+/// it writes next.
 pub(super) async fn out(from: Option<Reader>, to: &CommandOutput) -> Result<()> {
     let Some(reader) = from else { return Ok(()) };
     loop {
@@ -15,7 +17,11 @@ pub(super) async fn out(from: Option<Reader>, to: &CommandOutput) -> Result<()> 
             Ok(bytes) if bytes.is_empty() => return Ok(()),
             Ok(bytes) => match to.write_all(&bytes).await {
                 Ok(()) => {}
-                Err(bashkit::Error::Io(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => return Ok(()),
+                Err(bashkit::Error::Io(error))
+                    if error.kind() == std::io::ErrorKind::BrokenPipe =>
+                {
+                    return Ok(());
+                }
                 Err(error) => return Err(error),
             },
             Err(Error::Timeout) => {

@@ -1,4 +1,5 @@
-//! Names that stand for python3 with other arguments: `pip install X` is `python3 -m pip install X`.
+//! Names that stand for python3 with other arguments: `pip install X` is
+//! `python3 -m pip install X`.
 
 use async_trait::async_trait;
 use bashkit::{Command, CommandContext, CommandStatus, Result};
@@ -25,7 +26,11 @@ impl Command for Shim {
                 here(&context, status).await
             }
             None => {
-                let line = [context.name].into_iter().chain(context.args.iter().map(String::as_str)).collect::<Vec<_>>().join(" ");
+                let line = [context.name]
+                    .into_iter()
+                    .chain(context.args.iter().map(String::as_str))
+                    .collect::<Vec<_>>()
+                    .join(" ");
                 let message = format!(
                     "{}: `{line}` is not available in the sandbox; `uv run SCRIPT` and `uv pip install PACKAGE` are\n",
                     context.name
@@ -38,7 +43,12 @@ impl Command for Shim {
 }
 
 fn python(before: &[&str], args: &[String]) -> Vec<String> {
-    ["python3"].iter().chain(before).map(|word| (*word).to_owned()).chain(args.iter().cloned()).collect()
+    ["python3"]
+        .iter()
+        .chain(before)
+        .map(|word| (*word).to_owned())
+        .chain(args.iter().cloned())
+        .collect()
 }
 
 /// Options of `uv run` that take a word.
@@ -87,5 +97,9 @@ fn uv_run(args: &[String]) -> Option<Vec<String>> {
     }
     let (program, after) = rest.split_first()?;
     let is_script = script || program.ends_with(".py") || program == "-";
-    Some(if is_script { python(&[program], after) } else { std::iter::once(program).chain(after).cloned().collect() })
+    Some(if is_script {
+        python(&[program], after)
+    } else {
+        std::iter::once(program).chain(after).cloned().collect()
+    })
 }

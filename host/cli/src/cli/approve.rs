@@ -8,7 +8,8 @@ use super::{Failure, ask, operator, show};
 
 /// Approves or denies a pending run or change
 ///
-/// The word is for this digest of the skill and these permissions: where either changes, it is asked again. Without a flag it is for one run.
+/// The word is for this digest of the skill and these permissions: where either changes, it is
+/// asked again. Without a flag it is for one run.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

@@ -5,7 +5,9 @@ use std::io::BufRead as _;
 use std::path::Path;
 
 use skillhost::invoke::{Host, Invoked, Loaded, Target};
-use skillhost_ledger::approval::{ApprovalError, Approvals, Ask, Decision, GivenStdin, Input, Level, PendingId, Term, What};
+use skillhost_ledger::approval::{
+    ApprovalError, Approvals, Ask, Decision, GivenStdin, Input, Level, PendingId, Term, What,
+};
 use skillhost_policy::Policy;
 use skillhost_policy::outcome::{Denial, DenialKind};
 
@@ -15,8 +17,10 @@ use super::places::Places;
 use super::skills::Named;
 use super::{Failure, show};
 
-/// Whether a skill that is loaded may run. A folder that the operator named runs as it was named, unless the policy or a level that was set says otherwise;
-/// a skill of the catalogue was put there by someone, and is asked for as anyone's. Returns the skill's files that are not started with it.
+/// Whether a skill that is loaded may run. A folder that the operator named runs as it was named,
+/// unless the policy or a level that was set says otherwise; a skill of the catalogue was put there
+/// by someone, and is asked for as anyone's. Returns the skill's files that are not started with
+/// it.
 pub(super) fn before(
     host: &Host,
     named: &Named,
@@ -41,7 +45,16 @@ pub(super) fn before(
     let stdin = if has_empty_stdin() { GivenStdin::default() } else { GivenStdin::Unread };
     let input = Input { stdin, ..target.input(args) };
     let trusted = approvals.trusts(skill, digest, &session).map_err(failure)?;
-    let ask = Ask { skill, digest, what: &what, capabilities, trusted, own: None, session: &session, input };
+    let ask = Ask {
+        skill,
+        digest,
+        what: &what,
+        capabilities,
+        trusted,
+        own: None,
+        session: &session,
+        input,
+    };
     let refused = |rule: &str, failure: Failure| {
         let rule = rule.lines().next().unwrap_or_default().to_owned();
         let denial = Denial { what: format!("run {name}"), rule, fix: None, kind: DenialKind::Run };
@@ -61,19 +74,27 @@ pub(super) fn before(
                 // One run is this very process: nothing is left that another could use.
                 let decision = match term {
                     Term::Once => approvals.approve_this(policy, &ask, id, &person()),
-                    term => approvals.approve(id, term, &person()).and_then(|_| approvals.decide(policy, &ask)),
+                    term => approvals
+                        .approve(id, term, &person())
+                        .and_then(|_| approvals.decide(policy, &ask)),
                 };
                 match decision.map_err(failure)? {
                     Decision::Allowed(denied) => Ok(denied),
                     _ => Err(refused(
                         "it is not allowed any more",
-                        Failure::new(Exit::Denied, format!("{name} is not allowed to run any more")),
+                        Failure::new(
+                            Exit::Denied,
+                            format!("{name} is not allowed to run any more"),
+                        ),
                     )),
                 }
             }
             None if is_terminal() => {
                 approvals.deny(id, &person()).map_err(failure)?;
-                Err(refused("the user did not allow it", Failure::new(Exit::Denied, format!("{name} was not allowed to run"))))
+                Err(refused(
+                    "the user did not allow it",
+                    Failure::new(Exit::Denied, format!("{name} was not allowed to run")),
+                ))
             }
             None => Err(refused("it needs approval", unanswered(&name, id))),
         },
@@ -90,29 +111,54 @@ fn has_level(approvals: &Approvals, name: &str, folder: &Path) -> Result<bool, F
     levels.into_iter().try_fold(false, |any, levels| Ok(any || !levels?.is_empty()))
 }
 
-/// Shows what a run would change in the folders, and changes it if the person at the terminal says so. Where nobody is there, or nobody
-/// answers, it waits.
-pub(super) fn to_apply(loaded: &Loaded, invoked: &Invoked, target: &Target, places: &Places) -> Result<(), Failure> {
+/// Shows what a run would change in the folders, and changes it if the person at the terminal says
+/// so. Where nobody is there, or nobody answers, it waits.
+pub(super) fn to_apply(
+    loaded: &Loaded,
+    invoked: &Invoked,
+    target: &Target,
+    places: &Places,
+) -> Result<(), Failure> {
     let overlays = &invoked.finished.overlays;
     show::foreign(&overlays.diff())?;
-    let digest = loaded.id().digest.as_deref().ok_or_else(|| Failure::new(Exit::Io, "the skill's files cannot be digested"))?;
+    let digest = loaded
+        .id()
+        .digest
+        .as_deref()
+        .ok_or_else(|| Failure::new(Exit::Io, "the skill's files cannot be digested"))?;
     let (what, session, approvals) = (loaded.part(target), session(), places.approvals());
     let (skill, capabilities) = (&*invoked.skill, &invoked.grant.capabilities);
-    let ask = Ask { skill, digest, what: &what, capabilities, trusted: true, own: None, session: &session, input: Input::default() };
+    let ask = Ask {
+        skill,
+        digest,
+        what: &what,
+        capabilities,
+        trusted: true,
+        own: None,
+        session: &session,
+        input: Input::default(),
+    };
     let waits = match approvals.stage(&ask, overlays) {
         // What is too much to wait is written now or never.
         Err(ApprovalError::TooLarge | ApprovalError::Full(_)) if is_terminal() => None,
         waits => Some(waits.map_err(failure)?),
     };
     if let Some(id) = waits.filter(|_| !is_terminal()) {
-        show::warning("the policy keeps writes aside, so nothing of this was written", Some(&format!("skillhost approve {id}")));
+        show::warning(
+            "the policy keeps writes aside, so nothing of this was written",
+            Some(&format!("skillhost approve {id}")),
+        );
         return Ok(());
     }
     // Repeated where the question is: the diff may be long, or have gone to a file.
     show::changes(&invoked.finished.outcome.changes);
-    let again = |error: &dyn std::fmt::Display| Failure::new(Exit::Io, error.to_string()).fix("run it again");
+    let again = |error: &dyn std::fmt::Display| {
+        Failure::new(Exit::Io, error.to_string()).fix("run it again")
+    };
     match (line("write these changes? [y/N] ")?.eq_ignore_ascii_case("y"), waits) {
-        (true, Some(id)) => approvals.approve(id, Term::Once, &person()).map(drop).map_err(|error| again(&error)),
+        (true, Some(id)) => {
+            approvals.approve(id, Term::Once, &person()).map(drop).map_err(|error| again(&error))
+        }
         (true, None) => overlays.apply().map_err(|error| again(&error)),
         (false, waits) => {
             if let Some(id) = waits {
@@ -141,12 +187,14 @@ pub(super) fn failure(error: ApprovalError) -> Failure {
     Failure::new(exit, error.to_string())
 }
 
-/// The session of the kernel, setsid(2), that this process belongs to: its number and when its leader started, since numbers are reused.
-/// Where the leader is not visible (it has exited, or runs outside this PID namespace), the start of the namespace stands in for it.
+/// The session of the kernel, setsid(2), that this process belongs to: its number and when its
+/// leader started, since numbers are reused. Where the leader is not visible (it has exited, or
+/// runs outside this PID namespace), the start of the namespace stands in for it.
 fn session() -> String {
     #[expect(clippy::disallowed_methods, reason = "the kernel describes processes in files")]
     let read = |path: &str| std::fs::read_to_string(path).ok();
-    // proc_pid_stat(5): the name, in parentheses, may hold anything; the fields are counted behind it.
+    // proc_pid_stat(5): the name, in parentheses, may hold anything; the fields are counted behind
+    // it.
     let stat = |process: &str, field: usize| {
         let stat = read(&format!("/proc/{process}/stat"))?;
         Some(stat.rsplit_once(')')?.1.split_whitespace().nth(field)?.to_owned())
@@ -157,7 +205,11 @@ fn session() -> String {
         let since = match stat(&leader, 19) {
             Some(started) => format!("leader {started}"),
             // While any process of a session lives, no other session gets its number.
-            None => format!("namespace {} {}", rustix::fs::stat("/proc/self/ns/pid").ok()?.st_ino, stat("1", 19)?),
+            None => format!(
+                "namespace {} {}",
+                rustix::fs::stat("/proc/self/ns/pid").ok()?.st_ino,
+                stat("1", 19)?
+            ),
         };
         Some(format!("session {leader} {since} {}", boot.trim()))
     };
@@ -167,12 +219,16 @@ fn session() -> String {
 /// Whether stdin is `/dev/null`. Any other is a stream, which is not read before the run may start.
 fn has_empty_stdin() -> bool {
     let null = rustix::fs::stat("/dev/null").map(|null| null.st_rdev);
-    rustix::fs::fstat(std::io::stdin()).is_ok_and(|stdin| stdin.st_rdev != 0 && Ok(stdin.st_rdev) == null)
+    rustix::fs::fstat(std::io::stdin())
+        .is_ok_and(|stdin| stdin.st_rdev != 0 && Ok(stdin.st_rdev) == null)
 }
 
 fn unanswered(name: &str, id: PendingId) -> Failure {
-    Failure::new(Exit::Denied, format!("{name} needs approval: `skillhost pending` shows what it asks for"))
-        .fix(format!("skillhost approve {id} --once, --session or --always, and run it again"))
+    Failure::new(
+        Exit::Denied,
+        format!("{name} needs approval: `skillhost pending` shows what it asks for"),
+    )
+    .fix(format!("skillhost approve {id} --once, --session or --always, and run it again"))
 }
 
 /// The term that the person at the terminal says; `None`: no, or nobody is there.
@@ -181,12 +237,17 @@ fn answer(text: &str) -> Result<Option<Term>, Failure> {
     if !is_terminal() {
         return Ok(None);
     }
-    Ok(match line("allow it? [o]nce, for this [s]ession, [a]lways, [N]o: ")?.to_ascii_lowercase().as_str() {
-        "o" | "once" => Some(Term::Once),
-        "s" | "session" => Some(Term::Session),
-        "a" | "always" => Some(Term::Always),
-        _ => None,
-    })
+    Ok(
+        match line("allow it? [o]nce, for this [s]ession, [a]lways, [N]o: ")?
+            .to_ascii_lowercase()
+            .as_str()
+        {
+            "o" | "once" => Some(Term::Once),
+            "s" | "session" => Some(Term::Session),
+            "a" | "always" => Some(Term::Always),
+            _ => None,
+        },
+    )
 }
 
 fn line(question: &str) -> Result<String, Failure> {

@@ -20,7 +20,8 @@ use super::{Failure, show};
 
 /// Shows the audit log, verifies its chain, exports and prunes it
 ///
-/// Every run appends one record, which carries the digest of the record before. What is looked at goes through a database beside the log.
+/// Every run appends one record, which carries the digest of the record before. What is looked at
+/// goes through a database beside the log.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -58,7 +59,8 @@ enum Verb {
     },
     /// Tells whether the log is what was written: nothing changed, removed, moved or put in
     Verify {
-        /// A record that must be there, as `audit head` printed it: only so can the loss of the last records be told
+        /// A record that must be there, as `audit head` printed it: only so can the loss of the
+        /// last records be told
         #[arg(long, value_name = "NUMBER:DIGEST", value_parser = head)]
         head: Option<Head>,
         /// Print one JSON object
@@ -75,7 +77,8 @@ enum Verb {
         #[arg(long, value_enum, default_value_t = Form::Jsonl)]
         form: Form,
     },
-    /// Removes the oldest records: what the flags say, else what the policy does. What is left can still be verified
+    /// Removes the oldest records: what the flags say, else what the policy does. What is left can
+    /// still be verified
     Prune {
         /// Those older than this, such as 90d
         #[arg(long, value_name = "TIME", value_parser = age)]
@@ -130,7 +133,9 @@ pub(crate) fn main(args: Args) -> Result<Exit, Failure> {
     };
     let open = || Store::open(&path).map_err(unreadable);
     match args.verb {
-        Verb::List { which, limit, json } => list(&open()?, &which.filter(Some(limit).filter(|limit| *limit > 0)), json),
+        Verb::List { which, limit, json } => {
+            list(&open()?, &which.filter(Some(limit).filter(|limit| *limit > 0)), json)
+        }
         Verb::Show { number } => match open()?.record(number).map_err(unreadable)? {
             Some(line) => show::json(&parsed::<serde_json::Value>(&line)?).map(|()| Exit::Ok),
             None => Err(Failure::new(Exit::Usage, format!("the audit log has no record {number}"))
@@ -144,16 +149,20 @@ pub(crate) fn main(args: Args) -> Result<Exit, Failure> {
         Verb::Export { which, form } => export(&open()?, which.filter(None), form),
         Verb::Prune { older_than, keep_size, file, json } => {
             let given = Retention { age: older_than, bytes: keep_size };
-            let retention = if given.is_forever() { file.read(&Places::find()?)?.retention } else { given };
+            let retention =
+                if given.is_forever() { file.read(&Places::find()?)?.retention } else { given };
             if retention.is_forever() {
                 let message = "neither a flag nor the policy says what to remove";
-                return Err(Failure::new(Exit::Usage, message).fix("--older-than 90d, or in the policy file: audit: { keep: 90d }"));
+                return Err(Failure::new(Exit::Usage, message)
+                    .fix("--older-than 90d, or in the policy file: audit: { keep: 90d }"));
             }
             let log = Log::open(&path).map_err(unreadable)?;
             let removal = open()?.retain(&log, retention).map_err(unreadable)?;
             match &removal {
                 _ if json => show::json(&removal)?,
-                Some(removal) => show::text(&format!("removed the records up to {}", removal.pruned.sequence))?,
+                Some(removal) => {
+                    show::text(&format!("removed the records up to {}", removal.pruned.sequence))?
+                }
                 None => show::text("nothing to remove")?,
             }
             Ok(Exit::Ok)
@@ -174,12 +183,15 @@ const COLUMNS: [&str; 7] = ["number", "time", "skill", "program", "status", "den
 /// What a list shows of a record.
 fn cells(store: &Store, line: &[u8]) -> Result<[String; 7], Failure> {
     let told: LogEntry = parsed(line)?;
-    let is_running = told.status.kind == "started" && store.is_running(&told).map_err(unreadable)?;
+    let is_running =
+        told.status.kind == "started" && store.is_running(&told).map_err(unreadable)?;
     let LogEntry { sequence, time, skill, program, status, usage, denials, pruned, .. } = told;
     // To the second: the record has the rest.
     let time = time.split_once('.').map_or(time.clone(), |(second, _)| format!("{second}Z"));
     let program = program
-        .map(|log_entry::Program { name, script, tool }| script.map(|script| script.path).or(tool).unwrap_or(name))
+        .map(|log_entry::Program { name, script, tool }| {
+            script.map(|script| script.path).or(tool).unwrap_or(name)
+        })
         .unwrap_or_default();
     let status = match (&status.code, &status.limit, &pruned) {
         (_, _, Some(head)) => format!("pruned up to {}", head.sequence),
@@ -189,12 +201,23 @@ fn cells(store: &Store, line: &[u8]) -> Result<[String; 7], Failure> {
         (_, Some(limit), _) => format!("{} {limit}", status.kind),
         _ => status.kind,
     };
-    Ok([sequence.to_string(), time, skill.name, program, status, denials.len().to_string(), format!("{:.1}", usage.wall_ms)])
+    Ok([
+        sequence.to_string(),
+        time,
+        skill.name,
+        program,
+        status,
+        denials.len().to_string(),
+        format!("{:.1}", usage.wall_ms),
+    ])
 }
 
 fn list(store: &Store, filter: &Filter, json: bool) -> Result<Exit, Failure> {
     let mut table = Table::new();
-    table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled).set_header(COLUMNS);
+    table
+        .load_style(presets::NOTHING)
+        .set_content_arrangement(ContentArrangement::Disabled)
+        .set_header(COLUMNS);
     let mut out = Batch::default();
     store.query(filter, |line| {
         if json {
@@ -206,7 +229,9 @@ fn list(store: &Store, filter: &Filter, json: bool) -> Result<Exit, Failure> {
     if json {
         out.end()?
     } else {
-        show::text(&table.to_string().lines().map(|line| format!("{}\n", line.trim())).collect::<String>())?
+        show::text(
+            &table.to_string().lines().map(|line| format!("{}\n", line.trim())).collect::<String>(),
+        )?
     }
     Ok(Exit::Ok)
 }
@@ -228,7 +253,11 @@ fn export(store: &Store, filter: Filter, form: Form) -> Result<Exit, Failure> {
 
 /// A field of comma-separated values, as RFC 4180 writes it. A skill's name may be anything.
 fn quoted(cell: &str) -> String {
-    if cell.contains([',', '"', '\n', '\r']) { format!("\"{}\"", cell.replace('"', "\"\"")) } else { cell.to_owned() }
+    if cell.contains([',', '"', '\n', '\r']) {
+        format!("\"{}\"", cell.replace('"', "\"\""))
+    } else {
+        cell.to_owned()
+    }
 }
 
 fn verify(store: &Store, known: Option<&Head>, json: bool) -> Result<Exit, Failure> {
@@ -244,16 +273,30 @@ fn verify(store: &Store, known: Option<&Head>, json: bool) -> Result<Exit, Failu
             text += &format!("and {} more\n", verified.faults_omitted);
         }
         if let Some(pruned) = &verified.pruned {
-            text += &format!("the records up to {} were removed by `audit prune`\n", pruned.sequence);
+            text +=
+                &format!("the records up to {} were removed by `audit prune`\n", pruned.sequence);
         }
         if verified.unfinished > 0 {
-            text += &format!("runs that were started and have no end recorded: {} (`audit list --status started`)\n", verified.unfinished);
+            text += &format!(
+                "runs that were started and have no end recorded: {} (`audit list --status started`)\n",
+                verified.unfinished
+            );
         }
         if verified.torn > 0 {
-            text += &format!("{} bytes of records that were never finished are set aside\n", verified.torn);
+            text += &format!(
+                "{} bytes of records that were never finished are set aside\n",
+                verified.torn
+            );
         }
-        let state = if verified.faults.is_empty() { "all as they were written" } else { "not as they were written" };
-        text += &format!("{} records, {state}; the last is {}:{}", verified.records, verified.head.sequence, verified.head.digest);
+        let state = if verified.faults.is_empty() {
+            "all as they were written"
+        } else {
+            "not as they were written"
+        };
+        text += &format!(
+            "{} records, {state}; the last is {}:{}",
+            verified.records, verified.head.sequence, verified.head.digest
+        );
         show::text(&text)?;
     }
     Ok(if verified.faults.is_empty() { Exit::Ok } else { Exit::Findings })
@@ -282,8 +325,11 @@ impl Batch {
 
 fn parsed<'a, T: Deserialize<'a>>(line: &'a [u8]) -> Result<T, Failure> {
     serde_json::from_slice(line).map_err(|error| {
-        Failure::new(Exit::Findings, format!("a record of the audit log is not valid JSON: {error}"))
-            .fix("`skillhost audit verify` tells which")
+        Failure::new(
+            Exit::Findings,
+            format!("a record of the audit log is not valid JSON: {error}"),
+        )
+        .fix("`skillhost audit verify` tells which")
     })
 }
 
@@ -299,9 +345,12 @@ impl From<AuditError> for Failure {
 
 /// `17:sha256:...`, as `audit head` prints it.
 fn head(text: &str) -> Result<Head, String> {
-    let parts = text.split_once(':').and_then(|(sequence, digest)| Some((sequence.parse().ok()?, digest)));
+    let parts =
+        text.split_once(':').and_then(|(sequence, digest)| Some((sequence.parse().ok()?, digest)));
     match parts {
-        Some((sequence, digest)) if digest.len() == "sha256:".len() + 64 && digest.starts_with("sha256:") => {
+        Some((sequence, digest))
+            if digest.len() == "sha256:".len() + 64 && digest.starts_with("sha256:") =>
+        {
             Ok(Head { sequence, digest: digest.to_owned() })
         }
         _ => Err("write it as `skillhost audit head` does: NUMBER:sha256:DIGEST".into()),
@@ -317,8 +366,13 @@ pub(super) fn moment(text: &str) -> Result<Timestamp, String> {
         return Ok(time);
     }
     if let Ok(date) = text.parse::<jiff::civil::Date>() {
-        return date.to_zoned(jiff::tz::TimeZone::UTC).map(|zoned| zoned.timestamp()).map_err(|error| error.to_string());
+        return date
+            .to_zoned(jiff::tz::TimeZone::UTC)
+            .map(|zoned| zoned.timestamp())
+            .map_err(|error| error.to_string());
     }
     let ago = humantime::parse_duration(text);
-    ago.map(|ago| Timestamp::now() - ago).map_err(|_| "write it as 2026-01-31T12:00:00Z, 2026-01-31, or as how long ago: 2h, 7d".into())
+    ago.map(|ago| Timestamp::now() - ago).map_err(|_| {
+        "write it as 2026-01-31T12:00:00Z, 2026-01-31, or as how long ago: 2h, 7d".into()
+    })
 }

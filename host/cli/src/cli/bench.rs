@@ -1,4 +1,5 @@
-//! `skillhost bench`: what a skill costs, in new processes, in one host, and, where that is asked for, natively.
+//! `skillhost bench`: what a skill costs, in new processes, in one host, and, where that is asked
+//! for, natively.
 
 mod native;
 mod spread;
@@ -27,9 +28,10 @@ use spread::Spread;
 
 /// Measures what a skill costs: cold and warm times, throughput, memory, fuel
 ///
-/// It runs the skill again and again, as `skillhost run` would with the same arguments: every run may do all that the skill is granted,
-/// and each is in the audit log. Cold is a new process each time, warm one host that keeps the program ready. The skill gets no
-/// input and has to end with 0; what it prints is dropped.
+/// It runs the skill again and again, as `skillhost run` would with the same arguments: every run
+/// may do all that the skill is granted, and each is in the audit log. Cold is a new process each
+/// time, warm one host that keeps the program ready. The skill gets no input and has to end with 0;
+/// what it prints is dropped.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -53,7 +55,8 @@ pub(crate) struct Args {
     /// Samples of each figure
     #[arg(long, value_name = "N", default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     rounds: u32,
-    /// Run the same script natively too. It leaves the sandbox: it may do all that you may. For skills that you trust
+    /// Run the same script natively too. It leaves the sandbox: it may do all that you may. For
+    /// skills that you trust
     #[arg(long)]
     native: bool,
     /// Print one JSON object
@@ -78,7 +81,8 @@ struct Report {
     throughput: Vec<Throughput>,
     /// Highest linear memory of a run, in bytes.
     memory_peak: u64,
-    /// Of one run, on the engine that counts it; none where a policy keeps that run from ending well.
+    /// Of one run, on the engine that counts it; none where a policy keeps that run from ending
+    /// well.
     fuel: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     native: Option<Spread>,
@@ -107,7 +111,14 @@ pub(crate) fn main(args: &Args) -> Result<Exit, Failure> {
     let loaded = host.load(&args.skill, &policy).map_err(super::run::invalid_skill)?;
     let (skill, target) = (loaded.skill.clone(), target(args));
     let program = host.program(&loaded, &target, &args.args).ok();
-    let warm = Warm { host, policy, skill: args.skill.clone(), loaded: Mutex::new(loaded.into()), target, args: args.args.clone() };
+    let warm = Warm {
+        host,
+        policy,
+        skill: args.skill.clone(),
+        loaded: Mutex::new(loaded.into()),
+        target,
+        args: args.args.clone(),
+    };
     let native = match args.native {
         true => Some(native::Script::of(args, program.as_ref())?),
         false => None,
@@ -117,12 +128,16 @@ pub(crate) fn main(args: &Args) -> Result<Exit, Failure> {
     let bar = bar(args, rounds);
     bar.set_message("compile, and try");
     bar.enable_steady_tick(Duration::from_millis(100));
-    let one = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(no_loop)?;
+    let one =
+        tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(no_loop)?;
     let tried = one.block_on(warm.invoke())?;
     let cold = Cold::new()?;
     cold.run()?;
     if let Some(script) = &native {
-        let text = format!("--native: {} runs outside the sandbox, with all your rights", printable(&script.shown()));
+        let text = format!(
+            "--native: {} runs outside the sandbox, with all your rights",
+            printable(&script.shown())
+        );
         bar.suspend(|| show::warning(&text, None));
         script.run()?;
     }
@@ -148,7 +163,9 @@ pub(crate) fn main(args: &Args) -> Result<Exit, Failure> {
 
     let report = Report {
         skill: skill.manifest.name.clone(),
-        argv: program.map(|program| std::iter::once(program.name).chain(program.args).collect()).unwrap_or_default(),
+        argv: program
+            .map(|program| std::iter::once(program.name).chain(program.args).collect())
+            .unwrap_or_default(),
         rounds: args.rounds,
         cold: Spread::of(colds),
         warm: Spread::of(warms),
@@ -186,7 +203,8 @@ struct Warm {
 impl Warm {
     async fn invoke(&self) -> Result<Outcome, Failure> {
         let loaded = self.loaded()?;
-        let invoked = self.host.invoke_loaded(&loaded, &self.target, &self.args, Io::default()).await;
+        let invoked =
+            self.host.invoke_loaded(&loaded, &self.target, &self.args, Io::default()).await;
         let invoked = invoked.map_err(|error| {
             let exit = if matches!(error, InvokeError::Audit(_)) { Exit::Io } else { Exit::Usage };
             Failure::new(exit, error.to_string())
@@ -196,25 +214,32 @@ impl Warm {
             return Ok(outcome);
         }
         show::ending(&outcome);
-        let failure = Failure::new(Exit::of(&outcome.status), "the run did not end with 0, so there is nothing to measure");
+        let failure = Failure::new(
+            Exit::of(&outcome.status),
+            "the run did not end with 0, so there is nothing to measure",
+        );
         Err(match outcome.stderr.text().trim_end() {
             "" => failure,
             said => failure.fix(format!("it said:\n{said}")),
         })
     }
 
-    /// As a service would: kept for as long as its files stay as they are. A native run may well leave one there.
+    /// As a service would: kept for as long as its files stay as they are. A native run may well
+    /// leave one there.
     fn loaded(&self) -> Result<Arc<Loaded>, Failure> {
         let mut kept = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
         if !kept.is_current() {
-            *kept = Arc::new(self.host.load(&self.skill, &self.policy).map_err(super::run::invalid_skill)?);
+            *kept = Arc::new(
+                self.host.load(&self.skill, &self.policy).map_err(super::run::invalid_skill)?,
+            );
         }
         Ok(kept.clone())
     }
 
     /// Of one at a time, and of as many as there are cores.
     fn throughput(self, rounds: usize, cores: usize) -> Result<Vec<Throughput>, Failure> {
-        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(no_loop)?;
+        let runtime =
+            tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(no_loop)?;
         let warm = Arc::new(self);
         let mut found = Vec::new();
         for concurrency in [1, cores].into_iter().take(if cores > 1 { 2 } else { 1 }) {
@@ -230,9 +255,14 @@ impl Warm {
                 })
             });
             for worker in workers.collect::<Vec<_>>() {
-                runtime.block_on(worker).map_err(|error| Failure::new(Exit::Io, format!("a run was lost: {error}")))??;
+                runtime.block_on(worker).map_err(|error| {
+                    Failure::new(Exit::Io, format!("a run was lost: {error}"))
+                })??;
             }
-            found.push(Throughput { concurrency, per_second: (each * concurrency) as f64 / start.elapsed().as_secs_f64() });
+            found.push(Throughput {
+                concurrency,
+                per_second: (each * concurrency) as f64 / start.elapsed().as_secs_f64(),
+            });
         }
         Ok(found)
     }
@@ -247,7 +277,8 @@ struct Cold {
 
 impl Cold {
     fn new() -> Result<Cold, Failure> {
-        let executable = std::env::current_exe().map_err(|error| Failure::new(Exit::Io, format!("this program's own path: {error}")))?;
+        let executable = std::env::current_exe()
+            .map_err(|error| Failure::new(Exit::Io, format!("this program's own path: {error}")))?;
         let mut words = std::env::args_os().skip(2);
         let mut options = Vec::new();
         while let Some(word) = words.next().filter(|word| word != "--") {
@@ -263,26 +294,44 @@ impl Cold {
 
     fn run(&self) -> Result<(), Failure> {
         let status = self.command(&[]).stdout(Stdio::null()).stderr(Stdio::null()).status();
-        let status = status.map_err(|error| Failure::new(Exit::Io, format!("{}: {error}", self.executable.display())))?;
+        let status = status.map_err(|error| {
+            Failure::new(Exit::Io, format!("{}: {error}", self.executable.display()))
+        })?;
         if status.success() {
             Ok(())
         } else {
-            Err(Failure::new(Exit::Io, format!("`skillhost run` ended otherwise in its own process: {status}")))
+            Err(Failure::new(
+                Exit::Io,
+                format!("`skillhost run` ended otherwise in its own process: {status}"),
+            ))
         }
     }
 
     /// Of one run. The program is compiled for the engine that counts, the first time.
     fn fuel(&self) -> Option<u64> {
         // A limit that nothing reaches: what counts is that there is one.
-        let output = self.command(&["--json", "--fuel", "1000000000000000000"]).stderr(Stdio::null()).output().ok()?;
+        let output = self
+            .command(&["--json", "--fuel", "1000000000000000000"])
+            .stderr(Stdio::null())
+            .output()
+            .ok()?;
         let outcome: serde_json::Value = serde_json::from_slice(&output.stdout).ok()?;
         output.status.success().then(|| outcome["usage"]["fuel"].as_u64()).flatten()
     }
 
     fn command(&self, more: &[&str]) -> Command {
-        #[expect(clippy::disallowed_methods, reason = "this program itself, whose start is what is measured")]
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "this program itself, whose start is what is measured"
+        )]
         let mut command = Command::new(&self.executable);
-        command.arg("run").args(&self.options).args(more).arg("--").args(&self.args).stdin(Stdio::null());
+        command
+            .arg("run")
+            .args(&self.options)
+            .args(more)
+            .arg("--")
+            .args(&self.args)
+            .stdin(Stdio::null());
         command
     }
 }
@@ -308,25 +357,47 @@ fn bar(args: &Args, rounds: usize) -> ProgressBar {
 fn text(report: &Report) -> String {
     let mut table = Table::new();
     table.load_style(presets::UTF8_FULL_CONDENSED).set_header(["wall time", "p50", "p90", "p99"]);
-    let rows =
-        [("cold, a new process each", Some(&report.cold)), ("warm, one host", Some(&report.warm)), ("native", report.native.as_ref())];
+    let rows = [
+        ("cold, a new process each", Some(&report.cold)),
+        ("warm, one host", Some(&report.warm)),
+        ("native", report.native.as_ref()),
+    ];
     for (name, spread) in rows {
         if let Some(spread) = spread {
-            table.add_row([name.to_owned(), spread::shown(spread.p50_ms), spread::shown(spread.p90_ms), spread::shown(spread.p99_ms)]);
+            table.add_row([
+                name.to_owned(),
+                spread::shown(spread.p50_ms),
+                spread::shown(spread.p90_ms),
+                spread::shown(spread.p99_ms),
+            ]);
         }
     }
-    table.column_iter_mut().skip(1).for_each(|column| column.set_cell_alignment(CellAlignment::Right));
-    let mut text = format!("{}: {} rounds in turns\n{table}\n", printable(&report.argv.join(" ")), report.rounds);
+    table
+        .column_iter_mut()
+        .skip(1)
+        .for_each(|column| column.set_cell_alignment(CellAlignment::Right));
+    let mut text = format!(
+        "{}: {} rounds in turns\n{table}\n",
+        printable(&report.argv.join(" ")),
+        report.rounds
+    );
     if let Some(native) = &report.native {
         let times = |spread: &Spread| spread.p50_ms / native.p50_ms;
-        text += &format!("to native     cold {:.2}, warm {:.2} times\n", times(&report.cold), times(&report.warm));
+        text += &format!(
+            "to native     cold {:.2}, warm {:.2} times\n",
+            times(&report.cold),
+            times(&report.warm)
+        );
     }
     for Throughput { concurrency, per_second } in &report.throughput {
         text += &format!("throughput    {per_second:.0} a second, {concurrency} at once\n");
     }
-    text += &format!("memory        {} of linear memory at the peak\n", show_size(report.memory_peak));
+    text +=
+        &format!("memory        {} of linear memory at the peak\n", show_size(report.memory_peak));
     match report.fuel {
-        Some(fuel) => text + &format!("fuel          {fuel} (`--fuel`, about one unit an instruction)\n"),
+        Some(fuel) => {
+            text + &format!("fuel          {fuel} (`--fuel`, about one unit an instruction)\n")
+        }
         None => text + "fuel          not known: the run that counts it did not end with 0\n",
     }
 }

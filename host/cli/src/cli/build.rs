@@ -17,8 +17,9 @@ use super::{Failure, inspect, show};
 
 /// Compiles a skill's Rust source to the component that its SKILL.md names
 ///
-/// Finds a toolchain for wasm32-unknown-unknown, or makes one. Prints what the component imports and exports, and warns where it imports
-/// the means for something that allowed-tools does not ask for.
+/// Finds a toolchain for wasm32-unknown-unknown, or makes one. Prints what the component imports
+/// and exports, and warns where it imports the means for something that allowed-tools does not ask
+/// for.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -48,21 +49,33 @@ struct Report {
 pub(crate) fn main(args: &Args) -> Result<Exit, Failure> {
     let skill = Skill::load(&args.skill, &Default::default()).map_err(super::run::invalid_skill)?;
     if !args.skill.join("Cargo.toml").is_file() {
-        return Err(Failure::new(Exit::Invalid, format!("{} has no Cargo.toml: there is nothing to build", args.skill.display()))
-            .fix("`skillhost new NAME` makes a skill with one"));
+        return Err(Failure::new(
+            Exit::Invalid,
+            format!("{} has no Cargo.toml: there is nothing to build", args.skill.display()),
+        )
+        .fix("`skillhost new NAME` makes a skill with one"));
     }
     let cache = Places::find()?.cache;
     let progress = if args.json { Progress::silent() } else { Progress::new(args.verbose) };
     let toolchain = find(&cache, Source::Any, &progress).map_err(failure)?;
-    let built = progress
-        .step("build the component", |step| skill::build(&args.skill, skill.manifest.component.as_deref(), &toolchain, &cache, step));
+    let built = progress.step("build the component", |step| {
+        skill::build(&args.skill, skill.manifest.component.as_deref(), &toolchain, &cache, step)
+    });
     let path = built.map_err(failure)?;
     #[expect(clippy::disallowed_methods, reason = "the file that was just built")]
-    let bytes = std::fs::read(&path).map_err(|error| Failure::new(Exit::Io, format!("{}: {error}", path.display())))?;
-    let world = world::read(&bytes).map_err(|message| Failure::new(Exit::Invalid, format!("{}: {message}", path.display())))?;
+    let bytes = std::fs::read(&path)
+        .map_err(|error| Failure::new(Exit::Io, format!("{}: {error}", path.display())))?;
+    let world = world::read(&bytes)
+        .map_err(|message| Failure::new(Exit::Invalid, format!("{}: {message}", path.display())))?;
     let bytes = if world.offers_tools() { list_tools(&path, bytes)? } else { bytes };
     let digest = digest(&bytes);
-    let report = Report { warnings: warnings(&skill, &world), component: path, digest, size: bytes.len(), world };
+    let report = Report {
+        warnings: warnings(&skill, &world),
+        component: path,
+        digest,
+        size: bytes.len(),
+        world,
+    };
     if args.json {
         show::json(&report)?;
     } else {
@@ -71,13 +84,16 @@ pub(crate) fn main(args: &Args) -> Result<Exit, Failure> {
     Ok(Exit::Ok)
 }
 
-/// Asks a component for its tools, and writes them into a section of it: whoever activates the skill then knows them without running it.
+/// Asks a component for its tools, and writes them into a section of it: whoever activates the
+/// skill then knows them without running it.
 fn list_tools(path: &Path, component: Vec<u8>) -> Result<Vec<u8>, Failure> {
     let tools = inspect::tools(&Component::new(component.clone()))?;
-    let failed = |message: String| Failure::new(Exit::Invalid, format!("{}: {message}", path.display()));
+    let failed =
+        |message: String| Failure::new(Exit::Invalid, format!("{}: {message}", path.display()));
     let listed = with_listing(&component, &tools).map_err(failed)?;
     #[expect(clippy::disallowed_methods, reason = "the file that was just built")]
-    std::fs::write(path, &listed).map_err(|error| Failure::new(Exit::Io, format!("{}: {error}", path.display())))?;
+    std::fs::write(path, &listed)
+        .map_err(|error| Failure::new(Exit::Io, format!("{}: {error}", path.display())))?;
     Ok(listed)
 }
 
@@ -96,7 +112,12 @@ fn warnings(skill: &Skill, world: &World) -> Vec<String> {
 
 fn print(report: &Report) -> Result<(), Failure> {
     let World { imports, exports, .. } = &report.world;
-    show::text(&format!("{}  {} bytes  {}", report.component.display(), report.size, report.digest))?;
+    show::text(&format!(
+        "{}  {} bytes  {}",
+        report.component.display(),
+        report.size,
+        report.digest
+    ))?;
     show::text(&format!("exports {}\nimports {}", exports.join(", "), imports.join(", ")))?;
     for warning in &report.warnings {
         show::warning(warning, None);

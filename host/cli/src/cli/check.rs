@@ -1,4 +1,5 @@
-//! `skillhost check`: what is wrong with skills, what they would be allowed to do, and whether their scripts run here.
+//! `skillhost check`: what is wrong with skills, what they would be allowed to do, and whether
+//! their scripts run here.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -19,9 +20,11 @@ use super::{Failure, compatibility, evidence, show};
 
 /// Checks skills: what is wrong, what they would be granted, what of them runs here
 ///
-/// Reports every violation of the Agent Skills specification with its place, its rule and a fix; what allowed-tools asks for and
-/// would be granted; and, from their texts alone, what the scripts need that is not here. Errors make the exit code 1; portability
-/// warnings do not. One skill is shown in full, several in a few lines each, and a folder of skills in one line each and a summary.
+/// Reports every violation of the Agent Skills specification with its place, its rule and a fix;
+/// what allowed-tools asks for and would be granted; and, from their texts alone, what the scripts
+/// need that is not here. Errors make the exit code 1; portability warnings do not. One skill is
+/// shown in full, several in a few lines each, and a folder of skills in one line each and a
+/// summary.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -31,10 +34,12 @@ Examples:
   skillhost check SKILL --used used.json              after `run SKILL --learn --json > used.json`
   skillhost check SKILL --json | jq '.skills[].compatibility.scripts'")]
 pub(crate) struct Args {
-    /// The skills' folders or a folder of skills, as paths with a `/` (`./NAME`), or names of skills that `skillhost list` shows
+    /// The skills' folders or a folder of skills, as paths with a `/` (`./NAME`), or names of
+    /// skills that `skillhost list` shows
     #[arg(required = true, value_name = "SKILL")]
     named: Vec<PathBuf>,
-    /// What runs used (`run --learn --json`, an outcome with `uses`, or a recording that has them): warn of grants that none of them did (repeatable)
+    /// What runs used (`run --learn --json`, an outcome with `uses`, or a recording that has them):
+    /// warn of grants that none of them did (repeatable)
     #[arg(long, value_name = "FILE")]
     used: Vec<PathBuf>,
     /// Print one JSON object (`skillhost schema check`)
@@ -76,10 +81,17 @@ pub(crate) fn main(args: &Args) -> Result<Exit, Failure> {
     let places = Places::find()?;
     let policy = args.permissions.policy(&places)?;
     let host = Host::new(places.host_options(&HostArgs::default())?);
-    let named = args.named.iter().map(|named| args.skills.folder(named, &places, &policy)).collect::<Result<Vec<_>, Failure>>()?;
+    let named = args
+        .named
+        .iter()
+        .map(|named| args.skills.folder(named, &places, &policy))
+        .collect::<Result<Vec<_>, Failure>>()?;
     let found: Vec<Vec<Found>> = named.iter().map(skills).collect();
     // The folder that was named is none of the skills.
-    let catalog = found.iter().zip(&named).any(|(found, named)| found.iter().all(|one| one.path != named.folder()));
+    let catalog = found
+        .iter()
+        .zip(&named)
+        .any(|(found, named)| found.iter().all(|one| one.path != named.folder()));
     let used = args.used.iter().map(|file| evidence::read(file)).collect::<Result<Vec<_>, _>>()?;
     let mut reports = reports(&found.concat(), &host, &policy);
     for report in reports.iter_mut().filter(|_| !used.is_empty()) {
@@ -93,12 +105,23 @@ pub(crate) fn main(args: &Args) -> Result<Exit, Failure> {
         _ if args.json => show::json(&Checked { skills: reports, summary })?,
         reports if catalog => {
             let lines: Vec<String> = reports.iter().map(in_a_line).collect();
-            show::text(&format!("{}\n\n{}\n{}", lines.join("\n"), counts(reports), compatibility::summary(&summary)))?;
+            show::text(&format!(
+                "{}\n\n{}\n{}",
+                lines.join("\n"),
+                counts(reports),
+                compatibility::summary(&summary)
+            ))?;
         }
         [one] => show::text(&in_full(one))?,
         several => {
-            let short: Vec<String> = several.iter().map(|report| in_short(report).trim_end().to_owned()).collect();
-            show::text(&format!("{}\n\n{}\n{}", short.join("\n\n"), counts(several), compatibility::summary(&summary)))?;
+            let short: Vec<String> =
+                several.iter().map(|report| in_short(report).trim_end().to_owned()).collect();
+            show::text(&format!(
+                "{}\n\n{}\n{}",
+                short.join("\n\n"),
+                counts(several),
+                compatibility::summary(&summary)
+            ))?;
         }
     }
     Ok(if errors { Exit::Findings } else { Exit::Ok })
@@ -121,14 +144,20 @@ fn skills(named: &Named) -> Vec<Found> {
     found.into_iter().map(|path| Found { path, source }).collect()
 }
 
-/// One for each skill, in their order. Skills have nothing to do with each other, so that each processor takes the next one.
+/// One for each skill, in their order. Skills have nothing to do with each other, so that each
+/// processor takes the next one.
 fn reports(skills: &[Found], host: &Host, policy: &Policy) -> Vec<Report> {
     let next = AtomicUsize::new(0);
     let take = || {
         let numbers = std::iter::repeat_with(|| next.fetch_add(1, Ordering::Relaxed));
-        numbers.map_while(|at| Some((at, report(skills.get(at)?, host, policy)))).collect::<Vec<_>>()
+        numbers
+            .map_while(|at| Some((at, report(skills.get(at)?, host, policy))))
+            .collect::<Vec<_>>()
     };
-    let others = std::thread::available_parallelism().map_or(1, usize::from).min(skills.len()).saturating_sub(1);
+    let others = std::thread::available_parallelism()
+        .map_or(1, usize::from)
+        .min(skills.len())
+        .saturating_sub(1);
     let mut all = std::thread::scope(|scope| {
         let others: Vec<_> = (0..others).map(|_| scope.spawn(take)).collect();
         let mut all = take();
@@ -157,12 +186,20 @@ fn report(Found { path, source }: &Found, host: &Host, policy: &Policy) -> Repor
         }
         Err(error) => {
             let (diagnostics, source) = (error.diagnostics, error.text);
-            Report { path: path.to_owned(), name: None, grant: None, compatibility: None, diagnostics, source }
+            Report {
+                path: path.to_owned(),
+                name: None,
+                grant: None,
+                compatibility: None,
+                diagnostics,
+                source,
+            }
         }
     }
 }
 
-/// Whether a component's section lists the tools that it offers when it is asked. One without a section is not asked.
+/// Whether a component's section lists the tools that it offers when it is asked. One without a
+/// section is not asked.
 fn listing(skill: &Skill, host: &Host) -> Option<Diagnostic> {
     skill.manifest.component.as_ref().filter(|_| !skill.manifest.recovered)?;
     let (path, component) = invoke::component(skill).ok()?;
@@ -174,19 +211,34 @@ fn listing(skill: &Skill, host: &Host) -> Option<Diagnostic> {
             Ok(Listing::Known(listed)) if listed.is_empty() => Ok(()),
             Ok(Listing::Known(listed)) => match host.tools(&component).await {
                 Ok(tools) if tools == listed => Ok(()),
-                Ok(_) => Err("its section `skillhost:tools` lists other tools than it offers".to_owned()),
-                Err(status) => Err(format!("its tools cannot be listed: {}", sandbox::say(&status))),
+                Ok(_) => {
+                    Err("its section `skillhost:tools` lists other tools than it offers".to_owned())
+                }
+                Err(status) => {
+                    Err(format!("its tools cannot be listed: {}", sandbox::say(&status)))
+                }
             },
             Err(message) => Err(message),
         }
     });
     let message = compared.err()?;
     let fix = Some(format!("build it again: `skillhost build {}`", skill.root.display()));
-    Some(Diagnostic { severity: Severity::Error, rule: "component-tools", message, file: path.to_owned(), span: None, fix })
+    Some(Diagnostic {
+        severity: Severity::Error,
+        rule: "component-tools",
+        message,
+        file: path.to_owned(),
+        span: None,
+        fix,
+    })
 }
 
 fn in_full(report: &Report) -> String {
-    let grant = report.grant.as_ref().map(|grant| policy::explain(grant, show::width())).unwrap_or_default();
+    let grant = report
+        .grant
+        .as_ref()
+        .map(|grant| policy::explain(grant, show::width()))
+        .unwrap_or_default();
     let scripts = report.compatibility.as_ref().map(compatibility::in_full).unwrap_or_default();
     format!("{}\n{grant}\n{scripts}", head(report))
 }
@@ -197,7 +249,9 @@ fn in_a_line(report: &Report) -> String {
     let errors = of(report, Severity::Error);
     let errors = if errors == 0 { String::new() } else { format!("; {}", number(errors, "error")) };
     match &report.compatibility {
-        Some(compatibility) => format!("{path}  {}{errors}", compatibility::in_short(compatibility)),
+        Some(compatibility) => {
+            format!("{path}  {}{errors}", compatibility::in_short(compatibility))
+        }
         None => format!("{path}  does not load{errors}"),
     }
 }
@@ -205,9 +259,14 @@ fn in_a_line(report: &Report) -> String {
 /// With one line for each verdict, and the entries that got it.
 fn in_short(report: &Report) -> String {
     let mut out = head(report);
-    for (verdict, name) in [(Verdict::Granted, "granted"), (Verdict::Narrowed, "narrowed"), (Verdict::Refused, "refused")] {
+    for (verdict, name) in [
+        (Verdict::Granted, "granted"),
+        (Verdict::Narrowed, "narrowed"),
+        (Verdict::Refused, "refused"),
+    ] {
         let decisions = report.grant.iter().flat_map(|grant| &grant.decisions);
-        let entries: Vec<&str> = decisions.filter(|d| d.verdict == verdict).map(|d| d.entry.as_str()).collect();
+        let entries: Vec<&str> =
+            decisions.filter(|d| d.verdict == verdict).map(|d| d.entry.as_str()).collect();
         if !entries.is_empty() {
             out.push_str(&format!("  {name:8}  {}\n", entries.join(", ")));
         }
@@ -230,7 +289,8 @@ fn head(report: &Report) -> String {
 fn counts(reports: &[Report]) -> String {
     let count = |severity| reports.iter().map(|report| of(report, severity)).sum::<usize>();
     let valid = reports.iter().filter(|report| of(report, Severity::Error) == 0).count();
-    let (errors, warnings) = (number(count(Severity::Error), "error"), number(count(Severity::Warning), "warning"));
+    let (errors, warnings) =
+        (number(count(Severity::Error), "error"), number(count(Severity::Warning), "warning"));
     format!("{} skills, {valid} valid: {errors}, {warnings}", reports.len())
 }
 

@@ -9,19 +9,33 @@ use super::show::{self, CYAN, YELLOW};
 pub(crate) fn in_full(report: &Compatibility) -> String {
     let mut out = format!("Scripts: {}\n", report.verdict.words());
     let quiet = |script: &Script| !script.needs.iter().any(Need::is_unmet);
-    let (blocks, scripts): (Vec<&Script>, Vec<&Script>) = report.scripts.iter().partition(|script| script.role == Role::Block);
+    let (blocks, scripts): (Vec<&Script>, Vec<&Script>) =
+        report.scripts.iter().partition(|script| script.role == Role::Block);
     let shown = |script: &&Script| script.role != Role::Module || !quiet(script);
-    let rows: Vec<&Script> = scripts.into_iter().filter(shown).chain(blocks.iter().copied().filter(|b| !quiet(b))).collect();
+    let rows: Vec<&Script> = scripts
+        .into_iter()
+        .filter(shown)
+        .chain(blocks.iter().copied().filter(|b| !quiet(b)))
+        .collect();
     let width = rows.iter().map(|script| name(script).chars().count()).max().unwrap_or(0).min(40);
     for script in rows {
         let met = met(script);
         let met = if met.is_empty() { String::new() } else { format!("  {met}") };
-        out.push_str(&format!("  {:width$}  {:10}  {}{met}\n", name(script), printable(&script.program), script.verdict.words()));
+        out.push_str(&format!(
+            "  {:width$}  {:10}  {}{met}\n",
+            name(script),
+            printable(&script.program),
+            script.verdict.words()
+        ));
         out.push_str(&unmet(&script.needs));
     }
     let well = blocks.iter().filter(|block| quiet(block)).count();
     if well > 0 {
-        out.push_str(&format!("  {well} shell block{} of SKILL.md: {}\n", if well == 1 { "" } else { "s" }, Verdict::RunsHere.words()));
+        out.push_str(&format!(
+            "  {well} shell block{} of SKILL.md: {}\n",
+            if well == 1 { "" } else { "s" },
+            Verdict::RunsHere.words()
+        ));
     }
     let of_the_skill = unmet(&report.needs);
     if !of_the_skill.is_empty() {
@@ -36,8 +50,12 @@ pub(crate) fn in_short(report: &Compatibility) -> String {
     const MOST: usize = 6;
     let mut names: Vec<String> = Vec::new();
     // A file that does not run has reasons of its own.
-    let mut against: Vec<&Need> =
-        report.scripts.iter().flat_map(|script| &script.needs).filter(|n| n.effect != Effect::None && n.kind != Kind::File).collect();
+    let mut against: Vec<&Need> = report
+        .scripts
+        .iter()
+        .flat_map(|script| &script.needs)
+        .filter(|n| n.effect != Effect::None && n.kind != Kind::File)
+        .collect();
     against.sort_by_key(|need| std::cmp::Reverse(need.effect));
     for need in against {
         let name = format!("{} ({})", printable(&need.name), word(need.status));
@@ -56,14 +74,26 @@ pub(crate) fn in_short(report: &Compatibility) -> String {
 
 /// A folder of skills in two lines.
 pub(crate) fn summary(summary: &Summary) -> String {
-    let Summary { skills, run_here, run_partly, do_not_run_here, instructions_only, do_not_load, reasons } = summary;
+    let Summary {
+        skills,
+        run_here,
+        run_partly,
+        do_not_run_here,
+        instructions_only,
+        do_not_load,
+        reasons,
+    } = summary;
     let mut out = format!(
         "{skills} skills: {run_here} run here, {run_partly} partly, {do_not_run_here} not; {instructions_only} instructions only, \
          {do_not_load} do not load"
     );
     if !reasons.is_empty() {
-        let reasons: Vec<String> =
-            reasons.iter().map(|reason| format!("{} {} ({})", reason.skills, printable(&reason.name), word(reason.status))).collect();
+        let reasons: Vec<String> = reasons
+            .iter()
+            .map(|reason| {
+                format!("{} {} ({})", reason.skills, printable(&reason.name), word(reason.status))
+            })
+            .collect();
         out.push_str(&format!("\nwhat they lack most: {}", reasons.join(", ")));
     }
     out
@@ -76,10 +106,13 @@ fn name(script: &Script) -> String {
 
 /// What a script finds here that is worth a word: packages, programs and hosts.
 fn met(script: &Script) -> String {
-    let worth = |need: &&Need| !need.is_unmet() && (need.version.is_some() || need.status == Status::Granted);
+    let worth = |need: &&Need| {
+        !need.is_unmet() && (need.version.is_some() || need.status == Status::Granted)
+    };
     let mut names = Vec::new();
     for need in script.needs.iter().filter(worth) {
-        let version = need.version.as_ref().map(|version| format!(" {version}")).unwrap_or_default();
+        let version =
+            need.version.as_ref().map(|version| format!(" {version}")).unwrap_or_default();
         names.push(format!("{}{version}", printable(&need.name)));
     }
     names.join(", ")
@@ -89,7 +122,8 @@ fn unmet(needs: &[Need]) -> String {
     let mut out = String::new();
     for need in needs {
         let Some(message) = &need.message else { continue };
-        let place = format!("{}:{}:{}", printable(&need.place.file), need.place.line, need.place.column);
+        let place =
+            format!("{}:{}:{}", printable(&need.place.file), need.place.line, need.place.column);
         let message = show::lines(message, 6);
         // What a script goes on without is no warning.
         out.push_str(&match need.effect {

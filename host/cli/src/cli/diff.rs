@@ -14,8 +14,9 @@ use super::{Failure, show};
 
 /// Tells in what two runs differ first, by their receipts or recordings
 ///
-/// What decides comes before what follows from it: the skill, what the run stood on, its input, its capabilities, the seed and the start
-/// time, what it asked of the host, what it put out, and what that cost. Times that differ are no difference.
+/// What decides comes before what follows from it: the skill, what the run stood on, its input, its
+/// capabilities, the seed and the start time, what it asked of the host, what it put out, and what
+/// that cost. Times that differ are no difference.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -73,7 +74,11 @@ pub(crate) fn main(args: &Args) -> Result<Exit, Failure> {
             b: difference.here.clone(),
         };
         let differences: Vec<Found> = differences.iter().map(found).collect();
-        show::json(&Report { same: differences.is_empty(), first: differences.first().cloned(), differences })?;
+        show::json(&Report {
+            same: differences.is_empty(),
+            first: differences.first().cloned(),
+            differences,
+        })?;
         return Ok(exit);
     }
     let Some((first, _)) = differences.first() else {
@@ -106,7 +111,9 @@ fn run(path: &Path) -> Result<Value, Failure> {
     for exchange in &mut recording.exchanges {
         exchange.took = 0;
         // Each recording has its own salt.
-        let secret = |field: &mut skillhost_sandbox::recording::Header| field.secret = field.secret.take().map(|_| "secret".into());
+        let secret = |field: &mut skillhost_sandbox::recording::Header| {
+            field.secret = field.secret.take().map(|_| "secret".into())
+        };
         exchange.request.headers.iter_mut().for_each(secret);
     }
     let exchanges = json!(recording.exchanges);

@@ -21,7 +21,8 @@ pub(super) struct Used {
     uses: Uses,
 }
 
-/// Reads an outcome with `uses`; or a file that holds one as its `outcome`; or a recording, which is a folder.
+/// Reads an outcome with `uses`; or a file that holds one as its `outcome`; or a recording, which
+/// is a folder.
 pub(super) fn read(file: &Path) -> Result<Used, Failure> {
     let recording = file.join("recording.json");
     let file = if file.is_dir() { recording.as_path() } else { file };
@@ -32,13 +33,23 @@ pub(super) fn read(file: &Path) -> Result<Used, Failure> {
     let mut text = String::new();
     #[expect(clippy::disallowed_methods, reason = "the command line names the file")]
     let opened = std::fs::File::open(file);
-    let read = opened.and_then(|opened| std::io::Read::read_to_string(&mut std::io::Read::take(opened, BYTES_MAX), &mut text));
-    read.map_err(|error| Failure::new(Exit::Io, format!("{} cannot be read: {error}", file.display())))?;
-    let value: serde_json::Value = serde_json::from_str(&text).map_err(|error| invalid(format!("it is not valid JSON: {error}")))?;
-    let found = [&value["uses"], &value["outcome"]["uses"]].into_iter().find(|uses| uses.is_object());
+    let read = opened.and_then(|opened| {
+        std::io::Read::read_to_string(&mut std::io::Read::take(opened, BYTES_MAX), &mut text)
+    });
+    read.map_err(|error| {
+        Failure::new(Exit::Io, format!("{} cannot be read: {error}", file.display()))
+    })?;
+    let value: serde_json::Value = serde_json::from_str(&text)
+        .map_err(|error| invalid(format!("it is not valid JSON: {error}")))?;
+    let found =
+        [&value["uses"], &value["outcome"]["uses"]].into_iter().find(|uses| uses.is_object());
     let uses = found.ok_or_else(|| invalid("it does not tell what the run used".into()))?;
-    let uses = Uses::deserialize(uses).map_err(|error| invalid(format!("its `uses` cannot be read: {error}")))?;
-    let skill = [&value["learned"]["skill"], &value["skill"]].into_iter().find_map(|name| name.as_str()).map(str::to_owned);
+    let uses = Uses::deserialize(uses)
+        .map_err(|error| invalid(format!("its `uses` cannot be read: {error}")))?;
+    let skill = [&value["learned"]["skill"], &value["skill"]]
+        .into_iter()
+        .find_map(|name| name.as_str())
+        .map(str::to_owned);
     Ok(Used { skill, uses })
 }
 

@@ -5,7 +5,8 @@ use std::process::ExitCode;
 use skillhost_policy::limits::Limit;
 use skillhost_policy::outcome::Status;
 
-/// How the process ends. The numbers from 64 to 78 are those of sysexits.h; those from 80 are of `verify` and `replay` alone; 124 is timeout(1)'s; 134 is 128 + SIGABRT; 130 is 128 + SIGINT.
+/// How the process ends. The numbers from 64 to 78 are those of sysexits.h; those from 80 are of
+/// `verify` and `replay` alone; 124 is timeout(1)'s; 134 is 128 + SIGABRT; 130 is 128 + SIGINT.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Exit {
     /// Done.
@@ -157,7 +158,9 @@ mod tests {
         ] {
             let code = format!("{:?}", ExitCode::from(exit));
             let number = code.trim_matches(|c: char| !c.is_ascii_digit());
-            let line = |line: &str| line.trim_start().split_once("  ").is_some_and(|(first, _)| first == number);
+            let line = |line: &str| {
+                line.trim_start().split_once("  ").is_some_and(|(first, _)| first == number)
+            };
             assert!(TABLE.lines().any(line), "{exit:?} is {number}, which is not in the table");
         }
     }

@@ -18,7 +18,8 @@ use super::{Failure, show};
 
 /// Prints a component's world, its tools and their schemas
 ///
-/// The world is read from the file. The tools are asked of the component, in a sandbox that grants nothing.
+/// The world is read from the file. The tools are asked of the component, in a sandbox that grants
+/// nothing.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -44,9 +45,11 @@ struct Report {
 
 pub(crate) fn main(args: &Args) -> Result<Exit, Failure> {
     let (file, component) = component(&args.path)?;
-    let bytes = component.bytes().map_err(|error| Failure::new(Exit::Io, format!("{file}: {error}")))?;
+    let bytes =
+        component.bytes().map_err(|error| Failure::new(Exit::Io, format!("{file}: {error}")))?;
     check_kind(&bytes).map_err(|status| not_run(&status, &format!("{file}: ")))?;
-    let world = world::read(&bytes).map_err(|message| Failure::new(Exit::Invalid, format!("{file}: {message}")))?;
+    let world = world::read(&bytes)
+        .map_err(|message| Failure::new(Exit::Invalid, format!("{file}: {message}")))?;
     let tools = if world.offers_tools() { tools(&component)? } else { Vec::new() };
     let report = Report { digest: component.digest.clone(), size: bytes.len(), world, tools };
     if args.json {
@@ -68,9 +71,8 @@ fn component(path: &Path) -> Result<(String, Component), Failure> {
     #[expect(clippy::disallowed_methods, reason = "the file is named by the user")]
     match std::fs::read(path) {
         Ok(bytes) => Ok((file, Component::new(bytes))),
-        Err(error) => {
-            Err(Failure::new(Exit::Invalid, format!("{file} cannot be read: {error}")).fix("name a skill's folder, or a .wasm file"))
-        }
+        Err(error) => Err(Failure::new(Exit::Invalid, format!("{file} cannot be read: {error}"))
+            .fix("name a skill's folder, or a .wasm file")),
     }
 }
 
@@ -78,15 +80,20 @@ fn component(path: &Path) -> Result<(String, Component), Failure> {
 pub(crate) fn tools(component: &Component) -> Result<Vec<Tool>, Failure> {
     let host = Host::new(Places::find()?.host_options(&HostArgs::default())?);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| Failure::new(Exit::Io, format!("no event loop: {error}")))?;
-    runtime.block_on(host.tools(component)).map_err(|status| not_run(&status, "the component does not list its tools: "))
+    let runtime =
+        runtime.map_err(|error| Failure::new(Exit::Io, format!("no event loop: {error}")))?;
+    runtime
+        .block_on(host.tools(component))
+        .map_err(|status| not_run(&status, "the component does not list its tools: "))
 }
 
 /// Why there is nothing to show.
 fn not_run(status: &Status, context: &str) -> Failure {
     let failure = Failure::new(Exit::of(status), format!("{context}{}", sandbox::say(status)));
     match status {
-        Status::Invalid { fix: Some(fix), .. } | Status::Failed { fix: Some(fix), .. } => failure.fix(fix),
+        Status::Invalid { fix: Some(fix), .. } | Status::Failed { fix: Some(fix), .. } => {
+            failure.fix(fix)
+        }
         _ => failure,
     }
 }
@@ -94,10 +101,17 @@ fn not_run(status: &Status, context: &str) -> Failure {
 /// The report as people read it. Names, descriptions and schemas are the component's own.
 fn text(report: &Report) -> String {
     let mut out = format!("{}\n{} bytes\n", report.digest, report.size);
-    out += &format!("exports\n{}\nimports\n{}\n", list(&report.world.exports), list(&report.world.imports));
+    out += &format!(
+        "exports\n{}\nimports\n{}\n",
+        list(&report.world.exports),
+        list(&report.world.imports)
+    );
     for tool in &report.tools {
-        out += &format!("\ntool {}\n  {}\n", printable(&tool.name), show::lines(&tool.description, 2));
-        for (what, schema) in [("input", Some(&tool.input_schema)), ("output", tool.output_schema.as_ref())] {
+        out +=
+            &format!("\ntool {}\n  {}\n", printable(&tool.name), show::lines(&tool.description, 2));
+        for (what, schema) in
+            [("input", Some(&tool.input_schema)), ("output", tool.output_schema.as_ref())]
+        {
             if let Some(schema) = schema {
                 let text = serde_json::to_string_pretty(schema).unwrap_or_default();
                 out += &format!("  {what}: {}\n", show::lines(&text, 2));

@@ -1,4 +1,5 @@
-//! `run --learn`: the proposal, and how it came about. The diff goes to stdout, where `patch -p0` takes it; the rest to stderr.
+//! `run --learn`: the proposal, and how it came about. The diff goes to stdout, where `patch -p0`
+//! takes it; the rest to stderr.
 
 use std::path::Path;
 
@@ -11,9 +12,15 @@ use super::places::Places;
 use super::{Failure, show};
 
 /// What a run showed that it needed.
-pub(super) fn learned(permissions: &Permissions, policy: &Policy, invoked: &Invoked, places: &Places) -> Result<Learned, Failure> {
+pub(super) fn learned(
+    permissions: &Permissions,
+    policy: &Policy,
+    invoked: &Invoked,
+    places: &Places,
+) -> Result<Learned, Failure> {
     let file = permissions.policy_text(places)?;
-    let path = file.as_ref().map_or(Path::new("policy.yaml"), |(path, _)| path.as_path()).to_owned();
+    let path =
+        file.as_ref().map_or(Path::new("policy.yaml"), |(path, _)| path.as_path()).to_owned();
     let reload = |text: &str| permissions.with_text(&path, text, places);
     Ok(propose(&Evidence {
         skill: &invoked.skill,
@@ -27,15 +34,31 @@ pub(super) fn learned(permissions: &Permissions, policy: &Policy, invoked: &Invo
 /// Prints it.
 pub(super) fn show(learned: &Learned) -> Result<(), Failure> {
     for one in learned.allowed_tools.iter().flatten() {
-        let used = if one.used_for.is_empty() { String::new() } else { format!(" for {}", one.used_for.join(", ")) };
-        let why = one.generalised.as_ref().map(|why| format!("\n  generalised: {why}")).unwrap_or_default();
+        let used = if one.used_for.is_empty() {
+            String::new()
+        } else {
+            format!(" for {}", one.used_for.join(", "))
+        };
+        let why = one
+            .generalised
+            .as_ref()
+            .map(|why| format!("\n  generalised: {why}"))
+            .unwrap_or_default();
         show::note(&format!("needs {}{used}{why}", one.entry));
     }
     for denial in &learned.would_also_need {
-        show::warning(&format!("would also need, and was denied: {}: {}", denial.what, denial.rule), denial.fix.as_deref());
+        show::warning(
+            &format!("would also need, and was denied: {}: {}", denial.what, denial.rule),
+            denial.fix.as_deref(),
+        );
     }
     learned.notes.iter().for_each(|note| show::note(&format!("note: {note}")));
-    let edits: Vec<&str> = learned.skill_edit.iter().chain(&learned.policy_edit).map(|edit| edit.diff.as_str()).collect();
+    let edits: Vec<&str> = learned
+        .skill_edit
+        .iter()
+        .chain(&learned.policy_edit)
+        .map(|edit| edit.diff.as_str())
+        .collect();
     if edits.is_empty() {
         show::note("nothing to change");
         return Ok(());

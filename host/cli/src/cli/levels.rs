@@ -15,8 +15,9 @@ use super::{Failure, ask, operator, show};
 
 /// Shows and sets what may run: blocked, disabled, enabled (asks), auto-approved
 ///
-/// A level is for a skill, a program or a tool of it. The policy's `approval` is the upper bound, and a level that denies holds wherever it is
-/// set. Approvals are what you said to single requests.
+/// A level is for a skill, a program or a tool of it. The policy's `approval` is the upper bound,
+/// and a level that denies holds wherever it is set. Approvals are what you said to single
+/// requests.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -37,7 +38,8 @@ pub(crate) struct Args {
 enum Verb {
     /// Sets a level
     ///
-    /// `auto-approved` holds for the skill as it is now: when its files change, it asks. `default` takes the level away again.
+    /// `auto-approved` holds for the skill as it is now: when its files change, it asks. `default`
+    /// takes the level away again.
     Set(Set),
     /// Takes back every approval of a skill
     Revoke {
@@ -53,7 +55,8 @@ struct Set {
     /// The level
     #[arg(value_name = "blocked|disabled|enabled|auto-approved|default", value_parser = level)]
     level: Chosen,
-    /// A script or component of the skill alone. A level that denies holds for every file that the name may mean
+    /// A script or component of the skill alone. A level that denies holds for every file that the
+    /// name may mean
     #[arg(long, value_name = "NAME", conflicts_with = "tool")]
     program: Option<String>,
     /// A typed tool of the skill alone
@@ -84,8 +87,10 @@ pub(crate) fn main(args: &Args) -> Result<Exit, Failure> {
     let approvals = ask::approvals()?;
     match &args.verb {
         None => {
-            let state =
-                State { levels: approvals.levels().map_err(ask::failure)?, approvals: approvals.approvals().map_err(ask::failure)? };
+            let state = State {
+                levels: approvals.levels().map_err(ask::failure)?,
+                approvals: approvals.approvals().map_err(ask::failure)?,
+            };
             if args.json { show::json(&state)? } else { show::text(&text(&state))? }
         }
         Some(Verb::Revoke { skill }) => {
@@ -102,7 +107,9 @@ pub(crate) fn main(args: &Args) -> Result<Exit, Failure> {
             };
             let Chosen(level) = set.level;
             let digest = if level == Some(Level::AutoApproved) { Some(digest(set)?) } else { None };
-            approvals.set(&key(&set.skill), &what, level, digest.as_deref(), &ask::person()).map_err(ask::failure)?;
+            approvals
+                .set(&key(&set.skill), &what, level, digest.as_deref(), &ask::person())
+                .map_err(ask::failure)?;
         }
     }
     Ok(Exit::Ok)
@@ -113,11 +120,13 @@ fn digest(set: &Set) -> Result<String, Failure> {
     let places = Places::find()?;
     let catalog = set.skills.open(&places, &set.policy.read(&places)?)?;
     let entry = set.skills.find(&set.skill, &catalog)?;
-    let skill = Skill::load(&entry.folder, &Default::default()).map_err(|error| Failure::new(Exit::Invalid, error.to_string()))?;
+    let skill = Skill::load(&entry.folder, &Default::default())
+        .map_err(|error| Failure::new(Exit::Invalid, error.to_string()))?;
     skill.digest().map_err(|error| Failure::new(Exit::Io, error.to_string()))
 }
 
-/// The name that levels and approvals are kept under: that of a skill of the catalogue, or the real path of a folder.
+/// The name that levels and approvals are kept under: that of a skill of the catalogue, or the real
+/// path of a folder.
 fn key(skill: &str) -> String {
     let folder = skill.contains('/').then(|| Path::new(skill).canonicalize().ok()).flatten();
     folder.map_or_else(|| skill.to_owned(), |folder| folder.display().to_string())
@@ -132,13 +141,35 @@ fn level(text: &str) -> Result<Chosen, String> {
 }
 
 fn text(state: &State) -> String {
-    let level = |set: &LevelSet| format!("{}: {} (by {}, {})", ask::of(&set.skill, &set.what), set.level.name(), set.who, set.time);
+    let level = |set: &LevelSet| {
+        format!(
+            "{}: {} (by {}, {})",
+            ask::of(&set.skill, &set.what),
+            set.level.name(),
+            set.who,
+            set.time
+        )
+    };
     let approval = |one: &Approval| {
-        let term = serde_json::to_value(one.term).ok().and_then(|term| term.as_str().map(str::to_owned)).unwrap_or_default();
-        let over = one.over.as_ref().map_or_else(String::new, |over| format!(", over since {over}"));
-        let head = format!("{}: approved {term} (by {}, {}{over})", ask::of(&one.skill, &one.what), one.who, one.time);
+        let term = serde_json::to_value(one.term)
+            .ok()
+            .and_then(|term| term.as_str().map(str::to_owned))
+            .unwrap_or_default();
+        let over =
+            one.over.as_ref().map_or_else(String::new, |over| format!(", over since {over}"));
+        let head = format!(
+            "{}: approved {term} (by {}, {}{over})",
+            ask::of(&one.skill, &one.what),
+            one.who,
+            one.time
+        );
         format!("{head}\n  for {}", one.digest)
     };
-    let lines: Vec<String> = state.levels.iter().map(level).chain(state.approvals.iter().map(approval)).collect();
-    if lines.is_empty() { "No permission levels set; no approvals.".into() } else { show::lines(&lines.join("\n"), 0) }
+    let lines: Vec<String> =
+        state.levels.iter().map(level).chain(state.approvals.iter().map(approval)).collect();
+    if lines.is_empty() {
+        "No permission levels set; no approvals.".into()
+    } else {
+        show::lines(&lines.join("\n"), 0)
+    }
 }

@@ -15,9 +15,9 @@ use super::{Failure, show};
 
 /// Lists the skills that are there
 ///
-/// They are looked for in --skills, in .agents/skills and .claude/skills of the project and of your home folder, in the policy's
-/// skill-folders, and beside this executable. Of two skills of one name the first counts; the others, and skills that cannot be read, are
-/// told on stderr.
+/// They are looked for in --skills, in .agents/skills and .claude/skills of the project and of your
+/// home folder, in the policy's skill-folders, and beside this executable. Of two skills of one
+/// name the first counts; the others, and skills that cannot be read, are told on stderr.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -59,16 +59,20 @@ pub(crate) fn main(args: &Args) -> Result<Exit, Failure> {
     let catalog = args.skills.open(&places, &args.policy.read(&places)?)?;
     let (entries, shadowed, broken) = (catalog.entries(), catalog.shadowed(), catalog.broken());
     if args.json {
-        let skills = entries.iter().map(|entry| One { entry, enabled: catalog.is_enabled(entry) }).collect();
+        let skills =
+            entries.iter().map(|entry| One { entry, enabled: catalog.is_enabled(entry) }).collect();
         show::json(&Listed { skills, shadowed: &shadowed, broken: &broken })?;
         return Ok(Exit::Ok);
     }
     report(&catalog);
     if entries.is_empty() {
-        show::help(Some("no skill was found: name a folder with --skills DIR, or put skills into ~/.agents/skills"));
+        show::help(Some(
+            "no skill was found: name a folder with --skills DIR, or put skills into ~/.agents/skills",
+        ));
         return Ok(Exit::Ok);
     }
-    let lines: Vec<String> = entries.iter().map(|entry| line(entry, catalog.is_enabled(entry))).collect();
+    let lines: Vec<String> =
+        entries.iter().map(|entry| line(entry, catalog.is_enabled(entry))).collect();
     show::text(&lines.join("\n"))?;
     Ok(Exit::Ok)
 }
@@ -77,7 +81,10 @@ pub(crate) fn main(args: &Args) -> Result<Exit, Failure> {
 pub(super) fn report(catalog: &Catalog) {
     for Shadowed { name, folder, by } in catalog.shadowed().iter() {
         let (folder, by) = (folder.display(), by.display());
-        show::warning(&format!("{folder} does not count: {by} comes before it and is named {name} too"), None);
+        show::warning(
+            &format!("{folder} does not count: {by} comes before it and is named {name} too"),
+            None,
+        );
     }
     for Broken { folder, why } in catalog.broken().iter() {
         show::warning(&format!("{}: {why}", folder.display()), None);
@@ -86,7 +93,8 @@ pub(super) fn report(catalog: &Catalog) {
 
 /// A skill in a line, as wide as the terminal where there is one.
 pub(super) fn line(entry: &Entry, enabled: bool) -> String {
-    let mut facts: Vec<&str> = entry.runtimes.iter().filter(|one| *one != Runtime::Instructions).map(word).collect();
+    let mut facts: Vec<&str> =
+        entry.runtimes.iter().filter(|one| *one != Runtime::Instructions).map(word).collect();
     facts.extend(entry.network.then_some("network"));
     facts.extend((!entry.trusted).then_some("untrusted"));
     facts.extend((!enabled).then_some("disabled"));
@@ -95,7 +103,8 @@ pub(super) fn line(entry: &Entry, enabled: bool) -> String {
     if !std::io::stdout().is_terminal() {
         return format!("{CYAN}{name}{CYAN:#}{facts}: {}", printable(&entry.description));
     }
-    let room = usize::from(show::width()).saturating_sub(name.chars().count() + facts.len() + 2).max(20);
+    let room =
+        usize::from(show::width()).saturating_sub(name.chars().count() + facts.len() + 2).max(20);
     format!("{CYAN}{name}{CYAN:#}{facts}: {}", cut(&printable(&entry.description), room))
 }
 
@@ -112,6 +121,8 @@ pub(super) fn word(runtime: Runtime) -> &'static str {
 fn cut(text: &str, room: usize) -> String {
     match text.char_indices().nth(room) {
         None => text.to_owned(),
-        Some(_) => format!("{}…", text.chars().take(room.saturating_sub(1)).collect::<String>().trim_end()),
+        Some(_) => {
+            format!("{}…", text.chars().take(room.saturating_sub(1)).collect::<String>().trim_end())
+        }
     }
 }

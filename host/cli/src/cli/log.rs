@@ -1,4 +1,5 @@
-//! What servers say of themselves: lines on stderr, without secrets, and spans where the environment asks for them.
+//! What servers say of themselves: lines on stderr, without secrets, and spans where the
+//! environment asks for them.
 
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -16,7 +17,8 @@ use super::traces::{self, Traces};
 /// What is logged, and how.
 #[derive(Debug, Clone, clap::Args)]
 pub(super) struct Log {
-    /// What to log on stderr: error, warn, info, debug or trace, or directives such as `skillhost=debug,rmcp=warn`
+    /// What to log on stderr: error, warn, info, debug or trace, or directives such as
+    /// `skillhost=debug,rmcp=warn`
     #[arg(long, value_name = "LEVEL", default_value = "warn")]
     log: String,
     /// One JSON object a line instead of text
@@ -25,17 +27,21 @@ pub(super) struct Log {
 }
 
 impl Log {
-    /// Starts logging. None of the secrets reaches a line. What is returned collects spans; its end sends the last of them.
+    /// Starts logging. None of the secrets reaches a line. What is returned collects spans; its end
+    /// sends the last of them.
     pub(super) fn start(&self, mut secrets: Vec<String>) -> Result<Option<Traces>, Failure> {
-        let filter = EnvFilter::try_new(&self.log)
-            .map_err(|error| Failure::new(Exit::Usage, format!("--log {}: {error}", self.log)).fix("--log info"))?;
+        let filter = EnvFilter::try_new(&self.log).map_err(|error| {
+            Failure::new(Exit::Usage, format!("--log {}: {error}", self.log)).fix("--log info")
+        })?;
         secrets.extend(traces::secrets());
         let lines = fmt::layer().with_ansi(false).with_writer(Redacting::new(secrets));
         let lines = if self.log_json { lines.json().boxed() } else { lines.boxed() };
-        let (traces, untraced) = Traces::of_environment().map_or_else(|why| (None, Some(why)), |traces| (traces, None));
+        let (traces, untraced) =
+            Traces::of_environment().map_or_else(|why| (None, Some(why)), |traces| (traces, None));
         let spans = traces.as_ref().map(Traces::layer);
         let started = registry().with(lines.with_filter(filter)).with(spans).try_init();
-        started.map_err(|error| Failure::new(Exit::Io, format!("logging cannot start: {error}")))?;
+        started
+            .map_err(|error| Failure::new(Exit::Io, format!("logging cannot start: {error}")))?;
         if let Some(why) = untraced {
             tracing::warn!(%why, "spans are sent nowhere");
         }
@@ -46,7 +52,11 @@ impl Log {
 /// The values of variables that a policy passes on.
 pub(super) fn secrets(policy: &Policy) -> Vec<String> {
     let rules = policy.layers.iter().flat_map(|layer| &layer.env);
-    rules.filter_map(|rule| if let EnvValue::Literal(value) = &rule.value { Some(value.clone()) } else { None }).collect()
+    rules
+        .filter_map(|rule| {
+            if let EnvValue::Literal(value) = &rule.value { Some(value.clone()) } else { None }
+        })
+        .collect()
 }
 
 /// Stderr, with secrets replaced. A line comes in one piece.
@@ -61,7 +71,10 @@ impl Redacting {
         secrets.retain(|secret| secret.len() >= SHORTEST);
         // As texts of errors quote them, and as lines of JSON hold both.
         for _ in 0..2 {
-            let quoted: Vec<String> = secrets.iter().flat_map(|secret| [secret.escape_debug().to_string(), in_json(secret)]).collect();
+            let quoted: Vec<String> = secrets
+                .iter()
+                .flat_map(|secret| [secret.escape_debug().to_string(), in_json(secret)])
+                .collect();
             secrets.extend(quoted);
             secrets.sort();
             secrets.dedup();
@@ -76,7 +89,8 @@ impl Redacting {
     }
 }
 
-/// Replaces every UUID. The protocol's session ids are UUIDs, and whoever knows one can act in that session; the protocol's library logs them.
+/// Replaces every UUID. The protocol's session ids are UUIDs, and whoever knows one can act in that
+/// session; the protocol's library logs them.
 fn without_uuids(line: &str) -> String {
     let (mut out, mut rest) = (String::with_capacity(line.len()), line);
     while let Some(at) = (0..rest.len()).find(|at| is_uuid(&rest.as_bytes()[*at..])) {
@@ -138,7 +152,10 @@ mod tests {
         let redacting = Redacting::new(Vec::new());
         let id = "5e9a1c2d-0b3f-4c6e-8d7a-9f00aa11bb22";
         let line = format!("session_id=Some(\"{id}\") and {id}{id}, é{id}");
-        assert_eq!(redacting.clean(&line), "session_id=Some(\"[redacted]\") and [redacted][redacted], é[redacted]");
+        assert_eq!(
+            redacting.clean(&line),
+            "session_id=Some(\"[redacted]\") and [redacted][redacted], é[redacted]"
+        );
         for other in ["5e9a1c2d-0b3f-4c6e-8d7a-9f00aa11bb2", "2026-01-31T12:00:00Z", "é-é", ""] {
             assert_eq!(redacting.clean(other), other);
         }
@@ -149,9 +166,12 @@ mod tests {
         let secret = "a\"b\\c\n\u{e9}";
         let redacting = Redacting::new(vec![secret.to_owned()]);
         let quoted = format!("{secret:?}");
-        for text in
-            [secret.to_owned(), quoted.clone(), serde_json::json!(secret).to_string(), serde_json::json!({ "x": quoted }).to_string()]
-        {
+        for text in [
+            secret.to_owned(),
+            quoted.clone(),
+            serde_json::json!(secret).to_string(),
+            serde_json::json!({ "x": quoted }).to_string(),
+        ] {
             let clean = redacting.clean(&text);
             assert!(clean.contains("[redacted]") && !clean.contains('b'), "{text}: {clean}");
         }

@@ -20,10 +20,11 @@ use super::{Failure, idle, stale};
 
 /// Serves skills to an agent over the Model Context Protocol
 ///
-/// The agent's client starts this and talks to it on stdin and stdout. It finds skills by `discover_skills`, loads one by
-/// `activate_skill`, and runs its programs by `run_skill` and its typed tools, under the policy and into the audit log as `run` does.
-/// Without --workspace a session works in a folder of its own, gone with it. Where OTEL_EXPORTER_OTLP_ENDPOINT names a collector of
-/// OpenTelemetry, calls are sent there as spans.
+/// The agent's client starts this and talks to it on stdin and stdout. It finds skills by
+/// `discover_skills`, loads one by `activate_skill`, and runs its programs by `run_skill` and its
+/// typed tools, under the policy and into the audit log as `run` does. Without --workspace a
+/// session works in a folder of its own, gone with it. Where OTEL_EXPORTER_OTLP_ENDPOINT names a
+/// collector of OpenTelemetry, calls are sent there as spans.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -58,7 +59,9 @@ pub(crate) fn main(args: &Args) -> Result<Exit, Failure> {
     let places = Places::find()?;
     let policy = args.permissions.policy(&places)?;
     let traces = args.served.log.start(log::secrets(&policy))?;
-    tracing::info!("the client runs as this user, and can change the policy and the approvals: docs/permissions.md#who-the-operator-is");
+    tracing::info!(
+        "the client runs as this user, and can change the policy and the approvals: docs/permissions.md#who-the-operator-is"
+    );
     let server = args.served.server(&places, policy)?;
     let runtime = runtime()?;
     let served = runtime.block_on(async {
@@ -111,13 +114,23 @@ impl Served {
             (&places.home, "~"),
         ];
         let hidden = hidden.map(|(path, word)| (path.clone(), word.to_owned())).into_iter();
-        let hidden = hidden.chain(host.programs.iter().map(|folder| (folder.clone(), "the programs".to_owned()))).collect();
+        let hidden = hidden
+            .chain(host.programs.iter().map(|folder| (folder.clone(), "the programs".to_owned())))
+            .collect();
         let catalog = self.skills.open(places, &policy)?;
         let service = Service::new(Host::new(host), Capacity::default());
         let (scratch, catalogue) = (places.scratch.clone(), catalog.clone());
         let approvals = places.approvals();
         let usage = if policy.usage { Usage::new(places.usage()) } else { Usage::off() };
-        let mcp = Mcp::new(Options { catalog: catalogue, service: service.clone(), policy, approvals, scratch, hidden, usage });
+        let mcp = Mcp::new(Options {
+            catalog: catalogue,
+            service: service.clone(),
+            policy,
+            approvals,
+            scratch,
+            hidden,
+            usage,
+        });
         Ok(Server { mcp, service, catalog })
     }
 }

@@ -45,7 +45,11 @@ pub(crate) fn main(args: &Args) -> Result<Exit, Failure> {
 
 /// An error of the toolchain, as a message.
 pub(super) fn failure(error: Error) -> Failure {
-    let tried = error.tried.iter().map(|tried| format!("\n  tried: {}", tried.trim_end().replace('\n', "\n         "))).collect::<String>();
+    let tried = error
+        .tried
+        .iter()
+        .map(|tried| format!("\n  tried: {}", tried.trim_end().replace('\n', "\n         ")))
+        .collect::<String>();
     let failure = Failure::new(Exit::Invalid, format!("{}{tried}", error.what));
     match error.help {
         Some(help) => failure.fix(help),

@@ -1,7 +1,8 @@
 //! What only the operator says: by a terminal, or by a token.
 //!
-//! The token stops accidents: an agent or a script that runs a command it should not. It does not stop a hostile process of the same user, which can
-//! read the token, open a terminal of its own, or write the approvals themselves. The boundary against those is another user.
+//! The token stops accidents: an agent or a script that runs a command it should not. It does not
+//! stop a hostile process of the same user, which can read the token, open a terminal of its own,
+//! or write the approvals themselves. The boundary against those is another user.
 
 use std::io::{IsTerminal as _, Read as _, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -23,13 +24,19 @@ pub(super) fn require(places: &Places) -> Result<(), Failure> {
         return Ok(());
     }
     let file = places.state.join("operator.token");
-    let token = token(&file).map_err(|error| Failure::new(Exit::Io, format!("the operator's token {}: {error}", file.display())))?;
+    let token = token(&file).map_err(|error| {
+        Failure::new(Exit::Io, format!("the operator's token {}: {error}", file.display()))
+    })?;
     #[expect(clippy::disallowed_methods, reason = "the command line reads the environment")]
     let shown = std::env::var(VARIABLE).unwrap_or_default();
     if shown == token {
         return Ok(());
     }
-    let why = if shown.is_empty() { "this is not a terminal" } else { "this is not a terminal, and the token is not the operator's" };
+    let why = if shown.is_empty() {
+        "this is not a terminal"
+    } else {
+        "this is not a terminal, and the token is not the operator's"
+    };
     Err(Failure::new(Exit::Denied, format!("only the operator may say this, and {why}"))
         .fix(format!("run it at a terminal; a script of the operator's own sets ${VARIABLE} (docs/permissions.md)")))
 }
@@ -45,7 +52,9 @@ fn token(file: &Path) -> std::io::Result<String> {
     let mut new = std::fs::OpenOptions::new();
     #[expect(clippy::disallowed_methods, reason = "the host's own folder")]
     match new.write(true).create_new(true).mode(0o600).open(file) {
-        Ok(mut made) => made.write_all(format!("{:032x}", rand::rng().random::<u128>()).as_bytes())?,
+        Ok(mut made) => {
+            made.write_all(format!("{:032x}", rand::rng().random::<u128>()).as_bytes())?
+        }
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
         Err(error) => return Err(error),
     }

@@ -37,17 +37,25 @@ impl Plan {
     pub(super) fn of(program: Result<Program, NoProgram>, limits: &Limits) -> Plan {
         let program = match program {
             Ok(program) => program,
-            Err(NoProgram::Choice(choice)) => return Plan { note: Some(choice.message), ..Plan::default() },
-            Err(NoProgram::Status(status)) => return Plan { note: Some(sandbox::say(&status)), ..Plan::default() },
+            Err(NoProgram::Choice(choice)) => {
+                return Plan { note: Some(choice.message), ..Plan::default() };
+            }
+            Err(NoProgram::Status(status)) => {
+                return Plan { note: Some(sandbox::say(&status)), ..Plan::default() };
+            }
         };
         let built_in = program.component.built_in();
         let given = stack(&program.component, limits);
         let note = built_in.filter(|built_in| built_in.stack > given).map(|built_in| {
             let (needs, key) = (show_size(built_in.stack), Limit::Stack.key());
-            format!("it needs {needs} of stack, and the limit `{key}` is {}: deep recursion may hit it", show_size(given))
+            format!(
+                "it needs {needs} of stack, and the limit `{key}` is {}: deep recursion may hit it",
+                show_size(given)
+            )
         });
         Plan {
-            built_in: built_in.map(|built_in| format!("{} {}", built_in.facts.name, built_in.facts.version)),
+            built_in: built_in
+                .map(|built_in| format!("{} {}", built_in.facts.name, built_in.facts.version)),
             component: Some(program.component.digest.clone()),
             argv: std::iter::once(program.name).chain(program.args).collect(),
             script: program.script,
@@ -57,7 +65,8 @@ impl Plan {
         }
     }
 
-    /// As people read it: a table of at most `width` columns. The digest of a skill's own component is left to `inspect`.
+    /// As people read it: a table of at most `width` columns. The digest of a skill's own component
+    /// is left to `inspect`.
     pub(super) fn text(&self, width: u16) -> String {
         let words: Vec<String> = self.argv.iter().map(|word| shown(word)).collect();
         let runs = match (&self.tool, words.is_empty()) {
@@ -66,13 +75,22 @@ impl Plan {
             (None, _) => words.join(" "),
         };
         let mut table = Table::new();
-        table.load_style(presets::UTF8_FULL_CONDENSED).set_content_arrangement(ContentArrangement::Dynamic).set_width(width);
+        table
+            .load_style(presets::UTF8_FULL_CONDENSED)
+            .set_content_arrangement(ContentArrangement::Dynamic)
+            .set_width(width);
         table.add_row(["runs".to_owned(), runs]);
         if let Some(script) = &self.script {
-            table.add_row(["script".to_owned(), format!("{}\n{}", printable(&script.path), script.digest)]);
+            table.add_row([
+                "script".to_owned(),
+                format!("{}\n{}", printable(&script.path), script.digest),
+            ]);
         }
         if let (Some(program), Some(digest)) = (&self.built_in, &self.component) {
-            table.add_row(["program".to_owned(), format!("{program}, stack {}\n{digest}", show_size(self.stack))]);
+            table.add_row([
+                "program".to_owned(),
+                format!("{program}, stack {}\n{digest}", show_size(self.stack)),
+            ]);
         }
         if let Some(note) = &self.note {
             table.add_row(["note".to_owned(), printable(note)]);
@@ -84,5 +102,9 @@ impl Plan {
 /// A word as a shell would take it.
 fn shown(word: &str) -> String {
     let plain = |c: char| c.is_alphanumeric() || "/._-+@%,=:".contains(c);
-    if !word.is_empty() && word.chars().all(plain) { word.to_owned() } else { format!("'{}'", printable(word).replace('\'', "'\\''")) }
+    if !word.is_empty() && word.chars().all(plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", printable(word).replace('\'', "'\\''"))
+    }
 }

@@ -14,15 +14,16 @@ use super::{Failure, show};
 
 /// Lists the programs that scripts run in
 ///
-/// They are components like any other, in a folder beside this executable or the one that --programs names. One that is missing is named
-/// with what builds it; the others work without it.
+/// They are components like any other, in a folder beside this executable or the one that
+/// --programs names. One that is missing is named with what builds it; the others work without it.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   skillhost programs
   skillhost programs --json | jq -r '.programs[].version'")]
 pub(crate) struct Args {
-    /// The folder of built-in programs [default: $SKILLHOST_PROGRAMS, else those beside this executable]
+    /// The folder of built-in programs [default: $SKILLHOST_PROGRAMS, else those beside this
+    /// executable]
     #[arg(long, value_name = "DIR")]
     programs: Option<PathBuf>,
     /// Print one JSON object
@@ -62,19 +63,29 @@ struct Missing {
 }
 
 pub(crate) fn main(args: &Args) -> Result<Exit, Failure> {
-    let host = Host::new(Places::find()?.host_options(&HostArgs { programs: args.programs.clone(), ..HostArgs::default() })?);
+    let host = Host::new(
+        Places::find()?
+            .host_options(&HostArgs { programs: args.programs.clone(), ..HostArgs::default() })?,
+    );
     let found = host.built_ins().list().map_err(failure)?;
     let programs = found.into_iter().map(listed).collect::<Result<Vec<_>, _>>().map_err(failure)?;
     let here = |name: &str| programs.iter().any(|program| program.name == name);
-    let missing =
-        EXPECTED.iter().filter(|(name, _)| !here(name)).map(|(name, commands)| Missing { name, commands, build: BUILD }).collect();
+    let missing = EXPECTED
+        .iter()
+        .filter(|(name, _)| !here(name))
+        .map(|(name, commands)| Missing { name, commands, build: BUILD })
+        .collect();
     let report = Report { programs, missing };
     if args.json {
         show::json(&report)?;
     } else {
         show::text(&text(&report))?;
     }
-    Ok(if report.programs.iter().any(|program| program.problem.is_some()) { Exit::Findings } else { Exit::Ok })
+    Ok(if report.programs.iter().any(|program| program.problem.is_some()) {
+        Exit::Findings
+    } else {
+        Exit::Ok
+    })
 }
 
 fn listed(program: BuiltIn) -> Result<Listed, ProgramError> {
@@ -83,7 +94,17 @@ fn listed(program: BuiltIn) -> Result<Listed, ProgramError> {
     let (file, packages, stack) = (program.wasm(), program.package_names()?, program.stack);
     let facts = program.facts.clone();
     let (name, version, commands) = (facts.name, facts.version, facts.programs);
-    Ok(Listed { name, version, commands, size: facts.size, digest: facts.digest, stack, file, packages, problem })
+    Ok(Listed {
+        name,
+        version,
+        commands,
+        size: facts.size,
+        digest: facts.digest,
+        stack,
+        file,
+        packages,
+        problem,
+    })
 }
 
 fn failure(error: ProgramError) -> Failure {

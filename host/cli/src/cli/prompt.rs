@@ -9,8 +9,9 @@ use super::{Failure, show};
 
 /// Prints the <available_skills> block for an agent's prompt, within a budget of tokens
 ///
-/// Where the enabled skills do not fit, their descriptions are shortened to the same length; where that is not enough, skills are left out,
-/// the last of the catalogue first. The block and stderr say so. A token is counted as four bytes.
+/// Where the enabled skills do not fit, their descriptions are shortened to the same length; where
+/// that is not enough, skills are left out, the last of the catalogue first. The block and stderr
+/// say so. A token is counted as four bytes.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -40,7 +41,10 @@ pub(crate) fn main(args: &Args) -> Result<Exit, Failure> {
     }
     report(&catalog);
     if let Some(left) = prompt.left_out() {
-        show::warning(&format!("{left} to keep to {} tokens", args.budget), Some("--budget TOKENS"));
+        show::warning(
+            &format!("{left} to keep to {} tokens", args.budget),
+            Some("--budget TOKENS"),
+        );
     }
     show::foreign(&prompt.text)?;
     Ok(Exit::Ok)

@@ -1,4 +1,5 @@
-//! A run that is recorded, or whose network is a recording, as the command line asks for it and tells of it.
+//! A run that is recorded, or whose network is a recording, as the command line asks for it and
+//! tells of it.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -26,26 +27,43 @@ pub(super) enum After {
     Recorded(Vec<Miss>),
 }
 
-/// The policy of a recorded run: its seed is drawn by chance and it starts now, where nobody says otherwise.
+/// The policy of a recorded run: its seed is drawn by chance and it starts now, where nobody says
+/// otherwise.
 pub(super) fn by_chance(policy: Policy) -> Policy {
-    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default().as_secs();
+    let now = std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .unwrap_or_default()
+        .as_secs();
     policy.recorded(rand::random(), now)
 }
 
 impl Outside {
     /// What the command line names; before anything runs, so that nothing runs in vain.
-    pub(super) fn of(record: Option<&Path>, recorded: Option<&Path>, from: &[String], places: &Places) -> Result<Option<Outside>, Failure> {
+    pub(super) fn of(
+        record: Option<&Path>,
+        recorded: Option<&Path>,
+        from: &[String],
+        places: &Places,
+    ) -> Result<Option<Outside>, Failure> {
         if let Some(place) = record {
-            return Draft::new(place, &places.scratch).map(|draft| Some(Outside::Record(draft))).map_err(failure);
+            return Draft::new(place, &places.scratch)
+                .map(|draft| Some(Outside::Record(draft)))
+                .map_err(failure);
         }
         let Some(place) = recorded else { return Ok(None) };
-        let (kept, seal) = secrets::open(Kept::read(place).map_err(failure)?, from, &places.kept())?;
-        let tape = Tape::answering(exchanges(&kept, &seal).map_err(failure)?, &kept.recording.sealed);
+        let (kept, seal) =
+            secrets::open(Kept::read(place).map_err(failure)?, from, &places.kept())?;
+        let tape =
+            Tape::answering(exchanges(&kept, &seal).map_err(failure)?, &kept.recording.sealed);
         Ok(Some(Outside::Recorded(Arc::new(tape))))
     }
 
     /// Runs it.
-    pub(super) async fn invoke(self, host: &Host, call: Call<'_>) -> Result<(Invoked, After), InvokeError> {
+    pub(super) async fn invoke(
+        self,
+        host: &Host,
+        call: Call<'_>,
+    ) -> Result<(Invoked, After), InvokeError> {
         match self {
             Outside::Record(draft) => {
                 let (invoked, recorded) = host.record(call, draft).await?;
@@ -65,7 +83,9 @@ impl After {
     pub(super) fn tell(self, exit: Exit) -> Result<Exit, Failure> {
         match self {
             After::Record(Recorded::Written) => {}
-            After::Record(Recorded::Nothing) => show::warning("there is no recording: nothing ran", None),
+            After::Record(Recorded::Nothing) => {
+                show::warning("there is no recording: nothing ran", None)
+            }
             After::Record(Recorded::Failed(error)) => return Err(failure(error)),
             After::Recorded(misses) => misses.iter().for_each(missed),
         }
@@ -108,7 +128,8 @@ pub(super) fn exchanges(
 pub(super) fn failure(error: FolderError) -> Failure {
     match error {
         FolderError::Io { .. } => Failure::new(Exit::Io, error.to_string()),
-        FolderError::Taken { .. } => Failure::new(Exit::Usage, error.to_string()).fix("name a folder that is not there, or empty"),
+        FolderError::Taken { .. } => Failure::new(Exit::Usage, error.to_string())
+            .fix("name a folder that is not there, or empty"),
         FolderError::Invalid { .. } => Failure::new(Exit::Invalid, error.to_string())
             .fix("`skillhost run --record DIR` makes one; what was changed since cannot be used"),
     }

@@ -27,9 +27,10 @@ use super::{Failure, secrets, show};
 
 /// Runs a recorded run again, with nothing but its recording
 ///
-/// The skill, the files, stdin, the variables and the answers of the network are the recording's; nothing of this machine is within the
-/// guest's reach, and no request leaves it. What the run prints is printed, and then whether it came to the same result. Secrets are not
-/// in the recording: they are asked for on the terminal.
+/// The skill, the files, stdin, the variables and the answers of the network are the recording's;
+/// nothing of this machine is within the guest's reach, and no request leaves it. What the run
+/// prints is printed, and then whether it came to the same result. Secrets are not in the
+/// recording: they are asked for on the terminal.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -53,7 +54,8 @@ pub(crate) struct Args {
     /// Take a secret from the variable of its name, rather than ask for it (repeatable)
     #[arg(long, value_name = "NAME")]
     secret_env: Vec<String>,
-    /// The policy file, whose limits no replay may exceed [default: $SKILLHOST_POLICY, else policy.yaml in the configuration folder]
+    /// The policy file, whose limits no replay may exceed [default: $SKILLHOST_POLICY, else
+    /// policy.yaml in the configuration folder]
     #[arg(long, value_name = "FILE")]
     policy: Option<PathBuf>,
     /// Let a replay take that long
@@ -100,23 +102,36 @@ struct Progress {
 
 pub(crate) fn main(args: Args) -> Result<Exit, Failure> {
     let places = Places::find()?;
-    let (kept, seal) = secrets::open(Kept::read(&args.recording).map_err(failure)?, &args.secret_env, &places.kept())?;
+    let (kept, seal) = secrets::open(
+        Kept::read(&args.recording).map_err(failure)?,
+        &args.secret_env,
+        &places.kept(),
+    )?;
     let host = Host::new(places.host_options(&args.host)?);
-    let policy = Permissions::bounds(args.policy.clone(), args.timeout, args.memory).policy(&places)?;
+    let policy =
+        Permissions::bounds(args.policy.clone(), args.timeout, args.memory).policy(&places)?;
     if let Some(verdict) = elsewhere(&kept.recording, &host)? {
         return verdict.tell(args.json);
     }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| Failure::new(Exit::Io, format!("no event loop: {error}")))?;
+    let runtime =
+        runtime.map_err(|error| Failure::new(Exit::Io, format!("no event loop: {error}")))?;
     // What is made from here on is removed, whoever stops it.
     let inside = runtime.enter();
-    let interrupt = interrupt().map_err(|error| Failure::new(Exit::Io, format!("no signal handlers: {error}")))?;
+    let interrupt = interrupt()
+        .map_err(|error| Failure::new(Exit::Io, format!("no signal handlers: {error}")))?;
     let (scene, contents) = Scene::make(&kept, &seal, &places.scratch).map_err(failure)?;
     if let Some(verdict) = refused(&kept.recording, &scene, &host, &policy)? {
         return verdict.tell(args.json);
     }
-    let tape = Arc::new(Tape::replaying(exchanges(&kept, &seal).map_err(failure)?, &kept.recording.sealed));
-    let stdin = Stdin::Bytes(kept.bytes(&kept.recording.stdin.digest, kept.recording.stdin.bytes, &seal).map_err(failure)?);
+    let tape = Arc::new(Tape::replaying(
+        exchanges(&kept, &seal).map_err(failure)?,
+        &kept.recording.sealed,
+    ));
+    let stdin = Stdin::Bytes(
+        kept.bytes(&kept.recording.stdin.digest, kept.recording.stdin.bytes, &seal)
+            .map_err(failure)?,
+    );
     let replay = Replay {
         kept: &kept,
         scene: &scene,
@@ -124,7 +139,9 @@ pub(crate) fn main(args: Args) -> Result<Exit, Failure> {
         fuel: args.fuel,
         io: Io { stdin, interrupt: Some(interrupt), ..Io::default() },
     };
-    let invoked = runtime.block_on(host.replay(replay)).map_err(|error| Failure::new(Exit::Invalid, error.to_string()))?;
+    let invoked = runtime
+        .block_on(host.replay(replay))
+        .map_err(|error| Failure::new(Exit::Invalid, error.to_string()))?;
     drop(inside);
     runtime.shutdown_background();
     host.settle();
@@ -134,7 +151,13 @@ pub(crate) fn main(args: Args) -> Result<Exit, Failure> {
 }
 
 /// What the run came to, against what was recorded.
-fn judged(args: &Args, recording: &Recording, here: Option<Value>, outcome: Outcome, tape: &Tape) -> Verdict {
+fn judged(
+    args: &Args,
+    recording: &Recording,
+    here: Option<Value>,
+    outcome: Outcome,
+    tape: &Tape,
+) -> Verdict {
     let then = recording.receipt.as_ref();
     let cost = |field: &str| then.and_then(|receipt| receipt["result"]["cost"][field].as_u64());
     let (recorded, made) = tape.progress();
@@ -143,17 +166,30 @@ fn judged(args: &Args, recording: &Recording, here: Option<Value>, outcome: Outc
         fuel: (usage.fuel.unwrap_or(0), cost("fuel")),
         requests: (made, recorded),
         processes: (usage.processes, cost("processes")),
-        stdout_bytes: (usage.stdout_bytes, then.and_then(|receipt| receipt["result"]["stdout"]["bytes"].as_u64())),
+        stdout_bytes: (
+            usage.stdout_bytes,
+            then.and_then(|receipt| receipt["result"]["stdout"]["bytes"].as_u64()),
+        ),
     };
-    let base = Verdict { unrecorded: tape.misses(), progress: Some(progress), ..Verdict::new(Exit::Ok, "the same result") };
+    let base = Verdict {
+        unrecorded: tape.misses(),
+        progress: Some(progress),
+        ..Verdict::new(Exit::Ok, "the same result")
+    };
     let ran = |verdict: Verdict| Verdict { outcome: Some(outcome.clone()), ..verdict };
     if args.fuel.is_some() {
         let exit = Exit::of(&outcome.status);
-        let verdict = if outcome.status == (Status::Exited { code: 0 }) { "ended" } else { "stopped" };
+        let verdict =
+            if outcome.status == (Status::Exited { code: 0 }) { "ended" } else { "stopped" };
         return ran(Verdict { verdict, message: how_far(&base), exit, ..base });
     }
     if outcome.status == Status::Interrupted {
-        return ran(Verdict { exit: Exit::Interrupted, verdict: "interrupted", message: "interrupted".into(), ..base });
+        return ran(Verdict {
+            exit: Exit::Interrupted,
+            verdict: "interrupted",
+            message: "interrupted".into(),
+            ..base
+        });
     }
     if !base.unrecorded.is_empty() {
         let message = "it asked the network for what the recorded run did not".into();
@@ -161,11 +197,21 @@ fn judged(args: &Args, recording: &Recording, here: Option<Value>, outcome: Outc
     }
     let Some(then) = then else {
         let message = "the recorded run came to no result, so there is nothing to compare".into();
-        return ran(Verdict { exit: Exit::of(&outcome.status), verdict: "no-result", message, ..base });
+        return ran(Verdict {
+            exit: Exit::of(&outcome.status),
+            verdict: "no-result",
+            message,
+            ..base
+        });
     };
     let Some(mut here) = here else {
         let message = "it came to no result here".into();
-        return ran(Verdict { exit: Exit::NotRepeatable, verdict: "not-repeatable", message, ..base });
+        return ran(Verdict {
+            exit: Exit::NotRepeatable,
+            verdict: "not-repeatable",
+            message,
+            ..base
+        });
     };
     masked(&mut here, &recording.sealed.secrets.keys().cloned().collect());
     let differences = differences(then, &here);
@@ -175,13 +221,20 @@ fn judged(args: &Args, recording: &Recording, here: Option<Value>, outcome: Outc
         About::Conditions => (Exit::NotRepeatable, "the inputs recorded are not available here"),
         About::Result => (Exit::OtherResult, "it came to another result here"),
     };
-    ran(Verdict { differences, unrecorded: base.unrecorded, progress: base.progress, ..Verdict::new(exit, message) })
+    ran(Verdict {
+        differences,
+        unrecorded: base.unrecorded,
+        progress: base.progress,
+        ..Verdict::new(exit, message)
+    })
 }
 
 /// How far a run got, as a sentence.
 fn how_far(verdict: &Verdict) -> String {
     let Some(progress) = &verdict.progress else { return String::new() };
-    let of = |done: u64, all: Option<u64>| all.map_or(done.to_string(), |all| format!("{done} of {all}"));
+    let of = |done: u64, all: Option<u64>| {
+        all.map_or(done.to_string(), |all| format!("{done} of {all}"))
+    };
     format!(
         "{} units of fuel, {} requests, {} programs started, {} bytes of stdout",
         of(progress.fuel.0, progress.fuel.1),
@@ -193,35 +246,50 @@ fn how_far(verdict: &Verdict) -> String {
 
 /// Whether the recorded run stood on something else than what is here.
 fn elsewhere(recording: &Recording, host: &Host) -> Result<Option<Verdict>, Failure> {
-    let programs = host.built_ins().list().map_err(|error| Failure::new(Exit::Invalid, error.message))?;
+    let programs =
+        host.built_ins().list().map_err(|error| Failure::new(Exit::Invalid, error.message))?;
     let programs = programs.into_iter().map(|one| (one.facts.name, one.facts.digest));
     // More of them than the run could start make no difference.
-    let programs = programs.filter(|(name, _)| recording.runtime.programs.contains_key(name)).collect();
+    let programs =
+        programs.filter(|(name, _)| recording.runtime.programs.contains_key(name)).collect();
     let fingerprint = fingerprint(Mode::Deterministic);
     let here = Runtime { host: HOST.into(), engine: ENGINE.into(), fingerprint, programs };
-    let differences = differences(&json!({ "runtime": recording.runtime }), &json!({ "runtime": here }));
+    let differences =
+        differences(&json!({ "runtime": recording.runtime }), &json!({ "runtime": here }));
     let fix = "use the version of skillhost, and the programs, that it was recorded with: `--programs DIR`";
-    let verdict = Verdict::new(Exit::NotRepeatable, "the recorded run stood on what is not here").fix(fix);
+    let verdict =
+        Verdict::new(Exit::NotRepeatable, "the recorded run stood on what is not here").fix(fix);
     Ok(Some(Verdict { differences, ..verdict }).filter(|verdict| !verdict.differences.is_empty()))
 }
 
-/// How many times the default a limit may be where nobody has set it here: enough for what people set, and no bomb.
+/// How many times the default a limit may be where nobody has set it here: enough for what people
+/// set, and no bomb.
 const GENEROUS: u64 = 8;
 
 /// Nothing runs that is not the skill that was recorded, nor above the limits of this host.
-fn refused(recording: &Recording, scene: &Scene, host: &Host, policy: &Policy) -> Result<Option<Verdict>, Failure> {
+fn refused(
+    recording: &Recording,
+    scene: &Scene,
+    host: &Host,
+    policy: &Policy,
+) -> Result<Option<Verdict>, Failure> {
     let loaded = host.load(&scene.skill, policy).map_err(invalid_skill)?;
     if let Some(receipt) = &recording.receipt {
         let here = json!({ "skill": canonical::value(loaded.id()) });
         let differences = differences(&json!({ "skill": receipt["skill"] }), &here);
         if !differences.is_empty() {
-            return Ok(Some(Verdict { differences, ..Verdict::new(Exit::OtherSkill, "the skill is not the one that was recorded") }));
+            return Ok(Some(Verdict {
+                differences,
+                ..Verdict::new(Exit::OtherSkill, "the skill is not the one that was recorded")
+            }));
         }
     }
     let invalid = |why: String| Failure::new(Exit::Invalid, why);
     let wanted = capabilities(recording, scene).map_err(invalid)?.limits;
     let here = &loaded.grant.capabilities.limits;
-    let is_set = |limit| policy.layers.iter().flat_map(|layer| &layer.limits).any(|rule| rule.limit == limit);
+    let is_set = |limit| {
+        policy.layers.iter().flat_map(|layer| &layer.limits).any(|rule| rule.limit == limit)
+    };
     let bound = |limit| {
         // What a replay keeps is gone with it, as all that it writes.
         let limit = if limit == Limit::State { Limit::Disk } else { limit };
@@ -229,14 +297,21 @@ fn refused(recording: &Recording, scene: &Scene, host: &Host, policy: &Policy) -
         Some(if is_set(limit) { value } else { value.saturating_mul(GENEROUS) })
     };
     // Time bounds fuel too.
-    let over = Limit::ALL.into_iter().filter(|limit| *limit != Limit::Fuel).find(|limit| wanted.get(*limit) > bound(*limit));
+    let over = Limit::ALL
+        .into_iter()
+        .filter(|limit| *limit != Limit::Fuel)
+        .find(|limit| wanted.get(*limit) > bound(*limit));
     Ok(over.map(|limit| {
         let (value, bound) = (wanted.get(limit).unwrap_or(0), bound(limit).unwrap_or(0));
-        let message =
-            format!("the recorded run had a limit `{limit}` of {}, and here a replay has at most {}", limit.show(value), limit.show(bound));
+        let message = format!(
+            "the recorded run had a limit `{limit}` of {}, and here a replay has at most {}",
+            limit.show(value),
+            limit.show(bound)
+        );
         let shown = limit.show(value).replace(' ', "");
         let flag = limit.flag().map(|flag| format!("{flag} {shown}, or ")).unwrap_or_default();
-        Verdict::new(Exit::NotRepeatable, &message).fix(&format!("{flag}`limits: {{ {limit}: {shown} }}` in the policy"))
+        Verdict::new(Exit::NotRepeatable, &message)
+            .fix(&format!("{flag}`limits: {{ {limit}: {shown} }}` in the policy"))
     }))
 }
 
@@ -249,7 +324,16 @@ impl Verdict {
             _ => "not-repeatable",
         };
         let message = message.to_owned();
-        Verdict { verdict, message, fix: None, differences: Vec::new(), unrecorded: Vec::new(), progress: None, outcome: None, exit }
+        Verdict {
+            verdict,
+            message,
+            fix: None,
+            differences: Vec::new(),
+            unrecorded: Vec::new(),
+            progress: None,
+            outcome: None,
+            exit,
+        }
     }
 
     fn fix(self, fix: &str) -> Verdict {
@@ -270,7 +354,9 @@ impl Verdict {
             show::changes(&outcome.changes);
         }
         match self.verdict {
-            "same" | "ended" | "stopped" | "no-result" => show::note(&format!("{}: {}", self.verdict, self.message)),
+            "same" | "ended" | "stopped" | "no-result" => {
+                show::note(&format!("{}: {}", self.verdict, self.message))
+            }
             _ => show::error(&self.message, self.fix.as_deref()),
         }
         self.unrecorded.iter().for_each(missed);

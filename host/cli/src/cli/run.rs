@@ -26,9 +26,10 @@ use super::{Failure, ask, key, learn, receipt, show};
 
 /// Runs a skill in the sandbox
 ///
-/// What runs is the skill's component, one of its typed tools, or one of its Python or shell scripts.
-/// The guest sees /skill (read-only), /workspace (the folder named by --workspace) and /tmp (scratch, gone afterwards). It is given
-/// what the skill's allowed-tools asks for and the policy grants, and no more; `--explain` shows that without running anything.
+/// What runs is the skill's component, one of its typed tools, or one of its Python or shell
+/// scripts. The guest sees /skill (read-only), /workspace (the folder named by --workspace) and
+/// /tmp (scratch, gone afterwards). It is given what the skill's allowed-tools asks for and the
+/// policy grants, and no more; `--explain` shows that without running anything.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -44,9 +45,11 @@ Examples:
   skillhost run SKILL --record recording --allow 'WebFetch(domain:api.example.com)' -- ARGS
   skillhost run SKILL --allow 'WebFetch(domain:api.example.com)' --timeout 10s -- ARGS")]
 pub(crate) struct Args {
-    /// The skill's folder, as a path with a `/` (`./NAME`), or the name of a skill that `skillhost list` shows
+    /// The skill's folder, as a path with a `/` (`./NAME`), or the name of a skill that
+    /// `skillhost list` shows
     skill: PathBuf,
-    /// One of the skill's scripts, by its path or name, or one of its typed tools; without it the skill's component or only script runs
+    /// One of the skill's scripts, by its path or name, or one of its typed tools; without it the
+    /// skill's component or only script runs
     #[arg(value_name = "SCRIPT|TOOL")]
     name: Option<String>,
     /// Run a shell command as an agent would: `python3 scripts/a.py | head -3`
@@ -73,13 +76,15 @@ pub(crate) struct Args {
     apply: bool,
     #[command(flatten)]
     host: HostArgs,
-    /// Put a receipt there: what ran, with what, and what it came to, by digest (`skillhost schema receipt`). Output comes at the end
+    /// Put a receipt there: what ran, with what, and what it came to, by digest
+    /// (`skillhost schema receipt`). Output comes at the end
     #[arg(long, value_name = "FILE")]
     receipt: Option<PathBuf>,
     /// Sign the receipt (`skillhost key new`)
     #[arg(long, requires = "receipt")]
     sign: bool,
-    /// Run deterministically, and put all that comes from outside into this new folder, answers of the network included (`skillhost replay`)
+    /// Run deterministically, and put all that comes from outside into this new folder, answers of
+    /// the network included (`skillhost replay`)
     #[arg(long, value_name = "DIR", conflicts_with_all = ["recorded", "explain"])]
     record: Option<PathBuf>,
     /// Run deterministically, with the answers of a recording for a network
@@ -88,7 +93,8 @@ pub(crate) struct Args {
     /// Take a secret of that recording from the variable of its name (repeatable)
     #[arg(long, value_name = "NAME", requires = "recorded")]
     secret_env: Vec<String>,
-    /// Propose the smallest allowed-tools and policy that the run needed, as a diff; nothing is changed
+    /// Propose the smallest allowed-tools and policy that the run needed, as a diff; nothing is
+    /// changed
     #[arg(long, conflicts_with_all = ["diff", "apply", "receipt", "explain"])]
     learn: bool,
     #[command(flatten)]
@@ -104,7 +110,8 @@ pub(crate) fn main(mut args: Args) -> Result<Exit, Failure> {
     named.tell_of_sections(&policy);
     args.skill = named.folder().to_owned();
     let mut options = places.host_options(&args.host)?;
-    // They are kept from writes in the folders that are granted: where none can be, nobody has to look for them.
+    // They are kept from writes in the folders that are granted: where none can be, nobody has to
+    // look for them.
     if policy.may_grant_folders() {
         options.guarded.read_only = args.skills.folders(&places, &policy);
     }
@@ -113,37 +120,58 @@ pub(crate) fn main(mut args: Args) -> Result<Exit, Failure> {
         return explain(&args, named.skill_folder(), &host, &policy);
     }
     let staged = args.skill.file_name().is_some_and(|name| policy.stages(&name.to_string_lossy()));
-    let overlay = staged || policy.layers.iter().flat_map(|layer| &layer.mounts).any(|rule| rule.mount.mode == MountMode::Overlay);
+    let overlay = staged
+        || policy
+            .layers
+            .iter()
+            .flat_map(|layer| &layer.mounts)
+            .any(|rule| rule.mount.mode == MountMode::Overlay);
     if (args.diff || args.apply) && !overlay {
         let flag = if args.diff { "--diff" } else { "--apply" };
-        return Err(
-            Failure::new(Exit::Usage, format!("{flag} needs a workspace whose writes are kept aside")).fix("--workspace DIR:overlay")
-        );
+        return Err(Failure::new(
+            Exit::Usage,
+            format!("{flag} needs a workspace whose writes are kept aside"),
+        )
+        .fix("--workspace DIR:overlay"));
     }
     let target = target(&args)?;
     // Loaded once: what is asked about is what runs, whatever becomes of the folder meanwhile.
-    let loaded = host.load_for_run(named.skill_folder(), &policy).map_err(|error| failure(&args, error))?;
+    let loaded =
+        host.load_for_run(named.skill_folder(), &policy).map_err(|error| failure(&args, error))?;
     let denied = ask::before(&host, &named, &loaded, &target, &args.args, &policy, &places)?;
     let loaded = loaded.without(denied);
     if args.sign {
         // What cannot be signed does not run.
         key::signing(&places)?;
     }
-    let outside = Outside::of(args.record.as_deref(), args.recorded.as_deref(), &args.secret_env, &places)?;
+    let outside =
+        Outside::of(args.record.as_deref(), args.recorded.as_deref(), &args.secret_env, &places)?;
     let stdin = args.is_whole().then(receipt::stdin).transpose()?;
     raise_descriptor_limit();
     // One guest, one thread: a second would only cost its start.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| Failure::new(Exit::Io, format!("no event loop: {error}")))?;
+    let runtime =
+        runtime.map_err(|error| Failure::new(Exit::Io, format!("no event loop: {error}")))?;
     // The handlers are there before anything is: what is made from here on is cleaned up.
     let inside = runtime.enter();
-    let interrupt = interrupt().map_err(|error| Failure::new(Exit::Io, format!("no signal handlers: {error}")))?;
-    let call = Call { loaded: &loaded, policy: &policy, target: &target, args: args.args.clone(), io: io(&args, stdin, interrupt)? };
+    let interrupt = interrupt()
+        .map_err(|error| Failure::new(Exit::Io, format!("no signal handlers: {error}")))?;
+    let call = Call {
+        loaded: &loaded,
+        policy: &policy,
+        target: &target,
+        args: args.args.clone(),
+        io: io(&args, stdin, interrupt)?,
+    };
     let invoked = runtime.block_on(async {
         match (outside, args.is_whole()) {
-            (None, false) => Ok((host.invoke_loaded(&loaded, &target, &call.args, call.io).await?, None)),
+            (None, false) => {
+                Ok((host.invoke_loaded(&loaded, &target, &call.args, call.io).await?, None))
+            }
             (None, true) => Ok((host.invoke_with_receipt(call).await?, None)),
-            (Some(outside), _) => outside.invoke(&host, call).await.map(|(invoked, after)| (invoked, Some(after))),
+            (Some(outside), _) => {
+                outside.invoke(&host, call).await.map(|(invoked, after)| (invoked, Some(after)))
+            }
         }
     });
     let (invoked, after) = invoked.map_err(|error| failure(&args, error))?;
@@ -153,8 +181,20 @@ pub(crate) fn main(mut args: Args) -> Result<Exit, Failure> {
     host.settle();
     // The process is about to end, and takes the engine and all that was loaded with it in one go.
     std::mem::forget(host);
-    let learned = if args.learn { Some(learn::learned(&args.permissions, &policy, &invoked, &places)?) } else { None };
-    let exit = finish(&args, (&loaded, &target), invoked, learned.as_ref(), &places, after.as_ref(), staged)?;
+    let learned = if args.learn {
+        Some(learn::learned(&args.permissions, &policy, &invoked, &places)?)
+    } else {
+        None
+    };
+    let exit = finish(
+        &args,
+        (&loaded, &target),
+        invoked,
+        learned.as_ref(),
+        &places,
+        after.as_ref(),
+        staged,
+    )?;
     after.map_or(Ok(exit), |after| after.tell(exit))
 }
 
@@ -163,7 +203,9 @@ impl Args {
         match (&self.record, &self.recorded) {
             (None, None) => self.permissions.policy(places),
             (None, Some(_)) => self.permissions.clone().recorded().policy(places),
-            (Some(_), _) => self.permissions.clone().recorded().policy(places).map(super::record::by_chance),
+            (Some(_), _) => {
+                self.permissions.clone().recorded().policy(places).map(super::record::by_chance)
+            }
         }
     }
 
@@ -182,7 +224,8 @@ fn target(args: &Args) -> Result<Target, Failure> {
     })
 }
 
-/// Guests may hold more files than the usual soft limit of 1,024: each costs the host a descriptor, within its own limit `handles`.
+/// Guests may hold more files than the usual soft limit of 1,024: each costs the host a descriptor,
+/// within its own limit `handles`.
 pub(super) fn raise_descriptor_limit() {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
@@ -202,7 +245,12 @@ struct Explained {
     secrets: Option<policy::Secrets>,
 }
 
-fn explain(args: &Args, folder: SkillFolder<'_>, host: &Host, policy: &policy::Policy) -> Result<Exit, Failure> {
+fn explain(
+    args: &Args,
+    folder: SkillFolder<'_>,
+    host: &Host,
+    policy: &policy::Policy,
+) -> Result<Exit, Failure> {
     let loaded = host.load(folder, policy).map_err(invalid_skill)?;
     show::withheld_grant(&loaded.skill);
     let grant = Grant::clone(&loaded.grant);
@@ -212,13 +260,22 @@ fn explain(args: &Args, folder: SkillFolder<'_>, host: &Host, policy: &policy::P
         _ => target(args)?,
     };
     let plan = Plan::of(host.program(&loaded, &target, &args.args), &grant.capabilities.limits);
-    let secrets = Some(policy.secrets.clone()).filter(|secrets| *secrets != policy::Secrets::default());
+    let secrets =
+        Some(policy.secrets.clone()).filter(|secrets| *secrets != policy::Secrets::default());
     if args.json {
         show::json(&Explained { grant, program: plan, secrets })?
     } else {
-        let secrets = secrets.map(|secrets| [secrets.env, secrets.headers].concat().join(", ")).filter(|names| !names.is_empty());
-        let secrets = secrets.map(|names| format!("\nno recording holds the values of: {}", show::lines(&names, 0))).unwrap_or_default();
-        show::text(&format!("{}\n{}{secrets}", policy::explain(&grant, show::width()), plan.text(show::width())))?
+        let secrets = secrets
+            .map(|secrets| [secrets.env, secrets.headers].concat().join(", "))
+            .filter(|names| !names.is_empty());
+        let secrets = secrets
+            .map(|names| format!("\nno recording holds the values of: {}", show::lines(&names, 0)))
+            .unwrap_or_default();
+        show::text(&format!(
+            "{}\n{}{secrets}",
+            policy::explain(&grant, show::width()),
+            plan.text(show::width())
+        ))?
     }
     Ok(Exit::Ok)
 }
@@ -232,11 +289,21 @@ fn input(given: &str) -> Result<String, Failure> {
         "-" => {
             let mut bytes = Vec::new();
             let read = std::io::stdin().take(INPUT_MAX + 1).read_to_end(&mut bytes);
-            read.map_err(|error| Failure::new(Exit::Io, format!("the tool's input cannot be read from stdin: {error}")))?;
+            read.map_err(|error| {
+                Failure::new(
+                    Exit::Io,
+                    format!("the tool's input cannot be read from stdin: {error}"),
+                )
+            })?;
             if bytes.len() as u64 > INPUT_MAX {
-                return Err(Failure::new(Exit::Usage, format!("the tool's input on stdin is over {}", show_size(INPUT_MAX))));
+                return Err(Failure::new(
+                    Exit::Usage,
+                    format!("the tool's input on stdin is over {}", show_size(INPUT_MAX)),
+                ));
             }
-            String::from_utf8(bytes).map_err(|error| Failure::new(Exit::Usage, format!("the tool's input on stdin is no text: {error}")))?
+            String::from_utf8(bytes).map_err(|error| {
+                Failure::new(Exit::Usage, format!("the tool's input on stdin is no text: {error}"))
+            })?
         }
         text => text.to_owned(),
     };
@@ -252,7 +319,8 @@ fn input(given: &str) -> Result<String, Failure> {
             fix: None,
         }];
         show::findings(&found, &text);
-        Failure::new(Exit::Usage, "the tool was not called").fix("an input is one JSON object, such as --input '{\"name\": \"value\"}'")
+        Failure::new(Exit::Usage, "the tool was not called")
+            .fix("an input is one JSON object, such as --input '{\"name\": \"value\"}'")
     })?;
     Ok(text)
 }
@@ -265,13 +333,16 @@ fn reason(error: &serde_json::Error) -> String {
 
 /// The parser counts columns in bytes.
 fn span(text: &str, error: &serde_json::Error) -> Span {
-    let line: usize = text.split_inclusive('\n').take(error.line().saturating_sub(1)).map(str::len).sum();
+    let line: usize =
+        text.split_inclusive('\n').take(error.line().saturating_sub(1)).map(str::len).sum();
     Span::at(text, line + error.column().saturating_sub(1), 1)
 }
 
 fn io(args: &Args, stdin: Option<Stdin>, interrupt: BoxFuture<'static, ()>) -> Result<Io, Failure> {
     let own = |fd: std::os::fd::BorrowedFd<'_>| {
-        fd.try_clone_to_owned().map_err(|error| Failure::new(Exit::Io, format!("a standard stream is closed: {error}")))
+        fd.try_clone_to_owned().map_err(|error| {
+            Failure::new(Exit::Io, format!("a standard stream is closed: {error}"))
+        })
     };
     let stdin = match stdin {
         Some(stdin) => stdin,
@@ -279,7 +350,10 @@ fn io(args: &Args, stdin: Option<Stdin>, interrupt: BoxFuture<'static, ()>) -> R
     };
     let (stdout, stderr) = match args.json || args.is_whole() {
         true => (Sink::Capture, Sink::Capture),
-        false => (Sink::Descriptor(own(std::io::stdout().as_fd())?), Sink::Descriptor(own(std::io::stderr().as_fd())?)),
+        false => (
+            Sink::Descriptor(own(std::io::stdout().as_fd())?),
+            Sink::Descriptor(own(std::io::stderr().as_fd())?),
+        ),
     };
     Ok(Io { stdin, stdout, stderr, interrupt: Some(interrupt), uses: args.learn })
 }
@@ -287,7 +361,8 @@ fn io(args: &Args, stdin: Option<Stdin>, interrupt: BoxFuture<'static, ()>) -> R
 /// Resolves at Ctrl-C, or the polite kill of a supervisor.
 pub(super) fn interrupt() -> std::io::Result<BoxFuture<'static, ()>> {
     use tokio::signal::unix::{SignalKind, signal};
-    let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
+    let (mut interrupt, mut terminate) =
+        (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
     Ok(Box::pin(async move {
         tokio::select! {
             _ = interrupt.recv() => {}
@@ -310,14 +385,18 @@ fn finish(
     let overlays = &invoked.finished.overlays;
     if invoked.skill.manifest.recovered && exit != Exit::Invalid {
         show::warning(
-            &format!("the frontmatter of {} is broken, so the skill was granted nothing", invoked.skill.skill_file),
+            &format!(
+                "the frontmatter of {} is broken, so the skill was granted nothing",
+                invoked.skill.skill_file
+            ),
             Some(&format!("`skillhost check {}` shows what is wrong", args.skill.display())),
         );
     }
     show::withheld_grant(&invoked.skill);
     if args.json {
-        let mut value = serde_json::to_value(&invoked.finished.outcome)
-            .map_err(|error| Failure::new(Exit::Io, format!("the outcome is not valid JSON: {error}")))?;
+        let mut value = serde_json::to_value(&invoked.finished.outcome).map_err(|error| {
+            Failure::new(Exit::Io, format!("the outcome is not valid JSON: {error}"))
+        })?;
         if args.diff {
             value["diff"] = overlays.diff().into();
         }
@@ -325,8 +404,9 @@ fn finish(
             value["unrecorded"] = after.unrecorded();
         }
         if let Some(learned) = learned {
-            value["learned"] = serde_json::to_value(learned)
-                .map_err(|error| Failure::new(Exit::Io, format!("the proposal is not valid JSON: {error}")))?;
+            value["learned"] = serde_json::to_value(learned).map_err(|error| {
+                Failure::new(Exit::Io, format!("the proposal is not valid JSON: {error}"))
+            })?;
         }
         show::json(&value)?;
     } else {
@@ -357,7 +437,9 @@ fn finish(
         if exit != Exit::Ok {
             return Err(Failure::new(exit, "the run did not end with 0, so nothing was applied"));
         }
-        overlays.apply().map_err(|error| Failure::new(Exit::Io, error.to_string()).fix("run it again"))?;
+        overlays
+            .apply()
+            .map_err(|error| Failure::new(Exit::Io, error.to_string()).fix("run it again"))?;
     }
     Ok(exit)
 }
@@ -365,7 +447,8 @@ fn finish(
 /// A skill that does not load, as findings and a message.
 pub(super) fn invalid_skill(error: SkillError) -> Failure {
     show::findings(&error.diagnostics, &error.text);
-    Failure::new(Exit::Invalid, format!("the skill {} does not load", error.root.display())).details(&error)
+    Failure::new(Exit::Invalid, format!("the skill {} does not load", error.root.display()))
+        .details(&error)
 }
 
 fn failure(args: &Args, error: InvokeError) -> Failure {
@@ -375,7 +458,8 @@ fn failure(args: &Args, error: InvokeError) -> Failure {
         InvokeError::Choice(choice) => unclear(args, &choice),
         InvokeError::Stdin | InvokeError::Recording(_) => Failure::new(Exit::Io, error.to_string()),
         InvokeError::Audit(error) => {
-            Failure::new(Exit::Io, format!("{error}; a run that cannot be recorded fails")).fix("name another file: `--audit FILE`")
+            Failure::new(Exit::Io, format!("{error}; a run that cannot be recorded fails"))
+                .fix("name another file: `--audit FILE`")
         }
     };
     Failure { details, ..failure }

@@ -59,12 +59,16 @@ pub(crate) fn main(args: Args) -> Result<Exit, Failure> {
         Of::Audit => show::json(&schemars::schema_for!(skillhost_ledger::audit::Line))?,
         Of::Receipt => show::json(&schemars::schema_for!(skillhost_ledger::receipt::Receipt))?,
         Of::Learned => show::json(&schemars::schema_for!(skillhost_compat::learn::Learned))?,
-        Of::Recording => show::json(&schemars::schema_for!(skillhost_sandbox::recording::Recording))?,
+        Of::Recording => {
+            show::json(&schemars::schema_for!(skillhost_sandbox::recording::Recording))?
+        }
         Of::List => show::json(&schemars::schema_for!(super::list::Listed<'_>))?,
         Of::Search => show::json(&schemars::schema_for!(super::search::Found<'_>))?,
         Of::Show => show::json(&schemars::schema_for!(super::skill::Shown<'_>))?,
         Of::Prompt => show::json(&schemars::schema_for!(skillhost_catalog::Prompt))?,
-        Of::Pending => show::json(&schemars::schema_for!(Vec<skillhost_ledger::approval::Pending>))?,
+        Of::Pending => {
+            show::json(&schemars::schema_for!(Vec<skillhost_ledger::approval::Pending>))?
+        }
         Of::Permissions => show::json(&schemars::schema_for!(super::levels::State))?,
         Of::Stats => show::json(&schemars::schema_for!(skillhost_ledger::usage::Stats))?,
         Of::Check => show::json(&schemars::schema_for!(super::check::Checked))?,

@@ -13,8 +13,8 @@ use super::{Failure, show};
 
 /// Finds skills by what they are for, the best first
 ///
-/// Looks for the words in names, descriptions, keywords and instructions, ranked by BM25. A typo is forgiven, and the last word need not be
-/// finished. Exit code 1: no skill was found.
+/// Looks for the words in names, descriptions, keywords and instructions, ranked by BM25. A typo is
+/// forgiven, and the last word need not be finished. Exit code 1: no skill was found.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -80,11 +80,15 @@ pub(crate) fn main(args: &Args) -> Result<Exit, Failure> {
     if args.json {
         let mut ranked = Vec::new();
         for Hit { entry, score } in &hits {
-            ranked.push(Ranked { one: One { entry, enabled: catalog.is_enabled(entry) }, score: *score });
+            ranked.push(Ranked {
+                one: One { entry, enabled: catalog.is_enabled(entry) },
+                score: *score,
+            });
         }
         show::json(&Found { hits: ranked })?;
     } else if !hits.is_empty() {
-        let lines: Vec<String> = hits.iter().map(|hit| line(&hit.entry, catalog.is_enabled(&hit.entry))).collect();
+        let lines: Vec<String> =
+            hits.iter().map(|hit| line(&hit.entry, catalog.is_enabled(&hit.entry))).collect();
         show::text(&lines.join("\n"))?;
     } else {
         report(&catalog);
@@ -95,5 +99,8 @@ pub(crate) fn main(args: &Args) -> Result<Exit, Failure> {
 
 fn runtime(text: &str) -> Result<Runtime, String> {
     let all = Runtime::ALL.map(word);
-    Runtime::ALL.into_iter().find(|one| word(*one) == text).ok_or_else(|| format!("one of: {}", all.join(", ")))
+    Runtime::ALL
+        .into_iter()
+        .find(|one| word(*one) == text)
+        .ok_or_else(|| format!("one of: {}", all.join(", ")))
 }

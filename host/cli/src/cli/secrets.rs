@@ -1,4 +1,5 @@
-//! The secrets that a recording does not hold: asked for on the terminal, or taken from variables that the user names.
+//! The secrets that a recording does not hold: asked for on the terminal, or taken from variables
+//! that the user names.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -14,16 +15,20 @@ use skillhost_sandbox::recording::vault::Key;
 use super::exit::Exit;
 use super::{Failure, record};
 
-/// The recording with its secrets, and those. Values that it stores under this host's key, in a folder, are taken from there; the user is asked for
-/// the others.
+/// The recording with its secrets, and those. Values that it stores under this host's key, in a
+/// folder, are taken from there; the user is asked for the others.
 pub(super) fn open(kept: Kept, from: &[String], keys: &Path) -> Result<(Kept, Seal), Failure> {
     let needed = &kept.recording.sealed.secrets;
     if let Some(other) = from.iter().find(|name| !needed.contains_key(*name)) {
         let names: Vec<String> = needed.keys().map(|name| printable(name)).collect();
         let needs = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
-        return Err(Failure::new(Exit::Usage, format!("the recording has no secret {}; it needs {needs}", printable(other))));
+        return Err(Failure::new(
+            Exit::Usage,
+            format!("the recording has no secret {}; it needs {needs}", printable(other)),
+        ));
     }
-    let key = Key::find(keys).map_err(|error| Failure::new(Exit::Io, format!("the key of recordings: {error}")))?;
+    let key = Key::find(keys)
+        .map_err(|error| Failure::new(Exit::Io, format!("the key of recordings: {error}")))?;
     let stored = key.map(|key| kept.stored(&key)).unwrap_or_default();
     let mut given = BTreeMap::new();
     for name in needed.keys() {
@@ -35,7 +40,8 @@ pub(super) fn open(kept: Kept, from: &[String], keys: &Path) -> Result<(Kept, Se
     }
     let seal = Seal::opened(&kept.recording.sealed, &given).map_err(|error| {
         let (SecretError::Missing(name) | SecretError::Wrong(name)) = &error;
-        Failure::new(Exit::NotRepeatable, error.to_string()).fix(format!("give the value that {} had in the recorded run", printable(name)))
+        Failure::new(Exit::NotRepeatable, error.to_string())
+            .fix(format!("give the value that {} had in the recorded run", printable(name)))
     })?;
     let kept = kept.unsealed(&seal).map_err(record::failure)?;
     Ok((kept, seal))
@@ -44,13 +50,18 @@ pub(super) fn open(kept: Kept, from: &[String], keys: &Path) -> Result<(Kept, Se
 fn value(name: &str, from_variable: bool) -> Result<Vec<u8>, Failure> {
     let missing = |why: String| {
         let name = printable(name);
-        Failure::new(Exit::Usage, format!("the secret {name} is needed, which the recording does not hold: {why}"))
-            .fix(format!("set the variable {name}, and give --secret-env {name}"))
+        Failure::new(
+            Exit::Usage,
+            format!("the secret {name} is needed, which the recording does not hold: {why}"),
+        )
+        .fix(format!("set the variable {name}, and give --secret-env {name}"))
     };
     if from_variable {
         #[expect(clippy::disallowed_methods, reason = "a variable that the user names")]
         let found = std::env::var(name);
-        return found.map(String::into_bytes).map_err(|_| missing("no variable of that name is set".into()));
+        return found
+            .map(String::into_bytes)
+            .map_err(|_| missing("no variable of that name is set".into()));
     }
     asked(name).map_err(|error| missing(format!("it cannot be asked for ({error})")))
 }

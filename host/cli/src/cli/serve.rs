@@ -19,9 +19,10 @@ use super::{Failure, idle, show};
 
 /// Serves skills to agents over the Model Context Protocol, by streamable HTTP
 ///
-/// Clients connect to http://ADDRESS/mcp with the token that is printed at the start. /metrics is for Prometheus, /healthz says whether
-/// the server lives. Only requests that name this machine as their Host, and come from no web page elsewhere, are served. Where
-/// OTEL_EXPORTER_OTLP_ENDPOINT names a collector of OpenTelemetry, calls are sent there as spans.
+/// Clients connect to http://ADDRESS/mcp with the token that is printed at the start. /metrics is
+/// for Prometheus, /healthz says whether the server lives. Only requests that name this machine as
+/// their Host, and come from no web page elsewhere, are served. Where OTEL_EXPORTER_OTLP_ENDPOINT
+/// names a collector of OpenTelemetry, calls are sent there as spans.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -65,19 +66,29 @@ pub(crate) fn main(args: &Args) -> Result<Exit, Failure> {
     let places = Places::find()?;
     let policy = args.permissions.policy(&places)?;
     if args.no_token && !args.listen.ip().is_loopback() {
-        let message = format!("{} is no address of loopback: whoever reaches it would run skills", args.listen);
-        return Err(Failure::new(Exit::Usage, message).fix("leave out --no-token, or --listen 127.0.0.1:8765"));
+        let message = format!(
+            "{} is no address of loopback: whoever reaches it would run skills",
+            args.listen
+        );
+        return Err(Failure::new(Exit::Usage, message)
+            .fix("leave out --no-token, or --listen 127.0.0.1:8765"));
     }
     if args.no_token && policy.clients.http == Approver::Client {
         let message = "the policy lets HTTP clients approve their own runs, and without a token anyone is a client";
-        return Err(Failure::new(Exit::Usage, message).fix("leave out --no-token, or `clients: { http: { ask: operator } }` in the policy"));
+        return Err(Failure::new(Exit::Usage, message)
+            .fix("leave out --no-token, or `clients: { http: { ask: operator } }` in the policy"));
     }
     let token = match &args.token_file {
         _ if args.no_token => None,
         Some(file) => Some(read_token(file)?),
-        None => Some(format!("{:032x}{:032x}", rand::rng().random::<u128>(), rand::rng().random::<u128>())),
+        None => Some(format!(
+            "{:032x}{:032x}",
+            rand::rng().random::<u128>(),
+            rand::rng().random::<u128>()
+        )),
     };
-    let traces = args.served.log.start(log::secrets(&policy).into_iter().chain(token.clone()).collect())?;
+    let traces =
+        args.served.log.start(log::secrets(&policy).into_iter().chain(token.clone()).collect())?;
     let server = args.served.server(&places, policy)?;
     let options = HttpOptions {
         token: token.clone(),
@@ -89,10 +100,15 @@ pub(crate) fn main(args: &Args) -> Result<Exit, Failure> {
     };
     let runtime = runtime()?;
     runtime.block_on(async {
-        let interrupt = interrupt().map_err(|error| Failure::new(Exit::Io, format!("no signal handlers: {error}")))?;
+        let interrupt = interrupt()
+            .map_err(|error| Failure::new(Exit::Io, format!("no signal handlers: {error}")))?;
         let listener = tokio::net::TcpListener::bind(args.listen).await;
-        let listener = listener.map_err(|error| Failure::new(Exit::Io, format!("{} cannot be listened at: {error}", args.listen)))?;
-        let address = listener.local_addr().map_err(|error| Failure::new(Exit::Io, format!("the address: {error}")))?;
+        let listener = listener.map_err(|error| {
+            Failure::new(Exit::Io, format!("{} cannot be listened at: {error}", args.listen))
+        })?;
+        let address = listener
+            .local_addr()
+            .map_err(|error| Failure::new(Exit::Io, format!("the address: {error}")))?;
         let _watch = server.watch();
         show::text(&format!("http://{address}/mcp"))?;
         if let Some(token) = token.filter(|_| args.token_file.is_none()) {
@@ -112,12 +128,17 @@ pub(crate) fn main(args: &Args) -> Result<Exit, Failure> {
 
 fn read_token(file: &Path) -> Result<String, Failure> {
     #[expect(clippy::disallowed_methods, reason = "the file is named by the operator")]
-    let text = std::fs::read_to_string(file)
-        .map_err(|error| Failure::new(Exit::Usage, format!("the token {} cannot be read: {error}", file.display())))?;
+    let text = std::fs::read_to_string(file).map_err(|error| {
+        Failure::new(Exit::Usage, format!("the token {} cannot be read: {error}", file.display()))
+    })?;
     let token = text.trim();
     if token.len() < SHORTEST || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
-        let message = format!("the token in {} is not {SHORTEST} or more visible ASCII characters", file.display());
-        return Err(Failure::new(Exit::Usage, message).fix(format!("head -c 32 /dev/urandom | base64 > {}", file.display())));
+        let message = format!(
+            "the token in {} is not {SHORTEST} or more visible ASCII characters",
+            file.display()
+        );
+        return Err(Failure::new(Exit::Usage, message)
+            .fix(format!("head -c 32 /dev/urandom | base64 > {}", file.display())));
     }
     Ok(token.to_owned())
 }

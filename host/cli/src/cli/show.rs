@@ -1,7 +1,9 @@
-//! What people see: messages with their fix, findings as snippets. Colours only where a terminal shows them.
+//! What people see: messages with their fix, findings as snippets. Colours only where a terminal
+//! shows them.
 //!
-//! Results go to stdout, and everything that skillhost itself says goes to stderr. What a skill or a guest wrote is printed through
-//! [`printable`], so that it cannot move the cursor, colour a lie or turn a line around.
+//! Results go to stdout, and everything that skillhost itself says goes to stderr. What a skill or
+//! a guest wrote is printed through [`printable`], so that it cannot move the cursor, colour a lie
+//! or turn a line around.
 
 use std::io::{self, IsTerminal as _, Write};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -66,8 +68,13 @@ pub(crate) fn snippets(diagnostics: &[Diagnostic], source: &str) -> String {
 /// Shows why a skill that loads is granted nothing, with the places in SKILL.md.
 pub(crate) fn withheld_grant(skill: &Skill) {
     if skill.manifest.ungranted {
-        let withholds = |d: &&Diagnostic| rules::RULES.iter().any(|rule| rule.name == d.rule && rule.effect == Effect::Ungranted);
-        findings(&skill.diagnostics.iter().filter(withholds).cloned().collect::<Vec<_>>(), &skill.source);
+        let withholds = |d: &&Diagnostic| {
+            rules::RULES.iter().any(|rule| rule.name == d.rule && rule.effect == Effect::Ungranted)
+        };
+        findings(
+            &skill.diagnostics.iter().filter(withholds).cloned().collect::<Vec<_>>(),
+            &skill.source,
+        );
     }
 }
 
@@ -88,24 +95,29 @@ pub(crate) fn width() -> u16 {
 
 /// A JSON value on stdout.
 pub(crate) fn json(value: &impl serde::Serialize) -> Result<(), Failure> {
-    let text =
-        serde_json::to_string_pretty(value).map_err(|error| Failure::new(Exit::Io, format!("the result is not valid JSON: {error}")))?;
+    let text = serde_json::to_string_pretty(value).map_err(|error| {
+        Failure::new(Exit::Io, format!("the result is not valid JSON: {error}"))
+    })?;
     bytes(format!("{}\n", visible_json(&text)).as_bytes())
 }
 
 /// Set once anything is on stdout.
 static PRINTED: AtomicBool = AtomicBool::new(false);
 
-/// With `--json`, and nothing on stdout yet: why the verb ended, as the one JSON object that is printed.
+/// With `--json`, and nothing on stdout yet: why the verb ended, as the one JSON object that is
+/// printed.
 pub(crate) fn error_object(failure: &Failure) {
     // A flag of the verb's own: what follows `--` is for the skill.
-    let is_wanted = std::env::args_os().skip(1).take_while(|word| word != "--").any(|word| word == "--json");
+    let is_wanted =
+        std::env::args_os().skip(1).take_while(|word| word != "--").any(|word| word == "--json");
     if !is_wanted || PRINTED.load(Relaxed) {
         return;
     }
     let Failure { exit, message, fix, details } = failure;
     let mut error = serde_json::json!({ "code": exit.code(), "message": message });
-    if let (Some(error), Some(details)) = (error.as_object_mut(), details.as_ref().and_then(|details| details.as_object())) {
+    if let (Some(error), Some(details)) =
+        (error.as_object_mut(), details.as_ref().and_then(|details| details.as_object()))
+    {
         error.extend(details.clone());
     }
     error["fix"] = fix.as_deref().into();
@@ -113,7 +125,8 @@ pub(crate) fn error_object(failure: &Failure) {
     json(&serde_json::json!({ "error": error })).ok();
 }
 
-/// A text of skillhost's own on stdout, styles included; each part that a stranger wrote has been through [`lines`] or [`printable`].
+/// A text of skillhost's own on stdout, styles included; each part that a stranger wrote has been
+/// through [`lines`] or [`printable`].
 pub(crate) fn text(text: &str) -> Result<(), Failure> {
     PRINTED.store(true, Relaxed);
     written(writeln!(anstream::stdout().lock(), "{}", text.trim_end()))
@@ -121,7 +134,11 @@ pub(crate) fn text(text: &str) -> Result<(), Failure> {
 
 /// Lines of a stranger's on stdout: as they are for a file or a pipe, escaped for a terminal.
 pub(crate) fn foreign(text: &str) -> Result<(), Failure> {
-    if io::stdout().is_terminal() { bytes(format!("{}\n", lines(text, 0)).as_bytes()) } else { bytes(text.as_bytes()) }
+    if io::stdout().is_terminal() {
+        bytes(format!("{}\n", lines(text, 0)).as_bytes())
+    } else {
+        bytes(text.as_bytes())
+    }
 }
 
 /// Bytes on stdout, as they are.
@@ -146,7 +163,8 @@ fn stderr(text: &str) {
     let _ = anstream::stderr().lock().write_all(text.as_bytes());
 }
 
-/// The same JSON, with characters that a terminal acts on as escapes. They stand in strings alone, but for the line ends.
+/// The same JSON, with characters that a terminal acts on as escapes. They stand in strings alone,
+/// but for the line ends.
 fn visible_json(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -160,23 +178,31 @@ fn visible_json(text: &str) -> String {
     out
 }
 
-/// How a run ended, on stderr, where it did not end by itself; and what it tried and was not allowed.
+/// How a run ended, on stderr, where it did not end by itself; and what it tried and was not
+/// allowed.
 pub(crate) fn ending(outcome: &Outcome) {
     for Denial { what, rule, fix, .. } in &outcome.denials {
         warning(&format!("denied: {what}: {rule}"), fix.as_deref());
     }
     match &outcome.status {
         Status::Exited { .. } => outcome.error.iter().for_each(|message| error(message, None)),
-        Status::Denied(Denial { what, rule, fix, .. }) => error(&format!("denied: {what}: {rule}"), fix.as_deref()),
-        Status::Invalid { message, fix } | Status::Failed { message, fix } => error(message, fix.as_deref()),
+        Status::Denied(Denial { what, rule, fix, .. }) => {
+            error(&format!("denied: {what}: {rule}"), fix.as_deref())
+        }
+        Status::Invalid { message, fix } | Status::Failed { message, fix } => {
+            error(message, fix.as_deref())
+        }
         Status::LimitHit(hit) => error(&hit.explain(), None),
         Status::Trapped { message } => error(&format!("the guest trapped: {message}"), None),
-        Status::Aborted { reason } => error(&format!("aborted, and so without a result: {reason}"), None),
+        Status::Aborted { reason } => {
+            error(&format!("aborted, and so without a result: {reason}"), None)
+        }
         Status::Interrupted => error("interrupted", None),
     }
 }
 
-/// What a guest wrote, where that was kept for the outcome: as it is, for it is the guest's own output; on a terminal, text and colours.
+/// What a guest wrote, where that was kept for the outcome: as it is, for it is the guest's own
+/// output; on a terminal, text and colours.
 pub(crate) fn captured(outcome: &Outcome) -> Result<(), Failure> {
     let shown = |bytes: &[u8], is_terminal: bool| {
         let mut shown = Vec::new();
@@ -210,7 +236,11 @@ pub(crate) fn changes(changes: &[Change]) {
             ChangeKind::Changed => "changed",
             ChangeKind::Removed => "removed",
         };
-        let mark = if protected::runs_later(path) { format!(" {}", protected::RUNS_LATER) } else { String::new() };
+        let mark = if protected::runs_later(path) {
+            format!(" {}", protected::RUNS_LATER)
+        } else {
+            String::new()
+        };
         stderr(&format!("{CYAN}{word}{CYAN:#}: {}{mark}\n", printable(path)));
     }
 }

@@ -17,8 +17,8 @@ use super::{Failure, show};
 
 /// Shows a skill, or one of its files
 ///
-/// Of a skill: what it is for, what it asks for, its files and its instructions. It is named as `skillhost list` shows it. A file is
-/// printed as it is, by its path in the skill.
+/// Of a skill: what it is for, what it asks for, its files and its instructions. It is named as
+/// `skillhost list` shows it. A file is printed as it is, by its path in the skill.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -59,11 +59,14 @@ pub(crate) fn main(args: &Args) -> Result<Exit, Failure> {
     let places = Places::find()?;
     let catalog = args.skills.open(&places, &args.policy.read(&places)?)?;
     let entry = args.skills.find(&args.name, &catalog)?;
-    let skill = Skill::load(&entry.folder, &Default::default()).map_err(|error| Failure::new(Exit::Invalid, error.to_string()))?;
+    let skill = Skill::load(&entry.folder, &Default::default())
+        .map_err(|error| Failure::new(Exit::Invalid, error.to_string()))?;
     if let Some(file) = &args.file {
         let bytes = skill.read(file).map_err(|error| {
-            let listed: Vec<&str> = skill.files.iter().map(|file| file.path.as_str()).take(20).collect();
-            Failure::new(Exit::Usage, error.to_string()).fix(format!("its files: {}", listed.join(", ")))
+            let listed: Vec<&str> =
+                skill.files.iter().map(|file| file.path.as_str()).take(20).collect();
+            Failure::new(Exit::Usage, error.to_string())
+                .fix(format!("its files: {}", listed.join(", ")))
         })?;
         match std::str::from_utf8(&bytes) {
             Ok(text) => show::foreign(text)?,
@@ -72,12 +75,23 @@ pub(crate) fn main(args: &Args) -> Result<Exit, Failure> {
         return Ok(Exit::Ok);
     }
     let enabled = catalog.is_enabled(&entry);
-    let asked = skill.manifest.allowed_tools.as_ref().map(|tools| tools.iter().map(|tool| tool.text.as_str()).collect());
+    let asked = skill
+        .manifest
+        .allowed_tools
+        .as_ref()
+        .map(|tools| tools.iter().map(|tool| tool.text.as_str()).collect());
     let instructions = &skill.source[skill.body_offset..];
     if args.json {
-        let skill_digest = skill.digest().map_err(|error| Failure::new(Exit::Io, error.to_string()))?;
+        let skill_digest =
+            skill.digest().map_err(|error| Failure::new(Exit::Io, error.to_string()))?;
         let one = One { entry: &entry, enabled };
-        show::json(&Shown { one, skill_digest, allowed_tools: asked, files: &skill.files, instructions })?;
+        show::json(&Shown {
+            one,
+            skill_digest,
+            allowed_tools: asked,
+            files: &skill.files,
+            instructions,
+        })?;
         return Ok(Exit::Ok);
     }
     show::text(&head(&entry, &skill, asked.as_deref(), enabled))?;
@@ -92,11 +106,15 @@ fn head(entry: &Entry, skill: &Skill, asked: Option<&[&str]>, enabled: bool) -> 
         Some([]) => "nothing".to_owned(),
         Some(tools) => printable(&tools.join(" ")).to_string(),
     };
-    let mut lines = vec![show::title(&entry.name, &entry.folder), printable(&entry.description).to_string()];
+    let mut lines =
+        vec![show::title(&entry.name, &entry.folder), printable(&entry.description).to_string()];
     lines.push(format!("{CYAN}asks for{CYAN:#} {asks}"));
     let trust = if entry.trusted { "trusted" } else { "untrusted" };
     let state = if enabled { "enabled" } else { "disabled" };
-    let source = serde_json::to_value(entry.source).ok().and_then(|value| value.as_str().map(str::to_owned)).unwrap_or_default();
+    let source = serde_json::to_value(entry.source)
+        .ok()
+        .and_then(|value| value.as_str().map(str::to_owned))
+        .unwrap_or_default();
     lines.push(format!("{CYAN}runs{CYAN:#} {}; {state}, {trust} ({source})", runtimes.join(", ")));
     for SkillFile { path, size, .. } in &skill.files {
         lines.push(format!("  {} ({})", printable(path), show_size(*size)));

@@ -45,13 +45,19 @@ impl Named {
         }
     }
 
-    /// Tells where the policy has a section for the name of a folder that was given by its path: such a section grants it nothing.
+    /// Tells where the policy has a section for the name of a folder that was given by its path:
+    /// such a section grants it nothing.
     pub(crate) fn tell_of_sections(&self, policy: &Policy) {
         let Named::Path(path) = self else { return };
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         if policy.grants_by_name(&name) {
             let fix = format!("to run the skill of the catalogue: skillhost run {name}");
-            show::warning(&format!("the policy's section for {name} grants nothing to a folder that is given by its path"), Some(&fix));
+            show::warning(
+                &format!(
+                    "the policy's section for {name} grants nothing to a folder that is given by its path"
+                ),
+                Some(&fix),
+            );
         }
     }
 }
@@ -62,10 +68,13 @@ const STANDARD: [&str; 2] = [".agents/skills", ".claude/skills"];
 impl Skills {
     /// Finds the skills.
     pub(crate) fn open(&self, places: &Places, policy: &Policy) -> Result<Catalog, Failure> {
-        let catalog = Catalog::open(self.sources(places, policy), Some(&places.cache)).map_err(|error| match error {
-            CatalogError::Folder { .. } => Failure::new(Exit::Usage, error.to_string()),
-            CatalogError::Index(_) => Failure::new(Exit::Io, error.to_string()),
-        })?;
+        let catalog =
+            Catalog::open(self.sources(places, policy), Some(&places.cache)).map_err(|error| {
+                match error {
+                    CatalogError::Folder { .. } => Failure::new(Exit::Usage, error.to_string()),
+                    CatalogError::Index(_) => Failure::new(Exit::Io, error.to_string()),
+                }
+            })?;
         let enabled = places.approvals().enabled(policy).map_err(super::ask::failure)?;
         catalog.set_enabled(move |entry| enabled(&entry.name, entry.network));
         Ok(catalog)
@@ -79,27 +88,45 @@ impl Skills {
     /// Where to look, in the order of precedence: of two skills of one name, the first counts.
     fn sources(&self, places: &Places, policy: &Policy) -> Vec<Source> {
         let mut sources = Vec::new();
-        let is_named = |folder: &Path| policy.folders.iter().any(|named| std::path::absolute(named).is_ok_and(|named| named == folder));
+        let is_named = |folder: &Path| {
+            policy
+                .folders
+                .iter()
+                .any(|named| std::path::absolute(named).is_ok_and(|named| named == folder))
+        };
         let mut add = |folder: PathBuf, kind| {
             let folder = std::path::absolute(&folder).unwrap_or(folder);
             // An operator who names a folder in the policy vouches for it, wherever it lies.
-            let kind = if kind != SourceKind::Flag && is_named(&folder) { SourceKind::Policy } else { kind };
+            let kind = if kind != SourceKind::Flag && is_named(&folder) {
+                SourceKind::Policy
+            } else {
+                kind
+            };
             if !sources.iter().any(|source: &Source| source.folder == folder) {
                 sources.push(Source { folder, kind });
             }
         };
         self.folders.iter().for_each(|folder| add(folder.clone(), SourceKind::Flag));
         let project = project(&places.home);
-        project.iter().flat_map(|project| STANDARD.map(|name| project.join(name))).for_each(|folder| add(folder, SourceKind::Project));
+        project
+            .iter()
+            .flat_map(|project| STANDARD.map(|name| project.join(name)))
+            .for_each(|folder| add(folder, SourceKind::Project));
         STANDARD.into_iter().for_each(|name| add(places.home.join(name), SourceKind::User));
         policy.folders.iter().for_each(|folder| add(folder.clone(), SourceKind::Policy));
         places.built_in_skills().into_iter().for_each(|folder| add(folder, SourceKind::BuiltIn));
         sources
     }
 
-    /// Finds the skill that an argument names: a folder where it is a path, else the catalogue's skill of that name. A folder that happens to
-    /// have the name and lies in the current folder is never taken for it.
-    pub(crate) fn folder(&self, named: &Path, places: &Places, policy: &Policy) -> Result<Named, Failure> {
+    /// Finds the skill that an argument names: a folder where it is a path, else the catalogue's
+    /// skill of that name. A folder that happens to have the name and lies in the current folder is
+    /// never taken for it.
+    pub(crate) fn folder(
+        &self,
+        named: &Path,
+        places: &Places,
+        policy: &Policy,
+    ) -> Result<Named, Failure> {
         if is_path(named) {
             return Ok(Named::Path(named.to_owned()));
         }
@@ -114,21 +141,26 @@ impl Skills {
             return Ok(entry);
         }
         let here = folder_here(Path::new(name));
-        let fix = here.or_else(|| near(name, catalog)).unwrap_or_else(|| "skillhost search QUERY".into());
+        let fix =
+            here.or_else(|| near(name, catalog)).unwrap_or_else(|| "skillhost search QUERY".into());
         Err(Failure::new(Exit::Usage, format!("the catalogue has no skill `{name}`")).fix(fix))
     }
 }
 
-/// Checks that an argument of a command that does not use the catalogue is a path, so that the same argument never means two skills.
+/// Checks that an argument of a command that does not use the catalogue is a path, so that the same
+/// argument never means two skills.
 pub(crate) fn require_path(folder: &Path) -> Result<(), Failure> {
     if is_path(folder) {
         return Ok(());
     }
-    let message = format!("`{}` is a name; a skill's folder is written with a `/`", folder.display());
-    Err(Failure::new(Exit::Usage, message).fix(folder_here(folder).unwrap_or_else(|| "./FOLDER, or an absolute path".into())))
+    let message =
+        format!("`{}` is a name; a skill's folder is written with a `/`", folder.display());
+    Err(Failure::new(Exit::Usage, message)
+        .fix(folder_here(folder).unwrap_or_else(|| "./FOLDER, or an absolute path".into())))
 }
 
-/// Whether an argument is a path rather than a name. The empty one is no name either: the loader refuses it.
+/// Whether an argument is a path rather than a name. The empty one is no name either: the loader
+/// refuses it.
 fn is_path(argument: &Path) -> bool {
     let bytes = argument.as_os_str().as_bytes();
     bytes.contains(&b'/') || matches!(bytes, b"" | b"." | b"..")
@@ -142,14 +174,19 @@ fn folder_here(name: &Path) -> Option<String> {
 /// The name that was probably meant.
 fn near(name: &str, catalog: &Catalog) -> Option<String> {
     let entries = catalog.entries();
-    let (slips, near) = entries.iter().map(|entry| (strsim::osa_distance(name, &entry.name), &entry.name)).min()?;
+    let (slips, near) =
+        entries.iter().map(|entry| (strsim::osa_distance(name, &entry.name), &entry.name)).min()?;
     (slips * 3 <= name.chars().count()).then(|| format!("is it {near}?"))
 }
 
-/// The project that is worked in: the repository that holds this folder, else this folder. The home folder is none.
+/// The project that is worked in: the repository that holds this folder, else this folder. The home
+/// folder is none.
 fn project(home: &Path) -> Option<PathBuf> {
     #[expect(clippy::disallowed_methods, reason = "the command line is used in a folder")]
     let here = std::env::current_dir().ok()?;
-    let repository = here.ancestors().take_while(|folder| *folder != home).find(|folder| folder.join(".git").exists());
+    let repository = here
+        .ancestors()
+        .take_while(|folder| *folder != home)
+        .find(|folder| folder.join(".git").exists());
     Some(repository.unwrap_or(&here).to_owned()).filter(|project| project != home)
 }

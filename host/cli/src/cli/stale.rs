@@ -15,7 +15,8 @@ const INTERVAL: Duration = Duration::from_secs(3600);
 /// The file in the cache folder whose time says when a run last looked.
 const STAMP: &str = ".swept";
 
-/// Sweeps when a run is over and its output is printed; once an hour, because the folder may be a large one.
+/// Sweeps when a run is over and its output is printed; once an hour, because the folder may be a
+/// large one.
 pub(super) fn sweep_after_run() {
     let Ok(places) = Places::named() else { return };
     // Without a cache folder to remember it in, every run would have to look.
@@ -41,13 +42,19 @@ fn sweep(scratch: &Path) {
 
 /// Whether the last sweep was long ago. If so, the time is set.
 fn is_due(stamp: &Path) -> io::Result<bool> {
-    let age = stamp.symlink_metadata().and_then(|found| found.modified()).map(|then| SystemTime::now().duration_since(then));
+    let age = stamp
+        .symlink_metadata()
+        .and_then(|found| found.modified())
+        .map(|then| SystemTime::now().duration_since(then));
     // A time in the future tells nothing.
     if age.is_ok_and(|age| age.is_ok_and(|age| age < INTERVAL)) {
         return Ok(false);
     }
-    let file =
-        open(stamp, OFlags::CREATE | OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC, Mode::RUSR | Mode::WUSR)?;
+    let file = open(
+        stamp,
+        OFlags::CREATE | OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC,
+        Mode::RUSR | Mode::WUSR,
+    )?;
     let now = Timespec { tv_sec: 0, tv_nsec: UTIME_NOW };
     futimens(file, &Timestamps { last_access: now, last_modification: now })?;
     Ok(true)

@@ -14,8 +14,8 @@ use super::{Failure, show};
 
 /// Lists, exports and wipes what skills keep from run to run
 ///
-/// A skill has /state where the policy grants it a size (`limits: { state: 16MiB }`). It is this user's, and of the skill in that very
-/// folder.
+/// A skill has /state where the policy grants it a size (`limits: { state: 16MiB }`). It is this
+/// user's, and of the skill in that very folder.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -57,32 +57,59 @@ enum Verb {
 
 pub(crate) fn main(args: Args) -> Result<Exit, Failure> {
     let states = States::new(Places::find()?.kept());
-    let kept = states.list().map_err(|error| Failure::new(Exit::Io, format!("what skills keep cannot be read: {error}")))?;
+    let kept = states.list().map_err(|error| {
+        Failure::new(Exit::Io, format!("what skills keep cannot be read: {error}"))
+    })?;
     match args.verb {
         Verb::List { json: true } => show::json(&kept)?,
         Verb::List { json: false } => show::text(&table(&kept))?,
         Verb::Export { skill, folder, json } => {
             let one = of(&kept, &skill)?;
-            done(states.export(one, &folder), one, &format!("{} cannot be exported to {}", one.key, folder.display()))?;
-            told(one, json, &format!("copied {} in {} files and folders to {}", show_size(one.bytes), one.files, folder.display()))?;
+            done(
+                states.export(one, &folder),
+                one,
+                &format!("{} cannot be exported to {}", one.key, folder.display()),
+            )?;
+            told(
+                one,
+                json,
+                &format!(
+                    "copied {} in {} files and folders to {}",
+                    show_size(one.bytes),
+                    one.files,
+                    folder.display()
+                ),
+            )?;
         }
         Verb::Wipe { skill, json } => {
             let one = of(&kept, &skill)?;
             done(states.wipe(one), one, &format!("{} cannot be wiped", one.key))?;
-            told(one, json, &format!("removed {} in {} files and folders", show_size(one.bytes), one.files))?;
+            told(
+                one,
+                json,
+                &format!("removed {} in {} files and folders", show_size(one.bytes), one.files),
+            )?;
         }
     }
     Ok(Exit::Ok)
 }
 
 fn of<'k>(kept: &'k [Kept], skill: &str) -> Result<&'k Kept, Failure> {
-    let found: Vec<&Kept> = kept.iter().filter(|one| one.key == skill || one.owner.skill == skill).collect();
+    let found: Vec<&Kept> =
+        kept.iter().filter(|one| one.key == skill || one.owner.skill == skill).collect();
     match found.as_slice() {
         [one] => Ok(one),
-        [] => Err(Failure::new(Exit::Usage, format!("no skill {} keeps anything", printable(skill))).fix("skillhost state list")),
+        [] => {
+            Err(Failure::new(Exit::Usage, format!("no skill {} keeps anything", printable(skill)))
+                .fix("skillhost state list"))
+        }
         several => {
-            let keys: Vec<String> = several.iter().map(|one| format!("{} ({})", one.key, one.owner.folder.display())).collect();
-            Err(Failure::new(Exit::Usage, format!("several skills are named {}", printable(skill))).fix(keys.join("\n")))
+            let keys: Vec<String> = several
+                .iter()
+                .map(|one| format!("{} ({})", one.key, one.owner.folder.display()))
+                .collect();
+            Err(Failure::new(Exit::Usage, format!("several skills are named {}", printable(skill)))
+                .fix(keys.join("\n")))
         }
     }
 }
@@ -90,7 +117,8 @@ fn of<'k>(kept: &'k [Kept], skill: &str) -> Result<&'k Kept, Failure> {
 fn done(result: std::io::Result<bool>, kept: &Kept, what: &str) -> Result<(), Failure> {
     match result {
         Ok(true) => Ok(()),
-        Ok(false) => Err(Failure::new(Exit::Io, format!("a run holds {}", kept.key)).fix("try again when it has ended")),
+        Ok(false) => Err(Failure::new(Exit::Io, format!("a run holds {}", kept.key))
+            .fix("try again when it has ended")),
         Err(error) => Err(Failure::new(Exit::Io, format!("{what}: {error}"))),
     }
 }
@@ -104,7 +132,10 @@ fn table(kept: &[Kept]) -> String {
         return "nothing is kept".into();
     }
     let mut table = Table::new();
-    table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic).set_width(show::width());
+    table
+        .load_style(presets::NOTHING)
+        .set_content_arrangement(ContentArrangement::Dynamic)
+        .set_width(show::width());
     table.set_header(["skill", "size", "files", "folder", "key"]);
     for Kept { key, owner, bytes, files } in kept {
         let folder = owner.folder.display().to_string();

@@ -1,4 +1,5 @@
-//! What servers do as spans, to a collector of OpenTelemetry: where the environment names one, else nothing.
+//! What servers do as spans, to a collector of OpenTelemetry: where the environment names one, else
+//! nothing.
 
 mod collector;
 
@@ -35,13 +36,25 @@ impl Traces {
         {
             return Ok(None);
         }
-        if let Some(protocol) = variable("PROTOCOL").filter(|protocol| protocol != "http/protobuf") {
-            return Err(format!("OTEL_EXPORTER_OTLP_PROTOCOL={protocol}: spans are sent by http/protobuf alone"));
+        if let Some(protocol) = variable("PROTOCOL").filter(|protocol| protocol != "http/protobuf")
+        {
+            return Err(format!(
+                "OTEL_EXPORTER_OTLP_PROTOCOL={protocol}: spans are sent by http/protobuf alone"
+            ));
         }
         let collector = Collector::new(&endpoint, variable("CERTIFICATE").as_deref(), timeout()?)?;
         // It reads the endpoint and the headers from the environment itself, as the standard says.
-        let exporter = SpanExporter::builder().with_http().with_http_client(collector).build().map_err(|error| error.to_string())?;
-        Ok(Some(Traces(SdkTracerProvider::builder().with_batch_exporter(exporter).with_resource(resource()).build())))
+        let exporter = SpanExporter::builder()
+            .with_http()
+            .with_http_client(collector)
+            .build()
+            .map_err(|error| error.to_string())?;
+        Ok(Some(Traces(
+            SdkTracerProvider::builder()
+                .with_batch_exporter(exporter)
+                .with_resource(resource())
+                .build(),
+        )))
     }
 
     /// What makes them of the spans of this program: of nobody else's, and of no line of the log.
@@ -56,7 +69,8 @@ impl Traces {
             .with_target(false)
             .with_level(false)
             .with_tracked_inactivity(false);
-        let own = filter_fn(|metadata| metadata.is_span() && metadata.target().starts_with("skillhost"));
+        let own =
+            filter_fn(|metadata| metadata.is_span() && metadata.target().starts_with("skillhost"));
         spans.with_filter(own.with_max_level_hint(LevelFilter::DEBUG))
     }
 
@@ -71,12 +85,18 @@ impl Traces {
 /// The values of the headers that the environment names, which are secrets.
 pub(super) fn secrets() -> Vec<String> {
     let headers = variable("HEADERS").unwrap_or_default();
-    headers.split(',').filter_map(|header| header.split_once('=')).map(|(_, value)| value.trim().to_owned()).collect()
+    headers
+        .split(',')
+        .filter_map(|header| header.split_once('='))
+        .map(|(_, value)| value.trim().to_owned())
+        .collect()
 }
 
 /// `OTEL_EXPORTER_OTLP_TRACES_*`, else `OTEL_EXPORTER_OTLP_*`.
 fn variable(name: &str) -> Option<String> {
-    ["OTEL_EXPORTER_OTLP_TRACES_", "OTEL_EXPORTER_OTLP_"].iter().find_map(|start| value(&format!("{start}{name}")))
+    ["OTEL_EXPORTER_OTLP_TRACES_", "OTEL_EXPORTER_OTLP_"]
+        .iter()
+        .find_map(|start| value(&format!("{start}{name}")))
 }
 
 /// A variable that is empty is as if it were not set.
@@ -89,14 +109,19 @@ fn value(name: &str) -> Option<String> {
 /// How long a batch may take: 10 seconds, unless the environment says otherwise.
 fn timeout() -> Result<Duration, String> {
     let Some(text) = variable("TIMEOUT") else { return Ok(Duration::from_secs(10)) };
-    let ms = text.parse().map_err(|_| format!("OTEL_EXPORTER_OTLP_TIMEOUT={text}: it is a number of milliseconds"))?;
+    let ms = text.parse().map_err(|_| {
+        format!("OTEL_EXPORTER_OTLP_TIMEOUT={text}: it is a number of milliseconds")
+    })?;
     Ok(Duration::from_millis(ms))
 }
 
-/// What the spans are of: this program. Nothing is told of the machine, unless the environment does in OTEL_RESOURCE_ATTRIBUTES.
+/// What the spans are of: this program. Nothing is told of the machine, unless the environment does
+/// in OTEL_RESOURCE_ATTRIBUTES.
 fn resource() -> Resource {
     let named = Resource::builder().build();
-    let is_named = named.get(&Key::new("service.name")).is_some_and(|name| !name.as_str().starts_with("unknown_service"));
+    let is_named = named
+        .get(&Key::new("service.name"))
+        .is_some_and(|name| !name.as_str().starts_with("unknown_service"));
     let version = KeyValue::new("service.version", env!("CARGO_PKG_VERSION"));
     let resource = Resource::builder().with_attribute(version);
     if is_named { resource.build() } else { resource.with_service_name("skillhost").build() }

@@ -1,4 +1,5 @@
-//! `skillhost verify`: whether a receipt is genuine, and whether the same run comes to the same result here.
+//! `skillhost verify`: whether a receipt is genuine, and whether the same run comes to the same
+//! result here.
 
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -25,8 +26,9 @@ use super::{Failure, key, receipt as kept, show};
 
 /// Checks a receipt's signature and digests, runs the same again and compares
 ///
-/// The skill is run in the sandbox, on a copy of the inputs, under your own policy: the flags that the run had and that allow or bound
-/// something are given again. Seed, start time and what was to run are taken from the receipt. What it read from stdin comes on stdin.
+/// The skill is run in the sandbox, on a copy of the inputs, under your own policy: the flags that
+/// the run had and that allow or bound something are given again. Seed, start time and what was to
+/// run are taken from the receipt. What it read from stdin comes on stdin.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -103,10 +105,21 @@ pub(crate) fn main(args: Args) -> Result<Exit, Failure> {
         Err(error) => {
             let fix = match &error {
                 SignatureError::Unsigned => "--unsigned compares it all the same".to_owned(),
-                SignatureError::Wrong(_) => "ask whoever made it for the receipt as it was".to_owned(),
-                SignatureError::Stranger(_) => "skillhost key trust FILE, or --key FILE, with the signer's public key".to_owned(),
+                SignatureError::Wrong(_) => {
+                    "ask whoever made it for the receipt as it was".to_owned()
+                }
+                SignatureError::Stranger(_) => {
+                    "skillhost key trust FILE, or --key FILE, with the signer's public key"
+                        .to_owned()
+                }
             };
-            (None, Some(Refused { fix: Some(fix), ..Refused::new(Exit::BadSignature, error.to_string()) }))
+            (
+                None,
+                Some(Refused {
+                    fix: Some(fix),
+                    ..Refused::new(Exit::BadSignature, error.to_string())
+                }),
+            )
         }
     };
     let exit = refused.as_ref().map_or(Exit::Ok, |refused| refused.exit);
@@ -116,7 +129,8 @@ pub(crate) fn main(args: Args) -> Result<Exit, Failure> {
     }
     match refused {
         None => {
-            let by = signed_by.map_or("it is not signed".to_owned(), |key| format!("signed by {key}"));
+            let by =
+                signed_by.map_or("it is not signed".to_owned(), |key| format!("signed by {key}"));
             show::text(&format!("the same result, run again; {by}"))?;
         }
         Some(Refused { message, fix, differences, .. }) => {
@@ -137,7 +151,14 @@ impl Verdict {
     fn of(signed_by: Option<String>, refused: Option<Refused>) -> Verdict {
         let Some(Refused { exit, message, fix, repeated, differences }) = refused else {
             let message = "the same result".to_owned();
-            return Verdict { verdict: "same", signed_by, repeated: true, message, fix: None, differences: Vec::new() };
+            return Verdict {
+                verdict: "same",
+                signed_by,
+                repeated: true,
+                message,
+                fix: None,
+                differences: Vec::new(),
+            };
         };
         let verdict = match exit {
             Exit::BadSignature => "bad-signature",
@@ -151,7 +172,13 @@ impl Verdict {
 
 impl Refused {
     fn new(exit: Exit, message: impl Into<String>) -> Refused {
-        Refused { exit, message: message.into(), fix: None, repeated: false, differences: Vec::new() }
+        Refused {
+            exit,
+            message: message.into(),
+            fix: None,
+            repeated: false,
+            differences: Vec::new(),
+        }
     }
 
     fn cannot(message: impl Into<String>, fix: &str) -> Refused {
@@ -160,13 +187,16 @@ impl Refused {
 }
 
 pub(super) fn read(file: &Path) -> Result<Document, Failure> {
-    let failed = |error: std::io::Error| Failure::new(Exit::Io, format!("the receipt {} cannot be read: {error}", file.display()));
+    let failed = |error: std::io::Error| {
+        Failure::new(Exit::Io, format!("the receipt {} cannot be read: {error}", file.display()))
+    };
     let mut bytes = Vec::new();
     #[expect(clippy::disallowed_methods, reason = "a file that the user names")]
     let opened = std::fs::File::open(file).map_err(failed)?;
     opened.take(RECEIPT_MAX).read_to_end(&mut bytes).map_err(failed)?;
     Document::read(&bytes).map_err(|why| {
-        Failure::new(Exit::Invalid, format!("{} is no receipt: {why}", file.display())).fix("`skillhost run --receipt FILE` writes one")
+        Failure::new(Exit::Invalid, format!("{} is no receipt: {why}", file.display()))
+            .fix("`skillhost run --receipt FILE` writes one")
     })
 }
 
@@ -199,28 +229,42 @@ fn repeat(args: &Args, receipt: &Value, places: &Places) -> Result<Option<Refuse
     if receipt["grant"]["capabilities"]["limits"]["state"].is_number() {
         // It would change what the skill keeps here.
         let message = "the run had what its skill keeps in /state, which a receipt tells of and does not hold";
-        return Ok(Some(Refused::cannot(message, "give the run its input in a workspace, under a policy without `state`")));
+        return Ok(Some(Refused::cannot(
+            message,
+            "give the run its input in a workspace, under a policy without `state`",
+        )));
     }
     let (workspace, copy) = match workspace(args, receipt, places)? {
         Ok(found) => found,
         Err(refused) => return Ok(Some(refused)),
     };
     let policy = args.permissions.clone().repeating(workspace, receipt).policy(places)?;
-    // Loaded again under that policy: it is this one that is compared with the receipt, and that runs.
+    // Loaded again under that policy: it is this one that is compared with the receipt, and that
+    // runs.
     let loaded = host.load_for_run(skill, &policy).map_err(|error| match error {
         InvokeError::Skill(error) => invalid_skill(*error),
         error => Failure::new(Exit::Io, error.to_string()),
     })?;
-    if let Some(refused) = other_skill(receipt, &loaded).or_else(|| other_grant(receipt, &loaded, &policy)) {
+    if let Some(refused) =
+        other_skill(receipt, &loaded).or_else(|| other_grant(receipt, &loaded, &policy))
+    {
         return Ok(Some(refused));
     }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| Failure::new(Exit::Io, format!("no event loop: {error}")))?;
+    let runtime =
+        runtime.map_err(|error| Failure::new(Exit::Io, format!("no event loop: {error}")))?;
     let stdin = if receipt["input"]["stdin"]["bytes"] == 0 { Stdin::Empty } else { kept::stdin()? };
     // The copy of the inputs is removed, whoever stops it.
     let inside = runtime.enter();
-    let interrupt = interrupt().map_err(|error| Failure::new(Exit::Io, format!("no signal handlers: {error}")))?;
-    let strings = |list: &Value| list.as_array().into_iter().flatten().filter_map(|text| Some(text.as_str()?.to_owned())).collect();
+    let interrupt = interrupt()
+        .map_err(|error| Failure::new(Exit::Io, format!("no signal handlers: {error}")))?;
+    let strings = |list: &Value| {
+        list.as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(|text| Some(text.as_str()?.to_owned()))
+            .collect()
+    };
     let call = Call {
         loaded: &loaded,
         policy: &policy,
@@ -228,7 +272,9 @@ fn repeat(args: &Args, receipt: &Value, places: &Places) -> Result<Option<Refuse
         args: strings(&receipt["input"]["arguments"]),
         io: Io { stdin, interrupt: Some(interrupt), ..Io::default() },
     };
-    let invoked = runtime.block_on(host.invoke_with_receipt(call)).map_err(|error| Failure::new(Exit::Io, error.to_string()))?;
+    let invoked = runtime
+        .block_on(host.invoke_with_receipt(call))
+        .map_err(|error| Failure::new(Exit::Io, error.to_string()))?;
     drop(inside);
     runtime.shutdown_background();
     host.settle();
@@ -243,9 +289,15 @@ fn repeat(args: &Args, receipt: &Value, places: &Places) -> Result<Option<Refuse
     let differences = differences(receipt, &here);
     let Some(first) = differences.first() else { return Ok(None) };
     let (exit, message) = match first.about() {
-        About::Skill => (Exit::OtherSkill, "the skill differs from the one recorded in the receipt"),
-        About::Conditions => (Exit::NotRepeatable, "the inputs recorded in the receipt are not available here"),
-        About::Result => (Exit::OtherResult, "the result differs from the one recorded in the receipt"),
+        About::Skill => {
+            (Exit::OtherSkill, "the skill differs from the one recorded in the receipt")
+        }
+        About::Conditions => {
+            (Exit::NotRepeatable, "the inputs recorded in the receipt are not available here")
+        }
+        About::Result => {
+            (Exit::OtherResult, "the result differs from the one recorded in the receipt")
+        }
     };
     let free = receipt["runtime"]["mode"] != "deterministic" && exit == Exit::OtherResult;
     let fix = free.then(|| "the run was not deterministic, so it may come to another result each time: `run --deterministic`".to_owned());
@@ -254,7 +306,10 @@ fn repeat(args: &Args, receipt: &Value, places: &Places) -> Result<Option<Refuse
 
 /// Nothing runs that is not what the receipt is of.
 fn other_skill(receipt: &Value, loaded: &Loaded) -> Option<Refused> {
-    let differences = differences(&wrapped("skill", receipt["skill"].clone()), &wrapped("skill", canonical::value(loaded.id())));
+    let differences = differences(
+        &wrapped("skill", receipt["skill"].clone()),
+        &wrapped("skill", canonical::value(loaded.id())),
+    );
     let fix = Some("--skill names the folder of the skill as it was, every file of it".to_owned());
     let refused = Refused::new(Exit::OtherSkill, "the skill is not the one that the receipt is of");
     Some(Refused { fix, differences, ..refused }).filter(|refused| !refused.differences.is_empty())
@@ -262,8 +317,12 @@ fn other_skill(receipt: &Value, loaded: &Loaded) -> Option<Refused> {
 
 /// Nor under another grant.
 fn other_grant(receipt: &Value, loaded: &Loaded, policy: &Policy) -> Option<Refused> {
-    let here = canonical::value(&receipt::granted(&loaded.grant.capabilities, &receipt::policy_digest(policy)));
-    let differences = differences(&wrapped("grant", receipt["grant"].clone()), &wrapped("grant", here));
+    let here = canonical::value(&receipt::granted(
+        &loaded.grant.capabilities,
+        &receipt::policy_digest(policy),
+    ));
+    let differences =
+        differences(&wrapped("grant", receipt["grant"].clone()), &wrapped("grant", here));
     let fix = "give the policy and the flags of the run again: --policy, --allow, --deny, --timeout, --memory, --fuel, --env";
     let refused = Refused::cannot("the skill is not granted here what it was", fix);
     Some(Refused { differences, ..refused }).filter(|refused| !refused.differences.is_empty())
@@ -279,7 +338,9 @@ fn target(receipt: &Value) -> Target {
     let (program, input) = (&receipt["program"], &receipt["input"]);
     match (text(&input["command"]), text(&program["tool"]), text(&program["script"]["path"])) {
         (Some(command), ..) => Target::Shell(command),
-        (None, Some(name), _) => Target::Tool { name, input: text(&input["tool_input"]).unwrap_or_default() },
+        (None, Some(name), _) => {
+            Target::Tool { name, input: text(&input["tool_input"]).unwrap_or_default() }
+        }
         (None, None, Some(script)) => Target::Named(script),
         (None, None, None) => Target::Main,
     }
@@ -288,17 +349,32 @@ fn target(receipt: &Value) -> Target {
 type Workspace = (Option<(PathBuf, MountMode)>, Option<TempFolder>);
 
 /// The folder to run in: a copy where the run may write to it.
-fn workspace(args: &Args, receipt: &Value, places: &Places) -> Result<Result<Workspace, Refused>, Failure> {
+fn workspace(
+    args: &Args,
+    receipt: &Value,
+    places: &Places,
+) -> Result<Result<Workspace, Refused>, Failure> {
     let mounts = receipt["grant"]["capabilities"]["mounts"].as_array().into_iter().flatten();
-    let mode = mounts.into_iter().find(|mount| mount["guest"] == skillhost_policy::WORKSPACE).map(|mount| &mount["mode"]);
-    let Some(mode) = mode.and_then(|mode| serde_json::from_value::<MountMode>(mode.clone()).ok()) else { return Ok(Ok((None, None))) };
+    let mode = mounts
+        .into_iter()
+        .find(|mount| mount["guest"] == skillhost_policy::WORKSPACE)
+        .map(|mount| &mount["mode"]);
+    let Some(mode) = mode.and_then(|mode| serde_json::from_value::<MountMode>(mode.clone()).ok())
+    else {
+        return Ok(Ok((None, None)));
+    };
     let Some(inputs) = &args.inputs else {
-        return Ok(Err(Refused::cannot("the run had a workspace", "--inputs DIR, the folder as it was before the run")));
+        return Ok(Err(Refused::cannot(
+            "the run had a workspace",
+            "--inputs DIR, the folder as it was before the run",
+        )));
     };
     if mode != MountMode::Write {
         return Ok(Ok((Some((inputs.clone(), mode)), None)));
     }
-    let failed = |error: std::io::Error| Failure::new(Exit::Io, format!("the inputs {} cannot be copied: {error}", inputs.display()));
+    let failed = |error: std::io::Error| {
+        Failure::new(Exit::Io, format!("the inputs {} cannot be copied: {error}", inputs.display()))
+    };
     let folder = places.scratch.canonicalize().map_err(failed)?;
     let copy = TempFolder::new_in(&folder, Purpose::Verification).map_err(failed)?;
     copy_folder(inputs, copy.path()).map_err(failed)?;
@@ -306,7 +382,10 @@ fn workspace(args: &Args, receipt: &Value, places: &Places) -> Result<Result<Wor
 }
 
 fn copy_folder(from: &Path, to: &Path) -> std::io::Result<()> {
-    #[expect(clippy::disallowed_methods, reason = "a folder that the user names, copied into one of our own")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "a folder that the user names, copied into one of our own"
+    )]
     for entry in std::fs::read_dir(from)? {
         let entry = entry?;
         let (kind, target) = (entry.file_type()?, to.join(entry.file_name()));
@@ -326,12 +405,21 @@ fn copy_folder(from: &Path, to: &Path) -> std::io::Result<()> {
 pub(super) fn told(difference: &Difference) -> String {
     let Difference { field, receipt, here, bytes } = difference;
     if let Some(bytes) = bytes {
-        return format!("{field}: from byte {} on: {}\n{:9}here: {}", bytes.offset, bytes.receipt, "", bytes.here);
+        return format!(
+            "{field}: from byte {} on: {}\n{:9}here: {}",
+            bytes.offset, bytes.receipt, "", bytes.here
+        );
     }
-    let value = |value: &Option<Value>| value.as_ref().map_or("nothing".to_owned(), |value| printable(&short(&value.to_string())));
+    let value = |value: &Option<Value>| {
+        value.as_ref().map_or("nothing".to_owned(), |value| printable(&short(&value.to_string())))
+    };
     format!("{}: {}, here {}", printable(field), value(receipt), value(here))
 }
 
 fn short(text: &str) -> String {
-    if text.len() <= 100 { text.to_owned() } else { format!("{}...", &text[..text.floor_char_boundary(100)]) }
+    if text.len() <= 100 {
+        text.to_owned()
+    } else {
+        format!("{}...", &text[..text.floor_char_boundary(100)])
+    }
 }

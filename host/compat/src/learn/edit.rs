@@ -1,4 +1,5 @@
-//! Edits of SKILL.md and of a policy file, line by line, so that all else stays as it is written. Whoever uses one reads it back first.
+//! Edits of SKILL.md and of a policy file, line by line, so that all else stays as it is written.
+//! Whoever uses one reads it back first.
 
 use super::limits;
 use skillhost_policy::limits::Limit;
@@ -13,7 +14,8 @@ pub(super) struct Section {
     pub(super) limits: Vec<(Limit, u64)>,
 }
 
-/// The text of a SKILL.md with this line for its `allowed-tools`; `None` where it has no frontmatter.
+/// The text of a SKILL.md with this line for its `allowed-tools`; `None` where it has no
+/// frontmatter.
 pub(super) fn allowed_tools(source: &str, line: &str) -> Option<String> {
     let lines: Vec<&str> = source.split_inclusive('\n').collect();
     let fence = |line: &&str| line.trim_end() == "---";
@@ -23,7 +25,9 @@ pub(super) fn allowed_tools(source: &str, line: &str) -> Option<String> {
     let (from, to) = match key {
         None => (close, close),
         Some(from) => {
-            let own = |line: &&str| line.starts_with([' ', '\t']) || line.starts_with("- ") || line.trim().is_empty();
+            let own = |line: &&str| {
+                line.starts_with([' ', '\t']) || line.starts_with("- ") || line.trim().is_empty()
+            };
             (from, from + 1 + lines[from + 1..close].iter().take_while(|line| own(line)).count())
         }
     };
@@ -31,10 +35,14 @@ pub(super) fn allowed_tools(source: &str, line: &str) -> Option<String> {
     Some(format!("{}{line}{end}{}", lines[..from].concat(), lines[to..].concat()))
 }
 
-/// A policy file's text with this section for a skill of that name; `None` where the file is written in a way that is not edited.
+/// A policy file's text with this section for a skill of that name; `None` where the file is
+/// written in a way that is not edited.
 pub(super) fn policy(text: &str, name: &str, what: &Section) -> Option<String> {
     if text.trim().is_empty() {
-        return Some(format!("# What {name} needed. It stands in place of the built-in policy.\nskills:\n{}", section(name, what, 2)));
+        return Some(format!(
+            "# What {name} needed. It stands in place of the built-in policy.\nskills:\n{}",
+            section(name, what, 2)
+        ));
     }
     let lines: Vec<&str> = text.split_inclusive('\n').collect();
     let Some(skills) = lines.iter().position(|line| is_key(line, "skills", 0)) else {
@@ -43,19 +51,32 @@ pub(super) fn policy(text: &str, name: &str, what: &Section) -> Option<String> {
         return (!taken).then(|| format!("{text}{gap}\nskills:\n{}", section(name, what, 2)));
     };
     let end = block_end(&lines, skills, 0);
-    let width = lines[skills + 1..end].iter().find(|line| is_content(line)).map_or(2, |line| indent(line));
+    let width =
+        lines[skills + 1..end].iter().find(|line| is_content(line)).map_or(2, |line| indent(line));
     let Some(own) = (skills + 1..end).find(|at| is_key(lines[*at], name, width)) else {
-        let taken = lines[skills + 1..end]
-            .iter()
-            .any(|line| indent(line) == width && line.trim_start().trim_start_matches('"').starts_with(&format!("{name}:")));
-        return (!taken).then(|| format!("{}{}{}", lines[..=skills].concat(), section(name, what, width), lines[skills + 1..].concat()));
+        let taken = lines[skills + 1..end].iter().any(|line| {
+            indent(line) == width
+                && line.trim_start().trim_start_matches('"').starts_with(&format!("{name}:"))
+        });
+        return (!taken).then(|| {
+            format!(
+                "{}{}{}",
+                lines[..=skills].concat(),
+                section(name, what, width),
+                lines[skills + 1..].concat()
+            )
+        });
     };
     let own_end = block_end(&lines, own, width);
-    let inner = lines[own + 1..own_end].iter().find(|line| is_content(line)).map_or(width + 2, |line| indent(line));
+    let inner = lines[own + 1..own_end]
+        .iter()
+        .find(|line| is_content(line))
+        .map_or(width + 2, |line| indent(line));
     let mut kept = String::new();
     let mut at = own + 1;
     while at < own_end {
-        let known = ["allow", "methods", "limits"].into_iter().any(|key| starts_key(lines[at], key, inner));
+        let known =
+            ["allow", "methods", "limits"].into_iter().any(|key| starts_key(lines[at], key, inner));
         if known {
             at = block_end(&lines[..own_end], at, inner);
         } else {
@@ -64,8 +85,12 @@ pub(super) fn policy(text: &str, name: &str, what: &Section) -> Option<String> {
         }
     }
     // The section's own line says its name as it was written.
-    let learnt = section(name, what, width).split_once('\n').map(|(_, rest)| rest.to_owned()).unwrap_or_default();
-    let shift = |line: &str| format!("{}{}", " ".repeat(inner), &line[(width + 2).min(line.len())..]);
+    let learnt = section(name, what, width)
+        .split_once('\n')
+        .map(|(_, rest)| rest.to_owned())
+        .unwrap_or_default();
+    let shift =
+        |line: &str| format!("{}{}", " ".repeat(inner), &line[(width + 2).min(line.len())..]);
     let learnt: String = learnt.split_inclusive('\n').map(shift).collect();
     Some(format!("{}{learnt}{kept}{}", lines[..=own].concat(), lines[own_end..].concat()))
 }
@@ -80,7 +105,9 @@ pub(super) fn section(name: &str, what: &Section, width: usize) -> String {
             [] => out.push_str(&format!("{pad}  {key}: []\n")),
             entries => {
                 out.push_str(&format!("{pad}  {key}:\n"));
-                entries.iter().for_each(|entry| out.push_str(&format!("{pad}    - {}\n", scalar(entry))));
+                entries
+                    .iter()
+                    .for_each(|entry| out.push_str(&format!("{pad}    - {}\n", scalar(entry))));
             }
         }
     }
@@ -96,25 +123,44 @@ pub(super) fn section(name: &str, what: &Section, width: usize) -> String {
 
 /// An entry as YAML: as it is where that is safe.
 fn scalar(entry: &str) -> String {
-    let plain =
-        entry.starts_with(|c: char| c.is_ascii_alphabetic()) && !entry.contains(": ") && !entry.contains(" #") && !entry.ends_with(':');
+    let plain = entry.starts_with(|c: char| c.is_ascii_alphabetic())
+        && !entry.contains(": ")
+        && !entry.contains(" #")
+        && !entry.ends_with(':');
     if plain { entry.to_owned() } else { serde_json::Value::from(entry).to_string() }
 }
 
 /// Whether a line is a key whose value is a block below it.
 fn is_key(line: &str, key: &str, width: usize) -> bool {
-    let rest = line.trim_end().get(width..).filter(|_| indent(line) == width).and_then(|rest| rest.strip_prefix(key));
-    rest.and_then(|rest| rest.strip_prefix(':')).is_some_and(|rest| rest.trim().is_empty() || rest.trim_start().starts_with('#'))
+    let rest = line
+        .trim_end()
+        .get(width..)
+        .filter(|_| indent(line) == width)
+        .and_then(|rest| rest.strip_prefix(key));
+    rest.and_then(|rest| rest.strip_prefix(':'))
+        .is_some_and(|rest| rest.trim().is_empty() || rest.trim_start().starts_with('#'))
 }
 
 fn starts_key(line: &str, key: &str, width: usize) -> bool {
-    indent(line) == width && line.get(width..).and_then(|rest| rest.strip_prefix(key)).is_some_and(|rest| rest.starts_with(':'))
+    indent(line) == width
+        && line
+            .get(width..)
+            .and_then(|rest| rest.strip_prefix(key))
+            .is_some_and(|rest| rest.starts_with(':'))
 }
 
-/// Where the block of a key ends: at the next line that is indented no deeper, but for the items of its own list.
+/// Where the block of a key ends: at the next line that is indented no deeper, but for the items of
+/// its own list.
 fn block_end(lines: &[&str], key: usize, width: usize) -> usize {
-    let inside = |line: &str| !is_content(line) || indent(line) > width || (indent(line) == width && line.trim_start().starts_with("- "));
-    let end = lines[key + 1..].iter().position(|line| !inside(line)).map_or(lines.len(), |at| key + 1 + at);
+    let inside = |line: &str| {
+        !is_content(line)
+            || indent(line) > width
+            || (indent(line) == width && line.trim_start().starts_with("- "))
+    };
+    let end = lines[key + 1..]
+        .iter()
+        .position(|line| !inside(line))
+        .map_or(lines.len(), |at| key + 1 + at);
     // Blank lines and comments before the next key are that key's.
     let trailing = lines[key + 1..end].iter().rev().take_while(|line| !is_content(line)).count();
     end - trailing

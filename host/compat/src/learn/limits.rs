@@ -10,13 +10,17 @@ const MIB: u64 = 1 << 20;
 pub(super) const REMARK: &str = "the limits are the peaks of this one run with headroom: ten times its wall time and at least 10 s, \
      twice the rest and a little more; none is above what holds now";
 
-/// The bounds, in the order of their documentation; those alone whose peak is known. None is above what held for the run.
+/// The bounds, in the order of their documentation; those alone whose peak is known. None is above
+/// what held for the run.
 pub(super) fn proposed(outcome: &Outcome, old: &Limits) -> Vec<(Limit, u64)> {
     let usage = &outcome.usage;
     let wall = usage.wall_ms.max(0.0) as u64;
-    let twice = |peak: u64, least: u64, step: u64| peak.saturating_mul(2).max(least).div_ceil(step).saturating_mul(step);
+    let twice = |peak: u64, least: u64, step: u64| {
+        peak.saturating_mul(2).max(least).div_ceil(step).saturating_mul(step)
+    };
     let used = outcome.uses.as_ref();
-    let mut all = vec![(Limit::Timeout, wall.saturating_mul(10).max(10_000).div_ceil(1_000) * 1_000)];
+    let mut all =
+        vec![(Limit::Timeout, wall.saturating_mul(10).max(10_000).div_ceil(1_000) * 1_000)];
     all.extend(usage.fuel.map(|fuel| (Limit::Fuel, twice(fuel, 1_000_000, 1_000_000))));
     all.push((Limit::Memory, twice(usage.memory_peak, 16 * MIB, MIB)));
     all.push((Limit::Stdout, twice(usage.stdout_bytes, MIB, MIB)));
@@ -32,7 +36,9 @@ pub(super) fn proposed(outcome: &Outcome, old: &Limits) -> Vec<(Limit, u64)> {
     if used.is_some_and(|uses| !uses.commands.is_empty()) {
         all.push((Limit::Processes, twice(usage.processes, 4, 1)));
     }
-    all.into_iter().map(|(limit, value)| (limit, old.get(limit).map_or(value, |bound| bound.min(value)))).collect()
+    all.into_iter()
+        .map(|(limit, value)| (limit, old.get(limit).map_or(value, |bound| bound.min(value))))
+        .collect()
 }
 
 /// A bound as it is written in a policy.

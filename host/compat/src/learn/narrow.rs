@@ -1,4 +1,5 @@
-//! What is needed, held to what was granted: a pattern that was not granted whole gives way to the entries that granted what was used.
+//! What is needed, held to what was granted: a pattern that was not granted whole gives way to the
+//! entries that granted what was used.
 
 use super::Proposed;
 use super::needs::{Need, Needs};
@@ -28,7 +29,11 @@ impl Granted {
     /// What a skill asks for.
     pub(super) fn asked(entries: &[ToolEntry]) -> Granted {
         let names_paths = entries.iter().any(|entry| entry::names_paths(&entry.text));
-        let mut side = Granted::of(entries.iter().map(|entry| (entry::parse(&entry.text, Side::Asked), entry.text.as_str())));
+        let mut side = Granted::of(
+            entries
+                .iter()
+                .map(|entry| (entry::parse(&entry.text, Side::Asked), entry.text.as_str())),
+        );
         if !names_paths {
             side.imply();
         }
@@ -61,7 +66,10 @@ impl Granted {
     /// A skill's `Bash` alone asks for `Read` and `Write` too.
     fn imply(&mut self) {
         if !self.spawn.is_empty() && self.read.is_empty() {
-            self.read = vec![(PathGlob::everything(), "Read".into()), (PathGlob::everything(), "Write".into())];
+            self.read = vec![
+                (PathGlob::everything(), "Read".into()),
+                (PathGlob::everything(), "Write".into()),
+            ];
             self.write = vec![(PathGlob::everything(), "Write".into())];
         }
     }
@@ -77,7 +85,13 @@ pub(super) fn entries(needs: &Needs, old: &Granted) -> Vec<Proposed> {
         all.extend(hold(need, &old.read, covers_path, uses_path, |(path, _)| printable(path)));
     }
     for need in &needs.spawn {
-        all.extend(hold(need, &old.spawn, CommandPattern::covers, |p, argv| p.matches(argv), |argv| printable(&argv.join(" "))));
+        all.extend(hold(
+            need,
+            &old.spawn,
+            CommandPattern::covers,
+            |p, argv| p.matches(argv),
+            |argv| printable(&argv.join(" ")),
+        ));
     }
     for need in &needs.fetch {
         all.extend(hold(need, &old.fetch, HostPattern::covers, |p, to| p.matches(to), show_target));
@@ -87,7 +101,9 @@ pub(super) fn entries(needs: &Needs, old: &Granted) -> Vec<Proposed> {
         let holds_it = |other: usize| match (path_of(&all[other].entry), path_of(&one.entry)) {
             // Of two that are the same the first stays.
             (Some((wide, writes)), Some((narrow, needs))) => {
-                (writes || !needs) && wide.covers(&narrow) && (other < at || !(narrow.covers(&wide) && (needs || !writes)))
+                (writes || !needs)
+                    && wide.covers(&narrow)
+                    && (other < at || !(narrow.covers(&wide) && (needs || !writes)))
             }
             _ => other < at && all[other].entry == one.entry,
         };
@@ -104,7 +120,11 @@ pub(super) fn asking(needs: &Needs, old: &Granted) -> Vec<Proposed> {
     let starts = kept.iter().any(|one| one.entry.starts_with("Bash"));
     if starts && !kept.iter().any(|one| entry::names_paths(&one.entry)) {
         let why = "without an entry about files, `Bash` would ask for all of them; its own folder every skill may read anyway".to_owned();
-        kept.push(Proposed { entry: NO_FILES.into(), used_for: Vec::new(), generalised: Some(why) });
+        kept.push(Proposed {
+            entry: NO_FILES.into(),
+            used_for: Vec::new(),
+            generalised: Some(why),
+        });
     }
     kept
 }
@@ -118,7 +138,9 @@ pub(super) fn beyond(needs: &Needs, side: &Granted) -> Needs {
         uses: impl Fn(&P, &U) -> bool,
     ) -> Vec<Need<P, U>> {
         let held = |need: &Need<P, U>| {
-            need.pattern.as_ref().is_some_and(|pattern| side.iter().any(|(old, _)| covers(old, pattern)))
+            need.pattern
+                .as_ref()
+                .is_some_and(|pattern| side.iter().any(|(old, _)| covers(old, pattern)))
                 || need.uses.iter().all(|one| side.iter().any(|(old, _)| uses(old, one)))
         };
         let copy = |need: &Need<P, U>| Need {
@@ -145,12 +167,23 @@ fn hold<P, U>(
     show: impl Fn(&U) -> String,
 ) -> Vec<Proposed> {
     let used_for: Vec<String> = need.uses.iter().take(EXAMPLES).map(show).collect();
-    if need.pattern.as_ref().is_some_and(|pattern| old.iter().any(|(old, _)| covers(old, pattern))) {
-        return vec![Proposed { entry: need.entry.clone(), used_for, generalised: need.why.clone() }];
+    if need.pattern.as_ref().is_some_and(|pattern| old.iter().any(|(old, _)| covers(old, pattern)))
+    {
+        return vec![Proposed {
+            entry: need.entry.clone(),
+            used_for,
+            generalised: need.why.clone(),
+        }];
     }
     let granted = old.iter().filter(|(old, _)| need.uses.iter().any(|one| uses(old, one)));
     let why = "it stays as it was: what is narrower cannot be shown to be within it".to_owned();
-    granted.map(|(_, text)| Proposed { entry: text.clone(), used_for: used_for.clone(), generalised: Some(why.clone()) }).collect()
+    granted
+        .map(|(_, text)| Proposed {
+            entry: text.clone(),
+            used_for: used_for.clone(),
+            generalised: Some(why.clone()),
+        })
+        .collect()
 }
 
 fn covers_path(old: &PathGlob, new: &PathGlob) -> bool {

@@ -39,9 +39,11 @@ pub(super) struct Needs {
 
 impl Needs {
     pub(super) fn of(uses: &Uses) -> Needs {
-        let mut needs = Needs { spawn: commands(&uses.commands), fetch: hosts(uses), ..Needs::default() };
+        let mut needs =
+            Needs { spawn: commands(&uses.commands), fetch: hosts(uses), ..Needs::default() };
         let by_entry = uses.paths.iter().filter(|(path, _)| !is_below(path, STATE));
-        let mut left: BTreeMap<&str, PathUse> = by_entry.map(|(path, what)| (path.as_str(), *what)).collect();
+        let mut left: BTreeMap<&str, PathUse> =
+            by_entry.map(|(path, what)| (path.as_str(), *what)).collect();
         needs.write_paths(&mut left);
         needs.read_paths(&mut left);
         needs
@@ -49,10 +51,16 @@ impl Needs {
 
     fn write_paths(&mut self, left: &mut BTreeMap<&str, PathUse>) {
         for (mount, _) in left.clone().into_iter().filter(|(_, what)| what.whole) {
-            self.write.push(path("Write", &below(mount), "a folder was renamed, for which the whole mount must be writable", left));
+            self.write.push(path(
+                "Write",
+                &below(mount),
+                "a folder was renamed, for which the whole mount must be writable",
+                left,
+            ));
         }
         // A folder before what is in it.
-        for (folder, _) in left.clone().into_iter().filter(|(_, what)| what.written && what.folder) {
+        for (folder, _) in left.clone().into_iter().filter(|(_, what)| what.written && what.folder)
+        {
             if left.contains_key(folder) {
                 self.write.push(path(
                     "Write",
@@ -62,57 +70,86 @@ impl Needs {
                 ));
             }
         }
-        let written: Vec<&str> = left.iter().filter(|(_, what)| what.written).map(|(path, _)| *path).collect();
+        let written: Vec<&str> =
+            left.iter().filter(|(_, what)| what.written).map(|(path, _)| *path).collect();
         files("Write", &written, left, &mut self.write);
     }
 
     fn read_paths(&mut self, left: &mut BTreeMap<&str, PathUse>) {
         let all = left.clone();
         let known = |needs: &Needs, folder: &str| {
-            let mut patterns = needs.read.iter().chain(&needs.write).filter_map(|need| need.pattern.as_ref());
+            let mut patterns =
+                needs.read.iter().chain(&needs.write).filter_map(|need| need.pattern.as_ref());
             patterns.any(|pattern| pattern.may_hold(folder) || pattern.matches(folder))
         };
         for (folder, _) in all.iter().filter(|(_, what)| what.listed) {
             let listed_below = [below(folder), in_it(folder)];
             let done = |glob: &String| {
-                self.read.iter().any(|need| need.pattern.as_ref().is_some_and(|p| PathGlob::new(glob).is_ok_and(|g| p.covers(&g))))
+                self.read.iter().any(|need| {
+                    need.pattern
+                        .as_ref()
+                        .is_some_and(|p| PathGlob::new(glob).is_ok_and(|g| p.covers(&g)))
+                })
             };
             if listed_below.iter().any(done) {
                 continue;
             }
-            let children: Vec<(&str, PathUse)> = all.iter().filter(|(path, _)| parent(path) == *folder).map(|(p, w)| (*p, *w)).collect();
+            let children: Vec<(&str, PathUse)> = all
+                .iter()
+                .filter(|(path, _)| parent(path) == *folder)
+                .map(|(p, w)| (*p, *w))
+                .collect();
             if children.is_empty() && known(self, folder) {
                 // What it showed is there by other entries.
                 left.remove(folder);
                 continue;
             }
-            let (glob, why) = if is_whole_tree(folder, &all) && children.iter().any(|(_, what)| what.folder) {
-                (below(folder), "the folder and all folders below it were listed".to_owned())
-            } else if let Some(extension) = common_extension(&children) {
-                (
-                    format!("{}/*.{extension}", shown(folder)),
-                    format!("the folder was listed, and all {} entries end in .{extension}", children.len()),
-                )
-            } else {
-                (in_it(folder), "the folder was listed, which shows what lies in it".to_owned())
-            };
+            let (glob, why) =
+                if is_whole_tree(folder, &all) && children.iter().any(|(_, what)| what.folder) {
+                    (below(folder), "the folder and all folders below it were listed".to_owned())
+                } else if let Some(extension) = common_extension(&children) {
+                    (
+                        format!("{}/*.{extension}", shown(folder)),
+                        format!(
+                            "the folder was listed, and all {} entries end in .{extension}",
+                            children.len()
+                        ),
+                    )
+                } else {
+                    (in_it(folder), "the folder was listed, which shows what lies in it".to_owned())
+                };
             self.read.push(path("Read", &glob, &why, left));
             left.remove(folder);
         }
-        let seen: Vec<&str> = left.iter().filter(|(_, what)| !what.folder && !what.written).map(|(path, _)| *path).collect();
+        let seen: Vec<&str> = left
+            .iter()
+            .filter(|(_, what)| !what.folder && !what.written)
+            .map(|(path, _)| *path)
+            .collect();
         files("Read", &seen, left, &mut self.read);
-        let folders: Vec<&str> = left.iter().filter(|(_, what)| what.folder).map(|(path, _)| *path).collect();
+        let folders: Vec<&str> =
+            left.iter().filter(|(_, what)| what.folder).map(|(path, _)| *path).collect();
         for folder in folders {
             if !known(self, folder) {
                 let why = "the folder itself was looked at, and no narrower entry shows a folder";
-                self.read.push(path("Read", &in_it(folder), why, &mut BTreeMap::from([(folder, all[folder])])));
+                self.read.push(path(
+                    "Read",
+                    &in_it(folder),
+                    why,
+                    &mut BTreeMap::from([(folder, all[folder])]),
+                ));
             }
         }
     }
 }
 
 /// Files of one folder with one extension become one entry where they are many.
-fn files(tool: &str, paths: &[&str], left: &mut BTreeMap<&str, PathUse>, needs: &mut Vec<Need<PathGlob, (String, PathUse)>>) {
+fn files(
+    tool: &str,
+    paths: &[&str],
+    left: &mut BTreeMap<&str, PathUse>,
+    needs: &mut Vec<Need<PathGlob, (String, PathUse)>>,
+) {
     let mut groups: BTreeMap<(&str, Option<&str>), Vec<&str>> = BTreeMap::new();
     let mut folders: BTreeMap<&str, usize> = BTreeMap::new();
     for path in paths {
@@ -138,8 +175,17 @@ fn files(tool: &str, paths: &[&str], left: &mut BTreeMap<&str, PathUse>, needs: 
             _ => {
                 for file in group {
                     let glob = shown(file);
-                    let why = if glob == file { "" } else { "`?` stands for a character that means something in an entry" };
-                    needs.push(path(tool, &glob, why, &mut BTreeMap::from([(file, left.get(file).copied().unwrap_or_default())])));
+                    let why = if glob == file {
+                        ""
+                    } else {
+                        "`?` stands for a character that means something in an entry"
+                    };
+                    needs.push(path(
+                        tool,
+                        &glob,
+                        why,
+                        &mut BTreeMap::from([(file, left.get(file).copied().unwrap_or_default())]),
+                    ));
                     left.remove(file);
                 }
             }
@@ -148,7 +194,12 @@ fn files(tool: &str, paths: &[&str], left: &mut BTreeMap<&str, PathUse>, needs: 
 }
 
 /// The need for a glob; takes what it matches from what is left.
-fn path(tool: &str, glob: &str, why: &str, left: &mut BTreeMap<&str, PathUse>) -> Need<PathGlob, (String, PathUse)> {
+fn path(
+    tool: &str,
+    glob: &str,
+    why: &str,
+    left: &mut BTreeMap<&str, PathUse>,
+) -> Need<PathGlob, (String, PathUse)> {
     let relative = glob.strip_prefix(WORKSPACE).and_then(|rest| rest.strip_prefix('/'));
     let entry = format!("{tool}({})", relative.unwrap_or(glob));
     let pattern = PathGlob::new(glob).ok().filter(|pattern| {
@@ -161,10 +212,15 @@ fn path(tool: &str, glob: &str, why: &str, left: &mut BTreeMap<&str, PathUse>) -
     let takes = |path: &str, what: &PathUse| {
         let writes = what.written || what.whole;
         (tool == "Write" || !writes)
-            && pattern.as_ref().is_some_and(|p| p.matches(path) || (what.folder && p.may_hold(path) && in_it(path) == glob))
+            && pattern.as_ref().is_some_and(|p| {
+                p.matches(path) || (what.folder && p.may_hold(path) && in_it(path) == glob)
+            })
     };
-    let mut uses: Vec<(String, PathUse)> =
-        left.iter().filter(|(path, what)| takes(path, what)).map(|(p, w)| ((*p).to_owned(), *w)).collect();
+    let mut uses: Vec<(String, PathUse)> = left
+        .iter()
+        .filter(|(path, what)| takes(path, what))
+        .map(|(p, w)| ((*p).to_owned(), *w))
+        .collect();
     left.retain(|path, what| !takes(path, what));
     if uses.is_empty() {
         uses = left.iter().take(1).map(|(p, w)| ((*p).to_owned(), *w)).collect();
@@ -181,7 +237,10 @@ fn is_whole_tree(folder: &str, all: &BTreeMap<&str, PathUse>) -> bool {
 /// The extension that all entries of a listing have, where all are files.
 fn common_extension<'p>(children: &[(&'p str, PathUse)]) -> Option<&'p str> {
     let first = extension(children.first()?.0)?;
-    children.iter().all(|(path, what)| !what.folder && extension(path) == Some(first)).then_some(first)
+    children
+        .iter()
+        .all(|(path, what)| !what.folder && extension(path) == Some(first))
+        .then_some(first)
 }
 
 fn parent(path: &str) -> &str {
@@ -191,7 +250,10 @@ fn parent(path: &str) -> &str {
 /// What follows the last dot of a name, where that is fit for an entry.
 fn extension(path: &str) -> Option<&str> {
     let (stem, extension) = path.rsplit('/').next()?.rsplit_once('.')?;
-    (!stem.is_empty() && !extension.is_empty() && extension.bytes().all(|b| b.is_ascii_alphanumeric())).then_some(extension)
+    (!stem.is_empty()
+        && !extension.is_empty()
+        && extension.bytes().all(|b| b.is_ascii_alphanumeric()))
+    .then_some(extension)
 }
 
 fn below(folder: &str) -> String {
@@ -204,8 +266,11 @@ fn in_it(folder: &str) -> String {
 
 /// A path as a glob for it: `?` for each character that means something in an entry.
 fn shown(path: &str) -> String {
-    let special =
-        |c: char| "*?[]{}\\'\"(),$~!#`".contains(c) || c.is_whitespace() || printable(c.encode_utf8(&mut [0; 4])) != c.to_string();
+    let special = |c: char| {
+        "*?[]{}\\'\"(),$~!#`".contains(c)
+            || c.is_whitespace()
+            || printable(c.encode_utf8(&mut [0; 4])) != c.to_string()
+    };
     path.chars().map(|c| if special(c) { '?' } else { c }).collect()
 }
 
@@ -221,9 +286,17 @@ fn commands(used: &BTreeSet<Vec<String>>) -> Vec<Need<CommandPattern, Vec<String
             continue;
         }
         let first = group[0];
-        let common = (0..first.len()).take_while(|at| group.iter().all(|argv| argv.get(*at) == first.get(*at))).count();
-        let words: Vec<String> = first[..common].iter().take_while(|word| is_plain(word)).take(WORDS_MAX).cloned().collect();
-        let why = format!("{} command lines start with `{}`", group.len(), printable(&words.join(" ")));
+        let common = (0..first.len())
+            .take_while(|at| group.iter().all(|argv| argv.get(*at) == first.get(*at)))
+            .count();
+        let words: Vec<String> = first[..common]
+            .iter()
+            .take_while(|word| is_plain(word))
+            .take(WORDS_MAX)
+            .cloned()
+            .collect();
+        let why =
+            format!("{} command lines start with `{}`", group.len(), printable(&words.join(" ")));
         let uses = group.into_iter().cloned().collect();
         needs.push(command(words, true, uses, Some(why), program));
     }
@@ -231,10 +304,17 @@ fn commands(used: &BTreeSet<Vec<String>>) -> Vec<Need<CommandPattern, Vec<String
 }
 
 fn one_command(argv: &[String]) -> Need<CommandPattern, Vec<String>> {
-    let words: Vec<String> = argv.iter().take_while(|word| is_plain(word)).take(WORDS_MAX).cloned().collect();
+    let words: Vec<String> =
+        argv.iter().take_while(|word| is_plain(word)).take(WORDS_MAX).cloned().collect();
     let open = words.len() < argv.len();
     let why = "what follows is of this run alone, or cannot be written in an entry".to_owned();
-    command(words, open, vec![argv.to_vec()], open.then_some(why), argv.first().map_or("", String::as_str))
+    command(
+        words,
+        open,
+        vec![argv.to_vec()],
+        open.then_some(why),
+        argv.first().map_or("", String::as_str),
+    )
 }
 
 fn command(
@@ -247,7 +327,9 @@ fn command(
     let entry = format!("Bash({}{})", words.join(" "), if open { ":*" } else { "" });
     let fits = !words.is_empty() && !program.contains('=');
     let pattern = Some(CommandPattern { words, open }).filter(|_| fits);
-    let pattern = pattern.filter(|pattern| entry::parse(&entry, entry::Side::Asked) == entry::Tool::Bash(pattern.clone()));
+    let pattern = pattern.filter(|pattern| {
+        entry::parse(&entry, entry::Side::Asked) == entry::Tool::Bash(pattern.clone())
+    });
     Need { pattern, entry, uses, why }
 }
 
@@ -264,11 +346,16 @@ fn is_plain(word: &str) -> bool {
 
 /// Each host as it is: the names below a domain may be of different people.
 fn hosts(uses: &Uses) -> Vec<Need<HostPattern, Target>> {
-    let targets: BTreeSet<(bool, &str, u16)> = uses.requests.iter().map(|r| (r.https, r.host.as_str(), r.port)).collect();
+    let targets: BTreeSet<(bool, &str, u16)> =
+        uses.requests.iter().map(|r| (r.https, r.host.as_str(), r.port)).collect();
     let need = |(https, host, port): (bool, &str, u16)| {
         let name = if host.contains(':') { format!("[{host}]") } else { host.to_owned() };
         let (scheme, own) = if https { ("domain:", 443) } else { ("http://", 80) };
-        let entry = if port == own { format!("WebFetch({scheme}{name})") } else { format!("WebFetch({scheme}{name}:{port})") };
+        let entry = if port == own {
+            format!("WebFetch({scheme}{name})")
+        } else {
+            format!("WebFetch({scheme}{name}:{port})")
+        };
         let pattern = match entry::parse(&entry, entry::Side::Asked) {
             entry::Tool::WebFetch(pattern) => Some(pattern),
             _ => None,

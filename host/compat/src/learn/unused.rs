@@ -27,20 +27,40 @@ pub fn unused(skill: &Skill, uses: &Uses) -> Vec<Diagnostic> {
     let judge = |(at, entry): (usize, &ToolEntry)| {
         let (rule, message, instead) = finding(&entry.text, Side::Asked, uses)?;
         let fix = Some(line(at, instead.as_deref()));
-        Some(Diagnostic { severity: Severity::Warning, rule, message, file: file.clone(), span: entry.span, fix })
+        Some(Diagnostic {
+            severity: Severity::Warning,
+            rule,
+            message,
+            file: file.clone(),
+            span: entry.span,
+            fix,
+        })
     };
     entries.iter().enumerate().filter_map(judge).collect()
 }
 
-/// The same for what a policy allows skills of that name alone. Each place is its own file, as in `policy.yaml:12:7`.
+/// The same for what a policy allows skills of that name alone. Each place is its own file, as in
+/// `policy.yaml:12:7`.
 pub fn unused_rules(policy: &Policy, skill: &str, uses: &Uses) -> Vec<Diagnostic> {
-    let own =
-        |layer: &&Layer| matches!(layer.origin, Origin::File(_)) && layer.applies_to.as_ref().is_some_and(|glob| glob.pattern() == skill);
+    let own = |layer: &&Layer| {
+        matches!(layer.origin, Origin::File(_))
+            && layer.applies_to.as_ref().is_some_and(|glob| glob.pattern() == skill)
+    };
     let rules = policy.layers.iter().filter(own).flat_map(|layer| &layer.allow);
     let judge = |rule: &Rule| {
         let (name, message, instead) = finding(&rule.text, Side::Allow, uses)?;
-        let fix = Some(instead.map_or_else(|| format!("remove `{}`", printable(&rule.text)), |text| format!("- {text}")));
-        Some(Diagnostic { severity: Severity::Warning, rule: name, message, file: rule.place.clone(), span: None, fix })
+        let fix = Some(instead.map_or_else(
+            || format!("remove `{}`", printable(&rule.text)),
+            |text| format!("- {text}"),
+        ));
+        Some(Diagnostic {
+            severity: Severity::Warning,
+            rule: name,
+            message,
+            file: rule.place.clone(),
+            span: None,
+            fix,
+        })
     };
     rules.filter_map(judge).collect()
 }
@@ -50,9 +70,12 @@ fn finding(text: &str, side: Side, uses: &Uses) -> Option<(&'static str, String,
     let shown = printable(text);
     match judged(text, side, uses) {
         Judged::Used => None,
-        Judged::Unused => Some((UNUSED, format!("`{shown}` was used by no run of the evidence"), None)),
+        Judged::Unused => {
+            Some((UNUSED, format!("`{shown}` was used by no run of the evidence"), None))
+        }
         Judged::Unwritten => {
-            let instead = text.split_once('(').map_or("Read".to_owned(), |(_, rest)| format!("Read({rest}"));
+            let instead =
+                text.split_once('(').map_or("Read".to_owned(), |(_, rest)| format!("Read({rest}"));
             Some((UNWRITTEN, format!("`{shown}` was used for reading alone"), Some(instead)))
         }
     }
@@ -67,7 +90,9 @@ enum Judged {
 fn judged(text: &str, side: Side, uses: &Uses) -> Judged {
     let used = |yes: bool| if yes { Judged::Used } else { Judged::Unused };
     match entry::parse(text, side) {
-        Tool::Read(glob) => used(is_own(glob.pattern()) || uses.paths.keys().any(|path| glob.matches(path))),
+        Tool::Read(glob) => {
+            used(is_own(glob.pattern()) || uses.paths.keys().any(|path| glob.matches(path)))
+        }
         Tool::Write(glob) => {
             let mut touched = uses.paths.iter().filter(|(path, _)| glob.matches(path)).peekable();
             match touched.peek().is_some() {
@@ -77,11 +102,13 @@ fn judged(text: &str, side: Side, uses: &Uses) -> Judged {
             }
         }
         Tool::Bash(command) => used(uses.commands.iter().any(|argv| command.matches(argv))),
-        Tool::WebFetch(host) => used(
-            uses.requests
-                .iter()
-                .any(|request| host.matches(&Target { https: request.https, host: request.host.clone(), port: request.port })),
-        ),
+        Tool::WebFetch(host) => used(uses.requests.iter().any(|request| {
+            host.matches(&Target {
+                https: request.https,
+                host: request.host.clone(),
+                port: request.port,
+            })
+        })),
         // Another rule says that nothing grants it.
         Tool::NotGrantable { .. } => Judged::Used,
     }

@@ -5,20 +5,38 @@ use skillhost_policy::limits::Limit;
 use skillhost_policy::outcome::uses::Uses;
 use skillhost_policy::tool::{CommandPattern, HostPattern, PathGlob, Target};
 
-/// Whether a grant allows nothing that another does not: may say no where the answer is yes, never the reverse.
+/// Whether a grant allows nothing that another does not: may say no where the answer is yes, never
+/// the reverse.
 pub fn within(new: &Capabilities, old: &Capabilities) -> bool {
-    let Capabilities { mounts, packages, read, write, spawn, fetch, methods, authorities, env, limits, determinism } = new;
+    let Capabilities {
+        mounts,
+        packages,
+        read,
+        write,
+        spawn,
+        fetch,
+        methods,
+        authorities,
+        env,
+        limits,
+        determinism,
+    } = new;
     let mounted = mounts.iter().all(|mount| {
-        let is_same = |other: &&Mount| (&other.guest, &other.host, &other.rules_at) == (&mount.guest, &mount.host, &mount.rules_at);
+        let is_same = |other: &&Mount| {
+            (&other.guest, &other.host, &other.rules_at)
+                == (&mount.guest, &mount.host, &mount.rules_at)
+        };
         let same = old.mounts.iter().find(is_same);
         same.is_some_and(|other| mount.mode == other.mode || mount.mode == MountMode::Read)
     });
     let bounded = limits.state <= old.limits.state;
     let bounded = bounded
-        && Limit::ALL.into_iter().filter(|limit| *limit != Limit::State).all(|limit| match (limits.get(limit), old.limits.get(limit)) {
-            (_, None) => true,
-            (None, Some(_)) => false,
-            (Some(new), Some(old)) => new <= old,
+        && Limit::ALL.into_iter().filter(|limit| *limit != Limit::State).all(|limit| {
+            match (limits.get(limit), old.limits.get(limit)) {
+                (_, None) => true,
+                (None, Some(_)) => false,
+                (Some(new), Some(old)) => new <= old,
+            }
         });
     mounted
         && bounded
@@ -52,7 +70,12 @@ pub fn lacks(grant: &Capabilities, uses: &Uses) -> Vec<String> {
             lacking.push(format!("{} {path}", if what.written { "write" } else { "read" }));
         }
     }
-    lacking.extend(uses.commands.iter().filter(|argv| !grant.spawn.allows_command(argv)).map(|argv| format!("start {}", argv.join(" "))));
+    lacking.extend(
+        uses.commands
+            .iter()
+            .filter(|argv| !grant.spawn.allows_command(argv))
+            .map(|argv| format!("start {}", argv.join(" "))),
+    );
     for request in &uses.requests {
         let to = Target { https: request.https, host: request.host.clone(), port: request.port };
         if !grant.fetch.allows(|p| p.matches(&to)) || !grant.methods.contains(&request.method) {
@@ -70,9 +93,17 @@ pub(super) fn is_below(path: &str, folder: &str) -> bool {
     path.strip_prefix(folder).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-/// Each side of the old scope has one of the new that is within it. `own`: patterns of what every skill has.
-fn scope<P: PartialEq>(new: &Scope<P>, old: &Scope<P>, covers: impl Fn(&P, &P) -> bool, own: impl Fn(&P) -> bool) -> bool {
-    let side_within = |side: &Vec<P>, bound: &Vec<P>| side.iter().filter(|p| !own(p)).all(|p| bound.iter().any(|b| covers(b, p)));
+/// Each side of the old scope has one of the new that is within it. `own`: patterns of what every
+/// skill has.
+fn scope<P: PartialEq>(
+    new: &Scope<P>,
+    old: &Scope<P>,
+    covers: impl Fn(&P, &P) -> bool,
+    own: impl Fn(&P) -> bool,
+) -> bool {
+    let side_within = |side: &Vec<P>, bound: &Vec<P>| {
+        side.iter().filter(|p| !own(p)).all(|p| bound.iter().any(|b| covers(b, p)))
+    };
     let nothing = new.all_of.iter().any(|side| side.iter().all(&own));
     nothing
         || new.is_nothing()

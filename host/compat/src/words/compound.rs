@@ -77,7 +77,9 @@ impl Reader<'_> {
                 return;
             }
             match byte {
-                b' ' | b'\t' | b'\n' | b'<' | b'>' | b'(' | b')' | b'&' | b'|' | b';' => self.at += 1,
+                b' ' | b'\t' | b'\n' | b'<' | b'>' | b'(' | b')' | b'&' | b'|' | b';' => {
+                    self.at += 1
+                }
                 _ => {
                     let start = self.at;
                     self.word(reach, End::Text);

@@ -6,10 +6,13 @@ impl Reader<'_> {
     /// The word that starts here; empty where none does.
     pub(super) fn word(&mut self, reach: Reach, end: End) -> Word {
         let start = self.at;
-        let mut word = Word { text: String::new(), at: start..start, computed: false, quoted: false };
+        let mut word =
+            Word { text: String::new(), at: start..start, computed: false, quoted: false };
         while let Some(byte) = self.peek(0) {
             match byte {
-                b' ' | b'\t' | b'\n' | b'\r' | b';' | b'&' | b'|' | b'(' | b')' | b'<' | b'>' => break,
+                b' ' | b'\t' | b'\n' | b'\r' | b';' | b'&' | b'|' | b'(' | b')' | b'<' | b'>' => {
+                    break;
+                }
                 b'`' if end == End::Backtick => break,
                 b'\\' if self.line_ends(1) => self.join_lines(),
                 b'\\' => {
@@ -134,7 +137,9 @@ impl Reader<'_> {
                     self.double_quoted(&mut ignored, reach, end);
                 }
                 b'`' if end == End::Backtick => break,
-                b'$' if self.starts("${") || self.starts("$(") => self.expansion(&mut ignored, reach, end),
+                b'$' if self.starts("${") || self.starts("$(") => {
+                    self.expansion(&mut ignored, reach, end)
+                }
                 _ => self.literal(&mut ignored),
             }
         }

@@ -67,7 +67,9 @@ impl Reader<'_> {
                     break;
                 }
             }
-            if let Some(command) = here.command.and_then(|index| self.script.commands.get_mut(index)) {
+            if let Some(command) =
+                here.command.and_then(|index| self.script.commands.get_mut(index))
+            {
                 command.here = Some(start..end);
             }
         }

@@ -18,7 +18,8 @@ pub(super) trait Common: Clone + PartialEq {
     }
 }
 
-/// What a pattern has in common with what all of some match: `None`, nothing. One that another covers says no more.
+/// What a pattern has in common with what all of some match: `None`, nothing. One that another
+/// covers says no more.
 pub(super) fn with<P: Common>(so_far: &[P], pattern: &P) -> Option<Vec<P>> {
     let mut all: Vec<P> = Vec::new();
     let mut pattern = pattern.clone();
@@ -41,7 +42,9 @@ pub(super) fn with<P: Common>(so_far: &[P], pattern: &P) -> Option<Vec<P>> {
 /// Those of them that no other one covers; of equal ones the first.
 pub(super) fn least<P: Common>(all: &[Vec<P>]) -> impl Iterator<Item = &Vec<P>> {
     // All that matches every pattern of `inner` matches every one of `outer`.
-    let within = |inner: &[P], outer: &[P]| outer.iter().all(|wide| inner.iter().any(|narrow| wide.covers(narrow)));
+    let within = |inner: &[P], outer: &[P]| {
+        outer.iter().all(|wide| inner.iter().any(|narrow| wide.covers(narrow)))
+    };
     let is_told = move |at: usize, one: &[P]| {
         let mut others = all.iter().enumerate().filter(|(other, _)| *other != at);
         !others.any(|(other, wide)| within(one, wide) && (other < at || !within(wide, one)))
@@ -114,8 +117,12 @@ impl Common for HostPattern {
             Some(port) => format!(":{port}"),
         };
         let notes = [(*plain, "also without TLS"), (*private, "also at private addresses")];
-        let notes: Vec<&str> = notes.iter().filter(|(holds, _)| *holds).map(|(_, words)| *words).collect();
-        format!("{host}{port}{}", if notes.is_empty() { String::new() } else { format!(" ({})", notes.join(", ")) })
+        let notes: Vec<&str> =
+            notes.iter().filter(|(holds, _)| *holds).map(|(_, words)| *words).collect();
+        format!(
+            "{host}{port}{}",
+            if notes.is_empty() { String::new() } else { format!(" ({})", notes.join(", ")) }
+        )
     }
 
     /// Private addresses need the word of both.
@@ -138,7 +145,8 @@ mod tests {
     #[test]
     fn the_narrower_of_two_is_what_they_have_in_common() {
         let glob = |pattern: &str| PathGlob::new(pattern).unwrap();
-        let (all, data, csv) = (PathGlob::everything(), glob("/workspace/data/**"), glob("/workspace/**/*.csv"));
+        let (all, data, csv) =
+            (PathGlob::everything(), glob("/workspace/data/**"), glob("/workspace/**/*.csv"));
         assert_eq!(with(from_ref(&all), &data), Some(vec![data.clone()]));
         assert_eq!(with(from_ref(&data), &all), Some(vec![data.clone()]));
         assert_eq!(with(from_ref(&data), &csv), Some(vec![data.clone(), csv.clone()]));
@@ -148,8 +156,11 @@ mod tests {
 
     #[test]
     fn what_another_covers_is_not_told() {
-        let globs = |patterns: &[&str]| patterns.iter().map(|pattern| PathGlob::new(pattern).unwrap()).collect::<Vec<_>>();
-        let (csv, data, both) = (globs(&["/**/*.csv"]), globs(&["/data/**"]), globs(&["/**/*.csv", "/data/**"]));
+        let globs = |patterns: &[&str]| {
+            patterns.iter().map(|pattern| PathGlob::new(pattern).unwrap()).collect::<Vec<_>>()
+        };
+        let (csv, data, both) =
+            (globs(&["/**/*.csv"]), globs(&["/data/**"]), globs(&["/**/*.csv", "/data/**"]));
         let all = [both.clone(), csv.clone(), both, data.clone(), csv.clone(), globs(&["/data/x"])];
         assert_eq!(least(&all).collect::<Vec<_>>(), [&csv, &data]);
     }
@@ -162,12 +173,18 @@ mod tests {
         assert_eq!(both, vec![HostPattern { private: false, ..asked.clone() }]);
         assert_eq!(both[0].words(), "example.com");
         let named = host(HostName::Exact("example.com".into()), true);
-        assert_eq!(with(from_ref(&asked), &named).unwrap()[0].words(), "example.com (also at private addresses)");
+        assert_eq!(
+            with(from_ref(&asked), &named).unwrap()[0].words(),
+            "example.com (also at private addresses)"
+        );
     }
 
     #[test]
     fn words_tell_commands_apart() {
-        let pattern = |words: &[&str], open| CommandPattern { words: words.iter().map(|word| (*word).to_owned()).collect(), open };
+        let pattern = |words: &[&str], open| CommandPattern {
+            words: words.iter().map(|word| (*word).to_owned()).collect(),
+            open,
+        };
         assert_eq!(CommandPattern::any().words(), "any command");
         assert_eq!(pattern(&["jq"], true).words(), "jq ...");
         assert_eq!(pattern(&["jq", "..."], false).words(), "jq \"...\"");

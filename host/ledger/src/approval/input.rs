@@ -47,24 +47,39 @@ impl Input<'_> {
             GivenStdin::Unread => None,
         };
         let files: Vec<_> = self.files.iter().map(|(path, text)| (path, digest(text))).collect();
-        digest(&json!({ "text": self.text, "args": self.args, "stdin": stdin, "files": files }).to_string())
+        digest(
+            &json!({ "text": self.text, "args": self.args, "stdin": stdin, "files": files })
+                .to_string(),
+        )
     }
 
-    /// The same for a person, a line each. It is a stranger's text: each stays one line, and none moves the cursor.
+    /// The same for a person, a line each. It is a stranger's text: each stays one line, and none
+    /// moves the cursor.
     pub(super) fn lines(&self) -> Vec<String> {
         let mut lines = Vec::new();
         lines.extend(self.text.map(|text| format!("text: {}", start(text.as_bytes()))));
         if !self.args.is_empty() {
-            let words: Vec<String> = self.args.iter().take(LISTED).map(|word| format!("\"{}\"", start(word.as_bytes()))).collect();
+            let words: Vec<String> = self
+                .args
+                .iter()
+                .take(LISTED)
+                .map(|word| format!("\"{}\"", start(word.as_bytes())))
+                .collect();
             lines.push(format!("arguments: {}{}", words.join(" "), more(self.args.len())));
         }
         match self.stdin {
             GivenStdin::Whole([]) => {}
             GivenStdin::Whole(bytes) => lines.push(format!("stdin: {}", start(bytes))),
-            GivenStdin::Unread => lines.push("stdin: a stream that nobody has read yet, whatever it holds".into()),
+            GivenStdin::Unread => {
+                lines.push("stdin: a stream that nobody has read yet, whatever it holds".into())
+            }
         }
         let files = self.files.iter().take(LISTED);
-        lines.extend(files.map(|(path, text)| format!("file {}: {}", printable(path), start(text.as_bytes()))));
+        lines.extend(
+            files.map(|(path, text)| {
+                format!("file {}: {}", printable(path), start(text.as_bytes()))
+            }),
+        );
         if self.files.len() > LISTED {
             lines.push(format!("files:{}", more(self.files.len())));
         }
@@ -75,7 +90,11 @@ impl Input<'_> {
 /// The start of some bytes, and how many there are where that is not all.
 fn start(bytes: &[u8]) -> String {
     let shown = printable(&String::from_utf8_lossy(&bytes[..bytes.len().min(SHOWN)]));
-    if bytes.len() > SHOWN { format!("{shown} ... ({} bytes, {})", bytes.len(), runtime::digest(bytes)) } else { shown }
+    if bytes.len() > SHOWN {
+        format!("{shown} ... ({} bytes, {})", bytes.len(), runtime::digest(bytes))
+    } else {
+        shown
+    }
 }
 
 fn more(count: usize) -> String {
@@ -101,7 +120,8 @@ mod tests {
             Input { files: &[("a", "b")], ..Input::default() },
             Input { files: &[("a", "c")], ..Input::default() },
         ];
-        let digests: std::collections::BTreeSet<String> = inputs.iter().map(Input::digest).collect();
+        let digests: std::collections::BTreeSet<String> =
+            inputs.iter().map(Input::digest).collect();
         assert_eq!(digests.len(), inputs.len());
         assert_eq!(inputs[3].digest(), Input { args: &args, ..Input::default() }.digest());
     }
@@ -110,11 +130,25 @@ mod tests {
     fn a_person_reads_an_input_escaped_and_bounded() {
         let args = ["--to".to_owned(), "x\u{1b}[8m\ny".to_owned()];
         let long = "z".repeat(5_000);
-        let input = Input { text: Some("curl\n\u{202e}x"), args: &args, stdin: GivenStdin::Whole(long.as_bytes()), files: &[("a\n", "b")] };
+        let input = Input {
+            text: Some("curl\n\u{202e}x"),
+            args: &args,
+            stdin: GivenStdin::Whole(long.as_bytes()),
+            files: &[("a\n", "b")],
+        };
         let lines = input.lines();
         assert_eq!(lines.len(), 4, "{lines:?}");
-        assert!(lines.iter().all(|line| line.len() < 1_300 && !line.contains(['\n', '\u{1b}', '\u{202e}'])), "{lines:?}");
-        assert!(lines[1].starts_with("arguments: \"--to\" \"x") && lines[2].contains("(5000 bytes, sha256:"), "{lines:?}");
+        assert!(
+            lines
+                .iter()
+                .all(|line| line.len() < 1_300 && !line.contains(['\n', '\u{1b}', '\u{202e}'])),
+            "{lines:?}"
+        );
+        assert!(
+            lines[1].starts_with("arguments: \"--to\" \"x")
+                && lines[2].contains("(5000 bytes, sha256:"),
+            "{lines:?}"
+        );
         assert_eq!(Input { stdin: GivenStdin::Unread, ..Input::default() }.lines().len(), 1);
     }
 }

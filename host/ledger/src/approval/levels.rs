@@ -1,7 +1,8 @@
 //! Which of the levels that were set hold for a part of a skill.
 //!
-//! A level for a program keeps the name that the operator typed, and a skill's author may rename files. So a level that denies holds for every
-//! program that the name may mean, and a level that allows holds only for the one that it does mean.
+//! A level for a program keeps the name that the operator typed, and a skill's author may rename
+//! files. So a level that denies holds for every program that the name may mean, and a level that
+//! allows holds only for the one that it does mean.
 
 use std::collections::BTreeSet;
 
@@ -21,9 +22,14 @@ impl<'a> Levels<'a> {
         Levels { skill, set }
     }
 
-    /// The strictest level that may be meant for a part, or for the skill as a whole, where it denies.
+    /// The strictest level that may be meant for a part, or for the skill as a whole, where it
+    /// denies.
     pub(super) fn denial(&self, what: &What) -> Option<Level> {
-        self.set.iter().filter(|set| denies(set.level) && self.may_mean(&set.what, what)).map(|set| set.level).min()
+        self.set
+            .iter()
+            .filter(|set| denies(set.level) && self.may_mean(&set.what, what))
+            .map(|set| set.level)
+            .min()
     }
 
     /// An entry of that level.
@@ -33,14 +39,29 @@ impl<'a> Levels<'a> {
 
     /// The level that was set for exactly this part, else the skill's.
     pub(super) fn nearest(&self, what: &What) -> Option<&LevelSet> {
-        let own = self.set.iter().filter(|set| set.what != What::Skill && self.means(&set.what, what)).min_by_key(|set| set.level);
-        own.or_else(|| self.set.iter().filter(|set| set.what == What::Skill).min_by_key(|set| set.level))
+        let own = self
+            .set
+            .iter()
+            .filter(|set| set.what != What::Skill && self.means(&set.what, what))
+            .min_by_key(|set| set.level);
+        own.or_else(|| {
+            self.set.iter().filter(|set| set.what == What::Skill).min_by_key(|set| set.level)
+        })
     }
 
     /// The skill's files that no program of a run may start.
     pub(super) fn denied_files(&self) -> BTreeSet<String> {
-        let denied: Vec<&str> = self.set.iter().filter(|set| denies(set.level)).filter_map(|set| program(&set.what)).collect();
-        let files = self.skill.files.iter().filter(|file| denied.iter().any(|name| self.may_name(name, &file.path)));
+        let denied: Vec<&str> = self
+            .set
+            .iter()
+            .filter(|set| denies(set.level))
+            .filter_map(|set| program(&set.what))
+            .collect();
+        let files = self
+            .skill
+            .files
+            .iter()
+            .filter(|file| denied.iter().any(|name| self.may_name(name, &file.path)));
         files.map(|file| file.path.clone()).collect()
     }
 
@@ -53,7 +74,10 @@ impl<'a> Levels<'a> {
             // The tools are the component's, and so is the skill's main program.
             (What::Program(name), What::Skill | What::Tool(_)) => {
                 let manifest = &self.skill.manifest;
-                manifest.component.as_ref().is_some_and(|path| *name == manifest.name || self.may_name(name, path))
+                manifest
+                    .component
+                    .as_ref()
+                    .is_some_and(|path| *name == manifest.name || self.may_name(name, path))
             }
             (set, what) => set == what,
         }
@@ -62,13 +86,15 @@ impl<'a> Levels<'a> {
     fn means(&self, set: &What, what: &What) -> bool {
         match (set, what) {
             (What::Program(name), What::Program(path)) => {
-                name == path || matches!(scripts::find(self.skill, name), Found::File(found) if found == *path)
+                name == path
+                    || matches!(scripts::find(self.skill, name), Found::File(found) if found == *path)
             }
             (set, what) => set == what,
         }
     }
 
-    /// Whether a name may stand for the file at a path: as a path, as a path below `scripts/`, as a file's name, or without its extension.
+    /// Whether a name may stand for the file at a path: as a path, as a path below `scripts/`, as a
+    /// file's name, or without its extension.
     fn may_name(&self, name: &str, path: &str) -> bool {
         let inside = scripts::inside(&[&self.skill.name, &self.skill.manifest.name], name);
         let name = inside.as_deref().unwrap_or(name);

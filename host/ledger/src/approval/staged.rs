@@ -1,4 +1,5 @@
-//! Changes that a run kept aside until a person has seen them: made later, in folders that may have changed meanwhile.
+//! Changes that a run kept aside until a person has seen them: made later, in folders that may have
+//! changed meanwhile.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read as _, Write as _};
@@ -23,7 +24,8 @@ pub struct Change {
 
 /// Makes changes: all of them or, where a path is not what it was, none.
 ///
-/// The run's rules were asked about these very paths, so no link may lead elsewhere by now: none is followed.
+/// The run's rules were asked about these very paths, so no link may lead elsewhere by now: none is
+/// followed.
 pub(super) fn apply(changes: &[Change]) -> io::Result<()> {
     let mut folders: BTreeMap<&Path, OwnedFd> = BTreeMap::new();
     for Change { folder, .. } in changes {
@@ -34,14 +36,24 @@ pub(super) fn apply(changes: &[Change]) -> io::Result<()> {
     for Change { folder, staged } in changes {
         if found(&folders[folder.as_path()], &staged.path)? != staged.before {
             let path = folder.join(&staged.path);
-            return Err(io::Error::other(format!("{} changed meanwhile, so nothing was written", path.display())));
+            return Err(io::Error::other(format!(
+                "{} changed meanwhile, so nothing was written",
+                path.display()
+            )));
         }
     }
     for (folder, root) in &folders {
-        refuse_repository(root, changes.iter().filter(|change| change.folder == **folder).map(|change| &change.staged))?;
+        refuse_repository(
+            root,
+            changes.iter().filter(|change| change.folder == **folder).map(|change| &change.staged),
+        )?;
     }
-    // What goes makes room for what comes: the deepest first. What comes stands in folders that come before it.
-    let goes = |staged: &Staged| staged.after.is_none() || is_folder(&staged.before) != matches!(staged.after, Some(After::Folder));
+    // What goes makes room for what comes: the deepest first. What comes stands in folders that
+    // come before it.
+    let goes = |staged: &Staged| {
+        staged.after.is_none()
+            || is_folder(&staged.before) != matches!(staged.after, Some(After::Folder))
+    };
     for Change { folder, staged } in changes.iter().rev().filter(|change| goes(&change.staged)) {
         let root = &folders[folder.as_path()];
         match &staged.before {
@@ -53,7 +65,9 @@ pub(super) fn apply(changes: &[Change]) -> io::Result<()> {
     for Change { folder, staged } in changes {
         let root = &folders[folder.as_path()];
         match &staged.after {
-            Some(After::Folder) if found(root, &staged.path)? != Some(Before::Folder) => make_folder(root, &staged.path)?,
+            Some(After::Folder) if found(root, &staged.path)? != Some(Before::Folder) => {
+                make_folder(root, &staged.path)?
+            }
             Some(After::File { bytes, mode }) => put(root, &staged.path, bytes, *mode)?,
             _ => {}
         }
@@ -61,9 +75,13 @@ pub(super) fn apply(changes: &[Change]) -> io::Result<()> {
     Ok(())
 }
 
-/// Refuses changes that make a git repository of a folder, with commands for git to run, only together with what the folder has gained since
-/// they were kept aside. The run's rules were asked about what was there then.
-fn refuse_repository<'a>(root: &OwnedFd, changes: impl Iterator<Item = &'a Staged>) -> io::Result<()> {
+/// Refuses changes that make a git repository of a folder, with commands for git to run, only
+/// together with what the folder has gained since they were kept aside. The run's rules were asked
+/// about what was there then.
+fn refuse_repository<'a>(
+    root: &OwnedFd,
+    changes: impl Iterator<Item = &'a Staged>,
+) -> io::Result<()> {
     // By folder: what of a repository comes. Other names cost nothing.
     let mut folders: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
     for change in changes.filter(|change| change.after.is_some()) {
@@ -74,18 +92,28 @@ fn refuse_repository<'a>(root: &OwnedFd, changes: impl Iterator<Item = &'a Stage
         }
     }
     for (folder, comes) in folders {
-        let path = |name: &str| if folder.is_empty() { name.to_owned() } else { format!("{folder}/{name}") };
+        let path = |name: &str| {
+            if folder.is_empty() { name.to_owned() } else { format!("{folder}/{name}") }
+        };
         let is_there = |name: &str| {
-            holder(root.as_fd(), &path(name)).and_then(|(folder, name)| fs::statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW)).is_ok()
+            holder(root.as_fd(), &path(name))
+                .and_then(|(folder, name)| fs::statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW))
+                .is_ok()
         };
         let comes = |name: &str| comes.contains(&*fold(name));
-        let runs = |has: &dyn Fn(&str) -> bool| match has("HEAD") && (has("objects") || has("commondir")) {
+        let runs = |has: &dyn Fn(&str) -> bool| match has("HEAD")
+            && (has("objects") || has("commondir"))
+        {
             true => REPOSITORY.into_iter().find(|name| has(name)),
             false => None,
         };
         let together = runs(&|name| is_there(name) || comes(name));
-        if let Some(name) = together.filter(|_| runs(&is_there).is_none() && runs(&comes).is_none()) {
-            return Err(io::Error::other(format!("git would run commands that `{}` names, so nothing was written", path(name))));
+        if let Some(name) = together.filter(|_| runs(&is_there).is_none() && runs(&comes).is_none())
+        {
+            return Err(io::Error::other(format!(
+                "git would run commands that `{}` names, so nothing was written",
+                path(name)
+            )));
         }
     }
     Ok(())
@@ -97,7 +125,8 @@ fn is_folder(before: &Option<Before>) -> bool {
 
 /// What is at a path now.
 fn found(root: &OwnedFd, path: &str) -> io::Result<Option<Before>> {
-    let stat = holder(root.as_fd(), path).and_then(|(folder, name)| fs::statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW));
+    let stat = holder(root.as_fd(), path)
+        .and_then(|(folder, name)| fs::statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW));
     let kind = match stat {
         Ok(stat) => FileType::from_raw_mode(stat.st_mode),
         Err(Errno::NOENT | Errno::NOTDIR) => return Ok(None),
@@ -130,12 +159,14 @@ fn put(root: &OwnedFd, path: &str, bytes: &[u8], mode: u32) -> io::Result<()> {
     let (folder, name) = holder(root.as_fd(), path)?;
     let temporary = format!(".skillhost-{}", std::process::id());
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let written = fs::openat(&folder, &temporary, flags, Mode::from_raw_mode(0o600)).map_err(io::Error::from).and_then(|file| {
-        let mut file = std::fs::File::from(file);
-        file.write_all(bytes)?;
-        fs::fchmod(&file, Mode::from_raw_mode(mode))?;
-        Ok(fs::renameat(&folder, &temporary, &folder, name)?)
-    });
+    let written = fs::openat(&folder, &temporary, flags, Mode::from_raw_mode(0o600))
+        .map_err(io::Error::from)
+        .and_then(|file| {
+            let mut file = std::fs::File::from(file);
+            file.write_all(bytes)?;
+            fs::fchmod(&file, Mode::from_raw_mode(mode))?;
+            Ok(fs::renameat(&folder, &temporary, &folder, name)?)
+        });
     written.inspect_err(|_| {
         // The error at hand says more than a second one would.
         let _ = fs::unlinkat(&folder, &temporary, AtFlags::empty());
@@ -149,7 +180,10 @@ mod tests {
 
     fn change(folder: &Path, path: &str, before: Option<Before>) -> Change {
         let after = Some(After::File { bytes: b"new".to_vec(), mode: 0o644 });
-        Change { folder: folder.to_owned(), staged: Staged { guest: "/workspace".into(), path: path.into(), before, after } }
+        Change {
+            folder: folder.to_owned(),
+            staged: Staged { guest: "/workspace".into(), path: path.into(), before, after },
+        }
     }
 
     #[test]
@@ -159,7 +193,10 @@ mod tests {
         std::fs::create_dir(work.join("objects")).unwrap();
         apply(&[change(&work, "HEAD", None)]).unwrap();
         for name in ["config", "hooks"] {
-            assert!(apply(&[change(&work, "beside", None), change(&work, name, None)]).is_err(), "{name}");
+            assert!(
+                apply(&[change(&work, "beside", None), change(&work, name, None)]).is_err(),
+                "{name}"
+            );
         }
         assert!(!work.join("beside").exists(), "nothing was written");
         apply(&[change(&work, "readme", None)]).unwrap();
@@ -179,7 +216,14 @@ mod tests {
         std::fs::remove_dir_all(work.join("out")).unwrap();
         std::os::unix::fs::symlink(".git", work.join("out")).unwrap();
         for before in [None, old.clone()] {
-            assert!(apply(&[change(&work, "out/config", before.clone()), change(&work, "out/hook", None)]).is_err(), "{before:?}");
+            assert!(
+                apply(&[
+                    change(&work, "out/config", before.clone()),
+                    change(&work, "out/hook", None)
+                ])
+                .is_err(),
+                "{before:?}"
+            );
         }
         // One stands in the way to the folder itself.
         std::os::unix::fs::symlink("work", root.join("link")).unwrap();

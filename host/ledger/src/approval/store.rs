@@ -86,7 +86,9 @@ pub enum Full {
 }
 
 /// What a request that waits is called by.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, schemars::JsonSchema)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, schemars::JsonSchema,
+)]
 #[serde(transparent)]
 pub struct PendingId(pub i64);
 
@@ -223,14 +225,27 @@ impl Store {
     }
 
     /// The newest first.
-    pub(super) fn approvals_of(&self, skill: &str, what: &What) -> Result<Vec<Approval>, ApprovalError> {
+    pub(super) fn approvals_of(
+        &self,
+        skill: &str,
+        what: &What,
+    ) -> Result<Vec<Approval>, ApprovalError> {
         let (kind, name) = what.columns();
-        let select = format!("{APPROVAL} WHERE skill = ?1 AND kind = ?2 AND name = ?3 ORDER BY id DESC");
+        let select =
+            format!("{APPROVAL} WHERE skill = ?1 AND kind = ?2 AND name = ?3 ORDER BY id DESC");
         Ok(self.database.all(&select, [skill, kind, name], approval)?)
     }
 
-    pub(super) fn approvals_of_digest(&self, skill: &str, digest: &str) -> Result<Vec<Approval>, ApprovalError> {
-        Ok(self.database.all(&format!("{APPROVAL} WHERE skill = ?1 AND digest = ?2"), [skill, digest], approval)?)
+    pub(super) fn approvals_of_digest(
+        &self,
+        skill: &str,
+        digest: &str,
+    ) -> Result<Vec<Approval>, ApprovalError> {
+        Ok(self.database.all(
+            &format!("{APPROVAL} WHERE skill = ?1 AND digest = ?2"),
+            [skill, digest],
+            approval,
+        )?)
     }
 
     /// Uses an approval: one for a single run is over with it. `false`: another run was quicker.
@@ -242,7 +257,14 @@ impl Store {
         Ok(self.database.write(|db| Ok(db.execute(over, params![approval.id, now()])? == 1))?)
     }
 
-    pub(super) fn set(&self, skill: &str, what: &What, to: Option<Level>, digest: Option<&str>, who: &str) -> Result<(), ApprovalError> {
+    pub(super) fn set(
+        &self,
+        skill: &str,
+        what: &What,
+        to: Option<Level>,
+        digest: Option<&str>,
+        who: &str,
+    ) -> Result<(), ApprovalError> {
         let (kind, name) = what.columns();
         Ok(self.database.write(|db| {
             match to {
@@ -267,7 +289,14 @@ fn level(row: &Row<'_>) -> rusqlite::Result<LevelSet> {
     let level: String = row.get(3)?;
     // A word that is not known is the strictest one.
     let level = Level::from_name(&level).unwrap_or(Level::Blocked);
-    Ok(LevelSet { skill: row.get(0)?, what: what(row, 1)?, level, digest: row.get(4)?, who: row.get(5)?, time: row.get(6)? })
+    Ok(LevelSet {
+        skill: row.get(0)?,
+        what: what(row, 1)?,
+        level,
+        digest: row.get(4)?,
+        who: row.get(5)?,
+        time: row.get(6)?,
+    })
 }
 
 fn approval(row: &Row<'_>) -> rusqlite::Result<Approval> {
@@ -279,7 +308,10 @@ fn approval(row: &Row<'_>) -> rusqlite::Result<Approval> {
         digest: row.get(4)?,
         files: from_json(row, 5)?,
         capabilities: from_json(row, 6)?,
-        term: [Term::Always, Term::Session].into_iter().find(|one| name(*one) == term).unwrap_or(Term::Once),
+        term: [Term::Always, Term::Session]
+            .into_iter()
+            .find(|one| name(*one) == term)
+            .unwrap_or(Term::Once),
         session: row.get(8)?,
         who: row.get(9)?,
         time: row.get(10)?,
@@ -288,11 +320,16 @@ fn approval(row: &Row<'_>) -> rusqlite::Result<Approval> {
     })
 }
 
-/// The part of a skill in two columns. A row of an unknown kind makes the file unreadable, and then nothing runs.
+/// The part of a skill in two columns. A row of an unknown kind makes the file unreadable, and then
+/// nothing runs.
 fn what(row: &Row<'_>, at: usize) -> rusqlite::Result<What> {
     let (kind, name): (String, String) = (row.get(at)?, row.get(at + 1)?);
     What::from_columns(&kind, name).ok_or_else(|| {
-        rusqlite::Error::FromSqlConversionFailure(at, rusqlite::types::Type::Text, format!("unknown kind of program `{kind}`").into())
+        rusqlite::Error::FromSqlConversionFailure(
+            at,
+            rusqlite::types::Type::Text,
+            format!("unknown kind of program `{kind}`").into(),
+        )
     })
 }
 
@@ -311,7 +348,9 @@ fn json(value: &impl Serialize) -> String {
 
 fn from_json<T: serde::de::DeserializeOwned>(row: &Row<'_>, at: usize) -> rusqlite::Result<T> {
     let text: String = row.get(at)?;
-    serde_json::from_str(&text).map_err(|error| rusqlite::Error::FromSqlConversionFailure(at, rusqlite::types::Type::Text, error.into()))
+    serde_json::from_str(&text).map_err(|error| {
+        rusqlite::Error::FromSqlConversionFailure(at, rusqlite::types::Type::Text, error.into())
+    })
 }
 
 fn now() -> String {

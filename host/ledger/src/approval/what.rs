@@ -8,7 +8,8 @@ use serde::Serialize;
 pub enum What {
     /// The skill: its main component, and whatever has no level of its own.
     Skill,
-    /// A script or component. A request has its path in the skill; a level keeps the name that the operator typed.
+    /// A script or component. A request has its path in the skill; a level keeps the name that the
+    /// operator typed.
     Program(String),
     /// A typed tool.
     Tool(String),

@@ -1,15 +1,19 @@
-//! The chain: each line of the log ends with its number, the digest of the line before, and its own.
+//! The chain: each line of the log ends with its number, the digest of the line before, and its
+//! own.
 //!
 //! ```text
 //! {"version":2, ... ,"sequence":17,"previous":"sha256:...","digest":"sha256:..."}
 //! ```
 //!
-//! `digest` is over all bytes of the line before `,"digest":`. So a line can be checked alone, and its place by the one before.
+//! `digest` is over all bytes of the line before `,"digest":`. So a line can be checked alone, and
+//! its place by the one before.
 
 use skillhost_skill::runtime;
 
 /// A place in the chain.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+#[derive(
+    Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema,
+)]
 pub struct Head {
     /// The record's number, from 1.
     pub sequence: u64,
@@ -29,12 +33,14 @@ pub(super) struct Link<'a> {
 
 /// Bytes that the end of a line takes at most: the three names, a number of 20 digits, two digests.
 pub(super) const TRAILER_MAX: usize = 256;
-/// Bytes at the end of a journal in which its last record is looked for first: more than that of a run which started no programs.
+/// Bytes at the end of a journal in which its last record is looked for first: more than that of a
+/// run which started no programs.
 pub(super) const LINE: usize = 4 << 10;
 /// Those in which it is looked for next.
 pub(super) const LINE_MAX: usize = 16 << 10;
 
-/// How the first line of a journal starts that goes on where another was sealed: its end is that of the last line there.
+/// How the first line of a journal starts that goes on where another was sealed: its end is that of
+/// the last line there.
 const ANCHOR: &[u8] = br#"{"version":2,"anchor":true,"#;
 
 const SEQUENCE: &str = ",\"sequence\":";
@@ -54,7 +60,9 @@ pub(super) fn close(line: &mut Vec<u8>, head: &Head) -> Head {
     debug_assert_eq!(line.last(), Some(&b'}'));
     line.pop();
     let sequence = head.sequence + 1;
-    line.extend_from_slice(format!("{SEQUENCE}{sequence},\"previous\":\"{}\"", head.digest).as_bytes());
+    line.extend_from_slice(
+        format!("{SEQUENCE}{sequence},\"previous\":\"{}\"", head.digest).as_bytes(),
+    );
     let digest = runtime::digest(line);
     line.extend_from_slice(format!(",\"digest\":\"{digest}\"}}").as_bytes());
     Head { sequence, digest }
@@ -64,7 +72,10 @@ pub(super) fn close(line: &mut Vec<u8>, head: &Head) -> Head {
 pub(super) fn anchor(last: &Link<'_>) -> Vec<u8> {
     let mut line = ANCHOR[..ANCHOR.len() - 1].to_vec();
     let Link { sequence, previous, digest, .. } = last;
-    line.extend_from_slice(format!("{SEQUENCE}{sequence},\"previous\":\"{previous}\",\"digest\":\"{digest}\"}}\n").as_bytes());
+    line.extend_from_slice(
+        format!("{SEQUENCE}{sequence},\"previous\":\"{previous}\",\"digest\":\"{digest}\"}}\n")
+            .as_bytes(),
+    );
     line
 }
 
@@ -73,7 +84,8 @@ pub(super) fn is_anchor(line: &[u8]) -> bool {
     line.starts_with(ANCHOR)
 }
 
-/// The record at the end of lines whose last newline is gone: one whose digest is that of its content, or the anchor that a journal starts with.
+/// The record at the end of lines whose last newline is gone: one whose digest is that of its
+/// content, or the anchor that a journal starts with.
 pub(super) fn last_record(lines: &[u8], from_start: bool) -> Option<Link<'_>> {
     let newline = lines.iter().rposition(|byte| *byte == b'\n');
     let is_first = newline.is_none();
@@ -93,7 +105,12 @@ impl<'a> Link<'a> {
         let digits = rest.iter().rev().take_while(|byte| byte.is_ascii_digit()).count();
         let (before, sequence) = rest.split_at(rest.len() - digits);
         before.ends_with(SEQUENCE.as_bytes()).then_some(())?;
-        Some(Link { sequence: std::str::from_utf8(sequence).ok()?.parse().ok()?, previous, digest, content })
+        Some(Link {
+            sequence: std::str::from_utf8(sequence).ok()?.parse().ok()?,
+            previous,
+            digest,
+            content,
+        })
     }
 
     /// Whether the line is what it was when it was written, as far as it alone tells.
@@ -150,8 +167,11 @@ mod tests {
         for at in 0..good.len() {
             let mut bad = good.clone();
             bad[at] ^= 1;
-            let same = Link::of(&bad)
-                .is_some_and(|link| link.holds() && link.head() == head && serde_json::from_slice::<serde_json::Value>(&bad).is_ok());
+            let same = Link::of(&bad).is_some_and(|link| {
+                link.holds()
+                    && link.head() == head
+                    && serde_json::from_slice::<serde_json::Value>(&bad).is_ok()
+            });
             assert!(!same, "byte {at}: {}", String::from_utf8_lossy(&bad));
         }
         for cut in 0..good.len() {

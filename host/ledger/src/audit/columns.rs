@@ -36,17 +36,30 @@ impl Columns {
     /// Those of a line. Of one that says nothing they are empty: it is kept all the same.
     pub(super) fn of(line: &[u8]) -> Columns {
         let Ok(line) = serde_json::from_slice::<LogEntry>(line) else { return Columns::default() };
-        let time = line.time.parse::<jiff::Timestamp>().ok().and_then(|time| i64::try_from(time.as_nanosecond()).ok());
-        let program = line.program.into_iter().flat_map(|Program { name, script, .. }| [Some(name), script.map(|script| script.path)]);
-        let programs = program.flatten().chain(line.processes.into_iter().filter_map(|process| process.program.or(process.argv0)));
-        let hosts = line
-            .requests
-            .into_iter()
-            .filter_map(|Request { host, url }| host.or_else(|| Some(url?.parse::<http::Uri>().ok()?.host()?.to_ascii_lowercase())));
+        let time = line
+            .time
+            .parse::<jiff::Timestamp>()
+            .ok()
+            .and_then(|time| i64::try_from(time.as_nanosecond()).ok());
+        let program = line.program.into_iter().flat_map(|Program { name, script, .. }| {
+            [Some(name), script.map(|script| script.path)]
+        });
+        let programs = program.flatten().chain(
+            line.processes.into_iter().filter_map(|process| process.program.or(process.argv0)),
+        );
+        let hosts = line.requests.into_iter().filter_map(|Request { host, url }| {
+            host.or_else(|| Some(url?.parse::<http::Uri>().ok()?.host()?.to_ascii_lowercase()))
+        });
         let names = programs.map(|name| (PROGRAM, name)).chain(hosts.map(|host| (HOST, host)));
         let status = if line.pruned.is_some() { "pruned".into() } else { line.status.kind };
         let run = line.run.map(if status == STARTED { RunEvent::Start } else { RunEvent::End });
-        Columns { time: time.unwrap_or(0), skill: line.skill.name, status, names: names.collect(), run }
+        Columns {
+            time: time.unwrap_or(0),
+            skill: line.skill.name,
+            status,
+            names: names.collect(),
+            run,
+        }
     }
 }
 
@@ -60,12 +73,32 @@ mod tests {
             "program":{"name":"python3","script":{"path":"scripts/a.py"},"component":"x"},
             "requests":[{"url":"https://API.example.com:8443/x"},{"url":"no url"},{"host":"api.example.com","path":"hmac-sha256:x"}],
             "processes":[{"argv0":"jq"},{"program":"jq","argv":"hmac-sha256:x"}]}"#;
-        let names = [(HOST, "api.example.com"), (PROGRAM, "jq"), (PROGRAM, "python3"), (PROGRAM, "scripts/a.py")];
+        let names = [
+            (HOST, "api.example.com"),
+            (PROGRAM, "jq"),
+            (PROGRAM, "python3"),
+            (PROGRAM, "scripts/a.py"),
+        ];
         let names = names.map(|(kind, name)| (kind, name.to_owned())).into();
-        assert_eq!(Columns::of(line), Columns { time: 1_500_000_000, skill: "s".into(), status: "exited".into(), names, run: None });
+        assert_eq!(
+            Columns::of(line),
+            Columns {
+                time: 1_500_000_000,
+                skill: "s".into(),
+                status: "exited".into(),
+                names,
+                run: None
+            }
+        );
         assert_eq!(Columns::of(b"{"), Columns::default());
-        assert_eq!(Columns::of(br#"{"run":"1","status":{"kind":"started"}}"#).run, Some(RunEvent::Start("1".into())));
-        assert_eq!(Columns::of(br#"{"run":"1","status":{"kind":"exited","code":0}}"#).run, Some(RunEvent::End("1".into())));
+        assert_eq!(
+            Columns::of(br#"{"run":"1","status":{"kind":"started"}}"#).run,
+            Some(RunEvent::Start("1".into()))
+        );
+        assert_eq!(
+            Columns::of(br#"{"run":"1","status":{"kind":"exited","code":0}}"#).run,
+            Some(RunEvent::End("1".into()))
+        );
         assert_eq!(Columns::of(br#"{"pruned":{"sequence":7,"digest":"x"}}"#).status, "pruned");
     }
 }

@@ -1,5 +1,6 @@
-//! What a record holds of a run. Texts that a client, a guest or a server chose (arguments, paths, messages) may hold secrets: of those it holds
-//! keyed digests, and the texts beside them only where the policy says so.
+//! What a record holds of a run. Texts that a client, a guest or a server chose (arguments, paths,
+//! messages) may hold secrets: of those it holds keyed digests, and the texts beside them only
+//! where the policy says so.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +10,9 @@ use serde::Serialize;
 use super::ProgramId;
 use super::key::{Key, Keyed};
 use skillhost_policy::capabilities::Capabilities;
-use skillhost_policy::outcome::{Denial, DenialKind, LimitHit, Outcome, Process, ProcessEnd, RequestMade, Status, StreamDigests};
+use skillhost_policy::outcome::{
+    Denial, DenialKind, LimitHit, Outcome, Process, ProcessEnd, RequestMade, Status, StreamDigests,
+};
 use skillhost_policy::{AuditDetail, Policy};
 use skillhost_sandbox::recording::seal::Seal;
 use skillhost_skill::runtime::ScriptId;
@@ -177,7 +180,8 @@ pub enum ExitRecord {
     Limit { limit: String },
 }
 
-/// The texts of a run, where the policy says `audit: { detail: text }`. The values of its variables are redacted.
+/// The texts of a run, where the policy says `audit: { detail: text }`. The values of its variables
+/// are redacted.
 #[derive(Debug, Default, Serialize, schemars::JsonSchema)]
 pub struct TextRecord {
     /// The arguments, or the input of a tool.
@@ -203,7 +207,8 @@ pub struct Redactor {
     values: Vec<String>,
 }
 
-/// Texts of this many bytes may have been cut, in the middle of a value too: what a guest chooses is cut at 200 bytes or characters.
+/// Texts of this many bytes may have been cut, in the middle of a value too: what a guest chooses
+/// is cut at 200 bytes or characters.
 const MAYBE_CUT: usize = 190;
 /// The start of a value that is recognised at the end of such a text, in bytes.
 const START: usize = 4;
@@ -217,15 +222,24 @@ const LONG: usize = 8;
 impl Redactor {
     /// For a policy under which texts are kept; `None` under another.
     pub fn of(policy: &Policy, capabilities: &Capabilities) -> Option<Redactor> {
-        (policy.audit_detail == AuditDetail::Text).then(|| Redactor::new(&policy.secrets.env, &capabilities.env))
+        (policy.audit_detail == AuditDetail::Text)
+            .then(|| Redactor::new(&policy.secrets.env, &capabilities.env))
     }
 
     fn new(secrets: &[String], env: &BTreeMap<String, String>) -> Redactor {
         let values = env.iter().map(|(name, value)| (name.clone(), value.as_bytes().to_vec()));
-        let short = secrets.iter().filter_map(|name| env.get(name)).filter(|value| (1..LONG).contains(&value.len()));
+        let short = secrets
+            .iter()
+            .filter_map(|name| env.get(name))
+            .filter(|value| (1..LONG).contains(&value.len()));
         let mut short: Vec<String> = short.cloned().collect();
         short.sort_by_key(|value| std::cmp::Reverse(value.len()));
-        let mut all: Vec<String> = env.values().filter(|value| value.len() >= LONG).cloned().chain(short.iter().cloned()).collect();
+        let mut all: Vec<String> = env
+            .values()
+            .filter(|value| value.len() >= LONG)
+            .cloned()
+            .chain(short.iter().cloned())
+            .collect();
         all.sort_by_key(|value| std::cmp::Reverse(value.len()));
         Redactor { seal: Seal::new(String::new(), values), short, values: all }
     }
@@ -239,7 +253,8 @@ impl Redactor {
         self.without_start(text)
     }
 
-    /// A text that was cut, without the start of a value at its end. The command of a denial stands in backticks.
+    /// A text that was cut, without the start of a value at its end. The command of a denial stands
+    /// in backticks.
     fn without_start(&self, mut text: String) -> String {
         if text.len() < MAYBE_CUT {
             return text;
@@ -260,7 +275,9 @@ impl Redactor {
     pub fn texts(&self, arguments: &[String], outcome: &Outcome) -> TextRecord {
         let message = match &outcome.status {
             Status::Denied(denial) => Some(&denial.what),
-            Status::Invalid { message, .. } | Status::Failed { message, .. } | Status::Trapped { message } => Some(message),
+            Status::Invalid { message, .. }
+            | Status::Failed { message, .. }
+            | Status::Trapped { message } => Some(message),
             Status::Aborted { reason } => Some(reason),
             Status::Exited { .. } | Status::LimitHit(_) | Status::Interrupted => None,
         };
@@ -269,7 +286,11 @@ impl Redactor {
             message: message.map(|text| self.text(text)),
             denials: outcome.denials.iter().map(|denial| self.text(&denial.what)).collect(),
             requests: outcome.requests.iter().map(|request| self.text(&request.url)).collect(),
-            processes: outcome.processes.iter().map(|process| self.text(&process.command)).collect(),
+            processes: outcome
+                .processes
+                .iter()
+                .map(|process| self.text(&process.command))
+                .collect(),
         }
     }
 }
@@ -284,7 +305,11 @@ impl ProgramRecord {
 impl StreamsRecord {
     pub(super) fn of(streams: &StreamDigests, key: &Key) -> StreamsRecord {
         let keyed = |plain: &Option<String>| plain.as_deref().map(|plain| key.keyed(plain));
-        StreamsRecord { stdin: keyed(&streams.stdin), stdout: keyed(&streams.stdout), stderr: keyed(&streams.stderr) }
+        StreamsRecord {
+            stdin: keyed(&streams.stdin),
+            stdout: keyed(&streams.stdout),
+            stderr: keyed(&streams.stderr),
+        }
     }
 }
 
@@ -310,7 +335,9 @@ impl DenialRecord {
         let (about, rule, host) = match &denial.kind {
             DenialKind::Path => (About::Path, own(), None),
             DenialKind::Host(host) => (About::Request, own(), Some(host.clone())),
-            DenialKind::Method(host) => (About::Request, "the method is not allowed".into(), Some(host.clone())),
+            DenialKind::Method(host) => {
+                (About::Request, "the method is not allowed".into(), Some(host.clone()))
+            }
             DenialKind::Url => (About::Request, "the URL is not valid".into(), None),
             DenialKind::Program => (About::Program, own(), None),
             DenialKind::NoProgram => (About::Program, "there is no such program".into(), None),
@@ -324,7 +351,17 @@ impl DenialRecord {
 
 impl RequestRecord {
     pub(super) fn of(request: &RequestMade, key: &Key) -> RequestRecord {
-        let RequestMade { method, url, status, sent, received, sent_digest, received_digest, failure, .. } = request;
+        let RequestMade {
+            method,
+            url,
+            status,
+            sent,
+            received,
+            sent_digest,
+            received_digest,
+            failure,
+            ..
+        } = request;
         const KNOWN: [Method; 9] = [
             Method::GET,
             Method::HEAD,
@@ -338,10 +375,16 @@ impl RequestRecord {
         ];
         let uri = url.parse::<Uri>().ok();
         let uri = uri.as_ref();
-        let scheme = uri.and_then(Uri::scheme_str).and_then(|scheme| ["http", "https"].into_iter().find(|known| *known == scheme));
+        let scheme = uri
+            .and_then(Uri::scheme_str)
+            .and_then(|scheme| ["http", "https"].into_iter().find(|known| *known == scheme));
         let keyed = |plain: &Option<String>| plain.as_deref().map(|plain| key.keyed(plain));
         RequestRecord {
-            method: if KNOWN.iter().any(|known| known.as_str() == method) { method.clone() } else { "other".into() },
+            method: if KNOWN.iter().any(|known| known.as_str() == method) {
+                method.clone()
+            } else {
+                "other".into()
+            },
             scheme,
             host: uri.and_then(Uri::host).map(str::to_ascii_lowercase),
             port: uri.and_then(Uri::port_u16),
@@ -361,12 +404,22 @@ impl ProcessRecord {
         let exit = match &process.exit {
             ProcessEnd::Exited { code } => ExitRecord::Exited { code: *code },
             ProcessEnd::Killed => ExitRecord::Killed,
-            ProcessEnd::Trapped { message } => ExitRecord::Trapped { message: key.digest(message.as_bytes()) },
+            ProcessEnd::Trapped { message } => {
+                ExitRecord::Trapped { message: key.digest(message.as_bytes()) }
+            }
             ProcessEnd::Limit { limit } => ExitRecord::Limit { limit: limit.clone() },
         };
         let Process { program, argv_digest, wall_ms, fuel, epochs, depth, .. } = process;
         let argv = key.keyed(argv_digest);
-        ProcessRecord { program: program.clone(), argv, exit, wall_ms: *wall_ms, fuel: *fuel, epochs: *epochs, depth: *depth }
+        ProcessRecord {
+            program: program.clone(),
+            argv,
+            exit,
+            wall_ms: *wall_ms,
+            fuel: *fuel,
+            epochs: *epochs,
+            depth: *depth,
+        }
     }
 }
 
@@ -386,23 +439,45 @@ mod tests {
         let redactor = Redactor::new(&[], &env);
         let padding = "x".repeat(190);
         for cut in ["SK-Abcdefghij", "SK-A"] {
-            assert_eq!(redactor.text(&format!("start `{padding} {cut}`")), format!("start `{padding} [redacted]"), "{cut}");
+            assert_eq!(
+                redactor.text(&format!("start `{padding} {cut}`")),
+                format!("start `{padding} [redacted]"),
+                "{cut}"
+            );
         }
         let padding = "\u{20ac}".repeat(63);
-        assert_eq!(redactor.text(&format!("{padding} SK-Abcdefghi")), format!("{padding} [redacted]"), "200 bytes, 76 characters");
+        assert_eq!(
+            redactor.text(&format!("{padding} SK-Abcdefghi")),
+            format!("{padding} [redacted]"),
+            "200 bytes, 76 characters"
+        );
         assert_eq!(redactor.text("https://sk-abcdefghijklmnop/x"), "https://[redacted]/x");
-        assert_eq!(redactor.text("a short text that ends in SK-A"), "a short text that ends in SK-A");
+        assert_eq!(
+            redactor.text("a short text that ends in SK-A"),
+            "a short text that ends in SK-A"
+        );
     }
 
     #[test]
     fn no_text_of_a_guest_is_in_a_record() {
         let key = Key::of_process();
         let rule = format!("`{SECRET}` is not here");
-        for kind in [DenialKind::Method("example.com".into()), DenialKind::Url, DenialKind::NoProgram, DenialKind::Unknown] {
-            let record = serde_json::to_string(&DenialRecord::of(&denial(kind.clone(), &rule), &key)).unwrap();
+        for kind in [
+            DenialKind::Method("example.com".into()),
+            DenialKind::Url,
+            DenialKind::NoProgram,
+            DenialKind::Unknown,
+        ] {
+            let record =
+                serde_json::to_string(&DenialRecord::of(&denial(kind.clone(), &rule), &key))
+                    .unwrap();
             assert!(!record.contains(SECRET), "{kind:?}: {record}");
         }
-        let kept = serde_json::to_string(&DenialRecord::of(&denial(DenialKind::Path, "`*.key` is denied"), &key)).unwrap();
+        let kept = serde_json::to_string(&DenialRecord::of(
+            &denial(DenialKind::Path, "`*.key` is denied"),
+            &key,
+        ))
+        .unwrap();
         assert!(kept.contains("`*.key` is denied") && !kept.contains(SECRET), "{kept}");
         let message = || SECRET.to_owned();
         for status in [
@@ -414,19 +489,29 @@ mod tests {
             let record = serde_json::to_string(&StatusRecord::of(&status, &key)).unwrap();
             assert!(record.contains("hmac-sha256:") && !record.contains(SECRET), "{record}");
         }
-        for (method, url) in [("GET", format!("https://api.example.com:8443/{SECRET}")), (SECRET, format!("{SECRET} is no URL"))] {
+        for (method, url) in [
+            ("GET", format!("https://api.example.com:8443/{SECRET}")),
+            (SECRET, format!("{SECRET} is no URL")),
+        ] {
             let request = RequestMade::new(method.into(), url, SECRET, "denied");
             let record = serde_json::to_string(&RequestRecord::of(&request, &key)).unwrap();
-            assert!(!record.contains(SECRET) && record.contains("\"failure\":\"denied\""), "{record}");
+            assert!(
+                !record.contains(SECRET) && record.contains("\"failure\":\"denied\""),
+                "{record}"
+            );
             assert_eq!(record.contains("api.example.com"), method == "GET", "{record}");
         }
     }
 
     #[test]
     fn texts_are_redacted_of_every_variable_and_of_short_secrets() {
-        let env = [("TOKEN", "hunter2-hunter2"), ("PIN", "1234"), ("LANG", "C")].map(|(name, value)| (name.into(), value.into()));
+        let env = [("TOKEN", "hunter2-hunter2"), ("PIN", "1234"), ("LANG", "C")]
+            .map(|(name, value)| (name.into(), value.into()));
         let redactor = Redactor::new(&["PIN".into()], &env.into());
         let text = redactor.text("curl -H hunter2-hunter2 --pin 1234 C");
-        assert!(!text.contains("hunter2") && !text.contains("1234") && text.ends_with(" C"), "{text}");
+        assert!(
+            !text.contains("hunter2") && !text.contains("1234") && text.ends_with(" C"),
+            "{text}"
+        );
     }
 }

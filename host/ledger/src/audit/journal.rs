@@ -1,5 +1,6 @@
-//! The journal: the file that records are appended to, and all that a run pays for. Each append locks it, reads its last bytes for the
-//! place in the chain, unless nobody has written since, and writes one line.
+//! The journal: the file that records are appended to, and all that a run pays for. Each append
+//! locks it, reads its last bytes for the place in the chain, unless nobody has written since, and
+//! writes one line.
 //!
 //! Beside `audit.jsonl` may stand, each named after it:
 //!
@@ -30,11 +31,12 @@ use super::{AuditError, Owner, store};
 use skillhost_policy::Retention;
 use skillhost_skill::private;
 
-/// How large a journal becomes before it is sealed and goes into the database: some 3,000 records. What is read and compared each time that
-/// someone looks at the log is at most this.
+/// How large a journal becomes before it is sealed and goes into the database: some 3,000 records.
+/// What is read and compared each time that someone looks at the log is at most this.
 pub(super) const SEAL_AT: u64 = 4 << 20;
 
-/// How often a journal is opened anew because another host has just sealed it, before that is taken for a fault.
+/// How often a journal is opened anew because another host has just sealed it, before that is taken
+/// for a fault.
 const TRIES: usize = 100;
 
 /// An audit log that is open: whoever holds one can write its record.
@@ -58,12 +60,14 @@ struct Journal {
     identity: (u64, u64),
     /// Not a device or a pipe.
     is_regular: bool,
-    /// The size that our last record left, and its place in the chain. A file of that size has had no other writer: records are only added.
+    /// The size that our last record left, and its place in the chain. A file of that size has had
+    /// no other writer: records are only added.
     last: Option<(u64, Head)>,
 }
 
 impl Log {
-    /// Opens a log for appending, before anything runs. Its folder is made where it is missing, for this user alone.
+    /// Opens a log for appending, before anything runs. Its folder is made where it is missing, for
+    /// this user alone.
     ///
     /// # Errors
     /// The folder or the file cannot be made or opened.
@@ -95,24 +99,32 @@ impl Log {
         })
     }
 
-    /// Whether the file is still the one of that name: not one that was moved away or removed meanwhile.
+    /// Whether the file is still the one of that name: not one that was moved away or removed
+    /// meanwhile.
     pub fn is_in_place(&self) -> bool {
         stat(&self.path).is_ok_and(|named| identity(&named) == lock(&self.journal).identity)
     }
 
-    /// Appends a record: one line in one write, chained to the line before it. Gives back its place.
+    /// Appends a record: one line in one write, chained to the line before it. Gives back its
+    /// place.
     ///
     /// # Errors
-    /// It could not be written whole. Then nothing of it is left, or what is left is set aside by the next append.
+    /// It could not be written whole. Then nothing of it is left, or what is left is set aside by
+    /// the next append.
     pub fn append(&self, record: &impl Serialize) -> Result<Head, AuditError> {
         self.append_keeping(record, Retention::default())
     }
 
-    /// The same. Where the record fills the journal, the records that need not be kept go once it is in the database: no run waits for that.
+    /// The same. Where the record fills the journal, the records that need not be kept go once it
+    /// is in the database: no run waits for that.
     ///
     /// # Errors
     /// As [`Log::append`].
-    pub fn append_keeping(&self, record: &impl Serialize, retention: Retention) -> Result<Head, AuditError> {
+    pub fn append_keeping(
+        &self,
+        record: &impl Serialize,
+        retention: Retention,
+    ) -> Result<Head, AuditError> {
         let failed = |source| AuditError::write(&self.path, source);
         let mut line = serde_json::to_vec(record).map_err(|error| failed(error.into()))?;
         line.reserve(TRAILER_MAX);
@@ -150,7 +162,8 @@ impl Log {
         let journal = lock(&self.journal);
         // Nobody can look at the log of a device or a pipe.
         if self.lease.get().is_none() && journal.is_regular {
-            let lease = Lease::take(&self.path).map_err(|source| AuditError::write(&self.path, source))?;
+            let lease =
+                Lease::take(&self.path).map_err(|source| AuditError::write(&self.path, source))?;
             self.lease.get_or_init(|| lease);
         }
         Ok(Owner { pid: std::process::id(), lease: self.lease.get().map(|lease| lease.byte) })
@@ -177,7 +190,8 @@ impl Log {
         Err(io::Error::other("another file takes its place again and again"))
     }
 
-    /// Writes a line; gives back its place in the chain, the size of the file after it, and whether the journal was sealed.
+    /// Writes a line; gives back its place in the chain, the size of the file after it, and whether
+    /// the journal was sealed.
     fn write_locked(
         &self,
         locked: &Locked<'_>,
@@ -209,7 +223,15 @@ impl Log {
         }
         // The record is written; what cannot be sealed now can be at the next.
         let sealed = self.seal(line, head.sequence);
-        Ok((head, size, sealed.inspect_err(|error| tracing::warn!(%error, "the journal of the audit log is not sealed")).is_ok()))
+        Ok((
+            head,
+            size,
+            sealed
+                .inspect_err(
+                    |error| tracing::warn!(%error, "the journal of the audit log is not sealed"),
+                )
+                .is_ok(),
+        ))
     }
 
     /// The last record, and the size of the file once what follows that record is set aside.
@@ -227,12 +249,15 @@ impl Log {
         }
     }
 
-    /// Moves a line that was never finished to the file of torn ones, and leaves a record that is only long. A whole line that is no record was
-    /// not written by a host: then the log is refused and left as it is.
+    /// Moves a line that was never finished to the file of torn ones, and leaves a record that is
+    /// only long. A whole line that is no record was not written by a host: then the log is refused
+    /// and left as it is.
     #[cold]
     fn set_aside(&self, file: &File, size: u64) -> io::Result<(Head, u64)> {
         if size > self.seal_at.max(SEAL_AT).saturating_mul(16) {
-            return Err(io::Error::other("it is too large for a journal of this log: name another file, or move it away"));
+            return Err(io::Error::other(
+                "it is too large for a journal of this log: name another file, or move it away",
+            ));
         }
         let mut bytes = vec![0; usize::try_from(size).map_err(io::Error::other)?];
         file.read_exact_at(&mut bytes, 0)?;
@@ -241,7 +266,11 @@ impl Log {
             None => store::head(&self.path)?.unwrap_or_else(Head::start),
             Some(whole) => {
                 let last = chain::last_record(whole, true);
-                let foreign = || io::Error::other("its last line is no record of an audit log: name another file, or move it away");
+                let foreign = || {
+                    io::Error::other(
+                        "its last line is no record of an audit log: name another file, or move it away",
+                    )
+                };
                 last.ok_or_else(foreign)?.head()
             }
         };
@@ -254,17 +283,25 @@ impl Log {
         Ok((head, end as u64))
     }
 
-    /// Gives the full journal a name of its own, and puts one in its place that goes on from its last line. There is a journal at every moment.
+    /// Gives the full journal a name of its own, and puts one in its place that goes on from its
+    /// last line. There is a journal at every moment.
     fn seal(&self, last: &[u8], sequence: u64) -> io::Result<()> {
-        let link = last.strip_suffix(b"\n").and_then(Link::of).ok_or_else(|| io::Error::other("the last line is no record"))?;
+        let link = last
+            .strip_suffix(b"\n")
+            .and_then(Link::of)
+            .ok_or_else(|| io::Error::other("the last line is no record"))?;
         let new = beside(&self.path, "new");
         // One that was left by a host that was killed here.
         remove(&new)?;
         append_only(&new)?.write_all(&chain::anchor(&link))?;
         let sealed = sealed_name(&self.path, sequence);
         match std::fs::hard_link(&self.path, &sealed) {
-            // Another file of that name, such as one that was left of an older log: this journal would be gone.
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && identity(&stat(&self.path)?) != identity(&stat(&sealed)?) => {
+            // Another file of that name, such as one that was left of an older log: this journal
+            // would be gone.
+            Err(error)
+                if error.kind() == io::ErrorKind::AlreadyExists
+                    && identity(&stat(&self.path)?) != identity(&stat(&sealed)?) =>
+            {
                 return Err(error);
             }
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
@@ -282,8 +319,10 @@ impl Log {
             let store =
                 folded.inspect_err(|error| tracing::warn!(%error, "sealed journals stay as they are until someone looks at the log"));
             let Ok(mut store) = store else { return };
-            // The record of the removal must not seal the journal again, which would start another thread.
-            let removed = Log::sealing_at(&path, u64::MAX).and_then(|log| store.retain(&log, retention));
+            // The record of the removal must not seal the journal again, which would start another
+            // thread.
+            let removed =
+                Log::sealing_at(&path, u64::MAX).and_then(|log| store.retain(&log, retention));
             if let Err(error) = removed {
                 tracing::warn!(%error, "records that need not be kept stay until the next journal is full");
             }
@@ -297,7 +336,8 @@ impl Log {
         }
     }
 
-    /// Waits for what is being moved into the database, if anything is: for a process that is about to end.
+    /// Waits for what is being moved into the database, if anything is: for a process that is about
+    /// to end.
     pub fn settle(&self) {
         if let Some(folding) = lock(&self.folding).take() {
             // A panic there is told by its own message; the journal is as it was.
@@ -352,7 +392,10 @@ fn last_within<const BYTES: usize>(file: &File, size: u64) -> io::Result<Option<
 /// The sealed journals of a log, oldest first.
 pub(super) fn sealed(path: &Path) -> io::Result<Vec<PathBuf>> {
     let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
-    #[expect(clippy::disallowed_methods, reason = "the folder of the log, which the operator named")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the folder of the log, which the operator named"
+    )]
     let entries = match std::fs::read_dir(folder(path)) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         entries => entries?,
@@ -361,8 +404,13 @@ pub(super) fn sealed(path: &Path) -> io::Result<Vec<PathBuf>> {
     for entry in entries {
         let entry = entry?;
         let number = entry.file_name();
-        let number = number.as_encoded_bytes().strip_prefix(name.as_encoded_bytes()).and_then(|rest| rest.strip_prefix(b"."));
-        if number.is_some_and(|number| number.len() == DIGITS && number.iter().all(u8::is_ascii_digit)) {
+        let number = number
+            .as_encoded_bytes()
+            .strip_prefix(name.as_encoded_bytes())
+            .and_then(|rest| rest.strip_prefix(b"."));
+        if number
+            .is_some_and(|number| number.len() == DIGITS && number.iter().all(u8::is_ascii_digit))
+        {
             found.push(entry.path());
         }
     }
@@ -390,7 +438,10 @@ fn folder(path: &Path) -> &Path {
 }
 
 fn open(path: &Path) -> io::Result<File> {
-    #[expect(clippy::disallowed_methods, reason = "the audit log is the host's own file, named by the operator")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the audit log is the host's own file, named by the operator"
+    )]
     std::fs::OpenOptions::new().read(true).append(true).create(true).mode(0o600).open(path)
 }
 

@@ -1,4 +1,5 @@
-//! The key of a log, and digests by it. A plain digest of a short text can be guessed; one by a key that only this user can read cannot.
+//! The key of a log, and digests by it. A plain digest of a short text can be guessed; one by a key
+//! that only this user can read cannot.
 
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
@@ -24,13 +25,15 @@ pub struct Key {
     outer: Sha256,
 }
 
-/// A keyed digest: `hmac-sha256:` and 64 hex digits. It is the HMAC of the text `sha256:` and the SHA-256 digest of the content in hex.
+/// A keyed digest: `hmac-sha256:` and 64 hex digits. It is the HMAC of the text `sha256:` and the
+/// SHA-256 digest of the content in hex.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(transparent)]
 pub struct Keyed(String);
 
 impl Key {
-    /// Reads the key of the log `path` from the file beside it, which is made with the first record.
+    /// Reads the key of the log `path` from the file beside it, which is made with the first
+    /// record.
     pub(super) fn of_log(path: &Path) -> io::Result<Key> {
         let file = beside(path, "key");
         loop {
@@ -90,7 +93,10 @@ fn read(path: &Path) -> io::Result<Option<Key>> {
     let bytes: Option<Vec<u8>> = text.trim_end().as_bytes().chunks(2).map(byte).collect();
     match bytes.as_deref().map(<&[u8; KEY]>::try_from) {
         Some(Ok(key)) => Ok(Some(Key::new(key))),
-        _ => Err(io::Error::other(format!("{} is no key of an audit log: remove it, and the next run makes another", path.display()))),
+        _ => Err(io::Error::other(format!(
+            "{} is no key of an audit log: remove it, and the next run makes another",
+            path.display()
+        ))),
     }
 }
 
@@ -102,11 +108,13 @@ fn byte(digits: &[u8]) -> Option<u8> {
     u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
 }
 
-/// Makes a key, unless another host makes one at the same time: the name appears with the whole key behind it.
+/// Makes a key, unless another host makes one at the same time: the name appears with the whole key
+/// behind it.
 fn make(path: &Path) -> io::Result<()> {
     let new = beside(path, &format!("{:016x}", rand::random::<u64>()));
     #[expect(clippy::disallowed_methods, reason = "a file of the audit log's own")]
-    let mut file = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&new)?;
+    let mut file =
+        std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&new)?;
     let written = file.write_all(format!("{}\n", hex(&rand::random::<[u8; KEY]>())).as_bytes());
     let linked = written.and_then(|()| std::fs::hard_link(&new, path));
     std::fs::remove_file(&new)?;
@@ -123,8 +131,8 @@ mod tests {
 
     #[test]
     fn a_keyed_digest_is_the_hmac_of_the_plain_one() {
-        // The key and its result as `openssl dgst -sha256 -mac HMAC -macopt hexkey:0b...` computes them: RFC 4231, case 1, has a key of
-        // 20 bytes, which HMAC fills up with zeros.
+        // The key and its result as `openssl dgst -sha256 -mac HMAC -macopt hexkey:0b...` computes
+        // them: RFC 4231, case 1, has a key of 20 bytes, which HMAC fills up with zeros.
         let mut key = [0; KEY];
         key[..20].fill(0x0b);
         let mac = Key::new(&key).mac(b"Hi There");
@@ -141,11 +149,13 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let log = dir.path().join("audit.jsonl");
         let keys: Vec<Keyed> = std::thread::scope(|scope| {
-            let hosts: Vec<_> = (0..8).map(|_| scope.spawn(|| Key::of_log(&log).unwrap().digest(b"x"))).collect();
+            let hosts: Vec<_> =
+                (0..8).map(|_| scope.spawn(|| Key::of_log(&log).unwrap().digest(b"x"))).collect();
             hosts.into_iter().map(|host| host.join().unwrap()).collect()
         });
         assert!(keys.iter().all(|key| *key == keys[0]));
-        let files: Vec<_> = std::fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap()).collect();
+        let files: Vec<_> =
+            std::fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap()).collect();
         assert_eq!(files.len(), 1, "{files:?}");
         assert_eq!(files[0].metadata().unwrap().permissions().mode() & 0o777, 0o600);
         std::fs::write(beside(&log, "key"), "short\n").unwrap();

@@ -1,6 +1,7 @@
-//! Tells whether the host that recorded the start of a run is still alive. Each host locks one byte of a file beside the log for as long as it
-//! lives; the kernel releases the lock when the process dies, however it dies. Unlike a process id, this cannot be reused by another process,
-//! and it works across PID namespaces that share the log.
+//! Tells whether the host that recorded the start of a run is still alive. Each host locks one byte
+//! of a file beside the log for as long as it lives; the kernel releases the lock when the process
+//! dies, however it dies. Unlike a process id, this cannot be reused by another process, and it
+//! works across PID namespaces that share the log.
 
 use std::fs::File;
 use std::io;
@@ -13,7 +14,8 @@ use nix::libc;
 
 use super::journal::beside;
 
-/// How many bytes are tried before that is reported as an error: two hosts rarely choose the same one.
+/// How many bytes are tried before that is reported as an error: two hosts rarely choose the same
+/// one.
 const TRIES: usize = 100;
 
 /// Offsets of a file are signed, and other readers of JSON round larger numbers.
@@ -31,8 +33,13 @@ impl Lease {
     /// Locks a byte for the host that writes to the log `path`.
     pub(super) fn take(path: &Path) -> io::Result<Lease> {
         #[expect(clippy::disallowed_methods, reason = "a file of the audit log's own")]
-        let file =
-            std::fs::OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(beside(path, "running"))?;
+        let file = std::fs::OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .mode(0o600)
+            .open(beside(path, "running"))?;
         for _ in 0..TRIES {
             let byte = rand::random_range(0..BYTES);
             match fcntl(&file, FcntlArg::F_OFD_SETLK(&write_lock(byte))) {
@@ -47,7 +54,11 @@ impl Lease {
     /// Checks whether a host holds the lock on this byte.
     pub(super) fn is_held(path: &Path, byte: u64) -> io::Result<bool> {
         #[expect(clippy::disallowed_methods, reason = "a file of the audit log's own")]
-        let file = match std::fs::OpenOptions::new().read(true).write(true).open(beside(path, "running")) {
+        let file = match std::fs::OpenOptions::new()
+            .read(true)
+            .write(true)
+            .open(beside(path, "running"))
+        {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
             file => file?,
         };

@@ -1,4 +1,5 @@
-//! What those who look at the log read of a record again. Where something of it is missing, it is empty: earlier records say less.
+//! What those who look at the log read of a record again. Where something of it is missing, it is
+//! empty: earlier records say less.
 
 use serde::Deserialize;
 use serde::de::IgnoredAny;

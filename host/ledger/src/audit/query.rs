@@ -55,11 +55,16 @@ pub struct Keep {
 }
 
 impl Store {
-    /// Hands over each record that a filter lets through, in the order of their times: its line, without the newline.
+    /// Hands over each record that a filter lets through, in the order of their times: its line,
+    /// without the newline.
     ///
     /// # Errors
     /// The database cannot be read, or what `each` returns.
-    pub fn query<E: From<AuditError>>(&self, filter: &Filter, mut each: impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
+    pub fn query<E: From<AuditError>>(
+        &self,
+        filter: &Filter,
+        mut each: impl FnMut(&[u8]) -> Result<(), E>,
+    ) -> Result<(), E> {
         let failed = |error: rusqlite::Error| E::from(self.failed(&error));
         let (sql, values) = filter.sql();
         let mut statement = self.db.prepare(&sql).map_err(failed)?;
@@ -75,18 +80,26 @@ impl Store {
     /// # Errors
     /// The database cannot be read.
     pub fn record(&self, sequence: u64) -> Result<Option<Vec<u8>>, AuditError> {
-        let line = self.db.query_row("SELECT line FROM record WHERE sequence = ?1", [number(sequence)], |row| row.get(0));
+        let line = self.db.query_row(
+            "SELECT line FROM record WHERE sequence = ?1",
+            [number(sequence)],
+            |row| row.get(0),
+        );
         line.optional().map_err(|error| self.failed(&error))
     }
 
-    /// Removes the oldest records that need not be kept, and records that. Gives back the last one removed.
+    /// Removes the oldest records that need not be kept, and records that. Gives back the last one
+    /// removed.
     ///
-    /// The chain is cut at one place only, so what is left can still be verified: it starts at a digest that the log itself names.
+    /// The chain is cut at one place only, so what is left can still be verified: it starts at a
+    /// digest that the log itself names.
     ///
     /// # Errors
     /// The log or its database cannot be written.
     pub fn prune(&mut self, log: &Log, keep: Keep) -> Result<Option<Removal>, AuditError> {
-        let Some(pruned) = self.last_to_remove(keep).map_err(|error| self.failed(&error))? else { return Ok(None) };
+        let Some(pruned) = self.last_to_remove(keep).map_err(|error| self.failed(&error))? else {
+            return Ok(None);
+        };
         let removal = Removal { version: VERSION, time: Timestamp::now().to_string(), pruned };
         // First it is said, then done: killed between, it is said again.
         log.append(&removal)?;
@@ -98,25 +111,36 @@ impl Store {
     ///
     /// # Errors
     /// As [`Store::prune`].
-    pub fn retain(&mut self, log: &Log, retention: Retention) -> Result<Option<Removal>, AuditError> {
+    pub fn retain(
+        &mut self,
+        log: &Log,
+        retention: Retention,
+    ) -> Result<Option<Removal>, AuditError> {
         if retention.is_forever() {
             return Ok(None);
         }
         // An age that leads past the beginning of time keeps all.
-        let since = retention.age.map(|age| Timestamp::now().checked_sub(age).unwrap_or(Timestamp::MIN));
+        let since =
+            retention.age.map(|age| Timestamp::now().checked_sub(age).unwrap_or(Timestamp::MIN));
         self.prune(log, Keep { since, bytes: retention.bytes })
     }
 
     fn last_to_remove(&self, keep: Keep) -> rusqlite::Result<Option<Head>> {
-        let newest = self.db.query_row("SELECT coalesce(max(sequence), 0) FROM record", [], |row| row.get::<_, i64>(0))?;
+        let newest =
+            self.db.query_row("SELECT coalesce(max(sequence), 0) FROM record", [], |row| {
+                row.get::<_, i64>(0)
+            })?;
         let mut first_kept = 0;
         if let Some(since) = keep.since {
             let oldest = "SELECT min(sequence) FROM record WHERE time >= ?1";
-            let oldest: Option<i64> = self.db.query_row(oldest, [nanoseconds(since)], |row| row.get(0))?;
+            let oldest: Option<i64> =
+                self.db.query_row(oldest, [nanoseconds(since)], |row| row.get(0))?;
             first_kept = oldest.unwrap_or(newest + 1);
         }
         if let Some(bytes) = keep.bytes {
-            let mut statement = self.db.prepare("SELECT sequence, length(line) + 1 FROM record ORDER BY sequence DESC")?;
+            let mut statement = self
+                .db
+                .prepare("SELECT sequence, length(line) + 1 FROM record ORDER BY sequence DESC")?;
             let mut rows = statement.query([])?;
             let (mut sum, mut from) = (0, newest + 1);
             while let Some(row) = rows.next()? {
@@ -129,7 +153,8 @@ impl Store {
             first_kept = first_kept.max(from);
         }
         let last = "SELECT line FROM record WHERE sequence < ?1 ORDER BY sequence DESC LIMIT 1";
-        let line: Option<Vec<u8>> = self.db.query_row(last, [first_kept], |row| row.get(0)).optional()?;
+        let line: Option<Vec<u8>> =
+            self.db.query_row(last, [first_kept], |row| row.get(0)).optional()?;
         Ok(line.as_deref().and_then(Link::of).map(|link| link.head()))
     }
 
@@ -140,7 +165,10 @@ impl Store {
             work.execute(&format!("DELETE FROM {table} WHERE sequence <= ?1"), [sequence])?;
         }
         work.execute("DELETE FROM pruned", [])?;
-        work.execute("INSERT INTO pruned (sequence, digest) VALUES (?1, ?2)", params![sequence, last.digest])?;
+        work.execute(
+            "INSERT INTO pruned (sequence, digest) VALUES (?1, ?2)",
+            params![sequence, last.digest],
+        )?;
         work.commit()?;
         // What was freed goes back to the disk.
         self.db.execute_batch("PRAGMA incremental_vacuum; PRAGMA wal_checkpoint(TRUNCATE)")
@@ -151,12 +179,15 @@ impl Filter {
     /// Each condition has an index that is in the order of times as well.
     fn sql(&self) -> (String, Vec<Value>) {
         let (mut conditions, mut values) = (Vec::new(), Vec::new());
-        let names = [(PROGRAM, &self.program), (HOST, &self.host)].into_iter().filter_map(|(kind, name)| Some((kind, name.as_ref()?)));
+        let names = [(PROGRAM, &self.program), (HOST, &self.host)]
+            .into_iter()
+            .filter_map(|(kind, name)| Some((kind, name.as_ref()?)));
         let (mut from, mut order) = ("record AS r", "r");
         for (nth, (kind, name)) in names.enumerate() {
             if nth == 0 {
                 // In this order: the names lead to the records.
-                (from, order) = ("name AS n CROSS JOIN record AS r ON r.sequence = n.sequence", "n");
+                (from, order) =
+                    ("name AS n CROSS JOIN record AS r ON r.sequence = n.sequence", "n");
                 conditions.push("n.kind = ? AND n.name = ?".to_owned());
             } else {
                 let other = "SELECT 1 FROM name AS m WHERE m.kind = ? AND m.name = ? AND m.time = r.time AND m.sequence = r.sequence";
@@ -171,7 +202,9 @@ impl Filter {
             }
         }
         if !self.all_starts {
-            conditions.push(format!("(r.status <> '{STARTED}' OR r.sequence IN (SELECT sequence FROM unfinished))"));
+            conditions.push(format!(
+                "(r.status <> '{STARTED}' OR r.sequence IN (SELECT sequence FROM unfinished))"
+            ));
         }
         for (compare, time) in [(">=", self.since), ("<", self.until)] {
             if let Some(time) = time {
@@ -190,5 +223,9 @@ impl Filter {
 }
 
 fn nanoseconds(time: Timestamp) -> i64 {
-    i64::try_from(time.as_nanosecond()).unwrap_or(if time.as_nanosecond() < 0 { i64::MIN } else { i64::MAX })
+    i64::try_from(time.as_nanosecond()).unwrap_or(if time.as_nanosecond() < 0 {
+        i64::MIN
+    } else {
+        i64::MAX
+    })
 }

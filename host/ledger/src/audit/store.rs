@@ -1,8 +1,10 @@
-//! The database: every record that is no longer in a journal, and an index of all of them. Whoever looks at the log first takes in what
-//! the journals hold; a journal that is sealed is removed once its records are here.
+//! The database: every record that is no longer in a journal, and an index of all of them. Whoever
+//! looks at the log first takes in what the journals hold; a journal that is sealed is removed once
+//! its records are here.
 //!
-//! The lines are kept byte for byte, so that the chain can be checked; the columns beside them are what they say. Killed at any point, it
-//! takes in the same lines again: a line that is already here is left out.
+//! The lines are kept byte for byte, so that the chain can be checked; the columns beside them are
+//! what they say. Killed at any point, it takes in the same lines again: a line that is already
+//! here is left out.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -58,7 +60,8 @@ impl Store {
         path.exists() || database(path).exists()
     }
 
-    /// Opens the database of the log whose journal is `path`, making it where it is missing, and takes in what the journals hold.
+    /// Opens the database of the log whose journal is `path`, making it where it is missing, and
+    /// takes in what the journals hold.
     ///
     /// # Errors
     /// There is no such log, or its database cannot be written.
@@ -82,7 +85,8 @@ impl Store {
     fn fold(&mut self, live: Option<File>) -> Result<(), Failed> {
         let path = self.path.clone();
         let work = self.db.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        // Listed inside the transaction: what another host takes in at the same time is either still there or already here.
+        // Listed inside the transaction: what another host takes in at the same time is either
+        // still there or already here.
         let sealed = sealed(&path)?;
         for file in &sealed {
             // Removed meanwhile by one that has taken it in.
@@ -104,7 +108,9 @@ impl Store {
     /// # Errors
     /// The database cannot be read.
     pub fn head(&self) -> Result<Head, AuditError> {
-        last(&self.db).map(|head| head.unwrap_or_else(Head::start)).map_err(|error| self.failed(&error))
+        last(&self.db)
+            .map(|head| head.unwrap_or_else(Head::start))
+            .map_err(|error| self.failed(&error))
     }
 
     /// Checks whether the host of a run that has no end recorded is still alive.
@@ -113,7 +119,9 @@ impl Store {
     /// The file in which hosts hold their locks cannot be opened.
     pub fn is_running(&self, start: &LogEntry) -> Result<bool, AuditError> {
         let lease = start.owner.as_ref().and_then(|owner| owner.lease);
-        lease.map_or(Ok(false), |byte| Lease::is_held(&self.path, byte)).map_err(|error| AuditError::read(&self.path, &error))
+        lease
+            .map_or(Ok(false), |byte| Lease::is_held(&self.path, byte))
+            .map_err(|error| AuditError::read(&self.path, &error))
     }
 
     pub(super) fn failed(&self, error: &dyn std::fmt::Display) -> AuditError {
@@ -135,13 +143,18 @@ pub(super) fn database(path: &Path) -> PathBuf {
     beside(path, "db")
 }
 
-/// The last record before an empty journal: it is in what was sealed last, else in the database. `None` where nothing was ever written.
+/// The last record before an empty journal: it is in what was sealed last, else in the database.
+/// `None` where nothing was ever written.
 pub(super) fn head(path: &Path) -> io::Result<Option<Head>> {
     let mut newest = sealed(path)?;
     while let Some(mut file) = newest.pop().map(|file| existing(&file)).transpose()?.flatten() {
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes)?;
-        if let Some(link) = bytes.strip_suffix(b"\n").and_then(|rest| rest.split(|byte| *byte == b'\n').next_back()).and_then(Link::of) {
+        if let Some(link) = bytes
+            .strip_suffix(b"\n")
+            .and_then(|rest| rest.split(|byte| *byte == b'\n').next_back())
+            .and_then(Link::of)
+        {
             return Ok(Some(link.head()));
         }
     }
@@ -162,13 +175,20 @@ fn connect(database: &Path) -> Result<Connection, Failed> {
         FORM => {}
         // Form 1 lacks the table of unfinished runs, and its records have none.
         0 | 1 => db.execute_batch(TABLES)?,
-        form => return Err(io::Error::other(format!("its tables are of form {form}, and this version knows form {FORM}")).into()),
+        form => {
+            return Err(io::Error::other(format!(
+                "its tables are of form {form}, and this version knows form {FORM}"
+            ))
+            .into());
+        }
     }
     Ok(db)
 }
 
 fn last(db: &Connection) -> rusqlite::Result<Option<Head>> {
-    let line: Option<Vec<u8>> = db.query_row("SELECT line FROM record ORDER BY sequence DESC LIMIT 1", [], |row| row.get(0)).optional()?;
+    let line: Option<Vec<u8>> = db
+        .query_row("SELECT line FROM record ORDER BY sequence DESC LIMIT 1", [], |row| row.get(0))
+        .optional()?;
     match line.as_deref().and_then(Link::of) {
         Some(link) => Ok(Some(link.head())),
         None => pruned(db),
@@ -177,7 +197,9 @@ fn last(db: &Connection) -> rusqlite::Result<Option<Head>> {
 
 /// The last record that was removed for its age or for the size of the log.
 pub(super) fn pruned(db: &Connection) -> rusqlite::Result<Option<Head>> {
-    let read = |row: &rusqlite::Row<'_>| Ok(Head { sequence: row.get::<_, i64>(0)?.cast_unsigned(), digest: row.get(1)? });
+    let read = |row: &rusqlite::Row<'_>| {
+        Ok(Head { sequence: row.get::<_, i64>(0)?.cast_unsigned(), digest: row.get(1)? })
+    };
     db.query_row("SELECT sequence, digest FROM pruned", [], read).optional()
 }
 
@@ -189,8 +211,8 @@ fn existing(path: &Path) -> io::Result<Option<File>> {
     }
 }
 
-/// Takes in the lines of a journal, in its order, and gives back where it ends. What does not fit is kept for `verify` to tell of: nothing
-/// that was found in a journal is lost with it.
+/// Takes in the lines of a journal, in its order, and gives back where it ends. What does not fit
+/// is kept for `verify` to tell of: nothing that was found in a journal is lost with it.
 fn take_in(db: &Transaction<'_>, file: &mut File) -> Result<Option<Head>, Failed> {
     let mut bytes = Vec::new();
     file.read_to_end(&mut bytes)?;
@@ -201,18 +223,28 @@ fn take_in(db: &Transaction<'_>, file: &mut File) -> Result<Option<Head>, Failed
         // One that is being written, or was torn.
         let Some(line) = line.strip_suffix(b"\n") else { break };
         let Some(link) = Link::of(line) else {
-            odd(db, end.as_ref().map_or(0, |head| head.sequence), "is followed by a line that is no record", line)?;
+            odd(
+                db,
+                end.as_ref().map_or(0, |head| head.sequence),
+                "is followed by a line that is no record",
+                line,
+            )?;
             continue;
         };
         let before = end.replace(link.head());
         if link.sequence <= floor {
             continue;
         }
-        let known: Option<Vec<u8>> = known.query_row([number(link.sequence)], |row| row.get(0)).optional()?;
+        let known: Option<Vec<u8>> =
+            known.query_row([number(link.sequence)], |row| row.get(0)).optional()?;
         match known {
             _ if chain::is_anchor(line) => {
-                // It stands for a line that has been taken in; where that is not so, the gap is told by the chain.
-                let same = known.as_deref().and_then(Link::of).is_some_and(|known| known.digest == link.digest);
+                // It stands for a line that has been taken in; where that is not so, the gap is
+                // told by the chain.
+                let same = known
+                    .as_deref()
+                    .and_then(Link::of)
+                    .is_some_and(|known| known.digest == link.digest);
                 if known.is_some() && !same {
                     odd(db, link.sequence, "is not the one that the journal goes on from", line)?;
                 }
@@ -230,23 +262,35 @@ fn take_in(db: &Transaction<'_>, file: &mut File) -> Result<Option<Head>, Failed
 
 fn insert(db: &Transaction<'_>, link: &Link<'_>, line: &[u8]) -> rusqlite::Result<()> {
     let Columns { time, skill, status, names, run } = Columns::of(line);
-    let mut record = db.prepare_cached("INSERT INTO record (sequence, time, skill, status, line) VALUES (?1, ?2, ?3, ?4, ?5)")?;
+    let mut record = db.prepare_cached(
+        "INSERT INTO record (sequence, time, skill, status, line) VALUES (?1, ?2, ?3, ?4, ?5)",
+    )?;
     record.execute(params![number(link.sequence), time, skill, status, line])?;
-    let mut name = db.prepare_cached("INSERT OR IGNORE INTO name (kind, name, time, sequence) VALUES (?1, ?2, ?3, ?4)")?;
-    names.iter().try_for_each(|(kind, text)| name.execute(params![kind, text, time, number(link.sequence)]).map(drop))?;
+    let mut name = db.prepare_cached(
+        "INSERT OR IGNORE INTO name (kind, name, time, sequence) VALUES (?1, ?2, ?3, ?4)",
+    )?;
+    names.iter().try_for_each(|(kind, text)| {
+        name.execute(params![kind, text, time, number(link.sequence)]).map(drop)
+    })?;
     match run {
         Some(RunEvent::Start(run)) => {
-            let mut start = db.prepare_cached("INSERT OR REPLACE INTO unfinished (run, sequence) VALUES (?1, ?2)")?;
+            let mut start = db.prepare_cached(
+                "INSERT OR REPLACE INTO unfinished (run, sequence) VALUES (?1, ?2)",
+            )?;
             start.execute(params![run, number(link.sequence)]).map(drop)
         }
-        Some(RunEvent::End(run)) => db.prepare_cached("DELETE FROM unfinished WHERE run = ?1")?.execute([run]).map(drop),
+        Some(RunEvent::End(run)) => {
+            db.prepare_cached("DELETE FROM unfinished WHERE run = ?1")?.execute([run]).map(drop)
+        }
         None => Ok(()),
     }
 }
 
 fn odd(db: &Transaction<'_>, sequence: u64, what: &str, line: &[u8]) -> rusqlite::Result<()> {
     let digest = skillhost_skill::runtime::digest(line);
-    let mut statement = db.prepare_cached("INSERT OR IGNORE INTO oddity (digest, sequence, what, line) VALUES (?1, ?2, ?3, ?4)")?;
+    let mut statement = db.prepare_cached(
+        "INSERT OR IGNORE INTO oddity (digest, sequence, what, line) VALUES (?1, ?2, ?3, ?4)",
+    )?;
     statement.execute(params![digest, number(sequence), what, line]).map(drop)
 }
 

@@ -19,11 +19,14 @@ const TOLD: usize = 1000;
 pub struct Verified {
     /// Records that are there.
     pub records: u64,
-    /// The last of them: what to keep elsewhere, so that a log that lost its end can be told from this one.
+    /// The last of them: what to keep elsewhere, so that a log that lost its end can be told from
+    /// this one.
     pub head: Head,
-    /// The last record that was removed for its age or for the size of the log; what is left starts after it.
+    /// The last record that was removed for its age or for the size of the log; what is left starts
+    /// after it.
     pub pruned: Option<Head>,
-    /// Runs whose start is recorded and whose end is not: the host was killed, or is still running them.
+    /// Runs whose start is recorded and whose end is not: the host was killed, or is still running
+    /// them.
     pub unfinished: u64,
     /// Bytes of records that were cut short by a kill or a full disk, and set aside.
     pub torn: u64,
@@ -65,7 +68,8 @@ pub enum FaultKind {
 }
 
 impl Store {
-    /// Looks at every record. `known` is a head that was kept elsewhere: that record must be there, and be the same.
+    /// Looks at every record. `known` is a head that was kept elsewhere: that record must be there,
+    /// and be the same.
     ///
     /// # Errors
     /// The database cannot be read. What is wrong with the log is no error.
@@ -93,7 +97,8 @@ impl Walk {
         let mut joined = true;
         let (mut records, mut names, mut announced) = (0, 0, pruned.is_none());
         let mut unfinished = BTreeMap::new();
-        let mut statement = db.prepare("SELECT sequence, time, skill, status, line FROM record ORDER BY sequence")?;
+        let mut statement =
+            db.prepare("SELECT sequence, time, skill, status, line FROM record ORDER BY sequence")?;
         let mut rows = statement.query([])?;
         while let Some(row) = rows.next()? {
             let sequence = row.get::<_, i64>(0)?.cast_unsigned();
@@ -104,16 +109,31 @@ impl Walk {
                 joined = false;
             }
             let Some(link) = Link::of(line).filter(|link| link.sequence == sequence) else {
-                self.tell(FaultKind::Changed, sequence, sequence, "not what was written: it does not end like a record of that number");
+                self.tell(
+                    FaultKind::Changed,
+                    sequence,
+                    sequence,
+                    "not what was written: it does not end like a record of that number",
+                );
                 (expected.sequence, joined) = (sequence, false);
                 continue;
             };
             if joined && link.previous != expected.digest {
                 let before = expected.sequence.max(1);
-                self.tell(FaultKind::Replaced, before, before, "not the one that was written: the next one follows another");
+                self.tell(
+                    FaultKind::Replaced,
+                    before,
+                    before,
+                    "not the one that was written: the next one follows another",
+                );
             }
             if !link.holds() {
-                self.tell(FaultKind::Changed, sequence, sequence, "not what was written: its digest is another");
+                self.tell(
+                    FaultKind::Changed,
+                    sequence,
+                    sequence,
+                    "not what was written: its digest is another",
+                );
             }
             (expected, joined) = (link.head(), true);
             let columns = Columns::of(line);
@@ -121,7 +141,12 @@ impl Walk {
                 != (row.get(1)?, row.get_ref(2)?.as_str()?, row.get_ref(3)?.as_str()?)
                 || !filed(db, sequence, &columns)?
             {
-                self.tell(FaultKind::Misfiled, sequence, sequence, "not found by what it says: the database's index was changed");
+                self.tell(
+                    FaultKind::Misfiled,
+                    sequence,
+                    sequence,
+                    "not found by what it says: the database's index was changed",
+                );
             }
             names += columns.names.len() as u64;
             match columns.run {
@@ -129,51 +154,103 @@ impl Walk {
                 Some(RunEvent::End(run)) => drop(unfinished.remove(&run)),
                 None => {}
             }
-            announced |= columns.status == "pruned" && pruned.as_ref().is_some_and(|pruned| announces(line, pruned));
+            announced |= columns.status == "pruned"
+                && pruned.as_ref().is_some_and(|pruned| announces(line, pruned));
         }
         self.rest(store, &expected, known, names)?;
         if listed(db)? != unfinished {
-            self.tell(FaultKind::Misfiled, 0, 0, "listed as unfinished, or left out: the database's index was changed");
+            self.tell(
+                FaultKind::Misfiled,
+                0,
+                0,
+                "listed as unfinished, or left out: the database's index was changed",
+            );
         }
         if let Some(head) = pruned.as_ref().filter(|_| !announced) {
-            self.tell(FaultKind::Missing, 1, head.sequence, "gone, and no record says that they were removed");
+            self.tell(
+                FaultKind::Missing,
+                1,
+                head.sequence,
+                "gone, and no record says that they were removed",
+            );
         }
         let unfinished = unfinished.len() as u64;
-        Ok(Verified { records, head: expected, pruned, unfinished, torn: 0, faults: Vec::new(), faults_omitted: 0 })
+        Ok(Verified {
+            records,
+            head: expected,
+            pruned,
+            unfinished,
+            torn: 0,
+            faults: Vec::new(),
+            faults_omitted: 0,
+        })
     }
 
     /// What the records by themselves do not tell.
-    fn rest(&mut self, store: &Store, head: &Head, known: Option<&Head>, names: u64) -> rusqlite::Result<()> {
+    fn rest(
+        &mut self,
+        store: &Store,
+        head: &Head,
+        known: Option<&Head>,
+        names: u64,
+    ) -> rusqlite::Result<()> {
         let db = &store.db;
         let filed: i64 = db.query_row("SELECT count(*) FROM name", [], |row| row.get(0))?;
         if filed.cast_unsigned() > names {
-            self.tell(FaultKind::Misfiled, 0, 0, "found by what they do not say: the database's index was changed");
+            self.tell(
+                FaultKind::Misfiled,
+                0,
+                0,
+                "found by what they do not say: the database's index was changed",
+            );
         }
         let mut statement = db.prepare("SELECT sequence, what FROM oddity ORDER BY sequence")?;
         let mut rows = statement.query([])?;
         while let Some(row) = rows.next()? {
-            let (sequence, what) = (row.get::<_, i64>(0)?.cast_unsigned(), row.get::<_, String>(1)?);
-            let kind = if what.starts_with("stands") { FaultKind::Moved } else { FaultKind::Foreign };
+            let (sequence, what) =
+                (row.get::<_, i64>(0)?.cast_unsigned(), row.get::<_, String>(1)?);
+            let kind =
+                if what.starts_with("stands") { FaultKind::Moved } else { FaultKind::Foreign };
             self.push(kind, sequence, sequence, format!("record {sequence} {what}"));
         }
-        // A journal goes on where the one before ended, so that its end is never behind what is known of it.
+        // A journal goes on where the one before ended, so that its end is never behind what is
+        // known of it.
         let end = store.journal.as_ref().map_or(0, |end| end.sequence);
         if end < head.sequence {
-            self.tell(FaultKind::Missing, end + 1, head.sequence, "gone from the journal, whose end was cut off; the database has them");
+            self.tell(
+                FaultKind::Missing,
+                end + 1,
+                head.sequence,
+                "gone from the journal, whose end was cut off; the database has them",
+            );
         }
         if let Some(known) = known {
-            let here =
-                store.db.query_row("SELECT line FROM record WHERE sequence = ?1", [number(known.sequence)], |row| row.get::<_, Vec<u8>>(0));
+            let here = store.db.query_row(
+                "SELECT line FROM record WHERE sequence = ?1",
+                [number(known.sequence)],
+                |row| row.get::<_, Vec<u8>>(0),
+            );
             let here = match here {
                 Err(rusqlite::Error::QueryReturnedNoRows) => None,
                 line => Some(line?),
             };
-            let removed = super::store::pruned(db)?.is_some_and(|pruned| pruned.sequence >= known.sequence);
+            let removed =
+                super::store::pruned(db)?.is_some_and(|pruned| pruned.sequence >= known.sequence);
             match here.as_deref().map(Link::of) {
                 Some(Some(link)) if link.digest == known.digest => {}
                 None if removed => {}
-                None => self.tell(FaultKind::Missing, head.sequence + 1, known.sequence, "gone: the end of the log was cut off"),
-                Some(_) => self.tell(FaultKind::Replaced, known.sequence, known.sequence, "not the one whose digest was kept elsewhere"),
+                None => self.tell(
+                    FaultKind::Missing,
+                    head.sequence + 1,
+                    known.sequence,
+                    "gone: the end of the log was cut off",
+                ),
+                Some(_) => self.tell(
+                    FaultKind::Replaced,
+                    known.sequence,
+                    known.sequence,
+                    "not the one whose digest was kept elsewhere",
+                ),
             }
         }
         Ok(())
@@ -200,13 +277,16 @@ impl Walk {
 /// The runs that the database lists as unfinished, with the records of their starts.
 fn listed(db: &Connection) -> rusqlite::Result<BTreeMap<String, u64>> {
     let mut statement = db.prepare("SELECT run, sequence FROM unfinished")?;
-    let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get::<_, i64>(1)?.cast_unsigned())))?;
+    let rows =
+        statement.query_map([], |row| Ok((row.get(0)?, row.get::<_, i64>(1)?.cast_unsigned())))?;
     rows.collect()
 }
 
 /// Whether a record is found by each program and host that it names.
 fn filed(db: &Connection, sequence: u64, columns: &Columns) -> rusqlite::Result<bool> {
-    let mut statement = db.prepare_cached("SELECT 1 FROM name WHERE kind = ?1 AND name = ?2 AND time = ?3 AND sequence = ?4")?;
+    let mut statement = db.prepare_cached(
+        "SELECT 1 FROM name WHERE kind = ?1 AND name = ?2 AND time = ?3 AND sequence = ?4",
+    )?;
     for (kind, name) in &columns.names {
         if !statement.exists(rusqlite::params![kind, name, columns.time, number(sequence)])? {
             return Ok(false);

@@ -30,7 +30,8 @@ pub fn digest(value: &impl Serialize) -> String {
 fn exact(value: &mut Value) {
     match value {
         Value::Number(number)
-            if number.as_u64().is_some_and(|n| n > EXACT) || number.as_i64().is_some_and(|n| n.unsigned_abs() > EXACT) =>
+            if number.as_u64().is_some_and(|n| n > EXACT)
+                || number.as_i64().is_some_and(|n| n.unsigned_abs() > EXACT) =>
         {
             *value = Value::String(number.to_string());
         }
@@ -52,11 +53,14 @@ mod tests {
             "string": "\u{20ac}$\u{000F}\u{000a}A'\u{0042}\u{0022}\u{005c}\\\"/", "literals": [null, true, false],
             "numbers": [1e27, 4.5, 2e-3, 0.000_000_000_000_000_000_000_000_001],
         });
-        let expected =
-            "{\"literals\":[null,true,false],\"numbers\":[1e+27,4.5,0.002,1e-27],\"string\":\"€$\\u000f\\nA'B\\\"\\\\\\\\\\\"/\"}";
+        let expected = "{\"literals\":[null,true,false],\"numbers\":[1e+27,4.5,0.002,1e-27],\"string\":\"€$\\u000f\\nA'B\\\"\\\\\\\\\\\"/\"}";
         assert_eq!(String::from_utf8(text(&value)).unwrap(), expected);
         let keys = json!({ "\u{20ac}": 1, "\r": 2, "\u{fb33}": 3, "1": 4, "\u{1f600}": 5, "\u{80}": 6, "\u{f6}": 7 });
-        let order: Vec<String> = serde_json::from_slice::<serde_json::Map<_, _>>(&text(&keys)).unwrap().keys().cloned().collect();
+        let order: Vec<String> = serde_json::from_slice::<serde_json::Map<_, _>>(&text(&keys))
+            .unwrap()
+            .keys()
+            .cloned()
+            .collect();
         assert_eq!(order, ["\r", "1", "\u{80}", "\u{f6}", "\u{20ac}", "\u{1f600}", "\u{fb33}"]);
     }
 

@@ -48,18 +48,23 @@ pub fn differences(receipt: &Value, here: &Value) -> Vec<Difference> {
     let mut found = Vec::new();
     walk(String::new(), Some(receipt), Some(here), &mut found);
     found.retain(|difference| !is_about_the_place(difference, &receipt["skill"], &here["skill"]));
-    let rank = |difference: &Difference| ORDER.iter().position(|part| difference.field.starts_with(part)).unwrap_or(ORDER.len());
+    let rank = |difference: &Difference| {
+        ORDER.iter().position(|part| difference.field.starts_with(part)).unwrap_or(ORDER.len())
+    };
     found.sort_by_key(rank);
     found
 }
 
-/// Whether a difference is only about where the skill lay, or how an earlier version named it: it had the declared name for `name`, and no source.
+/// Whether a difference is only about where the skill lay, or how an earlier version named it: it
+/// had the declared name for `name`, and no source.
 fn is_about_the_place(difference: &Difference, receipt: &Value, here: &Value) -> bool {
     let is_earlier = |skill: &Value| skill["source"].is_null();
     let declared = |skill: &Value| skill.get("declared").unwrap_or(&skill["name"]).clone();
     match difference.field.as_str() {
         "skill.source" => true,
-        "skill.name" | "skill.declared" if is_earlier(receipt) != is_earlier(here) => declared(receipt) == declared(here),
+        "skill.name" | "skill.declared" if is_earlier(receipt) != is_earlier(here) => {
+            declared(receipt) == declared(here)
+        }
         _ => false,
     }
 }
@@ -137,21 +142,31 @@ impl Part {
             _ if is(&["input"]) => Part::Input,
             _ if is(&["grant.capabilities.determinism"]) => Part::Start,
             _ if is(&["grant"]) => Part::Capability,
-            _ if is(&["exchanges", "result.requests", "result.processes", "result.denials", "result.limits_hit"]) => Part::HostCall,
+            _ if is(&[
+                "exchanges",
+                "result.requests",
+                "result.processes",
+                "result.denials",
+                "result.limits_hit",
+            ]) =>
+            {
+                Part::HostCall
+            }
             _ if is(&["result.cost"]) => Part::Cost,
             _ => Part::Output,
         }
     }
 }
 
-/// All differences of two runs, with the part of the run that each is in, in the order of the parts. What is a digest over other fields is
-/// left out: these tell it.
+/// All differences of two runs, with the part of the run that each is in, in the order of the
+/// parts. What is a digest over other fields is left out: these tell it.
 pub fn by_part(one: &Value, other: &Value) -> Vec<(Part, Difference)> {
     let mut found = Vec::new();
     walk(String::new(), Some(one), Some(other), &mut found);
     let over = ["grant.digest", "input.files.digest", "result.files.digest", "program.arguments"];
     let told = found.len();
-    let mut parts: Vec<(Part, Difference)> = found.into_iter().map(|difference| (Part::of(&difference.field), difference)).collect();
+    let mut parts: Vec<(Part, Difference)> =
+        found.into_iter().map(|difference| (Part::of(&difference.field), difference)).collect();
     if told > 1 {
         parts.retain(|(_, difference)| !over.contains(&difference.field.as_str()));
     }
@@ -175,8 +190,11 @@ fn walk(field: String, receipt: Option<&Value>, here: Option<&Value>, found: &mu
             }
         }
         (one, other) => {
-            let bytes =
-                if field.ends_with(".head") { one.zip(other).and_then(|(one, other)| first_bytes(&raw(one)?, &raw(other)?)) } else { None };
+            let bytes = if field.ends_with(".head") {
+                one.zip(other).and_then(|(one, other)| first_bytes(&raw(one)?, &raw(other)?))
+            } else {
+                None
+            };
             found.push(Difference { field, receipt: one.cloned(), here: other.cloned(), bytes });
         }
     }
@@ -195,14 +213,21 @@ fn below(field: &str, key: &str) -> String {
 fn raw(output: &Value) -> Option<Vec<u8>> {
     match output {
         Value::String(text) => Some(text.clone().into_bytes()),
-        other => base64::engine::general_purpose::STANDARD.decode(other.get("base64")?.as_str()?).ok(),
+        other => {
+            base64::engine::general_purpose::STANDARD.decode(other.get("base64")?.as_str()?).ok()
+        }
     }
 }
 
 /// Where two texts differ first; the end of one counts.
 fn first_bytes(one: &[u8], other: &[u8]) -> Option<Bytes> {
-    let offset = one.iter().zip(other).position(|(a, b)| a != b).unwrap_or(one.len().min(other.len()));
-    let around = |bytes: &[u8]| bytes[offset.saturating_sub(AROUND)..bytes.len().min(offset + AROUND)].escape_ascii().to_string();
+    let offset =
+        one.iter().zip(other).position(|(a, b)| a != b).unwrap_or(one.len().min(other.len()));
+    let around = |bytes: &[u8]| {
+        bytes[offset.saturating_sub(AROUND)..bytes.len().min(offset + AROUND)]
+            .escape_ascii()
+            .to_string()
+    };
     (one != other).then(|| Bytes { offset, receipt: around(one), here: around(other) })
 }
 
@@ -217,7 +242,16 @@ mod tests {
         let other = json!({ "result": { "status": 2, "list": [1], "same": {}, "new": null }, "skill": { "digest": "b" }, "input": { "files": {} } });
         let found = differences(&one, &other);
         let fields: Vec<&str> = found.iter().map(|difference| difference.field.as_str()).collect();
-        assert_eq!(fields, ["skill.digest", "input.files[\"/w/a b\"]", "result.status", "result.list[1]", "result.new"]);
+        assert_eq!(
+            fields,
+            [
+                "skill.digest",
+                "input.files[\"/w/a b\"]",
+                "result.status",
+                "result.list[1]",
+                "result.new"
+            ]
+        );
         let about: Vec<About> = found.iter().map(Difference::about).collect();
         assert_eq!(about[..3], [About::Skill, About::Conditions, About::Result]);
         assert_eq!(differences(&one, &one), []);
@@ -226,11 +260,23 @@ mod tests {
     #[test]
     fn the_first_bytes_that_differ_are_shown() {
         let head = |head: Value| json!({ "result": { "stdout": { "head": head } } });
-        let bytes = |one: Value, other: Value| differences(&head(one), &head(other)).pop().unwrap().bytes.unwrap();
+        let bytes = |one: Value, other: Value| {
+            differences(&head(one), &head(other)).pop().unwrap().bytes.unwrap()
+        };
         let long = "a line of the output, and another one\n";
         let found = bytes(json!(format!("{long}x\u{1b}[1m")), json!(format!("{long}y\u{1b}[1m")));
-        assert_eq!(found, Bytes { offset: 38, receipt: "and another one\\nx\\x1b[1m".into(), here: "and another one\\ny\\x1b[1m".into() });
-        assert_eq!(bytes(json!("ab"), json!("a")), Bytes { offset: 1, receipt: "ab".into(), here: "a".into() });
+        assert_eq!(
+            found,
+            Bytes {
+                offset: 38,
+                receipt: "and another one\\nx\\x1b[1m".into(),
+                here: "and another one\\ny\\x1b[1m".into()
+            }
+        );
+        assert_eq!(
+            bytes(json!("ab"), json!("a")),
+            Bytes { offset: 1, receipt: "ab".into(), here: "a".into() }
+        );
         assert_eq!(bytes(json!({ "base64": "//4=" }), json!("a")).receipt, "\\xff\\xfe");
     }
 }

@@ -1,6 +1,8 @@
-//! A receipt on disk: its canonical text, or, where it is signed, a DSSE envelope around an in-toto statement about what the run wrote.
+//! A receipt on disk: its canonical text, or, where it is signed, a DSSE envelope around an in-toto
+//! statement about what the run wrote.
 //!
-//! DSSE 1.0: <https://github.com/secure-systems-lab/dsse>. Statement v1: <https://in-toto.io/Statement/v1>.
+//! DSSE 1.0: <https://github.com/secure-systems-lab/dsse>. Statement v1:
+//! <https://in-toto.io/Statement/v1>.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -65,20 +67,37 @@ pub fn signed(receipt: &Receipt, key: &SigningKey) -> Vec<u8> {
     let payload = canonical::text(&statement(&canonical::value(receipt)));
     let sig = BASE64.encode(key.sign(&authenticated(PAYLOAD, &payload)));
     let signatures = vec![Signed { keyid: key.public().id(), sig }];
-    canonical::text(&Envelope { payload: BASE64.encode(payload), payload_type: PAYLOAD.into(), signatures })
+    canonical::text(&Envelope {
+        payload: BASE64.encode(payload),
+        payload_type: PAYLOAD.into(),
+        signatures,
+    })
 }
 
 /// A statement about what the run wrote: its outputs and the files that it changed.
 fn statement(receipt: &Value) -> Value {
-    let hex = |digest: &Value| digest.as_str().and_then(|digest| digest.strip_prefix("sha256:")).map(|hex| json!({ "sha256": hex }));
+    let hex = |digest: &Value| {
+        digest
+            .as_str()
+            .and_then(|digest| digest.strip_prefix("sha256:"))
+            .map(|hex| json!({ "sha256": hex }))
+    };
     let result = &receipt["result"];
     let outputs = ["stdout", "stderr"].map(|name| (name.to_owned(), &result[name]["digest"]));
-    let files = result["files"]["changed"].as_object().into_iter().flatten().map(|(path, digest)| (path.clone(), digest));
-    let subject = outputs.into_iter().chain(files).filter_map(|(name, digest)| Some(json!({ "name": name, "digest": hex(digest)? })));
+    let files = result["files"]["changed"]
+        .as_object()
+        .into_iter()
+        .flatten()
+        .map(|(path, digest)| (path.clone(), digest));
+    let subject = outputs
+        .into_iter()
+        .chain(files)
+        .filter_map(|(name, digest)| Some(json!({ "name": name, "digest": hex(digest)? })));
     json!({ "_type": STATEMENT, "subject": subject.collect::<Vec<_>>(), "predicateType": PREDICATE, "predicate": receipt })
 }
 
-/// What DSSE signs ("pre-authentication encoding"): a type and a text that cannot be taken for another type and text.
+/// What DSSE signs ("pre-authentication encoding"): a type and a text that cannot be taken for
+/// another type and text.
 fn authenticated(kind: &str, payload: &[u8]) -> Vec<u8> {
     [format!("DSSEv1 {} {kind} {} ", kind.len(), payload.len()).as_bytes(), payload].concat()
 }
@@ -89,15 +108,19 @@ impl Document {
     /// # Errors
     /// A sentence: it is no receipt, or none in canonical form.
     pub fn read(bytes: &[u8]) -> Result<Document, String> {
-        let value: Value = serde_json::from_slice(bytes).map_err(|error| format!("it is not valid JSON: {error}"))?;
+        let value: Value = serde_json::from_slice(bytes)
+            .map_err(|error| format!("it is not valid JSON: {error}"))?;
         if value.get("payload").is_none() {
             only_canonical(bytes, &value)?;
             return Ok(Document { receipt: known(value)?, signed: None });
         }
-        let envelope: Envelope = serde_json::from_value(value).map_err(|error| format!("it is no DSSE envelope: {error}"))?;
-        let payload = BASE64.decode(&envelope.payload).map_err(|error| format!("the payload of its envelope is no base64: {error}"))?;
-        let found: Value =
-            serde_json::from_slice(&payload).map_err(|error| format!("the payload of its envelope is not valid JSON: {error}"))?;
+        let envelope: Envelope = serde_json::from_value(value)
+            .map_err(|error| format!("it is no DSSE envelope: {error}"))?;
+        let payload = BASE64
+            .decode(&envelope.payload)
+            .map_err(|error| format!("the payload of its envelope is no base64: {error}"))?;
+        let found: Value = serde_json::from_slice(&payload)
+            .map_err(|error| format!("the payload of its envelope is not valid JSON: {error}"))?;
         only_canonical(&payload, &found)?;
         let receipt = known(found["predicate"].clone())?;
         if envelope.payload_type != PAYLOAD || statement(&receipt) != found {
@@ -111,13 +134,17 @@ impl Document {
     /// # Errors
     /// Nobody.
     pub fn signer(&self, trusted: &[PublicKey]) -> Result<String, SignatureError> {
-        let Some(Envelope { payload, signatures, .. }) = &self.signed else { return Err(SignatureError::Unsigned) };
+        let Some(Envelope { payload, signatures, .. }) = &self.signed else {
+            return Err(SignatureError::Unsigned);
+        };
         let text = authenticated(PAYLOAD, &BASE64.decode(payload).unwrap_or_default());
         let mut stranger = None;
         for Signed { keyid, sig } in signatures {
             match trusted.iter().find(|key| key.id() == *keyid) {
                 None => stranger = Some(keyid.clone()),
-                Some(key) if key.verifies(&text, &BASE64.decode(sig).unwrap_or_default()) => return Ok(keyid.clone()),
+                Some(key) if key.verifies(&text, &BASE64.decode(sig).unwrap_or_default()) => {
+                    return Ok(keyid.clone());
+                }
                 Some(_) => return Err(SignatureError::Wrong(keyid.clone())),
             }
         }
@@ -128,13 +155,19 @@ impl Document {
 /// Two texts of one value, one of them with a name twice, would let two readers read two things.
 fn only_canonical(bytes: &[u8], value: &Value) -> Result<(), String> {
     let same = canonical::text(value) == bytes.trim_ascii_end();
-    if same { Ok(()) } else { Err("it is not in canonical form (RFC 8785): it was edited or formatted".into()) }
+    if same {
+        Ok(())
+    } else {
+        Err("it is not in canonical form (RFC 8785): it was edited or formatted".into())
+    }
 }
 
 fn known(receipt: Value) -> Result<Value, String> {
     match receipt["version"].as_u64() {
         Some(version) if version == u64::from(VERSION) => Ok(receipt),
-        Some(version) => Err(format!("its form is {version}, and this version knows form {VERSION}")),
+        Some(version) => {
+            Err(format!("its form is {version}, and this version knows form {VERSION}"))
+        }
         None => Err("it is no receipt: it has no `version`".into()),
     }
 }

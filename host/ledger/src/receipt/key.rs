@@ -1,7 +1,10 @@
 //! Keys that sign receipts: Ed25519, as PKCS#8 and SPKI in PEM, which `openssl pkey` reads too.
 
 use ed25519_dalek::pkcs8::spki::der::pem::LineEnding;
-use ed25519_dalek::pkcs8::{DecodePrivateKey as _, DecodePublicKey as _, EncodePrivateKey as _, EncodePublicKey as _, KeypairBytes};
+use ed25519_dalek::pkcs8::{
+    DecodePrivateKey as _, DecodePublicKey as _, EncodePrivateKey as _, EncodePublicKey as _,
+    KeypairBytes,
+};
 use ed25519_dalek::{Signature, Signer as _};
 
 use skillhost_skill::runtime;
@@ -25,7 +28,9 @@ impl SigningKey {
     /// It is no private Ed25519 key. The text is not repeated.
     pub fn from_pem(text: &str) -> Result<SigningKey, String> {
         let key = ed25519_dalek::SigningKey::from_pkcs8_pem(text.trim());
-        key.map(SigningKey).map_err(|_| "it is no Ed25519 private key in PEM (`-----BEGIN PRIVATE KEY-----`)".into())
+        key.map(SigningKey).map_err(|_| {
+            "it is no Ed25519 private key in PEM (`-----BEGIN PRIVATE KEY-----`)".into()
+        })
     }
 
     /// As PEM.
@@ -59,7 +64,8 @@ impl PublicKey {
     /// It is no public Ed25519 key.
     pub fn from_pem(text: &str) -> Result<PublicKey, String> {
         let key = ed25519_dalek::VerifyingKey::from_public_key_pem(text.trim());
-        key.map(PublicKey).map_err(|_| "it is no Ed25519 public key in PEM (`-----BEGIN PUBLIC KEY-----`)".into())
+        key.map(PublicKey)
+            .map_err(|_| "it is no Ed25519 public key in PEM (`-----BEGIN PUBLIC KEY-----`)".into())
     }
 
     /// As PEM.
@@ -67,13 +73,15 @@ impl PublicKey {
         self.0.to_public_key_pem(LineEnding::LF).unwrap_or_default()
     }
 
-    /// What it is known by: the SHA-256 of its SPKI form (`openssl pkey -pubin -outform DER | sha256sum`).
+    /// What it is known by: the SHA-256 of its SPKI form
+    /// (`openssl pkey -pubin -outform DER | sha256sum`).
     pub fn id(&self) -> String {
         self.0.to_public_key_der().map(|der| runtime::digest(der.as_bytes())).unwrap_or_default()
     }
 
     /// Whether this key's owner has signed these bytes. Strict: no key or signature of small order.
     pub fn verifies(&self, bytes: &[u8], signature: &[u8]) -> bool {
-        Signature::from_slice(signature).is_ok_and(|signature| self.0.verify_strict(bytes, &signature).is_ok())
+        Signature::from_slice(signature)
+            .is_ok_and(|signature| self.0.verify_strict(bytes, &signature).is_ok())
     }
 }

@@ -7,27 +7,51 @@ use skillhost_policy::capabilities::MountMode;
 use skillhost_policy::{EnvValue, Layer, LimitRule, Origin, Policy, Rule};
 use skillhost_skill::runtime;
 
-/// The digest of a policy's rules, in their order. Folders and files of the host are left out, and values of variables are taken by digest.
-/// What the command line adds is in the capabilities alone: one may say the same in several ways.
+/// The digest of a policy's rules, in their order. Folders and files of the host are left out, and
+/// values of variables are taken by digest. What the command line adds is in the capabilities
+/// alone: one may say the same in several ways.
 pub fn digest(policy: &Policy) -> String {
-    let authorities: Vec<&str> = policy.authorities.iter().map(|authority| authority.digest.as_str()).collect();
-    let layers: Vec<Value> = policy.layers.iter().filter(|layer| layer.origin != Origin::CommandLine).map(layer).collect();
+    let authorities: Vec<&str> =
+        policy.authorities.iter().map(|authority| authority.digest.as_str()).collect();
+    let layers: Vec<Value> = policy
+        .layers
+        .iter()
+        .filter(|layer| layer.origin != Origin::CommandLine)
+        .map(layer)
+        .collect();
     canonical::digest(&json!({ "layers": layers, "authorities": authorities }))
 }
 
 fn layer(layer: &Layer) -> Value {
     // A new field does not compile until it is here.
-    let Layer { origin: _, applies_to, allow, deny, mounts, packages, env, methods, limits, determinism, approval: _, stage } = layer;
+    let Layer {
+        origin: _,
+        applies_to,
+        allow,
+        deny,
+        mounts,
+        packages,
+        env,
+        methods,
+        limits,
+        determinism,
+        approval: _,
+        stage,
+    } = layer;
     let texts = |rules: &[Rule]| rules.iter().map(|rule| rule.text.clone()).collect::<Vec<_>>();
-    let mounts: Vec<(&str, MountMode)> = mounts.iter().map(|rule| (rule.mount.guest.as_str(), rule.mount.mode)).collect();
+    let mounts: Vec<(&str, MountMode)> =
+        mounts.iter().map(|rule| (rule.mount.guest.as_str(), rule.mount.mode)).collect();
     let env: Vec<(&str, Option<String>)> = env
         .iter()
         .map(|rule| match &rule.value {
-            EnvValue::Literal(value) => (rule.name.as_str(), Some(runtime::digest(value.as_bytes()))),
+            EnvValue::Literal(value) => {
+                (rule.name.as_str(), Some(runtime::digest(value.as_bytes())))
+            }
             EnvValue::Host | EnvValue::Unset => (rule.name.as_str(), None),
         })
         .collect();
-    let limits: Vec<(&str, u64)> = limits.iter().map(|LimitRule { limit, value, .. }| (limit.key(), *value)).collect();
+    let limits: Vec<(&str, u64)> =
+        limits.iter().map(|LimitRule { limit, value, .. }| (limit.key(), *value)).collect();
     let mut value = json!({
         "applies_to": applies_to.as_ref().map(|glob| glob.pattern()),
         "allow": texts(allow),
@@ -56,7 +80,9 @@ mod tests {
         let with = |change: fn(&mut Overrides)| {
             let mut overrides = Overrides::default();
             change(&mut overrides);
-            let mut policy = Policy::builtin().with_command_line(overrides).unwrap_or_else(|findings| panic!("{findings:?}"));
+            let mut policy = Policy::builtin()
+                .with_command_line(overrides)
+                .unwrap_or_else(|findings| panic!("{findings:?}"));
             // As if a file had said it.
             policy.layers[1].origin = Origin::File("policy.yaml".into());
             digest(&policy)

@@ -37,7 +37,8 @@ pub struct SkillStats {
     pub skill: String,
     /// Sessions that used it: activated it, read a file of it or ran it.
     pub sessions: u64,
-    /// The figures; `runs`, `succeeded` and `denials` are those of the audit log, with runs on the command line.
+    /// The figures; `runs`, `succeeded` and `denials` are those of the audit log, with runs on the
+    /// command line.
     #[serde(flatten)]
     pub figures: Figures,
 }
@@ -84,9 +85,11 @@ pub struct Figures {
     pub success_rate: Option<f64>,
     /// What was refused: runs that were not let start, and what runs tried.
     pub denials: u64,
-    /// From the first search that named it to its first use, in milliseconds; of several sessions the median.
+    /// From the first search that named it to its first use, in milliseconds; of several sessions
+    /// the median.
     pub first_use_ms: Option<u64>,
-    /// Tokens of its definition less those that were sent about it, in the sessions in which it came up.
+    /// Tokens of its definition less those that were sent about it, in the sessions in which it
+    /// came up.
     pub tokens_saved: i64,
 }
 
@@ -94,7 +97,12 @@ pub struct Figures {
 ///
 /// # Errors
 /// The file or the audit log cannot be read.
-pub fn report(store: &Store, audit: Option<&audit::Store>, since: Timestamp, skill: Option<&str>) -> Result<Stats, UsageError> {
+pub fn report(
+    store: &Store,
+    audit: Option<&audit::Store>,
+    since: Timestamp,
+    skill: Option<&str>,
+) -> Result<Stats, UsageError> {
     let mut skills = BTreeMap::<String, Sum>::new();
     let mut by_session = BTreeMap::<i64, Vec<(String, Counts)>>::new();
     let kept = store.sessions(since)?;
@@ -109,7 +117,8 @@ pub fn report(store: &Store, audit: Option<&audit::Store>, since: Timestamp, ski
         by_session.entry(session).or_default().push((name, counts));
     }
     if let Some(audit) = audit {
-        let filter = Filter { skill: skill.map(str::to_owned), since: Some(since), ..Filter::default() };
+        let filter =
+            Filter { skill: skill.map(str::to_owned), since: Some(since), ..Filter::default() };
         audit.query::<UsageError>(&filter, |line| {
             let record: LogEntry = serde_json::from_slice(line).unwrap_or_default();
             // What does not load did not run, and a record of a removal is of no skill.
@@ -127,7 +136,9 @@ pub fn report(store: &Store, audit: Option<&audit::Store>, since: Timestamp, ski
     let sessions = real.len() as u64;
     let of_session = |one: &Kept| {
         let came_up = by_session.remove(&one.id).unwrap_or_default();
-        let skills = came_up.into_iter().map(|(skill, counts)| SkillInSession { skill, figures: figures(&counts) });
+        let skills = came_up
+            .into_iter()
+            .map(|(skill, counts)| SkillInSession { skill, figures: figures(&counts) });
         SessionStats {
             session: one.id,
             started: one.started.to_string(),
@@ -136,9 +147,16 @@ pub fn report(store: &Store, audit: Option<&audit::Store>, since: Timestamp, ski
             skills: skills.collect(),
         }
     };
-    let by_session: Vec<SessionStats> = kept.iter().map(of_session).filter(|one| skill.is_none() || !one.skills.is_empty()).collect();
-    let mut skills: Vec<SkillStats> = skills.into_iter().map(|(skill, sum)| sum.stats(skill)).collect();
-    let rank = |one: &SkillStats| (one.sessions, one.figures.runs, one.figures.activated, one.figures.discovered);
+    let by_session: Vec<SessionStats> = kept
+        .iter()
+        .map(of_session)
+        .filter(|one| skill.is_none() || !one.skills.is_empty())
+        .collect();
+    let mut skills: Vec<SkillStats> =
+        skills.into_iter().map(|(skill, sum)| sum.stats(skill)).collect();
+    let rank = |one: &SkillStats| {
+        (one.sessions, one.figures.runs, one.figures.activated, one.figures.discovered)
+    };
     skills.sort_by(|a, b| rank(b).cmp(&rank(a)).then_with(|| a.skill.cmp(&b.skill)));
     Ok(Stats { version: 1, since: since.to_string(), sessions, tokens_saved, skills, by_session })
 }
@@ -173,7 +191,8 @@ impl Sum {
 
     fn stats(mut self, skill: String) -> SkillStats {
         self.waited.sort_unstable();
-        self.figures.first_use_ms = self.waited.get(self.waited.len().saturating_sub(1) / 2).copied();
+        self.figures.first_use_ms =
+            self.waited.get(self.waited.len().saturating_sub(1) / 2).copied();
         self.figures.success_rate = rate(&self.figures);
         self.figures.tokens_saved = tokens(self.saved);
         SkillStats { skill, sessions: self.sessions, figures: self.figures }
@@ -184,8 +203,17 @@ impl Sum {
 fn figures(counts: &Counts) -> Figures {
     let Counts { discovered, activated, read, runs, succeeded, denials, waited_ms, .. } = *counts;
     let tokens_saved = tokens(saved(counts));
-    let mut figures =
-        Figures { discovered, activated, read, runs, succeeded, denials, first_use_ms: waited_ms, tokens_saved, success_rate: None };
+    let mut figures = Figures {
+        discovered,
+        activated,
+        read,
+        runs,
+        succeeded,
+        denials,
+        first_use_ms: waited_ms,
+        tokens_saved,
+        success_rate: None,
+    };
     figures.success_rate = rate(&figures);
     figures
 }

@@ -10,7 +10,8 @@ use super::tally::{Batch, Counts, Row};
 use super::{DAYS, SESSIONS, UsageError};
 use crate::database::{Database, Tables};
 
-/// The numbers of sessions are never used again, so that a session that was wiped does not come back as another.
+/// The numbers of sessions are never used again, so that a session that was wiped does not come
+/// back as another.
 const TABLES: Tables = Tables {
     form: 1,
     make: "
@@ -92,7 +93,9 @@ impl Store {
         let wiped = self.database.read(|db| {
             db.pragma_update(None, "secure_delete", true)?;
             let work = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
-            let count = |what: &str| work.query_row(what, [], |row| row.get::<_, i64>(0)).map(i64::cast_unsigned);
+            let count = |what: &str| {
+                work.query_row(what, [], |row| row.get::<_, i64>(0)).map(i64::cast_unsigned)
+            };
             let sessions = count("SELECT count(*) FROM session")?;
             let skills = count("SELECT count(DISTINCT skill) FROM used")?;
             work.execute_batch("DELETE FROM used; DELETE FROM session")?;
@@ -109,7 +112,8 @@ impl Store {
     /// The file cannot be read.
     pub fn suggestions(&self) -> Result<Suggestions, UsageError> {
         let mut found = Suggestions { sessions: 0, sessions_needed: LEAST, skills: Vec::new() };
-        let latest = format!("SELECT id FROM session WHERE alone = 0 ORDER BY id DESC LIMIT {WINDOW}");
+        let latest =
+            format!("SELECT id FROM session WHERE alone = 0 ORDER BY id DESC LIMIT {WINDOW}");
         let read = self.database.read(|db| {
             let sessions: i64 = db.query_row(&format!("SELECT count(*) FROM ({latest})"), [], |row| row.get(0))?;
             let used = format!(
@@ -124,12 +128,19 @@ impl Store {
         found.sessions = sessions;
         if sessions >= LEAST {
             let many = used.into_iter().filter(|(_, by)| by * 100 >= sessions * PERCENT).take(MOST);
-            found.skills = many.map(|(skill, by)| Suggestion { skill, sessions: by, share: by as f64 / sessions as f64 }).collect();
+            found.skills = many
+                .map(|(skill, by)| Suggestion {
+                    skill,
+                    sessions: by,
+                    share: by as f64 / sessions as f64,
+                })
+                .collect();
         }
         Ok(found)
     }
 
-    /// Adds what a session counted to its row, or to a new one where it has none, or that was removed.
+    /// Adds what a session counted to its row, or to a new one where it has none, or that was
+    /// removed.
     pub(super) fn add(&self, row: Row, batch: &Batch) -> Result<i64, UsageError> {
         let id = self.database.write(|work| {
             let id = match row.id.map(|id| update(work, id, row, batch)).transpose()?.flatten() {
@@ -191,7 +202,10 @@ impl Store {
 /// `None`: the row is there no more.
 fn update(work: &Connection, id: i64, row: Row, batch: &Batch) -> rusqlite::Result<Option<i64>> {
     let set = "UPDATE session SET whole = ?2, listed = ?3, told = told + ?4 WHERE id = ?1";
-    let changed = work.execute(set, params![id, row.whole.cast_signed(), row.listed.cast_signed(), batch.told.cast_signed()])?;
+    let changed = work.execute(
+        set,
+        params![id, row.whole.cast_signed(), row.listed.cast_signed(), batch.told.cast_signed()],
+    )?;
     Ok((changed == 1).then_some(id))
 }
 
@@ -199,7 +213,8 @@ fn update(work: &Connection, id: i64, row: Row, batch: &Batch) -> rusqlite::Resu
 fn insert(work: &Connection, row: Row, batch: &Batch) -> rusqlite::Result<i64> {
     let started = batch.started.unwrap_or_else(Timestamp::now).as_second();
     let [whole, listed, told] = [row.whole, row.listed, batch.told].map(u64::cast_signed);
-    let insert = "INSERT INTO session (started, alone, whole, listed, told) VALUES (?1, ?2, ?3, ?4, ?5)";
+    let insert =
+        "INSERT INTO session (started, alone, whole, listed, told) VALUES (?1, ?2, ?3, ?4, ?5)";
     work.execute(insert, params![started, row.alone, whole, listed, told])?;
     let id = work.last_insert_rowid();
     let oldest = started - (DAYS * 24 * 60 * 60).cast_signed();
@@ -222,7 +237,11 @@ mod tests {
     }
 
     fn batch(skill: &str, counts: Counts) -> Batch {
-        Batch { started: Some(Timestamp::now()), told: 0, skills: [(skill.to_owned(), counts)].into() }
+        Batch {
+            started: Some(Timestamp::now()),
+            told: 0,
+            skills: [(skill.to_owned(), counts)].into(),
+        }
     }
 
     const ROW: Row = Row { id: None, alone: false, whole: 100, listed: 10 };
@@ -233,7 +252,10 @@ mod tests {
         let ran = Counts { runs: 1, defined: 5, ..Counts::default() };
         let id = store.add(ROW, &batch("a", ran)).unwrap();
         assert_eq!(store.add(Row { id: Some(id), ..ROW }, &batch("a", ran)).unwrap(), id);
-        assert_eq!(store.used(Timestamp::UNIX_EPOCH).unwrap(), [(id, "a".into(), Counts { runs: 2, ..ran })]);
+        assert_eq!(
+            store.used(Timestamp::UNIX_EPOCH).unwrap(),
+            [(id, "a".into(), Counts { runs: 2, ..ran })]
+        );
         assert_eq!(store.wipe().unwrap(), Wiped { sessions: 1, skills: 1 });
         let again = store.add(Row { id: Some(id), ..ROW }, &batch("a", ran)).unwrap();
         assert_ne!(again, id, "a number is used once");
@@ -248,7 +270,10 @@ mod tests {
         store.add(ROW, &Batch { started: Some(old), ..batch("old", counts) }).unwrap();
         let new = store.add(ROW, &batch("new", counts)).unwrap();
         let used = store.used(Timestamp::UNIX_EPOCH).unwrap();
-        assert_eq!(used.iter().map(|(id, skill, _)| (*id, skill.as_str())).collect::<Vec<_>>(), [(new, "new")]);
+        assert_eq!(
+            used.iter().map(|(id, skill, _)| (*id, skill.as_str())).collect::<Vec<_>>(),
+            [(new, "new")]
+        );
         // As many as are kept, and one more.
         let fill = format!(
             "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {SESSIONS})
@@ -257,7 +282,8 @@ mod tests {
         );
         store.database.write(|db| db.execute_batch(&fill)).unwrap();
         store.add(ROW, &batch("last", counts)).unwrap();
-        let count: Vec<i64> = store.database.all("SELECT count(*) FROM session", [], |row| row.get(0)).unwrap();
+        let count: Vec<i64> =
+            store.database.all("SELECT count(*) FROM session", [], |row| row.get(0)).unwrap();
         assert_eq!(count, [SESSIONS.cast_signed()]);
         let used = store.used(Timestamp::UNIX_EPOCH).unwrap();
         assert_eq!(used.iter().map(|(_, skill, _)| skill.as_str()).collect::<Vec<_>>(), ["last"]);
@@ -268,7 +294,15 @@ mod tests {
         let (_folder, store) = store();
         let used = Counts { activated: 1, ..Counts::default() };
         let found = Counts { discovered: 1, ..Counts::default() };
-        let suggested = || store.suggestions().unwrap().skills.into_iter().map(|one| (one.skill, one.sessions)).collect::<Vec<_>>();
+        let suggested = || {
+            store
+                .suggestions()
+                .unwrap()
+                .skills
+                .into_iter()
+                .map(|one| (one.skill, one.sessions))
+                .collect::<Vec<_>>()
+        };
         store.add(ROW, &batch("often", used)).unwrap();
         assert_eq!(suggested(), [], "1 of 1");
         for number in 1..9 {

@@ -114,7 +114,8 @@ impl Session {
         }
     }
 
-    /// Notes that tools were listed, in so many bytes; those of skills, which would have been sent in any case, not counted.
+    /// Notes that tools were listed, in so many bytes; those of skills, which would have been sent
+    /// in any case, not counted.
     pub fn listed(&self, bytes: impl FnOnce() -> u64) {
         let Some((_, tally)) = &self.0 else { return };
         let mut state = tally.state();
@@ -148,7 +149,15 @@ impl Tally {
             // One client's search, and another's use.
             batch.skills.values_mut().for_each(|counts| counts.waited_ms = None);
         }
-        Some((Row { id: state.row, alone, whole: whole.unwrap_or(0), listed: if alone { 0 } else { state.listed } }, batch))
+        Some((
+            Row {
+                id: state.row,
+                alone,
+                whole: whole.unwrap_or(0),
+                listed: if alone { 0 } else { state.listed },
+            },
+            batch,
+        ))
     }
 
     /// The row that was written.
@@ -193,7 +202,9 @@ impl State {
         self.batch.started.get_or_insert_with(Timestamp::now);
         let Some(counts) = self.room(skill) else { return false };
         counts.defined = defined();
-        counts.waited_ms = counts.waited_ms.or(waited.map(|found| u64::try_from(found.elapsed().as_millis()).unwrap_or(u64::MAX)));
+        counts.waited_ms = counts
+            .waited_ms
+            .or(waited.map(|found| u64::try_from(found.elapsed().as_millis()).unwrap_or(u64::MAX)));
         match event {
             Event::Discovered { sent } => {
                 counts.discovered += 1;
@@ -230,7 +241,17 @@ impl State {
 
 impl Counts {
     fn add(&mut self, other: &Counts) {
-        let Counts { discovered, activated, read, runs, succeeded, denials, sent, defined, waited_ms } = other;
+        let Counts {
+            discovered,
+            activated,
+            read,
+            runs,
+            succeeded,
+            denials,
+            sent,
+            defined,
+            waited_ms,
+        } = other;
         for (sum, more) in [
             (&mut self.discovered, discovered),
             (&mut self.activated, activated),
@@ -276,7 +297,8 @@ mod tests {
         tally.put_back(batch);
         let (row, batch) = tally.take().unwrap();
         assert_eq!((row.id, row.whole, row.alone), (None, 70, false));
-        let Counts { discovered, runs, succeeded, denials, sent, defined, waited_ms, .. } = batch.skills["a"];
+        let Counts { discovered, runs, succeeded, denials, sent, defined, waited_ms, .. } =
+            batch.skills["a"];
         assert_eq!((discovered, runs, succeeded, denials, sent, defined), (1, 1, 1, 2, 5, 7));
         assert!(waited_ms.is_some());
     }

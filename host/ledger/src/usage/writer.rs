@@ -1,7 +1,7 @@
 //! Takes what sessions count to the file, on a thread of its own that starts with the first of it.
 //!
-//! What waits is bounded: each session is in the queue once, and adds up what it counts until its turn comes. A call waits for a lock that is
-//! held for additions alone, never for the file.
+//! What waits is bounded: each session is in the queue once, and adds up what it counts until its
+//! turn comes. A call waits for a lock that is held for additions alone, never for the file.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -34,7 +34,10 @@ struct Queue {
 
 impl Writer {
     pub(super) fn new(store: Store) -> Writer {
-        Writer { shared: Arc::new(Shared { store, queue: Mutex::default(), changed: Condvar::new() }), thread: Mutex::default() }
+        Writer {
+            shared: Arc::new(Shared { store, queue: Mutex::default(), changed: Condvar::new() }),
+            thread: Mutex::default(),
+        }
     }
 
     pub(super) fn store(&self) -> &Store {
@@ -54,7 +57,9 @@ impl Writer {
             queue.started = true;
             let shared = self.shared.clone();
             match std::thread::Builder::new().name("usage".into()).spawn(move || shared.run()) {
-                Ok(thread) => *self.thread.lock().unwrap_or_else(PoisonError::into_inner) = Some(thread),
+                Ok(thread) => {
+                    *self.thread.lock().unwrap_or_else(PoisonError::into_inner) = Some(thread)
+                }
                 // It is written when the server ends.
                 Err(error) => tracing::warn!(%error, "usage is not written now"),
             }
@@ -148,7 +153,10 @@ mod tests {
         session.note("a", || 1, Event::Read);
         drop((session, usage));
         let used = store.used(Timestamp::UNIX_EPOCH).unwrap();
-        assert_eq!(used.iter().map(|(_, skill, counts)| (skill.as_str(), counts.read)).collect::<Vec<_>>(), [("a", 2)]);
+        assert_eq!(
+            used.iter().map(|(_, skill, counts)| (skill.as_str(), counts.read)).collect::<Vec<_>>(),
+            [("a", 2)]
+        );
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! The keys of a policy file that are about agents: what has to be approved, what is kept aside, what is counted and what is there at once.
+//! The keys of a policy file that are about agents: what has to be approved, what is kept aside,
+//! what is counted and what is there at once.
 
 use super::{Reader, scalar};
 use crate::approval::Level;
@@ -11,21 +12,36 @@ impl Reader<'_> {
         let level = scalar(node).and_then(Level::from_name);
         if level.is_none() {
             let wanted = Level::ALL.map(Level::name).join(", ");
-            self.error("policy-approval", Some(node.span), format!("`approval` is one of {wanted}"), None);
+            self.error(
+                "policy-approval",
+                Some(node.span),
+                format!("`approval` is one of {wanted}"),
+                None,
+            );
         }
         level
     }
 
     pub(super) fn stage(&mut self, node: &Node) -> bool {
         if !matches!(scalar(node), Some("true" | "false")) {
-            self.error("policy-stage", Some(node.span), "`stage` is `true` or `false`".into(), None);
+            self.error(
+                "policy-stage",
+                Some(node.span),
+                "`stage` is `true` or `false`".into(),
+                None,
+            );
         }
         scalar(node) == Some("true")
     }
 
     pub(super) fn usage(&mut self, node: &Node) -> bool {
         if !matches!(scalar(node), Some("true" | "false")) {
-            self.error("policy-usage", Some(node.span), "`usage` is `true` or `false`".into(), None);
+            self.error(
+                "policy-usage",
+                Some(node.span),
+                "`usage` is `true` or `false`".into(),
+                None,
+            );
         }
         scalar(node) == Some("true")
     }
@@ -52,8 +68,14 @@ impl Reader<'_> {
     pub(super) fn preload(&mut self, node: &Node) -> Preload {
         if matches!(node.kind, Kind::Scalar(_)) {
             if scalar(node) != Some("suggested") {
-                let fix = Some("preload: suggested, or a list of names: preload: [notes, tasks]".into());
-                self.error("policy-preload", Some(node.span), "`preload` is `suggested` or a list of skills' names".into(), fix);
+                let fix =
+                    Some("preload: suggested, or a list of names: preload: [notes, tasks]".into());
+                self.error(
+                    "policy-preload",
+                    Some(node.span),
+                    "`preload` is `suggested` or a list of skills' names".into(),
+                    fix,
+                );
             }
             return Preload::Suggested;
         }
@@ -62,7 +84,12 @@ impl Reader<'_> {
             if NameGlob::new(text).is_ok_and(|name| name.is_literal()) {
                 names.push(text.to_owned());
             } else {
-                self.error("policy-preload", Some(span), format!("`{}` is no skill's name", printable(text)), None);
+                self.error(
+                    "policy-preload",
+                    Some(span),
+                    format!("`{}` is no skill's name", printable(text)),
+                    None,
+                );
             }
         }
         Preload::Named(names)

@@ -1,4 +1,5 @@
-//! What stands at the top level of a policy file alone: it is for every skill, and no section can change it.
+//! What stands at the top level of a policy file alone: it is for every skill, and no section can
+//! change it.
 
 use std::path::PathBuf;
 
@@ -22,7 +23,9 @@ impl Reader<'_> {
                         retention.age = Some(age);
                         None
                     }
-                    _ => Some(format!("`{}` is no time above zero like 90d or 12h", printable(text))),
+                    _ => {
+                        Some(format!("`{}` is no time above zero like 90d or 12h", printable(text)))
+                    }
                 },
                 "detail" => match text {
                     "digests" => None,
@@ -35,7 +38,12 @@ impl Reader<'_> {
                 _ => Limit::Disk.parse(text).map(|bytes| retention.bytes = Some(bytes)).err(),
             };
             if let Some(why) = problem {
-                self.error("policy-audit", Some(value.span), format!("`{key}`: {}", printable(&why)), None);
+                self.error(
+                    "policy-audit",
+                    Some(value.span),
+                    format!("`{key}`: {}", printable(&why)),
+                    None,
+                );
             }
         }
         (retention, detail)
@@ -59,11 +67,22 @@ impl Reader<'_> {
     pub(super) fn secrets(&mut self, node: &Node) -> Secrets {
         let mut secrets = Secrets::default();
         for (key, _, value) in self.table(node, "`secrets`", &schema::SECRETS) {
-            let (names, what) = if key == "env" { (&mut secrets.env, "a variable") } else { (&mut secrets.headers, "a header field") };
+            let (names, what) = if key == "env" {
+                (&mut secrets.env, "a variable")
+            } else {
+                (&mut secrets.headers, "a header field")
+            };
             for (text, span) in self.texts(value, key, "a name") {
-                let valid = |b: u8| b.is_ascii_alphanumeric() || b == b'_' || (key == "headers" && b == b'-');
+                let valid = |b: u8| {
+                    b.is_ascii_alphanumeric() || b == b'_' || (key == "headers" && b == b'-')
+                };
                 if text.is_empty() || !text.bytes().all(valid) {
-                    self.error("policy-secret", Some(span), format!("`{}` is not the name of {what}", printable(text)), None);
+                    self.error(
+                        "policy-secret",
+                        Some(span),
+                        format!("`{}` is not the name of {what}", printable(text)),
+                        None,
+                    );
                 } else if key == "env" {
                     names.push(text.to_owned());
                 } else {
@@ -79,8 +98,13 @@ impl Reader<'_> {
         let mut plain = Vec::new();
         for (key, _, value) in self.table(node, "`record`", &schema::RECORD) {
             for (text, span) in self.texts(value, key, "a name") {
-                if text.is_empty() || !text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-')) {
-                    let message = format!("`{}` is not the name of a variable or a header field", printable(text));
+                if text.is_empty()
+                    || !text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-'))
+                {
+                    let message = format!(
+                        "`{}` is not the name of a variable or a header field",
+                        printable(text)
+                    );
                     self.error("policy-record", Some(span), message, None);
                 } else {
                     plain.push(text.to_owned());

@@ -21,7 +21,11 @@ pub(super) struct Context<'a> {
 }
 
 /// Reads the map of fields. The second value is the place of `metadata.component`.
-pub(super) fn read(fields: &[(Node, Node)], context: &Context<'_>, findings: &mut Findings<'_>) -> (Manifest, Option<Span>) {
+pub(super) fn read(
+    fields: &[(Node, Node)],
+    context: &Context<'_>,
+    findings: &mut Findings<'_>,
+) -> (Manifest, Option<Span>) {
     let mut manifest = Manifest::default();
     let mut component_at = None;
     let (mut name, mut description) = (None, None);
@@ -31,29 +35,56 @@ pub(super) fn read(fields: &[(Node, Node)], context: &Context<'_>, findings: &mu
             Some("description") => description = string("description", value, findings),
             Some("license") => {
                 manifest.license = string("license", value, findings);
-                if manifest.license.as_ref().is_none_or(|l| l.trim().is_empty()) && value.kind() != "a map" && value.kind() != "a list" {
+                if manifest.license.as_ref().is_none_or(|l| l.trim().is_empty())
+                    && value.kind() != "a map"
+                    && value.kind() != "a list"
+                {
                     let message = "`license` is there and empty";
-                    findings.add(&rules::LICENSE_EMPTY, value_or_key(key, value), message, Some("license: Apache-2.0".into()));
+                    findings.add(
+                        &rules::LICENSE_EMPTY,
+                        value_or_key(key, value),
+                        message,
+                        Some("license: Apache-2.0".into()),
+                    );
                 }
             }
             Some("compatibility") => {
                 manifest.compatibility = string("compatibility", value, findings);
-                check_compatibility(manifest.compatibility.as_deref().unwrap_or(""), key, value, findings);
+                check_compatibility(
+                    manifest.compatibility.as_deref().unwrap_or(""),
+                    key,
+                    value,
+                    findings,
+                );
             }
             Some("metadata") => component_at = metadata(value, &mut manifest, findings),
-            Some("allowed-tools") => manifest.allowed_tools = Some(tools::read(tools::Field::Allowed, value, context.source, findings)),
-            Some("disallowed-tools") => manifest.disallowed_tools = tools::read(tools::Field::Disallowed, value, context.source, findings),
+            Some("allowed-tools") => {
+                manifest.allowed_tools =
+                    Some(tools::read(tools::Field::Allowed, value, context.source, findings))
+            }
+            Some("disallowed-tools") => {
+                manifest.disallowed_tools =
+                    tools::read(tools::Field::Disallowed, value, context.source, findings)
+            }
             _ => unknown(key, value, context.source, findings),
         }
     }
-    let place = |field: &str| fields.iter().find(|(k, _)| k.text() == Some(field)).map(|(k, v)| value_or_key(k, v));
+    let place = |field: &str| {
+        fields.iter().find(|(k, _)| k.text() == Some(field)).map(|(k, v)| value_or_key(k, v))
+    };
     manifest.name = check_name(name.as_deref(), place("name"), context, findings);
-    manifest.description = check_description(description.as_deref(), place("description"), context, findings);
+    manifest.description =
+        check_description(description.as_deref(), place("description"), context, findings);
     (manifest, component_at)
 }
 
 /// Checks the name; returns it if it is usable, else the folder's.
-pub(super) fn check_name(name: Option<&str>, at: Option<Range<usize>>, context: &Context<'_>, findings: &mut Findings<'_>) -> String {
+pub(super) fn check_name(
+    name: Option<&str>,
+    at: Option<Range<usize>>,
+    context: &Context<'_>,
+    findings: &mut Findings<'_>,
+) -> String {
     let at = at.unwrap_or_else(|| context.fence.clone());
     let folder = context.folder;
     let Some(name) = name.map(str::trim).filter(|n| !n.is_empty()) else {
@@ -65,15 +96,27 @@ pub(super) fn check_name(name: Option<&str>, at: Option<Range<usize>>, context: 
     let too_long = characters > 64;
     if too_long {
         let message = format!("the name has {characters} characters; 64 are allowed");
-        findings.add(&rules::NAME_LENGTH, at.clone(), message, Some(format!("name: {}", suggested_name(name))));
+        findings.add(
+            &rules::NAME_LENGTH,
+            at.clone(),
+            message,
+            Some(format!("name: {}", suggested_name(name))),
+        );
     }
     let well_formed = is_name(name);
     if !well_formed {
-        let message = format!("`{}` is not made of a-z, 0-9 and single hyphens inside", shown(name));
-        findings.add(&rules::NAME_PATTERN, at.clone(), message, Some(format!("name: {}", suggested_name(name))));
+        let message =
+            format!("`{}` is not made of a-z, 0-9 and single hyphens inside", shown(name));
+        findings.add(
+            &rules::NAME_PATTERN,
+            at.clone(),
+            message,
+            Some(format!("name: {}", suggested_name(name))),
+        );
     }
     if name != folder {
-        let message = format!("the name `{}` is not the folder's, `{}`", shown(name), shown(folder));
+        let message =
+            format!("the name `{}` is not the folder's, `{}`", shown(name), shown(folder));
         let fix = match is_name(folder) && folder.len() <= 64 {
             true => format!("name: {folder}"),
             false => format!("rename the folder to `{}`", suggested_name(name)),
@@ -98,7 +141,12 @@ pub(super) fn check_description(
         findings.add(&rules::DESCRIPTION_MISSING, at, "the skill has no `description`", fix);
     } else if characters > 1024 {
         let message = format!("the description has {characters} characters; 1024 are allowed");
-        findings.add(&rules::DESCRIPTION_LENGTH, at, message, Some(format!("take {} characters out", characters - 1024)));
+        findings.add(
+            &rules::DESCRIPTION_LENGTH,
+            at,
+            message,
+            Some(format!("take {} characters out", characters - 1024)),
+        );
     }
     description.to_owned()
 }
@@ -108,14 +156,22 @@ fn check_compatibility(text: &str, key: &Node, value: &Node, findings: &mut Find
     let at = value_or_key(key, value);
     if characters > 500 {
         let message = format!("`compatibility` has {characters} characters; 500 are allowed");
-        findings.add(&rules::COMPATIBILITY_LENGTH, at, message, Some(format!("take {} characters out", characters - 500)));
+        findings.add(
+            &rules::COMPATIBILITY_LENGTH,
+            at,
+            message,
+            Some(format!("take {} characters out", characters - 500)),
+        );
     } else if characters == 0 && !matches!(value.kind(), "a map" | "a list") {
-        let fix = Some("remove the field, or write what the skill needs: compatibility: Needs python3".into());
+        let fix = Some(
+            "remove the field, or write what the skill needs: compatibility: Needs python3".into(),
+        );
         findings.add(&rules::COMPATIBILITY_LENGTH, at, "`compatibility` is there and empty", fix);
     }
 }
 
-/// A field that should be a string: a number or a boolean is read as written, a list or a map is not read.
+/// A field that should be a string: a number or a boolean is read as written, a list or a map is
+/// not read.
 fn string(field: &str, value: &Node, findings: &mut Findings<'_>) -> Option<String> {
     if value.is_null() || value.is_string() {
         return value.text().map(str::to_owned);
@@ -124,7 +180,12 @@ fn string(field: &str, value: &Node, findings: &mut Findings<'_>) -> Option<Stri
         Some(text) => format!("{field}: {}", quoted(text)),
         None => format!("write one string: {field}: \"...\""),
     };
-    findings.add(&rules::FIELD_TYPE, value.at.clone(), format!("`{field}` is {}, not a string", value.kind()), Some(fix));
+    findings.add(
+        &rules::FIELD_TYPE,
+        value.at.clone(),
+        format!("`{field}` is {}, not a string", value.kind()),
+        Some(fix),
+    );
     value.text().map(str::to_owned)
 }
 
@@ -133,12 +194,22 @@ fn metadata(value: &Node, manifest: &mut Manifest, findings: &mut Findings<'_>) 
     let mut component_at = None;
     let Value::Map(pairs) = &*value.value else {
         let fix = Some("metadata:\n  version: \"1.0\"".into());
-        findings.add(&rules::METADATA_TYPE, value.at.clone(), format!("`metadata` is {}, not a map", value.kind()), fix);
+        findings.add(
+            &rules::METADATA_TYPE,
+            value.at.clone(),
+            format!("`metadata` is {}, not a map", value.kind()),
+            fix,
+        );
         return None;
     };
     for (key, value) in pairs {
         let Some(name) = key.text() else {
-            findings.add(&rules::METADATA_VALUE, key.at.clone(), format!("a key of `metadata` is {}, not a string", key.kind()), None);
+            findings.add(
+                &rules::METADATA_VALUE,
+                key.at.clone(),
+                format!("a key of `metadata` is {}, not a string", key.kind()),
+                None,
+            );
             continue;
         };
         let at = value_or_key(key, value);
@@ -148,7 +219,13 @@ fn metadata(value: &Node, manifest: &mut Manifest, findings: &mut Findings<'_>) 
             && let Some(meant) = permission_keys::misspelt_metadata(name)
         {
             let place = if Limit::from_key(meant).is_some() { "" } else { ", at the top level" };
-            report_misspelt(name, key, &format!("`{meant}`{place}"), format!("write `{meant}:`{place}"), findings);
+            report_misspelt(
+                name,
+                key,
+                &format!("`{meant}`{place}"),
+                format!("write `{meant}:`{place}"),
+                findings,
+            );
         }
         let understood = match (name, limit) {
             ("component", _) => {
@@ -176,11 +253,22 @@ fn metadata(value: &Node, manifest: &mut Manifest, findings: &mut Findings<'_>) 
 }
 
 /// Reads one of the limits that a skill may name; says whether it could.
-fn read_limit(limit: Limit, value: &Node, at: Range<usize>, manifest: &mut Manifest, findings: &mut Findings<'_>) -> bool {
+fn read_limit(
+    limit: Limit,
+    value: &Node,
+    at: Range<usize>,
+    manifest: &mut Manifest,
+    findings: &mut Findings<'_>,
+) -> bool {
     let key = limit.key();
     let number = match value.text().map(str::trim) {
-        None | Some("") => Err(format!("`metadata.{key}` is {}", if value.is_string() { "empty" } else { value.kind() })),
-        Some(text) => limit.parse(text).map_err(|message| format!("`metadata.{key}`: {}", message.replace(text, &shown(text)))),
+        None | Some("") => Err(format!(
+            "`metadata.{key}` is {}",
+            if value.is_string() { "empty" } else { value.kind() }
+        )),
+        Some(text) => limit.parse(text).map_err(|message| {
+            format!("`metadata.{key}`: {}", message.replace(text, &shown(text)))
+        }),
     };
     let example = match limit {
         Limit::Timeout => "30s",
@@ -198,8 +286,9 @@ fn read_limit(limit: Limit, value: &Node, at: Range<usize>, manifest: &mut Manif
 
 fn component(value: &Node, at: Range<usize>, findings: &mut Findings<'_>) -> Option<String> {
     let path = value.text().unwrap_or_default();
-    let inside =
-        !path.contains(['\\', ':']) && !path.chars().any(char::is_control) && path.split('/').all(|part| !matches!(part, "" | "." | ".."));
+    let inside = !path.contains(['\\', ':'])
+        && !path.chars().any(char::is_control)
+        && path.split('/').all(|part| !matches!(part, "" | "." | ".."));
     if inside {
         return Some(path.to_owned());
     }
@@ -210,25 +299,44 @@ fn component(value: &Node, at: Range<usize>, findings: &mut Findings<'_>) -> Opt
 
 fn unknown(key: &Node, value: &Node, source: &str, findings: &mut Findings<'_>) {
     let Some(name) = key.text() else {
-        findings.add(&rules::UNKNOWN_FIELD, key.at.clone(), format!("a field's name is {}, not a string", key.kind()), None);
+        findings.add(
+            &rules::UNKNOWN_FIELD,
+            key.at.clone(),
+            format!("a field's name is {}, not a string", key.kind()),
+            None,
+        );
         return;
     };
     if let Some(meant) = permission_keys::misspelt_field(name) {
         let written = source.get(value.at.clone()).filter(|t| !t.contains('\n')).unwrap_or("...");
-        return report_misspelt(name, key, &format!("`{meant}`"), format!("{meant}: {}", shown(written)), findings);
+        return report_misspelt(
+            name,
+            key,
+            &format!("`{meant}`"),
+            format!("{meant}: {}", shown(written)),
+            findings,
+        );
     }
     let like = name.to_ascii_lowercase();
     let near = FIELDS.into_iter().find(|f| strsim::damerau_levenshtein(f, &like) <= f.len() / 5);
     let (message, fix) = match near {
         Some(field) => {
-            let written = source.get(value.at.clone()).filter(|t| !t.contains('\n')).unwrap_or("...");
-            (format!("`{}` is not a field, and is not read; `{field}` is", shown(name)), format!("{field}: {}", shown(written)))
+            let written =
+                source.get(value.at.clone()).filter(|t| !t.contains('\n')).unwrap_or("...");
+            (
+                format!("`{}` is not a field, and is not read; `{field}` is", shown(name)),
+                format!("{field}: {}", shown(written)),
+            )
         }
         None => {
             let shown_name = shown(name);
             let fix = match value.text() {
-                Some(text) if text.len() <= 60 => format!("move it below `metadata:`, as\n  {shown_name}: {}", as_yaml(text)),
-                _ => format!("remove it, or move it below `metadata:` as a string, `{shown_name}: \"...\"`"),
+                Some(text) if text.len() <= 60 => {
+                    format!("move it below `metadata:`, as\n  {shown_name}: {}", as_yaml(text))
+                }
+                _ => format!(
+                    "remove it, or move it below `metadata:` as a string, `{shown_name}: \"...\"`"
+                ),
             };
             (format!("`{shown_name}` is not a field of the specification, and is not read"), fix)
         }
@@ -238,13 +346,17 @@ fn unknown(key: &Node, value: &Node, source: &str, findings: &mut Findings<'_>) 
 
 /// Reports a key that was to restrict the skill and is not read, so that nothing is granted.
 fn report_misspelt(name: &str, key: &Node, meant: &str, fix: String, findings: &mut Findings<'_>) {
-    let message = format!("`{}` looks like a misspelt {meant}, so the skill is granted nothing", shown(name));
+    let message =
+        format!("`{}` looks like a misspelt {meant}, so the skill is granted nothing", shown(name));
     findings.add(&rules::PERMISSION_KEY, key.at.clone(), message, Some(fix));
 }
 
 /// The least SKILL.md for a folder.
 pub fn template(folder: &str) -> String {
-    format!("---\nname: {}\ndescription: What it does, and when to use it\n---", suggested_name(folder))
+    format!(
+        "---\nname: {}\ndescription: What it does, and when to use it\n---",
+        suggested_name(folder)
+    )
 }
 
 /// The value's place; the key's where there is no value to point at.
@@ -254,12 +366,17 @@ fn value_or_key(key: &Node, value: &Node) -> Range<usize> {
 
 /// 1 or more of a-z and 0-9, with single hyphens inside.
 fn is_name(name: &str) -> bool {
-    name.split('-').all(|part| !part.is_empty() && part.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit()))
+    name.split('-').all(|part| {
+        !part.is_empty() && part.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit())
+    })
 }
 
 /// The valid name nearest to a text.
 fn suggested_name(text: &str) -> String {
-    let spaced: String = text.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' }).collect();
+    let spaced: String = text
+        .chars()
+        .map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' })
+        .collect();
     let parts: Vec<&str> = spaced.split('-').filter(|p| !p.is_empty()).collect();
     let joined = parts.join("-");
     let name = joined[..joined.len().min(64)].trim_end_matches('-');

@@ -21,15 +21,29 @@ impl<'a> Findings<'a> {
         Findings { file, source, list: Vec::new(), effect: Effect::Loads }
     }
 
-    /// Reports a broken rule at a byte range of the source (cut at its first line's end), or about the file as a whole.
-    pub(super) fn add(&mut self, rule: &Rule, at: impl Into<Option<Range<usize>>>, message: impl Into<String>, fix: Option<String>) {
+    /// Reports a broken rule at a byte range of the source (cut at its first line's end), or about
+    /// the file as a whole.
+    pub(super) fn add(
+        &mut self,
+        rule: &Rule,
+        at: impl Into<Option<Range<usize>>>,
+        message: impl Into<String>,
+        fix: Option<String>,
+    ) {
         self.effect = self.effect.max(rule.effect);
         if self.list.len() == MAX_FINDINGS {
             return;
         }
         let span = at.into().map(|range| self.span(range));
         let (severity, rule, message) = (rule.severity, rule.name, message.into());
-        self.list.push(Diagnostic { severity, rule, message, file: self.file.to_owned(), span, fix });
+        self.list.push(Diagnostic {
+            severity,
+            rule,
+            message,
+            file: self.file.to_owned(),
+            span,
+            fix,
+        });
     }
 
     /// A byte range of the source, cut at the end of its first line, with its line and column.
@@ -37,7 +51,8 @@ impl<'a> Findings<'a> {
         let mut span = Span::at(self.source, range.start, 0);
         let rest = &self.source[span.offset..];
         let line = rest.find('\n').map_or(rest, |end| &rest[..end]).trim_end_matches('\r');
-        span.length = line.ceil_char_boundary(range.end.saturating_sub(span.offset)).min(line.len());
+        span.length =
+            line.ceil_char_boundary(range.end.saturating_sub(span.offset)).min(line.len());
         span
     }
 
@@ -46,7 +61,8 @@ impl<'a> Findings<'a> {
         self.effect
     }
 
-    /// What was reported, in the order of the file: first what is about the whole of it, last what follows for the skill.
+    /// What was reported, in the order of the file: first what is about the whole of it, last what
+    /// follows for the skill.
     pub(super) fn into_sorted(mut self) -> Vec<Diagnostic> {
         self.list.sort_by_key(|d| (d.rule == rules::RECOVERED.name, d.span.map(|s| s.offset)));
         self.list
@@ -56,15 +72,19 @@ impl<'a> Findings<'a> {
 /// Text of the skill's inside a message: control characters escaped, cut where it gets long.
 pub fn shown(text: &str) -> String {
     const WIDTH: usize = 60;
-    let mut out: String =
-        text.chars().take(WIDTH).flat_map(|c| if c.is_control() { c.escape_default().collect() } else { vec![c] }).collect();
+    let mut out: String = text
+        .chars()
+        .take(WIDTH)
+        .flat_map(|c| if c.is_control() { c.escape_default().collect() } else { vec![c] })
+        .collect();
     if text.chars().nth(WIDTH).is_some() {
         out.push('…');
     }
     out
 }
 
-/// Text as a YAML value: as it is where that is safe, else in double quotes (JSON's strings are YAML's).
+/// Text as a YAML value: as it is where that is safe, else in double quotes (JSON's strings are
+/// YAML's).
 pub(super) fn as_yaml(text: &str) -> String {
     let safe = text.chars().all(|c| c.is_ascii_alphanumeric() || "-_./".contains(c))
         && text.starts_with(|c: char| c.is_ascii_alphabetic())

@@ -1,4 +1,5 @@
-//! Finds the frontmatter: the text between a first line `---` and the next line that is exactly `---`.
+//! Finds the frontmatter: the text between a first line `---` and the next line that is exactly
+//! `---`.
 
 use std::ops::Range;
 
@@ -21,29 +22,52 @@ pub(super) const BOM: &str = "\u{feff}";
 /// Finds the fences and reports what is odd about them. `None`: there is no frontmatter.
 pub(super) fn find(source: &str, folder: &str, findings: &mut Findings<'_>) -> Option<Fences> {
     let text_start = if source.starts_with(BOM) { BOM.len() } else { 0 };
-    let mut lines = lines_from(source, text_start).skip_while(|line| source[line.clone()].trim().is_empty());
+    let mut lines =
+        lines_from(source, text_start).skip_while(|line| source[line.clone()].trim().is_empty());
     let open = lines.next().filter(|line| is_fence(&source[line.clone()]));
     let Some(open) = open else {
         let first = lines_from(source, text_start).next().unwrap_or(text_start..text_start);
         let fix = format!("start the file with\n{}", super::fields::template(folder));
-        findings.add(&rules::FRONTMATTER_MISSING, first, "the file does not start with frontmatter", Some(fix));
+        findings.add(
+            &rules::FRONTMATTER_MISSING,
+            first,
+            "the file does not start with frontmatter",
+            Some(fix),
+        );
         return None;
     };
     if open.start != text_start {
         let message = "empty lines stand before the frontmatter";
-        findings.add(&rules::FRONTMATTER_START, open.clone(), message, Some("delete the lines above `---`".into()));
+        findings.add(
+            &rules::FRONTMATTER_START,
+            open.clone(),
+            message,
+            Some("delete the lines above `---`".into()),
+        );
     }
     report_blanks(source, &open, findings);
 
     let yaml_start = after_line_end(source, open.end);
-    if let Some(close) = lines_from(source, yaml_start).find(|line| is_fence(&source[line.clone()])) {
+    if let Some(close) = lines_from(source, yaml_start).find(|line| is_fence(&source[line.clone()]))
+    {
         report_blanks(source, &close, findings);
-        return Some(Fences { open, yaml: yaml_start..close.start, body: after_line_end(source, close.end) });
+        return Some(Fences {
+            open,
+            yaml: yaml_start..close.start,
+            body: after_line_end(source, close.end),
+        });
     }
-    let ends = |line: &Range<usize>| source[line.clone()].trim().is_empty() || source[line.clone()].starts_with('#');
+    let ends = |line: &Range<usize>| {
+        source[line.clone()].trim().is_empty() || source[line.clone()].starts_with('#')
+    };
     let end = lines_from(source, yaml_start).find(ends).map_or(source.len(), |line| line.start);
     let message = "the frontmatter that starts here has no end";
-    findings.add(&rules::FRONTMATTER_END, open.clone(), message, Some("write a line `---` after the last field".into()));
+    findings.add(
+        &rules::FRONTMATTER_END,
+        open.clone(),
+        message,
+        Some("write a line `---` after the last field".into()),
+    );
     Some(Fences { open, yaml: yaml_start..end, body: end })
 }
 
@@ -66,7 +90,10 @@ fn is_fence(line: &str) -> bool {
 fn report_blanks(source: &str, line: &Range<usize>, findings: &mut Findings<'_>) {
     let blanks = line.start + 3..line.end;
     if !blanks.is_empty() {
-        let message = format!("{} follow `---`", if source[blanks.clone()].contains('\t') { "tabs" } else { "blanks" });
+        let message = format!(
+            "{} follow `---`",
+            if source[blanks.clone()].contains('\t') { "tabs" } else { "blanks" }
+        );
         findings.add(&rules::FENCE_BLANKS, blanks, message, Some("---".into()));
     }
 }

@@ -1,4 +1,5 @@
-//! Recognises keys that were meant to bear permissions or limits and are misspelt: reading past one would lift what it was to restrict.
+//! Recognises keys that were meant to bear permissions or limits and are misspelt: reading past one
+//! would lift what it was to restrict.
 
 use crate::limits::Limit;
 
@@ -12,30 +13,42 @@ pub(super) fn misspelt_field(key: &str) -> Option<&'static str> {
     FIELDS.into_iter().find(|field| is_near(field, key))
 }
 
-/// The key that an unknown key of `metadata` was meant to be: a limit, or a field that belongs to the top level.
+/// The key that an unknown key of `metadata` was meant to be: a limit, or a field that belongs to
+/// the top level.
 pub(super) fn misspelt_metadata(key: &str) -> Option<&'static str> {
     let limits = Limit::ALL.iter().filter(|limit| limit.in_manifest()).map(|limit| limit.key());
     TOOL_FIELDS.into_iter().chain(limits).find(|known| is_near(known, key))
 }
 
-/// Whether the texts are equal or nearly so when case and everything but letters and digits are ignored. Two edits are allowed, in a name of
-/// six letters or fewer one: `url` and `memo` are keys of their own, although `fuel` and `memory` are two edits away.
+/// Whether the texts are equal or nearly so when case and everything but letters and digits are
+/// ignored. Two edits are allowed, in a name of six letters or fewer one: `url` and `memo` are keys
+/// of their own, although `fuel` and `memory` are two edits away.
 fn is_near(known: &str, key: &str) -> bool {
-    let letters = |text: &str| text.chars().map(narrow).filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect::<String>();
+    let letters = |text: &str| {
+        text.chars()
+            .map(narrow)
+            .filter(|c| c.is_alphanumeric())
+            .flat_map(char::to_lowercase)
+            .collect::<String>()
+    };
     let (known, key) = (letters(known), letters(key));
     let edits = if known.len() <= 6 { 1 } else { 2 };
     if looks_like(&known, &key) {
         return true;
     }
     // The distance costs the product of both lengths, and a skill chooses one of them.
-    key.chars().count().abs_diff(known.len()) <= edits && strsim::damerau_levenshtein(&known, &key) <= edits
+    key.chars().count().abs_diff(known.len()) <= edits
+        && strsim::damerau_levenshtein(&known, &key) <= edits
 }
 
-/// Whether the texts are equal but for letters of other scripts, which may look the same. Half of them at least are the same.
+/// Whether the texts are equal but for letters of other scripts, which may look the same. Half of
+/// them at least are the same.
 fn looks_like(known: &str, key: &str) -> bool {
     let foreign = key.chars().filter(|c| !c.is_ascii()).count();
     let length = key.chars().count();
-    length == known.len() && foreign <= length / 2 && key.chars().zip(known.chars()).all(|(c, known)| c == known || !c.is_ascii())
+    length == known.len()
+        && foreign <= length / 2
+        && key.chars().zip(known.chars()).all(|(c, known)| c == known || !c.is_ascii())
 }
 
 /// The ASCII character of a full-width one (U+FF01 to U+FF5E).
@@ -67,15 +80,28 @@ mod tests {
             "\u{430}ll\u{43e}w\u{435}d-t\u{43e}\u{43e}ls",
             "\u{ff41}\u{ff4c}\u{ff4c}\u{ff4f}\u{ff57}\u{ff45}\u{ff44}-tools",
         ];
-        allowed.into_iter().for_each(|key| assert_eq!(misspelt_field(key), Some("allowed-tools"), "{key}"));
-        for key in ["disallowedTools", "disallowed_tools", "disalowed-tools", "dissallowed-tools", "disallow-tools"] {
+        allowed
+            .into_iter()
+            .for_each(|key| assert_eq!(misspelt_field(key), Some("allowed-tools"), "{key}"));
+        for key in [
+            "disallowedTools",
+            "disallowed_tools",
+            "disalowed-tools",
+            "dissallowed-tools",
+            "disallow-tools",
+        ] {
             assert_eq!(misspelt_field(key), Some("disallowed-tools"), "{key}");
             assert_eq!(misspelt_metadata(key), Some("disallowed-tools"), "{key}");
         }
         assert_eq!(misspelt_field("metdata"), Some("metadata"));
         assert_eq!(misspelt_metadata("allowed-tools"), Some("allowed-tools"));
-        for (key, meant) in [("Timeout", "timeout"), ("timout", "timeout"), ("time-out", "timeout"), ("memroy", "memory"), ("feul", "fuel")]
-        {
+        for (key, meant) in [
+            ("Timeout", "timeout"),
+            ("timout", "timeout"),
+            ("time-out", "timeout"),
+            ("memroy", "memory"),
+            ("feul", "fuel"),
+        ] {
             assert_eq!(misspelt_metadata(key), Some(meant), "{key}");
         }
     }

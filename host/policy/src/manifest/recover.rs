@@ -1,4 +1,5 @@
-//! Reads a broken frontmatter line by line, for name and description alone. Such a skill asks for nothing and is granted nothing.
+//! Reads a broken frontmatter line by line, for name and description alone. Such a skill asks for
+//! nothing and is granted nothing.
 
 use std::ops::Range;
 
@@ -36,7 +37,12 @@ pub(super) fn read(source: &str, part: Range<usize>, findings: &mut Findings<'_>
             text = format!("{text} {}", source[more].trim());
         }
         if slot.is_some() {
-            findings.add(&rules::DUPLICATE_KEY, line.start..line.start + key.len(), format!("`{}` is there twice", key.trim_end()), None);
+            findings.add(
+                &rules::DUPLICATE_KEY,
+                line.start..line.start + key.len(),
+                format!("`{}` is there twice", key.trim_end()),
+                None,
+            );
             continue;
         }
         *slot = Some(Line { text: unquoted(text.trim()).to_owned(), at: start..line.end });

@@ -1,4 +1,5 @@
-//! The rules that a skill's folder and SKILL.md are held to: one table, which `check` reports from and `docs/rules.md` prints.
+//! The rules that a skill's folder and SKILL.md are held to: one table, which `check` reports from
+//! and `docs/rules.md` prints.
 
 use crate::diagnostic::Severity;
 
@@ -21,7 +22,8 @@ pub enum Effect {
 pub struct Rule {
     /// Its stable name, which diagnostics carry.
     pub name: &'static str,
-    /// `Error` where the skill is against a specification or cannot work, `Warning` where it may not work everywhere.
+    /// `Error` where the skill is against a specification or cannot work, `Warning` where it may
+    /// not work everywhere.
     pub severity: Severity,
     /// What becomes of a skill that breaks it.
     pub effect: Effect,

@@ -1,4 +1,5 @@
-//! `allowed-tools` and `disallowed-tools`: the forms in which people write them become lists of entries.
+//! `allowed-tools` and `disallowed-tools`: the forms in which people write them become lists of
+//! entries.
 
 use super::ToolEntry;
 use super::findings::{Findings, shown};
@@ -24,8 +25,14 @@ impl Field {
     }
 }
 
-/// Reads the field's value. An entry that cannot be read right is kept as it is written: the grant then refuses it by name.
-pub(super) fn read(field: Field, value: &Node, source: &str, findings: &mut Findings<'_>) -> Vec<ToolEntry> {
+/// Reads the field's value. An entry that cannot be read right is kept as it is written: the grant
+/// then refuses it by name.
+pub(super) fn read(
+    field: Field,
+    value: &Node,
+    source: &str,
+    findings: &mut Findings<'_>,
+) -> Vec<ToolEntry> {
     let key = field.key();
     let mut entries = Vec::new();
     let mut commas = false;
@@ -33,9 +40,16 @@ pub(super) fn read(field: Field, value: &Node, source: &str, findings: &mut Find
         _ if value.is_null() => {
             let effect = if field == Field::Allowed { "asks for" } else { "denies" };
             let message = format!("`{key}` has no value and so {effect} nothing");
-            findings.add(&rules::TOOLS_EMPTY, value.at.clone(), message, Some(format!("{key}: \"\"")));
+            findings.add(
+                &rules::TOOLS_EMPTY,
+                value.at.clone(),
+                message,
+                Some(format!("{key}: \"\"")),
+            );
         }
-        Value::Scalar { text, .. } if value.is_string() => commas = read_string(field, text, value, source, findings, &mut entries),
+        Value::Scalar { text, .. } if value.is_string() => {
+            commas = read_string(field, text, value, source, findings, &mut entries)
+        }
         Value::List(items) => {
             for item in items {
                 match &*item.value {
@@ -45,13 +59,23 @@ pub(super) fn read(field: Field, value: &Node, source: &str, findings: &mut Find
                     _ => refuse(field, item, &format!("an entry of `{key}` is"), findings),
                 }
             }
-            findings.add(&rules::TOOLS_LIST, value.at.clone(), format!("`{key}` is a YAML list"), Some(line_of(field, &entries)));
+            findings.add(
+                &rules::TOOLS_LIST,
+                value.at.clone(),
+                format!("`{key}` is a YAML list"),
+                Some(line_of(field, &entries)),
+            );
         }
         _ => refuse(field, value, &format!("`{key}` is"), findings),
     }
     if commas {
         let message = format!("commas separate the entries of `{key}`");
-        findings.add(&rules::TOOLS_COMMAS, value.at.clone(), message, Some(line_of(field, &entries)));
+        findings.add(
+            &rules::TOOLS_COMMAS,
+            value.at.clone(),
+            message,
+            Some(line_of(field, &entries)),
+        );
     }
     if entries.len() > MAX_ENTRIES {
         let message = format!("`{key}` has more than {MAX_ENTRIES} entries");
@@ -74,17 +98,27 @@ pub fn line(entries: &[ToolEntry]) -> String {
 fn line_of(field: Field, entries: &[ToolEntry]) -> String {
     let entries: Vec<&str> = entries.iter().map(|e| e.text.as_str()).collect();
     let joined = entries.join(" ");
-    let plain =
-        joined.starts_with(|c: char| c.is_ascii_alphabetic()) && !joined.contains(": ") && !joined.contains(" #") && !joined.ends_with(':');
+    let plain = joined.starts_with(|c: char| c.is_ascii_alphabetic())
+        && !joined.contains(": ")
+        && !joined.contains(" #")
+        && !joined.ends_with(':');
     format!("{}: {}", field.key(), if plain { joined } else { super::findings::quoted(&joined) })
 }
 
 /// Appends the entries of one string; says whether commas separated them.
-fn read_string(field: Field, text: &str, node: &Node, source: &str, findings: &mut Findings<'_>, entries: &mut Vec<ToolEntry>) -> bool {
+fn read_string(
+    field: Field,
+    text: &str,
+    node: &Node,
+    source: &str,
+    findings: &mut Findings<'_>,
+    entries: &mut Vec<ToolEntry>,
+) -> bool {
     let split = split(text);
     let mut from = node.at.start;
     for entry in split.entries.iter().take((MAX_ENTRIES + 1).saturating_sub(entries.len())) {
-        // Escapes and folding make the value differ from what is written; an entry not found as it is gets the whole value's place.
+        // Escapes and folding make the value differ from what is written; an entry not found as it
+        // is gets the whole value's place.
         let at = source
             .get(from..node.at.end)
             .and_then(|written| written.find(entry.text))
@@ -93,10 +127,16 @@ fn read_string(field: Field, text: &str, node: &Node, source: &str, findings: &m
             from = at.end;
         }
         if !entry.closed {
-            let message = format!("`{}` opens a parenthesis and does not close it", shown(entry.text));
+            let message =
+                format!("`{}` opens a parenthesis and does not close it", shown(entry.text));
             let fix = Some(format!("close it: {})", shown(entry.text)));
-            // The rest of the text has become part of this entry: what it was to deny cannot be known.
-            let rule = if field == Field::Allowed { &rules::TOOLS_PARENTHESES } else { &rules::TOOLS_DENIAL };
+            // The rest of the text has become part of this entry: what it was to deny cannot be
+            // known.
+            let rule = if field == Field::Allowed {
+                &rules::TOOLS_PARENTHESES
+            } else {
+                &rules::TOOLS_DENIAL
+            };
             findings.add(rule, at.clone(), message, fix);
         }
         entries.push(ToolEntry { text: entry.text.to_owned(), span: Some(findings.span(at)) });
@@ -114,7 +154,8 @@ struct Entry<'a> {
     closed: bool,
 }
 
-/// Splits on commas and white space outside parentheses. Quotes around a whole entry are taken off; quotes elsewhere mean themselves.
+/// Splits on commas and white space outside parentheses. Quotes around a whole entry are taken off;
+/// quotes elsewhere mean themselves.
 fn split(text: &str) -> Split<'_> {
     let mut split = Split { entries: Vec::new(), commas: false };
     let mut rest = text;
@@ -125,7 +166,9 @@ fn split(text: &str) -> Split<'_> {
             return split;
         }
         let (entry, closed, length) = match quoted(next) {
-            Some(inner) => (inner, inner.matches('(').count() <= inner.matches(')').count(), inner.len() + 2),
+            Some(inner) => {
+                (inner, inner.matches('(').count() <= inner.matches(')').count(), inner.len() + 2)
+            }
             None => bare(next),
         };
         if !entry.trim().is_empty() {
@@ -135,7 +178,8 @@ fn split(text: &str) -> Split<'_> {
     }
 }
 
-/// The inside of a quoted entry at the head of the text; `None` if there is no closing quote with a separator behind it.
+/// The inside of a quoted entry at the head of the text; `None` if there is no closing quote with a
+/// separator behind it.
 fn quoted(text: &str) -> Option<&str> {
     let quote = text.chars().next().filter(|c| matches!(c, '"' | '\''))?;
     let end = 1 + text[1..].find(quote)?;
@@ -178,7 +222,10 @@ mod tests {
             ["Bash(git:*)", "Bash(git *)", "Bash(cd frontend && yarn test, *)"]
         );
         assert_eq!(entries("Bash(echo $(date) (x)) Read"), ["Bash(echo $(date) (x))", "Read"]);
-        assert_eq!(entries("mcp__server__tool\n mcp__server__*"), ["mcp__server__tool", "mcp__server__*"]);
+        assert_eq!(
+            entries("mcp__server__tool\n mcp__server__*"),
+            ["mcp__server__tool", "mcp__server__*"]
+        );
         assert!(entries(" , ").is_empty());
     }
 

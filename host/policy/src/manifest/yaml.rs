@@ -1,7 +1,8 @@
 //! The frontmatter's YAML as a tree of nodes that know their place.
 //!
-//! Built from the parser's events rather than through serde, for the place of every key and value. An alias shares its anchor's
-//! value, so that expanding costs nothing; depth, nodes and aliases are bounded all the same.
+//! Built from the parser's events rather than through serde, for the place of every key and value.
+//! An alias shares its anchor's value, so that expanding costs nothing; depth, nodes and aliases
+//! are bounded all the same.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
@@ -103,24 +104,35 @@ fn is_bool(text: &str) -> bool {
 
 fn is_number(text: &str) -> bool {
     let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
-    let based = |prefix, radix| text.strip_prefix(prefix).is_some_and(|d: &str| !d.is_empty() && d.chars().all(|c| c.is_digit(radix)));
+    let based = |prefix, radix| {
+        text.strip_prefix(prefix)
+            .is_some_and(|d: &str| !d.is_empty() && d.chars().all(|c| c.is_digit(radix)))
+    };
     matches!(unsigned, ".inf" | ".Inf" | ".INF")
         || matches!(text, ".nan" | ".NaN" | ".NAN")
         || based("0o", 8)
         || based("0x", 16)
-        || (unsigned.starts_with(|c: char| c.is_ascii_digit() || c == '.') && unsigned.parse::<f64>().is_ok())
+        || (unsigned.starts_with(|c: char| c.is_ascii_digit() || c == '.')
+            && unsigned.parse::<f64>().is_ok())
 }
 
-/// Finds the field that breaks a document, where one alone does: an open quote or bracket is noticed only lines later.
+/// Finds the field that breaks a document, where one alone does: an open quote or bracket is
+/// noticed only lines later.
 pub(super) fn blame(source: &str, part: Range<usize>) -> Option<Broken> {
-    let starts_field =
-        |line: &Range<usize>| source[line.clone()].starts_with(|c: char| !c.is_whitespace() && !matches!(c, '-' | '#' | ']' | '}'));
-    let mut starts: Vec<usize> =
-        super::frontmatter::lines_from(&source[..part.end], part.start).filter(starts_field).map(|l| l.start).collect();
+    let starts_field = |line: &Range<usize>| {
+        source[line.clone()]
+            .starts_with(|c: char| !c.is_whitespace() && !matches!(c, '-' | '#' | ']' | '}'))
+    };
+    let mut starts: Vec<usize> = super::frontmatter::lines_from(&source[..part.end], part.start)
+        .filter(starts_field)
+        .map(|l| l.start)
+        .collect();
     starts.push(part.end);
     let fields = starts.windows(2).map(|w| w[0]..w[1]);
     // An alias is unknown in a field on its own.
-    fields.filter_map(|field| read(source, field).err()).find(|b| b.kind == BrokenKind::Syntax && b.message != UNKNOWN_ALIAS)
+    fields
+        .filter_map(|field| read(source, field).err())
+        .find(|b| b.kind == BrokenKind::Syntax && b.message != UNKNOWN_ALIAS)
 }
 
 const UNKNOWN_ALIAS: &str = "the alias has no anchor before it";
@@ -132,8 +144,13 @@ pub(super) fn read(source: &str, part: Range<usize>) -> Result<Document, Broken>
     let mut builder = Builder::default();
     for event in Parser::new_from_str_with_options(text, options) {
         let (event, span) = event.map_err(|e| scan_error(&e, &part, text))?;
-        let at = span.byte_range().map_or(part.start..part.start, |r| part.start + r.start..part.start + r.end);
-        let tag = span.tag_span().and_then(|tag| tag.byte_range()).map(|r| part.start + r.start..part.start + r.end);
+        let at = span
+            .byte_range()
+            .map_or(part.start..part.start, |r| part.start + r.start..part.start + r.end);
+        let tag = span
+            .tag_span()
+            .and_then(|tag| tag.byte_range())
+            .map(|r| part.start + r.start..part.start + r.end);
         builder.event(event, at, tag)?;
     }
     Ok(Document { root: builder.root, duplicates: builder.duplicates })
@@ -141,14 +158,18 @@ pub(super) fn read(source: &str, part: Range<usize>) -> Result<Document, Broken>
 
 fn scan_error(error: &ScanError, part: &Range<usize>, text: &str) -> Broken {
     let (kind, message) = match error.kind() {
-        granit_parser::ErrorKind::RecursionLimitExceeded => (BrokenKind::Bounds, format!("lists and maps nest deeper than {MAX_DEPTH}")),
+        granit_parser::ErrorKind::RecursionLimitExceeded => {
+            (BrokenKind::Bounds, format!("lists and maps nest deeper than {MAX_DEPTH}"))
+        }
         granit_parser::ErrorKind::UnknownAnchor => (BrokenKind::Syntax, UNKNOWN_ALIAS.to_owned()),
-        granit_parser::ErrorKind::UnclosedQuotedScalar | granit_parser::ErrorKind::InvalidQuotedScalarIndent => {
+        granit_parser::ErrorKind::UnclosedQuotedScalar
+        | granit_parser::ErrorKind::InvalidQuotedScalarIndent => {
             (BrokenKind::Syntax, "the quoted text is not closed".to_owned())
         }
         _ => (BrokenKind::Syntax, error.info()),
     };
-    // Errors at the end point behind the last line; the last thing written is what an author looks for.
+    // Errors at the end point behind the last line; the last thing written is what an author looks
+    // for.
     let offset = error.marker().byte_offset().unwrap_or(0).min(text.trim_end().len());
     let start = part.start + text.floor_char_boundary(offset);
     Broken { kind, at: start..start + 1, message }
@@ -173,12 +194,21 @@ struct Open {
 }
 
 impl Builder {
-    fn event(&mut self, event: Event<'_>, at: Range<usize>, tag_at: Option<Range<usize>>) -> Result<(), Broken> {
+    fn event(
+        &mut self,
+        event: Event<'_>,
+        at: Range<usize>,
+        tag_at: Option<Range<usize>>,
+    ) -> Result<(), Broken> {
         match event {
             Event::DocumentStart(..) => {
                 self.documents += 1;
                 if self.documents > 1 {
-                    return Err(Broken { kind: BrokenKind::Syntax, at, message: "a second YAML document starts here".into() });
+                    return Err(Broken {
+                        kind: BrokenKind::Syntax,
+                        at,
+                        message: "a second YAML document starts here".into(),
+                    });
                 }
             }
             Event::Scalar(text, style, anchor, tag) => {
@@ -189,7 +219,11 @@ impl Builder {
             Event::SequenceStart(_, anchor, tag) | Event::MappingStart(_, anchor, tag) => {
                 refuse_tag(tag.is_some(), tag_at.as_ref().unwrap_or(&at))?;
                 if self.open.len() == MAX_DEPTH {
-                    return Err(Broken { kind: BrokenKind::Bounds, at, message: format!("lists and maps nest deeper than {MAX_DEPTH}") });
+                    return Err(Broken {
+                        kind: BrokenKind::Bounds,
+                        at,
+                        message: format!("lists and maps nest deeper than {MAX_DEPTH}"),
+                    });
                 }
                 self.open.push(Open { items: Vec::new(), at, anchor });
             }
@@ -205,10 +239,18 @@ impl Builder {
             Event::Alias(anchor) => {
                 self.aliases += 1;
                 if self.aliases > MAX_ALIASES {
-                    return Err(Broken { kind: BrokenKind::Bounds, at, message: format!("there are more than {MAX_ALIASES} aliases") });
+                    return Err(Broken {
+                        kind: BrokenKind::Bounds,
+                        at,
+                        message: format!("there are more than {MAX_ALIASES} aliases"),
+                    });
                 }
                 let Some(value) = self.anchors.get(&anchor).cloned() else {
-                    return Err(Broken { kind: BrokenKind::Syntax, at, message: "the alias stands inside its own anchor".into() });
+                    return Err(Broken {
+                        kind: BrokenKind::Syntax,
+                        at,
+                        message: "the alias stands inside its own anchor".into(),
+                    });
                 };
                 self.place(Node { value, at })?;
             }
@@ -222,7 +264,11 @@ impl Builder {
         let mut items = items.into_iter();
         while let (Some(key), Some(value)) = (items.next(), items.next()) {
             if matches!(&*key.value, Value::Scalar { text, plain: true } if text == "<<") {
-                return Err(Broken { kind: BrokenKind::Feature, at: key.at, message: "`<<` merges another map into this one".into() });
+                return Err(Broken {
+                    kind: BrokenKind::Feature,
+                    at: key.at,
+                    message: "`<<` merges another map into this one".into(),
+                });
             }
             pairs.push((key, value));
         }
@@ -248,7 +294,11 @@ impl Builder {
     fn place(&mut self, node: Node) -> Result<(), Broken> {
         self.nodes += 1;
         if self.nodes > MAX_NODES {
-            return Err(Broken { kind: BrokenKind::Bounds, at: node.at, message: format!("there are more than {MAX_NODES} values") });
+            return Err(Broken {
+                kind: BrokenKind::Bounds,
+                at: node.at,
+                message: format!("there are more than {MAX_NODES} values"),
+            });
         }
         match self.open.last_mut() {
             Some(open) => open.items.push(node),
@@ -260,7 +310,11 @@ impl Builder {
 
 fn refuse_tag(tagged: bool, at: &Range<usize>) -> Result<(), Broken> {
     match tagged {
-        true => Err(Broken { kind: BrokenKind::Feature, at: at.clone(), message: "the value carries a YAML tag".into() }),
+        true => Err(Broken {
+            kind: BrokenKind::Feature,
+            at: at.clone(),
+            message: "the value carries a YAML tag".into(),
+        }),
         false => Ok(()),
     }
 }

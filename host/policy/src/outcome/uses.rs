@@ -1,26 +1,32 @@
-//! What a run used of what it was granted: evidence for the smallest grant that it needs. Noted only where that was asked for.
+//! What a run used of what it was granted: evidence for the smallest grant that it needs. Noted
+//! only where that was asked for.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-/// What a run used of its grants, in the guest's terms. `/skill`, `/tmp` and the packages need no grant and are left out.
+/// What a run used of its grants, in the guest's terms. `/skill`, `/tmp` and the packages need no
+/// grant and are left out.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Uses {
     /// The guest paths in granted folders that it saw, read or wrote: at most 10,000.
     pub paths: BTreeMap<String, PathUse>,
-    /// The command lines that were let start, once each, as `Bash(...)` patterns see them: at most 1,000. The words may hold secrets.
+    /// The command lines that were let start, once each, as `Bash(...)` patterns see them: at most
+    /// 1,000. The words may hold secrets.
     pub commands: BTreeSet<Vec<String>>,
     /// Where its HTTP requests went, once each.
     pub requests: BTreeSet<RequestUse>,
-    /// The operator's variables that it was given. All come at once, so that which of them it read is not known.
+    /// The operator's variables that it was given. All come at once, so that which of them it read
+    /// is not known.
     pub variables: BTreeSet<String>,
     /// Paths and command lines beyond those bounds.
     pub omitted: u64,
 }
 
 /// What was done with one path.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema,
+)]
 pub struct PathUse {
     /// It is a folder.
     pub folder: bool,
@@ -33,7 +39,9 @@ pub struct PathUse {
 }
 
 /// A request that was let through, by what the rules look at.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(
+    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema,
+)]
 pub struct RequestUse {
     /// `https`, else `http`.
     pub https: bool,

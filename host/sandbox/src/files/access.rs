@@ -62,7 +62,13 @@ impl Decisions {
             let Capabilities { read, write, .. } = &*self.capabilities;
             [&read.none_of, &write.none_of].map(|globs| {
                 // A glob that does not compile would be one that does not hold.
-                globs.iter().map(|glob| PathGlob::new(&fold_path(glob.pattern())).unwrap_or_else(|_| PathGlob::everything())).collect()
+                globs
+                    .iter()
+                    .map(|glob| {
+                        PathGlob::new(&fold_path(glob.pattern()))
+                            .unwrap_or_else(|_| PathGlob::everything())
+                    })
+                    .collect()
             })
         });
         let globs: &Vec<PathGlob> = if denied == Denied::Read { read } else { write };
@@ -82,7 +88,8 @@ impl Decisions {
 }
 
 impl Vfs {
-    /// What the rules say of a canonical path. Nothing is allowed below a folder that is not there for the guest.
+    /// What the rules say of a canonical path. Nothing is allowed below a folder that is not there
+    /// for the guest.
     pub(super) fn access(&self, m: usize, rel: &str) -> PathAccess {
         let mount = &self.mounts[m];
         let granted = match &mount.rules {
@@ -131,12 +138,22 @@ impl Vfs {
         let mount = &self.mounts[m];
         let (capabilities, path) = (&self.decisions.capabilities, mount.guest_path(rel));
         let access = match granted {
-            Some(_) if self.folds_case(m) && self.decisions.denies_folded(Denied::Read, &mount.rule_path(rel)) => PathAccess::None,
-            Some(granted) if self.folds_case(m) && self.decisions.denies_folded(Denied::Write, &mount.rule_path(rel)) => {
+            Some(_)
+                if self.folds_case(m)
+                    && self.decisions.denies_folded(Denied::Read, &mount.rule_path(rel)) =>
+            {
+                PathAccess::None
+            }
+            Some(granted)
+                if self.folds_case(m)
+                    && self.decisions.denies_folded(Denied::Write, &mount.rule_path(rel)) =>
+            {
                 capabilities.path_access(granted, &path).min(PathAccess::Read)
             }
             Some(granted) => capabilities.path_access(granted, &path),
-            None if capabilities.read.none_of.iter().any(|glob| glob.matches(&path)) => PathAccess::None,
+            None if capabilities.read.none_of.iter().any(|glob| glob.matches(&path)) => {
+                PathAccess::None
+            }
             None => PathAccess::Read,
         };
         match mount.layer {
@@ -145,7 +162,8 @@ impl Vfs {
         }
     }
 
-    /// Whether everything below a mount has the same rules, so that a folder may change its name with all that is in it.
+    /// Whether everything below a mount has the same rules, so that a folder may change its name
+    /// with all that is in it.
     pub(super) fn is_uniform(&self, m: usize) -> bool {
         let mount = &self.mounts[m];
         if !matches!(mount.rules, Rules::Granted(_)) {
@@ -159,7 +177,13 @@ impl Vfs {
     }
 
     /// Lets a change through, or records the refusal.
-    pub(super) fn check_write(&self, tree: &Tree, m: usize, rel: &str, attempt: Attempt) -> Result<(), Errno> {
+    pub(super) fn check_write(
+        &self,
+        tree: &Tree,
+        m: usize,
+        rel: &str,
+        attempt: Attempt,
+    ) -> Result<(), Errno> {
         match self.access(m, rel) {
             PathAccess::Write => {
                 self.check_reach(m, rel, attempt)?;
@@ -189,30 +213,51 @@ impl Vfs {
             Attempt::Change | Attempt::Create => ("write", "Write", write),
         };
         let what = format!("{verb} {path}");
-        let denied_by =
-            |scope: &Scope<PathGlob>, path: &str| scope.none_of.iter().find(|g| g.matches(path)).map(|g| g.pattern().to_owned());
-        let above = |path: &str| beneath::ancestors(path).skip(1).map(str::to_owned).collect::<Vec<_>>();
+        let denied_by = |scope: &Scope<PathGlob>, path: &str| {
+            scope.none_of.iter().find(|g| g.matches(path)).map(|g| g.pattern().to_owned())
+        };
+        let above =
+            |path: &str| beneath::ancestors(path).skip(1).map(str::to_owned).collect::<Vec<_>>();
         let paths = || above(&rule_path).into_iter().chain([rule_path.clone()]);
-        let denied = denied_by(scope, &rule_path).or_else(|| paths().find_map(|p| denied_by(read, &p)));
+        let denied =
+            denied_by(scope, &rule_path).or_else(|| paths().find_map(|p| denied_by(read, &p)));
         let protected = match &mount.rules {
-            Rules::Granted(granted) if attempt != Attempt::Read => self.decisions.capabilities.protects(granted, &rule_path),
+            Rules::Granted(granted) if attempt != Attempt::Read => {
+                self.decisions.capabilities.protects(granted, &rule_path)
+            }
             _ => None,
         };
         let read_only = matches!(mount.layer, Layer::ReadOnly) && attempt != Attempt::Read;
         let denial = match (&mount.rules, denied) {
             (Rules::Root(_), _) => {
                 let fix = Some("write below /workspace (`--workspace DIR`) or /tmp".to_owned());
-                Denial { what, rule: "no folder that may be written is there".to_owned(), fix, kind: DenialKind::Path }
+                Denial {
+                    what,
+                    rule: "no folder that may be written is there".to_owned(),
+                    fix,
+                    kind: DenialKind::Path,
+                }
             }
-            (Rules::Skill(hidden), _) if hidden.contains(rel) => {
-                Denial { what, rule: format!("a level denies {rel}"), fix: Some("skillhost permissions".into()), kind: DenialKind::Path }
-            }
+            (Rules::Skill(hidden), _) if hidden.contains(rel) => Denial {
+                what,
+                rule: format!("a level denies {rel}"),
+                fix: Some("skillhost permissions".into()),
+                kind: DenialKind::Path,
+            },
             (Rules::Skill(_) | Rules::Scratch | Rules::State(_), _) | (Rules::Packages, None) => {
-                Denial { what, rule: format!("{} is read-only", mount.guest), fix: None, kind: DenialKind::Path }
+                Denial {
+                    what,
+                    rule: format!("{} is read-only", mount.guest),
+                    fix: None,
+                    kind: DenialKind::Path,
+                }
             }
-            (Rules::Granted(_) | Rules::Packages, Some(pattern)) => {
-                Denial { what, rule: format!("`{pattern}` is denied"), fix: None, kind: DenialKind::Path }
-            }
+            (Rules::Granted(_) | Rules::Packages, Some(pattern)) => Denial {
+                what,
+                rule: format!("`{pattern}` is denied"),
+                fix: None,
+                kind: DenialKind::Path,
+            },
             (Rules::Granted(granted), None) if read_only => Denial {
                 what,
                 rule: format!("the mount {} is read-only", mount.guest),
@@ -224,7 +269,10 @@ impl Vfs {
                 kind: DenialKind::Path,
             },
             (Rules::Granted(_), None) if let Some(kind) = protected => {
-                let rule = format!("it configures {}: only an entry of the operator's that names it grants writing it", kind.words());
+                let rule = format!(
+                    "it configures {}: only an entry of the operator's that names it grants writing it",
+                    kind.words()
+                );
                 return self.record_protected(what, rule, &rule_path);
             }
             (Rules::Granted(_), None) => Denial {
@@ -251,12 +299,18 @@ impl Vfs {
 
     /// Records the refusal of a path that only a literal entry grants.
     pub(super) fn record_protected(&self, what: String, rule: String, rule_path: &str) {
-        self.decisions.record(Denial { what, rule, fix: entry("Write", rule_path), kind: DenialKind::Path });
+        self.decisions.record(Denial {
+            what,
+            rule,
+            fix: entry("Write", rule_path),
+            kind: DenialKind::Path,
+        });
     }
 
     /// Whether any rule denies paths.
     pub(super) fn has_denials(&self) -> bool {
-        !self.decisions.capabilities.read.none_of.is_empty() || !self.decisions.capabilities.write.none_of.is_empty()
+        !self.decisions.capabilities.read.none_of.is_empty()
+            || !self.decisions.capabilities.write.none_of.is_empty()
     }
 
     /// Forgets what was decided in a mount.
@@ -272,14 +326,23 @@ impl Vfs {
     pub(super) fn refuse_kind(&self, m: usize, rel: &str, attempt: Attempt, rule: &str) {
         let verb = if attempt == Attempt::Read { "read" } else { "write" };
         let what = format!("{verb} {}", self.mounts[m].guest_path(rel));
-        self.decisions.record(Denial { what, rule: rule.to_owned(), fix: None, kind: DenialKind::Path });
+        self.decisions.record(Denial {
+            what,
+            rule: rule.to_owned(),
+            fix: None,
+            kind: DenialKind::Path,
+        });
     }
 }
 
 impl OpenMount {
     /// The absolute guest path of a canonical path.
     pub(super) fn guest_path(&self, rel: &str) -> String {
-        if rel.is_empty() { self.guest.clone() } else { format!("{}/{rel}", self.guest.trim_end_matches('/')) }
+        if rel.is_empty() {
+            self.guest.clone()
+        } else {
+            format!("{}/{rel}", self.guest.trim_end_matches('/'))
+        }
     }
 
     /// The path that rules use for a canonical path.
@@ -296,7 +359,8 @@ fn fold_path(path: &str) -> String {
     path.split('/').map(fold).collect::<Vec<_>>().join("/")
 }
 
-/// The flag that allows one path; `None` where the path has characters that mean something in a pattern or to a shell.
+/// The flag that allows one path; `None` where the path has characters that mean something in a
+/// pattern or to a shell.
 fn entry(tool: &str, path: &str) -> Option<String> {
     let plain = |c: char| !c.is_control() && !"*?[]{}\\'()".contains(c);
     let path = path.strip_prefix("/workspace/").unwrap_or(path);

@@ -1,4 +1,5 @@
-//! Applying an overlay to the folder under it: file by file atomically, and not at all where the folder changed meanwhile.
+//! Applying an overlay to the folder under it: file by file atomically, and not at all where the
+//! folder changed meanwhile.
 
 use rustix::fs::{self, AtFlags, FileType, Mode, OFlags, RenameFlags, Stat};
 use rustix::io::Errno;
@@ -38,26 +39,38 @@ enum Step {
 }
 
 impl Vfs {
-    /// Makes the folders under the overlays what the guest sees. To be called when the guest has ended.
+    /// Makes the folders under the overlays what the guest sees. To be called when the guest has
+    /// ended.
     ///
-    /// Each file is written beside its place and renamed into it. Files keep their modes, and new ones get the usual one.
+    /// Each file is written beside its place and renamed into it. Files keep their modes, and new
+    /// ones get the usual one.
     ///
     /// # Errors
-    /// Nothing was written where the folder changed since the guest changed the same paths; a failure of the host may come in the middle.
+    /// Nothing was written where the folder changed since the guest changed the same paths; a
+    /// failure of the host may come in the middle.
     pub fn apply(&self) -> Result<(), ApplyError> {
         let mut tree = lock(&self.tree);
-        let plan: Vec<(usize, Difference)> =
-            self.overlays().into_iter().flat_map(|m| self.differences(&tree, m).into_iter().map(move |d| (m, d))).collect();
-        let stale: Vec<String> = plan.iter().filter(|(m, d)| self.is_stale(&tree, *m, d)).map(|(m, d)| self.label(*m, d)).collect();
+        let plan: Vec<(usize, Difference)> = self
+            .overlays()
+            .into_iter()
+            .flat_map(|m| self.differences(&tree, m).into_iter().map(move |d| (m, d)))
+            .collect();
+        let stale: Vec<String> = plan
+            .iter()
+            .filter(|(m, d)| self.is_stale(&tree, *m, d))
+            .map(|(m, d)| self.label(*m, d))
+            .collect();
         if !stale.is_empty() {
             return Err(ApplyError::Changed(stale));
         }
-        // What the folder has gained meanwhile may make a git repository of it, with the commands that it was given here.
+        // What the folder has gained meanwhile may make a git repository of it, with the commands
+        // that it was given here.
         let runs = |m: usize, d: &Difference| {
             let attempt = if d.lower.is_none() { Attempt::Create } else { Attempt::Change };
             d.view.is_some() && self.check_repository(&tree, m, &d.rel, attempt).is_err()
         };
-        let forbidden = plan.iter().find(|(m, d)| self.access(*m, &d.rel) != PathAccess::Write || runs(*m, d));
+        let forbidden =
+            plan.iter().find(|(m, d)| self.access(*m, &d.rel) != PathAccess::Write || runs(*m, d));
         if let Some((m, difference)) = forbidden {
             let path = self.label(*m, difference);
             return Err(ApplyError::Host { path, error: Errno::ACCESS, done: 0, all: plan.len() });
@@ -69,7 +82,12 @@ impl Vfs {
                 Step::Remove => self.take_away(*m, difference),
                 Step::Make => self.put(&tree, *m, difference),
             };
-            worked.map_err(|error| ApplyError::Host { path: self.label(*m, difference), error, done: done.min(all), all })?;
+            worked.map_err(|error| ApplyError::Host {
+                path: self.label(*m, difference),
+                error,
+                done: done.min(all),
+                all,
+            })?;
         }
         for (m, difference) in &plan {
             let now = self.lower_stat(*m, &difference.rel).map(|stat| Seen::of(&stat));
@@ -81,9 +99,14 @@ impl Vfs {
     /// Whether the folder no longer holds at a path what it held when the guest first changed it.
     fn is_stale(&self, tree: &Tree, m: usize, difference: &Difference) -> bool {
         let now = difference.lower.as_ref().map(Seen::of);
-        let removes_folder = difference.view.is_none() && Difference::is_folder(difference.lower.as_ref());
+        let removes_folder =
+            difference.view.is_none() && Difference::is_folder(difference.lower.as_ref());
         // Names that are not UTF-8 cannot have been seen by the guest, so they came later.
-        let listed = || self.lower(m).and_then(|lower| beneath::list(lower, &difference.rel)).unwrap_or_default();
+        let listed = || {
+            self.lower(m)
+                .and_then(|lower| beneath::list(lower, &difference.rel))
+                .unwrap_or_default()
+        };
         let unseen = || listed().iter().any(|(n, _)| n.to_str().is_err());
         tree.overlay(m).seen.get(&difference.rel) != Some(&now) || (removes_folder && unseen())
     }
@@ -104,9 +127,11 @@ impl Vfs {
         }
         // What was of another kind has been taken away.
         let replaced = lower.as_ref().filter(|_| !difference.changes_kind());
-        let from = beneath::open(self.storage(tree, m, rel)?, rel, OFlags::RDONLY | OFlags::NOFOLLOW)?;
+        let from =
+            beneath::open(self.storage(tree, m, rel)?, rel, OFlags::RDONLY | OFlags::NOFOLLOW)?;
         let temporary = format!(".skillhost-{}-{:x}", std::process::id(), view.st_ino);
-        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let flags =
+            OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let to = fs::openat(&parent, &temporary, flags, Mode::from_raw_mode(0o600))?;
         let mode = Mode::from_raw_mode(replaced.unwrap_or(view).st_mode & 0o777);
         let placed = copy(&from, &to, beneath::size(view))
@@ -123,18 +148,31 @@ impl Vfs {
     }
 }
 
-/// What to do first: away with what something of another kind replaces, and with all below it; then folders and files, parents first;
-/// then away with the rest, children first.
+/// What to do first: away with what something of another kind replaces, and with all below it; then
+/// folders and files, parents first; then away with the rest, children first.
 fn order(plan: &[(usize, Difference)]) -> Vec<(usize, Step)> {
     let removes = |d: &Difference| d.view.is_none() || d.changes_kind();
-    let replaced: Vec<(usize, &str)> = plan.iter().filter(|(_, d)| d.changes_kind()).map(|(m, d)| (*m, d.rel.as_str())).collect();
-    let is_below = |rel: &str, top: &str| rel.strip_prefix(top).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
-    let makes_room = |m: usize, rel: &str| replaced.iter().any(|(n, top)| *n == m && is_below(rel, top));
-    let (first, last): (Vec<_>, Vec<_>) =
-        plan.iter().enumerate().rev().filter(|(_, (_, d))| removes(d)).partition(|(_, (m, d))| makes_room(*m, &d.rel));
+    let replaced: Vec<(usize, &str)> =
+        plan.iter().filter(|(_, d)| d.changes_kind()).map(|(m, d)| (*m, d.rel.as_str())).collect();
+    let is_below = |rel: &str, top: &str| {
+        rel.strip_prefix(top).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    };
+    let makes_room =
+        |m: usize, rel: &str| replaced.iter().any(|(n, top)| *n == m && is_below(rel, top));
+    let (first, last): (Vec<_>, Vec<_>) = plan
+        .iter()
+        .enumerate()
+        .rev()
+        .filter(|(_, (_, d))| removes(d))
+        .partition(|(_, (m, d))| makes_room(*m, &d.rel));
     let makes = plan.iter().enumerate().filter(|(_, (_, d))| d.view.is_some());
     let step = |step: Step| move |(at, _): (usize, _)| (at, step);
-    first.into_iter().map(step(Step::Remove)).chain(makes.map(step(Step::Make))).chain(last.into_iter().map(step(Step::Remove))).collect()
+    first
+        .into_iter()
+        .map(step(Step::Remove))
+        .chain(makes.map(step(Step::Make)))
+        .chain(last.into_iter().map(step(Step::Remove)))
+        .collect()
 }
 
 /// Fails with `BUSY` where an entry is no longer what it was a moment ago.

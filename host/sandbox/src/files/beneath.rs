@@ -1,4 +1,5 @@
-//! The only way into a host folder: a canonical relative path, below an opened folder, with no symlink anywhere in it.
+//! The only way into a host folder: a canonical relative path, below an opened folder, with no
+//! symlink anywhere in it.
 
 use std::ffi::CString;
 use std::mem::MaybeUninit;
@@ -14,9 +15,12 @@ use super::mount::open_without_symlinks;
 /// Flags of an opened folder that serves only as a starting point.
 pub(super) const FOLDER: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
-/// Mounts are not crossed: what is mounted below a granted folder, be it `/proc` or another name of the host's own state, was not granted.
-const BENEATH: ResolveFlags =
-    ResolveFlags::BENEATH.union(ResolveFlags::NO_SYMLINKS).union(ResolveFlags::NO_MAGICLINKS).union(ResolveFlags::NO_XDEV);
+/// Mounts are not crossed: what is mounted below a granted folder, be it `/proc` or another name of
+/// the host's own state, was not granted.
+const BENEATH: ResolveFlags = ResolveFlags::BENEATH
+    .union(ResolveFlags::NO_SYMLINKS)
+    .union(ResolveFlags::NO_MAGICLINKS)
+    .union(ResolveFlags::NO_XDEV);
 
 /// How often an opening that may yet succeed is tried again.
 const TRIES: usize = 64;
@@ -29,7 +33,8 @@ pub fn open_root(path: &Path) -> Result<OwnedFd, Errno> {
     open_without_symlinks(path)
 }
 
-/// Opens the folder of an entry, and gives the entry's name in it. No part of `rel` before the name may be a link or lead to another mount.
+/// Opens the folder of an entry, and gives the entry's name in it. No part of `rel` before the name
+/// may be a link or lead to another mount.
 ///
 /// # Errors
 /// `LOOP`, `NOTDIR` or `XDEV` where one does; else as `openat`.
@@ -46,16 +51,19 @@ pub fn read_file(root: BorrowedFd<'_>, rel: &str) -> Result<std::fs::File, Errno
     Ok(open(root, rel, OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK)?.into())
 }
 
-/// Opens `rel`, a canonical path below `root`; the empty path is `root` itself. What is created gets mode 0666 less the umask.
+/// Opens `rel`, a canonical path below `root`; the empty path is `root` itself. What is created
+/// gets mode 0666 less the umask.
 pub(super) fn open(root: BorrowedFd<'_>, rel: &str, flags: OFlags) -> Result<OwnedFd, Errno> {
     let path = if rel.is_empty() { "." } else { rel };
     let flags = flags | OFlags::CLOEXEC;
     let mut tries = 0;
     loop {
         match fs::openat2(root, path, flags, mode(flags), BENEATH) {
-            // AGAIN: a rename elsewhere raced with the lookup, or another process holds a lease on the file.
+            // AGAIN: a rename elsewhere raced with the lookup, or another process holds a lease on
+            // the file.
             Err(Errno::INTR | Errno::AGAIN) if tries < TRIES => tries += 1,
-            // No such call (NOSYS), or a container that forbids what it does not know (PERM); the other way is as strict.
+            // No such call (NOSYS), or a container that forbids what it does not know (PERM); the
+            // other way is as strict.
             Err(Errno::NOSYS | Errno::PERM) => return open_by_component(root, rel, flags),
             done => return done,
         }
@@ -66,11 +74,18 @@ pub(super) fn open(root: BorrowedFd<'_>, rel: &str, flags: OFlags) -> Result<Own
 fn open_by_component(root: BorrowedFd<'_>, rel: &str, flags: OFlags) -> Result<OwnedFd, Errno> {
     let (folders, name) = split(rel);
     let mount = guard::mount_id(root)?;
-    let within = |opened: OwnedFd| if guard::mount_id(&opened)? == mount { Ok(opened) } else { Err(Errno::XDEV) };
+    let within = |opened: OwnedFd| {
+        if guard::mount_id(&opened)? == mount { Ok(opened) } else { Err(Errno::XDEV) }
+    };
     let mut folder: Option<OwnedFd> = None;
     for component in folders.split('/').filter(|c| !c.is_empty()) {
         let at = folder.as_ref().map_or(root, AsFd::as_fd);
-        folder = Some(within(fs::openat(at, plain(component)?, FOLDER | OFlags::NOFOLLOW, Mode::empty())?)?);
+        folder = Some(within(fs::openat(
+            at,
+            plain(component)?,
+            FOLDER | OFlags::NOFOLLOW,
+            Mode::empty(),
+        )?)?);
     }
     let at = folder.as_ref().map_or(root, AsFd::as_fd);
     let name = if name.is_empty() { "." } else { plain(name)? };
@@ -102,9 +117,16 @@ impl AsFd for Parent<'_> {
 }
 
 /// Opens the folder of `rel`, and gives the entry's name in it.
-pub(super) fn parent<'a, 'p>(root: BorrowedFd<'a>, rel: &'p str) -> Result<(Parent<'a>, &'p str), Errno> {
+pub(super) fn parent<'a, 'p>(
+    root: BorrowedFd<'a>,
+    rel: &'p str,
+) -> Result<(Parent<'a>, &'p str), Errno> {
     let (folder, name) = split(rel);
-    let parent = if folder.is_empty() { Parent::Root(root) } else { Parent::Below(open(root, folder, FOLDER)?) };
+    let parent = if folder.is_empty() {
+        Parent::Root(root)
+    } else {
+        Parent::Below(open(root, folder, FOLDER)?)
+    };
     Ok((parent, plain(name)?))
 }
 
@@ -171,13 +193,23 @@ mod tests {
     #[test]
     fn mounts_are_not_crossed() {
         let root = fs::open("/", FOLDER, Mode::empty()).unwrap();
-        assert_ne!(guard::mount_id(&root), guard::mount_id(fs::open("/proc", FOLDER, Mode::empty()).unwrap()), "/proc is a mount");
+        assert_ne!(
+            guard::mount_id(&root),
+            guard::mount_id(fs::open("/proc", FOLDER, Mode::empty()).unwrap()),
+            "/proc is a mount"
+        );
         for open in [open, open_by_component] {
-            for (rel, flags) in
-                [("proc", FOLDER), ("proc/self/mem", OFlags::RDWR), ("proc/version", OFlags::RDONLY), ("dev/../proc", FOLDER)]
-            {
+            for (rel, flags) in [
+                ("proc", FOLDER),
+                ("proc/self/mem", OFlags::RDWR),
+                ("proc/version", OFlags::RDONLY),
+                ("dev/../proc", FOLDER),
+            ] {
                 let error = open(root.as_fd(), rel, flags).unwrap_err();
-                assert!(matches!(error, Errno::XDEV | Errno::INVAL | Errno::LOOP), "{rel}: {error}");
+                assert!(
+                    matches!(error, Errno::XDEV | Errno::INVAL | Errno::LOOP),
+                    "{rel}: {error}"
+                );
             }
         }
     }
@@ -192,7 +224,10 @@ mod tests {
         let root = fs::open(at.join("root"), FOLDER, Mode::empty()).unwrap();
         assert_eq!(holder(root.as_fd(), "a/b/file").unwrap().1, "file");
         for rel in ["link/file", "link/b/file"] {
-            assert!(matches!(holder(root.as_fd(), rel), Err(Errno::LOOP | Errno::NOTDIR | Errno::XDEV)), "{rel}");
+            assert!(
+                matches!(holder(root.as_fd(), rel), Err(Errno::LOOP | Errno::NOTDIR | Errno::XDEV)),
+                "{rel}"
+            );
         }
     }
 
@@ -219,7 +254,10 @@ mod tests {
                 ("out", OFlags::WRONLY | OFlags::CREATE),
             ] {
                 let error = try_open(rel, flags).unwrap_err();
-                assert!(matches!(error, Errno::LOOP | Errno::NOTDIR | Errno::XDEV | Errno::INVAL), "{rel}: {error}");
+                assert!(
+                    matches!(error, Errno::LOOP | Errno::NOTDIR | Errno::XDEV | Errno::INVAL),
+                    "{rel}: {error}"
+                );
             }
             assert_eq!(try_open("a/none", OFlags::RDONLY).unwrap_err(), Errno::NOENT);
         }

@@ -13,7 +13,8 @@ impl Vfs {
     /// Makes a folder.
     ///
     /// # Errors
-    /// `ACCESS` or `ROFS` where the rules or the mount forbid it; `NOSPC` over the quota of files; else as `mkdirat`.
+    /// `ACCESS` or `ROFS` where the rules or the mount forbid it; `NOSPC` over the quota of files;
+    /// else as `mkdirat`.
     pub fn create_dir(&self, base: &Handle, path: &str) -> Result<(), Errno> {
         let mut tree = lock(&self.tree);
         self.resolve(&mut tree, base, unslashed(path), false, |tree, At { m, rel, .. }| {
@@ -39,36 +40,56 @@ impl Vfs {
     /// Removes a file or a symlink.
     ///
     /// # Errors
-    /// `ISDIR` for a folder; `ACCESS` or `ROFS` where the rules or the mount forbid it; else as `unlinkat`.
+    /// `ISDIR` for a folder; `ACCESS` or `ROFS` where the rules or the mount forbid it; else as
+    /// `unlinkat`.
     pub fn remove_file(&self, base: &Handle, path: &str) -> Result<(), Errno> {
         let mut tree = lock(&self.tree);
-        self.resolve(&mut tree, base, path, false, |tree, at| if at.folder { Err(Errno::NOTDIR) } else { self.remove(tree, at, false) })
+        self.resolve(&mut tree, base, path, false, |tree, at| {
+            if at.folder { Err(Errno::NOTDIR) } else { self.remove(tree, at, false) }
+        })
     }
 
     /// Removes an empty folder; entries that the rules hide count.
     ///
     /// # Errors
-    /// `NOTDIR`, `NOTEMPTY`; `ACCESS` or `ROFS` where the rules or the mount forbid it; else as `unlinkat`.
+    /// `NOTDIR`, `NOTEMPTY`; `ACCESS` or `ROFS` where the rules or the mount forbid it; else as
+    /// `unlinkat`.
     pub fn remove_dir(&self, base: &Handle, path: &str) -> Result<(), Errno> {
         let mut tree = lock(&self.tree);
-        self.resolve(&mut tree, base, unslashed(path), false, |tree, at| self.remove(tree, at, true))
+        self.resolve(&mut tree, base, unslashed(path), false, |tree, at| {
+            self.remove(tree, at, true)
+        })
     }
 
     /// Renames a file or folder within a mount, over a file or an empty folder that is there.
     ///
     /// # Errors
-    /// `XDEV` across mounts, and for folders in an overlay or under rules that tell their entries apart: guests then copy.
-    /// `PERM` for symlinks (moved, they would point elsewhere), devices, FIFOs and sockets. `ACCESS` or `ROFS` as for writing.
-    pub fn rename(&self, base: &Handle, path: &str, new_base: &Handle, new_path: &str) -> Result<(), Errno> {
+    /// `XDEV` across mounts, and for folders in an overlay or under rules that tell their entries
+    /// apart: guests then copy. `PERM` for symlinks (moved, they would point elsewhere), devices,
+    /// FIFOs and sockets. `ACCESS` or `ROFS` as for writing.
+    pub fn rename(
+        &self,
+        base: &Handle,
+        path: &str,
+        new_base: &Handle,
+        new_path: &str,
+    ) -> Result<(), Errno> {
         let folder_only = path.ends_with('/') || new_path.ends_with('/');
         let mut tree = lock(&self.tree);
         self.resolve(&mut tree, base, unslashed(path), false, |tree, from| {
             self.look(tree, from.m, from.rel)?;
-            self.resolve(tree, new_base, unslashed(new_path), false, |tree, to| self.rename_to(tree, from, to, folder_only))
+            self.resolve(tree, new_base, unslashed(new_path), false, |tree, to| {
+                self.rename_to(tree, from, to, folder_only)
+            })
         })
     }
 
-    fn remove(&self, tree: &mut Tree, At { m, rel, .. }: At<'_>, folder: bool) -> Result<(), Errno> {
+    fn remove(
+        &self,
+        tree: &mut Tree,
+        At { m, rel, .. }: At<'_>,
+        folder: bool,
+    ) -> Result<(), Errno> {
         let stat = self.look(tree, m, rel)?;
         let is_folder = beneath::kind(&stat) == FileType::Directory;
         if rel.is_empty() {
@@ -84,7 +105,11 @@ impl Vfs {
             self.remove_over(tree, m, rel, &stat)?;
         } else {
             let (parent, name) = beneath::parent(self.storage(tree, m, rel)?, rel)?;
-            fs::unlinkat(&parent, name, if folder { AtFlags::REMOVEDIR } else { AtFlags::empty() })?;
+            fs::unlinkat(
+                &parent,
+                name,
+                if folder { AtFlags::REMOVEDIR } else { AtFlags::empty() },
+            )?;
             self.ledger_of(m).release(&stat, true);
             if stat.st_nlink == 1 {
                 self.forget(&stat);
@@ -95,7 +120,13 @@ impl Vfs {
         Ok(())
     }
 
-    fn rename_to(&self, tree: &mut Tree, from: At<'_>, to: At<'_>, folder_only: bool) -> Result<(), Errno> {
+    fn rename_to(
+        &self,
+        tree: &mut Tree,
+        from: At<'_>,
+        to: At<'_>,
+        folder_only: bool,
+    ) -> Result<(), Errno> {
         let m = from.m;
         if m != to.m {
             return Err(Errno::XDEV);
@@ -124,7 +155,12 @@ impl Vfs {
             FileType::RegularFile if folder_only => return Err(Errno::NOTDIR),
             FileType::RegularFile => {}
             _ => {
-                self.refuse_kind(m, from.rel, Attempt::Change, "symlinks, devices, FIFOs and sockets are not moved");
+                self.refuse_kind(
+                    m,
+                    from.rel,
+                    Attempt::Change,
+                    "symlinks, devices, FIFOs and sockets are not moved",
+                );
                 return Err(Errno::PERM);
             }
         }

@@ -41,15 +41,17 @@ impl Difference {
 }
 
 impl Vfs {
-    /// What differs between the overlays, as they are now, and the folders under them, sorted by path. Contents count: a file written
-    /// with the bytes it had is no change, nor are times. Folders end in a slash. With more than one overlay, paths are guest paths.
+    /// What differs between the overlays, as they are now, and the folders under them, sorted by
+    /// path. Contents count: a file written with the bytes it had is no change, nor are times.
+    /// Folders end in a slash. With more than one overlay, paths are guest paths.
     pub fn changes(&self) -> Vec<Change> {
         let tree = lock(&self.tree);
         let mut changes = Vec::new();
         for m in self.overlays() {
-            changes.extend(
-                self.differences(&tree, m).iter().map(|difference| Change { path: self.label(m, difference), kind: difference.kind() }),
-            );
+            changes.extend(self.differences(&tree, m).iter().map(|difference| Change {
+                path: self.label(m, difference),
+                kind: difference.kind(),
+            }));
         }
         changes.sort();
         changes
@@ -63,7 +65,8 @@ impl Vfs {
     /// A changed path, as outcomes name it.
     pub(super) fn label(&self, m: usize, difference: &Difference) -> String {
         let rel = &difference.rel;
-        let path = if self.overlays().len() > 1 { self.mounts[m].guest_path(rel) } else { rel.clone() };
+        let path =
+            if self.overlays().len() > 1 { self.mounts[m].guest_path(rel) } else { rel.clone() };
         let folder = Difference::is_folder(difference.view.as_ref().or(difference.lower.as_ref()));
         if folder { path + "/" } else { path }
     }
@@ -75,13 +78,19 @@ impl Vfs {
         for gone in &overlay.gone {
             self.add_lower(m, gone, &mut paths);
         }
-        let found = paths.into_iter().map(|rel| Difference { lower: self.lower_stat(m, &rel), view: self.lstat(tree, m, &rel).ok(), rel });
+        let found = paths.into_iter().map(|rel| Difference {
+            lower: self.lower_stat(m, &rel),
+            view: self.lstat(tree, m, &rel).ok(),
+            rel,
+        });
         found.filter(|difference| self.is_difference(tree, m, difference)).collect()
     }
 
     /// Adds what the folder holds below a removed path.
     fn add_lower(&self, m: usize, rel: &str, paths: &mut BTreeSet<String>) {
-        for (name, kind) in self.lower(m).and_then(|lower| beneath::list(lower, rel)).unwrap_or_default() {
+        for (name, kind) in
+            self.lower(m).and_then(|lower| beneath::list(lower, rel)).unwrap_or_default()
+        {
             let Ok(name) = name.into_string() else { continue };
             let rel = beneath::join(rel, &name);
             if kind == FileType::Directory {
@@ -101,7 +110,8 @@ impl Vfs {
             (FileType::Directory, FileType::Directory) => false,
             (FileType::RegularFile, FileType::RegularFile) => {
                 // What cannot be compared is reported.
-                lower.st_size != view.st_size || !self.same_bytes(tree, m, &difference.rel).unwrap_or(false)
+                lower.st_size != view.st_size
+                    || !self.same_bytes(tree, m, &difference.rel).unwrap_or(false)
             }
             _ => true,
         }
@@ -125,7 +135,8 @@ impl Vfs {
 
 /// Opens a file for reading, and nothing else.
 pub(super) fn file(root: BorrowedFd<'_>, rel: &str) -> Result<std::fs::File, Errno> {
-    let fd: OwnedFd = beneath::open(root, rel, OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK)?;
+    let fd: OwnedFd =
+        beneath::open(root, rel, OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK)?;
     Ok(fd.into())
 }
 

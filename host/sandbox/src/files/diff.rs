@@ -21,13 +21,15 @@ const DIFF_MAX: usize = 4 << 20;
 /// Time spent on one file for a smaller diff; then it may be larger than it need be.
 const FILE_TIME: Duration = Duration::from_millis(500);
 
-/// Time spent on comparing the files of a whole diff; those that are left are named only. The guest chooses what this costs, and its deadline
-/// is over by then.
+/// Time spent on comparing the files of a whole diff; those that are left are named only. The guest
+/// chooses what this costs, and its deadline is over by then.
 const DIFF_TIME: Duration = Duration::from_secs(1);
 
 impl Vfs {
-    /// What the overlays would change, as a unified diff of their text files. Binary files (not UTF-8, or with NUL bytes) and files over
-    /// 1 MiB are named only, and so are those that are left after a second; the whole is cut at 4 MiB. Folders are left out: [`Vfs::changes`] lists them.
+    /// What the overlays would change, as a unified diff of their text files. Binary files (not
+    /// UTF-8, or with NUL bytes) and files over 1 MiB are named only, and so are those that are
+    /// left after a second; the whole is cut at 4 MiB. Folders are left out: [`Vfs::changes`] lists
+    /// them.
     ///
     /// The text is the guest's: a terminal must not get its control characters.
     pub fn diff(&self) -> String {
@@ -61,19 +63,35 @@ impl Vfs {
         out
     }
 
-    fn diff_of(&self, m: usize, difference: &Difference, sides: (BorrowedFd<'_>, BorrowedFd<'_>), end: Instant) -> String {
+    fn diff_of(
+        &self,
+        m: usize,
+        difference: &Difference,
+        sides: (BorrowedFd<'_>, BorrowedFd<'_>),
+        end: Instant,
+    ) -> String {
         let Difference { rel, lower: old, view: new } = difference;
-        let only_folders = [old, new].into_iter().flatten().all(|stat| beneath::kind(stat) == FileType::Directory);
+        let only_folders =
+            [old, new].into_iter().flatten().all(|stat| beneath::kind(stat) == FileType::Directory);
         if only_folders {
             return String::new();
         }
         let name = printable(&self.label(m, difference));
-        let mark = if protected::runs_later(rel) { format!("{name} {RUNS_LATER}\n") } else { String::new() };
+        let mark = if protected::runs_later(rel) {
+            format!("{name} {RUNS_LATER}\n")
+        } else {
+            String::new()
+        };
         mark + &diff_of_file(difference, &name, sides, end)
     }
 }
 
-fn diff_of_file(difference: &Difference, name: &str, (lower, upper): (BorrowedFd<'_>, BorrowedFd<'_>), end: Instant) -> String {
+fn diff_of_file(
+    difference: &Difference,
+    name: &str,
+    (lower, upper): (BorrowedFd<'_>, BorrowedFd<'_>),
+    end: Instant,
+) -> String {
     let Difference { rel, lower: old, view: new } = difference;
     let (from, to) = match difference.kind() {
         ChangeKind::Added => ("/dev/null".to_owned(), format!("b/{name}")),
@@ -85,20 +103,28 @@ fn diff_of_file(difference: &Difference, name: &str, (lower, upper): (BorrowedFd
     }
     let size = |stat: &Option<Stat>| stat.as_ref().map_or(0, beneath::size);
     if size(old).max(size(new)) > FILE_MAX {
-        return format!("Large files {from} and {to} differ ({} and {} bytes)\n", size(old), size(new));
+        return format!(
+            "Large files {from} and {to} differ ({} and {} bytes)\n",
+            size(old),
+            size(new)
+        );
     }
     let left = end.saturating_duration_since(Instant::now());
     if left.is_zero() {
         return format!("Files {from} and {to} differ (not compared: the diff takes too long)\n");
     }
-    let (Some(before), Some(after)) = (text(lower, rel, old.as_ref()), text(upper, rel, new.as_ref())) else {
+    let (Some(before), Some(after)) =
+        (text(lower, rel, old.as_ref()), text(upper, rel, new.as_ref()))
+    else {
         return format!("Binary files {from} and {to} differ\n");
     };
     if before == after {
         // An empty file has no lines to show.
         return format!("--- {from}\n+++ {to}\n");
     }
-    let diff = similar::TextDiff::configure().timeout(FILE_TIME.min(left)).diff_lines(before.as_str(), after.as_str());
+    let diff = similar::TextDiff::configure()
+        .timeout(FILE_TIME.min(left))
+        .diff_lines(before.as_str(), after.as_str());
     diff.unified_diff().context_radius(3).header(&from, &to).to_string()
 }
 
@@ -115,5 +141,7 @@ fn text(root: BorrowedFd<'_>, rel: &str, stat: Option<&Stat>) -> Option<String> 
 
 /// A path in a header must stay in its line.
 fn printable(path: &str) -> String {
-    path.chars().flat_map(|c| if c.is_control() { c.escape_default().collect::<Vec<_>>() } else { vec![c] }).collect()
+    path.chars()
+        .flat_map(|c| if c.is_control() { c.escape_default().collect::<Vec<_>>() } else { vec![c] })
+        .collect()
 }

@@ -1,8 +1,10 @@
-//! Host folders that guests do not reach, or do not write, by device and inode: a bind mount, a renamed parent or another name of a mount's
-//! folder changes nothing. And whether names in a mount differ by case.
+//! Host folders that guests do not reach, or do not write, by device and inode: a bind mount, a
+//! renamed parent or another name of a mount's folder changes nothing. And whether names in a mount
+//! differ by case.
 //!
-//! A path leads to a guarded folder only through that folder, so every folder on the way down is looked at when a run first touches it, and
-//! remembered. Nothing is looked at where no guarded folder can be: on another device.
+//! A path leads to a guarded folder only through that folder, so every folder on the way down is
+//! looked at when a run first touches it, and remembered. Nothing is looked at where no guarded
+//! folder can be: on another device.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -57,8 +59,14 @@ impl Guard {
         if !mounts.iter().any(|mount| is_granted(&mount)) {
             return Guard::default();
         }
-        let identify = |paths: &[PathBuf], reach| paths.iter().filter_map(|path| Some((identity(path)?, reach))).collect::<Vec<_>>();
-        let places = [identify(&guarded.hidden, Reach::Hidden), identify(&guarded.read_only, Reach::ReadOnly)].concat();
+        let identify = |paths: &[PathBuf], reach| {
+            paths.iter().filter_map(|path| Some((identity(path)?, reach))).collect::<Vec<_>>()
+        };
+        let places = [
+            identify(&guarded.hidden, Reach::Hidden),
+            identify(&guarded.read_only, Reach::ReadOnly),
+        ]
+        .concat();
         let mounts = mounts.iter().map(|mount| Watch::new(mount, &places)).collect();
         Guard { places, mounts }
     }
@@ -82,7 +90,8 @@ impl Watch {
         let guards = kind == BTRFS || places.iter().any(|((device, _), _)| *device == stat.st_dev);
         let real = granted.host.canonicalize().unwrap_or_default();
         let above = |_| real.ancestors().filter_map(identity).map(|id| reach_of(places, id)).min();
-        let top = reach_of(places, (stat.st_dev, stat.st_ino)).min(guards.then_some(()).and_then(above).unwrap_or(Reach::Open));
+        let top = reach_of(places, (stat.st_dev, stat.st_ino))
+            .min(guards.then_some(()).and_then(above).unwrap_or(Reach::Open));
         let may_fold = FOLDS_SOME.contains(&kind);
         let folds = FOLDS_ALL.contains(&kind) || may_fold && is_case_insensitive(folder, ".");
         let watch = Watch { top, may_fold, folds: AtomicBool::new(folds), known: Mutex::default() };
@@ -91,7 +100,8 @@ impl Watch {
 }
 
 impl Vfs {
-    /// What may be done at a canonical path, as far as it is known by what it is. `stat`: what is there, in the folder under an overlay.
+    /// What may be done at a canonical path, as far as it is known by what it is. `stat`: what is
+    /// there, in the folder under an overlay.
     pub(super) fn reach(&self, m: usize, rel: &str, stat: Option<&Stat>) -> Reach {
         let Some(watch) = self.guard.of(m) else { return Reach::Open };
         let mut reach = watch.top;
@@ -119,7 +129,11 @@ impl Vfs {
         let Ok(stat) = beneath::stat(lower, rel) else { return Reach::Open };
         let reach = self.guard.reach(&stat);
         if beneath::kind(&stat) == fs::FileType::Directory {
-            if watch.may_fold && self.has_denials() && !self.folds_case(m) && is_case_insensitive(lower, rel) {
+            if watch.may_fold
+                && self.has_denials()
+                && !self.folds_case(m)
+                && is_case_insensitive(lower, rel)
+            {
                 watch.folds.store(true, Ordering::Relaxed);
                 self.forget_decisions(m);
             }
@@ -141,7 +155,11 @@ impl Vfs {
             Reach::Open => Ok(()),
             reach => {
                 self.refuse_reach(m, rel, attempt, reach);
-                Err(if reach == Reach::Hidden && attempt == Attempt::Change { Errno::NOENT } else { Errno::ACCESS })
+                Err(if reach == Reach::Hidden && attempt == Attempt::Change {
+                    Errno::NOENT
+                } else {
+                    Errno::ACCESS
+                })
             }
         }
     }
@@ -179,7 +197,12 @@ fn identity(path: impl AsRef<Path>) -> Option<Identity> {
 }
 
 fn reach_of(places: &[(Identity, Reach)], id: Identity) -> Reach {
-    places.iter().filter(|(place, _)| *place == id).map(|(_, reach)| *reach).min().unwrap_or(Reach::Open)
+    places
+        .iter()
+        .filter(|(place, _)| *place == id)
+        .map(|(_, reach)| *reach)
+        .min()
+        .unwrap_or(Reach::Open)
 }
 
 /// Whether a folder has the attribute for it.
@@ -195,8 +218,9 @@ const BTRFS: u64 = 0x9123_683e;
 /// Kinds of file systems where each folder may be case-insensitive: ext4, f2fs, tmpfs, bcachefs.
 const FOLDS_SOME: [u64; 4] = [0xef53, 0xf2f5_2010, 0x0102_1994, 0xca45_1a4e];
 
-/// Kinds of file systems that are case-insensitive, or may be without telling: FAT, exFAT, NTFS, CIFS and SMB, HFS and HFS+, shared folders
-/// of virtual machines, 9P and FUSE. Denials that match too much are safe.
+/// Kinds of file systems that are case-insensitive, or may be without telling: FAT, exFAT, NTFS,
+/// CIFS and SMB, HFS and HFS+, shared folders of virtual machines, 9P and FUSE. Denials that match
+/// too much are safe.
 const FOLDS_ALL: [u64; 13] = [
     0x4d44,
     0x2011_bab0,
@@ -213,7 +237,8 @@ const FOLDS_ALL: [u64; 13] = [
     0xbacb_acbc,
 ];
 
-/// Kinds of file systems that are windows into the kernel: writing there changes the machine, and reading shows processes and their memory.
+/// Kinds of file systems that are windows into the kernel: writing there changes the machine, and
+/// reading shows processes and their memory.
 const KERNEL: [(u64, &str); 18] = [
     (0x9fa0, "proc"),
     (0x6265_6572, "sysfs"),
@@ -236,7 +261,9 @@ const KERNEL: [(u64, &str); 18] = [
 ];
 
 /// The name of the kernel's own file system that a folder is in.
-pub(super) fn kernel_file_system(folder: impl std::os::fd::AsFd) -> Result<Option<&'static str>, Errno> {
+pub(super) fn kernel_file_system(
+    folder: impl std::os::fd::AsFd,
+) -> Result<Option<&'static str>, Errno> {
     let kind = fs::fstatfs(folder)?.f_type as u64 & 0xffff_ffff;
     Ok(KERNEL.iter().find(|(magic, _)| *magic == kind).map(|(_, name)| *name))
 }

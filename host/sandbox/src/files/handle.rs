@@ -14,8 +14,8 @@ use super::times::{Key, Times};
 
 /// A guest's descriptor.
 ///
-/// A folder is a path, not a host handle: what is below it is looked up, and checked, anew each time. A folder renamed under
-/// its descriptor is therefore gone for it.
+/// A folder is a path, not a host handle: what is below it is looked up, and checked, anew each
+/// time. A folder renamed under its descriptor is therefore gone for it.
 #[derive(Debug, Clone)]
 pub enum Handle {
     /// A folder.
@@ -32,7 +32,8 @@ pub struct OpenFolder {
     pub(super) _ticket: Ticket,
 }
 
-/// An open file. In an overlay, a handle opened before the first change to its file goes on reading the file as it was.
+/// An open file. In an overlay, a handle opened before the first change to its file goes on reading
+/// the file as it was.
 #[derive(Debug)]
 pub struct OpenFile {
     pub(super) mount: usize,
@@ -41,7 +42,8 @@ pub struct OpenFile {
     pub(super) write: bool,
     /// What it is, where it is no file.
     pub(super) device: Option<Device>,
-    /// In writable storage alone. Before `fd`, so that it is dropped first: an inode number is free only once its body is forgotten.
+    /// In writable storage alone. Before `fd`, so that it is dropped first: an inode number is free
+    /// only once its body is forgotten.
     pub(super) body: Option<Arc<Body>>,
     pub(super) fd: OwnedFd,
     /// Whether it outlives the invocation, and so is worth a sync.
@@ -105,22 +107,28 @@ impl OpenFile {
         if let Some(device) = &self.device {
             return device.read(buffer);
         }
-        let count = io::retry_on_intr(|| io::pread(&self.fd, &mut *buffer, offset)).inspect_err(|e| self.ledger.note_failure(*e))?;
+        let count = io::retry_on_intr(|| io::pread(&self.fd, &mut *buffer, offset))
+            .inspect_err(|e| self.ledger.note_failure(*e))?;
         self.ledger.count_read(&self.account, count);
         Ok(count)
     }
 
-    /// Writes at `offset`, at the end for `None`: as much as the quota lets in, which may be less than all.
+    /// Writes at `offset`, at the end for `None`: as much as the quota lets in, which may be less
+    /// than all.
     ///
     /// # Errors
-    /// `NOSPC` where the quota lets nothing in; `BADF` where it is not open for writing; the host's own.
+    /// `NOSPC` where the quota lets nothing in; `BADF` where it is not open for writing; the host's
+    /// own.
     pub fn write_at(&self, bytes: &[u8], offset: Option<u64>) -> Result<usize, Errno> {
         if self.device.is_some() {
             return if self.write { Ok(bytes.len()) } else { Err(Errno::BADF) };
         }
         let mut state = lock(&self.writable_body()?.state);
         let offset = offset.unwrap_or(state.size);
-        let end = offset.checked_add(bytes.len() as u64).filter(|end| i64::try_from(*end).is_ok()).ok_or(Errno::FBIG)?;
+        let end = offset
+            .checked_add(bytes.len() as u64)
+            .filter(|end| i64::try_from(*end).is_ok())
+            .ok_or(Errno::FBIG)?;
         if bytes.is_empty() {
             return Ok(0);
         }
@@ -159,7 +167,11 @@ impl OpenFile {
         let size = lock(&body.state).size;
         let left = self.ledger.bytes_left();
         let offset = offset.unwrap_or(size);
-        if offset < size { left.saturating_add(size - offset) } else { left.saturating_sub(offset - size) }
+        if offset < size {
+            left.saturating_add(size - offset)
+        } else {
+            left.saturating_sub(offset - size)
+        }
     }
 
     /// The error of a write that finds no room, which is a limit hit.
@@ -191,7 +203,8 @@ impl OpenFile {
         Ok(())
     }
 
-    /// Waits until what was written is on the disk; nothing to wait for where the file goes with the invocation. Blocks.
+    /// Waits until what was written is on the disk; nothing to wait for where the file goes with
+    /// the invocation. Blocks.
     ///
     /// # Errors
     /// The host's own.

@@ -1,4 +1,5 @@
-//! The host folder behind a mount: opened before, or made when a guest first looks for something in it.
+//! The host folder behind a mount: opened before, or made when a guest first looks for something in
+//! it.
 
 use std::fmt;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -22,9 +23,11 @@ impl HostDir {
         HostDir(Kind::Shared(folder))
     }
 
-    /// A folder that `make` makes or opens, once, when it is first needed. Its error is what the guest is told of all that is in it.
+    /// A folder that `make` makes or opens, once, when it is first needed. Its error is what the
+    /// guest is told of all that is in it.
     ///
-    /// Most invocations never look into some of theirs, and making one costs more than starting a small guest.
+    /// Most invocations never look into some of theirs, and making one costs more than starting a
+    /// small guest.
     pub fn later(make: impl FnOnce() -> Result<OwnedFd, Errno> + Send + 'static) -> HostDir {
         HostDir(Kind::Later(LazyLock::new(Box::new(make))))
     }

@@ -69,7 +69,8 @@ impl Vfs {
         Ok(found)
     }
 
-    /// 128 bits that stand for an open file or folder: a digest of its guest path, the same on every machine and in every run.
+    /// 128 bits that stand for an open file or folder: a digest of its guest path, the same on
+    /// every machine and in every run.
     pub fn metadata_hash(&self, handle: &Handle) -> (u64, u64) {
         let (m, rel) = handle.place();
         hash(&self.mounts[m].guest_path(rel))
@@ -79,7 +80,12 @@ impl Vfs {
     ///
     /// # Errors
     /// As [`Vfs::stat_at`].
-    pub fn metadata_hash_at(&self, base: &Handle, path: &str, follow: bool) -> Result<(u64, u64), Errno> {
+    pub fn metadata_hash_at(
+        &self,
+        base: &Handle,
+        path: &str,
+        follow: bool,
+    ) -> Result<(u64, u64), Errno> {
         match self.take_shown(base, path, follow) {
             Some(guest_path) => Ok(hash(&guest_path)),
             None => self.seen(base, path, follow, |_, guest_path, _| hash(&guest_path)),
@@ -89,7 +95,8 @@ impl Vfs {
     /// Where the symlink `path` points, relative to its folder.
     ///
     /// # Errors
-    /// `INVAL` where it is no symlink; `PERM` where its target is outside the mount, and so a host path; `NOENT` as ever.
+    /// `INVAL` where it is no symlink; `PERM` where its target is outside the mount, and so a host
+    /// path; `NOENT` as ever.
     pub fn read_link(&self, base: &Handle, path: &str) -> Result<String, Errno> {
         let mut tree = lock(&self.tree);
         self.resolve(&mut tree, base, path, false, |tree, at| {
@@ -99,11 +106,17 @@ impl Vfs {
         })
     }
 
-    /// Sets the times of an open file or folder, for which a handle opened for reading will do if the rules let its path be written.
+    /// Sets the times of an open file or folder, for which a handle opened for reading will do if
+    /// the rules let its path be written.
     ///
     /// # Errors
     /// `ACCESS`, `ROFS`, `PERM` as for writing; `INVAL` for nanoseconds out of range.
-    pub fn set_times(&self, handle: &Handle, accessed: NewTime, modified: NewTime) -> Result<(), Errno> {
+    pub fn set_times(
+        &self,
+        handle: &Handle,
+        accessed: NewTime,
+        modified: NewTime,
+    ) -> Result<(), Errno> {
         let (accessed, modified) = (self.timely(accessed), self.timely(modified));
         let times = timestamps(accessed, modified)?;
         let (m, rel) = handle.place();
@@ -125,7 +138,14 @@ impl Vfs {
     ///
     /// # Errors
     /// As [`Vfs::set_times`].
-    pub fn set_times_at(&self, base: &Handle, path: &str, follow: bool, accessed: NewTime, modified: NewTime) -> Result<(), Errno> {
+    pub fn set_times_at(
+        &self,
+        base: &Handle,
+        path: &str,
+        follow: bool,
+        accessed: NewTime,
+        modified: NewTime,
+    ) -> Result<(), Errno> {
         let (accessed, modified) = (self.timely(accessed), self.timely(modified));
         let times = timestamps(accessed, modified)?;
         let mut tree = lock(&self.tree);
@@ -139,7 +159,14 @@ impl Vfs {
         })
     }
 
-    fn set_times_of(&self, tree: &mut Tree, m: usize, rel: &str, times: &Timestamps, new: (NewTime, NewTime)) -> Result<(), Errno> {
+    fn set_times_of(
+        &self,
+        tree: &mut Tree,
+        m: usize,
+        rel: &str,
+        times: &Timestamps,
+        new: (NewTime, NewTime),
+    ) -> Result<(), Errno> {
         if rel.is_empty() {
             // The mount itself is the host's.
             return Err(Errno::PERM);
@@ -163,7 +190,13 @@ impl Vfs {
     }
 
     /// Runs `get` on the guest path and the metadata of a visible path.
-    fn seen<T>(&self, base: &Handle, path: &str, follow: bool, get: impl Fn(At<'_>, String, &Stat) -> T) -> Result<T, Errno> {
+    fn seen<T>(
+        &self,
+        base: &Handle,
+        path: &str,
+        follow: bool,
+        get: impl Fn(At<'_>, String, &Stat) -> T,
+    ) -> Result<T, Errno> {
         let mut tree = lock(&self.tree);
         self.resolve(&mut tree, base, path, follow, |tree, at| {
             let stat = self.look(tree, at.m, at.rel)?;
@@ -176,7 +209,8 @@ impl Vfs {
         })
     }
 
-    /// Whether an open folder's descriptor should say that entries may be changed: where the mount can be written at all.
+    /// Whether an open folder's descriptor should say that entries may be changed: where the mount
+    /// can be written at all.
     pub fn is_mutable(&self, handle: &Handle) -> bool {
         let (m, rel) = handle.place();
         let read_only = matches!(self.mounts[m].layer, super::mount::Layer::ReadOnly);
@@ -198,7 +232,9 @@ fn metadata(stat: &Stat) -> Metadata {
 
 fn hash(path: &str) -> (u64, u64) {
     let digest = Sha256::digest(path.as_bytes());
-    let half = |from: usize| digest[from..from + 8].iter().fold(0, |sum, byte| sum << 8 | u64::from(*byte));
+    let half = |from: usize| {
+        digest[from..from + 8].iter().fold(0, |sum, byte| sum << 8 | u64::from(*byte))
+    };
     (half(0), half(8))
 }
 
@@ -208,7 +244,9 @@ fn timestamps(accessed: NewTime, modified: NewTime) -> Result<Timestamps, Errno>
         NewTime::Now => Ok(Timespec { tv_sec: 0, tv_nsec: UTIME_NOW }),
         // The two constants above are numbers out of this range.
         NewTime::At(_, nanoseconds) if nanoseconds >= 1_000_000_000 => Err(Errno::INVAL),
-        NewTime::At(seconds, nanoseconds) => Ok(Timespec { tv_sec: seconds, tv_nsec: nanoseconds.into() }),
+        NewTime::At(seconds, nanoseconds) => {
+            Ok(Timespec { tv_sec: seconds, tv_nsec: nanoseconds.into() })
+        }
     };
     Ok(Timestamps { last_access: spec(accessed)?, last_modification: spec(modified)? })
 }

@@ -1,4 +1,5 @@
-//! Opening the folders that guests will see: once, as handles, after the checks that protect the operator from a slip.
+//! Opening the folders that guests will see: once, as handles, after the checks that protect the
+//! operator from a slip.
 
 use std::collections::BTreeSet;
 use std::os::fd::OwnedFd;
@@ -37,7 +38,8 @@ pub(super) enum Rules {
     Root(Chance),
     /// Packages of a program: read, but for what is denied, and of nobody's account.
     Packages,
-    /// `/state`: everything may be written within a quota of its own, and it is there in the next run.
+    /// `/state`: everything may be written within a quota of its own, and it is there in the next
+    /// run.
     State(Size),
     /// The capabilities decide on each path.
     Granted(Mount),
@@ -66,21 +68,24 @@ pub struct Guarded {
     pub home: Option<PathBuf>,
     /// skillhost's own state and cache folders: they, what contains them, and what lies in them.
     pub own: Vec<PathBuf>,
-    /// Folders and files that guests neither read nor write, under whatever name or mount they appear.
+    /// Folders and files that guests neither read nor write, under whatever name or mount they
+    /// appear.
     pub hidden: Vec<PathBuf>,
     /// Folders that skills run from: guests may read them, and never write them.
     pub read_only: Vec<PathBuf>,
 }
 
 impl OpenMount {
-    /// Opens a granted folder. The text that the operator wrote counts; a relative one is meant from the current folder.
+    /// Opens a granted folder. The text that the operator wrote counts; a relative one is meant
+    /// from the current folder.
     ///
     /// An overlay is read-only until [`OpenMount::over`] says where its writes go.
     ///
     /// # Errors
-    /// A folder that is missing, is no folder, is another one than was granted, or is refused: a path with a symlink in it, `/`, the home folder,
-    /// skillhost's own folders.
-    /// Spelling the folder by its real absolute path is asking for it by name, and lifts the last four; the fix shows that spelling.
+    /// A folder that is missing, is no folder, is another one than was granted, or is refused: a
+    /// path with a symlink in it, `/`, the home folder, skillhost's own folders. Spelling the
+    /// folder by its real absolute path is asking for it by name, and lifts the last four; the fix
+    /// shows that spelling.
     pub fn open(mount: &Mount, guarded: &Guarded) -> Result<OpenMount, Denial> {
         let refuse = |rule: String, fix: Option<String>| Denial {
             what: format!("mount a folder at {}", mount.guest),
@@ -90,30 +95,40 @@ impl OpenMount {
         };
         let named = mount.named();
         let real = named.canonicalize().map_err(|e| {
-            let make = (e.kind() == std::io::ErrorKind::NotFound).then(|| format!("mkdir -p {}", quoted(named)));
+            let make = (e.kind() == std::io::ErrorKind::NotFound)
+                .then(|| format!("mkdir -p {}", quoted(named)));
             refuse(format!("the folder {} cannot be opened: {e}", quoted(named)), make)
         })?;
-        // Bytes, not `Path`s: those are equal where only a `.` differs, and `--workspace .` names nothing.
+        // Bytes, not `Path`s: those are equal where only a `.` differs, and `--workspace .` names
+        // nothing.
         let spelled = named.as_os_str().as_bytes() == real.as_os_str().as_bytes();
         let by_name = || Some(spelling(mount, &real));
         if !spelled && let Some(rule) = guarded.rule_against(&real) {
             return Err(refuse(rule, by_name()));
         }
         let root = open_without_symlinks(named).map_err(|e| match e {
-            Errno::LOOP => refuse(format!("a symlink is part of the path {}", quoted(named)), by_name()),
+            Errno::LOOP => {
+                refuse(format!("a symlink is part of the path {}", quoted(named)), by_name())
+            }
             Errno::NOTDIR => refuse(format!("{} is not a folder", quoted(named)), None),
             e => refuse(format!("the folder {} cannot be opened: {e}", quoted(named)), None),
         })?;
         if let Ok(Some(kind)) = kernel_file_system(&root) {
             return Err(refuse(
-                format!("{} is in `{kind}`, a view of the kernel and its processes, which is never mounted", quoted(named)),
+                format!(
+                    "{} is in `{kind}`, a view of the kernel and its processes, which is never mounted",
+                    quoted(named)
+                ),
                 None,
             ));
         }
         if let Some(granted) = &mount.resolved {
-            let found = fs::fstat(&root).map_err(|e| refuse(format!("the folder {} cannot be looked at: {e}", quoted(named)), None))?;
+            let found = fs::fstat(&root).map_err(|e| {
+                refuse(format!("the folder {} cannot be looked at: {e}", quoted(named)), None)
+            })?;
             if (found.st_dev, found.st_ino) != (granted.device, granted.inode) {
-                let rule = format!("{} is not the folder any more that was granted", quoted(&mount.host));
+                let rule =
+                    format!("{} is not the folder any more that was granted", quoted(&mount.host));
                 return Err(refuse(rule, Some("run it again".into())));
             }
         }
@@ -121,10 +136,16 @@ impl OpenMount {
             MountMode::Read | MountMode::Overlay => Layer::ReadOnly,
             MountMode::Write => Layer::InPlace,
         };
-        Ok(OpenMount { guest: mount.guest.clone(), ground: root.into(), rules: Rules::Granted(mount.clone()), layer })
+        Ok(OpenMount {
+            guest: mount.guest.clone(),
+            ground: root.into(),
+            rules: Rules::Granted(mount.clone()),
+            layer,
+        })
     }
 
-    /// Sends the writes of an overlay mount to `upper`, an empty folder of the invocation's own. Other mounts stay as they are.
+    /// Sends the writes of an overlay mount to `upper`, an empty folder of the invocation's own.
+    /// Other mounts stay as they are.
     #[must_use]
     pub fn over(mut self, upper: impl Into<HostDir>) -> OpenMount {
         if matches!(&self.rules, Rules::Granted(mount) if mount.mode == MountMode::Overlay) {
@@ -135,7 +156,12 @@ impl OpenMount {
 
     /// The skill's own folder, at `/skill`: read-only, whatever the capabilities say.
     pub fn skill(folder: impl Into<HostDir>) -> OpenMount {
-        OpenMount { guest: "/skill".to_owned(), ground: folder.into(), rules: Rules::Skill(BTreeSet::new()), layer: Layer::ReadOnly }
+        OpenMount {
+            guest: "/skill".to_owned(),
+            ground: folder.into(),
+            rules: Rules::Skill(BTreeSet::new()),
+            layer: Layer::ReadOnly,
+        }
     }
 
     /// The same mount of the skill without these files.
@@ -152,7 +178,8 @@ impl OpenMount {
         &self.guest
     }
 
-    /// A folder of packages, at `guest`: read-only, whatever may be read elsewhere; what may not be read is denied here too.
+    /// A folder of packages, at `guest`: read-only, whatever may be read elsewhere; what may not be
+    /// read is denied here too.
     pub fn packages(guest: String, folder: impl Into<HostDir>) -> OpenMount {
         OpenMount { guest, ground: folder.into(), rules: Rules::Packages, layer: Layer::ReadOnly }
     }
@@ -168,15 +195,26 @@ impl OpenMount {
         OpenMount { guest, ..OpenMount::skill(folder) }
     }
 
-    /// What the skill keeps, at `/state`: writable, within the limit `state`, of which so much is taken already.
+    /// What the skill keeps, at `/state`: writable, within the limit `state`, of which so much is
+    /// taken already.
     pub fn state(folder: impl Into<HostDir>, bytes: u64, files: u64) -> OpenMount {
         let rules = Rules::State(Size { bytes, files });
-        OpenMount { guest: "/state".to_owned(), ground: folder.into(), rules, layer: Layer::InPlace }
+        OpenMount {
+            guest: "/state".to_owned(),
+            ground: folder.into(),
+            rules,
+            layer: Layer::InPlace,
+        }
     }
 
     /// The scratch folder, at `/tmp`: writable, within the quota.
     pub fn scratch(folder: impl Into<HostDir>) -> OpenMount {
-        OpenMount { guest: "/tmp".to_owned(), ground: folder.into(), rules: Rules::Scratch, layer: Layer::InPlace }
+        OpenMount {
+            guest: "/tmp".to_owned(),
+            ground: folder.into(),
+            rules: Rules::Scratch,
+            layer: Layer::InPlace,
+        }
     }
 }
 
@@ -190,13 +228,23 @@ impl Guarded {
         if self.home.as_deref().is_some_and(|home| real_of(home).starts_with(real)) {
             return Some("the folder is the home folder, or contains it".to_owned());
         }
-        let own = self.own.iter().map(|own| real_of(own)).any(|own| own.starts_with(real) || real.starts_with(&own));
+        let own = self
+            .own
+            .iter()
+            .map(|own| real_of(own))
+            .any(|own| own.starts_with(real) || real.starts_with(&own));
         own.then(|| "the folder contains, or lies in, skillhost's own state".to_owned())
     }
 }
 
 pub(super) fn open_without_symlinks(path: &Path) -> Result<OwnedFd, Errno> {
-    match fs::openat2(fs::CWD, path, FOLDER, Mode::empty(), ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS) {
+    match fs::openat2(
+        fs::CWD,
+        path,
+        FOLDER,
+        Mode::empty(),
+        ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS,
+    ) {
         Err(Errno::NOSYS | Errno::PERM) => open_by_component(path),
         done => done,
     }
@@ -212,11 +260,14 @@ fn open_by_component(path: &Path) -> Result<OwnedFd, Errno> {
             std::path::Component::ParentDir => std::ffi::OsStr::new(".."),
             _ => continue,
         };
-        folder = match fs::openat(&folder, name, FOLDER | rustix::fs::OFlags::NOFOLLOW, Mode::empty()) {
-            // `NOFOLLOW` with `DIRECTORY` says NOTDIR of a symlink.
-            Err(Errno::NOTDIR) if fs::readlinkat(&folder, name, Vec::new()).is_ok() => return Err(Errno::LOOP),
-            next => next?,
-        };
+        folder =
+            match fs::openat(&folder, name, FOLDER | rustix::fs::OFlags::NOFOLLOW, Mode::empty()) {
+                // `NOFOLLOW` with `DIRECTORY` says NOTDIR of a symlink.
+                Err(Errno::NOTDIR) if fs::readlinkat(&folder, name, Vec::new()).is_ok() => {
+                    return Err(Errno::LOOP);
+                }
+                next => next?,
+            };
     }
     Ok(folder)
 }
@@ -241,7 +292,11 @@ fn spelling(mount: &Mount, real: &Path) -> String {
 fn quoted(path: &Path) -> String {
     let text = path.to_string_lossy();
     let simple = |c: char| c.is_alphanumeric() || "/._-+@%,=".contains(c);
-    if !text.is_empty() && text.chars().all(simple) { text.into_owned() } else { format!("{text:?}") }
+    if !text.is_empty() && text.chars().all(simple) {
+        text.into_owned()
+    } else {
+        format!("{text:?}")
+    }
 }
 
 #[cfg(test)]
@@ -300,7 +355,10 @@ mod tests {
             assert!(denial.rule.contains("home folder"), "{path}: {denial:?}");
         }
         assert!(open(&at.join("real"), &guarded).is_ok());
-        assert!(open(&at.join("real/sub/."), &guarded).is_ok(), "a project in the home folder is what people mount");
+        assert!(
+            open(&at.join("real/sub/."), &guarded).is_ok(),
+            "a project in the home folder is what people mount"
+        );
     }
 
     #[test]
@@ -317,7 +375,9 @@ mod tests {
     #[test]
     fn file_systems_of_the_kernel_are_never_mounted() {
         for path in ["/proc", "/proc/self", "/proc/sys", "/sys", "/sys/kernel"] {
-            if !Path::new(path).is_dir() || fs::statfs(path).unwrap().f_type == fs::statfs("/").unwrap().f_type {
+            if !Path::new(path).is_dir()
+                || fs::statfs(path).unwrap().f_type == fs::statfs("/").unwrap().f_type
+            {
                 continue;
             }
             let real = Path::new(path).canonicalize().unwrap();

@@ -40,7 +40,8 @@ impl Want {
         self.write || self.truncate
     }
 
-    // NONBLOCK, NOCTTY: should something else than a file be here after all, opening it must do nothing.
+    // NONBLOCK, NOCTTY: should something else than a file be here after all, opening it must do
+    // nothing.
     fn flags(self) -> OFlags {
         let mode = match (self.read, self.changes()) {
             (_, false) => OFlags::RDONLY,
@@ -55,9 +56,10 @@ impl Vfs {
     /// Opens `path` below the folder `base`.
     ///
     /// # Errors
-    /// `NOENT` for what is not there or not visible; `ACCESS` for what the rules do not let the guest write or create, and for devices,
-    /// FIFOs and sockets; `ROFS` in a read-only mount; `PERM` for writing to a file with several names; `NOSPC` over the quota of files;
-    /// `MFILE` over the limit of handles; else as `openat`.
+    /// `NOENT` for what is not there or not visible; `ACCESS` for what the rules do not let the
+    /// guest write or create, and for devices, FIFOs and sockets; `ROFS` in a read-only mount;
+    /// `PERM` for writing to a file with several names; `NOSPC` over the quota of files; `MFILE`
+    /// over the limit of handles; else as `openat`.
     pub fn open_at(&self, base: &Handle, path: &str, want: Want) -> Result<Handle, Errno> {
         if want.directory && (want.create || want.exclusive || want.truncate) {
             return Err(Errno::INVAL);
@@ -74,7 +76,11 @@ impl Vfs {
             Err(e) => return Err(e),
         };
         match beneath::kind(&stat) {
-            FileType::RegularFile if !at.folder && !want.directory && self.device(at.m, at.rel).is_some() => self.open_device(at, want),
+            FileType::RegularFile
+                if !at.folder && !want.directory && self.device(at.m, at.rel).is_some() =>
+            {
+                self.open_device(at, want)
+            }
             FileType::Symlink => Err(Errno::LOOP),
             FileType::Directory if want.changes() || want.create => Err(Errno::ISDIR),
             FileType::Directory => self.folder(at.m, at.rel),
@@ -88,7 +94,12 @@ impl Vfs {
         }
     }
 
-    fn open_file(&self, tree: &mut Tree, At { m, rel, .. }: At<'_>, want: Want) -> Result<Handle, Errno> {
+    fn open_file(
+        &self,
+        tree: &mut Tree,
+        At { m, rel, .. }: At<'_>,
+        want: Want,
+    ) -> Result<Handle, Errno> {
         let ticket = self.ledger.ticket()?;
         if want.changes() {
             self.check_write(tree, m, rel, Attempt::Change)?;
@@ -128,9 +139,14 @@ impl Vfs {
 
     /// What is about to be read, or changed in a part, goes into a recording; or was not in it.
     pub(super) fn touch(&self, tree: &Tree, m: usize, rel: &str, stat: &Stat) -> Result<(), Errno> {
-        let (Some(contents), Rules::Granted(_) | Rules::State(_)) = (&self.contents, &self.mounts[m].rules) else { return Ok(()) };
+        let (Some(contents), Rules::Granted(_) | Rules::State(_)) =
+            (&self.contents, &self.mounts[m].rules)
+        else {
+            return Ok(());
+        };
         let file = changes::file(self.storage(tree, m, rel)?, rel);
-        let touched = file.and_then(|file| contents.touch(file.as_fd(), times::key(stat)).map_err(|_| Errno::IO));
+        let touched = file
+            .and_then(|file| contents.touch(file.as_fd(), times::key(stat)).map_err(|_| Errno::IO));
         touched.inspect_err(|error| self.ledger.note_failure(*error))
     }
 
@@ -164,7 +180,12 @@ impl Vfs {
         })))
     }
 
-    fn create(&self, tree: &mut Tree, At { m, rel, .. }: At<'_>, want: Want) -> Result<Handle, Errno> {
+    fn create(
+        &self,
+        tree: &mut Tree,
+        At { m, rel, .. }: At<'_>,
+        want: Want,
+    ) -> Result<Handle, Errno> {
         if let (Rules::Root(_), Some((folder, _))) = (&self.mounts[m].rules, rel.rsplit_once('/')) {
             self.look(tree, m, folder)?;
         }
@@ -183,8 +204,20 @@ impl Vfs {
         Ok(Handle::File(Arc::new(file)))
     }
 
-    #[expect(clippy::too_many_arguments, reason = "the parts of one file, put together in one place")]
-    fn file(&self, tree: &Tree, m: usize, rel: &str, want: Want, fd: std::os::fd::OwnedFd, stat: &Stat, ticket: Ticket) -> OpenFile {
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "the parts of one file, put together in one place"
+    )]
+    fn file(
+        &self,
+        tree: &Tree,
+        m: usize,
+        rel: &str,
+        want: Want,
+        fd: std::os::fd::OwnedFd,
+        stat: &Stat,
+        ticket: Ticket,
+    ) -> OpenFile {
         OpenFile {
             mount: m,
             rel: rel.to_owned(),

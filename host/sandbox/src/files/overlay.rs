@@ -1,7 +1,9 @@
-//! Copy-on-write: writes go to a folder of their own (`upper`), and the mount's folder (`lower`) stays as it was.
+//! Copy-on-write: writes go to a folder of their own (`upper`), and the mount's folder (`lower`)
+//! stays as it was.
 //!
-//! Names in `up` live in the upper folder; names in `gone`, and all below them, are gone from the lower one. A folder that was
-//! removed and made again is in both, and so shows nothing of the lower one.
+//! Names in `up` live in the upper folder; names in `gone`, and all below them, are gone from the
+//! lower one. A folder that was removed and made again is in both, and so shows nothing of the
+//! lower one.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::BorrowedFd;
@@ -105,7 +107,8 @@ impl Overlay {
 
     /// Whether the lower folder's entry at `rel` is gone, by itself or with a folder above it.
     pub(super) fn hides(&self, rel: &str) -> bool {
-        !self.gone.is_empty() && beneath::ancestors(rel).chain([rel]).any(|path| self.gone.contains(path))
+        !self.gone.is_empty()
+            && beneath::ancestors(rel).chain([rel]).any(|path| self.gone.contains(path))
     }
 
     /// Whether a listing of the lower folder must leave this entry to the upper one.
@@ -132,7 +135,12 @@ impl Vfs {
     }
 
     /// The host folder that holds a path, under the same relative path.
-    pub(super) fn storage(&self, tree: &Tree, m: usize, rel: &str) -> Result<BorrowedFd<'_>, Errno> {
+    pub(super) fn storage(
+        &self,
+        tree: &Tree,
+        m: usize,
+        rel: &str,
+    ) -> Result<BorrowedFd<'_>, Errno> {
         match self.upper(m) {
             Some(upper) if tree.overlay(m).side(rel)? == Side::Upper => upper.folder(),
             _ => self.lower(m),
@@ -150,10 +158,14 @@ impl Vfs {
 
     /// Whether what is written in a mount outlives the invocation.
     pub(super) fn is_durable(&self, m: usize) -> bool {
-        matches!((&self.mounts[m].rules, &self.mounts[m].layer), (Rules::Granted(_) | Rules::State(_), Layer::InPlace))
+        matches!(
+            (&self.mounts[m].rules, &self.mounts[m].layer),
+            (Rules::Granted(_) | Rules::State(_), Layer::InPlace)
+        )
     }
 
-    /// The metadata at a canonical path, of the link itself where it is one, whatever the rules say.
+    /// The metadata at a canonical path, of the link itself where it is one, whatever the rules
+    /// say.
     pub(super) fn lstat(&self, tree: &Tree, m: usize, rel: &str) -> Result<Stat, Errno> {
         beneath::stat(self.storage(tree, m, rel)?, rel)
     }
@@ -168,7 +180,13 @@ impl Vfs {
     }
 
     /// Removes an entry from the view.
-    pub(super) fn remove_over(&self, tree: &mut Tree, m: usize, rel: &str, stat: &Stat) -> Result<(), Errno> {
+    pub(super) fn remove_over(
+        &self,
+        tree: &mut Tree,
+        m: usize,
+        rel: &str,
+        stat: &Stat,
+    ) -> Result<(), Errno> {
         let folder = beneath::kind(stat) == FileType::Directory;
         if folder && !self.list(tree, m, rel)?.is_empty() {
             return Err(Errno::NOTEMPTY);
@@ -176,7 +194,11 @@ impl Vfs {
         self.remember(tree, m, rel);
         if let (Some(upper), Some(raised)) = (self.upper(m), tree.overlay(m).up.get(rel).copied()) {
             let (parent, name) = beneath::parent(upper.folder()?, rel)?;
-            fs::unlinkat(&parent, name, if folder { AtFlags::REMOVEDIR } else { AtFlags::empty() })?;
+            fs::unlinkat(
+                &parent,
+                name,
+                if folder { AtFlags::REMOVEDIR } else { AtFlags::empty() },
+            )?;
             tree.overlay_mut(m).up.remove(rel);
             self.ledger.release(stat, raised.created);
         }
@@ -185,7 +207,14 @@ impl Vfs {
     }
 
     /// Renames a file in the view.
-    pub(super) fn rename_over(&self, tree: &mut Tree, m: usize, from: &str, to: &str, old: Option<&Stat>) -> Result<(), Errno> {
+    pub(super) fn rename_over(
+        &self,
+        tree: &mut Tree,
+        m: usize,
+        from: &str,
+        to: &str,
+        old: Option<&Stat>,
+    ) -> Result<(), Errno> {
         if old.is_some_and(|old| beneath::kind(old) == FileType::Directory) {
             return Err(Errno::ISDIR);
         }
@@ -219,19 +248,26 @@ impl Vfs {
         }
     }
 
-    /// Hides the lower folder's entry at a path that was just removed from the upper one, if there is one to hide.
+    /// Hides the lower folder's entry at a path that was just removed from the upper one, if there
+    /// is one to hide.
     fn white_out(&self, tree: &mut Tree, m: usize, rel: &str) {
         let hidden = tree.overlay(m).hides(rel) || self.lower_stat(m, rel).is_none();
         let overlay = tree.overlay_mut(m);
         let below = format!("{rel}/");
-        let stale: Vec<String> = overlay.gone.range(below.clone()..).take_while(|path| path.starts_with(&below)).cloned().collect();
+        let stale: Vec<String> = overlay
+            .gone
+            .range(below.clone()..)
+            .take_while(|path| path.starts_with(&below))
+            .cloned()
+            .collect();
         for path in stale {
             overlay.gone.remove(&path);
         }
         if !hidden {
             overlay.gone.insert(rel.to_owned());
         }
-        // Nothing was here and nothing is: a guest that makes and removes new names for ever must not fill the memory.
+        // Nothing was here and nothing is: a guest that makes and removes new names for ever must
+        // not fill the memory.
         if overlay.seen.get(rel) == Some(&None) {
             overlay.seen.remove(rel);
         }

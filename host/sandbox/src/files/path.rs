@@ -1,4 +1,5 @@
-//! From the text of a path to the canonical path that is opened. Symlinks are followed here, not by the kernel: each step is checked.
+//! From the text of a path to the canonical path that is opened. Symlinks are followed here, not by
+//! the kernel: each step is checked.
 
 use std::collections::VecDeque;
 
@@ -13,7 +14,8 @@ use skillhost_policy::capabilities::PathAccess;
 /// Bytes of a path, before and after it is resolved (Linux: `PATH_MAX`, its NUL included).
 const PATH_MAX: usize = 4_095;
 
-/// Components of a path. Rules are asked about each folder above a path, so their number must be bounded.
+/// Components of a path. Rules are asked about each folder above a path, so their number must be
+/// bounded.
 const DEPTH_MAX: usize = 256;
 
 /// Symlinks followed in one path (as in Linux).
@@ -31,8 +33,9 @@ pub(super) struct At<'a> {
 }
 
 impl Vfs {
-    /// Runs `act` on the canonical place of `path` below `base`. First with the text as it is, which is right where no symlink
-    /// is in the way; then `act` fails with `LOOP` or `NOTDIR` before it has done anything, and is run again on the way round.
+    /// Runs `act` on the canonical place of `path` below `base`. First with the text as it is,
+    /// which is right where no symlink is in the way; then `act` fails with `LOOP` or `NOTDIR`
+    /// before it has done anything, and is run again on the way round.
     pub(super) fn resolve<T>(
         &self,
         tree: &mut Tree,
@@ -50,7 +53,9 @@ impl Vfs {
             None => (base.mount, base.rel.as_str(), path.to_owned()),
         };
         if path.split('/').all(|c| c != "..") {
-            let rel = bounded(components(&path).fold(base.to_owned(), |rel, name| beneath::join(&rel, name)))?;
+            let rel = bounded(
+                components(&path).fold(base.to_owned(), |rel, name| beneath::join(&rel, name)),
+            )?;
             match act(tree, At { m, rel: &rel, folder }) {
                 Err(Errno::LOOP | Errno::NOTDIR) => {}
                 done => return done,
@@ -61,7 +66,14 @@ impl Vfs {
     }
 
     /// Resolves symlinks and `..` step by step. The last name need not exist.
-    fn walk(&self, tree: &Tree, m: usize, base: &str, path: &str, follow: bool) -> Result<String, Errno> {
+    fn walk(
+        &self,
+        tree: &Tree,
+        m: usize,
+        base: &str,
+        path: &str,
+        follow: bool,
+    ) -> Result<String, Errno> {
         let mut done: Vec<String> = components(base).map(str::to_owned).collect();
         let mut todo: VecDeque<String> = components(path).map(str::to_owned).collect();
         let mut links = 0;
@@ -88,7 +100,9 @@ impl Vfs {
                         todo.push_front(part.to_owned());
                     }
                 }
-                Ok(kind) if !todo.is_empty() && kind != FileType::Directory => return Err(Errno::NOTDIR),
+                Ok(kind) if !todo.is_empty() && kind != FileType::Directory => {
+                    return Err(Errno::NOTDIR);
+                }
                 Ok(_) => done.push(name),
                 Err(Errno::NOENT) if todo.is_empty() => done.push(name),
                 Err(e) => return Err(e),
@@ -103,12 +117,14 @@ impl Vfs {
     /// `PERM` for an absolute target: guests have no such paths.
     pub(super) fn link_target(&self, tree: &Tree, m: usize, rel: &str) -> Result<String, Errno> {
         let (parent, name) = beneath::parent(self.storage(tree, m, rel)?, rel)?;
-        let target = fs::readlinkat(&parent, name, Vec::new())?.into_string().map_err(|_| Errno::ILSEQ)?;
+        let target =
+            fs::readlinkat(&parent, name, Vec::new())?.into_string().map_err(|_| Errno::ILSEQ)?;
         if target.starts_with('/') { Err(Errno::PERM) } else { Ok(target) }
     }
 }
 
-/// Whether the text of a link at `rel` climbs above the mount: what follows then is part of a host path.
+/// Whether the text of a link at `rel` climbs above the mount: what follows then is part of a host
+/// path.
 pub(super) fn climbs_out(rel: &str, target: &str) -> bool {
     let mut depth = beneath::ancestors(rel).count();
     for name in components(target) {
@@ -137,5 +153,9 @@ fn check_text(path: &str) -> Result<(), Errno> {
 }
 
 fn bounded(rel: String) -> Result<String, Errno> {
-    if rel.len() > PATH_MAX || rel.matches('/').count() >= DEPTH_MAX { Err(Errno::NAMETOOLONG) } else { Ok(rel) }
+    if rel.len() > PATH_MAX || rel.matches('/').count() >= DEPTH_MAX {
+        Err(Errno::NAMETOOLONG)
+    } else {
+        Ok(rel)
+    }
 }

@@ -1,5 +1,6 @@
-//! Changes that would make programs of the host run code later, beyond what a path alone tells: a folder that moves with protected files in
-//! it, and a folder that becomes a git repository without being called `.git`.
+//! Changes that would make programs of the host run code later, beyond what a path alone tells: a
+//! folder that moves with protected files in it, and a folder that becomes a git repository without
+//! being called `.git`.
 
 use std::os::fd::AsFd as _;
 use std::path::Path;
@@ -14,12 +15,19 @@ use super::{Vfs, beneath};
 use skillhost_policy::capabilities::{Mount, PathAccess};
 use skillhost_policy::protected::{self, REPOSITORY, fold};
 
-/// Entries that are looked at in a folder that is to be renamed. Guests copy a larger one, entry by entry.
+/// Entries that are looked at in a folder that is to be renamed. Guests copy a larger one, entry by
+/// entry.
 const MOVED_MAX: usize = 10_000;
 
 impl Vfs {
     /// Refuses to rename a folder that holds what may not be written at its old or its new path.
-    pub(super) fn check_move(&self, tree: &Tree, m: usize, from: &str, to: &str) -> Result<(), Errno> {
+    pub(super) fn check_move(
+        &self,
+        tree: &Tree,
+        m: usize,
+        from: &str,
+        to: &str,
+    ) -> Result<(), Errno> {
         let Rules::Granted(granted) = &self.mounts[m].rules else { return Ok(()) };
         let mut folders = vec![String::new()];
         let mut seen = 0;
@@ -47,13 +55,22 @@ impl Vfs {
         Ok(())
     }
 
-    /// Refuses to give a git repository without a `.git` folder around it commands to run, and to make one of a folder that has some.
+    /// Refuses to give a git repository without a `.git` folder around it commands to run, and to
+    /// make one of a folder that has some.
     ///
-    /// Git takes any folder for a repository that has `HEAD`, `objects` and `refs`, and runs what its `config` and `hooks` say.
-    pub(super) fn check_repository(&self, tree: &Tree, m: usize, rel: &str, attempt: Attempt) -> Result<(), Errno> {
+    /// Git takes any folder for a repository that has `HEAD`, `objects` and `refs`, and runs what
+    /// its `config` and `hooks` say.
+    pub(super) fn check_repository(
+        &self,
+        tree: &Tree,
+        m: usize,
+        rel: &str,
+        attempt: Attempt,
+    ) -> Result<(), Errno> {
         let Rules::Granted(granted) = &self.mounts[m].rules else { return Ok(()) };
         let names: Vec<&str> = rel.split('/').collect();
-        let exists = |folder: &str, name: &str| self.lstat(tree, m, &beneath::join(folder, name)).is_ok();
+        let exists =
+            |folder: &str, name: &str| self.lstat(tree, m, &beneath::join(folder, name)).is_ok();
         let refuse = |path: &str| {
             self.refuse_repository(m, granted, path, rel);
             Err(Errno::ACCESS)
@@ -65,8 +82,10 @@ impl Vfs {
             }
             let (folder, path) = (names[..at].join("/"), names[..=at].join("/"));
             // `commondir` leads to another folder, which has the rest.
-            let is_repository =
-                exists(&folder, "HEAD") && (name == "commondir" || exists(&folder, "objects") || exists(&folder, "commondir"));
+            let is_repository = exists(&folder, "HEAD")
+                && (name == "commondir"
+                    || exists(&folder, "objects")
+                    || exists(&folder, "commondir"));
             if is_repository && !self.is_named(granted, m, &path) {
                 return refuse(&path);
             }
@@ -87,24 +106,31 @@ impl Vfs {
         Ok(())
     }
 
-    /// Whether the operator names a path literally, or a protected folder that it lies in: then that is what was meant.
+    /// Whether the operator names a path literally, or a protected folder that it lies in: then
+    /// that is what was meant.
     fn is_named(&self, granted: &Mount, m: usize, rel: &str) -> bool {
         let path = self.mounts[m].rule_path(rel);
         let relative = path.strip_prefix(granted.guest.as_str()).unwrap_or(&path);
-        let entries = self.capabilities().write.operator_side().iter().filter_map(|glob| glob.literal());
+        let entries =
+            self.capabilities().write.operator_side().iter().filter_map(|glob| glob.literal());
         protected::protects(relative).is_some() || entries.into_iter().any(|entry| entry == path)
     }
 
     fn refuse_repository(&self, m: usize, granted: &Mount, path: &str, rel: &str) {
-        let (path, what) = (self.mounts[m].rule_path(path), format!("write {}", self.mounts[m].guest_path(rel)));
-        let name = path.strip_prefix(granted.guest.as_str()).unwrap_or(&path).trim_start_matches('/');
-        let rule = format!("git would run commands that `{name}` names: only an entry of the operator's that names it grants that");
+        let (path, what) =
+            (self.mounts[m].rule_path(path), format!("write {}", self.mounts[m].guest_path(rel)));
+        let name =
+            path.strip_prefix(granted.guest.as_str()).unwrap_or(&path).trim_start_matches('/');
+        let rule = format!(
+            "git would run commands that `{name}` names: only an entry of the operator's that names it grants that"
+        );
         self.record_protected(what, rule, &path);
     }
 }
 
-/// Checks whether a folder below a workspace may take the workspace's place: it is reached without leaving the workspace or its mount, and is
-/// not the part of a git repository that says what git runs. Taken by itself, that part would no longer be recognised.
+/// Checks whether a folder below a workspace may take the workspace's place: it is reached without
+/// leaving the workspace or its mount, and is not the part of a git repository that says what git
+/// runs. Taken by itself, that part would no longer be recognised.
 pub fn is_narrower(workspace: &Path, below: &str) -> bool {
     let Ok(workspace) = beneath::open_root(workspace) else { return false };
     let names: Vec<&str> = below.split('/').collect();

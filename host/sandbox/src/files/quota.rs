@@ -1,4 +1,5 @@
-//! What an invocation may use up, and what it did: bytes and files against their limits, open handles, accounts of each path.
+//! What an invocation may use up, and what it did: bytes and files against their limits, open
+//! handles, accounts of each path.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -15,11 +16,12 @@ use skillhost_policy::outcome::Touched;
 /// Paths that accounts are kept of, in one invocation; what comes after counts in the totals alone.
 const TOUCHED_MAX: usize = 10_000;
 
-/// Bytes of directory entries (names, and about 64 each beside) held for guests at once: listings are sorted, so they are
-/// held whole, and a guest may leave thousands of them half-read.
+/// Bytes of directory entries (names, and about 64 each beside) held for guests at once: listings
+/// are sorted, so they are held whole, and a guest may leave thousands of them half-read.
 const LISTED_MAX: u64 = 64 << 20;
 
-/// The books of one invocation. Locks are taken in this order: tree, body of a file, ledger; and no `Body` is dropped under the ledger.
+/// The books of one invocation. Locks are taken in this order: tree, body of a file, ledger; and no
+/// `Body` is dropped under the ledger.
 #[derive(Debug)]
 pub(super) struct Ledger {
     disk_max: u64,
@@ -83,9 +85,19 @@ impl Ledger {
         }
     }
 
-    /// Notes an error that the host has, and not the guest's doing: its disk, its memory or its table of files.
+    /// Notes an error that the host has, and not the guest's doing: its disk, its memory or its
+    /// table of files.
     pub(super) fn note_failure(&self, error: Errno) {
-        if matches!(error, Errno::NOSPC | Errno::DQUOT | Errno::IO | Errno::NFILE | Errno::MFILE | Errno::NOMEM | Errno::STALE) {
+        if matches!(
+            error,
+            Errno::NOSPC
+                | Errno::DQUOT
+                | Errno::IO
+                | Errno::NFILE
+                | Errno::MFILE
+                | Errno::NOMEM
+                | Errno::STALE
+        ) {
             self.failed.get_or_init(|| error);
         }
     }
@@ -161,7 +173,8 @@ impl Ledger {
         book.created = book.created.saturating_sub(1);
     }
 
-    /// A name is gone: gives back what the file took, at once or when its last handle closes. `counted`: it was charged as created.
+    /// A name is gone: gives back what the file took, at once or when its last handle closes.
+    /// `counted`: it was charged as created.
     pub(super) fn release(&self, stat: &Stat, counted: bool) {
         // Another name keeps the bytes.
         let bytes = beneath::kind(stat) == FileType::RegularFile && stat.st_nlink == 1;
@@ -226,7 +239,8 @@ impl Ledger {
     /// The accounts so far. A file that was opened and no more is none.
     pub(super) fn touched(&self) -> BTreeMap<String, Touched> {
         let book = lock(&self.book);
-        let accounts = book.touched.iter().map(|(path, account)| (path.clone(), account.snapshot()));
+        let accounts =
+            book.touched.iter().map(|(path, account)| (path.clone(), account.snapshot()));
         accounts.filter(|(_, touched)| *touched != Touched::default()).collect()
     }
 }
@@ -235,7 +249,8 @@ fn key(stat: &Stat) -> (u64, u64) {
     (stat.st_dev, stat.st_ino)
 }
 
-/// One open file in writable storage, shared by all its handles: they must agree on the size that the quota counts.
+/// One open file in writable storage, shared by all its handles: they must agree on the size that
+/// the quota counts.
 #[derive(Debug)]
 pub(super) struct Body {
     key: (u64, u64),
@@ -274,7 +289,10 @@ pub(super) struct Ticket {
 
 impl Ticket {
     /// Counts the entries of a listing that the handle holds.
-    pub(super) fn hold_entries<'a>(&mut self, names: impl Iterator<Item = &'a str>) -> Result<(), Errno> {
+    pub(super) fn hold_entries<'a>(
+        &mut self,
+        names: impl Iterator<Item = &'a str>,
+    ) -> Result<(), Errno> {
         let bytes: u64 = names.map(|name| name.len() as u64 + 64).sum();
         let before = self.ledger.listed.fetch_add(bytes, Relaxed);
         self.listed += bytes;

@@ -12,7 +12,8 @@ use super::quota::Ticket;
 use super::{Vfs, beneath, lock};
 use skillhost_policy::capabilities::PathAccess;
 
-/// The entries of a folder as they were when it was read, sorted by name, byte by byte. Counts as a handle while it is held.
+/// The entries of a folder as they were when it was read, sorted by name, byte by byte. Counts as a
+/// handle while it is held.
 #[derive(Debug)]
 pub struct Listing {
     folder: Arc<OpenFolder>,
@@ -32,21 +33,24 @@ impl Vfs {
     /// Reads an open folder. Without `.` and `..`; names that are not UTF-8 are left out.
     ///
     /// # Errors
-    /// `NOTDIR` for a file; `NOENT` for a folder that is gone; `MFILE` over the limit of handles; `NOMEM` where guests hold too many
-    /// entries in listings; the host's own.
+    /// `NOTDIR` for a file; `NOENT` for a folder that is gone; `MFILE` over the limit of handles;
+    /// `NOMEM` where guests hold too many entries in listings; the host's own.
     pub fn read_dir(&self, handle: &Handle) -> Result<Listing, Errno> {
         let Handle::Folder(folder) = handle else { return Err(Errno::NOTDIR) };
         let (m, rel) = (folder.mount, folder.rel.as_str());
         let mut ticket = self.ledger.ticket()?;
         let tree = lock(&self.tree);
         self.look(&tree, m, rel)?;
-        let listed = self.list(&tree, m, rel).map_err(|error| self.refuse_crossing(m, rel, error))?;
+        let listed =
+            self.list(&tree, m, rel).map_err(|error| self.refuse_crossing(m, rel, error))?;
         let named = listed.into_iter().filter_map(|(name, kind)| {
             let name = name.into_string().ok()?;
             let kind = self.shown_kind(m, &beneath::join(rel, &name), kind);
             Some((name, kind))
         });
-        let mut entries: Vec<_> = named.filter(|(name, kind)| self.is_listed(m, &beneath::join(rel, name), *kind)).collect();
+        let mut entries: Vec<_> = named
+            .filter(|(name, kind)| self.is_listed(m, &beneath::join(rel, name), *kind))
+            .collect();
         drop(tree);
         ticket.hold_entries(entries.iter().map(|(name, _)| name.as_str()))?;
         self.note_listed(m, rel, &entries);
@@ -58,18 +62,31 @@ impl Vfs {
     pub fn show_next(&self, listing: &mut Listing) -> Option<(String, FileType)> {
         let (name, kind) = listing.next()?;
         let OpenFolder { mount, rel, .. } = &*listing.folder;
-        self.note_shown(*mount, rel, &name, false, self.mounts[*mount].guest_path(&beneath::join(rel, &name)));
+        self.note_shown(
+            *mount,
+            rel,
+            &name,
+            false,
+            self.mounts[*mount].guest_path(&beneath::join(rel, &name)),
+        );
         Some((name, kind))
     }
 
     /// All entries of a folder, whatever the rules say, unsorted.
-    pub(super) fn list(&self, tree: &Tree, m: usize, rel: &str) -> Result<Vec<(CString, FileType)>, Errno> {
+    pub(super) fn list(
+        &self,
+        tree: &Tree,
+        m: usize,
+        rel: &str,
+    ) -> Result<Vec<(CString, FileType)>, Errno> {
         let Some(upper) = self.upper(m) else { return beneath::list(self.lower(m)?, rel) };
         let overlay = tree.overlay(m);
         let in_upper = rel.is_empty() || overlay.side(rel)? == Side::Upper;
         let mut entries = Vec::new();
         if !overlay.hides(rel) {
-            let visible = |name: &CString| name.to_str().map_or(true, |name| !overlay.overrides(&beneath::join(rel, name)));
+            let visible = |name: &CString| {
+                name.to_str().map_or(true, |name| !overlay.overrides(&beneath::join(rel, name)))
+            };
             match beneath::list(self.lower(m)?, rel) {
                 Ok(lower) => entries.extend(lower.into_iter().filter(|(name, _)| visible(name))),
                 // A folder of the overlay alone.

@@ -1,7 +1,8 @@
-//! `/` and `/dev`: the folder that the mounts are in, read-only, and the devices that programs expect.
+//! `/` and `/dev`: the folder that the mounts are in, read-only, and the devices that programs
+//! expect.
 //!
-//! A real folder stands behind `/`, which `skeleton` makes. What a path below `/` leads into a mount is looked up there; nothing is
-//! followed out of a mount into `/`.
+//! A real folder stands behind `/`, which `skeleton` makes. What a path below `/` leads into a
+//! mount is looked up there; nothing is followed out of a mount into `/`.
 
 use std::fmt;
 use std::sync::Arc;
@@ -33,17 +34,27 @@ pub(super) enum Device {
 impl OpenMount {
     /// `/`, behind which stands `ground`, filled by a [`Skeleton`](super::Skeleton).
     pub fn root(ground: impl Into<HostDir>, chance: Chance) -> OpenMount {
-        OpenMount { guest: "/".to_owned(), ground: ground.into(), rules: Rules::Root(chance), layer: Layer::ReadOnly }
+        OpenMount {
+            guest: "/".to_owned(),
+            ground: ground.into(),
+            rules: Rules::Root(chance),
+            layer: Layer::ReadOnly,
+        }
     }
 }
 
 impl Vfs {
-    /// Where a path from `/` goes on: the mount that it leads into, and the rest of it; for what is in no mount, `/` and its canonical path.
-    /// `None` where `m` is not `/`.
+    /// Where a path from `/` goes on: the mount that it leads into, and the rest of it; for what is
+    /// in no mount, `/` and its canonical path. `None` where `m` is not `/`.
     ///
     /// # Errors
     /// `PERM` for a path that climbs above `/`, as above any other folder that guests start from.
-    pub(super) fn past_root(&self, m: usize, base: &str, path: &str) -> Result<Option<(usize, String)>, Errno> {
+    pub(super) fn past_root(
+        &self,
+        m: usize,
+        base: &str,
+        path: &str,
+    ) -> Result<Option<(usize, String)>, Errno> {
         if !matches!(self.mounts[m].rules, Rules::Root(_)) {
             return Ok(None);
         }
@@ -58,10 +69,13 @@ impl Vfs {
         let path = names.join("/");
         let rest = |guest: &str| {
             let rest = path.strip_prefix(guest.trim_start_matches('/'))?;
-            (rest.is_empty() || rest.starts_with('/')).then(|| rest.trim_start_matches('/').to_owned())
+            (rest.is_empty() || rest.starts_with('/'))
+                .then(|| rest.trim_start_matches('/').to_owned())
         };
         let inner = self.mounts.iter().enumerate().filter(|(other, _)| *other != m);
-        let nearest = inner.filter_map(|(other, mount)| Some((other, mount.guest.len(), rest(&mount.guest)?))).max_by_key(|found| found.1);
+        let nearest = inner
+            .filter_map(|(other, mount)| Some((other, mount.guest.len(), rest(&mount.guest)?)))
+            .max_by_key(|found| found.1);
         Ok(Some(nearest.map_or((m, path.clone()), |(other, _, rest)| (other, rest))))
     }
 
@@ -81,7 +95,8 @@ impl Vfs {
         if self.device(m, rel).is_some() { FileType::CharacterDevice } else { kind }
     }
 
-    /// The start of the file at an absolute guest path, at most that many bytes; `None` where there is none that the guest may read.
+    /// The start of the file at an absolute guest path, at most that many bytes; `None` where there
+    /// is none that the guest may read.
     pub fn head(&self, path: &str, bytes: usize) -> Option<Vec<u8>> {
         let mut head = vec![0; bytes];
         let count = self.at(path, Want::default())?.file().ok()?.read_at(&mut head, 0).ok()?;
@@ -89,12 +104,14 @@ impl Vfs {
         Some(head)
     }
 
-    /// The file at an absolute guest path, and where that leads over links; `None` where there is none that the guest may read, or it has more
-    /// bytes than `most`.
+    /// The file at an absolute guest path, and where that leads over links; `None` where there is
+    /// none that the guest may read, or it has more bytes than `most`.
     pub fn content(&self, path: &str, most: u64) -> Option<(String, Vec<u8>)> {
         let opened = self.at(path, Want::default())?;
         let file = opened.file().ok()?;
-        let size = u64::try_from(rustix::fs::fstat(&file.fd).ok()?.st_size).ok().filter(|size| *size <= most)?;
+        let size = u64::try_from(rustix::fs::fstat(&file.fd).ok()?.st_size)
+            .ok()
+            .filter(|size| *size <= most)?;
         let mut content = vec![0; usize::try_from(size).ok()?];
         let count = file.read_at(&mut content, 0).ok()?;
         content.truncate(count);
@@ -110,7 +127,8 @@ impl Vfs {
     fn at(&self, path: &str, want: Want) -> Option<Handle> {
         let m = self.mounts.iter().position(|mount| matches!(mount.rules, Rules::Root(_)))?;
         let root = self.folder(m, "").ok()?;
-        self.open_at(&root, path.trim_start_matches('/'), Want { follow: true, read: true, ..want }).ok()
+        self.open_at(&root, path.trim_start_matches('/'), Want { follow: true, read: true, ..want })
+            .ok()
     }
 }
 

@@ -1,4 +1,5 @@
-//! Which paths of the granted folders guests saw and wrote: evidence for the smallest grant. Nothing is kept unless that was asked for.
+//! Which paths of the granted folders guests saw and wrote: evidence for the smallest grant.
+//! Nothing is kept unless that was asked for.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, OnceLock};
@@ -34,12 +35,16 @@ impl Vfs {
         Some((notes.paths.clone(), notes.omitted))
     }
 
-    /// Something was looked at and is there. A mounted folder itself says nothing: every program looks at the one that it starts in.
+    /// Something was looked at and is there. A mounted folder itself says nothing: every program
+    /// looks at the one that it starts in.
     pub(super) fn note_seen(&self, m: usize, rel: &str, stat: &Stat) {
         if rel.is_empty() {
             return;
         }
-        self.note(m, rel, || PathUse { folder: beneath::kind(stat) == FileType::Directory, ..PathUse::default() });
+        self.note(m, rel, || PathUse {
+            folder: beneath::kind(stat) == FileType::Directory,
+            ..PathUse::default()
+        });
     }
 
     /// A folder was listed, and these entries shown.

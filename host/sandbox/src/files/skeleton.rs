@@ -1,7 +1,9 @@
-//! What lies behind `/`: a folder that is empty but for folders where the mounts are, so that they are listed, empty files for the
-//! devices, and one in `/usr/bin` for each command, for programs that look whether there is one.
+//! What lies behind `/`: a folder that is empty but for folders where the mounts are, so that they
+//! are listed, empty files for the devices, and one in `/usr/bin` for each command, for programs
+//! that look whether there is one.
 //!
-//! Guests only read it, and what is in it depends on names alone, so it is made once and kept in the host's cache.
+//! Guests only read it, and what is in it depends on names alone, so it is made once and kept in
+//! the host's cache.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -13,7 +15,8 @@ use rustix::io::Errno;
 use super::beneath;
 use skillhost_skill::runtime::{digest, stamp};
 
-/// The devices below `/dev`. Standard streams are not among them: they are a program's own, and these are an invocation's.
+/// The devices below `/dev`. Standard streams are not among them: they are a program's own, and
+/// these are an invocation's.
 const DEVICES: [&str; 4] = ["null", "zero", "random", "urandom"];
 
 /// The folders and empty files behind `/`, by path, parents first.
@@ -25,16 +28,26 @@ pub struct Skeleton {
 
 impl Skeleton {
     /// For mounts at these guest paths, and `commands` in `/usr/bin`.
-    pub fn of<'a>(mounts: impl Iterator<Item = &'a str>, commands: impl Iterator<Item = &'a str>) -> Skeleton {
+    pub fn of<'a>(
+        mounts: impl Iterator<Item = &'a str>,
+        commands: impl Iterator<Item = &'a str>,
+    ) -> Skeleton {
         let guests: Vec<&str> = mounts.map(|guest| guest.trim_start_matches('/')).collect();
         // What is below another mount is looked up there.
-        let top = guests.iter().filter(|guest| beneath::ancestors(guest).all(|above| !guests.contains(&above))).copied();
-        let mut folders: Vec<String> =
-            top.chain(["dev", "usr/bin"]).flat_map(|path| beneath::ancestors(path).chain([path])).map(str::to_owned).collect();
+        let top = guests
+            .iter()
+            .filter(|guest| beneath::ancestors(guest).all(|above| !guests.contains(&above)))
+            .copied();
+        let mut folders: Vec<String> = top
+            .chain(["dev", "usr/bin"])
+            .flat_map(|path| beneath::ancestors(path).chain([path]))
+            .map(str::to_owned)
+            .collect();
         folders.sort();
         folders.dedup();
         let devices = DEVICES.iter().map(|name| format!("dev/{name}"));
-        let mut files: Vec<String> = devices.chain(commands.map(|name| format!("usr/bin/{name}"))).collect();
+        let mut files: Vec<String> =
+            devices.chain(commands.map(|name| format!("usr/bin/{name}"))).collect();
         files.sort();
         files.dedup();
         Skeleton { folders, files }
@@ -53,12 +66,15 @@ impl Skeleton {
         }
         let temporary = format!("{name}.{}.{:x}.tmp", std::process::id(), rand::random::<u64>());
         fs::mkdirat(&cache, &temporary, Mode::from_raw_mode(0o700))?;
-        let made = self.fill(open(cache.as_fd(), &temporary)?.as_fd()).and_then(|()| fs::renameat(&cache, &temporary, &cache, &name));
+        let made = self
+            .fill(open(cache.as_fd(), &temporary)?.as_fd())
+            .and_then(|()| fs::renameat(&cache, &temporary, &cache, &name));
         if made.is_err() {
             // Another host was quicker, or the disk is full: then the next opening tells.
             let _ = cache.remove_dir_all(&temporary);
         }
-        open(cache.as_fd(), &name).map_err(|error| made.err().filter(|_| error == Errno::NOENT).unwrap_or(error))
+        open(cache.as_fd(), &name)
+            .map_err(|error| made.err().filter(|_| error == Errno::NOENT).unwrap_or(error))
     }
 
     /// Makes everything in an empty folder.
@@ -67,7 +83,12 @@ impl Skeleton {
             fs::mkdirat(folder, path, Mode::from_raw_mode(0o700))?;
         }
         for path in &self.files {
-            fs::openat(folder, path, OFlags::CREATE | OFlags::WRONLY | OFlags::CLOEXEC, Mode::from_raw_mode(0o600))?;
+            fs::openat(
+                folder,
+                path,
+                OFlags::CREATE | OFlags::WRONLY | OFlags::CLOEXEC,
+                Mode::from_raw_mode(0o600),
+            )?;
         }
         Ok(())
     }
@@ -92,7 +113,10 @@ mod tests {
     use super::*;
 
     fn skeleton(commands: &[&str]) -> Skeleton {
-        Skeleton::of(["/tmp", "/tmp/.claude/skills/x", "/skill"].into_iter(), commands.iter().copied())
+        Skeleton::of(
+            ["/tmp", "/tmp/.claude/skills/x", "/skill"].into_iter(),
+            commands.iter().copied(),
+        )
     }
 
     #[test]
@@ -110,9 +134,18 @@ mod tests {
         let (one, other) = (skeleton(&["sh"]), skeleton(&["sh", "jq"]));
         assert_eq!(inode(&one), inode(&one));
         assert_ne!(inode(&one), inode(&other));
-        assert_eq!(fs::statat(other.open(&cache).unwrap(), "usr/bin/jq", fs::AtFlags::empty()).unwrap().st_size, 0);
-        let names: Vec<_> = std::fs::read_dir(&cache).unwrap().map(|entry| entry.unwrap().file_name()).collect();
-        assert!(names.len() == 2 && names.iter().all(|name| !name.to_string_lossy().ends_with(".tmp")), "{names:?}");
+        assert_eq!(
+            fs::statat(other.open(&cache).unwrap(), "usr/bin/jq", fs::AtFlags::empty())
+                .unwrap()
+                .st_size,
+            0
+        );
+        let names: Vec<_> =
+            std::fs::read_dir(&cache).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        assert!(
+            names.len() == 2 && names.iter().all(|name| !name.to_string_lossy().ends_with(".tmp")),
+            "{names:?}"
+        );
     }
 
     #[test]

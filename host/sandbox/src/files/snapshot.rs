@@ -23,7 +23,8 @@ pub(super) const BYTES_MAX: u64 = 1 << 30;
 /// What there was at one moment.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Snapshot {
-    /// Of the granted folders and `/state`: guest path to `sha256:...` of a file, `folder`, or `link` and where it leads.
+    /// Of the granted folders and `/state`: guest path to `sha256:...` of a file, `folder`, or
+    /// `link` and where it leads.
     pub files: BTreeMap<String, String>,
     /// Of the folders of packages: guest path to a digest over all that is in it.
     pub packages: BTreeMap<String, String>,
@@ -44,8 +45,8 @@ pub enum SnapshotError {
 }
 
 impl Vfs {
-    /// Takes the digest of every file that the guest may read, as it would read it. What is known of packages, in the host's own folder
-    /// `cache`, holds while none of them has changed.
+    /// Takes the digest of every file that the guest may read, as it would read it. What is known
+    /// of packages, in the host's own folder `cache`, holds while none of them has changed.
     ///
     /// # Errors
     /// There are too many of them, or one cannot be read.
@@ -53,16 +54,35 @@ impl Vfs {
         let tree = lock(&self.tree);
         let mut snapshot = Snapshot::default();
         for (m, mount) in self.mounts.iter().enumerate() {
-            let walk =
-                |by| Walk { vfs: self, tree: &tree, m, by, found: BTreeMap::new(), bytes: 0, folder: (0, 0), newest: (0, 0) }.whole();
+            let walk = |by| {
+                Walk {
+                    vfs: self,
+                    tree: &tree,
+                    m,
+                    by,
+                    found: BTreeMap::new(),
+                    bytes: 0,
+                    folder: (0, 0),
+                    newest: (0, 0),
+                }
+                .whole()
+            };
             match mount.rules {
-                Rules::Granted(_) | Rules::State(_) => snapshot.files.extend(walk(By::Content)?.found),
+                Rules::Granted(_) | Rules::State(_) => {
+                    snapshot.files.extend(walk(By::Content)?.found)
+                }
                 Rules::Packages => {
                     let state = walk(By::Stamp)?;
                     let name = format!("{:x}-{:x}.packages", state.folder.0, state.folder.1);
                     let compute = || walk(By::Content).map(|walk| walk.digest());
                     let digest = match self.storage(&tree, m, "").is_ok_and(stamp::is_dependable) {
-                        true => stamp::unless_changed(cache, &name, state.digest(), state.newest, compute)?,
+                        true => stamp::unless_changed(
+                            cache,
+                            &name,
+                            state.digest(),
+                            state.newest,
+                            compute,
+                        )?,
                         false => compute()?,
                     };
                     snapshot.packages.insert(mount.guest.clone(), digest);
@@ -98,15 +118,19 @@ struct Walk<'a> {
 
 impl Walk<'_> {
     fn whole(mut self) -> Result<Self, SnapshotError> {
-        let stat =
-            self.vfs.storage(self.tree, self.m, "").and_then(|root| beneath::stat(root, "")).map_err(|error| self.unreadable("", error))?;
+        let stat = self
+            .vfs
+            .storage(self.tree, self.m, "")
+            .and_then(|root| beneath::stat(root, ""))
+            .map_err(|error| self.unreadable("", error))?;
         self.folder = (stat.st_dev, stat.st_ino);
         self.folder("")?;
         Ok(self)
     }
 
     fn digest(&self) -> String {
-        let lines: String = self.found.iter().map(|(path, what)| format!("{path}\0{what}\0")).collect();
+        let lines: String =
+            self.found.iter().map(|(path, what)| format!("{path}\0{what}\0")).collect();
         runtime::digest(lines.as_bytes())
     }
 
@@ -130,8 +154,12 @@ impl Walk<'_> {
                     "folder".to_owned()
                 }
                 _ if access < PathAccess::Read => continue,
-                FileType::RegularFile => self.file(&rel).map_err(|error| error.unwrap_or_else(|error| self.unreadable(&rel, error)))?,
-                FileType::Symlink => self.link(&rel).map_err(|error| self.unreadable(&rel, error))?,
+                FileType::RegularFile => self
+                    .file(&rel)
+                    .map_err(|error| error.unwrap_or_else(|error| self.unreadable(&rel, error)))?,
+                FileType::Symlink => {
+                    self.link(&rel).map_err(|error| self.unreadable(&rel, error))?
+                }
                 _ => "other".to_owned(),
             };
             if self.found.len() >= ENTRIES_MAX {
@@ -157,7 +185,12 @@ impl Walk<'_> {
         if self.bytes > BYTES_MAX {
             return Err(Ok(SnapshotError::TooMuch));
         }
-        if let Some(digest) = self.vfs.contents.as_ref().and_then(|contents| contents.stands_for((found.dev(), found.ino()))) {
+        if let Some(digest) = self
+            .vfs
+            .contents
+            .as_ref()
+            .and_then(|contents| contents.stands_for((found.dev(), found.ino())))
+        {
             return Ok(digest);
         }
         Ok(format!("sha256:{}", stamp::file_digest(&file).map_err(io)?))
@@ -166,8 +199,14 @@ impl Walk<'_> {
     /// An absolute target leads nowhere, and may name a folder of the host.
     fn link(&self, rel: &str) -> Result<String, Errno> {
         let (parent, name) = beneath::parent(self.vfs.storage(self.tree, self.m, rel)?, rel)?;
-        let target = rustix::fs::readlinkat(parent.as_fd(), name, Vec::new())?.into_string().unwrap_or_default();
-        Ok(if target.is_empty() || target.starts_with('/') { "link".to_owned() } else { format!("link {target}") })
+        let target = rustix::fs::readlinkat(parent.as_fd(), name, Vec::new())?
+            .into_string()
+            .unwrap_or_default();
+        Ok(if target.is_empty() || target.starts_with('/') {
+            "link".to_owned()
+        } else {
+            format!("link {target}")
+        })
     }
 
     fn unreadable(&self, rel: &str, error: Errno) -> SnapshotError {

@@ -59,10 +59,17 @@ impl Vfs {
                 let rel = difference.rel.clone();
                 let before = match &difference.lower {
                     None => None,
-                    Some(stat) if beneath::kind(stat) == FileType::Directory => Some(Before::Folder),
+                    Some(stat) if beneath::kind(stat) == FileType::Directory => {
+                        Some(Before::Folder)
+                    }
                     Some(stat) => {
                         let mut all = u64::MAX;
-                        Some(Before::File(runtime::digest(&bytes(self.lower(m)?, &rel, stat, &mut all)?)))
+                        Some(Before::File(runtime::digest(&bytes(
+                            self.lower(m)?,
+                            &rel,
+                            stat,
+                            &mut all,
+                        )?)))
                     }
                 };
                 let after = match &difference.view {
@@ -70,7 +77,8 @@ impl Vfs {
                     Some(stat) if beneath::kind(stat) == FileType::Directory => Some(After::Folder),
                     Some(stat) => {
                         let bytes = bytes(self.storage(&tree, m, &rel)?, &rel, stat, &mut left)?;
-                        let replaced = difference.lower.as_ref().filter(|_| !difference.changes_kind());
+                        let replaced =
+                            difference.lower.as_ref().filter(|_| !difference.changes_kind());
                         Some(After::File { bytes, mode: replaced.unwrap_or(stat).st_mode & 0o777 })
                     }
                 };
@@ -88,6 +96,8 @@ fn bytes(root: BorrowedFd<'_>, rel: &str, stat: &Stat, left: &mut u64) -> io::Re
     }
     let mut bytes = Vec::new();
     file(root, rel)?.take(left.saturating_add(1)).read_to_end(&mut bytes)?;
-    *left = left.checked_sub(bytes.len() as u64).ok_or_else(|| io::Error::from(io::ErrorKind::FileTooLarge))?;
+    *left = left
+        .checked_sub(bytes.len() as u64)
+        .ok_or_else(|| io::Error::from(io::ErrorKind::FileTooLarge))?;
     Ok(bytes)
 }

@@ -1,4 +1,5 @@
-//! What a guest finds in its folders, by name, for a recording: enough to make folders again that look the same to it.
+//! What a guest finds in its folders, by name, for a recording: enough to make folders again that
+//! look the same to it.
 
 use std::collections::HashMap;
 use std::os::fd::AsFd as _;
@@ -17,8 +18,9 @@ use skillhost_policy::SITE_PACKAGES;
 use skillhost_policy::capabilities::PathAccess;
 
 impl Vfs {
-    /// Lists the folders of the skill, of the operator's packages, what the skill keeps, and those that were granted. The first two are kept whole; of the others
-    /// `snapshot` has the digests, and what is read is kept when it is.
+    /// Lists the folders of the skill, of the operator's packages, what the skill keeps, and those
+    /// that were granted. The first two are kept whole; of the others `snapshot` has the digests,
+    /// and what is read is kept when it is.
     ///
     /// # Errors
     /// There is too much in them, or something cannot be read or kept.
@@ -34,7 +36,16 @@ impl Vfs {
                 Rules::Packages | Rules::Skill(_) | Rules::Scratch | Rules::Root(_) => continue,
             };
             let keep = whole.then_some(keep);
-            let mut survey = Survey { vfs: self, tree: &tree, m, snapshot, keep, names: &mut names, entries: Vec::new(), bytes: 0 };
+            let mut survey = Survey {
+                vfs: self,
+                tree: &tree,
+                m,
+                snapshot,
+                keep,
+                names: &mut names,
+                entries: Vec::new(),
+                bytes: 0,
+            };
             survey.folder("")?;
             folders.push(Folder { guest: mount.guest.clone(), entries: survey.entries });
         }
@@ -85,7 +96,9 @@ impl Survey<'_> {
                 return Err(SnapshotError::TooMuch);
             }
             let at = self.entries.len();
-            let kind = self.kind(&rel, kind).map_err(|error| error.unwrap_or_else(|error| self.unreadable(&rel, error)))?;
+            let kind = self
+                .kind(&rel, kind)
+                .map_err(|error| error.unwrap_or_else(|error| self.unreadable(&rel, error)))?;
             self.entries.push(Entry { path: rel.clone(), kind });
             if folder {
                 let hidden = self.folder(&rel)?;
@@ -97,16 +110,25 @@ impl Survey<'_> {
         Ok(hides)
     }
 
-    fn kind(&mut self, rel: &str, kind: FileType) -> Result<EntryKind, Result<SnapshotError, Errno>> {
+    fn kind(
+        &mut self,
+        rel: &str,
+        kind: FileType,
+    ) -> Result<EntryKind, Result<SnapshotError, Errno>> {
         let root = self.vfs.storage(self.tree, self.m, rel).map_err(Err)?;
         let (parent, name) = beneath::parent(root, rel).map_err(Err)?;
-        let writable = rustix::fs::accessat(&parent, name, Access::WRITE_OK, AtFlags::EACCESS).is_ok();
+        let writable =
+            rustix::fs::accessat(&parent, name, Access::WRITE_OK, AtFlags::EACCESS).is_ok();
         match kind {
             FileType::Directory => Ok(EntryKind::Folder { writable, hides: false }),
             FileType::Symlink => {
-                let target = rustix::fs::readlinkat(parent.as_fd(), name, Vec::new()).map_err(Err)?;
+                let target =
+                    rustix::fs::readlinkat(parent.as_fd(), name, Vec::new()).map_err(Err)?;
                 let bytes = target.to_bytes().len() as u64;
-                let target = target.into_string().ok().filter(|target| !target.is_empty() && !target.starts_with('/'));
+                let target = target
+                    .into_string()
+                    .ok()
+                    .filter(|target| !target.is_empty() && !target.starts_with('/'));
                 Ok(EntryKind::Link { target, bytes })
             }
             FileType::RegularFile => {
@@ -119,12 +141,20 @@ impl Survey<'_> {
                         if self.bytes > BYTES_MAX {
                             return Err(Ok(SnapshotError::TooMuch));
                         }
-                        keep.file(file.as_fd()).map_err(|error| Err(Errno::from_io_error(&error).unwrap_or(Errno::IO)))?
+                        keep.file(file.as_fd()).map_err(|error| {
+                            Err(Errno::from_io_error(&error).unwrap_or(Errno::IO))
+                        })?
                     }
-                    None => self.snapshot.files.get(&self.vfs.mounts[self.m].guest_path(rel)).cloned().unwrap_or_default(),
+                    None => self
+                        .snapshot
+                        .files
+                        .get(&self.vfs.mounts[self.m].guest_path(rel))
+                        .cloned()
+                        .unwrap_or_default(),
                 };
                 let next = self.names.len() as u64 + 1;
-                let names = (stat.st_nlink > 1).then(|| *self.names.entry((stat.st_dev, stat.st_ino)).or_insert(next));
+                let names = (stat.st_nlink > 1)
+                    .then(|| *self.names.entry((stat.st_dev, stat.st_ino)).or_insert(next));
                 Ok(EntryKind::File { bytes, digest, kept: self.keep.is_some(), writable, names })
             }
             _ => Ok(EntryKind::Other),

@@ -1,5 +1,6 @@
-//! File times that are the same on every machine: what was there before the run is as old as the run, and what the run changes gets the
-//! run's own time. The times on the disk are the host's, and are not shown.
+//! File times that are the same on every machine: what was there before the run is as old as the
+//! run, and what the run changes gets the run's own time. The times on the disk are the host's, and
+//! are not shown.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -84,7 +85,8 @@ impl Times {
     }
 
     fn shown(&self, metadata: Metadata, stat: &Stat) -> Metadata {
-        let Stamps { accessed, modified, changed } = lock(&self.known).get(&key(stat)).copied().unwrap_or_else(|| self.before());
+        let Stamps { accessed, modified, changed } =
+            lock(&self.known).get(&key(stat)).copied().unwrap_or_else(|| self.before());
         Metadata { accessed, modified, changed, ..metadata }
     }
 }

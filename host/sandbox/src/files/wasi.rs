@@ -1,7 +1,9 @@
-//! What the two versions of WASI share: the view that host functions get, and conversions whose text is the same for both.
+//! What the two versions of WASI share: the view that host functions get, and conversions whose
+//! text is the same for both.
 //!
-//! The resource keeps the type `wasmtime_wasi::filesystem::Descriptor`, which the bindings name; its slot in the table holds a
-//! [`Handle`]. So every access to the table goes through this module's two lines of `rep`.
+//! The resource keeps the type `wasmtime_wasi::filesystem::Descriptor`, which the bindings name;
+//! its slot in the table holds a [`Handle`]. So every access to the table goes through this
+//! module's two lines of `rep`.
 
 use std::sync::Arc;
 
@@ -32,7 +34,10 @@ impl FsView<'_> {
         self.table.get(&Resource::<Handle>::new_borrow(fd.rep()))
     }
 
-    pub(super) fn push(&mut self, handle: Handle) -> Result<Resource<Descriptor>, ResourceTableError> {
+    pub(super) fn push(
+        &mut self,
+        handle: Handle,
+    ) -> Result<Resource<Descriptor>, ResourceTableError> {
         Ok(Resource::new_own(self.table.push(handle)?.rep()))
     }
 
@@ -47,10 +52,12 @@ impl FsView<'_> {
     }
 }
 
-/// Conversions between the bindings' types, which differ by version in their paths alone, and the file layer's.
+/// Conversions between the bindings' types, which differ by version in their paths alone, and the
+/// file layer's.
 macro_rules! conversions {
     () => {
-        /// WASI has no code for too many open handles: it becomes `insufficient-memory` (`ENOMEM` in a libc).
+        /// WASI has no code for too many open handles: it becomes `insufficient-memory` (`ENOMEM`
+        /// in a libc).
         fn code(errno: Errno) -> ErrorCode {
             match errno {
                 Errno::ROFS => ErrorCode::ReadOnly,
@@ -79,10 +86,17 @@ macro_rules! conversions {
         }
 
         fn flags(vfs: &Vfs, handle: &Handle) -> DescriptorFlags {
-            let when = |on: bool, flag: DescriptorFlags| if on { flag } else { DescriptorFlags::empty() };
+            let when =
+                |on: bool, flag: DescriptorFlags| if on { flag } else { DescriptorFlags::empty() };
             match handle {
-                Handle::Folder(_) => DescriptorFlags::READ | when(vfs.is_mutable(handle), DescriptorFlags::MUTATE_DIRECTORY),
-                Handle::File(file) => when(file.readable(), DescriptorFlags::READ) | when(file.writable(), DescriptorFlags::WRITE),
+                Handle::Folder(_) => {
+                    DescriptorFlags::READ
+                        | when(vfs.is_mutable(handle), DescriptorFlags::MUTATE_DIRECTORY)
+                }
+                Handle::File(file) => {
+                    when(file.readable(), DescriptorFlags::READ)
+                        | when(file.writable(), DescriptorFlags::WRITE)
+                }
             }
         }
 

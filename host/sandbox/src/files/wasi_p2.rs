@@ -1,5 +1,6 @@
-//! `wasi:filesystem` 0.2 over the file layer, through the traits of wasmtime-wasi's synchronous bindings, which fit an asynchronous
-//! linker as well. Operations run where they are called: they take microseconds, and a hop to another thread takes more.
+//! `wasi:filesystem` 0.2 over the file layer, through the traits of wasmtime-wasi's synchronous
+//! bindings, which fit an asynchronous linker as well. Operations run where they are called: they
+//! take microseconds, and a hop to another thread takes more.
 
 use rustix::fs::FileType;
 use rustix::io::Errno;
@@ -8,8 +9,9 @@ use wasmtime_wasi::filesystem::Descriptor;
 use wasmtime_wasi::p2::bindings::clocks::wall_clock::Datetime;
 use wasmtime_wasi::p2::bindings::filesystem::{preopens, types::ErrorCode};
 use wasmtime_wasi::p2::bindings::sync::filesystem::types::{
-    self, Advice, DescriptorFlags, DescriptorStat, DescriptorType, DirectoryEntry, DirectoryEntryStream, HostDescriptor,
-    HostDirectoryEntryStream, MetadataHashValue, NewTimestamp, OpenFlags, PathFlags,
+    self, Advice, DescriptorFlags, DescriptorStat, DescriptorType, DirectoryEntry,
+    DirectoryEntryStream, HostDescriptor, HostDirectoryEntryStream, MetadataHashValue,
+    NewTimestamp, OpenFlags, PathFlags,
 };
 use wasmtime_wasi::p2::{DynInputStream, DynOutputStream, FsError, FsResult, IoError};
 
@@ -23,7 +25,10 @@ type Fd = Resource<Descriptor>;
 const READ_MAX: u64 = 256 << 10;
 
 /// Links `types` and `preopens` of `wasi:filesystem` 0.2.
-pub fn add_to_linker<T: 'static>(linker: &mut Linker<T>, get: fn(&mut T) -> FsView<'_>) -> wasmtime::Result<()> {
+pub fn add_to_linker<T: 'static>(
+    linker: &mut Linker<T>,
+    get: fn(&mut T) -> FsView<'_>,
+) -> wasmtime::Result<()> {
     types::add_to_linker::<T, Files>(linker, get)?;
     preopens::add_to_linker::<T, Files>(linker, get)
 }
@@ -39,7 +44,10 @@ impl types::Host for FsView<'_> {
         Ok(error.downcast()?.into())
     }
 
-    fn filesystem_error_code(&mut self, error: Resource<IoError>) -> wasmtime::Result<Option<types::ErrorCode>> {
+    fn filesystem_error_code(
+        &mut self,
+        error: Resource<IoError>,
+    ) -> wasmtime::Result<Option<types::ErrorCode>> {
         let error = self.table.get(&error)?.downcast_ref::<std::io::Error>();
         Ok(error.and_then(Errno::from_io_error).map(|errno| code(errno).into()))
     }
@@ -53,10 +61,13 @@ impl HostDescriptor for FsView<'_> {
 
     fn sync_data(&mut self, fd: Fd) -> FsResult<()> {
         let Handle::File(file) = self.handle(&fd)? else { return Ok(()) };
-        // These bindings cannot wait; where there are other threads they take over this one's tasks meanwhile.
+        // These bindings cannot wait; where there are other threads they take over this one's tasks
+        // meanwhile.
         let threads = tokio::runtime::Handle::try_current().map(|h| h.runtime_flavor());
         let done = match threads {
-            Ok(tokio::runtime::RuntimeFlavor::MultiThread) => tokio::task::block_in_place(|| file.sync()),
+            Ok(tokio::runtime::RuntimeFlavor::MultiThread) => {
+                tokio::task::block_in_place(|| file.sync())
+            }
             _ => file.sync(),
         };
         done.map_err(fail)
@@ -78,19 +89,34 @@ impl HostDescriptor for FsView<'_> {
         self.handle(&fd)?.file().and_then(|file| file.set_size(size)).map_err(fail)
     }
 
-    fn set_times(&mut self, fd: Fd, accessed: NewTimestamp, modified: NewTimestamp) -> FsResult<()> {
-        self.vfs.set_times(self.handle(&fd)?, new_time(accessed)?, new_time(modified)?).map_err(fail)
+    fn set_times(
+        &mut self,
+        fd: Fd,
+        accessed: NewTimestamp,
+        modified: NewTimestamp,
+    ) -> FsResult<()> {
+        self.vfs
+            .set_times(self.handle(&fd)?, new_time(accessed)?, new_time(modified)?)
+            .map_err(fail)
     }
 
     fn read(&mut self, fd: Fd, length: u64, offset: u64) -> FsResult<(Vec<u8>, bool)> {
         let mut buffer = vec![0; usize::try_from(length.min(READ_MAX)).unwrap_or(0)];
-        let count = self.handle(&fd)?.file().and_then(|file| file.read_at(&mut buffer, offset)).map_err(fail)?;
+        let count = self
+            .handle(&fd)?
+            .file()
+            .and_then(|file| file.read_at(&mut buffer, offset))
+            .map_err(fail)?;
         buffer.truncate(count);
         Ok((buffer, count == 0 && length > 0))
     }
 
     fn write(&mut self, fd: Fd, bytes: Vec<u8>, offset: u64) -> FsResult<u64> {
-        let written = self.handle(&fd)?.file().and_then(|file| file.write_at(&bytes, Some(offset))).map_err(fail)?;
+        let written = self
+            .handle(&fd)?
+            .file()
+            .and_then(|file| file.write_at(&bytes, Some(offset)))
+            .map_err(fail)?;
         Ok(written as u64)
     }
 
@@ -111,17 +137,34 @@ impl HostDescriptor for FsView<'_> {
         self.vfs.stat_at(self.handle(&fd)?, &path, follows(how)).map(stat).map_err(fail)
     }
 
-    fn set_times_at(&mut self, fd: Fd, how: PathFlags, path: String, accessed: NewTimestamp, modified: NewTimestamp) -> FsResult<()> {
+    fn set_times_at(
+        &mut self,
+        fd: Fd,
+        how: PathFlags,
+        path: String,
+        accessed: NewTimestamp,
+        modified: NewTimestamp,
+    ) -> FsResult<()> {
         let (accessed, modified) = (new_time(accessed)?, new_time(modified)?);
-        self.vfs.set_times_at(self.handle(&fd)?, &path, follows(how), accessed, modified).map_err(fail)
+        self.vfs
+            .set_times_at(self.handle(&fd)?, &path, follows(how), accessed, modified)
+            .map_err(fail)
     }
 
     fn link_at(&mut self, _: Fd, _: PathFlags, _: String, _: Fd, _: String) -> FsResult<()> {
         Err(fail(Errno::PERM))
     }
 
-    fn open_at(&mut self, fd: Fd, how: PathFlags, path: String, open: OpenFlags, flags: DescriptorFlags) -> FsResult<Fd> {
-        let handle = self.vfs.open_at(self.handle(&fd)?, &path, want(how, open, flags)).map_err(fail)?;
+    fn open_at(
+        &mut self,
+        fd: Fd,
+        how: PathFlags,
+        path: String,
+        open: OpenFlags,
+        flags: DescriptorFlags,
+    ) -> FsResult<Fd> {
+        let handle =
+            self.vfs.open_at(self.handle(&fd)?, &path, want(how, open, flags)).map_err(fail)?;
         Ok(self.push(handle)?)
     }
 
@@ -174,15 +217,26 @@ impl HostDescriptor for FsView<'_> {
         Ok(hash(self.vfs.metadata_hash(self.handle(&fd)?)))
     }
 
-    fn metadata_hash_at(&mut self, fd: Fd, how: PathFlags, path: String) -> FsResult<MetadataHashValue> {
+    fn metadata_hash_at(
+        &mut self,
+        fd: Fd,
+        how: PathFlags,
+        path: String,
+    ) -> FsResult<MetadataHashValue> {
         self.vfs.metadata_hash_at(self.handle(&fd)?, &path, follows(how)).map(hash).map_err(fail)
     }
 }
 
 impl HostDirectoryEntryStream for FsView<'_> {
-    fn read_directory_entry(&mut self, stream: Resource<DirectoryEntryStream>) -> FsResult<Option<DirectoryEntry>> {
+    fn read_directory_entry(
+        &mut self,
+        stream: Resource<DirectoryEntryStream>,
+    ) -> FsResult<Option<DirectoryEntry>> {
         let listing = self.table.get_mut(&Resource::<Listing>::new_borrow(stream.rep()))?;
-        Ok(self.vfs.show_next(listing).map(|(name, file_type)| DirectoryEntry { type_: kind(file_type), name }))
+        Ok(self
+            .vfs
+            .show_next(listing)
+            .map(|(name, file_type)| DirectoryEntry { type_: kind(file_type), name }))
     }
 
     fn drop(&mut self, stream: Resource<DirectoryEntryStream>) -> wasmtime::Result<()> {
@@ -197,8 +251,13 @@ fn fail(errno: Errno) -> FsError {
     code(errno).into()
 }
 
-/// Refuses to open a stream where nothing can be written: only here does the guest's libc see `ENOSPC`.
-fn output(view: &mut FsView<'_>, fd: &Fd, offset: Option<u64>) -> FsResult<Resource<DynOutputStream>> {
+/// Refuses to open a stream where nothing can be written: only here does the guest's libc see
+/// `ENOSPC`.
+fn output(
+    view: &mut FsView<'_>,
+    fd: &Fd,
+    offset: Option<u64>,
+) -> FsResult<Resource<DynOutputStream>> {
     let file = view.handle(fd)?.file().map_err(fail)?.clone();
     if !file.writable() {
         return Err(fail(Errno::BADF));
@@ -229,6 +288,8 @@ fn new_time(new: NewTimestamp) -> FsResult<NewTime> {
     Ok(match new {
         NewTimestamp::NoChange => NewTime::Keep,
         NewTimestamp::Now => NewTime::Now,
-        NewTimestamp::Timestamp(t) => NewTime::At(i64::try_from(t.seconds).map_err(|_| fail(Errno::OVERFLOW))?, t.nanoseconds),
+        NewTimestamp::Timestamp(t) => {
+            NewTime::At(i64::try_from(t.seconds).map_err(|_| fail(Errno::OVERFLOW))?, t.nanoseconds)
+        }
     })
 }

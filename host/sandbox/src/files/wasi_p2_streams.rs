@@ -1,9 +1,11 @@
 //! Reading and writing files through the streams of WASI 0.2.
 //!
-//! Hazards, all in what a libc makes of a stream's errors: a write that failed becomes `EIO` and a closed stream `EPIPE`, whatever
-//! the cause. So `check_write` permits only what the quota allows (the guest sees an exact short write), a stream that is full
-//! stays "failed" and is never "closed", and a new stream is refused where nothing fits (`ENOSPC`). And `blocking-flush` asks
-//! `check_write` too, after a write that may have filled the quota to the last byte: that one must not fail.
+//! Hazards, all in what a libc makes of a stream's errors: a write that failed becomes `EIO` and a
+//! closed stream `EPIPE`, whatever the cause. So `check_write` permits only what the quota allows
+//! (the guest sees an exact short write), a stream that is full stays "failed" and is never
+//! "closed", and a new stream is refused where nothing fits (`ENOSPC`). And `blocking-flush` asks
+//! `check_write` too, after a write that may have filled the quota to the last byte: that one must
+//! not fail.
 
 use std::sync::Arc;
 
@@ -125,7 +127,8 @@ mod tests {
 
     #[test]
     fn a_stream_permits_what_the_quota_has_room_for_and_then_fails_without_closing() {
-        let guest = Grant { limits: Limits { disk: 10, ..Limits::default() }, ..Grant::default() }.guest(|_| {});
+        let guest = Grant { limits: Limits { disk: 10, ..Limits::default() }, ..Grant::default() }
+            .guest(|_| {});
         let file = guest.file("/workspace/f", WRITE).unwrap();
         let mut stream = FileOutput::new(file, Some(0));
         assert_eq!(stream.check_write().unwrap(), 10);
@@ -143,7 +146,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_blocking_write_that_does_not_fit_writes_nothing() {
-        let guest = Grant { limits: Limits { disk: 4, ..Limits::default() }, ..Grant::default() }.guest(|_| {});
+        let guest = Grant { limits: Limits { disk: 4, ..Limits::default() }, ..Grant::default() }
+            .guest(|_| {});
         let mut stream = FileOutput::new(guest.file("/workspace/f", WRITE).unwrap(), None);
         stream.blocking_write_and_flush(Bytes::from_static(b"123")).await.unwrap();
         assert!(stream.blocking_write_and_flush(Bytes::from_static(b"45")).await.is_err());
@@ -152,7 +156,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_device_takes_more_than_any_quota() {
-        let guest = Grant { limits: Limits { disk: 0, ..Limits::default() }, ..Grant::default() }.guest(|_| {});
+        let guest = Grant { limits: Limits { disk: 0, ..Limits::default() }, ..Grant::default() }
+            .guest(|_| {});
         let mut stream = FileOutput::new(guest.file("/dev/null", WRITE).unwrap(), None);
         assert_eq!(stream.check_write().unwrap(), CHUNK);
         stream.blocking_write_and_flush(vec![1; CHUNK].into()).await.unwrap();

@@ -1,17 +1,20 @@
-//! `wasi:filesystem` 0.3 over the file layer, through wasmtime-wasi's traits. Operations run where they are called, except `sync`.
+//! `wasi:filesystem` 0.3 over the file layer, through wasmtime-wasi's traits. Operations run where
+//! they are called, except `sync`.
 
 use std::sync::Arc;
 
 use rustix::fs::FileType;
 use rustix::io::Errno;
 use tokio::sync::oneshot;
-use wasmtime::component::{Access, Accessor, FutureReader, Lift, Linker, Lower, Resource, StreamReader};
+use wasmtime::component::{
+    Access, Accessor, FutureReader, Lift, Linker, Lower, Resource, StreamReader,
+};
 use wasmtime_wasi::filesystem::Descriptor;
 use wasmtime_wasi::p3::bindings::clocks::system_clock::Instant;
 use wasmtime_wasi::p3::bindings::filesystem::preopens;
 use wasmtime_wasi::p3::bindings::filesystem::types::{
-    self, Advice, DescriptorFlags, DescriptorStat, DescriptorType, DirectoryEntry, ErrorCode, MetadataHashValue, NewTimestamp, OpenFlags,
-    PathFlags,
+    self, Advice, DescriptorFlags, DescriptorStat, DescriptorType, DirectoryEntry, ErrorCode,
+    MetadataHashValue, NewTimestamp, OpenFlags, PathFlags,
 };
 use wasmtime_wasi::p3::filesystem::{FilesystemError, FilesystemResult};
 
@@ -23,7 +26,10 @@ type Fd = Resource<Descriptor>;
 type Done = Result<(), ErrorCode>;
 
 /// Links `types` and `preopens` of `wasi:filesystem` 0.3.
-pub fn add_to_linker<T: Send + 'static>(linker: &mut Linker<T>, get: fn(&mut T) -> FsView<'_>) -> wasmtime::Result<()> {
+pub fn add_to_linker<T: Send + 'static>(
+    linker: &mut Linker<T>,
+    get: fn(&mut T) -> FsView<'_>,
+) -> wasmtime::Result<()> {
     types::add_to_linker::<T, Files>(linker, get)?;
     preopens::add_to_linker::<T, Files>(linker, get)
 }
@@ -47,7 +53,11 @@ impl types::HostDescriptor for FsView<'_> {
 }
 
 impl<T: 'static> types::HostDescriptorWithStore<T> for Files {
-    fn read_via_stream(mut store: Access<'_, T, Files>, fd: Fd, offset: u64) -> wasmtime::Result<(StreamReader<u8>, FutureReader<Done>)> {
+    fn read_via_stream(
+        mut store: Access<'_, T, Files>,
+        fd: Fd,
+        offset: u64,
+    ) -> wasmtime::Result<(StreamReader<u8>, FutureReader<Done>)> {
         match file(&mut store, &fd, OpenFile::readable)? {
             Ok(file) => {
                 let (end, ended) = oneshot::channel();
@@ -58,15 +68,27 @@ impl<T: 'static> types::HostDescriptorWithStore<T> for Files {
         }
     }
 
-    fn write_via_stream(store: Access<'_, T, Files>, fd: Fd, data: StreamReader<u8>, offset: u64) -> wasmtime::Result<FutureReader<Done>> {
+    fn write_via_stream(
+        store: Access<'_, T, Files>,
+        fd: Fd,
+        data: StreamReader<u8>,
+        offset: u64,
+    ) -> wasmtime::Result<FutureReader<Done>> {
         write(store, &fd, data, Some(offset))
     }
 
-    fn append_via_stream(store: Access<'_, T, Files>, fd: Fd, data: StreamReader<u8>) -> wasmtime::Result<FutureReader<Done>> {
+    fn append_via_stream(
+        store: Access<'_, T, Files>,
+        fd: Fd,
+        data: StreamReader<u8>,
+    ) -> wasmtime::Result<FutureReader<Done>> {
         write(store, &fd, data, None)
     }
 
-    fn read_directory(mut store: Access<'_, T, Files>, fd: Fd) -> wasmtime::Result<(StreamReader<DirectoryEntry>, FutureReader<Done>)> {
+    fn read_directory(
+        mut store: Access<'_, T, Files>,
+        fd: Fd,
+    ) -> wasmtime::Result<(StreamReader<DirectoryEntry>, FutureReader<Done>)> {
         let view = store.get();
         match view.vfs.read_dir(view.handle(&fd)?) {
             Ok(listing) => {
@@ -78,12 +100,19 @@ impl<T: 'static> types::HostDescriptorWithStore<T> for Files {
         }
     }
 
-    async fn advise(access: &Accessor<T, Files>, fd: Fd, _: u64, _: u64, _: Advice) -> FilesystemResult<()> {
+    async fn advise(
+        access: &Accessor<T, Files>,
+        fd: Fd,
+        _: u64,
+        _: u64,
+        _: Advice,
+    ) -> FilesystemResult<()> {
         with(access, &fd, |_, handle| handle.file().map(|_| ()).map_err(|_| Errno::BADF))
     }
 
     async fn sync_data(access: &Accessor<T, Files>, fd: Fd) -> FilesystemResult<()> {
-        let (handle, fixed) = with(access, &fd, |vfs, handle| Ok((handle.clone(), vfs.times.is_some())))?;
+        let (handle, fixed) =
+            with(access, &fd, |vfs, handle| Ok((handle.clone(), vfs.times.is_some())))?;
         let Handle::File(file) = handle else { return Ok(()) };
         if fixed {
             // Another thread would be done sooner or later.
@@ -109,11 +138,22 @@ impl<T: 'static> types::HostDescriptorWithStore<T> for Files {
         with(access, &fd, |_, handle| handle.file()?.set_size(size))
     }
 
-    async fn set_times(access: &Accessor<T, Files>, fd: Fd, accessed: NewTimestamp, modified: NewTimestamp) -> FilesystemResult<()> {
-        with(access, &fd, |vfs, handle| vfs.set_times(handle, new_time(accessed), new_time(modified)))
+    async fn set_times(
+        access: &Accessor<T, Files>,
+        fd: Fd,
+        accessed: NewTimestamp,
+        modified: NewTimestamp,
+    ) -> FilesystemResult<()> {
+        with(access, &fd, |vfs, handle| {
+            vfs.set_times(handle, new_time(accessed), new_time(modified))
+        })
     }
 
-    async fn create_directory_at(access: &Accessor<T, Files>, fd: Fd, path: String) -> FilesystemResult<()> {
+    async fn create_directory_at(
+        access: &Accessor<T, Files>,
+        fd: Fd,
+        path: String,
+    ) -> FilesystemResult<()> {
         with(access, &fd, |vfs, handle| vfs.create_dir(handle, &path))
     }
 
@@ -121,7 +161,12 @@ impl<T: 'static> types::HostDescriptorWithStore<T> for Files {
         with(access, &fd, |vfs, handle| vfs.stat(handle).map(stat))
     }
 
-    async fn stat_at(access: &Accessor<T, Files>, fd: Fd, how: PathFlags, path: String) -> FilesystemResult<DescriptorStat> {
+    async fn stat_at(
+        access: &Accessor<T, Files>,
+        fd: Fd,
+        how: PathFlags,
+        path: String,
+    ) -> FilesystemResult<DescriptorStat> {
         with(access, &fd, |vfs, handle| vfs.stat_at(handle, &path, follows(how)).map(stat))
     }
 
@@ -133,10 +178,19 @@ impl<T: 'static> types::HostDescriptorWithStore<T> for Files {
         accessed: NewTimestamp,
         modified: NewTimestamp,
     ) -> FilesystemResult<()> {
-        with(access, &fd, |vfs, handle| vfs.set_times_at(handle, &path, follows(how), new_time(accessed), new_time(modified)))
+        with(access, &fd, |vfs, handle| {
+            vfs.set_times_at(handle, &path, follows(how), new_time(accessed), new_time(modified))
+        })
     }
 
-    async fn link_at(_: &Accessor<T, Files>, _: Fd, _: PathFlags, _: String, _: Fd, _: String) -> FilesystemResult<()> {
+    async fn link_at(
+        _: &Accessor<T, Files>,
+        _: Fd,
+        _: PathFlags,
+        _: String,
+        _: Fd,
+        _: String,
+    ) -> FilesystemResult<()> {
         Err(fail(Errno::PERM))
     }
 
@@ -148,43 +202,79 @@ impl<T: 'static> types::HostDescriptorWithStore<T> for Files {
         open: OpenFlags,
         flags: DescriptorFlags,
     ) -> FilesystemResult<Fd> {
-        let handle = with(access, &fd, |vfs, handle| vfs.open_at(handle, &path, want(how, open, flags)))?;
+        let handle =
+            with(access, &fd, |vfs, handle| vfs.open_at(handle, &path, want(how, open, flags)))?;
         access.with(|mut store| store.get().push(handle)).map_err(FilesystemError::trap)
     }
 
-    async fn readlink_at(access: &Accessor<T, Files>, fd: Fd, path: String) -> FilesystemResult<String> {
+    async fn readlink_at(
+        access: &Accessor<T, Files>,
+        fd: Fd,
+        path: String,
+    ) -> FilesystemResult<String> {
         with(access, &fd, |vfs, handle| vfs.read_link(handle, &path))
     }
 
-    async fn remove_directory_at(access: &Accessor<T, Files>, fd: Fd, path: String) -> FilesystemResult<()> {
+    async fn remove_directory_at(
+        access: &Accessor<T, Files>,
+        fd: Fd,
+        path: String,
+    ) -> FilesystemResult<()> {
         with(access, &fd, |vfs, handle| vfs.remove_dir(handle, &path))
     }
 
-    async fn rename_at(access: &Accessor<T, Files>, fd: Fd, path: String, new_fd: Fd, new_path: String) -> FilesystemResult<()> {
+    async fn rename_at(
+        access: &Accessor<T, Files>,
+        fd: Fd,
+        path: String,
+        new_fd: Fd,
+        new_path: String,
+    ) -> FilesystemResult<()> {
         let new_base = with(access, &new_fd, |_, handle| Ok(handle.clone()))?;
         with(access, &fd, |vfs, handle| vfs.rename(handle, &path, &new_base, &new_path))
     }
 
-    async fn symlink_at(_: &Accessor<T, Files>, _: Fd, _: String, _: String) -> FilesystemResult<()> {
+    async fn symlink_at(
+        _: &Accessor<T, Files>,
+        _: Fd,
+        _: String,
+        _: String,
+    ) -> FilesystemResult<()> {
         Err(fail(Errno::PERM))
     }
 
-    async fn unlink_file_at(access: &Accessor<T, Files>, fd: Fd, path: String) -> FilesystemResult<()> {
+    async fn unlink_file_at(
+        access: &Accessor<T, Files>,
+        fd: Fd,
+        path: String,
+    ) -> FilesystemResult<()> {
         with(access, &fd, |vfs, handle| vfs.remove_file(handle, &path))
     }
 
-    async fn is_same_object(access: &Accessor<T, Files>, fd: Fd, other: Fd) -> wasmtime::Result<bool> {
+    async fn is_same_object(
+        access: &Accessor<T, Files>,
+        fd: Fd,
+        other: Fd,
+    ) -> wasmtime::Result<bool> {
         access.with(|mut store| {
             let view = store.get();
             Ok(view.handle(&fd)?.is_same(view.handle(&other)?))
         })
     }
 
-    async fn metadata_hash(access: &Accessor<T, Files>, fd: Fd) -> FilesystemResult<MetadataHashValue> {
+    async fn metadata_hash(
+        access: &Accessor<T, Files>,
+        fd: Fd,
+    ) -> FilesystemResult<MetadataHashValue> {
         with(access, &fd, |vfs, handle| Ok(hash(vfs.metadata_hash(handle))))
     }
 
-    async fn metadata_hash_at(access: &Accessor<T, Files>, fd: Fd, how: PathFlags, path: String) -> FilesystemResult<MetadataHashValue> {
+    async fn metadata_hash_at(
+        access: &Accessor<T, Files>,
+        fd: Fd,
+        how: PathFlags,
+        path: String,
+    ) -> FilesystemResult<MetadataHashValue> {
         with(access, &fd, |vfs, handle| vfs.metadata_hash_at(handle, &path, follows(how)).map(hash))
     }
 }
@@ -233,12 +323,18 @@ fn write<T: 'static>(
 }
 
 /// A stream that could not be opened.
-fn failed<T: 'static, I>(store: &mut Access<'_, T, Files>, error: ErrorCode) -> wasmtime::Result<(StreamReader<I>, FutureReader<Done>)>
+fn failed<T: 'static, I>(
+    store: &mut Access<'_, T, Files>,
+    error: ErrorCode,
+) -> wasmtime::Result<(StreamReader<I>, FutureReader<Done>)>
 where
     I: Lower + Lift + Send + Sync + 'static,
 {
     let stream = StreamReader::new(&mut *store, std::iter::empty())?;
-    Ok((stream, FutureReader::new(&mut *store, async move { Ok::<_, wasmtime::Error>(Err(error)) })?))
+    Ok((
+        stream,
+        FutureReader::new(&mut *store, async move { Ok::<_, wasmtime::Error>(Err(error)) })?,
+    ))
 }
 
 pub(super) fn fail(errno: Errno) -> FilesystemError {

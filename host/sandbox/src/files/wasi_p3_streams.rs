@@ -1,4 +1,5 @@
-//! Reading, writing and listing through the streams of WASI 0.3. The future beside each stream tells how it ended.
+//! Reading, writing and listing through the streams of WASI 0.3. The future beside each stream
+//! tells how it ended.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -8,7 +9,9 @@ use bytes::BytesMut;
 use rustix::io::Errno;
 use tokio::sync::oneshot;
 use wasmtime::StoreContextMut;
-use wasmtime::component::{Destination, Source, StreamConsumer, StreamProducer, StreamResult, VecBuffer};
+use wasmtime::component::{
+    Destination, Source, StreamConsumer, StreamProducer, StreamResult, VecBuffer,
+};
 use wasmtime_wasi::p3::bindings::filesystem::types::{DirectoryEntry, ErrorCode};
 
 use super::wasi_p3::{kind, stream_end};
@@ -49,7 +52,11 @@ pub(super) struct FileSource {
 }
 
 impl FileSource {
-    pub(super) fn new(file: Arc<OpenFile>, offset: u64, end: oneshot::Sender<Result<(), ErrorCode>>) -> FileSource {
+    pub(super) fn new(
+        file: Arc<OpenFile>,
+        offset: u64,
+        end: oneshot::Sender<Result<(), ErrorCode>>,
+    ) -> FileSource {
         FileSource { file, offset, end: End(Some(end)) }
     }
 }
@@ -97,7 +104,11 @@ pub(super) struct FileSink {
 }
 
 impl FileSink {
-    pub(super) fn new(file: Arc<OpenFile>, offset: Option<u64>, end: oneshot::Sender<Result<(), ErrorCode>>) -> FileSink {
+    pub(super) fn new(
+        file: Arc<OpenFile>,
+        offset: Option<u64>,
+        end: oneshot::Sender<Result<(), ErrorCode>>,
+    ) -> FileSink {
         FileSink { file, offset, end: End(Some(end)) }
     }
 }
@@ -161,7 +172,8 @@ impl<T> StreamProducer<T> for Entries {
             return Poll::Ready(Ok(StreamResult::Completed));
         }
         let next = self.listing.by_ref().take(ENTRIES);
-        let entries: Vec<_> = next.map(|(name, file_type)| DirectoryEntry { type_: kind(file_type), name }).collect();
+        let entries: Vec<_> =
+            next.map(|(name, file_type)| DirectoryEntry { type_: kind(file_type), name }).collect();
         if entries.is_empty() {
             self.end.tell(Ok(()));
             return Poll::Ready(Ok(StreamResult::Dropped));

@@ -20,13 +20,19 @@ impl Resolver {
     ///
     /// # Errors
     /// What the resolver says, as text for the operator.
-    pub(super) async fn resolve(&self, host: &str, lookups: &Lookups) -> Result<Vec<IpAddr>, String> {
+    pub(super) async fn resolve(
+        &self,
+        host: &str,
+        lookups: &Lookups,
+    ) -> Result<Vec<IpAddr>, String> {
         if let Ok(address) = host.parse() {
             return Ok(vec![address]);
         }
         match self {
             Resolver::System => lookups.system(host.to_owned()).await,
-            Resolver::Fixed(names) => names.get(host).cloned().ok_or_else(|| "no such name".to_owned()),
+            Resolver::Fixed(names) => {
+                names.get(host).cloned().ok_or_else(|| "no such name".to_owned())
+            }
         }
     }
 }
@@ -36,14 +42,16 @@ impl Resolver {
 pub enum Reach {
     /// The public internet.
     Public,
-    /// This machine or its neighbours: asked only where the operator named the address, or `localhost`.
+    /// This machine or its neighbours: asked only where the operator named the address, or
+    /// `localhost`.
     Private,
     /// Nobody that a request is meant for; never asked.
     Never,
 }
 
-/// Classifies an address by the IANA special-purpose registries (RFC 6890 and its updates). Forms of IPv6 that carry an IPv4 address
-/// are as private as the address that they carry, since a translator on the way may unwrap it.
+/// Classifies an address by the IANA special-purpose registries (RFC 6890 and its updates). Forms
+/// of IPv6 that carry an IPv4 address are as private as the address that they carry, since a
+/// translator on the way may unwrap it.
 pub fn reach(address: IpAddr) -> Reach {
     match address {
         IpAddr::V4(v4) => reach_v4(v4),
@@ -53,14 +61,24 @@ pub fn reach(address: IpAddr) -> Reach {
 
 fn reach_v4(address: Ipv4Addr) -> Reach {
     match address.octets() {
-        // RFC 1918, loopback, shared by carriers (RFC 6598), link-local with the clouds' metadata services.
-        [10 | 127, ..] | [172, 16..=31, ..] | [192, 168, ..] | [100, 64..=127, ..] | [169, 254, ..] => Reach::Private,
+        // RFC 1918, loopback, shared by carriers (RFC 6598), link-local with the clouds' metadata
+        // services.
+        [10 | 127, ..]
+        | [172, 16..=31, ..]
+        | [192, 168, ..]
+        | [100, 64..=127, ..]
+        | [169, 254, ..] => Reach::Private,
         // Azure's host agent: a public number that every machine there finds on its own hypervisor.
         [168, 63, 129, 16] => Reach::Private,
-        // "This network", protocol assignments, documentation (three), 6to4 relays, benchmarks, multicast, reserved and broadcast.
-        [0, ..] | [192, 0, 0 | 2, _] | [198, 51, 100, _] | [203, 0, 113, _] | [192, 88, 99, _] | [198, 18 | 19, ..] | [224..=255, ..] => {
-            Reach::Never
-        }
+        // "This network", protocol assignments, documentation (three), 6to4 relays, benchmarks,
+        // multicast, reserved and broadcast.
+        [0, ..]
+        | [192, 0, 0 | 2, _]
+        | [198, 51, 100, _]
+        | [203, 0, 113, _]
+        | [192, 88, 99, _]
+        | [198, 18 | 19, ..]
+        | [224..=255, ..] => Reach::Never,
         _ => Reach::Public,
     }
 }
@@ -80,12 +98,14 @@ fn reach_v6(address: Ipv6Addr) -> Reach {
         [0x2002, high, low, ..] => carrier_of(carried(high, low)),
         // Unique-local, with AWS's metadata service at fd00:ec2::254; link-local.
         [0xfc00..=0xfdff, ..] | [0xfe80..=0xfebf, ..] => Reach::Private,
-        // Protocol assignments with Teredo (2001::/32) and ORCHID, and the two ranges for documentation.
+        // Protocol assignments with Teredo (2001::/32) and ORCHID, and the two ranges for
+        // documentation.
         [0x2001, 0..=0x1ff, ..] | [0x2001, 0xdb8, ..] | [0x3fff, 0..=0xfff, ..] => Reach::Never,
         // ISATAP (RFC 5214) carries an IPv4 address in the interface's half.
         [0x2000..=0x3fff, _, _, _, 0 | 0x200, 0x5efe, high, low] => carrier_of(carried(high, low)),
         [0x2000..=0x3fff, ..] => Reach::Public,
-        // All else is not global unicast: unspecified, IPv4-compatible, local NAT64, discard, site-local, multicast, unassigned.
+        // All else is not global unicast: unspecified, IPv4-compatible, local NAT64, discard,
+        // site-local, multicast, unassigned.
         _ => Reach::Never,
     }
 }
@@ -114,7 +134,9 @@ mod tests {
             "100.63.255.255 100.128.0.0 169.253.255.255 169.255.0.0 192.0.1.0 198.17.255.255 198.20.0.0 223.255.255.255",
             "2606:4700::1111 2001:200::1 2001:4860:4860::8888 ::ffff:8.8.8.8 64:ff9b::8.8.8.8 2002:808:808::1 3ffe::1",
         ];
-        for (rows, expected) in [(&private[..], Reach::Private), (&never, Reach::Never), (&public, Reach::Public)] {
+        for (rows, expected) in
+            [(&private[..], Reach::Private), (&never, Reach::Never), (&public, Reach::Public)]
+        {
             for text in rows.iter().flat_map(|row| row.split(' ')) {
                 assert_eq!(reach(text.parse().unwrap()), expected, "{text}");
             }
@@ -138,8 +160,9 @@ mod tests {
             ([224, 0, 0, 0], 4),
             ([240, 0, 0, 0], 4),
         ];
-        (proptest::sample::select(bases.to_vec()), any::<u32>())
-            .prop_map(|((base, bits), low)| Ipv4Addr::from(u32::from_be_bytes(base) | (low & (u32::MAX >> bits))))
+        (proptest::sample::select(bases.to_vec()), any::<u32>()).prop_map(|((base, bits), low)| {
+            Ipv4Addr::from(u32::from_be_bytes(base) | (low & (u32::MAX >> bits)))
+        })
     }
 
     proptest! {
@@ -175,9 +198,16 @@ mod tests {
     #[tokio::test]
     async fn a_fixed_resolver_knows_its_names_and_literals_alone() {
         let lookups = Lookups::new();
-        let resolver = Resolver::Fixed([("a.test".to_owned(), vec![IpAddr::V4(Ipv4Addr::LOCALHOST)])].into());
-        assert_eq!(resolver.resolve("a.test", &lookups).await, Ok(vec![IpAddr::V4(Ipv4Addr::LOCALHOST)]));
-        assert_eq!(resolver.resolve("::1", &lookups).await, Ok(vec![IpAddr::V6(Ipv6Addr::LOCALHOST)]));
+        let resolver =
+            Resolver::Fixed([("a.test".to_owned(), vec![IpAddr::V4(Ipv4Addr::LOCALHOST)])].into());
+        assert_eq!(
+            resolver.resolve("a.test", &lookups).await,
+            Ok(vec![IpAddr::V4(Ipv4Addr::LOCALHOST)])
+        );
+        assert_eq!(
+            resolver.resolve("::1", &lookups).await,
+            Ok(vec![IpAddr::V6(Ipv6Addr::LOCALHOST)])
+        );
         assert!(resolver.resolve("b.test", &lookups).await.is_err());
     }
 }

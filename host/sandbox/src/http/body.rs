@@ -1,4 +1,5 @@
-//! Bodies on their way through: counted and capped. The deadline ends the connection (see `tasks`), and so the bodies.
+//! Bodies on their way through: counted and capped. The deadline ends the connection (see `tasks`),
+//! and so the bodies.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -23,7 +24,9 @@ use skillhost_skill::runtime::hex;
 pub type Body = UnsyncBoxBody<Bytes, SendError>;
 
 /// A body that is there, in these pieces.
-pub(crate) fn frames(frames: impl IntoIterator<Item = Result<Frame<Bytes>, SendError>, IntoIter: Send + 'static>) -> Body {
+pub(crate) fn frames(
+    frames: impl IntoIterator<Item = Result<Frame<Bytes>, SendError>, IntoIter: Send + 'static>,
+) -> Body {
     StreamBody::new(futures::stream::iter(frames)).boxed_unsync()
 }
 
@@ -41,10 +44,16 @@ impl http_body::Body for Upload {
     type Data = Bytes;
     type Error = SendError;
 
-    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, SendError>>> {
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, SendError>>> {
         let Some(frame) = ready!(Pin::new(&mut self.inner).poll_frame(cx)) else {
             if self.declared.is_some_and(|n| self.sent < n) {
-                let error = SendError::Malformed(format!("the body ended after {} bytes, before its content-length", self.sent));
+                let error = SendError::Malformed(format!(
+                    "the body ended after {} bytes, before its content-length",
+                    self.sent
+                ));
                 return Poll::Ready(Some(Err(self.exchange.fail(error))));
             }
             return Poll::Ready(None);
@@ -57,7 +66,10 @@ impl http_body::Body for Upload {
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.declared.map_or_else(|| self.inner.size_hint(), |n| SizeHint::with_exact(n.saturating_sub(self.sent)))
+        self.declared.map_or_else(
+            || self.inner.size_hint(),
+            |n| SizeHint::with_exact(n.saturating_sub(self.sent)),
+        )
     }
 }
 
@@ -72,7 +84,9 @@ impl Upload {
             Ok(data) => {
                 let sent = self.sent.saturating_add(data.len() as u64);
                 if self.declared.is_some_and(|n| sent > n) {
-                    return Err(SendError::Malformed("the body goes on after its content-length".to_owned()));
+                    return Err(SendError::Malformed(
+                        "the body goes on after its content-length".to_owned(),
+                    ));
                 }
                 if sent > self.exchange.limits.http_request_body {
                     return Err(self.exchange.over(Limit::HttpRequestBody));
@@ -110,8 +124,15 @@ pub(super) struct Download {
 }
 
 impl Download {
-    pub(super) fn new(inner: hyper::body::Incoming, exchange: Arc<Exchange>, tasks: Tasks) -> Download {
-        let idle = exchange.waits.between_bytes.map(|wait| (wait, Box::pin(tokio::time::sleep_until(after(wait)))));
+    pub(super) fn new(
+        inner: hyper::body::Incoming,
+        exchange: Arc<Exchange>,
+        tasks: Tasks,
+    ) -> Download {
+        let idle = exchange
+            .waits
+            .between_bytes
+            .map(|wait| (wait, Box::pin(tokio::time::sleep_until(after(wait)))));
         if inner.is_end_stream() {
             exchange.complete();
         }
@@ -119,7 +140,10 @@ impl Download {
         Download { inner, exchange, received: 0, hash, idle, _tasks: tasks }
     }
 
-    fn pass(&mut self, frame: Result<Frame<Bytes>, hyper::Error>) -> Result<Frame<Bytes>, SendError> {
+    fn pass(
+        &mut self,
+        frame: Result<Frame<Bytes>, hyper::Error>,
+    ) -> Result<Frame<Bytes>, SendError> {
         match frame.map_err(|e| SendError::from_hyper(&e))?.into_data() {
             Ok(data) => {
                 let received = self.received.saturating_add(data.len() as u64);
@@ -142,7 +166,10 @@ impl http_body::Body for Download {
     type Data = Bytes;
     type Error = SendError;
 
-    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, SendError>>> {
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, SendError>>> {
         if let Some(failure) = self.exchange.failure() {
             return Poll::Ready(Some(Err(failure)));
         }

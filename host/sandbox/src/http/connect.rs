@@ -27,7 +27,12 @@ const STAGGER: Duration = Duration::from_millis(250);
 /// Resolves once, drops the addresses that may not be asked, and connects to one that is left.
 ///
 /// `private`: whether both sides agree to private addresses for this target.
-pub(super) async fn connect(to: &Target, resolver: &Resolver, lookups: &Lookups, private: bool) -> Result<TcpStream, SendError> {
+pub(super) async fn connect(
+    to: &Target,
+    resolver: &Resolver,
+    lookups: &Lookups,
+    private: bool,
+) -> Result<TcpStream, SendError> {
     let found = resolver.resolve(&to.host, lookups).await.map_err(SendError::Dns)?;
     if found.is_empty() {
         return Err(SendError::Dns("no address".to_owned()));
@@ -41,23 +46,39 @@ pub(super) async fn connect(to: &Target, resolver: &Resolver, lookups: &Lookups,
     if left.is_empty() {
         return Err(SendError::Prohibited(prohibited(to, found[0])));
     }
-    race(alternate(left).into_iter().map(|ip| SocketAddr::new(ip, to.port)).collect()).await.map_err(|e| SendError::Connect(e.kind()))
+    race(alternate(left).into_iter().map(|ip| SocketAddr::new(ip, to.port)).collect())
+        .await
+        .map_err(|e| SendError::Connect(e.kind()))
 }
 
 /// The TLS handshake. The certificate must be for the target's name.
-pub(super) async fn handshake(to: &Target, tcp: TcpStream, tls: &Tls) -> Result<TlsStream<TcpStream>, SendError> {
+pub(super) async fn handshake(
+    to: &Target,
+    tcp: TcpStream,
+    tls: &Tls,
+) -> Result<TlsStream<TcpStream>, SendError> {
     let config = tls.config().map_err(|e| SendError::Tls(e.to_string()))?;
     let name = match to.host.parse::<IpAddr>() {
         Ok(address) => ServerName::from(address),
-        Err(_) => ServerName::try_from(to.host.clone()).map_err(|e| SendError::Tls(e.to_string()))?,
+        Err(_) => {
+            ServerName::try_from(to.host.clone()).map_err(|e| SendError::Tls(e.to_string()))?
+        }
     };
     tokio_rustls::TlsConnector::from(config).connect(name, tcp).await.map_err(|e| {
-        let certificate = e.get_ref().and_then(|e| e.downcast_ref()).is_some_and(|e| matches!(e, rustls::Error::InvalidCertificate(_)));
-        if certificate { SendError::Certificate(e.to_string()) } else { SendError::Tls(e.to_string()) }
+        let certificate = e
+            .get_ref()
+            .and_then(|e| e.downcast_ref())
+            .is_some_and(|e| matches!(e, rustls::Error::InvalidCertificate(_)));
+        if certificate {
+            SendError::Certificate(e.to_string())
+        } else {
+            SendError::Tls(e.to_string())
+        }
     })
 }
 
-/// The first address that answers. The next attempt starts when one has failed or has taken [`STAGGER`].
+/// The first address that answers. The next attempt starts when one has failed or has taken
+/// [`STAGGER`].
 async fn race(addresses: Vec<SocketAddr>) -> io::Result<TcpStream> {
     let mut waiting = addresses.into_iter();
     let mut attempts = FuturesUnordered::new();
@@ -78,7 +99,8 @@ async fn race(addresses: Vec<SocketAddr>) -> io::Result<TcpStream> {
 /// The two families in turn, the resolver's order kept within each (RFC 8305, 4).
 fn alternate(addresses: Vec<IpAddr>) -> Vec<IpAddr> {
     let first_is_v6 = addresses.first().is_some_and(IpAddr::is_ipv6);
-    let (mut first, mut second): (Vec<_>, Vec<_>) = addresses.into_iter().partition(|a| a.is_ipv6() == first_is_v6);
+    let (mut first, mut second): (Vec<_>, Vec<_>) =
+        addresses.into_iter().partition(|a| a.is_ipv6() == first_is_v6);
     let mut out = Vec::new();
     first.reverse();
     second.reverse();
@@ -96,7 +118,11 @@ fn prohibited(to: &Target, address: IpAddr) -> Denial {
         _ if named => ("private", Some(super::allow_flag(to))),
         _ => ("private", None),
     };
-    let place = if to.host == address.to_string() { "it is".to_owned() } else { format!("`{}` resolves to {address},", to.host) };
+    let place = if to.host == address.to_string() {
+        "it is".to_owned()
+    } else {
+        format!("`{}` resolves to {address},", to.host)
+    };
     let unless = if kind == "private" { " unless an operator's entry names it" } else { "" };
     let rule = format!("{place} a {kind} address, which is never asked{unless}");
     Denial { what: origin(to), rule, fix, kind: DenialKind::Host(to.host.clone()) }
@@ -108,8 +134,12 @@ mod tests {
 
     #[test]
     fn families_take_turns() {
-        let parse = |text: &str| text.split(' ').map(|a| a.parse().unwrap()).collect::<Vec<IpAddr>>();
-        assert_eq!(alternate(parse("2a00::1 2a00::2 1.1.1.1 2a00::3 1.1.1.2")), parse("2a00::1 1.1.1.1 2a00::2 1.1.1.2 2a00::3"));
+        let parse =
+            |text: &str| text.split(' ').map(|a| a.parse().unwrap()).collect::<Vec<IpAddr>>();
+        assert_eq!(
+            alternate(parse("2a00::1 2a00::2 1.1.1.1 2a00::3 1.1.1.2")),
+            parse("2a00::1 1.1.1.1 2a00::2 1.1.1.2 2a00::3")
+        );
         assert_eq!(alternate(parse("1.1.1.1 1.1.1.2 2a00::1")), parse("1.1.1.1 2a00::1 1.1.1.2"));
         assert!(alternate(Vec::new()).is_empty());
     }

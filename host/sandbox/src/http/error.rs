@@ -7,7 +7,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use skillhost_policy::limits::Limit;
 use skillhost_policy::outcome::{Denial, LimitHit};
 
-/// Why a request, or the body of its response, failed. The text is for the operator: guests get a code (see `hooks`).
+/// Why a request, or the body of its response, failed. The text is for the operator: guests get a
+/// code (see `hooks`).
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SendError {
@@ -56,7 +57,8 @@ pub enum SendError {
     /// The request's head or trailers are larger than [`MAX_HEAD`](super::MAX_HEAD).
     #[error("the request's head is over {} bytes", super::MAX_HEAD)]
     RequestHead,
-    /// The response's head or trailers are larger than [`MAX_HEAD`](super::MAX_HEAD), or have too many fields.
+    /// The response's head or trailers are larger than [`MAX_HEAD`](super::MAX_HEAD), or have too
+    /// many fields.
     #[error("the response's head is over {} bytes", super::MAX_HEAD)]
     ResponseHead,
 }
@@ -138,7 +140,12 @@ mod tests {
 
     #[test]
     fn each_error_comes_back_from_a_recording() {
-        let denial = || Denial { what: "w".into(), rule: "r".into(), fix: None, kind: skillhost_policy::outcome::DenialKind::default() };
+        let denial = || Denial {
+            what: "w".into(),
+            rule: "r".into(),
+            fix: None,
+            kind: skillhost_policy::outcome::DenialKind::default(),
+        };
         let mut all = vec![
             SendError::Denied(denial()),
             SendError::Prohibited(denial()),
@@ -162,6 +169,9 @@ mod tests {
             assert_eq!(serde_json::from_value::<SendError>(told).unwrap(), error);
         }
         let other = serde_json::to_value(SendError::Connect(io::ErrorKind::NotFound)).unwrap();
-        assert_eq!(serde_json::from_value::<SendError>(other).unwrap(), SendError::Connect(io::ErrorKind::Other));
+        assert_eq!(
+            serde_json::from_value::<SendError>(other).unwrap(),
+            SendError::Connect(io::ErrorKind::Other)
+        );
     }
 }

@@ -1,4 +1,5 @@
-//! What the phases of one request share: its deadline, its record, and the first thing that went wrong.
+//! What the phases of one request share: its deadline, its record, and the first thing that went
+//! wrong.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -34,7 +35,8 @@ enum State {
     Failed(SendError),
 }
 
-/// Kept in a response's extensions: tells how the request's own body fared, which may go on after the response has begun.
+/// Kept in a response's extensions: tells how the request's own body fared, which may go on after
+/// the response has begun.
 #[derive(Debug, Clone)]
 pub struct Sent(pub(super) Arc<Exchange>);
 
@@ -50,13 +52,24 @@ impl Sent {
 }
 
 impl Exchange {
-    pub(super) fn new(ledger: Arc<Ledger>, record: usize, limits: Limits, waits: Waits, deadline: Instant, digests: bool) -> Arc<Exchange> {
+    pub(super) fn new(
+        ledger: Arc<Ledger>,
+        record: usize,
+        limits: Limits,
+        waits: Waits,
+        deadline: Instant,
+        digests: bool,
+    ) -> Arc<Exchange> {
         let (state, uploaded) = (Mutex::new(State::Open), watch::Sender::new(false));
         Arc::new(Exchange { ledger, record, limits, waits, deadline, digests, state, uploaded })
     }
 
     /// Runs one phase within its limit, the guest's own time for it, and what is left of the whole.
-    pub(super) async fn within<T>(&self, limit: Limit, phase: impl Future<Output = Result<T, SendError>>) -> Result<T, SendError> {
+    pub(super) async fn within<T>(
+        &self,
+        limit: Limit,
+        phase: impl Future<Output = Result<T, SendError>>,
+    ) -> Result<T, SendError> {
         let own = match limit {
             Limit::HttpConnect => self.waits.connect,
             Limit::HttpFirstByte => self.waits.first_byte,
@@ -85,12 +98,15 @@ impl Exchange {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         match &*state {
             State::Failed(first) => return first.clone(),
-            // The guest has all of it: that the server leaves the connection open is no failure of the request.
+            // The guest has all of it: that the server leaves the connection open is no failure of
+            // the request.
             State::Complete => return error,
             State::Open => {}
         }
         self.ledger.note(&error);
-        self.record(|r| (r.error, r.failure) = (Some(brief(&error.to_string())), Some(error.code())));
+        self.record(|r| {
+            (r.error, r.failure) = (Some(brief(&error.to_string())), Some(error.code()))
+        });
         *state = State::Failed(error.clone());
         error
     }

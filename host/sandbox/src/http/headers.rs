@@ -1,4 +1,5 @@
-//! Header fields: those that frame a message or name its receiver are the sender's, never the guest's.
+//! Header fields: those that frame a message or name its receiver are the sender's, never the
+//! guest's.
 
 use http::header::{CONTENT_LENGTH, HOST, TE, TRAILER, TRANSFER_ENCODING, UPGRADE};
 use http::{HeaderMap, HeaderName, HeaderValue};
@@ -6,7 +7,8 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use super::MAX_HEAD;
 use super::error::SendError;
 
-/// Whether a field belongs to one connection (RFC 9110, 7.6.1) or names the receiver, and so is not the guest's to set.
+/// Whether a field belongs to one connection (RFC 9110, 7.6.1) or names the receiver, and so is not
+/// the guest's to set.
 pub fn is_forbidden(name: &HeaderName) -> bool {
     const ALSO: [&str; 8] = [
         "connection",
@@ -25,7 +27,8 @@ pub fn is_forbidden(name: &HeaderName) -> bool {
 pub(crate) fn map<'a>(fields: impl IntoIterator<Item = (&'a str, &'a [u8])>) -> Option<HeaderMap> {
     let mut map = HeaderMap::new();
     for (name, value) in fields {
-        map.try_append(HeaderName::try_from(name).ok()?, HeaderValue::from_bytes(value).ok()?).ok()?;
+        map.try_append(HeaderName::try_from(name).ok()?, HeaderValue::from_bytes(value).ok()?)
+            .ok()?;
     }
     Some(map)
 }
@@ -40,7 +43,8 @@ pub(super) fn strip(headers: &mut HeaderMap) {
         .filter_map(|name| name.trim().parse().ok())
         .filter(|name| *name != CONTENT_LENGTH)
         .collect();
-    let forbidden: Vec<HeaderName> = headers.keys().filter(|n| is_forbidden(n) || named.contains(n)).cloned().collect();
+    let forbidden: Vec<HeaderName> =
+        headers.keys().filter(|n| is_forbidden(n) || named.contains(n)).cloned().collect();
     for name in forbidden {
         headers.remove(name);
     }
@@ -48,23 +52,34 @@ pub(super) fn strip(headers: &mut HeaderMap) {
 
 /// Whether fields fit, counted as HTTP/1.1 writes them, beside `other` bytes of the same head.
 pub(super) fn fit(headers: &HeaderMap, other: usize) -> bool {
-    headers.iter().map(|(n, v)| n.as_str().len() + v.len() + 4).sum::<usize>().saturating_add(other) <= MAX_HEAD
+    headers.iter().map(|(n, v)| n.as_str().len() + v.len() + 4).sum::<usize>().saturating_add(other)
+        <= MAX_HEAD
 }
 
-/// The body's length that a request declares, which must be the length of the body where that is known.
+/// The body's length that a request declares, which must be the length of the body where that is
+/// known.
 ///
 /// # Errors
 /// Where two lengths are declared, or one that is no number, or another than the body's.
-pub(super) fn declared_length(headers: &HeaderMap, exact: Option<u64>) -> Result<Option<u64>, SendError> {
+pub(super) fn declared_length(
+    headers: &HeaderMap,
+    exact: Option<u64>,
+) -> Result<Option<u64>, SendError> {
     let mut values = headers.get_all(CONTENT_LENGTH).iter();
     let Some(value) = values.next() else { return Ok(exact) };
     if values.next().is_some() {
         return Err(SendError::Malformed("more than one content-length".to_owned()));
     }
-    let length = value.to_str().ok().filter(|v| !v.is_empty() && v.bytes().all(|b| b.is_ascii_digit())).and_then(|v| v.parse().ok());
+    let length = value
+        .to_str()
+        .ok()
+        .filter(|v| !v.is_empty() && v.bytes().all(|b| b.is_ascii_digit()))
+        .and_then(|v| v.parse().ok());
     match (length, exact) {
         (None, _) => Err(SendError::Malformed("content-length is not a number".to_owned())),
-        (Some(said), Some(is)) if said != is => Err(SendError::Malformed(format!("content-length is {said}, the body is {is} bytes"))),
+        (Some(said), Some(is)) if said != is => {
+            Err(SendError::Malformed(format!("content-length is {said}, the body is {is} bytes")))
+        }
         (length, _) => Ok(length),
     }
 }
@@ -74,14 +89,30 @@ mod tests {
     use super::*;
 
     fn headers(lines: &[(&'static str, &'static str)]) -> HeaderMap {
-        lines.iter().map(|(n, v)| (HeaderName::from_static(n), HeaderValue::from_static(v))).collect()
+        lines
+            .iter()
+            .map(|(n, v)| (HeaderName::from_static(n), HeaderValue::from_static(v)))
+            .collect()
     }
 
     #[test]
     fn what_frames_a_message_is_removed_and_the_rest_stays() {
         let mut h = HeaderMap::new();
-        for name in ["host", "connection", "keep-alive", "proxy-authorization", "te", "trailer", "transfer-encoding", "upgrade", "expect"] {
-            h.append(HeaderName::from_static(name), HeaderValue::from_static("x-private, content-length"));
+        for name in [
+            "host",
+            "connection",
+            "keep-alive",
+            "proxy-authorization",
+            "te",
+            "trailer",
+            "transfer-encoding",
+            "upgrade",
+            "expect",
+        ] {
+            h.append(
+                HeaderName::from_static(name),
+                HeaderValue::from_static("x-private, content-length"),
+            );
         }
         h.append("x-private", HeaderValue::from_static("1"));
         h.append("content-length", HeaderValue::from_static("3"));

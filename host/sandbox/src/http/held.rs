@@ -1,5 +1,6 @@
-//! The network of a run that is recorded, or was: each request holds the whole run until all of its response is there, so that the order of
-//! things, and what a guest sees of their pieces, is the same again. The time that it took moves the run's clock.
+//! The network of a run that is recorded, or was: each request holds the whole run until all of its
+//! response is there, so that the order of things, and what a guest sees of their pieces, is the
+//! same again. The time that it took moves the run's clock.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -51,7 +52,8 @@ struct Whole {
 }
 
 impl Held {
-    /// Sends an admitted request, or finds its answer. Blocks the run's thread once the request is whole.
+    /// Sends an admitted request, or finds its answer. Blocks the run's thread once the request is
+    /// whole.
     pub(super) async fn send(
         &self,
         live: &Arc<Sender>,
@@ -62,7 +64,8 @@ impl Held {
     ) -> Result<Response<Body>, SendError> {
         // The guest's own doing, and so in the run's time.
         let collected = upload.collect().await.map_err(|error| exchange.fail(error))?;
-        let whole = Whole { parts, trailers: collected.trailers().cloned(), body: collected.to_bytes() };
+        let whole =
+            Whole { parts, trailers: collected.trailers().cloned(), body: collected.to_bytes() };
         let played = match self.played(live, to, whole, exchange.waits) {
             Ok(played) => played,
             Err(error) => return Err(exchange.fail(error)),
@@ -71,7 +74,13 @@ impl Held {
         respond(played, exchange)
     }
 
-    fn played(&self, live: &Arc<Sender>, to: &Target, whole: Whole, waits: Waits) -> Result<Played, SendError> {
+    fn played(
+        &self,
+        live: &Arc<Sender>,
+        to: &Target,
+        whole: Whole,
+        waits: Waits,
+    ) -> Result<Played, SendError> {
         let asked = asked(&whole);
         if !self.tape.is_recording() {
             return self.tape.answer(&asked).map_err(|miss| self.missed(to, &asked, &miss));
@@ -88,8 +97,14 @@ impl Held {
             let _ = tell.send(played);
         });
         // It was aborted, and ends at its next turn.
-        let Ok(Some(played)) = told.recv() else { return Err(SendError::Protocol("the run was aborted".to_owned())) };
-        let recorded = recording::Exchange { request: asked, response: played.answer.clone(), took: played.took };
+        let Ok(Some(played)) = told.recv() else {
+            return Err(SendError::Protocol("the run was aborted".to_owned()));
+        };
+        let recorded = recording::Exchange {
+            request: asked,
+            response: played.answer.clone(),
+            took: played.took,
+        };
         if let Err(why) = self.tape.record(recorded, played.body.clone()) {
             self.meter.abort(why);
         }
@@ -99,13 +114,23 @@ impl Held {
     fn missed(&self, to: &Target, asked: &Asked, miss: &Miss) -> SendError {
         let rule = match miss.differs.as_slice() {
             [] => "the recording has no such request".to_owned(),
-            differs => format!("the recording has no such request; the nearest differs in {}", differs.join(", ")),
+            differs => format!(
+                "the recording has no such request; the nearest differs in {}",
+                differs.join(", ")
+            ),
         };
         if self.tape.is_strict() {
-            self.meter.abort(format!("it asked for what the recorded run did not, {} {}", brief(&asked.method), target::origin(to)));
+            self.meter.abort(format!(
+                "it asked for what the recorded run did not, {} {}",
+                brief(&asked.method),
+                target::origin(to)
+            ));
         }
         let what = format!("{} {}", brief(&asked.method), target::origin(to));
-        let (fix, kind) = (Some("record a run that makes it: `--record DIR`".into()), DenialKind::Host(to.host.clone()));
+        let (fix, kind) = (
+            Some("record a run that makes it: `--record DIR`".into()),
+            DenialKind::Host(to.host.clone()),
+        );
         SendError::Unrecorded(Denial { what, rule, fix, kind })
     }
 }
@@ -129,7 +154,11 @@ async fn played_live(live: &Sender, to: &Target, whole: Whole, waits: Waits) -> 
         Ok(response) => response,
         Err(error) => {
             let error = exchange.fail(error);
-            return Played { answer: Answer { head: None, error: Some(told(&error)) }, body: Vec::new(), took: took(started) };
+            return Played {
+                answer: Answer { head: None, error: Some(told(&error)) },
+                body: Vec::new(),
+                took: took(started),
+            };
         }
     };
     let (parts, mut incoming) = response.into_parts();
@@ -144,16 +173,26 @@ async fn played_live(live: &Sender, to: &Target, whole: Whole, waits: Waits) -> 
             }
         }
     }
-    let head = Head { status: parts.status.as_u16(), headers: fields(&parts.headers), body: Digested::of(&body), trailers };
+    let head = Head {
+        status: parts.status.as_u16(),
+        headers: fields(&parts.headers),
+        body: Digested::of(&body),
+        trailers,
+    };
     Played { answer: Answer { head: Some(head), error }, body, took: took(started) }
 }
 
 /// What the guest is given of an answer, from the network or from a recording.
 fn respond(played: Played, exchange: &Arc<Exchange>) -> Result<Response<Body>, SendError> {
     let Played { answer: Answer { head, error }, body, .. } = played;
-    let error = error.map(|error| serde_json::from_value(error).unwrap_or_else(|_| SendError::Protocol("it is not known here".to_owned())));
+    let error = error.map(|error| {
+        serde_json::from_value(error)
+            .unwrap_or_else(|_| SendError::Protocol("it is not known here".to_owned()))
+    });
     let Some(head) = head else {
-        return Err(exchange.fail(error.unwrap_or_else(|| SendError::Protocol("nothing was recorded".to_owned()))));
+        return Err(exchange.fail(
+            error.unwrap_or_else(|| SendError::Protocol("nothing was recorded".to_owned())),
+        ));
     };
     let broken = |_| SendError::Protocol("the recorded response is none".to_owned());
     let status = StatusCode::from_u16(head.status).map_err(|_| exchange.fail(broken(())))?;
@@ -161,14 +200,17 @@ fn respond(played: Played, exchange: &Arc<Exchange>) -> Result<Response<Body>, S
     let trailers = map(&head.trailers).map_err(|()| exchange.fail(broken(())))?;
     let digest = exchange.digests.then(|| skillhost_skill::runtime::digest(&body));
     exchange.record(|r| {
-        (r.status, r.error, r.received, r.received_digest) = (Some(head.status), None, body.len() as u64, digest);
+        (r.status, r.error, r.received, r.received_digest) =
+            (Some(head.status), None, body.len() as u64, digest);
     });
     let body = Bytes::from(body);
     if body.len() as u64 > exchange.limits.http_response_body && error.is_none() {
         return Err(exchange.fail(exchange.over(Limit::HttpResponseBody)));
     }
-    let mut pieces: VecDeque<_> =
-        (0..body.len()).step_by(PIECE).map(|at| Ok(Frame::data(body.slice(at..body.len().min(at + PIECE))))).collect();
+    let mut pieces: VecDeque<_> = (0..body.len())
+        .step_by(PIECE)
+        .map(|at| Ok(Frame::data(body.slice(at..body.len().min(at + PIECE)))))
+        .collect();
     match error {
         Some(error) => pieces.push_back(Err(exchange.fail(error))),
         None => {
@@ -210,6 +252,9 @@ fn fields(map: &HeaderMap) -> Vec<Header> {
 }
 
 fn map(fields: &[Header]) -> Result<HeaderMap, ()> {
-    let fields: Option<Vec<_>> = fields.iter().map(|field| Some((field.name.as_str(), field.value.as_ref()?.0.as_slice()))).collect();
+    let fields: Option<Vec<_>> = fields
+        .iter()
+        .map(|field| Some((field.name.as_str(), field.value.as_ref()?.0.as_slice())))
+        .collect();
     headers::map(fields.ok_or(())?).ok_or(())
 }

@@ -50,7 +50,8 @@ impl WasiHttpHooks for Hooks {
             first_byte: options.first_byte_timeout,
             between_bytes: options.between_bytes_timeout,
         };
-        let request = request.map(|body| body.map_err(|e| SendError::Body(e.to_string())).boxed_unsync());
+        let request =
+            request.map(|body| body.map_err(|e| SendError::Body(e.to_string())).boxed_unsync());
         Box::new(async move {
             let mut response = sender.send(request, waits).await.map_err(told)?;
             let sent = response.extensions_mut().remove::<Sent>();
@@ -65,8 +66,9 @@ impl WasiHttpHooks for Hooks {
     }
 }
 
-/// What the guest is told: which kind of failure, not what the operator's network looks like. Denials say which rule they are by and what
-/// would allow the request, so they come by the one code that carries a text.
+/// What the guest is told: which kind of failure, not what the operator's network looks like.
+/// Denials say which rule they are by and what would allow the request, so they come by the one
+/// code that carries a text.
 pub(crate) fn code(error: SendError) -> ErrorCode {
     match error {
         SendError::Denied(Denial { rule, fix, .. }) => denied(&rule, fix.as_deref()),
@@ -74,7 +76,9 @@ pub(crate) fn code(error: SendError) -> ErrorCode {
         SendError::Prohibited(Denial { fix, .. }) => denied(PROHIBITED, fix.as_deref()),
         // What was recorded is another run's.
         SendError::Unrecorded(_) => denied(UNRECORDED, None),
-        SendError::Malformed(_) | SendError::Body(_) | SendError::Protocol(_) => ErrorCode::HttpProtocolError,
+        SendError::Malformed(_) | SendError::Body(_) | SendError::Protocol(_) => {
+            ErrorCode::HttpProtocolError
+        }
         SendError::Unanswered => ErrorCode::ConnectionTerminated,
         SendError::Dns(_) => ErrorCode::DnsError(DnsErrorPayload { rcode: None, info_code: None }),
         SendError::Connect(io::ErrorKind::ConnectionRefused) => ErrorCode::ConnectionRefused,
@@ -90,8 +94,12 @@ pub(crate) fn code(error: SendError) -> ErrorCode {
         },
         SendError::OwnTimeout(Limit::HttpConnect) => ErrorCode::ConnectionTimeout,
         SendError::OwnTimeout(_) | SendError::Idle => ErrorCode::ConnectionReadTimeout,
-        SendError::RequestHead => ErrorCode::HttpRequestHeaderSectionSize(u32::try_from(super::MAX_HEAD).ok()),
-        SendError::ResponseHead => ErrorCode::HttpResponseHeaderSectionSize(u32::try_from(super::MAX_HEAD).ok()),
+        SendError::RequestHead => {
+            ErrorCode::HttpRequestHeaderSectionSize(u32::try_from(super::MAX_HEAD).ok())
+        }
+        SendError::ResponseHead => {
+            ErrorCode::HttpResponseHeaderSectionSize(u32::try_from(super::MAX_HEAD).ok())
+        }
     }
 }
 

@@ -8,7 +8,8 @@ use super::error::SendError;
 use skillhost_policy::limits::Limit;
 use skillhost_policy::outcome::{Denial, RequestMade};
 
-/// Distinct refusals that are kept, and refused requests that are listed: a guest that keeps asking must not fill the host's memory.
+/// Distinct refusals that are kept, and refused requests that are listed: a guest that keeps asking
+/// must not fill the host's memory.
 const MAX_REFUSED: usize = 100;
 
 /// The books of one invocation.
@@ -49,14 +50,23 @@ impl Ledger {
         if book.refused.len() < MAX_REFUSED {
             let index = book.requests.len();
             book.refused.push(index);
-            book.requests.push(RequestMade::new(brief(method.as_str()), url, &brief(&why.to_string()), why.code()));
+            book.requests.push(RequestMade::new(
+                brief(method.as_str()),
+                url,
+                &brief(&why.to_string()),
+                why.code(),
+            ));
         }
     }
 
     /// The requests that were let through.
     pub(super) fn admitted(&self) -> Vec<RequestMade> {
         let book = self.book();
-        let admitted = book.requests.iter().enumerate().filter(|(index, _)| book.refused.binary_search(index).is_err());
+        let admitted = book
+            .requests
+            .iter()
+            .enumerate()
+            .filter(|(index, _)| book.refused.binary_search(index).is_err());
         admitted.map(|(_, request)| request.clone()).collect()
     }
 
@@ -70,7 +80,9 @@ impl Ledger {
     /// Keeps a denial (once each) or the first limit that was hit.
     pub(super) fn note(&self, why: &SendError) {
         let mut book = self.book();
-        if let SendError::Denied(denial) | SendError::Prohibited(denial) | SendError::Unrecorded(denial) = why
+        if let SendError::Denied(denial)
+        | SendError::Prohibited(denial)
+        | SendError::Unrecorded(denial) = why
             && book.denials.len() < MAX_REFUSED
             && !book.denials.contains(denial)
         {

@@ -1,6 +1,8 @@
-//! Resolving names with the machine's resolver, which blocks a thread for as long as it pleases: on few threads, of which a run gets its share.
+//! Resolving names with the machine's resolver, which blocks a thread for as long as it pleases: on
+//! few threads, of which a run gets its share.
 //!
-//! A run that gives up is free at once. The thread is not, so it keeps its place in the pool and in the run's share until the resolver returns.
+//! A run that gives up is free at once. The thread is not, so it keeps its place in the pool and in
+//! the run's share until the resolver returns.
 
 use std::io;
 use std::net::{IpAddr, ToSocketAddrs as _};
@@ -39,15 +41,27 @@ impl Lookups {
     /// # Errors
     /// What the resolver says, or that there is no thread for it; as text for the operator.
     pub(super) async fn system(&self, host: String) -> Result<Vec<IpAddr>, String> {
-        self.on_a_thread(move || Ok((host, 0).to_socket_addrs()?.map(|found| found.ip()).collect())).await
+        self.on_a_thread(move || Ok((host, 0).to_socket_addrs()?.map(|found| found.ip()).collect()))
+            .await
     }
 
-    async fn on_a_thread<T: Send + 'static>(&self, lookup: impl FnOnce() -> io::Result<T> + Send + 'static) -> Result<T, String> {
-        let Ok(share) = tokio::time::timeout(self.patience, self.share.clone().acquire_owned()).await else {
-            return Err(format!("the machine's resolver has not answered {SHARE} earlier lookups of this run"));
+    async fn on_a_thread<T: Send + 'static>(
+        &self,
+        lookup: impl FnOnce() -> io::Result<T> + Send + 'static,
+    ) -> Result<T, String> {
+        let Ok(share) =
+            tokio::time::timeout(self.patience, self.share.clone().acquire_owned()).await
+        else {
+            return Err(format!(
+                "the machine's resolver has not answered {SHARE} earlier lookups of this run"
+            ));
         };
-        let Ok(thread) = tokio::time::timeout(self.patience, self.pool.clone().acquire_owned()).await else {
-            return Err(format!("the machine's resolver has not answered {THREADS} lookups of all runs"));
+        let Ok(thread) =
+            tokio::time::timeout(self.patience, self.pool.clone().acquire_owned()).await
+        else {
+            return Err(format!(
+                "the machine's resolver has not answered {THREADS} lookups of all runs"
+            ));
         };
         let found = tokio::task::spawn_blocking(move || {
             let found = lookup();
@@ -67,7 +81,11 @@ mod tests {
 
     /// A run whose pool is the test's own, and which does not wait long.
     fn run(pool: &Arc<Semaphore>) -> Lookups {
-        Lookups { pool: pool.clone(), share: Arc::new(Semaphore::new(SHARE)), patience: Duration::from_millis(20) }
+        Lookups {
+            pool: pool.clone(),
+            share: Arc::new(Semaphore::new(SHARE)),
+            patience: Duration::from_millis(20),
+        }
     }
 
     /// A resolver that hangs until it is let go, and counts its threads.
@@ -135,6 +153,13 @@ mod tests {
 
     #[tokio::test]
     async fn a_name_of_this_machine_is_resolved() {
-        assert!(Lookups::new().system("localhost".into()).await.unwrap().iter().all(IpAddr::is_loopback));
+        assert!(
+            Lookups::new()
+                .system("localhost".into())
+                .await
+                .unwrap()
+                .iter()
+                .all(IpAddr::is_loopback)
+        );
     }
 }

@@ -8,8 +8,9 @@ use skillhost_policy::tool::Target;
 
 /// Reads scheme, host and port of an absolute URI.
 ///
-/// Anything that two readers could take for two hosts is refused: user information, percent-encoding, numbers that some
-/// resolvers take for an address (`127.1`, `0x7f.1`, `2130706433`, `0177.0.0.1`), zones, ports out of range.
+/// Anything that two readers could take for two hosts is refused: user information,
+/// percent-encoding, numbers that some resolvers take for an address (`127.1`, `0x7f.1`,
+/// `2130706433`, `0177.0.0.1`), zones, ports out of range.
 ///
 /// # Errors
 /// What is wrong with it, without a full stop.
@@ -32,12 +33,17 @@ pub fn target(uri: &Uri) -> Result<Target, String> {
     let (host, port) = authority.split_at(host_end);
     let port = match port.strip_prefix(':') {
         None if port.is_empty() => own_port(https),
-        Some(digits) if digits.bytes().all(|b| b.is_ascii_digit()) => {
-            digits.parse().ok().filter(|p| *p != 0).ok_or_else(|| format!("`{digits}` is not a port"))?
-        }
+        Some(digits) if digits.bytes().all(|b| b.is_ascii_digit()) => digits
+            .parse()
+            .ok()
+            .filter(|p| *p != 0)
+            .ok_or_else(|| format!("`{digits}` is not a port"))?,
         _ => return Err(format!("`{port}` is not a port")),
     };
-    if uri.path_and_query().is_some_and(|p| !p.as_str().starts_with('/') && !p.as_str().starts_with('?')) {
+    if uri
+        .path_and_query()
+        .is_some_and(|p| !p.as_str().starts_with('/') && !p.as_str().starts_with('?'))
+    {
         return Err("the path does not start with a slash".to_owned());
     }
     Ok(Target { https, host: host_name(host)?, port })
@@ -47,7 +53,11 @@ pub fn target(uri: &Uri) -> Result<Target, String> {
 pub fn absolute(to: &Target, uri: &Uri) -> Result<Uri, http::Error> {
     let path = uri.path_and_query().map_or("/", |p| p.as_str());
     let path = if path.starts_with('?') { format!("/{path}") } else { path.to_owned() };
-    Uri::builder().scheme(if to.https { "https" } else { "http" }).authority(authority(to)).path_and_query(path).build()
+    Uri::builder()
+        .scheme(if to.https { "https" } else { "http" })
+        .authority(authority(to))
+        .path_and_query(path)
+        .build()
 }
 
 /// `host`, or `host:port` where the port is not the scheme's own.
@@ -69,7 +79,10 @@ fn host_name(text: &str) -> Result<String, String> {
     if let Some(inner) = text.strip_prefix('[') {
         let inner = inner.strip_suffix(']').unwrap_or(inner);
         // An IPv4-mapped address is the IPv4 address, to sockets and so to the patterns.
-        return inner.parse::<Ipv6Addr>().map(|a| a.to_canonical().to_string()).map_err(|_| format!("`{text}` is not an IPv6 address"));
+        return inner
+            .parse::<Ipv6Addr>()
+            .map(|a| a.to_canonical().to_string())
+            .map_err(|_| format!("`{text}` is not an IPv6 address"));
     }
     let name = text.to_ascii_lowercase();
     let name = name.strip_suffix('.').unwrap_or(&name);
@@ -82,11 +95,15 @@ fn host_name(text: &str) -> Result<String, String> {
     if name.len() > 253 || !name.split('.').all(label_ok) {
         return Err(format!("`{text}` is not a host name"));
     }
-    // The last label decides whether a resolver reads numbers (the URL standard's "ends in a number").
+    // The last label decides whether a resolver reads numbers (the URL standard's "ends in a
+    // number").
     let last = name.rsplit('.').next().unwrap_or(name);
-    let hex = last.strip_prefix("0x").is_some_and(|digits| digits.bytes().all(|b| b.is_ascii_hexdigit()));
+    let hex =
+        last.strip_prefix("0x").is_some_and(|digits| digits.bytes().all(|b| b.is_ascii_hexdigit()));
     if hex || last.bytes().all(|b| b.is_ascii_digit()) {
-        let strict = name.parse::<Ipv4Addr>().map_err(|_| format!("`{text}` is an address in no plain form (write `127.0.0.1`)"))?;
+        let strict = name
+            .parse::<Ipv4Addr>()
+            .map_err(|_| format!("`{text}` is an address in no plain form (write `127.0.0.1`)"))?;
         return Ok(strict.to_string());
     }
     Ok(name.to_owned())
@@ -167,7 +184,10 @@ mod tests {
         ] {
             let read = read(url);
             // A fragment is no part of a URI's authority: what is left must be the host before it.
-            assert!(read.is_err() || (url.contains('#') && read == Ok("false evil.com 80".into())), "{url}: {read:?}");
+            assert!(
+                read.is_err() || (url.contains('#') && read == Ok("false evil.com 80".into())),
+                "{url}: {read:?}"
+            );
         }
     }
 
@@ -177,7 +197,10 @@ mod tests {
         let to = target(&uri).unwrap();
         assert_eq!(absolute(&to, &uri).unwrap().to_string(), "http://example.com:8080/?a=b");
         let uri: Uri = "https://a.test//evil.test/x".parse().unwrap();
-        assert_eq!(absolute(&target(&uri).unwrap(), &uri).unwrap().to_string(), "https://a.test//evil.test/x");
+        assert_eq!(
+            absolute(&target(&uri).unwrap(), &uri).unwrap().to_string(),
+            "https://a.test//evil.test/x"
+        );
         let uri: Uri = "https://[0::1]:443/x/../y?z".parse().unwrap();
         let to = target(&uri).unwrap();
         assert_eq!(

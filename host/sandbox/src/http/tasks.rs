@@ -12,7 +12,8 @@ use skillhost_policy::limits::Limit;
 #[derive(Debug)]
 pub(super) struct Tasks(Set);
 
-/// Starts tasks that belong to one [`Tasks`]. Held by the tasks themselves (HTTP/2 starts more as it goes), so it owns none of them.
+/// Starts tasks that belong to one [`Tasks`]. Held by the tasks themselves (HTTP/2 starts more as
+/// it goes), so it owns none of them.
 #[derive(Clone)]
 pub(super) struct Spawner {
     set: Set,
@@ -32,7 +33,8 @@ impl Tasks {
 
 impl Drop for Tasks {
     fn drop(&mut self) {
-        // The set is dropped after the lock is given back: a task that ends by it may be starting another.
+        // The set is dropped after the lock is given back: a task that ends by it may be starting
+        // another.
         let set = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
         drop(set);
     }

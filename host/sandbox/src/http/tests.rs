@@ -27,7 +27,11 @@ fn entry(host: &str, port: Option<u16>, private: bool) -> HostPattern {
 /// Both sides hold the entries; GET, HEAD and POST are granted.
 fn granted(entries: Vec<HostPattern>) -> Capabilities {
     let fetch = Scope { all_of: vec![entries.clone(), entries], none_of: Vec::new() };
-    Capabilities { fetch, methods: ["GET", "HEAD", "POST"].map(str::to_owned).into(), ..Capabilities::default() }
+    Capabilities {
+        fetch,
+        methods: ["GET", "HEAD", "POST"].map(str::to_owned).into(),
+        ..Capabilities::default()
+    }
 }
 
 /// A server on loopback and nothing else is granted.
@@ -46,7 +50,9 @@ fn sender_with_names(capabilities: &Capabilities, names: &[(&str, &[&str])]) -> 
 
 fn resolver(names: &[(&str, &[&str])]) -> Resolver {
     let addresses = |list: &[&str]| list.iter().map(|a| a.parse::<IpAddr>().unwrap()).collect();
-    Resolver::Fixed(names.iter().map(|(name, list)| ((*name).to_owned(), addresses(list))).collect())
+    Resolver::Fixed(
+        names.iter().map(|(name, list)| ((*name).to_owned(), addresses(list))).collect(),
+    )
 }
 
 fn full(body: impl Into<Bytes>) -> Body {

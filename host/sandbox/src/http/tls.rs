@@ -1,4 +1,5 @@
-//! Whom HTTPS trusts: Mozilla's roots, what the embedder adds, and what the capabilities add; never the machine's certificate store.
+//! Whom HTTPS trusts: Mozilla's roots, what the embedder adds, and what the capabilities add; never
+//! the machine's certificate store.
 
 use std::sync::{Arc, OnceLock};
 
@@ -38,7 +39,10 @@ impl Tls {
             return self;
         }
         let more = authorities.iter().map(|authority| &authority.certificate);
-        Arc::new(Tls { extra: self.extra.iter().chain(more).cloned().collect(), config: OnceLock::new() })
+        Arc::new(Tls {
+            extra: self.extra.iter().chain(more).cloned().collect(),
+            config: OnceLock::new(),
+        })
     }
 
     /// The settings, HTTP/2 offered before HTTP/1.1.
@@ -48,10 +52,11 @@ impl Tls {
         }
         let mut roots = store(&self.extra)?;
         roots.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
-        let mut config = ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
-            .with_safe_default_protocol_versions()?
-            .with_root_certificates(roots)
-            .with_no_client_auth();
+        let mut config =
+            ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+                .with_safe_default_protocol_versions()?
+                .with_root_certificates(roots)
+                .with_no_client_auth();
         config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
         // A resumed session would let a server link one invocation, or one skill, with another.
         config.resumption = Resumption::disabled();

@@ -36,8 +36,12 @@ where
     let io = TokioIo::new(io);
     let response = if over_http2 {
         let mut builder = http2::Builder::new(spawner.clone());
-        builder.max_header_list_size(MAX_HEAD as u32).initial_stream_window_size(WINDOW).initial_connection_window_size(WINDOW);
-        let (mut sender, connection) = builder.handshake(io).await.map_err(|e| SendError::from_hyper(&e))?;
+        builder
+            .max_header_list_size(MAX_HEAD as u32)
+            .initial_stream_window_size(WINDOW)
+            .initial_connection_window_size(WINDOW);
+        let (mut sender, connection) =
+            builder.handshake(io).await.map_err(|e| SendError::from_hyper(&e))?;
         spawner.execute(connection);
         let (mut parts, body) = request.into_parts();
         parts.version = Version::HTTP_2;
@@ -45,7 +49,8 @@ where
     } else {
         let mut builder = http1::Builder::new();
         builder.max_header_size(MAX_HEAD).max_buf_size(2 * MAX_HEAD);
-        let (mut sender, connection) = builder.handshake(io).await.map_err(|e| SendError::from_hyper(&e))?;
+        let (mut sender, connection) =
+            builder.handshake(io).await.map_err(|e| SendError::from_hyper(&e))?;
         spawner.execute(connection);
         head(exchange, sender.send_request(http1_form(to, request)?)).await?
     };
@@ -55,7 +60,8 @@ where
     Ok(response)
 }
 
-/// Waits for the response's head. Its time starts when the request has been sent; what the upload takes is bounded by the whole.
+/// Waits for the response's head. Its time starts when the request has been sent; what the upload
+/// takes is bounded by the whole.
 async fn head(
     exchange: &Exchange,
     answer: impl Future<Output = hyper::Result<Response<Incoming>>>,

@@ -1,11 +1,13 @@
-//! A thread that cleans memories while other programs run. It is there from when a process runs a program a second time.
+//! A thread that cleans memories while other programs run. It is there from when a process runs a
+//! program a second time.
 
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, OnceLock, Weak};
 
 use super::Shared;
 
-/// Says that there is something to clean. Where there is no thread, whoever takes a memory cleans it.
+/// Says that there is something to clean. Where there is no thread, whoever takes a memory cleans
+/// it.
 pub(super) fn tell(memories: &Arc<Shared>) {
     static CLEANER: OnceLock<Option<Sender<Weak<Shared>>>> = OnceLock::new();
     if let Some(cleaner) = CLEANER.get_or_init(start) {
@@ -16,7 +18,13 @@ pub(super) fn tell(memories: &Arc<Shared>) {
 
 fn start() -> Option<Sender<Weak<Shared>>> {
     let (to, orders) = channel::<Weak<Shared>>();
-    let clean = move || orders.iter().filter_map(|memories| memories.upgrade()).for_each(|memories| memories.clean());
-    let started = std::thread::Builder::new().name("memory".into()).stack_size(64 << 10).spawn(clean);
+    let clean = move || {
+        orders
+            .iter()
+            .filter_map(|memories| memories.upgrade())
+            .for_each(|memories| memories.clean())
+    };
+    let started =
+        std::thread::Builder::new().name("memory".into()).stack_size(64 << 10).spawn(clean);
     started.is_ok().then_some(to)
 }

@@ -1,7 +1,8 @@
 //! The first content of a component's memory, which lies behind its compiled code in one file.
 //!
-//! wasmtime makes such an image of its own, which only its own memories can begin with. So the compiler's process takes the data segments out of the
-//! component before it compiles it ([`split()`]), and writes what they say behind the code ([`write_image`]).
+//! wasmtime makes such an image of its own, which only its own memories can begin with. So the
+//! compiler's process takes the data segments out of the component before it compiles it
+//! ([`split()`]), and writes what they say behind the code ([`write_image`]).
 
 use std::fs::File;
 use std::io::{self, Read as _, Write};
@@ -15,10 +16,12 @@ mod split;
 
 pub(crate) use split::{Split, split};
 
-/// Where an image begins in its file: on a boundary of a large page, so that it can be mapped in large pieces.
+/// Where an image begins in its file: on a boundary of a large page, so that it can be mapped in
+/// large pieces.
 const BOUNDARY: u64 = LARGE_PAGE as u64;
 
-/// What a file with an image ends with, before three numbers of 64 bits: where it begins, its length, that of the memory.
+/// What a file with an image ends with, before three numbers of 64 bits: where it begins, its
+/// length, that of the memory.
 const MAGIC: [u8; 8] = *b"\0skimage";
 const TRAILER: usize = 32;
 
@@ -42,7 +45,9 @@ pub(crate) fn write_image(mut to: impl Write, code: usize, split: &Split) -> io:
     io::copy(&mut io::repeat(0).take(at - code as u64), &mut to)?;
     to.write_all(&split.image)?;
     to.write_all(&MAGIC)?;
-    [at, split.image.len() as u64, split.memory].iter().try_for_each(|number| to.write_all(&number.to_le_bytes()))
+    [at, split.image.len() as u64, split.memory]
+        .iter()
+        .try_for_each(|number| to.write_all(&number.to_le_bytes()))
 }
 
 impl Image {
@@ -52,7 +57,9 @@ impl Image {
         let mut trailer = [0; TRAILER];
         file.read_exact_at(&mut trailer, size.checked_sub(TRAILER as u64)?).ok()?;
         let (magic, numbers) = trailer.split_at(MAGIC.len());
-        let mut numbers = numbers.chunks_exact(8).map(|number| u64::from_le_bytes(number.try_into().expect("8 of them")));
+        let mut numbers = numbers
+            .chunks_exact(8)
+            .map(|number| u64::from_le_bytes(number.try_into().expect("8 of them")));
         let (at, len, memory) = (numbers.next()?, numbers.next()?, numbers.next()?);
         let fits = at % BOUNDARY == 0 && len <= memory && at.checked_add(len)? <= size;
         if magic != MAGIC || !fits {
@@ -83,7 +90,8 @@ impl Image {
         }
         let mapped = self.bytes.get().expect("it was just set");
         #[expect(unsafe_code, reason = "maps a file that the host alone writes")]
-        // SAFETY: so many bytes are mapped for as long as this value is there; a file in the cache is replaced and not changed.
+        // SAFETY: so many bytes are mapped for as long as this value is there; a file in the cache
+        // is replaced and not changed.
         Ok(unsafe { std::slice::from_raw_parts(mapped.start(), mapped.len()) })
     }
 }

@@ -17,7 +17,8 @@ const KEPT_WRITTEN: usize = 4 << 20;
 #[derive(Debug)]
 pub(super) struct Mapping {
     reserved: Mapped,
-    /// Where in it the memory begins: on a boundary on which a file that the kernel holds in large pieces can be mapped in large ones.
+    /// Where in it the memory begins: on a boundary on which a file that the kernel holds in large
+    /// pieces can be mapped in large ones.
     front: usize,
     /// Bytes that the guest may touch, whole pages.
     size: usize,
@@ -27,18 +28,31 @@ pub(super) struct Mapping {
 
 impl Mapping {
     /// Reserves, and makes `size` bytes accessible, which begin with the image.
-    pub(super) fn new(image: Option<&Image>, size: usize, reserved: usize, guard: usize) -> io::Result<Mapping> {
+    pub(super) fn new(
+        image: Option<&Image>,
+        size: usize,
+        reserved: usize,
+        guard: usize,
+    ) -> io::Result<Mapping> {
         let capacity = size.max(reserved);
         let all = capacity.checked_add(2 * guard + LARGE_PAGE).ok_or(io::ErrorKind::OutOfMemory)?;
         let reserved = Mapped::reserve(all)?;
-        let front = (reserved.start().addr() + guard).next_multiple_of(LARGE_PAGE) - reserved.start().addr();
+        let front = (reserved.start().addr() + guard).next_multiple_of(LARGE_PAGE)
+            - reserved.start().addr();
         let mut made = Mapping { reserved, front, size: 0, capacity };
         if let Some(image) = image {
             let ((file, at), flags) = (image.file(), MapFlags::PRIVATE | MapFlags::FIXED);
             #[expect(unsafe_code, reason = "maps within what this value has reserved")]
             // SAFETY: the image is no larger than the memory, which lies within the reservation.
             unsafe {
-                mmap(made.base().cast(), image.len(), ProtFlags::READ | ProtFlags::WRITE, flags, file, at)?
+                mmap(
+                    made.base().cast(),
+                    image.len(),
+                    ProtFlags::READ | ProtFlags::WRITE,
+                    flags,
+                    file,
+                    at,
+                )?
             };
             made.size = image.len();
         }
@@ -65,7 +79,11 @@ impl Mapping {
         }
         if size > self.size {
             let more = size - self.size;
-            self.reserved.protect(self.front + self.size, more, MprotectFlags::READ | MprotectFlags::WRITE)?;
+            self.reserved.protect(
+                self.front + self.size,
+                more,
+                MprotectFlags::READ | MprotectFlags::WRITE,
+            )?;
             self.size = size;
         }
         Ok(())
@@ -83,7 +101,8 @@ impl Mapping {
             let kept = len.min(most);
             most -= kept;
             #[expect(unsafe_code, reason = "memory that a guest had")]
-            // SAFETY: what was written lies within the memory, which nobody else has while this value is borrowed mutably.
+            // SAFETY: what was written lies within the memory, which nobody else has while this
+            // value is borrowed mutably.
             unsafe {
                 restore(base, first, start, kept)
             };
@@ -97,7 +116,11 @@ impl Mapping {
             };
         }
         if self.size > image.memory {
-            self.reserved.protect(self.front + image.memory, self.size - image.memory, MprotectFlags::empty())?;
+            self.reserved.protect(
+                self.front + image.memory,
+                self.size - image.memory,
+                MprotectFlags::empty(),
+            )?;
             self.size = image.memory;
         }
         Ok(())
@@ -153,7 +176,10 @@ mod tests {
     }
 
     /// Whether the kernel lets this process read there.
-    #[expect(clippy::disallowed_methods, reason = "a file of the kernel's, which nobody's path leads to")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "a file of the kernel's, which nobody's path leads to"
+    )]
     fn is_accessible(at: *mut u8) -> bool {
         let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
         let address = |hex: &str| usize::from_str_radix(hex, 16).unwrap();
@@ -172,9 +198,12 @@ mod tests {
         assert_eq!(mapping.base().addr() % LARGE_PAGE, 0);
         let base = mapping.base();
         assert!(is_accessible(base.wrapping_add(MEMORY - 1)));
-        for outside in
-            [base.wrapping_sub(1), base.wrapping_sub(1 << 20), base.wrapping_add(MEMORY), base.wrapping_add((1 << 30) + (1 << 20) - 1)]
-        {
+        for outside in [
+            base.wrapping_sub(1),
+            base.wrapping_sub(1 << 20),
+            base.wrapping_add(MEMORY),
+            base.wrapping_add((1 << 30) + (1 << 20) - 1),
+        ] {
             assert!(!is_accessible(outside));
         }
     }
@@ -202,7 +231,8 @@ mod tests {
     #[test]
     fn what_was_written_stays_in_memory_up_to_a_bound_and_is_as_it_was_behind_that_too() {
         let image = image();
-        // One run of written pages, longer than what is kept of it; also where nothing is, as where the kernel cannot say what was written.
+        // One run of written pages, longer than what is kept of it; also where nothing is, as where
+        // the kernel cannot say what was written.
         for most in [MEMORY, MEMORY - UNIT, 3 * PAGE, 0] {
             let mut mapping = mapping(&image);
             mapping.grow_to(2 * MEMORY).unwrap();

@@ -1,4 +1,5 @@
-//! Which pages of a mapping were written, by the kernel's own list (`PAGEMAP_SCAN`, Linux 6.7 and later).
+//! Which pages of a mapping were written, by the kernel's own list (`PAGEMAP_SCAN`, Linux 6.7 and
+//! later).
 
 use std::ffi::c_void;
 use std::mem::size_of;
@@ -11,9 +12,14 @@ use rustix::ioctl::{Ioctl, IoctlOutput, Opcode, ioctl, opcode};
 /// Runs of pages that the kernel tells of at once.
 const RUNS: usize = 256;
 
-/// Calls `found` with the start and the length, in bytes, of each run of written pages of a private mapping, in order, until it has taken less of one
-/// than all. Returns how far into the mapping all were found and taken: 0 where the kernel cannot say.
-pub(super) fn each_written(base: *mut u8, len: usize, mut found: impl FnMut(usize, usize) -> usize) -> usize {
+/// Calls `found` with the start and the length, in bytes, of each run of written pages of a private
+/// mapping, in order, until it has taken less of one than all. Returns how far into the mapping all
+/// were found and taken: 0 where the kernel cannot say.
+pub(super) fn each_written(
+    base: *mut u8,
+    len: usize,
+    mut found: impl FnMut(usize, usize) -> usize,
+) -> usize {
     let Some(pagemap) = pagemap() else { return 0 };
     let mut runs = [Run::default(); RUNS];
     let mut done = 0;
@@ -22,9 +28,11 @@ pub(super) fn each_written(base: *mut u8, len: usize, mut found: impl FnMut(usiz
         #[expect(unsafe_code, reason = "a system call that rustix has not")]
         // SAFETY: the kernel writes to `scan` and to as many runs as it was told that there are.
         let Ok(count) = (unsafe { ioctl(pagemap, &mut scan) }) else { return done };
-        let reached = usize::try_from(scan.walk_end).unwrap_or_default().saturating_sub(base.addr());
+        let reached =
+            usize::try_from(scan.walk_end).unwrap_or_default().saturating_sub(base.addr());
         for run in runs.iter().take(count) {
-            let [start, end] = [run.start, run.end].map(|at| usize::try_from(at).unwrap_or_default().saturating_sub(base.addr()));
+            let [start, end] = [run.start, run.end]
+                .map(|at| usize::try_from(at).unwrap_or_default().saturating_sub(base.addr()));
             let taken = found(start, end - start);
             if taken < end - start {
                 return start + taken;
@@ -41,7 +49,11 @@ pub(super) fn each_written(base: *mut u8, len: usize, mut found: impl FnMut(usiz
 /// This process's; `None` where it cannot be opened.
 fn pagemap() -> Option<&'static OwnedFd> {
     static PAGEMAP: OnceLock<Option<OwnedFd>> = OnceLock::new();
-    PAGEMAP.get_or_init(|| open("/proc/self/pagemap", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).ok()).as_ref()
+    PAGEMAP
+        .get_or_init(|| {
+            open("/proc/self/pagemap", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).ok()
+        })
+        .as_ref()
 }
 
 /// `struct page_region` of `linux/fs.h`.
@@ -78,7 +90,8 @@ const SWAPPED: u64 = 1 << 4;
 const PFNZERO: u64 = 1 << 5;
 
 impl Scan {
-    /// A written page of a private mapping is neither the file's nor the one page of zeros, and is there, or swapped out.
+    /// A written page of a private mapping is neither the file's nor the one page of zeros, and is
+    /// there, or swapped out.
     fn of(start: usize, end: usize, runs: &mut [Run]) -> Scan {
         Scan {
             size: size_of::<Scan>() as u64,
@@ -98,7 +111,8 @@ impl Scan {
 }
 
 #[expect(unsafe_code, reason = "a system call that rustix has not")]
-// SAFETY: the operation's number and argument are those of `linux/fs.h`; it returns how many runs it wrote.
+// SAFETY: the operation's number and argument are those of `linux/fs.h`; it returns how many runs
+// it wrote.
 unsafe impl Ioctl for &mut Scan {
     type Output = usize;
     const IS_MUTATING: bool = true;

@@ -46,32 +46,49 @@ impl HostChildWithStore<State> for HasSelf<State> {
         Ok(host.get().table.get(&this)?.id)
     }
 
-    async fn stdin(mut host: Blocking<'_>, this: Resource<Child>) -> wasmtime::Result<Option<Resource<Writer>>> {
+    async fn stdin(
+        mut host: Blocking<'_>,
+        this: Resource<Child>,
+    ) -> wasmtime::Result<Option<Resource<Writer>>> {
         let table = &mut host.get().table;
         let end = table.get_mut(&this)?.ends.stdin.take();
         Ok(end.map(|end| table.push(end)).transpose()?)
     }
 
-    async fn stdout(mut host: Blocking<'_>, this: Resource<Child>) -> wasmtime::Result<Option<Resource<Reader>>> {
+    async fn stdout(
+        mut host: Blocking<'_>,
+        this: Resource<Child>,
+    ) -> wasmtime::Result<Option<Resource<Reader>>> {
         let table = &mut host.get().table;
         let end = table.get_mut(&this)?.ends.stdout.take();
         Ok(end.map(|end| table.push(end)).transpose()?)
     }
 
-    async fn stderr(mut host: Blocking<'_>, this: Resource<Child>) -> wasmtime::Result<Option<Resource<Reader>>> {
+    async fn stderr(
+        mut host: Blocking<'_>,
+        this: Resource<Child>,
+    ) -> wasmtime::Result<Option<Resource<Reader>>> {
         let table = &mut host.get().table;
         let end = table.get_mut(&this)?.ends.stderr.take();
         Ok(end.map(|end| table.push(end)).transpose()?)
     }
 
-    async fn wait(mut host: Blocking<'_>, this: Resource<Child>, timeout_ms: Option<u32>) -> wasmtime::Result<Option<Status>> {
+    async fn wait(
+        mut host: Blocking<'_>,
+        this: Resource<Child>,
+        timeout_ms: Option<u32>,
+    ) -> wasmtime::Result<Option<Status>> {
         let status = host.get().table.get(&this)?.status.clone();
         blocking(&mut host, timeout_ms, ended(status)).await
     }
 
-    async fn ended(accessor: &Accessor<State, Self>, this: Resource<Child>) -> wasmtime::Result<Status> {
+    async fn ended(
+        accessor: &Accessor<State, Self>,
+        this: Resource<Child>,
+    ) -> wasmtime::Result<Status> {
         accessor.with(|mut access| fuel::settle(access.as_context_mut()))?;
-        let status = accessor.with(|mut access| access.get().table.get(&this).map(|child| child.status.clone()))?;
+        let status = accessor
+            .with(|mut access| access.get().table.get(&this).map(|child| child.status.clone()))?;
         // Never at once: what a guest burns must not depend on which of the two was faster.
         tokio::task::yield_now().await;
         let status = ended(status).await;

@@ -1,4 +1,5 @@
-//! Commands that are never here, and why: so that nobody looks for a permission that would change nothing.
+//! Commands that are never here, and why: so that nobody looks for a permission that would change
+//! nothing.
 
 /// Why a command that scripts call is never here; `None` where it might be.
 pub(super) fn never(command: &str) -> Option<&'static str> {
@@ -10,25 +11,69 @@ const NATIVE: &str = "it is a native program, and nothing native runs here";
 
 /// By what a script could do instead.
 const NEVER: &[(&[&str], &str)] = &[
-    (&["node", "nodejs", "npm", "npx", "yarn", "pnpm", "bun", "deno", "tsx", "ts-node"], "there is no JavaScript runtime here"),
     (
-        &["perl", "ruby", "php", "java", "javac", "go", "cargo", "rustc", "Rscript", "lua", "swift", "dotnet"],
+        &["node", "nodejs", "npm", "npx", "yarn", "pnpm", "bun", "deno", "tsx", "ts-node"],
+        "there is no JavaScript runtime here",
+    ),
+    (
+        &[
+            "perl", "ruby", "php", "java", "javac", "go", "cargo", "rustc", "Rscript", "lua",
+            "swift", "dotnet",
+        ],
         "there is no runtime for its language here",
     ),
     (
         &["gcc", "g++", "cc", "c++", "clang", "make", "cmake", "ld"],
         "there is no compiler here; what is compiled would be native, and not run",
     ),
-    (&["ffmpeg", "ffprobe", "magick", "convert", "identify", "sox", "exiftool", "gs", "tesseract", "yt-dlp"], NATIVE),
-    (&["soffice", "libreoffice", "pandoc", "pdflatex", "xelatex", "latex", "pdftotext", "pdftoppm", "qpdf", "wkhtmltopdf", "dot"], NATIVE),
-    (&["chromium", "google-chrome", "chrome", "firefox", "playwright", "chromedriver"], "there is no browser here"),
-    (&["docker", "podman", "kubectl", "helm", "minikube"], "there are no containers here, and no way to their hosts"),
+    (
+        &[
+            "ffmpeg",
+            "ffprobe",
+            "magick",
+            "convert",
+            "identify",
+            "sox",
+            "exiftool",
+            "gs",
+            "tesseract",
+            "yt-dlp",
+        ],
+        NATIVE,
+    ),
+    (
+        &[
+            "soffice",
+            "libreoffice",
+            "pandoc",
+            "pdflatex",
+            "xelatex",
+            "latex",
+            "pdftotext",
+            "pdftoppm",
+            "qpdf",
+            "wkhtmltopdf",
+            "dot",
+        ],
+        NATIVE,
+    ),
+    (
+        &["chromium", "google-chrome", "chrome", "firefox", "playwright", "chromedriver"],
+        "there is no browser here",
+    ),
+    (
+        &["docker", "podman", "kubectl", "helm", "minikube"],
+        "there are no containers here, and no way to their hosts",
+    ),
     (
         &["gh", "glab", "aws", "gcloud", "az", "terraform", "vercel", "heroku"],
         "it is a native client of a service; its HTTP interface can be asked where `WebFetch` allows",
     ),
     (&["psql", "mysql", "redis-cli", "mongosh"], "there are no sockets here"),
-    (&["ssh", "scp", "sftp", "rsync", "nc", "telnet", "ping", "dig", "nslookup"], "there are no sockets here"),
+    (
+        &["ssh", "scp", "sftp", "rsync", "nc", "telnet", "ping", "dig", "nslookup"],
+        "there are no sockets here",
+    ),
     (
         &["osascript", "open", "pbcopy", "pbpaste", "say", "defaults", "security", "launchctl"],
         "it belongs to macOS, and the desktop is out of reach",
@@ -40,7 +85,10 @@ const NEVER: &[(&[&str], &str)] = &[
         &["systemctl", "service", "crontab", "at", "mount", "umount", "kill", "killall", "pkill"],
         "the host's processes and services are out of reach",
     ),
-    (&["apt", "apt-get", "dnf", "yum", "apk", "brew", "conda", "mamba"], "nothing can be installed into the sandbox"),
+    (
+        &["apt", "apt-get", "dnf", "yum", "apk", "brew", "conda", "mamba"],
+        "nothing can be installed into the sandbox",
+    ),
     (&["claude", "codex", "gemini", "aider"], "agents are not started from here"),
 ];
 

@@ -76,7 +76,9 @@ impl Records {
         };
         process.wall_ms = entry.started.elapsed().as_secs_f64() * 1e3;
         match self.mode {
-            Mode::Metered | Mode::Deterministic => process.fuel = Some(entry.cost.fuel.load(Relaxed)),
+            Mode::Metered | Mode::Deterministic => {
+                process.fuel = Some(entry.cost.fuel.load(Relaxed))
+            }
             Mode::Fast => process.epochs = Some(entry.cost.epochs.load(Relaxed)),
         }
     }

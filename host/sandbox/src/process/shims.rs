@@ -1,6 +1,7 @@
-//! Commands that run another command: `env`, `nohup`, `nice`, `time`, `timeout`, `uv run`, `pip`. They are no programs here: what they
-//! would do is done to the command line, before anything is looked up or checked. So `env python3 x.py` is `python3 x.py` to the
-//! capabilities, which neither gains nor loses anything by it.
+//! Commands that run another command: `env`, `nohup`, `nice`, `time`, `timeout`, `uv run`, `pip`.
+//! They are no programs here: what they would do is done to the command line, before anything is
+//! looked up or checked. So `env python3 x.py` is `python3 x.py` to the capabilities, which neither
+//! gains nor loses anything by it.
 
 use std::time::Duration;
 
@@ -21,20 +22,25 @@ pub(super) struct Line {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Timeout {
     pub(super) after: Duration,
-    /// What the program then ends with: 124, as `timeout` says it, or 137 where it was to be killed at once.
+    /// What the program then ends with: 124, as `timeout` says it, or 137 where it was to be killed
+    /// at once.
     pub(super) code: u8,
 }
 
-/// How many may stand before a command. Each takes a word at least, so this only keeps mistakes short.
+/// How many may stand before a command. Each takes a word at least, so this only keeps mistakes
+/// short.
 const NESTED: usize = 16;
 
-/// Takes away the commands that run the one behind them, where `is_program` knows no program of that name.
+/// Takes away the commands that run the one behind them, where `is_program` knows no program of
+/// that name.
 ///
 /// # Errors
 /// A sentence: such a command is not written as it has to be.
 pub(super) fn unwrap(mut line: Line, is_program: impl Fn(&str) -> bool) -> Result<Line, String> {
     for _ in 0..NESTED {
-        let Some(name) = line.argv.first().and_then(|command| installed_name(command)) else { return Ok(line) };
+        let Some(name) = line.argv.first().and_then(|command| installed_name(command)) else {
+            return Ok(line);
+        };
         let wrapper = match name {
             "env" => env,
             "nohup" => nohup,
@@ -100,7 +106,9 @@ fn nohup(line: &mut Line) -> Shimmed {
 }
 
 fn nice(line: &mut Line) -> Shimmed {
-    if line.argv.first().is_some_and(|word| word.starts_with("-n") && word.len() > 2 || word.starts_with("--adjustment=")) {
+    if line.argv.first().is_some_and(|word| {
+        word.starts_with("-n") && word.len() > 2 || word.starts_with("--adjustment=")
+    }) {
         line.argv.remove(0);
     }
     skip(line, &["-n", "--adjustment"], &["--"])
@@ -116,9 +124,14 @@ fn timeout(line: &mut Line) -> Shimmed {
     if let ["-s" | "--signal", "KILL" | "SIGKILL" | "9", ..] = words(line)[..] {
         code = 137;
     }
-    skip(line, &["-s", "--signal", "-k", "--kill-after"], &["--preserve-status", "--foreground", "-v", "--verbose", "--"])?;
+    skip(
+        line,
+        &["-s", "--signal", "-k", "--kill-after"],
+        &["--preserve-status", "--foreground", "-v", "--verbose", "--"],
+    )?;
     let text = line.argv.first().cloned().ok_or("`timeout` without a time")?;
-    let after = duration(&text).ok_or_else(|| format!("`timeout {text}`: not a time like 5, 0.5s, 2m, 1h"))?;
+    let after = duration(&text)
+        .ok_or_else(|| format!("`timeout {text}`: not a time like 5, 0.5s, 2m, 1h"))?;
     line.argv.remove(0);
     // `timeout 0` sets none.
     if !after.is_zero() {
@@ -135,11 +148,26 @@ fn uv(line: &mut Line) -> Shimmed {
             line.argv.remove(0);
             return pip(line);
         }
-        other => return Err(format!("of `uv` there is `uv run` and `uv pip` here, not `uv {}`", other.unwrap_or_default())),
+        other => {
+            return Err(format!(
+                "of `uv` there is `uv run` and `uv pip` here, not `uv {}`",
+                other.unwrap_or_default()
+            ));
+        }
     }
     line.argv.remove(0);
     let mut script = false;
-    let with_value = ["--with", "--python", "-p", "--project", "--directory", "--with-requirements", "--index-url", "--extra", "--group"];
+    let with_value = [
+        "--with",
+        "--python",
+        "-p",
+        "--project",
+        "--directory",
+        "--with-requirements",
+        "--index-url",
+        "--extra",
+        "--group",
+    ];
     while let Some(word) = line.argv.first().cloned() {
         match word.as_str() {
             "--" => {
@@ -177,7 +205,10 @@ fn skip(line: &mut Line, with_value: &[&str], alone: &[&str]) -> Shimmed {
     while let Some(word) = line.argv.first().cloned() {
         if with_value.contains(&word.as_str()) {
             value(line, &word)?;
-        } else if with_value.iter().any(|option| option.starts_with("--") && word.starts_with(&format!("{option}="))) {
+        } else if with_value
+            .iter()
+            .any(|option| option.starts_with("--") && word.starts_with(&format!("{option}=")))
+        {
             // Its value is in the same word.
         } else if !alone.contains(&word.as_str()) {
             break;
@@ -189,7 +220,11 @@ fn skip(line: &mut Line, with_value: &[&str], alone: &[&str]) -> Shimmed {
 
 /// The word behind an option; the option stays first.
 fn value(line: &mut Line, option: &str) -> Result<String, String> {
-    if line.argv.len() < 2 { Err(format!("`{option}` without a value")) } else { Ok(line.argv.remove(1)) }
+    if line.argv.len() < 2 {
+        Err(format!("`{option}` without a value"))
+    } else {
+        Ok(line.argv.remove(1))
+    }
 }
 
 fn words(line: &Line) -> Vec<&str> {
@@ -217,7 +252,13 @@ mod tests {
 
     fn line(text: &str) -> Line {
         let argv = text.split(' ').map(str::to_owned).collect();
-        Line { argv, before: Vec::new(), env: vec![("A".into(), "1".into())], cwd: None, timeout: None }
+        Line {
+            argv,
+            before: Vec::new(),
+            env: vec![("A".into(), "1".into())],
+            cwd: None,
+            timeout: None,
+        }
     }
 
     #[test]
@@ -244,7 +285,8 @@ mod tests {
             ("pip3 install requests", "python3 -m pip install requests"),
             ("env timeout 5 nohup env env python3", "python3"),
         ] {
-            let unwrapped = unwrap(line(given), |_| false).unwrap_or_else(|error| panic!("{given}: {error}"));
+            let unwrapped =
+                unwrap(line(given), |_| false).unwrap_or_else(|error| panic!("{given}: {error}"));
             assert_eq!(unwrapped.argv.join(" "), runs, "{given}");
         }
     }
@@ -257,8 +299,14 @@ mod tests {
         assert_eq!((made.cwd.as_deref(), made.env), (Some("/tmp"), vec![("A".into(), "2".into())]));
         assert_eq!(unwrap(line("env -i python3"), |_| false).unwrap().env, []);
         let timeout = |text: &str| unwrap(line(text), |_| false).unwrap().timeout;
-        assert_eq!(timeout("timeout 1.5 a"), Some(Timeout { after: Duration::from_millis(1_500), code: 124 }));
-        assert_eq!(timeout("timeout -s KILL 2m a"), Some(Timeout { after: Duration::from_secs(120), code: 137 }));
+        assert_eq!(
+            timeout("timeout 1.5 a"),
+            Some(Timeout { after: Duration::from_millis(1_500), code: 124 })
+        );
+        assert_eq!(
+            timeout("timeout -s KILL 2m a"),
+            Some(Timeout { after: Duration::from_secs(120), code: 137 })
+        );
         // The sooner of two, wherever it stands.
         assert_eq!(timeout("timeout 1 timeout 9 a").unwrap().after, Duration::from_secs(1));
         assert_eq!(timeout("timeout 9 timeout 1 a").unwrap().after, Duration::from_secs(1));
@@ -273,13 +321,25 @@ mod tests {
     #[test]
     fn env_alone_shows_the_environment_where_something_can() {
         let made = unwrap(line("env -i A=1"), |name| name == "printenv").unwrap();
-        assert_eq!((made.argv, made.env), (vec!["printenv".into()], vec![("A".into(), "1".into())]));
+        assert_eq!(
+            (made.argv, made.env),
+            (vec!["printenv".into()], vec![("A".into(), "1".into())])
+        );
         assert!(unwrap(line("env"), |_| false).is_err());
     }
 
     #[test]
     fn what_is_not_understood_does_not_run() {
-        for given in ["env", "env A=1", "env --block-signal python3", "timeout 5", "timeout soon a", "timeout -s", "nohup", "uv sync"] {
+        for given in [
+            "env",
+            "env A=1",
+            "env --block-signal python3",
+            "timeout 5",
+            "timeout soon a",
+            "timeout -s",
+            "nohup",
+            "uv sync",
+        ] {
             assert!(unwrap(line(given), |_| false).is_err(), "{given}");
         }
         assert!(unwrap(line(&format!("{}python3", "env ".repeat(1_000))), |_| false).is_err());

@@ -75,10 +75,16 @@ pub(crate) fn denials(invocation: &Invocation) -> Vec<Denial> {
     invocation.spawn_denials.lock().unwrap_or_else(PoisonError::into_inner).clone()
 }
 
-/// Finds the program that a command means, checks it against the capabilities and the limits, and makes it ready.
-pub(super) async fn prepare(invocation: &Invocation, caller: Caller, what: Asked) -> Result<Startable, Error> {
+/// Finds the program that a command means, checks it against the capabilities and the limits, and
+/// makes it ready.
+pub(super) async fn prepare(
+    invocation: &Invocation,
+    caller: Caller,
+    what: Asked,
+) -> Result<Startable, Error> {
     let asked = what.argv.clone();
-    // Before anything is looked up: the shell asks about commands that are none of the host's programs.
+    // Before anything is looked up: the shell asks about commands that are none of the host's
+    // programs.
     refuse_denied(invocation, &asked, [&asked[..]])?;
     let line = shims::Line {
         argv: what.argv,
@@ -87,8 +93,12 @@ pub(super) async fn prepare(invocation: &Invocation, caller: Caller, what: Asked
         cwd: what.cwd.or(Some(caller.cwd)),
         timeout: None,
     };
-    let no_program = |message, fix| Error::NotFound(refuse(invocation, &asked, message, fix, DenialKind::NoProgram));
-    let Some(programs) = &invocation.programs else { return Err(no_program("there are no programs here".into(), None)) };
+    let no_program = |message, fix| {
+        Error::NotFound(refuse(invocation, &asked, message, fix, DenialKind::NoProgram))
+    };
+    let Some(programs) = &invocation.programs else {
+        return Err(no_program("there are no programs here".into(), None));
+    };
     let is_program = |name: &str| programs.find(name).is_ok_and(|found| found.is_some());
     let line = shims::unwrap(line, is_program).map_err(|message| no_program(message, None))?;
     let mut held = Held::nothing(invocation.meter.clone());
@@ -97,11 +107,15 @@ pub(super) async fn prepare(invocation: &Invocation, caller: Caller, what: Asked
     }
     let cwd = line.cwd.unwrap_or_default();
     let found = programs.start(&line.argv, &cwd, |path| invocation.vfs.head(path, HEAD));
-    let program = found.map_err(|error| match line.argv.first().and_then(|command| names::never(command)) {
-        Some(reason) => no_program(format!("`{}` is never here: {reason}", line.argv[0]), None),
-        None => no_program(error.message, error.fix),
+    let program = found.map_err(|error| {
+        match line.argv.first().and_then(|command| names::never(command)) {
+            Some(reason) => no_program(format!("`{}` is never here: {reason}", line.argv[0]), None),
+            None => no_program(error.message, error.fix),
+        }
     })?;
-    if let Some(file) = programs.denied_file(&program, &cwd, |path, bytes| invocation.vfs.head(path, bytes)) {
+    if let Some(file) =
+        programs.denied_file(&program, &cwd, |path, bytes| invocation.vfs.head(path, bytes))
+    {
         return Err(Error::Denied(refuse(
             invocation,
             &asked,
@@ -119,7 +133,11 @@ pub(super) async fn prepare(invocation: &Invocation, caller: Caller, what: Asked
     if !invocation.capabilities.spawn.none_of.is_empty() {
         let commands = programs.commands_of(&program);
         let before = line.before.iter().map(std::slice::from_ref);
-        refuse_denied(invocation, &asked, commands.iter().map(Vec::as_slice).chain(before).chain([&runs[..]]))?;
+        refuse_denied(
+            invocation,
+            &asked,
+            commands.iter().map(Vec::as_slice).chain(before).chain([&runs[..]]),
+        )?;
     }
     allow(invocation, &asked, &runs)?;
     count(invocation, caller.depth)?;
@@ -128,11 +146,24 @@ pub(super) async fn prepare(invocation: &Invocation, caller: Caller, what: Asked
     if let Some(status) = prepared.lacks(&program.entry) {
         return Err(not_ready(status));
     }
-    Ok(Startable { argv: asked, program, prepared, env: line.env, cwd, timeout: line.timeout, depth: caller.depth + 1, held })
+    Ok(Startable {
+        argv: asked,
+        program,
+        prepared,
+        env: line.env,
+        cwd,
+        timeout: line.timeout,
+        depth: caller.depth + 1,
+        held,
+    })
 }
 
 /// Refuses what was asked where a denial stops one of the commands that it comes to.
-fn refuse_denied<'a>(invocation: &Invocation, asked: &[String], commands: impl IntoIterator<Item = &'a [String]>) -> Result<(), Error> {
+fn refuse_denied<'a>(
+    invocation: &Invocation,
+    asked: &[String],
+    commands: impl IntoIterator<Item = &'a [String]>,
+) -> Result<(), Error> {
     let spawn = &invocation.capabilities.spawn;
     match commands.into_iter().find_map(|argv| spawn.denial_of(argv)) {
         Some(pattern) => Err(Error::Denied(note(invocation, pattern.denial(asked)))),
@@ -147,7 +178,9 @@ fn allow(invocation: &Invocation, asked: &[String], runs: &[String]) -> Result<(
         return Ok(());
     }
     let program = runs[0].rsplit('/').next().unwrap_or(&runs[0]);
-    let fix = format!("`Bash({program}:*)` in the skill's allowed-tools, and `--allow 'Bash({program}:*)'`");
+    let fix = format!(
+        "`Bash({program}:*)` in the skill's allowed-tools, and `--allow 'Bash({program}:*)'`"
+    );
     let rule = "no `Bash` entry that both the skill asks for and the policy allows covers it";
     Err(Error::Denied(refuse(invocation, asked, rule.into(), Some(fix), DenialKind::Program)))
 }
@@ -156,7 +189,10 @@ fn count(invocation: &Invocation, depth: u64) -> Result<(), Error> {
     let limits = &invocation.meter.limits;
     if depth >= limits.process_depth {
         invocation.meter.hit(Limit::ProcessDepth);
-        return Err(Error::Limit(format!("programs may start programs {} deep", limits.process_depth)));
+        return Err(Error::Limit(format!(
+            "programs may start programs {} deep",
+            limits.process_depth
+        )));
     }
     if invocation.meter.processes.fetch_add(1, Relaxed) >= limits.processes {
         invocation.meter.processes.fetch_sub(1, Relaxed);
@@ -167,7 +203,13 @@ fn count(invocation: &Invocation, depth: u64) -> Result<(), Error> {
 }
 
 /// Notes a command that does not start, for the outcome; returns the reason, for the guest.
-fn refuse(invocation: &Invocation, argv: &[String], rule: String, fix: Option<String>, kind: DenialKind) -> String {
+fn refuse(
+    invocation: &Invocation,
+    argv: &[String],
+    rule: String,
+    fix: Option<String>,
+    kind: DenialKind,
+) -> String {
     let command: String = argv.join(" ").chars().take(200).collect();
     note(invocation, Denial { what: format!("start `{command}`"), rule, fix, kind })
 }
@@ -203,7 +245,8 @@ pub(super) fn go(invocation: &Arc<Invocation>, what: Startable, streams: Streams
     Running { id, abort: task.abort_handle(), task: Some(task), status }
 }
 
-/// What a program's task has. In this order, so that the last is dropped last: the status is told when the program's streams are closed.
+/// What a program's task has. In this order, so that the last is dropped last: the status is told
+/// when the program's streams are closed.
 struct Work {
     program: Program,
     prepared: Prepared,
@@ -223,7 +266,10 @@ impl Work {
             let running = invocation.execute(&this.program, &this.prepared, given);
             let ended = match this.timeout {
                 None => running.await,
-                Some(timeout) => invocation.within(timeout.after, running).await.unwrap_or(Ended::Exited(timeout.code)),
+                Some(timeout) => invocation
+                    .within(timeout.after, running)
+                    .await
+                    .unwrap_or(Ended::Exited(timeout.code)),
             };
             this.ending.status = status_of(&ended);
             ended

@@ -5,7 +5,9 @@ use std::task::Poll;
 
 use wasmtime::component::{HasSelf, Resource};
 
-use super::bindings::skillhost::skill::process::{Error, HostReader, HostReaderWithStore, HostWriter, HostWriterWithStore};
+use super::bindings::skillhost::skill::process::{
+    Error, HostReader, HostReaderWithStore, HostWriter, HostWriterWithStore,
+};
 use super::{Blocking, State, blocking};
 use crate::pipe::{CAPACITY, Reader, Writer};
 use skillhost_policy::limits::Limit;
@@ -26,7 +28,8 @@ impl HostReaderWithStore<State> for HasSelf<State> {
     ) -> wasmtime::Result<Result<Vec<u8>, Error>> {
         let mut reader = host.get().table.get(&this)?.clone();
         let max = CAPACITY.min(usize::try_from(max)?);
-        let bytes = blocking(&mut host, timeout_ms, poll_fn(|cx| reader.poll_read(cx, max))).await?;
+        let bytes =
+            blocking(&mut host, timeout_ms, poll_fn(|cx| reader.poll_read(cx, max))).await?;
         Ok(bytes.ok_or(Error::Timeout))
     }
 }
@@ -39,11 +42,19 @@ impl HostWriter for State {
 }
 
 impl HostWriterWithStore<State> for HasSelf<State> {
-    async fn write(host: Blocking<'_>, this: Resource<Writer>, data: Vec<u8>) -> wasmtime::Result<Result<u32, Error>> {
+    async fn write(
+        host: Blocking<'_>,
+        this: Resource<Writer>,
+        data: Vec<u8>,
+    ) -> wasmtime::Result<Result<u32, Error>> {
         write(host, &this, &data).await
     }
 
-    async fn write_latin1(host: Blocking<'_>, this: Resource<Writer>, data: String) -> wasmtime::Result<Result<u32, Error>> {
+    async fn write_latin1(
+        host: Blocking<'_>,
+        this: Resource<Writer>,
+        data: String,
+    ) -> wasmtime::Result<Result<u32, Error>> {
         // No more than fits the pipe is taken; the guest asks again with the rest.
         let fits = &data.as_bytes()[..data.len().min(CAPACITY)];
         if fits.is_ascii() {
@@ -56,7 +67,11 @@ impl HostWriterWithStore<State> for HasSelf<State> {
     }
 }
 
-async fn write(mut host: Blocking<'_>, this: &Resource<Writer>, bytes: &[u8]) -> wasmtime::Result<Result<u32, Error>> {
+async fn write(
+    mut host: Blocking<'_>,
+    this: &Resource<Writer>,
+    bytes: &[u8],
+) -> wasmtime::Result<Result<u32, Error>> {
     let mut writer = host.get().table.get(this)?.clone();
     let written = blocking(&mut host, None, poll_fn(|cx| writer.poll_write(cx, bytes))).await?;
     match written {
@@ -73,14 +88,24 @@ pub(super) struct Polled {
 
 impl Polled {
     /// More than a program may hold are more than it can mean.
-    pub(super) fn of(state: &State, readers: &[Resource<Reader>], writers: &[Resource<Writer>]) -> wasmtime::Result<Polled> {
+    pub(super) fn of(
+        state: &State,
+        readers: &[Resource<Reader>],
+        writers: &[Resource<Writer>],
+    ) -> wasmtime::Result<Polled> {
         let meter = &state.invocation.meter;
         if (readers.len() + writers.len()) as u64 > meter.limits.handles {
             return Err(meter.stop(Limit::Handles).into());
         }
         Ok(Polled {
-            readers: readers.iter().map(|reader| state.table.get(reader).cloned()).collect::<Result<_, _>>()?,
-            writers: writers.iter().map(|writer| state.table.get(writer).cloned()).collect::<Result<_, _>>()?,
+            readers: readers
+                .iter()
+                .map(|reader| state.table.get(reader).cloned())
+                .collect::<Result<_, _>>()?,
+            writers: writers
+                .iter()
+                .map(|writer| state.table.get(writer).cloned())
+                .collect::<Result<_, _>>()?,
         })
     }
 
@@ -89,7 +114,11 @@ impl Polled {
         poll_fn(|cx| {
             let readers = indices(&mut self.readers, |reader| reader.poll_ready(cx));
             let writers = indices(&mut self.writers, |writer| writer.poll_ready(cx));
-            if readers.is_empty() && writers.is_empty() { Poll::Pending } else { Poll::Ready((readers, writers)) }
+            if readers.is_empty() && writers.is_empty() {
+                Poll::Pending
+            } else {
+                Poll::Ready((readers, writers))
+            }
         })
         .await
     }

@@ -1,6 +1,8 @@
-//! A recording on disk: `recording.json`, and under `blobs/` the bytes that it names, by their digest.
+//! A recording on disk: `recording.json`, and under `blobs/` the bytes that it names, by their
+//! digest.
 //!
-//! It is written elsewhere and moved to its place when it is whole: what is in that place is a recording, or nothing.
+//! It is written elsewhere and moved to its place when it is whole: what is in that place is a
+//! recording, or nothing.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read as _, Write as _};
@@ -21,7 +23,8 @@ use skillhost_skill::runtime;
 /// Bytes of `recording.json` that are read.
 const TEXT_MAX: u64 = 64 << 20;
 
-/// Bytes of all files that a recording keeps: what receipts take in, and again as much for packages.
+/// Bytes of all files that a recording keeps: what receipts take in, and again as much for
+/// packages.
 pub(super) const BLOBS_MAX: u64 = 2 << 30;
 
 const NAME: &str = "recording.json";
@@ -72,7 +75,8 @@ pub enum FolderError {
 }
 
 impl Draft {
-    /// Starts one that is to be at a place, which is nowhere or an empty folder; it is made in a folder for scratch space.
+    /// Starts one that is to be at a place, which is nowhere or an empty folder; it is made in a
+    /// folder for scratch space.
     ///
     /// # Errors
     /// There is something, or nothing can be made beside it.
@@ -85,10 +89,18 @@ impl Draft {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(error)),
             _ => {}
         }
-        rustix::fs::accessat(CWD, beside(place), Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS)
-            .map_err(|error| failed(error.into()))?;
+        rustix::fs::accessat(
+            CWD,
+            beside(place),
+            Access::WRITE_OK | Access::EXEC_OK,
+            AtFlags::EACCESS,
+        )
+        .map_err(|error| failed(error.into()))?;
         // Not in its place, which may lie in a folder that the run is granted.
-        let folder = scratch.canonicalize().and_then(|scratch| TempFolder::new_in(&scratch, Purpose::Recording)).map_err(failed)?;
+        let folder = scratch
+            .canonicalize()
+            .and_then(|scratch| TempFolder::new_in(&scratch, Purpose::Recording))
+            .map_err(failed)?;
         folder.create(BLOBS).map_err(failed)?;
         Ok(Draft { place: place.to_owned(), folder })
     }
@@ -109,7 +121,11 @@ impl Draft {
     /// It cannot be written.
     pub fn finish(self, recording: Recording, keep: &Keep, seal: &Seal) -> Result<(), FolderError> {
         let place = self.place.clone();
-        self.write(recording, keep, seal).map_err(|source| FolderError::Io { path: place, what: "written", source })
+        self.write(recording, keep, seal).map_err(|source| FolderError::Io {
+            path: place,
+            what: "written",
+            source,
+        })
     }
 
     /// That it cannot be written.
@@ -119,7 +135,8 @@ impl Draft {
 
     fn write(self, mut recording: Recording, keep: &Keep, seal: &Seal) -> io::Result<()> {
         keep.check()?;
-        let needed: std::collections::BTreeSet<String> = recording.needed().map(str::to_owned).collect();
+        let needed: std::collections::BTreeSet<String> =
+            recording.needed().map(str::to_owned).collect();
         for digest in keep.all().into_iter().filter(|digest| !needed.contains(digest)) {
             keep.remove(&digest)?;
         }
@@ -172,32 +189,40 @@ impl Draft {
 }
 
 impl Kept {
-    /// Reads a recording, and checks it against its own digest. The bytes that it keeps are checked when they are read.
+    /// Reads a recording, and checks it against its own digest. The bytes that it keeps are checked
+    /// when they are read.
     ///
     /// # Errors
     /// It is none, or not as it was written.
     pub fn read(path: &Path) -> Result<Kept, FolderError> {
         let failed = |source| FolderError::Io { path: path.to_owned(), what: "read", source };
         let text = read(&path.join(NAME), TEXT_MAX).map_err(failed)?;
-        let recording = parse(&text).map_err(|why| FolderError::Invalid { path: path.to_owned(), why })?;
+        let recording =
+            parse(&text).map_err(|why| FolderError::Invalid { path: path.to_owned(), why })?;
         Ok(Kept { recording, blobs: path.join(BLOBS) })
     }
 
-    /// The values that it stores under a key, by name: none where that is another key than the one that it was made with, or the recording has
-    /// been changed since.
+    /// The values that it stores under a key, by name: none where that is another key than the one
+    /// that it was made with, or the recording has been changed since.
     pub fn stored(&self, key: &Key) -> BTreeMap<String, Vec<u8>> {
         let mut recording = self.recording.clone();
         let values = recording.sealed.values.take().zip(serde_json::to_value(&recording).ok());
         values.and_then(|(values, value)| key.unlock(&values, &digest(&value))).unwrap_or_default()
     }
 
-    /// Puts secrets in the place of their placeholders. What is then taken from the recording is as it was.
+    /// Puts secrets in the place of their placeholders. What is then taken from the recording is as
+    /// it was.
     ///
     /// # Errors
     /// Why it is no recording any more.
     pub fn unsealed(self, seal: &Seal) -> Result<Kept, FolderError> {
-        let again = serde_json::to_value(&self.recording).map(|value| seal.unseal(value)).and_then(serde_json::from_value);
-        let recording = again.map_err(|error| FolderError::Invalid { path: self.blobs.clone(), why: error.to_string() })?;
+        let again = serde_json::to_value(&self.recording)
+            .map(|value| seal.unseal(value))
+            .and_then(serde_json::from_value);
+        let recording = again.map_err(|error| FolderError::Invalid {
+            path: self.blobs.clone(),
+            why: error.to_string(),
+        })?;
         Ok(Kept { recording, ..self })
     }
 
@@ -209,10 +234,14 @@ impl Kept {
         let path = self.blobs.parent().unwrap_or(&self.blobs).to_owned();
         let stored = self.recording.blobs.get(wanted).map_or(wanted, String::as_str);
         let invalid = |why: String| FolderError::Invalid { path: path.clone(), why };
-        let name = stored.strip_prefix("sha256:").filter(|hex| is_hex(hex)).ok_or_else(|| invalid(format!("`{stored}` is no digest")))?;
+        let name = stored
+            .strip_prefix("sha256:")
+            .filter(|hex| is_hex(hex))
+            .ok_or_else(|| invalid(format!("`{stored}` is no digest")))?;
         // A placeholder may be longer than what it stands for.
         let most = if stored == wanted { most } else { most.saturating_mul(8).min(BLOBS_MAX) };
-        let bytes = read(&self.blobs.join(name), most).map_err(|error| invalid(format!("the file blobs/{name}: {error}")))?;
+        let bytes = read(&self.blobs.join(name), most)
+            .map_err(|error| invalid(format!("the file blobs/{name}: {error}")))?;
         if runtime::digest(&bytes) != stored {
             return Err(invalid(format!("the file blobs/{name} is not what was recorded")));
         }
@@ -220,7 +249,11 @@ impl Kept {
             return Ok(bytes);
         }
         let bytes = seal.unsealed(&bytes);
-        if runtime::digest(&bytes) == wanted { Ok(bytes) } else { Err(invalid(format!("blobs/{name} does not hold what it stands for"))) }
+        if runtime::digest(&bytes) == wanted {
+            Ok(bytes)
+        } else {
+            Err(invalid(format!("blobs/{name} does not hold what it stands for")))
+        }
     }
 }
 
@@ -229,11 +262,14 @@ impl Kept {
 /// # Errors
 /// Why it is none.
 pub fn parse(text: &[u8]) -> Result<Recording, String> {
-    let mut value: Value = serde_json::from_slice(text).map_err(|error| format!("{NAME} is not valid JSON: {error}"))?;
+    let mut value: Value = serde_json::from_slice(text)
+        .map_err(|error| format!("{NAME} is not valid JSON: {error}"))?;
     let again = self::text(&value).map_err(|error| error.to_string())?;
     match value.get("version").and_then(Value::as_u64) {
         Some(version) if version == u64::from(VERSION) => {}
-        Some(version) => return Err(format!("its form is {version}, and the one known here is {VERSION}")),
+        Some(version) => {
+            return Err(format!("its form is {version}, and the one known here is {VERSION}"));
+        }
         None => return Err(format!("{NAME} has no `version`")),
     }
     // A name that stands twice is read differently by two readers.
@@ -244,7 +280,8 @@ pub fn parse(text: &[u8]) -> Result<Recording, String> {
     if told != Some(Value::String(digest(&value))) {
         return Err(format!("{NAME} is not as it was written: its `digest` is another"));
     }
-    let recording: Recording = serde_json::from_value(value).map_err(|error| format!("{NAME}: {error}"))?;
+    let recording: Recording =
+        serde_json::from_value(value).map_err(|error| format!("{NAME}: {error}"))?;
     super::scene::check(&recording)?;
     Ok(recording)
 }
@@ -269,10 +306,12 @@ fn beside(place: &Path) -> &Path {
 }
 
 fn is_hex(text: &str) -> bool {
-    text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_digit() || matches!(byte, b'a'..=b'f'))
+    text.len() == 64
+        && text.bytes().all(|byte| byte.is_ascii_digit() || matches!(byte, b'a'..=b'f'))
 }
 
-/// Reads a regular file of at most that many bytes: not a symlink, which might lead anywhere, nor a FIFO, which would wait.
+/// Reads a regular file of at most that many bytes: not a symlink, which might lead anywhere, nor a
+/// FIFO, which would wait.
 fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     let flags = (rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK).bits() as i32;
     #[expect(clippy::disallowed_methods, reason = "a file of a folder that the operator names")]
@@ -283,7 +322,10 @@ fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     file.take(most.saturating_add(1)).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > most {
-        return Err(io::Error::new(io::ErrorKind::FileTooLarge, format!("it has more than {}", show_size(most))));
+        return Err(io::Error::new(
+            io::ErrorKind::FileTooLarge,
+            format!("it has more than {}", show_size(most)),
+        ));
     }
     Ok(bytes)
 }
@@ -291,6 +333,7 @@ fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
 /// A file that only this user reads.
 pub(super) fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
     #[expect(clippy::disallowed_methods, reason = "a file of a scratch folder of our own")]
-    let mut file = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+    let mut file =
+        std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
     file.write_all(bytes)
 }

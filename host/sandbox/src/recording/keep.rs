@@ -1,4 +1,5 @@
-//! Taking in the files of a run as they are read for the first time: what they held before the run could change them.
+//! Taking in the files of a run as they are read for the first time: what they held before the run
+//! could change them.
 
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
@@ -20,7 +21,8 @@ pub type Key = (u64, u64);
 pub enum Contents {
     /// What is read goes into a recording.
     Kept(Keep),
-    /// Files of a recording that were not read, and so are empty space of their size: their digests.
+    /// Files of a recording that were not read, and so are empty space of their size: their
+    /// digests.
     StandIns(Mutex<HashMap<Key, String>>),
 }
 
@@ -66,7 +68,11 @@ impl Contents {
 
     /// The digest of what a file stands in for.
     pub fn stands_for(&self, key: Key) -> Option<String> {
-        if let Contents::StandIns(stand_ins) = self { lock(stand_ins).get(&key).cloned() } else { None }
+        if let Contents::StandIns(stand_ins) = self {
+            lock(stand_ins).get(&key).cloned()
+        } else {
+            None
+        }
     }
 
     /// Where files are kept.
@@ -118,7 +124,8 @@ impl Keep {
         if self.state().kept.insert(digest.clone()) {
             let mut copy = tempfile::NamedTempFile::new_in(&self.blobs)?;
             copy.write_all(bytes)?;
-            copy.persist(self.blobs.join(digest.trim_start_matches("sha256:"))).map_err(|error| error.error)?;
+            copy.persist(self.blobs.join(digest.trim_start_matches("sha256:")))
+                .map_err(|error| error.error)?;
         }
         Ok(digest)
     }
@@ -134,8 +141,12 @@ impl Keep {
     /// It cannot be read.
     pub fn read(&self, digest: &str) -> io::Result<Vec<u8>> {
         let mut bytes = Vec::new();
-        #[expect(clippy::disallowed_methods, reason = "a file of the recording that is being made")]
-        File::open(self.blobs.join(digest.trim_start_matches("sha256:")))?.read_to_end(&mut bytes)?;
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "a file of the recording that is being made"
+        )]
+        File::open(self.blobs.join(digest.trim_start_matches("sha256:")))?
+            .read_to_end(&mut bytes)?;
         Ok(bytes)
     }
 

@@ -1,4 +1,5 @@
-//! The folders of a recording, made again in a scratch folder: what was read with its content, the rest as empty space of its size.
+//! The folders of a recording, made again in a scratch folder: what was read with its content, the
+//! rest as empty space of its size.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io;
@@ -44,7 +45,8 @@ pub fn check(recording: &Recording) -> Result<(), String> {
     if !is_name(&recording.skill) {
         return Err("the name of the skill's folder is no name".into());
     }
-    if recording.exchanges.len() > EXCHANGES_MAX || recording.folders.iter().map(|folder| folder.entries.len()).sum::<usize>() > ENTRIES_MAX
+    if recording.exchanges.len() > EXCHANGES_MAX
+        || recording.folders.iter().map(|folder| folder.entries.len()).sum::<usize>() > ENTRIES_MAX
     {
         return Err("there is more in it than a run can have".into());
     }
@@ -63,8 +65,12 @@ pub fn check(recording: &Recording) -> Result<(), String> {
                 EntryKind::Folder { .. } => {
                     folders.insert(path);
                 }
-                EntryKind::Link { target: Some(target), .. } if target.is_empty() || target.starts_with('/') || target.contains('\0') => {
-                    return Err(format!("the symlink `{path}` in {guest} does not lead to a place in it"));
+                EntryKind::Link { target: Some(target), .. }
+                    if target.is_empty() || target.starts_with('/') || target.contains('\0') =>
+                {
+                    return Err(format!(
+                        "the symlink `{path}` in {guest} does not lead to a place in it"
+                    ));
                 }
                 EntryKind::File { bytes, .. } if i64::try_from(*bytes).is_err() => {
                     return Err(format!("the file `{path}` in {guest} is larger than files are"));
@@ -81,24 +87,47 @@ pub fn check(recording: &Recording) -> Result<(), String> {
 
 /// One name of one entry.
 fn is_name(name: &str) -> bool {
-    !name.is_empty() && name.len() <= 255 && !name.contains(['/', '\0']) && name != "." && name != ".."
+    !name.is_empty()
+        && name.len() <= 255
+        && !name.contains(['/', '\0'])
+        && name != "."
+        && name != ".."
 }
 
 impl Scene {
-    /// Makes the folders of a recording in a folder for scratch space. Gives what stands in for the files that were not read, too.
+    /// Makes the folders of a recording in a folder for scratch space. Gives what stands in for the
+    /// files that were not read, too.
     ///
     /// # Errors
     /// The recording does not hold what it names, or nothing can be written.
-    pub fn make(kept: &Kept, seal: &Seal, scratch: &Path) -> Result<(Scene, Contents), FolderError> {
-        check(&kept.recording).map_err(|why| FolderError::Invalid { path: scratch.to_owned(), why })?;
-        let failed = |source| FolderError::Io { path: scratch.to_owned(), what: "made again", source };
-        let root = scratch.canonicalize().and_then(|scratch| TempFolder::new_in(&scratch, Purpose::Replay));
+    pub fn make(
+        kept: &Kept,
+        seal: &Seal,
+        scratch: &Path,
+    ) -> Result<(Scene, Contents), FolderError> {
+        check(&kept.recording)
+            .map_err(|why| FolderError::Invalid { path: scratch.to_owned(), why })?;
+        let failed =
+            |source| FolderError::Io { path: scratch.to_owned(), what: "made again", source };
+        let root = scratch
+            .canonicalize()
+            .and_then(|scratch| TempFolder::new_in(&scratch, Purpose::Replay));
         let root = root.map_err(failed)?;
         let skill = root.path().join("skill").join(&kept.recording.skill);
         let mut scene = Scene { root, skill, folders: BTreeMap::new(), closed: Vec::new() };
-        let mut making = Making { kept, seal, stand_ins: HashMap::new(), names: HashMap::new(), left: BLOBS_MAX };
+        let mut making = Making {
+            kept,
+            seal,
+            stand_ins: HashMap::new(),
+            names: HashMap::new(),
+            left: BLOBS_MAX,
+        };
         for (index, folder) in kept.recording.folders.iter().enumerate() {
-            let place = if folder.guest == SKILL { scene.skill.clone() } else { scene.root.path().join(format!("folder{index}")) };
+            let place = if folder.guest == SKILL {
+                scene.skill.clone()
+            } else {
+                scene.root.path().join(format!("folder{index}"))
+            };
             private::create_missing(&place).map_err(failed)?;
             making.folder(&mut scene, &place, folder)?;
             if folder.guest != SKILL {
@@ -120,12 +149,23 @@ struct Making<'a> {
 }
 
 impl Making<'_> {
-    fn folder(&mut self, scene: &mut Scene, place: &Path, folder: &Folder) -> Result<(), FolderError> {
+    fn folder(
+        &mut self,
+        scene: &mut Scene,
+        place: &Path,
+        folder: &Folder,
+    ) -> Result<(), FolderError> {
         // Symlinks last: nothing is made through one.
         let is_link = |entry: &&Entry| matches!(entry.kind, EntryKind::Link { .. });
-        for entry in folder.entries.iter().filter(|entry| !is_link(entry)).chain(folder.entries.iter().filter(is_link)) {
+        for entry in folder
+            .entries
+            .iter()
+            .filter(|entry| !is_link(entry))
+            .chain(folder.entries.iter().filter(is_link))
+        {
             let path = place.join(&entry.path);
-            let failed = |source| FolderError::Io { path: path.clone(), what: "made again", source };
+            let failed =
+                |source| FolderError::Io { path: path.clone(), what: "made again", source };
             match &entry.kind {
                 EntryKind::File { bytes, digest, kept, writable, names } => {
                     let first = names.and_then(|names| self.names.get(&names).cloned());
@@ -133,8 +173,15 @@ impl Making<'_> {
                         Some(first) => std::fs::hard_link(first, &path).map_err(failed)?,
                         None => {
                             self.file(&path, *bytes, digest, *kept)?;
-                            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(if *writable { 0o600 } else { 0o400 }))
-                                .map_err(failed)?;
+                            std::fs::set_permissions(
+                                &path,
+                                std::fs::Permissions::from_mode(if *writable {
+                                    0o600
+                                } else {
+                                    0o400
+                                }),
+                            )
+                            .map_err(failed)?;
                         }
                     }
                     if let Some(names) = names {
@@ -150,15 +197,23 @@ impl Making<'_> {
                     private::create_new(&path).map_err(failed)?;
                     if *hides {
                         // Guests are not shown a name that is no text.
-                        write_new(&path.join(std::ffi::OsStr::from_bytes(b"\xff")), b"").map_err(failed)?;
+                        write_new(&path.join(std::ffi::OsStr::from_bytes(b"\xff")), b"")
+                            .map_err(failed)?;
                     }
                     if !writable {
                         scene.closed.push(path);
                     }
                 }
                 EntryKind::Link { target, bytes } => {
-                    let nowhere = || format!("/{:->1$}", "", usize::try_from(*bytes).unwrap_or(0).clamp(2, 4096) - 1);
-                    std::os::unix::fs::symlink(target.clone().unwrap_or_else(nowhere), &path).map_err(failed)?;
+                    let nowhere = || {
+                        format!(
+                            "/{:->1$}",
+                            "",
+                            usize::try_from(*bytes).unwrap_or(0).clamp(2, 4096) - 1
+                        )
+                    };
+                    std::os::unix::fs::symlink(target.clone().unwrap_or_else(nowhere), &path)
+                        .map_err(failed)?;
                 }
                 EntryKind::Other => {
                     let made = rustix::fs::mknodat(CWD, &path, FileType::Fifo, Mode::RUSR, 0);
@@ -168,14 +223,28 @@ impl Making<'_> {
         }
         for path in scene.closed.iter().filter(|path| path.starts_with(place)) {
             let closed = std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o500));
-            closed.map_err(|source| FolderError::Io { path: path.clone(), what: "made again", source })?;
+            closed.map_err(|source| FolderError::Io {
+                path: path.clone(),
+                what: "made again",
+                source,
+            })?;
         }
         Ok(())
     }
 
-    fn file(&mut self, path: &Path, bytes: u64, digest: &str, kept: bool) -> Result<(), FolderError> {
+    fn file(
+        &mut self,
+        path: &Path,
+        bytes: u64,
+        digest: &str,
+        kept: bool,
+    ) -> Result<(), FolderError> {
         let failed = |source| FolderError::Io { path: path.to_owned(), what: "made again", source };
-        let content = if kept { self.kept.bytes(digest, bytes.min(self.left), self.seal)? } else { Vec::new() };
+        let content = if kept {
+            self.kept.bytes(digest, bytes.min(self.left), self.seal)?
+        } else {
+            Vec::new()
+        };
         self.left = self.left.saturating_sub(content.len() as u64);
         write_new(path, &content).map_err(failed)?;
         if !kept {

@@ -1,5 +1,5 @@
-//! Secrets stay out of a recording: wherever a value would stand, in a text or in a file, a placeholder does. The values of some are stored apart,
-//! [encrypted](super::vault).
+//! Secrets stay out of a recording: wherever a value would stand, in a text or in a file, a
+//! placeholder does. The values of some are stored apart, [encrypted](super::vault).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -10,7 +10,8 @@ use sha2::{Digest as _, Sha256};
 use super::Sealed;
 use super::vault::Key;
 
-/// Bytes from which on a value is also looked for inside other texts: a shorter one stands in too much that is none.
+/// Bytes from which on a value is also looked for inside other texts: a shorter one stands in too
+/// much that is none.
 const LONG: usize = 8;
 
 /// Puts placeholders in the place of secrets, or secrets in the place of placeholders.
@@ -45,7 +46,8 @@ pub fn digest(salt: &str, value: &[u8]) -> String {
 impl Seal {
     /// For a recording, with a salt by chance.
     pub fn new(salt: String, secrets: impl IntoIterator<Item = (String, Vec<u8>)>) -> Seal {
-        let mut secrets: Vec<_> = secrets.into_iter().filter(|(_, value)| !value.is_empty()).collect();
+        let mut secrets: Vec<_> =
+            secrets.into_iter().filter(|(_, value)| !value.is_empty()).collect();
         secrets.sort_by_key(|(_, value)| std::cmp::Reverse(value.len()));
         Seal { salt, secrets, stored: None }
     }
@@ -61,7 +63,8 @@ impl Seal {
                 return Err(SecretError::Wrong(name.clone()));
             }
         }
-        let secrets = sealed.secrets.keys().filter_map(|name| Some((name.clone(), given.get(name)?.clone())));
+        let secrets =
+            sealed.secrets.keys().filter_map(|name| Some((name.clone(), given.get(name)?.clone())));
         Ok(Seal { salt: sealed.salt.clone(), secrets: secrets.collect(), stored: None })
     }
 
@@ -71,10 +74,18 @@ impl Seal {
         Seal { stored: Some((key, names)), ..self }
     }
 
-    /// The encrypted values of those secrets that a recording needs and that are to be stored in it.
-    pub(super) fn locked(&self, needed: &BTreeMap<String, String>, recording: &str) -> io::Result<Option<String>> {
+    /// The encrypted values of those secrets that a recording needs and that are to be stored in
+    /// it.
+    pub(super) fn locked(
+        &self,
+        needed: &BTreeMap<String, String>,
+        recording: &str,
+    ) -> io::Result<Option<String>> {
         let Some((key, names)) = &self.stored else { return Ok(None) };
-        let stored = self.secrets.iter().filter(|(name, _)| names.contains(name) && needed.contains_key(name));
+        let stored = self
+            .secrets
+            .iter()
+            .filter(|(name, _)| names.contains(name) && needed.contains_key(name));
         let values: BTreeMap<String, Vec<u8>> = stored.cloned().collect();
         if values.is_empty() { Ok(None) } else { key.lock(&values, recording).map(Some) }
     }
@@ -86,7 +97,10 @@ impl Seal {
 
     /// What stands for a value that is one secret as a whole.
     pub fn whole(&self, value: &[u8]) -> Option<String> {
-        self.secrets.iter().find(|(_, secret)| secret == value).map(|(name, _)| self.placeholder(name))
+        self.secrets
+            .iter()
+            .find(|(_, secret)| secret == value)
+            .map(|(name, _)| self.placeholder(name))
     }
 
     /// What stands for a secret.
@@ -98,13 +112,17 @@ impl Seal {
     pub fn sealed(&self, bytes: &[u8]) -> Vec<u8> {
         let long = self.secrets.iter().filter(|(_, value)| value.len() >= LONG);
         let forms = long.flat_map(|(name, value)| forms(name, value));
-        forms.fold(bytes.to_vec(), |bytes, (name, form)| replaced(&bytes, &form, self.placeholder(&name).as_bytes()))
+        forms.fold(bytes.to_vec(), |bytes, (name, form)| {
+            replaced(&bytes, &form, self.placeholder(&name).as_bytes())
+        })
     }
 
     /// Bytes with their secrets again.
     pub fn unsealed(&self, bytes: &[u8]) -> Vec<u8> {
         let forms = self.secrets.iter().flat_map(|(name, value)| forms(name, value));
-        forms.fold(bytes.to_vec(), |bytes, (name, form)| replaced(&bytes, self.placeholder(&name).as_bytes(), &form))
+        forms.fold(bytes.to_vec(), |bytes, (name, form)| {
+            replaced(&bytes, self.placeholder(&name).as_bytes(), &form)
+        })
     }
 
     /// A value of JSON without secrets.
@@ -125,10 +143,17 @@ impl Seal {
     /// The names and digests of the secrets whose placeholders stand in some text.
     pub fn used(&self, among: &[&[u8]]) -> BTreeMap<String, String> {
         let stands = |(name, value): &&(String, Vec<u8>)| {
-            let placeholders = forms(name, value).into_iter().map(|(name, _)| self.placeholder(&name));
-            placeholders.into_iter().any(|placeholder| among.iter().any(|bytes| find(bytes, placeholder.as_bytes()).is_some()))
+            let placeholders =
+                forms(name, value).into_iter().map(|(name, _)| self.placeholder(&name));
+            placeholders.into_iter().any(|placeholder| {
+                among.iter().any(|bytes| find(bytes, placeholder.as_bytes()).is_some())
+            })
         };
-        self.secrets.iter().filter(stands).map(|(name, value)| (name.clone(), digest(&self.salt, value))).collect()
+        self.secrets
+            .iter()
+            .filter(stands)
+            .map(|(name, value)| (name.clone(), digest(&self.salt, value)))
+            .collect()
     }
 
     fn texts(&self, value: Value, change: &impl Fn(&Seal, &[u8]) -> Vec<u8>) -> Value {
@@ -142,34 +167,46 @@ impl Seal {
         };
         match value {
             Value::String(string) => Value::String(text(string)),
-            Value::Array(values) => Value::Array(values.into_iter().map(|value| self.texts(value, change)).collect()),
-            Value::Object(entries) => {
-                Value::Object(entries.into_iter().map(|(key, value)| (text(key), self.texts(value, change))).collect())
+            Value::Array(values) => {
+                Value::Array(values.into_iter().map(|value| self.texts(value, change)).collect())
             }
+            Value::Object(entries) => Value::Object(
+                entries
+                    .into_iter()
+                    .map(|(key, value)| (text(key), self.texts(value, change)))
+                    .collect(),
+            ),
             other => other,
         }
     }
 }
 
-/// How a value may stand in a text, each with the name that its placeholder has: as it is, in JSON, in JSON of ASCII alone, in a URL.
+/// How a value may stand in a text, each with the name that its placeholder has: as it is, in JSON,
+/// in JSON of ASCII alone, in a URL.
 fn forms(name: &str, value: &[u8]) -> Vec<(String, Vec<u8>)> {
     let mut forms = vec![(name.to_owned(), value.to_vec())];
     if let Ok(text) = std::str::from_utf8(value) {
         let json = serde_json::to_string(text).unwrap_or_default();
-        let json = json.strip_prefix('"').and_then(|json| json.strip_suffix('"')).unwrap_or_default();
+        let json =
+            json.strip_prefix('"').and_then(|json| json.strip_suffix('"')).unwrap_or_default();
         let mut ascii = String::new();
         for c in json.chars() {
             let mut units = [0; 2];
             match c {
                 '\0'..='\x7f' => ascii.push(c),
-                c => c.encode_utf16(&mut units).iter().for_each(|unit| ascii += &format!("\\u{unit:04x}")),
+                c => c
+                    .encode_utf16(&mut units)
+                    .iter()
+                    .for_each(|unit| ascii += &format!("\\u{unit:04x}")),
             }
         }
         forms.push((format!("{name}:json"), json.as_bytes().to_vec()));
         forms.push((format!("{name}:ascii"), ascii.into_bytes()));
     }
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
-    let url = value.iter().map(|byte| if plain(*byte) { char::from(*byte).to_string() } else { format!("%{byte:02X}") });
+    let url = value.iter().map(|byte| {
+        if plain(*byte) { char::from(*byte).to_string() } else { format!("%{byte:02X}") }
+    });
     forms.push((format!("{name}:url"), url.collect::<String>().into_bytes()));
     let (first, mut others) = (forms.remove(0), forms);
     others.retain(|(_, form)| *form != first.1);
@@ -209,12 +246,22 @@ mod tests {
     use serde_json::json;
 
     fn seal(secrets: &[(&str, &str)]) -> Seal {
-        Seal::new("0123".into(), secrets.iter().map(|(name, value)| ((*name).to_owned(), value.as_bytes().to_vec())))
+        Seal::new(
+            "0123".into(),
+            secrets.iter().map(|(name, value)| ((*name).to_owned(), value.as_bytes().to_vec())),
+        )
     }
 
     fn opened(seal: &Seal, given: &[(&str, &str)]) -> Result<Seal, SecretError> {
-        let secrets = seal.secrets.iter().map(|(name, value)| (name.clone(), digest("0123", value))).collect();
-        let given = given.iter().map(|(name, value)| ((*name).to_owned(), value.as_bytes().to_vec())).collect();
+        let secrets = seal
+            .secrets
+            .iter()
+            .map(|(name, value)| (name.clone(), digest("0123", value)))
+            .collect();
+        let given = given
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), value.as_bytes().to_vec()))
+            .collect();
         Seal::opened(&Sealed { salt: "0123".into(), secrets, ..Sealed::default() }, &given)
     }
 
@@ -232,13 +279,17 @@ mod tests {
     #[test]
     fn it_is_found_in_json_and_in_urls_too() {
         let sealing = seal(&[("A", "\"open\" \u{fc}!")]);
-        let text = "\"open\" \u{fc}! \\\"open\\\" \u{fc}! \\\"open\\\" \\u00fc! %22open%22%20%C3%BC%21";
+        let text =
+            "\"open\" \u{fc}! \\\"open\\\" \u{fc}! \\\"open\\\" \\u00fc! %22open%22%20%C3%BC%21";
         let sealed = sealing.sealed(text.as_bytes());
         assert_eq!(
             String::from_utf8(sealed.clone()).unwrap(),
             "{{secret:0123:A}} {{secret:0123:A:json}} {{secret:0123:A:ascii}} {{secret:0123:A:url}}"
         );
-        assert_eq!(opened(&sealing, &[("A", "\"open\" \u{fc}!")]).unwrap().unsealed(&sealed), text.as_bytes());
+        assert_eq!(
+            opened(&sealing, &[("A", "\"open\" \u{fc}!")]).unwrap().unsealed(&sealed),
+            text.as_bytes()
+        );
         assert_eq!(sealing.used(&[b"x {{secret:0123:A:url}}"]).len(), 1);
     }
 
@@ -253,7 +304,10 @@ mod tests {
     fn what_is_missing_or_wrong_is_told_by_name() {
         let sealing = seal(&[("A", "hunter2hunter2")]);
         assert_eq!(opened(&sealing, &[]).unwrap_err(), SecretError::Missing("A".into()));
-        assert_eq!(opened(&sealing, &[("A", "other")]).unwrap_err(), SecretError::Wrong("A".into()));
+        assert_eq!(
+            opened(&sealing, &[("A", "other")]).unwrap_err(),
+            SecretError::Wrong("A".into())
+        );
     }
 
     proptest! {

@@ -44,7 +44,8 @@ struct State {
 pub struct Miss {
     /// Method and URL.
     pub request: String,
-    /// The fields in which the nearest recorded request differs, such as `url` or `headers`; none where nothing was recorded.
+    /// The fields in which the nearest recorded request differs, such as `url` or `headers`; none
+    /// where nothing was recorded.
     pub differs: Vec<String>,
     /// That request and this one, as a unified diff.
     pub diff: String,
@@ -100,7 +101,10 @@ impl Tape {
         let mut state = self.state();
         state.bytes = state.bytes.saturating_add(body.len() as u64);
         if state.bytes > BODIES_MAX {
-            return Err(format!("a recording takes in {} of responses at most", show_size(BODIES_MAX)));
+            return Err(format!(
+                "a recording takes in {} of responses at most",
+                show_size(BODIES_MAX)
+            ));
         }
         state.taken.push((exchange, body));
         Ok(())
@@ -118,17 +122,25 @@ impl Tape {
         let matches = |recorded: &Asked| is_same(recorded, asked, &sealed.salt);
         let found = match &self.kind {
             Kind::Answering(_) => {
-                let equal = || (0..state.taken.len()).filter(|index| matches(&state.taken[*index].0.request));
+                let equal = || {
+                    (0..state.taken.len()).filter(|index| matches(&state.taken[*index].0.request))
+                };
                 // Each in turn; then the last of them again.
                 equal().find(|index| !state.used[*index]).or_else(|| equal().next_back())
             }
-            _ => Some(state.next).filter(|next| state.taken.get(*next).is_some_and(|(exchange, _)| matches(&exchange.request))),
+            _ => Some(state.next).filter(|next| {
+                state.taken.get(*next).is_some_and(|(exchange, _)| matches(&exchange.request))
+            }),
         };
         if let Some(index) = found {
             state.used[index] = true;
             state.next = index + 1;
             let (exchange, body) = &state.taken[index];
-            return Ok(Played { answer: exchange.response.clone(), body: body.clone(), took: exchange.took });
+            return Ok(Played {
+                answer: exchange.response.clone(),
+                body: body.clone(),
+                took: exchange.took,
+            });
         }
         let nearest = match &self.kind {
             Kind::Answering(_) => nearest(&state.taken, asked, &sealed.salt),
@@ -167,7 +179,11 @@ impl Miss {
         let request = format!("{} {}", asked.method, asked.url);
         let after = shown(asked, asked, sealed);
         let before = nearest.map_or_else(String::new, |nearest| shown(nearest, asked, sealed));
-        let diff = TextDiff::from_lines(&before, &after).unified_diff().context_radius(20).header("recorded", "asked for").to_string();
+        let diff = TextDiff::from_lines(&before, &after)
+            .unified_diff()
+            .context_radius(20)
+            .header("recorded", "asked for")
+            .to_string();
         let Some(nearest) = nearest else { return Miss { request, differs: Vec::new(), diff } };
         let salt = &sealed.salt;
         let fields = [
@@ -177,7 +193,8 @@ impl Miss {
             ("body", nearest.body == asked.body),
             ("trailers", same_fields(&nearest.trailers, &asked.trailers, salt)),
         ];
-        let differs = fields.into_iter().filter(|(_, same)| !same).map(|(name, _)| name.to_owned()).collect();
+        let differs =
+            fields.into_iter().filter(|(_, same)| !same).map(|(name, _)| name.to_owned()).collect();
         Miss { request, differs, diff }
     }
 }
@@ -191,7 +208,8 @@ fn is_same(recorded: &Asked, asked: &Asked, salt: &str) -> bool {
 }
 
 fn same_fields(recorded: &[Header], asked: &[Header], salt: &str) -> bool {
-    recorded.len() == asked.len() && recorded.iter().zip(asked).all(|(recorded, asked)| same_field(recorded, asked, salt))
+    recorded.len() == asked.len()
+        && recorded.iter().zip(asked).all(|(recorded, asked)| same_field(recorded, asked, salt))
 }
 
 fn same_field(recorded: &Header, asked: &Header, salt: &str) -> bool {
@@ -206,7 +224,11 @@ fn same_field(recorded: &Header, asked: &Header, salt: &str) -> bool {
 fn nearest<'a>(taken: &'a [(Exchange, Vec<u8>)], asked: &Asked, salt: &str) -> Option<&'a Asked> {
     let likeness = |recorded: &Asked| {
         let equal = |same: bool| if same { 1.0 } else { 0.0 };
-        let fields = recorded.headers.iter().filter(|field| asked.headers.iter().any(|other| same_field(field, other, salt))).count();
+        let fields = recorded
+            .headers
+            .iter()
+            .filter(|field| asked.headers.iter().any(|other| same_field(field, other, salt)))
+            .count();
         let all = recorded.headers.len().max(asked.headers.len()).max(1);
         4.0 * strsim::jaro_winkler(&recorded.url, &asked.url)
             + equal(recorded.method == asked.method)
@@ -223,13 +245,17 @@ fn shown(request: &Asked, asked: &Asked, sealed: &Sealed) -> String {
         if field.secret.is_none() && !sealed.headers.contains(&field.name) {
             return line(field);
         }
-        let same = field.secret.is_none() || asked.headers.iter().any(|other| same_field(field, other, &sealed.salt));
+        let same = field.secret.is_none()
+            || asked.headers.iter().any(|other| same_field(field, other, &sealed.salt));
         format!("{}: {}\n", field.name, if same { "(secret)" } else { "(another secret)" })
     };
     let fields = |fields: &[Header]| fields.iter().map(field).collect::<String>();
     let body = &request.body;
     let (headers, trailers) = (fields(&request.headers), fields(&request.trailers));
-    format!("{} {}\n{headers}body: {} bytes, {}\n{trailers}", request.method, request.url, body.bytes, body.digest)
+    format!(
+        "{} {}\n{headers}body: {} bytes, {}\n{trailers}",
+        request.method, request.url, body.bytes, body.digest
+    )
 }
 
 fn line(field: &Header) -> String {
@@ -258,8 +284,12 @@ mod tests {
     }
 
     fn recorded(request: Asked, status: u16) -> (Exchange, Vec<u8>) {
-        let head = Head { status, headers: Vec::new(), body: Digested::of(b"b"), trailers: Vec::new() };
-        (Exchange { request, response: Answer { head: Some(head), error: None }, took: 5 }, b"b".to_vec())
+        let head =
+            Head { status, headers: Vec::new(), body: Digested::of(b"b"), trailers: Vec::new() };
+        (
+            Exchange { request, response: Answer { head: Some(head), error: None }, took: 5 },
+            b"b".to_vec(),
+        )
     }
 
     fn status(played: Result<Played, Miss>) -> u16 {
@@ -269,9 +299,15 @@ mod tests {
     #[test]
     fn a_replay_answers_in_order_alone() {
         let (a, b) = (asked("GET", "http://h/a", &[]), asked("GET", "http://h/b", &[]));
-        let tape = Tape::replaying(vec![recorded(a.clone(), 200), recorded(b.clone(), 201)], &Sealed::default());
+        let tape = Tape::replaying(
+            vec![recorded(a.clone(), 200), recorded(b.clone(), 201)],
+            &Sealed::default(),
+        );
         let miss = tape.answer(&b).unwrap_err();
-        assert_eq!((miss.differs, miss.request), (vec!["url".to_owned()], "GET http://h/b".to_owned()));
+        assert_eq!(
+            (miss.differs, miss.request),
+            (vec!["url".to_owned()], "GET http://h/b".to_owned())
+        );
         assert!(miss.diff.contains("-GET http://h/a\n+GET http://h/b\n"), "{}", miss.diff);
         assert_eq!((status(tape.answer(&a)), status(tape.answer(&b))), (200, 201));
         assert!(tape.answer(&b).unwrap_err().differs.is_empty(), "there is no more");
@@ -281,23 +317,64 @@ mod tests {
     #[test]
     fn answers_come_in_any_order_and_the_last_again() {
         let (a, b) = (asked("GET", "http://h/a", &[]), asked("GET", "http://h/b", &[]));
-        let tape = Tape::answering(vec![recorded(a.clone(), 200), recorded(b.clone(), 201), recorded(a.clone(), 202)], &Sealed::default());
+        let tape = Tape::answering(
+            vec![recorded(a.clone(), 200), recorded(b.clone(), 201), recorded(a.clone(), 202)],
+            &Sealed::default(),
+        );
         let all: Vec<u16> = [&b, &a, &a, &a, &b].map(|asked| status(tape.answer(asked))).to_vec();
         assert_eq!(all, [201, 200, 202, 202, 201]);
     }
 
     #[test]
     fn the_nearest_is_the_one_that_is_shown_and_a_secret_is_not() {
-        let sealed = Sealed { salt: "salt".into(), headers: vec!["authorization".into()], ..Sealed::default() };
+        let sealed = Sealed {
+            salt: "salt".into(),
+            headers: vec!["authorization".into()],
+            ..Sealed::default()
+        };
         let mut known = asked("GET", "http://h/users/1", &[("accept", "x"), ("authorization", "")]);
-        known.headers[1] = Header { name: "authorization".into(), value: None, secret: Some(seal::digest("salt", b"Bearer t")) };
-        let tape = Tape::answering(vec![recorded(asked("POST", "http://other/", &[]), 200), recorded(known, 201)], &sealed);
-        assert_eq!(status(tape.answer(&asked("GET", "http://h/users/1", &[("accept", "x"), ("authorization", "Bearer t")]))), 201);
-        let miss = tape.answer(&asked("GET", "http://h/users/1", &[("accept", "y"), ("authorization", "Bearer t")])).unwrap_err();
+        known.headers[1] = Header {
+            name: "authorization".into(),
+            value: None,
+            secret: Some(seal::digest("salt", b"Bearer t")),
+        };
+        let tape = Tape::answering(
+            vec![recorded(asked("POST", "http://other/", &[]), 200), recorded(known, 201)],
+            &sealed,
+        );
+        assert_eq!(
+            status(tape.answer(&asked(
+                "GET",
+                "http://h/users/1",
+                &[("accept", "x"), ("authorization", "Bearer t")]
+            ))),
+            201
+        );
+        let miss = tape
+            .answer(&asked(
+                "GET",
+                "http://h/users/1",
+                &[("accept", "y"), ("authorization", "Bearer t")],
+            ))
+            .unwrap_err();
         assert_eq!(miss.differs, ["headers"]);
-        assert!(miss.diff.contains("-accept: x\n+accept: y\n") && !miss.diff.contains("Bearer"), "{}", miss.diff);
-        let miss = tape.answer(&asked("GET", "http://h/users/1", &[("accept", "x"), ("authorization", "Bearer u")])).unwrap_err();
-        assert!(miss.diff.contains("-authorization: (another secret)\n+authorization: (secret)\n"), "{}", miss.diff);
+        assert!(
+            miss.diff.contains("-accept: x\n+accept: y\n") && !miss.diff.contains("Bearer"),
+            "{}",
+            miss.diff
+        );
+        let miss = tape
+            .answer(&asked(
+                "GET",
+                "http://h/users/1",
+                &[("accept", "x"), ("authorization", "Bearer u")],
+            ))
+            .unwrap_err();
+        assert!(
+            miss.diff.contains("-authorization: (another secret)\n+authorization: (secret)\n"),
+            "{}",
+            miss.diff
+        );
     }
 
     #[test]

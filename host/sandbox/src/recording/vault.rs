@@ -1,4 +1,5 @@
-//! The key of this host, under which recordings store values of the operator: replayed here they need nothing, elsewhere they tell nothing.
+//! The key of this host, under which recordings store values of the operator: replayed here they
+//! need nothing, elsewhere they tell nothing.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -14,7 +15,8 @@ use rustix::fs::{Mode, OFlags, fstat, openat};
 
 use skillhost_skill::private;
 
-/// The file of the key. Its name starts with a dot: the other entries of the folder are states of skills.
+/// The file of the key. Its name starts with a dot: the other entries of the folder are states of
+/// skills.
 const NAME: &str = ".recording.key";
 const KEY_LEN: usize = 32;
 
@@ -44,7 +46,8 @@ impl Key {
             return Ok(key);
         }
         let key = Key(random()?);
-        // Whole or not there, and never in the place of another: the file has mode 0600 from the start.
+        // Whole or not there, and never in the place of another: the file has mode 0600 from the
+        // start.
         let mut file = tempfile::NamedTempFile::new_in(folder)?;
         file.write_all(&key.0)?;
         match file.persist_noclobber(folder.join(NAME)) {
@@ -56,15 +59,27 @@ impl Key {
     }
 
     /// Encrypts values, by name, so that they open in the recording of that digest alone.
-    pub(super) fn lock(&self, values: &BTreeMap<String, Vec<u8>>, recording: &str) -> io::Result<String> {
-        let values: BTreeMap<&str, String> = values.iter().map(|(name, value)| (&**name, BASE64.encode(value))).collect();
+    pub(super) fn lock(
+        &self,
+        values: &BTreeMap<String, Vec<u8>>,
+        recording: &str,
+    ) -> io::Result<String> {
+        let values: BTreeMap<&str, String> =
+            values.iter().map(|(name, value)| (&**name, BASE64.encode(value))).collect();
         let mut bytes = serde_json::to_vec(&values)?;
         let nonce: [u8; NONCE_LEN] = random()?;
-        self.cipher()?.seal_in_place_append_tag(Nonce::assume_unique_for_key(nonce), Aad::from(recording), &mut bytes).map_err(failed)?;
+        self.cipher()?
+            .seal_in_place_append_tag(
+                Nonce::assume_unique_for_key(nonce),
+                Aad::from(recording),
+                &mut bytes,
+            )
+            .map_err(failed)?;
         Ok(BASE64.encode([&nonce[..], &bytes].concat()))
     }
 
-    /// The values that were encrypted; `None` where that was done under another key, for another recording, or not at all.
+    /// The values that were encrypted; `None` where that was done under another key, for another
+    /// recording, or not at all.
     pub(super) fn unlock(&self, text: &str, recording: &str) -> Option<BTreeMap<String, Vec<u8>>> {
         let mut bytes = BASE64.decode(text).ok()?;
         let (nonce, sealed) = bytes.split_at_mut_checked(NONCE_LEN)?;
@@ -86,16 +101,26 @@ impl fmt::Debug for Key {
 }
 
 fn read(folder: &Path) -> io::Result<Key> {
-    let folder = rustix::fs::open(folder, OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
+    let folder = rustix::fs::open(
+        folder,
+        OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC,
+        Mode::empty(),
+    )?;
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = openat(folder.as_fd(), NAME, flags, Mode::empty())?;
     let found = fstat(&file)?;
-    if found.st_uid != rustix::process::geteuid().as_raw() || Mode::from_raw_mode(found.st_mode).intersects(Mode::RWXG | Mode::RWXO) {
-        return Err(io::Error::new(io::ErrorKind::PermissionDenied, format!("the key {NAME} is not this user's alone: `chmod 600` it")));
+    if found.st_uid != rustix::process::geteuid().as_raw()
+        || Mode::from_raw_mode(found.st_mode).intersects(Mode::RWXG | Mode::RWXO)
+    {
+        return Err(io::Error::new(
+            io::ErrorKind::PermissionDenied,
+            format!("the key {NAME} is not this user's alone: `chmod 600` it"),
+        ));
     }
     let mut bytes = Vec::new();
     std::fs::File::from(file).take(KEY_LEN as u64 + 1).read_to_end(&mut bytes)?;
-    let key = <[u8; KEY_LEN]>::try_from(bytes).map_err(|_| io::Error::new(io::ErrorKind::InvalidData, format!("{NAME} is not a key")))?;
+    let key = <[u8; KEY_LEN]>::try_from(bytes)
+        .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, format!("{NAME} is not a key")))?;
     Ok(Key(key))
 }
 

@@ -1,5 +1,5 @@
-//! Which schemas are accepted: those whose keywords have the right types, whose references stay within the document and lead somewhere, and
-//! whose patterns compile.
+//! Which schemas are accepted: those whose keywords have the right types, whose references stay
+//! within the document and lead somewhere, and whose patterns compile.
 
 use std::collections::{HashMap, HashSet};
 
@@ -42,19 +42,31 @@ impl<'a> Schema<'a> {
             let keywords = match next {
                 Value::Object(keywords) => keywords,
                 Value::Bool(_) => continue,
-                other => return Err(refused(format!("a schema is an object or a boolean, and {} is neither", quote(&other.to_string())))),
+                other => {
+                    return Err(refused(format!(
+                        "a schema is an object or a boolean, and {} is neither",
+                        quote(&other.to_string())
+                    )));
+                }
             };
             for (keyword, value) in keywords {
                 budget.charge(1)?;
                 let below = schema.keyword(next, keyword, value, budget)?;
                 if below.in_place {
-                    edges.extend(below.schemas.iter().map(|to| (std::ptr::from_ref(next), std::ptr::from_ref::<Value>(to))));
+                    edges.extend(
+                        below
+                            .schemas
+                            .iter()
+                            .map(|to| (std::ptr::from_ref(next), std::ptr::from_ref::<Value>(to))),
+                    );
                 }
                 waiting.extend(below.schemas);
             }
         }
         match has_cycle(&edges) {
-            true => Err(refused("a schema of it applies itself to the same value, without end".into())),
+            true => {
+                Err(refused("a schema of it applies itself to the same value, without end".into()))
+            }
             false => Ok(schema),
         }
     }
@@ -68,8 +80,16 @@ impl<'a> Schema<'a> {
     }
 
     /// Checks a keyword's value, and returns the schemas below it.
-    fn keyword(&mut self, schema: &Value, keyword: &'a str, value: &'a Value, budget: &mut Budget<'_>) -> Result<Below<'a>, Stop> {
-        let wrong = |wanted: &str| Err(refused(format!("`{keyword}` is {wanted}, not {}", quote(&value.to_string()))));
+    fn keyword(
+        &mut self,
+        schema: &Value,
+        keyword: &'a str,
+        value: &'a Value,
+        budget: &mut Budget<'_>,
+    ) -> Result<Below<'a>, Stop> {
+        let wrong = |wanted: &str| {
+            Err(refused(format!("`{keyword}` is {wanted}, not {}", quote(&value.to_string()))))
+        };
         match keyword {
             "$ref" => {
                 let Value::String(text) = value else { return wrong("a string") };
@@ -77,14 +97,24 @@ impl<'a> Schema<'a> {
                 self.references.insert(text, target);
                 Ok(Below::in_place(vec![target]))
             }
-            "$dynamicRef" | "$recursiveRef" => Err(refused(format!("`{keyword}` is not supported; use `$ref`"))),
-            "$id" if !std::ptr::eq(schema, self.root) => Err(refused("`$id` is supported at the top of a schema alone".into())),
+            "$dynamicRef" | "$recursiveRef" => {
+                Err(refused(format!("`{keyword}` is not supported; use `$ref`")))
+            }
+            "$id" if !std::ptr::eq(schema, self.root) => {
+                Err(refused("`$id` is supported at the top of a schema alone".into()))
+            }
             "$schema" => {
                 let Value::String(text) = value else { return wrong("a string") };
-                let name = text.trim_start_matches("https://").trim_start_matches("http://").trim_end_matches('#');
+                let name = text
+                    .trim_start_matches("https://")
+                    .trim_start_matches("http://")
+                    .trim_end_matches('#');
                 match DIALECTS.contains(&name) {
                     true => Ok(Below::default()),
-                    false => Err(refused(format!("the dialect {} is not supported; write schemas of 2020-12", quote(text)))),
+                    false => Err(refused(format!(
+                        "the dialect {} is not supported; write schemas of 2020-12",
+                        quote(text)
+                    ))),
                 }
             }
             "pattern" => {
@@ -108,13 +138,19 @@ impl<'a> Schema<'a> {
                 _ => wrong("an object of schemas"),
             },
             "dependencies" => match value {
-                Value::Object(members) if members.values().filter(|value| value.is_array()).all(is_names) => {
-                    Ok(Below::in_place(members.values().filter(|value| !value.is_array()).collect()))
+                Value::Object(members)
+                    if members.values().filter(|value| value.is_array()).all(is_names) =>
+                {
+                    Ok(Below::in_place(
+                        members.values().filter(|value| !value.is_array()).collect(),
+                    ))
                 }
                 _ => wrong("an object of schemas and lists of names"),
             },
             "allOf" | "anyOf" | "oneOf" => match value {
-                Value::Array(schemas) if !schemas.is_empty() => Ok(Below::in_place(schemas.iter().collect())),
+                Value::Array(schemas) if !schemas.is_empty() => {
+                    Ok(Below::in_place(schemas.iter().collect()))
+                }
                 _ => wrong("a list of schemas"),
             },
             "not" | "if" | "then" | "else" => Ok(Below::in_place(vec![value])),
@@ -126,12 +162,19 @@ impl<'a> Schema<'a> {
                 Value::Array(schemas) => Ok(Below::deeper(schemas.iter().collect())),
                 schema => Ok(Below::deeper(vec![schema])),
             },
-            "additionalItems" | "contains" | "unevaluatedItems" | "additionalProperties" | "propertyNames" | "unevaluatedProperties" => {
-                Ok(Below::deeper(vec![value]))
-            }
+            "additionalItems"
+            | "contains"
+            | "unevaluatedItems"
+            | "additionalProperties"
+            | "propertyNames"
+            | "unevaluatedProperties" => Ok(Below::deeper(vec![value])),
             "type" => match value {
                 Value::String(name) if is_type(name) => Ok(Below::default()),
-                Value::Array(names) if names.iter().all(|name| name.as_str().is_some_and(is_type)) => Ok(Below::default()),
+                Value::Array(names)
+                    if names.iter().all(|name| name.as_str().is_some_and(is_type)) =>
+                {
+                    Ok(Below::default())
+                }
                 _ => wrong("the name of a type, or a list of them"),
             },
             "enum" if !value.is_array() => wrong("a list of values"),
@@ -140,9 +183,16 @@ impl<'a> Schema<'a> {
                 Value::Object(members) if members.values().all(is_names) => Ok(Below::default()),
                 _ => wrong("an object of lists of names"),
             },
-            "minimum" | "maximum" | "exclusiveMinimum" | "exclusiveMaximum" if !value.is_number() => wrong("a number"),
-            "multipleOf" if value.as_f64().is_none_or(|number| number <= 0.0) => wrong("a number above 0"),
-            "minLength" | "maxLength" | "minItems" | "maxItems" | "minContains" | "maxContains" | "minProperties" | "maxProperties"
+            "minimum" | "maximum" | "exclusiveMinimum" | "exclusiveMaximum"
+                if !value.is_number() =>
+            {
+                wrong("a number")
+            }
+            "multipleOf" if value.as_f64().is_none_or(|number| number <= 0.0) => {
+                wrong("a number above 0")
+            }
+            "minLength" | "maxLength" | "minItems" | "maxItems" | "minContains" | "maxContains"
+            | "minProperties" | "maxProperties"
                 if count(value).is_none() =>
             {
                 wrong("a count")
@@ -165,8 +215,13 @@ impl<'a> Schema<'a> {
 
     /// What a reference leads to: a JSON pointer within the document, percent-encoded.
     fn resolve(&self, text: &str) -> Result<&'a Value, Stop> {
-        let Some(pointer) = text.strip_prefix('#').filter(|pointer| pointer.is_empty() || pointer.starts_with('/')) else {
-            return Err(refused(format!("the reference {} does not start with `#/`: a schema refers to itself alone", quote(text))));
+        let Some(pointer) =
+            text.strip_prefix('#').filter(|pointer| pointer.is_empty() || pointer.starts_with('/'))
+        else {
+            return Err(refused(format!(
+                "the reference {} does not start with `#/`: a schema refers to itself alone",
+                quote(text)
+            )));
         };
         let found = decode(pointer).and_then(|pointer| self.root.pointer(&pointer));
         found.ok_or_else(|| refused(format!("the reference {} leads nowhere", quote(text))))
@@ -192,7 +247,11 @@ impl<'a> Below<'a> {
 
 /// A count, also where it is written as 1.0.
 pub(super) fn count(value: &Value) -> Option<u64> {
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "whole, not negative, and saturating")]
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "whole, not negative, and saturating"
+    )]
     let whole = |float: f64| (float >= 0.0 && float.fract() == 0.0).then_some(float as u64);
     value.as_u64().or_else(|| value.as_f64().and_then(whole))
 }
@@ -215,7 +274,8 @@ fn decode(text: &str) -> Option<String> {
     let mut rest = text.as_bytes();
     while let [first, tail @ ..] = rest {
         if let (b'%', [high, low, tail @ ..]) = (first, tail) {
-            let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
+            let digit =
+                |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
             bytes.push(digit(*high)? << 4 | digit(*low)?);
             rest = tail;
         } else {
@@ -226,7 +286,8 @@ fn decode(text: &str) -> Option<String> {
     String::from_utf8(bytes).ok()
 }
 
-/// Whether a graph has a cycle: whether something is left when what nothing leads to is taken away, again and again.
+/// Whether a graph has a cycle: whether something is left when what nothing leads to is taken away,
+/// again and again.
 fn has_cycle(edges: &[(*const Value, *const Value)]) -> bool {
     let mut leading: HashMap<*const Value, usize> = HashMap::new();
     let mut below: HashMap<*const Value, Vec<*const Value>> = HashMap::new();
@@ -235,7 +296,8 @@ fn has_cycle(edges: &[(*const Value, *const Value)]) -> bool {
         *leading.entry(*to).or_default() += 1;
         below.entry(*from).or_default().push(*to);
     }
-    let mut free: Vec<_> = leading.iter().filter(|(_, count)| **count == 0).map(|(node, _)| *node).collect();
+    let mut free: Vec<_> =
+        leading.iter().filter(|(_, count)| **count == 0).map(|(node, _)| *node).collect();
     let mut taken = 0;
     while let Some(node) = free.pop() {
         taken += 1;

@@ -16,7 +16,11 @@ use describe::{Place, listed, show, unknown};
 /// Problems that are named.
 const PROBLEMS_MAX: usize = 10;
 
-pub(super) fn problems(schema: &Schema<'_>, instance: &Value, budget: &mut Budget<'_>) -> Result<Vec<String>, Stop> {
+pub(super) fn problems(
+    schema: &Schema<'_>,
+    instance: &Value,
+    budget: &mut Budget<'_>,
+) -> Result<Vec<String>, Stop> {
     let mut found = Vec::new();
     let mut evaluation = Evaluation { schema, budget };
     evaluation.check(schema.root, instance, &Place::Root, &mut Report::Named(&mut found))?;
@@ -37,7 +41,11 @@ impl Report<'_> {
             && problems.len() < PROBLEMS_MAX
         {
             let place = place.pointer();
-            problems.push(if place.is_empty() { what() } else { format!("at {place}: {}", what()) });
+            problems.push(if place.is_empty() {
+                what()
+            } else {
+                format!("at {place}: {}", what())
+            });
         }
         false
     }
@@ -67,7 +75,13 @@ struct Keyword<'e> {
 type Verdict = Result<bool, Stop>;
 
 impl<'e> Evaluation<'e, '_> {
-    fn check(&mut self, schema: &'e Value, instance: &Value, place: &Place<'_>, report: &mut Report<'_>) -> Verdict {
+    fn check(
+        &mut self,
+        schema: &'e Value,
+        instance: &Value,
+        place: &Place<'_>,
+        report: &mut Report<'_>,
+    ) -> Verdict {
         let keywords = match schema {
             Value::Bool(true) => return Ok(true),
             Value::Object(keywords) => keywords,
@@ -99,30 +113,47 @@ impl<'e> Evaluation<'e, '_> {
     }
 
     /// Keywords for values of every type.
-    fn any(&mut self, keyword: Keyword<'e>, instance: &Value, place: &Place<'_>, report: &mut Report<'_>) -> Verdict {
+    fn any(
+        &mut self,
+        keyword: Keyword<'e>,
+        instance: &Value,
+        place: &Place<'_>,
+        report: &mut Report<'_>,
+    ) -> Verdict {
         let Keyword { name, value, siblings } = keyword;
         Ok(match (name, value) {
             ("type", Value::String(name)) => {
-                is_of(instance, name) || report.problem(place, || format!("{} is not of type `{name}`", show(instance)))
+                is_of(instance, name)
+                    || report
+                        .problem(place, || format!("{} is not of type `{name}`", show(instance)))
             }
             ("type", Value::Array(names)) => {
                 self.budget.charge(names.len() as u64)?;
                 names.iter().filter_map(Value::as_str).any(|name| is_of(instance, name))
-                    || report.problem(place, || format!("{} is of none of the types {}", show(instance), listed(value)))
+                    || report.problem(place, || {
+                        format!("{} is of none of the types {}", show(instance), listed(value))
+                    })
             }
             ("const", value) => {
-                equal(instance, value, self.budget)? || report.problem(place, || format!("{} is not {}", show(instance), show(value)))
+                equal(instance, value, self.budget)?
+                    || report
+                        .problem(place, || format!("{} is not {}", show(instance), show(value)))
             }
             ("enum", Value::Array(values)) => {
                 let mut found = false;
                 for value in values {
                     found = found || equal(instance, value, self.budget)?;
                 }
-                found || report.problem(place, || format!("{} is not one of {}", show(instance), listed(value)))
+                found
+                    || report.problem(place, || {
+                        format!("{} is not one of {}", show(instance), listed(value))
+                    })
             }
             ("$ref", Value::String(text)) => match self.schema.reference(text) {
                 Some(target) => self.check(target, instance, place, report)?,
-                None => report.problem(place, || format!("the reference {} leads nowhere", quote(text))),
+                None => {
+                    report.problem(place, || format!("the reference {} leads nowhere", quote(text)))
+                }
             },
             ("allOf", Value::Array(schemas)) => {
                 let mut valid = true;
@@ -136,12 +167,17 @@ impl<'e> Evaluation<'e, '_> {
             }
             ("anyOf", Value::Array(schemas)) => {
                 self.matching(schemas, instance, 1)? > 0
-                    || report.problem(place, || format!("{} matches no schema of `anyOf`", show(instance)))
+                    || report.problem(place, || {
+                        format!("{} matches no schema of `anyOf`", show(instance))
+                    })
             }
             ("oneOf", Value::Array(schemas)) => match self.matching(schemas, instance, 2)? {
-                0 => report.problem(place, || format!("{} matches no schema of `oneOf`", show(instance))),
+                0 => report
+                    .problem(place, || format!("{} matches no schema of `oneOf`", show(instance))),
                 1 => true,
-                _ => report.problem(place, || format!("{} matches more than one schema of `oneOf`", show(instance))),
+                _ => report.problem(place, || {
+                    format!("{} matches more than one schema of `oneOf`", show(instance))
+                }),
             },
             ("dependentSchemas" | "dependencies", Value::Object(rules)) => {
                 let mut valid = true;
@@ -154,18 +190,28 @@ impl<'e> Evaluation<'e, '_> {
                 valid
             }
             ("not", schema) => {
-                !self.is_valid(schema, instance)? || report.problem(place, || format!("{} matches the schema of `not`", show(instance)))
+                !self.is_valid(schema, instance)?
+                    || report.problem(place, || {
+                        format!("{} matches the schema of `not`", show(instance))
+                    })
             }
             ("if", schema) => {
                 let branch = if self.is_valid(schema, instance)? { "then" } else { "else" };
-                siblings.get(branch).map_or(Ok(true), |schema| self.check(schema, instance, place, report))?
+                siblings
+                    .get(branch)
+                    .map_or(Ok(true), |schema| self.check(schema, instance, place, report))?
             }
             _ => true,
         })
     }
 
     /// How many of some schemas match, up to `enough`.
-    fn matching(&mut self, schemas: &'e [Value], instance: &Value, enough: usize) -> Result<usize, Stop> {
+    fn matching(
+        &mut self,
+        schemas: &'e [Value],
+        instance: &Value,
+        enough: usize,
+    ) -> Result<usize, Stop> {
         let mut count = 0;
         for schema in schemas {
             count += usize::from(count < enough && self.is_valid(schema, instance)?);
@@ -173,7 +219,13 @@ impl<'e> Evaluation<'e, '_> {
         Ok(count)
     }
 
-    fn string(&mut self, keyword: Keyword<'e>, text: &str, place: &Place<'_>, report: &mut Report<'_>) -> Verdict {
+    fn string(
+        &mut self,
+        keyword: Keyword<'e>,
+        text: &str,
+        place: &Place<'_>,
+        report: &mut Report<'_>,
+    ) -> Verdict {
         let Keyword { name, value, .. } = keyword;
         Ok(match (name, value) {
             ("minLength" | "maxLength", _) => {
@@ -182,7 +234,9 @@ impl<'e> Evaluation<'e, '_> {
             }
             ("pattern", Value::String(pattern)) => {
                 self.matches(pattern, text)?
-                    || report.problem(place, || format!("{} does not match the pattern {}", quote(text), quote(pattern)))
+                    || report.problem(place, || {
+                        format!("{} does not match the pattern {}", quote(text), quote(pattern))
+                    })
             }
             _ => true,
         })
@@ -195,18 +249,32 @@ impl<'e> Evaluation<'e, '_> {
         }
     }
 
-    fn array(&mut self, keyword: Keyword<'e>, instance: &Value, items: &[Value], place: &Place<'_>, report: &mut Report<'_>) -> Verdict {
+    fn array(
+        &mut self,
+        keyword: Keyword<'e>,
+        instance: &Value,
+        items: &[Value],
+        place: &Place<'_>,
+        report: &mut Report<'_>,
+    ) -> Verdict {
         let Keyword { name, value, siblings } = keyword;
         let all = items.iter().enumerate();
         match (name, value) {
-            ("minItems" | "maxItems", _) => Ok(within(name, value, items.len(), "items", place, report)),
-            ("prefixItems" | "items", Value::Array(schemas)) => self.items(all.zip(schemas), place, report),
+            ("minItems" | "maxItems", _) => {
+                Ok(within(name, value, items.len(), "items", place, report))
+            }
+            ("prefixItems" | "items", Value::Array(schemas)) => {
+                self.items(all.zip(schemas), place, report)
+            }
             ("items", schema) => {
-                let first = siblings.get("prefixItems").and_then(Value::as_array).map_or(0, Vec::len);
+                let first =
+                    siblings.get("prefixItems").and_then(Value::as_array).map_or(0, Vec::len);
                 self.items(all.skip(first).map(|item| (item, schema)), place, report)
             }
             ("additionalItems", schema) => match siblings.get("items") {
-                Some(Value::Array(first)) => self.items(all.skip(first.len()).map(|item| (item, schema)), place, report),
+                Some(Value::Array(first)) => {
+                    self.items(all.skip(first.len()).map(|item| (item, schema)), place, report)
+                }
                 _ => Ok(true),
             },
             ("contains", schema) => {
@@ -220,12 +288,15 @@ impl<'e> Evaluation<'e, '_> {
                 let fits = (least..=most).contains(&found);
                 Ok(fits || report.problem(place, || format!("{found} items match `contains`")))
             }
-            ("uniqueItems", Value::Bool(true)) => {
-                Ok(all_differ(items, self.budget)? || report.problem(place, || "two items are the same".into()))
-            }
+            ("uniqueItems", Value::Bool(true)) => Ok(all_differ(items, self.budget)?
+                || report.problem(place, || "two items are the same".into())),
             ("unevaluatedItems", schema) => {
                 let seen = self.evaluated(siblings, instance, items.len(), name)?;
-                self.items(all.filter(|(at, _)| !seen[*at]).map(|item| (item, schema)), place, report)
+                self.items(
+                    all.filter(|(at, _)| !seen[*at]).map(|item| (item, schema)),
+                    place,
+                    report,
+                )
             }
             _ => Ok(true),
         }
@@ -259,19 +330,30 @@ impl<'e> Evaluation<'e, '_> {
         let Keyword { name: keyword, value, siblings } = keyword;
         let mut valid = true;
         match (keyword, value) {
-            ("minProperties" | "maxProperties", _) => return Ok(within(keyword, value, members.len(), "fields", place, report)),
+            ("minProperties" | "maxProperties", _) => {
+                return Ok(within(keyword, value, members.len(), "fields", place, report));
+            }
             ("required", Value::Array(names)) => {
                 for name in names.iter().filter_map(Value::as_str) {
                     self.budget.charge(1)?;
-                    valid &= members.contains_key(name) || report.problem(place, || format!("the field {} is missing", quote(name)));
+                    valid &= members.contains_key(name)
+                        || report
+                            .problem(place, || format!("the field {} is missing", quote(name)));
                 }
             }
             ("dependentRequired" | "dependencies", Value::Object(rules)) => {
                 for (name, needed) in rules.iter().filter(|(name, _)| members.contains_key(*name)) {
-                    for needed in needed.as_array().into_iter().flatten().filter_map(Value::as_str) {
+                    for needed in needed.as_array().into_iter().flatten().filter_map(Value::as_str)
+                    {
                         self.budget.charge(1)?;
                         valid &= members.contains_key(needed)
-                            || report.problem(place, || format!("the field {} is missing, which {} needs", quote(needed), quote(name)));
+                            || report.problem(place, || {
+                                format!(
+                                    "the field {} is missing, which {} needs",
+                                    quote(needed),
+                                    quote(name)
+                                )
+                            });
                     }
                 }
             }
@@ -279,7 +361,8 @@ impl<'e> Evaluation<'e, '_> {
                 for name in members.keys() {
                     self.budget.charge(1 + name.len() as u64 / 64)?;
                     valid &= self.is_valid(schema, &Value::String(name.clone()))?
-                        || report.problem(place, || format!("the name {} is not allowed", quote(name)));
+                        || report
+                            .problem(place, || format!("the name {} is not allowed", quote(name)));
                 }
             }
             ("properties", Value::Object(schemas)) => {
@@ -294,7 +377,8 @@ impl<'e> Evaluation<'e, '_> {
                 for (pattern, schema) in schemas {
                     for (name, member) in members {
                         if self.matches(pattern, name)? {
-                            valid &= self.check(schema, member, &Place::Member(place, name), report)?;
+                            valid &=
+                                self.check(schema, member, &Place::Member(place, name), report)?;
                         }
                     }
                 }
@@ -308,7 +392,9 @@ impl<'e> Evaluation<'e, '_> {
                     self.budget.charge(1)?;
                     valid &= match schema {
                         Value::Bool(false) => report.problem(place, || unknown(name, siblings)),
-                        schema => self.check(schema, member, &Place::Member(place, name), report)?,
+                        schema => {
+                            self.check(schema, member, &Place::Member(place, name), report)?
+                        }
                     };
                 }
             }
@@ -335,11 +421,24 @@ fn numeric(keyword: Keyword<'_>, number: Num, place: &Place<'_>, report: &mut Re
 }
 
 /// A keyword that bounds a size.
-fn within(keyword: &str, value: &Value, size: usize, unit: &str, place: &Place<'_>, report: &mut Report<'_>) -> bool {
+fn within(
+    keyword: &str,
+    value: &Value,
+    size: usize,
+    unit: &str,
+    place: &Place<'_>,
+    report: &mut Report<'_>,
+) -> bool {
     let (Some(bound), size) = (count(value), size as u64) else { return true };
     match keyword.starts_with("min") {
-        true => size >= bound || report.problem(place, || format!("it has {size} {unit}, fewer than {bound}")),
-        false => size <= bound || report.problem(place, || format!("it has {size} {unit}, more than {bound}")),
+        true => {
+            size >= bound
+                || report.problem(place, || format!("it has {size} {unit}, fewer than {bound}"))
+        }
+        false => {
+            size <= bound
+                || report.problem(place, || format!("it has {size} {unit}, more than {bound}"))
+        }
     }
 }
 
@@ -350,6 +449,8 @@ fn is_of(instance: &Value, name: &str) -> bool {
         Value::Object(_) => name == "object",
         Value::Array(_) => name == "array",
         Value::String(_) => name == "string",
-        Value::Number(number) => name == "number" || (name == "integer" && Num::of(number).is_whole()),
+        Value::Number(number) => {
+            name == "number" || (name == "integer" && Num::of(number).is_whole())
+        }
     }
 }

@@ -1,4 +1,5 @@
-//! Regular expressions of schemas: matched in time that grows with the text alone, and is known beforehand.
+//! Regular expressions of schemas: matched in time that grows with the text alone, and is known
+//! beforehand.
 
 use regex_automata::nfa::thompson;
 use regex_automata::nfa::thompson::pikevm::{Cache, PikeVM};
@@ -30,17 +31,28 @@ pub(super) struct Pattern {
 impl Pattern {
     pub(super) fn compile(pattern: &str, budget: &mut Budget<'_>) -> Result<Pattern, Stop> {
         if pattern.len() > PATTERN_MAX {
-            return Err(Stop::Refused(format!("the pattern {} has more than {PATTERN_MAX} bytes", quote(pattern))));
+            return Err(Stop::Refused(format!(
+                "the pattern {} has more than {PATTERN_MAX} bytes",
+                quote(pattern)
+            )));
         }
         let is_slow = ["\\p", "\\P", "(?"].iter().any(|part| pattern.contains(part));
         budget.charge(if is_slow { COMPILE_SLOWLY } else { COMPILE })?;
         let automaton = PikeVM::builder()
             .syntax(syntax::Config::new().nest_limit(NEST_MAX))
-            .thompson(thompson::Config::new().nfa_size_limit(Some(AUTOMATON_MAX)).which_captures(thompson::WhichCaptures::None))
+            .thompson(
+                thompson::Config::new()
+                    .nfa_size_limit(Some(AUTOMATON_MAX))
+                    .which_captures(thompson::WhichCaptures::None),
+            )
             .build(&translate(pattern))
             .map_err(|error| {
                 let why = error.to_string().lines().last().unwrap_or_default().to_owned();
-                Stop::Refused(format!("the pattern {} is not supported: {}", quote(pattern), quote(&why)))
+                Stop::Refused(format!(
+                    "the pattern {} is not supported: {}",
+                    quote(pattern),
+                    quote(&why)
+                ))
             })?;
         let cache = automaton.create_cache().into();
         Ok(Pattern { automaton, cache })
@@ -58,8 +70,8 @@ impl Pattern {
     }
 }
 
-/// A pattern of ECMA-262, which schemas are written in, as the engine reads it: `\d` and `\w` are ASCII, and within a class `[`, `&` and `~` are
-/// characters.
+/// A pattern of ECMA-262, which schemas are written in, as the engine reads it: `\d` and `\w` are
+/// ASCII, and within a class `[`, `&` and `~` are characters.
 fn translate(pattern: &str) -> String {
     let mut out = String::with_capacity(pattern.len() + 16);
     let mut chars = pattern.chars().peekable();
@@ -126,7 +138,14 @@ mod tests {
 
     #[test]
     fn look_around_and_huge_patterns_are_refused() {
-        for pattern in ["(?=a)", r"(a)\1", "(((a{100}){100}){100})", &"a".repeat(PATTERN_MAX + 1), &"(".repeat(100), "["] {
+        for pattern in [
+            "(?=a)",
+            r"(a)\1",
+            "(((a{100}){100}){100})",
+            &"a".repeat(PATTERN_MAX + 1),
+            &"(".repeat(100),
+            "[",
+        ] {
             let mut budget = Budget { steps: 1_000_000, ..Budget::quick() };
             let refused = Pattern::compile(pattern, &mut budget).map(drop);
             assert!(matches!(refused, Err(Stop::Refused(_))), "{pattern}: {refused:?}");

@@ -24,7 +24,10 @@ fn refusal(schema: &Value) -> String {
 fn doubling(depth: usize, times: usize) -> Value {
     let mut definitions = serde_json::Map::new();
     for at in 0..depth {
-        definitions.insert(format!("d{at}"), json!({ "allOf": vec![json!({ "$ref": format!("#/$defs/d{}", at + 1) }); times] }));
+        definitions.insert(
+            format!("d{at}"),
+            json!({ "allOf": vec![json!({ "$ref": format!("#/$defs/d{}", at + 1) }); times] }),
+        );
     }
     definitions.insert(format!("d{depth}"), json!({ "type": "object" }));
     json!({ "$ref": "#/$defs/d0", "$defs": definitions })
@@ -40,14 +43,20 @@ fn references_that_double_spend_the_budget() {
 #[test]
 fn a_chain_of_references_nests_too_deep_and_no_stack_overflows() {
     let running = AtomicBool::new(false);
-    assert_eq!(problems(&doubling(60_000, 1), &json!({}), &mut Budget::whole(&running)), Err(Stop::TooDeep));
+    assert_eq!(
+        problems(&doubling(60_000, 1), &json!({}), &mut Budget::whole(&running)),
+        Err(Stop::TooDeep)
+    );
     assert_eq!(found(&doubling(100, 1), &json!({})), Vec::<String>::new());
 }
 
 #[test]
 fn an_evaluation_ends_when_it_is_cancelled() {
     let cancelled = AtomicBool::new(true);
-    assert_eq!(problems(&doubling(40, 2), &json!({}), &mut Budget::whole(&cancelled)), Err(Stop::Cancelled));
+    assert_eq!(
+        problems(&doubling(40, 2), &json!({}), &mut Budget::whole(&cancelled)),
+        Err(Stop::Cancelled)
+    );
 }
 
 #[test]
@@ -67,17 +76,33 @@ fn a_schema_that_refers_to_itself_further_down_is_accepted() {
         "required": ["name"],
         "properties": { "name": { "type": "string" }, "children": { "type": "array", "items": { "$ref": "#" } } }
     });
-    assert_eq!(found(&tree, &json!({ "name": "a", "children": [{ "name": "b", "children": [] }] })), Vec::<String>::new());
+    assert_eq!(
+        found(&tree, &json!({ "name": "a", "children": [{ "name": "b", "children": [] }] })),
+        Vec::<String>::new()
+    );
     let problems = found(&tree, &json!({ "name": "a", "children": [{ "name": 1 }] }));
     assert_eq!(problems, ["at /children/0/name: `1` is not of type `string`"]);
 }
 
 #[test]
 fn references_leave_the_schema_neither_by_address_nor_by_anchor() {
-    for reference in ["http://127.0.0.1:9/schema.json", "file:///etc/passwd", "other.json#/a", "#anchor", "#/nowhere", "#/%zz"] {
+    for reference in [
+        "http://127.0.0.1:9/schema.json",
+        "file:///etc/passwd",
+        "other.json#/a",
+        "#anchor",
+        "#/nowhere",
+        "#/%zz",
+    ] {
         assert!(refusal(&json!({ "$ref": reference })).contains("reference"), "{reference}");
     }
-    assert_eq!(found(&json!({ "$ref": "#/$defs/a~1b%25", "$defs": { "a/b%": { "type": "object" } } }), &json!({})), Vec::<String>::new());
+    assert_eq!(
+        found(
+            &json!({ "$ref": "#/$defs/a~1b%25", "$defs": { "a/b%": { "type": "object" } } }),
+            &json!({})
+        ),
+        Vec::<String>::new()
+    );
     assert!(refusal(&json!({ "$dynamicRef": "#" })).contains("not supported"));
     assert!(refusal(&json!({ "properties": { "a": { "$id": "http://a/" } } })).contains("$id"));
     assert!(refusal(&json!({ "$schema": "http://a/own-dialect" })).contains("dialect"));
@@ -102,7 +127,11 @@ fn keywords_of_the_wrong_type_are_refused() {
     }
     let patterns: serde_json::Map<_, _> = (0..40).map(|n| (format!("p{n}"), json!(true))).collect();
     let running = AtomicBool::new(false);
-    let many = problems(&json!({ "patternProperties": patterns }), &json!({}), &mut Budget::whole(&running));
+    let many = problems(
+        &json!({ "patternProperties": patterns }),
+        &json!({}),
+        &mut Budget::whole(&running),
+    );
     assert!(matches!(many, Err(Stop::Refused(why)) if why.contains("32 patterns")));
 }
 
@@ -114,8 +143,14 @@ fn problems_are_named_with_their_place_and_are_few_and_short() {
         "properties": { "text": { "type": "string" }, "list": { "items": { "type": "integer" } }, "long": { "const": 1 } },
         "additionalProperties": false
     });
-    assert_eq!(found(&schema, &json!({ "txet": 1 })), ["the field `text` is missing", "unknown field `txet` (did you mean `text`?)"]);
-    let all = found(&schema, &json!({ "text": "a", "list": vec!["x".repeat(10_000); 1_000], "long": "y".repeat(1_000_000) }));
+    assert_eq!(
+        found(&schema, &json!({ "txet": 1 })),
+        ["the field `text` is missing", "unknown field `txet` (did you mean `text`?)"]
+    );
+    let all = found(
+        &schema,
+        &json!({ "text": "a", "list": vec!["x".repeat(10_000); 1_000], "long": "y".repeat(1_000_000) }),
+    );
     assert_eq!(all.len(), 10);
     assert!(all.iter().all(|problem| problem.len() < 400), "{all:?}");
     assert!(all[0].starts_with("at /list/0: the text `xxx"), "{}", all[0]);
@@ -125,7 +160,14 @@ fn problems_are_named_with_their_place_and_are_few_and_short() {
 fn unique_items_take_no_quadratic_time() {
     let items: Vec<Value> = (0..200_000).map(|n| json!([n])).collect();
     assert_eq!(found(&json!({ "uniqueItems": true }), &json!(items)), Vec::<String>::new());
-    assert_eq!(found(&json!({ "uniqueItems": true }), &json!([1, { "a": 1, "b": 2 }, { "b": 2, "a": 1.0 }])).len(), 1);
+    assert_eq!(
+        found(
+            &json!({ "uniqueItems": true }),
+            &json!([1, { "a": 1, "b": 2 }, { "b": 2, "a": 1.0 }])
+        )
+        .len(),
+        1
+    );
 }
 
 /// Values from few parts, so that instances often fit.
@@ -134,12 +176,20 @@ fn value() -> impl Strategy<Value = Value> {
         Just(json!(null)),
         any::<bool>().prop_map(Value::from),
         (-3..4_i64).prop_map(Value::from),
-        prop::sample::select(vec![json!(1.5), json!(2.0), json!("a"), json!("ab"), json!("é1"), json!("")]),
+        prop::sample::select(vec![
+            json!(1.5),
+            json!(2.0),
+            json!("a"),
+            json!("ab"),
+            json!("é1"),
+            json!("")
+        ]),
     ];
     leaf.prop_recursive(3, 16, 4, |inner| {
         prop_oneof![
             prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
-            prop::collection::hash_map(name(), inner, 0..4).prop_map(|members| members.into_iter().collect::<Value>()),
+            prop::collection::hash_map(name(), inner, 0..4)
+                .prop_map(|members| members.into_iter().collect::<Value>()),
         ]
     })
 }
@@ -150,21 +200,46 @@ fn name() -> impl Strategy<Value = String> {
 
 /// Schemas of every keyword.
 fn schema() -> impl Strategy<Value = Value> {
-    let kind = || prop::sample::select(vec!["null", "boolean", "object", "array", "number", "string", "integer"]);
+    let kind = || {
+        prop::sample::select(vec![
+            "null", "boolean", "object", "array", "number", "string", "integer",
+        ])
+    };
     let names = || prop::collection::hash_set(name(), 0..3).prop_map(|names| json!(names));
     let small = || 0..4_u64;
     let leaf = prop_oneof![
         any::<bool>().prop_map(Value::from),
         kind().prop_map(|kind| json!({ "type": kind })),
-        (kind(), kind()).prop_filter("distinct", |(a, b)| a != b).prop_map(|(a, b)| json!({ "type": [a, b] })),
+        (kind(), kind())
+            .prop_filter("distinct", |(a, b)| a != b)
+            .prop_map(|(a, b)| json!({ "type": [a, b] })),
         value().prop_map(|value| json!({ "const": value })),
         prop::collection::vec(value(), 1..4).prop_map(|values| json!({ "enum": values })),
-        (prop::sample::select(vec!["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"]), -2..3_i64)
+        (
+            prop::sample::select(vec![
+                "minimum",
+                "maximum",
+                "exclusiveMinimum",
+                "exclusiveMaximum"
+            ]),
+            -2..3_i64
+        )
             .prop_map(|(word, n)| json!({ word: n })),
         (1..3_i64).prop_map(|n| json!({ "multipleOf": n })),
-        (prop::sample::select(vec!["minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties"]), small())
+        (
+            prop::sample::select(vec![
+                "minLength",
+                "maxLength",
+                "minItems",
+                "maxItems",
+                "minProperties",
+                "maxProperties"
+            ]),
+            small()
+        )
             .prop_map(|(word, n)| json!({ word: n })),
-        prop::sample::select(vec!["^a", "b$", r"\d", "^[a-z]+$", ""]).prop_map(|pattern| json!({ "pattern": pattern })),
+        prop::sample::select(vec!["^a", "b$", r"\d", "^[a-z]+$", ""])
+            .prop_map(|pattern| json!({ "pattern": pattern })),
         names().prop_map(|names| json!({ "required": names })),
         (name(), names()).prop_map(|(name, names)| json!({ "dependentRequired": { name: names } })),
         Just(json!({ "uniqueItems": true })),

@@ -48,7 +48,9 @@ impl Num {
             (Num::Whole(one), Num::Whole(other)) => one % other == 0,
             (one, other) => {
                 let quotient = one.float() / other.float();
-                quotient.is_finite() && (quotient - quotient.round()).abs() <= f64::EPSILON * quotient.abs().max(1.0) * 4.0
+                quotient.is_finite()
+                    && (quotient - quotient.round()).abs()
+                        <= f64::EPSILON * quotient.abs().max(1.0) * 4.0
             }
         }
     }
@@ -81,7 +83,8 @@ pub(super) fn equal(one: &Value, other: &Value, budget: &mut Budget<'_>) -> Resu
         (Value::Object(one), Value::Object(other)) if one.len() == other.len() => {
             let mut same = true;
             for (name, one) in one {
-                same = same && other.get(name).map_or(Ok(false), |other| equal(one, other, budget))?;
+                same =
+                    same && other.get(name).map_or(Ok(false), |other| equal(one, other, budget))?;
             }
             same
         }
@@ -92,7 +95,8 @@ pub(super) fn equal(one: &Value, other: &Value, budget: &mut Budget<'_>) -> Resu
     Ok(same)
 }
 
-/// Whether no two items are the same. Compares those whose keyed hashes agree alone, so that it takes no quadratic time.
+/// Whether no two items are the same. Compares those whose keyed hashes agree alone, so that it
+/// takes no quadratic time.
 pub(super) fn all_differ(items: &[Value], budget: &mut Budget<'_>) -> Result<bool, Stop> {
     let keys = RandomState::new();
     let mut hashes = Vec::with_capacity(items.len());
@@ -111,7 +115,12 @@ pub(super) fn all_differ(items: &[Value], budget: &mut Budget<'_>) -> Result<boo
     Ok(true)
 }
 
-fn hash(value: &Value, keys: &RandomState, hasher: &mut DefaultHasher, budget: &mut Budget<'_>) -> Result<(), Stop> {
+fn hash(
+    value: &Value,
+    keys: &RandomState,
+    hasher: &mut DefaultHasher,
+    budget: &mut Budget<'_>,
+) -> Result<(), Stop> {
     budget.descend()?;
     match value {
         Value::Null => 0_u8.hash(hasher),

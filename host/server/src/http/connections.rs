@@ -1,4 +1,5 @@
-//! The connections of a server. Where all are taken, the one that has been idle longest makes room for the next.
+//! The connections of a server. Where all are taken, the one that has been idle longest makes room
+//! for the next.
 
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Instant;
@@ -34,10 +35,15 @@ pub(super) struct InFlight(Arc<Connection>);
 
 impl Connections {
     pub(super) fn new(limit: usize) -> Connections {
-        Connections { room: Arc::new(Semaphore::new(limit)), open: Mutex::default(), changed: Arc::default() }
+        Connections {
+            room: Arc::new(Semaphore::new(limit)),
+            open: Mutex::default(),
+            changed: Arc::default(),
+        }
     }
 
-    /// Room for a new connection; where all of it is taken, an idle connection is closed for it. Waits while every connection answers a request.
+    /// Room for a new connection; where all of it is taken, an idle connection is closed for it.
+    /// Waits while every connection answers a request.
     pub(super) async fn admit(&self) -> Arc<Connection> {
         loop {
             // Asked for before looking, so that no change in between is missed.
@@ -52,7 +58,12 @@ impl Connections {
 
     fn enter(&self, place: OwnedSemaphorePermit) -> Arc<Connection> {
         let state = Mutex::new(State { requests: 0, idle_since: Instant::now() });
-        let connection = Connection { state, evicted: CancellationToken::new(), changed: self.changed.clone(), place: Some(place) };
+        let connection = Connection {
+            state,
+            evicted: CancellationToken::new(),
+            changed: self.changed.clone(),
+            place: Some(place),
+        };
         let connection = Arc::new(connection);
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         open.retain(|connection| connection.strong_count() > 0);
@@ -60,13 +71,21 @@ impl Connections {
         connection
     }
 
-    /// Asks the connection that has been idle longest to end, unless one was asked that still has to.
+    /// Asks the connection that has been idle longest to end, unless one was asked that still has
+    /// to.
     fn evict(&self) {
-        let open: Vec<_> = self.open.lock().unwrap_or_else(PoisonError::into_inner).iter().filter_map(Weak::upgrade).collect();
+        let open: Vec<_> = self
+            .open
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .iter()
+            .filter_map(Weak::upgrade)
+            .collect();
         if open.iter().any(|connection| connection.evicted.is_cancelled()) {
             return;
         }
-        let idle = open.iter().filter_map(|connection| Some((connection.idle_since()?, connection)));
+        let idle =
+            open.iter().filter_map(|connection| Some((connection.idle_since()?, connection)));
         if let Some((_, connection)) = idle.min_by_key(|(since, _)| *since) {
             connection.evicted.cancel();
         }

@@ -7,7 +7,8 @@ use std::sync::atomic::Ordering::Relaxed;
 /// Connections that are looked at: the table may be long, and one warning is enough.
 const LOOKED_AT: usize = 16;
 
-/// Warns once if a client runs as the server's own user, who may change the policy and the approvals.
+/// Warns once if a client runs as the server's own user, who may change the policy and the
+/// approvals.
 #[derive(Default)]
 pub(super) struct SharedUser {
     looked_at: AtomicUsize,
@@ -37,7 +38,8 @@ fn user_of(peer: SocketAddr, own: SocketAddr) -> Option<u32> {
     user_in(&text, peer, own)
 }
 
-/// The same from the table's text: `sl local_address rem_address st queues timer retransmits uid ...` (proc(5)).
+/// The same from the table's text:
+/// `sl local_address rem_address st queues timer retransmits uid ...` (proc(5)).
 fn user_in(table: &str, peer: SocketAddr, own: SocketAddr) -> Option<u32> {
     let (peer, own) = (address(peer), address(own));
     table.lines().find_map(|line| {
@@ -50,7 +52,9 @@ fn user_in(table: &str, peer: SocketAddr, own: SocketAddr) -> Option<u32> {
 /// An address as the table has it: each 32 bits in the machine's byte order.
 fn address(address: SocketAddr) -> String {
     let words = |octets: &[u8]| {
-        let words = octets.chunks_exact(4).map(|word| u32::from_ne_bytes([word[0], word[1], word[2], word[3]]));
+        let words = octets
+            .chunks_exact(4)
+            .map(|word| u32::from_ne_bytes([word[0], word[1], word[2], word[3]]));
         words.map(|word| format!("{word:08X}")).collect::<String>()
     };
     let ip = match address.ip() {

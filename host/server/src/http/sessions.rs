@@ -6,21 +6,28 @@ use futures::Stream;
 use rmcp::model::{ClientJsonRpcMessage, ServerJsonRpcMessage};
 use rmcp::transport::common::server_side_http::{ServerSseMessage, SessionId};
 use rmcp::transport::streamable_http_server::session::SessionManager;
-use rmcp::transport::streamable_http_server::session::local::{LocalSessionManager, LocalSessionManagerError};
+use rmcp::transport::streamable_http_server::session::local::{
+    LocalSessionManager, LocalSessionManagerError,
+};
 use tokio::sync::Mutex;
 
 tokio::task_local! {
-    /// Set while a request is answered, where it was refused because there is no room for its session.
+    /// Set while a request is answered, where it was refused because there is no room for its
+    /// session.
     static REFUSED: std::cell::Cell<bool>;
 }
 
 /// Answers a request, and says whether a session was refused meanwhile.
 pub(super) async fn watched<T>(answer: impl Future<Output = T>) -> (T, bool) {
-    REFUSED.scope(std::cell::Cell::new(false), async { (answer.await, REFUSED.with(std::cell::Cell::get)) }).await
+    REFUSED
+        .scope(std::cell::Cell::new(false), async {
+            (answer.await, REFUSED.with(std::cell::Cell::get))
+        })
+        .await
 }
 
-/// A session manager with a limit. Whether there is room is decided where a session is made, so it holds whatever a request's headers claim and
-/// however many ask at once.
+/// A session manager with a limit. Whether there is room is decided where a session is made, so it
+/// holds whatever a request's headers claim and however many ask at once.
 pub(super) struct Sessions {
     local: Arc<LocalSessionManager>,
     limit: usize,
@@ -57,7 +64,11 @@ impl SessionManager for Sessions {
         Ok(self.local.create_session().await?)
     }
 
-    async fn initialize_session(&self, id: &SessionId, message: ClientJsonRpcMessage) -> Result<ServerJsonRpcMessage, SessionError> {
+    async fn initialize_session(
+        &self,
+        id: &SessionId,
+        message: ClientJsonRpcMessage,
+    ) -> Result<ServerJsonRpcMessage, SessionError> {
         Ok(self.local.initialize_session(id, message).await?)
     }
 
@@ -77,7 +88,11 @@ impl SessionManager for Sessions {
         Ok(self.local.create_stream(id, message).await?)
     }
 
-    async fn accept_message(&self, id: &SessionId, message: ClientJsonRpcMessage) -> Result<(), SessionError> {
+    async fn accept_message(
+        &self,
+        id: &SessionId,
+        message: ClientJsonRpcMessage,
+    ) -> Result<(), SessionError> {
         Ok(self.local.accept_message(id, message).await?)
     }
 
@@ -106,7 +121,9 @@ mod tests {
         let sessions = Arc::new(Sessions::new(LocalSessionManager::default(), 4));
         let asks = (0..64).map(|_| {
             let sessions = sessions.clone();
-            tokio::spawn(async move { watched(async { sessions.create_session().await.is_ok() }).await })
+            tokio::spawn(
+                async move { watched(async { sessions.create_session().await.is_ok() }).await },
+            )
         });
         let answers = futures::future::join_all(asks).await;
         let answers: Vec<(bool, bool)> = answers.into_iter().map(Result::unwrap).collect();
@@ -114,6 +131,8 @@ mod tests {
         assert!(answers.iter().all(|(made, refused)| made != refused), "{answers:?}");
         let one = sessions.local.sessions.read().await.keys().next().unwrap().clone();
         sessions.close_session(&one).await.unwrap();
-        assert!(sessions.create_session().await.is_ok() && sessions.create_session().await.is_err());
+        assert!(
+            sessions.create_session().await.is_ok() && sessions.create_session().await.is_err()
+        );
     }
 }

@@ -1,4 +1,5 @@
-//! The folders above the host's own: whoever may write to one of them can put another folder in the place of the cache, with code of their own in it.
+//! The folders above the host's own: whoever may write to one of them can put another folder in the
+//! place of the cache, with code of their own in it.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -12,8 +13,9 @@ use rustix::process::{getegid, geteuid};
 /// Symlinks that a path may lead over, as the kernel counts them.
 const LINKS: usize = 40;
 
-/// Checks once per process that nobody but this user and root can exchange a part of a path: each folder on the way, over symlinks too, belongs
-/// to one of the two, and others may not write to it. In one with the sticky bit, such as /tmp, they may, since they cannot rename what is not theirs.
+/// Checks once per process that nobody but this user and root can exchange a part of a path: each
+/// folder on the way, over symlinks too, belongs to one of the two, and others may not write to it.
+/// In one with the sticky bit, such as /tmp, they may, since they cannot rename what is not theirs.
 ///
 /// # Errors
 /// The folder that others may write to, and what mends it.
@@ -72,10 +74,16 @@ fn push(rest: &mut Vec<OsString>, path: &Path) {
 
 fn judge(path: &Path, stat: &Stat, user: u32, is_folder: bool) -> io::Result<()> {
     let refuse = |what: String| {
-        Err(io::Error::new(io::ErrorKind::PermissionDenied, format!("the folder {} above the cache {what}", path.display())))
+        Err(io::Error::new(
+            io::ErrorKind::PermissionDenied,
+            format!("the folder {} above the cache {what}", path.display()),
+        ))
     };
     if stat.st_uid != 0 && stat.st_uid != user && !is_unmapped(stat.st_uid) {
-        return refuse(format!("belongs to user {}: choose another with XDG_CACHE_HOME", stat.st_uid));
+        return refuse(format!(
+            "belongs to user {}: choose another with XDG_CACHE_HOME",
+            stat.st_uid
+        ));
     }
     let mode = Mode::from_raw_mode(stat.st_mode);
     if !is_folder || mode.contains(Mode::SVTX) {
@@ -89,7 +97,8 @@ fn judge(path: &Path, stat: &Stat, user: u32, is_folder: bool) -> io::Result<()>
     Ok(())
 }
 
-/// Whether a user is one that this user namespace has no number for: whoever made the namespace, root among them, and nobody in it.
+/// Whether a user is one that this user namespace has no number for: whoever made the namespace,
+/// root among them, and nobody in it.
 fn is_unmapped(user: u32) -> bool {
     const OVERFLOW: u32 = 65_534;
     let map = || {
@@ -98,7 +107,8 @@ fn is_unmapped(user: u32) -> bool {
         std::fs::File::open("/proc/self/uid_map").ok()?.take(4096).read_to_string(&mut map).ok()?;
         Some(map)
     };
-    user == OVERFLOW && map().is_some_and(|map| !map.split_whitespace().eq(["0", "0", "4294967295"]))
+    user == OVERFLOW
+        && map().is_some_and(|map| !map.split_whitespace().eq(["0", "0", "4294967295"]))
 }
 
 #[cfg(test)]
@@ -118,7 +128,9 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let (above, cache) = (dir.path().join("above"), dir.path().join("above/own/cache"));
         folder(&cache, 0o700);
-        for (mode, accepted) in [(0o755, true), (0o700, true), (0o1777, true), (0o777, false), (0o757, false)] {
+        for (mode, accepted) in
+            [(0o755, true), (0o700, true), (0o1777, true), (0o777, false), (0o757, false)]
+        {
             folder(&above, mode);
             assert_eq!(walk(&cache).is_ok(), accepted, "{mode:o}");
         }

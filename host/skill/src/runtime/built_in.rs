@@ -1,7 +1,9 @@
-//! The programs that come with the host: components in a folder of the operator's, each described by a JSON file beside it.
+//! The programs that come with the host: components in a folder of the operator's, each described
+//! by a JSON file beside it.
 //!
-//! Nothing is read until a run needs one of them. Then the JSON files are read, which are small; the component itself only when it has
-//! to be compiled: that it is still the file whose digest the JSON names, a stamp in the cache folder says.
+//! Nothing is read until a run needs one of them. Then the JSON files are read, which are small;
+//! the component itself only when it has to be compiled: that it is still the file whose digest the
+//! JSON names, a stamp in the cache folder says.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read as _};
@@ -92,28 +94,40 @@ pub struct ProgramError {
 pub const BUILD: &str = "cargo xtask components";
 
 /// The programs that a host is expected to have, and their first commands.
-pub const EXPECTED: [(&str, &[&str]); 2] = [("python", &["python3", "python"]), ("shell", &["bash", "sh"])];
+pub const EXPECTED: [(&str, &[&str]); 2] =
+    [("python", &["python3", "python"]), ("shell", &["bash", "sh"])];
 
 /// Bytes of a JSON file: far more than one needs.
 const FACTS_MAX: u64 = 64 << 10;
 
 impl BuiltIns {
-    /// Reads the JSON files of all folders, by name. A JSON file without `programs` describes something else.
+    /// Reads the JSON files of all folders, by name. A JSON file without `programs` describes
+    /// something else.
     ///
     /// # Errors
-    /// A folder or a file that cannot be read, or is not what it should be: nothing is left out in silence.
+    /// A folder or a file that cannot be read, or is not what it should be: nothing is left out in
+    /// silence.
     pub fn list(&self) -> Result<Vec<BuiltIn>, ProgramError> {
         let mut found: Vec<BuiltIn> = Vec::new();
         for path in &self.folders {
             let folder = match open_folder(path) {
                 Ok(folder) => folder,
                 Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
-                Err(error) => return Err(broken(path, format!("the folder cannot be opened: {error}"))),
+                Err(error) => {
+                    return Err(broken(path, format!("the folder cannot be opened: {error}")));
+                }
             };
-            for file in json_files(&folder).map_err(|error| broken(path, format!("the folder cannot be read: {error}")))? {
+            for file in json_files(&folder)
+                .map_err(|error| broken(path, format!("the folder cannot be read: {error}")))?
+            {
                 let here = || path.join(&file);
-                let text = read(&folder, &file, FACTS_MAX).map_err(|error| broken(&here(), error.to_string()))?;
-                let Some(facts) = Facts::parse(&text).map_err(|message| broken(&here(), message))? else { continue };
+                let text = read(&folder, &file, FACTS_MAX)
+                    .map_err(|error| broken(&here(), error.to_string()))?;
+                let Some(facts) =
+                    Facts::parse(&text).map_err(|message| broken(&here(), message))?
+                else {
+                    continue;
+                };
                 let stack = facts.stack().map_err(|message| broken(&here(), message))?;
                 if found.iter().all(|other| other.facts.name != facts.name) {
                     found.push(BuiltIn {
@@ -139,7 +153,8 @@ impl Facts {
             Ok(facts) => facts,
             Err(error) => {
                 // Not as a struct: one is read from a list too.
-                let of_a_program: Result<BTreeMap<String, IgnoredAny>, _> = serde_json::from_slice(text);
+                let of_a_program: Result<BTreeMap<String, IgnoredAny>, _> =
+                    serde_json::from_slice(text);
                 let of_a_program = of_a_program.map(|entries| entries.contains_key("programs"));
                 return match of_a_program {
                     Ok(true) => Err(error.to_string()),
@@ -152,19 +167,31 @@ impl Facts {
                 };
             }
         };
-        let plain = |name: &str| !name.is_empty() && !name.starts_with('.') && !name.contains(['/', '\\', '\0']);
-        if facts.programs.is_empty() || !facts.programs.iter().chain([&facts.name, &facts.wasm]).chain(&facts.packages).all(|n| plain(n)) {
+        let plain = |name: &str| {
+            !name.is_empty() && !name.starts_with('.') && !name.contains(['/', '\\', '\0'])
+        };
+        if facts.programs.is_empty()
+            || !facts
+                .programs
+                .iter()
+                .chain([&facts.name, &facts.wasm])
+                .chain(&facts.packages)
+                .all(|n| plain(n))
+        {
             return Err("`name`, `programs`, `wasm` and `packages` are plain names".into());
         }
         let hex = facts.digest.strip_prefix("sha256:").unwrap_or_default();
-        if hex.len() != 64 || !hex.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b)) {
+        if hex.len() != 64 || !hex.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b))
+        {
             return Err("`digest` is `sha256:` and 64 hex digits".into());
         }
         Ok(Some(facts))
     }
 
     fn stack(&self) -> Result<u64, String> {
-        self.limits.stack.as_deref().map_or(Ok(0), |text| Limit::Stack.parse(text).map_err(|error| format!("`limits.stack`: {error}")))
+        self.limits.stack.as_deref().map_or(Ok(0), |text| {
+            Limit::Stack.parse(text).map_err(|error| format!("`limits.stack`: {error}"))
+        })
     }
 }
 
@@ -188,16 +215,23 @@ impl BuiltIn {
         let file = self.open().map_err(|error| self.unreadable(&error))?;
         let stat = rustix::fs::fstat(&file).map_err(|error| wrong(error.to_string()))?;
         if u64::try_from(stat.st_size) != Ok(self.facts.size) {
-            return Err(wrong(format!("it has {} bytes, and {} says {}", stat.st_size, self.file, self.facts.size)));
+            return Err(wrong(format!(
+                "it has {} bytes, and {} says {}",
+                stat.st_size, self.file, self.facts.size
+            )));
         }
-        let cache = stamp::own_folder(&self.cache).map_err(|error| wrong(format!("the cache is not usable: {error}")))?;
-        let name = format!("{}.program", &digest(path.as_os_str().as_encoded_bytes())["sha256:".len()..]);
-        let known =
-            Stamp::read(&cache, &name).filter(|stamp| *stamp == Stamp::of(&stat, stamp.digest.clone()) && stamp::is_dependable(&file));
+        let cache = stamp::own_folder(&self.cache)
+            .map_err(|error| wrong(format!("the cache is not usable: {error}")))?;
+        let name =
+            format!("{}.program", &digest(path.as_os_str().as_encoded_bytes())["sha256:".len()..]);
+        let known = Stamp::read(&cache, &name).filter(|stamp| {
+            *stamp == Stamp::of(&stat, stamp.digest.clone()) && stamp::is_dependable(&file)
+        });
         let found = match known {
             Some(stamp) => stamp.digest,
             None => {
-                let found = file_digest(&file).map_err(|error| wrong(format!("it cannot be read: {error}")))?;
+                let found = file_digest(&file)
+                    .map_err(|error| wrong(format!("it cannot be read: {error}")))?;
                 if let Err(error) = Stamp::of(&stat, found.clone()).write(&cache, &name) {
                     tracing::debug!(%error, "no stamp was written; the next run computes the digest again");
                 }
@@ -230,20 +264,30 @@ impl BuiltIn {
         match open_folder(&self.folder).and_then(|folder| folder.open_dir(name)) {
             Ok(folder) => Ok(Some((guest, self.opened.get_or_init(|| Arc::new(folder)).clone()))),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(broken(&self.folder.join(name), format!("the folder cannot be opened: {error}"))),
+            Err(error) => Err(broken(
+                &self.folder.join(name),
+                format!("the folder cannot be opened: {error}"),
+            )),
         }
     }
 
-    /// The packages that come with it, such as `requests 2.32.5`, as far as they say so themselves; `None` where there is no folder of them.
+    /// The packages that come with it, such as `requests 2.32.5`, as far as they say so themselves;
+    /// `None` where there is no folder of them.
     ///
     /// # Errors
     /// The folder is there and cannot be read.
     pub fn package_names(&self) -> Result<Option<Vec<String>>, ProgramError> {
         let Some((_, folder)) = self.packages()? else { return Ok(None) };
-        let wrong = |error: io::Error| broken(&self.folder, format!("the packages cannot be listed: {error}"));
-        let names =
-            folder.entries().and_then(|all| all.map(|entry| Ok(entry?.file_name())).collect::<io::Result<Vec<_>>>()).map_err(wrong)?;
-        let named = |name: std::ffi::OsString| Some(name.to_str()?.strip_suffix(".dist-info")?.replacen('-', " ", 1));
+        let wrong = |error: io::Error| {
+            broken(&self.folder, format!("the packages cannot be listed: {error}"))
+        };
+        let names = folder
+            .entries()
+            .and_then(|all| all.map(|entry| Ok(entry?.file_name())).collect::<io::Result<Vec<_>>>())
+            .map_err(wrong)?;
+        let named = |name: std::ffi::OsString| {
+            Some(name.to_str()?.strip_suffix(".dist-info")?.replacen('-', " ", 1))
+        };
         let mut names: Vec<String> = names.into_iter().filter_map(named).collect();
         names.sort();
         Ok(Some(names))
@@ -256,12 +300,18 @@ impl BuiltIn {
 
     fn open(&self) -> io::Result<std::fs::File> {
         let file = open_folder(&self.folder)?.open(&self.facts.wasm)?.into_std();
-        if file.metadata()?.is_file() { Ok(file) } else { Err(io::Error::other("it is no regular file")) }
+        if file.metadata()?.is_file() {
+            Ok(file)
+        } else {
+            Err(io::Error::other("it is no regular file"))
+        }
     }
 
     fn unreadable(&self, error: &io::Error) -> ProgramError {
         let message = match error.kind() {
-            io::ErrorKind::NotFound => format!("{} is missing, which {} describes", self.wasm().display(), self.file),
+            io::ErrorKind::NotFound => {
+                format!("{} is missing, which {} describes", self.wasm().display(), self.file)
+            }
             _ => format!("{}: it cannot be opened: {error}", self.wasm().display()),
         };
         ProgramError { message, fix: Some(format!("build it: `{BUILD}`")) }
@@ -271,18 +321,25 @@ impl BuiltIn {
         if self.facts.digest.strip_prefix("sha256:") == Some(found) {
             return Ok(());
         }
-        Err(broken(&self.wasm(), format!("its digest is sha256:{found}, and {} says {}", self.file, self.facts.digest)))
+        Err(broken(
+            &self.wasm(),
+            format!("its digest is sha256:{found}, and {} says {}", self.file, self.facts.digest),
+        ))
     }
 }
 
 fn open_folder(path: &Path) -> io::Result<Dir> {
-    #[expect(clippy::disallowed_methods, reason = "the folder of built-in programs is the operator's")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the folder of built-in programs is the operator's"
+    )]
     Dir::open_ambient_dir(path, cap_std::ambient_authority())
 }
 
 /// The names of a folder's JSON files, sorted. One that is not UTF-8 is none of ours.
 fn json_files(folder: &Dir) -> io::Result<Vec<String>> {
-    let names = folder.entries()?.map(|entry| Ok(entry?.file_name().into_string().unwrap_or_default()));
+    let names =
+        folder.entries()?.map(|entry| Ok(entry?.file_name().into_string().unwrap_or_default()));
     let mut names = names.collect::<io::Result<Vec<String>>>()?;
     names.retain(|name| name.ends_with(".json") && !name.starts_with('.'));
     names.sort();
@@ -296,5 +353,8 @@ fn read(folder: &Dir, file: &str, most: u64) -> io::Result<Vec<u8>> {
 }
 
 fn broken(path: &Path, message: String) -> ProgramError {
-    ProgramError { message: format!("{}: {message}", path.display()), fix: Some(format!("build the programs again: `{BUILD}`")) }
+    ProgramError {
+        message: format!("{}: {message}", path.display()),
+        fix: Some(format!("build the programs again: `{BUILD}`")),
+    }
 }

@@ -1,10 +1,13 @@
-//! Copies of skills in the cache folder: what was digested is what runs, whatever becomes of the skill's own folder meanwhile.
+//! Copies of skills in the cache folder: what was digested is what runs, whatever becomes of the
+//! skill's own folder meanwhile.
 //!
-//! The bytes that are hashed are the bytes that are written, into a folder named after the digest, which is put in place whole and never changed
-//! afterwards. While no file of the skill has changed, its digests are known without reading one, and its copy is opened.
+//! The bytes that are hashed are the bytes that are written, into a folder named after the digest,
+//! which is put in place whole and never changed afterwards. While no file of the skill has
+//! changed, its digests are known without reading one, and its copy is opened.
 //!
-//! A copy is written without waiting for the disk. So it is compared with the skill once after each start of the machine, which may have failed
-//! before the copy was on the disk. Whoever reads a copy holds a shared lock on its folder; whoever removes one takes the exclusive lock.
+//! A copy is written without waiting for the disk. So it is compared with the skill once after each
+//! start of the machine, which may have failed before the copy was on the disk. Whoever reads a
+//! copy holds a shared lock on its folder; whoever removes one takes the exclusive lock.
 
 use std::io::{self, Read as _, Write as _};
 use std::os::fd::AsFd;
@@ -41,24 +44,33 @@ pub struct Opened {
     pub is_new: bool,
 }
 
-/// Opens the copy of a skill, making it where there is none. `scratch` is where a copy is made for this run alone if the cache folder cannot be used.
+/// Opens the copy of a skill, making it where there is none. `scratch` is where a copy is made for
+/// this run alone if the cache folder cannot be used.
 ///
 /// # Errors
 /// A file cannot be read, or changed since it was listed; or no copy can be made.
 pub fn open(listed: &Listed, cache: &Path, scratch: &Path) -> io::Result<Opened> {
     // A folder on another file system, mounted into the skill's, would go by other rules.
     let root = rustix::fs::fstat(listed.live())?.st_dev;
-    let is_one = listed.files.iter().chain(&listed.folders).all(|file| file.identity.device == root);
+    let is_one =
+        listed.files.iter().chain(&listed.folders).all(|file| file.identity.device == root);
     open_where(listed, cache, scratch, is_one && stamp::is_dependable(listed.live()))
 }
 
 /// The same, where what the kernel tells of the files is believed or not.
-fn open_where(listed: &Listed, cache: &Path, scratch: &Path, is_dependable: bool) -> io::Result<Opened> {
+fn open_where(
+    listed: &Listed,
+    cache: &Path,
+    scratch: &Path,
+    is_dependable: bool,
+) -> io::Result<Opened> {
     let cache = stamp::own_folder(cache).ok();
     let boot = boot().filter(|_| is_dependable);
     let known = cache.as_ref().zip(boot.as_ref()).and_then(|(cache, boot)| {
-        let known: Known = stamp::take_unless_changed(cache, &stamp_name(listed).ok()?, &state(listed))?;
-        let copy = (known.boot == *boot).then(|| Copy { cache, name: name(listed, &known.digests.skill) }.open())??;
+        let known: Known =
+            stamp::take_unless_changed(cache, &stamp_name(listed).ok()?, &state(listed))?;
+        let copy = (known.boot == *boot)
+            .then(|| Copy { cache, name: name(listed, &known.digests.skill) }.open())??;
         Some(Opened { content: copy.into(), digests: known.digests, is_new: false })
     });
     if let Some(known) = known {
@@ -66,11 +78,15 @@ fn open_where(listed: &Listed, cache: &Path, scratch: &Path, is_dependable: bool
     }
     let files = read(listed)?;
     let digest = files.digest();
-    let kept = cache.as_ref().map(|cache| Copy { cache, name: name(listed, &digest) }.open_or_make(&files));
+    let kept = cache
+        .as_ref()
+        .map(|cache| Copy { cache, name: name(listed, &digest) }.open_or_make(&files));
     let (content, is_new) = match kept {
         Some(Ok((copy, is_new))) => (Content::from(copy), is_new),
         kept => {
-            let why = kept.and_then(Result::err).map_or("there is no cache folder".to_owned(), |error| error.to_string());
+            let why = kept
+                .and_then(Result::err)
+                .map_or("there is no cache folder".to_owned(), |error| error.to_string());
             tracing::debug!(why, "the skill's files are copied for this run alone");
             (files.make_temporary(scratch)?, false)
         }
@@ -81,7 +97,8 @@ fn open_where(listed: &Listed, cache: &Path, scratch: &Path, is_dependable: bool
         room::charge(cache, &place(listed.live())?, &name(listed, &digests.skill), bytes);
     }
     if let (Some(cache), Some(boot)) = (cache, boot) {
-        let newest = listed.files.iter().map(|file| file.identity.changed).max().unwrap_or_default();
+        let newest =
+            listed.files.iter().map(|file| file.identity.changed).max().unwrap_or_default();
         let known = Known { digests: digests.clone(), boot };
         stamp::put_if_settled(&cache, &stamp_name(listed)?, state(listed), newest, known);
     }
@@ -102,14 +119,19 @@ struct Copy<'a> {
 }
 
 impl Copy<'_> {
-    /// Opens it, and keeps others from removing it for as long as it is open. `None` where it is not there or about to go.
+    /// Opens it, and keeps others from removing it for as long as it is open. `None` where it is
+    /// not there or about to go.
     fn open(&self) -> Option<Dir> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let folder = rustix::fs::openat(self.cache, &self.name, flags, Mode::empty()).ok()?;
         rustix::fs::flock(&folder, FlockOperation::NonBlockingLockShared).ok()?;
         // It may have been moved away, to be removed, between the two.
-        let (held, there) = (rustix::fs::fstat(&folder).ok()?, rustix::fs::statat(self.cache, &self.name, AtFlags::SYMLINK_NOFOLLOW).ok()?);
-        ((held.st_dev, held.st_ino) == (there.st_dev, there.st_ino)).then(|| Dir::from_std_file(folder.into()))
+        let (held, there) = (
+            rustix::fs::fstat(&folder).ok()?,
+            rustix::fs::statat(self.cache, &self.name, AtFlags::SYMLINK_NOFOLLOW).ok()?,
+        );
+        ((held.st_dev, held.st_ino) == (there.st_dev, there.st_ino))
+            .then(|| Dir::from_std_file(folder.into()))
     }
 
     /// Opens it where it holds what was read; else makes it. Says whether it did.
@@ -136,7 +158,8 @@ impl Copy<'_> {
             Err(error) if error != rustix::io::Errno::EXIST => return Err(error.into()),
             _ => {}
         }
-        let temporary = format!("{}.{}.{:x}.tmp", self.name, std::process::id(), rand::random::<u64>());
+        let temporary =
+            format!("{}.{}.{:x}.tmp", self.name, std::process::id(), rand::random::<u64>());
         rustix::fs::mkdirat(self.cache, &temporary, Mode::RWXU)?;
         let made = self.cache.open_dir(&temporary).and_then(|folder| files.write(&folder));
         let placed = made.and_then(|()| self.cache.rename(&temporary, self.cache, &self.name));
@@ -146,7 +169,14 @@ impl Copy<'_> {
         }
         match placed {
             // Another host was quicker.
-            Err(error) if matches!(error.kind(), io::ErrorKind::DirectoryNotEmpty | io::ErrorKind::AlreadyExists) => Ok(()),
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    io::ErrorKind::DirectoryNotEmpty | io::ErrorKind::AlreadyExists
+                ) =>
+            {
+                Ok(())
+            }
             placed => placed,
         }
     }
@@ -173,7 +203,9 @@ struct Files<'a> {
 }
 
 fn read(listed: &Listed) -> io::Result<Files<'_>> {
-    let read = |file: &SkillFile| if file.link.is_some() { Ok(Vec::new()) } else { read_listed(listed.live(), file) };
+    let read = |file: &SkillFile| {
+        if file.link.is_some() { Ok(Vec::new()) } else { read_listed(listed.live(), file) }
+    };
     Ok(Files { listed, contents: listed.files.iter().map(read).collect::<io::Result<_>>()? })
 }
 
@@ -193,7 +225,11 @@ impl Files<'_> {
         let components = self.all().filter(|(file, _)| file.path.ends_with(".wasm"));
         let of = |(file, content): (&SkillFile, &Vec<u8>)| {
             // A component that cannot be read is reported when it is to run.
-            let found = if file.link.is_none() { digest(content) } else { digest(&copy.read(&file.path).ok()?) };
+            let found = if file.link.is_none() {
+                digest(content)
+            } else {
+                digest(&copy.read(&file.path).ok()?)
+            };
             Some((file.path.clone(), found))
         };
         Digests { skill, components: components.filter_map(of).collect() }
@@ -202,14 +238,16 @@ impl Files<'_> {
     /// Whether a copy holds the same.
     fn are_in(&self, copy: &Dir) -> bool {
         self.all().all(|(file, content)| match &file.link {
-            Some(target) => rustix::fs::readlinkat(copy, &file.path, Vec::new()).is_ok_and(|found| found.to_bytes() == target.as_bytes()),
+            Some(target) => rustix::fs::readlinkat(copy, &file.path, Vec::new())
+                .is_ok_and(|found| found.to_bytes() == target.as_bytes()),
             None => read_listed(copy, file).is_ok_and(|found| found == *content),
         })
     }
 
     /// Writes them into an empty folder.
     fn write(&self, to: &Dir) -> io::Result<()> {
-        let mut folders: Vec<&SkillFile> = self.listed.folders.iter().filter(|folder| !folder.path.is_empty()).collect();
+        let mut folders: Vec<&SkillFile> =
+            self.listed.folders.iter().filter(|folder| !folder.path.is_empty()).collect();
         folders.sort();
         for folder in &folders {
             rustix::fs::mkdirat(to, &folder.path, Mode::RWXU)?;
@@ -220,7 +258,8 @@ impl Files<'_> {
                 continue;
             }
             let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
-            let mut copy = std::fs::File::from(rustix::fs::openat(to, &file.path, flags, Mode::RUSR)?);
+            let mut copy =
+                std::fs::File::from(rustix::fs::openat(to, &file.path, flags, Mode::RUSR)?);
             copy.write_all(content)?;
             rustix::fs::futimens(&copy, &times(file))?;
         }
@@ -247,9 +286,15 @@ fn times(file: &SkillFile) -> Timestamps {
     Timestamps { last_access: modified, last_modification: modified }
 }
 
-/// The path of a copy in the cache folder: its digest, and what a guest sees of it that the digest does not cover, the folders without a file.
+/// The path of a copy in the cache folder: its digest, and what a guest sees of it that the digest
+/// does not cover, the folders without a file.
 fn name(listed: &Listed, digest: &str) -> String {
-    let holds = |folder: &str| listed.files.iter().any(|file| file.path.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/')));
+    let holds = |folder: &str| {
+        listed
+            .files
+            .iter()
+            .any(|file| file.path.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/')))
+    };
     let mut empty: Vec<&str> = listed.folders.iter().map(|folder| folder.path.as_str()).collect();
     empty.retain(|folder| !folder.is_empty() && !holds(folder));
     empty.sort_unstable();
@@ -268,7 +313,9 @@ fn stamp_name(listed: &Listed) -> io::Result<String> {
 
 /// What tells the files from what they may become.
 fn state(listed: &Listed) -> String {
-    let file = |SkillFile { path, size, link, identity }: &SkillFile| (path.clone(), *size, link.clone(), *identity);
+    let file = |SkillFile { path, size, link, identity }: &SkillFile| {
+        (path.clone(), *size, link.clone(), *identity)
+    };
     let files: Vec<_> = listed.files.iter().map(file).collect();
     // Plain data always becomes JSON.
     digest(&serde_json::to_vec(&files).unwrap_or_default())

@@ -1,4 +1,5 @@
-//! Languages of scripts that a host does not know by itself: an embedder brings a component for each.
+//! Languages of scripts that a host does not know by itself: an embedder brings a component for
+//! each.
 
 use std::fmt;
 use std::io;
@@ -9,10 +10,11 @@ use super::built_in::ProgramError;
 use super::dispatch::{self, Interpreter, Kind};
 use super::shebang::shebang;
 
-/// A language of scripts: a component that is given the script's path and its arguments, as `lua x.lua ARGS`.
+/// A language of scripts: a component that is given the script's path and its arguments, as
+/// `lua x.lua ARGS`.
 ///
-/// It never takes the place of a built-in program: the commands and extensions that those have stay theirs. It runs in the same sandbox,
-/// with the capabilities of its caller.
+/// It never takes the place of a built-in program: the commands and extensions that those have stay
+/// theirs. It runs in the same sandbox, with the capabilities of its caller.
 pub trait Runtime: Send + Sync {
     /// The commands that it answers to, such as `lua`; scripts are run by the first.
     fn commands(&self) -> Vec<String>;
@@ -50,7 +52,8 @@ impl Runtimes {
         Runtimes(runtimes.into_iter().map(brought).collect())
     }
 
-    /// What a file is, by its path and the start of its content: as [`dispatch::kind`] says, and for what that does not run, by these.
+    /// What a file is, by its path and the start of its content: as [`dispatch::kind`] says, and
+    /// for what that does not run, by these.
     pub fn kind(&self, path: &str, head: &[u8]) -> Kind {
         let known = dispatch::kind(path, head);
         if self.0.is_empty() || matches!(known, Kind::Script(_)) {
@@ -59,12 +62,21 @@ impl Runtimes {
         let found = match shebang(head) {
             Some((program, args)) => self.answering(&program).map(|one| (one, args)),
             None => {
-                let extension = path.rsplit('/').next().and_then(|name| name.rsplit_once('.')).map(|(_, extension)| extension);
+                let extension = path
+                    .rsplit('/')
+                    .next()
+                    .and_then(|name| name.rsplit_once('.'))
+                    .map(|(_, extension)| extension);
                 let extension = extension.map(str::to_ascii_lowercase);
-                self.0.iter().find(|one| extension.as_ref().is_some_and(|e| one.extensions.contains(e))).map(|one| (one, Vec::new()))
+                self.0
+                    .iter()
+                    .find(|one| extension.as_ref().is_some_and(|e| one.extensions.contains(e)))
+                    .map(|one| (one, Vec::new()))
             }
         };
-        let interpreter = |(one, args): (&Brought, _)| Some(Interpreter { command: one.commands.first()?.clone(), args });
+        let interpreter = |(one, args): (&Brought, _)| {
+            Some(Interpreter { command: one.commands.first()?.clone(), args })
+        };
         found.and_then(interpreter).map_or(known, Kind::Script)
     }
 
@@ -74,8 +86,13 @@ impl Runtimes {
     /// The embedder does not have it.
     pub(super) fn find(&self, command: &str) -> Result<Option<Component>, ProgramError> {
         let Some(one) = self.answering(command) else { return Ok(None) };
-        let missing = |error: io::Error| ProgramError { message: format!("the program `{command}` cannot be had: {error}"), fix: None };
-        let component = one.component.get_or_init(|| one.runtime.component().map(Component::new).map_err(missing));
+        let missing = |error: io::Error| ProgramError {
+            message: format!("the program `{command}` cannot be had: {error}"),
+            fix: None,
+        };
+        let component = one
+            .component
+            .get_or_init(|| one.runtime.component().map(Component::new).map_err(missing));
         component.clone().map(Some)
     }
 

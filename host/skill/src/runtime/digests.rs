@@ -23,9 +23,12 @@ impl Digests {
     /// # Errors
     /// A file that cannot be read, or changed since the skill was loaded.
     pub fn of(skill: &Skill) -> io::Result<Digests> {
-        let components = skill.files.iter().map(|file| &file.path).filter(|path| path.ends_with(".wasm"));
+        let components =
+            skill.files.iter().map(|file| &file.path).filter(|path| path.ends_with(".wasm"));
         // One that cannot be read is told of when it is to run.
-        let components = components.filter_map(|path| Some((path.clone(), digest(&skill.read(path).ok()?)))).collect();
+        let components = components
+            .filter_map(|path| Some((path.clone(), digest(&skill.read(path).ok()?))))
+            .collect();
         Ok(Digests { skill: skill.digest()?, components })
     }
 }

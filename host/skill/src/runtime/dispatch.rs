@@ -1,5 +1,5 @@
-//! Which program runs a file. Decided by its first line, then by its extension, never by the executable bit, which is lost on the way
-//! through archives and file systems.
+//! Which program runs a file. Decided by its first line, then by its extension, never by the
+//! executable bit, which is lost on the way through archives and file systems.
 
 use super::shebang::shebang;
 use skillhost_policy::program_name;
@@ -40,11 +40,13 @@ pub fn kind(path: &str, head: &[u8]) -> Kind {
         return interpreter(command, Vec::new());
     }
     let extension = extension.to_ascii_lowercase();
-    let language = LANGUAGES.iter().find(|(_, extensions, _)| extensions.contains(&extension.as_str()));
+    let language =
+        LANGUAGES.iter().find(|(_, extensions, _)| extensions.contains(&extension.as_str()));
     language.map_or(Kind::Other, |(language, ..)| not_here(language))
 }
 
-/// The built-in command that a program's name stands for: `python3.11` is `python3`, any POSIX shell is `sh`.
+/// The built-in command that a program's name stands for: `python3.11` is `python3`, any POSIX
+/// shell is `sh`.
 pub fn command(program: &str) -> Option<&'static str> {
     program_name::interpreter(program)
 }
@@ -56,7 +58,12 @@ fn by_program(program: &str, args: Vec<String>) -> Kind {
     }
     match command(program) {
         Some(command) => interpreter(command, args),
-        None => not_here(LANGUAGES.iter().find(|(_, _, programs)| programs.contains(&program)).map_or(program, |(language, ..)| language)),
+        None => not_here(
+            LANGUAGES
+                .iter()
+                .find(|(_, _, programs)| programs.contains(&program))
+                .map_or(program, |(language, ..)| language),
+        ),
     }
 }
 

@@ -1,4 +1,5 @@
-//! The programs that an invocation can start: those that come with the host, and those that the skill brings.
+//! The programs that an invocation can start: those that come with the host, and those that the
+//! skill brings.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -13,8 +14,9 @@ use skillhost_policy::program_name::installed_name;
 
 /// The programs of one invocation, by the commands that start them.
 ///
-/// A built-in program comes first, so that a skill cannot put its own in the place of `python3` or `bash`: whoever allows `Bash(python3:*)`
-/// means the one that they know. The skill's own are each `.wasm` file by its stem, and the main component by the skill's name too.
+/// A built-in program comes first, so that a skill cannot put its own in the place of `python3` or
+/// `bash`: whoever allows `Bash(python3:*)` means the one that they know. The skill's own are each
+/// `.wasm` file by its stem, and the main component by the skill's name too.
 #[derive(Debug, Clone)]
 pub struct Programs {
     skill: Arc<Skill>,
@@ -62,7 +64,11 @@ impl Programs {
         let mut denied = Vec::new();
         for file in self.skill.files.iter().filter(|file| files.contains(&file.path)) {
             match self.skill.read(&file.path) {
-                Ok(bytes) => denied.push(DeniedFile { path: file.path.clone(), size: bytes.len(), digest: super::digest(&bytes) }),
+                Ok(bytes) => denied.push(DeniedFile {
+                    path: file.path.clone(),
+                    size: bytes.len(),
+                    digest: super::digest(&bytes),
+                }),
                 // It leads to a folder, or nowhere.
                 Err(_) if file.link.is_some() => {}
                 Err(error) => return Err(error),
@@ -88,8 +94,13 @@ impl Programs {
 
     /// The commands that can be started.
     pub fn names(&self) -> Vec<String> {
-        let built_in = self.built_in().unwrap_or_default().iter().flat_map(|one| &one.facts.programs);
-        let mut names: Vec<String> = built_in.chain(self.built_ins.custom.commands()).chain(self.paths.keys()).cloned().collect();
+        let built_in =
+            self.built_in().unwrap_or_default().iter().flat_map(|one| &one.facts.programs);
+        let mut names: Vec<String> = built_in
+            .chain(self.built_ins.custom.commands())
+            .chain(self.paths.keys())
+            .cloned()
+            .collect();
         names.sort();
         names.dedup();
         names
@@ -121,8 +132,8 @@ impl Programs {
 
     /// The component that a command's first word names; `None` where there is none.
     ///
-    /// A path means a built-in program where programs are installed (`/usr/bin/jq`), and wherever it is for the interpreters
-    /// (`.venv/bin/python3`). `./sort` is a file of the caller's own.
+    /// A path means a built-in program where programs are installed (`/usr/bin/jq`), and wherever
+    /// it is for the interpreters (`.venv/bin/python3`). `./sort` is a file of the caller's own.
     ///
     /// # Errors
     /// It is one that is broken or missing, or cannot be read.
@@ -134,18 +145,26 @@ impl Programs {
         {
             return built_in.component().map(Some);
         }
-        if let Some(name) = interpreter.filter(|name| EXPECTED.iter().any(|(_, commands)| commands.contains(name))) {
+        if let Some(name) =
+            interpreter.filter(|name| EXPECTED.iter().any(|(_, commands)| commands.contains(name)))
+        {
             // Never the skill's own in its place.
             return Err(self.missing(name));
         }
-        if let Some(component) = installed_name(command).map_or(Ok(None), |name| self.built_ins.custom.find(name))? {
+        if let Some(component) =
+            installed_name(command).map_or(Ok(None), |name| self.built_ins.custom.find(name))?
+        {
             return Ok(Some(component));
         }
         if self.passes_for_built_in(command) {
             return Ok(None);
         }
-        let Some(path) = self.paths.get(file.strip_suffix(".wasm").unwrap_or(file)) else { return Ok(None) };
-        self.own(path).map(Some).map_err(|error| ProgramError { message: format!("{path}: {error}"), fix: None })
+        let Some(path) = self.paths.get(file.strip_suffix(".wasm").unwrap_or(file)) else {
+            return Ok(None);
+        };
+        self.own(path)
+            .map(Some)
+            .map_err(|error| ProgramError { message: format!("{path}: {error}"), fix: None })
     }
 
     /// What a file is to someone who wants to run it, by its path and the start of its content.
@@ -164,30 +183,46 @@ impl Programs {
         }
     }
 
-    /// Whether a path ends in a built-in program's command without meaning it: whoever allows `Bash(jq:*)` does not mean `./jq`.
+    /// Whether a path ends in a built-in program's command without meaning it: whoever allows
+    /// `Bash(jq:*)` does not mean `./jq`.
     pub fn passes_for_built_in(&self, command: &str) -> bool {
         let file = file_name(command);
         let is_own = installed_name(command).is_none() && dispatch::command(file).is_none();
         is_own && self.answering(file).is_ok_and(|found| found.is_some())
     }
 
-    /// The command lines that mean a program: one for each name that it has. A component of the skill answers to several.
+    /// The command lines that mean a program: one for each name that it has. A component of the
+    /// skill answers to several.
     pub fn commands_of(&self, program: &Program) -> Vec<Vec<String>> {
-        let is_it = |path: &String| self.digests.components.get(path) == Some(&program.component.digest);
+        let is_it =
+            |path: &String| self.digests.components.get(path) == Some(&program.component.digest);
         let own = self.paths.iter().filter(|(_, path)| is_it(path)).map(|(name, _)| name);
-        std::iter::once(&program.name).chain(own).map(|name| [std::slice::from_ref(name), &program.args[..]].concat()).collect()
+        std::iter::once(&program.name)
+            .chain(own)
+            .map(|name| [std::slice::from_ref(name), &program.args[..]].concat())
+            .collect()
     }
 
     fn answering(&self, name: &str) -> Result<Option<&Arc<BuiltIn>>, ProgramError> {
-        Ok(self.built_in()?.iter().find(|one| one.facts.programs.iter().any(|program| program == name)))
+        Ok(self
+            .built_in()?
+            .iter()
+            .find(|one| one.facts.programs.iter().any(|program| program == name)))
     }
 
     fn missing(&self, command: &str) -> ProgramError {
-        let folders: Vec<String> = self.built_ins.folders.iter().map(|folder| folder.display().to_string()).collect();
-        let place = if folders.is_empty() { "no folder of programs is here".into() } else { format!("not in {}", folders.join(", ")) };
+        let folders: Vec<String> =
+            self.built_ins.folders.iter().map(|folder| folder.display().to_string()).collect();
+        let place = if folders.is_empty() {
+            "no folder of programs is here".into()
+        } else {
+            format!("not in {}", folders.join(", "))
+        };
         ProgramError {
             message: format!("the program `{command}` is not installed: {place}"),
-            fix: Some(format!("build it: `{BUILD}`; or name the folder that holds it: `--programs DIR`")),
+            fix: Some(format!(
+                "build it: `{BUILD}`; or name the folder that holds it: `--programs DIR`"
+            )),
         }
     }
 }

@@ -1,5 +1,5 @@
-//! The room that the cache folder takes: each skill has a share of it, and all together have a bound. What belongs to built-in programs counts towards
-//! neither, and is never removed.
+//! The room that the cache folder takes: each skill has a share of it, and all together have a
+//! bound. What belongs to built-in programs counts towards neither, and is never removed.
 
 use std::io::{self, Read as _};
 use std::os::unix::fs::FileExt as _;
@@ -43,8 +43,9 @@ struct Entry {
     bytes: u64,
 }
 
-/// Charges what was put into the cache folder to its skill, by the device and inode of the skill's folder. Where that has more than its share, what it
-/// has had longest goes; a single thing that is larger than the share goes at once.
+/// Charges what was put into the cache folder to its skill, by the device and inode of the skill's
+/// folder. Where that has more than its share, what it has had longest goes; a single thing that is
+/// larger than the share goes at once.
 pub fn charge(cache: &Dir, skill: &str, name: &str, bytes: u64) {
     if let Err(error) = charge_to(cache, skill, Entry { name: name.to_owned(), bytes }, SHARE) {
         tracing::debug!(%error, name, "what a skill put into the cache was not charged to it");
@@ -62,7 +63,9 @@ fn charge_to(cache: &Dir, skill: &str, new: Entry, share: Bound) -> io::Result<(
     let mut entries: Vec<Entry> = serde_json::from_slice(&text).unwrap_or_default();
     entries.retain(|entry| entry.name != new.name);
     entries.push(new);
-    let bytes = |entries: &[Entry]| entries.iter().fold(0, |sum: u64, entry| sum.saturating_add(entry.bytes));
+    let bytes = |entries: &[Entry]| {
+        entries.iter().fold(0, |sum: u64, entry| sum.saturating_add(entry.bytes))
+    };
     if !share.holds(bytes(&entries), entries.len()) {
         entries.retain(|entry| cache.symlink_metadata(&entry.name).is_ok());
     }
@@ -79,9 +82,11 @@ fn charge_to(cache: &Dir, skill: &str, new: Entry, share: Bound) -> io::Result<(
     file.write_all_at(&text, 0)
 }
 
-/// Removes what has been used least lately until all that belongs to skills fits, and what was left half-written. Takes as long as a look at each file.
+/// Removes what has been used least lately until all that belongs to skills fits, and what was left
+/// half-written. Takes as long as a look at each file.
 pub fn tidy(cache: &Path) {
-    if let Err(error) = stamp::own_folder(cache).and_then(|cache| tidy_to(&cache, ROOM, ABANDONED)) {
+    if let Err(error) = stamp::own_folder(cache).and_then(|cache| tidy_to(&cache, ROOM, ABANDONED))
+    {
         tracing::warn!(%error, "the cache folder was not tidied");
     }
 }
@@ -96,27 +101,39 @@ struct Found {
 fn tidy_to(cache: &Dir, room: Bound, abandoned: Duration) -> io::Result<()> {
     let mut found = Vec::new();
     for folder in ["", "skills/"] {
-        let listed = match if folder.is_empty() { cache.entries() } else { cache.read_dir(folder) } {
+        let listed = match if folder.is_empty() { cache.entries() } else { cache.read_dir(folder) }
+        {
             Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
             listed => listed?,
         };
         for entry in listed {
             // What another host removes meanwhile is gone.
             let Ok(entry) = entry else { continue };
-            let (Ok(name), Ok(metadata)) = (entry.file_name().into_string(), entry.metadata()) else { continue };
+            let (Ok(name), Ok(metadata)) = (entry.file_name().into_string(), entry.metadata())
+            else {
+                continue;
+            };
             let name = format!("{folder}{name}");
             if name.ends_with(".tmp") {
                 if used(&metadata).elapsed().is_ok_and(|age| age > abandoned) {
-                    let _ = if metadata.is_dir() { cache.remove_dir_all(&name) } else { cache.remove_file(&name) };
+                    let _ = if metadata.is_dir() {
+                        cache.remove_dir_all(&name)
+                    } else {
+                        cache.remove_file(&name)
+                    };
                 }
             } else if !folder.is_empty() {
                 found.extend(copy(cache, name));
-            } else if [OF_SKILL, ".script", ".skill", ".packages", ".share"].iter().any(|end| name.ends_with(end)) {
+            } else if [OF_SKILL, ".script", ".skill", ".packages", ".share"]
+                .iter()
+                .any(|end| name.ends_with(end))
+            {
                 found.push(Found { used: used(&metadata), name, bytes: metadata.len() });
             }
         }
     }
-    let (mut bytes, mut entries) = (found.iter().fold(0, |sum: u64, found| sum.saturating_add(found.bytes)), found.len());
+    let (mut bytes, mut entries) =
+        (found.iter().fold(0, |sum: u64, found| sum.saturating_add(found.bytes)), found.len());
     if room.holds(bytes, entries) {
         return Ok(());
     }
@@ -136,7 +153,8 @@ fn tidy_to(cache: &Dir, room: Bound, abandoned: Duration) -> io::Result<()> {
 
 /// A copy of a skill: its bytes, and when one of its files was read last.
 fn copy(cache: &Dir, name: String) -> Option<Found> {
-    let (mut bytes, mut last, mut folders) = (0, SystemTime::UNIX_EPOCH, vec![cache.open_dir(&name).ok()?]);
+    let (mut bytes, mut last, mut folders) =
+        (0, SystemTime::UNIX_EPOCH, vec![cache.open_dir(&name).ok()?]);
     while let Some(folder) = folders.pop() {
         for entry in folder.entries().ok()?.flatten() {
             let metadata = entry.metadata().ok()?;
@@ -186,7 +204,11 @@ mod tests {
     }
 
     fn names(cache: &Dir) -> Vec<String> {
-        let mut names: Vec<String> = cache.entries().unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        let mut names: Vec<String> = cache
+            .entries()
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
         names.sort();
         names
     }
@@ -197,20 +219,37 @@ mod tests {
         let share = Bound { bytes: 100, entries: 3 };
         let charge = |skill: &str, name: &str, bytes: usize| {
             put(&cache, name, bytes, 0);
-            charge_to(&cache, skill, Entry { name: name.into(), bytes: bytes as u64 }, share).unwrap();
+            charge_to(&cache, skill, Entry { name: name.into(), bytes: bytes as u64 }, share)
+                .unwrap();
         };
         put(&cache, "a.own.stamp", 1, 0);
         charge("1", "a.own.cwasm", 60);
         charge("2", "other.script", 100);
         charge("1", "b.script", 40);
-        assert_eq!(names(&cache), ["1.share", "2.share", "a.own.cwasm", "a.own.stamp", "b.script", "other.script"], "up to the share");
+        assert_eq!(
+            names(&cache),
+            ["1.share", "2.share", "a.own.cwasm", "a.own.stamp", "b.script", "other.script"],
+            "up to the share"
+        );
         charge("1", "c.script", 1);
-        assert_eq!(names(&cache), ["1.share", "2.share", "b.script", "c.script", "other.script"], "one byte more: the oldest goes");
+        assert_eq!(
+            names(&cache),
+            ["1.share", "2.share", "b.script", "c.script", "other.script"],
+            "one byte more: the oldest goes"
+        );
         charge("1", "d.script", 1);
         charge("1", "e.script", 1);
-        assert_eq!(names(&cache), ["1.share", "2.share", "c.script", "d.script", "e.script", "other.script"], "one entry more");
+        assert_eq!(
+            names(&cache),
+            ["1.share", "2.share", "c.script", "d.script", "e.script", "other.script"],
+            "one entry more"
+        );
         charge("1", "large.script", 101);
-        assert_eq!(names(&cache), ["1.share", "2.share", "other.script"], "more than the share is not kept");
+        assert_eq!(
+            names(&cache),
+            ["1.share", "2.share", "other.script"],
+            "more than the share is not kept"
+        );
     }
 
     #[test]
@@ -226,7 +265,10 @@ mod tests {
             }
             charge_to(&cache, "1", Entry { name: name.into(), bytes }, share).unwrap();
         }
-        assert_eq!((names(&cache), cache.exists("skills/a")), (vec!["1.share".to_owned(), "skills".to_owned()], true));
+        assert_eq!(
+            (names(&cache), cache.exists("skills/a")),
+            (vec!["1.share".to_owned(), "skills".to_owned()], true)
+        );
     }
 
     #[test]

@@ -23,7 +23,8 @@ pub enum Found {
     Nothing,
 }
 
-/// The scripts of a skill, by path. Files without an extension are looked into; `__init__.py` is a package's, not for running.
+/// The scripts of a skill, by path. Files without an extension are looked into; `__init__.py` is a
+/// package's, not for running.
 pub fn all(skill: &Skill) -> Vec<Script> {
     all_by(skill, dispatch::kind)
 }
@@ -42,7 +43,11 @@ pub fn of(skill: &Skill, path: &str) -> Option<Script> {
 fn of_kind(skill: &Skill, path: &str, kind: impl Fn(&str, &[u8]) -> Kind) -> Option<Script> {
     let name = path.rsplit('/').next().unwrap_or(path);
     let known = matches!(kind(path, b""), Kind::Script(_) | Kind::NotHere { .. });
-    let head = if known || !name.contains('.') { skill.head(path, HEAD).unwrap_or_default() } else { Vec::new() };
+    let head = if known || !name.contains('.') {
+        skill.head(path, HEAD).unwrap_or_default()
+    } else {
+        Vec::new()
+    };
     let run = match kind(path, &head) {
         Kind::Script(interpreter) => Ok(interpreter),
         Kind::NotHere { language } => Err(language),
@@ -53,12 +58,15 @@ fn of_kind(skill: &Skill, path: &str, kind: impl Fn(&str, &[u8]) -> Kind) -> Opt
 
 /// Finds the file that a name stands for.
 ///
-/// A path in the skill is itself, with or without what instructions put before it: `{baseDir}/`, `${CLAUDE_SKILL_DIR}/`, `/skill/`,
-/// `skills/NAME/`, `~/.claude/skills/NAME/`. Then a path below `scripts/`; then a file's name, and a script's without its extension, where
-/// there is one of that name only, those in `scripts/` first.
+/// A path in the skill is itself, with or without what instructions put before it: `{baseDir}/`,
+/// `${CLAUDE_SKILL_DIR}/`, `/skill/`, `skills/NAME/`, `~/.claude/skills/NAME/`. Then a path below
+/// `scripts/`; then a file's name, and a script's without its extension, where there is one of that
+/// name only, those in `scripts/` first.
 pub fn find(skill: &Skill, text: &str) -> Found {
     let files: Vec<&str> = skill.files.iter().map(|file| file.path.as_str()).collect();
-    let Some(path) = inside(&[&skill.name, &skill.manifest.name], text) else { return Found::Nothing };
+    let Some(path) = inside(&[&skill.name, &skill.manifest.name], text) else {
+        return Found::Nothing;
+    };
     for path in [path.clone(), format!("scripts/{path}")] {
         if files.contains(&path.as_str()) {
             return Found::File(path);
@@ -69,15 +77,21 @@ pub fn find(skill: &Skill, text: &str) -> Found {
     }
     let name = |file: &str| file.rsplit('/').next().unwrap_or(file).to_owned();
     let stem = |file: &str| name(file).rsplit_once('.').map(|(stem, _)| stem.to_owned());
-    let is_script = |file: &str| matches!(dispatch::kind(file, b""), Kind::Script(_) | Kind::NotHere { .. });
+    let is_script =
+        |file: &str| matches!(dispatch::kind(file, b""), Kind::Script(_) | Kind::NotHere { .. });
     let same_name = files.iter().filter(|file| name(file) == path).copied().collect();
-    let same_stem = files.iter().filter(|file| is_script(file) && stem(file).as_deref() == Some(&path)).copied().collect();
+    let same_stem = files
+        .iter()
+        .filter(|file| is_script(file) && stem(file).as_deref() == Some(&path))
+        .copied()
+        .collect();
     one_of(same_name).or_else(|| one_of(same_stem)).unwrap_or(Found::Nothing)
 }
 
 fn one_of(found: Vec<&str>) -> Option<Found> {
     let owned = |path: &&str| (*path).to_owned();
-    let preferred: Vec<&str> = found.iter().filter(|path| path.starts_with("scripts/")).copied().collect();
+    let preferred: Vec<&str> =
+        found.iter().filter(|path| path.starts_with("scripts/")).copied().collect();
     match (found.as_slice(), preferred.as_slice()) {
         ([], _) => None,
         ([one], _) | (_, [one]) => Some(Found::File(owned(one))),
@@ -85,8 +99,9 @@ fn one_of(found: Vec<&str>) -> Option<Found> {
     }
 }
 
-/// The path in the skill that a text means: without what stands for the skill's folder, in its shortest form. `names` are what the
-/// skill's folder may be called. `None` for what leads elsewhere.
+/// The path in the skill that a text means: without what stands for the skill's folder, in its
+/// shortest form. `names` are what the skill's folder may be called. `None` for what leads
+/// elsewhere.
 pub fn inside(names: &[&str], text: &str) -> Option<String> {
     let below = below(names, text);
     let relative = below.unwrap_or(text);
@@ -120,13 +135,20 @@ const FOLDERS: [&str; 10] = [
 
 /// What follows the skill's folder in a text that names it; `None` where it does not.
 fn below<'t>(names: &[&str], text: &'t str) -> Option<&'t str> {
-    let after = |text: &'t str, folder: &str| text.strip_prefix(folder).and_then(|rest| rest.strip_prefix('/'));
+    let after = |text: &'t str, folder: &str| {
+        text.strip_prefix(folder).and_then(|rest| rest.strip_prefix('/'))
+    };
     let rest = FOLDERS.iter().find_map(|folder| after(text, folder));
     let home = ["~", "$HOME", "${HOME}", "/tmp"].into_iter().find_map(|home| after(text, home));
     // `.claude/skills/NAME/`, as other agents' folders, in the home folder or in the project's.
     let agent = home.or(rest).unwrap_or(text);
-    let skills = agent.strip_prefix('.').and_then(|agent| agent.split_once('/')).map_or(agent, |(_, rest)| rest);
-    let own = skills.strip_prefix("skills/").and_then(|rest| names.iter().find_map(|name| after(rest, name)));
+    let skills = agent
+        .strip_prefix('.')
+        .and_then(|agent| agent.split_once('/'))
+        .map_or(agent, |(_, rest)| rest);
+    let own = skills
+        .strip_prefix("skills/")
+        .and_then(|rest| names.iter().find_map(|name| after(rest, name)));
     own.or(rest)
 }
 
@@ -165,7 +187,11 @@ mod tests {
             (".", "-"),
             ("/skill", "-"),
         ] {
-            assert_eq!(inside(&["my-skill", "named"], text).as_deref().unwrap_or("-"), expected, "{text}");
+            assert_eq!(
+                inside(&["my-skill", "named"], text).as_deref().unwrap_or("-"),
+                expected,
+                "{text}"
+            );
         }
     }
 

@@ -3,13 +3,16 @@
 /// Bytes of a script's start that hold its first line. Linux takes 256.
 pub const HEAD: usize = 512;
 
-/// The program that a `#!` line names, without its folder, and the arguments before the script; `None` where there is no such line.
+/// The program that a `#!` line names, without its folder, and the arguments before the script;
+/// `None` where there is no such line.
 ///
-/// Looser than the kernel, as scripts that people edit are: a byte order mark and blanks before `#!` are skipped, so is a carriage return
-/// at the end, and the arguments are split at blanks, with or without `env -S`. What runs under `uv run` is a Python script.
+/// Looser than the kernel, as scripts that people edit are: a byte order mark and blanks before
+/// `#!` are skipped, so is a carriage return at the end, and the arguments are split at blanks,
+/// with or without `env -S`. What runs under `uv run` is a Python script.
 pub(super) fn shebang(head: &[u8]) -> Option<(String, Vec<String>)> {
     let text = String::from_utf8_lossy(head);
-    let line = text.trim_start_matches('\u{feff}').trim_start().strip_prefix("#!")?.lines().next()?;
+    let line =
+        text.trim_start_matches('\u{feff}').trim_start().strip_prefix("#!")?.lines().next()?;
     let mut words = line.split_whitespace().map(str::to_owned);
     let program = base(&words.next()?).to_owned();
     let words: Vec<String> = words.collect();
@@ -71,7 +74,8 @@ mod tests {
             ("import os\n#!/bin/bash\n", "-"),
             ("", "-"),
         ] {
-            let found = shebang(head.as_bytes()).map(|(program, args)| [vec![program], args].concat().join(" "));
+            let found = shebang(head.as_bytes())
+                .map(|(program, args)| [vec![program], args].concat().join(" "));
             assert_eq!(found.as_deref().unwrap_or("-"), expected, "{head:?}");
         }
         assert_eq!(shebang(b"#!/bin/b\xffsh\n"), Some(("b\u{fffd}sh".into(), vec![])));

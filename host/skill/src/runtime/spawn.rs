@@ -1,9 +1,9 @@
 //! What a command line means when a program starts another: which component, with which arguments.
 //!
-//! - The first word is a command (`python3`, `/usr/bin/bash`, a component of the skill), else the path of a script, which runs by the rules
-//!   of `dispatch`.
-//! - Where a built-in program is to run a script file that is not where its path says, the skill's own of that path is meant: agents run
-//!   `python3 scripts/x.py` in the project's folder.
+//! - The first word is a command (`python3`, `/usr/bin/bash`, a component of the skill), else the
+//!   path of a script, which runs by the rules of `dispatch`.
+//! - Where a built-in program is to run a script file that is not where its path says, the skill's
+//!   own of that path is meant: agents run `python3 scripts/x.py` in the project's folder.
 
 use super::built_in::ProgramError;
 use super::dispatch::{self, Interpreter, Kind};
@@ -15,12 +15,20 @@ use crate::runtime;
 pub const SKILL: &str = "/skill";
 
 impl Programs {
-    /// The program that an argv starts in the folder `cwd`. `look` gives the start of the file at an absolute guest path, where there is one.
+    /// The program that an argv starts in the folder `cwd`. `look` gives the start of the file at
+    /// an absolute guest path, where there is one.
     ///
     /// # Errors
     /// There is no such program; or it is one that is broken or missing.
-    pub fn start(&self, argv: &[String], cwd: &str, look: impl Fn(&str) -> Option<Vec<u8>>) -> Result<Program, ProgramError> {
-        let Some((command, args)) = argv.split_first() else { return Err(not_found("an empty command".into())) };
+    pub fn start(
+        &self,
+        argv: &[String],
+        cwd: &str,
+        look: impl Fn(&str) -> Option<Vec<u8>>,
+    ) -> Result<Program, ProgramError> {
+        let Some((command, args)) = argv.split_first() else {
+            return Err(not_found("an empty command".into()));
+        };
         if let Some(component) = self.find(command)? {
             let mut args = args.to_vec();
             if component.built_in().is_some()
@@ -31,39 +39,69 @@ impl Programs {
             {
                 args[at] = own;
             }
-            return Ok(Program { name: command.clone(), component, entry: Entry::Command, args, script: None });
+            return Ok(Program {
+                name: command.clone(),
+                component,
+                entry: Entry::Command,
+                args,
+                script: None,
+            });
         }
         let here = Some(absolute(cwd, command)).filter(|_| command.contains('/'));
-        let script = here.into_iter().chain(self.own_file(command).filter(|_| command.contains('/')));
-        let Some((path, head)) = script.filter_map(|path| look(&path).map(|head| (path, head))).next() else {
+        let script =
+            here.into_iter().chain(self.own_file(command).filter(|_| command.contains('/')));
+        let Some((path, head)) =
+            script.filter_map(|path| look(&path).map(|head| (path, head))).next()
+        else {
             let own = self.brought();
-            let has = if own.is_empty() { String::new() } else { format!("; the skill has: {}", own.join(", ")) };
+            let has = if own.is_empty() {
+                String::new()
+            } else {
+                format!("; the skill has: {}", own.join(", "))
+            };
             return Err(not_found(format!("no program `{command}` here{has}")));
         };
         let Interpreter { command: runs, args: before } = match self.kind(&path, &head) {
             Kind::Script(interpreter) => interpreter,
             Kind::NotHere { language } => {
-                return Err(not_found(format!("`{command}` is a script for {language}, which does not run here")));
+                return Err(not_found(format!(
+                    "`{command}` is a script for {language}, which does not run here"
+                )));
             }
-            Kind::Other => return Err(not_found(format!("`{command}` is no script that runs here"))),
+            Kind::Other => {
+                return Err(not_found(format!("`{command}` is no script that runs here")));
+            }
         };
         match self.find(&runs)? {
             Some(component) => {
                 let args = [&before[..], &[path], args].concat();
                 Ok(Program { name: runs, component, entry: Entry::Command, args, script: None })
             }
-            None => Err(not_found(format!("`{command}` is a script for `{runs}`, which is not here"))),
+            None => {
+                Err(not_found(format!("`{command}` is a script for `{runs}`, which is not here")))
+            }
         }
     }
 
-    /// The file of the skill that a program runs although a level denies it. `look` gives the start of the file at an absolute guest path, at
-    /// most that many bytes: a link to the file, or a copy of it, is the same program.
-    pub fn denied_file(&self, program: &Program, cwd: &str, look: impl Fn(&str, usize) -> Option<Vec<u8>>) -> Option<&DeniedFile> {
+    /// The file of the skill that a program runs although a level denies it. `look` gives the start
+    /// of the file at an absolute guest path, at most that many bytes: a link to the file, or a
+    /// copy of it, is the same program.
+    pub fn denied_file(
+        &self,
+        program: &Program,
+        cwd: &str,
+        look: impl Fn(&str, usize) -> Option<Vec<u8>>,
+    ) -> Option<&DeniedFile> {
         let is_run = |file: &&DeniedFile| {
             let is_file = |argument: &String| {
                 let path = absolute(cwd, argument);
-                let is_there = || look(&path, file.size + 1).is_some_and(|bytes| runtime::digest(&bytes) == file.digest);
-                self.own_file(&path).is_some_and(|own| own.strip_prefix(SKILL) == Some(&format!("/{}", file.path))) || is_there()
+                let is_there = || {
+                    look(&path, file.size + 1)
+                        .is_some_and(|bytes| runtime::digest(&bytes) == file.digest)
+                };
+                self.own_file(&path)
+                    .is_some_and(|own| own.strip_prefix(SKILL) == Some(&format!("/{}", file.path)))
+                    || is_there()
             };
             let is_script = || match script_argument(&program.name, &program.args) {
                 Some(at) => is_file(&program.args[at]),
@@ -89,10 +127,15 @@ fn not_found(message: String) -> ProgramError {
 /// An absolute guest path.
 fn absolute(cwd: &str, path: &str) -> String {
     let path = path.trim_start_matches("./");
-    if path.starts_with('/') { path.to_owned() } else { format!("{}/{path}", cwd.trim_end_matches('/')) }
+    if path.starts_with('/') {
+        path.to_owned()
+    } else {
+        format!("{}/{path}", cwd.trim_end_matches('/'))
+    }
 }
 
-/// Which argument of an interpreter is the script's file; `None` where it reads its program from elsewhere.
+/// Which argument of an interpreter is the script's file; `None` where it reads its program from
+/// elsewhere.
 fn script_argument(command: &str, args: &[String]) -> Option<usize> {
     let name = command.rsplit('/').next().unwrap_or(command);
     // Options that take the next word; the letters that say that the program is in the arguments.

@@ -1,4 +1,5 @@
-//! Whether a file is still the one whose digest is known, without reading it; and the folder of the host's own that such knowledge is kept in.
+//! Whether a file is still the one whose digest is known, without reading it; and the folder of the
+//! host's own that such knowledge is kept in.
 
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
@@ -16,11 +17,13 @@ use sha2::{Digest as _, Sha256};
 use super::{ancestors, hex};
 use crate::private;
 
-/// What a file was when its digest was computed. On a file system that [`is_dependable`], the kernel moves `ctime` at every write, and no program
-/// can set it: an unchanged stamp means an unchanged file, and looking costs one `stat`.
+/// What a file was when its digest was computed. On a file system that [`is_dependable`], the
+/// kernel moves `ctime` at every write, and no program can set it: an unchanged stamp means an
+/// unchanged file, and looking costs one `stat`.
 ///
-/// The exception is a file that another program has mapped shared and writable: its stores move `ctime` when the kernel next writes the page back, not
-/// at once. No guest can map a file, and nobody can tell from outside whether a program has.
+/// The exception is a file that another program has mapped shared and writable: its stores move
+/// `ctime` when the kernel next writes the page back, not at once. No guest can map a file, and
+/// nobody can tell from outside whether a program has.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stamp {
     /// The file's SHA-256, 64 hex digits.
@@ -58,8 +61,8 @@ impl Stamp {
 /// Bytes of what is kept of files: 2,000 digests with long names.
 const KEPT_MAX: u64 = 1 << 20;
 
-/// How long files have to have been as they are. One that is written twice within a tick of the kernel's clock, which is some milliseconds,
-/// looks the same after the second.
+/// How long files have to have been as they are. One that is written twice within a tick of the
+/// kernel's clock, which is some milliseconds, looks the same after the second.
 const SETTLED: Duration = Duration::from_secs(2);
 
 /// What the cache folder holds of files.
@@ -70,8 +73,9 @@ struct Kept<T> {
     found: T,
 }
 
-/// What `compute` finds in files, or found in them when they were last in that state; `newest` is when the last of them changed, in seconds
-/// and nanoseconds. Without a usable cache it is computed each time; what needs the cache tells what is wrong with it.
+/// What `compute` finds in files, or found in them when they were last in that state; `newest` is
+/// when the last of them changed, in seconds and nanoseconds. Without a usable cache it is computed
+/// each time; what needs the cache tells what is wrong with it.
 pub fn unless_changed<T: Serialize + DeserializeOwned, E>(
     cache: &Path,
     name: &str,
@@ -80,7 +84,9 @@ pub fn unless_changed<T: Serialize + DeserializeOwned, E>(
     compute: impl FnOnce() -> Result<T, E>,
 ) -> Result<T, E> {
     let folder = own_folder(cache).ok();
-    if let Some(found) = folder.as_ref().and_then(|folder| take_unless_changed(folder, name, &state)) {
+    if let Some(found) =
+        folder.as_ref().and_then(|folder| take_unless_changed(folder, name, &state))
+    {
         return Ok(found);
     }
     let found = compute()?;
@@ -91,21 +97,37 @@ pub fn unless_changed<T: Serialize + DeserializeOwned, E>(
 }
 
 /// What is kept under a name in the cache folder of files that are still in that state.
-pub(crate) fn take_unless_changed<T: DeserializeOwned>(folder: &Dir, name: &str, state: &str) -> Option<T> {
-    take::<Kept<T>>(folder, name, KEPT_MAX).filter(|kept| kept.state == *state).map(|kept| kept.found)
+pub(crate) fn take_unless_changed<T: DeserializeOwned>(
+    folder: &Dir,
+    name: &str,
+    state: &str,
+) -> Option<T> {
+    take::<Kept<T>>(folder, name, KEPT_MAX)
+        .filter(|kept| kept.state == *state)
+        .map(|kept| kept.found)
 }
 
-/// Keeps what was found in files under a name in the cache folder, unless the last of them changed so lately that it may change again unseen.
-pub(crate) fn put_if_settled(folder: &Dir, name: &str, state: String, newest: (i64, i64), found: impl Serialize) {
-    let newest = Duration::new(newest.0.max(0).cast_unsigned(), 0) + Duration::from_nanos(newest.1.max(0).cast_unsigned());
-    let is_settled = SystemTime::now().duration_since(UNIX_EPOCH + newest).is_ok_and(|age| age > SETTLED);
+/// Keeps what was found in files under a name in the cache folder, unless the last of them changed
+/// so lately that it may change again unseen.
+pub(crate) fn put_if_settled(
+    folder: &Dir,
+    name: &str,
+    state: String,
+    newest: (i64, i64),
+    found: impl Serialize,
+) {
+    let newest = Duration::new(newest.0.max(0).cast_unsigned(), 0)
+        + Duration::from_nanos(newest.1.max(0).cast_unsigned());
+    let is_settled =
+        SystemTime::now().duration_since(UNIX_EPOCH + newest).is_ok_and(|age| age > SETTLED);
     if is_settled && let Err(error) = put(folder, name, &Kept { state, found }) {
         tracing::debug!(%error, "what was found in the files was not kept; the next run reads them again");
     }
 }
 
-/// Whether a stamp of this file or folder tells whether it has changed: on a file system of this machine, whose kernel sets `ctime` itself. Elsewhere,
-/// on a network file system or one that a program serves, the other side says what `ctime` is, and late, so files are read.
+/// Whether a stamp of this file or folder tells whether it has changed: on a file system of this
+/// machine, whose kernel sets `ctime` itself. Elsewhere, on a network file system or one that a
+/// program serves, the other side says what `ctime` is, and late, so files are read.
 pub fn is_dependable(file: impl AsFd) -> bool {
     // statfs(2): overlayfs passes on what the file system below it says.
     const EXT: FsWord = 0xef53;
@@ -120,7 +142,8 @@ pub fn is_dependable(file: impl AsFd) -> bool {
     rustix::fs::fstatfs(file).is_ok_and(|found| LOCAL.contains(&found.f_type))
 }
 
-/// What is kept under a name in a folder, of at most that many bytes; `None` where there is nothing that can be read.
+/// What is kept under a name in a folder, of at most that many bytes; `None` where there is nothing
+/// that can be read.
 pub(crate) fn take<T: DeserializeOwned>(folder: &Dir, name: &str, most: u64) -> Option<T> {
     // What is kept is small as a rule: one read finds it, and one its end.
     let mut text = Vec::with_capacity(1024);
@@ -133,7 +156,8 @@ pub(crate) fn put(folder: &Dir, name: &str, value: &impl Serialize) -> io::Resul
     put_bytes(folder, name, &serde_json::to_vec(value)?)
 }
 
-/// Keeps bytes under a name in a folder: all of them, or what was there before. What the machine had not written when it failed is lost.
+/// Keeps bytes under a name in a folder: all of them, or what was there before. What the machine
+/// had not written when it failed is lost.
 pub fn put_bytes(folder: &Dir, name: &str, bytes: &[u8]) -> io::Result<()> {
     let temporary = format!("{name}.{}.{:x}.tmp", std::process::id(), rand::random::<u64>());
     let guard = Temporary { folder, name: &temporary };
@@ -145,7 +169,8 @@ pub fn put_bytes(folder: &Dir, name: &str, bytes: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// Removes a half-written file when its writer gives up or dies of a panic; after the rename there is nothing to remove.
+/// Removes a half-written file when its writer gives up or dies of a panic; after the rename there
+/// is nothing to remove.
 pub struct Temporary<'a> {
     /// The folder that holds it.
     pub folder: &'a Dir,
@@ -177,7 +202,9 @@ pub fn own_folder(path: &Path) -> io::Result<Dir> {
     let others = Mode::from_raw_mode(stat.st_mode) & (Mode::WGRP | Mode::WOTH);
     if stat.st_uid != rustix::process::geteuid().as_raw() || !others.is_empty() {
         let path = path.display();
-        let message = format!("the cache folder {path} is not this user's alone: `chown` it, and `chmod 700 {path}`");
+        let message = format!(
+            "the cache folder {path} is not this user's alone: `chown` it, and `chmod 700 {path}`"
+        );
         return Err(io::Error::new(io::ErrorKind::PermissionDenied, message));
     }
     Ok(dir)

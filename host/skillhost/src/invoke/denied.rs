@@ -7,15 +7,24 @@ use skillhost_skill::runtime::{Entry, Program, Programs};
 
 /// The denial that stops a program from being the first of a run.
 ///
-/// `Bash` without a name denies the shell, interpreters and all that programs start. The skill's own component is what the operator runs;
-/// only a denial of its name stops that. A typed tool is no command.
-pub(super) fn denial(program: &Program, programs: &Programs, spawn: &Scope<CommandPattern>) -> Option<Denial> {
+/// `Bash` without a name denies the shell, interpreters and all that programs start. The skill's
+/// own component is what the operator runs; only a denial of its name stops that. A typed tool is
+/// no command.
+pub(super) fn denial(
+    program: &Program,
+    programs: &Programs,
+    spawn: &Scope<CommandPattern>,
+) -> Option<Denial> {
     if spawn.none_of.is_empty() || !matches!(program.entry, Entry::Command) {
         return None;
     }
     let is_skills_component = program.component.built_in().is_none() && program.script.is_none();
     let commands = programs.commands_of(program);
     let applies = |pattern: &&CommandPattern| !(is_skills_component && pattern.words.is_empty());
-    let pattern = spawn.none_of.iter().filter(applies).find(|pattern| commands.iter().any(|argv| pattern.denies(argv)))?;
+    let pattern = spawn
+        .none_of
+        .iter()
+        .filter(applies)
+        .find(|pattern| commands.iter().any(|argv| pattern.denies(argv)))?;
     Some(pattern.denial(&[std::slice::from_ref(&program.name), &program.args[..]].concat()))
 }

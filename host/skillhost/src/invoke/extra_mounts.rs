@@ -9,8 +9,9 @@ use skillhost_skill::Skill;
 use skillhost_skill::runtime::{Program, Programs};
 
 impl Host {
-    /// What guests find beside the skill and the granted folders: the skill where agents have it in the home folder, and, where a built-in
-    /// program may run, the packages that come with it, and their commands.
+    /// What guests find beside the skill and the granted folders: the skill where agents have it in
+    /// the home folder, and, where a built-in program may run, the packages that come with it, and
+    /// their commands.
     pub(super) fn beside(
         &self,
         skill: &Skill,
@@ -23,13 +24,18 @@ impl Host {
         let mut names = vec![&skill.name, &skill.manifest.name];
         names.dedup();
         for name in names.into_iter().filter(|name| !name.is_empty()) {
-            let mount = OpenMount::skill_at(format!("/tmp/.claude/skills/{name}"), HostDir::shared(skill.content.clone()));
+            let mount = OpenMount::skill_at(
+                format!("/tmp/.claude/skills/{name}"),
+                HostDir::shared(skill.content.clone()),
+            );
             beside.mounts.push(mount.hiding(programs.denied_paths()));
         }
         if program.component.built_in().is_some() || !capabilities.spawn.is_nothing() {
             for built_in in programs.built_in().map_err(|error| failed(error.message, error.fix))? {
                 beside.built_in.push(built_in.clone());
-                if let Some((guest, folder)) = built_in.packages().map_err(|error| failed(error.message, error.fix))? {
+                if let Some((guest, folder)) =
+                    built_in.packages().map_err(|error| failed(error.message, error.fix))?
+                {
                     beside.mounts.push(OpenMount::packages(guest, HostDir::shared(folder)));
                 }
             }

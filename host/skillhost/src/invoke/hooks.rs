@@ -1,4 +1,5 @@
-//! What an embedder adds to a host: a word before each run, an ear for each record, languages of scripts.
+//! What an embedder adds to a host: a word before each run, an ear for each record, languages of
+//! scripts.
 
 use std::sync::Arc;
 
@@ -16,7 +17,8 @@ pub type Recorded = Arc<dyn Fn(&Record<'_>) + Send + Sync>;
 /// What an embedder adds; by default nothing.
 #[derive(Clone, Default)]
 pub struct Hooks {
-    /// What it refuses does not run, and is recorded as denied. It cannot widen what the policy grants.
+    /// What it refuses does not run, and is recorded as denied. It cannot widen what the policy
+    /// grants.
     pub approve: Option<Approve>,
     /// Called on the thread that the invocation runs on, which waits for it.
     pub recorded: Option<Recorded>,

@@ -32,12 +32,17 @@ impl State {
     pub(super) fn mount(&self) -> Option<OpenMount> {
         match self {
             State::None => None,
-            State::Held(held) => Some(OpenMount::state(HostDir::shared(held.clone()), held.bytes, held.count)),
-            State::Recorded(folder, bytes, files) => Some(OpenMount::state(HostDir::shared(folder.clone()), *bytes, *files)),
+            State::Held(held) => {
+                Some(OpenMount::state(HostDir::shared(held.clone()), held.bytes, held.count))
+            }
+            State::Recorded(folder, bytes, files) => {
+                Some(OpenMount::state(HostDir::shared(folder.clone()), *bytes, *files))
+            }
         }
     }
 
-    /// Lets others have it: nothing of the run goes on, and what it came to may be looked at for long.
+    /// Lets others have it: nothing of the run goes on, and what it came to may be looked at for
+    /// long.
     pub(super) fn release(&self) {
         if let State::Held(held) = self {
             held.release();
@@ -46,12 +51,24 @@ impl State {
 }
 
 impl Host {
-    /// What a skill finds of what it kept: of a recording what was recorded, since what is kept on this host is none of its business.
-    pub(super) async fn state(&self, skill: &Skill, limits: &Limits, io: &mut Io, ask: Option<&Ask>) -> Result<State, Status> {
+    /// What a skill finds of what it kept: of a recording what was recorded, since what is kept on
+    /// this host is none of its business.
+    pub(super) async fn state(
+        &self,
+        skill: &Skill,
+        limits: &Limits,
+        io: &mut Io,
+        ask: Option<&Ask>,
+    ) -> Result<State, Status> {
         match ask.and_then(|ask| ask.state.as_ref()) {
-            Some(State::Recorded(folder, bytes, files)) => Ok(State::Recorded(folder.clone(), *bytes, *files)),
+            Some(State::Recorded(folder, bytes, files)) => {
+                Ok(State::Recorded(folder.clone(), *bytes, *files))
+            }
             Some(State::None | State::Held(_)) => Ok(State::None),
-            None => Ok(self.take_state(skill, limits, io).await?.map_or(State::None, |held| State::Held(Arc::new(held)))),
+            None => Ok(self
+                .take_state(skill, limits, io)
+                .await?
+                .map_or(State::None, |held| State::Held(Arc::new(held)))),
         }
     }
 
@@ -60,21 +77,38 @@ impl Host {
         States::new(self.options.state.clone())
     }
 
-    /// The state of a skill that is granted one. Runs of one skill take turns: this waits for the others, no longer than a run may take.
-    async fn take_state(&self, skill: &Skill, limits: &Limits, io: &mut Io) -> Result<Option<Held>, Status> {
+    /// The state of a skill that is granted one. Runs of one skill take turns: this waits for the
+    /// others, no longer than a run may take.
+    async fn take_state(
+        &self,
+        skill: &Skill,
+        limits: &Limits,
+        io: &mut Io,
+    ) -> Result<Option<Held>, Status> {
         if limits.state == 0 {
             return Ok(None);
         }
-        let (states, until, mut pause) = (self.states(), Instant::now() + limits.timeout(), PAUSES.0);
+        let (states, until, mut pause) =
+            (self.states(), Instant::now() + limits.timeout(), PAUSES.0);
         loop {
             match states.take(&skill.name, &skill.root) {
                 Ok(Some(held)) => return Ok(Some(held)),
                 Ok(None) if Instant::now() < until => {}
                 Ok(None) => {
-                    let message = "another run of this skill holds what it keeps, and did not end in time".to_owned();
-                    return Err(Status::Failed { message, fix: Some("run it again when that has ended".into()) });
+                    let message =
+                        "another run of this skill holds what it keeps, and did not end in time"
+                            .to_owned();
+                    return Err(Status::Failed {
+                        message,
+                        fix: Some("run it again when that has ended".into()),
+                    });
                 }
-                Err(error) => return Err(Status::Failed { message: format!("what the skill keeps is not usable: {error}"), fix: None }),
+                Err(error) => {
+                    return Err(Status::Failed {
+                        message: format!("what the skill keeps is not usable: {error}"),
+                        fix: None,
+                    });
+                }
             }
             let interrupted = async {
                 match &mut io.interrupt {

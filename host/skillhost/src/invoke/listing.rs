@@ -1,4 +1,5 @@
-//! Asking a skill's component for its tools, where it has no section that lists them: a run like any other, with small limits.
+//! Asking a skill's component for its tools, where it has no section that lists them: a run like
+//! any other, with small limits.
 
 use std::sync::Arc;
 
@@ -20,27 +21,41 @@ const LISTING_MS: u64 = 5_000;
 const COMPILE_MS: u64 = 30_000;
 
 impl Host {
-    /// Asks a component for its typed tools, in a sandbox that grants nothing; a command has none. Nothing of it is recorded: nothing was
-    /// invoked.
+    /// Asks a component for its typed tools, in a sandbox that grants nothing; a command has none.
+    /// Nothing of it is recorded: nothing was invoked.
     ///
     /// # Errors
     /// How it ended instead of answering.
     pub async fn tools(&self, component: &Component) -> Result<Vec<Tool>, Status> {
         let entry = Entry::ListTools;
-        let program = Program { name: "tools".into(), component: component.clone(), entry, args: Vec::new(), script: None };
-        let finished = sandbox::run_alone(&self.sandbox, &program, &self.options.scratch, Arc::default()).await;
+        let program = Program {
+            name: "tools".into(),
+            component: component.clone(),
+            entry,
+            args: Vec::new(),
+            script: None,
+        };
+        let finished =
+            sandbox::run_alone(&self.sandbox, &program, &self.options.scratch, Arc::default())
+                .await;
         match finished.outcome {
-            Outcome { result: Some(tools), .. } => serde_json::from_value(tools).map_err(|error| invalid(error.to_string())),
+            Outcome { result: Some(tools), .. } => {
+                serde_json::from_value(tools).map_err(|error| invalid(error.to_string()))
+            }
             Outcome { error: Some(message), .. } => Err(invalid(message)),
             Outcome { status, .. } => Err(status),
         }
     }
 
-    /// Asks the component of a loaded skill for its tools: granted nothing, within small limits, and recorded.
+    /// Asks the component of a loaded skill for its tools: granted nothing, within small limits,
+    /// and recorded.
     ///
     /// # Errors
     /// The audit log cannot be written.
-    pub async fn list_tools(&self, loaded: &Loaded) -> Result<Result<ComponentTools, String>, InvokeError> {
+    pub async fn list_tools(
+        &self,
+        loaded: &Loaded,
+    ) -> Result<Result<ComponentTools, String>, InvokeError> {
         // Of the files that were digested, and approved, when the skill was loaded.
         let component = loaded.programs.as_ref().map_err(Clone::clone).and_then(|programs| {
             let (_, component) = target::declared(&loaded.skill, |path| programs.own(path))?;
@@ -51,18 +66,41 @@ impl Host {
             Err(status) => return Ok(Err(say(&status))),
         };
         let digest = component.digest.clone();
-        let program = Program { name: "list-tools".into(), component, entry: Entry::ListTools, args: Vec::new(), script: None };
+        let program = Program {
+            name: "list-tools".into(),
+            component,
+            entry: Entry::ListTools,
+            args: Vec::new(),
+            script: None,
+        };
         let granted = &loaded.capabilities;
-        let capabilities = Capabilities { limits: limits(&granted.limits), determinism: granted.determinism, ..Capabilities::default() };
+        let capabilities = Capabilities {
+            limits: limits(&granted.limits),
+            determinism: granted.determinism,
+            ..Capabilities::default()
+        };
         let capabilities = Arc::new(capabilities);
         let ran = ProgramId::of(&program);
-        let allowed = self.hooks.approve(&Asking { skill: &loaded.id, program: &ran, capabilities: &capabilities });
+        let allowed = self.hooks.approve(&Asking {
+            skill: &loaded.id,
+            program: &ran,
+            capabilities: &capabilities,
+        });
         let (log, hooks) = (self.log()?, self.hooks.clone());
-        let mut pending = Pending::new(log, hooks, loaded.retention, loaded.id.clone(), Some(ran), capabilities.clone());
+        let mut pending = Pending::new(
+            log,
+            hooks,
+            loaded.retention,
+            loaded.id.clone(),
+            Some(ran),
+            capabilities.clone(),
+        );
         let outcome = match allowed {
             Ok(()) => {
                 pending.start()?;
-                sandbox::run_alone(&self.sandbox, &program, &self.options.scratch, capabilities).await.outcome
+                sandbox::run_alone(&self.sandbox, &program, &self.options.scratch, capabilities)
+                    .await
+                    .outcome
             }
             Err(denial) => not_run(Status::Denied(denial)),
         };

@@ -1,5 +1,6 @@
-//! The host's own files, which no grant reaches: whoever writes the cache writes native code, whoever writes the policy grants himself
-//! what he likes, and a log that its subject can edit is none. A mount may be spelled out that contains them (the home folder does).
+//! The host's own files, which no grant reaches: whoever writes the cache writes native code,
+//! whoever writes the policy grants himself what he likes, and a log that its subject can edit is
+//! none. A mount may be spelled out that contains them (the home folder does).
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -16,8 +17,8 @@ use skillhost_skill::Skill;
 use skillhost_skill::private;
 use skillhost_skill::runtime::Programs;
 
-/// Resolves the folders that are granted: their real paths, and which folders they are. One that is not there stays as it was named, and the
-/// run that needs it says so.
+/// Resolves the folders that are granted: their real paths, and which folders they are. One that is
+/// not there stays as it was named, and the run that needs it says so.
 pub(super) fn resolve(capabilities: &mut Capabilities) {
     for mount in capabilities.mounts.iter_mut().chain(&mut capabilities.packages) {
         let Ok(real) = mount.host.canonicalize() else { continue };
@@ -27,9 +28,15 @@ pub(super) fn resolve(capabilities: &mut Capabilities) {
     }
 }
 
-/// Denies what of `own`, and below, lies in the mounts; and what is named after the audit log, which keeps its files beside it.
-pub(super) fn deny<'a>(capabilities: &mut Capabilities, own: impl IntoIterator<Item = &'a Path>, log: &Path) {
-    // Where no folder is granted there is nothing to leave out, and no place to ask the file system for.
+/// Denies what of `own`, and below, lies in the mounts; and what is named after the audit log,
+/// which keeps its files beside it.
+pub(super) fn deny<'a>(
+    capabilities: &mut Capabilities,
+    own: impl IntoIterator<Item = &'a Path>,
+    log: &Path,
+) {
+    // Where no folder is granted there is nothing to leave out, and no place to ask the file system
+    // for.
     if capabilities.mounts.is_empty() && capabilities.packages.is_empty() {
         return;
     }
@@ -39,40 +46,50 @@ pub(super) fn deny<'a>(capabilities: &mut Capabilities, own: impl IntoIterator<I
     let reached = |mount: &Mount| {
         let root = there.of(&mount.host);
         let guest = mount.rule_path(&mount.guest).into_owned();
-        let path = move |(own, also): &(PathBuf, &'static str)| Some(([guest.as_str(), &within(&root, own)?].concat(), *also));
+        let path = move |(own, also): &(PathBuf, &'static str)| {
+            Some(([guest.as_str(), &within(&root, own)?].concat(), *also))
+        };
         own.iter().filter_map(path).collect::<Vec<_>>()
     };
     for (path, also) in capabilities.mounts.iter().chain(&capabilities.packages).flat_map(reached) {
         let path = globset::escape(&path);
         // A glob that does not compile would be one that does not hold.
-        let globs = [path.clone(), format!("{path}{also}")].map(|glob| PathGlob::new(&glob).unwrap_or_else(|_| PathGlob::everything()));
+        let globs = [path.clone(), format!("{path}{also}")]
+            .map(|glob| PathGlob::new(&glob).unwrap_or_else(|_| PathGlob::everything()));
         capabilities.read.none_of.extend(globs.clone());
         capabilities.write.none_of.extend(globs);
     }
 }
 
-/// Denies what cannot be recognised by device and inode because it does not exist yet: writes to a folder that the catalogue would take skills
-/// from, and all access to the folders that other runs will have in the scratch folder.
+/// Denies what cannot be recognised by device and inode because it does not exist yet: writes to a
+/// folder that the catalogue would take skills from, and all access to the folders that other runs
+/// will have in the scratch folder.
 pub(super) fn deny_missing(capabilities: &mut Capabilities, sources: &[PathBuf], scratch: &Path) {
     if capabilities.mounts.is_empty() && capabilities.packages.is_empty() {
         return;
     }
     let mut there = RealPaths::default();
-    let missing: Vec<PathBuf> = sources.iter().filter(|source| !source.exists()).map(|source| there.of(source)).collect();
+    let missing: Vec<PathBuf> =
+        sources.iter().filter(|source| !source.exists()).map(|source| there.of(source)).collect();
     let scratch = there.of(scratch);
     let glob = |text: String| PathGlob::new(&text).unwrap_or_else(|_| PathGlob::everything());
     for mount in capabilities.mounts.iter().chain(&capabilities.packages) {
         let root = there.of(&mount.host);
         let guest = |rel: &str| globset::escape(&[&*mount.rule_path(&mount.guest), rel].concat());
         // The folders of agents are protected files already.
-        let sources = missing.iter().filter_map(|source| within(&root, source)).filter(|rel| protects(rel).is_none());
+        let sources = missing
+            .iter()
+            .filter_map(|source| within(&root, source))
+            .filter(|rel| protects(rel).is_none());
         for source in sources.map(|rel| guest(&rel)) {
             capabilities.write.none_of.extend([source.clone(), source + "/**"].map(glob));
         }
-        // A mount below the scratch folder, as a session's workspace is, is no folder of another run.
+        // A mount below the scratch folder, as a session's workspace is, is no folder of another
+        // run.
         if let Some(scratch) = within(&root, &scratch).filter(|_| scratch.starts_with(&root)) {
             let names = private::prefixes().map(|prefix| format!("{}/{prefix}*", guest(&scratch)));
-            let globs: Vec<PathGlob> = names.flat_map(|name| [name.clone(), name + "/**"]).map(glob).collect();
+            let globs: Vec<PathGlob> =
+                names.flat_map(|name| [name.clone(), name + "/**"]).map(glob).collect();
             capabilities.read.none_of.extend(globs.clone());
             capabilities.write.none_of.extend(globs);
         }
@@ -84,7 +101,12 @@ impl Host {
     pub(super) fn own_files<'a>(&'a self, policy: &'a Policy) -> impl Iterator<Item = &'a Path> {
         let options = &self.options;
         // Whoever writes a built-in program decides what the next skill's `python3` does.
-        let places = options.guarded.own.iter().chain([&options.sandbox.cache, &options.state]).chain(&options.programs);
+        let places = options
+            .guarded
+            .own
+            .iter()
+            .chain([&options.sandbox.cache, &options.state])
+            .chain(&options.programs);
         let policies = policy.layers.iter().filter_map(|layer| match &layer.origin {
             Origin::File(path) => Some(path),
             Origin::BuiltIn | Origin::CommandLine => None,
@@ -97,7 +119,12 @@ impl Host {
     /// What no guest reaches, and where no guest writes, of this host and the skill that runs.
     pub(super) fn guarded(&self, skill: &Skill, programs: &Programs) -> Guarded {
         let options = &self.options;
-        let own = options.guarded.own.iter().chain([&options.sandbox.cache, &options.state, &options.audit]).chain(&options.programs);
+        let own = options
+            .guarded
+            .own
+            .iter()
+            .chain([&options.sandbox.cache, &options.state, &options.audit])
+            .chain(&options.programs);
         let mut guarded = options.guarded.clone();
         guarded.hidden.extend(own.cloned());
         // A workspace may hold the skill's own folder.
@@ -116,8 +143,8 @@ fn within(root: &Path, own: &Path) -> Option<String> {
     own.strip_prefix(root).ok()?.to_str().map(|rel| format!("/{rel}"))
 }
 
-/// Paths without symlinks. The host's own folders lie in a few: what several paths begin with is looked at once. For one moment, since all of it may
-/// change.
+/// Paths without symlinks. The host's own folders lie in a few: what several paths begin with is
+/// looked at once. For one moment, since all of it may change.
 #[derive(Default)]
 struct RealPaths(BTreeMap<PathBuf, Option<PathBuf>>);
 
@@ -125,9 +152,12 @@ impl RealPaths {
     /// A path without symlinks, as far as it is there.
     fn of(&mut self, path: &Path) -> PathBuf {
         let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-        let there = absolute.ancestors().find_map(|ancestor| Some((ancestor, self.whole(ancestor)?)));
+        let there =
+            absolute.ancestors().find_map(|ancestor| Some((ancestor, self.whole(ancestor)?)));
         match there {
-            Some((ancestor, real)) => absolute.strip_prefix(ancestor).map_or(absolute.clone(), |rest| real.join(rest)),
+            Some((ancestor, real)) => {
+                absolute.strip_prefix(ancestor).map_or(absolute.clone(), |rest| real.join(rest))
+            }
             None => absolute,
         }
     }
@@ -138,7 +168,9 @@ impl RealPaths {
             return known.clone();
         }
         let found = match (path.parent(), path.file_name()) {
-            (Some(parent), Some(name)) => self.whole(parent).and_then(|parent| one(parent.join(name))),
+            (Some(parent), Some(name)) => {
+                self.whole(parent).and_then(|parent| one(parent.join(name)))
+            }
             // `/`, or it ends in `..`.
             _ => path.canonicalize().ok(),
         };
@@ -166,7 +198,12 @@ mod tests {
     fn mounting(host: &Path) -> Capabilities {
         let everything = Scope { all_of: vec![vec![PathGlob::everything()]], none_of: Vec::new() };
         let mount = Mount::new("/workspace", host, MountMode::Write);
-        Capabilities { mounts: vec![mount], read: everything.clone(), write: everything, ..Capabilities::default() }
+        Capabilities {
+            mounts: vec![mount],
+            read: everything.clone(),
+            write: everything,
+            ..Capabilities::default()
+        }
     }
 
     fn access(capabilities: &Capabilities, path: &str) -> PathAccess {
@@ -179,7 +216,11 @@ mod tests {
         std::fs::create_dir_all(home.path().join("[cache]/*")).unwrap();
         let mut capabilities = mounting(home.path());
         // One that is there, one that will be.
-        deny(&mut capabilities, [home.path().join("[cache]/*").as_path(), &home.path().join("state/skillhost")], &home.path().join("log"));
+        deny(
+            &mut capabilities,
+            [home.path().join("[cache]/*").as_path(), &home.path().join("state/skillhost")],
+            &home.path().join("log"),
+        );
         for path in [
             "/workspace/[cache]/*",
             "/workspace/[cache]/*/x.cwasm",
@@ -238,7 +279,11 @@ mod tests {
         assert_eq!(access(&capabilities, "/workspace/x"), PathAccess::None);
         let mut elsewhere = mounting(&state.path().join("inner"));
         let before = elsewhere.clone();
-        deny(&mut elsewhere, [Path::new("/nowhere"), &state.path().join("other")], Path::new("/nowhere"));
+        deny(
+            &mut elsewhere,
+            [Path::new("/nowhere"), &state.path().join("other")],
+            Path::new("/nowhere"),
+        );
         assert_eq!(elsewhere, before);
     }
 
@@ -255,7 +300,12 @@ mod tests {
             assert_eq!(there.of(&at(path)), at(path).canonicalize().unwrap(), "{path}");
         }
         let real = dir.path().canonicalize().unwrap();
-        for (path, expected) in [("link/c/d", "a/c/d"), ("link/c", "a/c"), ("a/file/x", "a/file/x"), ("link/broken/x", "a/broken/x")] {
+        for (path, expected) in [
+            ("link/c/d", "a/c/d"),
+            ("link/c", "a/c"),
+            ("a/file/x", "a/file/x"),
+            ("link/broken/x", "a/broken/x"),
+        ] {
             assert_eq!(there.of(&at(path)), real.join(expected), "{path}");
         }
         assert_eq!(there.of(Path::new("/")), Path::new("/"));
@@ -267,7 +317,11 @@ mod tests {
         std::fs::create_dir_all(dir.path().join("home/cache")).unwrap();
         std::os::unix::fs::symlink("home", dir.path().join("link")).unwrap();
         let mut capabilities = mounting(&dir.path().join("home"));
-        deny(&mut capabilities, [dir.path().join("link/cache/components").as_path()], Path::new("/nowhere"));
+        deny(
+            &mut capabilities,
+            [dir.path().join("link/cache/components").as_path()],
+            Path::new("/nowhere"),
+        );
         assert_eq!(access(&capabilities, "/workspace/cache/components/x"), PathAccess::None);
     }
 }

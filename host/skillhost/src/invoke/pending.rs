@@ -7,12 +7,15 @@ use tracing::debug_span;
 
 use super::hooks::Hooks;
 use super::not_run;
-use skillhost_ledger::audit::{AuditError, Log, ProgramId, Record, Redactor, RunId, SkillId, Start};
+use skillhost_ledger::audit::{
+    AuditError, Log, ProgramId, Record, Redactor, RunId, SkillId, Start,
+};
 use skillhost_policy::Retention;
 use skillhost_policy::capabilities::Capabilities;
 use skillhost_policy::outcome::{Outcome, Status, Usage};
 
-/// A record that is still to be written. Where its invocation is dropped or panics, it is written as one that was interrupted.
+/// A record that is still to be written. Where its invocation is dropped or panics, it is written
+/// as one that was interrupted.
 pub(super) struct Pending {
     log: Arc<Log>,
     hooks: Arc<Hooks>,
@@ -45,19 +48,39 @@ impl Pending {
         program: Option<ProgramId>,
         capabilities: Arc<Capabilities>,
     ) -> Pending {
-        let open = Open { time: jiff::Timestamp::now().to_string(), skill, program, capabilities, run: None };
-        Pending { log, hooks, receipt: None, retention, text: None, began: Instant::now(), open: Some(open) }
+        let open = Open {
+            time: jiff::Timestamp::now().to_string(),
+            skill,
+            program,
+            capabilities,
+            run: None,
+        };
+        Pending {
+            log,
+            hooks,
+            receipt: None,
+            retention,
+            text: None,
+            began: Instant::now(),
+            open: Some(open),
+        }
     }
 
     /// The same, and the policy may keep its texts.
-    pub(super) fn with_text(mut self, redactor: Option<&Arc<Redactor>>, arguments: Vec<String>) -> Pending {
+    pub(super) fn with_text(
+        mut self,
+        redactor: Option<&Arc<Redactor>>,
+        arguments: Vec<String>,
+    ) -> Pending {
         self.text = redactor.map(|redactor| (redactor.clone(), arguments));
         self
     }
 
     /// Records that a guest is about to start: what cannot be recorded does not run.
     pub(super) fn start(&mut self) -> Result<(), AuditError> {
-        let Some(Open { time, skill, program: Some(program), run, .. }) = &mut self.open else { return Ok(()) };
+        let Some(Open { time, skill, program: Some(program), run, .. }) = &mut self.open else {
+            return Ok(());
+        };
         let _span = debug_span!("start").entered();
         let id = RunId::random();
         let owner = self.log.owner()?;
@@ -72,7 +95,8 @@ impl Pending {
         self.write(outcome)
     }
 
-    /// Sets the wall time of an outcome that did not reach the sandbox, perhaps after a wait for what its skill keeps.
+    /// Sets the wall time of an outcome that did not reach the sandbox, perhaps after a wait for
+    /// what its skill keeps.
     pub(super) fn time(&self, outcome: &mut Outcome) {
         if outcome.usage.wall_ms == 0.0 {
             outcome.usage.wall_ms = self.elapsed_ms();
@@ -85,9 +109,12 @@ impl Pending {
     }
 
     fn write(&mut self, outcome: &Outcome) -> Result<(), AuditError> {
-        let Some(Open { time, skill, program, capabilities, run }) = self.open.take() else { return Ok(()) };
+        let Some(Open { time, skill, program, capabilities, run }) = self.open.take() else {
+            return Ok(());
+        };
         let _span = debug_span!("record").entered();
-        let text = self.text.take().map(|(redactor, arguments)| redactor.texts(&arguments, outcome));
+        let text =
+            self.text.take().map(|(redactor, arguments)| redactor.texts(&arguments, outcome));
         let record = Record::of(time, &skill, program.as_ref(), &capabilities, outcome, &self.log)?;
         let record = Record { run, text, receipt: self.receipt.take(), ..record };
         self.log.append_keeping(&record, self.retention)?;

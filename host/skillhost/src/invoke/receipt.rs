@@ -33,8 +33,9 @@ pub(super) struct Ask {
 }
 
 impl Host {
-    /// Runs a skill that is loaded, records it, and makes a receipt of it. Every file that it may read is digested before and after; its
-    /// outputs are told in full only where they are captured, and stdin is given as bytes.
+    /// Runs a skill that is loaded, records it, and makes a receipt of it. Every file that it may
+    /// read is digested before and after; its outputs are told in full only where they are
+    /// captured, and stdin is given as bytes.
     ///
     /// # Errors
     /// As [`Host::invoke`]; or stdin is a descriptor.
@@ -42,11 +43,16 @@ impl Host {
         self.invoke_outside(call, Outside::default()).await
     }
 
-    /// The same, with something between a deterministic run and what is outside: the network of a recording, say.
+    /// The same, with something between a deterministic run and what is outside: the network of a
+    /// recording, say.
     ///
     /// # Errors
     /// As [`Host::invoke_with_receipt`].
-    pub async fn invoke_outside(&self, call: Call<'_>, outside: Outside) -> Result<Invoked, InvokeError> {
+    pub async fn invoke_outside(
+        &self,
+        call: Call<'_>,
+        outside: Outside,
+    ) -> Result<Invoked, InvokeError> {
         let ask = Ask::of(call.policy, &call.io.stdin)?.with(outside);
         self.invoke_asked(call.loaded, call.target, &call.args, call.io, Some(ask)).await
     }

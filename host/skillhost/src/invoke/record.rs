@@ -49,11 +49,17 @@ pub struct Replay<'a> {
 }
 
 impl Host {
-    /// Runs a skill that is loaded under a policy by which it is deterministic, and records what comes from outside. The network is live.
+    /// Runs a skill that is loaded under a policy by which it is deterministic, and records what
+    /// comes from outside. The network is live.
     ///
     /// # Errors
-    /// As [`Host::invoke_with_receipt`]. That the recording cannot be written is no error of the run.
-    pub async fn record(&self, call: Call<'_>, draft: Draft) -> Result<(Invoked, Recorded), InvokeError> {
+    /// As [`Host::invoke_with_receipt`]. That the recording cannot be written is no error of the
+    /// run.
+    pub async fn record(
+        &self,
+        call: Call<'_>,
+        draft: Draft,
+    ) -> Result<(Invoked, Recorded), InvokeError> {
         let Call { loaded, policy: given, target, args, io } = call;
         let stdin = if let Stdin::Bytes(bytes) = &io.stdin { bytes.clone() } else { Vec::new() };
         let tape = Arc::new(Tape::recording());
@@ -61,8 +67,12 @@ impl Host {
         let outside = Outside { tape: Some(tape.clone()), contents: Some(contents.clone()) };
         let ask = Ask::of(given, &io.stdin)?.with(outside);
         let policy = ask.policy.clone();
-        let granted_folders = loaded.capabilities.mounts.iter().chain(&loaded.capabilities.packages);
-        if granted_folders.filter_map(|mount| mount.host.canonicalize().ok()).any(|folder| draft.folder().starts_with(folder)) {
+        let granted_folders =
+            loaded.capabilities.mounts.iter().chain(&loaded.capabilities.packages);
+        if granted_folders
+            .filter_map(|mount| mount.host.canonicalize().ok())
+            .any(|folder| draft.folder().starts_with(folder))
+        {
             let why = "the folder for scratch space lies in one that the run is granted, which could change its own recording: set TMPDIR";
             return Err(InvokeError::Recording(why.into()));
         }
@@ -71,13 +81,15 @@ impl Host {
         let mut invoked = self.invoke_asked(loaded, target, &args, io, Some(ask)).await?;
         let uses = invoked.finished.outcome.uses.take();
         invoked.finished.outcome.uses = uses.clone().filter(|_| asked_uses);
-        let (Some(evidence), Some(keep)) = (invoked.finished.evidence.take(), contents.keep()) else {
+        let (Some(evidence), Some(keep)) = (invoked.finished.evidence.take(), contents.keep())
+        else {
             return Ok((invoked, Recorded::Nothing));
         };
         let secrets = &given.secrets;
         let taken = tape.taken();
         let hidden = values(secrets, &loaded.capabilities, &taken);
-        let stored: BTreeSet<String> = hidden.iter().filter(|one| one.is_stored).map(|one| one.name.clone()).collect();
+        let stored: BTreeSet<String> =
+            hidden.iter().filter(|one| one.is_stored).map(|one| one.name.clone()).collect();
         let hidden = hidden.into_iter().map(|one| (one.name, one.value));
         let mut seal = Seal::new(format!("{:032x}", rand::random::<u128>()), hidden);
         if !stored.is_empty() {
@@ -97,7 +109,12 @@ impl Host {
                 fingerprint: fingerprint(Mode::Deterministic),
                 programs: match &invoked.receipt {
                     Some(receipt) => receipt.runtime.programs.clone(),
-                    None => loaded.programs.as_ref().ok().map(|programs| built_in_digests(programs)).unwrap_or_default(),
+                    None => loaded
+                        .programs
+                        .as_ref()
+                        .ok()
+                        .map(|programs| built_in_digests(programs))
+                        .unwrap_or_default(),
                 },
             },
             capabilities: granted(&loaded.capabilities, &policy).capabilities,
@@ -109,8 +126,13 @@ impl Host {
             status: invoked.finished.outcome.status.clone(),
             receipt: invoked.receipt.as_ref().map(canonical::value),
             // A command line may hold a secret as well.
-            uses: uses.and_then(|uses| serde_json::from_value(seal.seal(canonical::value(&uses))).ok()),
-            sealed: Sealed { salt: seal.salt().to_owned(), headers: secrets.headers(), ..Sealed::default() },
+            uses: uses
+                .and_then(|uses| serde_json::from_value(seal.seal(canonical::value(&uses))).ok()),
+            sealed: Sealed {
+                salt: seal.salt().to_owned(),
+                headers: secrets.headers(),
+                ..Sealed::default()
+            },
             blobs: BTreeMap::new(),
             digest: None,
         };
@@ -135,7 +157,8 @@ impl Host {
         Ok((invoked, written.map_or_else(Recorded::Failed, |()| Recorded::Written)))
     }
 
-    /// Runs what was recorded, with what was recorded, under what it was allowed: nothing of this host is within its reach.
+    /// Runs what was recorded, with what was recorded, under what it was allowed: nothing of this
+    /// host is within its reach.
     ///
     /// # Errors
     /// As [`Host::invoke_with_receipt`]; or what the recording says cannot be understood.
@@ -144,15 +167,23 @@ impl Host {
         let mut capabilities = capabilities(recording, scene).map_err(InvokeError::Recording)?;
         capabilities.limits.fuel = fuel.or(capabilities.limits.fuel);
         let state = state(recording, scene).map_err(InvokeError::Recording)?;
-        let ask = Ask { state: Some(state), ..Ask::under(recording.policy.clone(), &io.stdin)?.with(outside) };
+        let ask = Ask {
+            state: Some(state),
+            ..Ask::under(recording.policy.clone(), &io.stdin)?.with(outside)
+        };
         let loaded = self.load_recorded(scene, capabilities)?;
         let target = target(recording);
         self.invoke_asked(&loaded, &target, &recording.arguments, io, Some(ask)).await
     }
 
     /// The skill of a recording, under the capabilities that it had.
-    fn load_recorded(&self, scene: &Scene, capabilities: Capabilities) -> Result<Loaded, InvokeError> {
-        let skill = Skill::load(&scene.skill, &self.options.caps).map_err(|error| InvokeError::Skill(Box::new(error)))?;
+    fn load_recorded(
+        &self,
+        scene: &Scene,
+        capabilities: Capabilities,
+    ) -> Result<Loaded, InvokeError> {
+        let skill = Skill::load(&scene.skill, &self.options.caps)
+            .map_err(|error| InvokeError::Skill(Box::new(error)))?;
         let skill = Arc::new(skill);
         // The folder is this replay's own, and nobody else changes it.
         let digests = Digests::of(&skill).map_err(|error| undigested(&error));
@@ -174,14 +205,25 @@ impl Host {
 
 /// What the skill of a recording kept, in a folder that was made again.
 fn state(recording: &Recording, scene: &Scene) -> Result<State, String> {
-    let (folder, place) = match (recording.folders.iter().find(|folder| folder.guest == STATE), scene.folders.get(STATE)) {
+    let (folder, place) = match (
+        recording.folders.iter().find(|folder| folder.guest == STATE),
+        scene.folders.get(STATE),
+    ) {
         (Some(folder), Some(place)) => (folder, place),
         _ => return Ok(State::None),
     };
     #[expect(clippy::disallowed_methods, reason = "a folder that was just made for this replay")]
-    let dir = Dir::open_ambient_dir(place, cap_std::ambient_authority()).map_err(|error| format!("{STATE}: {error}"))?;
-    let bytes = folder.entries.iter().map(|entry| if let EntryKind::File { bytes, .. } = entry.kind { bytes } else { 0 });
-    Ok(State::Recorded(Arc::new(dir), bytes.fold(0, u64::saturating_add), folder.entries.len() as u64))
+    let dir = Dir::open_ambient_dir(place, cap_std::ambient_authority())
+        .map_err(|error| format!("{STATE}: {error}"))?;
+    let bytes = folder
+        .entries
+        .iter()
+        .map(|entry| if let EntryKind::File { bytes, .. } = entry.kind { bytes } else { 0 });
+    Ok(State::Recorded(
+        Arc::new(dir),
+        bytes.fold(0, u64::saturating_add),
+        folder.entries.len() as u64,
+    ))
 }
 
 /// Where guests see what their skill keeps.
@@ -195,8 +237,8 @@ pub fn capabilities(recording: &Recording, scene: &Scene) -> Result<Capabilities
     let mut value = recording.capabilities.clone();
     whole(&mut value["limits"]);
     whole(&mut value["determinism"]);
-    let mut capabilities: Capabilities =
-        serde_json::from_value(value).map_err(|error| format!("the recording's capabilities cannot be understood: {error}"))?;
+    let mut capabilities: Capabilities = serde_json::from_value(value)
+        .map_err(|error| format!("the recording's capabilities cannot be understood: {error}"))?;
     if capabilities.determinism.is_none() {
         return Err("the recorded run was not deterministic".into());
     }
@@ -225,7 +267,8 @@ fn whole(fields: &mut Value) {
     }
 }
 
-/// A receipt as a recording has it: without the digests of secret variables, which others could guess from.
+/// A receipt as a recording has it: without the digests of secret variables, which others could
+/// guess from.
 pub fn masked(receipt: &mut Value, secrets: &BTreeSet<String>) {
     for (name, digest) in receipt["input"]["environment"].as_object_mut().into_iter().flatten() {
         if secrets.contains(name) {
@@ -246,30 +289,51 @@ struct Hidden {
 /// The shortest value that is looked for inside of others.
 const LONG: usize = 8;
 
-/// The values that do not stand in a recording in clear: those that the policy says are not stored first, so that nothing that holds one is.
-fn values(secrets: &Secrets, capabilities: &Capabilities, taken: &[(Exchange, Vec<u8>)]) -> Vec<Hidden> {
+/// The values that do not stand in a recording in clear: those that the policy says are not stored
+/// first, so that nothing that holds one is.
+fn values(
+    secrets: &Secrets,
+    capabilities: &Capabilities,
+    taken: &[(Exchange, Vec<u8>)],
+) -> Vec<Hidden> {
     let headers = secrets.headers();
     let answers = taken.iter().filter_map(|(exchange, _)| exchange.response.head.as_ref());
-    let fields = answers
-        .flat_map(|head| head.headers.iter().chain(&head.trailers))
-        .chain(taken.iter().flat_map(|(exchange, _)| exchange.request.headers.iter().chain(&exchange.request.trailers)));
+    let fields = answers.flat_map(|head| head.headers.iter().chain(&head.trailers)).chain(
+        taken.iter().flat_map(|(exchange, _)| {
+            exchange.request.headers.iter().chain(&exchange.request.trailers)
+        }),
+    );
     let fields: Vec<&Header> = fields.filter(|field| headers.contains(&field.name)).collect();
     let mut values = Vec::new();
     for is_stored in [false, true] {
-        let variables = capabilities.env.iter().filter(|(name, _)| secrets.hides_variable(name) && secrets.env.contains(name) != is_stored);
+        let variables = capabilities.env.iter().filter(|(name, _)| {
+            secrets.hides_variable(name) && secrets.env.contains(name) != is_stored
+        });
         for (name, value) in variables {
-            let is_stored = is_stored && !values.iter().any(|known: &Hidden| !known.is_stored && is_part(&known.value, value.as_bytes()));
+            let is_stored = is_stored
+                && !values.iter().any(|known: &Hidden| {
+                    !known.is_stored && is_part(&known.value, value.as_bytes())
+                });
             values.push(Hidden { name: name.clone(), value: value.as_bytes().to_vec(), is_stored });
         }
-        for Header { name, value, .. } in fields.iter().filter(|field| secrets.headers.contains(&field.name) != is_stored) {
+        for Header { name, value, .. } in
+            fields.iter().filter(|field| secrets.headers.contains(&field.name) != is_stored)
+        {
             let Some(Output(value)) = value else { continue };
             for (base, value) in header_values(name, value) {
                 if values.iter().any(|known| known.value == value) {
                     continue;
                 }
-                let is_stored = is_stored && !values.iter().any(|known: &Hidden| !known.is_stored && is_part(&known.value, value));
-                let is_taken = |name: &str| values.iter().any(|known| known.name == name) || capabilities.env.contains_key(name);
-                let mut names = std::iter::once(base.clone()).chain((2..).map(|count| format!("{base}_{count}")));
+                let is_stored = is_stored
+                    && !values
+                        .iter()
+                        .any(|known: &Hidden| !known.is_stored && is_part(&known.value, value));
+                let is_taken = |name: &str| {
+                    values.iter().any(|known| known.name == name)
+                        || capabilities.env.contains_key(name)
+                };
+                let mut names = std::iter::once(base.clone())
+                    .chain((2..).map(|count| format!("{base}_{count}")));
                 let Some(name) = names.find(|name| !is_taken(name)) else { continue };
                 values.push(Hidden { name, value: value.to_vec(), is_stored });
             }
@@ -278,7 +342,8 @@ fn values(secrets: &Secrets, capabilities: &Capabilities, taken: &[(Exchange, Ve
     values
 }
 
-/// What is secret in a field: all of it; without the scheme of credentials, which is none; and the values of cookies, which others may repeat alone.
+/// What is secret in a field: all of it; without the scheme of credentials, which is none; and the
+/// values of cookies, which others may repeat alone.
 fn header_values<'a>(name: &str, value: &'a [u8]) -> Vec<(String, &'a [u8])> {
     let base = format!("HEADER_{}", name.to_ascii_uppercase().replace('-', "_"));
     let mut values = vec![(base.clone(), value)];
@@ -294,8 +359,12 @@ fn header_values<'a>(name: &str, value: &'a [u8]) -> Vec<(String, &'a [u8])> {
         "cookie" => pairs.take(usize::MAX),
         _ => return values,
     };
-    let cookies = pairs.filter_map(|pair| pair.splitn(2, |byte| *byte == b'=').nth(1)).map(<[u8]>::trim_ascii);
-    values.extend(cookies.filter(|value| value.len() >= LONG).map(|value| ("COOKIE".to_owned(), value)));
+    let cookies = pairs
+        .filter_map(|pair| pair.splitn(2, |byte| *byte == b'=').nth(1))
+        .map(<[u8]>::trim_ascii);
+    values.extend(
+        cookies.filter(|value| value.len() >= LONG).map(|value| ("COOKIE".to_owned(), value)),
+    );
     values
 }
 
@@ -311,7 +380,11 @@ fn holds(text: &[u8], part: &[u8]) -> bool {
 /// Hides the values of secret variables, however short.
 fn hide(recording: &mut Recording, secrets: &Secrets, seal: &Seal) {
     let mut hidden = BTreeSet::new();
-    for (name, value) in recording.environment.iter_mut().filter(|(name, value)| secrets.hides_variable(name) && !value.is_empty()) {
+    for (name, value) in recording
+        .environment
+        .iter_mut()
+        .filter(|(name, value)| secrets.hides_variable(name) && !value.is_empty())
+    {
         recording.sealed.secrets.insert(name.clone(), seal::digest(seal.salt(), value.as_bytes()));
         *value = seal.placeholder(name);
         hidden.insert(name.clone());
@@ -321,17 +394,25 @@ fn hide(recording: &mut Recording, secrets: &Secrets, seal: &Seal) {
     }
 }
 
-/// Puts digests in the place of a request's secret fields, and placeholders in that of a response's, however short.
+/// Puts digests in the place of a request's secret fields, and placeholders in that of a
+/// response's, however short.
 fn mask(exchange: &mut Exchange, sealed: &Sealed, seal: &Seal) {
     let Exchange { request, response, .. } = exchange;
-    for field in request.headers.iter_mut().chain(&mut request.trailers).filter(|field| sealed.headers.contains(&field.name)) {
+    for field in request
+        .headers
+        .iter_mut()
+        .chain(&mut request.trailers)
+        .filter(|field| sealed.headers.contains(&field.name))
+    {
         if let Some(Output(value)) = field.value.take() {
             field.secret = Some(seal::digest(&sealed.salt, &value));
         }
     }
-    let fields = response.head.iter_mut().flat_map(|head| head.headers.iter_mut().chain(&mut head.trailers));
+    let fields =
+        response.head.iter_mut().flat_map(|head| head.headers.iter_mut().chain(&mut head.trailers));
     for field in fields.filter(|field| sealed.headers.contains(&field.name)) {
-        if let Some(placeholder) = field.value.as_ref().and_then(|Output(value)| seal.whole(value)) {
+        if let Some(placeholder) = field.value.as_ref().and_then(|Output(value)| seal.whole(value))
+        {
             field.value = Some(Output(placeholder.into_bytes()));
         }
     }

@@ -1,4 +1,5 @@
-//! An invocation that was not let run: it is recorded, and nothing else. And errors of invocations as JSON.
+//! An invocation that was not let run: it is recorded, and nothing else. And errors of invocations
+//! as JSON.
 
 use serde::{Serialize, Serializer};
 
@@ -14,8 +15,12 @@ impl Serialize for InvokeError {
             InvokeError::Skill(error) => return error.serialize(serializer),
             InvokeError::Audit(error) => return error.serialize(serializer),
             InvokeError::Choice(choice) => {
-                let scripts: Vec<&str> = choice.scripts.iter().map(|script| script.path.as_str()).collect();
-                ("choice", serde_json::json!({ "suggestion": choice.suggestion, "scripts": scripts }))
+                let scripts: Vec<&str> =
+                    choice.scripts.iter().map(|script| script.path.as_str()).collect();
+                (
+                    "choice",
+                    serde_json::json!({ "suggestion": choice.suggestion, "scripts": scripts }),
+                )
             }
             InvokeError::Recording(_) => ("recording", serde_json::Value::Null),
             InvokeError::Stdin => ("stdin", serde_json::Value::Null),
@@ -29,11 +34,27 @@ impl Host {
     ///
     /// # Errors
     /// The audit log cannot be written.
-    pub fn refuse(&self, loaded: &Loaded, target: &Target, args: &[String], denial: Denial) -> Result<(), AuditError> {
+    pub fn refuse(
+        &self,
+        loaded: &Loaded,
+        target: &Target,
+        args: &[String],
+        denial: Denial,
+    ) -> Result<(), AuditError> {
         let Loaded { skill, capabilities, id, programs, retention, redactor, .. } = loaded;
-        let program = programs.as_ref().ok().and_then(|programs| target::program(skill, programs, target, args).ok());
+        let program = programs
+            .as_ref()
+            .ok()
+            .and_then(|programs| target::program(skill, programs, target, args).ok());
         let program = program.as_ref().map(ProgramId::of);
-        let pending = Pending::new(self.log()?, self.hooks.clone(), *retention, id.clone(), program, capabilities.clone());
+        let pending = Pending::new(
+            self.log()?,
+            self.hooks.clone(),
+            *retention,
+            id.clone(),
+            program,
+            capabilities.clone(),
+        );
         let pending = pending.with_text(redactor.as_ref(), target.texts(args));
         pending.close(&not_run(Status::Denied(denial)))
     }

@@ -1,4 +1,5 @@
-//! What a request asks for becomes a program: a component's command or tool, a script and what runs it, or a shell command.
+//! What a request asks for becomes a program: a component's command or tool, a script and what runs
+//! it, or a shell command.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -26,7 +27,8 @@ const MAX_TOLD: usize = 20;
 pub enum Target {
     /// Its component's command; where it has no component, its only script.
     Main,
-    /// A script, by its path or as people and instructions name it; else the typed tool of that name, without input.
+    /// A script, by its path or as people and instructions name it; else the typed tool of that
+    /// name, without input.
     Named(String),
     /// A typed tool of its component.
     Tool {
@@ -91,7 +93,8 @@ impl Loaded {
         resolve(&self.skill, self.programs.as_ref().ok()?, target).ok()
     }
 
-    /// The part of the skill that a target means, however it is spelled: what levels and approvals are for.
+    /// The part of the skill that a target means, however it is spelled: what levels and approvals
+    /// are for.
     pub fn part(&self, target: &Target) -> What {
         match (self.resolve(target), target) {
             (Some(Resolved::Main), _) => What::Skill,
@@ -105,13 +108,17 @@ impl Loaded {
         }
     }
 
-    /// The same skill, of which these files are not started, neither by the host nor by a program that it runs.
+    /// The same skill, of which these files are not started, neither by the host nor by a program
+    /// that it runs.
     #[must_use]
     pub fn without(self, files: BTreeSet<String>) -> Loaded {
         match self.programs {
             Ok(programs) if !files.is_empty() => {
                 let programs = programs.without(&files);
-                let failed = |error| Status::Failed { message: format!("the skill's files cannot be digested: {error}"), fix: None };
+                let failed = |error| Status::Failed {
+                    message: format!("the skill's files cannot be digested: {error}"),
+                    fix: None,
+                };
                 Loaded { programs: programs.map(Arc::new).map_err(failed), ..self }
             }
             _ => self,
@@ -120,7 +127,11 @@ impl Loaded {
 }
 
 /// Resolves what a target means.
-pub(super) fn resolve(skill: &Skill, programs: &Programs, target: &Target) -> Result<Resolved, NoProgram> {
+pub(super) fn resolve(
+    skill: &Skill,
+    programs: &Programs,
+    target: &Target,
+) -> Result<Resolved, NoProgram> {
     let has_component = skill.manifest.component.is_some();
     Ok(match target {
         Target::Main if has_component || skill.manifest.recovered => Resolved::Main,
@@ -139,11 +150,18 @@ pub(super) fn resolve(skill: &Skill, programs: &Programs, target: &Target) -> Re
 }
 
 /// What runs, for a request.
-pub(super) fn program(skill: &Skill, programs: &Programs, target: &Target, args: &[String]) -> Result<Program, NoProgram> {
+pub(super) fn program(
+    skill: &Skill,
+    programs: &Programs,
+    target: &Target,
+    args: &[String],
+) -> Result<Program, NoProgram> {
     let program = found(skill, programs, target, args)?;
     let script = program.script.as_ref().map(|script| script.digest.as_str());
     // By what it is: a link in the skill leads to the same file.
-    match programs.denied().iter().find(|file| file.digest == program.component.digest || Some(file.digest.as_str()) == script) {
+    match programs.denied().iter().find(|file| {
+        file.digest == program.component.digest || Some(file.digest.as_str()) == script
+    }) {
         Some(file) => Err(NoProgram::Status(Status::Denied(denial(&file.path)))),
         None => Ok(program),
     }
@@ -159,17 +177,31 @@ fn denial(path: &str) -> Denial {
     }
 }
 
-fn found(skill: &Skill, programs: &Programs, target: &Target, args: &[String]) -> Result<Program, NoProgram> {
+fn found(
+    skill: &Skill,
+    programs: &Programs,
+    target: &Target,
+    args: &[String],
+) -> Result<Program, NoProgram> {
     let own = |entry: Entry| {
         let component = declared(skill, |path| programs.own(path)).map_err(NoProgram::Status)?.1;
-        Ok(Program { name: skill.manifest.name.clone(), component, entry, args: args.to_vec(), script: None })
+        Ok(Program {
+            name: skill.manifest.name.clone(),
+            component,
+            entry,
+            args: args.to_vec(),
+            script: None,
+        })
     };
     match (resolve(skill, programs, target)?, target) {
         (Resolved::Main, _) => own(Entry::Command),
         (Resolved::Script(path), _) => script(skill, programs, &path, args),
-        (_, Target::Tool { name, input }) => own(Entry::Tool { name: name.clone(), input: input.clone(), scripts: Vec::new() }),
+        (_, Target::Tool { name, input }) => {
+            own(Entry::Tool { name: name.clone(), input: input.clone(), scripts: Vec::new() })
+        }
         (Resolved::Tool(name), _) => {
-            let scripts = scripts::all(skill).into_iter().take(MAX_TOLD).map(|script| script.path).collect();
+            let scripts =
+                scripts::all(skill).into_iter().take(MAX_TOLD).map(|script| script.path).collect();
             own(Entry::Tool { name, input: "{}".into(), scripts })
         }
         (Resolved::Shell, target) => {
@@ -178,24 +210,41 @@ fn found(skill: &Skill, programs: &Programs, target: &Target, args: &[String]) -
             // Not a variable, which the environment could hold.
             let text = text.replace("{baseDir}", SKILL);
             let args = [&["-c".to_owned(), text, "bash".to_owned()], args].concat();
-            Ok(Program { name: "bash".into(), component, entry: Entry::Command, args, script: None })
+            Ok(Program {
+                name: "bash".into(),
+                component,
+                entry: Entry::Command,
+                args,
+                script: None,
+            })
         }
     }
 }
 
 /// A script by its path, and what runs it.
-fn script(skill: &Skill, programs: &Programs, path: &str, args: &[String]) -> Result<Program, NoProgram> {
-    let unreadable = |error| NoProgram::Status(invalid(format!("`{path}` cannot be read: {error}"), None));
+fn script(
+    skill: &Skill,
+    programs: &Programs,
+    path: &str,
+    args: &[String],
+) -> Result<Program, NoProgram> {
+    let unreadable =
+        |error| NoProgram::Status(invalid(format!("`{path}` cannot be read: {error}"), None));
     let content = skill.read(path).map_err(unreadable)?;
-    let Interpreter { command, args: before } = match programs.kind(path, &content[..content.len().min(HEAD)]) {
+    let Interpreter { command, args: before } = match programs
+        .kind(path, &content[..content.len().min(HEAD)])
+    {
         Kind::Script(interpreter) => interpreter,
         Kind::NotHere { language } => {
             let message = format!("`{path}` is a script for {language}, which does not run here");
-            let fix = "what runs here: Python 3, shell scripts, and WebAssembly components".to_owned();
+            let fix =
+                "what runs here: Python 3, shell scripts, and WebAssembly components".to_owned();
             return Err(NoProgram::Status(invalid(message, Some(fix))));
         }
         Kind::Other => {
-            let message = format!("`{path}` is no script: it has no `#!` line, and no extension that says what runs it");
+            let message = format!(
+                "`{path}` is no script: it has no `#!` line, and no extension that says what runs it"
+            );
             let fix = format!(
                 "start it with `#!/usr/bin/env python3` or `#!/bin/bash`, or name what reads it: `--command 'python3 {SKILL}/{path}'`"
             );
@@ -212,7 +261,9 @@ fn installed(programs: &Programs, command: &str) -> Result<Component, NoProgram>
     let status = |ProgramError { message, fix }| NoProgram::Status(Status::Failed { message, fix });
     match programs.find(command).map_err(status)? {
         Some(component) => Ok(component),
-        None => Err(NoProgram::Status(invalid(format!("there is no program `{command}` here"), None))),
+        None => {
+            Err(NoProgram::Status(invalid(format!("there is no program `{command}` here"), None)))
+        }
     }
 }
 
@@ -225,7 +276,11 @@ fn only(skill: &Skill, programs: &Programs) -> Result<String, NoProgram> {
         ([], []) => Err(NoProgram::Status(no_program(skill))),
         ([], [one]) => Ok(one.path.clone()),
         _ => {
-            let message = format!("the skill `{}` has {} scripts: name the one to run", skill.name, all.len());
+            let message = format!(
+                "the skill `{}` has {} scripts: name the one to run",
+                skill.name,
+                all.len()
+            );
             Err(NoProgram::Choice(Choice { message, suggestion: None, scripts: all }))
         }
     }
@@ -243,14 +298,22 @@ fn several(skill: &Skill, name: &str, paths: &[String]) -> NoProgram {
 fn unknown(skill: &Skill, name: &str) -> NoProgram {
     let all = scripts::all(skill);
     let base = |path: &str| path.rsplit('/').next().unwrap_or(path).to_owned();
-    // A client chooses the name, and the comparison costs the product of both lengths: a longer one is no file's.
+    // A client chooses the name, and the comparison costs the product of both lengths: a longer one
+    // is no file's.
     let asked = Some(base(name)).filter(|asked| asked.len() <= NAME_MAX).unwrap_or_default();
     let likeness = |script: &&Script| strsim::jaro_winkler(&asked, &base(&script.path));
-    let nearest = all.iter().max_by(|a, b| likeness(a).total_cmp(&likeness(b))).filter(|script| likeness(script) > 0.8);
+    let nearest = all
+        .iter()
+        .max_by(|a, b| likeness(a).total_cmp(&likeness(b)))
+        .filter(|script| likeness(script) > 0.8);
     let suggestion = nearest.map(|script| script.path.clone());
     let what = if skill.manifest.component.is_some() { "script or tool" } else { "script" };
     let shown: String = name.chars().take(NAME_MAX).collect();
-    NoProgram::Choice(Choice { message: format!("the skill `{}` has no {what} `{shown}`", skill.name), suggestion, scripts: all })
+    NoProgram::Choice(Choice {
+        message: format!("the skill `{}` has no {what} `{shown}`", skill.name),
+        suggestion,
+        scripts: all,
+    })
 }
 
 /// The component that a skill declares, and its path in the skill.
@@ -262,7 +325,10 @@ pub fn component(skill: &Skill) -> Result<(&str, Component), Status> {
 }
 
 /// The same, read as the caller says.
-pub(super) fn declared(skill: &Skill, read: impl Fn(&str) -> io::Result<Component>) -> Result<(&str, Component), Status> {
+pub(super) fn declared(
+    skill: &Skill,
+    read: impl Fn(&str) -> io::Result<Component>,
+) -> Result<(&str, Component), Status> {
     let Some(path) = &skill.manifest.component else { return Err(no_program(skill)) };
     match read(path) {
         Ok(component) => Ok((path, component)),
@@ -286,17 +352,29 @@ impl Target {
 
 /// That a skill declares no component, and what it has instead.
 fn no_program(skill: &Skill) -> Status {
-    let here = skill.files.iter().map(|file| file.path.as_str()).find(|path| path.ends_with(".wasm"));
+    let here =
+        skill.files.iter().map(|file| file.path.as_str()).find(|path| path.ends_with(".wasm"));
     let (what, fix) = match (scripts::all(skill).first(), here) {
         _ if skill.manifest.recovered => (
             "declares no component",
-            format!("mend the frontmatter of {}: `skillhost check {}` shows what is wrong", skill.skill_file, skill.root.display()),
+            format!(
+                "mend the frontmatter of {}: `skillhost check {}` shows what is wrong",
+                skill.skill_file,
+                skill.root.display()
+            ),
         ),
         (Some(script), _) => (
             "declares no component, and has scripts",
-            format!("what a script is given comes after `--`: `skillhost run {} {} -- ARGS`", skill.root.display(), script.path),
+            format!(
+                "what a script is given comes after `--`: `skillhost run {} {} -- ARGS`",
+                skill.root.display(),
+                script.path
+            ),
         ),
-        (None, Some(here)) => ("declares no component", format!("name it in {}: `metadata: {{ component: {here} }}`", skill.skill_file)),
+        (None, Some(here)) => (
+            "declares no component",
+            format!("name it in {}: `metadata: {{ component: {here} }}`", skill.skill_file),
+        ),
         (None, None) => (
             "has instructions only: no component, and no script",
             "put a script under scripts/, or build a component: `skillhost build`".into(),

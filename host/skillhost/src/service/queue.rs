@@ -69,13 +69,18 @@ impl Queue {
     pub(super) async fn turn(self: &Arc<Self>, skill: &Path) -> Result<Turn, Refused> {
         let (told, turn) = oneshot::channel();
         let ticket = self.enter(skill, told)?;
-        let mut place = Place { queue: self.clone(), skill: skill.to_owned(), ticket, turn: Some(turn) };
+        let mut place =
+            Place { queue: self.clone(), skill: skill.to_owned(), ticket, turn: Some(turn) };
         let came = match &mut place.turn {
             Some(turn) => turn.await.is_ok(),
             None => false,
         };
         place.turn = None;
-        if came { Ok(Turn { queue: self.clone(), skill: std::mem::take(&mut place.skill) }) } else { Err(Refused::Closed) }
+        if came {
+            Ok(Turn { queue: self.clone(), skill: std::mem::take(&mut place.skill) })
+        } else {
+            Err(Refused::Closed)
+        }
     }
 
     /// Those that run, and those that wait.
@@ -115,7 +120,9 @@ impl Queue {
         }
         let lane = state.skills.get(skill);
         let (running, waiting) = lane.map_or((0, 0), |lane| (lane.running, lane.waiting.len()));
-        let free = state.running < self.capacity.running.max(1) && running < self.capacity.running_per_skill.max(1) && waiting == 0;
+        let free = state.running < self.capacity.running.max(1)
+            && running < self.capacity.running_per_skill.max(1)
+            && waiting == 0;
         if !free && state.waiting >= self.capacity.waiting {
             return Err(Refused::Full(state.waiting));
         }
@@ -128,7 +135,12 @@ impl Queue {
         if waiting == 0 {
             state.rotation.push_back(skill.to_owned());
         }
-        state.skills.entry(skill.to_owned()).or_default().waiting.push_back(Waiter { ticket, told });
+        state
+            .skills
+            .entry(skill.to_owned())
+            .or_default()
+            .waiting
+            .push_back(Waiter { ticket, told });
         state.give(&self.capacity);
         Ok(ticket)
     }
@@ -179,11 +191,20 @@ impl Queue {
 }
 
 impl State {
-    /// Gives turns while there are any, to the first skill of the rotation that has not its share; then it is the last.
+    /// Gives turns while there are any, to the first skill of the rotation that has not its share;
+    /// then it is the last.
     fn give(&mut self, capacity: &Capacity) {
         while self.running < capacity.running.max(1) {
-            let may = |skill: &PathBuf| self.skills.get(skill).is_some_and(|lane| lane.running < capacity.running_per_skill.max(1));
-            let Some(skill) = self.rotation.iter().position(may).and_then(|at| self.rotation.remove(at)) else { return };
+            let may = |skill: &PathBuf| {
+                self.skills
+                    .get(skill)
+                    .is_some_and(|lane| lane.running < capacity.running_per_skill.max(1))
+            };
+            let Some(skill) =
+                self.rotation.iter().position(may).and_then(|at| self.rotation.remove(at))
+            else {
+                return;
+            };
             let Some(lane) = self.skills.get_mut(&skill) else { continue };
             let Some(waiter) = lane.waiting.pop_front() else { continue };
             lane.running += 1;

@@ -96,7 +96,9 @@ pub(crate) fn starts() -> Vec<Cell> {
     let bash = hello("bash", What::Bash("scripts/hello.sh"), 10);
     let component = Case { batch: 1_000, ..case("component", COMPONENT, What::Component, &[]) };
     let nothing = case(TRUE, COMPONENT, What::Component, &[]);
-    let cells = |case: &Case, hows: &[How]| hows.iter().map(|how| Cell { how: *how, case: case.clone() }).collect::<Vec<_>>();
+    let cells = |case: &Case, hows: &[How]| {
+        hows.iter().map(|how| Cell { how: *how, case: case.clone() }).collect::<Vec<_>>()
+    };
     [
         cells(&nothing, &[How::Native]),
         cells(&python, &[How::Cold, How::Native, How::Bare, How::Warm]),
@@ -109,13 +111,21 @@ pub(crate) fn starts() -> Vec<Cell> {
     .collect()
 }
 
-/// Runs that do a small thing many times, and not at all. `policy` lets them ask the server at `port`.
+/// Runs that do a small thing many times, and not at all. `policy` lets them ask the server at
+/// `port`.
 pub(crate) fn repeats(port: u16, policy: &Path) -> Vec<Cell> {
-    let children = |id, kind, count: u64| case(id, "work", What::Python("scripts/children.py"), &[kind, &count.to_string()]);
+    let children = |id, kind, count: u64| {
+        case(id, "work", What::Python("scripts/children.py"), &[kind, &count.to_string()])
+    };
     let url = format!("{}/", origin(port));
     let requests = |id, library, count: u64| Case {
         policy: Some(policy.to_owned()),
-        ..case(id, "work", What::Python("scripts/requests_to.py"), &[&url, &count.to_string(), library])
+        ..case(
+            id,
+            "work",
+            What::Python("scripts/requests_to.py"),
+            &[&url, &count.to_string(), library],
+        )
     };
     [
         pair(children("python children", "python", CHILDREN), How::Native),
@@ -155,11 +165,14 @@ pub(crate) fn fill(place: &Place) -> Result<(), Error> {
     copied.map(drop).map_err(|error| Error::new(error.to_string()).help("`cargo xtask components`"))
 }
 
-/// Writes a policy that lets scripts ask the server at `port` so often as they do here, and returns its file.
+/// Writes a policy that lets scripts ask the server at `port` so often as they do here, and returns
+/// its file.
 pub(crate) fn policy(place: &Place, port: u16) -> Result<PathBuf, Error> {
     let file = place.folder.join("requests.yaml");
     let entry = format!("WebFetch({})", origin(port));
-    let text = format!("limits: {{ http-requests: {REQUESTS} }}\ndefault: {{ allow: [Read, Write, Bash, \"{entry}\"] }}\n");
+    let text = format!(
+        "limits: {{ http-requests: {REQUESTS} }}\ndefault: {{ allow: [Read, Write, Bash, \"{entry}\"] }}\n"
+    );
     files::write_if_changed(&file, text.as_bytes())?;
     Ok(file)
 }

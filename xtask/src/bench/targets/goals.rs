@@ -1,4 +1,5 @@
-//! The goals that the project set itself: each figure, what it is held against, and how far it may be from it. Plain data.
+//! The goals that the project set itself: each figure, what it is held against, and how far it may
+//! be from it. Plain data.
 
 use serde::{Deserialize, Serialize};
 
@@ -22,7 +23,8 @@ pub(crate) enum Of {
     Median(&'static str),
     /// The 99th percentile.
     P99(&'static str),
-    /// By how much the median of one is above that of another, divided: what each of so many things costs.
+    /// By how much the median of one is above that of another, divided: what each of so many things
+    /// costs.
     Above(&'static str, &'static str, u64),
     /// The geometric mean of figures.
     Mean(&'static [Of]),
@@ -50,8 +52,20 @@ const MILLISECOND: u64 = 1_000_000;
 const MIB: u64 = 1 << 20;
 
 pub(crate) const GOALS: [Goal; 28] = [
-    time("Python hello, cold", Of::Median("hello, cold"), "`python3 hello.py`", Of::Median("hello, native"), Bound::Times(0.4)),
-    time("Python hello, cold", Of::Median("hello, cold"), "`python3 -S -E hello.py`", Of::Median("hello, bare"), Bound::Times(0.55)),
+    time(
+        "Python hello, cold",
+        Of::Median("hello, cold"),
+        "`python3 hello.py`",
+        Of::Median("hello, native"),
+        Bound::Times(0.4),
+    ),
+    time(
+        "Python hello, cold",
+        Of::Median("hello, cold"),
+        "`python3 -S -E hello.py`",
+        Of::Median("hello, bare"),
+        Bound::Times(0.55),
+    ),
     time(
         "Python with six imports, cold",
         Of::Median("imports, cold"),
@@ -59,9 +73,27 @@ pub(crate) const GOALS: [Goal; 28] = [
         Of::Median("imports, native"),
         Bound::Times(0.18),
     ),
-    time("Python hello, warm", Of::Median("hello, warm"), "`python3 hello.py`", Of::Median("hello, native"), Bound::Time(MILLISECOND / 4)),
-    time("Python hello, warm", Of::Median("hello, warm"), "`python3 hello.py`", Of::Median("hello, native"), Bound::Faster(35.0)),
-    time("small Rust component, cold", Of::Median("component, cold"), TRUE, Of::Median("true, native"), Bound::Part),
+    time(
+        "Python hello, warm",
+        Of::Median("hello, warm"),
+        "`python3 hello.py`",
+        Of::Median("hello, native"),
+        Bound::Time(MILLISECOND / 4),
+    ),
+    time(
+        "Python hello, warm",
+        Of::Median("hello, warm"),
+        "`python3 hello.py`",
+        Of::Median("hello, native"),
+        Bound::Faster(35.0),
+    ),
+    time(
+        "small Rust component, cold",
+        Of::Median("component, cold"),
+        TRUE,
+        Of::Median("true, native"),
+        Bound::Part,
+    ),
     time(
         "the same, above `/bin/true`",
         Of::Above("component, cold", "true, native", 1),
@@ -69,8 +101,20 @@ pub(crate) const GOALS: [Goal; 28] = [
         Of::Median("true, native"),
         Bound::Time(2 * MILLISECOND),
     ),
-    time("small Rust component, warm, p50", Of::Median("component, warm"), TRUE, Of::Median("true, native"), Bound::Time(20_000)),
-    time("small Rust component, warm, p99", Of::P99("component, warm"), TRUE, Of::P99("true, native"), Bound::Time(60_000)),
+    time(
+        "small Rust component, warm, p50",
+        Of::Median("component, warm"),
+        TRUE,
+        Of::Median("true, native"),
+        Bound::Time(20_000),
+    ),
+    time(
+        "small Rust component, warm, p99",
+        Of::P99("component, warm"),
+        TRUE,
+        Of::P99("true, native"),
+        Bound::Time(60_000),
+    ),
     Goal {
         figure: "small Rust component, warm, on one core",
         here: Of::Median("component, a second"),
@@ -79,8 +123,20 @@ pub(crate) const GOALS: [Goal; 28] = [
         unit: Unit::Rate,
         bound: Bound::Rate(40_000),
     },
-    time("bash hello, cold", Of::Median("bash, cold"), "`bash hello.sh`", Of::Median("bash, native"), Bound::Times(2.0)),
-    time("bash hello, warm", Of::Median("bash, warm"), "`bash hello.sh`", Of::Median("bash, native"), Bound::Time(400_000)),
+    time(
+        "bash hello, cold",
+        Of::Median("bash, cold"),
+        "`bash hello.sh`",
+        Of::Median("bash, native"),
+        Bound::Times(2.0),
+    ),
+    time(
+        "bash hello, warm",
+        Of::Median("bash, warm"),
+        "`bash hello.sh`",
+        Of::Median("bash, native"),
+        Bound::Time(400_000),
+    ),
     time("computing: fib", FIB[0], PYTHON, FIB[1], Bound::Part),
     time("computing: nbody", NBODY[0], PYTHON, NBODY[1], Bound::Part),
     time("computing: json, re, sort", TEXT[0], PYTHON, TEXT[1], Bound::Part),
@@ -128,7 +184,13 @@ pub(crate) const GOALS: [Goal; 28] = [
         Of::Above("urllib, native", "urllib none, native", REQUESTS),
         Bound::Times(1.5),
     ),
-    size("1,000 Python guests alive, memory of each", "1,000 alive, of each", "that of 10 guests", "10 alive, of each", 3 * MIB),
+    size(
+        "1,000 Python guests alive, memory of each",
+        "1,000 alive, of each",
+        "that of 10 guests",
+        "10 alive, of each",
+        3 * MIB,
+    ),
     time(
         "1,000 Python guests alive, start of the last",
         Of::Median("1,000 alive, last start"),
@@ -147,7 +209,8 @@ pub(crate) const GOALS: [Goal; 28] = [
     size("`skillhost serve`, idle", "serve, idle", "`python3`, idle", "python3, idle", 30 * MIB),
 ];
 
-// Without what a run of the same script takes that does nothing: a quicker start is no quicker computing.
+// Without what a run of the same script takes that does nothing: a quicker start is no quicker
+// computing.
 const FIB: [Of; 2] = beyond_start("fib, cold", "fib, native");
 const NBODY: [Of; 2] = beyond_start("nbody, cold", "nbody, native");
 const TEXT: [Of; 2] = beyond_start("text, cold", "text, native");
@@ -161,12 +224,31 @@ const fn beyond_start(cold: &'static str, native: &'static str) -> [Of; 2] {
     [Of::Above(cold, "nothing, cold", 1), Of::Above(native, "nothing, native", 1)]
 }
 
-const fn time(figure: &'static str, here: Of, name: &'static str, beside: Of, bound: Bound) -> Goal {
+const fn time(
+    figure: &'static str,
+    here: Of,
+    name: &'static str,
+    beside: Of,
+    bound: Bound,
+) -> Goal {
     Goal { figure, here, name, beside, unit: Unit::Time, bound }
 }
 
-const fn size(figure: &'static str, here: &'static str, name: &'static str, beside: &'static str, bound: u64) -> Goal {
-    Goal { figure, here: Of::Median(here), name, beside: Of::Median(beside), unit: Unit::Size, bound: Bound::Size(bound) }
+const fn size(
+    figure: &'static str,
+    here: &'static str,
+    name: &'static str,
+    beside: &'static str,
+    bound: u64,
+) -> Goal {
+    Goal {
+        figure,
+        here: Of::Median(here),
+        name,
+        beside: Of::Median(beside),
+        unit: Unit::Size,
+        bound: Bound::Size(bound),
+    }
 }
 
 impl Bound {
@@ -190,9 +272,18 @@ mod tests {
 
     #[test]
     fn a_bound_is_met_at_its_edge_and_a_part_has_none() {
-        assert_eq!([39, 40, 41].map(|here| Bound::Times(0.4).holds(here, 100)), [Some(true), Some(true), Some(false)]);
-        assert_eq!([10, 11].map(|here| Bound::Faster(35.0).holds(here, 350)), [Some(true), Some(false)]);
-        assert_eq!([250, 251].map(|here| Bound::Time(250).holds(here, 0)), [Some(true), Some(false)]);
+        assert_eq!(
+            [39, 40, 41].map(|here| Bound::Times(0.4).holds(here, 100)),
+            [Some(true), Some(true), Some(false)]
+        );
+        assert_eq!(
+            [10, 11].map(|here| Bound::Faster(35.0).holds(here, 350)),
+            [Some(true), Some(false)]
+        );
+        assert_eq!(
+            [250, 251].map(|here| Bound::Time(250).holds(here, 0)),
+            [Some(true), Some(false)]
+        );
         assert_eq!([29, 30].map(|here| Bound::Size(30).holds(here, 0)), [Some(true), Some(false)]);
         assert_eq!([40, 39].map(|here| Bound::Rate(40).holds(here, 0)), [Some(true), Some(false)]);
         assert_eq!(Bound::Part.holds(1, 1), None);
@@ -209,7 +300,8 @@ mod tests {
 
     #[test]
     fn every_figure_is_made_of_what_is_measured_and_all_that_is_measured_is_in_a_figure() {
-        let named: Vec<&str> = GOALS.iter().flat_map(|goal| [goal.here, goal.beside]).flat_map(parts).collect();
+        let named: Vec<&str> =
+            GOALS.iter().flat_map(|goal| [goal.here, goal.beside]).flat_map(parts).collect();
         let measured = cells::names();
         for name in &named {
             assert!(measured.iter().any(|measured| measured == name), "{name} is not measured");

@@ -25,23 +25,33 @@ pub(crate) fn crowds(place: &Place, samples: &mut Samples, rounds: usize, step: 
     for round in 0..rounds {
         for (count, name) in CROWDS {
             step.note(&format!("{name} guests, {} of {rounds}", round + 1));
-            let names = ["of each", "first start", "last start"].map(|what| format!("{name} alive, {what}"));
+            let names = ["of each", "first start", "last start"]
+                .map(|what| format!("{name} alive, {what}"));
             // Of ten the first is in no figure.
             let wanted = |name: &&String| *name != "10 alive, first start";
             match alive(place, count) {
-                Ok(found) => names.iter().zip(found).filter(|(name, _)| wanted(name)).for_each(|(name, found)| samples.add(name, found)),
-                Err(error) => names.iter().filter(wanted).for_each(|name| samples.fail(name, &error)),
+                Ok(found) => names
+                    .iter()
+                    .zip(found)
+                    .filter(|(name, _)| wanted(name))
+                    .for_each(|(name, found)| samples.add(name, found)),
+                Err(error) => {
+                    names.iter().filter(wanted).for_each(|name| samples.fail(name, &error))
+                }
             }
         }
     }
 }
 
-/// Private memory of the whole host by its guests, and the starts of the first and of the last. One guest comes and goes before, so that no
-/// start loads the component.
+/// Private memory of the whole host by its guests, and the starts of the first and of the last. One
+/// guest comes and goes before, so that no start loads the component.
 fn alive(place: &Place, count: usize) -> Result<[u64; 3], Error> {
     let free = crowd::available() / 2;
     if count as u64 * ROOM > free {
-        return Err(Error::new(format!("it may need more than half of the memory that is free, {} MiB", free >> 19)));
+        return Err(Error::new(format!(
+            "it may need more than half of the memory that is free, {} MiB",
+            free >> 19
+        )));
     }
     let waiting = cases::waiting();
     let mut driver = Driver::start(place, &[(waiting.id.to_owned(), waiting.clone())], count)?;
@@ -52,7 +62,11 @@ fn alive(place: &Place, count: usize) -> Result<[u64; 3], Error> {
 
 pub(crate) fn idle(place: &Place, samples: &mut Samples, rounds: usize, step: &Step) {
     for round in 0..rounds {
-        for (name, args) in [("mcp", &["mcp"][..]), ("serve", &["serve", "--listen", "127.0.0.1:0"]), ("python3", &[])] {
+        for (name, args) in [
+            ("mcp", &["mcp"][..]),
+            ("serve", &["serve", "--listen", "127.0.0.1:0"]),
+            ("python3", &[]),
+        ] {
             step.note(&format!("{name}, {} of {rounds}", round + 1));
             let name = format!("{name}, idle");
             match resident(place, args) {
@@ -63,12 +77,17 @@ pub(crate) fn idle(place: &Place, samples: &mut Samples, rounds: usize, step: &S
     }
 }
 
-/// Resident memory of `skillhost` with these arguments, or of the machine's Python that waits where there are none.
+/// Resident memory of `skillhost` with these arguments, or of the machine's Python that waits where
+/// there are none.
 fn resident(place: &Place, args: &[&str]) -> Result<u64, Error> {
     let mut command = place.command(if args.is_empty() { &place.python } else { &place.skillhost });
     match args {
         [] => command.arg(place.skill("hello").join("scripts/wait.py")),
-        args => command.env("SKILLHOST_PROGRAMS", &place.programs).args(args).arg("--skills").arg(place.folder.join("skills")),
+        args => command
+            .env("SKILLHOST_PROGRAMS", &place.programs)
+            .args(args)
+            .arg("--skills")
+            .arg(place.folder.join("skills")),
     };
     // An input that stays open: its end would be theirs.
     let started = command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
@@ -119,6 +138,12 @@ mod tests {
     #[test]
     fn a_process_that_waits_has_memory_and_one_that_ends_has_none() {
         assert!(left("read line").settled().unwrap() > 64 << 10);
-        assert!(left("exit 3").settled().unwrap_err().to_string().contains("ended by itself: exit status: 3"));
+        assert!(
+            left("exit 3")
+                .settled()
+                .unwrap_err()
+                .to_string()
+                .contains("ended by itself: exit status: 3")
+        );
     }
 }

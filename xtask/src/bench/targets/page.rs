@@ -9,7 +9,8 @@ use super::report::Report;
 use super::table::{table, verdict};
 use crate::workspace;
 
-const BEGIN: &str = "<!-- targets: written from docs/figures/targets.json by `cargo xtask bench readme` -->";
+const BEGIN: &str =
+    "<!-- targets: written from docs/figures/targets.json by `cargo xtask bench readme` -->";
 const END: &str = "<!-- /targets -->";
 
 /// What is in the place of figures until there are some.
@@ -40,12 +41,17 @@ fn made(report: Option<&Report>) -> Result<(PathBuf, String), Error> {
     let path = workspace::root().join("docs/performance.md");
     let text = std::fs::read_to_string(&path).map_err(Error::context(path.display()))?;
     let section = report.map_or_else(|| NONE.to_owned(), section);
-    let text = with_section(&text, (BEGIN, END), &section).map_err(Error::context(path.display()))?;
+    let text =
+        with_section(&text, (BEGIN, END), &section).map_err(Error::context(path.display()))?;
     Ok((path, text))
 }
 
 fn section(report: &Report) -> String {
-    format!("These are the goals that the project set itself. {}\n\n{}", verdict(report), table(report))
+    format!(
+        "These are the goals that the project set itself. {}\n\n{}",
+        verdict(report),
+        table(report)
+    )
 }
 
 #[cfg(test)]
@@ -56,14 +62,25 @@ mod tests {
     #[test]
     fn what_is_made_from_the_committed_run_is_up_to_date() {
         let (path, text) = made(kept().unwrap().as_ref()).unwrap();
-        assert!(std::fs::read_to_string(&path).unwrap() == text, "{} is not what `cargo xtask bench readme` writes", path.display());
+        assert!(
+            std::fs::read_to_string(&path).unwrap() == text,
+            "{} is not what `cargo xtask bench readme` writes",
+            path.display()
+        );
     }
 
     #[test]
     fn a_run_makes_the_section_and_none_says_how_to_make_one() {
         let (_, text) = made(Some(&report())).unwrap();
-        assert!(text.contains("| Python hello, cold | 6.6 ms | 11 ms (`python3 hello.py`) |") && !text.contains(NONE), "{text}");
-        assert!(text.contains("the goals that the project set itself. 2 of 23 are missed, "), "{text}");
+        assert!(
+            text.contains("| Python hello, cold | 6.6 ms | 11 ms (`python3 hello.py`) |")
+                && !text.contains(NONE),
+            "{text}"
+        );
+        assert!(
+            text.contains("the goals that the project set itself. 2 of 23 are missed, "),
+            "{text}"
+        );
         assert!(made(None).unwrap().1.contains(NONE));
     }
 }

@@ -64,8 +64,16 @@ pub(crate) fn rows(samples: &Samples) -> Vec<Row> {
 
 fn row(goal: &Goal, samples: &Samples) -> Row {
     let (here, beside) = (samples.figure(goal.here), samples.figure(goal.beside));
-    let holds = here.as_ref().ok().zip(beside.as_ref().ok()).and_then(|(here, beside)| goal.bound.holds(*here, *beside));
-    let missing = here.as_ref().err().cloned().or_else(|| beside.as_ref().err().map(|why| format!("{}: {why}", goal.name)));
+    let holds = here
+        .as_ref()
+        .ok()
+        .zip(beside.as_ref().ok())
+        .and_then(|(here, beside)| goal.bound.holds(*here, *beside));
+    let missing = here
+        .as_ref()
+        .err()
+        .cloned()
+        .or_else(|| beside.as_ref().err().map(|why| format!("{}: {why}", goal.name)));
     Row {
         figure: goal.figure.into(),
         unit: goal.unit,
@@ -81,9 +89,14 @@ fn row(goal: &Goal, samples: &Samples) -> Row {
 impl Report {
     pub(crate) fn load(path: &Path) -> Result<Report, Error> {
         let bytes = std::fs::read(path).map_err(Error::context(path.display()))?;
-        let report: Report = serde_json::from_slice(&bytes).map_err(Error::context(path.display()))?;
+        let report: Report =
+            serde_json::from_slice(&bytes).map_err(Error::context(path.display()))?;
         if report.schema != SCHEMA {
-            return Err(Error::new(format!("{}: schema {}, and this reads {SCHEMA}", path.display(), report.schema)));
+            return Err(Error::new(format!(
+                "{}: schema {}, and this reads {SCHEMA}",
+                path.display(),
+                report.schema
+            )));
         }
         Ok(report)
     }
@@ -97,7 +110,8 @@ impl Report {
 pub(crate) mod tests {
     use super::*;
 
-    /// A report in which each goal is met, but those of the Python hello; without the driver of the warm tier.
+    /// A report in which each goal is met, but those of the Python hello; without the driver of the
+    /// warm tier.
     pub(crate) fn report() -> Report {
         let mut samples = Samples::default();
         for name in super::super::cells::names() {
@@ -106,9 +120,13 @@ pub(crate) mod tests {
                 "hello, bare" | "hello, native" => samples.add(&name, 11_000_000),
                 "component, cold" => samples.add(&name, 2_900_000),
                 "true, native" => samples.add(&name, 1_000_000),
-                _ if name.ends_with(", warm") => samples.fail(&name, &Error::new("no driver for the warm tier")),
+                _ if name.ends_with(", warm") => {
+                    samples.fail(&name, &Error::new("no driver for the warm tier"))
+                }
                 "component, a second" => samples.add(&name, 40_000),
-                _ if ["no child", "none", "nothing"].iter().any(|what| name.contains(what)) => samples.add(&name, 1_000_000),
+                _ if ["no child", "none", "nothing"].iter().any(|what| name.contains(what)) => {
+                    samples.add(&name, 1_000_000)
+                }
                 _ if name.contains("cold") => samples.add(&name, 1_500_000),
                 _ if name.contains("imports") => samples.add(&name, 30_000_000),
                 _ => samples.add(&name, 1_500_000),
@@ -136,13 +154,21 @@ pub(crate) mod tests {
     #[test]
     fn a_row_says_whether_its_goal_holds_or_why_it_is_missing() {
         let report = report();
-        let row = |figure: &str, name: &str| report.rows.iter().find(|row| row.figure == figure && row.name == name).unwrap();
+        let row = |figure: &str, name: &str| {
+            report.rows.iter().find(|row| row.figure == figure && row.name == name).unwrap()
+        };
         let hello = row("Python hello, cold", "`python3 hello.py`");
-        assert_eq!((hello.here, hello.beside, hello.holds), (Some(6_600_000), Some(11_000_000), Some(false)));
+        assert_eq!(
+            (hello.here, hello.beside, hello.holds),
+            (Some(6_600_000), Some(11_000_000), Some(false))
+        );
         assert_eq!(row("the same, above `/bin/true`", "`/bin/true`").here, Some(1_900_000));
         assert_eq!(row("the same, above `/bin/true`", "`/bin/true`").holds, Some(true));
         let warm = row("bash hello, warm", "`bash hello.sh`");
-        assert_eq!((warm.here, warm.holds, warm.missing.as_deref()), (None, None, Some("no driver for the warm tier")));
+        assert_eq!(
+            (warm.here, warm.holds, warm.missing.as_deref()),
+            (None, None, Some("no driver for the warm tier"))
+        );
         assert_eq!(row("small Rust component, cold", "`/bin/true`").holds, None);
     }
 
@@ -151,7 +177,8 @@ pub(crate) mod tests {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), report().text()).unwrap();
         assert_eq!(Report::load(file.path()).unwrap(), report());
-        std::fs::write(file.path(), report().text().replace("\"schema\": 1", "\"schema\": 2")).unwrap();
+        std::fs::write(file.path(), report().text().replace("\"schema\": 1", "\"schema\": 2"))
+            .unwrap();
         assert!(Report::load(file.path()).unwrap_err().to_string().contains("schema 2"));
     }
 }

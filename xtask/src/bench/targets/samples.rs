@@ -36,17 +36,24 @@ impl Samples {
             Of::P99(name) => self.spread(name).map(|spread| spread.p99),
             Of::Above(name, from, count) => {
                 let (of, from) = (self.spread(name)?.p50, self.spread(from)?.p50);
-                let above = of.checked_sub(from).ok_or("it took less time than what does nothing")?;
+                let above =
+                    of.checked_sub(from).ok_or("it took less time than what does nothing")?;
                 Ok(above / count)
             }
-            Of::Mean(figures) => Ok(mean(&figures.iter().map(|of| self.figure(*of)).collect::<Result<Vec<u64>, _>>()?)),
+            Of::Mean(figures) => Ok(mean(
+                &figures.iter().map(|of| self.figure(*of)).collect::<Result<Vec<u64>, _>>()?,
+            )),
         }
     }
 
     pub(crate) fn spreads(&self) -> Vec<Measured> {
         let measured = |name: &String| {
             let spread = self.spread(name);
-            Measured { name: name.clone(), missing: spread.as_ref().err().cloned(), spread: spread.ok() }
+            Measured {
+                name: name.clone(),
+                missing: spread.as_ref().err().cloned(),
+                spread: spread.ok(),
+            }
         };
         self.0.keys().map(measured).collect()
     }
@@ -57,7 +64,8 @@ impl Samples {
     }
 }
 
-/// How many a second a turn comes to on one core: where threads beside it work for it, their time counts too.
+/// How many a second a turn comes to on one core: where threads beside it work for it, their time
+/// counts too.
 pub(crate) fn rate(turn: &[Sample]) -> u64 {
     let sum = |of: fn(&Sample) -> u64| turn.iter().map(of).sum::<u64>();
     let took = sum(|sample| sample.wall).max(sum(|sample| sample.cpu)).max(1);
@@ -76,7 +84,11 @@ mod tests {
 
     fn samples() -> Samples {
         let mut samples = Samples::default();
-        for (name, found) in [("fifty", [1_200, 1_000, 1_100]), ("none", [90, 100, 110]), ("long", [8_800, 8_800, 8_800])] {
+        for (name, found) in [
+            ("fifty", [1_200, 1_000, 1_100]),
+            ("none", [90, 100, 110]),
+            ("long", [8_800, 8_800, 8_800]),
+        ] {
             found.iter().for_each(|sample| samples.add(name, *sample));
         }
         samples
@@ -88,7 +100,14 @@ mod tests {
         assert_eq!(samples.figure(Of::Median("fifty")), Ok(1_100));
         assert_eq!(samples.figure(Of::P99("fifty")), Ok(1_200));
         assert_eq!(samples.figure(Of::Above("fifty", "none", 50)), Ok(20));
-        assert_eq!(samples.figure(Of::Mean(&[Of::Median("none"), Of::Median("fifty"), Of::Median("long")])), Ok(989));
+        assert_eq!(
+            samples.figure(Of::Mean(&[
+                Of::Median("none"),
+                Of::Median("fifty"),
+                Of::Median("long")
+            ])),
+            Ok(989)
+        );
         assert!(samples.figure(Of::Above("none", "fifty", 50)).unwrap_err().contains("less time"));
     }
 
@@ -99,7 +118,10 @@ mod tests {
         samples.add("none", 100);
         assert!(samples.failed("none") && !samples.failed("fifty"));
         assert_eq!(samples.figure(Of::Above("fifty", "none", 50)), Err("no such program".into()));
-        assert_eq!(samples.figure(Of::Mean(&[Of::Median("fifty"), Of::Median("other")])), Err("not measured".into()));
+        assert_eq!(
+            samples.figure(Of::Mean(&[Of::Median("fifty"), Of::Median("other")])),
+            Err("not measured".into())
+        );
         let measured = samples.spreads();
         assert_eq!(measured.iter().filter(|one| one.spread.is_some()).count(), 2);
         assert_eq!(measured.iter().find_map(|one| one.missing.as_deref()), Some("no such program"));

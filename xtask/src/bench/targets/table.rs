@@ -8,9 +8,13 @@ use super::goals::Bound;
 use super::report::{Report, Row};
 
 pub(crate) fn table(report: &Report) -> String {
-    let how = format!("{} rounds in turns, {} of what takes long", report.rounds, report.long_rounds);
-    let mut text = format!("{}\n\n", table::ran_on(&report.machine, &report.versions, &how, &report.command));
-    text.push_str("| figure | here | beside it | ratio | goal | holds |\n|---|--:|--:|--:|---|---|\n");
+    let how =
+        format!("{} rounds in turns, {} of what takes long", report.rounds, report.long_rounds);
+    let mut text =
+        format!("{}\n\n", table::ran_on(&report.machine, &report.versions, &how, &report.command));
+    text.push_str(
+        "| figure | here | beside it | ratio | goal | holds |\n|---|--:|--:|--:|---|---|\n",
+    );
     report.rows.iter().for_each(|row| text.push_str(&line(row)));
     text
 }
@@ -18,11 +22,15 @@ pub(crate) fn table(report: &Report) -> String {
 /// What came of the goals, in a sentence or two.
 pub(crate) fn verdict(report: &Report) -> String {
     let goals = report.rows.iter().filter(|row| row.goal != Bound::Part);
-    let of = |holds: Option<bool>| goals.clone().filter(|row| row.holds == holds).map(named).collect::<Vec<_>>();
+    let of = |holds: Option<bool>| {
+        goals.clone().filter(|row| row.holds == holds).map(named).collect::<Vec<_>>()
+    };
     let (missed, missing) = (of(Some(false)), of(None));
     let mut text = match missed.len() {
         0 => "None of those that were measured is missed.".to_owned(),
-        count => format!("{count} of {} are missed, and {WHY}: {}.", goals.count(), missed.join("; ")),
+        count => {
+            format!("{count} of {} are missed, and {WHY}: {}.", goals.count(), missed.join("; "))
+        }
     };
     if !missing.is_empty() {
         _ = write!(text, " Not measured: {}.", missing.join("; "));
@@ -109,10 +117,12 @@ mod tests {
     fn the_verdict_names_what_is_missed_and_what_was_not_measured() {
         let mut report = report();
         let text = verdict(&report);
-        let missed =
-            "Python hello, cold (at most 0.4 times `python3 hello.py`); Python hello, cold (at most 0.55 times `python3 -S -E hello.py`)";
+        let missed = "Python hello, cold (at most 0.4 times `python3 hello.py`); Python hello, cold (at most 0.55 times `python3 -S -E hello.py`)";
         let missing = "Not measured: Python hello, warm (at most 250 µs); ";
-        assert!(text.starts_with(&format!("2 of 23 are missed, and {WHY}: {missed}. {missing}")), "{text}");
+        assert!(
+            text.starts_with(&format!("2 of 23 are missed, and {WHY}: {missed}. {missing}")),
+            "{text}"
+        );
         report.rows.retain(|row| row.holds == Some(true));
         assert_eq!(verdict(&report), "None of those that were measured is missed.");
     }

@@ -23,8 +23,8 @@ pub(super) fn normal(old: &[&[u8]], new: &[&[u8]], changes: &[Change]) -> Vec<u8
     out
 }
 
-/// Hunks with `context` lines around the changes, without the two lines above them. `heading` says what else is in the first line of one
-/// that begins with that line of the old file.
+/// Hunks with `context` lines around the changes, without the two lines above them. `heading` says
+/// what else is in the first line of one that begins with that line of the old file.
 pub(crate) fn unified<'a>(
     old: &[&[u8]],
     new: &[&[u8]],

@@ -1,4 +1,5 @@
-//! What to delete and to insert: Myers' shortest edit script, searched from both ends, with runs placed as GNU diff places them.
+//! What to delete and to insert: Myers' shortest edit script, searched from both ends, with runs
+//! placed as GNU diff places them.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -11,11 +12,16 @@ pub(crate) struct Change {
     pub(crate) new: Range<usize>,
 }
 
-/// The changes from `old` to `new`, in their order. Of the lines that both begin or end with, only the nearest `horizon` take part: a run
-/// is not placed further away.
+/// The changes from `old` to `new`, in their order. Of the lines that both begin or end with, only
+/// the nearest `horizon` take part: a run is not placed further away.
 pub(crate) fn changes<K: Eq + Hash>(old: &[K], new: &[K], horizon: usize) -> Vec<Change> {
     let first = old.iter().zip(new).take_while(|(a, b)| a == b).count();
-    let last = old[first..].iter().rev().zip(new[first..].iter().rev()).take_while(|(a, b)| a == b).count();
+    let last = old[first..]
+        .iter()
+        .rev()
+        .zip(new[first..].iter().rev())
+        .take_while(|(a, b)| a == b)
+        .count();
     let (first, last) = (first.saturating_sub(horizon), last.saturating_sub(horizon));
     let mut changes = between(&old[first..old.len() - last], &new[first..new.len() - last]);
     for Change { old, new } in &mut changes {
@@ -36,7 +42,8 @@ fn between<K: Eq + Hash>(old: &[K], new: &[K]) -> Vec<Change> {
     // A line that the other file does not have takes no part in the search.
     let old_left = shared(&old, &new, &mut deleted);
     let new_left = shared(&new, &old, &mut inserted);
-    let pick = |lines: &[usize], left: &[usize]| left.iter().map(|at| lines[*at]).collect::<Vec<_>>();
+    let pick =
+        |lines: &[usize], left: &[usize]| left.iter().map(|at| lines[*at]).collect::<Vec<_>>();
     let mut search = Search::new(pick(&old, &old_left), pick(&new, &new_left));
     search.compare(0..old_left.len(), 0..new_left.len());
     for at in search.deleted {
@@ -74,7 +81,8 @@ impl Flags {
 /// The lines of `lines` that are in `other` too; the rest is flagged.
 fn shared(lines: &[usize], other: &[usize], flags: &mut Flags) -> Vec<usize> {
     let there: std::collections::HashSet<_> = other.iter().collect();
-    let (kept, gone): (Vec<_>, Vec<_>) = (0..lines.len()).partition(|at| there.contains(&lines[*at]));
+    let (kept, gone): (Vec<_>, Vec<_>) =
+        (0..lines.len()).partition(|at| there.contains(&lines[*at]));
     for at in gone {
         flags.set(at, true);
     }
@@ -94,7 +102,14 @@ struct Search {
 impl Search {
     fn new(old: Vec<usize>, new: Vec<usize>) -> Search {
         let diagonals = old.len() + new.len() + 3;
-        Search { old, new, front: vec![0; diagonals], back: vec![0; diagonals], deleted: Vec::new(), inserted: Vec::new() }
+        Search {
+            old,
+            new,
+            front: vec![0; diagonals],
+            back: vec![0; diagonals],
+            deleted: Vec::new(),
+            inserted: Vec::new(),
+        }
     }
 
     fn compare(&mut self, mut old: Range<usize>, mut new: Range<usize>) {
@@ -119,7 +134,8 @@ impl Search {
     fn middle(&mut self, old: &Range<usize>, new: &Range<usize>) -> (usize, usize) {
         let line = |at: usize| isize::try_from(at).unwrap_or(isize::MAX);
         let at = |number: isize| usize::try_from(number).unwrap_or(0);
-        let (x_first, x_end, y_first, y_end) = (line(old.start), line(old.end), line(new.start), line(new.end));
+        let (x_first, x_end, y_first, y_end) =
+            (line(old.start), line(old.end), line(new.start), line(new.end));
         let slot = {
             let shift = line(self.new.len()) + 1;
             move |diagonal: isize| at(diagonal + shift)
@@ -150,7 +166,10 @@ impl Search {
             while d >= back_min {
                 let (low, high) = (self.back[slot(d - 1)], self.back[slot(d + 1)]);
                 let mut x = if low < high { low } else { high - 1 };
-                while x > x_first && x - d > y_first && self.old[at(x - 1)] == self.new[at(x - d - 1)] {
+                while x > x_first
+                    && x - d > y_first
+                    && self.old[at(x - 1)] == self.new[at(x - d - 1)]
+                {
                     x -= 1;
                 }
                 self.back[slot(d)] = x;
@@ -186,7 +205,8 @@ fn widen(
     }
 }
 
-/// Slides runs of flagged lines over equal lines: together with the next run, else beside a run of the other file, else to the end.
+/// Slides runs of flagged lines over equal lines: together with the next run, else beside a run of
+/// the other file, else to the end.
 fn place(lines: &[usize], flags: &mut Flags, other: &Flags) {
     let (mut at, mut beside, end) = (0, 0, lines.len());
     loop {
@@ -240,7 +260,13 @@ fn place(lines: &[usize], flags: &mut Flags, other: &Flags) {
 }
 
 /// Moves a run one line towards the front.
-fn back(flags: &mut Flags, start: usize, at: usize, other: &Flags, mut beside: usize) -> (usize, usize, usize) {
+fn back(
+    flags: &mut Flags,
+    start: usize,
+    at: usize,
+    other: &Flags,
+    mut beside: usize,
+) -> (usize, usize, usize) {
     flags.set(start - 1, true);
     flags.set(at - 1, false);
     beside -= 1;

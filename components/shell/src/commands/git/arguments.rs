@@ -26,7 +26,13 @@ pub(super) struct Revisions {
 
 impl Arguments {
     pub(super) fn new(args: &[String], with_value: &'static [&'static str]) -> Arguments {
-        Arguments { rest: args.to_vec().into(), with_value, operands: Vec::new(), paths: None, written: String::new() }
+        Arguments {
+            rest: args.to_vec().into(),
+            with_value,
+            operands: Vec::new(),
+            paths: None,
+            written: String::new(),
+        }
     }
 
     /// The next option, and its value where it has one.
@@ -38,18 +44,19 @@ impl Arguments {
                 self.operands.push(word);
             } else {
                 self.written = word.clone();
-                if let Some((name, value)) = word.split_once('=').filter(|_| word.starts_with("--")) {
+                if let Some((name, value)) = word.split_once('=').filter(|_| word.starts_with("--"))
+                {
                     return Ok(Some((name.to_owned(), Some(value.to_owned()))));
                 }
                 if self.with_value.contains(&word.as_str()) {
-                    let value = self
-                        .rest
-                        .pop_front()
-                        .ok_or_else(|| format!("error: option `{}' requires a value", word.trim_start_matches('-')))?;
+                    let value = self.rest.pop_front().ok_or_else(|| {
+                        format!("error: option `{}' requires a value", word.trim_start_matches('-'))
+                    })?;
                     return Ok(Some((word, Some(value))));
                 }
                 // `-n5`.
-                let letter = self.with_value.iter().find(|name| name.len() == 2 && word.starts_with(**name));
+                let letter =
+                    self.with_value.iter().find(|name| name.len() == 2 && word.starts_with(**name));
                 return Ok(Some(match letter {
                     Some(letter) => ((*letter).to_owned(), Some(word[2..].to_owned())),
                     None => (word, None),
@@ -69,7 +76,10 @@ impl Arguments {
     }
 
     /// What is no option, as revisions and paths. Paths are seen from the root of the work tree.
-    pub(super) async fn revisions(self, repository: &mut Repository) -> Result<(Revisions, Vec<String>), String> {
+    pub(super) async fn revisions(
+        self,
+        repository: &mut Repository,
+    ) -> Result<(Revisions, Vec<String>), String> {
         let (mut revisions, mut paths) = (Revisions::default(), Vec::new());
         for word in self.operands {
             if !paths.is_empty() {
@@ -82,12 +92,15 @@ impl Arguments {
                     revisions.exclude.extend(exclude);
                     revisions.words.push(word);
                 }
-                Err(error) if self.paths.is_some() || !repository.has_path(&word).await => return Err(error),
+                Err(error) if self.paths.is_some() || !repository.has_path(&word).await => {
+                    return Err(error);
+                }
                 Err(_) => paths.push(word),
             }
         }
         paths.extend(self.paths.unwrap_or_default());
-        let paths = paths.iter().map(|path| repository.below_root(path)).collect::<Result<_, _>>()?;
+        let paths =
+            paths.iter().map(|path| repository.below_root(path)).collect::<Result<_, _>>()?;
         Ok((revisions, paths))
     }
 }
@@ -95,14 +108,19 @@ impl Arguments {
 impl Repository {
     /// The commits that a word leads to, and those that it leaves out.
     async fn range(&mut self, word: &str) -> Result<(Vec<Id>, Vec<Id>), String> {
-        let or_head = |text: &str| if text.is_empty() { "HEAD".to_owned() } else { text.to_owned() };
+        let or_head =
+            |text: &str| if text.is_empty() { "HEAD".to_owned() } else { text.to_owned() };
         if let Some((from, to)) = word.split_once("...") {
-            let (from, to) = (self.revision(&or_head(from)).await?, self.revision(&or_head(to)).await?);
+            let (from, to) =
+                (self.revision(&or_head(from)).await?, self.revision(&or_head(to)).await?);
             let base = self.base(from, to).await?;
             return Ok((vec![from, to], base.into_iter().collect()));
         }
         if let Some((from, to)) = word.split_once("..") {
-            return Ok((vec![self.revision(&or_head(to)).await?], vec![self.revision(&or_head(from)).await?]));
+            return Ok((
+                vec![self.revision(&or_head(to)).await?],
+                vec![self.revision(&or_head(from)).await?],
+            ));
         }
         match word.strip_prefix('^') {
             Some(word) => Ok((Vec::new(), vec![self.revision(word).await?])),
@@ -112,7 +130,12 @@ impl Repository {
 
     /// The latest commit that leads to both.
     pub(super) async fn base(&mut self, one: Id, other: Id) -> Result<Option<Id>, String> {
-        let both: Vec<Id> = self.ancestors(&[one]).await?.intersection(&self.ancestors(&[other]).await?).copied().collect();
+        let both: Vec<Id> = self
+            .ancestors(&[one])
+            .await?
+            .intersection(&self.ancestors(&[other]).await?)
+            .copied()
+            .collect();
         let mut best: Option<(i64, Id)> = None;
         for id in both {
             let seconds = self.commit(id).await?.committer.seconds;
@@ -130,29 +153,42 @@ impl Repository {
     }
 
     async fn has_path(&self, word: &str) -> bool {
-        word.contains(['*', '?', '[']) || self.fs.exists(&self.cwd.join(word)).await.unwrap_or(false)
+        word.contains(['*', '?', '['])
+            || self.fs.exists(&self.cwd.join(word)).await.unwrap_or(false)
     }
 
     /// A path of the command line, seen from the root of the work tree.
     pub(super) fn below_root(&self, path: &str) -> Result<String, String> {
-        let full = super::repository::normal(&self.cwd.join(path.strip_prefix(":/").unwrap_or(path)));
+        let full =
+            super::repository::normal(&self.cwd.join(path.strip_prefix(":/").unwrap_or(path)));
         if path.starts_with(":(") || path.starts_with(":!") || path.starts_with(":^") {
             return Err(format!("fatal: this git does not read the pathspec '{path}'"));
         }
         match full.strip_prefix(self.work()?) {
             Ok(below) => Ok(below.to_string_lossy().into_owned()),
-            Err(_) => Err(format!("fatal: {path}: '{path}' is outside repository at '{}'", self.work()?.display())),
+            Err(_) => Err(format!(
+                "fatal: {path}: '{path}' is outside repository at '{}'",
+                self.work()?.display()
+            )),
         }
     }
 }
 
-/// Whether a file is meant by one of the paths: it, a folder that it is in, or a pattern. None at all mean each.
+/// Whether a file is meant by one of the paths: it, a folder that it is in, or a pattern. None at
+/// all mean each.
 pub(super) fn is_under(path: &str, paths: &[String]) -> bool {
     let fits = |wanted: &String| {
         let folder = path.strip_prefix(wanted.as_str());
         // `*` of a path on the command line goes through folders.
-        let pattern = || wanted.contains(['*', '?', '[']) && glob(wanted.replace('*', "**").as_bytes(), path.as_bytes());
-        wanted.is_empty() || folder.is_some_and(|rest| rest.is_empty() || rest.starts_with('/') || wanted.ends_with('/')) || pattern()
+        let pattern = || {
+            wanted.contains(['*', '?', '['])
+                && glob(wanted.replace('*', "**").as_bytes(), path.as_bytes())
+        };
+        wanted.is_empty()
+            || folder.is_some_and(|rest| {
+                rest.is_empty() || rest.starts_with('/') || wanted.ends_with('/')
+            })
+            || pattern()
     };
     paths.is_empty() || paths.iter().any(fits)
 }

@@ -47,7 +47,11 @@ pub(super) enum Pretty {
 
 impl Asked {
     /// Reads the command line, of which `repository` finds the revisions.
-    pub(super) async fn parse(args: &[String], repository: &mut Repository, now: i64) -> Result<Asked, String> {
+    pub(super) async fn parse(
+        args: &[String],
+        repository: &mut Repository,
+        now: i64,
+    ) -> Result<Asked, String> {
         let mut asked = Asked {
             include: Vec::new(),
             exclude: Vec::new(),
@@ -89,7 +93,9 @@ impl Asked {
             ],
         );
         while let Some((option, value)) = arguments.option()? {
-            if !asked.option(&option, value.as_deref(), repository).await? && !asked.show.option(&arguments.written) {
+            if !asked.option(&option, value.as_deref(), repository).await?
+                && !asked.show.option(&arguments.written)
+            {
                 return Err(arguments.unknown());
             }
         }
@@ -101,9 +107,17 @@ impl Asked {
         Ok(asked)
     }
 
-    async fn option(&mut self, option: &str, value: Option<&str>, repository: &Repository) -> Result<bool, String> {
-        let number =
-            || value.and_then(|value| value.parse().ok()).ok_or_else(|| format!("fatal: '{}': not an integer", value.unwrap_or_default()));
+    async fn option(
+        &mut self,
+        option: &str,
+        value: Option<&str>,
+        repository: &Repository,
+    ) -> Result<bool, String> {
+        let number = || {
+            value
+                .and_then(|value| value.parse().ok())
+                .ok_or_else(|| format!("fatal: '{}': not an integer", value.unwrap_or_default()))
+        };
         match (option, value) {
             ("-n" | "--max-count", _) => self.most = number()?,
             ("--skip", _) => self.skip = number()?,
@@ -113,7 +127,10 @@ impl Asked {
             ("--grep", Some(text)) => self.grep = Some(text.to_owned()),
             ("--oneline", None) => (self.pretty, self.short) = (Pretty::Oneline, true),
             ("--format" | "--pretty", Some(text)) => self.pretty = Pretty::parse(text)?,
-            ("--date", Some(text)) => self.date = Form::parse(text).ok_or_else(|| format!("fatal: unknown date format {text}"))?,
+            ("--date", Some(text)) => {
+                self.date =
+                    Form::parse(text).ok_or_else(|| format!("fatal: unknown date format {text}"))?
+            }
             ("--abbrev-commit", None) => self.short = true,
             ("--no-abbrev-commit", None) => self.short = false,
             ("--decorate", _) => self.decorate = value != Some("no"),
@@ -124,14 +141,20 @@ impl Asked {
             ("--reverse", None) => self.reverse = true,
             ("--count", None) => self.count = true,
             ("--all" | "--branches" | "--tags" | "--remotes", None) => {
-                let below =
-                    if option == "--all" { "refs/".to_owned() } else { format!("refs/{}/", &option[2..]).replace("branches", "heads") };
-                self.include.extend(repository.references(&below).await.into_iter().map(|(_, id)| id));
+                let below = if option == "--all" {
+                    "refs/".to_owned()
+                } else {
+                    format!("refs/{}/", &option[2..]).replace("branches", "heads")
+                };
+                self.include
+                    .extend(repository.references(&below).await.into_iter().map(|(_, id)| id));
                 if option == "--all" {
                     self.include.extend(repository.reference("HEAD").await);
                 }
             }
-            (digits, None) if digits.len() > 1 && digits[1..].bytes().all(|byte| byte.is_ascii_digit()) => {
+            (digits, None)
+                if digits.len() > 1 && digits[1..].bytes().all(|byte| byte.is_ascii_digit()) =>
+            {
                 self.most = digits[1..].parse().unwrap_or(usize::MAX);
             }
             _ => return Ok(false),
@@ -140,7 +163,9 @@ impl Asked {
     }
 
     pub(super) fn takes(&self, commit: &Commit) -> bool {
-        let has = |text: &Option<String>, within: &str| text.as_ref().is_none_or(|text| within.contains(text.as_str()));
+        let has = |text: &Option<String>, within: &str| {
+            text.as_ref().is_none_or(|text| within.contains(text.as_str()))
+        };
         self.parents.contains(&commit.parents.len())
             && self.since.is_none_or(|since| commit.committer.seconds >= since)
             && self.until.is_none_or(|until| commit.committer.seconds <= until)
@@ -199,7 +224,9 @@ fn moment(text: &str, now: i64) -> Result<i64, String> {
     {
         return Ok(seconds);
     }
-    if let Ok(when) = DateTime::parse_from_rfc3339(text).or_else(|_| DateTime::parse_from_str(text, "%Y-%m-%d %H:%M:%S %z")) {
+    if let Ok(when) = DateTime::parse_from_rfc3339(text)
+        .or_else(|_| DateTime::parse_from_str(text, "%Y-%m-%d %H:%M:%S %z"))
+    {
         return Ok(when.timestamp());
     }
     for form in ["%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M"] {
@@ -209,7 +236,9 @@ fn moment(text: &str, now: i64) -> Result<i64, String> {
     }
     // A day alone is that day at this time of day.
     match NaiveDate::parse_from_str(text, "%Y-%m-%d") {
-        Ok(date) => Ok(date.and_hms_opt(0, 0, 0).map_or(0, |midnight| midnight.and_utc().timestamp()) + day),
+        Ok(date) => {
+            Ok(date.and_hms_opt(0, 0, 0).map_or(0, |midnight| midnight.and_utc().timestamp()) + day)
+        }
         Err(_) => Err(format!("fatal: this git does not read the time '{text}'")),
     }
 }

@@ -61,13 +61,22 @@ impl Commit {
 
     /// The first paragraph, as one line.
     pub(super) fn subject(&self) -> String {
-        let lines = self.message.trim_start_matches('\n').lines().take_while(|line| !line.trim().is_empty());
+        let lines = self
+            .message
+            .trim_start_matches('\n')
+            .lines()
+            .take_while(|line| !line.trim().is_empty());
         lines.map(str::trim_end).collect::<Vec<_>>().join(" ")
     }
 
     /// What comes after it.
     pub(super) fn body(&self) -> String {
-        let mut lines = self.message.trim_start_matches('\n').lines().skip_while(|line| !line.trim().is_empty()).peekable();
+        let mut lines = self
+            .message
+            .trim_start_matches('\n')
+            .lines()
+            .skip_while(|line| !line.trim().is_empty())
+            .peekable();
         while lines.next_if(|line| line.trim().is_empty()).is_some() {}
         let body = lines.collect::<Vec<_>>().join("\n");
         if body.trim().is_empty() { String::new() } else { format!("{}\n", body.trim_end()) }
@@ -89,8 +98,15 @@ impl Person {
     }
 
     pub(super) fn date(&self, form: &Form, now: i64) -> String {
-        let Some(offset) = FixedOffset::east_opt((self.zone / 100 * 60 + self.zone % 100) * 60) else { return String::new() };
-        let Some(when) = DateTime::from_timestamp(self.seconds, 0).map(|when| when.with_timezone(&offset)) else { return String::new() };
+        let Some(offset) = FixedOffset::east_opt((self.zone / 100 * 60 + self.zone % 100) * 60)
+        else {
+            return String::new();
+        };
+        let Some(when) =
+            DateTime::from_timestamp(self.seconds, 0).map(|when| when.with_timezone(&offset))
+        else {
+            return String::new();
+        };
         match form {
             Form::Default => when.format("%a %b %-d %H:%M:%S %Y %z").to_string(),
             Form::Iso => when.format("%Y-%m-%d %H:%M:%S %z").to_string(),
@@ -103,7 +119,11 @@ impl Person {
             Form::Own(format) => {
                 let mut out = String::new();
                 // A form that chrono does not know is no error of the script's.
-                if std::fmt::write(&mut out, format_args!("{}", when.format(format))).is_err() { format.clone() } else { out }
+                if std::fmt::write(&mut out, format_args!("{}", when.format(format))).is_err() {
+                    format.clone()
+                } else {
+                    out
+                }
             }
         }
     }
@@ -129,8 +149,13 @@ fn relative(seconds: i64) -> String {
     if seconds < 0 {
         return "in the future".into();
     }
-    let say = |count: i64, unit: &str| format!("{count} {unit}{}", if count == 1 { "" } else { "s" });
-    let (minutes, hours, days) = ((seconds + 30) / 60, ((seconds + 30) / 60 + 30) / 60, (((seconds + 30) / 60 + 30) / 60 + 12) / 24);
+    let say =
+        |count: i64, unit: &str| format!("{count} {unit}{}", if count == 1 { "" } else { "s" });
+    let (minutes, hours, days) = (
+        (seconds + 30) / 60,
+        ((seconds + 30) / 60 + 30) / 60,
+        (((seconds + 30) / 60 + 30) / 60 + 12) / 24,
+    );
     let text = match () {
         () if seconds < 90 => say(seconds, "second"),
         () if minutes < 90 => say(minutes, "minute"),

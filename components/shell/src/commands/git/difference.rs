@@ -53,8 +53,8 @@ impl Show {
             "-s" | "--no-patch" => self.none = true,
             "-z" => self.zeros = true,
             // What is so in any case.
-            "--no-color" | "--color=never" | "--color=auto" | "--no-ext-diff" | "--no-textconv" | "-M" | "--find-renames"
-            | "--no-pager" => {}
+            "--no-color" | "--color=never" | "--color=auto" | "--no-ext-diff" | "--no-textconv"
+            | "-M" | "--find-renames" | "--no-pager" => {}
             _ => {
                 if let Some(letters) = option.strip_prefix("--diff-filter=") {
                     self.filter = letters.to_owned();
@@ -69,12 +69,22 @@ impl Show {
     }
 
     pub(super) fn is_any(&self) -> bool {
-        self.none || self.patch || self.stat || self.numstat || self.shortstat || self.names || self.letters
+        self.none
+            || self.patch
+            || self.stat
+            || self.numstat
+            || self.shortstat
+            || self.names
+            || self.letters
     }
 }
 
 impl Repository {
-    pub(super) async fn show(&mut self, changed: &[Changed], show: &Show) -> Result<Vec<u8>, String> {
+    pub(super) async fn show(
+        &mut self,
+        changed: &[Changed],
+        show: &Show,
+    ) -> Result<Vec<u8>, String> {
         let mut out = Vec::new();
         let kinds = |one: &&Changed| show.filter.is_empty() || show.filter.contains(one.letter());
         let changed: Vec<&Changed> = changed.iter().filter(kinds).collect();
@@ -85,8 +95,12 @@ impl Repository {
         let name = |path: &str| if show.zeros { path.to_owned() } else { shown(path) };
         for one in changed.iter().filter(|_| show.letters) {
             match &one.from {
-                Some(from) => out.extend(format!("R100{between}{}{between}{}{end}", name(from), name(&one.path)).bytes()),
-                None => out.extend(format!("{}{between}{}{end}", one.letter(), name(&one.path)).bytes()),
+                Some(from) => out.extend(
+                    format!("R100{between}{}{between}{}{end}", name(from), name(&one.path)).bytes(),
+                ),
+                None => {
+                    out.extend(format!("{}{between}{}{end}", one.letter(), name(&one.path)).bytes())
+                }
             }
         }
         for one in changed.iter().filter(|_| show.names) {
@@ -126,17 +140,27 @@ impl Repository {
     }
 
     async fn patch(&mut self, one: &Changed, context: usize) -> Result<Vec<u8>, String> {
-        let (from, to) = (format!("a/{}", one.from.as_ref().unwrap_or(&one.path)), format!("b/{}", one.path));
+        let (from, to) =
+            (format!("a/{}", one.from.as_ref().unwrap_or(&one.path)), format!("b/{}", one.path));
         let mut out = format!("diff --git {} {}\n", shown(&from), shown(&to)).into_bytes();
         let mode = |item: Option<Item>| item.map(|item| item.mode);
         match (mode(one.old), mode(one.new)) {
             (None, Some(mode)) => out.extend(format!("new file mode {mode:06o}\n").bytes()),
             (Some(mode), None) => out.extend(format!("deleted file mode {mode:06o}\n").bytes()),
-            (Some(old), Some(new)) if old != new => out.extend(format!("old mode {old:06o}\nnew mode {new:06o}\n").bytes()),
+            (Some(old), Some(new)) if old != new => {
+                out.extend(format!("old mode {old:06o}\nnew mode {new:06o}\n").bytes())
+            }
             _ => {}
         }
         if let Some(from) = &one.from {
-            out.extend(format!("similarity index 100%\nrename from {}\nrename to {}\n", shown(from), shown(&one.path)).bytes());
+            out.extend(
+                format!(
+                    "similarity index 100%\nrename from {}\nrename to {}\n",
+                    shown(from),
+                    shown(&one.path)
+                )
+                .bytes(),
+            );
         }
         let id = |item: Option<Item>| item.map(|item| item.id);
         if id(one.old) == id(one.new) {
@@ -152,19 +176,32 @@ impl Repository {
         // Both are as long as the longer one needs.
         let length = names.iter().map(String::len).max().unwrap_or(7);
         for (name, item) in names.iter_mut().zip([one.old, one.new]) {
-            *name = item.map_or_else(|| "0".repeat(length), |item| item.id.to_string()[..length].to_owned());
+            *name = item.map_or_else(
+                || "0".repeat(length),
+                |item| item.id.to_string()[..length].to_owned(),
+            );
         }
-        let mode = if same { mode(one.old).map(|mode| format!(" {mode:06o}")).unwrap_or_default() } else { String::new() };
+        let mode = if same {
+            mode(one.old).map(|mode| format!(" {mode:06o}")).unwrap_or_default()
+        } else {
+            String::new()
+        };
         out.extend(format!("index {}..{}{mode}\n", names[0], names[1]).bytes());
-        let (old, new) = (self.content(one.old, &one.path).await?, self.content(one.new, &one.path).await?);
-        let (from, to) = (one.old.map_or("/dev/null".into(), |_| shown(&from)), one.new.map_or("/dev/null".into(), |_| shown(&to)));
+        let (old, new) =
+            (self.content(one.old, &one.path).await?, self.content(one.new, &one.path).await?);
+        let (from, to) = (
+            one.old.map_or("/dev/null".into(), |_| shown(&from)),
+            one.new.map_or("/dev/null".into(), |_| shown(&to)),
+        );
         if is_binary(&old) || is_binary(&new) {
             out.extend(format!("Binary files {from} and {to} differ\n").bytes());
             return Ok(out);
         }
         let (old, new) = (lines(&old), lines(&new));
         let tab = |name: &str| if name.contains(' ') { "\t" } else { "" };
-        let hunks = unified(&old, &new, &changes(&old, &new, usize::MAX), context, |at| heading(&old[..at]));
+        let hunks = unified(&old, &new, &changes(&old, &new, usize::MAX), context, |at| {
+            heading(&old[..at])
+        });
         if !hunks.is_empty() {
             out.extend(format!("--- {from}{}\n+++ {to}{}\n", tab(&from), tab(&to)).bytes());
             out.extend(hunks);
@@ -173,23 +210,36 @@ impl Repository {
     }
 
     async fn count(&mut self, one: &Changed) -> Result<Count, String> {
-        let (old, new) = (self.content(one.old, &one.path).await?, self.content(one.new, &one.path).await?);
-        let name = one.from.as_ref().map_or_else(|| shown(&one.path), |from| moved(from, &one.path));
+        let (old, new) =
+            (self.content(one.old, &one.path).await?, self.content(one.new, &one.path).await?);
+        let name =
+            one.from.as_ref().map_or_else(|| shown(&one.path), |from| moved(from, &one.path));
         if is_binary(&old) || is_binary(&new) {
             return Ok(Count { name, added: 0, deleted: 0, binary: Some((old.len(), new.len())) });
         }
         let changes: Vec<Change> = changes(&lines(&old), &lines(&new), 0);
         let sum = |side: fn(&Change) -> usize| changes.iter().map(side).sum();
-        Ok(Count { name, added: sum(|one| one.new.len()), deleted: sum(|one| one.old.len()), binary: None })
+        Ok(Count {
+            name,
+            added: sum(|one| one.new.len()),
+            deleted: sum(|one| one.old.len()),
+            binary: None,
+        })
     }
 
     async fn content(&mut self, item: Option<Item>, path: &str) -> Result<Vec<u8>, String> {
         match item {
             None => Ok(Vec::new()),
-            Some(item) if item.mode == SUBMODULE => Ok(format!("Subproject commit {}\n", item.id).into_bytes()),
+            Some(item) if item.mode == SUBMODULE => {
+                Ok(format!("Subproject commit {}\n", item.id).into_bytes())
+            }
             Some(item) if item.work => {
                 let path = self.work()?.join(path);
-                let stat = self.fs.lstat(&path).await.map_err(|error| format!("fatal: {}: {error}", path.display()))?;
+                let stat = self
+                    .fs
+                    .lstat(&path)
+                    .await
+                    .map_err(|error| format!("fatal: {}: {error}", path.display()))?;
                 Ok(super::index::content(&*self.fs, &path, &stat).await.unwrap_or_default())
             }
             Some(item) => Ok(self.object(item.id).await?.data.clone()),
@@ -199,21 +249,39 @@ impl Repository {
 
 /// `src/{old => new}/file`.
 fn moved(from: &str, to: &str) -> String {
-    let start = from.bytes().zip(to.bytes()).take_while(|(a, b)| a == b).map(|(a, _)| a).collect::<Vec<u8>>();
+    let start = from
+        .bytes()
+        .zip(to.bytes())
+        .take_while(|(a, b)| a == b)
+        .map(|(a, _)| a)
+        .collect::<Vec<u8>>();
     let start = start.iter().rposition(|byte| *byte == b'/').map_or(0, |at| at + 1);
-    let same = from[start..].bytes().rev().zip(to[start..].bytes().rev()).take_while(|(a, b)| a == b).count();
-    let end = from.as_bytes()[from.len() - same..].iter().position(|byte| *byte == b'/').map_or(0, |at| same - at);
+    let same = from[start..]
+        .bytes()
+        .rev()
+        .zip(to[start..].bytes().rev())
+        .take_while(|(a, b)| a == b)
+        .count();
+    let end = from.as_bytes()[from.len() - same..]
+        .iter()
+        .position(|byte| *byte == b'/')
+        .map_or(0, |at| same - at);
     if start == 0 && end == 0 {
         return format!("{} => {}", shown(from), shown(to));
     }
-    let (old, new) = (&from[start..(from.len() - end).max(start)], &to[start..(to.len() - end).max(start)]);
+    let (old, new) =
+        (&from[start..(from.len() - end).max(start)], &to[start..(to.len() - end).max(start)]);
     format!("{}{{{old} => {new}}}{}", &from[..start], &from[from.len() - end..])
 }
 
 fn stat(counts: &[Count]) -> String {
     let digits = |number: usize| number.to_string().len();
     let most = counts.iter().map(|count| count.added + count.deleted).max().unwrap_or(0);
-    let number = counts.iter().map(|count| if count.binary.is_some() { 3 } else { digits(most) }).max().unwrap_or(1);
+    let number = counts
+        .iter()
+        .map(|count| if count.binary.is_some() { 3 } else { digits(most) })
+        .max()
+        .unwrap_or(1);
     let longest = counts.iter().map(|count| count.name.chars().count()).max().unwrap_or(0);
     let bars = |count: &Count| match count.binary {
         Some((old, new)) => digits(old) + digits(new) + " ->  bytes".len(),
@@ -233,7 +301,8 @@ fn stat(counts: &[Count]) -> String {
     for count in counts {
         let mut label = count.name.clone();
         if label.chars().count() > name {
-            let end: String = label.chars().skip(label.chars().count() - name.saturating_sub(3)).collect();
+            let end: String =
+                label.chars().skip(label.chars().count() - name.saturating_sub(3)).collect();
             label = format!("...{}", end.find('/').map_or(end.as_str(), |at| &end[at..]));
         }
         let pad = " ".repeat(name.saturating_sub(label.chars().count()));
@@ -253,7 +322,12 @@ fn stat(counts: &[Count]) -> String {
                 }
             }
         };
-        let line = format!(" {label}{pad} | {:>number$} {}{}", count.added + count.deleted, "+".repeat(bar.0), "-".repeat(bar.1));
+        let line = format!(
+            " {label}{pad} | {:>number$} {}{}",
+            count.added + count.deleted,
+            "+".repeat(bar.0),
+            "-".repeat(bar.1)
+        );
         out += line.trim_end();
         out.push('\n');
     }
@@ -261,9 +335,14 @@ fn stat(counts: &[Count]) -> String {
 }
 
 fn total(counts: &[Count]) -> String {
-    let (added, deleted) = counts.iter().fold((0, 0), |(added, deleted), count| (added + count.added, deleted + count.deleted));
-    let say = |count: usize, what: &str, sign: &str| format!(", {count} {what}{}{sign}", if count == 1 { "" } else { "s" });
-    let mut out = format!(" {} file{} changed", counts.len(), if counts.len() == 1 { "" } else { "s" });
+    let (added, deleted) = counts
+        .iter()
+        .fold((0, 0), |(added, deleted), count| (added + count.added, deleted + count.deleted));
+    let say = |count: usize, what: &str, sign: &str| {
+        format!(", {count} {what}{}{sign}", if count == 1 { "" } else { "s" })
+    };
+    let mut out =
+        format!(" {} file{} changed", counts.len(), if counts.len() == 1 { "" } else { "s" });
     if added > 0 || deleted == 0 {
         out += &say(added, "insertion", "(+)");
     }
@@ -275,8 +354,9 @@ fn total(counts: &[Count]) -> String {
 
 /// The nearest line above that looks like the head of a function.
 fn heading<'a>(above: &[&'a [u8]]) -> Option<&'a [u8]> {
-    let line =
-        above.iter().rev().find(|line| line.first().is_some_and(|byte| byte.is_ascii_alphabetic() || matches!(byte, b'_' | b'$')))?;
+    let line = above.iter().rev().find(|line| {
+        line.first().is_some_and(|byte| byte.is_ascii_alphabetic() || matches!(byte, b'_' | b'$'))
+    })?;
     Some(line[..line.len().min(80)].trim_ascii_end())
 }
 

@@ -28,9 +28,16 @@ impl Ignore {
                 continue;
             }
             let (keeps, line) = line.strip_prefix('!').map_or((false, line), |rest| (true, rest));
-            let (folders_only, line) = line.strip_suffix('/').map_or((false, line), |rest| (true, rest));
+            let (folders_only, line) =
+                line.strip_suffix('/').map_or((false, line), |rest| (true, rest));
             let pattern = line.strip_prefix('/').unwrap_or(line).to_owned();
-            self.0.push(Rule { folder: folder.to_owned(), pattern, keeps, folders_only, anchored: line.contains('/') });
+            self.0.push(Rule {
+                folder: folder.to_owned(),
+                pattern,
+                keeps,
+                folders_only,
+                anchored: line.contains('/'),
+            });
         }
     }
 
@@ -38,7 +45,8 @@ impl Ignore {
     pub(super) fn covers(&self, path: &str, is_folder: bool) -> bool {
         let matches = |rule: &&Rule| {
             let Some(below) = path.strip_prefix(rule.folder.as_str()) else { return false };
-            let text = if rule.anchored { below } else { below.rsplit('/').next().unwrap_or(below) };
+            let text =
+                if rule.anchored { below } else { below.rsplit('/').next().unwrap_or(below) };
             (is_folder || !rule.folders_only) && glob(rule.pattern.as_bytes(), text.as_bytes())
         };
         // Of rules in files of several folders, the deepest is read last.
@@ -50,17 +58,24 @@ impl Ignore {
 pub(super) fn glob(pattern: &[u8], text: &[u8]) -> bool {
     match pattern {
         [] => text.is_empty(),
-        [b'*', b'*', b'/', rest @ ..] => glob(rest, text) || (0..text.len()).any(|at| text[at] == b'/' && glob(rest, &text[at + 1..])),
+        [b'*', b'*', b'/', rest @ ..] => {
+            glob(rest, text)
+                || (0..text.len()).any(|at| text[at] == b'/' && glob(rest, &text[at + 1..]))
+        }
         [b'/', b'*', b'*'] => text.len() > 1 && text[0] == b'/',
         [b'*', b'*', rest @ ..] => (0..=text.len()).any(|at| glob(rest, &text[at..])),
         [b'*', rest @ ..] => {
             let name = text.iter().position(|byte| *byte == b'/').unwrap_or(text.len());
             (0..=name).any(|at| glob(rest, &text[at..]))
         }
-        [b'?', rest @ ..] => text.first().is_some_and(|byte| *byte != b'/') && glob(rest, &text[1..]),
+        [b'?', rest @ ..] => {
+            text.first().is_some_and(|byte| *byte != b'/') && glob(rest, &text[1..])
+        }
         [b'[', rest @ ..] => {
             let Some((byte, after)) = text.split_first() else { return false };
-            let Some(end) = (1..rest.len()).find(|at| rest[*at] == b']') else { return *byte == b'[' && glob(rest, after) };
+            let Some(end) = (1..rest.len()).find(|at| rest[*at] == b']') else {
+                return *byte == b'[' && glob(rest, after);
+            };
             let (inverted, set) = match rest[..end].split_first() {
                 Some((b'!' | b'^', set)) => (true, set),
                 _ => (false, &rest[..end]),
@@ -74,6 +89,8 @@ pub(super) fn glob(pattern: &[u8], text: &[u8]) -> bool {
             }
             found != inverted && glob(&rest[end + 1..], after)
         }
-        [b'\\', byte, rest @ ..] | [byte, rest @ ..] => text.first() == Some(byte) && glob(rest, &text[1..]),
+        [b'\\', byte, rest @ ..] | [byte, rest @ ..] => {
+            text.first() == Some(byte) && glob(rest, &text[1..])
+        }
     }
 }

@@ -26,23 +26,30 @@ pub(super) struct Staged {
 impl Repository {
     /// What is staged, by path; nothing where there is no index yet.
     pub(super) async fn index(&self) -> Result<Vec<Staged>, String> {
-        let Ok(bytes) = self.fs.read_file(&self.folder.join("index")).await else { return Ok(Vec::new()) };
+        let Ok(bytes) = self.fs.read_file(&self.folder.join("index")).await else {
+            return Ok(Vec::new());
+        };
         parse(&bytes)?.ok_or_else(|| "fatal: index file corrupt".into())
     }
 
     /// What differs in the work tree from what is staged.
     pub(super) async fn unstaged(&self, index: &[Staged]) -> Result<Vec<Changed>, String> {
         let work = self.work()?;
-        let written = self.fs.stat(&self.folder.join("index")).await.map_or(0, |stat| moment(&stat).0);
+        let written =
+            self.fs.stat(&self.folder.join("index")).await.map_or(0, |stat| moment(&stat).0);
         let mut all = Vec::new();
-        for staged in index.iter().filter(|staged| staged.stage == 0 && staged.item.mode != SUBMODULE) {
+        for staged in
+            index.iter().filter(|staged| staged.stage == 0 && staged.item.mode != SUBMODULE)
+        {
             let path = work.join(&staged.path);
             let old = (!staged.intended).then_some(staged.item);
             let new = match self.fs.lstat(&path).await {
                 Ok(stat) if !stat.file_type.is_dir() => {
                     let (seconds, nanos) = moment(&stat);
-                    // What was written in the second in which the index was may have been changed since.
-                    let known = (seconds, nanos) == (staged.seconds, staged.nanos) && stat.size as u32 == staged.size;
+                    // What was written in the second in which the index was may have been changed
+                    // since.
+                    let known = (seconds, nanos) == (staged.seconds, staged.nanos)
+                        && stat.size as u32 == staged.size;
                     if known && seconds < written && !staged.intended {
                         continue;
                     }
@@ -58,8 +65,14 @@ impl Repository {
         Ok(all)
     }
 
-    /// Files that are neither staged nor ignored; a folder with nothing staged in it is one entry (`folder/`), unless all are asked for.
-    pub(super) async fn untracked(&self, index: &[Staged], all: bool, standard: bool) -> Result<Vec<String>, String> {
+    /// Files that are neither staged nor ignored; a folder with nothing staged in it is one entry
+    /// (`folder/`), unless all are asked for.
+    pub(super) async fn untracked(
+        &self,
+        index: &[Staged],
+        all: bool,
+        standard: bool,
+    ) -> Result<Vec<String>, String> {
         let work = self.work()?.to_owned();
         let mut ignore = Ignore::default();
         if standard {
@@ -79,7 +92,10 @@ impl Repository {
             for entry in self.fs.read_dir(&work.join(&folder)).await.unwrap_or_default() {
                 let path = format!("{folder}{}", entry.name);
                 let is_folder = entry.metadata.file_type.is_dir();
-                if entry.name == ".git" || (!is_folder && staged(&path)) || ignore.covers(&path, is_folder) {
+                if entry.name == ".git"
+                    || (!is_folder && staged(&path))
+                    || ignore.covers(&path, is_folder)
+                {
                     continue;
                 }
                 if !is_folder {
@@ -115,7 +131,11 @@ impl Repository {
 
 /// What is staged, without what is in conflict.
 pub(super) fn files(index: &[Staged]) -> Files {
-    index.iter().filter(|one| one.stage == 0 && !one.intended).map(|one| (one.path.clone(), one.item)).collect()
+    index
+        .iter()
+        .filter(|one| one.stage == 0 && !one.intended)
+        .map(|one| (one.path.clone(), one.item))
+        .collect()
 }
 
 /// A file's content, or what a link points to.
@@ -127,32 +147,56 @@ pub(super) async fn content(fs: &dyn FileSystem, path: &Path, stat: &Metadata) -
 }
 
 fn moment(stat: &Metadata) -> (u32, u32) {
-    stat.modified.duration_since(UNIX_EPOCH).map_or((0, 0), |since| (since.as_secs() as u32, since.subsec_nanos()))
+    stat.modified
+        .duration_since(UNIX_EPOCH)
+        .map_or((0, 0), |since| (since.as_secs() as u32, since.subsec_nanos()))
 }
 
 /// `None` where it is broken.
 fn parse(bytes: &[u8]) -> Result<Option<Vec<Staged>>, String> {
-    let word = |at: usize| bytes.get(at..at + 4).map(|word| word.iter().fold(0u32, |all, byte| all << 8 | u32::from(*byte)));
-    let half = |at: usize| bytes.get(at..at + 2).map(|half| u16::from(half[0]) << 8 | u16::from(half[1]));
-    let (Some(version), Some(count)) = (word(4).filter(|_| bytes.starts_with(b"DIRC")), word(8)) else { return Ok(None) };
+    let word = |at: usize| {
+        bytes
+            .get(at..at + 4)
+            .map(|word| word.iter().fold(0u32, |all, byte| all << 8 | u32::from(*byte)))
+    };
+    let half =
+        |at: usize| bytes.get(at..at + 2).map(|half| u16::from(half[0]) << 8 | u16::from(half[1]));
+    let (Some(version), Some(count)) = (word(4).filter(|_| bytes.starts_with(b"DIRC")), word(8))
+    else {
+        return Ok(None);
+    };
     if !(2..=3).contains(&version) {
         return Err(format!("fatal: version {version} of the index is not read here, 2 and 3 are"));
     }
     let (mut all, mut at) = (Vec::new(), 12);
     for _ in 0..count {
-        let (Some(seconds), Some(nanos), Some(mode), Some(size)) = (word(at + 8), word(at + 12), word(at + 24), word(at + 36)) else {
+        let (Some(seconds), Some(nanos), Some(mode), Some(size)) =
+            (word(at + 8), word(at + 12), word(at + 24), word(at + 36))
+        else {
             return Ok(None);
         };
-        let (Some(id), Some(flags)) = (bytes.get(at + 40..at + 60), half(at + 60)) else { return Ok(None) };
+        let (Some(id), Some(flags)) = (bytes.get(at + 40..at + 60), half(at + 60)) else {
+            return Ok(None);
+        };
         let extended = if flags & 0x4000 != 0 { half(at + 62) } else { Some(0) };
         let start = at + if flags & 0x4000 != 0 { 64 } else { 62 };
         let rest = bytes.get(start..).unwrap_or_default();
-        let (Some(length), Some(extended), Ok(id)) = (rest.iter().position(|byte| *byte == 0), extended, id.try_into()) else {
+        let (Some(length), Some(extended), Ok(id)) =
+            (rest.iter().position(|byte| *byte == 0), extended, id.try_into())
+        else {
             return Ok(None);
         };
         let path = String::from_utf8_lossy(&rest[..length]).into_owned();
         let item = Item { mode, id: Id(id), work: false };
-        all.push(Staged { path, item, stage: flags >> 12 & 3, seconds, nanos, size, intended: extended & 0x2000 != 0 });
+        all.push(Staged {
+            path,
+            item,
+            stage: flags >> 12 & 3,
+            seconds,
+            nanos,
+            size,
+            intended: extended & 0x2000 != 0,
+        });
         // Names end with one to eight zeros.
         at += (start - at + length + 8) & !7;
     }

@@ -14,7 +14,11 @@ type Names = HashMap<Id, Vec<String>>;
 
 impl Repository {
     /// What a commit changed, of some paths.
-    async fn changes_of(&mut self, commit: &Commit, paths: &[String]) -> Result<Vec<Changed>, String> {
+    async fn changes_of(
+        &mut self,
+        commit: &Commit,
+        paths: &[String],
+    ) -> Result<Vec<Changed>, String> {
         let before = match commit.parents.first() {
             Some(parent) => self.commit(*parent).await.ok().map(|commit| commit.tree),
             None => None,
@@ -24,22 +28,37 @@ impl Repository {
         Ok(renamed(changed))
     }
 
-    /// Whether each file of a merge is as one of its parents has it. What else it did takes a diff of three sides.
+    /// Whether each file of a merge is as one of its parents has it. What else it did takes a diff
+    /// of three sides.
     async fn agrees_with_a_parent(&mut self, commit: &Commit) -> Result<(), String> {
         let mut own: Option<HashSet<String>> = None;
         for parent in &commit.parents {
             let tree = self.commit(*parent).await?.tree;
-            let changed: HashSet<String> = self.between(Some(tree), Some(commit.tree)).await?.into_iter().map(|one| one.path).collect();
-            own = Some(own.map_or(changed.clone(), |own| own.intersection(&changed).cloned().collect()));
+            let changed: HashSet<String> = self
+                .between(Some(tree), Some(commit.tree))
+                .await?
+                .into_iter()
+                .map(|one| one.path)
+                .collect();
+            own = Some(
+                own.map_or(changed.clone(), |own| own.intersection(&changed).cloned().collect()),
+            );
         }
         match own.filter(|own| !own.is_empty()) {
             None => Ok(()),
-            Some(_) => Err(format!("fatal: this git does not show what a merge changed by itself; try: git diff {0}^1 {0}", commit.id)),
+            Some(_) => Err(format!(
+                "fatal: this git does not show what a merge changed by itself; try: git diff {0}^1 {0}",
+                commit.id
+            )),
         }
     }
 
     /// `log` and `show` of commits.
-    pub(super) async fn log(&mut self, commits: &[Commit], asked: &Asked) -> Result<Vec<u8>, String> {
+    pub(super) async fn log(
+        &mut self,
+        commits: &[Commit],
+        asked: &Asked,
+    ) -> Result<Vec<u8>, String> {
         let names = self.names().await;
         let mut out = Vec::new();
         for (nth, commit) in commits.iter().enumerate() {
@@ -102,18 +121,28 @@ impl Repository {
         for name in of.iter().rev().filter(|name| Some(name.as_str()) != head.as_deref()) {
             let short = |form: &str| name.strip_prefix(form);
             let label = short("refs/tags/").map(|tag| format!("tag: {tag}"));
-            all.extend(label.or_else(|| short("refs/remotes/").or(short("refs/heads/")).map(str::to_owned)));
+            all.extend(
+                label
+                    .or_else(|| short("refs/remotes/").or(short("refs/heads/")).map(str::to_owned)),
+            );
         }
         all.join(", ")
     }
 
-    async fn written(&mut self, commit: &Commit, asked: &Asked, names: &Names) -> Result<String, String> {
+    async fn written(
+        &mut self,
+        commit: &Commit,
+        asked: &Asked,
+        names: &Names,
+    ) -> Result<String, String> {
         let id = if asked.short { self.short(commit.id).await } else { commit.id.to_string() };
         let mark = match self.decoration(commit.id, names).await {
             names if asked.decorate && !names.is_empty() => format!(" ({names})"),
             _ => String::new(),
         };
-        let person = |label: &str, person: &super::commit::Person| format!("{label}{} <{}>\n", person.name, person.email);
+        let person = |label: &str, person: &super::commit::Person| {
+            format!("{label}{} <{}>\n", person.name, person.email)
+        };
         let mut head = format!("commit {id}{mark}\n");
         if commit.parents.len() > 1 {
             let mut parents = Vec::new();
@@ -131,22 +160,46 @@ impl Repository {
             }
             Pretty::Raw => return Err("fatal: --pretty=raw is not there in this git".into()),
             Pretty::Short => head += &person("Author: ", author),
-            Pretty::Medium => head += &format!("{}Date:   {}\n", person("Author: ", author), author.date(&asked.date, asked.now)),
+            Pretty::Medium => {
+                head += &format!(
+                    "{}Date:   {}\n",
+                    person("Author: ", author),
+                    author.date(&asked.date, asked.now)
+                )
+            }
             Pretty::Full => head += &(person("Author: ", author) + &person("Commit: ", committer)),
             Pretty::Fuller => {
-                head += &format!("{}AuthorDate: {}\n", person("Author:     ", author), author.date(&asked.date, asked.now));
-                head += &format!("{}CommitDate: {}\n", person("Commit:     ", committer), committer.date(&asked.date, asked.now));
+                head += &format!(
+                    "{}AuthorDate: {}\n",
+                    person("Author:     ", author),
+                    author.date(&asked.date, asked.now)
+                );
+                head += &format!(
+                    "{}CommitDate: {}\n",
+                    person("Commit:     ", committer),
+                    committer.date(&asked.date, asked.now)
+                );
             }
         }
         head.push('\n');
-        let message = if matches!(asked.pretty, Pretty::Short) { commit.subject() } else { commit.message.trim_end().to_owned() };
+        let message = if matches!(asked.pretty, Pretty::Short) {
+            commit.subject()
+        } else {
+            commit.message.trim_end().to_owned()
+        };
         for line in message.trim_start_matches('\n').lines() {
             head += &format!("    {}\n", line.trim_end());
         }
         Ok(head)
     }
 
-    async fn formatted(&mut self, commit: &Commit, format: &str, asked: &Asked, names: &Names) -> Result<String, String> {
+    async fn formatted(
+        &mut self,
+        commit: &Commit,
+        format: &str,
+        asked: &Asked,
+        names: &Names,
+    ) -> Result<String, String> {
         let (mut out, mut rest) = (String::new(), format);
         while let Some(at) = rest.find('%') {
             out += &rest[..at];
@@ -158,7 +211,9 @@ impl Repository {
                 ("h", _) => (1, self.short(commit.id).await),
                 ("T", _) => (1, commit.tree.to_string()),
                 ("t", _) => (1, self.short(commit.tree).await),
-                ("P", _) => (1, commit.parents.iter().map(Id::to_string).collect::<Vec<_>>().join(" ")),
+                ("P", _) => {
+                    (1, commit.parents.iter().map(Id::to_string).collect::<Vec<_>>().join(" "))
+                }
                 ("p", _) => {
                     let mut parents = Vec::new();
                     for parent in &commit.parents {
@@ -168,7 +223,9 @@ impl Repository {
                 }
                 (_, "an" | "cn" | "aN" | "cN") => (2, person.name.clone()),
                 (_, "ae" | "ce" | "aE" | "cE") => (2, person.email.clone()),
-                (_, "al" | "cl") => (2, person.email.split('@').next().unwrap_or_default().to_owned()),
+                (_, "al" | "cl") => {
+                    (2, person.email.split('@').next().unwrap_or_default().to_owned())
+                }
                 (_, "ad" | "cd") => (2, person.date(&asked.date, asked.now)),
                 (_, "ar" | "cr") => (2, person.date(&Form::Relative, asked.now)),
                 (_, "at" | "ct") => (2, person.date(&Form::Unix, asked.now)),
@@ -194,7 +251,10 @@ impl Repository {
                 // Colours, which no file or pipe gets.
                 ("C", "C(") => (rest.find(')').map_or(rest.len(), |end| end + 1), String::new()),
                 ("C", _) => (
-                    ["Creset", "Cred", "Cgreen", "Cblue"].iter().find(|name| rest.starts_with(**name)).map_or(0, |name| name.len()),
+                    ["Creset", "Cred", "Cgreen", "Cblue"]
+                        .iter()
+                        .find(|name| rest.starts_with(**name))
+                        .map_or(0, |name| name.len()),
                     String::new(),
                 ),
                 _ => (0, "%".into()),

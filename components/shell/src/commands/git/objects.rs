@@ -23,7 +23,8 @@ impl fmt::Display for Id {
 
 impl Id {
     pub(super) fn parse(hex: &str) -> Option<Id> {
-        let bytes = (hex.len() == 40 && hex.is_ascii()).then(|| (0..20).map(|at| u8::from_str_radix(&hex[at * 2..at * 2 + 2], 16).ok()));
+        let bytes = (hex.len() == 40 && hex.is_ascii())
+            .then(|| (0..20).map(|at| u8::from_str_radix(&hex[at * 2..at * 2 + 2], 16).ok()));
         Some(Id(bytes?.collect::<Option<Vec<u8>>>()?.try_into().ok()?))
     }
 
@@ -93,9 +94,15 @@ impl Objects {
         for entry in fs.read_dir(&folder.join("pack")).await.unwrap_or_default() {
             let path = folder.join("pack").join(&entry.name);
             if path.extension().is_some_and(|extension| extension == "idx") {
-                let index = fs.read_file(&path).await.map_err(|error| format!("fatal: {}: {error}", path.display()))?;
+                let index = fs
+                    .read_file(&path)
+                    .await
+                    .map_err(|error| format!("fatal: {}: {error}", path.display()))?;
                 if !index.starts_with(b"\xfftOc\0\0\0\x02") || index.len() < 8 + 1024 + 40 {
-                    return Err(format!("fatal: {}: only version 2 of pack indices is read here", path.display()));
+                    return Err(format!(
+                        "fatal: {}: only version 2 of pack indices is read here",
+                        path.display()
+                    ));
                 }
                 packs.push(Pack { path: path.with_extension("pack"), index, data: None });
             }
@@ -112,17 +119,19 @@ impl Objects {
         if let Some(object) = self.known.get(&id) {
             return Ok(object.clone());
         }
-        let object = match self.packs.iter().enumerate().find_map(|(at, pack)| Some((at, pack.find(id)?))) {
-            Some((pack, offset)) => self.unpack(pack, offset).await?,
-            None => self.loose(id).await?,
-        };
+        let object =
+            match self.packs.iter().enumerate().find_map(|(at, pack)| Some((at, pack.find(id)?))) {
+                Some((pack, offset)) => self.unpack(pack, offset).await?,
+                None => self.loose(id).await?,
+            };
         self.known.insert(id, object.clone());
         Ok(object)
     }
 
     /// The names that begin with those hexadecimal digits.
     pub(super) async fn beginning(&self, prefix: &str) -> Vec<Id> {
-        let mut found: Vec<Id> = self.packs.iter().flat_map(|pack| pack.beginning(prefix)).collect();
+        let mut found: Vec<Id> =
+            self.packs.iter().flat_map(|pack| pack.beginning(prefix)).collect();
         let folder = self.folder.join(&prefix[..2]);
         for entry in self.fs.read_dir(&folder).await.unwrap_or_default() {
             let name = format!("{}{}", &prefix[..2], entry.name);
@@ -136,7 +145,8 @@ impl Objects {
     async fn loose(&self, id: Id) -> Result<Arc<Object>, String> {
         let name = id.to_string();
         let path = self.folder.join(&name[..2]).join(&name[2..]);
-        let bytes = self.fs.read_file(&path).await.map_err(|_| format!("fatal: bad object {name}"))?;
+        let bytes =
+            self.fs.read_file(&path).await.map_err(|_| format!("fatal: bad object {name}"))?;
         let broken = || format!("fatal: loose object {name} is corrupt");
         let all = inflate(&bytes, OBJECT_MAX).ok_or_else(broken)?;
         let end = all.iter().position(|byte| *byte == 0).ok_or_else(broken)?;
@@ -150,7 +160,8 @@ impl Objects {
         Ok(Arc::new(Object { kind, data: all[end + 1..].to_vec() }))
     }
 
-    /// The object at an offset of a pack. Deltas are undone from their base on, which is found by going down the chain.
+    /// The object at an offset of a pack. Deltas are undone from their base on, which is found by
+    /// going down the chain.
     fn unpack(&mut self, pack: usize, offset: usize) -> Found<'_> {
         Box::pin(async move {
             let bytes = self.pack(pack).await?;
@@ -162,7 +173,8 @@ impl Objects {
                 let content = |from: usize| inflate(bytes.get(from..)?, size.min(OBJECT_MAX));
                 match code {
                     1..=4 => {
-                        let kind = [Kind::Commit, Kind::Tree, Kind::Blob, Kind::Tag][usize::from(code) - 1];
+                        let kind = [Kind::Commit, Kind::Tree, Kind::Blob, Kind::Tag]
+                            [usize::from(code) - 1];
                         break Arc::new(Object { kind, data: content(start).ok_or_else(broken)? });
                     }
                     6 => {
@@ -171,10 +183,12 @@ impl Objects {
                         at = at.checked_sub(back).filter(|_| back > 0).ok_or_else(broken)?;
                     }
                     7 => {
-                        let base = bytes.get(start..).and_then(Id::from_slice).ok_or_else(broken)?;
+                        let base =
+                            bytes.get(start..).and_then(Id::from_slice).ok_or_else(broken)?;
                         deltas.push(content(start + 20).ok_or_else(broken)?);
                         match self.packs[pack].find(base) {
-                            // Each step takes one of the pack's objects: more of them than it has go round in a circle.
+                            // Each step takes one of the pack's objects: more of them than it has
+                            // go round in a circle.
                             Some(next) if deltas.len() <= self.packs[pack].count() => at = next,
                             _ => return Err(broken()),
                         }
@@ -196,14 +210,20 @@ impl Objects {
             return Ok(data.clone());
         }
         let path: &Path = &self.packs[pack].path;
-        let data = self.fs.read_file(path).await.map_err(|error| format!("fatal: {}: {error}", path.display()))?;
+        let data = self
+            .fs
+            .read_file(path)
+            .await
+            .map_err(|error| format!("fatal: {}: {error}", path.display()))?;
         Ok(self.packs[pack].data.insert(Arc::new(data)).clone())
     }
 }
 
 impl Pack {
     fn word(&self, at: usize) -> usize {
-        self.index.get(at..at + 4).map_or(0, |word| word.iter().fold(0, |all, byte| all << 8 | usize::from(*byte)))
+        self.index
+            .get(at..at + 4)
+            .map_or(0, |word| word.iter().fold(0, |all, byte| all << 8 | usize::from(*byte)))
     }
 
     fn count(&self) -> usize {
@@ -220,7 +240,11 @@ impl Pack {
         let (mut low, mut high) = (0, self.count());
         while low < high {
             let middle = low + (high - low) / 2;
-            if self.id(middle).is_some_and(|other| other < id) { low = middle + 1 } else { high = middle }
+            if self.id(middle).is_some_and(|other| other < id) {
+                low = middle + 1
+            } else {
+                high = middle
+            }
         }
         low
     }
@@ -305,7 +329,9 @@ fn apply(base: &[u8], delta: &[u8]) -> Option<Vec<u8>> {
             continue;
         }
         let mut number = |bits: std::ops::Range<u8>, from: u8| -> Option<usize> {
-            bits.filter(|bit| code & 1 << bit != 0).try_fold(0, |all, bit| Some(all | usize::from(next(&mut rest)?) << (8 * (bit - from))))
+            bits.filter(|bit| code & 1 << bit != 0).try_fold(0, |all, bit| {
+                Some(all | usize::from(next(&mut rest)?) << (8 * (bit - from)))
+            })
         };
         let (start, count) = (number(0..4, 0)?, number(4..7, 4)?);
         let count = if count == 0 { 0x10000 } else { count };

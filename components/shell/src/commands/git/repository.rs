@@ -34,18 +34,25 @@ const CHAIN: usize = 10;
 
 impl Repository {
     /// The repository that a folder is in.
-    pub(super) async fn find(fs: Arc<dyn FileSystem>, cwd: &Path, home: Option<&str>) -> Result<Repository, String> {
+    pub(super) async fn find(
+        fs: Arc<dyn FileSystem>,
+        cwd: &Path,
+        home: Option<&str>,
+    ) -> Result<Repository, String> {
         for work in cwd.ancestors() {
             let dot = work.join(".git");
             let folder = match fs.stat(&dot).await {
                 Ok(stat) if stat.file_type.is_dir() => dot,
                 Ok(_) => {
                     let text = text_of(&*fs, &dot).await.unwrap_or_default();
-                    let to =
-                        text.trim().strip_prefix("gitdir: ").ok_or_else(|| format!("fatal: invalid gitfile format: {}", dot.display()))?;
+                    let to = text.trim().strip_prefix("gitdir: ").ok_or_else(|| {
+                        format!("fatal: invalid gitfile format: {}", dot.display())
+                    })?;
                     normal(&work.join(to))
                 }
-                Err(_) if is_bare(&*fs, work).await => return Repository::open(fs, work.to_owned(), None, cwd, home).await,
+                Err(_) if is_bare(&*fs, work).await => {
+                    return Repository::open(fs, work.to_owned(), None, cwd, home).await;
+                }
                 Err(_) => continue,
             };
             return Repository::open(fs, folder, Some(work.to_owned()), cwd, home).await;
@@ -68,11 +75,18 @@ impl Repository {
             return Err(NONE.into());
         }
         let mut config = Config::default();
-        for file in home.map(|home| Path::new(home).join(".gitconfig")).into_iter().chain([common.join("config")]) {
+        for file in home
+            .map(|home| Path::new(home).join(".gitconfig"))
+            .into_iter()
+            .chain([common.join("config")])
+        {
             config.read(&text_of(&*fs, &file).await.unwrap_or_default());
         }
         if config.get("extensions.objectformat").is_some_and(|format| format != "sha1") {
-            return Err("fatal: this repository names its objects by SHA-256, which this git does not read".into());
+            return Err(
+                "fatal: this repository names its objects by SHA-256, which this git does not read"
+                    .into(),
+            );
         }
         if config.get("extensions.refstorage").is_some_and(|format| format != "files") {
             return Err("fatal: this repository keeps its references in a table, which this git does not read".into());
@@ -82,7 +96,9 @@ impl Repository {
     }
 
     pub(super) fn work(&self) -> Result<&Path, String> {
-        self.work.as_deref().ok_or_else(|| "fatal: this operation must be run in a work tree".into())
+        self.work
+            .as_deref()
+            .ok_or_else(|| "fatal: this operation must be run in a work tree".into())
     }
 
     pub(super) async fn object(&mut self, id: Id) -> Result<Arc<Object>, String> {
@@ -99,7 +115,8 @@ impl Repository {
 
     /// The shortest beginning of a name that is no other's, as git chooses its length.
     pub(super) async fn short(&mut self, id: Id) -> String {
-        // Of `count` packed objects, twice as many digits as the square root of their number has bits, halved.
+        // Of `count` packed objects, twice as many digits as the square root of their number has
+        // bits, halved.
         let bits = usize::BITS - self.objects.packed().leading_zeros();
         self.short_from(id, (bits.div_ceil(2) as usize).max(7)).await
     }
@@ -147,12 +164,17 @@ impl Repository {
     /// References below `refs/...`, by their full names.
     pub(super) async fn references(&self, below: &str) -> Vec<(String, Id)> {
         let packed = self.packed().await;
-        let mut names: Vec<String> = packed.keys().filter(|name| name.starts_with(below)).cloned().collect();
+        let mut names: Vec<String> =
+            packed.keys().filter(|name| name.starts_with(below)).cloned().collect();
         let mut folders = vec![below.trim_end_matches('/').to_owned()];
         while let Some(folder) = folders.pop() {
             for entry in self.fs.read_dir(&self.common.join(&folder)).await.unwrap_or_default() {
                 let name = format!("{folder}/{}", entry.name);
-                if entry.metadata.file_type.is_dir() { folders.push(name) } else { names.push(name) }
+                if entry.metadata.file_type.is_dir() {
+                    folders.push(name)
+                } else {
+                    names.push(name)
+                }
             }
         }
         names.sort();
@@ -168,7 +190,10 @@ impl Repository {
 
     async fn packed(&self) -> BTreeMap<String, Id> {
         let text = text_of(&*self.fs, &self.common.join("packed-refs")).await.unwrap_or_default();
-        let lines = text.lines().filter(|line| !line.starts_with(['#', '^'])).filter_map(|line| line.split_once(' '));
+        let lines = text
+            .lines()
+            .filter(|line| !line.starts_with(['#', '^']))
+            .filter_map(|line| line.split_once(' '));
         lines.filter_map(|(id, name)| Some((name.to_owned(), Id::parse(id)?))).collect()
     }
 
@@ -200,13 +225,21 @@ impl Repository {
                 "fatal: ambiguous argument '{text}': unknown revision or path not in the working tree.\nUse '--' to separate paths from revisions, like this:\n'git <command> [<revision>...] -- [<file>...]'"
             )
         };
-        if let Some((revision, path)) = text.split_once(':').filter(|(revision, _)| !revision.is_empty()) {
+        if let Some((revision, path)) =
+            text.split_once(':').filter(|(revision, _)| !revision.is_empty())
+        {
             let id = Box::pin(self.revision(revision)).await?;
-            return self.in_tree(id, path).await.map_err(|_| format!("fatal: path '{path}' does not exist in '{revision}'"));
+            return self
+                .in_tree(id, path)
+                .await
+                .map_err(|_| format!("fatal: path '{path}' does not exist in '{revision}'"));
         }
         let end = text.find(['~', '^']).or_else(|| text.find("@{")).unwrap_or(text.len());
         let (name, mut rest) = text.split_at(end);
-        let mut id = self.named(if name.is_empty() { "HEAD" } else { name }, &mut rest).await.ok_or_else(unknown)?;
+        let mut id = self
+            .named(if name.is_empty() { "HEAD" } else { name }, &mut rest)
+            .await
+            .ok_or_else(unknown)?;
         while let Some(mark) = rest.chars().next() {
             rest = &rest[mark.len_utf8()..];
             if let Some(inside) = rest.strip_prefix('{').filter(|_| mark == '^') {
@@ -221,7 +254,8 @@ impl Repository {
                 continue;
             }
             let digits = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
-            let count: usize = if digits == 0 { 1 } else { rest[..digits].parse().map_err(|_| unknown())? };
+            let count: usize =
+                if digits == 0 { 1 } else { rest[..digits].parse().map_err(|_| unknown())? };
             rest = &rest[digits..];
             id = self.peeled(id, Some(Kind::Commit)).await?;
             match mark {
@@ -230,7 +264,9 @@ impl Repository {
                         id = *self.commit(id).await?.parents.first().ok_or_else(unknown)?;
                     }
                 }
-                '^' if count > 0 => id = *self.commit(id).await?.parents.get(count - 1).ok_or_else(unknown)?,
+                '^' if count > 0 => {
+                    id = *self.commit(id).await?.parents.get(count - 1).ok_or_else(unknown)?
+                }
                 '^' => {}
                 _ => return Err(unknown()),
             }
@@ -242,7 +278,8 @@ impl Repository {
         for form in ["@{u}", "@{upstream}"] {
             if let Some(after) = rest.strip_prefix(form) {
                 *rest = after;
-                let branch = if name == "HEAD" { self.head().await? } else { format!("refs/heads/{name}") };
+                let branch =
+                    if name == "HEAD" { self.head().await? } else { format!("refs/heads/{name}") };
                 return self.reference(&self.upstream(&branch)?).await;
             }
         }
@@ -267,10 +304,17 @@ impl Repository {
             let object = self.object(id).await?;
             if object.kind != Kind::Tag {
                 let fits = kind.is_none_or(|kind| kind == object.kind);
-                return if fits { Ok(id) } else { Err(format!("fatal: {id} is a {}", object.kind.name())) };
+                return if fits {
+                    Ok(id)
+                } else {
+                    Err(format!("fatal: {id} is a {}", object.kind.name()))
+                };
             }
             let line = object.data.split(|byte| *byte == b'\n').next().unwrap_or_default();
-            let target = std::str::from_utf8(line).ok().and_then(|line| line.strip_prefix("object ")).and_then(Id::parse);
+            let target = std::str::from_utf8(line)
+                .ok()
+                .and_then(|line| line.strip_prefix("object "))
+                .and_then(Id::parse);
             id = target.ok_or_else(|| format!("fatal: bad tag {id}"))?;
         }
         Err(format!("fatal: bad tag {id}"))
@@ -289,7 +333,9 @@ impl Repository {
         let mut at = self.tree(id).await?;
         for part in path.trim_start_matches("./").split('/').filter(|part| !part.is_empty()) {
             let object = self.object(at).await?;
-            let entry = super::trees::entries(&object.data).into_iter().find(|entry| entry.name == part.as_bytes());
+            let entry = super::trees::entries(&object.data)
+                .into_iter()
+                .find(|entry| entry.name == part.as_bytes());
             at = entry.ok_or("")?.id;
         }
         Ok(at)
@@ -306,7 +352,12 @@ impl Config {
     pub(super) fn key(key: &str) -> String {
         match (key.find('.'), key.rfind('.')) {
             (Some(first), Some(last)) => {
-                format!("{}{}{}", key[..first].to_ascii_lowercase(), &key[first..last], key[last..].to_ascii_lowercase())
+                format!(
+                    "{}{}{}",
+                    key[..first].to_ascii_lowercase(),
+                    &key[first..last],
+                    key[last..].to_ascii_lowercase()
+                )
             }
             _ => key.to_ascii_lowercase(),
         }
@@ -319,13 +370,20 @@ impl Config {
                 let head = head.split(']').next().unwrap_or_default();
                 section = match head.split_once('"') {
                     Some((name, sub)) => {
-                        format!("{}.{}", name.trim().to_ascii_lowercase(), sub.trim_end_matches('"').replace("\\\"", "\""))
+                        format!(
+                            "{}.{}",
+                            name.trim().to_ascii_lowercase(),
+                            sub.trim_end_matches('"').replace("\\\"", "\"")
+                        )
                     }
                     None => head.trim().to_ascii_lowercase(),
                 };
             } else if !line.is_empty() && !line.starts_with(['#', ';']) {
                 let (key, value) = line.split_once('=').unwrap_or((line, "true"));
-                self.0.push((format!("{section}.{}", key.trim().to_ascii_lowercase()), plain(value.trim())));
+                self.0.push((
+                    format!("{section}.{}", key.trim().to_ascii_lowercase()),
+                    plain(value.trim()),
+                ));
             }
         }
     }

@@ -22,19 +22,33 @@ enum Style {
 
 impl Repository {
     pub(super) async fn status(&mut self, args: &[String]) -> Result<Done, String> {
-        let (mut style, mut untracked, mut branch, mut zeros) = (Style::Long, "normal".to_owned(), false, false);
+        let (mut style, mut untracked, mut branch, mut zeros) =
+            (Style::Long, "normal".to_owned(), false, false);
         let mut arguments = Arguments::new(args, &[]);
         while let Some((option, value)) = arguments.option()? {
             match (option.as_str(), value.as_deref()) {
-                ("-s" | "--short", None) => style = Style::Short { here: true, branch: false, zeros: false },
-                ("--porcelain", None | Some("v1" | "1")) => style = Style::Short { here: false, branch: false, zeros: false },
-                ("-sb" | "-bs", None) => (style, branch) = (Style::Short { here: true, branch: false, zeros: false }, true),
+                ("-s" | "--short", None) => {
+                    style = Style::Short { here: true, branch: false, zeros: false }
+                }
+                ("--porcelain", None | Some("v1" | "1")) => {
+                    style = Style::Short { here: false, branch: false, zeros: false }
+                }
+                ("-sb" | "-bs", None) => {
+                    (style, branch) =
+                        (Style::Short { here: true, branch: false, zeros: false }, true)
+                }
                 ("-b" | "--branch", None) => branch = true,
                 ("-z", None) => zeros = true,
-                ("-u" | "-uall", None) | ("--untracked-files", None | Some("all")) => untracked = "all".into(),
+                ("-u" | "-uall", None) | ("--untracked-files", None | Some("all")) => {
+                    untracked = "all".into()
+                }
                 ("-uno", None) | ("--untracked-files", Some("no")) => untracked = "no".into(),
                 ("-unormal", None) | ("--untracked-files", Some("normal")) => {}
-                ("--long" | "--ahead-behind" | "--no-ahead-behind" | "--no-renames" | "--renames", None) => {}
+                (
+                    "--long" | "--ahead-behind" | "--no-ahead-behind" | "--no-renames"
+                    | "--renames",
+                    None,
+                ) => {}
                 _ => return Err(arguments.unknown()),
             }
         }
@@ -46,37 +60,69 @@ impl Repository {
             None => None,
         };
         let wanted = |one: &Changed| is_under(&one.path, &paths);
-        let conflicts: BTreeMap<&str, u16> = index.iter().filter(|one| one.stage > 0).fold(BTreeMap::new(), |mut all, one| {
-            *all.entry(one.path.as_str()).or_insert(0) |= 1 << (one.stage - 1);
-            all
-        });
+        let conflicts: BTreeMap<&str, u16> =
+            index.iter().filter(|one| one.stage > 0).fold(BTreeMap::new(), |mut all, one| {
+                *all.entry(one.path.as_str()).or_insert(0) |= 1 << (one.stage - 1);
+                all
+            });
         let staged: Vec<Changed> = compared(&self.files(tree).await?, &index::files(&index));
-        let staged: Vec<Changed> =
-            renamed(staged.into_iter().filter(|one| wanted(one) && !conflicts.contains_key(one.path.as_str())).collect());
-        let changed: Vec<Changed> = self.unstaged(&index).await?.into_iter().filter(wanted).collect();
-        let mut new = if untracked == "no" { Vec::new() } else { self.untracked(&index, untracked == "all", true).await? };
+        let staged: Vec<Changed> = renamed(
+            staged
+                .into_iter()
+                .filter(|one| wanted(one) && !conflicts.contains_key(one.path.as_str()))
+                .collect(),
+        );
+        let changed: Vec<Changed> =
+            self.unstaged(&index).await?.into_iter().filter(wanted).collect();
+        let mut new = if untracked == "no" {
+            Vec::new()
+        } else {
+            self.untracked(&index, untracked == "all", true).await?
+        };
         new.retain(|path| is_under(path.trim_end_matches('/'), &paths));
-        let all = State { staged, changed, new, conflicts: conflicts.into_iter().map(|(path, sides)| (path.to_owned(), sides)).collect() };
+        let all = State {
+            staged,
+            changed,
+            new,
+            conflicts: conflicts
+                .into_iter()
+                .map(|(path, sides)| (path.to_owned(), sides))
+                .collect(),
+        };
         match style {
             Style::Short { here, .. } => {
-                self.short_status(&all, &Style::Short { here: here && !zeros, branch, zeros }, head.is_some()).await
+                self.short_status(
+                    &all,
+                    &Style::Short { here: here && !zeros, branch, zeros },
+                    head.is_some(),
+                )
+                .await
             }
             Style::Long => self.long_status(&all, head.is_some(), untracked == "no").await,
         }
     }
 
-    async fn short_status(&mut self, all: &State, style: &Style, born: bool) -> Result<Done, String> {
+    async fn short_status(
+        &mut self,
+        all: &State,
+        style: &Style,
+        born: bool,
+    ) -> Result<Done, String> {
         let Style::Short { here, branch, zeros } = *style else { return Ok(String::new().into()) };
         let mut out = String::new();
         let end = if zeros { '\0' } else { '\n' };
         let head = self.head().await;
         if branch {
-            let name = head.as_deref().map_or("HEAD (no branch)".into(), |head| head.trim_start_matches("refs/heads/").to_owned());
+            let name = head.as_deref().map_or("HEAD (no branch)".into(), |head| {
+                head.trim_start_matches("refs/heads/").to_owned()
+            });
             let name = if born { name } else { format!("No commits yet on {name}") };
             out += &match self.tracking(head.clone()).await? {
                 None => format!("## {name}{end}"),
                 Some((upstream, None)) => format!("## {name}...{upstream} [gone]{end}"),
-                Some((upstream, Some(counts))) => format!("## {name}...{upstream}{}{end}", ahead(counts)),
+                Some((upstream, Some(counts))) => {
+                    format!("## {name}...{upstream}{}{end}", ahead(counts))
+                }
             };
         }
         let mut letters: BTreeMap<&str, (char, char, Option<&str>)> = BTreeMap::new();
@@ -99,7 +145,9 @@ impl Repository {
         for (name, (staged, changed, from)) in &letters {
             out += &match (from, zeros) {
                 (Some(from), true) => format!("{staged}{changed} {}\0{from}\0", path(name)),
-                (Some(from), false) => format!("{staged}{changed} {} -> {}\n", path(from), path(name)),
+                (Some(from), false) => {
+                    format!("{staged}{changed} {} -> {}\n", path(from), path(name))
+                }
                 (None, _) => format!("{staged}{changed} {}{end}", path(name)),
             };
         }
@@ -109,7 +157,12 @@ impl Repository {
         Ok(out.into())
     }
 
-    async fn long_status(&mut self, all: &State, born: bool, no_untracked: bool) -> Result<Done, String> {
+    async fn long_status(
+        &mut self,
+        all: &State,
+        born: bool,
+        no_untracked: bool,
+    ) -> Result<Done, String> {
         let mut out = match self.head().await {
             Some(branch) => format!("On branch {}\n", branch.trim_start_matches("refs/heads/")),
             None => match self.detached().await? {
@@ -124,7 +177,9 @@ impl Repository {
             Some((upstream, None)) => format!(
                 "Your branch is based on '{upstream}', but the upstream is gone.\n  (use \"git branch --unset-upstream\" to fixup)\n\n"
             ),
-            Some((upstream, Some((0, 0)))) => format!("Your branch is up to date with '{upstream}'.\n\n"),
+            Some((upstream, Some((0, 0)))) => {
+                format!("Your branch is up to date with '{upstream}'.\n\n")
+            }
             Some((upstream, Some((ahead, 0)))) => {
                 format!(
                     "Your branch is ahead of '{upstream}' by {}.\n  (use \"git push\" to publish your local commits)\n\n",
@@ -145,7 +200,9 @@ impl Repository {
         }
         if self.fs.exists(&self.folder.join("MERGE_HEAD")).await.unwrap_or(false) {
             out += match all.conflicts.is_empty() {
-                true => "All conflicts fixed but you are still merging.\n  (use \"git commit\" to conclude merge)\n\n",
+                true => {
+                    "All conflicts fixed but you are still merging.\n  (use \"git commit\" to conclude merge)\n\n"
+                }
                 false => {
                     "You have unmerged paths.\n  (fix conflicts and run \"git commit\")\n  (use \"git merge --abort\" to abort the merge)\n\n"
                 }
@@ -160,11 +217,17 @@ impl Repository {
             _ => "modified:   ",
         };
         let line = |one: &Changed| -> Result<String, String> {
-            let from = one.from.as_ref().map(|from| Ok::<_, String>(format!("{} -> ", here(from)?))).transpose()?.unwrap_or_default();
+            let from = one
+                .from
+                .as_ref()
+                .map(|from| Ok::<_, String>(format!("{} -> ", here(from)?)))
+                .transpose()?
+                .unwrap_or_default();
             Ok(format!("\t{}{from}{}\n", word(one.letter()), here(&one.path)?))
         };
         if !all.staged.is_empty() {
-            let undo = if born { "git restore --staged <file>..." } else { "git rm --cached <file>..." };
+            let undo =
+                if born { "git restore --staged <file>..." } else { "git rm --cached <file>..." };
             out += &format!("Changes to be committed:\n  (use \"{undo}\" to unstage)\n");
             for one in &all.staged {
                 out += &line(one)?;
@@ -188,7 +251,8 @@ impl Repository {
             out.push('\n');
         }
         if !all.changed.is_empty() {
-            let add = if all.changed.iter().any(|one| one.new.is_none()) { "add/rm" } else { "add" };
+            let add =
+                if all.changed.iter().any(|one| one.new.is_none()) { "add/rm" } else { "add" };
             out += &format!(
                 "Changes not staged for commit:\n  (use \"git {add} <file>...\" to update what will be committed)\n  \
                  (use \"git restore <file>...\" to discard changes in working directory)\n"
@@ -207,19 +271,24 @@ impl Repository {
         }
         let nothing_staged = all.staged.is_empty();
         out += match () {
-            () if no_untracked && nothing_staged && all.changed.is_empty() => "nothing to commit (use -u to show untracked files)\n",
+            () if no_untracked && nothing_staged && all.changed.is_empty() => {
+                "nothing to commit (use -u to show untracked files)\n"
+            }
             () if !nothing_staged => "",
             () if !all.changed.is_empty() || !all.conflicts.is_empty() => {
                 "no changes added to commit (use \"git add\" and/or \"git commit -a\")\n"
             }
-            () if !all.new.is_empty() => "nothing added to commit but untracked files present (use \"git add\" to track)\n",
+            () if !all.new.is_empty() => {
+                "nothing added to commit but untracked files present (use \"git add\" to track)\n"
+            }
             () if !born => "nothing to commit (create/copy files and use \"git add\" to track)\n",
             () => "nothing to commit, working tree clean\n",
         };
         Ok(out.into())
     }
 
-    /// `at` or `from`, and what was checked out when HEAD left its branch; `None` where nobody wrote that down.
+    /// `at` or `from`, and what was checked out when HEAD left its branch; `None` where nobody
+    /// wrote that down.
     pub(super) async fn detached(&mut self) -> Result<Option<(&'static str, String)>, String> {
         let log = text_of(&*self.fs, &self.folder.join("logs/HEAD")).await.unwrap_or_default();
         let last = log.lines().rev().find_map(|line| {
@@ -233,11 +302,24 @@ impl Repository {
         Ok(Some((at, name)))
     }
 
-    /// The branch that another follows, and how many commits each has that the other has not; none where it is gone.
-    pub(super) async fn tracking(&mut self, branch: Option<String>) -> Result<Option<(String, Option<(usize, usize)>)>, String> {
-        let Some((branch, upstream)) = branch.and_then(|branch| Some((branch.clone(), self.upstream(&branch)?))) else { return Ok(None) };
-        let name = upstream.trim_start_matches("refs/remotes/").trim_start_matches("refs/heads/").to_owned();
-        let (Some(theirs), Some(ours)) = (self.reference(&upstream).await, self.reference(&branch).await) else {
+    /// The branch that another follows, and how many commits each has that the other has not; none
+    /// where it is gone.
+    pub(super) async fn tracking(
+        &mut self,
+        branch: Option<String>,
+    ) -> Result<Option<(String, Option<(usize, usize)>)>, String> {
+        let Some((branch, upstream)) =
+            branch.and_then(|branch| Some((branch.clone(), self.upstream(&branch)?)))
+        else {
+            return Ok(None);
+        };
+        let name = upstream
+            .trim_start_matches("refs/remotes/")
+            .trim_start_matches("refs/heads/")
+            .to_owned();
+        let (Some(theirs), Some(ours)) =
+            (self.reference(&upstream).await, self.reference(&branch).await)
+        else {
             return Ok(Some((name, None)));
         };
         let (theirs, ours) = (self.ancestors(&[theirs]).await?, self.ancestors(&[ours]).await?);
@@ -251,8 +333,16 @@ impl Repository {
     }
 
     pub(super) async fn ls_files(&mut self, args: &[String]) -> Result<Done, String> {
-        let (mut cached, mut others, mut modified, mut deleted, mut standard, mut stage, mut end, mut full) =
-            (false, false, false, false, false, false, '\n', false);
+        let (
+            mut cached,
+            mut others,
+            mut modified,
+            mut deleted,
+            mut standard,
+            mut stage,
+            mut end,
+            mut full,
+        ) = (false, false, false, false, false, false, '\n', false);
         let mut arguments = Arguments::new(args, &[]);
         while let Some((option, _)) = arguments.option()? {
             match option.as_str() {
@@ -270,29 +360,42 @@ impl Repository {
         }
         let unmatched = args.iter().any(|arg| arg == "--error-unmatch");
         let operands = arguments.operands();
-        let paths = operands.iter().map(|path| self.below_root(path)).collect::<Result<Vec<_>, _>>()?;
+        let paths =
+            operands.iter().map(|path| self.below_root(path)).collect::<Result<Vec<_>, _>>()?;
         let below = self.below_root(".")?;
         let index = self.index().await?;
         let name = |path: &str| {
             let path = if full { path.to_owned() } else { self.seen_from_here(path)? };
             Ok::<_, String>(if end == '\0' { path } else { shown(&path) })
         };
-        let here = |path: &str| is_under(path, &paths) && (below.is_empty() || !paths.is_empty() || path.starts_with(&format!("{below}/")));
-        if let Some(at) =
-            paths.iter().position(|path| unmatched && !index.iter().any(|one| is_under(&one.path, std::slice::from_ref(path))))
-        {
-            return Err(format!("error: pathspec '{}' did not match any file(s) known to git\nDid you forget to 'git add'?", operands[at]));
+        let here = |path: &str| {
+            is_under(path, &paths)
+                && (below.is_empty() || !paths.is_empty() || path.starts_with(&format!("{below}/")))
+        };
+        if let Some(at) = paths.iter().position(|path| {
+            unmatched && !index.iter().any(|one| is_under(&one.path, std::slice::from_ref(path)))
+        }) {
+            return Err(format!(
+                "error: pathspec '{}' did not match any file(s) known to git\nDid you forget to 'git add'?",
+                operands[at]
+            ));
         }
         let mut out = String::new();
         if others {
-            for path in self.untracked(&index, true, standard).await?.iter().filter(|path| here(path)) {
+            for path in
+                self.untracked(&index, true, standard).await?.iter().filter(|path| here(path))
+            {
                 out += &format!("{}{end}", name(path)?);
             }
         }
         if cached || stage || !(others || modified || deleted) {
             for one in index.iter().filter(|one| here(&one.path)) {
                 let Staged { item, stage: side, .. } = one;
-                let before = if stage { format!("{:06o} {} {side}\t", item.mode, item.id) } else { String::new() };
+                let before = if stage {
+                    format!("{:06o} {} {side}\t", item.mode, item.id)
+                } else {
+                    String::new()
+                };
                 out += &format!("{before}{}{end}", name(&one.path)?);
             }
         }

@@ -18,8 +18,14 @@ impl Repository {
                 ("-l" | "--list", None) => list = true,
                 ("--sort", Some(key)) => (list, sort) = (true, key),
                 ("--no-column" | "--no-color", None) => {}
-                ("-a" | "-s" | "-d" | "-f" | "-m" | "-F" | "--delete" | "--force" | "--annotate", _) => {
-                    return Err("fatal: 'git tag' would write to the repository, and git only reads here".into());
+                (
+                    "-a" | "-s" | "-d" | "-f" | "-m" | "-F" | "--delete" | "--force" | "--annotate",
+                    _,
+                ) => {
+                    return Err(
+                        "fatal: 'git tag' would write to the repository, and git only reads here"
+                            .into(),
+                    );
                 }
                 _ => return Err(arguments.unknown()),
             }
@@ -31,7 +37,11 @@ impl Repository {
         let mut tags = Vec::new();
         for (name, id) in self.references("refs/tags/").await {
             let name = name["refs/tags/".len()..].to_owned();
-            if patterns.is_empty() || patterns.iter().any(|pattern| glob(pattern.replace('*', "**").as_bytes(), name.as_bytes())) {
+            if patterns.is_empty()
+                || patterns
+                    .iter()
+                    .any(|pattern| glob(pattern.replace('*', "**").as_bytes(), name.as_bytes()))
+            {
                 let object = self.object(id).await?;
                 let seconds = match object.kind {
                     Kind::Tag => tagger(&object.data).seconds,
@@ -43,7 +53,9 @@ impl Repository {
         let (down, key) = sort.strip_prefix('-').map_or((false, sort.as_str()), |key| (true, key));
         match key {
             "refname" => {}
-            "creatordate" | "taggerdate" | "committerdate" => tags.sort_by_key(|(_, seconds)| *seconds),
+            "creatordate" | "taggerdate" | "committerdate" => {
+                tags.sort_by_key(|(_, seconds)| *seconds)
+            }
             "v:refname" | "version:refname" => tags.sort_by(|(a, _), (b, _)| version_order(a, b)),
             _ => return Err(format!("fatal: this git does not sort by '{key}'")),
         }
@@ -58,7 +70,8 @@ impl Repository {
     }
 
     pub(super) async fn describe(&mut self, args: &[String]) -> Result<Done, String> {
-        let (mut any, mut always, mut least, mut long, mut exact) = (false, false, None, false, false);
+        let (mut any, mut always, mut least, mut long, mut exact) =
+            (false, false, None, false, false);
         let mut arguments = Arguments::new(args, &["--abbrev"]);
         while let Some((option, value)) = arguments.option()? {
             match (option.as_str(), value) {
@@ -103,7 +116,9 @@ impl Repository {
             _ if exact => Err(format!("fatal: no tag exactly matches '{id}'")),
             _ if always => Ok(format!("{short}\n").into()),
             _ if tags.is_empty() => Err("fatal: No names found, cannot describe anything.".into()),
-            _ => Err(format!("fatal: No tags can describe '{id}'.\nTry --always, or create some tags.")),
+            _ => Err(format!(
+                "fatal: No tags can describe '{id}'.\nTry --always, or create some tags."
+            )),
         }
     }
 }
@@ -125,7 +140,11 @@ pub(super) fn tag_head(data: &[u8], now: i64) -> String {
 
 fn tagger(data: &[u8]) -> Person {
     let text = String::from_utf8_lossy(data);
-    text.lines().take_while(|line| !line.is_empty()).find_map(|line| line.strip_prefix("tagger ")).map(Person::parse).unwrap_or_default()
+    text.lines()
+        .take_while(|line| !line.is_empty())
+        .find_map(|line| line.strip_prefix("tagger "))
+        .map(Person::parse)
+        .unwrap_or_default()
 }
 
 /// `v1.9` before `v1.10`.

@@ -52,7 +52,9 @@ pub(super) fn entries(data: &[u8]) -> Vec<Entry> {
     while let Some(end) = rest.iter().position(|byte| *byte == 0) {
         let head = &rest[..end];
         let Some(space) = head.iter().position(|byte| *byte == b' ') else { break };
-        let mode = std::str::from_utf8(&head[..space]).ok().and_then(|mode| u32::from_str_radix(mode, 8).ok());
+        let mode = std::str::from_utf8(&head[..space])
+            .ok()
+            .and_then(|mode| u32::from_str_radix(mode, 8).ok());
         let id = rest.get(end + 1..end + 21).and_then(|id| id.try_into().ok()).map(Id);
         let (Some(mode), Some(id)) = (mode, id) else { break };
         all.push(Entry { mode, name: head[space + 1..].to_vec(), id });
@@ -69,7 +71,11 @@ impl Repository {
     }
 
     /// What differs between two trees, by path. Renames are found where the content is the same.
-    pub(super) async fn between(&mut self, old: Option<Id>, new: Option<Id>) -> Result<Vec<Changed>, String> {
+    pub(super) async fn between(
+        &mut self,
+        old: Option<Id>,
+        new: Option<Id>,
+    ) -> Result<Vec<Changed>, String> {
         let mut all = Vec::new();
         let mut folders = vec![(String::new(), old, new)];
         while let Some((folder, old, new)) = folders.pop() {
@@ -83,9 +89,15 @@ impl Repository {
                     continue;
                 }
                 let path = format!("{folder}{name}");
-                let tree = |side: Option<&(u32, Id)>| side.filter(|(mode, _)| *mode == FOLDER).map(|(_, id)| *id);
+                let tree = |side: Option<&(u32, Id)>| {
+                    side.filter(|(mode, _)| *mode == FOLDER).map(|(_, id)| *id)
+                };
                 let file = |side: Option<&(u32, Id)>| {
-                    side.filter(|(mode, _)| *mode != FOLDER).map(|(mode, id)| Item { mode: *mode, id: *id, work: false })
+                    side.filter(|(mode, _)| *mode != FOLDER).map(|(mode, id)| Item {
+                        mode: *mode,
+                        id: *id,
+                        work: false,
+                    })
                 };
                 if tree(one).is_some() || tree(other).is_some() {
                     folders.push((format!("{path}/"), tree(one), tree(other)));
@@ -99,10 +111,16 @@ impl Repository {
         Ok(all)
     }
 
-    async fn named_entries(&mut self, tree: Option<Id>) -> Result<BTreeMap<String, (u32, Id)>, String> {
+    async fn named_entries(
+        &mut self,
+        tree: Option<Id>,
+    ) -> Result<BTreeMap<String, (u32, Id)>, String> {
         let Some(id) = tree else { return Ok(BTreeMap::new()) };
         let object = self.object(id).await?;
-        Ok(entries(&object.data).into_iter().map(|one| (String::from_utf8_lossy(&one.name).into_owned(), (one.mode, one.id))).collect())
+        Ok(entries(&object.data)
+            .into_iter()
+            .map(|one| (String::from_utf8_lossy(&one.name).into_owned(), (one.mode, one.id)))
+            .collect())
     }
 }
 
@@ -111,9 +129,15 @@ pub(super) fn compared(old: &Files, new: &Files) -> Vec<Changed> {
     let mut paths: Vec<&String> = old.keys().chain(new.keys()).collect();
     paths.sort();
     paths.dedup();
-    let pairs = paths.into_iter().map(|path| (path, old.get(path).copied(), new.get(path).copied()));
-    let differ = |old: &Option<Item>, new: &Option<Item>| old.map(|one| (one.mode, one.id)) != new.map(|one| (one.mode, one.id));
-    pairs.filter(|(_, old, new)| differ(old, new)).map(|(path, old, new)| Changed { path: path.clone(), old, new, from: None }).collect()
+    let pairs =
+        paths.into_iter().map(|path| (path, old.get(path).copied(), new.get(path).copied()));
+    let differ = |old: &Option<Item>, new: &Option<Item>| {
+        old.map(|one| (one.mode, one.id)) != new.map(|one| (one.mode, one.id))
+    };
+    pairs
+        .filter(|(_, old, new)| differ(old, new))
+        .map(|(path, old, new)| Changed { path: path.clone(), old, new, from: None })
+        .collect()
 }
 
 /// Joins what went with what came, where the content is the same.
@@ -123,9 +147,15 @@ pub(super) fn renamed(mut all: Vec<Changed>) -> Vec<Changed> {
     for at in 0..all.len() {
         let (None, Some(new)) = (all[at].old, all[at].new) else { continue };
         let name = |path: &str| path.rsplit('/').next().map(str::to_owned);
-        let same = |from: &&usize| all[**from].old.is_some_and(|old| old.id == new.id && old.mode >> 12 == new.mode >> 12);
+        let same = |from: &&usize| {
+            all[**from].old.is_some_and(|old| old.id == new.id && old.mode >> 12 == new.mode >> 12)
+        };
         // Of several, one of the same name.
-        let found = gone.iter().filter(same).min_by_key(|from| name(&all[**from].path) != name(&all[at].path)).copied();
+        let found = gone
+            .iter()
+            .filter(same)
+            .min_by_key(|from| name(&all[**from].path) != name(&all[at].path))
+            .copied();
         if let Some(from) = found.filter(|_| new.id != Id::of_blob(b"")) {
             gone.retain(|other| *other != from);
             used.push(from);
@@ -140,7 +170,8 @@ pub(super) fn renamed(mut all: Vec<Changed>) -> Vec<Changed> {
     all
 }
 
-/// A path as git prints it: in quotes where it has bytes beyond ASCII or signs that a shell would trip over.
+/// A path as git prints it: in quotes where it has bytes beyond ASCII or signs that a shell would
+/// trip over.
 pub(super) fn shown(path: &str) -> String {
     if path.bytes().all(|byte| (0x20..0x7f).contains(&byte) && !matches!(byte, b'"' | b'\\')) {
         return path.to_owned();

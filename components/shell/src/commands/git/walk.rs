@@ -16,11 +16,16 @@ impl Repository {
     /// The commits that lead to some and not to others, the latest first.
     pub(super) async fn walk(&mut self, asked: &Asked) -> Result<Vec<Commit>, String> {
         let hidden = self.ancestors(&asked.exclude).await?;
-        let (mut queue, mut seen, mut all, mut skipped) = (BinaryHeap::new(), HashSet::new(), Vec::new(), 0);
+        let (mut queue, mut seen, mut all, mut skipped) =
+            (BinaryHeap::new(), HashSet::new(), Vec::new(), 0);
         for id in &asked.include {
             let id = self.peeled(*id, Some(Kind::Commit)).await?;
             if seen.insert(id) {
-                queue.push(Queued(self.commit(id).await?.committer.seconds, std::cmp::Reverse(seen.len()), id));
+                queue.push(Queued(
+                    self.commit(id).await?.committer.seconds,
+                    std::cmp::Reverse(seen.len()),
+                    id,
+                ));
             }
         }
         while let Some(Queued(_, _, id)) = queue.pop() {
@@ -34,7 +39,11 @@ impl Repository {
                 if seen.insert(parent)
                     && let Ok(next) = self.commit(parent).await
                 {
-                    queue.push(Queued(next.committer.seconds, std::cmp::Reverse(seen.len()), parent));
+                    queue.push(Queued(
+                        next.committer.seconds,
+                        std::cmp::Reverse(seen.len()),
+                        parent,
+                    ));
                 }
             }
             if shown && asked.takes(&commit) {
@@ -51,7 +60,11 @@ impl Repository {
     }
 
     /// Which parents to go on with, and whether the commit changes what was asked for.
-    async fn followed(&mut self, commit: &Commit, asked: &Asked) -> Result<(Vec<Id>, bool), String> {
+    async fn followed(
+        &mut self,
+        commit: &Commit,
+        asked: &Asked,
+    ) -> Result<(Vec<Id>, bool), String> {
         let count = if asked.first_parent { 1 } else { usize::MAX };
         let parents: Vec<Id> = commit.parents.iter().copied().take(count).collect();
         if asked.paths.is_empty() {
@@ -65,7 +78,11 @@ impl Repository {
             }
         }
         let shown = match parents[..] {
-            [] => self.between(None, Some(commit.tree)).await?.iter().any(|one| is_under(&one.path, &asked.paths)),
+            [] => self
+                .between(None, Some(commit.tree))
+                .await?
+                .iter()
+                .any(|one| is_under(&one.path, &asked.paths)),
             _ => true,
         };
         Ok((parents, shown))

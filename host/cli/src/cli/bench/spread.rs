@@ -40,7 +40,8 @@ mod tests {
 
     #[test]
     fn percentiles_are_times_that_were_measured() {
-        let Spread { p50_ms, p90_ms, p99_ms } = Spread::of((1..=100).rev().map(Duration::from_millis).collect());
+        let Spread { p50_ms, p90_ms, p99_ms } =
+            Spread::of((1..=100).rev().map(Duration::from_millis).collect());
         assert_eq!([p50_ms, p90_ms, p99_ms], [50.0, 90.0, 99.0]);
         assert_eq!([0.18, 2.73, 27.4, 1733.0].map(shown), ["180 µs", "2.7 ms", "27 ms", "1.7 s"]);
     }

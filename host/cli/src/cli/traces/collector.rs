@@ -21,7 +21,8 @@ use tokio_rustls::TlsConnector;
 /// Where spans go.
 #[derive(Debug)]
 pub(super) struct Collector {
-    /// Its own: guests that compute keep no spans waiting, and the last ones go out when nothing else runs any more.
+    /// Its own: guests that compute keep no spans waiting, and the last ones go out when nothing
+    /// else runs any more.
     runtime: tokio::runtime::Runtime,
     tls: Option<Arc<ClientConfig>>,
     timeout: Duration,
@@ -33,11 +34,16 @@ pub(super) struct Collector {
 const ANSWER: usize = 64 << 10;
 
 impl Collector {
-    /// A collector at an URL, which is trusted by the built-in certificate authorities and those of a file. Connects to nothing.
+    /// A collector at an URL, which is trusted by the built-in certificate authorities and those of
+    /// a file. Connects to nothing.
     ///
     /// # Errors
     /// Why nothing can be sent there.
-    pub(super) fn new(url: &str, authorities: Option<&str>, timeout: Duration) -> Result<Collector, String> {
+    pub(super) fn new(
+        url: &str,
+        authorities: Option<&str>,
+        timeout: Duration,
+    ) -> Result<Collector, String> {
         let uri: Uri = url.parse().unwrap_or_default();
         let tls = match (uri.scheme_str(), uri.host()) {
             (Some("http"), Some(_)) => None,
@@ -56,7 +62,9 @@ impl HttpClient for Collector {
         // The thread that waits for this has nothing else to do.
         let sent = self.runtime.block_on(async {
             let sending = tokio::time::timeout(self.timeout, send(self.tls.clone(), request));
-            sending.await.unwrap_or_else(|_| Err(format!("no answer within {} ms", self.timeout.as_millis()).into()))
+            sending.await.unwrap_or_else(|_| {
+                Err(format!("no answer within {} ms", self.timeout.as_millis()).into())
+            })
         });
         let problem = match &sent {
             Ok(answer) if answer.status().is_success() => None,
@@ -65,7 +73,9 @@ impl HttpClient for Collector {
         };
         let was_lost = self.is_lost.swap(problem.is_some(), Relaxed);
         match (problem, was_lost) {
-            (Some(error), false) => tracing::warn!(%error, "spans do not reach their collector; they are dropped until they do"),
+            (Some(error), false) => {
+                tracing::warn!(%error, "spans do not reach their collector; they are dropped until they do")
+            }
             (None, true) => tracing::warn!("spans reach their collector again"),
             (Some(_), true) | (None, false) => {}
         }
@@ -73,14 +83,24 @@ impl HttpClient for Collector {
     }
 }
 
-async fn send(tls: Option<Arc<ClientConfig>>, request: Request<Bytes>) -> Result<Response<Bytes>, HttpError> {
+async fn send(
+    tls: Option<Arc<ClientConfig>>,
+    request: Request<Bytes>,
+) -> Result<Response<Bytes>, HttpError> {
     let uri = request.uri().clone();
-    let host = uri.host().unwrap_or_default().trim_start_matches('[').trim_end_matches(']').to_owned();
+    let host =
+        uri.host().unwrap_or_default().trim_start_matches('[').trim_end_matches(']').to_owned();
     let port = uri.port_u16().unwrap_or(if tls.is_some() { 443 } else { 80 });
     let stream = TcpStream::connect((host.as_str(), port)).await?;
     match tls {
         None => exchange(stream, request).await,
-        Some(config) => exchange(TlsConnector::from(config).connect(ServerName::try_from(host)?, stream).await?, request).await,
+        Some(config) => {
+            exchange(
+                TlsConnector::from(config).connect(ServerName::try_from(host)?, stream).await?,
+                request,
+            )
+            .await
+        }
     }
 }
 
@@ -94,9 +114,11 @@ where
     let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host).parse()?;
     head.headers.insert(HOST, host);
     head.uri = head.uri.path_and_query().map_or("/", |path| path.as_str()).parse()?;
-    let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
+    let (mut sender, connection) =
+        hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
     let answer = async {
-        let (head, body) = sender.send_request(Request::from_parts(head, Full::new(body))).await?.into_parts();
+        let (head, body) =
+            sender.send_request(Request::from_parts(head, Full::new(body))).await?.into_parts();
         Ok(Response::from_parts(head, Limited::new(body, ANSWER).collect().await?.to_bytes()))
     };
     tokio::pin!(answer);
@@ -112,14 +134,18 @@ fn tls(authorities: Option<&Path>) -> Result<Arc<ClientConfig>, String> {
     let mut roots = RootCertStore::empty();
     roots.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
     if let Some(file) = authorities {
-        let failed = |error: String| format!("OTEL_EXPORTER_OTLP_CERTIFICATE={}: {error}", file.display());
-        for certificate in CertificateDer::pem_file_iter(file).map_err(|error| failed(error.to_string()))? {
+        let failed =
+            |error: String| format!("OTEL_EXPORTER_OTLP_CERTIFICATE={}: {error}", file.display());
+        for certificate in
+            CertificateDer::pem_file_iter(file).map_err(|error| failed(error.to_string()))?
+        {
             let certificate = certificate.map_err(|error| failed(error.to_string()))?;
             roots.add(certificate).map_err(|error| failed(error.to_string()))?;
         }
     }
-    let config = ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
-        .with_safe_default_protocol_versions()
-        .map_err(|error| format!("TLS: {error}"))?;
+    let config =
+        ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .map_err(|error| format!("TLS: {error}"))?;
     Ok(Arc::new(config.with_root_certificates(roots).with_no_client_auth()))
 }

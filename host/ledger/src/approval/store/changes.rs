@@ -17,7 +17,8 @@ const FOLDER: &str = "folder";
 const FILE: &str = "file";
 
 pub(super) fn write(db: &Connection, pending: i64, changes: &[Change]) -> rusqlite::Result<()> {
-    let mut insert = db.prepare("INSERT INTO change VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)")?;
+    let mut insert =
+        db.prepare("INSERT INTO change VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)")?;
     for (number, Change { folder, staged }) in (0i64..).zip(changes) {
         let before = staged.before.as_ref().map(|before| match before {
             Before::Folder => FOLDER,
@@ -29,14 +30,25 @@ pub(super) fn write(db: &Connection, pending: i64, changes: &[Change]) -> rusqli
             Some(After::File { bytes, mode }) => (Some(FILE), *mode, bytes.as_slice()),
         };
         let folder = folder.as_os_str().as_bytes();
-        insert.execute(params![pending, number, folder, staged.guest, staged.path, before, after, mode, bytes])?;
+        insert.execute(params![
+            pending,
+            number,
+            folder,
+            staged.guest,
+            staged.path,
+            before,
+            after,
+            mode,
+            bytes
+        ])?;
     }
     Ok(())
 }
 
 pub(super) fn read(row: &Row<'_>) -> rusqlite::Result<Change> {
     let (before, after): (Option<String>, Option<String>) = (row.get(3)?, row.get(4)?);
-    let before = before.map(|text| if text == FOLDER { Before::Folder } else { Before::File(text) });
+    let before =
+        before.map(|text| if text == FOLDER { Before::Folder } else { Before::File(text) });
     let after = match after.as_deref() {
         None => None,
         Some(FOLDER) => Some(After::Folder),

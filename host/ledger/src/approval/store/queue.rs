@@ -3,10 +3,13 @@
 use jiff::{SignedDuration, Timestamp};
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
-use super::{ApprovalError, Full, Pending, PendingId, Store, changes, from_json, json, name, now, what};
+use super::{
+    ApprovalError, Full, Pending, PendingId, Store, changes, from_json, json, name, now, what,
+};
 use crate::approval::{Change, Term};
 
-/// What may wait: whoever asks for more is not listened to until someone has answered, or until it is over.
+/// What may wait: whoever asks for more is not listened to until someone has answered, or until it
+/// is over.
 pub(super) const MOST: i64 = 500;
 /// The same of one skill, so that one that asks without end leaves room for others.
 pub(super) const MOST_OF_SKILL: i64 = 50;
@@ -34,11 +37,19 @@ pub(crate) enum Answer {
 
 impl Store {
     pub(crate) fn pending(&self) -> Result<Vec<Pending>, ApprovalError> {
-        Ok(self.database.all(&format!("{PENDING} WHERE time >= ?1 ORDER BY id"), [since()], pending)?)
+        Ok(self.database.all(
+            &format!("{PENDING} WHERE time >= ?1 ORDER BY id"),
+            [since()],
+            pending,
+        )?)
     }
 
     /// Notes what waits for an answer, once. What waited too long is forgotten.
-    pub(crate) fn note(&self, asked: Pending, changes: &[Change]) -> Result<PendingId, ApprovalError> {
+    pub(crate) fn note(
+        &self,
+        asked: Pending,
+        changes: &[Change],
+    ) -> Result<PendingId, ApprovalError> {
         let noted = self.database.write(|db| {
             forget(db)?;
             let capabilities = json(&asked.capabilities);
@@ -81,7 +92,12 @@ impl Store {
     }
 
     /// Answers what waits. What let something run or be written is kept.
-    pub(crate) fn answer(&self, id: PendingId, answer: Answer, who: &str) -> Result<Pending, ApprovalError> {
+    pub(crate) fn answer(
+        &self,
+        id: PendingId,
+        answer: Answer,
+        who: &str,
+    ) -> Result<Pending, ApprovalError> {
         let answered = self.database.write(|db| {
             forget(db)?;
             let Some(asked) = db.query_row(&format!("{PENDING} WHERE id = ?1"), [id.0], pending).optional()? else { return Ok(None) };
@@ -119,8 +135,11 @@ impl Store {
 
 /// The bound that is exceeded, if one is.
 fn full(db: &Connection, skill: &str) -> rusqlite::Result<Option<Full>> {
-    let (all, own): (i64, i64) =
-        db.query_row("SELECT count(*), count(*) FILTER (WHERE skill = ?1) FROM pending", [skill], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let (all, own): (i64, i64) = db.query_row(
+        "SELECT count(*), count(*) FILTER (WHERE skill = ?1) FROM pending",
+        [skill],
+        |row| Ok((row.get(0)?, row.get(1)?)),
+    )?;
     let bytes: i64 = db.query_row(BYTES, [], |row| row.get(0))?;
     Ok(match () {
         () if all > MOST => Some(Full::All),
@@ -139,7 +158,10 @@ fn remove(db: &Connection, id: i64) -> rusqlite::Result<()> {
 /// Removes what waited too long.
 fn forget(db: &Connection) -> rusqlite::Result<()> {
     let since = since();
-    db.execute("DELETE FROM change WHERE pending IN (SELECT id FROM pending WHERE time < ?1)", [&since])?;
+    db.execute(
+        "DELETE FROM change WHERE pending IN (SELECT id FROM pending WHERE time < ?1)",
+        [&since],
+    )?;
     db.execute("DELETE FROM pending WHERE time < ?1", [&since])?;
     Ok(())
 }

@@ -1,8 +1,10 @@
-//! Files of the first form, which kept kind and name of a program in one text: empty for the skill, `--command` for the shell, `tool:` and a
-//! name for a tool, else the name of a program. A program could be called `--command` or `tool:x` too.
+//! Files of the first form, which kept kind and name of a program in one text: empty for the skill,
+//! `--command` for the shell, `tool:` and a name for a tool, else the name of a program. A program
+//! could be called `--command` or `tool:x` too.
 
-/// Reads such a file once. Where a text is ambiguous, the narrow reading holds: a level that denies goes on denying both, one that approves asks
-/// again. Approvals end: they named neither the real folder nor what ran in it. Requests that wait for a run are forgotten, and asked anew; changes
+/// Reads such a file once. Where a text is ambiguous, the narrow reading holds: a level that denies
+/// goes on denying both, one that approves asks again. Approvals end: they named neither the real
+/// folder nor what ran in it. Requests that wait for a run are forgotten, and asked anew; changes
 /// that wait are kept, since nobody can ask for them again.
 pub(super) const FROM_1: &str = "
     ALTER TABLE level RENAME TO level_1;

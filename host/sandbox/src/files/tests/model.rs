@@ -1,4 +1,5 @@
-//! Random operations on an overlay and on a plain folder come to the same results; applied, to the same folder.
+//! Random operations on an overlay and on a plain folder come to the same results; applied, to the
+//! same folder.
 #![expect(clippy::disallowed_methods, reason = "the model is a real folder")]
 
 use std::collections::BTreeMap;
@@ -26,7 +27,8 @@ enum Op {
 
 /// Few names, so that operations meet.
 fn path() -> impl Strategy<Value = String> {
-    prop::collection::vec(prop::sample::select(vec!["a", "b", "c"]), 1..4).prop_map(|names| names.join("/"))
+    prop::collection::vec(prop::sample::select(vec!["a", "b", "c"]), 1..4)
+        .prop_map(|names| names.join("/"))
 }
 
 fn op() -> impl Strategy<Value = Op> {
@@ -76,7 +78,8 @@ fn on_folder(root: &Path, op: &Op) -> Outcome {
         Op::Rename(p, q) => std::fs::rename(at(p), at(q)).map(|()| vec![]),
         Op::Read(p) => std::fs::read_to_string(at(p)).map(|text| vec![text]),
         Op::List(p) => std::fs::read_dir(at(p)).map(|entries| {
-            let mut names: Vec<_> = entries.map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
+            let mut names: Vec<_> =
+                entries.map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
             names.sort();
             names
         }),
@@ -123,7 +126,10 @@ fn seen(guest: &Guest) -> BTreeMap<String, Option<String>> {
 }
 
 /// The changes from one tree to another, worked out the plain way.
-fn difference(old: &BTreeMap<String, Option<String>>, new: &BTreeMap<String, Option<String>>) -> BTreeMap<String, ChangeKind> {
+fn difference(
+    old: &BTreeMap<String, Option<String>>,
+    new: &BTreeMap<String, Option<String>>,
+) -> BTreeMap<String, ChangeKind> {
     let mut changes = BTreeMap::new();
     for path in old.keys().chain(new.keys()) {
         let (before, after) = (old.get(path), new.get(path));
@@ -151,7 +157,10 @@ fn check(before: &[Op], ops: &[Op], mode: MountMode) -> Result<(), TestCaseError
             && in_overlay
             && model.path().join(from).is_dir()
         {
-            prop_assert!(on_guest(&guest, op).is_err(), "{op:?}: folders are left to the guest to copy");
+            prop_assert!(
+                on_guest(&guest, op).is_err(),
+                "{op:?}: folders are left to the guest to copy"
+            );
             continue;
         }
         let (ours, theirs) = (on_guest(&guest, op), on_folder(model.path(), op));
@@ -163,7 +172,8 @@ fn check(before: &[Op], ops: &[Op], mode: MountMode) -> Result<(), TestCaseError
     prop_assert_eq!(&seen(&guest), &wanted);
     if mode == MountMode::Overlay {
         prop_assert_eq!(&tree(&guest.host("")), &original, "the folder stays as it was");
-        let changes: BTreeMap<_, _> = guest.vfs.changes().into_iter().map(|c| (c.path, c.kind)).collect();
+        let changes: BTreeMap<_, _> =
+            guest.vfs.changes().into_iter().map(|c| (c.path, c.kind)).collect();
         prop_assert_eq!(changes, difference(&original, &wanted));
         guest.vfs.apply().unwrap();
         prop_assert_eq!(guest.vfs.changes(), vec![]);

@@ -72,7 +72,9 @@ fn metadata_hash_reuses_last_lookup() {
     let (base, _) = guest.at("/workspace");
     let number = |path: &str, follow| guest.vfs.metadata_hash_at(&base, path, follow);
     let (of_file, of_link) = (number("d/f", true).unwrap(), number("link", false).unwrap());
-    for (path, follow, of) in [("d/f", true, of_file), ("link", true, of_file), ("link", false, of_link)] {
+    for (path, follow, of) in
+        [("d/f", true, of_file), ("link", true, of_file), ("link", false, of_link)]
+    {
         guest.vfs.stat_at(&base, path, follow).unwrap();
         assert_eq!(number(path, follow), Ok(of));
         // It was said of the same name in the same way alone.
@@ -125,17 +127,25 @@ fn accounts_are_kept_of_each_path_but_not_of_the_scratch_folder() {
     let touched = guest.vfs.touched();
     assert_eq!(touched["/workspace/in"], Touched { read: 5, ..Touched::default() });
     assert_eq!(touched["/skill/SKILL.md"], Touched { read: 5, ..Touched::default() });
-    assert_eq!(touched["/workspace/new"], Touched { written: 3, created: true, removed: true, ..Touched::default() });
+    assert_eq!(
+        touched["/workspace/new"],
+        Touched { written: 3, created: true, removed: true, ..Touched::default() }
+    );
     assert_eq!(touched["/workspace/moved"], Touched { created: true, ..Touched::default() });
     assert_eq!(touched["/workspace/cut"], Touched { resized: true, ..Touched::default() });
     assert_eq!(touched["/workspace/gone"], Touched { removed: true, ..Touched::default() });
     assert_eq!(touched.len(), 6);
-    assert_eq!(guest.vfs.usage(), FileUsage { bytes_read: 10, bytes_written: 5, files_created: 2, disk: 3 }, "less what was removed");
+    assert_eq!(
+        guest.vfs.usage(),
+        FileUsage { bytes_read: 10, bytes_written: 5, files_created: 2, disk: 3 },
+        "less what was removed"
+    );
 }
 
 #[test]
 fn accounts_are_bounded() {
-    let guest = Grant { limits: Limits { files: 20_000, ..Limits::default() }, ..Grant::default() }.guest(|_| {});
+    let guest = Grant { limits: Limits { files: 20_000, ..Limits::default() }, ..Grant::default() }
+        .guest(|_| {});
     for i in 0..10_050 {
         guest.write(&format!("/workspace/f{i}"), "").unwrap();
     }

@@ -55,7 +55,15 @@ fn the_folder_stays_as_it_was() {
         assert_eq!(host(&guest, file).unwrap(), format!("{file}\n"));
     }
     assert!(!guest.host("new").exists() && !guest.host("m").exists());
-    let expected = [("a", Changed), ("d/b", Changed), ("d/c", Removed), ("d/e/f", Removed), ("m/", Added), ("m/f", Added), ("new", Added)];
+    let expected = [
+        ("a", Changed),
+        ("d/b", Changed),
+        ("d/c", Removed),
+        ("d/e/f", Removed),
+        ("m/", Added),
+        ("m/f", Added),
+        ("new", Added),
+    ];
     assert_eq!(changes(&guest), expected.map(|(path, kind)| (path.to_owned(), kind)));
 }
 
@@ -184,7 +192,10 @@ fn symlinks_are_followed_into_the_overlay_and_rules_hold_in_it() {
     assert_eq!(guest.read("/workspace/d/e/n").unwrap(), "n");
     assert_eq!(guest.write("/workspace/out", "x").unwrap_err(), Errno::PERM);
     guest.unlink("/workspace/file").unwrap();
-    assert_eq!(changes(&guest), [("a".to_owned(), Changed), ("d/e/n".to_owned(), Added), ("file".to_owned(), Removed)]);
+    assert_eq!(
+        changes(&guest),
+        [("a".to_owned(), Changed), ("d/e/n".to_owned(), Added), ("file".to_owned(), Removed)]
+    );
     guest.vfs.apply().unwrap();
     assert_eq!(host(&guest, "d/e/n").as_deref(), Some("n"));
     assert!(!guest.host("file").exists());
@@ -212,7 +223,12 @@ fn a_folder_with_an_entry_that_the_guest_cannot_name_is_not_empty() {
 
 #[test]
 fn what_the_rules_deny_is_denied_in_an_overlay_too() {
-    let grant = Grant { mode: MountMode::Overlay, deny_write: &["/workspace/a"], deny_read: &["/workspace/s"], ..Grant::default() };
+    let grant = Grant {
+        mode: MountMode::Overlay,
+        deny_write: &["/workspace/a"],
+        deny_read: &["/workspace/s"],
+        ..Grant::default()
+    };
     let guest = grant.guest(|w| {
         std::fs::write(w.join("a"), "a").unwrap();
         std::fs::write(w.join("s"), "s").unwrap();
@@ -270,24 +286,35 @@ Large files /dev/null and b/large differ (0 and 1048577 bytes)
 ";
     assert_eq!(guest.vfs.diff_within(PATIENCE), expected);
     let hurried = guest.vfs.diff_within(Duration::ZERO);
-    assert!(hurried.contains("Files a/text and b/text differ (not compared: the diff takes too long)\n"), "{hurried}");
+    assert!(
+        hurried
+            .contains("Files a/text and b/text differ (not compared: the diff takes too long)\n"),
+        "{hurried}"
+    );
     assert!(hurried.contains("b/new differ") && !hurried.contains("+2"), "{hurried}");
 }
 
 #[test]
 fn a_diff_is_cut_at_its_bound() {
-    let guest = Grant { mode: MountMode::Overlay, limits: Limits::default(), ..Grant::default() }.guest(|_| {});
+    let guest = Grant { mode: MountMode::Overlay, limits: Limits::default(), ..Grant::default() }
+        .guest(|_| {});
     for i in 0..8 {
         guest.write(&format!("/workspace/f{i}"), &"x\n".repeat(400_000)).unwrap();
     }
     let diff = guest.vfs.diff_within(PATIENCE);
     assert!(diff.len() < (4 << 20) + 100);
-    assert!(diff.ends_with("\n[cut here]\n[4 more changes are left out]\n"), "{}", &diff[diff.len() - 100..]);
+    assert!(
+        diff.ends_with("\n[cut here]\n[4 more changes are left out]\n"),
+        "{}",
+        &diff[diff.len() - 100..]
+    );
 }
 
 #[test]
 fn applying_makes_the_folder_what_the_guest_saw_and_keeps_modes() {
-    let guest = with(|w| std::fs::set_permissions(w.join("a"), std::fs::Permissions::from_mode(0o751)).unwrap());
+    let guest = with(|w| {
+        std::fs::set_permissions(w.join("a"), std::fs::Permissions::from_mode(0o751)).unwrap()
+    });
     guest.unlink("/workspace/a").unwrap();
     guest.write("/workspace/a", "new a").unwrap();
     guest.mkdir("/workspace/m").unwrap();
@@ -300,7 +327,10 @@ fn applying_makes_the_folder_what_the_guest_saw_and_keeps_modes() {
     assert_eq!(std::fs::metadata(guest.host("a")).unwrap().permissions().mode() & 0o777, 0o751);
     assert_eq!(host(&guest, "m/n/x").as_deref(), Some("x"));
     assert!(!guest.host("d/e").exists());
-    let mut names: Vec<_> = std::fs::read_dir(guest.host("")).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
+    let mut names: Vec<_> = std::fs::read_dir(guest.host(""))
+        .unwrap()
+        .map(|e| e.unwrap().file_name().into_string().unwrap())
+        .collect();
     names.sort();
     assert_eq!(names, ["a", "d", "m"], "no temporary file is left");
     assert_eq!(changes(&guest), []);
@@ -322,7 +352,11 @@ fn nothing_is_applied_where_the_folder_changed_meanwhile() {
             let name: &std::ffi::OsStr = std::os::unix::ffi::OsStrExt::from_bytes(b"\xff");
             std::fs::write(g.host("d/e").join(name), "theirs").unwrap();
         }),
-        ("m/", |g| std::fs::create_dir(g.host("m")).and_then(|()| std::fs::write(g.host("m/x"), "theirs")).unwrap()),
+        ("m/", |g| {
+            std::fs::create_dir(g.host("m"))
+                .and_then(|()| std::fs::write(g.host("m/x"), "theirs"))
+                .unwrap()
+        }),
     ];
     for (i, (path, meddle)) in cases.into_iter().enumerate() {
         let guest = overlay();

@@ -5,11 +5,14 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use wasmtime::component::{
-    Access, FutureConsumer, FutureReader, Lift, Resource, ResourceTable, Source, StreamConsumer, StreamReader, StreamResult,
+    Access, FutureConsumer, FutureReader, Lift, Resource, ResourceTable, Source, StreamConsumer,
+    StreamReader, StreamResult,
 };
 use wasmtime::{Config, Engine, Store, StoreContextMut};
 use wasmtime_wasi::filesystem::Descriptor;
-use wasmtime_wasi::p3::bindings::filesystem::types::{DirectoryEntry, ErrorCode, HostDescriptorWithStore};
+use wasmtime_wasi::p3::bindings::filesystem::types::{
+    DirectoryEntry, ErrorCode, HostDescriptorWithStore,
+};
 
 use super::support::*;
 use super::*;
@@ -66,16 +69,21 @@ async fn run(
     guest: &Guest,
     path: &str,
     want: Want,
-    act: impl FnOnce(&mut Access<'_, State, Files>, Resource<Descriptor>) -> wasmtime::Result<FutureReader<Ended>>,
+    act: impl FnOnce(
+        &mut Access<'_, State, Files>,
+        Resource<Descriptor>,
+    ) -> wasmtime::Result<FutureReader<Ended>>,
 ) -> Ended {
     let mut config = Config::new();
     config.wasm_component_model_async(true);
     let engine = Engine::new(&config).unwrap();
-    let mut store = Store::new(&engine, State { vfs: guest.vfs.clone(), table: ResourceTable::new() });
+    let mut store =
+        Store::new(&engine, State { vfs: guest.vfs.clone(), table: ResourceTable::new() });
     let handle = guest.open(path, want).unwrap();
     let ended = Slot::<Ended>::default();
     let run = store.run_concurrent(async |accessor| {
-        let accessor = accessor.with_getter::<Files>(|state| FsView { vfs: &state.vfs, table: &mut state.table });
+        let accessor = accessor
+            .with_getter::<Files>(|state| FsView { vfs: &state.vfs, table: &mut state.table });
         accessor.with(|mut access| {
             let fd = access.get().push(handle).unwrap();
             let future = act(&mut access, fd).unwrap();
@@ -93,7 +101,10 @@ async fn run(
 /// The same access once more, since the bindings take it by value.
 fn again<'a>(access: &'a mut Access<'_, State, Files>) -> Access<'a, State, Files> {
     use wasmtime::AsContextMut;
-    Access::new(access.as_context_mut(), |state| FsView { vfs: &state.vfs, table: &mut state.table })
+    Access::new(access.as_context_mut(), |state| FsView {
+        vfs: &state.vfs,
+        table: &mut state.table,
+    })
 }
 
 async fn write(guest: &Guest, path: &str, bytes: Vec<u8>, offset: Option<u64>) -> Ended {
@@ -133,7 +144,8 @@ async fn a_file_is_read_through_a_stream_to_its_end() {
 
 #[tokio::test]
 async fn a_stream_over_the_quota_ends_with_insufficient_space_after_what_fitted() {
-    let guest = Grant { limits: Limits { disk: 10, ..Limits::default() }, ..Grant::default() }.guest(|_| {});
+    let guest = Grant { limits: Limits { disk: 10, ..Limits::default() }, ..Grant::default() }
+        .guest(|_| {});
     let ended = write(&guest, "/workspace/f", vec![b'x'; 100], Some(0)).await;
     assert!(matches!(ended, Err(ErrorCode::InsufficientSpace)), "{ended:?}");
     assert_eq!(guest.read("/workspace/f").unwrap(), "x".repeat(10));
@@ -149,7 +161,9 @@ async fn a_stream_at_a_handle_that_does_not_allow_it_ends_with_an_error() {
         Files::write_via_stream(again(access), fd, data, 0)
     });
     assert!(matches!(ended.await, Err(ErrorCode::BadDescriptor)));
-    let ended = run(&guest, "/workspace/f", UPDATE, |access, fd| Ok(Files::read_directory(again(access), fd)?.1));
+    let ended = run(&guest, "/workspace/f", UPDATE, |access, fd| {
+        Ok(Files::read_directory(again(access), fd)?.1)
+    });
     assert!(matches!(ended.await, Err(ErrorCode::NotDirectory)));
     assert_eq!(guest.read("/workspace/f").unwrap(), "x");
 }
@@ -173,7 +187,8 @@ async fn a_large_folder_is_listed_whole_and_sorted() {
 
 #[tokio::test]
 async fn devices_are_read_and_written_through_streams() {
-    let guest = Grant { limits: Limits { disk: 0, ..Limits::default() }, ..Grant::default() }.guest(|_| {});
+    let guest =
+        Grant { limits: Limits { disk: 0, ..Limits::default() }, ..Grant::default() }.guest(|_| {});
     write(&guest, "/dev/null", vec![b'x'; 1 << 20], Some(0)).await.unwrap();
     let got = Slot::<u8>::default();
     let ended = run(&guest, "/dev/null", READ, |access, fd| {

@@ -25,19 +25,29 @@ fn project(w: &Path) {
 
 #[test]
 fn an_overlay_and_its_folder_make_no_repository_together() {
-    for (theirs, ours) in
-        [("config", ["HEAD", "objects/x"]), ("hooks/post-commit", ["HEAD", "objects/x"]), ("HEAD", ["config", "objects/x"])]
-    {
-        let guest = Grant { mode: MountMode::Overlay, ..Grant::default() }.guest(|w| std::fs::create_dir(w.join("bare")).unwrap());
+    for (theirs, ours) in [
+        ("config", ["HEAD", "objects/x"]),
+        ("hooks/post-commit", ["HEAD", "objects/x"]),
+        ("HEAD", ["config", "objects/x"]),
+    ] {
+        let guest = Grant { mode: MountMode::Overlay, ..Grant::default() }
+            .guest(|w| std::fs::create_dir(w.join("bare")).unwrap());
         guest.mkdir("/workspace/bare/objects").unwrap();
         ours.iter().for_each(|name| guest.write(&format!("/workspace/bare/{name}"), "x").unwrap());
         // Another run writes meanwhile what it may as well.
         fill(&guest.host("bare"), theirs, "x");
         assert!(guest.vfs.apply().is_err(), "{theirs}");
-        assert!(!guest.host(&format!("bare/{}", ours[0])).exists(), "{theirs}: nothing was written");
+        assert!(
+            !guest.host(&format!("bare/{}", ours[0])).exists(),
+            "{theirs}: nothing was written"
+        );
     }
     // A repository that was there before goes on as one.
-    let there = |w: &Path| ["HEAD", "config", "objects/x"].iter().for_each(|name| fill(w, &format!("bare/{name}"), "old"));
+    let there = |w: &Path| {
+        ["HEAD", "config", "objects/x"]
+            .iter()
+            .for_each(|name| fill(w, &format!("bare/{name}"), "old"))
+    };
     let guest = Grant { mode: MountMode::Overlay, ..Grant::default() }.guest(there);
     guest.write("/workspace/bare/HEAD", "new").unwrap();
     guest.vfs.apply().unwrap();
@@ -93,24 +103,46 @@ fn protected_files_are_read_and_never_written() {
             let path = format!("/workspace/{path}");
             for want in [WRITE, UPDATE, CREATE_NEW, Want { truncate: true, ..READ }] {
                 let error = guest.open(&path, want).unwrap_err();
-                assert!(matches!(error, Errno::ACCESS | Errno::NOENT | Errno::EXIST), "{path}: {error}");
+                assert!(
+                    matches!(error, Errno::ACCESS | Errno::NOENT | Errno::EXIST),
+                    "{path}: {error}"
+                );
             }
             // A link's own name is not protected: a file may take its place.
-            assert!(path.ends_with("/link") || guest.rename("/workspace/plain/a/b.txt", &path).is_err(), "{path}");
+            assert!(
+                path.ends_with("/link") || guest.rename("/workspace/plain/a/b.txt", &path).is_err(),
+                "{path}"
+            );
             assert!(guest.mkdir(&path).is_err(), "{path}");
         }
         for path in [".git/config", "AGENTS.md", ".vscode/settings.json"] {
             let path = format!("/workspace/{path}");
             let (base, rest) = guest.at(&path);
             assert_eq!(guest.unlink(&path).unwrap_err(), Errno::ACCESS, "{path}");
-            assert_eq!(guest.rename(&path, "/workspace/moved").unwrap_err(), Errno::ACCESS, "{path}");
-            assert_eq!(guest.vfs.set_times_at(&base, rest, true, NewTime::Now, NewTime::Now).unwrap_err(), Errno::ACCESS, "{path}");
+            assert_eq!(
+                guest.rename(&path, "/workspace/moved").unwrap_err(),
+                Errno::ACCESS,
+                "{path}"
+            );
+            assert_eq!(
+                guest.vfs.set_times_at(&base, rest, true, NewTime::Now, NewTime::Now).unwrap_err(),
+                Errno::ACCESS,
+                "{path}"
+            );
         }
         guest.write("/workspace/plain/package.json", "{}").unwrap();
-        assert_eq!(guest.vfs.changes().iter().filter(|change| change.path != "plain/package.json").count(), 0);
+        assert_eq!(
+            guest.vfs.changes().iter().filter(|change| change.path != "plain/package.json").count(),
+            0
+        );
         let denials = guest.denials();
         let rule = "it configures version control: only an entry of the operator's that names it grants writing it";
-        assert!(denials.contains(&format!("write /workspace/.git/config: {rule} [--allow 'Write(.git/config)']")), "{denials:?}");
+        assert!(
+            denials.contains(&format!(
+                "write /workspace/.git/config: {rule} [--allow 'Write(.git/config)']"
+            )),
+            "{denials:?}"
+        );
     }
 }
 
@@ -120,22 +152,33 @@ fn only_a_literal_entry_names_a_protected_file() {
         let guest = Grant { write: entries, ..Grant::default() }.guest(project);
         guest.write(&format!("/workspace/{path}"), "x").is_ok()
     };
-    for glob in
-        [&["/workspace/.git/**"], &["/workspace/.git/*"], &["/workspace/.git/confi[g]"], &["/workspace/{.git}/config"], &["/workspace"]]
-    {
+    for glob in [
+        &["/workspace/.git/**"],
+        &["/workspace/.git/*"],
+        &["/workspace/.git/confi[g]"],
+        &["/workspace/{.git}/config"],
+        &["/workspace"],
+    ] {
         assert!(!writes(glob, ".git/config"), "{glob:?}");
     }
     assert!(writes(&["/workspace/.git/config"], ".git/config"));
     assert!(writes(&["/workspace/.git/config", "/workspace/**"], ".git/config"));
     assert!(!writes(&["/workspace/.git/config", "/workspace/**"], ".git/HEAD"));
     assert!(!writes(&["/workspace/.git/config", "/workspace/**"], ".git/config2"));
-    assert!(writes(&["/workspace/.vscode"], ".vscode/settings.json"), "a folder with all that is in it");
-    assert!(!writes(&["/workspace/nested"], "nested/inner/.envrc"), "a folder that is not protected itself names nothing in it");
+    assert!(
+        writes(&["/workspace/.vscode"], ".vscode/settings.json"),
+        "a folder with all that is in it"
+    );
+    assert!(
+        !writes(&["/workspace/nested"], "nested/inner/.envrc"),
+        "a folder that is not protected itself names nothing in it"
+    );
 }
 
 #[test]
 fn a_client_root_inside_a_protected_folder_is_protected() {
-    let guest = Grant { rules_at: ".git/modules", ..Grant::default() }.guest(|w| fill(w, "sub/config", ""));
+    let guest =
+        Grant { rules_at: ".git/modules", ..Grant::default() }.guest(|w| fill(w, "sub/config", ""));
     assert_eq!(guest.write("/workspace/sub/config", "x").unwrap_err(), Errno::ACCESS);
     assert_eq!(guest.write("/workspace/sub/other", "x").unwrap_err(), Errno::ACCESS);
 }
@@ -151,14 +194,18 @@ fn a_folder_is_not_moved_to_or_from_protected_places() {
         ("nested", "moved"),
         ("nested/inner", "inner"),
     ] {
-        let error = guest.rename(&format!("/workspace/{from}"), &format!("/workspace/{to}")).unwrap_err();
+        let error =
+            guest.rename(&format!("/workspace/{from}"), &format!("/workspace/{to}")).unwrap_err();
         assert!(matches!(error, Errno::ACCESS | Errno::NOENT), "{from} -> {to}: {error}");
     }
     // A tree that only its place would make one.
     fill(&guest.host(""), "x/github/agents/a.md", "");
     guest.rename("/workspace/x/github", "/workspace/x/.github").unwrap_err();
     assert_eq!(guest.rename("/workspace/plain", "/workspace/other"), Ok(()));
-    assert!(guest.denials().iter().any(|denial| denial.contains("nested/inner/.envrc") && denial.contains("a shell or a login")));
+    assert!(
+        guest.denials().iter().any(|denial| denial.contains("nested/inner/.envrc")
+            && denial.contains("a shell or a login"))
+    );
 }
 
 #[test]
@@ -189,7 +236,11 @@ fn a_bare_repository_gets_no_commands_in_any_order() {
         let (last, before) = steps.split_last().unwrap();
         before.iter().for_each(|step| act(step).unwrap());
         assert_eq!(act(last), Err(Errno::ACCESS), "{steps:?}");
-        assert!(guest.denials().iter().any(|denial| denial.contains("git would run commands")), "{:?}", guest.denials());
+        assert!(
+            guest.denials().iter().any(|denial| denial.contains("git would run commands")),
+            "{:?}",
+            guest.denials()
+        );
     }
     // The same names mean nothing elsewhere.
     let guest = Grant::default().guest(|w| fill(w, "src/main.rs", ""));
@@ -199,14 +250,19 @@ fn a_bare_repository_gets_no_commands_in_any_order() {
     guest.mkdir("/workspace/src/objects").unwrap();
     // The operator may name the file.
     let named = Grant { write: &["/workspace/**", "/workspace/bare/config"], ..Grant::default() };
-    let guest = named.guest(|w| ["HEAD", "objects/x", "refs/x", "config"].iter().for_each(|file| fill(w, &format!("bare/{file}"), "")));
+    let guest = named.guest(|w| {
+        ["HEAD", "objects/x", "refs/x", "config"]
+            .iter()
+            .for_each(|file| fill(w, &format!("bare/{file}"), ""))
+    });
     guest.write("/workspace/bare/config", "x").unwrap();
     assert_eq!(guest.mkdir("/workspace/bare/hooks").unwrap_err(), Errno::ACCESS);
 }
 
 #[test]
 fn build_files_are_written_and_marked_in_the_diff() {
-    let guest = Grant { mode: MountMode::Overlay, ..Grant::default() }.guest(|w| fill(w, "Makefile", "all:\n"));
+    let guest = Grant { mode: MountMode::Overlay, ..Grant::default() }
+        .guest(|w| fill(w, "Makefile", "all:\n"));
     guest.write("/workspace/Makefile", "all: x\n").unwrap();
     guest.write("/workspace/notes.txt", "x\n").unwrap();
     let diff = guest.vfs.diff();

@@ -6,7 +6,8 @@ use skillhost_policy::capabilities::MountMode;
 use skillhost_policy::limits::Limits;
 
 fn limited(disk: u64, files: u64, handles: u64) -> Guest {
-    Grant { limits: Limits { disk, files, handles, ..Limits::default() }, ..Grant::default() }.guest(|_| {})
+    Grant { limits: Limits { disk, files, handles, ..Limits::default() }, ..Grant::default() }
+        .guest(|_| {})
 }
 
 fn disk(bytes: u64) -> Guest {
@@ -113,11 +114,20 @@ fn renaming_over_a_file_gives_its_bytes_back() {
 
 #[test]
 fn removing_what_was_there_before_earns_no_credit() {
-    let guest = Grant { limits: Limits { disk: 10, files: 1, ..Limits::default() }, ..Grant::default() }.guest(|w| {
-        std::fs::File::from(rustix::fs::open(w.join("old"), rustix::fs::OFlags::CREATE | rustix::fs::OFlags::RDWR, 0o600.into()).unwrap())
-            .set_len(1_000)
-            .unwrap()
-    });
+    let guest =
+        Grant { limits: Limits { disk: 10, files: 1, ..Limits::default() }, ..Grant::default() }
+            .guest(|w| {
+                std::fs::File::from(
+                    rustix::fs::open(
+                        w.join("old"),
+                        rustix::fs::OFlags::CREATE | rustix::fs::OFlags::RDWR,
+                        0o600.into(),
+                    )
+                    .unwrap(),
+                )
+                .set_len(1_000)
+                .unwrap()
+            });
     guest.unlink("/workspace/old").unwrap();
     let file = guest.file("/workspace/f", WRITE).unwrap();
     assert_eq!(file.write_at(&[0; 100], None), Ok(10));
@@ -136,7 +146,11 @@ fn folders_count_as_files() {
     guest.mkdir("/workspace/c").unwrap();
     assert_eq!(guest.mkdir("/workspace/c").unwrap_err(), Errno::EXIST);
     guest.rmdir("/workspace/c").unwrap();
-    assert_eq!(guest.open("/workspace/none/f", WRITE).unwrap_err(), Errno::NOENT, "what fails takes nothing");
+    assert_eq!(
+        guest.open("/workspace/none/f", WRITE).unwrap_err(),
+        Errno::NOENT,
+        "what fails takes nothing"
+    );
     guest.write("/workspace/f", "").unwrap();
 }
 
@@ -163,7 +177,12 @@ fn copies_for_an_overlay_count() {
     let limits = Limits { disk: 10, ..Limits::default() };
     let guest = Grant { mode: MountMode::Overlay, limits, ..Grant::default() }.guest(|w| {
         for (name, size) in [("small", 8), ("large", 11)] {
-            let file = rustix::fs::open(w.join(name), rustix::fs::OFlags::CREATE | rustix::fs::OFlags::RDWR, 0o600.into()).unwrap();
+            let file = rustix::fs::open(
+                w.join(name),
+                rustix::fs::OFlags::CREATE | rustix::fs::OFlags::RDWR,
+                0o600.into(),
+            )
+            .unwrap();
             rustix::fs::ftruncate(file, size).unwrap();
         }
     });
@@ -174,7 +193,10 @@ fn copies_for_an_overlay_count() {
     guest.append("/workspace/small", "12").unwrap();
     assert_eq!(guest.vfs.usage().disk, 10);
     guest.unlink("/workspace/small").unwrap();
-    assert_eq!(guest.vfs.usage(), FileUsage { bytes_read: 0, bytes_written: 2, files_created: 0, disk: 0 });
+    assert_eq!(
+        guest.vfs.usage(),
+        FileUsage { bytes_read: 0, bytes_written: 2, files_created: 0, disk: 0 }
+    );
 }
 
 #[test]
@@ -185,7 +207,9 @@ fn programs_that_write_at_once_stay_within_the_quota_together() {
             let guest = &guest;
             scope.spawn(move || {
                 // Two files, four writers each, appending: no byte is lost or counted twice.
-                let file = guest.file(&format!("/workspace/f{}", i % 2), Want { truncate: false, ..WRITE }).unwrap();
+                let file = guest
+                    .file(&format!("/workspace/f{}", i % 2), Want { truncate: false, ..WRITE })
+                    .unwrap();
                 let mut written = 0;
                 while let Ok(count) = file.write_at(&[b'x'; 77], None) {
                     written += count;

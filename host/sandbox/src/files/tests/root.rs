@@ -1,4 +1,5 @@
-//! `/`: what is in it, that nothing can be made there, and that the rules of a mount hold on the way through it; the devices.
+//! `/`: what is in it, that nothing can be made there, and that the rules of a mount hold on the
+//! way through it; the devices.
 
 use rustix::fs::FileType;
 
@@ -19,7 +20,10 @@ fn names(guest: &Guest, path: &str) -> Vec<String> {
 fn the_root_lists_the_mounts_and_the_devices() {
     let guest = Grant::default().guest(|w| fill(w, "a", "x"));
     assert_eq!(names(&guest, "/"), ["dev", "skill", "tmp", "usr", "workspace"]);
-    assert_eq!(listed(&guest, "/dev").into_iter().map(|(_, kind)| kind).collect::<Vec<_>>(), [FileType::CharacterDevice; 4]);
+    assert_eq!(
+        listed(&guest, "/dev").into_iter().map(|(_, kind)| kind).collect::<Vec<_>>(),
+        [FileType::CharacterDevice; 4]
+    );
     assert_eq!(names(&guest, "/dev"), ["null", "random", "urandom", "zero"]);
     assert_eq!(names(&guest, "/usr/bin"), ["python3"]);
     assert_eq!(names(&guest, "/./dev/../workspace/"), ["a"]);
@@ -48,7 +52,20 @@ fn the_rules_of_a_mount_hold_on_the_way_through_the_root() {
         std::os::unix::fs::symlink("/skill", w.join("absolute")).unwrap();
     });
     let (root, (workspace, _)) = (guest.root(), guest.at("/workspace"));
-    for path in ["a", "out/b", "out/new", "secret/c", "secret/new", "secret", "link", "inner/c", "absolute/SKILL.md", "none/x", "a/", "."] {
+    for path in [
+        "a",
+        "out/b",
+        "out/new",
+        "secret/c",
+        "secret/new",
+        "secret",
+        "link",
+        "inner/c",
+        "absolute/SKILL.md",
+        "none/x",
+        "a/",
+        ".",
+    ] {
         let through = format!("workspace/{path}");
         for want in [READ, WRITE, UPDATE, CREATE_NEW, FOLDER] {
             let error = |base: &Handle, path: &str| guest.vfs.open_at(base, path, want).err();
@@ -57,12 +74,21 @@ fn the_rules_of_a_mount_hold_on_the_way_through_the_root() {
             let made = path == "out/new" && want.exclusive;
             assert_eq!(rooted, if made { Some(Errno::EXIST) } else { direct }, "{path} {want:?}");
         }
-        let kind = |base: &Handle, path: &str| guest.vfs.stat_at(base, path, true).map(|found| found.kind);
+        let kind =
+            |base: &Handle, path: &str| guest.vfs.stat_at(base, path, true).map(|found| found.kind);
         assert_eq!(kind(&root, &through), kind(&workspace, path), "{path}");
-        assert_eq!(guest.vfs.read_link(&root, &through), guest.vfs.read_link(&workspace, path), "{path}");
+        assert_eq!(
+            guest.vfs.read_link(&root, &through),
+            guest.vfs.read_link(&workspace, path),
+            "{path}"
+        );
         let hash = |base: &Handle, path: &str| guest.vfs.metadata_hash_at(base, path, true);
         assert_eq!(hash(&root, &through), hash(&workspace, path), "{path}");
-        assert_eq!(guest.vfs.remove_dir(&root, &through), guest.vfs.remove_dir(&workspace, path), "{path}");
+        assert_eq!(
+            guest.vfs.remove_dir(&root, &through),
+            guest.vfs.remove_dir(&workspace, path),
+            "{path}"
+        );
     }
     assert!(guest.vfs.open_at(&root, "workspace/../skill/SKILL.md", READ).is_ok());
     assert_eq!(guest.vfs.open_at(&root, "workspace/../outside", READ).unwrap_err(), Errno::NOENT);
@@ -90,7 +116,10 @@ fn nothing_is_made_moved_or_removed_in_the_root() {
     assert_eq!(guest.write("/usr/bin/python3", "x"), Err(Errno::ROFS));
     assert_eq!(guest.vfs.remove_dir(&root, "workspace"), Err(Errno::BUSY));
     assert_eq!(guest.vfs.remove_dir(&root, "usr"), Err(Errno::ROFS));
-    assert_eq!(guest.vfs.set_times_at(&root, "dev/null", true, NewTime::Now, NewTime::Now), Err(Errno::ROFS));
+    assert_eq!(
+        guest.vfs.set_times_at(&root, "dev/null", true, NewTime::Now, NewTime::Now),
+        Err(Errno::ROFS)
+    );
     assert_eq!(names(&guest, "/"), before);
     let denied = guest.vfs.denials();
     let denial = denied.iter().find(|denial| denial.what == "write /x").unwrap();
@@ -101,18 +130,31 @@ fn nothing_is_made_moved_or_removed_in_the_root() {
 
 #[test]
 fn devices_take_everything_and_cost_nothing() {
-    let guest = Grant { limits: Limits { disk: 0, files: 0, ..Limits::default() }, ..Grant::default() }.guest(|_| {});
+    let guest =
+        Grant { limits: Limits { disk: 0, files: 0, ..Limits::default() }, ..Grant::default() }
+            .guest(|_| {});
     for path in ["/dev/null", "/dev/zero", "/dev/urandom"] {
         for want in [UPDATE, WRITE, Want { truncate: false, ..WRITE }] {
             let file = guest.file(path, want).unwrap();
             assert_eq!(file.write_at(&[1; 5_000], Some(1 << 40)), Ok(5_000), "{path}");
             assert_eq!(file.write_at(&[1; 5_000], None), Ok(5_000), "{path}");
-            assert_eq!((file.room(None), file.set_size(3), file.sync()), (u64::MAX, Ok(()), Ok(())), "{path}");
+            assert_eq!(
+                (file.room(None), file.set_size(3), file.sync()),
+                (u64::MAX, Ok(()), Ok(())),
+                "{path}"
+            );
         }
         let file = guest.file(path, READ).unwrap();
-        assert_eq!((file.write_at(b"x", None), file.set_size(0)), (Err(Errno::BADF), Err(Errno::BADF)), "{path}");
+        assert_eq!(
+            (file.write_at(b"x", None), file.set_size(0)),
+            (Err(Errno::BADF), Err(Errno::BADF)),
+            "{path}"
+        );
         let handle = guest.open(path, READ).unwrap();
-        for found in [guest.vfs.stat(&handle).unwrap(), guest.vfs.stat_at(&guest.root(), &path[1..], true).unwrap()] {
+        for found in [
+            guest.vfs.stat(&handle).unwrap(),
+            guest.vfs.stat_at(&guest.root(), &path[1..], true).unwrap(),
+        ] {
             assert_eq!((found.kind, found.size), (FileType::CharacterDevice, 0), "{path}");
         }
         assert_eq!(guest.open(path, CREATE_NEW).unwrap_err(), Errno::EXIST, "{path}");
@@ -143,7 +185,8 @@ fn what_devices_give() {
 
 #[test]
 fn a_handle_to_a_device_counts_as_one() {
-    let guest = Grant { limits: Limits { handles: 2, ..Limits::default() }, ..Grant::default() }.guest(|_| {});
+    let guest = Grant { limits: Limits { handles: 2, ..Limits::default() }, ..Grant::default() }
+        .guest(|_| {});
     let root = guest.vfs.folder(3, "").unwrap();
     let _one = guest.vfs.open_at(&root, "dev/null", READ).unwrap();
     assert_eq!(guest.vfs.open_at(&root, "dev/null", READ).unwrap_err(), Errno::MFILE);

@@ -34,7 +34,8 @@ fn a_mount_in_which_nothing_is_allowed_is_not_there() {
 #[test]
 fn no_path_leads_above_a_mount() {
     let guest = plain(|w| fill(w, "d/f", "x"));
-    for path in ["../outside", "d/../../outside", "d/../../workspace/d/f", "..", "../..", "d/../.."] {
+    for path in ["../outside", "d/../../outside", "d/../../workspace/d/f", "..", "../..", "d/../.."]
+    {
         let (base, _) = guest.at("/workspace");
         assert_eq!(guest.vfs.open_at(&base, path, READ).unwrap_err(), Errno::PERM, "{path}");
         assert_eq!(guest.vfs.stat_at(&base, path, true).unwrap_err(), Errno::PERM, "{path}");
@@ -141,8 +142,14 @@ fn a_file_with_another_name_is_read_but_not_written() {
         assert_eq!(guest.open("/workspace/linked", want).unwrap_err(), Errno::PERM);
     }
     let (base, _) = guest.at("/workspace");
-    assert_eq!(guest.vfs.set_times_at(&base, "linked", true, NewTime::Now, NewTime::Now).unwrap_err(), Errno::PERM);
-    assert_eq!(guest.denials(), ["write /workspace/linked: the file has several names (hard links)"]);
+    assert_eq!(
+        guest.vfs.set_times_at(&base, "linked", true, NewTime::Now, NewTime::Now).unwrap_err(),
+        Errno::PERM
+    );
+    assert_eq!(
+        guest.denials(),
+        ["write /workspace/linked: the file has several names (hard links)"]
+    );
     assert_eq!(std::fs::read_to_string(guest.dir().join("outside")).unwrap(), "secret");
     guest.unlink("/workspace/linked").unwrap();
     assert_eq!(std::fs::read_to_string(guest.dir().join("outside")).unwrap(), "secret");
@@ -152,12 +159,28 @@ fn a_file_with_another_name_is_read_but_not_written() {
 fn devices_fifos_and_sockets_are_not_opened() {
     let guest = plain(|w| {
         let mode = rustix::fs::Mode::from_raw_mode(0o600);
-        rustix::fs::mknodat(rustix::fs::CWD, w.join("fifo"), rustix::fs::FileType::Fifo, mode, 0).unwrap();
+        rustix::fs::mknodat(rustix::fs::CWD, w.join("fifo"), rustix::fs::FileType::Fifo, mode, 0)
+            .unwrap();
         std::os::unix::net::UnixListener::bind(w.join("socket")).unwrap();
         // Making a device takes a privilege that tests may not have.
         let null = rustix::fs::makedev(1, 3);
-        if rustix::fs::mknodat(rustix::fs::CWD, w.join("null"), rustix::fs::FileType::CharacterDevice, mode, null).is_err() {
-            rustix::fs::mknodat(rustix::fs::CWD, w.join("null"), rustix::fs::FileType::Fifo, mode, 0).unwrap();
+        if rustix::fs::mknodat(
+            rustix::fs::CWD,
+            w.join("null"),
+            rustix::fs::FileType::CharacterDevice,
+            mode,
+            null,
+        )
+        .is_err()
+        {
+            rustix::fs::mknodat(
+                rustix::fs::CWD,
+                w.join("null"),
+                rustix::fs::FileType::Fifo,
+                mode,
+                0,
+            )
+            .unwrap();
         }
     });
     for name in ["fifo", "socket", "null"] {
@@ -189,8 +212,14 @@ fn a_glob_shows_the_files_that_match_and_no_others() {
     assert_eq!(std::fs::read_to_string(guest.host("a.csv")).unwrap(), "a.csv");
     let rule = "no entry of allowed-tools or the policy covers it";
     let denials = guest.denials();
-    assert!(denials.contains(&format!("read /workspace/c.txt: {rule} [--allow 'Read(c.txt)']")), "{denials:?}");
-    assert!(denials.contains(&format!("write /workspace/new.csv: {rule} [--allow 'Write(new.csv)']")), "{denials:?}");
+    assert!(
+        denials.contains(&format!("read /workspace/c.txt: {rule} [--allow 'Read(c.txt)']")),
+        "{denials:?}"
+    );
+    assert!(
+        denials.contains(&format!("write /workspace/new.csv: {rule} [--allow 'Write(new.csv)']")),
+        "{denials:?}"
+    );
 }
 
 #[test]
@@ -202,11 +231,13 @@ fn looking_for_what_does_not_exist_is_no_denial() {
 
 #[test]
 fn a_folder_on_the_way_is_listed_with_only_what_is_allowed_in_it() {
-    let guest = Grant { read: &["/workspace/a/b/**"], write: &["/workspace/a/out/**"], ..Grant::default() }.guest(|w| {
-        for file in ["a/b/f", "a/c/f", "a/f", "z/f"] {
-            fill(w, file, file);
-        }
-    });
+    let guest =
+        Grant { read: &["/workspace/a/b/**"], write: &["/workspace/a/out/**"], ..Grant::default() }
+            .guest(|w| {
+                for file in ["a/b/f", "a/c/f", "a/f", "z/f"] {
+                    fill(w, file, file);
+                }
+            });
     assert_eq!(guest.list("/workspace").unwrap(), ["a"]);
     assert_eq!(guest.list("/workspace/a").unwrap(), ["b"]);
     assert_eq!(guest.read("/workspace/a/b/f").unwrap(), "a/b/f");
@@ -221,14 +252,21 @@ fn a_folder_on_the_way_is_listed_with_only_what_is_allowed_in_it() {
 
 #[test]
 fn what_is_denied_is_not_there_nor_is_anything_below_it() {
-    let guest = Grant { deny_read: &["/workspace/secret", "/workspace/**/*.key"], ..Grant::default() }.guest(|w| {
-        fill(w, "secret/f", "x");
-        fill(w, "d/a.key", "x");
-        fill(w, "d/a.txt", "x");
-    });
+    let guest =
+        Grant { deny_read: &["/workspace/secret", "/workspace/**/*.key"], ..Grant::default() }
+            .guest(|w| {
+                fill(w, "secret/f", "x");
+                fill(w, "d/a.key", "x");
+                fill(w, "d/a.txt", "x");
+            });
     assert_eq!(guest.list("/workspace").unwrap(), ["d"]);
     assert_eq!(guest.list("/workspace/d").unwrap(), ["a.txt"]);
-    for path in ["/workspace/secret/f", "/workspace/secret", "/workspace/d/a.key", "/workspace/secret/../d/a.key"] {
+    for path in [
+        "/workspace/secret/f",
+        "/workspace/secret",
+        "/workspace/d/a.key",
+        "/workspace/secret/../d/a.key",
+    ] {
         assert_eq!(guest.read(path).unwrap_err(), Errno::NOENT, "{path}");
         assert_eq!(guest.unlink(path).unwrap_err(), Errno::NOENT, "{path}");
         assert_eq!(guest.rename(path, "/workspace/x").unwrap_err(), Errno::NOENT, "{path}");
@@ -236,10 +274,29 @@ fn what_is_denied_is_not_there_nor_is_anything_below_it() {
     for path in ["/workspace/secret/new", "/workspace/new.key"] {
         assert_eq!(guest.write(path, "x").unwrap_err(), Errno::ACCESS, "{path}");
     }
-    assert_eq!(guest.rename("/workspace/d/a.txt", "/workspace/d/a.key").unwrap_err(), Errno::ACCESS);
-    assert_eq!(guest.rename("/workspace/d", "/workspace/e").unwrap_err(), Errno::XDEV, "its entries would slip under other rules");
-    assert!(guest.denials().contains(&"read /workspace/d/a.key: `/workspace/**/*.key` is denied".to_owned()), "{:?}", guest.denials());
-    assert!(guest.denials().contains(&"read /workspace/secret/f: `/workspace/secret` is denied".to_owned()), "{:?}", guest.denials());
+    assert_eq!(
+        guest.rename("/workspace/d/a.txt", "/workspace/d/a.key").unwrap_err(),
+        Errno::ACCESS
+    );
+    assert_eq!(
+        guest.rename("/workspace/d", "/workspace/e").unwrap_err(),
+        Errno::XDEV,
+        "its entries would slip under other rules"
+    );
+    assert!(
+        guest
+            .denials()
+            .contains(&"read /workspace/d/a.key: `/workspace/**/*.key` is denied".to_owned()),
+        "{:?}",
+        guest.denials()
+    );
+    assert!(
+        guest
+            .denials()
+            .contains(&"read /workspace/secret/f: `/workspace/secret` is denied".to_owned()),
+        "{:?}",
+        guest.denials()
+    );
 }
 
 #[test]
@@ -256,27 +313,46 @@ fn rules_of_a_narrower_mount_name_paths_of_the_wider_one() {
         fill(w, "secrets/key", "x");
         fill(w, "out/f", "x");
     };
-    let guest = narrower(&["/workspace/a/b/secrets/**", "/workspace/out"], &["/workspace/a/b/out/fixed"]).guest(contents);
+    let guest =
+        narrower(&["/workspace/a/b/secrets/**", "/workspace/out"], &["/workspace/a/b/out/fixed"])
+            .guest(contents);
     assert_eq!(guest.list("/workspace").unwrap(), ["out"]);
     assert_eq!(guest.read("/workspace/secrets/key").unwrap_err(), Errno::NOENT);
     guest.write("/workspace/out/f", "y").unwrap();
     for refused in ["out/fixed", "other/f", "f"] {
-        assert_eq!(guest.write(&format!("/workspace/{refused}"), "y").unwrap_err(), Errno::ACCESS, "{refused}");
+        assert_eq!(
+            guest.write(&format!("/workspace/{refused}"), "y").unwrap_err(),
+            Errno::ACCESS,
+            "{refused}"
+        );
     }
     let denials = guest.denials();
     let rule = "no entry of allowed-tools or the policy covers it";
-    assert!(denials.contains(&format!("write /workspace/other/f: {rule} [--allow 'Write(a/b/other/f)']")), "{denials:?}");
-    assert!(denials.contains(&"read /workspace/secrets/key: `/workspace/a/b/secrets/**` is denied".to_owned()), "{denials:?}");
+    assert!(
+        denials
+            .contains(&format!("write /workspace/other/f: {rule} [--allow 'Write(a/b/other/f)']")),
+        "{denials:?}"
+    );
+    assert!(
+        denials.contains(
+            &"read /workspace/secrets/key: `/workspace/a/b/secrets/**` is denied".to_owned()
+        ),
+        "{denials:?}"
+    );
     // A rule about a folder above the mount holds for all that is in it.
     for above in [&["/workspace/?"], &["/workspace/a"], &["/workspace/a/[b]"]] {
         let guest = narrower(above, &[]).guest(contents);
-        assert!(guest.vfs.preopens().unwrap().iter().all(|(_, name)| name != "/workspace"), "{above:?}");
+        assert!(
+            guest.vfs.preopens().unwrap().iter().all(|(_, name)| name != "/workspace"),
+            "{above:?}"
+        );
     }
 }
 
 #[test]
 fn what_may_not_be_written_may_still_be_read() {
-    let guest = Grant { deny_write: &["/workspace/ro"], ..Grant::default() }.guest(|w| fill(w, "ro", "x"));
+    let guest =
+        Grant { deny_write: &["/workspace/ro"], ..Grant::default() }.guest(|w| fill(w, "ro", "x"));
     assert_eq!(guest.read("/workspace/ro").unwrap(), "x");
     for want in [WRITE, UPDATE, Want { truncate: true, ..READ }] {
         assert_eq!(guest.open("/workspace/ro", want).unwrap_err(), Errno::ACCESS);
@@ -300,16 +376,31 @@ fn nothing_changes_in_a_read_only_mount() {
         assert_eq!(guest.mkdir(&format!("{root}/newdir")).unwrap_err(), Errno::ROFS);
         assert_eq!(guest.unlink(file).unwrap_err(), Errno::ROFS);
         assert_eq!(guest.rename(file, &format!("{root}/new")).unwrap_err(), Errno::ROFS);
-        assert_eq!(guest.vfs.set_times_at(&base, rest, true, NewTime::Now, NewTime::Now).unwrap_err(), Errno::ROFS);
+        assert_eq!(
+            guest.vfs.set_times_at(&base, rest, true, NewTime::Now, NewTime::Now).unwrap_err(),
+            Errno::ROFS
+        );
         let read = guest.open(file, READ).unwrap();
-        assert_eq!(guest.vfs.set_times(&read, NewTime::Now, NewTime::Now).unwrap_err(), Errno::ROFS);
+        assert_eq!(
+            guest.vfs.set_times(&read, NewTime::Now, NewTime::Now).unwrap_err(),
+            Errno::ROFS
+        );
         assert_eq!(read.file().unwrap().write_at(b"y", None).unwrap_err(), Errno::BADF);
         assert_eq!(read.file().unwrap().set_size(0).unwrap_err(), Errno::BADF);
     }
     assert_eq!(guest.rmdir("/workspace/d").unwrap_err(), Errno::ROFS);
     let denials = guest.denials();
-    assert!(denials.contains(&"write /workspace/d/new: the mount /workspace is read-only [--workspace DIR]".to_owned()), "{denials:?}");
-    assert!(denials.contains(&"write /skill/SKILL.md: /skill is read-only".to_owned()), "{denials:?}");
+    assert!(
+        denials.contains(
+            &"write /workspace/d/new: the mount /workspace is read-only [--workspace DIR]"
+                .to_owned()
+        ),
+        "{denials:?}"
+    );
+    assert!(
+        denials.contains(&"write /skill/SKILL.md: /skill is read-only".to_owned()),
+        "{denials:?}"
+    );
 }
 
 #[test]
@@ -329,7 +420,10 @@ fn a_folder_that_is_not_the_granted_one_is_not_mounted() {
     let found = rustix::fs::stat(&host).unwrap();
     let open = |inode| {
         let resolved = Some(HostFolder { named: host.clone(), device: found.st_dev, inode });
-        OpenMount::open(&Mount { resolved, ..Mount::new("/workspace", &host, MountMode::Write) }, &Guarded::default())
+        OpenMount::open(
+            &Mount { resolved, ..Mount::new("/workspace", &host, MountMode::Write) },
+            &Guarded::default(),
+        )
     };
     open(found.st_ino).unwrap();
     let refused = open(found.st_ino + 1).unwrap_err();

@@ -65,8 +65,12 @@ impl Grant<'_> {
         std::fs::write(dir.path().join("skill/SKILL.md"), "skill").unwrap();
         contents(&dir.path().join("workspace"));
         let real = dir.path().canonicalize().unwrap();
-        let mount = Mount { rules_at: self.rules_at.to_owned(), ..Mount::new("/workspace", real.join("workspace"), self.mode) };
-        let globs = |list: &[&str]| list.iter().map(|g| PathGlob::new(g).unwrap()).collect::<Vec<_>>();
+        let mount = Mount {
+            rules_at: self.rules_at.to_owned(),
+            ..Mount::new("/workspace", real.join("workspace"), self.mode)
+        };
+        let globs =
+            |list: &[&str]| list.iter().map(|g| PathGlob::new(g).unwrap()).collect::<Vec<_>>();
         let capabilities = Capabilities {
             mounts: vec![mount.clone()],
             read: Scope { all_of: vec![globs(self.read)], none_of: globs(self.deny_read) },
@@ -74,8 +78,13 @@ impl Grant<'_> {
             limits: self.limits,
             ..Capabilities::default()
         };
-        let workspace = OpenMount::open(&mount, &Guarded::default()).unwrap().over(folder(&real.join("upper")));
-        let mut mounts = vec![OpenMount::skill(folder(&real.join("skill"))), OpenMount::scratch(folder(&real.join("tmp"))), workspace];
+        let workspace =
+            OpenMount::open(&mount, &Guarded::default()).unwrap().over(folder(&real.join("upper")));
+        let mut mounts = vec![
+            OpenMount::skill(folder(&real.join("skill"))),
+            OpenMount::scratch(folder(&real.join("tmp"))),
+            workspace,
+        ];
         let place = |path: &&str| real.join("workspace").join(path);
         let guarded = Guarded {
             hidden: self.hidden.iter().map(&place).collect(),
@@ -108,9 +117,17 @@ fn folder(path: &Path) -> OwnedFd {
     rustix::fs::open(path, beneath::FOLDER, Mode::empty()).unwrap()
 }
 
-pub(super) const READ: Want =
-    Want { follow: true, create: false, directory: false, exclusive: false, truncate: false, read: true, write: false };
-pub(super) const WRITE: Want = Want { create: true, truncate: true, write: true, read: false, ..READ };
+pub(super) const READ: Want = Want {
+    follow: true,
+    create: false,
+    directory: false,
+    exclusive: false,
+    truncate: false,
+    read: true,
+    write: false,
+};
+pub(super) const WRITE: Want =
+    Want { create: true, truncate: true, write: true, read: false, ..READ };
 pub(super) const UPDATE: Want = Want { write: true, ..READ };
 pub(super) const CREATE_NEW: Want = Want { create: true, exclusive: true, write: true, ..READ };
 pub(super) const FOLDER: Want = Want { directory: true, ..READ };
@@ -129,7 +146,10 @@ impl Guest {
     pub(super) fn at<'p>(&self, path: &'p str) -> (Handle, &'p str) {
         for (handle, guest) in self.vfs.preopens().unwrap() {
             let prefix = guest.trim_end_matches('/');
-            if let Some(rest) = path.strip_prefix(prefix).and_then(|r| if r.is_empty() { Some(".") } else { r.strip_prefix('/') }) {
+            if let Some(rest) = path
+                .strip_prefix(prefix)
+                .and_then(|r| if r.is_empty() { Some(".") } else { r.strip_prefix('/') })
+            {
                 return (handle, if rest.is_empty() { "." } else { rest });
             }
         }
@@ -212,7 +232,14 @@ impl Guest {
 
     /// The denials, as one line each.
     pub(super) fn denials(&self) -> Vec<String> {
-        let line = |d: Denial| format!("{}: {}{}", d.what, d.rule, d.fix.map(|f| format!(" [{f}]")).unwrap_or_default());
+        let line = |d: Denial| {
+            format!(
+                "{}: {}{}",
+                d.what,
+                d.rule,
+                d.fix.map(|f| format!(" [{f}]")).unwrap_or_default()
+            )
+        };
         self.vfs.denials().into_iter().map(line).collect()
     }
 }

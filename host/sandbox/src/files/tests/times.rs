@@ -33,7 +33,9 @@ fn what_was_there_is_as_old_as_the_run_and_what_is_done_has_the_runs_time() {
         let (guest, clock) = guest(mode);
         let at = |second| clock.store(second, Relaxed);
         at(110);
-        for path in ["/", "/skill/SKILL.md", "/tmp", "/workspace", "/workspace/old", "/workspace/d/x"] {
+        for path in
+            ["/", "/skill/SKILL.md", "/tmp", "/workspace", "/workspace/old", "/workspace/d/x"]
+        {
             assert_eq!(told(&guest, path), (100, 100, 100), "{mode:?} {path}");
         }
         guest.write("/workspace/new", "1").unwrap();
@@ -44,7 +46,11 @@ fn what_was_there_is_as_old_as_the_run_and_what_is_done_has_the_runs_time() {
         at(130);
         guest.rename("/workspace/new", "/workspace/d/renamed").unwrap();
         assert_eq!(told(&guest, "/workspace/d/renamed").1, 110, "{mode:?}");
-        assert_eq!((told(&guest, "/workspace").1, told(&guest, "/workspace/d").1), (130, 130), "{mode:?}");
+        assert_eq!(
+            (told(&guest, "/workspace").1, told(&guest, "/workspace/d").1),
+            (130, 130),
+            "{mode:?}"
+        );
         at(140);
         guest.mkdir("/workspace/d/made").unwrap();
         assert_eq!(told(&guest, "/workspace/d/made"), (140, 140, 140), "{mode:?}");

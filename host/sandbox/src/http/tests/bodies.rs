@@ -10,7 +10,9 @@ use super::*;
 
 /// A body without a length, in pieces.
 fn chunks(total: usize) -> Body {
-    let pieces = (0..total).step_by(100).map(move |at| Ok(Frame::data(Bytes::from("x".repeat(100.min(total - at))))));
+    let pieces = (0..total)
+        .step_by(100)
+        .map(move |at| Ok(Frame::data(Bytes::from("x".repeat(100.min(total - at))))));
     StreamBody::new(stream::iter(pieces)).boxed_unsync()
 }
 
@@ -21,7 +23,10 @@ async fn a_request_body_up_to_its_limit_is_sent_with_and_without_a_length() {
     capabilities.limits.http_request_body = 1000;
     let sender = sender(&capabilities);
     for body in [full("x".repeat(1000)), chunks(1000)] {
-        assert_eq!(exchange(&sender, request("POST", &server.url("/echo"), body)).await, Ok((200, "x".repeat(1000))));
+        assert_eq!(
+            exchange(&sender, request("POST", &server.url("/echo"), body)).await,
+            Ok((200, "x".repeat(1000)))
+        );
     }
     assert_eq!((sender.usage(), sender.hit()), ((2000, 2000), None));
 }
@@ -32,9 +37,15 @@ async fn a_request_body_over_its_limit_is_refused_or_cut_off() {
     let mut capabilities = loopback(server.port);
     capabilities.limits.http_request_body = 1000;
     let sender = sender(&capabilities);
-    assert_eq!(hit(exchange(&sender, request("POST", &server.url("/echo"), full("x".repeat(1001)))).await), Limit::HttpRequestBody);
+    assert_eq!(
+        hit(exchange(&sender, request("POST", &server.url("/echo"), full("x".repeat(1001)))).await),
+        Limit::HttpRequestBody
+    );
     assert_eq!(server.connections(), 0);
-    assert_eq!(hit(exchange(&sender, request("POST", &server.url("/echo"), chunks(1001))).await), Limit::HttpRequestBody);
+    assert_eq!(
+        hit(exchange(&sender, request("POST", &server.url("/echo"), chunks(1001))).await),
+        Limit::HttpRequestBody
+    );
     assert_eq!((sender.usage().0, sender.hit()), (1000, Some(Limit::HttpRequestBody)));
 }
 
@@ -48,7 +59,10 @@ async fn a_response_body_up_to_its_limit_arrives_with_and_without_a_length() {
         assert_eq!(get(&sender, &server.url(path)).await, Ok((200, "x".repeat(2500))));
     }
     // The length in the answer to HEAD is of a body that does not come.
-    assert_eq!(exchange(&sender, request("HEAD", &server.url("/bytes?99999"), full(""))).await, Ok((200, String::new())));
+    assert_eq!(
+        exchange(&sender, request("HEAD", &server.url("/bytes?99999"), full(""))).await,
+        Ok((200, String::new()))
+    );
     assert_eq!((sender.usage(), sender.hit()), ((0, 5000), None));
 }
 
@@ -62,7 +76,11 @@ async fn a_response_body_over_its_limit_is_cut_off() {
         assert_eq!(hit(get(&sender, &server.url(path)).await), Limit::HttpResponseBody, "{path}");
         let made = sender.requests().remove(0);
         assert_eq!((made.status, sender.hit()), (Some(200), Some(Limit::HttpResponseBody)));
-        assert_eq!(made.received == 0, path == "/bytes?2501", "a length that is too large is not waited for");
+        assert_eq!(
+            made.received == 0,
+            path == "/bytes?2501",
+            "a length that is too large is not waited for"
+        );
         assert!(made.error.unwrap().contains("http-response-body"));
     }
 }
@@ -76,7 +94,9 @@ async fn a_length_is_kept_to_the_byte() {
         request.headers_mut().insert("content-length", HeaderValue::from_static(said));
         match exchange(&sender, request).await {
             Ok(answer) => assert!(right && answer == (200, "x".repeat(is)), "{said}"),
-            Err(error) => assert!(!right && matches!(error, SendError::Malformed(_)), "{said}: {error}"),
+            Err(error) => {
+                assert!(!right && matches!(error, SendError::Malformed(_)), "{said}: {error}")
+            }
         }
     }
     // A length of 0 means that nothing is sent, whatever the body holds.
@@ -92,8 +112,15 @@ async fn a_length_is_kept_to_the_byte() {
 async fn a_body_that_fails_at_its_source_fails_the_request() {
     let server = Server::web().await;
     let sender = sender(&loopback(server.port));
-    let broken = StreamBody::new(stream::iter([Ok(Frame::data(Bytes::from("x"))), Err(SendError::Body("gone".into()))])).boxed_unsync();
-    assert_eq!(exchange(&sender, request("POST", &server.url("/echo"), broken)).await, Err(SendError::Body("gone".into())));
+    let broken = StreamBody::new(stream::iter([
+        Ok(Frame::data(Bytes::from("x"))),
+        Err(SendError::Body("gone".into())),
+    ]))
+    .boxed_unsync();
+    assert_eq!(
+        exchange(&sender, request("POST", &server.url("/echo"), broken)).await,
+        Err(SendError::Body("gone".into()))
+    );
 }
 
 #[tokio::test]
@@ -109,7 +136,10 @@ async fn a_head_has_a_size_either_way() {
     assert_eq!(exchange(&sender, with(MAX_HEAD)).await, Err(SendError::RequestHead));
     assert!(get(&sender, &server.url("/fields?60000")).await.is_ok());
     assert_eq!(get(&sender, &server.url("/fields?66000")).await, Err(SendError::ResponseHead));
-    let endless = Server::answering([b"HTTP/1.1 200 OK\r\n".as_slice(), &b"a: b\r\n".repeat(50_000)].concat()).await;
+    let endless = Server::answering(
+        [b"HTTP/1.1 200 OK\r\n".as_slice(), &b"a: b\r\n".repeat(50_000)].concat(),
+    )
+    .await;
     let sender = super::sender(&loopback(endless.port));
     assert_eq!(get(&sender, &endless.url("/")).await, Err(SendError::ResponseHead));
 }
@@ -117,10 +147,15 @@ async fn a_head_has_a_size_either_way() {
 #[tokio::test]
 async fn what_is_no_http_is_an_error() {
     let closing = Server::answering("").await;
-    assert_eq!(get(&sender(&loopback(closing.port)), &closing.url("/")).await, Err(SendError::Unanswered));
-    for answer in
-        ["SSH-2.0-x\r\n", "HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nabc", "HTTP/1.1 101 Go\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n"]
-    {
+    assert_eq!(
+        get(&sender(&loopback(closing.port)), &closing.url("/")).await,
+        Err(SendError::Unanswered)
+    );
+    for answer in [
+        "SSH-2.0-x\r\n",
+        "HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nabc",
+        "HTTP/1.1 101 Go\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n",
+    ] {
         let server = Server::answering(answer).await;
         let result = get(&sender(&loopback(server.port)), &server.url("/")).await;
         assert!(matches!(result, Err(SendError::Protocol(_))), "{answer}: {result:?}");
@@ -129,9 +164,17 @@ async fn what_is_no_http_is_an_error() {
 
 #[tokio::test]
 async fn a_response_of_two_lengths_is_no_answer() {
-    for fields in ["content-length: 3\r\ncontent-length: 5", "content-length: 3, 5", "content-length: -1"] {
+    for fields in
+        ["content-length: 3\r\ncontent-length: 5", "content-length: 3, 5", "content-length: -1"]
+    {
         let server = Server::answering(format!("HTTP/1.1 200 OK\r\n{fields}\r\n\r\nabcde")).await;
-        assert!(matches!(get(&sender(&loopback(server.port)), &server.url("/")).await, Err(SendError::Protocol(_))), "{fields}");
+        assert!(
+            matches!(
+                get(&sender(&loopback(server.port)), &server.url("/")).await,
+                Err(SendError::Protocol(_))
+            ),
+            "{fields}"
+        );
     }
 }
 
@@ -140,7 +183,10 @@ async fn an_answer_that_comes_before_the_upload_is_done_is_heard() {
     let server = Server::answering("HTTP/1.1 413 Too Large\r\ncontent-length: 2\r\n\r\nno").await;
     let sender = sender(&loopback(server.port));
     let endless = StreamBody::new(stream::pending()).boxed_unsync();
-    assert_eq!(exchange(&sender, request("POST", &server.url("/"), endless)).await, Ok((413, "no".into())));
+    assert_eq!(
+        exchange(&sender, request("POST", &server.url("/"), endless)).await,
+        Ok((413, "no".into()))
+    );
     assert_eq!((sender.requests()[0].status, sender.hit()), (Some(413), None));
 }
 
@@ -148,7 +194,10 @@ async fn an_answer_that_comes_before_the_upload_is_done_is_heard() {
 async fn trailers_are_handed_over_without_what_frames_a_message() {
     let answer = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n1\r\nx\r\n0\r\nhost: evil\r\ncontent-length: 9\r\nx-sum: 1\r\n\r\n";
     let server = Server::answering(answer).await;
-    let response = sender(&loopback(server.port)).send(request("GET", &server.url("/"), full("")), Waits::default()).await.unwrap();
+    let response = sender(&loopback(server.port))
+        .send(request("GET", &server.url("/"), full("")), Waits::default())
+        .await
+        .unwrap();
     let all = response.into_body().collect().await.unwrap();
     assert_eq!(all.trailers().unwrap().keys().map(|n| n.as_str()).collect::<Vec<_>>(), ["x-sum"]);
 }

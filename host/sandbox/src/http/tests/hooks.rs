@@ -8,9 +8,14 @@ use super::*;
 use crate::http::hooks::Hooks;
 
 async fn ask(sender: &Arc<Sender>, method: &str, uri: &str, body: &str) -> Result<Bytes, Error> {
-    let body: WasiBody = Full::new(Bytes::from(body.to_owned())).map_err(|e| match e {}).boxed_unsync();
-    let request = Request::builder().method(method).uri(uri.parse::<Uri>().unwrap()).body(body).unwrap();
-    let options = RequestOptions { first_byte_timeout: Some(Duration::from_secs(9)), ..RequestOptions::default() };
+    let body: WasiBody =
+        Full::new(Bytes::from(body.to_owned())).map_err(|e| match e {}).boxed_unsync();
+    let request =
+        Request::builder().method(method).uri(uri.parse::<Uri>().unwrap()).body(body).unwrap();
+    let options = RequestOptions {
+        first_byte_timeout: Some(Duration::from_secs(9)),
+        ..RequestOptions::default()
+    };
     let mut hooks = Hooks(sender.clone());
     let sent = hooks.send_request(request, Some(options), Box::new(async { Ok(()) }));
     let (response, io) = Box::into_pin(sent).await?;
@@ -27,10 +32,22 @@ async fn guests_get_answers_and_codes() {
     capabilities.limits.http_requests = 3;
     let sender = sender(&capabilities);
     assert_eq!(ask(&sender, "POST", &server.url("/echo"), "hello").await.unwrap(), "hello");
-    assert!(matches!(ask(&sender, "POST", &server.url("/echo"), "hello, world").await, Err(Error::HttpRequestBodySize(Some(10)))));
-    assert!(matches!(ask(&sender, "GET", &server.url("/bytes?11"), "").await, Err(Error::HttpResponseBodySize(Some(10)))));
-    assert!(matches!(ask(&sender, "GET", &server.url("/chunks?11"), "").await, Err(Error::HttpResponseBodySize(Some(10)))));
-    assert!(matches!(ask(&sender, "GET", &server.url("/bytes?1"), "").await, Err(Error::ConnectionLimitReached)));
+    assert!(matches!(
+        ask(&sender, "POST", &server.url("/echo"), "hello, world").await,
+        Err(Error::HttpRequestBodySize(Some(10)))
+    ));
+    assert!(matches!(
+        ask(&sender, "GET", &server.url("/bytes?11"), "").await,
+        Err(Error::HttpResponseBodySize(Some(10)))
+    ));
+    assert!(matches!(
+        ask(&sender, "GET", &server.url("/chunks?11"), "").await,
+        Err(Error::HttpResponseBodySize(Some(10)))
+    ));
+    assert!(matches!(
+        ask(&sender, "GET", &server.url("/bytes?1"), "").await,
+        Err(Error::ConnectionLimitReached)
+    ));
 }
 
 #[tokio::test]
@@ -38,7 +55,11 @@ async fn a_denial_tells_the_guest_which_rule_and_what_would_allow_it() {
     let server = Server::web().await;
     let mut capabilities = loopback(server.port);
     let https = HostPattern { plain: false, ..entry("https.test", None, false) };
-    capabilities.fetch.all_of.iter_mut().for_each(|side| side.extend([entry("x.test", None, false), https.clone()]));
+    capabilities
+        .fetch
+        .all_of
+        .iter_mut()
+        .for_each(|side| side.extend([entry("x.test", None, false), https.clone()]));
     capabilities.fetch.none_of = vec![entry("never.test", None, true)];
     let sender = sender_with_names(&capabilities, &[("x.test", &["127.0.0.1"])]);
     let port = server.port;
@@ -87,8 +108,25 @@ async fn a_denial_tells_the_guest_which_rule_and_what_would_allow_it() {
 fn guests_cannot_set_what_frames_a_message() {
     let mut hooks = Hooks(sender(&Capabilities::default()));
     let filter = hooks.forbidden_header_filter();
-    for name in ["host", "connection", "keep-alive", "proxy-authorization", "te", "trailer", "transfer-encoding", "upgrade", "expect"] {
-        assert!(filter(&HeaderName::from_static(name)) && hooks.is_forbidden_header(&HeaderName::from_static(name)), "{name}");
+    for name in [
+        "host",
+        "connection",
+        "keep-alive",
+        "proxy-authorization",
+        "te",
+        "trailer",
+        "transfer-encoding",
+        "upgrade",
+        "expect",
+    ] {
+        assert!(
+            filter(&HeaderName::from_static(name))
+                && hooks.is_forbidden_header(&HeaderName::from_static(name)),
+            "{name}"
+        );
     }
-    assert!(!filter(&HeaderName::from_static("authorization")) && !filter(&HeaderName::from_static("content-length")));
+    assert!(
+        !filter(&HeaderName::from_static("authorization"))
+            && !filter(&HeaderName::from_static("content-length"))
+    );
 }

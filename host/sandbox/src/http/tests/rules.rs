@@ -18,10 +18,12 @@ fn denial(result: Result<impl std::fmt::Debug, SendError>) -> Denial {
 async fn a_granted_host_is_asked_and_recorded_without_the_query() {
     let server = Server::web().await;
     let sender = sender(&loopback(server.port));
-    let answer = exchange(&sender, request("POST", &server.url("/echo?token=secret"), full("hello"))).await;
+    let answer =
+        exchange(&sender, request("POST", &server.url("/echo?token=secret"), full("hello"))).await;
     assert_eq!(answer, Ok((200, "hello".to_owned())));
     let made = RequestMade::new("POST".into(), server.url("/echo"), "", "");
-    let expected = RequestMade { status: Some(200), error: None, failure: None, sent: 5, received: 5, ..made };
+    let expected =
+        RequestMade { status: Some(200), error: None, failure: None, sent: 5, received: 5, ..made };
     assert_eq!(sender.requests(), [expected]);
     assert_eq!((sender.usage(), sender.hit(), sender.denials().len()), ((5, 5), None, 0));
 }
@@ -34,7 +36,9 @@ async fn without_a_grant_nothing_is_asked() {
         denial(get(&sender, &server.url("/head?secret")).await),
         Denial {
             what: server.url(""),
-            rule: "no `WebFetch` entry, of those asked for and granted, is for the host `127.0.0.1`".into(),
+            rule:
+                "no `WebFetch` entry, of those asked for and granted, is for the host `127.0.0.1`"
+                    .into(),
             fix: Some(format!("--allow 'WebFetch(http://127.0.0.1:{})'", server.port)),
             kind: skillhost_policy::outcome::DenialKind::Host("127.0.0.1".into()),
         }
@@ -52,7 +56,8 @@ async fn another_host_port_scheme_or_side_is_denied() {
     let mut one_side = loopback(server.port);
     one_side.fetch.all_of[0].clear();
     let mut forbidden = loopback(server.port);
-    forbidden.fetch.none_of = vec![HostPattern { host: HostName::Any, port: None, plain: true, private: true }];
+    forbidden.fetch.none_of =
+        vec![HostPattern { host: HostName::Any, port: None, plain: true, private: true }];
     for (capabilities, url) in [
         (loopback(server.port), other.url("/")),
         (loopback(server.port), format!("http://127.0.0.2:{}/", server.port)),
@@ -69,8 +74,10 @@ async fn another_host_port_scheme_or_side_is_denied() {
 #[tokio::test]
 async fn a_wildcard_holds_what_is_below_it_and_not_itself() {
     let server = Server::web().await;
-    let names: [(&str, &[&str]); 3] = [("a.test", &["127.0.0.1"]), ("x.a.test", &["127.0.0.1"]), ("xa.test", &["127.0.0.1"])];
-    let sender = sender_with_names(&granted(vec![entry("*.a.test", Some(server.port), true)]), &names);
+    let names: [(&str, &[&str]); 3] =
+        [("a.test", &["127.0.0.1"]), ("x.a.test", &["127.0.0.1"]), ("xa.test", &["127.0.0.1"])];
+    let sender =
+        sender_with_names(&granted(vec![entry("*.a.test", Some(server.port), true)]), &names);
     let url = |host: &str| format!("http://{host}:{}/bytes?1", server.port);
     assert_eq!(get(&sender, &url("x.a.test")).await, Ok((200, "x".into())));
     assert_eq!(get(&sender, &url("X.A.Test.")).await, Ok((200, "x".into())));
@@ -93,7 +100,11 @@ async fn only_granted_methods_are_sent_and_tunnels_never() {
         ("CONNECT", None),
         ("TRACE", None),
     ] {
-        assert_eq!(denial(exchange(&sender, request(method, &server.url("/"), full(""))).await).fix, fix, "{method}");
+        assert_eq!(
+            denial(exchange(&sender, request(method, &server.url("/"), full(""))).await).fix,
+            fix,
+            "{method}"
+        );
     }
     assert_eq!(server.connections(), 1);
 }
@@ -103,7 +114,9 @@ async fn user_information_and_odd_addresses_are_denied_and_not_recorded() {
     let server = Server::web().await;
     let everywhere = HostPattern { host: HostName::Any, port: None, plain: true, private: true };
     let sender = sender(&granted(vec![everywhere]));
-    for host in ["user:secret@127.0.0.1", "0x7f.1", "2130706433", "0177.0.0.1", "127.1", "127.0.0.1%2e"] {
+    for host in
+        ["user:secret@127.0.0.1", "0x7f.1", "2130706433", "0177.0.0.1", "127.1", "127.0.0.1%2e"]
+    {
         let Ok(uri) = format!("http://{host}:{}/", server.port).parse::<Uri>() else { continue };
         let mut request = request("GET", "http://x/", full(""));
         *request.uri_mut() = uri;
@@ -126,10 +139,15 @@ async fn a_name_that_leads_to_a_private_address_is_prohibited() {
         ("carried.test", &["64:ff9b::7f00:1", "2002:7f00:1::"]),
         ("zero.test", &["0.0.0.0", "::"]),
     ];
-    let sender = sender_with_names(&granted(vec![entry("*.test", Some(server.port), false)]), &names);
+    let sender =
+        sender_with_names(&granted(vec![entry("*.test", Some(server.port), false)]), &names);
     for (name, _) in names {
         let denial = denial(get(&sender, &format!("http://{name}:{}/", server.port)).await);
-        assert_eq!((denial.what, denial.fix), (format!("http://{name}:{}", server.port), None), "{name}");
+        assert_eq!(
+            (denial.what, denial.fix),
+            (format!("http://{name}:{}", server.port), None),
+            "{name}"
+        );
     }
     assert_eq!(server.connections(), 0);
 }
@@ -137,15 +155,20 @@ async fn a_name_that_leads_to_a_private_address_is_prohibited() {
 #[tokio::test]
 async fn a_private_address_needs_both_sides_and_a_special_one_is_never_asked() {
     let server = Server::web().await;
-    let (open, closed) = (entry("127.0.0.1", Some(server.port), true), entry("127.0.0.1", Some(server.port), false));
+    let (open, closed) =
+        (entry("127.0.0.1", Some(server.port), true), entry("127.0.0.1", Some(server.port), false));
     let mut capabilities = granted(vec![open]);
     assert!(get(&sender(&capabilities), &server.url("/bytes?1")).await.is_ok());
     capabilities.fetch.all_of[1] = vec![closed];
     let denial = denial(get(&sender(&capabilities), &server.url("/bytes?1")).await);
     assert_eq!(denial.fix, Some(format!("--allow 'WebFetch(http://127.0.0.1:{})'", server.port)));
     let names: [(&str, &[&str]); 1] = [("x.test", &["0.0.0.0", "::127.0.0.1", "2002:7f00:1::"])];
-    let sender = sender_with_names(&granted(vec![entry("x.test", Some(server.port), true)]), &names);
-    assert!(matches!(get(&sender, &format!("http://x.test:{}/", server.port)).await, Err(SendError::Prohibited(_))));
+    let sender =
+        sender_with_names(&granted(vec![entry("x.test", Some(server.port), true)]), &names);
+    assert!(matches!(
+        get(&sender, &format!("http://x.test:{}/", server.port)).await,
+        Err(SendError::Prohibited(_))
+    ));
     assert_eq!(server.connections(), 1);
 }
 
@@ -156,16 +179,24 @@ async fn localhost_is_resolved_and_is_private() {
     let open = sender(&granted(vec![entry("localhost", Some(server.port), true)]));
     assert_eq!(get(&open, &url).await, Ok((200, "x".into())));
     let closed = sender(&granted(vec![entry("localhost", Some(server.port), false)]));
-    assert_eq!(denial(get(&closed, &url).await).fix, Some(format!("--allow 'WebFetch(http://localhost:{})'", server.port)));
+    assert_eq!(
+        denial(get(&closed, &url).await).fix,
+        Some(format!("--allow 'WebFetch(http://localhost:{})'", server.port))
+    );
     assert_eq!(server.connections(), 1);
 }
 
 #[tokio::test]
 async fn of_several_addresses_the_permitted_ones_are_tried_until_one_answers() {
     let server = Server::web().await;
-    let names: [(&str, &[&str]); 1] = [("x.test", &["255.255.255.255", "224.0.0.1", "::1", "127.0.0.2", "127.0.0.1"])];
-    let sender = sender_with_names(&granted(vec![entry("x.test", Some(server.port), true)]), &names);
-    assert_eq!(get(&sender, &format!("http://x.test:{}/bytes?1", server.port)).await, Ok((200, "x".into())));
+    let names: [(&str, &[&str]); 1] =
+        [("x.test", &["255.255.255.255", "224.0.0.1", "::1", "127.0.0.2", "127.0.0.1"])];
+    let sender =
+        sender_with_names(&granted(vec![entry("x.test", Some(server.port), true)]), &names);
+    assert_eq!(
+        get(&sender, &format!("http://x.test:{}/bytes?1", server.port)).await,
+        Ok((200, "x".into()))
+    );
     assert_eq!(server.connections(), 1);
 }
 
@@ -176,7 +207,10 @@ async fn an_unknown_name_and_a_closed_port_are_errors_of_their_own() {
     let sender = sender_with_names(&granted(vec![entry("*.test", Some(closed), true)]), &names);
     tokio::task::yield_now().await;
     for name in ["unknown", "empty"] {
-        assert!(matches!(get(&sender, &format!("http://{name}.test:{closed}/")).await, Err(SendError::Dns(_))));
+        assert!(matches!(
+            get(&sender, &format!("http://{name}.test:{closed}/")).await,
+            Err(SendError::Dns(_))
+        ));
     }
     let refused = get(&sender, &format!("http://closed.test:{closed}/")).await;
     assert_eq!(refused, Err(SendError::Connect(std::io::ErrorKind::ConnectionRefused)));
@@ -186,11 +220,21 @@ async fn an_unknown_name_and_a_closed_port_are_errors_of_their_own() {
 #[tokio::test]
 async fn a_redirect_is_handed_over_and_its_target_checked_as_any_other() {
     let (server, inner) = (Server::web().await, Server::web().await);
-    let patterns = vec![entry("127.0.0.1", Some(server.port), true), entry("*.test", Some(inner.port), false)];
+    let patterns =
+        vec![entry("127.0.0.1", Some(server.port), true), entry("*.test", Some(inner.port), false)];
     let sender = sender_with_names(&granted(patterns), &[("inner.test", &["127.0.0.1"])]);
-    for hop in [format!("http://127.0.0.1:{}/bytes?1", inner.port), format!("http://inner.test:{}/bytes?1", inner.port)] {
-        let first = sender.send(request("GET", &server.url(&format!("/to?{hop}")), full("")), Waits::default()).await.unwrap();
-        assert_eq!((first.status().as_u16(), first.headers()["location"].to_str().unwrap()), (302, hop.as_str()));
+    for hop in [
+        format!("http://127.0.0.1:{}/bytes?1", inner.port),
+        format!("http://inner.test:{}/bytes?1", inner.port),
+    ] {
+        let first = sender
+            .send(request("GET", &server.url(&format!("/to?{hop}")), full("")), Waits::default())
+            .await
+            .unwrap();
+        assert_eq!(
+            (first.status().as_u16(), first.headers()["location"].to_str().unwrap()),
+            (302, hop.as_str())
+        );
         denial(get(&sender, &hop).await);
     }
     assert_eq!(inner.connections(), 0);
@@ -225,12 +269,23 @@ async fn fields_that_frame_the_message_or_name_the_receiver_never_leave() {
         ("expect", "100-continue"),
         ("x-mine", "2"),
     ] {
-        smuggling.headers_mut().append(HeaderName::from_static(name), HeaderValue::from_static(value));
+        smuggling
+            .headers_mut()
+            .append(HeaderName::from_static(name), HeaderValue::from_static(value));
     }
     let response = sender.send(smuggling, Waits::default()).await.unwrap();
-    let mut lines: Vec<String> = seen.lock().unwrap().trim_end().split("\r\n").map(str::to_owned).collect();
+    let mut lines: Vec<String> =
+        seen.lock().unwrap().trim_end().split("\r\n").map(str::to_owned).collect();
     lines[1..].sort();
-    assert_eq!(lines, ["POST /a%0d%0ab?c HTTP/1.1", "content-length: 5", &format!("host: 127.0.0.1:{}", server.port), "x-mine: 2"]);
+    assert_eq!(
+        lines,
+        [
+            "POST /a%0d%0ab?c HTTP/1.1",
+            "content-length: 5",
+            &format!("host: 127.0.0.1:{}", server.port),
+            "x-mine: 2"
+        ]
+    );
     let mut names: Vec<&str> = response.headers().keys().map(HeaderName::as_str).collect();
     names.sort();
     assert_eq!(names, ["content-length", "x"]);
@@ -238,8 +293,12 @@ async fn fields_that_frame_the_message_or_name_the_receiver_never_leave() {
 
 #[test]
 fn line_breaks_cannot_be_put_into_a_head() {
-    assert!(HeaderValue::from_bytes(b"a\r\nx: y").is_err() && HeaderValue::from_bytes(b"a\nb").is_err());
-    assert!(HeaderName::from_bytes(b"a\r\nb").is_err() && Method::from_bytes(b"GET /\r\n").is_err());
+    assert!(
+        HeaderValue::from_bytes(b"a\r\nx: y").is_err() && HeaderValue::from_bytes(b"a\nb").is_err()
+    );
+    assert!(
+        HeaderName::from_bytes(b"a\r\nb").is_err() && Method::from_bytes(b"GET /\r\n").is_err()
+    );
     assert!("http://a/b\r\nc".parse::<Uri>().is_err() && "http://a/b c".parse::<Uri>().is_err());
 }
 
@@ -247,9 +306,16 @@ fn line_breaks_cannot_be_put_into_a_head() {
 async fn what_is_kept_of_a_refusal_is_short() {
     let sender = sender(&granted(Vec::new()));
     let long = "x".repeat(60_000);
-    for (method, url) in [("GET", format!("http://{long}/")), ("GET", format!("http://a.test/{long}")), (&long, "http://a.test/".into())] {
+    for (method, url) in [
+        ("GET", format!("http://{long}/")),
+        ("GET", format!("http://a.test/{long}")),
+        (&long, "http://a.test/".into()),
+    ] {
         let uri: Uri = url.parse().unwrap();
-        denial(exchange(&sender, Request::builder().method(method).uri(uri).body(full("")).unwrap()).await);
+        denial(
+            exchange(&sender, Request::builder().method(method).uri(uri).body(full("")).unwrap())
+                .await,
+        );
     }
     assert!(format!("{:?} {:?}", sender.requests(), sender.denials()).len() < 20_000);
 }

@@ -112,16 +112,20 @@ pub(super) async fn read_head(stream: &mut TcpStream) -> String {
 async fn site<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(stream: S, http2: bool) {
     let io = TokioIo::new(stream);
     if http2 {
-        let _ = hyper::server::conn::http2::Builder::new(TokioExecutor::new()).serve_connection(io, service_fn(page)).await;
+        let _ = hyper::server::conn::http2::Builder::new(TokioExecutor::new())
+            .serve_connection(io, service_fn(page))
+            .await;
     } else {
-        let _ = hyper::server::conn::http1::Builder::new().serve_connection(io, service_fn(page)).await;
+        let _ =
+            hyper::server::conn::http1::Builder::new().serve_connection(io, service_fn(page)).await;
     }
 }
 
 type Page = Response<UnsyncBoxBody<Bytes, Infallible>>;
 
-/// `/echo` the body; `/head` the request's head as text; `/bytes?N` and `/chunks?N` N bytes, with and without a length;
-/// `/slow?MS` after a while; `/drip` a byte every 20 ms for ever; `/fields?N` a head of N bytes; `/to?URL` a redirect.
+/// `/echo` the body; `/head` the request's head as text; `/bytes?N` and `/chunks?N` N bytes, with
+/// and without a length; `/slow?MS` after a while; `/drip` a byte every 20 ms for ever; `/fields?N`
+/// a head of N bytes; `/to?URL` a redirect.
 async fn page(request: Request<Incoming>) -> Result<Page, Infallible> {
     let (parts, body) = request.into_parts();
     let query = parts.uri.query().unwrap_or("").to_owned();
@@ -134,13 +138,18 @@ async fn page(request: Request<Incoming>) -> Result<Page, Infallible> {
         },
         "/head" => {
             let mut lines = vec![format!("{} {} {:?}", parts.method, parts.uri, parts.version)];
-            lines.extend(parts.headers.iter().map(|(n, v)| format!("{n}: {}", v.to_str().unwrap())));
+            lines
+                .extend(parts.headers.iter().map(|(n, v)| format!("{n}: {}", v.to_str().unwrap())));
             text(lines.join("\n"))
         }
         "/bytes" => text("x".repeat(number)),
         "/chunks" => {
-            let chunks = (0..number).step_by(1000).map(move |at| Bytes::from("x".repeat(1000.min(number - at))));
-            Response::new(StreamBody::new(stream::iter(chunks.map(|c| Ok(Frame::data(c))))).boxed_unsync())
+            let chunks = (0..number)
+                .step_by(1000)
+                .map(move |at| Bytes::from("x".repeat(1000.min(number - at))));
+            Response::new(
+                StreamBody::new(stream::iter(chunks.map(|c| Ok(Frame::data(c))))).boxed_unsync(),
+            )
         }
         "/slow" => {
             tokio::time::sleep(Duration::from_millis(number as u64)).await;

@@ -44,8 +44,13 @@ async fn a_server_within_every_time_is_heard() {
         capabilities.limits.set(limit, 5_000);
     }
     let sender = sender(&capabilities);
-    let waits = Waits { connect: Some(GENEROUS), first_byte: Some(GENEROUS), between_bytes: Some(GENEROUS) };
-    let response = sender.send(request("GET", &server.url("/slow?100"), full("")), waits).await.unwrap();
+    let waits = Waits {
+        connect: Some(GENEROUS),
+        first_byte: Some(GENEROUS),
+        between_bytes: Some(GENEROUS),
+    };
+    let response =
+        sender.send(request("GET", &server.url("/slow?100"), full("")), waits).await.unwrap();
     assert_eq!(response.into_body().collect().await.unwrap().to_bytes(), "slow");
     assert_eq!(sender.hit(), None);
 }
@@ -67,14 +72,22 @@ async fn connecting_has_a_time() {
     let sender = super::sender(&loopback(address.port()));
     let own = Waits { connect: Some(Duration::from_millis(100)), ..Waits::default() };
     let result = timeout(GENEROUS, sender.send(request("GET", &url, full("")), own)).await.unwrap();
-    assert_eq!((result.unwrap_err(), sender.hit()), (SendError::OwnTimeout(Limit::HttpConnect), None));
+    assert_eq!(
+        (result.unwrap_err(), sender.hit()),
+        (SendError::OwnTimeout(Limit::HttpConnect), None)
+    );
 }
 
 #[tokio::test]
 async fn a_handshake_has_a_time() {
     let (server, mut ends) = silent().await;
     let sender = limited(server.port, Limit::HttpTls, 200);
-    assert_eq!(hit(timeout(GENEROUS, get(&sender, &format!("https://127.0.0.1:{}/", server.port))).await.unwrap()), Limit::HttpTls);
+    assert_eq!(
+        hit(timeout(GENEROUS, get(&sender, &format!("https://127.0.0.1:{}/", server.port)))
+            .await
+            .unwrap()),
+        Limit::HttpTls
+    );
     timeout(GENEROUS, ends.recv()).await.unwrap();
 }
 
@@ -82,12 +95,20 @@ async fn a_handshake_has_a_time() {
 async fn the_first_byte_has_a_time_that_starts_when_the_request_is_sent() {
     let (server, mut ends) = silent().await;
     let sender = limited(server.port, Limit::HttpFirstByte, 200);
-    assert_eq!(hit(timeout(GENEROUS, get(&sender, &server.url("/"))).await.unwrap()), Limit::HttpFirstByte);
+    assert_eq!(
+        hit(timeout(GENEROUS, get(&sender, &server.url("/"))).await.unwrap()),
+        Limit::HttpFirstByte
+    );
     timeout(GENEROUS, ends.recv()).await.unwrap();
     let own = Waits { first_byte: Some(Duration::from_millis(100)), ..Waits::default() };
     let sender = super::sender(&loopback(server.port));
-    let result = timeout(GENEROUS, sender.send(request("GET", &server.url("/"), full("")), own)).await.unwrap();
-    assert_eq!((result.unwrap_err(), sender.hit()), (SendError::OwnTimeout(Limit::HttpFirstByte), None));
+    let result = timeout(GENEROUS, sender.send(request("GET", &server.url("/"), full("")), own))
+        .await
+        .unwrap();
+    assert_eq!(
+        (result.unwrap_err(), sender.hit()),
+        (SendError::OwnTimeout(Limit::HttpFirstByte), None)
+    );
 
     let web = Server::web().await;
     let slow = stream::iter(0..10).then(|_| async {
@@ -103,7 +124,10 @@ async fn the_first_byte_has_a_time_that_starts_when_the_request_is_sent() {
 async fn the_whole_has_a_time_that_a_dribbling_server_cannot_stretch() {
     let server = Server::web().await;
     let sender = limited(server.port, Limit::HttpTotal, 300);
-    assert_eq!(hit(timeout(GENEROUS, get(&sender, &server.url("/drip"))).await.unwrap()), Limit::HttpTotal);
+    assert_eq!(
+        hit(timeout(GENEROUS, get(&sender, &server.url("/drip"))).await.unwrap()),
+        Limit::HttpTotal
+    );
     assert_eq!(sender.hit(), Some(Limit::HttpTotal));
     assert!(sender.usage().1 > 0);
 }
@@ -112,7 +136,8 @@ async fn the_whole_has_a_time_that_a_dribbling_server_cannot_stretch() {
 async fn the_whole_has_a_time_that_an_endless_upload_cannot_stretch() {
     let server = Server::web().await;
     let sender = limited(server.port, Limit::HttpTotal, 300);
-    let upload = request("POST", &server.url("/echo"), StreamBody::new(stream::pending()).boxed_unsync());
+    let upload =
+        request("POST", &server.url("/echo"), StreamBody::new(stream::pending()).boxed_unsync());
     assert_eq!(hit(timeout(GENEROUS, exchange(&sender, upload)).await.unwrap()), Limit::HttpTotal);
 }
 
@@ -123,14 +148,20 @@ async fn a_response_that_the_guest_leaves_unread_ends_with_the_time() {
         let ended = ended.clone();
         async move {
             read_head(&mut stream).await;
-            tokio::io::AsyncWriteExt::write_all(&mut stream, b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\na").await.unwrap();
+            tokio::io::AsyncWriteExt::write_all(
+                &mut stream,
+                b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\na",
+            )
+            .await
+            .unwrap();
             let _ = stream.read(&mut [0]).await;
             let _ = ended.send(());
         }
     })
     .await;
     let sender = limited(server.port, Limit::HttpTotal, 300);
-    let response = sender.send(request("GET", &server.url("/"), full("")), Waits::default()).await.unwrap();
+    let response =
+        sender.send(request("GET", &server.url("/"), full("")), Waits::default()).await.unwrap();
     timeout(GENEROUS, ends.recv()).await.unwrap();
     assert_eq!(sender.hit(), Some(Limit::HttpTotal));
     assert_eq!(hit(response.into_body().collect().await), Limit::HttpTotal);
@@ -140,14 +171,22 @@ async fn a_response_that_the_guest_leaves_unread_ends_with_the_time() {
 async fn the_guests_time_between_bytes_is_kept() {
     let server = Server::tcp(|mut stream| async move {
         read_head(&mut stream).await;
-        tokio::io::AsyncWriteExt::write_all(&mut stream, b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\na").await.unwrap();
+        tokio::io::AsyncWriteExt::write_all(
+            &mut stream,
+            b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\na",
+        )
+        .await
+        .unwrap();
         future::pending().await
     })
     .await;
     let sender = super::sender(&loopback(server.port));
     let own = Waits { between_bytes: Some(Duration::from_millis(150)), ..Waits::default() };
     let response = sender.send(request("GET", &server.url("/"), full("")), own).await.unwrap();
-    assert_eq!(timeout(GENEROUS, response.into_body().collect()).await.unwrap().unwrap_err(), SendError::Idle);
+    assert_eq!(
+        timeout(GENEROUS, response.into_body().collect()).await.unwrap().unwrap_err(),
+        SendError::Idle
+    );
     assert_eq!(sender.hit(), None);
     let web = Server::web().await;
     let sender = limited(web.port, Limit::HttpTotal, 500);
@@ -175,13 +214,21 @@ async fn so_many_requests_are_under_way_at_once_and_the_others_wait_their_turn()
             now.1.fetch_max(now.0.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
             sleep(Duration::from_millis(50)).await;
             now.0.fetch_sub(1, Ordering::SeqCst);
-            tokio::io::AsyncWriteExt::write_all(&mut stream, b"HTTP/1.1 200 OK\r\ncontent-length: 1\r\n\r\nx").await.unwrap();
+            tokio::io::AsyncWriteExt::write_all(
+                &mut stream,
+                b"HTTP/1.1 200 OK\r\ncontent-length: 1\r\n\r\nx",
+            )
+            .await
+            .unwrap();
         }
     })
     .await;
     let sender = limited(server.port, Limit::HttpConcurrent, 2);
     // Heads first, bodies later: a small answer that is not read yet holds no turn.
-    let heads = future::join_all((0..8).map(|_| sender.send(request("GET", &server.url("/"), full("")), Waits::default()))).await;
+    let heads = future::join_all(
+        (0..8).map(|_| sender.send(request("GET", &server.url("/"), full("")), Waits::default())),
+    )
+    .await;
     for head in heads {
         assert_eq!(head.unwrap().into_body().collect().await.unwrap().to_bytes(), "x");
     }
@@ -200,7 +247,8 @@ async fn a_request_whose_turn_never_comes_is_refused() {
         sleep(Duration::from_millis(50)).await;
         let mut shorter = capabilities.clone();
         shorter.limits.http_total_ms = 100;
-        let other = Sender { limits: shorter.limits, turns: sender.turns.clone(), ..clone_of(&sender) };
+        let other =
+            Sender { limits: shorter.limits, turns: sender.turns.clone(), ..clone_of(&sender) };
         get(&other, &url).await
     });
     assert_eq!((hit(first), hit(second)), (Limit::HttpTotal, Limit::HttpConcurrent));

@@ -17,25 +17,46 @@ fn authority(name: &str, protocols: &[&str]) -> (CertificateDer<'static>, TlsAcc
     let key = KeyPair::generate().unwrap();
     let root = params.self_signed(&key).unwrap().der().clone();
     let leaf_key = KeyPair::generate().unwrap();
-    let leaf = CertificateParams::new(vec![name.to_owned()]).unwrap().signed_by(&leaf_key, &Issuer::new(params, key)).unwrap();
-    let mut config = rustls::ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
-        .with_safe_default_protocol_versions()
+    let leaf = CertificateParams::new(vec![name.to_owned()])
         .unwrap()
-        .with_no_client_auth()
-        .with_single_cert(vec![leaf.der().clone()], PrivateKeyDer::Pkcs8(leaf_key.serialize_der().into()))
+        .signed_by(&leaf_key, &Issuer::new(params, key))
         .unwrap();
+    let mut config = rustls::ServerConfig::builder_with_provider(Arc::new(
+        rustls::crypto::ring::default_provider(),
+    ))
+    .with_safe_default_protocol_versions()
+    .unwrap()
+    .with_no_client_auth()
+    .with_single_cert(
+        vec![leaf.der().clone()],
+        PrivateKeyDer::Pkcs8(leaf_key.serialize_der().into()),
+    )
+    .unwrap();
     config.alpn_protocols = protocols.iter().map(|p| p.as_bytes().to_vec()).collect();
     (root, TlsAcceptor::from(Arc::new(config)))
 }
 
-/// A server for `name`, and a sender that trusts its authority (or not) and takes `secure.test` for loopback.
-async fn secure(name: &str, trusted: bool, protocols: &[&str], limits: impl Fn(&mut Limits)) -> (Server, Arc<Sender>) {
+/// A server for `name`, and a sender that trusts its authority (or not) and takes `secure.test` for
+/// loopback.
+async fn secure(
+    name: &str,
+    trusted: bool,
+    protocols: &[&str],
+    limits: impl Fn(&mut Limits),
+) -> (Server, Arc<Sender>) {
     let (root, acceptor) = authority(name, protocols);
     let server = Server::secure(acceptor).await;
-    let mut capabilities = granted(vec![entry("secure.test", Some(server.port), true), entry("127.0.0.1", Some(server.port), true)]);
+    let mut capabilities = granted(vec![
+        entry("secure.test", Some(server.port), true),
+        entry("127.0.0.1", Some(server.port), true),
+    ]);
     limits(&mut capabilities.limits);
     let roots = Roots { extra: if trusted { vec![root] } else { Vec::new() } };
-    let sender = Sender::new(&capabilities, Arc::new(Tls::new(roots).unwrap()), resolver(&[("secure.test", &["127.0.0.1"])]));
+    let sender = Sender::new(
+        &capabilities,
+        Arc::new(Tls::new(roots).unwrap()),
+        resolver(&[("secure.test", &["127.0.0.1"])]),
+    );
     (server, sender)
 }
 
@@ -45,14 +66,21 @@ fn url(server: &Server, path: &str) -> String {
 
 #[tokio::test]
 async fn http2_is_spoken_where_the_server_offers_it_and_http1_elsewhere() {
-    for (protocols, version) in [(&["h2", "http/1.1"][..], "HTTP/2.0"), (&["http/1.1"], "HTTP/1.1"), (&[], "HTTP/1.1")] {
+    for (protocols, version) in
+        [(&["h2", "http/1.1"][..], "HTTP/2.0"), (&["http/1.1"], "HTTP/1.1"), (&[], "HTTP/1.1")]
+    {
         let (server, sender) = secure("secure.test", true, protocols, |_| ()).await;
         let mut request = request("GET", &url(&server, "/head"), full(""));
         request.headers_mut().insert("host", HeaderValue::from_static("evil.test"));
         request.headers_mut().insert("connection", HeaderValue::from_static("close"));
         let (_, head) = exchange(&sender, request).await.unwrap();
         assert!(head.lines().next().unwrap().ends_with(version), "{head}");
-        assert!(!head.contains("evil") && !head.contains("connection") && head.contains(&format!("secure.test:{}", server.port)), "{head}");
+        assert!(
+            !head.contains("evil")
+                && !head.contains("connection")
+                && head.contains(&format!("secure.test:{}", server.port)),
+            "{head}"
+        );
     }
 }
 
@@ -66,12 +94,17 @@ async fn a_certificate_is_for_the_name_that_was_asked_and_from_someone_trusted()
     let (server, sender) = secure("other.test", true, &[], |_| ()).await;
     assert!(matches!(get(&sender, &url(&server, "/")).await, Err(SendError::Certificate(_))));
     let plain = Server::tcp(|mut stream| async move {
-        tokio::io::AsyncWriteExt::write_all(&mut stream, b"HTTP/1.1 400 Bad Request\r\n\r\n").await.unwrap();
+        tokio::io::AsyncWriteExt::write_all(&mut stream, b"HTTP/1.1 400 Bad Request\r\n\r\n")
+            .await
+            .unwrap();
         futures::future::pending().await
     })
     .await;
     let sender = super::sender(&loopback(plain.port));
-    assert!(matches!(get(&sender, &format!("https://127.0.0.1:{}/", plain.port)).await, Err(SendError::Tls(_))));
+    assert!(matches!(
+        get(&sender, &format!("https://127.0.0.1:{}/", plain.port)).await,
+        Err(SendError::Tls(_))
+    ));
 }
 
 #[test]
@@ -90,9 +123,15 @@ async fn bodies_over_http2_have_the_same_limits() {
         http_body_util::StreamBody::new(futures::stream::iter(pieces)).boxed_unsync()
     };
     let (server, sender) = secure("secure.test", true, &["h2"], limits).await;
-    assert_eq!(exchange(&sender, request("POST", &url(&server, "/echo"), chunks(200))).await, Ok((200, "x".repeat(200_000))));
+    assert_eq!(
+        exchange(&sender, request("POST", &url(&server, "/echo"), chunks(200))).await,
+        Ok((200, "x".repeat(200_000)))
+    );
     assert_eq!(sender.hit(), None);
-    assert_eq!(hit(exchange(&sender, request("POST", &url(&server, "/echo"), chunks(201))).await), Limit::HttpRequestBody);
+    assert_eq!(
+        hit(exchange(&sender, request("POST", &url(&server, "/echo"), chunks(201))).await),
+        Limit::HttpRequestBody
+    );
     for path in ["/bytes?200001", "/chunks?200001"] {
         assert_eq!(hit(get(&sender, &url(&server, path)).await), Limit::HttpResponseBody, "{path}");
     }
@@ -104,14 +143,21 @@ async fn bodies_over_http2_have_the_same_limits() {
 async fn times_over_http2_are_the_same() {
     let (server, sender) = secure("secure.test", true, &["h2"], |l| l.http_total_ms = 400).await;
     assert_eq!(hit(get(&sender, &url(&server, "/drip")).await), Limit::HttpTotal);
-    let (server, sender) = secure("secure.test", true, &["h2"], |l| l.http_first_byte_ms = 200).await;
+    let (server, sender) =
+        secure("secure.test", true, &["h2"], |l| l.http_first_byte_ms = 200).await;
     assert_eq!(hit(get(&sender, &url(&server, "/slow?9999")).await), Limit::HttpFirstByte);
     // A turn is given back when the connection has ended, not later.
     let (server, sender) = secure("secure.test", true, &["h2"], |l| l.http_concurrent = 1).await;
-    let dropped = sender.send(request("GET", &url(&server, "/drip"), full("")), Waits::default()).await.unwrap();
+    let dropped = sender
+        .send(request("GET", &url(&server, "/drip"), full("")), Waits::default())
+        .await
+        .unwrap();
     drop(dropped);
     for _ in 0..3 {
-        let answer = tokio::time::timeout(Duration::from_secs(20), get(&sender, &url(&server, "/bytes?1"))).await.unwrap();
+        let answer =
+            tokio::time::timeout(Duration::from_secs(20), get(&sender, &url(&server, "/bytes?1")))
+                .await
+                .unwrap();
         assert_eq!(answer, Ok((200, "x".into())));
     }
 }
@@ -131,14 +177,30 @@ async fn an_upload_that_the_server_does_not_take_ends_with_what_waits_for_it() {
         let mut capabilities = loopback(server.port);
         capabilities.limits.http_request_body = u64::MAX;
         capabilities.limits.http_concurrent = 1;
-        let sender = Sender::new(&capabilities, Arc::new(Tls::new(Roots { extra: vec![root] }).unwrap()), Resolver::System);
+        let sender = Sender::new(
+            &capabilities,
+            Arc::new(Tls::new(Roots { extra: vec![root] }).unwrap()),
+            Resolver::System,
+        );
         let chunk = Bytes::from(vec![b'x'; 1 << 16]);
-        let endless = futures::stream::repeat_with(move || Ok(http_body::Frame::data(chunk.clone())));
-        let upload =
-            request("POST", &format!("https://127.0.0.1:{}/", server.port), http_body_util::StreamBody::new(endless).boxed_unsync());
-        assert!(tokio::time::timeout(Duration::from_millis(700), exchange(&sender, upload)).await.is_err());
+        let endless =
+            futures::stream::repeat_with(move || Ok(http_body::Frame::data(chunk.clone())));
+        let upload = request(
+            "POST",
+            &format!("https://127.0.0.1:{}/", server.port),
+            http_body_util::StreamBody::new(endless).boxed_unsync(),
+        );
+        assert!(
+            tokio::time::timeout(Duration::from_millis(700), exchange(&sender, upload))
+                .await
+                .is_err()
+        );
         assert!(sender.usage().0 > 0);
         // Its turn is given back at once, and not when its time is over.
-        drop(tokio::time::timeout(Duration::from_secs(5), sender.turns.acquire()).await.expect(protocol));
+        drop(
+            tokio::time::timeout(Duration::from_secs(5), sender.turns.acquire())
+                .await
+                .expect(protocol),
+        );
     }
 }

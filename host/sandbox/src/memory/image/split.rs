@@ -18,7 +18,8 @@ pub(crate) struct Split {
     pub(crate) memory: u64,
 }
 
-/// Splits a component. `None` where it has more memories than one, or where what its segments do is not known before it runs.
+/// Splits a component. `None` where it has more memories than one, or where what its segments do is
+/// not known before it runs.
 ///
 /// # Errors
 /// It is no component.
@@ -30,7 +31,11 @@ pub(crate) fn split(component: &[u8]) -> Result<Option<Split>> {
         if depth == 0
             && let Some((id, range)) = payload.as_section()
         {
-            let content = if let Payload::ModuleSection { .. } = payload { Content::of(&component[range.clone()])? } else { None };
+            let content = if let Payload::ModuleSection { .. } = payload {
+                Content::of(&component[range.clone()])?
+            } else {
+                None
+            };
             match content {
                 Some(content) => {
                     out.section(&ModuleSection(&without_data(&component[range])?));
@@ -57,7 +62,8 @@ struct Content {
 }
 
 impl Content {
-    /// `None` where the module has no memory, or more is done with it than to begin with its segments.
+    /// `None` where the module has no memory, or more is done with it than to begin with its
+    /// segments.
     fn of(module: &[u8]) -> Result<Option<Content>> {
         let (mut memory, mut image, mut may_use_segments) = (None, Vec::new(), false);
         for payload in Parser::new(0).parse_all(module) {
@@ -72,7 +78,10 @@ impl Content {
                 Payload::DataCountSection { .. } => may_use_segments = true,
                 Payload::CodeSectionEntry(body) if may_use_segments => {
                     for operator in body.get_operators_reader()? {
-                        if matches!(operator?, Operator::MemoryInit { .. } | Operator::DataDrop { .. }) {
+                        if matches!(
+                            operator?,
+                            Operator::MemoryInit { .. } | Operator::DataDrop { .. }
+                        ) {
                             return Ok(None);
                         }
                     }
@@ -135,7 +144,9 @@ mod tests {
 
     #[test]
     fn segments_become_an_image_in_their_order_and_leave_the_component() {
-        let whole = component(r#"(core module (memory 2) (data (i32.const 4) "abc") (func nop) (data (i32.const 5) "XYZ")) (core module)"#);
+        let whole = component(
+            r#"(core module (memory 2) (data (i32.const 4) "abc") (func nop) (data (i32.const 5) "XYZ")) (core module)"#,
+        );
         let split = split(&whole).unwrap().unwrap();
         assert_eq!(split.memory, 2 << 16);
         assert_eq!(split.image.len(), UNIT);

@@ -25,7 +25,8 @@ impl Place<'_> {
                 Place::Root => break,
                 Place::Member(above, name) => {
                     place = above;
-                    let name: String = name.chars().take(PLACE_MAX).flat_map(char::escape_debug).collect();
+                    let name: String =
+                        name.chars().take(PLACE_MAX).flat_map(char::escape_debug).collect();
                     name.replace('~', "~0").replace('/', "~1")
                 }
                 Place::Item(above, at) => {
@@ -49,10 +50,18 @@ pub(super) fn unknown(name: &str, siblings: &Map<String, Value>) -> String {
     /// Names that are compared, and bytes of the name that is.
     const COMPARED: usize = 100;
     let known = siblings.get("properties").and_then(Value::as_object);
-    let known = known.into_iter().flat_map(Map::keys).take(COMPARED).filter(|known| known.len() <= COMPARED && name.len() <= COMPARED);
-    let nearest = known.map(|known| (strsim::jaro_winkler(known, name), known)).max_by(|a, b| a.0.total_cmp(&b.0));
+    let known = known
+        .into_iter()
+        .flat_map(Map::keys)
+        .take(COMPARED)
+        .filter(|known| known.len() <= COMPARED && name.len() <= COMPARED);
+    let nearest = known
+        .map(|known| (strsim::jaro_winkler(known, name), known))
+        .max_by(|a, b| a.0.total_cmp(&b.0));
     match nearest.filter(|(likeness, _)| *likeness > 0.8) {
-        Some((_, known)) => format!("unknown field {} (did you mean {}?)", quote(name), quote(known)),
+        Some((_, known)) => {
+            format!("unknown field {} (did you mean {}?)", quote(name), quote(known))
+        }
         None => format!("unknown field {}", quote(name)),
     }
 }

@@ -1,4 +1,5 @@
-//! Which fields and items a schema has something to say about, for `additionalProperties` and `unevaluated*`.
+//! Which fields and items a schema has something to say about, for `additionalProperties` and
+//! `unevaluated*`.
 
 use serde_json::{Map, Value};
 
@@ -7,7 +8,11 @@ use super::Evaluation;
 
 impl<'e> Evaluation<'e, '_> {
     /// Which fields `properties` and `patternProperties` name.
-    pub(super) fn named(&mut self, keywords: &'e Map<String, Value>, members: &Map<String, Value>) -> Result<Vec<bool>, Stop> {
+    pub(super) fn named(
+        &mut self,
+        keywords: &'e Map<String, Value>,
+        members: &Map<String, Value>,
+    ) -> Result<Vec<bool>, Stop> {
         let properties = keywords.get("properties").and_then(Value::as_object);
         let patterns = keywords.get("patternProperties").and_then(Value::as_object);
         let mut seen = Vec::with_capacity(members.len());
@@ -35,10 +40,17 @@ impl<'e> Evaluation<'e, '_> {
         Ok(seen)
     }
 
-    fn mark(&mut self, keywords: &'e Map<String, Value>, instance: &Value, seen: &mut [bool], own: Option<&str>) -> Result<(), Stop> {
+    fn mark(
+        &mut self,
+        keywords: &'e Map<String, Value>,
+        instance: &Value,
+        seen: &mut [bool],
+        own: Option<&str>,
+    ) -> Result<(), Stop> {
         self.budget.descend()?;
         self.budget.charge(seen.len() as u64 / 16)?;
-        for (keyword, value) in keywords.iter().filter(|(keyword, _)| Some(keyword.as_str()) != own) {
+        for (keyword, value) in keywords.iter().filter(|(keyword, _)| Some(keyword.as_str()) != own)
+        {
             self.budget.charge(1)?;
             match (keyword.as_str(), value) {
                 ("$ref", Value::String(text)) => {
@@ -71,7 +83,10 @@ impl<'e> Evaluation<'e, '_> {
                     }
                 }
                 ("dependentSchemas" | "dependencies", Value::Object(rules)) => {
-                    for (_, schema) in rules.iter().filter(|(name, rule)| !rule.is_array() && instance.get(name).is_some()) {
+                    for (_, schema) in rules
+                        .iter()
+                        .filter(|(name, rule)| !rule.is_array() && instance.get(name).is_some())
+                    {
                         self.mark_schema(schema, instance, seen)?;
                     }
                 }
@@ -82,12 +97,23 @@ impl<'e> Evaluation<'e, '_> {
         Ok(())
     }
 
-    fn mark_schema(&mut self, schema: &'e Value, instance: &Value, seen: &mut [bool]) -> Result<(), Stop> {
+    fn mark_schema(
+        &mut self,
+        schema: &'e Value,
+        instance: &Value,
+        seen: &mut [bool],
+    ) -> Result<(), Stop> {
         schema.as_object().map_or(Ok(()), |keywords| self.mark(keywords, instance, seen, None))
     }
 
     /// Marks what a keyword applies to that goes into the instance.
-    fn mark_parts(&mut self, keywords: &'e Map<String, Value>, keyword: &str, instance: &Value, seen: &mut [bool]) -> Result<(), Stop> {
+    fn mark_parts(
+        &mut self,
+        keywords: &'e Map<String, Value>,
+        keyword: &str,
+        instance: &Value,
+        seen: &mut [bool],
+    ) -> Result<(), Stop> {
         match (keyword, instance) {
             ("properties" | "patternProperties", Value::Object(members)) => {
                 let named = self.named(keywords, members)?;
@@ -99,10 +125,16 @@ impl<'e> Evaluation<'e, '_> {
                 seen.iter_mut().take(first).for_each(|seen| *seen = true);
             }
             ("items", Value::Array(_)) => match &keywords[keyword] {
-                Value::Array(first) => seen.iter_mut().take(first.len()).for_each(|seen| *seen = true),
+                Value::Array(first) => {
+                    seen.iter_mut().take(first.len()).for_each(|seen| *seen = true)
+                }
                 _ => seen.fill(true),
             },
-            ("additionalItems", Value::Array(_)) if keywords.get("items").is_some_and(Value::is_array) => seen.fill(true),
+            ("additionalItems", Value::Array(_))
+                if keywords.get("items").is_some_and(Value::is_array) =>
+            {
+                seen.fill(true)
+            }
             ("unevaluatedItems", Value::Array(_)) => seen.fill(true),
             ("contains", Value::Array(items)) => {
                 for (item, seen) in items.iter().zip(seen.iter_mut()) {

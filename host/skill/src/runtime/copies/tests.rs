@@ -15,9 +15,12 @@ impl Place {
         for folder in ["x/scripts", "x/empty/er", "scratch"] {
             std::fs::create_dir_all(place.path(folder)).unwrap();
         }
-        for (file, text) in
-            [("SKILL.md", "---\nname: x\ndescription: X.\n---\n"), ("a.wasm", "a"), ("scripts/a.py", "old"), ("scripts/b", "")]
-        {
+        for (file, text) in [
+            ("SKILL.md", "---\nname: x\ndescription: X.\n---\n"),
+            ("a.wasm", "a"),
+            ("scripts/a.py", "old"),
+            ("scripts/b", ""),
+        ] {
             std::fs::write(place.path("x").join(file), text).unwrap();
         }
         symlink("a.py", place.path("x/scripts/link")).unwrap();
@@ -39,7 +42,8 @@ impl Place {
     }
 
     fn open(&self) -> (Content, Digests) {
-        let Opened { content, digests, .. } = open_where(&self.list(), &self.path("cache"), &self.path("scratch"), true).unwrap();
+        let Opened { content, digests, .. } =
+            open_where(&self.list(), &self.path("cache"), &self.path("scratch"), true).unwrap();
         (content, digests)
     }
 
@@ -48,14 +52,18 @@ impl Place {
     }
 
     fn copies(&self) -> Vec<PathBuf> {
-        let mut found: Vec<_> = std::fs::read_dir(self.path("cache/skills")).unwrap().map(|entry| entry.unwrap().path()).collect();
+        let mut found: Vec<_> = std::fs::read_dir(self.path("cache/skills"))
+            .unwrap()
+            .map(|entry| entry.unwrap().path())
+            .collect();
         found.sort();
         found
     }
 
     /// Changes what is known of the skill, as it is kept.
     fn forge(&self, from: &str, to: &str) {
-        let mut files = std::fs::read_dir(self.path("cache")).unwrap().map(|entry| entry.unwrap().path());
+        let mut files =
+            std::fs::read_dir(self.path("cache")).unwrap().map(|entry| entry.unwrap().path());
         let path = files.find(|path| path.extension().is_some_and(|e| e == "skill")).unwrap();
         let text = std::fs::read_to_string(&path).unwrap();
         assert!(text.contains(from));
@@ -68,14 +76,23 @@ fn a_copy_holds_what_was_digested_whatever_changes() {
     let place = Place::new();
     let (copy, digests) = place.open();
     assert_eq!(digests.skill, place.digest());
-    assert_eq!(digests.components, ["a.wasm", "scripts/b.wasm"].map(|path| (path.to_owned(), digest(b"a"))).into());
+    assert_eq!(
+        digests.components,
+        ["a.wasm", "scripts/b.wasm"].map(|path| (path.to_owned(), digest(b"a"))).into()
+    );
     std::fs::write(place.path("x/scripts/a.py"), "new").unwrap();
     std::fs::remove_file(place.path("x/scripts/b")).unwrap();
     assert_eq!(copy.dir().read_to_string("scripts/link").unwrap(), "old");
     assert_eq!(copy.dir().read("scripts/b").unwrap(), b"");
     assert!(copy.dir().metadata("empty/er").unwrap().is_dir());
     let (after, changed) = place.open();
-    assert_eq!((changed.skill == digests.skill, after.dir().read_to_string("scripts/a.py").unwrap().as_str()), (false, "new"));
+    assert_eq!(
+        (
+            changed.skill == digests.skill,
+            after.dir().read_to_string("scripts/a.py").unwrap().as_str()
+        ),
+        (false, "new")
+    );
     assert_eq!(copy.dir().read_to_string("scripts/a.py").unwrap(), "old");
 }
 
@@ -87,7 +104,10 @@ fn a_copy_is_private_keeps_times_and_is_made_once() {
     let metadata = |path: &str| std::fs::metadata(copies[0].join(path)).unwrap();
     assert_eq!(metadata("").mode() & 0o777, 0o700);
     assert_eq!(metadata("scripts/a.py").mode() & 0o777, 0o400);
-    assert_eq!(metadata("scripts/a.py").modified().unwrap(), std::fs::metadata(place.path("x/scripts/a.py")).unwrap().modified().unwrap());
+    assert_eq!(
+        metadata("scripts/a.py").modified().unwrap(),
+        std::fs::metadata(place.path("x/scripts/a.py")).unwrap().modified().unwrap()
+    );
     let (second, again) = place.open();
     let inode = |content: &Content| rustix::fs::fstat(content).unwrap().st_ino;
     assert_eq!((inode(&first), digests, copies), (inode(&second), again, place.copies()));
@@ -100,7 +120,9 @@ fn known_digests_are_taken_without_reading_the_files() {
     place.forge(&digest(b"a"), "from the cache");
     assert_eq!(place.open().1.components["a.wasm"], "from the cache");
     // Unless the kernel's word for the files does not count, or the machine was started anew.
-    let read = open_where(&place.list(), &place.path("cache"), &place.path("scratch"), false).unwrap().digests;
+    let read = open_where(&place.list(), &place.path("cache"), &place.path("scratch"), false)
+        .unwrap()
+        .digests;
     assert_eq!(read.components["a.wasm"], digest(b"a"));
     place.forge(&boot().unwrap(), "another start");
     assert_eq!(place.open().1.components["a.wasm"], digest(b"a"));
@@ -152,5 +174,7 @@ fn nothing_is_known_of_a_skill_that_was_just_written() {
     let listed = Listed::of(&place.path("x"), &Default::default()).unwrap();
     open_where(&listed, &place.path("cache"), &place.path("scratch"), true).unwrap();
     let names = std::fs::read_dir(place.path("cache")).unwrap().map(|entry| entry.unwrap().path());
-    assert!(names.into_iter().all(|path| path.extension().is_none_or(|extension| extension != "skill")));
+    assert!(
+        names.into_iter().all(|path| path.extension().is_none_or(|extension| extension != "skill"))
+    );
 }

@@ -8,7 +8,8 @@ use futures::future::BoxFuture;
 use super::*;
 
 fn queue(running: usize, per_skill: usize, waiting: usize, waiting_per_skill: usize) -> Arc<Queue> {
-    let capacity = Capacity { running, running_per_skill: per_skill, waiting, waiting_per_skill, memory: 0 };
+    let capacity =
+        Capacity { running, running_per_skill: per_skill, waiting, waiting_per_skill, memory: 0 };
     Queue::new(capacity)
 }
 
@@ -27,13 +28,19 @@ fn at_once(queue: &Arc<Queue>, skill: &str) -> Result<Turn, Refused> {
 fn skills_take_turns_however_many_of_one_came_first() {
     let queue = queue(1, 1, 100, 100);
     let first = at_once(&queue, "a").unwrap();
-    let mut waiting: Vec<_> = ["a", "a", "a", "b", "b", "c"].into_iter().map(|skill| (skill, wait(&queue, skill))).collect();
+    let mut waiting: Vec<_> = ["a", "a", "a", "b", "b", "c"]
+        .into_iter()
+        .map(|skill| (skill, wait(&queue, skill)))
+        .collect();
     assert_eq!(queue.counts(), (1, 6));
     let mut order = Vec::new();
     let mut running = Some(first);
     while !waiting.is_empty() {
         drop(running.take());
-        let ready = waiting.iter_mut().enumerate().find_map(|(at, (_, turn))| turn.now_or_never().map(|turn| (at, turn.unwrap())));
+        let ready = waiting
+            .iter_mut()
+            .enumerate()
+            .find_map(|(at, (_, turn))| turn.now_or_never().map(|turn| (at, turn.unwrap())));
         let (at, turn) = ready.expect("somebody's turn has come");
         order.push(waiting.remove(at).0);
         running = Some(turn);
