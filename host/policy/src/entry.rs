@@ -135,7 +135,10 @@ fn path(name: &str, argument: Option<&str>) -> Result<PathGlob, Tool> {
     let absolute = match in_skill {
         Some(rest) => format!("/skill{rest}"),
         None if argument.starts_with('~') => {
-            return Err(refuse("guests see no home folder", Some(format!("{name}(/workspace/**)"))));
+            return Err(refuse(
+                "guests see no home folder",
+                Some(format!("{name}(/workspace/**)")),
+            ));
         }
         None if argument.contains('$') => {
             return Err(refuse("variables in paths are not expanded", None));

@@ -6,6 +6,7 @@
 //! `streams` are the pipes between them; `record` keeps what becomes of each.
 
 mod child;
+mod children;
 mod names;
 pub(super) mod record;
 mod shims;
@@ -18,16 +19,17 @@ use std::time::Duration;
 use wasmtime::AsContextMut as _;
 use wasmtime::component::{Access, Accessor, HasSelf, Linker, Resource};
 
-use super::ended::Ended;
-use super::fuel;
-use super::meter::Held;
-use super::pipe::{Reader, Writer, pipe};
-use super::state::State;
-use super::stdio::{self, Out, Stdin};
+use crate::engine::Ended;
+use crate::limits::Held;
+use crate::limits::fuel;
+use crate::run::State;
+use crate::streams::pipe::{Reader, Writer, pipe};
+use crate::streams::{self as stdio, Out, Stdin};
 use child::{Child, Ends};
 use skillhost_policy::limits::Limit;
 use start::{Asked, Caller, Streams};
 
+pub(super) use children::{Children, Orphans};
 pub(super) use start::denials;
 
 mod bindings {
@@ -47,8 +49,8 @@ mod bindings {
             default: async | store | trappable,
         },
         with: {
-            "skillhost:skill/process.reader": crate::pipe::Reader,
-            "skillhost:skill/process.writer": crate::pipe::Writer,
+            "skillhost:skill/process.reader": crate::streams::pipe::Reader,
+            "skillhost:skill/process.writer": crate::streams::pipe::Writer,
             "skillhost:skill/process.child": super::child::Child,
         },
         require_store_data_send: true,

@@ -1,5 +1,17 @@
-//! Running a program under capabilities: open what it is granted, prepare it, run it within its
-//! bounds, and say what it came to.
+//! Runs a program under capabilities: opens what it is granted, prepares it, runs it within its
+//! bounds, and returns its outcome.
+//!
+//! Owns the order of a run ([`run()`]), what its programs share (`invocation`), the folders they see
+//! (`mounts`, `scratch`), and one program's store (`store`, its data `state`, and `linker`, which
+//! links its imports). `sandbox` is what all runs share. The other rooms must not know this one.
+
+pub(crate) mod invocation;
+pub(crate) mod linker;
+pub(crate) mod mounts;
+mod sandbox;
+mod scratch;
+mod state;
+mod store;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -8,27 +20,29 @@ use std::time::Instant;
 use futures::future::BoxFuture;
 use tracing::debug_span;
 
-use super::Sandbox;
-use super::clock::{self, Clock};
-use super::ended::Ended;
-use super::engine::Mode;
-use super::files::{Guarded, OpenMount, Snapshot, SnapshotError};
-use super::fuel::Cost;
-use super::invocation::Invocation;
-use super::meter::Meter;
-use super::mounts::{self, ExtraMounts, Overlays};
-use super::random;
-use super::relay::Outlets;
-use super::stdio::{Input, Out, Sink, Stdin};
-use super::store::ProgramIo;
-use super::turns::{self, Fixed};
+use crate::determinism::randomness;
+use crate::determinism::turns::{self, Fixed};
+use crate::determinism::{Clock, file_times};
+use crate::engine::Ended;
+use crate::engine::Mode;
+use crate::files::{Guarded, OpenMount, Snapshot, SnapshotError};
+use crate::limits::Meter;
+use crate::limits::fuel::Cost;
 use crate::recording::Folder;
 use crate::recording::keep::Contents;
 use crate::recording::tape::Tape;
+use crate::streams::Outlets;
+use crate::streams::{Input, Out, Sink, Stdin};
+pub(crate) use invocation::Invocation;
+pub use mounts::{ExtraMounts, Overlays};
+pub(crate) use sandbox::Prepared;
+pub use sandbox::{Options, Sandbox};
 use skillhost_policy::capabilities::Capabilities;
 use skillhost_policy::limits::Limit;
 use skillhost_policy::outcome::{LimitHit, Outcome, Output, Status, StreamDigests, Usage};
 use skillhost_skill::runtime::{Program, Programs};
+pub(crate) use state::State;
+pub(crate) use store::ProgramIo;
 
 /// The streams of an invocation, what stops it from outside, and what it is to tell.
 #[derive(Default)]
@@ -139,8 +153,8 @@ pub async fn run(sandbox: &Sandbox, what: Invoke<'_>, io: Io) -> Finished {
     } = &**what.capabilities;
     let meter = Meter::new(limits.clone(), determinism.is_some());
     let clock = determinism.map(|start| Clock::new(start.start_time));
-    let chance = random::device(&meter, *determinism);
-    let times = clock.as_ref().map(clock::file_times);
+    let chance = randomness::device(&meter, *determinism);
+    let times = clock.as_ref().map(file_times);
     let Outside { tape, contents } = what.outside;
     let (cache, kept) = (sandbox.cache(), contents.clone());
     let mounts = debug_span!("mounts").in_scope(|| {
@@ -315,7 +329,7 @@ impl Drop for EndOnDrop<'_> {
 }
 
 /// How the first program's run was over.
-pub(super) enum End {
+pub(crate) enum End {
     /// It ended by itself.
     Itself(Ended),
     /// A limit stopped it.

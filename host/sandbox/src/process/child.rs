@@ -8,8 +8,8 @@ use wasmtime::component::{Accessor, HasSelf, Resource};
 use super::bindings::skillhost::skill::process::{HostChild, HostChildWithStore, Status};
 use super::start::Running;
 use super::{Blocking, State, blocking};
-use crate::fuel;
-use crate::pipe::{Reader, Writer};
+use crate::limits::fuel;
+use crate::streams::pipe::{Reader, Writer};
 
 /// A program that was started.
 #[expect(unreachable_pub, reason = "the generated bindings export it again")]

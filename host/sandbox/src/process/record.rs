@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use super::bindings::skillhost::skill::process::Status;
 use crate::engine::Mode;
-use crate::fuel::Cost;
+use crate::limits::fuel::Cost;
 use skillhost_policy::outcome::{Process, ProcessEnd};
 use skillhost_skill::runtime;
 

@@ -11,12 +11,13 @@ use super::bindings::skillhost::skill::process::{Error, Status};
 use super::record::Entry as Recorded;
 use super::shims::{self, Timeout};
 use super::{State, names};
-use crate::ended::Ended;
-use crate::invocation::Invocation;
-use crate::meter::Held;
-use crate::stdio::{Input, Out};
-use crate::store::ProgramIo;
-use crate::{self as sandbox, Prepared};
+use crate::engine;
+use crate::engine::Ended;
+use crate::limits::Held;
+use crate::run::Invocation;
+use crate::run::Prepared;
+use crate::run::ProgramIo;
+use crate::streams::{Input, Out};
 use skillhost_policy::limits::Limit;
 use skillhost_policy::outcome::{Denial, DenialKind};
 use skillhost_skill::runtime::Program;
@@ -141,7 +142,7 @@ pub(super) async fn prepare(
     }
     allow(invocation, &asked, &runs)?;
     count(invocation, caller.depth)?;
-    let not_ready = |status| Error::NotFound(sandbox::say(&status));
+    let not_ready = |status| Error::NotFound(engine::say(&status));
     let prepared = invocation.prepare(&program.component).await.map_err(not_ready)?;
     if let Some(status) = prepared.lacks(&program.entry) {
         return Err(not_ready(status));

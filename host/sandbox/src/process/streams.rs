@@ -9,7 +9,7 @@ use super::bindings::skillhost::skill::process::{
     Error, HostReader, HostReaderWithStore, HostWriter, HostWriterWithStore,
 };
 use super::{Blocking, State, blocking};
-use crate::pipe::{CAPACITY, Reader, Writer};
+use crate::streams::pipe::{CAPACITY, Reader, Writer};
 use skillhost_policy::limits::Limit;
 
 impl HostReader for State {

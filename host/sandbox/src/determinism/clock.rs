@@ -1,0 +1,192 @@
+//! The clock of a deterministic run: it moves by the fuel that its programs burn, and jumps to the
+//! next end of a sleep when all of them wait.
+
+use std::collections::BTreeMap;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use crate::files::Times;
+
+/// Units of fuel that take a nanosecond: about as many as machines of today burn in one, so that
+/// what a guest does takes it about as long as elsewhere.
+const FUEL: u64 = 10;
+
+/// The clock. Shared by all programs of a run.
+#[derive(Debug)]
+pub(crate) struct Clock {
+    /// Since 1970.
+    start: Duration,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// Burnt by all programs, as far as their hosts have looked.
+    fuel: u64,
+    /// Nanoseconds that were slept through.
+    slept: u64,
+    next: u64,
+    /// Who waits, by the time that it waits for and the order of asking.
+    sleepers: BTreeMap<(u64, u64), Waker>,
+}
+
+impl State {
+    fn now(&self) -> u64 {
+        (self.fuel / FUEL).saturating_add(self.slept)
+    }
+
+    /// Those whose time has come, in order.
+    fn due(&mut self) -> Vec<Waker> {
+        let later = self.sleepers.split_off(&(self.now().saturating_add(1), 0));
+        std::mem::replace(&mut self.sleepers, later).into_values().collect()
+    }
+}
+
+impl Clock {
+    /// A clock that starts at a time in seconds since 1970.
+    pub(crate) fn new(start: u64) -> Arc<Clock> {
+        Arc::new(Clock { start: Duration::from_secs(start), state: Mutex::default() })
+    }
+
+    /// Nanoseconds since the start.
+    pub(crate) fn now(&self) -> u64 {
+        self.state().now()
+    }
+
+    /// Since 1970.
+    pub(crate) fn wall(&self) -> Duration {
+        self.start.saturating_add(Duration::from_nanos(self.now()))
+    }
+
+    /// Moves it to what all programs together have burnt so far.
+    pub(crate) fn burnt(&self, fuel: u64) {
+        let mut state = self.state();
+        state.fuel = state.fuel.max(fuel);
+        let due = state.due();
+        drop(state);
+        due.into_iter().for_each(Waker::wake);
+    }
+
+    /// Moves it on by that many nanoseconds, which went by outside.
+    pub(crate) fn pass(&self, nanos: u64) {
+        let mut state = self.state();
+        state.slept = state.slept.saturating_add(nanos);
+        let due = state.due();
+        drop(state);
+        due.into_iter().for_each(Waker::wake);
+    }
+
+    /// Moves it to the next time that somebody waits for; `false` where nobody does.
+    pub(crate) fn jump(&self) -> bool {
+        let mut state = self.state();
+        let Some((&(at, _), _)) = state.sleepers.first_key_value() else { return false };
+        state.slept += at.saturating_sub(state.now());
+        let due = state.due();
+        drop(state);
+        due.into_iter().for_each(Waker::wake);
+        true
+    }
+
+    /// Waits until a time, in nanoseconds since the start.
+    pub(crate) fn until(self: &Arc<Self>, at: u64) -> Sleep {
+        Sleep { clock: self.clone(), at, order: None }
+    }
+
+    /// Waits that long.
+    pub(crate) fn sleep(self: &Arc<Self>, time: Duration) -> Sleep {
+        let nanos = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        self.until(self.now().saturating_add(nanos))
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The times of the files of a run that has this clock.
+pub(crate) fn file_times(clock: &Arc<Clock>) -> Times {
+    let clock = clock.clone();
+    Times::new(move || {
+        let now = clock.wall();
+        (i64::try_from(now.as_secs()).unwrap_or(i64::MAX), now.subsec_nanos())
+    })
+}
+
+/// A wait for a time.
+#[derive(Debug)]
+pub(crate) struct Sleep {
+    clock: Arc<Clock>,
+    at: u64,
+    order: Option<u64>,
+}
+
+impl Future for Sleep {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let this = self.get_mut();
+        let mut state = this.clock.state();
+        if state.now() >= this.at {
+            return Poll::Ready(());
+        }
+        let order = *this.order.get_or_insert_with(|| {
+            state.next += 1;
+            state.next
+        });
+        state.sleepers.insert((this.at, order), cx.waker().clone());
+        Poll::Pending
+    }
+}
+
+impl Drop for Sleep {
+    fn drop(&mut self) {
+        if let Some(order) = self.order {
+            self.clock.state().sleepers.remove(&(self.at, order));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures::FutureExt as _;
+
+    #[test]
+    fn it_moves_with_fuel_and_never_back() {
+        let clock = Clock::new(10);
+        assert_eq!((clock.now(), clock.wall()), (0, Duration::from_secs(10)));
+        clock.burnt(1_500 * FUEL);
+        clock.burnt(1_000 * FUEL);
+        assert_eq!((clock.now(), clock.wall()), (1_500, Duration::new(10, 1_500)));
+    }
+
+    #[test]
+    fn a_sleep_ends_by_fuel_or_by_a_jump_and_jumps_go_to_the_next_one() {
+        let clock = Clock::new(0);
+        let (mut hour, mut blink) = (clock.sleep(Duration::from_secs(3_600)), clock.until(5));
+        assert!((&mut hour).now_or_never().is_none() && (&mut blink).now_or_never().is_none());
+        clock.burnt(5 * FUEL);
+        assert!(blink.now_or_never().is_some());
+        assert!(clock.jump());
+        assert_eq!(clock.now(), 3_600_000_000_000);
+        assert!(hour.now_or_never().is_some());
+        assert!(!clock.jump(), "nobody waits");
+        // Fuel goes on from there.
+        clock.burnt(6 * FUEL);
+        assert_eq!(clock.now(), 3_600_000_000_001);
+    }
+
+    #[test]
+    fn a_sleep_that_is_given_up_is_not_jumped_to() {
+        let clock = Clock::new(0);
+        let mut sleep = clock.until(7);
+        assert!((&mut sleep).now_or_never().is_none());
+        drop(sleep);
+        assert!(!clock.jump());
+        assert!(clock.until(0).now_or_never().is_some());
+        let mut never = clock.sleep(Duration::MAX);
+        assert!((&mut never).now_or_never().is_none());
+    }
+}

@@ -1,0 +1,184 @@
+//! One source of chance behind `wasi:random` 0.2 and 0.3, with a budget.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rand::rngs::ChaCha20Rng;
+use rand::{Rng, SeedableRng as _};
+use rustix::io::Errno;
+use sha2::{Digest as _, Sha256};
+use wasmtime::component::{HasData, Linker};
+use wasmtime_wasi::p2::bindings::random as p2;
+use wasmtime_wasi::p3::bindings::random as p3;
+
+use crate::files::Chance;
+use crate::limits::Meter;
+use skillhost_policy::determinism::Determinism;
+
+/// Marks the random interfaces' data in a linker.
+pub(crate) struct Random;
+
+impl HasData for Random {
+    type Data<'a> = RandomView<'a>;
+}
+
+/// What the random interfaces need of a store.
+pub(crate) struct RandomView<'a> {
+    pub(crate) meter: &'a Arc<Meter>,
+    pub(crate) source: &'a mut Source,
+}
+
+/// Where random bytes come from.
+pub(crate) enum Source {
+    /// The host's own generator.
+    Host,
+    /// The same in every run.
+    Seeded(Seeded),
+}
+
+/// A stream of random bytes of a deterministic run: ChaCha with 20 rounds, whose key is the SHA-256
+/// digest of a name, the run's seed and the number of the program, both as 8 bytes, the lowest
+/// first.
+pub(crate) struct Seeded(Box<ChaCha20Rng>);
+
+impl Seeded {
+    /// Of the program of that number, counted from 1 in the order of their starts; 0 is the
+    /// devices'.
+    pub(crate) fn new(seed: u64, program: u64) -> Seeded {
+        let mut key = Sha256::new_with_prefix(b"skillhost chance 1");
+        key.update(seed.to_le_bytes());
+        key.update(program.to_le_bytes());
+        Seeded(Box::new(ChaCha20Rng::from_seed(key.finalize().into())))
+    }
+}
+
+impl Source {
+    fn fill(&mut self, buffer: &mut [u8]) {
+        match self {
+            Source::Host => rand::rng().fill_bytes(buffer),
+            Source::Seeded(Seeded(stream)) => stream.fill_bytes(buffer),
+        }
+    }
+}
+
+impl RandomView<'_> {
+    fn bytes(&mut self, len: u64) -> wasmtime::Result<Vec<u8>> {
+        // Charged before it is allocated: the length is the guest's.
+        self.meter.charge_random(len)?;
+        let mut bytes = vec![0; usize::try_from(len)?];
+        self.source.fill(&mut bytes);
+        Ok(bytes)
+    }
+
+    fn word(&mut self) -> wasmtime::Result<u64> {
+        self.meter.charge_random(8)?;
+        let mut bytes = [0; 8];
+        self.source.fill(&mut bytes);
+        Ok(u64::from_le_bytes(bytes))
+    }
+}
+
+impl p2::random::Host for RandomView<'_> {
+    fn get_random_bytes(&mut self, len: u64) -> wasmtime::Result<Vec<u8>> {
+        self.bytes(len)
+    }
+    fn get_random_u64(&mut self) -> wasmtime::Result<u64> {
+        self.word()
+    }
+}
+
+impl p2::insecure::Host for RandomView<'_> {
+    fn get_insecure_random_bytes(&mut self, len: u64) -> wasmtime::Result<Vec<u8>> {
+        self.bytes(len)
+    }
+    fn get_insecure_random_u64(&mut self) -> wasmtime::Result<u64> {
+        self.word()
+    }
+}
+
+impl p2::insecure_seed::Host for RandomView<'_> {
+    fn insecure_seed(&mut self) -> wasmtime::Result<(u64, u64)> {
+        Ok((self.word()?, self.word()?))
+    }
+}
+
+/// What is behind `/dev/random`.
+pub(crate) fn device(meter: &Arc<Meter>, determinism: Option<Determinism>) -> Chance {
+    let meter = meter.clone();
+    let source =
+        determinism.map_or(Source::Host, |start| Source::Seeded(Seeded::new(start.seed, 0)));
+    let source = Mutex::new(source);
+    Chance::new(move |buffer| {
+        meter.charge_random(buffer.len() as u64).map_err(|_| Errno::IO)?;
+        source.lock().unwrap_or_else(PoisonError::into_inner).fill(buffer);
+        Ok(())
+    })
+}
+
+/// 0.3 may hand out fewer bytes than asked for: at most this many a call.
+const CHUNK: u64 = 1 << 20;
+
+impl p3::random::Host for RandomView<'_> {
+    fn get_random_bytes(&mut self, max: u64) -> wasmtime::Result<Vec<u8>> {
+        self.bytes(max.min(CHUNK))
+    }
+    fn get_random_u64(&mut self) -> wasmtime::Result<u64> {
+        self.word()
+    }
+}
+
+impl p3::insecure::Host for RandomView<'_> {
+    fn get_insecure_random_bytes(&mut self, max: u64) -> wasmtime::Result<Vec<u8>> {
+        self.bytes(max.min(CHUNK))
+    }
+    fn get_insecure_random_u64(&mut self) -> wasmtime::Result<u64> {
+        self.word()
+    }
+}
+
+impl p3::insecure_seed::Host for RandomView<'_> {
+    fn get_insecure_seed(&mut self) -> wasmtime::Result<(u64, u64)> {
+        Ok((self.word()?, self.word()?))
+    }
+}
+
+/// Links `wasi:random` 0.2.
+pub(crate) fn add_p2_to_linker<T: 'static>(
+    linker: &mut Linker<T>,
+    get: fn(&mut T) -> RandomView<'_>,
+) -> wasmtime::Result<()> {
+    p2::random::add_to_linker::<T, Random>(linker, get)?;
+    p2::insecure::add_to_linker::<T, Random>(linker, get)?;
+    p2::insecure_seed::add_to_linker::<T, Random>(linker, get)
+}
+
+/// Links `wasi:random` 0.3.
+pub(crate) fn add_p3_to_linker<T: 'static>(
+    linker: &mut Linker<T>,
+    get: fn(&mut T) -> RandomView<'_>,
+) -> wasmtime::Result<()> {
+    p3::random::add_to_linker::<T, Random>(linker, get)?;
+    p3::insecure::add_to_linker::<T, Random>(linker, get)?;
+    p3::insecure_seed::add_to_linker::<T, Random>(linker, get)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_seeded_stream_is_what_its_definition_says() {
+        let bytes = |seed, program| {
+            let mut bytes = [0; 8];
+            Source::Seeded(Seeded::new(seed, program)).fill(&mut bytes);
+            bytes
+        };
+        // By `openssl enc -chacha20` of zeros, under the key that the definition gives.
+        assert_eq!(bytes(0, 1), GOLDEN);
+        assert_eq!(bytes(0, 1), bytes(0, 1));
+        assert!(
+            bytes(0, 1) != bytes(0, 2) && bytes(0, 1) != bytes(1, 1) && bytes(1, 2) != bytes(2, 1)
+        );
+    }
+
+    const GOLDEN: [u8; 8] = [0x77, 0x08, 0xa5, 0xa5, 0x78, 0xb8, 0xc7, 0x79];
+}

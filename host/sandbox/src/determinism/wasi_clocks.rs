@@ -1,0 +1,102 @@
+//! `wasi:clocks` 0.2 and 0.3 of deterministic runs: both tell the run's own clock, brought up to
+//! date at each call, and a wait costs no time.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use wasmtime::component::{Accessor, Linker, Resource};
+use wasmtime::{AsContextMut as _, StoreContextMut};
+use wasmtime_wasi::p2::bindings::clocks::wall_clock::Datetime;
+use wasmtime_wasi::p2::{DynPollable, Pollable, subscribe};
+use wasmtime_wasi::p3::bindings::clocks::system_clock::Instant;
+
+use super::clock::Clock;
+use crate::limits::fuel;
+use crate::run::State;
+
+/// Nanoseconds that one step of both clocks takes.
+const STEP: u64 = 1;
+
+/// Links `wasi:clocks` 0.2.
+pub(crate) fn add_p2_to_linker(linker: &mut Linker<State>) -> wasmtime::Result<()> {
+    let mut wall = linker.instance("wasi:clocks/wall-clock@0.2.12")?;
+    let datetime =
+        |time: Duration| Datetime { seconds: time.as_secs(), nanoseconds: time.subsec_nanos() };
+    wall.func_wrap("now", move |store, (): ()| Ok((datetime(clock(store)?.wall()),)))?;
+    wall.func_wrap("resolution", move |_: StoreContextMut<'_, State>, (): ()| {
+        Ok((datetime(Duration::from_nanos(STEP)),))
+    })?;
+    let mut monotonic = linker.instance("wasi:clocks/monotonic-clock@0.2.12")?;
+    monotonic.func_wrap("now", |store, (): ()| Ok((clock(store)?.now(),)))?;
+    monotonic.func_wrap("resolution", |_: StoreContextMut<'_, State>, (): ()| Ok((STEP,)))?;
+    monotonic.func_wrap("subscribe-instant", |store, (at,): (u64,)| alarm(store, |_| at))?;
+    monotonic.func_wrap("subscribe-duration", |store, (time,): (u64,)| {
+        alarm(store, |now| now.saturating_add(time))
+    })
+}
+
+/// Links `wasi:clocks` 0.3.
+pub(crate) fn add_p3_to_linker(linker: &mut Linker<State>) -> wasmtime::Result<()> {
+    linker.instance("wasi:clocks/types@0.3.0")?;
+    let mut wall = linker.instance("wasi:clocks/system-clock@0.3.0")?;
+    wall.func_wrap("now", |store, (): ()| {
+        let time = clock(store)?.wall();
+        Ok((Instant { seconds: time.as_secs().try_into()?, nanoseconds: time.subsec_nanos() },))
+    })?;
+    wall.func_wrap("get-resolution", |_: StoreContextMut<'_, State>, (): ()| Ok((STEP,)))?;
+    let mut monotonic = linker.instance("wasi:clocks/monotonic-clock@0.3.0")?;
+    monotonic.func_wrap("now", |store, (): ()| Ok((clock(store)?.now(),)))?;
+    monotonic.func_wrap("get-resolution", |_: StoreContextMut<'_, State>, (): ()| Ok((STEP,)))?;
+    monotonic.func_wrap_concurrent("wait-until", |accessor, (at,): (u64,)| {
+        Box::pin(wait(accessor, move |_| at))
+    })?;
+    monotonic.func_wrap_concurrent("wait-for", |accessor, (time,): (u64,)| {
+        Box::pin(wait(accessor, move |now| now.saturating_add(time)))
+    })
+}
+
+/// The run's clock, with what its caller has burnt so far.
+fn clock(mut store: StoreContextMut<'_, State>) -> wasmtime::Result<Arc<Clock>> {
+    fuel::look(&mut store);
+    let clock = store.data().invocation.fixed.as_ref().map(|fixed| fixed.clock.clone());
+    clock.ok_or_else(|| wasmtime::Error::msg("a deterministic run has a clock"))
+}
+
+fn alarm(
+    mut store: StoreContextMut<'_, State>,
+    at: impl FnOnce(u64) -> u64,
+) -> wasmtime::Result<(Resource<DynPollable>,)> {
+    let clock = clock(store.as_context_mut())?;
+    let at = at(clock.now());
+    let table = &mut store.data_mut().table;
+    let alarm = table.push(Alarm { clock, at, yielded: false })?;
+    Ok((subscribe(table, alarm)?,))
+}
+
+/// A time that a 0.2 guest waits for.
+struct Alarm {
+    clock: Arc<Clock>,
+    at: u64,
+    yielded: bool,
+}
+
+#[async_trait::async_trait]
+impl Pollable for Alarm {
+    async fn ready(&mut self) {
+        if self.clock.now() < self.at {
+            self.clock.until(self.at).await;
+        } else if !std::mem::replace(&mut self.yielded, true) {
+            // A guest that asks again and again gives those that it asks for their turn.
+            tokio::task::yield_now().await;
+        }
+    }
+}
+
+async fn wait(accessor: &Accessor<State>, at: impl FnOnce(u64) -> u64) -> wasmtime::Result<()> {
+    let clock = accessor.with(|mut access| clock(access.as_context_mut()))?;
+    let at = at(clock.now());
+    // Never at once: a guest that waits for nothing in a loop gives the others their turn.
+    tokio::task::yield_now().await;
+    clock.until(at).await;
+    Ok(())
+}

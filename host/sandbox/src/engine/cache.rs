@@ -1,0 +1,230 @@
+//! Compiled components on disk. What is loaded from here runs as native code, so only the host
+//! writes here: a folder of mode 0700, files put in place by rename, each with a stamp that tells
+//! whether it is still the file that was written.
+
+use std::fs::File;
+use std::hash::{Hash as _, Hasher};
+use std::io;
+use std::os::fd::AsRawFd as _;
+use std::path::Path;
+
+use cap_std::fs::{Dir, OpenOptions};
+use sha2::{Digest as _, Sha256};
+use wasmtime::Engine;
+use wasmtime::component::Component;
+
+use super::config::Mode;
+use super::heap;
+use super::read_ahead::make_resident;
+use skillhost_skill::runtime;
+use skillhost_skill::runtime::room;
+use skillhost_skill::runtime::stamp::{self, Stamp, Temporary, file_digest};
+
+/// Compiled code of this size, in bytes, has ten thousand functions: an interpreter's, not a
+/// skill's.
+const LARGE: u64 = 16 << 20;
+
+/// A cache folder, opened.
+#[derive(Debug)]
+pub(crate) struct Cache {
+    dir: Dir,
+}
+
+impl Cache {
+    /// Opens a cache folder, making it where it is missing.
+    ///
+    /// # Errors
+    /// It cannot be made or opened, or someone else may write to it.
+    pub(crate) fn open(path: &Path) -> io::Result<Cache> {
+        Ok(Cache { dir: stamp::own_folder(path)? })
+    }
+
+    /// Loads a component compiled for this engine, and the file that it is in; `None` where there
+    /// is none, or none that is whole (it is removed then).
+    pub(crate) fn load(
+        &self,
+        engine: &Engine,
+        mode: Mode,
+        component: &runtime::Component,
+    ) -> Option<(Component, File)> {
+        let key = key(engine, mode, component);
+        let file = self.dir.open(code_name(&key)).ok()?.into_std();
+        if self.is_whole(&file, &key) {
+            Cache::expect(&file);
+            if let Ok(component) = map(engine, &file) {
+                return Some((component, file));
+            }
+        }
+        self.remove(&key);
+        None
+    }
+
+    /// Writes a component's code by `write`, which gets a new empty file, and puts it in place
+    /// whole.
+    pub(crate) async fn store<E: From<io::Error>>(
+        &self,
+        engine: &Engine,
+        mode: Mode,
+        component: &runtime::Component,
+        write: impl AsyncFnOnce(File) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let key = key(engine, mode, component);
+        let temporary = format!("{}.{}.{:x}.tmp", key, std::process::id(), rand::random::<u64>());
+        let guard = Temporary { folder: &self.dir, name: &temporary };
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create_new(true);
+        let file = self.dir.open_with(&temporary, &options)?.into_std();
+        write(file.try_clone()?).await?;
+        file.sync_data()?;
+        let digest = file_digest(&file)?;
+        self.dir.rename(&temporary, &self.dir, code_name(&key))?;
+        drop(guard);
+        self.write_stamp(&key, &file, digest)?;
+        Ok(())
+    }
+
+    /// Charges a component's code to the skill that it is of.
+    pub(crate) fn charge(&self, engine: &Engine, mode: Mode, component: &runtime::Component) {
+        let name = code_name(&key(engine, mode, component));
+        let skill = component.skill().and_then(|skill| skill.place().ok());
+        if let (Some(skill), Ok(metadata)) = (skill, self.dir.symlink_metadata(&name)) {
+            room::charge(&self.dir, &skill, &name, metadata.len());
+        }
+    }
+
+    fn is_whole(&self, file: &File, key: &str) -> bool {
+        let Ok(stat) = rustix::fs::fstat(file) else { return false };
+        let Some(stamp) = Stamp::read(&self.dir, &stamp_name(key)) else { return false };
+        if stamp == Stamp::of(&stat, stamp.digest.clone()) && stamp::is_dependable(file) {
+            return true;
+        }
+        // Moved, copied or restored, or on a file system that does not tell: the bytes decide.
+        let whole = file_digest(file).is_ok_and(|digest| digest == stamp.digest);
+        if whole && let Err(error) = self.write_stamp(key, file, stamp.digest) {
+            tracing::debug!(%error, "the cache's stamp was not renewed; the next load computes the digest again");
+        }
+        whole
+    }
+
+    /// Makes ready for what is about to be loaded.
+    fn expect(file: &File) {
+        let bytes = rustix::fs::fstat(file).map_or(0, |stat| stat.st_size.cast_unsigned());
+        if bytes >= LARGE {
+            heap::expect_many_values();
+        }
+        if let Err(error) = make_resident(file, bytes) {
+            tracing::debug!(%error, "compiled code was not read ahead; it is read as it is needed");
+        }
+    }
+
+    fn write_stamp(&self, key: &str, file: &File, digest: String) -> io::Result<()> {
+        Stamp::of(&rustix::fs::fstat(file)?, digest).write(&self.dir, &stamp_name(key))
+    }
+
+    fn remove(&self, key: &str) {
+        for name in [code_name(key), stamp_name(key)] {
+            if let Err(error) = self.dir.remove_file(&name)
+                && error.kind() != io::ErrorKind::NotFound
+            {
+                tracing::warn!(%error, %name, "a broken cache entry could not be removed");
+            }
+        }
+    }
+}
+
+/// Loads code from the very file that was checked: by its descriptor, since its name may have come
+/// to mean another one.
+fn map(engine: &Engine, file: &File) -> wasmtime::Result<Component> {
+    let path = format!("/proc/self/fd/{}", file.as_raw_fd());
+    #[expect(
+        unsafe_code,
+        reason = "compiled code is trusted only from this folder, which the host alone writes, and whole"
+    )]
+    // SAFETY: the file was written by `store` for this very component and engine (both are in its
+    // name), and is unchanged since: `is_whole` has compared its stamp, and the path means the same
+    // file by its descriptor.
+    unsafe {
+        Component::deserialize_file(engine, path)
+    }
+}
+
+fn code_name(key: &str) -> String {
+    format!("{key}.cwasm")
+}
+
+fn stamp_name(key: &str) -> String {
+    format!("{key}.stamp")
+}
+
+/// The component's content and everything of the engine that decides its code. The mode is told
+/// beside the engine's own hash: an engine without a compiler does not know what the compiler was
+/// asked for, such as one and the same NaN.
+fn key(engine: &Engine, mode: Mode, component: &runtime::Component) -> String {
+    struct Sha(Sha256);
+    impl Hasher for Sha {
+        fn write(&mut self, bytes: &[u8]) {
+            self.0.update(bytes);
+        }
+        fn finish(&self) -> u64 {
+            0
+        }
+    }
+    let mut hash = Sha(Sha256::new());
+    component.digest.hash(&mut hash);
+    mode.hash(&mut hash);
+    engine.precompile_compatibility_hash().hash(&mut hash);
+    let hex = runtime::hex(&hash.0.finalize());
+    // The code of built-in programs is never removed to make room.
+    if component.built_in().is_some() { hex } else { format!("{hex}.own") }
+}
+
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "tests set up real folders")]
+mod tests {
+    use super::*;
+    use crate::engine::config::{Allocation, Guests, codegen, engine};
+
+    #[test]
+    fn code_of_one_mode_is_never_taken_for_that_of_another() {
+        let component = runtime::Component::new(*b"the same");
+        let of = |mode| {
+            key(
+                &engine(mode, 1 << 20, &Guests::Any(Allocation::OnDemand)).unwrap().0,
+                mode,
+                &component,
+            )
+        };
+        let [fast, metered, deterministic] =
+            [Mode::Fast, Mode::Metered, Mode::Deterministic].map(of);
+        assert!(fast != metered && metered != deterministic && deterministic != fast);
+    }
+
+    #[test]
+    fn code_is_mapped_from_the_file_that_was_checked() {
+        let (engine, _) = engine(Mode::Fast, 1 << 20, &Guests::Any(Allocation::OnDemand)).unwrap();
+        let code = Engine::new(&codegen(Mode::Fast, false))
+            .unwrap()
+            .precompile_component(b"\0asm\x0d\0\x01\0")
+            .unwrap();
+        let dir = tempfile::tempdir().unwrap();
+        let cache = Cache::open(&dir.path().join("cache")).unwrap();
+        cache.dir.write("code", &code).unwrap();
+        let file = cache.dir.open("code").unwrap().into_std();
+        cache.dir.write("other", "no code").unwrap();
+        cache.dir.rename("other", &cache.dir, "code").unwrap();
+        assert!(map(&engine, &file).is_ok(), "by its name it is another file now");
+        assert!(map(&engine, &cache.dir.open("code").unwrap().into_std()).is_err());
+    }
+
+    #[test]
+    fn a_pool_takes_the_code_that_was_compiled_for_mapping_and_a_built_in_program_has_its_own() {
+        let component = runtime::Component::new(*b"the same");
+        let of =
+            |guests| key(&engine(Mode::Fast, 1 << 20, &guests).unwrap().0, Mode::Fast, &component);
+        assert_eq!(of(Guests::Any(Allocation::OnDemand)), of(Guests::Any(Allocation::Pooling(2))));
+        assert_ne!(
+            of(Guests::Any(Allocation::OnDemand)),
+            of(Guests::BuiltIn(component.digest.clone()))
+        );
+    }
+}

@@ -1,0 +1,214 @@
+//! Turning a component into machine code, in a process of its own.
+//!
+//! The compiler reads what a stranger wrote. It runs in a child that is [confined](super::confine)
+//! before it reads the first byte: bounds on processor time and address space, no environment, two
+//! descriptors (the component to read, the file to write), and no system call that reaches anything
+//! else. Whatever it does, the host lives.
+
+use std::fs::File;
+use std::io::{self, Read as _, Write as _};
+use std::path::Path;
+use std::process::Stdio;
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use wasmtime::Engine;
+
+use super::config::{Mode, codegen};
+use super::confine::{Bounds, confine};
+use super::memory;
+use crate::limits::LimitExceeded;
+use skillhost_policy::limits::{Limit, Limits};
+
+/// The first argument by which the `skillhost` binary knows that it is the compiler.
+const COMPILER_VERB: &str = "__compile";
+
+/// Why there is no compiled component.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum CompileError {
+    /// The bytes are no component this engine takes; the message is the validator's.
+    #[error("{0}")]
+    Invalid(String),
+    /// Compiling took more than it may.
+    #[error(transparent)]
+    Limit(#[from] LimitExceeded),
+    /// The child could not be run.
+    #[error("the compiler could not be run: {0}")]
+    Io(#[from] io::Error),
+}
+
+/// Compiles a component by starting `compiler` (the `skillhost` binary), and writes the code to
+/// `to`; behind it, where guests are to have images, what the component's memory begins with.
+pub(crate) async fn compile(
+    compiler: &Path,
+    component: &[u8],
+    mode: Mode,
+    have_images: bool,
+    limits: &Limits,
+    to: File,
+) -> Result<(), CompileError> {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "this binary itself, as the compiler: nothing of a skill runs natively"
+    )]
+    let mut command = tokio::process::Command::from(std::process::Command::new(compiler));
+    let mut child = command
+        .args([
+            COMPILER_VERB,
+            mode_name(mode),
+            image_name(have_images),
+            &limits.compile_ms.to_string(),
+            &limits.compile_memory.to_string(),
+        ])
+        .env_clear()
+        .current_dir("/")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::from(to))
+        .stderr(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()?;
+    let mut stdin = child.stdin.take();
+    let feed = async move {
+        if let Some(stdin) = &mut stdin {
+            // A child that has already given up closes its end: its exit status says why.
+            let _ = stdin.write_all(component).await;
+        }
+    };
+    let stderr = child.stderr.take();
+    let complaint = async move {
+        let mut text = Vec::new();
+        if let Some(stderr) = stderr {
+            // Whatever the child says, it is a stranger's component that it says it about. What was
+            // read before an error is the message.
+            let _ = stderr.take(COMPLAINT).read_to_end(&mut text).await;
+        }
+        text
+    };
+    // The child bounds its own processor time; this bounds one that is not scheduled or that waits.
+    let patience = Duration::from_millis(limits.compile_ms.saturating_mul(2).saturating_add(1_000));
+    let Ok(((), complaint, status)) =
+        tokio::time::timeout(patience, async { tokio::join!(feed, complaint, child.wait()) }).await
+    else {
+        return Err(LimitExceeded(Limit::Compile).into());
+    };
+    let (status, said) = (status?, String::from_utf8_lossy(&complaint));
+    match ChildEnd::of(&status) {
+        ChildEnd::Compiled => Ok(()),
+        ChildEnd::Invalid => Err(CompileError::Invalid(said.trim().to_owned())),
+        ChildEnd::OutOfTime => Err(LimitExceeded(Limit::Compile).into()),
+        ChildEnd::OutOfMemory => Err(LimitExceeded(Limit::CompileMemory).into()),
+        ChildEnd::Broke => {
+            Err(CompileError::Io(io::Error::other(format!("{status}: {}", said.trim()))))
+        }
+    }
+}
+
+/// The most that is read of a child's complaint.
+const COMPLAINT: u64 = 16 << 10;
+
+enum ChildEnd {
+    Compiled,
+    Invalid,
+    OutOfTime,
+    OutOfMemory,
+    /// It did not get as far as the component, or failed in a way that tells nothing of it.
+    Broke,
+}
+
+/// The child's exit code for a component that does not validate.
+const EXIT_INVALID: u8 = 65;
+
+impl ChildEnd {
+    fn of(status: &std::process::ExitStatus) -> ChildEnd {
+        use rustix::process::Signal;
+        use std::os::unix::process::ExitStatusExt as _;
+        let signal = status.signal().and_then(Signal::from_named_raw);
+        match (status.code(), signal) {
+            (Some(0), _) => ChildEnd::Compiled,
+            (Some(code), _) if code == i32::from(EXIT_INVALID) => ChildEnd::Invalid,
+            (_, Some(Signal::XCPU | Signal::KILL)) => ChildEnd::OutOfTime,
+            // An allocation that fails aborts the process.
+            (_, Some(Signal::ABORT)) => ChildEnd::OutOfMemory,
+            _ => ChildEnd::Broke,
+        }
+    }
+}
+
+fn mode_name(mode: Mode) -> &'static str {
+    match mode {
+        Mode::Fast => "fast",
+        Mode::Metered => "metered",
+        Mode::Deterministic => "deterministic",
+    }
+}
+
+fn image_name(have_images: bool) -> &'static str {
+    if have_images { "image" } else { "whole" }
+}
+
+/// The compiler is the host's binary in another role: no argument parser, no runtime, nothing of
+/// the host. Does not return where this process is one.
+pub fn compile_if_asked() {
+    if std::env::args_os().nth(1).is_some_and(|verb| verb == COMPILER_VERB) {
+        let args: Vec<String> =
+            std::env::args_os().skip(2).map(|arg| arg.to_string_lossy().into_owned()).collect();
+        std::process::exit(i32::from(compiler_main(&args)));
+    }
+}
+
+/// The child's side: reads a component from stdin, writes its compiled form to stdout. Returns the
+/// process's exit code.
+fn compiler_main(args: &[String]) -> u8 {
+    let parsed = match args {
+        [mode, image, millis, memory] => {
+            let mode = [Mode::Fast, Mode::Metered, Mode::Deterministic]
+                .into_iter()
+                .find(|known| mode_name(*known) == mode);
+            let image = [true, false].into_iter().find(|known| image_name(*known) == image);
+            mode.zip(image).zip(millis.parse().ok()).zip(memory.parse().ok())
+        }
+        _ => None,
+    };
+    let Some((((mode, have_images), millis), memory)) = parsed else { return 64 };
+    if confine(Bounds { millis, memory }).is_err() || end_with_parent().is_err() {
+        return 71;
+    }
+    match compile_streams(mode, have_images) {
+        Ok(()) => 0,
+        Err(error) => {
+            // The parent reads this pipe; there is nobody else to tell.
+            let _ = writeln!(io::stderr(), "{error:#}");
+            EXIT_INVALID
+        }
+    }
+}
+
+/// A host that is killed cannot end its compiler, so the compiler looks whether it is still there.
+/// `PR_SET_PDEATHSIG` would follow the thread that started this process instead, which a runtime
+/// may retire.
+fn end_with_parent() -> io::Result<()> {
+    let parent = rustix::process::getppid();
+    let watch = move || {
+        while rustix::process::getppid() == parent {
+            std::thread::sleep(Duration::from_millis(200));
+        }
+        std::process::exit(71);
+    };
+    std::thread::Builder::new().name("parent".into()).stack_size(64 << 10).spawn(watch).map(drop)
+}
+
+fn compile_streams(mode: Mode, have_images: bool) -> wasmtime::Result<()> {
+    let mut component = Vec::new();
+    io::stdin().lock().read_to_end(&mut component)?;
+    let split = if have_images { memory::split(&component)? } else { None };
+    let engine = Engine::new(&codegen(mode, have_images))?;
+    // `precompile_component` would take text too; the feature that reads it is not built in.
+    let code =
+        engine.precompile_component(split.as_ref().map_or(&component, |split| &split.component))?;
+    let mut out = io::stdout().lock();
+    out.write_all(&code)?;
+    if let Some(split) = split {
+        memory::write_image(&mut out, code.len(), &split)?;
+    }
+    Ok(out.flush()?)
+}

@@ -1,0 +1,90 @@
+//! How a program ended, as the engine tells it.
+
+use wasmtime::Trap;
+use wasmtime::component::ResourceTableError;
+use wasmtime_wasi::I32Exit;
+
+use crate::limits::{LimitExceeded, Meter};
+use skillhost_policy::limits::Limit;
+
+/// How one program ended.
+#[derive(Debug)]
+pub(crate) enum Ended {
+    Exited(u8),
+    Tool(Result<serde_json::Value, String>),
+    Trapped(String),
+    Limit(Limit),
+}
+
+impl Ended {
+    /// What an error of the engine means for the invocation.
+    pub(crate) fn by(error: &wasmtime::Error, meter: &Meter) -> Ended {
+        if let Some(exit) = error.downcast_ref::<I32Exit>() {
+            // The low byte, as a parent process sees it.
+            return Ended::Exited((exit.0 & 0xff) as u8);
+        }
+        if let Some(LimitExceeded(limit)) = error.downcast_ref::<LimitExceeded>() {
+            return Ended::Limit(*limit);
+        }
+        let limit = match error.downcast_ref::<Trap>() {
+            Some(Trap::OutOfFuel) => Some(Limit::Fuel),
+            Some(Trap::StackOverflow) => Some(Limit::Stack),
+            _ if matches!(error.downcast_ref(), Some(ResourceTableError::Full)) => {
+                Some(Limit::Handles)
+            }
+            _ => untyped_limit(&error.root_cause().to_string()),
+        };
+        if let Some(limit) = limit {
+            match limit {
+                // There is none left for any other program either.
+                Limit::Fuel => drop(meter.stop(limit)),
+                // How much of it a function takes is the machine's code's own.
+                Limit::Stack if meter.is_deterministic() => meter.abort(
+                    "the guest's stack is full, and frames are not of one size everywhere".into(),
+                ),
+                _ => meter.hit(limit),
+            }
+            return Ended::Limit(limit);
+        }
+        Ended::Trapped(trap_message(error))
+    }
+}
+
+/// The most of a trap's message that is kept, in bytes: it holds names that the guest chose.
+const TRAP_MESSAGE: usize = 4 << 10;
+
+/// The cause first, then where it happened.
+fn trap_message(error: &wasmtime::Error) -> String {
+    let mut messages: Vec<String> = error.chain().map(ToString::to_string).collect();
+    messages.reverse();
+    let mut message = messages.join("\n");
+    message.truncate(message.floor_char_boundary(TRAP_MESSAGE));
+    message
+}
+
+/// Limits for which the engine has no error type, known by the words of its error. A test provokes
+/// each, so that new words are noticed.
+fn untyped_limit(message: &str) -> Option<Limit> {
+    [
+        ("fuel allocated for hostcalls has been exhausted", Limit::HostCall),
+        ("resource limit exceeded: instance count", Limit::Instances),
+        ("memory minimum size of", Limit::Memory),
+        ("table minimum size of", Limit::TableElements),
+        ("store handle limit exceeded", Limit::Handles),
+    ]
+    .into_iter()
+    .find_map(|(words, limit)| message.contains(words).then_some(limit))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_trap_names_its_cause_first_and_stays_short() {
+        let error = wasmtime::Error::msg("cause").context("where it happened");
+        assert_eq!(trap_message(&error), "cause\nwhere it happened");
+        let long = wasmtime::Error::msg("cause").context("é".repeat(100_000));
+        assert!(trap_message(&long).len() <= TRAP_MESSAGE);
+    }
+}

@@ -1,0 +1,100 @@
+//! A component's world: what it imports and exports, read from the binary without running it.
+
+use serde::Serialize;
+use wit_component::{DecodedWasm, WitPrinter};
+
+use super::status::{invalid, say};
+use skillhost_policy::capabilities::Capabilities;
+use skillhost_policy::outcome::Status;
+
+/// What a component says of itself.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct World {
+    /// The names it imports, in the component's order.
+    pub imports: Vec<String>,
+    /// The names it exports.
+    pub exports: Vec<String>,
+    /// The world as WIT.
+    pub wit: String,
+}
+
+/// Reads a component's world. The bytes may be anyone's: they are parsed, never run.
+///
+/// # Errors
+/// A sentence: they are no component.
+pub fn read(bytes: &[u8]) -> Result<World, String> {
+    if let Err(status) = check_kind(bytes) {
+        return Err(say(&status));
+    }
+    let decoded = wit_component::decode(bytes)
+        .map_err(|error| format!("this component cannot be read: {error:#}"))?;
+    let DecodedWasm::Component(resolve, id) = &decoded else {
+        return Err("this is a WIT package, not a component".into());
+    };
+    let world = &resolve.worlds[*id];
+    let mut printer = WitPrinter::default();
+    printer.emit_docs(false);
+    printer
+        .print(resolve, decoded.package(), &[])
+        .map_err(|error| format!("its world cannot be printed: {error:#}"))?;
+    Ok(World {
+        imports: world.imports.keys().map(|key| resolve.name_world_key(key)).collect(),
+        exports: world.exports.keys().map(|key| resolve.name_world_key(key)).collect(),
+        wit: printer.output.to_string(),
+    })
+}
+
+/// Tells a component from what people mistake for one.
+///
+/// # Errors
+/// `Status::Invalid`, with what would make it one.
+pub fn check_kind(bytes: &[u8]) -> Result<(), Status> {
+    // Preamble: magic, then version 0x0d and layer 1 for a component, version 1 and layer 0 for a
+    // core module (component-model/design/mvp/Binary.md).
+    match bytes {
+        [0, b'a', b's', b'm', 0x0d, 0, 1, 0, ..] => Ok(()),
+        [0, b'a', b's', b'm', 1, 0, 0, 0, ..] => Err(Status::Invalid {
+            message: "this is a core module, not a component".into(),
+            fix: Some(
+                "build it with `skillhost build`, or with `linker = \"wasm-component-ld\"` for the target in .cargo/config.toml, \
+                 or wrap it by `wasm-tools component new MODULE.wasm -o COMPONENT.wasm`"
+                    .into(),
+            ),
+        }),
+        [0, b'a', b's', b'm', ..] => Err(invalid("this WebAssembly file is of a version that is not known here".into())),
+        _ => Err(invalid("this is no WebAssembly file".into())),
+    }
+}
+
+impl World {
+    /// Whether it has typed tools.
+    pub fn offers_tools(&self) -> bool {
+        self.exports.iter().any(|name| name.starts_with("skillhost:skill/tools@"))
+    }
+
+    /// What the component imports the means for, and its capabilities do not hold: one sentence
+    /// each.
+    pub fn unasked(&self, capabilities: &Capabilities) -> Vec<String> {
+        let imports = |prefix: &str| self.imports.iter().any(|name| name.starts_with(prefix));
+        let mut unasked = Vec::new();
+        if imports("wasi:http/") && capabilities.fetch.is_nothing() {
+            unasked.push(
+                "it imports wasi:http, and no `WebFetch` entry of allowed-tools asks for a host"
+                    .into(),
+            );
+        }
+        if imports("skillhost:skill/process") && capabilities.spawn.is_nothing() {
+            unasked.push("it imports skillhost:skill/process, and no `Bash` entry of allowed-tools asks for a command".into());
+        }
+        if imports("wasi:filesystem/")
+            && capabilities.read.is_nothing()
+            && capabilities.write.is_nothing()
+        {
+            unasked.push("it imports wasi:filesystem, and no `Read` or `Write` entry asks for files: it sees /skill and /tmp alone".into());
+        }
+        if imports("wasi:sockets/") {
+            unasked.push("it imports wasi:sockets, which are never granted".into());
+        }
+        unasked
+    }
+}

@@ -1,0 +1,244 @@
+//! The code of a skill's Python files: `skillhost:python/compiled`, which the built-in Python asks
+//! before it reads and compiles a file itself.
+//!
+//! A file is compiled once, by a Python that is given nothing but the file, and its code is kept in
+//! the cache folder by all that it depends on: the path, the content, the Python. So no guest has a
+//! part in what another one runs. Where what is burnt is counted, a run compiles for itself: what
+//! it burns must not depend on what ran before it.
+
+use std::collections::HashMap;
+use std::io::{self, Read as _};
+use std::path::Path;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use cap_std::fs::Dir;
+use sha2::{Digest as _, Sha256};
+use tracing::{Instrument as _, debug_span};
+use wasmtime::component::{HasSelf, Linker};
+
+use crate::engine::Mode;
+use crate::files::Guarded;
+use crate::run::Invocation;
+use crate::run::State;
+use crate::run::mounts::ExtraMounts;
+use crate::run::{Invoke, Io, Outside, run};
+use crate::streams::Stdin;
+use skillhost_policy::capabilities::Capabilities;
+use skillhost_policy::limits::Limits;
+use skillhost_policy::outcome::Status;
+use skillhost_skill::runtime::spawn::SKILL;
+use skillhost_skill::runtime::{Component, Entry, Program, hex, room, stamp};
+
+mod bindings {
+    #![allow(
+        missing_docs,
+        unreachable_pub,
+        reason = "generated from WIT, where the documentation is"
+    )]
+    wasmtime::component::bindgen!({
+        inline: "package skillhost:host-compiled; world compiled-guest { import skillhost:python/compiled@0.1.0; }",
+        path: "../../components/python/wit/compiled.wit",
+        world: "skillhost:host-compiled/compiled-guest",
+        imports: { default: async | trappable },
+    });
+}
+
+use bindings::skillhost::python::compiled::{self, Script};
+
+/// A file's code; `None` where its guest compiles it, as for a file with a mistake in it, which the
+/// guest then tells of.
+type Code = Option<Arc<[u8]>>;
+
+/// The code that is kept in memory.
+#[derive(Default)]
+pub(crate) struct Kept {
+    by_key: Mutex<HashMap<String, Code>>,
+    /// Held by the one that compiles: what it takes comes on top of what the runs may take.
+    compiling: tokio::sync::Mutex<()>,
+}
+
+/// Bytes of a source. Of public skills, the typical script has 250 lines.
+const SOURCE_MAX: u64 = 256 << 10;
+/// Bytes of its code, which has about as many as the source.
+const CODE_MAX: u64 = 1 << 20;
+/// Files that are compiled for one run; those beyond it are the guest's own to compile.
+const COMPILED_MAX: usize = 256;
+/// Files whose code is kept in memory.
+const KEPT: usize = 128;
+/// What compiling a file may take at most, in bytes and milliseconds: Python itself, and two
+/// hundred times the source.
+const MEMORY: u64 = 128 << 20;
+const TIME: u64 = 2_000;
+
+/// Writes the code of what it reads. What the compiler warns of, it is to warn of in each run, and
+/// so it is an error here.
+const COMPILE: &str = "import marshal, sys
+sys.stdout.buffer.write(marshal.dumps(compile(sys.stdin.buffer.read(), sys.argv[1], 'exec', dont_inherit=True)))";
+
+/// Links the interface.
+pub(crate) fn add_to_linker(linker: &mut Linker<State>) -> wasmtime::Result<()> {
+    compiled::add_to_linker::<State, HasSelf<State>>(linker, |state| state)
+}
+
+impl compiled::Host for State {
+    async fn get(&mut self, path: String) -> wasmtime::Result<Option<Vec<u8>>> {
+        Ok(self.invocation.code(&path).await.map(|(_, code)| code.to_vec()))
+    }
+
+    async fn begin(&mut self, path: String) -> wasmtime::Result<Option<Script>> {
+        let Some((at, code)) = self.invocation.code(&path).await else { return Ok(None) };
+        let Some((folder, _)) = path.rsplit_once('/').filter(|_| at == path) else {
+            return Ok(None);
+        };
+        Ok(self.invocation.vfs.names(folder).map(|beside| Script { code: code.to_vec(), beside }))
+    }
+}
+
+impl Invocation {
+    /// The code of one of the skill's files, which the host reads as its guest would, and where the
+    /// path leads over links.
+    async fn code(&self, path: &str) -> Option<(String, Arc<[u8]>)> {
+        if self.mode != Mode::Fast || !path.starts_with(SKILL) {
+            return None;
+        }
+        let python = self.programs.as_ref()?.find("python3").ok()??;
+        let (at, source) = self.vfs.content(path, SOURCE_MAX)?;
+        if !at.strip_prefix(SKILL)?.starts_with('/') {
+            return None;
+        }
+        Some((at, self.code_of(python, path, source).await?))
+    }
+
+    async fn code_of(&self, python: Component, path: &str, source: Vec<u8>) -> Code {
+        let (key, kept) = (key(&python, path, &source), &self.sandbox.0.compiled);
+        if let Some(code) = kept.get(&key) {
+            return code;
+        }
+        if let Some(code) = load(self.sandbox.cache(), &key) {
+            return kept.put(key, code);
+        }
+        // Whoever comes while another file is compiled does not wait for it.
+        let _one = kept.compiling.try_lock().ok()?;
+        if self.compiled.fetch_add(1, Relaxed) >= COMPILED_MAX {
+            return None;
+        }
+        let code =
+            self.compile(python, path, source).instrument(debug_span!("compile script")).await?;
+        match store(self.sandbox.cache(), &key, &code) {
+            Ok(cache) => {
+                self.sandbox.note_growth();
+                if let Some(skill) =
+                    self.programs.as_ref().and_then(|programs| programs.skill().place().ok())
+                {
+                    room::charge(
+                        &cache,
+                        &skill,
+                        &file_name(&key),
+                        code.as_ref().map_or(0, |code| code.len() as u64) + 32,
+                    );
+                }
+            }
+            Err(error) => {
+                tracing::debug!(%error, "a script's code was not kept; the next process compiles it again")
+            }
+        }
+        kept.put(key, code)
+    }
+
+    /// Compiles a file; `None` where it is not known whether it can be: something else ended it.
+    async fn compile(&self, python: Component, path: &str, source: Vec<u8>) -> Option<Code> {
+        let args = ["-W", "error", "-c", COMPILE, path].map(str::to_owned).to_vec();
+        let program = Program {
+            name: "python3".into(),
+            component: python,
+            entry: Entry::Command,
+            args,
+            script: None,
+        };
+        let given = self.meter.limits.clone();
+        let limits = Limits {
+            timeout_ms: given.timeout_ms.min(TIME),
+            memory: given.memory.min(MEMORY),
+            stdout: CODE_MAX,
+            ..given
+        };
+        let what = Invoke {
+            program: &program,
+            programs: None,
+            capabilities: &Arc::new(Capabilities { limits, ..Capabilities::default() }),
+            skill: None,
+            extra: ExtraMounts::default(),
+            guarded: &Guarded::default(),
+            scratch: self.scratch.within(),
+            evidence: false,
+            outside: Outside::default(),
+        };
+        // Boxed: it is a run in a run.
+        let outcome =
+            Box::pin(run(&self.sandbox, what, Io { stdin: Stdin::Bytes(source), ..Io::default() }))
+                .await
+                .outcome;
+        match outcome.status {
+            Status::Exited { code: 0 } => Some(Some(outcome.stdout.0.into())),
+            // The file's own fault: where a limit was hit, that is the status, whatever the code.
+            Status::Exited { .. } => Some(None),
+            _ => None,
+        }
+    }
+}
+
+impl Kept {
+    fn get(&self, key: &str) -> Option<Code> {
+        self.by_key.lock().unwrap_or_else(PoisonError::into_inner).get(key).cloned()
+    }
+
+    fn put(&self, key: String, code: Code) -> Code {
+        let mut by_key = self.by_key.lock().unwrap_or_else(PoisonError::into_inner);
+        if by_key.len() >= KEPT {
+            // What is still wanted comes back from the cache folder.
+            by_key.clear();
+        }
+        by_key.insert(key, code.clone());
+        code
+    }
+}
+
+/// What is kept under a key in the cache folder. What is not whole, as after the machine has
+/// failed, is not there.
+fn load(cache: &Path, key: &str) -> Option<Code> {
+    let mut kept = Vec::new();
+    stamp::own_folder(cache)
+        .ok()?
+        .open(file_name(key))
+        .ok()?
+        .take(CODE_MAX + 64)
+        .read_to_end(&mut kept)
+        .ok()?;
+    let (digest, code) = kept.split_first_chunk::<32>()?;
+    (*digest == *Sha256::digest(code))
+        .then(|| Some(code).filter(|code| !code.is_empty()).map(Arc::from))
+}
+
+/// Keeps it there: its digest, and then the code, or nothing.
+fn store(cache: &Path, key: &str, code: &Code) -> io::Result<Dir> {
+    let code = code.as_deref().unwrap_or_default();
+    let cache = stamp::own_folder(cache)?;
+    stamp::put_bytes(&cache, &file_name(key), &[&Sha256::digest(code), code].concat())?;
+    Ok(cache)
+}
+
+fn file_name(key: &str) -> String {
+    format!("{key}.script")
+}
+
+/// All that a file's code depends on: which Python compiles it, what it is called in tracebacks,
+/// and what it says.
+fn key(python: &Component, path: &str, source: &[u8]) -> String {
+    let mut hash = Sha256::new();
+    for part in [python.digest.as_bytes(), path.as_bytes(), source] {
+        hash.update((part.len() as u64).to_le_bytes());
+        hash.update(part);
+    }
+    hex(&hash.finalize())
+}

@@ -1,0 +1,223 @@
+//! HTTP in one call: `skillhost:python/web`, by which the built-in Python sends a request that it
+//! has whole. The sender is that of `wasi:http`, with all of its checks, limits and records; what
+//! is yet to come of a response is read from a stream as any other.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::FutureExt as _;
+use http::uri::Scheme;
+use http::{Method, Uri};
+use http_body::Body as _;
+use http_body_util::{BodyExt as _, Full};
+use wasmtime::component::{HasSelf, Linker};
+use wasmtime_wasi::p2::DynInputStream;
+use wasmtime_wasi_http::p2::body::HostIncomingBody;
+
+use crate::http::hooks::{code, told};
+use crate::http::{Body, Waits, frames, map};
+use crate::run::State;
+
+mod bindings {
+    #![allow(
+        missing_docs,
+        unreachable_pub,
+        reason = "generated from WIT, where the documentation is"
+    )]
+    wasmtime::component::bindgen!({
+        interfaces: "import skillhost:python/web@0.1.0;",
+        path: "../../components/python/wit",
+        imports: { default: async | trappable },
+        with: {
+            "wasi:http": wasmtime_wasi_http::p2::bindings::http,
+            "wasi:io": wasmtime_wasi::p2::bindings::io,
+            "wasi:clocks": wasmtime_wasi::p2::bindings::clocks,
+        },
+    });
+}
+
+use bindings::skillhost::python::web::{self, Failure, Request, Response};
+
+/// Bytes of a request's body, and of a response's that comes with its head.
+const PIECE: usize = 64 << 10;
+
+/// Links the interface.
+pub(crate) fn add_to_linker(linker: &mut Linker<State>) -> wasmtime::Result<()> {
+    web::add_to_linker::<State, HasSelf<State>>(linker, |state| state)
+}
+
+impl web::Host for State {
+    async fn send(&mut self, asked: Request) -> wasmtime::Result<Result<Response, Failure>> {
+        let time = |nanoseconds: Option<u64>| nanoseconds.map(Duration::from_nanos);
+        let waits = Waits {
+            connect: time(asked.connect_timeout),
+            first_byte: time(asked.first_byte_timeout),
+            between_bytes: None,
+        };
+        let request = match request(asked) {
+            Ok(request) => request,
+            Err(what) => return Ok(Err(Failure::Malformed(what.to_owned()))),
+        };
+        let (parts, mut body) = match self.hooks.0.send(request, waits).await {
+            Ok(response) => response.into_parts(),
+            Err(error) => return Ok(Err(Failure::Failed(code(error)))),
+        };
+        let headers = parts
+            .headers
+            .iter()
+            .map(|(name, value)| (name.as_str().to_owned(), value.as_bytes().to_vec()))
+            .collect();
+        let (begun, over) = what_is_there(&mut body);
+        let rest = if over { None } else { Some(self.table.push(input(body))?) };
+        Ok(Ok(Response { status: parts.status.as_u16(), headers, body: begun, rest }))
+    }
+}
+
+/// The request as the sender takes it, or which part of it is none.
+fn request(asked: Request) -> Result<http::Request<Body>, &'static str> {
+    let method = Method::from_bytes(asked.method.as_bytes()).map_err(|_| "its method")?;
+    let scheme = if asked.https { Scheme::HTTPS } else { Scheme::HTTP };
+    let place = Uri::builder()
+        .scheme(scheme)
+        .authority(asked.authority)
+        .path_and_query(asked.path_with_query);
+    let uri = place.build().map_err(|_| "its target")?;
+    let headers = map(asked.headers.iter().map(|(name, value)| (name.as_str(), value.as_slice())))
+        .ok_or("a header")?;
+    if asked.body.len() > PIECE {
+        return Err("a body of over 64 KiB in one piece");
+    }
+    let mut request = http::Request::new(
+        Full::new(Bytes::from(asked.body)).map_err(|never| match never {}).boxed_unsync(),
+    );
+    (*request.method_mut(), *request.uri_mut(), *request.headers_mut()) = (method, uri, headers);
+    Ok(request)
+}
+
+/// What of a body need not be waited for, up to a piece, and whether that is all of it.
+fn what_is_there(body: &mut Body) -> (Vec<u8>, bool) {
+    let mut there = Vec::new();
+    while there.len() < PIECE {
+        match body.frame().now_or_never() {
+            Some(Some(Ok(frame))) => {
+                there.extend_from_slice(frame.data_ref().map_or(&[], |data| data))
+            }
+            Some(Some(Err(error))) => {
+                // For the one who reads on.
+                *body = frames([Err(error)]);
+                return (there, false);
+            }
+            Some(None) => return (there, true),
+            None => return (there, body.is_end_stream()),
+        }
+    }
+    (there, false)
+}
+
+fn input(body: Body) -> DynInputStream {
+    let mut incoming = HostIncomingBody::new(body.map_err(told).boxed_unsync());
+    Box::new(incoming.take_stream().expect("taken once"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::http::SendError;
+    use futures::{StreamExt as _, stream};
+    use http::HeaderValue;
+    use http_body::Frame;
+    use http_body_util::StreamBody;
+    use proptest::prelude::*;
+
+    fn asked(change: impl FnOnce(&mut Request)) -> Request {
+        let mut asked = Request {
+            https: true,
+            authority: "[::1]:8443".into(),
+            method: "PROPFIND".into(),
+            path_with_query: "/a?b=%20".into(),
+            headers: vec![("X-A".into(), b"1".to_vec()), ("x-a".into(), b"\xff".to_vec())],
+            body: vec![b'x'; PIECE],
+            connect_timeout: None,
+            first_byte_timeout: None,
+        };
+        change(&mut asked);
+        asked
+    }
+
+    #[test]
+    fn a_request_is_handed_on_as_it_is_asked_for() {
+        let made = request(asked(|_| ())).unwrap();
+        assert_eq!(
+            (made.method().as_str(), made.uri().to_string().as_str()),
+            ("PROPFIND", "https://[::1]:8443/a?b=%20")
+        );
+        assert_eq!(
+            made.headers().get_all("x-a").iter().map(HeaderValue::as_bytes).collect::<Vec<_>>(),
+            [&b"1"[..], b"\xff"]
+        );
+        assert_eq!(made.body().size_hint().exact(), Some(PIECE as u64));
+    }
+
+    #[test]
+    fn what_http_cannot_carry_is_named() {
+        let what = |change: fn(&mut Request)| request(asked(change)).unwrap_err();
+        assert_eq!(what(|asked| asked.method = "GET /x HTTP/1.1\r\n".into()), "its method");
+        assert_eq!(what(|asked| asked.authority = "a b".into()), "its target");
+        assert_eq!(what(|asked| asked.authority.clear()), "its target");
+        assert_eq!(what(|asked| asked.path_with_query = "/a\r\nX: y".into()), "its target");
+        assert_eq!(what(|asked| asked.headers[0].0 = "a:b".into()), "a header");
+        assert_eq!(what(|asked| asked.headers[0].1 = b"a\nb".to_vec()), "a header");
+        assert_eq!(
+            what(|asked| asked.headers =
+                (0..40_000).map(|n| (format!("x{n}"), Vec::new())).collect()),
+            "a header"
+        );
+        assert_eq!(what(|asked| asked.body.push(b'x')), "a body of over 64 KiB in one piece");
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_that_a_guest_says_becomes_a_line_of_its_own(
+            method in "[A-Z]{1,9}(|||[\r\n ])",
+            authority in "[a-z.]{1,20}(|||[\r\n :@])",
+            target in "/[a-z?%]{0,20}(|||[\r\n #])",
+            name in "[a-z-]{1,9}(|||[\r\n:])",
+            value in "\\PC{0,9}(|||[\r\n\0])",
+        ) {
+            let headers = vec![(name, value.into_bytes())];
+            let made = request(asked(|asked| {
+                (asked.method, asked.authority, asked.path_with_query, asked.headers) = (method, authority, target, headers);
+            }));
+            if let Ok(made) = made {
+                let head = format!("{} {}", made.method(), made.uri());
+                prop_assert!(!head.contains(['\r', '\n']) && head.matches(' ').count() == 1, "{head:?}");
+                prop_assert_eq!(made.headers().len(), 1);
+                prop_assert!(made.headers().iter().all(|(name, value)| ![name.as_str().as_bytes(), value.as_bytes()].concat().contains(&b'\n')));
+            }
+        }
+    }
+
+    #[test]
+    fn of_a_body_comes_what_is_there() {
+        let frame = |data: &'static [u8]| Ok(Frame::data(Bytes::from_static(data)));
+        let read = |mut body: Body| {
+            let (there, over) = what_is_there(&mut body);
+            (
+                there,
+                over,
+                body.frame()
+                    .now_or_never()
+                    .map(|next| next.map(|frame| frame.map_err(|error| error.to_string()).is_ok())),
+            )
+        };
+        let whole = frames([frame(b"ab"), frame(b"c")]);
+        assert_eq!(read(whole), (b"abc".to_vec(), true, Some(None)));
+        let slow =
+            StreamBody::new(stream::iter([frame(b"ab")]).chain(stream::pending())).boxed_unsync();
+        assert_eq!(read(slow), (b"ab".to_vec(), false, None));
+        let broken = frames([frame(b"ab"), Err(SendError::Unanswered)]);
+        assert_eq!(read(broken), (b"ab".to_vec(), false, Some(Some(false))));
+        let long = frames([frame(&[b'x'; PIECE]), frame(b"c")]);
+        assert_eq!(read(long), (vec![b'x'; PIECE], false, Some(Some(true))));
+    }
+}

@@ -1,0 +1,109 @@
+//! What a deterministic run writes, on its way to the caller: taken from the guest at once and in
+//! order, and written beside it. Whether anybody reads it, and how fast, makes no difference to the
+//! run.
+
+use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::os::fd::OwnedFd;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+use tokio::io::Interest;
+use tokio::sync::Notify;
+
+use super::descriptor::Descriptor;
+
+/// Standard output and error of a run. The limits on both bound what it holds.
+#[derive(Debug, Default)]
+pub(crate) struct Relay {
+    pieces: Mutex<VecDeque<(usize, Bytes)>>,
+    more: Notify,
+}
+
+/// A stream into a relay.
+#[derive(Debug, Clone)]
+pub(crate) struct Inlet {
+    relay: Arc<Relay>,
+    stream: usize,
+}
+
+/// Where a relay's streams come out.
+pub(crate) struct Outlets {
+    relay: Arc<Relay>,
+    /// `None` for one that nobody reads any more.
+    descriptors: Vec<Option<Descriptor>>,
+}
+
+impl Outlets {
+    pub(crate) fn new() -> Outlets {
+        Outlets { relay: Arc::default(), descriptors: Vec::new() }
+    }
+
+    /// One more stream, which comes out at a descriptor.
+    pub(crate) fn add(&mut self, fd: OwnedFd) -> Inlet {
+        self.descriptors.push(Some(Descriptor::new(fd, Interest::WRITABLE)));
+        Inlet { relay: self.relay.clone(), stream: self.descriptors.len() - 1 }
+    }
+
+    /// Writes what comes, for ever.
+    pub(crate) async fn pump(&mut self) -> std::convert::Infallible {
+        loop {
+            let more = self.relay.clone();
+            let more = more.more.notified();
+            self.drain().await;
+            more.await;
+        }
+    }
+
+    /// Writes what is there.
+    pub(crate) async fn drain(&mut self) {
+        // A piece stays in the queue until it is written: this may be given up at any time, and
+        // done again.
+        while let Some((stream, piece)) = self.relay.first() {
+            let written = match &mut self.descriptors[stream] {
+                Some(descriptor) => {
+                    let mut place = descriptor.place();
+                    poll_fn(|cx| descriptor.poll_write(cx, &mut place, &piece)).await.ok()
+                }
+                None => None,
+            };
+            if written.is_none() {
+                self.descriptors[stream] = None;
+            }
+            self.relay.advance(written.unwrap_or(piece.len()));
+        }
+        for descriptor in self.descriptors.iter_mut().flatten() {
+            let mut place = descriptor.place();
+            // Nobody is left to be told.
+            poll_fn(|cx| descriptor.poll_finish(cx, &mut place)).await.ok();
+        }
+    }
+}
+
+impl Inlet {
+    /// Puts bytes in.
+    pub(crate) fn put(&self, bytes: &[u8]) {
+        self.relay.pieces().push_back((self.stream, Bytes::copy_from_slice(bytes)));
+        self.relay.more.notify_one();
+    }
+}
+
+impl Relay {
+    fn first(&self) -> Option<(usize, Bytes)> {
+        self.pieces().front().cloned()
+    }
+
+    fn advance(&self, written: usize) {
+        let mut pieces = self.pieces();
+        if let Some((_, piece)) = pieces.front_mut() {
+            let _ = piece.split_to(written);
+            if piece.is_empty() {
+                pieces.pop_front();
+            }
+        }
+    }
+
+    fn pieces(&self) -> MutexGuard<'_, VecDeque<(usize, Bytes)>> {
+        self.pieces.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,383 @@
+//! Typed tools: asking a component what it offers, and calling one with an input that its schema
+//! allows.
+//!
+//! Names, schemas and results are the guest's. They are bounded and charged to the run's memory
+//! before the host makes anything of them, and judged within the run: see
+//! [`schema`](crate::schema).
+
+use std::sync::Arc;
+
+use serde_json::Value;
+use tracing::{Instrument as _, debug_span};
+use wasmtime::Store;
+
+use super::listing::{self, Offer};
+use crate::limits::Held;
+use crate::run::Invocation;
+use crate::run::Prepared;
+use crate::run::State;
+use crate::schema::{Budget, Stop, problems};
+use skillhost_policy::limits::Limit;
+
+mod bindings {
+    #![allow(
+        missing_docs,
+        unreachable_pub,
+        reason = "generated from WIT, where the documentation is"
+    )]
+    wasmtime::component::bindgen!({
+        inline: "package skillhost:host-tools; world tools-guest { export skillhost:skill/tools@0.1.0; }",
+        path: "../../wit",
+        world: "skillhost:host-tools/tools-guest",
+        exports: { default: async | store },
+    });
+}
+
+use bindings::exports::skillhost::skill::tools::{Tool as GuestTool, ToolError};
+
+/// What a guest answers, or its own message.
+type Answer = Result<Value, String>;
+
+/// Bytes of a guest's message that are kept.
+const MESSAGE_MAX: usize = 16 << 10;
+
+/// Calls a tool, once its input is what the tool's schema says. Its output has to be what the
+/// tool's other schema says.
+pub(crate) async fn call(
+    store: &mut Store<State>,
+    prepared: &Prepared,
+    name: &str,
+    input: String,
+    scripts: &[String],
+) -> wasmtime::Result<Answer> {
+    let invocation = store.data().invocation.clone();
+    let guest = bindings::ToolsGuestPre::new(prepared.pre.clone())?;
+    let guest = guest.instantiate_async(&mut *store).instrument(debug_span!("instantiate")).await?;
+    store
+        .run_concurrent(async |accessor| {
+            let tools = guest.skillhost_skill_tools();
+            let mut call = Call::new(&invocation, name);
+            let offers = offers(tools.call_list_tools(accessor).await?);
+            if let Err(message) = call.check_input(offers, &input, scripts).await? {
+                return Ok(Err(message));
+            }
+            match tools.call_call(accessor, name.to_owned(), input).await? {
+                Ok(output) => call.read_output(&output).await,
+                Err(ToolError::UnknownTool(name)) => {
+                    Ok(Err(shorten(format!("there is no tool `{name}`"))))
+                }
+                Err(ToolError::InvalidInput(message)) => {
+                    Ok(Err(shorten(format!("invalid input: {message}"))))
+                }
+                Err(ToolError::Failed(message)) => Ok(Err(shorten(message))),
+            }
+        })
+        .instrument(debug_span!("guest"))
+        .await?
+}
+
+/// Asks a component for its tools: a JSON array of `Tool`, empty where it has none.
+pub(crate) async fn list(
+    store: &mut Store<State>,
+    prepared: &Prepared,
+) -> wasmtime::Result<Answer> {
+    if !prepared.exports.tools {
+        return Ok(Ok(Value::Array(Vec::new())));
+    }
+    let invocation = store.data().invocation.clone();
+    let guest =
+        bindings::ToolsGuestPre::new(prepared.pre.clone())?.instantiate_async(&mut *store).await?;
+    store
+        .run_concurrent(async |accessor| {
+            let offers = offers(guest.skillhost_skill_tools().call_list_tools(accessor).await?);
+            let mut memory = Held::nothing(invocation.meter.clone());
+            if let Err(message) = listing::check_offers(&offers) {
+                return Ok(Err(message));
+            }
+            let schemas = offers
+                .iter()
+                .flat_map(|offer| [Some(&offer.input_schema), offer.output_schema.as_ref()])
+                .flatten();
+            if !memory.grow(schemas.map(|schema| parsed_size(schema)).sum()) {
+                return Ok(Err("its listing does not fit into the limit `memory`".into()));
+            }
+            let tools = match offers.into_iter().map(Offer::parse).collect::<Result<Vec<_>, _>>() {
+                Ok(tools) => tools,
+                Err(message) => return Ok(Err(message)),
+            };
+            let checked = move |budget: &mut Budget<'_>| {
+                (listing::check_tools(&tools, budget), serde_json::to_value(&tools))
+            };
+            let (verdict, value) = match checked(&mut Budget::quick()) {
+                (Err(stop), _) if stop.is_for_want_of_budget() => {
+                    invocation
+                        .offload(move |cancelled| checked(&mut Budget::whole(cancelled)))
+                        .await?
+                }
+                checked => checked,
+            };
+            Ok(verdict
+                .map_err(|stop| stop.to_string())
+                .and_then(|()| value.map_err(|error| error.to_string())))
+        })
+        .await?
+}
+
+/// One call of a tool, as the host checks it.
+struct Call<'a> {
+    invocation: &'a Arc<Invocation>,
+    name: &'a str,
+    output_schema: Option<Value>,
+    /// What the schemas and the output take of this host's memory.
+    memory: Held,
+}
+
+impl<'a> Call<'a> {
+    fn new(invocation: &'a Arc<Invocation>, name: &'a str) -> Call<'a> {
+        Call {
+            invocation,
+            name,
+            output_schema: None,
+            memory: Held::nothing(invocation.meter.clone()),
+        }
+    }
+
+    /// Checks whether an input is what the tool takes. The message names each field that is not.
+    async fn check_input(
+        &mut self,
+        offers: Vec<Offer>,
+        input: &str,
+        scripts: &[String],
+    ) -> wasmtime::Result<Result<(), String>> {
+        let name = self.name;
+        let tool = match find(offers, name, scripts) {
+            Ok(tool) => tool,
+            Err(message) => return Ok(Err(message)),
+        };
+        let schemas =
+            parsed_size(&tool.input_schema) + tool.output_schema.as_deref().map_or(0, parsed_size);
+        if !self.memory.grow(schemas) {
+            return Ok(Err(format!("the schemas of `{name}` do not fit into the limit `memory`")));
+        }
+        let tool = match tool.parse() {
+            Ok(tool) => tool,
+            Err(message) => return Ok(Err(message)),
+        };
+        self.output_schema = tool.output_schema;
+        let input = match serde_json::from_str(input) {
+            Ok(input) => input,
+            Err(error) => {
+                return Ok(Err(format!("the input of `{name}` is not valid JSON: {error}")));
+            }
+        };
+        let (_, verdict) = judge(self.invocation, tool.input_schema, input).await?;
+        Ok(match verdict {
+            Ok(problems) if problems.is_empty() => Ok(()),
+            Ok(problems) => Err(format!("invalid input for `{name}`: {}", problems.join("; "))),
+            Err(stop) => Err(format!("the input schema of `{name}` cannot be used: {stop}")),
+        })
+    }
+
+    /// Parses an output, where it is within the limits and what the tool's schema says.
+    async fn read_output(&mut self, output: &str) -> wasmtime::Result<Answer> {
+        let (name, meter) = (self.name, &self.invocation.meter);
+        // What a command writes to stdout, a tool returns.
+        if output.len() as u64 > meter.limits.stdout {
+            meter.hit(Limit::Stdout);
+            return Ok(Err(format!(
+                "the output of `{name}` has {} bytes, more than the limit `stdout`",
+                output.len()
+            )));
+        }
+        if !self.memory.grow(parsed_size(output)) {
+            return Ok(Err(format!("the output of `{name}` does not fit into the limit `memory`")));
+        }
+        let output = match serde_json::from_str(output) {
+            Ok(output) => output,
+            Err(error) => {
+                return Ok(Err(format!("the output of `{name}` is not valid JSON: {error}")));
+            }
+        };
+        let Some(schema) = self.output_schema.take() else { return Ok(Ok(output)) };
+        let (output, verdict) = judge(self.invocation, schema, output).await?;
+        Ok(match verdict {
+            Ok(problems) if problems.is_empty() => Ok(output),
+            Ok(problems) => Err(format!(
+                "the output of `{name}` is not what its schema says: {}",
+                problems.join("; ")
+            )),
+            Err(stop) => Err(format!("the output schema of `{name}` cannot be used: {stop}")),
+        })
+    }
+}
+
+/// Judges a value by a schema: at once where that takes few steps, else beside the event loop.
+/// Returns the value too.
+async fn judge(
+    invocation: &Invocation,
+    schema: Value,
+    value: Value,
+) -> wasmtime::Result<(Value, Result<Vec<String>, Stop>)> {
+    match problems(&schema, &value, &mut Budget::quick()) {
+        Err(stop) if stop.is_for_want_of_budget() => {}
+        verdict => return Ok((value, verdict)),
+    }
+    let judge = move |cancelled: &_| {
+        let verdict = problems(&schema, &value, &mut Budget::whole(cancelled));
+        (value, verdict)
+    };
+    invocation.offload(judge).await
+}
+
+fn offers(tools: Vec<GuestTool>) -> Vec<Offer> {
+    let offer = |GuestTool { name, description, input_schema, output_schema }| Offer {
+        name,
+        description,
+        input_schema,
+        output_schema,
+    };
+    tools.into_iter().map(offer).collect()
+}
+
+/// The tool of a name. The message says which there are.
+fn find(mut offers: Vec<Offer>, name: &str, scripts: &[String]) -> Result<Offer, String> {
+    listing::check_offers(&offers)?;
+    match offers.iter().position(|offer| offer.name == name) {
+        Some(at) => Ok(offers.swap_remove(at)),
+        None => {
+            let names: Vec<_> = offers.iter().map(|offer| offer.name.as_str()).collect();
+            Err(format!(
+                "there is no tool `{name}`; there is: {}{}",
+                names.join(", "),
+                nor(scripts)
+            ))
+        }
+    }
+}
+
+/// That a name is no script either, for one that could have been meant for a script.
+pub(crate) fn nor(scripts: &[String]) -> String {
+    if scripts.is_empty() {
+        String::new()
+    } else {
+        format!("; nor a script of that name; there is: {}", scripts.join(", "))
+    }
+}
+
+/// The start of a guest's message.
+fn shorten(mut message: String) -> String {
+    if message.len() > MESSAGE_MAX {
+        message.truncate(message.floor_char_boundary(MESSAGE_MAX));
+        message.push_str("...");
+    }
+    message
+}
+
+/// At most so many bytes of memory a JSON text takes as a value. A value takes many times the bytes
+/// of its text: an item of a list 72 bytes, a list of one item 300.
+fn parsed_size(json: &str) -> u64 {
+    /// A list or object: its smallest allocation, and the value itself.
+    const CONTAINER: u64 = 384;
+    /// An item: the value, in a list that doubles when it grows.
+    const ITEM: u64 = 224;
+    /// A member: name, value and hash, in a table that doubles when it grows.
+    const MEMBER: u64 = 384;
+    /// Half of a string: its smallest allocation.
+    const QUOTE: u64 = 16;
+    let mut size = 64 + json.len() as u64;
+    let (mut in_string, mut is_escaped) = (false, false);
+    for byte in json.bytes() {
+        match byte {
+            _ if is_escaped => is_escaped = false,
+            b'\\' if in_string => is_escaped = true,
+            b'"' => {
+                in_string = !in_string;
+                size += QUOTE;
+            }
+            _ if in_string => {}
+            b'[' | b'{' => size += CONTAINER,
+            b',' => size += ITEM,
+            b':' => size += MEMBER,
+            _ => {}
+        }
+    }
+    size
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unknown_tool_gets_the_list_of_those_there_are() {
+        let offer = |name: &str| Offer {
+            name: name.into(),
+            description: "Converts".into(),
+            input_schema: "true".into(),
+            output_schema: None,
+        };
+        let message = |name, scripts: &[String]| {
+            find(vec![offer("convert")], name, scripts).map(|offer| offer.name).unwrap_err()
+        };
+        assert_eq!(message("konvert", &[]), "there is no tool `konvert`; there is: convert");
+        let scripts = ["scripts/a.py".to_owned(), "scripts/b.sh".to_owned()];
+        let nor = "there is no tool `a`; there is: convert; nor a script of that name; there is: scripts/a.py, scripts/b.sh";
+        assert_eq!(message("a", &scripts), nor);
+    }
+
+    #[test]
+    fn a_guests_message_is_cut_within_no_character() {
+        let long = shorten("é".repeat(MESSAGE_MAX));
+        assert!(long.len() <= MESSAGE_MAX + 3 && long.ends_with("é..."));
+        assert_eq!(shorten("short".into()), "short");
+    }
+
+    #[test]
+    fn a_parsed_value_is_no_larger_than_its_text_lets_expect() {
+        /// At least what the allocator hands out for a value, without the value itself.
+        fn allocated(value: &Value) -> u64 {
+            let block = |bytes: usize| {
+                if bytes == 0 { 0 } else { (bytes as u64 + 8).next_multiple_of(16).max(32) }
+            };
+            match value {
+                Value::String(text) => block(text.capacity()),
+                Value::Array(items) => {
+                    block(items.capacity() * size_of::<Value>())
+                        + items.iter().map(allocated).sum::<u64>()
+                }
+                Value::Object(members) => {
+                    let entries = members.len().next_power_of_two().max(4);
+                    let member = |(name, value): (&String, &Value)| {
+                        block(name.capacity()) + allocated(value)
+                    };
+                    block(entries * (size_of::<(u64, String, Value)>()))
+                        + block(entries * 18 + 16)
+                        + members.iter().map(member).sum::<u64>()
+                }
+                _ => 0,
+            }
+        }
+        let texts = [
+            format!("[{}0]", "[0],".repeat(10_000)),
+            format!("[{}0]", r#"{"a":0},"#.repeat(10_000)),
+            format!("[{}0]", "0,".repeat(10_000)),
+            format!("[{}0]", r#""a","#.repeat(10_000)),
+            format!("[{}0]", "[],{},".repeat(10_000)),
+            format!(
+                "{{{}\"z\":0}}",
+                (0..10_000).map(|n| format!("\"{n}\":{n},")).collect::<String>()
+            ),
+            format!("\"{}\"", "x".repeat(100_000)),
+        ];
+        for text in texts {
+            let value: Value = serde_json::from_str(&text).unwrap();
+            assert!(
+                allocated(&value) <= parsed_size(&text),
+                "{}: {} > {}",
+                &text[..20],
+                allocated(&value),
+                parsed_size(&text)
+            );
+        }
+    }
+}
