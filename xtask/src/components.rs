@@ -37,8 +37,7 @@ pub(crate) fn build(
     let target_dir = workspace::guest_target_dir(root);
     let mut placed = Vec::new();
     progress.step("prepare the source of the shell", |step| shell::prepare(root, step))?;
-    // The SDK is a library: what runs of it is what its users build.
-    for dir in workspace::guests(root)?.into_iter().filter(|dir| !dir.ends_with("guest-sdk")) {
+    for dir in workspace::guests(root) {
         let build = Build { dir: &dir, profile: "release", target_dir: &target_dir, args: &[] };
         let built = progress
             .step(&format!("build components of {}", workspace::name(root, &dir)), |step| {

@@ -357,14 +357,7 @@ mod tests {
         assert!(!rules.licenses.allow.is_empty() && !rules.bans.deny.is_empty());
         let mut locks = Vec::new();
         find_locks(&root, &mut locks).unwrap();
-        for folder in [
-            "",
-            "components",
-            "components/shell",
-            "components/shell/upstream",
-            "guest-sdk",
-            "skills",
-        ] {
+        for folder in ["", "guests", "components/shell", "components/shell/upstream"] {
             assert!(locks.contains(&root.join(folder).join("Cargo.lock")), "{folder}");
         }
         assert!(toml::from_str::<Rules>("unknown = 1").is_err());

@@ -39,14 +39,14 @@ fn steps(root: &Path, db: Option<&Path>, progress: &Progress) -> Result<(), Erro
     // Its manifest stands on the source that this makes.
     progress.step("prepare the source of the shell", |step| shell::prepare(root, step))?;
     progress.step("format", |step| {
-        workspace::all(root)?.iter().try_for_each(|dir| {
+        workspace::all(root).iter().try_for_each(|dir| {
             step.run(workspace::cargo(dir).args(["fmt", "--check"])).map(drop).map_err(|e| {
                 Error::new(e.to_string()).help(format!("`cargo fmt` in {}", dir.display()))
             })
         })
     })?;
     dependencies::check(root, db, progress)?;
-    let guests = workspace::guests(root)?;
+    let guests = workspace::guests(root);
     let toolchain = toolchain::get(root, progress)?;
     progress.step("clippy of host", |step| {
         step.run(&mut clippy(workspace::cargo(root), &["--all-targets"]))

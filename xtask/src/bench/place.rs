@@ -39,7 +39,7 @@ impl Place {
         let folder = root.join("target/bench");
         let python = python()?;
         let converter = progress.step("build data-convert for this machine", |step| {
-            let mut cargo = workspace::cargo(&root.join("skills"));
+            let mut cargo = workspace::cargo(&root.join("guests"));
             cargo.env("CARGO_TARGET_DIR", workspace::guest_target_dir(&root));
             cargo.args([
                 "build",
