@@ -1,9 +1,9 @@
-//! Bindings to `wit/`, generated.
+//! Generated bindings to `wit/`.
 //!
-//! One module per use, not one for all: the built-ins of a stream or future are named after a
-//! function that the same `generate!` knows, and a component imports the interface of each function
-//! that is named. With one module, whatever writes to stdout would import `wasi:cli/stdin`. This
-//! way a component imports what it uses, and nothing else.
+//! There is one module per interface, because a component must import only the interfaces that it
+//! uses. The built-ins of a stream or future are named after some function of the same `generate!`,
+//! and naming a function imports its interface: with one module for everything, a component that
+//! writes to stdout would import `wasi:cli/stdin`.
 
 #![allow(missing_docs, unreachable_pub, clippy::undocumented_unsafe_blocks, reason = "generated")]
 

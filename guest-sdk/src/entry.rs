@@ -1,18 +1,17 @@
-//! How a component starts and ends: the panic hook, `main`'s result, and what is flushed when it
-//! returns.
+//! Start and end of a component: the panic hook, the result of `main`, and flushing the output.
 
 use std::fmt::Display;
 use std::sync::Once;
 
-use crate::io::output::write_apart;
+use crate::io::output::write_separately;
 use crate::process::{self, ExitCode};
 use crate::stream::{block_on, finish_all};
 
-/// What `main` may return: nothing, an [`ExitCode`], or a `Result` of one of these with an error
-/// that can be shown.
+/// The return types of `main`: `()`, [`ExitCode`], or a `Result` of either with an error type that
+/// implements `Display`.
 ///
-/// An error is written to stderr as `error: ...`, with its causes where its type shows them in the
-/// alternate form (`{:#}`, as `anyhow` does), and ends the program with exit code 1.
+/// An error is written to stderr as `error: ...`, and the exit code is 1. The message uses the
+/// alternate form (`{:#}`), in which `anyhow` and others include the causes.
 ///
 /// ```no_run
 /// use skillhost_guest::{Termination, process::ExitCode};
@@ -23,7 +22,7 @@ use crate::stream::{block_on, finish_all};
 /// assert_can_be_returned(Err::<(), _>("no such city"));
 /// ```
 pub trait Termination {
-    /// Reports; `Err` is exit code 1.
+    /// Reports an error to stderr. `Err` means exit code 1.
     #[doc(hidden)]
     #[allow(async_fn_in_trait, reason = "nothing here is Send")]
     async fn report(self) -> Result<(), ()>;
@@ -46,7 +45,7 @@ impl<T: Termination, E: Display> Termination for Result<T, E> {
         match self {
             Ok(value) => value.report().await,
             Err(error) => {
-                complain(&error).await;
+                print_error(&error).await;
                 Err(())
             }
         }
@@ -57,41 +56,40 @@ impl<T: Termination, E: Display> Termination for Result<T, E> {
 pub async fn run<T: Termination>(main: impl AsyncFnOnce() -> T) -> Result<(), ()> {
     install_panic_hook();
     let result = main().await;
-    // Before the report, so that an error comes after the output on a terminal.
+    // Flushed before the report: on a terminal, an error then follows the output.
     let flushed = finish_all().await;
     let result = result.report().await;
     match flushed {
         Ok(()) => result,
-        // Whoever closed stdout wants no more of it, and no complaint either.
+        // A reader that closed stdout wants no more output: that is not an error.
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => result,
         Err(error) => {
-            complain(&error).await;
+            print_error(&error).await;
             Err(())
         }
     }
 }
 
-/// Makes panics visible: std writes them to a stderr that is not there.
+/// Writes panic messages to stderr. std's own stderr discards them on this target.
 pub(crate) fn install_panic_hook() {
     static ONCE: Once = Once::new();
-    // In a native test there is a stderr.
+    // Native tests have std's stderr.
     if cfg!(not(target_family = "wasm")) {
         return;
     }
     ONCE.call_once(|| {
         std::panic::set_hook(Box::new(|panic| {
             let message = format!("{panic}\n");
-            // Panicking in here would abort without a word; there is nobody left to report an error
-            // to.
+            // A panic in here would abort without a message, so errors are ignored.
             block_on(async move {
                 finish_all().await.ok();
-                write_apart(message.as_bytes()).await.ok();
+                write_separately(message.as_bytes()).await.ok();
             });
         }));
     });
 }
 
-async fn complain(error: &dyn Display) {
-    // Where stderr does not work either, the exit code has to do.
-    write_apart(format!("error: {error:#}\n").as_bytes()).await.ok();
+async fn print_error(error: &dyn Display) {
+    // If stderr fails as well, the exit code is the only report.
+    write_separately(format!("error: {error:#}\n").as_bytes()).await.ok();
 }

@@ -1,4 +1,4 @@
-//! Arguments, variables and the working directory.
+//! Arguments, environment variables and the working directory.
 
 use std::path::PathBuf;
 
@@ -6,7 +6,7 @@ pub use std::env::VarError;
 
 use crate::bindings::environment::wasi::cli::environment;
 
-/// The arguments; the first is the program's name, as in `std::env::args`.
+/// Returns the arguments. The first is the program's name, as in `std::env::args`.
 ///
 /// ```no_run
 /// let name = skillhost_guest::env::args().into_iter().nth(1);
@@ -15,11 +15,12 @@ pub fn args() -> Vec<String> {
     environment::get_arguments()
 }
 
-/// A variable of the environment. Only those that the host passes are there, never its own.
+/// Returns an environment variable. A guest sees the variables that the policy grants, never the
+/// host's own environment.
 ///
 /// # Errors
 ///
-/// [`VarError::NotPresent`].
+/// Returns [`VarError::NotPresent`] if the variable is not set.
 ///
 /// ```no_run
 /// let language = skillhost_guest::env::var("LANG").unwrap_or("C".into());
@@ -31,7 +32,7 @@ pub fn var(name: &str) -> Result<String, VarError> {
         .ok_or(VarError::NotPresent)
 }
 
-/// All variables.
+/// Returns all environment variables.
 ///
 /// ```no_run
 /// for (name, value) in skillhost_guest::env::vars() {
@@ -42,7 +43,8 @@ pub fn vars() -> Vec<(String, String)> {
     environment::get_environment()
 }
 
-/// The working directory, which relative paths start from; `/` where the host names none.
+/// Returns the working directory, which relative paths are resolved against. It is `/` if the host
+/// sets none.
 ///
 /// ```no_run
 /// let config = skillhost_guest::env::current_dir().join("config.toml");

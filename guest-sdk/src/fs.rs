@@ -1,9 +1,9 @@
 //! Files and folders.
 //!
-//! A path is absolute (`/workspace/data.csv`) or starts from [`crate::env::current_dir`]; `.` and
-//! `..` are taken out of it as text, before any link is followed. What is there is what the host
-//! granted: `/skill`, `/workspace`, `/tmp` and mounts. Errors are those of std, and their message
-//! names the path: `open /workspace/data.csv: no such file or folder`.
+//! A component sees the folders that the host grants: `/skill`, `/workspace`, `/tmp` and further
+//! mounts. A path is absolute (`/workspace/data.csv`) or relative to [`crate::env::current_dir`].
+//! `.` and `..` are resolved as text, before any symbolic link is followed. Errors are those of
+//! std; their message includes the path: `open /workspace/data.csv: no such file or folder`.
 //!
 //! ```no_run
 //! use skillhost_guest::fs;
@@ -31,7 +31,7 @@ use std::path::Path;
 use error::error;
 use path::resolve;
 
-/// All of a file.
+/// Reads a whole file.
 ///
 /// ```no_run
 /// # async fn example() -> std::io::Result<()> {
@@ -43,11 +43,11 @@ pub async fn read(path: impl AsRef<Path>) -> Result<Vec<u8>> {
     File::open(path).await?.read_to_end().await
 }
 
-/// All of a file, as text.
+/// Reads a whole file as text.
 ///
 /// # Errors
 ///
-/// [`ErrorKind::InvalidData`] where it is not UTF-8.
+/// Returns [`ErrorKind::InvalidData`] if the file is not UTF-8.
 ///
 /// ```no_run
 /// # async fn example() -> std::io::Result<()> {
@@ -62,7 +62,7 @@ pub async fn read_to_string(path: impl AsRef<Path>) -> Result<String> {
     })
 }
 
-/// Makes a file of these bytes, instead of what was there.
+/// Writes a file, replacing its contents if it exists.
 ///
 /// ```no_run
 /// # async fn example() -> std::io::Result<()> {
@@ -74,7 +74,7 @@ pub async fn write(path: impl AsRef<Path>, bytes: impl AsRef<[u8]>) -> Result<()
     write_to(File::create(path).await?, bytes.as_ref()).await
 }
 
-/// Adds bytes to the end of a file, which is made where there is none.
+/// Appends bytes to a file, which is created if it does not exist.
 ///
 /// ```no_run
 /// # async fn example() -> std::io::Result<()> {
@@ -86,7 +86,7 @@ pub async fn append(path: impl AsRef<Path>, bytes: impl AsRef<[u8]>) -> Result<(
     write_to(OpenOptions::new().append(true).create(true).open(path).await?, bytes.as_ref()).await
 }
 
-/// Copies a file's bytes, in bounded memory; returns how many.
+/// Copies the contents of a file in small chunks, and returns the number of bytes.
 ///
 /// ```no_run
 /// # async fn example() -> std::io::Result<()> {
@@ -106,7 +106,7 @@ pub async fn copy(from: impl AsRef<Path>, to: impl AsRef<Path>) -> Result<u64> {
     Ok(copied)
 }
 
-/// Gives a file or folder another name, in place of a file that has it.
+/// Renames a file or folder, replacing a file that has the new name.
 ///
 /// ```no_run
 /// # async fn example() -> std::io::Result<()> {
@@ -121,7 +121,7 @@ pub async fn rename(from: impl AsRef<Path>, to: impl AsRef<Path>) -> Result<()> 
     renamed.map_err(|code| error(&format!("rename {} to", from.absolute), &to.absolute, code))
 }
 
-/// Removes a file, or a symbolic link.
+/// Removes a file or a symbolic link.
 ///
 /// ```no_run
 /// # async fn example() -> std::io::Result<()> {

@@ -1,5 +1,5 @@
-//! An HTTP client. The host sends the requests, to where the capabilities allow; redirects are not
-//! followed: each hop is a request of its own, to be allowed on its own.
+//! An HTTP client. The host sends the requests, and only to the hosts that the capabilities allow.
+//! Redirects are not followed: each hop is a separate request, which has to be allowed as well.
 //!
 //! ```no_run
 //! use skillhost_guest::http::{self, Request};
@@ -21,7 +21,7 @@ pub use error::Error;
 pub use request::Request;
 pub use response::Response;
 
-/// Gets `url`.
+/// Sends a `GET` request to `url`.
 ///
 /// ```no_run
 /// # async fn example() -> Result<(), skillhost_guest::http::Error> {

@@ -1,14 +1,13 @@
 //! Standard input, output and error.
 //!
-//! Each has asynchronous methods of its own, which let other futures go on while they wait, and the
-//! traits of `std::io` for everything that is written against those ([`std::io::Write`] for
-//! [`Stdout`], [`std::io::Read`] for [`Stdin`]); the traits block. Errors are those of std, with
-//! what was attempted in the message.
+//! Each stream has asynchronous methods, which let other futures of the component run while they
+//! wait, and implements the matching trait of `std::io` ([`std::io::Read`] for [`Stdin`],
+//! [`std::io::Write`] for [`Stdout`] and [`Stderr`]), whose methods block. Errors are those of std;
+//! their message says what was attempted.
 //!
-//! Output written by [`crate::print!`] and by the traits is buffered, up to 64 KiB; it is written
-//! out when the buffer is full, by `flush`, before anything that is written asynchronously, when
-//! `main` or the tool returns, on [`crate::process::exit`] and on a panic. [`Stderr`] is not
-//! buffered.
+//! [`crate::print!`] and the traits write to a buffer of 64 KiB. It is written out when it is full,
+//! by `flush`, before an asynchronous write, when `main` or a tool returns, by
+//! [`crate::process::exit`] and on a panic. [`Stderr`] is not buffered.
 
 mod input;
 pub(crate) mod output;
@@ -17,8 +16,8 @@ pub use input::{Lines, Stdin, stdin};
 pub use output::{Stderr, Stdout, stderr, stdout};
 pub use std::io::{Error, ErrorKind, Result};
 
-/// The message of an error of `wasi:cli`, whose three streams each have a type for it that is the
-/// same but for its name.
+/// Converts an error of `wasi:cli`. Each of the three streams has its own, equal error type, so
+/// this is a macro.
 macro_rules! error {
     ($attempt:literal, $codes:path, $code:expr) => {{
         use $codes as ErrorCode;

@@ -1,16 +1,19 @@
 //! Write skillhost components in Rust: commands and typed tools on WASI 0.3.
 //!
-//! A component is a `cdylib` crate for `wasm32-unknown-unknown`. There, std has collections, thread
-//! locals, formatting and everything else that needs no system; for what needs one, this crate has
-//! modules of the same shape: [`mod@env`], [`io`], [`fs`], [`state`], [`time`], [`random`],
-//! [`process`], and [`http`]. A component imports exactly the interfaces that it uses.
+//! A component is a `cdylib` crate for the target `wasm32-unknown-unknown`. On this target std has
+//! collections, formatting and everything else that needs no operating system. For the rest, this
+//! crate has modules of a similar shape: [`mod@env`], [`io`], [`fs`], [`time`], [`random`],
+//! [`process`] and [`http`], and [`state`] for data that a skill keeps between runs. A component
+//! imports exactly the interfaces that it uses.
 //!
-//! A command:
+//! # Commands
+//!
+//! [`macro@main`] makes a function the component's command:
 //!
 //! ```no_run
 //! use skillhost_guest::{fs, println};
 //!
-//! /// Counts the lines of the files that it is given.
+//! /// Counts the lines of files.
 //! #[skillhost_guest::main]
 //! async fn main(args: Vec<String>) -> Result<(), std::io::Error> {
 //!     for path in args.iter().skip(1) {
@@ -21,7 +24,9 @@
 //! }
 //! ```
 //!
-//! A typed tool:
+//! # Tools
+//!
+//! [`macro@tool`] makes a function a typed tool, and [`tools!`] exports it:
 //!
 //! ```no_run
 //! use schemars::JsonSchema;
@@ -49,18 +54,29 @@
 //! # fn main() {}
 //! ```
 //!
-//! A crate may hold both: the host then runs the command, or calls a tool when one is named.
+//! A crate can have both. The host runs the command, or calls a tool if the request names one.
 //!
-//! Small blocks of memory come from an allocator of this crate; std's serves the others. Feature
-//! `allocator`, a default, is it.
+//! # Concurrency
 //!
-//! Panics write their message to stderr and trap. Nothing here is `Send`: a component has one
-//! thread. Futures go on while others wait only inside one `async` function, with `join!` of the
-//! `futures` crate for example; there is no runtime to spawn them on, and none is needed. Built
-//! natively, as `cargo test` does, whatever reaches for the host panics: what is worth a unit test
-//! is best a function of its own that reads and writes nothing.
+//! A component has one thread, so nothing in this crate is `Send`. To wait for several things at
+//! once, combine futures inside one `async` function, for example with `join!` of the `futures`
+//! crate. There is no runtime, and no function to spawn futures.
+//!
+//! # Panics
+//!
+//! A panic writes its message to stderr, and the component traps.
+//!
+//! # Memory
+//!
+//! The default feature `allocator` sets a global allocator that is fast for small blocks and leaves
+//! large ones to std's allocator. Disable it to use std's allocator alone, or your own.
+//!
+//! # Tests
+//!
+//! `cargo test` builds for the native target, which has no host: calling one panics. Put the logic
+//! into functions without input and output, and test those.
 
-// The macros name this crate by its name, in its own documentation and tests too.
+// The macros refer to this crate by name, also in its own documentation and tests.
 extern crate self as skillhost_guest;
 
 #[cfg(any(
@@ -83,10 +99,11 @@ mod tool;
 
 pub use entry::Termination;
 
-/// Makes a function, `main` by custom, the component's command: exports `wasi:cli/run`.
+/// Makes a function the component's command, by exporting `wasi:cli/run`. The function is usually
+/// called `main`.
 ///
-/// It takes the arguments, the program's name first, or nothing, is `async` or not, and returns a
-/// [`Termination`].
+/// It takes either no parameter or the arguments, whose first is the program's name. It may be
+/// `async`, and returns a [`Termination`].
 ///
 /// ```no_run
 /// #[skillhost_guest::main]
@@ -99,15 +116,16 @@ pub use entry::Termination;
 pub use skillhost_guest_macros::main;
 /// Makes a function a typed tool, to be exported by [`tools!`].
 ///
-/// - Its doc comment is the description that an agent reads: what the tool does and when to use it.
-/// - Its name is the function's, or the one given: `#[skillhost_guest::tool(name = "to-json")]`.
-/// - Its parameter is a `serde::Deserialize` and `schemars::JsonSchema` struct; doc comments of the
-///   fields are their descriptions. What does not parse never reaches the function: the caller is
-///   told which field is wrong.
-/// - It returns a `Result`: a `serde::Serialize` and `schemars::JsonSchema` output, or an error
-///   that can be shown.
+/// - The doc comment is the description that an agent reads. It must say what the tool does, and
+///   should say when to use it.
+/// - The name is the function's name, unless set: `#[skillhost_guest::tool(name = "to-json")]`.
+/// - The parameter is a struct that implements `serde::Deserialize` and `schemars::JsonSchema`. The
+///   doc comments of its fields become their descriptions. If an input does not parse, the function
+///   is not called, and the error names the field.
+/// - The function returns a `Result`. The output implements `serde::Serialize` and
+///   `schemars::JsonSchema`, the error `Display`.
 ///
-/// Serde and schemars are dependencies of the crate that holds the tool.
+/// The crate needs `serde` and `schemars` as dependencies.
 ///
 /// ```no_run
 /// #[derive(serde::Deserialize, schemars::JsonSchema)]
@@ -126,7 +144,7 @@ pub use skillhost_guest_macros::main;
 /// # fn main() {}
 /// ```
 ///
-/// A tool must say what it does:
+/// A tool without a doc comment does not compile:
 ///
 /// ```compile_fail
 /// #[skillhost_guest::tool]
@@ -136,8 +154,7 @@ pub use skillhost_guest_macros::main;
 /// ```
 pub use skillhost_guest_macros::tool;
 
-/// Exports functions marked with `#[tool]`, in the order to show them. Once in a crate, at its
-/// root.
+/// Exports tools, in the order in which they are listed. Call it once, at the root of the crate.
 ///
 /// ```no_run
 /// mod text {
@@ -146,13 +163,13 @@ pub use skillhost_guest_macros::tool;
 ///         text: String,
 ///     }
 ///
-///     /// Makes text loud.
+///     /// Converts text to upper case.
 ///     #[skillhost_guest::tool]
 ///     pub fn shout(input: Text) -> Result<String, String> {
 ///         Ok(input.text.to_uppercase())
 ///     }
 ///
-///     /// Makes text quiet.
+///     /// Converts text to lower case.
 ///     #[skillhost_guest::tool]
 ///     pub fn whisper(input: Text) -> Result<String, String> {
 ///         Ok(input.text.to_lowercase())
@@ -163,10 +180,10 @@ pub use skillhost_guest_macros::tool;
 /// # fn main() {}
 /// ```
 ///
-/// Names are distinct:
+/// Two tools of the same name do not compile:
 ///
 /// ```compile_fail
-/// /// Says nothing.
+/// /// Does nothing.
 /// #[skillhost_guest::tool]
 /// fn nothing(input: ()) -> Result<(), String> {
 ///     Ok(())
@@ -178,7 +195,7 @@ pub use skillhost_guest_macros::tool;
 #[macro_export]
 macro_rules! tools {
     ($($tool:path),+ $(,)?) => {
-        #[allow(unsafe_code, reason = "exports are")]
+        #[allow(unsafe_code, reason = "exports need it")]
         const _: () = {
             $crate::__private::assert_distinct(&[$(<$tool as $crate::__private::Tool>::NAME),+]);
 
@@ -232,7 +249,7 @@ macro_rules! println {
     ($($argument:tt)*) => { $crate::print!("{}\n", ::core::format_args!($($argument)*)) };
 }
 
-/// Prints to stderr, at once.
+/// Prints to stderr, unbuffered.
 ///
 /// ```no_run
 /// skillhost_guest::eprint!(".");
@@ -242,7 +259,7 @@ macro_rules! eprint {
     ($($argument:tt)*) => { $crate::__private::print_stderr(::core::format_args!($($argument)*)) };
 }
 
-/// Prints a line to stderr, at once.
+/// Prints a line to stderr, unbuffered.
 ///
 /// ```no_run
 /// skillhost_guest::eprintln!("skipped {} rows", 3);
@@ -253,12 +270,12 @@ macro_rules! eprintln {
     ($($argument:tt)*) => { $crate::eprint!("{}\n", ::core::format_args!($($argument)*)) };
 }
 
-/// The README's examples are tests.
+/// Runs the README's examples as tests.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;
 
-/// For what the macros expand to.
+/// Used by the code that the macros generate.
 #[doc(hidden)]
 pub mod __private {
     pub use crate::bindings::{command, toolbox};

@@ -1,4 +1,4 @@
-//! Ending this program, and running others of the sandbox.
+//! Exit codes, and running other programs of the sandbox.
 
 mod child;
 
@@ -12,20 +12,20 @@ use crate::bindings::exit::wasi::cli::exit::exit_with_code;
 use crate::bindings::process::skillhost::skill::process as host;
 use crate::stream::{block_on, finish_all};
 
-/// Ends the program at once, after writing out what was printed.
+/// Flushes the output and ends the program with `code`.
 ///
 /// ```no_run
 /// skillhost_guest::eprintln!("usage: greet NAME");
 /// skillhost_guest::process::exit(64);
 /// ```
 pub fn exit(code: u8) -> ! {
-    // The exit code says more than an error of the last flush would.
+    // The caller's exit code is more useful than an error of the last flush.
     block_on(finish_all()).ok();
     exit_with_code(code);
     unreachable!("the host ends the program")
 }
 
-/// What `main` may return to end with a code of its own.
+/// An exit code, to be returned from `main`.
 ///
 /// ```no_run
 /// use skillhost_guest::process::ExitCode;
@@ -39,7 +39,7 @@ pub fn exit(code: u8) -> ! {
 pub struct ExitCode(u8);
 
 impl ExitCode {
-    /// 0.
+    /// Success: 0.
     ///
     /// ```
     /// use skillhost_guest::process::ExitCode;
@@ -47,7 +47,7 @@ impl ExitCode {
     /// assert_eq!(u8::from(ExitCode::SUCCESS), 0);
     /// ```
     pub const SUCCESS: Self = Self(0);
-    /// 1.
+    /// Failure: 1.
     ///
     /// ```
     /// use skillhost_guest::process::ExitCode;
@@ -69,8 +69,10 @@ impl From<ExitCode> for u8 {
     }
 }
 
-/// A program of the sandbox to run: `python3`, `bash`, or a component of the skill. It has this
-/// program's capabilities and what is left of its limits; nothing native ever runs.
+/// Builds and runs a program of the sandbox: `python3`, `bash`, or a component of the skill.
+///
+/// The program has the capabilities of this program and the remainder of its limits. Native
+/// programs never run.
 ///
 /// ```no_run
 /// use skillhost_guest::process::Command;
@@ -92,7 +94,7 @@ pub struct Command {
 }
 
 impl Command {
-    /// Runs `program` with this program's environment and working directory.
+    /// Creates a command that inherits this program's environment and working directory.
     ///
     /// ```no_run
     /// let command = skillhost_guest::process::Command::new("bash");
@@ -108,7 +110,7 @@ impl Command {
         }
     }
 
-    /// Adds an argument.
+    /// Adds one argument.
     ///
     /// ```no_run
     /// let command = skillhost_guest::process::Command::new("bash").arg("build.sh");
@@ -118,7 +120,7 @@ impl Command {
         self
     }
 
-    /// Adds arguments.
+    /// Adds several arguments.
     ///
     /// ```no_run
     /// let command = skillhost_guest::process::Command::new("bash").args(["-c", "ls | wc -l"]);
@@ -128,7 +130,7 @@ impl Command {
         self
     }
 
-    /// Adds a variable to the environment, or replaces it.
+    /// Sets an environment variable.
     ///
     /// ```no_run
     /// let command = skillhost_guest::process::Command::new("bash").env("LANG", "C");
@@ -141,7 +143,7 @@ impl Command {
         self
     }
 
-    /// Starts from an empty environment; variables set before are gone too.
+    /// Clears the environment: neither inherited variables nor those set before remain.
     ///
     /// ```no_run
     /// let command = skillhost_guest::process::Command::new("bash").env_clear().env("A", "1");
@@ -151,7 +153,7 @@ impl Command {
         self
     }
 
-    /// The working directory, an absolute path.
+    /// Sets the working directory, an absolute path.
     ///
     /// ```no_run
     /// let command = skillhost_guest::process::Command::new("bash").current_dir("/tmp");
@@ -161,8 +163,8 @@ impl Command {
         self
     }
 
-    /// Its standard input: bytes, or a [`Stdio`]. Without, it is this program's for
-    /// [`Command::spawn`], and empty for [`Command::output`].
+    /// Sets standard input: bytes or a [`Stdio`]. By default, [`Command::spawn`] inherits it and
+    /// [`Command::output`] leaves it empty.
     ///
     /// ```no_run
     /// let command = skillhost_guest::process::Command::new("jq").arg(".").stdin(r#"{"a": 1}"#);
@@ -172,8 +174,8 @@ impl Command {
         self
     }
 
-    /// Its standard output. Without, it is this program's for [`Command::spawn`], and kept for
-    /// [`Command::output`].
+    /// Sets standard output. By default, [`Command::spawn`] inherits it; [`Command::output`] always
+    /// captures it.
     ///
     /// ```no_run
     /// use skillhost_guest::process::{Command, Stdio};
@@ -185,7 +187,8 @@ impl Command {
         self
     }
 
-    /// Its standard error, likewise.
+    /// Sets standard error. By default, [`Command::spawn`] inherits it; [`Command::output`] always
+    /// captures it.
     ///
     /// ```no_run
     /// use skillhost_guest::process::{Command, Stdio};
@@ -197,27 +200,29 @@ impl Command {
         self
     }
 
-    /// Starts it, and lets it run beside this program. Bytes for its standard input are written
-    /// before this returns: of more than 64 KiB the program has to have read the rest.
+    /// Starts the program, which then runs concurrently with this one.
+    ///
+    /// Bytes for standard input are written before this returns. A pipe holds 64 KiB, so with more
+    /// bytes this waits until the program has read the rest.
     ///
     /// # Errors
     ///
-    /// Where it does not start.
+    /// Returns an error if the program does not start.
     ///
     /// # Panics
     ///
-    /// Where bytes are given for an output, a reading end for an output or a writing end for the
-    /// input.
+    /// Panics if an output is set to bytes or to the read end of a pipe, or standard input to the
+    /// write end of a pipe.
     ///
     /// ```no_run
     /// use skillhost_guest::process::{Command, Stdio};
     ///
     /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
     /// let mut child = Command::new("sort").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().await?;
-    /// let mut input = child.stdin.take().expect("asked for");
+    /// let mut input = child.stdin.take().expect("piped");
     /// input.write_all("b\na\n").await?;
     /// drop(input);
-    /// let sorted = child.stdout.take().expect("asked for").read_to_end().await?;
+    /// let sorted = child.stdout.take().expect("piped").read_to_end().await?;
     /// assert_eq!(sorted, b"a\nb\n");
     /// # Ok(())
     /// # }
@@ -245,26 +250,28 @@ impl Command {
         if let (Kind::Bytes(bytes), Some(mut writer)) =
             (&stdin, child.stdin.take_if(|_| matches!(stdin, Kind::Bytes(_))))
         {
-            // A program may end before it has read all of it: that is its own affair.
+            // A program may end before it has read all of its input: not an error.
             writer.write_all(bytes).await.ok();
         }
         Ok(child)
     }
 
-    /// Runs it to its end. Of the streams only bytes for standard input are heeded: the output is
-    /// kept.
+    /// Runs the program to its end and captures its output.
+    ///
+    /// Standard input is empty unless it was set to bytes; any other setting of the streams is
+    /// ignored.
     ///
     /// # Errors
     ///
-    /// Where it did not run or did not finish. A program that ends with an exit code other than 0
-    /// is no error here.
+    /// Returns an error if the program does not run or does not finish. An exit code other than 0
+    /// is not an error.
     ///
     /// ```no_run
     /// use skillhost_guest::process::{Command, Error};
     ///
     /// # async fn example() -> Result<(), Error> {
     /// match Command::new("jq").arg(".").output().await {
-    ///     Err(Error::NotFound(name)) => skillhost_guest::println!("there is no {name} here"),
+    ///     Err(Error::NotFound(name)) => skillhost_guest::println!("the sandbox has no {name}"),
     ///     other => skillhost_guest::println!("{}", other?.text()),
     /// }
     /// # Ok(())
@@ -293,7 +300,7 @@ fn output(to: &Kind) -> host::Output<'_> {
     }
 }
 
-/// A program that has ended, from [`Command::output`].
+/// Exit code and output of a program, from [`Command::output`].
 ///
 /// ```no_run
 /// # async fn example() -> Result<(), skillhost_guest::process::Error> {
@@ -304,16 +311,16 @@ fn output(to: &Kind) -> host::Output<'_> {
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Output {
-    /// Its exit code, 0 to 255.
+    /// The exit code, 0 to 255.
     pub code: u8,
-    /// What it wrote to standard output.
+    /// The bytes that the program wrote to standard output.
     pub stdout: Vec<u8>,
-    /// What it wrote to standard error.
+    /// The bytes that the program wrote to standard error.
     pub stderr: Vec<u8>,
 }
 
 impl Output {
-    /// Whether the exit code is 0.
+    /// Returns whether the exit code is 0.
     ///
     /// ```
     /// let output = skillhost_guest::process::Output { code: 2, stdout: vec![], stderr: vec![] };
@@ -323,7 +330,7 @@ impl Output {
         self.code == 0
     }
 
-    /// Its standard output as text; bytes that are not UTF-8 become U+FFFD.
+    /// Returns standard output as text. Bytes that are not UTF-8 become U+FFFD.
     ///
     /// ```
     /// let output = skillhost_guest::process::Output { code: 0, stdout: b"42\n".to_vec(), stderr: vec![] };
@@ -334,7 +341,7 @@ impl Output {
     }
 }
 
-/// Why a program did not run, or did not finish. The texts are the host's.
+/// The reason why a program did not start or did not finish, with the host's message.
 ///
 /// ```
 /// use skillhost_guest::process::Error;
@@ -343,15 +350,15 @@ impl Output {
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Error {
-    /// No program of that name is in the sandbox.
+    /// The sandbox has no program of that name.
     NotFound(String),
-    /// The capabilities do not hold that command.
+    /// The capabilities do not allow the command.
     Denied(String),
-    /// A limit was hit: depth, count, memory, time, output.
+    /// A limit was hit: depth, count, memory, time or output.
     Limit(String),
     /// The program trapped.
     Trapped(String),
-    /// Nobody reads the pipe any more.
+    /// The read end of the pipe is closed.
     Closed,
 }
 

@@ -1,5 +1,5 @@
-//! What a skill keeps from run to run: JSON files in `/state`, which is there where the operator's
-//! policy grants it.
+//! State that a skill keeps between runs: JSON files in `/state`, if the operator's policy grants
+//! it.
 //!
 //! ```no_run
 //! use skillhost_guest::state;
@@ -12,8 +12,8 @@
 //! # }
 //! ```
 //!
-//! The host lets runs of one skill take turns, so that what was loaded is still so when it is
-//! stored.
+//! Runs of one skill that use its state take turns: no other run changes a file between `load` and
+//! `store`.
 
 use std::io::{Error, ErrorKind, Result};
 
@@ -22,17 +22,17 @@ use serde::de::DeserializeOwned;
 
 use crate::fs;
 
-/// Where it is.
+/// The folder of the state.
 pub const FOLDER: &str = "/state";
 
-/// What was stored under a name; the default where nothing was.
+/// Loads the value stored under `name`, or the default if there is none.
 ///
 /// # Errors
 ///
-/// [`ErrorKind::Unsupported`] where the policy grants no `/state`; [`ErrorKind::InvalidData`] where
-/// the file is not what is expected; else the file's own.
+/// Returns [`ErrorKind::Unsupported`] if the policy does not grant `/state`,
+/// [`ErrorKind::InvalidData`] if the file does not hold a `T`, and any error of reading the file.
 pub async fn load<T: DeserializeOwned + Default>(name: &str) -> Result<T> {
-    granted().await?;
+    check_granted().await?;
     match fs::read(path(name)).await {
         Ok(bytes) => serde_json::from_slice(&bytes).map_err(|error| {
             Error::new(ErrorKind::InvalidData, format!("{}: {error}", path(name)))
@@ -42,25 +42,26 @@ pub async fn load<T: DeserializeOwned + Default>(name: &str) -> Result<T> {
     }
 }
 
-/// Stores a value under a name: whole or not at all, whatever ends the run.
+/// Stores `value` under `name`. If the run ends in between, the previous value stays.
 ///
 /// # Errors
 ///
-/// As [`load`]; [`ErrorKind::StorageFull`] where the quota has no room for it beside the one
-/// before.
+/// Returns [`ErrorKind::Unsupported`] if the policy does not grant `/state`,
+/// [`ErrorKind::StorageFull`] if the quota has no room for both the previous and the new value, and
+/// any error of writing the file.
 pub async fn store<T: Serialize>(name: &str, value: &T) -> Result<()> {
-    granted().await?;
+    check_granted().await?;
     let new = format!("{}.new", path(name));
     let written = fs::write(&new, serde_json::to_vec(value)?).await;
     if let Err(error) = written {
-        // Half of it would take up the quota.
+        // An incomplete file would count against the quota.
         fs::remove_file(&new).await.ok();
         return Err(error);
     }
     fs::rename(&new, path(name)).await
 }
 
-async fn granted() -> Result<()> {
+async fn check_granted() -> Result<()> {
     if fs::exists(FOLDER).await? {
         return Ok(());
     }

@@ -1,5 +1,5 @@
-//! What every byte stream here shares: the reading end, the writing end, and a lock for the ones a
-//! process has only one of.
+//! The parts that all byte streams share: a reading end, a writing end, and a lock for streams of
+//! which a component has only one.
 
 use std::cell::RefCell;
 use std::future::{Future, poll_fn};
@@ -12,20 +12,20 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use wit_bindgen::{StreamReader, StreamResult, StreamWriter};
 
-/// Bytes per read and per write: large enough that the calls cost little, small enough to hold
-/// many.
+/// Bytes per read and per write: large enough to make calls rare, small enough to hold many in
+/// memory.
 pub(crate) const CHUNK: usize = 64 * 1024;
 
 pub(crate) type BoxFuture<T> = Pin<Box<dyn Future<Output = T>>>;
 
-/// How a stream ended; resolves once its other end is closed.
+/// The result of a stream. Resolves when its other end is closed.
 pub(crate) type Done = BoxFuture<io::Result<()>>;
 
 /// The reading end.
 pub(crate) struct Source {
     reader: StreamReader<u8>,
     done: Option<Done>,
-    /// Read and not yet handed out, from `start` on.
+    /// Bytes that were read but not returned yet, from `start` on.
     rest: Vec<u8>,
     start: usize,
 }
@@ -35,7 +35,7 @@ impl Source {
         Self { reader, done: Some(done), rest: Vec::new(), start: 0 }
     }
 
-    /// The next bytes, `None` at the end.
+    /// Reads the next bytes. `None` at the end.
     pub(crate) async fn chunk(&mut self) -> io::Result<Option<Vec<u8>>> {
         if self.start < self.rest.len() {
             let mut rest = std::mem::take(&mut self.rest);
@@ -59,8 +59,7 @@ impl Source {
     pub(crate) async fn read_to_end(&mut self) -> io::Result<Vec<u8>> {
         let mut all = self.chunk().await?.unwrap_or_default();
         while self.done.is_some() {
-            // Doubles rather than grows by a chunk, so that a large input is not copied over and
-            // over.
+            // Doubling the capacity copies a large input a few times only.
             if all.capacity() - all.len() < CHUNK {
                 all.reserve(CHUNK.max(all.len()));
             }
@@ -75,7 +74,7 @@ impl Source {
         Ok(all)
     }
 
-    /// Fills `into` as far as one chunk goes; 0 is the end.
+    /// Reads up to one chunk into `into`. Returns 0 at the end.
     pub(crate) async fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         if self.start == self.rest.len() {
             self.rest = self.chunk().await?.unwrap_or_default();
@@ -87,7 +86,7 @@ impl Source {
         Ok(count)
     }
 
-    /// The next line with its end, `None` at the end of input.
+    /// Reads the next line with its line end. `None` at the end.
     pub(crate) async fn line(&mut self) -> io::Result<Option<Vec<u8>>> {
         let mut line = Vec::new();
         loop {
@@ -118,13 +117,12 @@ impl Sink {
         Self { writer, done: Some(done) }
     }
 
-    /// Returns when the other end has taken all of it.
+    /// Writes all of `bytes`; returns when the other end has taken them.
     pub(crate) async fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
         for chunk in bytes.chunks(CHUNK) {
             let left = self.writer.write_all(chunk.to_vec()).await;
             if !left.is_empty() {
-                // The reason comes with the end of the stream; without one, the reader just went
-                // away.
+                // The result of the stream has the reason. Without one, the reader closed its end.
                 if let Some(done) = self.done.take() {
                     done.await?;
                 }
@@ -134,7 +132,7 @@ impl Sink {
         Ok(())
     }
 
-    /// Closes the stream and waits until what was written has arrived.
+    /// Closes the stream and waits until everything written has arrived.
     pub(crate) async fn finish(self) -> io::Result<()> {
         drop(self.writer);
         match self.done {
@@ -144,7 +142,7 @@ impl Sink {
     }
 }
 
-/// An asynchronous lock. Futures of one task only: everything here is single-threaded.
+/// An asynchronous lock for futures of one task; a component has one thread.
 pub(crate) struct Slot<T> {
     value: RefCell<Option<T>>,
     waiting: RefCell<Vec<Waker>>,
@@ -200,14 +198,14 @@ impl<T> Drop for Guard<T> {
     }
 }
 
-/// Runs a future to its end without giving way to other futures of this task: for the synchronous
+/// Runs a future to its end without polling other futures of this task. Used by the synchronous
 /// traits of std.
 pub(crate) fn block_on<T: 'static>(future: impl Future<Output = T>) -> T {
     wit_bindgen::block_on(future)
 }
 
-/// Polls `side` along with `main`, until `main` is done; what is then left of `side` stays there.
-pub(crate) async fn alongside<T>(
+/// Awaits `main` and polls `side` meanwhile. If `side` is not done by then, it stays in place.
+pub(crate) async fn poll_with<T>(
     side: &mut Option<BoxFuture<()>>,
     main: impl Future<Output = T>,
 ) -> T {
@@ -223,21 +221,20 @@ pub(crate) async fn alongside<T>(
     .await
 }
 
-/// A future to run when the program ends.
+/// Makes the future that flushes and closes one stream.
 type Finish = fn() -> BoxFuture<io::Result<()>>;
 
 thread_local! {
     static FINISH: RefCell<Vec<Finish>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Registers what has to be flushed at the end. Registered at first use rather than called by name,
-/// so that a component that never writes to stdout does not import it.
+/// Registers a stream to flush at the end of the program. Streams register at first use, because a
+/// call by name would make every component import stdout and stderr.
 pub(crate) fn at_end(finish: Finish) {
     FINISH.with_borrow_mut(|list| list.push(finish));
 }
 
-/// Flushes and closes everything that was opened; the first error is returned, the rest is done all
-/// the same.
+/// Flushes and closes all registered streams, and returns the first error.
 pub(crate) async fn finish_all() -> io::Result<()> {
     let mut result = Ok(());
     for finish in FINISH.take() {
@@ -246,7 +243,8 @@ pub(crate) async fn finish_all() -> io::Result<()> {
     result
 }
 
-/// WASI's time as std's. One before 1970 becomes 1970: std's type holds none on this target.
+/// Converts WASI's time to std's. Times before 1970, which std's type cannot represent on this
+/// target, become 1970.
 pub(crate) fn system_time(seconds: i64, nanoseconds: u32) -> SystemTime {
     UNIX_EPOCH + Duration::new(seconds.try_into().unwrap_or(0), nanoseconds)
 }

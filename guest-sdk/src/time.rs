@@ -1,5 +1,5 @@
-//! Clocks. `Instant::now`, `SystemTime::now` and `thread::sleep` of std panic on this target; these
-//! take their place.
+//! Clocks, sleeping and timeouts. They replace `Instant::now`, `SystemTime::now` and
+//! `thread::sleep` of std, which panic on this target.
 
 use std::fmt;
 use std::future::{Future, poll_fn};
@@ -11,7 +11,7 @@ use std::time::{Duration, SystemTime};
 use crate::bindings::clocks::wasi::clocks::{monotonic_clock, system_clock};
 use crate::stream::system_time;
 
-/// The wall clock's time, as std's type.
+/// Returns the current time of the wall clock, as std's type.
 ///
 /// ```no_run
 /// use std::time::UNIX_EPOCH;
@@ -23,7 +23,7 @@ pub fn now() -> SystemTime {
     system_time(instant.seconds, instant.nanoseconds)
 }
 
-/// A point of the monotonic clock: for measuring.
+/// A point in time of the monotonic clock, for measuring durations.
 ///
 /// ```no_run
 /// use skillhost_guest::time::Instant;
@@ -33,12 +33,12 @@ pub fn now() -> SystemTime {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Instant {
-    /// Nanoseconds since a beginning that means nothing.
+    /// Nanoseconds since an arbitrary point.
     mark: u64,
 }
 
 impl Instant {
-    /// This moment.
+    /// Returns the current point in time.
     ///
     /// ```no_run
     /// let start = skillhost_guest::time::Instant::now();
@@ -47,7 +47,7 @@ impl Instant {
         Self { mark: monotonic_clock::now() }
     }
 
-    /// How long ago it was.
+    /// Returns the time that has passed since.
     ///
     /// ```no_run
     /// let milliseconds = skillhost_guest::time::Instant::now().elapsed().as_millis();
@@ -60,7 +60,7 @@ impl Instant {
 impl Sub for Instant {
     type Output = Duration;
 
-    /// Zero where `earlier` is later.
+    /// Returns the time between the two, or zero if `earlier` is later.
     fn sub(self, earlier: Self) -> Duration {
         Duration::from_nanos(self.mark.saturating_sub(earlier.mark))
     }
@@ -74,7 +74,7 @@ impl Add<Duration> for Instant {
     }
 }
 
-/// Waits.
+/// Waits for `duration`.
 ///
 /// ```no_run
 /// # async fn example() {
@@ -85,7 +85,11 @@ pub async fn sleep(duration: Duration) {
     monotonic_clock::wait_for(nanoseconds(duration)).await;
 }
 
-/// Gives up waiting for `future` after `duration`, and drops it.
+/// Awaits `future` for at most `duration`, then drops it.
+///
+/// # Errors
+///
+/// Returns [`Elapsed`] if the duration passes first.
 ///
 /// ```no_run
 /// use skillhost_guest::{http, time::timeout};
@@ -104,7 +108,7 @@ pub async fn timeout<T>(duration: Duration, future: impl Future<Output = T>) -> 
     .await
 }
 
-/// The error of [`timeout`].
+/// The error of [`timeout`]: the duration passed.
 ///
 /// ```no_run
 /// use skillhost_guest::time::{sleep, timeout};

@@ -1,4 +1,4 @@
-//! Typed tools: what `#[tool]` and `tools!` expand to.
+//! Typed tools: the code behind `#[tool]` and `tools!`.
 
 use std::fmt::Display;
 
@@ -11,25 +11,25 @@ use crate::bindings::toolbox::exports::skillhost::skill::tools as wit;
 use crate::entry::install_panic_hook;
 use crate::stream::finish_all;
 
-/// A function that `#[tool]` made a tool of.
+/// A tool, implemented by `#[tool]`.
 #[allow(async_fn_in_trait, reason = "nothing here is Send")]
 pub trait Tool {
     /// 1 to 64 characters of a-z, 0-9, `_` and `-`.
     const NAME: &'static str;
-    /// The doc comment.
+    /// The doc comment of the function.
     const DESCRIPTION: &'static str;
-    /// Its schema is the tool's input schema.
+    /// The input, whose schema becomes the tool's input schema.
     type Input: DeserializeOwned + JsonSchema;
-    /// Its schema is the tool's output schema.
+    /// The output, whose schema becomes the tool's output schema.
     type Output: Serialize + JsonSchema;
-    /// Its message is for the tool's user.
+    /// The error, whose message is returned to the caller.
     type Error: Display;
 
-    /// The function.
+    /// Calls the function.
     async fn call(input: Self::Input) -> Result<Self::Output, Self::Error>;
 }
 
-/// The parts of the `Result` that a tool returns, whatever alias it is written as.
+/// Gives access to the type parameters of the `Result` that a tool returns, through any alias.
 pub trait ToolResult {
     /// The type of `Ok`.
     type Output;
@@ -42,7 +42,7 @@ impl<T, E> ToolResult for Result<T, E> {
     type Error = E;
 }
 
-/// As `list-tools` shows it.
+/// Returns the description of a tool for `list-tools`.
 pub fn describe<T: Tool>() -> wit::Tool {
     wit::Tool {
         name: T::NAME.into(),
@@ -52,7 +52,7 @@ pub fn describe<T: Tool>() -> wit::Tool {
             .into_root_schema_for::<T::Input>()
             .as_value()
             .to_string(),
-        // A field that is left out where it is empty is not required of an output.
+        // The schema of the serialised form: a field that is skipped when empty is not required.
         output_schema: Some(
             SchemaSettings::default()
                 .for_serialize()
@@ -64,23 +64,24 @@ pub fn describe<T: Tool>() -> wit::Tool {
     }
 }
 
-/// Calls it as `call` does: JSON in, JSON out.
+/// Calls a tool with a JSON input and returns its JSON output.
 pub async fn call<T: Tool>(input: &str) -> Result<String, wit::ToolError> {
     install_panic_hook();
     let input = parse(input).map_err(wit::ToolError::InvalidInput)?;
     let result = T::call(input).await.map_err(|error| format!("{error:#}"));
     finish_all().await.map_err(|error| wit::ToolError::Failed(error.to_string()))?;
     let output = result.map_err(wit::ToolError::Failed)?;
-    serde_json::to_string(&output)
-        .map_err(|error| wit::ToolError::Failed(format!("the output is no JSON: {error}")))
+    serde_json::to_string(&output).map_err(|error| {
+        wit::ToolError::Failed(format!("the output cannot be written as JSON: {error}"))
+    })
 }
 
-/// No tool has that name.
+/// Returns the error for an unknown tool name.
 pub fn unknown(name: String) -> wit::ToolError {
     wit::ToolError::UnknownTool(name)
 }
 
-/// Stops the build where two tools share a name.
+/// Fails the build if two tools have the same name.
 pub const fn assert_distinct(names: &[&str]) {
     let mut one = 0;
     while one < names.len() {
@@ -143,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn an_invalid_input_names_the_field() {
+    fn invalid_input_names_the_field() {
         assert_eq!(
             message(r#"{"rows": [{"count": 1}, {"count": "two"}]}"#),
             r#"rows[1].count: invalid type: string "two", expected u32 at line 1 column 39"#
@@ -151,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_field_names_where_it_is_missing() {
+    fn missing_field_names_its_parent() {
         assert_eq!(
             message(r#"{"rows": [{}]}"#),
             "rows[0]: missing field `count` at line 1 column 12"
@@ -160,18 +161,18 @@ mod tests {
     }
 
     #[test]
-    fn text_after_the_input_is_an_error() {
+    fn trailing_text_is_an_error() {
         assert_eq!(message(r#"{"rows": []} x"#), "trailing characters at line 1 column 14");
     }
 
     #[test]
-    fn names_are_compared_whole() {
+    fn prefixes_of_names_are_distinct() {
         assert_distinct(&["a", "ab", "b"]);
     }
 
     #[test]
     #[should_panic(expected = "two tools have the same name")]
-    fn a_name_given_twice_is_found() {
+    fn duplicate_names_are_refused() {
         assert_distinct(&["a", "b", "a"]);
     }
 }

@@ -1,5 +1,4 @@
-//! What `#[tool]` makes of a function, called natively: description, schemas, and the ways that a
-//! call ends.
+//! Calls tools natively: their description, their schemas, and the results of calls.
 
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
@@ -12,9 +11,9 @@ use skillhost_guest::__private::{call, describe};
 
 #[derive(Deserialize, JsonSchema)]
 struct DivideInput {
-    /// What is divided.
+    /// The number to divide.
     dividend: i64,
-    /// What it is divided by, not 0.
+    /// The number to divide by, not 0.
     divisor: i64,
 }
 
@@ -34,7 +33,7 @@ async fn divide(input: DivideInput) -> Result<Quotient, String> {
 }
 
 mod inner {
-    /// Has a name of its own, and is not async.
+    /// Counts letters.
     #[skillhost_guest::tool(name = "count-letters")]
     pub(super) fn count(input: String) -> Result<usize, std::convert::Infallible> {
         Ok(input.chars().count())
@@ -44,7 +43,7 @@ mod inner {
 skillhost_guest::tools![divide, inner::count];
 
 #[test]
-fn the_function_describes_the_tool() {
+fn doc_comment_and_name_describe_the_tool() {
     let tool = describe::<divide>();
     assert_eq!(tool.name, "divide");
     assert_eq!(tool.description, "Divides whole numbers.\n\nUse it for shares.");
@@ -52,18 +51,18 @@ fn the_function_describes_the_tool() {
 }
 
 #[test]
-fn doc_comments_of_fields_are_in_the_schemas() {
+fn schemas_contain_field_descriptions() {
     let tool = describe::<divide>();
     let input: Value = serde_json::from_str(&tool.input_schema).unwrap();
     assert_eq!(input["type"], "object");
     assert_eq!(input["required"], json!(["dividend", "divisor"]));
-    assert_eq!(input["properties"]["divisor"]["description"], "What it is divided by, not 0.");
+    assert_eq!(input["properties"]["divisor"]["description"], "The number to divide by, not 0.");
     let output: Value = serde_json::from_str(&tool.output_schema.unwrap()).unwrap();
     assert_eq!(output["properties"]["quotient"]["description"], "Rounded towards 0.");
 }
 
 #[test]
-fn json_goes_in_and_comes_out() {
+fn calls_take_and_return_json() {
     assert_eq!(
         ready(call::<divide>(r#"{"dividend": 7, "divisor": 2}"#)).unwrap(),
         r#"{"quotient":3}"#
@@ -72,23 +71,23 @@ fn json_goes_in_and_comes_out() {
 }
 
 #[test]
-fn an_error_is_told() {
+fn tool_error_is_returned() {
     let error = ready(call::<divide>(r#"{"dividend": 7, "divisor": 0}"#)).unwrap_err();
     assert!(matches!(error, ToolError::Failed(message) if message == "division by zero"));
 }
 
 #[test]
-fn an_invalid_input_never_reaches_the_function() {
+fn invalid_input_does_not_reach_the_function() {
     let error = ready(call::<divide>(r#"{"dividend": 7, "divisor": "two"}"#)).unwrap_err();
     assert!(
         matches!(error, ToolError::InvalidInput(message) if message.starts_with("divisor: invalid type: string \"two\""))
     );
 }
 
-/// The result of a future that waits for nothing.
+/// Returns the result of a future that is ready at once.
 fn ready<T>(future: impl Future<Output = T>) -> T {
     match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(value) => value,
-        Poll::Pending => panic!("waits for something"),
+        Poll::Pending => panic!("the future is not ready"),
     }
 }

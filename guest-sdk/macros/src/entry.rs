@@ -1,4 +1,4 @@
-//! `#[main]`: exports `wasi:cli/run`.
+//! Expands `#[main]`, which exports `wasi:cli/run`.
 
 use proc_macro2::TokenStream;
 use quote::quote;
@@ -14,17 +14,17 @@ pub(crate) fn expand(attribute: TokenStream, item: TokenStream) -> Result<TokenS
         0 => None,
         1 => Some(quote!(::skillhost_guest::env::args())),
         _ => {
-            let message = "main takes the arguments, `args: Vec<String>`, or nothing";
+            let message = "main takes no parameter, or the arguments: `args: Vec<String>`";
             return Err(Error::new_spanned(&function.sig.inputs, message));
         }
     };
     let wait = function.sig.asyncness.map(|_| quote!(.await));
     Ok(quote! {
-        // Not at the root of the crate, where an async `main` is refused wherever the crate is
-        // built as a program (tests).
-        #[allow(unsafe_code, reason = "exports are")]
+        // Inside a block: at the root of a crate that is built as a program, as tests are, an async
+        // `main` does not compile.
+        #[allow(unsafe_code, reason = "exports need it")]
         const _: () = {
-            #[cfg_attr(not(target_family = "wasm"), allow(dead_code, reason = "only components run it"))]
+            #[cfg_attr(not(target_family = "wasm"), allow(dead_code, reason = "called in components only"))]
             #function
 
             #[cfg(target_family = "wasm")]
@@ -42,7 +42,7 @@ pub(crate) fn expand(attribute: TokenStream, item: TokenStream) -> Result<TokenS
         };
 
         #[cfg(not(target_family = "wasm"))]
-        #[allow(dead_code, reason = "only programs have one")]
+        #[allow(dead_code, reason = "called in programs only")]
         fn #name() {
             ::core::panic!("this is a component: build it for wasm32-unknown-unknown");
         }
@@ -58,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn main_gets_the_arguments_where_it_takes_any() {
+    fn main_receives_arguments_if_it_takes_any() {
         assert!(
             expanded(quote!(
                 async fn main(args: Vec<String>) {}
@@ -92,11 +92,14 @@ mod tests {
             ),
         )
         .unwrap_err();
-        assert_eq!(error.to_string(), "main takes the arguments, `args: Vec<String>`, or nothing");
+        assert_eq!(
+            error.to_string(),
+            "main takes no parameter, or the arguments: `args: Vec<String>`"
+        );
     }
 
     #[test]
-    fn arguments_of_the_attribute_are_refused() {
+    fn attribute_arguments_are_refused() {
         assert!(
             expand(
                 quote!(flavor = "x"),

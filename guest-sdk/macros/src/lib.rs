@@ -1,4 +1,4 @@
-//! The attributes of `skillhost-guest`; use them through that crate, where they are documented.
+//! The attribute macros of `skillhost-guest`. Use them through that crate, which documents them.
 
 mod entry;
 mod tool;

@@ -1,6 +1,5 @@
-//! `#[tool]`: a type of the function's name that knows the tool's name, description, input and
-//! output. Types and functions have separate namespaces, so that `tools![convert]` finds it by the
-//! function's path.
+//! Expands `#[tool]`: adds a type with the name of the function, which implements `Tool`. Types and
+//! functions have separate namespaces, so `tools![convert]` finds the type by the function's path.
 
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
@@ -19,19 +18,21 @@ pub(crate) fn expand(attribute: TokenStream, item: TokenStream) -> Result<TokenS
     check_name(&name)?;
     let description = description(&function.attrs);
     if description.is_empty() {
-        let message = "a tool needs a doc comment: it becomes the description, which says what the tool does and when to use it";
+        let message =
+            "a tool needs a doc comment, which says what the tool does and when to use it";
         return Err(Error::new_spanned(&function.sig.ident, message));
     }
     let (Some(FnArg::Typed(input)), 1) = (function.sig.inputs.first(), function.sig.inputs.len())
     else {
-        let message = "a tool takes one parameter: a struct that is `Deserialize` and `JsonSchema`";
+        let message =
+            "a tool takes one parameter: a struct that implements `Deserialize` and `JsonSchema`";
         return Err(Error::new_spanned(&function.sig, message));
     };
     let input = &input.ty;
     let ReturnType::Type(_, result) = &function.sig.output else {
         return Err(Error::new_spanned(
             &function.sig,
-            "a tool returns a `Result` of its output and an error that can be shown",
+            "a tool returns a `Result` of an output and an error that implements `Display`",
         ));
     };
     let wait = function.sig.asyncness.map(|_| quote!(.await));
@@ -41,7 +42,7 @@ pub(crate) fn expand(attribute: TokenStream, item: TokenStream) -> Result<TokenS
         #function
 
         #[doc(hidden)]
-        #[allow(non_camel_case_types, reason = "found by the function's name")]
+        #[allow(non_camel_case_types, reason = "named like the function")]
         #visibility struct #ident {}
 
         impl ::skillhost_guest::__private::Tool for #ident {
@@ -58,12 +59,12 @@ pub(crate) fn expand(attribute: TokenStream, item: TokenStream) -> Result<TokenS
     })
 }
 
-/// `name = "..."`, or nothing.
+/// Parses `name = "..."`, or nothing.
 fn parse_name(attribute: TokenStream) -> Result<Option<LitStr>> {
     let mut name = None;
     let parser = syn::meta::parser(|meta| {
         if !meta.path.is_ident("name") {
-            return Err(meta.error("unknown argument; a tool knows `name = \"...\"`"));
+            return Err(meta.error("unknown argument: expected `name = \"...\"`"));
         }
         name = Some(meta.value()?.parse()?);
         Ok(())
@@ -72,7 +73,7 @@ fn parse_name(attribute: TokenStream) -> Result<Option<LitStr>> {
     Ok(name)
 }
 
-/// 1 to 64 characters of a-z, 0-9, `_` and `-`: wit/skill.wit.
+/// Checks a name against the rule of `wit/skill.wit`.
 fn check_name(name: &LitStr) -> Result<()> {
     let value = name.value();
     let allowed = |byte: u8| {
@@ -83,11 +84,13 @@ fn check_name(name: &LitStr) -> Result<()> {
     }
     Err(Error::new(
         name.span(),
-        format!("`{value}` is no tool name: 1 to 64 characters of a-z, 0-9, `_` and `-`"),
+        format!(
+            "`{value}` is not a valid tool name: use 1 to 64 characters of a-z, 0-9, `_` and `-`"
+        ),
     ))
 }
 
-/// The doc comment, without the blank that each line begins with.
+/// Returns the doc comment, without the space at the start of each line.
 fn description(attributes: &[Attribute]) -> String {
     let lines = attributes.iter().filter_map(|attribute| match &attribute.meta {
         Meta::NameValue(pair) if pair.path.is_ident("doc") => match &pair.value {
@@ -110,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn the_name_is_the_functions_or_the_attributes() {
+    fn attribute_name_overrides_function_name() {
         let function = quote!(
             /// Converts.
             async fn to_json(input: Input) -> Result<Output> {}
@@ -124,16 +127,16 @@ mod tests {
         );
         assert_eq!(
             error(quote!(name = "To JSON"), function.clone()),
-            "`To JSON` is no tool name: 1 to 64 characters of a-z, 0-9, `_` and `-`"
+            "`To JSON` is not a valid tool name: use 1 to 64 characters of a-z, 0-9, `_` and `-`"
         );
         assert_eq!(
             error(quote!(title = "x"), function),
-            "unknown argument; a tool knows `name = \"...\"`"
+            "unknown argument: expected `name = \"...\"`"
         );
     }
 
     #[test]
-    fn the_doc_comment_is_the_description() {
+    fn doc_comment_becomes_the_description() {
         let function: ItemFn = syn::parse_quote!(
             /// Converts a document.
             ///
@@ -149,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tool_without_a_doc_comment_is_refused() {
+    fn missing_doc_comment_is_refused() {
         assert!(
             error(
                 quote!(),
@@ -162,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tool_takes_one_parameter_and_returns_a_result() {
+    fn wrong_signatures_are_refused() {
         let two = quote!(
             /// Adds.
             async fn add(a: u32, b: u32) -> Result<u32> {}

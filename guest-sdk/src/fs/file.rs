@@ -12,10 +12,10 @@ use crate::bindings::filesystem::wasi::filesystem::types::{
 use crate::bindings::filesystem::wit_stream;
 use crate::stream::{Sink, Source, block_on};
 
-/// An open file, read and written from a position on that moves along.
+/// An open file with a position at which it is read and written.
 ///
-/// What is written has arrived, and its errors are known, after [`File::close`]. A `File` is a
-/// [`std::io::Read`], `Write` and `Seek` too; those block.
+/// Written bytes have arrived, and all errors are reported, when [`File::close`] returns. A `File`
+/// implements [`std::io::Read`], `Write` and `Seek`, which block.
 ///
 /// ```no_run
 /// use skillhost_guest::fs::File;
@@ -39,7 +39,7 @@ pub struct File {
 }
 
 impl File {
-    /// Opens a file to read it.
+    /// Opens a file for reading.
     ///
     /// ```no_run
     /// # async fn example() -> std::io::Result<()> {
@@ -51,7 +51,7 @@ impl File {
         OpenOptions::new().read(true).open(path).await
     }
 
-    /// Makes an empty file to write, instead of what was there.
+    /// Creates a file for writing, and truncates it if it exists.
     ///
     /// ```no_run
     /// # async fn example() -> std::io::Result<()> {
@@ -65,7 +65,7 @@ impl File {
         OpenOptions::new().write(true).create(true).truncate(true).open(path).await
     }
 
-    /// The next bytes, at most 64 KiB; `None` at the end.
+    /// Reads the next bytes, at most 64 KiB. `None` at the end.
     ///
     /// ```no_run
     /// # async fn example() -> std::io::Result<()> {
@@ -80,7 +80,7 @@ impl File {
         Ok(chunk)
     }
 
-    /// All from here to the end.
+    /// Reads from the current position to the end.
     ///
     /// ```no_run
     /// # async fn example() -> std::io::Result<()> {
@@ -94,7 +94,7 @@ impl File {
         Ok(bytes)
     }
 
-    /// Writes all of it; returns when the host has taken it.
+    /// Writes all of `bytes`; returns when the host has taken them.
     ///
     /// ```no_run
     /// # async fn example() -> std::io::Result<()> {
@@ -117,8 +117,9 @@ impl File {
         Ok(())
     }
 
-    /// Waits until all that was written has arrived, and closes the file. Dropping one closes it
-    /// too, without telling of errors.
+    /// Waits until everything written has arrived, and closes the file.
+    ///
+    /// Dropping a `File` closes it as well, but ignores errors.
     ///
     /// ```no_run
     /// # async fn example() -> std::io::Result<()> {
@@ -129,10 +130,10 @@ impl File {
     /// # }
     /// ```
     pub async fn close(mut self) -> Result<()> {
-        self.settle().await
+        self.finish_writes().await
     }
 
-    /// What is known of it.
+    /// Returns the metadata of the file.
     ///
     /// ```no_run
     /// # async fn example() -> std::io::Result<()> {
@@ -141,15 +142,15 @@ impl File {
     /// # }
     /// ```
     pub async fn metadata(&mut self) -> Result<Metadata> {
-        self.settle().await?;
+        self.finish_writes().await?;
         self.descriptor
             .stat()
             .await
             .map(Metadata::from)
-            .map_err(|code| error("look at", &self.path, code))
+            .map_err(|code| error("stat", &self.path, code))
     }
 
-    /// Moves the position; returns it, in bytes from the beginning.
+    /// Moves the position. Returns the new position, in bytes from the beginning.
     ///
     /// ```no_run
     /// use std::io::SeekFrom;
@@ -162,14 +163,14 @@ impl File {
     /// # }
     /// ```
     pub async fn seek(&mut self, to: SeekFrom) -> Result<u64> {
-        self.settle().await?;
+        self.finish_writes().await?;
         let (from, offset) = match to {
             SeekFrom::Start(position) => (position, 0),
             SeekFrom::Current(offset) => (self.position, offset),
             SeekFrom::End(offset) => (self.metadata().await?.len(), offset),
         };
         let Some(position) = from.checked_add_signed(offset) else {
-            let message = format!("seek in {}: before the beginning", self.path);
+            let message = format!("seek in {}: before the beginning of the file", self.path);
             return Err(std::io::Error::new(std::io::ErrorKind::InvalidInput, message));
         };
         self.source = None;
@@ -178,7 +179,7 @@ impl File {
     }
 
     async fn source(&mut self) -> Result<&mut Source> {
-        self.settle().await?;
+        self.finish_writes().await?;
         Ok(self.source.get_or_insert_with(|| {
             let (reader, done) = self.descriptor.read_via_stream(self.position);
             let path = self.path.clone();
@@ -203,8 +204,8 @@ impl File {
         )
     }
 
-    /// Ends the stream of writes, if there is one.
-    async fn settle(&mut self) -> Result<()> {
+    /// Finishes the stream of writes, if there is one.
+    async fn finish_writes(&mut self) -> Result<()> {
         match self.sink.take() {
             Some(sink) => sink.finish().await,
             None => Ok(()),
@@ -228,7 +229,7 @@ impl Write for File {
     }
 
     fn flush(&mut self) -> Result<()> {
-        block_on(self.settle())
+        block_on(self.finish_writes())
     }
 }
 
@@ -238,7 +239,7 @@ impl Seek for File {
     }
 }
 
-/// How to open a file; each is off at first. As std's.
+/// Options for opening a file, like std's. All are off at first.
 ///
 /// ```no_run
 /// use skillhost_guest::fs::OpenOptions;
@@ -258,7 +259,7 @@ pub struct OpenOptions {
     create_new: bool,
 }
 
-/// One setter, with the example that every public item has.
+/// Defines the setter of one option, with its example.
 macro_rules! option {
     ($name:ident, $what:literal) => {
         #[doc = $what]
@@ -278,7 +279,7 @@ macro_rules! option {
 }
 
 impl OpenOptions {
-    /// All off.
+    /// Returns options that are all off.
     ///
     /// ```no_run
     /// let options = skillhost_guest::fs::OpenOptions::new().read(true);
@@ -287,14 +288,14 @@ impl OpenOptions {
         Self::default()
     }
 
-    option!(read, "To read it.");
-    option!(write, "To write it.");
-    option!(append, "To write at its end, wherever that is by then.");
-    option!(truncate, "Empties it.");
-    option!(create, "Makes it where there is none.");
-    option!(create_new, "Makes it, and fails where there is one.");
+    option!(read, "Opens the file for reading.");
+    option!(write, "Opens the file for writing.");
+    option!(append, "Appends every write to the end of the file.");
+    option!(truncate, "Truncates the file.");
+    option!(create, "Creates the file if it does not exist.");
+    option!(create_new, "Creates the file, and fails if it exists.");
 
-    /// Opens the file.
+    /// Opens a file with these options.
     ///
     /// ```no_run
     /// # async fn example() -> std::io::Result<()> {

@@ -1,4 +1,4 @@
-//! Folders: made, read and removed.
+//! Creating, listing and removing folders.
 
 use std::io::{ErrorKind, Result};
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use crate::bindings::filesystem::wasi::filesystem::types::{
     DescriptorFlags, DescriptorType, OpenFlags, PathFlags,
 };
 
-/// What a folder holds, by name.
+/// Lists a folder, sorted by name.
 ///
 /// ```no_run
 /// # async fn example() -> std::io::Result<()> {
@@ -32,7 +32,7 @@ pub async fn read_dir(path: impl AsRef<Path>) -> Result<Vec<DirEntry>> {
     done.await.map_err(failed)?;
     let mut entries: Vec<DirEntry> = entries
         .into_iter()
-        // WASI leaves these out; hosts have been seen to send them.
+        // Hosts should omit these, but some send them.
         .filter(|entry| entry.name != "." && entry.name != "..")
         .map(|entry| DirEntry { path: path.join(&entry.name), name: entry.name, kind: entry.type_ })
         .collect();
@@ -40,7 +40,7 @@ pub async fn read_dir(path: impl AsRef<Path>) -> Result<Vec<DirEntry>> {
     Ok(entries)
 }
 
-/// Makes a folder.
+/// Creates a folder.
 ///
 /// ```no_run
 /// # async fn example() -> std::io::Result<()> {
@@ -56,7 +56,7 @@ pub async fn create_dir(path: impl AsRef<Path>) -> Result<()> {
         .map_err(|code| error("create", &at.absolute, code))
 }
 
-/// Makes a folder and those that it is in; no error where they exist.
+/// Creates a folder and its missing parents. An existing folder is not an error.
 ///
 /// ```no_run
 /// # async fn example() -> std::io::Result<()> {
@@ -71,8 +71,7 @@ pub async fn create_dir_all(path: impl AsRef<Path>) -> Result<()> {
     for end in ends {
         let created = at.folder.create_directory_at(at.relative[..end].to_owned()).await;
         let Err(code) = created else { continue };
-        // Whatever the host says of a folder that is there already, and perhaps may not be written:
-        // it is there.
+        // For an existing folder hosts report different errors, also that it is read-only.
         let stat =
             at.folder.stat_at(PathFlags::SYMLINK_FOLLOW, at.relative[..end].to_owned()).await;
         if !stat.is_ok_and(|stat| matches!(stat.type_, DescriptorType::Directory)) {
@@ -99,7 +98,7 @@ pub async fn remove_dir(path: impl AsRef<Path>) -> Result<()> {
         .map_err(|code| error("remove", &at.absolute, code))
 }
 
-/// Removes a folder with all that it holds. Symbolic links in it are removed, not followed.
+/// Removes a folder and everything in it. Symbolic links are removed, not followed.
 ///
 /// ```no_run
 /// # async fn example() -> std::io::Result<()> {
@@ -108,7 +107,7 @@ pub async fn remove_dir(path: impl AsRef<Path>) -> Result<()> {
 /// # }
 /// ```
 pub async fn remove_dir_all(path: impl AsRef<Path>) -> Result<()> {
-    // Folders found, parents first; removed from the end, so that each is empty by then.
+    // Parents come before their children: removed in reverse order, each folder is empty.
     let mut folders = vec![path.as_ref().to_owned()];
     let mut listed = 0;
     while listed < folders.len() {
@@ -130,7 +129,7 @@ pub async fn remove_dir_all(path: impl AsRef<Path>) -> Result<()> {
     Ok(())
 }
 
-/// One name in a folder, from [`read_dir`].
+/// One entry of a folder, from [`read_dir`].
 ///
 /// ```no_run
 /// # async fn example() -> std::io::Result<()> {
@@ -147,7 +146,7 @@ pub struct DirEntry {
 }
 
 impl DirEntry {
-    /// The name alone.
+    /// Returns the name.
     ///
     /// ```no_run
     /// # async fn example() -> std::io::Result<()> {
@@ -161,7 +160,7 @@ impl DirEntry {
         &self.name
     }
 
-    /// The name after the path that was given to [`read_dir`].
+    /// Returns the path: the argument of [`read_dir`] joined with the name.
     ///
     /// ```no_run
     /// # async fn example() -> std::io::Result<()> {
@@ -175,7 +174,7 @@ impl DirEntry {
         self.path.clone()
     }
 
-    /// Whether it is a file; a symbolic link is not.
+    /// Returns whether the entry is a file. Symbolic links are not.
     ///
     /// ```no_run
     /// # async fn example() -> std::io::Result<()> {
@@ -188,7 +187,7 @@ impl DirEntry {
         matches!(self.kind, DescriptorType::RegularFile)
     }
 
-    /// Whether it is a folder; a symbolic link is not.
+    /// Returns whether the entry is a folder. Symbolic links are not.
     ///
     /// ```no_run
     /// # async fn example() -> std::io::Result<()> {

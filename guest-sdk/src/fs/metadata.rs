@@ -1,4 +1,4 @@
-//! What is known of a file without opening it.
+//! Metadata of files and folders.
 
 use std::io::{ErrorKind, Result};
 use std::path::Path;
@@ -11,7 +11,7 @@ use crate::bindings::filesystem::wasi::filesystem::types::{
 };
 use crate::stream::system_time;
 
-/// What a path leads to, through symbolic links.
+/// Returns the metadata of a file or folder, following symbolic links.
 ///
 /// ```no_run
 /// # async fn example() -> std::io::Result<()> {
@@ -22,14 +22,14 @@ use crate::stream::system_time;
 pub async fn metadata(path: impl AsRef<Path>) -> Result<Metadata> {
     let at = resolve(path)?;
     let stat = at.folder.stat_at(PathFlags::SYMLINK_FOLLOW, at.relative.clone()).await;
-    stat.map(Metadata::from).map_err(|code| error("look at", &at.absolute, code))
+    stat.map(Metadata::from).map_err(|code| error("stat", &at.absolute, code))
 }
 
-/// Whether there is a file or folder.
+/// Returns whether a file or folder exists.
 ///
 /// # Errors
 ///
-/// Where that cannot be told, as in a folder that is not granted.
+/// Returns an error if that is unknown, for example in a folder that is not granted.
 ///
 /// ```no_run
 /// # async fn example() -> std::io::Result<()> {
@@ -47,7 +47,7 @@ pub async fn exists(path: impl AsRef<Path>) -> Result<bool> {
     }
 }
 
-/// What is known of a file or folder, from [`metadata`].
+/// Type, size and modification time of a file or folder, from [`metadata`].
 ///
 /// ```no_run
 /// # async fn example() -> std::io::Result<()> {
@@ -64,7 +64,7 @@ pub struct Metadata {
 }
 
 impl Metadata {
-    /// Whether it is a file.
+    /// Returns whether this is a file.
     ///
     /// ```no_run
     /// # async fn example() -> std::io::Result<()> {
@@ -76,7 +76,7 @@ impl Metadata {
         matches!(self.kind, DescriptorType::RegularFile)
     }
 
-    /// Whether it is a folder.
+    /// Returns whether this is a folder.
     ///
     /// ```no_run
     /// # async fn example() -> std::io::Result<()> {
@@ -88,7 +88,7 @@ impl Metadata {
         matches!(self.kind, DescriptorType::Directory)
     }
 
-    /// Its size in bytes.
+    /// Returns the size in bytes.
     ///
     /// ```no_run
     /// # async fn example() -> std::io::Result<()> {
@@ -96,12 +96,12 @@ impl Metadata {
     /// # Ok(())
     /// # }
     /// ```
-    #[allow(clippy::len_without_is_empty, reason = "std's has none either")]
+    #[allow(clippy::len_without_is_empty, reason = "std's type has no `is_empty` either")]
     pub fn len(&self) -> u64 {
         self.len
     }
 
-    /// When it was last written, where the host tells.
+    /// Returns the time of the last write, if the host reports it.
     ///
     /// ```no_run
     /// # async fn example() -> std::io::Result<()> {

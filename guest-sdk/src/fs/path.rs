@@ -1,4 +1,4 @@
-//! Which granted folder a path is in.
+//! Resolves a path to the granted folder that contains it.
 
 use std::cell::RefCell;
 use std::io::{Error, ErrorKind, Result};
@@ -7,26 +7,28 @@ use std::rc::Rc;
 
 use crate::bindings::filesystem::wasi::filesystem::{preopens::get_directories, types::Descriptor};
 
-/// A path as WASI takes it.
+/// A path in the form that WASI takes.
 pub(super) struct Resolved {
-    /// The granted folder that it is in.
+    /// The granted folder that contains the path.
     pub(super) folder: Rc<Descriptor>,
-    /// Below that; `.` for the folder itself.
+    /// The path relative to `folder`, or `.` for the folder itself.
     pub(super) relative: String,
-    /// For messages.
+    /// The whole path, for messages.
     pub(super) absolute: String,
 }
 
 type Preopens = Vec<(Rc<Descriptor>, String)>;
 
 thread_local! {
-    /// They stay what they are while the program runs.
+    /// Cached: preopens do not change while the program runs.
     static PREOPENS: RefCell<Option<Rc<Preopens>>> = const { RefCell::new(None) };
 }
 
+/// Finds the granted folder that contains a path.
+///
 /// # Errors
 ///
-/// [`ErrorKind::PermissionDenied`] where no granted folder holds it.
+/// Returns [`ErrorKind::PermissionDenied`] if no granted folder contains it.
 pub(super) fn resolve(path: impl AsRef<Path>) -> Result<Resolved> {
     let path = path.as_ref();
     let Some(text) = path.to_str() else {
@@ -47,7 +49,7 @@ pub(super) fn resolve(path: impl AsRef<Path>) -> Result<Resolved> {
     let names: Vec<&str> = preopens.iter().map(|(_, name)| name.as_str()).collect();
     let Some((index, relative)) = locate(&absolute, &names) else {
         let granted = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
-        let message = format!("{absolute}: not in a folder that is granted here ({granted})");
+        let message = format!("{absolute}: not in a granted folder ({granted})");
         return Err(Error::new(ErrorKind::PermissionDenied, message));
     };
     Ok(Resolved { folder: Rc::clone(&preopens[index].0), relative, absolute })
@@ -63,7 +65,7 @@ fn preopens() -> Rc<Preopens> {
     })
 }
 
-/// Absolute, without `.`, `..`, double or trailing slashes.
+/// Removes `.`, `..`, and double and trailing slashes from an absolute path.
 fn normalize(path: &str) -> String {
     let mut parts: Vec<&str> = Vec::new();
     for part in path.split('/') {
@@ -78,7 +80,8 @@ fn normalize(path: &str) -> String {
     format!("/{}", parts.join("/"))
 }
 
-/// The folder with the longest name that holds `path`, and the path below it. Both are normalized.
+/// Finds the longest of the folders that contain `path`, and returns its index and the path below
+/// it. Paths must be normalised.
 fn locate(path: &str, folders: &[&str]) -> Option<(usize, String)> {
     let below = |folder: &str| {
         let rest = path.strip_prefix(folder.trim_end_matches('/'))?;
@@ -101,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_folder_wins() {
+    fn longest_matching_folder_wins() {
         let folders = ["/", "/workspace", "/workspace/data"];
         assert_eq!(located("/workspace/data/a.csv", &folders), Some((2, "a.csv".into())));
         assert_eq!(located("/workspace/other/a.csv", &folders), Some((1, "other/a.csv".into())));
@@ -109,20 +112,20 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_holds_itself() {
+    fn folder_contains_itself() {
         assert_eq!(located("/tmp", &["/tmp"]), Some((0, ".".into())));
         assert_eq!(located("/tmp/", &["/tmp"]), Some((0, ".".into())));
         assert_eq!(located("/", &["/"]), Some((0, ".".into())));
     }
 
     #[test]
-    fn a_name_that_merely_begins_alike_is_not_held() {
+    fn common_prefix_of_a_name_does_not_match() {
         assert_eq!(located("/workspaces/a", &["/workspace"]), None);
         assert_eq!(located("/", &["/workspace"]), None);
     }
 
     #[test]
-    fn dots_are_taken_out_before_the_folder_is_chosen() {
+    fn dots_are_resolved_before_matching() {
         assert_eq!(
             located("/workspace/../tmp/./a", &["/workspace", "/tmp"]),
             Some((1, "a".into()))

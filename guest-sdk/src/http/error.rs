@@ -1,11 +1,11 @@
-//! Why a request failed.
+//! Errors of requests.
 
 use std::fmt;
 
 use crate::bindings::http::wasi::http::types::ErrorCode;
 
-/// Why there is no response, or not all of one. The message names method and URL, and says what was
-/// wrong.
+/// The reason why a request or the reading of its response failed. The message begins with the
+/// method and the URL.
 ///
 /// ```no_run
 /// use skillhost_guest::http::{Error, get};
@@ -19,15 +19,15 @@ use crate::bindings::http::wasi::http::types::ErrorCode;
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Error {
-    /// The request cannot be sent: its URL, a header or its body.
+    /// The URL, a header or the body of the request is not valid.
     Invalid(String),
-    /// The capabilities do not allow it.
+    /// The capabilities do not allow the request.
     Denied(String),
-    /// It took too long.
+    /// A timeout passed.
     Timeout(String),
-    /// Request or response are larger than the host allows.
+    /// The request or the response is larger than the host allows.
     TooLarge(String),
-    /// Anything else: no such host, refused, cut off, an error status.
+    /// Any other failure: an unknown host, a refused or interrupted connection, an error status.
     Failed(String),
 }
 
@@ -50,12 +50,12 @@ impl From<Error> for std::io::Error {
     }
 }
 
-/// `what` is the request: `GET https://example.com/`.
+/// Builds the error of a request, which `what` names: `GET https://example.com/`.
 pub(super) fn error(what: &str, code: ErrorCode) -> Error {
     let (kind, reason): (fn(String) -> Error, _) = match code {
         ErrorCode::HttpRequestDenied => (
             Error::Denied,
-            "denied: the capabilities hold no `WebFetch` for this host, or not this method"
+            "denied: the capabilities have no `WebFetch` for this host, or not for this method"
                 .to_owned(),
         ),
         ErrorCode::DestinationIpProhibited => {
@@ -91,11 +91,11 @@ pub(super) fn error(what: &str, code: ErrorCode) -> Error {
         }
         ErrorCode::ConnectionRefused => (Error::Failed, "connection refused".to_owned()),
         ErrorCode::ConnectionTerminated | ErrorCode::HttpResponseIncomplete => {
-            (Error::Failed, "the connection was cut off".to_owned())
+            (Error::Failed, "the connection was interrupted".to_owned())
         }
         ErrorCode::HttpProtocolError => (
             Error::Failed,
-            "the server does not keep to HTTP, or the connection was cut off".to_owned(),
+            "the server violated HTTP, or the connection was interrupted".to_owned(),
         ),
         ErrorCode::ConnectionLimitReached => {
             (Error::Failed, "too many connections at once".to_owned())
@@ -107,12 +107,12 @@ pub(super) fn error(what: &str, code: ErrorCode) -> Error {
         ErrorCode::TlsAlertReceived(payload) => {
             (Error::Failed, with("TLS failed", payload.alert_message))
         }
-        // The host's own words, with the rule and what would allow it.
+        // The host's own message, which names the rule and the line that would allow the request.
         ErrorCode::InternalError(Some(message)) if message.starts_with("denied: ") => {
             (Error::Denied, message)
         }
         ErrorCode::InternalError(message) => (Error::Failed, with("failed", message)),
-        // Rare enough for the code's own name.
+        // Rare errors are shown by the name of their code.
         other => (Error::Failed, format!("{other:?}")),
     };
     kind(format!("{what}: {reason}"))
@@ -134,14 +134,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_denial_says_so_and_names_the_request() {
+    fn denial_names_the_request() {
         let error = error("GET https://example.com/", ErrorCode::HttpRequestDenied);
         assert!(matches!(error, Error::Denied(_)));
         assert!(error.to_string().starts_with("GET https://example.com/: denied: "));
     }
 
     #[test]
-    fn a_denial_in_the_host_s_words_is_one_too() {
+    fn host_message_of_a_denial_is_kept() {
         let error = error(
             "GET /",
             ErrorCode::InternalError(Some("denied: by this; to allow it: that".into())),
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_is_named_where_it_is_known() {
+    fn size_error_includes_a_known_limit() {
         let error = error("GET /", ErrorCode::HttpResponseBodySize(Some(10)));
         assert_eq!(
             error,

@@ -1,4 +1,4 @@
-//! A request that is being put together.
+//! Building and sending requests.
 
 use std::time::Duration;
 
@@ -9,9 +9,9 @@ use super::response::Response;
 use super::url;
 use crate::bindings::http::wasi::http::{client, types};
 use crate::bindings::http::{wit_future, wit_stream};
-use crate::stream::{BoxFuture, alongside};
+use crate::stream::{BoxFuture, poll_with};
 
-/// A request to send.
+/// A request, built by chained calls and sent by [`Request::send`].
 ///
 /// ```no_run
 /// use skillhost_guest::http::Request;
@@ -28,14 +28,14 @@ pub struct Request {
     headers: Vec<(String, Vec<u8>)>,
     body: Vec<u8>,
     timeout: Option<Duration>,
-    /// Found while building, told when sending.
+    /// An error found while building, reported by `send`.
     invalid: Option<String>,
 }
 
-/// One constructor, with the example that every public item has.
+/// Defines the constructor of one method, with its example.
 macro_rules! method {
     ($name:ident, $method:literal) => {
-        #[doc = concat!("A `", $method, "` request.")]
+        #[doc = concat!("Creates a `", $method, "` request.")]
         ///
         /// ```no_run
         /// # async fn example() -> Result<(), skillhost_guest::http::Error> {
@@ -51,7 +51,7 @@ macro_rules! method {
 }
 
 impl Request {
-    /// A request with any method.
+    /// Creates a request with any method.
     ///
     /// ```no_run
     /// let request = skillhost_guest::http::Request::new("PROPFIND", "https://dav.example.com/");
@@ -78,7 +78,7 @@ impl Request {
         self
     }
 
-    /// The body.
+    /// Sets the body.
     ///
     /// ```no_run
     /// let request = skillhost_guest::http::Request::post("https://example.com/").body("a=1&b=2");
@@ -88,7 +88,7 @@ impl Request {
         self
     }
 
-    /// The body as JSON, with its `content-type`.
+    /// Sets the body to `value` as JSON, and adds the header `content-type: application/json`.
     ///
     /// ```no_run
     /// let request = skillhost_guest::http::Request::post("https://example.com/").json(&[1, 2, 3]);
@@ -96,13 +96,16 @@ impl Request {
     pub fn json(mut self, value: &impl Serialize) -> Self {
         match serde_json::to_vec(value) {
             Ok(body) => self.body = body,
-            Err(error) => self.invalid = Some(format!("the body is no JSON: {error}")),
+            Err(error) => {
+                self.invalid = Some(format!("the body cannot be written as JSON: {error}"))
+            }
         }
         self.header("content-type", "application/json")
     }
 
-    /// The longest to wait for a connection, then for the first byte, then for each next one; the
-    /// host's own limits hold as well. For the whole exchange see [`crate::time::timeout`].
+    /// Sets the longest time to wait for the connection, for the first byte of the response and
+    /// between two bytes. The host's own limits apply as well. [`crate::time::timeout`] limits the
+    /// whole exchange.
     ///
     /// ```no_run
     /// use std::time::Duration;
@@ -114,8 +117,13 @@ impl Request {
         self
     }
 
-    /// Sends it, and returns when the response's headers are here. A status such as 404 is no
-    /// error: see [`Response::error_for_status`].
+    /// Sends the request, and returns when the headers of the response have arrived.
+    ///
+    /// A status such as 404 is not an error: see [`Response::error_for_status`].
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the request is not valid, is denied, or no response arrives.
     ///
     /// ```no_run
     /// # async fn example() -> Result<(), skillhost_guest::http::Error> {
@@ -129,7 +137,7 @@ impl Request {
         let (contents, mut upload) = stream_of(body);
         let request =
             self.build(contents).map_err(|reason| Error::Invalid(format!("{what}: {reason}")))?;
-        let response = alongside(&mut upload, client::send(request))
+        let response = poll_with(&mut upload, client::send(request))
             .await
             .map_err(|code| error(&what, code))?;
         Ok(Response::new(response, what, upload))
@@ -151,8 +159,8 @@ impl Request {
         }
         let options = self.timeout.map(options).transpose()?;
         let (trailers, no_trailers) = wit_future::new(|| Ok(None));
-        // Dropped unwritten, it sends what it was made with; that of the exchange's end is told by
-        // the response's end.
+        // Dropping the unwritten end sends the default: no trailers. The end of the response
+        // reports errors of the exchange.
         drop(trailers);
         let (request, _sent) = types::Request::new(headers, contents, no_trailers, options);
         let scheme = if url.https { types::Scheme::Https } else { types::Scheme::Http };
@@ -166,14 +174,14 @@ impl Request {
     }
 }
 
-/// A stream of the body's bytes, and the future that sends them.
+/// Returns a stream of the body's bytes, and the future that sends them.
 fn stream_of(body: Vec<u8>) -> (Option<wit_bindgen::StreamReader<u8>>, Option<BoxFuture<()>>) {
     if body.is_empty() {
         return (None, None);
     }
     let (mut writer, reader) = wit_stream::new();
     let upload = async move {
-        // A server may answer without reading all of it.
+        // A server may respond without reading the whole body.
         writer.write_all(body).await;
     };
     (Some(reader), Some(Box::pin(upload)))
@@ -186,7 +194,7 @@ fn options(timeout: Duration) -> Result<types::RequestOptions, &'static str> {
         .set_connect_timeout(nanoseconds)
         .and_then(|()| options.set_first_byte_timeout(nanoseconds))
         .and_then(|()| options.set_between_bytes_timeout(nanoseconds))
-        .map_err(|_| "this host takes no timeout")?;
+        .map_err(|_| "this host does not support timeouts")?;
     Ok(options)
 }
 
@@ -208,7 +216,7 @@ fn method(name: String) -> types::Method {
 fn describe(error: types::HeaderError) -> String {
     match error {
         types::HeaderError::InvalidSyntax => "not valid as a header".into(),
-        types::HeaderError::Forbidden => "the host sets this one itself".into(),
+        types::HeaderError::Forbidden => "the host sets this header itself".into(),
         types::HeaderError::Immutable => "cannot be changed".into(),
         types::HeaderError::SizeExceeded => "too large".into(),
         types::HeaderError::Other(reason) => reason.unwrap_or_else(|| "not accepted".into()),

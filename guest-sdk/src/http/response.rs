@@ -1,13 +1,13 @@
-//! What a server answered.
+//! Responses.
 
 use serde::de::DeserializeOwned;
 
 use super::error::{Error, error};
 use crate::bindings::http::wasi::http::types;
 use crate::bindings::http::wit_future;
-use crate::stream::{BoxFuture, Source, alongside};
+use crate::stream::{BoxFuture, Source, poll_with};
 
-/// The answer to a request: status and headers are here, the body is read when asked for.
+/// The response to a request. Status and headers have arrived; the body is read on demand.
 ///
 /// ```no_run
 /// # async fn example() -> Result<(), skillhost_guest::http::Error> {
@@ -17,12 +17,12 @@ use crate::stream::{BoxFuture, Source, alongside};
 /// # }
 /// ```
 pub struct Response {
-    /// The request, for messages.
+    /// Method and URL of the request, for messages.
     what: String,
     status: u16,
     headers: Vec<(String, Vec<u8>)>,
     body: Source,
-    /// What is left to send of the request's body.
+    /// Sends the rest of the request's body.
     upload: Option<BoxFuture<()>>,
 }
 
@@ -45,7 +45,7 @@ impl Response {
         Self { what, status, headers, body: Source::new(reader, Box::pin(done)), upload }
     }
 
-    /// Its status: 200, 404, ...
+    /// Returns the status code, such as 200 or 404.
     ///
     /// ```no_run
     /// # async fn example() -> Result<(), skillhost_guest::http::Error> {
@@ -57,7 +57,7 @@ impl Response {
         self.status
     }
 
-    /// All headers, in order; names are in lower case.
+    /// Returns all headers in their order, with names in lower case.
     ///
     /// ```no_run
     /// # async fn example() -> Result<(), skillhost_guest::http::Error> {
@@ -71,7 +71,8 @@ impl Response {
         &self.headers
     }
 
-    /// The first header of that name, in any case; `None` too where its value is not UTF-8.
+    /// Returns the first header with this name, ignoring case. `None` if there is no such header or
+    /// its value is not UTF-8.
     ///
     /// ```no_run
     /// # async fn example() -> Result<(), skillhost_guest::http::Error> {
@@ -85,7 +86,11 @@ impl Response {
         std::str::from_utf8(value).ok()
     }
 
-    /// The response itself, or an error where its status is 400 or higher.
+    /// Returns the response unchanged if its status is below 400.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`Error::Failed`] if the status is 400 or higher.
     ///
     /// ```no_run
     /// # async fn example() -> Result<(), skillhost_guest::http::Error> {
@@ -101,7 +106,7 @@ impl Response {
         }
     }
 
-    /// The next bytes of the body; `None` at its end.
+    /// Reads the next bytes of the body. `None` at the end.
     ///
     /// ```no_run
     /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
@@ -115,11 +120,11 @@ impl Response {
     /// # }
     /// ```
     pub async fn chunk(&mut self) -> Result<Option<Vec<u8>>, Error> {
-        let chunk = alongside(&mut self.upload, self.body.chunk()).await;
-        chunk.map_err(|error| unwrapped(error, &self.what))
+        let chunk = poll_with(&mut self.upload, self.body.chunk()).await;
+        chunk.map_err(|error| unwrap_error(error, &self.what))
     }
 
-    /// The whole body.
+    /// Reads the whole body.
     ///
     /// ```no_run
     /// # async fn example() -> Result<(), skillhost_guest::http::Error> {
@@ -128,11 +133,11 @@ impl Response {
     /// # }
     /// ```
     pub async fn bytes(mut self) -> Result<Vec<u8>, Error> {
-        let bytes = alongside(&mut self.upload, self.body.read_to_end()).await;
-        bytes.map_err(|error| unwrapped(error, &self.what))
+        let bytes = poll_with(&mut self.upload, self.body.read_to_end()).await;
+        bytes.map_err(|error| unwrap_error(error, &self.what))
     }
 
-    /// The whole body as text; bytes that are not UTF-8 become U+FFFD.
+    /// Reads the whole body as text. Bytes that are not UTF-8 become U+FFFD.
     ///
     /// ```no_run
     /// # async fn example() -> Result<(), skillhost_guest::http::Error> {
@@ -144,7 +149,11 @@ impl Response {
         Ok(String::from_utf8_lossy(&self.bytes().await?).into_owned())
     }
 
-    /// The whole body, parsed as JSON.
+    /// Reads the whole body and parses it as JSON.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`Error::Failed`] if the body is not valid JSON or does not match `T`.
     ///
     /// ```no_run
     /// # async fn example() -> Result<(), skillhost_guest::http::Error> {
@@ -156,12 +165,12 @@ impl Response {
         let what = self.what.clone();
         let bytes = self.bytes().await?;
         serde_json::from_slice(&bytes).map_err(|error| {
-            Error::Failed(format!("{what}: the response is not the JSON expected: {error}"))
+            Error::Failed(format!("{what}: the response is not the expected JSON: {error}"))
         })
     }
 }
 
-/// The error that [`Response::new`] put in.
-fn unwrapped(error: std::io::Error, what: &str) -> Error {
+/// Unwraps the error that [`Response::new`] wrapped.
+fn unwrap_error(error: std::io::Error, what: &str) -> Error {
     error.downcast().unwrap_or_else(|error| Error::Failed(format!("{what}: {error}")))
 }

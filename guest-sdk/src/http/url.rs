@@ -1,19 +1,19 @@
-//! The parts of a URL that a request carries. What they may be is the host's to judge.
+//! Splits a URL into the parts that a request carries. The host decides which of them are valid.
 
-/// An absolute URL, taken apart.
+/// The parts of an absolute URL.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Url<'a> {
     pub(super) https: bool,
-    /// Host and, where given, port.
+    /// Host and port, if there is one.
     pub(super) authority: &'a str,
-    /// Path and query, at least `/`; the fragment is not sent.
+    /// Path and query, at least `/`. The fragment is not sent.
     pub(super) path_with_query: String,
 }
 
 pub(super) fn parse(url: &str) -> Result<Url<'_>, &'static str> {
     let (scheme, rest) = url
         .split_once("://")
-        .ok_or("the URL is not absolute: it begins with `https://` or `http://`")?;
+        .ok_or("the URL is not absolute: it must begin with `https://` or `http://`")?;
     let https = match scheme.to_ascii_lowercase().as_str() {
         "https" => true,
         "http" => false,
@@ -22,13 +22,15 @@ pub(super) fn parse(url: &str) -> Result<Url<'_>, &'static str> {
     let rest = rest.split('#').next().unwrap_or_default();
     let (authority, path) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
     if authority.is_empty() {
-        return Err("the URL names no host");
+        return Err("the URL has no host");
     }
     if authority.contains('@') {
-        return Err("the URL holds a user name: send an `authorization` header instead");
+        return Err("the URL contains a user name: send an `authorization` header instead");
     }
     if rest.bytes().any(|byte| byte <= b' ' || byte == 0x7f || byte == b'\\') {
-        return Err("the URL holds a blank, a control character or a backslash: percent-encode it");
+        return Err(
+            "the URL contains a space, a control character or a backslash: percent-encode it",
+        );
     }
     let slash = if path.starts_with('/') { "" } else { "/" };
     Ok(Url { https, authority, path_with_query: format!("{slash}{path}") })
@@ -44,7 +46,7 @@ mod tests {
     }
 
     #[test]
-    fn a_url_has_scheme_authority_path_and_query() {
+    fn url_is_split_into_its_parts() {
         assert_eq!(
             parts("https://example.com:8443/a/b?c=d#e"),
             (true, "example.com:8443", "/a/b?c=d".into())
@@ -53,14 +55,14 @@ mod tests {
     }
 
     #[test]
-    fn a_path_is_at_least_a_slash() {
+    fn empty_path_becomes_a_slash() {
         assert_eq!(parts("https://example.com"), (true, "example.com", "/".into()));
         assert_eq!(parts("https://example.com?q=1"), (true, "example.com", "/?q=1".into()));
         assert_eq!(parts("https://example.com#top"), (true, "example.com", "/".into()));
     }
 
     #[test]
-    fn what_is_no_url_is_refused() {
+    fn invalid_urls_are_refused() {
         for url in [
             "example.com",
             "/a",

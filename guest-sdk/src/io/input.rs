@@ -10,7 +10,7 @@ thread_local! {
     static STDIN: Rc<Slot<Option<Source>>> = Slot::new(None);
 }
 
-/// Standard input. Every handle reads from the same stream.
+/// Returns a handle to standard input. All handles read from the same stream.
 ///
 /// ```no_run
 /// # async fn example() -> std::io::Result<()> {
@@ -22,10 +22,10 @@ pub fn stdin() -> Stdin {
     Stdin { slot: STDIN.with(Rc::clone) }
 }
 
-/// A handle to standard input, made by [`stdin`].
+/// A handle to standard input, from [`stdin`].
 ///
-/// It is a [`std::io::Read`] too, for parsers that take one (`serde_json::from_reader`,
-/// `csv::Reader`); that blocks.
+/// It implements [`std::io::Read`], which blocks, for parsers that take a reader
+/// (`serde_json::from_reader`, `csv::Reader`).
 ///
 /// ```no_run
 /// use skillhost_guest::io::stdin;
@@ -37,7 +37,7 @@ pub struct Stdin {
 }
 
 impl Stdin {
-    /// The next bytes, at most 64 KiB; `None` at the end.
+    /// Reads the next bytes, at most 64 KiB. `None` at the end.
     ///
     /// ```no_run
     /// # async fn example() -> std::io::Result<()> {
@@ -49,10 +49,10 @@ impl Stdin {
     /// # }
     /// ```
     pub async fn chunk(&self) -> Result<Option<Vec<u8>>> {
-        opened(&mut *self.slot.lock().await).chunk().await
+        open(&mut *self.slot.lock().await).chunk().await
     }
 
-    /// All that is left.
+    /// Reads the rest of the input.
     ///
     /// ```no_run
     /// # async fn example() -> std::io::Result<()> {
@@ -61,14 +61,14 @@ impl Stdin {
     /// # }
     /// ```
     pub async fn read_to_end(&self) -> Result<Vec<u8>> {
-        opened(&mut *self.slot.lock().await).read_to_end().await
+        open(&mut *self.slot.lock().await).read_to_end().await
     }
 
-    /// All that is left, as text.
+    /// Reads the rest of the input as text.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::InvalidData`] where it is not UTF-8.
+    /// Returns [`ErrorKind::InvalidData`] if it is not UTF-8.
     ///
     /// ```no_run
     /// # async fn example() -> std::io::Result<()> {
@@ -80,7 +80,7 @@ impl Stdin {
         text(self.read_to_end().await?)
     }
 
-    /// Its lines, one by one, without their ends (`\n` or `\r\n`).
+    /// Reads the input line by line, without line ends (`\n` or `\r\n`).
     ///
     /// ```no_run
     /// # async fn example() -> std::io::Result<()> {
@@ -98,11 +98,11 @@ impl Stdin {
 
 impl std::io::Read for Stdin {
     fn read(&mut self, into: &mut [u8]) -> Result<usize> {
-        block_on(async { opened(&mut *self.slot.lock().await).read(into).await })
+        block_on(async { open(&mut *self.slot.lock().await).read(into).await })
     }
 }
 
-/// The lines of standard input, made by [`Stdin::lines`].
+/// The lines of standard input, from [`Stdin::lines`].
 ///
 /// ```no_run
 /// # async fn example() -> std::io::Result<()> {
@@ -115,11 +115,11 @@ pub struct Lines {
 }
 
 impl Lines {
-    /// The next line, `None` at the end.
+    /// Reads the next line. `None` at the end.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::InvalidData`] where it is not UTF-8.
+    /// Returns [`ErrorKind::InvalidData`] if the line is not UTF-8.
     ///
     /// ```no_run
     /// # async fn example() -> std::io::Result<()> {
@@ -129,7 +129,7 @@ impl Lines {
     /// # }
     /// ```
     pub async fn next_line(&mut self) -> Result<Option<String>> {
-        let Some(mut line) = opened(&mut *self.input.slot.lock().await).line().await? else {
+        let Some(mut line) = open(&mut *self.input.slot.lock().await).line().await? else {
             return Ok(None);
         };
         for end in [b'\n', b'\r'] {
@@ -141,7 +141,7 @@ impl Lines {
     }
 }
 
-fn opened(source: &mut Option<Source>) -> &mut Source {
+fn open(source: &mut Option<Source>) -> &mut Source {
     source.get_or_insert_with(|| {
         let (reader, done) = read_via_stream();
         Source::new(

@@ -14,7 +14,7 @@ thread_local! {
     static STDERR: Rc<Output> = Output::new(open_stderr, finish_stderr);
 }
 
-/// Standard output.
+/// Returns a handle to standard output.
 ///
 /// ```no_run
 /// # async fn example() -> std::io::Result<()> {
@@ -26,7 +26,7 @@ pub fn stdout() -> Stdout {
     Stdout { output: STDOUT.with(Rc::clone) }
 }
 
-/// Standard error.
+/// Returns a handle to standard error.
 ///
 /// ```no_run
 /// # async fn example() -> std::io::Result<()> {
@@ -38,7 +38,8 @@ pub fn stderr() -> Stderr {
     Stderr { output: STDERR.with(Rc::clone) }
 }
 
-/// A handle to standard output, made by [`stdout`]. As a [`std::io::Write`] it is buffered.
+/// A handle to standard output, from [`stdout`]. Its implementation of [`std::io::Write`] is
+/// buffered.
 ///
 /// ```no_run
 /// # fn example() -> serde_json::Result<()> {
@@ -52,8 +53,8 @@ pub struct Stdout {
 }
 
 impl Stdout {
-    /// Writes all of it, after what was printed before; returns when the host has taken it, so that
-    /// output of any size needs no memory.
+    /// Writes all of `bytes`, after everything printed before. Returns when the host has taken them,
+    /// so that output of any size needs little memory.
     ///
     /// ```no_run
     /// # async fn example() -> std::io::Result<()> {
@@ -67,7 +68,7 @@ impl Stdout {
         self.output.write_all(bytes.as_ref()).await
     }
 
-    /// Writes out what was printed so far.
+    /// Writes the buffer out.
     ///
     /// ```no_run
     /// # async fn example() -> std::io::Result<()> {
@@ -92,7 +93,7 @@ impl Write for Stdout {
     }
 }
 
-/// A handle to standard error, made by [`stderr`].
+/// A handle to standard error, from [`stderr`]. It is not buffered.
 ///
 /// ```no_run
 /// use std::io::Write;
@@ -133,18 +134,20 @@ impl Write for Stderr {
     }
 }
 
-/// For `print!`. An error is kept for the end of the program: printing has nobody to report it to.
+/// Implements `print!`. An error is reported at the end of the program, because `print!` cannot
+/// return it.
 pub fn print_stdout(text: fmt::Arguments<'_>) {
     STDOUT.with(|output| output.print(text, false));
 }
 
-/// For `eprint!`.
+/// Implements `eprint!`.
 pub fn print_stderr(text: fmt::Arguments<'_>) {
     STDERR.with(|output| output.print(text, true));
 }
 
-/// Writes to stderr on a stream of its own, whatever else is under way there: for the last words.
-pub(crate) async fn write_apart(bytes: &[u8]) -> Result<()> {
+/// Writes to stderr on a separate stream, even while another write to stderr is in progress. Used
+/// for the last message of a program.
+pub(crate) async fn write_separately(bytes: &[u8]) -> Result<()> {
     let mut sink = open_stderr();
     sink.write_all(bytes).await?;
     sink.finish().await
@@ -153,7 +156,7 @@ pub(crate) async fn write_apart(bytes: &[u8]) -> Result<()> {
 struct Output {
     buffer: RefCell<Vec<u8>>,
     failed: RefCell<Option<Error>>,
-    /// Open between the first write and the end of the program.
+    /// Set between the first write and the end of the program.
     sink: Rc<Slot<Option<Sink>>>,
     open: fn() -> Sink,
     finish: fn() -> BoxFuture<Result<()>>,
@@ -173,7 +176,7 @@ impl Output {
     }
 
     fn print(&self, text: fmt::Arguments<'_>, now: bool) {
-        // Formatted first: what formats it may print as well.
+        // Formatted before the buffer is borrowed: a `Display` implementation may print as well.
         let text = text.to_string();
         let result =
             self.buffer(text.as_bytes()).and_then(|()| if now { self.spill() } else { Ok(()) });
@@ -191,8 +194,8 @@ impl Output {
         if full { self.spill() } else { Ok(()) }
     }
 
-    /// Writes the buffer out, blocking. Does nothing while a write is under way that other code
-    /// waits for: that write, the next one or the end of the program takes the buffer along.
+    /// Writes the buffer out, blocking. Does nothing while another write is in progress: that
+    /// write, the next one or the end of the program writes the buffer.
     fn spill(&self) -> Result<()> {
         let Some(mut sink) = self.sink.try_lock() else { return Ok(()) };
         block_on(self.write(&mut sink, &[]))
@@ -223,9 +226,9 @@ impl Output {
         }
     }
 
-    /// Writes what is buffered and closes the stream; the next write opens another. Does nothing
-    /// while a write is under way: that is so only where the program ends in the midst of it, and
-    /// waiting would be for ever.
+    /// Writes the buffer out and closes the stream; the next write opens a new one. Does nothing
+    /// while a write is in progress: then the program ends in the middle of that write, and waiting
+    /// for it would never end.
     async fn close(&self) -> Result<()> {
         self.finish_registered.set(false);
         let Some(mut sink) = self.sink.try_lock() else { return Ok(()) };

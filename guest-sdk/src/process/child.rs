@@ -1,17 +1,17 @@
-//! A program that runs beside this one, and the pipes between them.
+//! Started programs, and the pipes between programs.
 
 use std::io;
 
 use super::{Error, host};
 use crate::stream::CHUNK;
 
-/// Where a stream of a started program comes from or goes to.
+/// The source or destination of a standard stream of a started program.
 ///
 /// ```no_run
 /// use skillhost_guest::process::{Command, Stdio};
 ///
 /// # async fn example() -> Result<(), skillhost_guest::process::Error> {
-/// // Its output goes where this program's goes, as it comes.
+/// // Its output goes to this program's standard output.
 /// let child = Command::new("python3").arg("report.py").stdout(Stdio::inherit()).spawn().await?;
 /// assert!(child.wait().await.success());
 /// # Ok(())
@@ -32,7 +32,7 @@ pub(super) enum Kind {
 }
 
 impl Stdio {
-    /// This program's own stream, shared.
+    /// Shares this program's own stream.
     ///
     /// ```no_run
     /// let command = skillhost_guest::process::Command::new("bash").stdin(skillhost_guest::process::Stdio::inherit());
@@ -41,7 +41,7 @@ impl Stdio {
         Self(Kind::Inherit)
     }
 
-    /// Nothing: at its end at once, or written and forgotten.
+    /// An empty input, or an output that is discarded.
     ///
     /// ```no_run
     /// let command = skillhost_guest::process::Command::new("bash").stderr(skillhost_guest::process::Stdio::null());
@@ -50,7 +50,7 @@ impl Stdio {
         Self(Kind::Null)
     }
 
-    /// A new pipe, whose other end is in the [`Child`].
+    /// Creates a pipe. The [`Child`] has its other end.
     ///
     /// ```no_run
     /// let command = skillhost_guest::process::Command::new("bash").stdout(skillhost_guest::process::Stdio::piped());
@@ -59,7 +59,7 @@ impl Stdio {
         Self(Kind::Piped)
     }
 
-    /// For standard error: where standard output goes, as `2>&1` of a shell.
+    /// Sends standard error to standard output, like `2>&1` in a shell.
     ///
     /// ```no_run
     /// use skillhost_guest::process::{Command, Stdio};
@@ -89,12 +89,12 @@ impl From<PipeWriter> for Stdio {
     }
 }
 
-/// Makes a pipe, to join two programs for example. It holds 64 KiB; a full one makes its writers
-/// wait.
+/// Creates a pipe, for example to connect two programs. It holds 64 KiB; writers wait while it is
+/// full.
 ///
 /// # Errors
 ///
-/// [`Error::Limit`].
+/// Returns [`Error::Limit`] if the run has too many pipes.
 ///
 /// ```no_run
 /// use skillhost_guest::process::{Command, pipe};
@@ -113,15 +113,17 @@ pub fn pipe() -> Result<(PipeReader, PipeWriter), Error> {
     Ok((PipeReader { handle: reader }, PipeWriter { handle: writer }))
 }
 
-/// A program that was started, from [`Command::spawn`](super::Command::spawn). Dropped, it goes on;
-/// it ends at the latest with the first program of the run.
+/// A started program, from [`Command::spawn`](super::Command::spawn).
+///
+/// Dropping a `Child` does not end the program. It ends at the latest with the first program of the
+/// run.
 ///
 /// ```no_run
 /// use skillhost_guest::process::{Command, Stdio};
 ///
 /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
 /// let mut child = Command::new("python3").arg("count.py").stdout(Stdio::piped()).spawn().await?;
-/// let mut out = child.stdout.take().expect("asked for");
+/// let mut out = child.stdout.take().expect("piped");
 /// while let Some(bytes) = out.chunk().await? {
 ///     skillhost_guest::println!("{} bytes so far", bytes.len());
 /// }
@@ -132,11 +134,11 @@ pub fn pipe() -> Result<(PipeReader, PipeWriter), Error> {
 #[derive(Debug)]
 pub struct Child {
     handle: host::Child,
-    /// Its standard input, where that was [`Stdio::piped`].
+    /// The write end of its standard input, if that is [`Stdio::piped`].
     pub stdin: Option<PipeWriter>,
-    /// Its standard output, likewise.
+    /// The read end of its standard output, if that is [`Stdio::piped`].
     pub stdout: Option<PipeReader>,
-    /// Its standard error, likewise.
+    /// The read end of its standard error, if that is [`Stdio::piped`].
     pub stderr: Option<PipeReader>,
 }
 
@@ -148,7 +150,7 @@ impl Child {
         Self { handle, stdin, stdout, stderr }
     }
 
-    /// A number that no other program of this run has.
+    /// Returns the program's number, unique within the run.
     ///
     /// ```no_run
     /// # async fn example() -> Result<(), skillhost_guest::process::Error> {
@@ -161,7 +163,7 @@ impl Child {
         self.handle.id()
     }
 
-    /// Waits until it has ended. Standard input, where it is still here, is closed first.
+    /// Closes standard input if it is still in this `Child`, and waits until the program has ended.
     ///
     /// ```no_run
     /// # async fn example() -> Result<(), skillhost_guest::process::Error> {
@@ -175,7 +177,7 @@ impl Child {
         ExitStatus::from(self.handle.ended().await)
     }
 
-    /// How it ended, or `None` where it still runs.
+    /// Returns the status of the program, or `None` if it still runs.
     ///
     /// ```no_run
     /// # async fn example() -> Result<(), skillhost_guest::process::Error> {
@@ -190,7 +192,7 @@ impl Child {
         self.handle.wait(Some(0)).map(ExitStatus::from)
     }
 
-    /// Ends it, and the programs that it started.
+    /// Ends the program and those that it started.
     ///
     /// ```no_run
     /// # async fn example() -> Result<(), skillhost_guest::process::Error> {
@@ -204,7 +206,7 @@ impl Child {
     }
 }
 
-/// How a program ended.
+/// How a started program ended.
 ///
 /// ```
 /// use skillhost_guest::process::ExitStatus;
@@ -214,18 +216,18 @@ impl Child {
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ExitStatus {
-    /// By itself, with this code.
+    /// It ended by itself with this exit code.
     Exited(u8),
-    /// By [`Child::kill`], or with the program that started it.
+    /// It was ended by [`Child::kill`], or together with the program that started it.
     Killed,
-    /// By a trap.
+    /// It trapped. The text names the trap.
     Trapped(String),
-    /// By a limit.
+    /// It hit a limit. The text names the limit.
     Limit(String),
 }
 
 impl ExitStatus {
-    /// Whether it ended by itself with code 0.
+    /// Returns whether the program ended by itself with exit code 0.
     ///
     /// ```
     /// assert!(!skillhost_guest::process::ExitStatus::Exited(1).success());
@@ -234,7 +236,7 @@ impl ExitStatus {
         *self == Self::Exited(0)
     }
 
-    /// Its exit code; `None` where something ended it.
+    /// Returns the exit code, or `None` if the program did not end by itself.
     ///
     /// ```
     /// assert_eq!(skillhost_guest::process::ExitStatus::Exited(64).code(), Some(64));
@@ -258,16 +260,14 @@ impl From<host::Status> for ExitStatus {
     }
 }
 
-/// The read end of a pipe.
-///
-/// It is a [`std::io::Read`] too; that blocks.
+/// The read end of a pipe. It implements [`std::io::Read`], which blocks.
 #[derive(Debug)]
 pub struct PipeReader {
     pub(super) handle: host::Reader,
 }
 
 impl PipeReader {
-    /// The next bytes, at most 64 KiB; `None` at the end.
+    /// Reads the next bytes, at most 64 KiB. `None` at the end.
     ///
     /// ```no_run
     /// # async fn example(mut reader: skillhost_guest::process::PipeReader) -> std::io::Result<()> {
@@ -281,7 +281,7 @@ impl PipeReader {
         loop {
             host::ready(vec![&self.handle], Vec::new()).await;
             match self.handle.read(CHUNK as u32, Some(0)) {
-                // Another reader was faster.
+                // Another reader took the bytes first.
                 Err(host::Error::Timeout) => {}
                 other => {
                     return Ok(Some(other.map_err(Error::from)?).filter(|bytes| !bytes.is_empty()));
@@ -290,7 +290,7 @@ impl PipeReader {
         }
     }
 
-    /// All that comes.
+    /// Reads everything until the end.
     ///
     /// ```no_run
     /// # async fn example(reader: skillhost_guest::process::PipeReader) -> std::io::Result<()> {
@@ -316,20 +316,20 @@ impl io::Read for PipeReader {
     }
 }
 
-/// The write end of a pipe. The reader sees the end of the file when the last one is dropped.
+/// The write end of a pipe. Readers see the end of the file when the last write end is dropped.
 ///
-/// It is a [`std::io::Write`] too; that blocks.
+/// It implements [`std::io::Write`], which blocks.
 #[derive(Debug)]
 pub struct PipeWriter {
     pub(super) handle: host::Writer,
 }
 
 impl PipeWriter {
-    /// Writes all of it, waiting while the pipe is full.
+    /// Writes all of `bytes`, and waits while the pipe is full.
     ///
     /// # Errors
     ///
-    /// [`io::ErrorKind::BrokenPipe`] when nobody reads any more.
+    /// Returns [`io::ErrorKind::BrokenPipe`] if the read end is closed.
     ///
     /// ```no_run
     /// # async fn example(mut writer: skillhost_guest::process::PipeWriter) -> std::io::Result<()> {
