@@ -30,10 +30,10 @@ fn assert_aborted(outcome: &Outcome, words: &str) {
 #[test]
 fn the_seed_decides_what_is_random_and_nothing_else_does() {
     let arena = Arena::new();
-    let chance = |seed| said(&arena.run(&["chance"]).deterministic(seed).obeys());
+    let chance = |seed| said(&arena.run(&["randomness"]).deterministic(seed).obeys());
     assert_eq!(chance(1), chance(1));
     assert_ne!(chance(1), chance(2));
-    let live = || said(&arena.run(&["chance"]).obeys());
+    let live = || said(&arena.run(&["randomness"]).obeys());
     assert_ne!(live(), live());
 }
 
@@ -258,7 +258,7 @@ fn many_runs_of_one_host_at_once_are_each_as_if_alone() {
         )
     };
     for verb in
-        [&["waits"][..], &["talk", "4"], &["start", "3", "clocks"], &["files-told", "/workspace"]]
+        [&["waits"][..], &["talk", "4"], &["start", "3", "clocks"], &["file-metadata", "/workspace"]]
     {
         let alone = runtime.block_on(invoke(verb));
         assert_eq!(alone.0, Status::Exited { code: 0 }, "{verb:?}");

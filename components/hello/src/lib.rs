@@ -1,4 +1,4 @@
-//! Prints what it was given: arguments, the names of its variables, its working directory.
+//! Prints its arguments, the names of its environment variables and its working directory.
 
 use skillhost_guest::{env, println};
 

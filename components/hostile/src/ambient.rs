@@ -1,4 +1,4 @@
-//! What the host knows and a guest must not: its variables, its paths, its programs, its input.
+//! Attempts to see what belongs to the host: variables, paths, programs, standard input.
 
 use skillhost_guest::process::{Command, Error};
 
@@ -6,8 +6,8 @@ use crate::bindings::{new, old};
 use crate::files::{BOTH, preopens};
 use crate::report::Report;
 
-/// The host's environment. Arguments: what must not show up anywhere, each written backwards, so
-/// that the arguments do not hold it.
+/// Looks for the host's environment. Arguments: texts that must not appear anywhere, each written
+/// backwards so that the arguments do not contain it.
 pub(crate) async fn environment(args: &[String]) -> Report {
     let mut report = Report::default();
     let secrets: Vec<String> = args.iter().map(|word| word.chars().rev().collect()).collect();
@@ -49,7 +49,7 @@ pub(crate) async fn environment(args: &[String]) -> Report {
     report
 }
 
-/// The host's programs, by name and by path, without and with a grant for programs.
+/// Starts the host's programs, by name and by path, with and without a grant for programs.
 pub(crate) async fn programs(_: &[String]) -> Report {
     let mut report = Report::default();
     for program in [
@@ -70,7 +70,7 @@ pub(crate) async fn programs(_: &[String]) -> Report {
     report
 }
 
-/// An error without its message, which names programs.
+/// Returns the kind of an error. The message is left out, because it names programs.
 fn kind(error: Error) -> &'static str {
     match error {
         Error::NotFound(_) => "not found",

@@ -1,8 +1,8 @@
-//! Bindings to everything that a host could offer, in both versions of WASI.
+//! Bindings to everything that a host can offer, in both versions of WASI.
 
 #![allow(clippy::undocumented_unsafe_blocks, reason = "generated")]
 
-/// WASI 0.3, and programs.
+/// WASI 0.3 and `skillhost:skill/process`.
 pub(crate) mod new {
     wit_bindgen::generate!({
         path: "../../wit",

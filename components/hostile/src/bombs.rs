@@ -1,4 +1,5 @@
-//! Ways to use a host up. What the host refuses is an answer; what it should end runs on and on.
+//! Attempts to exhaust the host. A refusal ends an attempt; otherwise it continues until the host
+//! ends it.
 
 use std::hint::black_box;
 use std::time::Duration;
@@ -11,7 +12,7 @@ use crate::report::Report;
 
 const MIB: usize = 1 << 20;
 
-/// Grows linear memory by 1 MiB until it is refused.
+/// Grows linear memory in steps of 1 MiB until the host refuses.
 pub(crate) async fn memory(_: &[String]) -> Report {
     let mut report = Report::default();
     for mib in 0..4096 {
@@ -24,7 +25,7 @@ pub(crate) async fn memory(_: &[String]) -> Report {
     report
 }
 
-/// Asks for all of it at once.
+/// Requests all memory at once.
 pub(crate) async fn memory_at_once(_: &[String]) -> Report {
     let mut report = Report::default();
     let left = 65_536 - core::arch::wasm32::memory_size::<0>();
@@ -33,7 +34,7 @@ pub(crate) async fn memory_at_once(_: &[String]) -> Report {
     report
 }
 
-/// Many small allocations, none given back, each touched; Rust gives up when one fails.
+/// Allocates and touches many small blocks, and frees none. Rust aborts when an allocation fails.
 pub(crate) async fn memory_in_pieces(_: &[String]) -> Report {
     let mut report = Report::default();
     let mut pieces = Vec::new();
@@ -44,7 +45,7 @@ pub(crate) async fn memory_in_pieces(_: &[String]) -> Report {
     report
 }
 
-/// Never yields, calls nobody.
+/// Loops without yielding and without calling the host.
 pub(crate) async fn spin(_: &[String]) -> Report {
     let mut x = 0_u64;
     loop {
@@ -52,7 +53,7 @@ pub(crate) async fn spin(_: &[String]) -> Report {
     }
 }
 
-/// Sleeps, by either version of WASI.
+/// Sleeps, through either version of WASI.
 pub(crate) async fn sleep(args: &[String]) -> Report {
     if args.first().is_some_and(|version| version == "0.2") {
         old::wasi::clocks::monotonic_clock::subscribe_duration(u64::MAX).block();
@@ -62,7 +63,7 @@ pub(crate) async fn sleep(args: &[String]) -> Report {
     }
 }
 
-/// Reads standard input to its end, which does not come.
+/// Reads standard input that never ends.
 pub(crate) async fn stdin(_: &[String]) -> Report {
     let mut report = Report::default();
     while let Ok(Some(bytes)) = skillhost_guest::io::stdin().chunk().await {
@@ -71,7 +72,7 @@ pub(crate) async fn stdin(_: &[String]) -> Report {
     report
 }
 
-/// Writes for ever: `stdout` or `stderr`.
+/// Writes to `stdout` or `stderr` without end.
 pub(crate) async fn flood(args: &[String]) -> Report {
     let mut report = Report::default();
     let bytes = vec![b'x'; 64 << 10];
@@ -89,7 +90,8 @@ pub(crate) async fn flood(args: &[String]) -> Report {
     report
 }
 
-/// Fills the disk: by writing, by lengthening, by holes. Arguments: a folder, the version of WASI.
+/// Fills the disk by writing, by setting a size, and with sparse files. Arguments: a folder, the
+/// version of WASI.
 pub(crate) async fn disk(args: &[String]) -> Report {
     let mut report = Report::default();
     let Some(at) = folder(version(args.get(1)), args.first().map_or("/tmp", String::as_str)) else {
@@ -113,7 +115,7 @@ pub(crate) async fn disk(args: &[String]) -> Report {
     report
 }
 
-/// A million files, then folders. Arguments as for `disk`.
+/// Creates a million files, then folders. Arguments as for `disk`.
 pub(crate) async fn files(args: &[String]) -> Report {
     let mut report = Report::default();
     let Some(at) = folder(version(args.get(1)), args.first().map_or("/tmp", String::as_str)) else {
@@ -132,7 +134,7 @@ pub(crate) async fn files(args: &[String]) -> Report {
     report
 }
 
-/// A million handles, none closed. Argument: the version of WASI.
+/// Opens a million handles and closes none. Argument: the version of WASI.
 pub(crate) async fn handles(args: &[String]) -> Report {
     let mut report = Report::default();
     let Some(skill) = folder(version(args.first()), "/skill") else {
@@ -154,7 +156,7 @@ pub(crate) async fn handles(args: &[String]) -> Report {
     report
 }
 
-/// A million calls of the host. That is allowed: it takes time, which has a bound of its own.
+/// Calls the host a million times. Calls are allowed; the time that they take is limited.
 pub(crate) async fn host_calls(_: &[String]) -> Report {
     let mut report = Report::default();
     let mut last = 0;
@@ -165,7 +167,7 @@ pub(crate) async fn host_calls(_: &[String]) -> Report {
     report
 }
 
-/// 4 GiB of random bytes. Argument: the version of WASI.
+/// Requests 4 GiB of random bytes. Argument: the version of WASI.
 pub(crate) async fn random(args: &[String]) -> Report {
     let mut report = Report::default();
     let mut got = 0_u64;
@@ -179,14 +181,14 @@ pub(crate) async fn random(args: &[String]) -> Report {
     report
 }
 
-/// As many random bytes as a number can say, in one call.
+/// Requests the largest possible number of random bytes in one call.
 pub(crate) async fn random_at_once(args: &[String]) -> Report {
     let mut report = Report::default();
     let got = match version(args.first()) {
         Wasi::New => new::wasi::random::random::get_random_bytes(u64::MAX).len(),
         Wasi::Old => old::wasi::random::random::get_random_bytes(u64::MAX).len(),
     };
-    // 0.3 may hand out fewer bytes than asked for.
+    // WASI 0.3 may return fewer bytes than requested.
     if got > 64 * MIB {
         report.escape(format!("{got} bytes"))
     } else {
@@ -195,11 +197,12 @@ pub(crate) async fn random_at_once(args: &[String]) -> Report {
     report
 }
 
-/// Calls itself without end, and keeps next to nothing in memory: what runs out is the engine's
-/// stack, not the guest's own.
+/// Recurses without end and uses almost no linear memory: the engine's stack overflows, not the
+/// guest's own.
 pub(crate) async fn recursion(_: &[String]) -> Report {
     fn deeper(n: u64) -> u64 {
-        // By a pointer that the compiler does not see through, or it would make a loop of this.
+        // The call goes through a pointer that is opaque to the compiler, which would otherwise
+        // produce a loop.
         black_box(deeper as fn(u64) -> u64)(n + 1) ^ n
     }
     let mut report = Report::default();
@@ -207,7 +210,7 @@ pub(crate) async fn recursion(_: &[String]) -> Report {
     report
 }
 
-/// Calls itself without end, and fills the guest's own stack in memory.
+/// Recurses without end and fills the guest's own stack in linear memory.
 pub(crate) async fn recursion_in_memory(_: &[String]) -> Report {
     fn deeper(n: u64) -> u64 {
         let frame = black_box([n; 128]);
@@ -218,7 +221,7 @@ pub(crate) async fn recursion_in_memory(_: &[String]) -> Report {
     report
 }
 
-/// Strings and lists of 256 MiB to the host. Argument: which call takes it.
+/// Passes strings and lists of 256 MiB to the host. Argument: the call that receives them.
 pub(crate) async fn huge(args: &[String]) -> Report {
     let mut report = Report::default();
     let size = 256 * MIB;
@@ -280,8 +283,8 @@ fn said(error: Error) -> String {
     error.to_string()
 }
 
-/// Starts itself, which starts itself, and so on; the deepest is refused, and says so all the way
-/// up.
+/// Starts itself, which starts itself, and so on. The deepest start is refused, and every level
+/// reports that.
 pub(crate) async fn spawn(args: &[String]) -> Report {
     let depth: u64 = args.first().and_then(|depth| depth.parse().ok()).unwrap_or(0);
     let mut report = Report::default();
@@ -300,7 +303,7 @@ pub(crate) async fn spawn(args: &[String]) -> Report {
     report
 }
 
-/// Starts itself many times at once, each of which does the same.
+/// Starts itself many times at once; each copy does the same.
 pub(crate) async fn fork(args: &[String]) -> Report {
     let width: usize = args.first().and_then(|width| width.parse().ok()).unwrap_or(16);
     let mut report = Report::default();
@@ -318,7 +321,7 @@ pub(crate) async fn fork(args: &[String]) -> Report {
     report
 }
 
-/// Starts itself one after the other without end.
+/// Starts itself again and again, without end.
 pub(crate) async fn spawn_again(_: &[String]) -> Report {
     let mut report = Report::default();
     for n in 0..100_000 {
@@ -331,8 +334,8 @@ pub(crate) async fn spawn_again(_: &[String]) -> Report {
     report
 }
 
-/// Makes the host keep things for programs that do not end: what they are to read (`input`), or
-/// what they wrote (`output`).
+/// Makes the host hold data for programs that do not end: their input (`input`) or their output
+/// (`output`).
 pub(crate) async fn hoard(args: &[String]) -> Report {
     let mut report = Report::default();
     let input = args.first().is_some_and(|which| which == "input");
@@ -351,7 +354,7 @@ pub(crate) async fn hoard(args: &[String]) -> Report {
     report
 }
 
-/// Starts waiting for a million things at once.
+/// Starts a million waits at once.
 pub(crate) async fn tasks(_: &[String]) -> Report {
     let mut report = Report::default();
     crate::together::all(
@@ -362,7 +365,7 @@ pub(crate) async fn tasks(_: &[String]) -> Report {
     report
 }
 
-/// Makes a million streams, and closes none.
+/// Creates a million streams and closes none.
 pub(crate) async fn streams(_: &[String]) -> Report {
     let mut report = Report::default();
     let open: Vec<_> = (0..1_000_000).map(|_| new::wit_stream::new::<u8>()).collect();

@@ -1,4 +1,4 @@
-//! Ways to end that a host has to cope with.
+//! Ways to end that a host has to handle.
 
 use crate::bindings::new::wasi::cli::exit;
 use crate::report::Report;
@@ -8,12 +8,12 @@ pub(crate) async fn trap(_: &[String]) -> Report {
     core::arch::wasm32::unreachable()
 }
 
-/// Panics, with a message.
+/// Panics with a message.
 pub(crate) async fn panic(_: &[String]) -> Report {
     panic!("a panic of the guest")
 }
 
-/// Traps while values are destroyed: after the report was made, with files and streams open.
+/// Traps in a destructor, after the report was made, with files and streams open.
 pub(crate) async fn trap_in_drop(_: &[String]) -> Report {
     struct Bad(#[expect(dead_code, reason = "held open")] Vec<(crate::files::Folder, String)>);
     impl Drop for Bad {
@@ -26,17 +26,17 @@ pub(crate) async fn trap_in_drop(_: &[String]) -> Report {
     Report::default()
 }
 
-/// Reads memory that is not there.
+/// Reads outside of linear memory.
 pub(crate) async fn out_of_bounds(_: &[String]) -> Report {
     let end = core::arch::wasm32::memory_size::<0>() << 16;
-    // SAFETY: none: a wasm memory ends there, and what is attempted is that this is noticed.
+    // SAFETY: none. The address is outside of linear memory; the test is that the engine traps.
     let byte = unsafe { std::ptr::read_volatile((end + (64 << 10)) as *const u8) };
     let mut report = Report::default();
     report.escape(format!("read {byte}"));
     report
 }
 
-/// Ends with the code that is the argument; beyond 255 only its low byte can be said.
+/// Exits with the code given as argument. Of codes above 255 only the low byte is visible.
 pub(crate) async fn exit(args: &[String]) -> Report {
     let code: u64 = args.first().and_then(|code| code.parse().ok()).unwrap_or(256);
     exit::exit_with_code((code & 0xff) as u8);
@@ -45,7 +45,8 @@ pub(crate) async fn exit(args: &[String]) -> Report {
     report
 }
 
-/// Writes what a terminal would obey: moves, titles, answers, bells, and bytes that are no text.
+/// Writes control sequences of terminals (cursor moves, titles, queries, bells) and bytes that are
+/// not text.
 pub(crate) async fn control(_: &[String]) -> Report {
     let bytes =
         b"\x1b]0;a title\x07\x1b[2J\x1b[6n\x1b]52;c;c2VjcmV0\x07\x9b31m\xff\xfe\0\x08\x08\r";

@@ -1,12 +1,12 @@
-//! One HTTP exchange, made by hand, so that nothing straightens what is crooked. Once for WASI 0.3
-//! and once for 0.2.
+//! One HTTP exchange without a library, so that nothing corrects malformed input. One
+//! implementation for WASI 0.3 and one for 0.2.
 
 use crate::bindings::new::wasi::http as new;
 use crate::bindings::new::{wit_future, wit_stream};
 use crate::bindings::old::wasi::http as old;
 use crate::files::Wasi;
 
-/// What to send.
+/// The request to send.
 #[derive(Clone, Default)]
 pub(crate) struct Ask<'a> {
     pub(crate) method: &'a str,
@@ -17,7 +17,7 @@ pub(crate) struct Ask<'a> {
     pub(crate) body: Option<Vec<u8>>,
 }
 
-/// What came back.
+/// The response.
 pub(crate) struct Answer {
     pub(crate) status: u16,
     pub(crate) headers: Vec<(String, Vec<u8>)>,
@@ -25,7 +25,7 @@ pub(crate) struct Answer {
 }
 
 impl<'a> Ask<'a> {
-    /// `GET`, of a URL that is taken apart without being looked at.
+    /// Builds a `GET` request. The URL is split but not validated.
     pub(crate) fn get(url: &'a str) -> Ask<'a> {
         let (scheme, rest) = url.split_once("://").unwrap_or(("http", url));
         let at = rest.find('/').unwrap_or(rest.len());
@@ -39,7 +39,7 @@ impl<'a> Ask<'a> {
         }
     }
 
-    /// Sends it and reads the whole answer. An error says where it came from.
+    /// Sends the request and reads the whole response. An error names the step that failed.
     pub(crate) async fn send(&self, wasi: Wasi) -> Result<Answer, String> {
         match wasi {
             Wasi::New => self.send_new().await,
@@ -121,7 +121,7 @@ impl<'a> Ask<'a> {
         if let Some(body) = &self.body {
             let stream = outgoing.write().map_err(|()| "body: no stream")?;
             for chunk in body.chunks(4096) {
-                // A refused request closes its body: the answer says why.
+                // The host closes the body of a refused request; the response has the reason.
                 if stream.blocking_write_and_flush(chunk).is_err() {
                     break;
                 }
@@ -163,7 +163,7 @@ impl<'a> Ask<'a> {
     }
 }
 
-/// Polls both until the second is done.
+/// Polls both futures until the second is done.
 async fn both<A, B>(first: impl Future<Output = A>, second: impl Future<Output = B>) -> B {
     use std::task::Poll;
     let (mut first, mut second) = (std::pin::pin!(first), std::pin::pin!(second));

@@ -1,4 +1,4 @@
-//! Programs side by side: what flows between them, and how they end.
+//! Programs that run concurrently: the data that flows between them, and how they end.
 
 use skillhost_guest::process::{
     Child, Command, Error, ExitStatus, PipeReader, PipeWriter, Stdio, pipe,
@@ -9,7 +9,7 @@ use crate::bindings::old;
 use crate::loads::{done, number, refused};
 use crate::report::Report;
 
-/// A command of this component.
+/// Builds a command that runs this component.
 pub(crate) fn itself(args: &[&str]) -> Command {
     Command::new("hostile").args(args.iter().map(|arg| arg.to_string()))
 }
@@ -18,7 +18,7 @@ async fn spawn(command: Command) -> Child {
     command.spawn().await.unwrap_or_else(|error| refused(error))
 }
 
-/// A started `cat`, and the ends to talk to it.
+/// Starts `cat`, and returns the ends of its pipes.
 async fn cat() -> (Child, PipeWriter, PipeReader) {
     let mut child = spawn(itself(&["cat"]).stdin(Stdio::piped()).stdout(Stdio::piped())).await;
     let (input, output) = (child.stdin.take(), child.stdout.take());
@@ -29,7 +29,7 @@ async fn cat() -> (Child, PipeWriter, PipeReader) {
     )
 }
 
-/// The same by the host's own functions, which block.
+/// Starts `cat` through the host's own functions, which block.
 fn raw_cat() -> (process::Child, process::Writer, process::Reader) {
     use process::{Input, Output};
     let argv = ["hostile".to_owned(), "cat".to_owned()];
@@ -41,7 +41,7 @@ fn raw_cat() -> (process::Child, process::Writer, process::Reader) {
     }
 }
 
-/// Says something to a program and waits for its answer.
+/// Writes a text to a program and waits for the response.
 async fn exchange(input: &mut PipeWriter, output: &mut PipeReader, text: &str) {
     input.write_all(text).await.unwrap_or_else(|error| refused(error));
     let mut answer = Vec::new();
@@ -56,8 +56,7 @@ async fn exchange(input: &mut PipeWriter, output: &mut PipeReader, text: &str) {
     }
 }
 
-/// Talks to N programs that run all at once, turn by turn: each answers while it and the others go
-/// on.
+/// Talks to N concurrent programs in turn. Each responds while the others keep running.
 pub(crate) async fn talk(args: &[String]) -> Report {
     let mut all = Vec::new();
     for _ in 0..number(args, 0) {
@@ -80,7 +79,7 @@ pub(crate) async fn talk(args: &[String]) -> Report {
     done("talked")
 }
 
-/// Joins a program that writes N bytes to one that counts them, by a pipe.
+/// Connects a program that writes N bytes to a program that counts them, by a pipe.
 pub(crate) async fn pipeline(args: &[String]) -> Report {
     let bytes = number(args, 0).to_string();
     let (reader, writer) = pipe().unwrap_or_else(|error| refused(error));
@@ -94,7 +93,7 @@ pub(crate) async fn pipeline(args: &[String]) -> Report {
     done(String::from_utf8_lossy(&counted).trim().to_owned())
 }
 
-/// Writes N bytes to standard output in pieces, each byte that of its place.
+/// Writes N bytes to standard output in pieces. The value of each byte follows from its position.
 pub(crate) async fn pour(args: &[String]) -> Report {
     let bytes = number(args, 0);
     let mut at = 0;
@@ -107,7 +106,7 @@ pub(crate) async fn pour(args: &[String]) -> Report {
     skillhost_guest::process::exit(0)
 }
 
-/// Counts the bytes of standard input, each of which is to be that of its place.
+/// Counts the bytes of standard input and checks the value of each byte.
 pub(crate) async fn count(_: &[String]) -> Report {
     let mut at = 0_u64;
     while let Ok(Some(bytes)) = skillhost_guest::io::stdin().chunk().await {
@@ -123,7 +122,8 @@ pub(crate) async fn count(_: &[String]) -> Report {
     skillhost_guest::process::exit(0)
 }
 
-/// Reads N bytes of standard input by WASI 0.2, and leaves the rest to a program that inherits it.
+/// Reads N bytes of standard input through WASI 0.2, and leaves the rest to a program that inherits
+/// it.
 pub(crate) async fn share(args: &[String]) -> Report {
     let bytes = old::wasi::cli::stdin::get_stdin()
         .blocking_read(number(args, 0))
@@ -134,8 +134,8 @@ pub(crate) async fn share(args: &[String]) -> Report {
     skillhost_guest::process::exit(status.code().unwrap_or(1))
 }
 
-/// Starts a command, lets it have its own streams, and ends as it ends; as a shell does where it
-/// does not start.
+/// Starts a command with this program's own streams, and exits with its code. If it does not start,
+/// exits as a shell does.
 pub(crate) async fn launch(args: &[String]) -> Report {
     let Some((program, rest)) = args.split_first() else { refused("nothing to start") };
     let code = match Command::new(program.clone()).args(rest.iter().cloned()).spawn().await {
@@ -161,14 +161,14 @@ pub(crate) async fn surroundings(_: &[String]) -> Report {
     skillhost_guest::process::exit(0)
 }
 
-/// Starts a program elsewhere, with variables of its own.
+/// Starts a program in another directory with its own variables.
 pub(crate) async fn elsewhere(_: &[String]) -> Report {
     let command =
         itself(&["surroundings"]).env_clear().env("B", "2").env("A", "1").current_dir("/tmp");
     skillhost_guest::process::exit(spawn(command).await.wait().await.code().unwrap_or(1))
 }
 
-/// Writes to standard output and standard error by turns.
+/// Writes to standard output and standard error alternately.
 pub(crate) async fn both(_: &[String]) -> Report {
     for n in 0..100 {
         skillhost_guest::io::stdout()
@@ -193,7 +193,7 @@ pub(crate) async fn joined(_: &[String]) -> Report {
     skillhost_guest::process::exit(child.wait().await.code().unwrap_or(1))
 }
 
-/// Copies what it is told, a byte at a time.
+/// Copies its input one byte at a time.
 pub(crate) async fn drip(args: &[String]) -> Report {
     let (child, mut input, output) = cat().await;
     let bytes: Vec<u8> = (0..number(args, 0)).map(|at| at as u8).collect();
@@ -214,7 +214,7 @@ pub(crate) async fn drip(args: &[String]) -> Report {
     done("copied")
 }
 
-/// Waits for a program that does not end, then ends it.
+/// Waits for a program that does not end, then kills it.
 pub(crate) async fn patience(_: &[String]) -> Report {
     let (child, _input, output) = raw_cat();
     let (wait, read) = (child.wait(Some(10)), output.read(1, Some(10)));
@@ -231,11 +231,11 @@ pub(crate) async fn patience(_: &[String]) -> Report {
     done(format!("{:?}", child.wait(None)))
 }
 
-/// Waits for whichever of two programs says something, again and again.
+/// Polls two programs repeatedly, and reads from the one that is ready.
 pub(crate) async fn poll(_: &[String]) -> Report {
     let (_first, to_first, from_first) = raw_cat();
     let (second, to_second, from_second) = raw_cat();
-    // Room, and nothing to read.
+    // There is room to write and nothing to read.
     if process::poll(&[&from_first, &from_second], &[&to_first], Some(0)) != (vec![], vec![0]) {
         refused("not what was to be ready at first");
     }
@@ -249,7 +249,7 @@ pub(crate) async fn poll(_: &[String]) -> Report {
     if from_first.read(10, None).unwrap_or_default() != [0xe9] {
         refused("not what was written");
     }
-    // The end counts as something to read.
+    // The end of a stream counts as readable.
     drop(to_second);
     if !matches!(second.wait(None), Some(process::Status::Exited(0))) || readers(None) != [1] {
         refused("not the second");
@@ -257,7 +257,7 @@ pub(crate) async fn poll(_: &[String]) -> Report {
     if !from_second.read(10, None).is_ok_and(|bytes| bytes.is_empty()) {
         refused("not the end");
     }
-    // So does a pipe that nobody reads, as something to write.
+    // A pipe without a reader counts as writable.
     let Ok((reader, writer)) = process::pipe() else { refused("no pipe") };
     drop(reader);
     if process::poll(&[], &[&writer], None) != (vec![], vec![0])
@@ -268,8 +268,8 @@ pub(crate) async fn poll(_: &[String]) -> Report {
     done("polled")
 }
 
-/// Starts a program that starts `cat` and ends at once (`leaves`) or waits for it (`keeps`), and
-/// talks to that `cat`. With `keeps`, ends the one between: both are gone.
+/// Starts a program that starts `cat`, and talks to that `cat`. The program in between ends at once
+/// (`leaves`) or waits (`keeps`). With `keeps`, kills it; both must then be gone.
 pub(crate) async fn grandchild(args: &[String]) -> Report {
     let keeps = args.first().is_some_and(|arg| arg == "keeps");
     let between =
@@ -290,7 +290,7 @@ pub(crate) async fn grandchild(args: &[String]) -> Report {
     done(format!("{:?}", child.wait().await))
 }
 
-/// Starts a program N times in turn, and waits for each.
+/// Starts a program N times, and waits for it each time.
 pub(crate) async fn turns(args: &[String]) -> Report {
     for _ in 0..number(args, 0) {
         let child = spawn(itself(&["exit", "0"]).stdout(Stdio::piped())).await;
@@ -301,7 +301,7 @@ pub(crate) async fn turns(args: &[String]) -> Report {
     done("started")
 }
 
-/// Starts N programs that burn without end, each under one that does the same.
+/// Starts N programs that loop without end, each as the child of another one that does the same.
 pub(crate) async fn side_by_side(args: &[String]) -> Report {
     if let Some(which) = args.get(1) {
         spawn(itself(&[which])).await;
@@ -317,8 +317,8 @@ pub(crate) async fn side_by_side(args: &[String]) -> Report {
     done("they ended")
 }
 
-/// Attack: starts programs that never end, and ends. With an argument: just that one, sharing its
-/// streams.
+/// Attack: starts programs that never end, and ends itself. With an argument: starts only that
+/// program, which shares this program's streams.
 pub(crate) async fn leave(args: &[String]) -> Report {
     if !args.is_empty() {
         let args: Vec<&str> = args.iter().map(String::as_str).collect();
@@ -337,7 +337,7 @@ pub(crate) async fn leave(args: &[String]) -> Report {
     report
 }
 
-/// Attack: a million pipes, none closed.
+/// Attack: creates a million pipes and closes none.
 pub(crate) async fn pipes(_: &[String]) -> Report {
     let mut report = Report::default();
     let mut held = Vec::new();
@@ -354,8 +354,8 @@ pub(crate) async fn pipes(_: &[String]) -> Report {
     report
 }
 
-/// Attack: waits for one pipe a thousand times at once, over and over, then a hundred thousand
-/// times.
+/// Attack: waits for the same pipe a thousand times at once, repeatedly, then a hundred thousand
+/// times at once.
 pub(crate) async fn poll_bomb(_: &[String]) -> Report {
     let mut report = Report::default();
     let Ok((reader, _writer)) = process::pipe() else { return report };
@@ -367,7 +367,7 @@ pub(crate) async fn poll_bomb(_: &[String]) -> Report {
     report
 }
 
-/// Attack: writes for ever into a pipe that nobody reads any more.
+/// Attack: writes without end to a pipe that has no reader any more.
 pub(crate) async fn broken_pipe(_: &[String]) -> Report {
     let mut report = Report::default();
     let Ok((reader, writer)) = process::pipe() else { return report };
@@ -375,14 +375,15 @@ pub(crate) async fn broken_pipe(_: &[String]) -> Report {
     for _ in 0..20_000 {
         report.must_fail("write", writer.write(&[0; 4096]));
     }
-    // And by way of its output: a program that does not look is told so, again and again.
+    // The same through its standard output: a program that ignores errors gets the error again and
+    // again.
     let mut child = spawn(itself(&["deaf"]).stdout(Stdio::piped())).await;
     drop(child.stdout.take());
     report.answer(format!("{:?}", child.wait().await));
     report
 }
 
-/// Writes a while without heeding errors.
+/// Writes for a while and ignores errors.
 pub(crate) async fn deaf(_: &[String]) -> Report {
     for _ in 0..10_000 {
         old::wasi::cli::stdout::get_stdout().blocking_write_and_flush(&[b'x'; 4096]).ok();
@@ -390,7 +391,7 @@ pub(crate) async fn deaf(_: &[String]) -> Report {
     skillhost_guest::process::exit(0)
 }
 
-/// Attack: has a program write 4 GiB into a pipe that it keeps open and does not read.
+/// Attack: lets a program write 4 GiB to a pipe that stays open and is never read.
 pub(crate) async fn unread(_: &[String]) -> Report {
     let mut report = Report::default();
     let Ok(mut child) = itself(&["flood"]).stdout(Stdio::piped()).spawn().await else {
@@ -401,7 +402,7 @@ pub(crate) async fn unread(_: &[String]) -> Report {
     report
 }
 
-/// Attack: starts programs and kills them, over and over, each with programs of its own.
+/// Attack: repeatedly starts and kills programs that have children of their own.
 pub(crate) async fn kill_tree(_: &[String]) -> Report {
     let mut report = Report::default();
     for _ in 0..100_000 {

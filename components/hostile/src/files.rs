@@ -1,37 +1,37 @@
-//! The operations on files that attacks are made of, once for WASI 0.3 and once for 0.2.
+//! File operations for the attacks, for WASI 0.3 and for 0.2.
 //!
-//! Errors are the codes' own names: where the two versions or two paths are told different things,
-//! that shows.
+//! Errors are shown by the name of their code, so that differences between the two versions or
+//! between two paths are visible.
 
 use crate::bindings::new::wasi::filesystem as new;
 use crate::bindings::new::wit_stream;
 use crate::bindings::old::wasi::filesystem as old;
 
-/// Which version of WASI an operation goes through.
+/// The version of WASI that an operation uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wasi {
-    /// 0.3.
+    /// WASI 0.3.
     New,
-    /// 0.2.
+    /// WASI 0.2.
     Old,
 }
 
-/// Both, for loops.
+/// Both versions, for loops.
 pub(crate) const BOTH: [Wasi; 2] = [Wasi::New, Wasi::Old];
 
-/// A folder that the host gave.
+/// A folder granted by the host.
 pub(crate) enum Folder {
     New(new::types::Descriptor),
     Old(old::types::Descriptor),
 }
 
-/// A handle, kept open.
+/// An open file.
 pub(crate) enum Handle {
     New(new::types::Descriptor),
     Old(old::types::Descriptor),
 }
 
-/// The folders that the host gives, with their names.
+/// Returns the folders granted by the host, with their names.
 pub(crate) fn preopens(wasi: Wasi) -> Vec<(Folder, String)> {
     match wasi {
         Wasi::New => {
@@ -43,7 +43,7 @@ pub(crate) fn preopens(wasi: Wasi) -> Vec<(Folder, String)> {
     }
 }
 
-/// One of them by its name.
+/// Returns a granted folder by its name.
 pub(crate) fn folder(wasi: Wasi, name: &str) -> Option<Folder> {
     preopens(wasi).into_iter().find_map(|(folder, known)| (known == name).then_some(folder))
 }
@@ -55,7 +55,7 @@ fn failed(code: impl std::fmt::Debug) -> String {
 }
 
 impl Folder {
-    /// Opens something to read it.
+    /// Opens a file for reading.
     pub(crate) async fn open(&self, path: &str) -> Outcome<Handle> {
         match self {
             Folder::New(d) => {
@@ -83,7 +83,7 @@ impl Folder {
         }
     }
 
-    /// The first bytes of a file.
+    /// Reads the first bytes of a file.
     pub(crate) async fn read(&self, path: &str) -> Outcome<Vec<u8>> {
         match self.open(path).await? {
             Handle::New(file) => {
@@ -95,7 +95,7 @@ impl Folder {
         }
     }
 
-    /// Opens a file for writing, and makes it where `create` says so.
+    /// Opens a file for writing, and creates it if `create` is set.
     pub(crate) async fn open_for_writing(
         &self,
         path: &str,
@@ -134,7 +134,7 @@ impl Folder {
         }
     }
 
-    /// Whether something is there, links followed.
+    /// Checks whether a path exists, following links.
     pub(crate) async fn stat(&self, path: &str) -> Outcome<()> {
         match self {
             Folder::New(d) => d
@@ -148,7 +148,7 @@ impl Folder {
         }
     }
 
-    /// A digest of what the host knows of a path.
+    /// Gets the metadata hash of a path.
     pub(crate) async fn hash(&self, path: &str) -> Outcome<()> {
         match self {
             Folder::New(d) => d
@@ -163,7 +163,7 @@ impl Folder {
         }
     }
 
-    /// Sets a path's times.
+    /// Sets the times of a path.
     pub(crate) async fn touch(&self, path: &str) -> Outcome<()> {
         match self {
             Folder::New(d) => {
@@ -191,7 +191,7 @@ impl Folder {
         }
     }
 
-    /// Where a link points.
+    /// Reads the target of a link.
     pub(crate) async fn readlink(&self, path: &str) -> Outcome<String> {
         match self {
             Folder::New(d) => d.readlink_at(path.to_owned()).await.map_err(failed),
@@ -199,7 +199,7 @@ impl Folder {
         }
     }
 
-    /// Makes a folder.
+    /// Creates a folder.
     pub(crate) async fn mkdir(&self, path: &str) -> Outcome<()> {
         match self {
             Folder::New(d) => d.create_directory_at(path.to_owned()).await.map_err(failed),
@@ -223,7 +223,7 @@ impl Folder {
         }
     }
 
-    /// Renames within this folder.
+    /// Renames a file within this folder.
     pub(crate) async fn rename(&self, from: &str, to: &str) -> Outcome<()> {
         match self {
             Folder::New(d) => d.rename_at(from.to_owned(), d, to.to_owned()).await.map_err(failed),
@@ -231,7 +231,7 @@ impl Folder {
         }
     }
 
-    /// Makes a symbolic link.
+    /// Creates a symbolic link.
     pub(crate) async fn symlink(&self, target: &str, path: &str) -> Outcome<()> {
         match self {
             Folder::New(d) => {
@@ -241,7 +241,7 @@ impl Folder {
         }
     }
 
-    /// Makes a hard link; `follow` makes one to what a symbolic link points to.
+    /// Creates a hard link. With `follow`, links to the target of a symbolic link.
     pub(crate) async fn hard_link(&self, from: &str, to: &str, follow: bool) -> Outcome<()> {
         match self {
             Folder::New(d) => {
@@ -263,7 +263,7 @@ impl Folder {
         }
     }
 
-    /// The names in a folder.
+    /// Lists the names in a folder.
     pub(crate) async fn list(&self, path: &str) -> Outcome<Vec<String>> {
         match self {
             Folder::New(d) => {
@@ -325,7 +325,7 @@ impl Handle {
         }
     }
 
-    /// Sets a file's length.
+    /// Sets the size of a file.
     pub(crate) async fn set_size(&self, size: u64) -> Outcome<()> {
         match self {
             Handle::New(file) => file.set_size(size).await.map_err(failed),

@@ -1,12 +1,12 @@
-//! `hostile VERB [ARGS]`: attempts to get out of the sandbox, and to use it up.
+//! `hostile VERB [ARGS]`: attempts to escape from the sandbox, and to exhaust it.
 //!
-//! An attack prints one line of JSON, `{"verb": ..., "denied": ..., "detail": ...}`, and ends with
-//! 0 where everything that it tried was denied, with 3 where something worked: an escape. Attacks
-//! on a resource go on until the host stops them. A load uses as much of a resource as it is told
-//! to, ends with 0 where it got it and with 1 where it was refused. `hostile verbs` lists both.
+//! An attack prints one line of JSON, `{"verb": ..., "denied": ..., "detail": ...}`. It exits with
+//! 0 if every attempt was denied and with 3 if one succeeded, which is an escape. Attacks on a
+//! resource continue until the host stops them. A load uses a given amount of a resource; it exits
+//! with 0 if it got that amount and with 1 if it was refused. `hostile verbs` lists both.
 //!
-//! Each attempt is made by WASI 0.3 and by WASI 0.2, where both know it: a rule that holds in one
-//! and not in the other is an escape.
+//! Each attempt is made through WASI 0.3 and through WASI 0.2 if both have the operation: a rule
+//! that holds in only one of them is an escape.
 
 #![cfg(target_family = "wasm")]
 

@@ -1,11 +1,11 @@
-//! Ways out by links: those that lie in the workspace already, those that a guest would make, and
-//! those that change under its hands.
+//! Attempts to escape through links: existing links in the workspace, links that a guest creates,
+//! and links that change during the attempt.
 
 use crate::files::{BOTH, folder};
 use crate::report::Report;
 
-/// Symbolic links that the tests made: to `outside`, absolute and relative, direct and by way of
-/// another, and to `/proc`.
+/// Symbolic links created by the tests: to `outside`, absolute and relative, direct and through
+/// another link, and to `/proc`.
 const LINKS: &[&str] = &[
     "link-absolute",
     "link-relative",
@@ -16,7 +16,7 @@ const LINKS: &[&str] = &[
     "in/link-up/outside/secret.txt",
 ];
 
-/// Links that a guest would make: their targets.
+/// Targets of links that a guest tries to create.
 const TARGETS: &[&str] = &[
     "/etc/passwd",
     "../outside/secret.txt",
@@ -27,7 +27,7 @@ const TARGETS: &[&str] = &[
     "..",
 ];
 
-/// Symbolic links.
+/// Follows and creates symbolic links.
 pub(crate) async fn symlink(args: &[String]) -> Report {
     let secret = args.first().map_or("", String::as_str);
     let mut report = Report::default();
@@ -67,7 +67,7 @@ pub(crate) async fn symlink(args: &[String]) -> Report {
                 workspace.unlink(&format!("{link}/secret.txt")).await,
             );
         }
-        // A link that points out is a trap for whoever follows it on the host later.
+        // A link that points outside is dangerous for programs that follow it on the host later.
         for target in TARGETS {
             for at in ["/workspace", "/tmp"] {
                 let Some(at) = folder(wasi, at) else { continue };
@@ -86,7 +86,7 @@ pub(crate) async fn symlink(args: &[String]) -> Report {
     report
 }
 
-/// Hard links: `linked.txt` has another name outside.
+/// Uses and creates hard links. `linked.txt` has a second name outside.
 pub(crate) async fn hardlink(_: &[String]) -> Report {
     let mut report = Report::default();
     for wasi in BOTH {
@@ -125,8 +125,8 @@ pub(crate) async fn hardlink(_: &[String]) -> Report {
     report
 }
 
-/// Opens `flip/secret.txt` again and again, while the tests make `flip` a folder and a link to
-/// `outside` in turn.
+/// Opens `flip/secret.txt` repeatedly, while the tests switch `flip` between a folder and a link to
+/// `outside`.
 pub(crate) async fn race(args: &[String]) -> Report {
     let secret = args.first().map_or("", String::as_str);
     let rounds = args.get(1).and_then(|rounds| rounds.parse().ok()).unwrap_or(2_000_u32);
@@ -145,8 +145,7 @@ pub(crate) async fn race(args: &[String]) -> Report {
                 report.escape(format!("{wasi:?} listed the folder outside"));
             }
             if workspace.open_for_writing("flip/made-by-a-guest", true, false).await.is_ok() {
-                // Made in the folder, for all that a guest can see; the tests look on the other
-                // side.
+                // For the guest the file is in the folder; the tests check the folder outside.
                 report.answer("made a file");
             }
         }

@@ -1,5 +1,4 @@
-//! Uses of a resource that are as large as they are asked to be: with them the tests stay just
-//! under a limit, or go just over it.
+//! Uses of a resource with a given size. Tests use them to stay just below a limit or to exceed it.
 
 use std::hint::black_box;
 use std::time::Duration;
@@ -11,14 +10,14 @@ use crate::exchange::Ask;
 use crate::files::{Wasi, folder};
 use crate::report::Report;
 
-/// A load that did what was asked.
+/// Reports a load that got its amount.
 pub(crate) fn done(what: impl Into<String>) -> Report {
     let mut report = Report::default();
     report.answer(what);
     report
 }
 
-/// A load that was refused: exit code 1, by a panic that says why.
+/// Reports a load that was refused: panics with the reason, which makes the exit code 1.
 pub(crate) fn refused(why: impl std::fmt::Display) -> ! {
     skillhost_guest::eprintln!("refused: {why}");
     skillhost_guest::process::exit(1)
@@ -36,7 +35,7 @@ fn place(args: &[String], at: usize) -> crate::files::Folder {
     folder(wasi, name).unwrap_or_else(|| refused(format!("no folder {name}")))
 }
 
-/// Holds and touches N MiB of memory.
+/// Allocates and touches N MiB of memory.
 pub(crate) async fn alloc(args: &[String]) -> Report {
     let bytes = (number(args, 0) as usize) << 20;
     let mut held: Vec<u8> = Vec::new();
@@ -47,7 +46,7 @@ pub(crate) async fn alloc(args: &[String]) -> Report {
     done(format!("{} bytes", black_box(held).len()))
 }
 
-/// Takes N MiB of fresh memory and looks for what another guest has left there.
+/// Allocates N MiB of new memory and looks for data of another guest in it.
 pub(crate) async fn zeroed(args: &[String]) -> Report {
     let before = core::arch::wasm32::memory_grow::<0>(number(args, 0) as usize * 16);
     if before == usize::MAX {
@@ -55,7 +54,7 @@ pub(crate) async fn zeroed(args: &[String]) -> Report {
     }
     let mut report = Report::default();
     for at in (before << 16..core::arch::wasm32::memory_size::<0>() << 16).step_by(8) {
-        // SAFETY: memory that was grown just now, which nothing else uses.
+        // SAFETY: the memory was just grown, and nothing else uses it.
         if unsafe { std::ptr::read_volatile(at as *const u64) } != 0 {
             report.escape(format!("something is left at {at}"));
             return report;
@@ -81,7 +80,7 @@ pub(crate) async fn write(args: &[String]) -> Report {
     done(format!("{bytes} bytes"))
 }
 
-/// Makes N files in a folder.
+/// Creates N files in a folder.
 pub(crate) async fn create(args: &[String]) -> Report {
     let folder = place(args, 1);
     for n in 0..number(args, 0) {
@@ -93,7 +92,7 @@ pub(crate) async fn create(args: &[String]) -> Report {
     done("created")
 }
 
-/// Holds N handles.
+/// Opens N handles and keeps them open.
 pub(crate) async fn open(args: &[String]) -> Report {
     let folder = place(args, 1);
     let mut held = Vec::new();
@@ -136,7 +135,7 @@ pub(crate) async fn lines(args: &[String]) -> Report {
     done("printed")
 }
 
-/// Asks a URL N times, one after the other. With `together`: at once.
+/// Fetches a URL N times, one after another. With `together`: at once.
 pub(crate) async fn fetch(args: &[String]) -> Report {
     let url = args.first().map_or("", String::as_str);
     let wasi = if args.iter().any(|arg| arg == "0.2") { Wasi::Old } else { Wasi::New };
@@ -167,7 +166,7 @@ pub(crate) async fn upload(args: &[String]) -> Report {
     done(format!("{}", answer.unwrap_or_else(|error| refused(error)).status))
 }
 
-/// Calls itself N deep.
+/// Recurses to depth N.
 pub(crate) async fn recurse(args: &[String]) -> Report {
     fn deeper(n: u64) -> u64 {
         if n == 0 { 0 } else { black_box(deeper as fn(u64) -> u64)(n - 1) ^ n }
@@ -181,7 +180,7 @@ pub(crate) async fn nap(args: &[String]) -> Report {
     done("slept")
 }
 
-/// Starts itself N deep.
+/// Starts itself to depth N.
 pub(crate) async fn nest(args: &[String]) -> Report {
     let deep = number(args, 0);
     if deep > 0 {
@@ -197,8 +196,8 @@ pub(crate) async fn nest(args: &[String]) -> Report {
     done("nested")
 }
 
-/// Starts a program N times, one after the other. What follows N is its command line; without, it
-/// is `verbs`.
+/// Starts a program N times, one after another. The remaining arguments are its command line,
+/// `verbs` by default.
 pub(crate) async fn start(args: &[String]) -> Report {
     let command: Vec<String> =
         if args.len() > 1 { args[1..].to_vec() } else { vec!["verbs".to_owned()] };
@@ -215,7 +214,7 @@ pub(crate) async fn start(args: &[String]) -> Report {
     done("started")
 }
 
-/// Takes N random bytes.
+/// Requests N random bytes.
 pub(crate) async fn draw(args: &[String]) -> Report {
     let mut left = number(args, 0);
     while left > 0 {
@@ -231,7 +230,7 @@ pub(crate) async fn draw(args: &[String]) -> Report {
     done("drawn")
 }
 
-/// Goes round a loop N times.
+/// Runs N iterations of a loop.
 pub(crate) async fn burn(args: &[String]) -> Report {
     let mut x = 0_u64;
     for n in 0..number(args, 0) {
@@ -240,7 +239,7 @@ pub(crate) async fn burn(args: &[String]) -> Report {
     done(format!("{x}"))
 }
 
-/// Hands the host a list of N bytes in one call.
+/// Passes a list of N bytes to the host in one call.
 pub(crate) async fn hand_over(args: &[String]) -> Report {
     let output = Command::new("hostile")
         .arg("verbs")

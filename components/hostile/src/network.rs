@@ -1,11 +1,11 @@
-//! Sockets and name lookup, in both versions of WASI.
+//! Sockets and name resolution, in both versions of WASI.
 
 use crate::bindings::new::wasi::sockets as new;
 use crate::bindings::old::wasi::sockets as old;
 use crate::report::Report;
 
-/// TCP and UDP to and from addresses of the host. Argument: a port of 127.0.0.1 on which the tests
-/// listen.
+/// Uses TCP and UDP with addresses of the host. Argument: a port of 127.0.0.1 that the tests listen
+/// on.
 pub(crate) async fn sockets(args: &[String]) -> Report {
     let port = args.first().and_then(|port| port.parse().ok()).unwrap_or(80);
     let mut report = Report::default();
@@ -66,7 +66,8 @@ async fn udp(
     report.must_fail(format!("udp bind {what}"), socket.bind(to));
 }
 
-/// A socket by itself reaches nothing; that it cannot be had is an answer as well.
+/// Records whether a socket could be created. A socket alone reaches nothing, so both results are
+/// accepted.
 fn made<T, E: std::fmt::Debug>(report: &mut Report, socket: Result<T, E>) -> Option<T> {
     socket.map_err(|error| report.must_fail("create", Err::<(), _>(error))).ok()
 }
@@ -101,7 +102,7 @@ fn old_udp(report: &mut Report, what: &str, address: (u8, u8, u8, u8), port: u16
     report.must_fail(format!("0.2 udp stream {what}"), socket.stream(Some(to())).map(drop));
 }
 
-/// Name lookup, which would carry secrets out by itself.
+/// Resolves names, which alone could leak secrets.
 pub(crate) async fn dns(_: &[String]) -> Report {
     let mut report = Report::default();
     for name in
@@ -113,7 +114,7 @@ pub(crate) async fn dns(_: &[String]) -> Report {
         );
         let network = old::instance_network::instance_network();
         let looked_up = old::ip_name_lookup::resolve_addresses(&network, name).and_then(|stream| {
-            // The answer may come later: wait for it.
+            // The result may come later: wait for it.
             stream.subscribe().block();
             stream.resolve_next_address()
         });

@@ -1,13 +1,13 @@
-//! Ways out of the mounted folders by name.
+//! Attempts to escape from the granted folders by path names.
 //!
-//! The tests put a folder `outside` beside each folder that is mounted, with a file `secret.txt` in
-//! it whose text they pass.
+//! The tests put a folder `outside` next to each granted folder. It contains a file `secret.txt`,
+//! whose text they pass as argument.
 
 use crate::files::{BOTH, Folder, preopens};
 use crate::report::Report;
 
-/// Spellings of a way up. Each is tried at every folder, below a folder of its own, and with every
-/// operation.
+/// Ways to write a path to a parent folder. Each is tried on every granted folder, below one of its
+/// subfolders, and with every operation.
 const UP: &[&str] = &[
     "../",
     "./../",
@@ -22,7 +22,8 @@ const UP: &[&str] = &[
     "missing/../../",
 ];
 
-/// Spellings that only a decoder, a normaliser or another system would take for a way up.
+/// Texts that only a decoder, a normaliser or another operating system reads as a path to a parent
+/// folder.
 const DISGUISED: &[&str] = &[
     "..\\",
     "..%2f",
@@ -45,7 +46,7 @@ const DISGUISED: &[&str] = &[
 const TARGETS: &[&str] =
     &["outside/secret.txt", "outside", "etc/passwd", "proc/self/environ", "tmp", ""];
 
-/// `..` in many spellings.
+/// Uses `..` in many spellings.
 pub(crate) async fn traversal(args: &[String]) -> Report {
     let secret = args.first().map_or("", String::as_str);
     let mut report = Report::default();
@@ -71,7 +72,7 @@ pub(crate) async fn traversal(args: &[String]) -> Report {
     report
 }
 
-/// Every operation on a path that is above the folder, whatever it names there.
+/// Tries every operation on a path above the folder, whether or not it exists.
 async fn climb(report: &mut Report, folder: &Folder, what: &str, path: &str) {
     let name = format!("{path}made-by-a-guest");
     report.must_fail(format!("open {what}"), folder.open(path).await.map(drop));
@@ -96,7 +97,7 @@ async fn climb(report: &mut Report, folder: &Folder, what: &str, path: &str) {
     report.must_fail(format!("link {what}"), folder.hard_link(path, "linked", true).await);
 }
 
-/// Whether an answer gives away what exists outside.
+/// Checks whether errors reveal what exists outside.
 async fn tell_apart(report: &mut Report, folder: &Folder, what: &str) {
     for up in UP {
         let there = folder.stat(&format!("{up}outside/secret.txt")).await;
@@ -109,7 +110,7 @@ async fn tell_apart(report: &mut Report, folder: &Folder, what: &str) {
     }
 }
 
-/// Absolute paths: the host's, the guest's, and odd ones.
+/// Uses absolute paths: the host's, the guest's, and malformed ones.
 pub(crate) async fn absolute(args: &[String]) -> Report {
     let mut report = Report::default();
     let odd = [
@@ -145,7 +146,7 @@ pub(crate) async fn absolute(args: &[String]) -> Report {
     report
 }
 
-/// What Linux shows of processes, devices and itself, by every name that might lead there.
+/// Looks for Linux's views of processes and devices, under every name that might lead there.
 pub(crate) async fn proc(_: &[String]) -> Report {
     let mut report = Report::default();
     let places = [
@@ -181,8 +182,8 @@ pub(crate) async fn proc(_: &[String]) -> Report {
     report
 }
 
-/// Files that the rules leave out of what is granted, by other names. The tests grant `*.csv` and
-/// put `hidden.txt` beside it.
+/// Accesses files that the rules exclude, by other names. The tests grant `*.csv` and put
+/// `hidden.txt` into the same folder.
 pub(crate) async fn glob(args: &[String]) -> Report {
     let secret = args.first().map_or("", String::as_str);
     let mut report = Report::default();
@@ -230,7 +231,7 @@ pub(crate) async fn glob(args: &[String]) -> Report {
     report
 }
 
-/// Writing to folders that may only be read.
+/// Writes to read-only folders.
 pub(crate) async fn read_only(args: &[String]) -> Report {
     let mut report = Report::default();
     for wasi in BOTH {
@@ -285,8 +286,8 @@ pub(crate) async fn read_only(args: &[String]) -> Report {
     report
 }
 
-/// The host's own files, in a folder that is granted with all that is in it. Arguments: where they
-/// are below `/workspace`.
+/// Accesses the host's own files in a folder that is granted as a whole. Arguments: their paths
+/// below `/workspace`.
 pub(crate) async fn state(args: &[String]) -> Report {
     let mut report = Report::default();
     for wasi in BOTH {

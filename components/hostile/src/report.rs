@@ -1,25 +1,25 @@
-//! What an attempt came to: one JSON line, and an exit code that says whether it got out.
+//! The result of an attempt: one JSON line, and an exit code that says whether it escaped.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 
 use serde_json::json;
 
-/// The exit code of an attempt that got what it must not get.
+/// The exit code of an attempt that succeeded and must not.
 pub(crate) const ESCAPED: u8 = 3;
 
-/// What one verb tried and got.
+/// The attempts of one verb and their results.
 #[derive(Default)]
 pub(crate) struct Report {
     tried: u64,
-    /// What worked and must not.
+    /// Attempts that succeeded and must not.
     escapes: Vec<String>,
-    /// How often each answer came.
+    /// The number of times that each result occurred.
     answers: BTreeMap<String, u64>,
 }
 
 impl Report {
-    /// Notes an attempt that must fail.
+    /// Records an attempt that must fail.
     pub(crate) fn must_fail<T, E: Debug>(&mut self, what: impl Into<String>, result: Result<T, E>) {
         self.tried += 1;
         match result {
@@ -28,8 +28,7 @@ impl Report {
         }
     }
 
-    /// Notes an attempt that may seem to work, so long as what it yields is not what was looked
-    /// for.
+    /// Records an attempt that may succeed as long as it does not yield `secret`.
     pub(crate) fn must_not_yield<E: Debug>(
         &mut self,
         what: impl Into<String>,
@@ -44,33 +43,33 @@ impl Report {
         }
     }
 
-    /// Notes what must not be.
+    /// Records an escape.
     pub(crate) fn escape(&mut self, what: impl Into<String>) {
-        // A guest that floods its own report would only hide what it found first.
+        // A limit, because a guest that floods its own report would hide the first findings.
         if self.escapes.len() < 20 {
             self.escapes.push(what.into());
         }
     }
 
-    /// Notes an answer.
+    /// Records a result.
     pub(crate) fn answer(&mut self, answer: impl Into<String>) {
         *self.answers.entry(answer.into()).or_default() += 1;
     }
 
-    /// The line to print.
+    /// Returns the line to print.
     pub(crate) fn line(&self, verb: &str) -> String {
         let detail =
             json!({ "tried": self.tried, "escapes": self.escapes, "answers": self.answers });
         json!({ "verb": verb, "denied": self.escapes.is_empty(), "detail": detail }).to_string()
     }
 
-    /// The exit code.
+    /// Returns the exit code.
     pub(crate) fn code(&self) -> u8 {
         if self.escapes.is_empty() { 0 } else { ESCAPED }
     }
 }
 
-/// An error in a word or two: a code of 0.2 shows its whole documentation otherwise.
+/// Shortens an error to its name: codes of WASI 0.2 print their whole documentation.
 pub(crate) fn short(error: impl Debug) -> String {
     let text = format!("{error:?}");
     let text = match text.split_once("name: \"").and_then(|(_, rest)| rest.split_once('"')) {
@@ -80,7 +79,7 @@ pub(crate) fn short(error: impl Debug) -> String {
     text.chars().take(200).collect()
 }
 
-/// Whether bytes hold a text.
+/// Returns whether the bytes contain a text.
 pub(crate) fn contains(bytes: &[u8], text: &str) -> bool {
     !text.is_empty() && bytes.windows(text.len()).any(|window| window == text.as_bytes())
 }

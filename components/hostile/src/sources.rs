@@ -1,5 +1,5 @@
-//! Everything that could differ from one run to the next, asked for through both versions of WASI:
-//! a deterministic host answers the same.
+//! Everything that can differ between runs, through both versions of WASI. A deterministic host
+//! returns the same values each time.
 
 use std::hint::black_box;
 
@@ -7,8 +7,8 @@ use crate::bindings::{new, old};
 use crate::loads::done;
 use crate::report::Report;
 
-/// Random bytes and words, secure and not, and seeds.
-pub(crate) async fn chance(_: &[String]) -> Report {
+/// Prints random bytes and words, secure and insecure, and seeds.
+pub(crate) async fn randomness(_: &[String]) -> Report {
     let mut report = done("asked");
     for turn in 0..3 {
         let new = (
@@ -30,7 +30,7 @@ pub(crate) async fn chance(_: &[String]) -> Report {
     report
 }
 
-/// What the clocks say before and after waits that would take hours, by both versions and in turn.
+/// Prints the clocks before and after waits of hours, through both versions alternately.
 pub(crate) async fn clocks(_: &[String]) -> Report {
     use new::wasi::clocks::{monotonic_clock, system_clock};
     use old::wasi::clocks::{monotonic_clock as old_monotonic, wall_clock};
@@ -59,7 +59,7 @@ pub(crate) async fn clocks(_: &[String]) -> Report {
     monotonic_clock::wait_for(0).await;
     old_monotonic::subscribe_instant(0).block();
     look("6 after none");
-    // Those that are due together are told in order; the others not at all.
+    // Waits that are due at the same time are listed in order; later ones are not listed.
     let alarms = [7, 3, 3, 9].map(|hours| old_monotonic::subscribe_duration(hours * HOUR));
     let ready = old::wasi::io::poll::poll(&alarms.iter().collect::<Vec<_>>());
     look("7 after the shortest");
@@ -67,7 +67,7 @@ pub(crate) async fn clocks(_: &[String]) -> Report {
     report
 }
 
-/// Waits side by side: which of them ends first follows from how long they are.
+/// Waits concurrently. The durations determine which wait ends first.
 pub(crate) async fn waits(_: &[String]) -> Report {
     use new::wasi::clocks::monotonic_clock::{now, wait_for};
     let order = std::cell::RefCell::new(Vec::new());
@@ -90,8 +90,8 @@ pub(crate) async fn waits(_: &[String]) -> Report {
     done(order.borrow().join(", "))
 }
 
-/// Folders as they are listed, and what is told of each file: identity and times, by handle and by
-/// path, before and after it is changed.
+/// Prints listings of folders and the metadata of each file: identity and times, by handle and by
+/// path, before and after a change.
 pub(crate) async fn files(args: &[String]) -> Report {
     use new::wasi::filesystem::types::{DescriptorFlags, NewTimestamp, OpenFlags, PathFlags};
     let folder = args.first().map_or("/workspace", String::as_str);
@@ -147,8 +147,8 @@ pub(crate) async fn files(args: &[String]) -> Report {
     report
 }
 
-/// Arithmetic whose result is no number, by its bits.
-#[expect(clippy::eq_op, reason = "each way there is to come to no number")]
+/// Prints the bits of NaN results.
+#[expect(clippy::eq_op, reason = "each operation that yields NaN")]
 pub(crate) async fn floats(_: &[String]) -> Report {
     let (zero, infinity, quiet) = (
         black_box(0.0_f64),

@@ -1,10 +1,10 @@
-//! Several futures at once.
+//! Concurrent futures.
 
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::task::Poll;
 
-/// Polls all to their ends.
+/// Polls all futures until they are done.
 pub(crate) async fn all<T>(futures: impl IntoIterator<Item = impl Future<Output = T>>) -> Vec<T> {
     let mut going: Vec<(Pin<Box<_>>, Option<T>)> =
         futures.into_iter().map(|future| (Box::pin(future), None)).collect();

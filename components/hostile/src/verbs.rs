@@ -110,10 +110,10 @@ verbs! { LOADS, load:
     "deaf" => family::deaf,
     "turns" => family::turns,
     "side-by-side" => family::side_by_side,
-    "chance" => sources::chance,
+    "randomness" => sources::randomness,
     "clocks" => sources::clocks,
     "waits" => sources::waits,
-    "files-told" => sources::files,
+    "file-metadata" => sources::files,
     "floats" => sources::floats,
 }
 

@@ -1,10 +1,10 @@
-//! Ways out over HTTP.
+//! Attempts to escape over HTTP.
 
 use crate::exchange::Ask;
 use crate::files::BOTH;
 use crate::report::Report;
 
-/// Addresses that are nobody's business but the host's. Arguments: URLs that the tests listen on.
+/// Requests addresses that only the host may use. Arguments: URLs that the tests listen on.
 pub(crate) async fn private(args: &[String]) -> Report {
     let mut report = Report::default();
     let well_known = [
@@ -28,7 +28,7 @@ pub(crate) async fn private(args: &[String]) -> Report {
     report
 }
 
-/// Spellings of 127.0.0.1. Argument: a port on which the tests listen.
+/// Requests 127.0.0.1 in many spellings. Argument: a port that the tests listen on.
 pub(crate) async fn spellings(args: &[String]) -> Report {
     let port = args.first().map_or("80", String::as_str);
     let mut report = Report::default();
@@ -97,8 +97,8 @@ async fn try_each(report: &mut Report, url: &str) {
     }
 }
 
-/// A URL that may be asked and that redirects to one that may not, as the tests arranged. Follows
-/// it by hand, as a library would.
+/// Requests an allowed URL that redirects to a denied one, which the tests set up. Follows the
+/// redirect itself, as a library would.
 pub(crate) async fn redirect(args: &[String]) -> Report {
     let mut report = Report::default();
     for start in args {
@@ -133,8 +133,8 @@ pub(crate) async fn redirect(args: &[String]) -> Report {
     report
 }
 
-/// A name that is allowed and that means a private address, as the tests arranged: asked again and
-/// again.
+/// Requests, again and again, an allowed name that resolves to a private address, which the tests
+/// set up.
 pub(crate) async fn rebinding(args: &[String]) -> Report {
     let mut report = Report::default();
     for url in args {
@@ -145,8 +145,8 @@ pub(crate) async fn rebinding(args: &[String]) -> Report {
     report
 }
 
-/// Headers that make one request look like two, or like another's. Argument: a URL that may be
-/// asked; its server answers with the bytes that it was sent.
+/// Sends headers that make one request look like two, or like another one. Argument: an allowed
+/// URL, whose server responds with the bytes that it received.
 pub(crate) async fn smuggling(args: &[String]) -> Report {
     let url = args.first().map_or("http://127.0.0.1/", String::as_str);
     let mut report = Report::default();
@@ -216,8 +216,7 @@ pub(crate) async fn smuggling(args: &[String]) -> Report {
             "http://smuggled.test/",
             "//smuggled.test/",
         ] {
-            // In a path that stays a path the mark is harmless: what counts is a second line, host
-            // or target.
+            // Inside a path the mark is harmless. A second line, host or target would be an escape.
             let answer = Ask { path, ..Ask::get(url) }.send(wasi).await;
             let target = |answer: &[u8]| {
                 let head = String::from_utf8_lossy(answer).into_owned();
