@@ -1,13 +1,13 @@
-//! Embeds the guest SDK and its WIT, so that a host that was installed without this repository can
-//! build skills.
+//! Embeds the guest SDK and its WIT files, so that an installed host can build skills without this
+//! repository.
 
-#![expect(clippy::disallowed_methods, reason = "a build script reads the sources beside it")]
+#![expect(clippy::disallowed_methods, reason = "a build script reads sources of the repository")]
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::{env, fs, io};
 
-/// The folders that a skill's build needs, beside one another as they are here.
+/// The folders needed to build a skill. They are embedded side by side, as in the repository.
 const FOLDERS: [&str; 2] = ["guest-sdk", "wit"];
 
 fn main() -> io::Result<()> {
@@ -21,17 +21,17 @@ fn main() -> io::Result<()> {
     let mut table = String::from("&[\n");
     for (name, path) in &files {
         writeln!(table, "    ({name:?}, include_bytes!({path:?})),")
-            .expect("a String takes every write");
+            .expect("writing to a String does not fail");
     }
     table.push(']');
     fs::write(Path::new(&var("OUT_DIR")).join("sdk_files.rs"), table)
 }
 
 fn var(name: &str) -> String {
-    env::var(name).expect("cargo sets it for build scripts")
+    env::var(name).expect("cargo sets this variable for build scripts")
 }
 
-/// Lists the files below `dir`, symlinks followed, without build output and hidden files.
+/// Lists the files below `dir`, following symlinks. Leaves out build output and hidden files.
 fn walk(dir: &Path, name: &str, files: &mut Vec<(String, PathBuf)>) -> io::Result<()> {
     for entry in fs::read_dir(dir)? {
         let entry = entry?;
@@ -42,7 +42,8 @@ fn walk(dir: &Path, name: &str, files: &mut Vec<(String, PathBuf)>) -> io::Resul
         if file_name.starts_with('.') || file_name == "target" {
             continue;
         }
-        // Not the folder itself, in which cargo would see a target folder change.
+        // Each file is watched, not the folder: cargo would notice changes of a target folder in
+        // it.
         println!("cargo:rerun-if-changed={}", entry.path().display());
         let (path, name) = (entry.path(), format!("{name}/{file_name}"));
         if path.metadata()?.is_dir() {

@@ -1,5 +1,5 @@
-//! Runs one command under a step: its output is kept for the error, its stderr shown as it comes
-//! where that is wanted.
+//! Runs a command as part of a step. Its output becomes part of the error; its stderr can be shown
+//! as it arrives.
 
 use std::fmt;
 use std::io::{self, BufRead, BufReader, Read};
@@ -7,30 +7,30 @@ use std::process::{Command, ExitStatus, Stdio};
 
 use crate::progress::{Step, line};
 
-/// A command that could not be started, or that failed.
+/// A command that could not be started or failed.
 #[derive(Debug)]
 pub struct CommandError {
     /// The command line.
     pub command: String,
-    /// Why it could not be started, or how it ended.
+    /// The reason: why it could not be started, or its exit status.
     pub why: String,
-    /// What it wrote to stdout, then to stderr; without what was shown as it came.
+    /// The contents of stdout, then of stderr. Empty for streams that were already shown.
     pub output: String,
 }
 
 impl Step {
-    /// Runs a command to its end and returns its stdout. Its newest line on stderr is the step's
-    /// note; with `verbose`, stderr is shown as it comes.
+    /// Runs a command to its end and returns its stdout. The latest line of its stderr becomes the
+    /// step's note; with `verbose`, stderr is shown as it arrives.
     pub fn run(&self, command: &mut Command) -> Result<Vec<u8>, CommandError> {
         let spawned =
             command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
         let mut child = spawned.map_err(|e| CommandError::io(command, &e))?;
-        let mut out = child.stdout.take().expect("it is piped");
+        let mut out = child.stdout.take().expect("the stream is piped");
         let reader = std::thread::spawn(move || {
             let mut stdout = Vec::new();
             out.read_to_end(&mut stdout).map(|_| stdout)
         });
-        let stderr = self.follow(child.stderr.take().expect("it is piped"));
+        let stderr = self.follow(child.stderr.take().expect("the stream is piped"));
         let stdout = reader
             .join()
             .expect("reading does not panic")
@@ -44,7 +44,7 @@ impl Step {
         Err(CommandError::ended(command, status, output))
     }
 
-    /// Runs a command whose stdout and stderr are ours.
+    /// Runs a command that shares this process's stdout and stderr.
     pub fn run_loud(&self, command: &mut Command) -> Result<(), CommandError> {
         let status =
             command.stdin(Stdio::null()).status().map_err(|e| CommandError::io(command, &e))?;
@@ -94,7 +94,7 @@ impl fmt::Display for CommandError {
 
 impl std::error::Error for CommandError {}
 
-/// The command line as a person would type it, as far as no word needs quotes.
+/// Formats the command line. Words are not quoted.
 fn show(command: &Command) -> String {
     let words = std::iter::once(command.get_program()).chain(command.get_args());
     words.map(|w| w.to_string_lossy()).collect::<Vec<_>>().join(" ")
@@ -110,12 +110,12 @@ mod tests {
     }
 
     #[test]
-    fn a_command_that_succeeds_gives_its_stdout_alone() {
+    fn success_returns_stdout_only() {
         assert_eq!(run("echo out; echo err >&2").unwrap(), b"out\n");
     }
 
     #[test]
-    fn a_command_that_fails_is_shown_with_all_its_output() {
+    fn failure_includes_all_output() {
         let error = run("echo out; echo err >&2; exit 3").unwrap_err();
         assert_eq!(
             error.to_string(),
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_that_does_not_exist_is_named() {
+    fn missing_command_is_named() {
         let error = Progress::silent()
             .step("test", |step| step.run(&mut Command::new("no-such-program")))
             .unwrap_err();
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn much_output_on_both_streams_does_not_block() {
+    fn large_output_on_both_streams_does_not_block() {
         let out = run("head -c 300000 /dev/zero; head -c 300000 /dev/zero >&2").unwrap();
         assert_eq!(out.len(), 300_000);
     }

@@ -6,39 +6,39 @@ use serde_json::Value;
 
 use crate::{Error, Step, TARGET, WasmToolchain};
 
-/// What to build, and where.
+/// A crate or workspace to build, with the settings of the build.
 #[derive(Debug, Clone, Copy)]
 pub struct Build<'a> {
-    /// The folder of a crate, or of a workspace without a crate of its own, whose members are all
-    /// built.
+    /// The folder of a crate or of a virtual workspace, of which all default members are built.
     pub dir: &'a Path,
-    /// cargo's profile.
+    /// The cargo profile.
     pub profile: &'a str,
-    /// Where cargo keeps what it builds.
+    /// The target folder of cargo.
     pub target_dir: &'a Path,
-    /// More arguments for `cargo build`.
+    /// Additional arguments of `cargo build`.
     pub args: &'a [String],
 }
 
-/// A component that was built.
+/// A component produced by a build.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Component {
-    /// The name of its cargo target: the package's name, or the example's.
+    /// The name of the cargo target: that of the package or of the example.
     pub name: String,
     /// The folder of its package.
     pub package_dir: PathBuf,
-    /// The file.
+    /// The path of the component.
     pub wasm: PathBuf,
 }
 
 impl WasmToolchain {
-    /// Builds every component of a crate or workspace, in the order in which cargo finished them.
+    /// Builds all components of a crate or workspace. Returns them in the order in which cargo
+    /// finished them.
     ///
-    /// Of a library that is a component and a library for others, the component alone: cargo does
-    /// not optimise across crates where it makes both at once, whatever the profile says.
+    /// For a library that is both a `cdylib` and a library for other crates, only the `cdylib` is
+    /// built: when cargo builds both at once, it does not optimise across crates, whatever the
+    /// profile says.
     ///
-    /// # Errors
-    /// What cargo and the compiler say.
+    /// # Errors Returns the messages of cargo and the compiler.
     pub fn build(&self, build: Build, step: &Step) -> Result<Vec<Component>, Error> {
         let packages = packages(&self.metadata(build.dir, step)?, build.dir);
         let (both, others): (Vec<_>, Vec<_>) =
@@ -82,10 +82,10 @@ impl WasmToolchain {
             cargo.args(["--color", "always"]);
         }
         let messages = step.run(&mut cargo).map_err(|e| {
-            // cargo's messages for programs are on stdout, those for people on stderr.
+            // Messages on stdout are for programs, those on stderr for people.
             let people: Vec<_> = e.output.lines().filter(|l| !l.starts_with('{')).collect();
             Error::new(format!(
-                "{} does not build: {}\n{}",
+                "cannot build {}: {}\n{}",
                 build.dir.display(),
                 e.why,
                 people.join("\n")
@@ -94,7 +94,7 @@ impl WasmToolchain {
         Ok(String::from_utf8_lossy(&messages).lines().filter_map(component).collect())
     }
 
-    /// What `cargo metadata` says of a crate or workspace, dependencies left out.
+    /// Returns the output of `cargo metadata` for a crate or workspace, without dependencies.
     pub(crate) fn metadata(&self, dir: &Path, step: &Step) -> Result<Value, Error> {
         let mut cargo = self.cargo();
         let metadata = step
@@ -104,8 +104,8 @@ impl WasmToolchain {
     }
 }
 
-/// The packages that `cargo build` in `dir` builds: the crate that is there, or else the default
-/// members of the workspace.
+/// Returns the packages that `cargo build` builds in `dir`: the crate in that folder, else the
+/// default members of the workspace.
 fn packages(metadata: &Value, dir: &Path) -> Vec<Value> {
     let all = metadata["packages"].as_array().map_or(&[][..], Vec::as_slice);
     let here = |package: &&Value| {
@@ -131,15 +131,15 @@ fn is_same(one: &Path, other: &Path) -> bool {
     canonical(one) == canonical(other)
 }
 
-/// Whether its library is a component and something else besides.
+/// Whether the library of a package is both a `cdylib` and a library for other crates.
 fn is_both(package: &Value) -> bool {
     let types = |target: &Value| target["crate_types"].as_array().cloned().unwrap_or_default();
     let targets = package["targets"].as_array().map_or(&[][..], Vec::as_slice);
     targets.iter().map(types).any(|types| types.len() > 1 && types.iter().any(|t| t == "cdylib"))
 }
 
-/// The component that a line of cargo's JSON messages reports, if it reports one. Libraries of
-/// others that are plug-ins too are none of ours.
+/// Returns the component that a JSON message of cargo reports, if any. Skips cdylibs that are
+/// dependencies.
 fn component(message: &str) -> Option<Component> {
     let message: Value = serde_json::from_str(message).ok()?;
     message["package_id"].as_str().filter(|id| id.starts_with("path+"))?;
@@ -168,7 +168,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_component_of_a_cdylib_is_found_among_cargos_messages() {
+    fn component_is_found_in_cargo_messages() {
         let message = r#"{"reason":"compiler-artifact","package_id":"path+file:///p#word_count@0.1.0","manifest_path":"/p/Cargo.toml","target":{"name":"word_count","crate_types":["cdylib","rlib"]},
             "filenames":["/t/libword_count.rlib","/t/word_count.wasm"]}"#;
         let expected = Component {
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn cargo_builds_the_crate_of_a_folder_or_the_default_members() {
+    fn folder_selects_its_crate_or_the_default_members() {
         let metadata = serde_json::json!({
             "packages": [{"id": "a", "manifest_path": "/w/a/Cargo.toml"}, {"id": "b", "manifest_path": "/w/b/Cargo.toml"}],
             "workspace_default_members": ["b"],
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn a_library_that_is_a_component_alone_is_not_both() {
+    fn cdylib_alone_is_not_both() {
         let package = |types: &[&str]| serde_json::json!({"targets": [{"crate_types": ["bin"]}, {"crate_types": types}]});
         assert!(is_both(&package(&["cdylib", "rlib"])));
         assert!(is_both(&package(&["lib", "cdylib"])));

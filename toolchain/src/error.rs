@@ -1,31 +1,31 @@
-//! What went wrong, what was tried before, and the command that would help.
+//! Errors with the attempts that preceded them and a command that may help.
 
 use std::fmt;
 
-/// A failure that a person has to act on.
+/// A failure that requires an action of the user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Error {
-    /// What could not be done.
+    /// The operation that failed.
     pub what: String,
-    /// What was tried, in order, each with how it ended.
+    /// The attempts, in order, each with its result.
     pub tried: Vec<String>,
-    /// What would help; a command where there is one.
+    /// The suggested fix, preferably a command.
     pub help: Option<String>,
 }
 
 impl Error {
-    /// An error without history.
+    /// Creates an error without attempts or fix.
     pub fn new(what: impl Into<String>) -> Self {
         Self { what: what.into(), tried: Vec::new(), help: None }
     }
 
-    /// The same with what would help.
+    /// Adds a suggested fix.
     pub fn help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(help.into());
         self
     }
 
-    /// For `map_err`: `what: cause`.
+    /// Returns a function for `map_err` that produces the message `what: cause`.
     pub fn context<E: fmt::Display>(what: impl fmt::Display) -> impl FnOnce(E) -> Self {
         move |cause| Self::new(format!("{what}: {cause}"))
     }
@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_error_lists_what_was_tried_and_what_would_help() {
+    fn message_lists_attempts_and_help() {
         let mut error = Error::new("no toolchain").help("`rustup target add x`");
         error.tried = vec!["this: failed".into(), "that: failed\nbadly\n".into()];
         assert_eq!(

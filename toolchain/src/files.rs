@@ -1,5 +1,4 @@
-//! Files and folders that appear whole or not at all: written beside their place, then renamed into
-//! it.
+//! Atomic creation of files and folders: each is written under a temporary name, then renamed.
 
 use std::fs::{self, File};
 use std::path::Path;
@@ -8,16 +7,16 @@ use tempfile::TempDir;
 
 use crate::Error;
 
-/// How the names of folders begin that are not whole yet.
+/// The prefix of unfinished folders.
 pub(crate) const MAKING: &str = ".making-";
 
-/// Copies a file unless its copy has the same bytes already. Returns whether it did.
+/// Copies a file unless the copy already has the same contents. Returns whether it copied.
 pub fn copy_if_changed(from: &Path, to: &Path) -> Result<bool, Error> {
     write_if_changed(to, &fs::read(from).map_err(Error::context(from.display()))?)
 }
 
-/// Writes a file, and the folders above it, unless it holds the same bytes already. Returns whether
-/// it did.
+/// Writes a file, and creates the folders above it, unless it already has these contents. Returns
+/// whether it wrote.
 pub fn write_if_changed(path: &Path, bytes: &[u8]) -> Result<bool, Error> {
     if fs::read(path).is_ok_and(|old| old == bytes) {
         return Ok(false);
@@ -36,8 +35,8 @@ pub fn write_if_changed(path: &Path, bytes: &[u8]) -> Result<bool, Error> {
     Ok(true)
 }
 
-/// Makes the folder `path` by `fill`ing a new one beside it. A folder that exists is whole, and
-/// kept.
+/// Creates the folder `path`: `fill` fills a temporary folder, which is then renamed. An existing
+/// folder is complete and stays unchanged.
 pub fn create_dir_whole(
     path: &Path,
     fill: impl FnOnce(&Path) -> Result<(), Error>,
@@ -53,7 +52,7 @@ pub fn create_dir_whole(
     let new: TempDir = new().map_err(Error::context(parent.display()))?;
     fill(new.path())?;
     match fs::rename(new.path(), path) {
-        // Another process was quicker.
+        // Another process was faster.
         Err(_) if path.is_dir() => Ok(()),
         Err(e) => Err(Error::context(path.display())(e)),
         Ok(()) => {
@@ -63,7 +62,7 @@ pub fn create_dir_whole(
     }
 }
 
-/// Waits until no other process holds the lock file `path`, and holds it until the result is
+/// Takes the lock file `path`, waiting for other processes. The lock is held until the result is
 /// dropped.
 pub fn lock(path: &Path) -> Result<File, Error> {
     let lock = || {
@@ -90,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_is_written_when_its_bytes_changed_and_only_then() {
+    fn file_is_written_only_if_changed() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a/b");
         assert!(write_if_changed(&path, b"1").unwrap());
@@ -101,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_whose_making_fails_leaves_nothing() {
+    fn failed_folder_leaves_nothing_behind() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("whole");
         let half = |new: &Path| {
@@ -114,7 +113,7 @@ mod tests {
             fs::write(new.join("all"), "").map_err(Error::context("all"))
         })
         .unwrap();
-        create_dir_whole(&path, |_| Err(Error::new("a folder that is there is not made again")))
+        create_dir_whole(&path, |_| Err(Error::new("an existing folder is not filled again")))
             .unwrap();
         assert!(path.join("all").is_file());
     }

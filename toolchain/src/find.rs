@@ -1,5 +1,5 @@
-//! Picks a toolchain: the active one if it has the target, else rustup adds the target, else one is
-//! made from Debian's packages.
+//! Selects a toolchain: the active one if it has the target; else rustup adds the target; else one
+//! is built from Debian's packages.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -8,39 +8,39 @@ use std::process::Command;
 use crate::command::CommandError;
 use crate::{Error, LINKER, Progress, Step, TARGET, packages};
 
-/// A toolchain that compiles to [`TARGET`](crate::TARGET) and links components.
+/// A Rust toolchain that compiles to [`TARGET`](crate::TARGET) and links components.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WasmToolchain {
-    /// The compiler, where it is not the active one.
+    /// The compiler, or `None` for the active one.
     pub rustc: Option<PathBuf>,
-    /// Where it comes from.
+    /// The origin of the toolchain.
     pub origin: Origin,
 }
 
-/// Where a toolchain comes from.
+/// The origin of a toolchain.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Origin {
-    /// The active toolchain had the target.
+    /// The active toolchain has the target.
     Active,
-    /// rustup added the target to the active toolchain.
+    /// The active toolchain, to which rustup added the target.
     Rustup,
-    /// Made from Debian's packages of this version.
+    /// Built from Debian's packages of this version.
     Packages(String),
 }
 
-/// Where to look.
+/// The places to search for a toolchain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Source {
-    /// Everywhere, the cheapest first.
+    /// All places, the cheapest first.
     Any,
-    /// Debian's packages alone.
+    /// Only Debian's packages.
     Packages,
 }
 
-/// The active compiler: `$RUSTC`, else `rustc`.
+/// The active compiler: `$RUSTC`, or `rustc`.
 #[derive(Debug, Clone)]
 pub(crate) struct Active {
-    /// What `rustc -vV` says.
+    /// The output of `rustc -vV`.
     pub(crate) version: String,
     /// The target triple of this machine.
     pub(crate) host: String,
@@ -48,11 +48,10 @@ pub(crate) struct Active {
     pub(crate) sysroot: PathBuf,
 }
 
-/// Finds a toolchain, or makes one under `cache`.
+/// Finds a toolchain, or builds one below `cache`.
 ///
-/// # Errors
-/// Where there is no Rust at all, or neither rustup nor apt can help: with everything that was
-/// tried.
+/// # Errors Returns an error if Rust is not installed, or if neither rustup nor apt can provide the
+/// target. It lists all attempts.
 pub fn find(cache: &Path, source: Source, progress: &Progress) -> Result<WasmToolchain, Error> {
     let active = progress.step("look for a wasm toolchain", Active::find)?;
     let mut tried = Vec::new();
@@ -61,7 +60,7 @@ pub fn find(cache: &Path, source: Source, progress: &Progress) -> Result<WasmToo
             return Ok(WasmToolchain { rustc: None, origin: Origin::Active });
         }
         tried.push(format!(
-            "the active toolchain, {}: it has no {TARGET}",
+            "the active toolchain, {}: {TARGET} is not installed",
             active.sysroot.display()
         ));
         match progress.step("rustup target add", |step| {
@@ -71,13 +70,13 @@ pub fn find(cache: &Path, source: Source, progress: &Progress) -> Result<WasmToo
                 return Ok(WasmToolchain { rustc: None, origin: Origin::Rustup });
             }
             Ok(_) => tried.push(
-                "`rustup target add`: it succeeded, for another toolchain than the active one"
+                "`rustup target add`: succeeded, but for a toolchain that is not the active one"
                     .into(),
             ),
             Err(e) => tried.push(e.to_string()),
         }
     }
-    // The compiler is started from other folders than this one.
+    // The compiler is started from other folders.
     let cache = std::path::absolute(cache).map_err(Error::context(cache.display()))?;
     let made = packages::make(&cache, &active, progress);
     made.map(|(rustc, version)| WasmToolchain {
@@ -87,7 +86,7 @@ pub fn find(cache: &Path, source: Source, progress: &Progress) -> Result<WasmToo
     .map_err(|e| {
         tried.push(format!("Debian's packages: {e}"));
         Error {
-            what: format!("there is no Rust toolchain for {TARGET}"),
+            what: format!("no Rust toolchain for {TARGET} found"),
             tried,
             help: Some(format!("`rustup target add {TARGET}`")),
         }
@@ -95,10 +94,10 @@ pub fn find(cache: &Path, source: Source, progress: &Progress) -> Result<WasmToo
 }
 
 impl WasmToolchain {
-    /// cargo with this compiler, and with the linker that makes components.
+    /// Returns cargo, set up with this compiler and the linker that produces components.
     pub fn cargo(&self) -> Command {
         let mut cargo = Command::new("cargo");
-        // rustc puts its own lib/rustlib/HOST/bin, where the linker lies, on the linker's PATH.
+        // rustc adds its own lib/rustlib/HOST/bin, which contains the linker, to the linker's PATH.
         cargo.env(
             format!("CARGO_TARGET_{}_LINKER", TARGET.to_uppercase().replace('-', "_")),
             LINKER,
@@ -115,27 +114,26 @@ impl Active {
         let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| OsString::from("rustc"));
         let ask = |arg: &[&str]| {
             let out = step.run(Command::new(&rustc).args(arg)).map_err(|e: CommandError| {
-                Error::new(format!("there is no Rust here: {e}"))
+                Error::new(format!("Rust is not installed: {e}"))
                     .help("install Rust's stable toolchain with rustup, https://rustup.rs")
             })?;
             Ok::<_, Error>(String::from_utf8_lossy(&out).trim().to_owned())
         };
         let version = ask(&["-vV"])?;
         let sysroot = PathBuf::from(ask(&["--print", "sysroot"])?);
-        let host = version
-            .lines()
-            .find_map(|l| l.strip_prefix("host: "))
-            .ok_or_else(|| Error::new(format!("`rustc -vV` names no host:\n{version}")))?;
+        let host = version.lines().find_map(|l| l.strip_prefix("host: ")).ok_or_else(|| {
+            Error::new(format!("the output of `rustc -vV` has no host:\n{version}"))
+        })?;
         Ok(Self { host: host.to_owned(), sysroot, version })
     }
 
-    /// The target's std and the component linker are both there.
+    /// Whether the target's std and the component linker are installed.
     fn has_target(&self) -> bool {
         self.sysroot.join("lib/rustlib").join(TARGET).join("lib").is_dir()
             && self.tools().join(LINKER).is_file()
     }
 
-    /// The folder of linkers.
+    /// Returns the folder of the linkers.
     pub(crate) fn tools(&self) -> PathBuf {
         self.sysroot.join("lib/rustlib").join(&self.host).join("bin")
     }

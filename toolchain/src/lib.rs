@@ -1,17 +1,17 @@
-//! Finds or makes a Rust toolchain that compiles to [`TARGET`], and builds skills with it.
+//! Finds or builds a Rust toolchain that compiles to [`TARGET`], and builds skills with it.
 //!
-//! Used by the chores of this workspace and by the host's commands for authors. What is built here
-//! is the author's own code, run natively by the author's own cargo; a skill that is only *run*
-//! never comes near this crate.
+//! Used by the repository's chores and by the host's commands for skill authors. The code that is
+//! built is the author's own, and the author's own cargo builds it natively. Running a skill never
+//! uses this crate.
 //!
-//! Reading order: [`find`] picks a [`WasmToolchain`] (`packages` makes one where rustup cannot),
-//! [`WasmToolchain::build`] compiles a crate to components, [`new::rust`] makes a skill and
-//! [`skill::build`] builds one with the [`sdk`] that is embedded here. [`Progress`] shows each
-//! step.
+//! Start reading at [`find`], which selects a [`WasmToolchain`] (module `packages` builds one if
+//! rustup cannot add the target). [`WasmToolchain::build`] compiles a crate to components,
+//! [`new::rust`] creates a skill, and [`skill::build`] builds one with the embedded [`sdk`].
+//! [`Progress`] shows each step.
 
 #![expect(
     clippy::disallowed_methods,
-    reason = "the author's toolchain is found in the author's environment and started natively"
+    reason = "finds the author's toolchain in the environment and runs it natively"
 )]
 
 pub mod files;
@@ -32,9 +32,9 @@ pub use error::Error;
 pub use find::{Origin, Source, WasmToolchain, find};
 pub use progress::{Progress, Step, Took};
 
-/// The target of every guest: its components import what their WIT names and nothing else.
+/// The target of all guests. Components for it import only the interfaces that their code uses.
 pub const TARGET: &str = "wasm32-unknown-unknown";
 
-/// The linker that turns a core module into a component. rustup's rustc carries it and finds it by
-/// itself.
+/// The linker that turns a core module into a component. It is part of rustup's rustc, which finds
+/// it without a path.
 pub const LINKER: &str = "wasm-component-ld";

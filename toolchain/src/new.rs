@@ -1,12 +1,12 @@
-//! Makes a new skill that builds, checks and runs as it is.
+//! Creates a new skill that can be built, checked and run unchanged.
 
 use std::path::{Path, PathBuf};
 
 use crate::sdk::Sdk;
 use crate::{Error, files, skill};
 
-/// Paths in a Rust skill, and their texts with fields in double braces. Named without leading dots
-/// in the repository where a tool would take them as its own there.
+/// The files of a Rust skill: path and template, with fields in double braces. Files that tools
+/// would act on in this repository have names without a leading dot here.
 const RUST: [(&str, &str); 5] = [
     ("Cargo.toml", include_str!("../templates/rust/Cargo.toml")),
     ("SKILL.md", include_str!("../templates/rust/SKILL.md")),
@@ -15,28 +15,27 @@ const RUST: [(&str, &str); 5] = [
     (".gitignore", include_str!("../templates/rust/gitignore")),
 ];
 
-/// Plain words that YAML takes as something else than text.
+/// Plain words that YAML does not read as text.
 const YAML_WORDS: [&str; 9] = ["true", "false", "null", "yes", "no", "on", "off", "y", "n"];
 
-/// Makes the skill `name` in Rust, in a folder of that name in `parent`, and returns the folder.
+/// Creates the Rust skill `name` in a folder of that name in `parent`, and returns the folder.
 ///
-/// # Errors
-/// Where the name is none that a skill may have, or the folder exists or cannot be written.
+/// # Errors Returns an error if the name is not a valid skill name, or if the folder exists or
+/// cannot be written.
 pub fn rust(name: &str, parent: &Path, sdk: &Sdk) -> Result<PathBuf, Error> {
     if !is_skill_name(name) {
         let what = format!(
-            "{name:?} is no name for a skill: 1 to 64 characters of a-z, 0-9 and single hyphens between them"
+            "{name:?} is not a valid skill name: use 1 to 64 characters of a-z, 0-9 and single hyphens between them"
         );
-        return Err(Error::new(what).help("a name such as `word-count`"));
+        return Err(Error::new(what).help("use a name such as `word-count`"));
     }
     let dir = parent.join(name);
     if dir.exists() {
-        return Err(
-            Error::new(format!("{} exists", dir.display())).help("another name, or another folder")
-        );
+        return Err(Error::new(format!("{} already exists", dir.display()))
+            .help("use another name or folder"));
     }
     let digit = name.starts_with(|c: char| c.is_ascii_digit());
-    // cargo takes no name that begins with a digit.
+    // cargo does not accept names that begin with a digit.
     let package = if digit { format!("skill-{name}") } else { name.to_owned() };
     let yaml_name =
         if digit || YAML_WORDS.contains(&name) { format!("\"{name}\"") } else { name.to_owned() };
@@ -58,7 +57,7 @@ pub fn rust(name: &str, parent: &Path, sdk: &Sdk) -> Result<PathBuf, Error> {
     Ok(dir)
 }
 
-/// The rule of the Agent Skills specification.
+/// Checks the rule of the Agent Skills specification.
 fn is_skill_name(name: &str) -> bool {
     let part =
         |p: &str| !p.is_empty() && p.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit());
@@ -74,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn every_field_of_the_templates_is_filled_in() {
+    fn all_template_fields_are_filled_in() {
         let dir = tempfile::tempdir().unwrap();
         let skill = rust("word-count", dir.path(), &sdk()).unwrap();
         assert_eq!(skill, dir.path().join("word-count"));
@@ -88,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_yaml_or_cargo_would_misread_is_written_so_that_they_do_not() {
+    fn names_that_yaml_or_cargo_misread_are_escaped() {
         let dir = tempfile::tempdir().unwrap();
         let skill = rust("1e3", dir.path(), &sdk()).unwrap();
         assert!(
@@ -102,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_no_skill_may_have_is_refused() {
+    fn invalid_skill_names_are_refused() {
         let dir = tempfile::tempdir().unwrap();
         for name in ["", "A", "a--b", "-a", "a-", "a/b", "..", "a_b", "ä", &"a".repeat(65)] {
             assert!(rust(name, dir.path(), &sdk()).is_err(), "{name}");
@@ -111,10 +110,10 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_exists_is_left_alone() {
+    fn existing_folder_is_not_changed() {
         let dir = tempfile::tempdir().unwrap();
         std::fs::create_dir(dir.path().join("mine")).unwrap();
-        assert!(rust("mine", dir.path(), &sdk()).unwrap_err().what.ends_with("exists"));
+        assert!(rust("mine", dir.path(), &sdk()).unwrap_err().what.ends_with("already exists"));
         assert_eq!(std::fs::read_dir(dir.path().join("mine")).unwrap().count(), 0);
     }
 }

@@ -1,8 +1,9 @@
-//! Makes a toolchain where rustup can add no target: Debian's `rustc-web` (compiler, its std and
-//! the source that belongs to it), unpacked into a folder of its own without being installed, with
-//! std for [`TARGET`] built once from that source and the active toolchain's linkers.
+//! Builds a toolchain from Debian's packages if rustup cannot add the target. The package
+//! `rustc-web` (the compiler and its std) and its source are unpacked into a separate folder,
+//! without being installed. std for [`TARGET`] is then built once from that source, with the active
+//! toolchain's linkers.
 //!
-//! No version is pinned, since a mirror keeps only the newest; a newer package makes a new
+//! No version is pinned, because mirrors keep only the newest one. A newer package results in a new
 //! toolchain.
 
 mod apt;
@@ -17,10 +18,11 @@ use sha2::{Digest, Sha256};
 use crate::find::Active;
 use crate::{Error, LINKER, Progress, Step, TARGET, files};
 
-/// Changes when what is made from the same packages changes.
+/// The version of the folder's layout. Change it when the same packages have to be unpacked or
+/// built differently.
 const LAYOUT: &str = "2";
 
-/// The compiler, which finds its sysroot and its libraries wherever its folder is.
+/// A wrapper around the compiler that finds sysroot and libraries relative to its own folder.
 const WRAPPER: &str = r#"#!/bin/sh
 root=${0%/bin/*}
 LD_LIBRARY_PATH=$(echo "$root"/usr/lib/*-linux-*)${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} exec "$root/usr/bin/${0##*/}" --sysroot "$root" "$@"
@@ -29,11 +31,11 @@ LD_LIBRARY_PATH=$(echo "$root"/usr/lib/*-linux-*)${LD_LIBRARY_PATH:+:$LD_LIBRARY
 /// Unpacks the package $1 into the folder $2.
 const UNPACK: &str = r#"dpkg-deb --extract "$1" "$2""#;
 
-/// The same for the compiler's source, of which std is a twentieth.
+/// Unpacks the library folder of the compiler's source, which is a twentieth of it.
 const UNPACK_LIBRARY: &str =
     r#"dpkg-deb --fsys-tarfile "$1" | tar -x -C "$2" --wildcards "./usr/src/rustc-*/library""#;
 
-/// The crate whose build makes std.
+/// A crate whose build compiles std.
 const STD_MANIFEST: &str = r#"[package]
 name = "sysroot-build"
 version = "0.0.0"
@@ -44,8 +46,8 @@ codegen-units = 1
 panic = "abort"
 "#;
 
-/// Returns the compiler and the packages' version. One that was made before is used again, also
-/// when apt is out of reach.
+/// Returns the compiler and the version of the packages. Reuses an existing toolchain, also if apt
+/// cannot be reached.
 pub(crate) fn make(
     cache: &Path,
     active: &Active,
@@ -55,11 +57,11 @@ pub(crate) fn make(
         let what = format!("the active toolchain has no {LINKER} in {}", active.tools().display());
         return Err(Error::new(what).help("use a toolchain of rustup: `rustup default stable`"));
     }
-    // Held while a toolchain is made: of two processes the second waits, and then finds it made.
+    // Held while a toolchain is built: a second process waits and then finds the result.
     let _lock = files::lock(&cache.join("lock"))?;
     let home =
         Home { cache, key: digest(&[LAYOUT, &active.version, &active.sysroot.to_string_lossy()]) };
-    // What killed runs left.
+    // Left by processes that were killed.
     home.remove(|name| name.starts_with(files::MAKING));
     let mut tried = Vec::new();
     for lists in [apt::Lists::System, apt::Lists::Own] {
@@ -86,7 +88,8 @@ pub(crate) fn make(
     }
 }
 
-/// Where toolchains for one active toolchain are kept, one folder for each version of the packages.
+/// The folder of toolchains for one active toolchain, with one subfolder per version of the
+/// packages.
 struct Home<'a> {
     cache: &'a Path,
     key: String,
@@ -97,7 +100,7 @@ impl Home<'_> {
         self.cache.join(format!("{}_{version}", self.key))
     }
 
-    /// The version of a folder of this home.
+    /// Returns the version of a subfolder.
     fn version<'n>(&self, name: &'n str) -> Option<&'n str> {
         name.strip_prefix(&self.key)?.strip_prefix('_')
     }
@@ -114,13 +117,13 @@ impl Home<'_> {
         Some((self.dest(&version).join("bin/rustc"), version))
     }
 
-    /// That a folder cannot be removed costs disk space only.
+    /// Removes old subfolders. Failures cost only disk space.
     fn remove(&self, old: impl Fn(&str) -> bool) {
         self.names().filter(|n| old(n)).for_each(|n| drop(fs::remove_dir_all(self.cache.join(n))));
     }
 }
 
-/// Unpacks the packages into `root` and lays them out as a sysroot.
+/// Unpacks the packages into `root` and arranges them as a sysroot.
 fn unpack(debs: &Path, root: &Path, active: &Active, step: &Step) -> Result<(), Error> {
     for deb in list(debs)? {
         step.note(&format!("{}", deb.display()));
@@ -134,12 +137,13 @@ fn unpack(debs: &Path, root: &Path, active: &Active, step: &Step) -> Result<(), 
     }
     let host = &active.host;
     let source = list(&root.join("usr/src"))?.into_iter().find(|p| p.join("library").is_dir());
-    let source = source.ok_or_else(|| Error::new("the package rust-web-src holds no library/"))?;
+    let source =
+        source.ok_or_else(|| Error::new("the package rust-web-src contains no library/"))?;
     let lay_out = || {
         for dir in ["bin", "lib/rustlib/src", &format!("lib/rustlib/{host}")] {
             fs::create_dir_all(root.join(dir))?;
         }
-        // Relative, since the folder is renamed when it is whole.
+        // A relative link, because the folder is renamed when it is complete.
         symlink(
             Path::new("../../../usr/src").join(source.file_name().unwrap_or_default()),
             root.join("lib/rustlib/src/rust"),
@@ -157,11 +161,11 @@ fn unpack(debs: &Path, root: &Path, active: &Active, step: &Step) -> Result<(), 
         Ok::<_, std::io::Error>(())
     };
     lay_out().map_err(Error::context(root.display()))?;
-    // A library that the packages did not name would show here.
+    // This fails if the packages lack a library.
     step.run(Command::new(root.join("bin/rustc")).arg("-vV")).map(drop).map_err(Error::from)
 }
 
-/// Builds std from the packages' source and puts it into the sysroot.
+/// Builds std from the packages' source and adds it to the sysroot.
 fn build_std(root: &Path, step: &Step) -> Result<(), Error> {
     let work = tempfile::tempdir_in(root).map_err(Error::context(root.display()))?;
     for (name, text) in [("Cargo.toml", STD_MANIFEST), ("src/lib.rs", "#![no_std]\n")] {
@@ -173,7 +177,7 @@ fn build_std(root: &Path, step: &Step) -> Result<(), Error> {
         .current_dir(work.path())
         .env("RUSTC", root.join("bin/rustc"))
         .env("CARGO_TARGET_DIR", &target_dir);
-    // Stable cargo knows -Zbuild-std, and asks for this to admit it.
+    // Stable cargo accepts -Zbuild-std only with this variable.
     cargo.env("RUSTC_BOOTSTRAP", "1").env(
         "RUSTFLAGS",
         format!(

@@ -1,4 +1,4 @@
-//! The guest SDK that is embedded here, so that skills build wherever the host is installed.
+//! The embedded guest SDK, so that skills can be built wherever the host is installed.
 
 use std::path::{Path, PathBuf};
 
@@ -6,10 +6,10 @@ use sha2::{Digest, Sha256};
 
 use crate::{Error, files};
 
-/// The SDK's crate.
+/// The name of the SDK's crate.
 pub const CRATE: &str = "skillhost-guest";
 
-/// Paths, and bytes: `guest-sdk/` and `wit/` as they were when this was compiled.
+/// Paths and contents of the files in `guest-sdk/` and `wit/`.
 const FILES: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/sdk_files.rs"));
 
 /// An unpacked SDK.
@@ -19,17 +19,16 @@ pub struct Sdk {
     pub path: PathBuf,
     /// The version of the crate.
     pub version: String,
-    /// A cargo configuration that makes this folder be the crate, wherever a manifest says
-    /// `skillhost-guest = "VERSION"`.
+    /// A cargo configuration that replaces the dependency `skillhost-guest = "VERSION"` by this
+    /// folder.
     pub patch: String,
 }
 
-/// Unpacks the SDK below `cache`, once for each of its contents.
+/// Unpacks the SDK below `cache`, into a folder named by the digest of its contents.
 ///
-/// # Errors
-/// Where the cache cannot be written.
+/// # Errors Returns an error if the cache cannot be written.
 pub fn unpack(cache: &Path) -> Result<Sdk, Error> {
-    // cargo resolves a relative path from the folder of whoever reads it.
+    // The path must be absolute: cargo resolves relative paths from the file that contains them.
     let cache = std::path::absolute(cache).map_err(Error::context(cache.display()))?;
     let root = cache.join("sdk").join(digest());
     files::create_dir_whole(&root, |new| {
@@ -46,7 +45,7 @@ pub fn unpack(cache: &Path) -> Result<Sdk, Error> {
     })
 }
 
-/// The first `version = "..."` of the crate's manifest.
+/// Returns the crate's version: the first `version = "..."` of its manifest.
 fn version() -> Result<String, Error> {
     let manifest = FILES
         .iter()
@@ -57,7 +56,7 @@ fn version() -> Result<String, Error> {
         .unwrap_or_default()
         .lines()
         .find_map(|l| Some(l.strip_prefix("version = \"")?.strip_suffix('"')?.to_owned()));
-    version.ok_or_else(|| Error::new("the embedded SDK says no version"))
+    version.ok_or_else(|| Error::new("the embedded SDK has no version"))
 }
 
 fn digest() -> String {
@@ -76,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_embedded_sdk_is_the_one_of_this_repository() {
+    fn embedded_sdk_equals_the_repository() {
         let dir = tempfile::tempdir().unwrap();
         let sdk = unpack(dir.path()).unwrap();
         assert_eq!(unpack(dir.path()).unwrap(), sdk);

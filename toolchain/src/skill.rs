@@ -7,19 +7,19 @@ use serde_json::Value;
 use crate::sdk::{self, Sdk};
 use crate::{Build, Error, Step, TARGET, WasmToolchain, files};
 
-/// Where a skill's own cargo configuration looks for the SDK of this machine, so that plain cargo
-/// and editors find it. Not for version control.
+/// A skill's cargo configuration with the path of the SDK on this machine, for plain cargo and
+/// editors. It does not belong in version control.
 pub const SDK_CONFIG: &str = ".cargo/skillhost-sdk.toml";
 
-/// Builds the skill in `dir` in release mode and copies its component to `dir/component`, a path
-/// within the skill as `metadata.component` of its SKILL.md says; the package's name with `.wasm`
-/// where it says nothing. Returns the path of the copy.
+/// Builds the skill in `dir` in release mode and copies its component to `dir/component`, where
+/// `component` is a path in the skill as in `metadata.component` of its SKILL.md. The default is
+/// the package's name with `.wasm`. Returns the path of the copy.
 ///
-/// What is built in between, and the SDK if the crate takes it from the registry, lie below `cache`
-/// and are shared by all skills: a skill's folder stays small, and a second skill builds quickly.
+/// Build output, and the SDK if the crate takes it from the registry, are stored below `cache` and
+/// shared by all skills: a skill's folder stays small, and the next skill builds quickly.
 ///
-/// # Errors
-/// Where the folder is no crate, makes no component or several, or does not compile.
+/// # Errors Returns an error if the folder is not a crate, does not compile, or does not produce
+/// exactly one component.
 pub fn build(
     dir: &Path,
     component: Option<&str>,
@@ -28,41 +28,39 @@ pub fn build(
     step: &Step,
 ) -> Result<PathBuf, Error> {
     if !dir.join("Cargo.toml").is_file() {
-        let what = format!(
-            "{} has no Cargo.toml: it is no Rust skill, there is nothing to build",
-            dir.display()
-        );
-        return Err(Error::new(what).help("`skillhost new NAME --lang rust` makes one"));
+        let what =
+            format!("{} has no Cargo.toml: not a Rust skill, nothing to build", dir.display());
+        return Err(Error::new(what).help("create one with `skillhost new NAME --lang rust`"));
     }
     if let Some(path) = component.filter(|c| {
         !Path::new(c).components().all(|c| matches!(c, std::path::Component::Normal(_)))
     }) {
-        return Err(Error::new(format!("the component {path:?} lies outside of the skill"))
-            .help("name a file within the skill's folder"));
+        return Err(Error::new(format!("the component {path:?} is outside the skill"))
+            .help("use a path inside the skill's folder"));
     }
     let cache = std::path::absolute(cache).map_err(Error::context(cache.display()))?;
     let target_dir = cache.join("target");
     let mut args = Vec::new();
-    if takes_sdk_from_registry(dir, toolchain, step)? {
+    if uses_sdk_from_registry(dir, toolchain, step)? {
         let sdk = sdk::unpack(&cache)?;
         point_to(dir, &sdk)?;
         args.extend(["--config".to_owned(), sdk_config(dir)?]);
     }
-    // Skills of the same name share the path of what cargo builds, so nobody else builds until it
-    // is copied.
+    // Skills of the same name share the path of the built file, so other builds wait until it is
+    // copied.
     let _lock = files::lock(&cache.join("target.lock"))?;
     let built = toolchain
         .build(Build { dir, profile: "release", target_dir: &target_dir, args: &args }, step)?;
     let [one] = built.as_slice() else {
         let names: Vec<_> = built.iter().map(|c| c.name.as_str()).collect();
         let what = format!(
-            "{} makes {} components for {TARGET} ({}), not one",
+            "{} produces {} components for {TARGET} ({}) instead of one",
             dir.display(),
             names.len(),
             names.join(", ")
         );
         return Err(Error::new(what)
-            .help("`[lib]` with `crate-type = [\"cdylib\"]` in Cargo.toml makes the one"));
+            .help("declare one `[lib]` with `crate-type = [\"cdylib\"]` in Cargo.toml"));
     };
     let to = dir.join(component.map_or_else(|| format!("{}.wasm", one.name), str::to_owned));
     files::copy_if_changed(&one.wasm, &to)?;
@@ -71,8 +69,7 @@ pub fn build(
 
 /// Writes [`SDK_CONFIG`] into a skill.
 ///
-/// # Errors
-/// Where the skill's folder cannot be written.
+/// # Errors Returns an error if the skill's folder cannot be written.
 pub fn point_to(dir: &Path, sdk: &Sdk) -> Result<(), Error> {
     files::write_if_changed(&dir.join(SDK_CONFIG), sdk.patch.as_bytes()).map(drop)
 }
@@ -82,9 +79,9 @@ fn sdk_config(dir: &Path) -> Result<String, Error> {
     Ok(path.to_string_lossy().into_owned())
 }
 
-/// The manifest names the SDK by version alone; a path or a git repository is the author's choice,
-/// and stays.
-fn takes_sdk_from_registry(
+/// Returns whether the manifest names the SDK by version alone. If it names a path or a git
+/// repository, the author chose that, and it is used.
+fn uses_sdk_from_registry(
     dir: &Path,
     toolchain: &WasmToolchain,
     step: &Step,

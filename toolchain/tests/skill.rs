@@ -1,18 +1,18 @@
-//! From a new skill to its component, with the real toolchain and the embedded SDK.
+//! Creates and builds a skill with the real toolchain and the embedded SDK.
 
-#![expect(clippy::disallowed_methods, reason = "cargo is what is tested here")]
+#![expect(clippy::disallowed_methods, reason = "tests run cargo")]
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use skillhost_toolchain::{Error, Progress, Source, find, new, sdk, skill};
 
-/// How a component begins: the magic of WebAssembly, version 13, layer 1.
+/// The first bytes of a component: the magic number of WebAssembly, version 13, layer 1.
 const COMPONENT: &[u8] = b"\0asm\x0d\0\x01\0";
 
 #[test]
-fn a_new_skill_builds_to_a_component_and_passes_its_own_tests_with_plain_cargo() {
-    // Kept between runs, as an author's cache is: what skills stand on is compiled once.
+fn new_skill_builds_and_passes_its_tests() {
+    // Kept between test runs, so that the skill's dependencies compile once.
     let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache");
     let progress = Progress::silent();
     let toolchain = find(
@@ -29,14 +29,13 @@ fn a_new_skill_builds_to_a_component_and_passes_its_own_tests_with_plain_cargo()
         .unwrap();
     assert_eq!(component, dir.join("my-skill.wasm"));
     assert!(std::fs::read(&component).unwrap().starts_with(COMPONENT));
-    assert!(!dir.join("target").exists(), "a skill's folder stays small");
+    assert!(!dir.join("target").exists(), "build output stays outside the skill");
 
     let mut cargo = Command::new("cargo");
     cargo.current_dir(&dir).arg("test").env("CARGO_TARGET_DIR", cache.join("target"));
     progress.step("plain cargo test", |step| step.run(&mut cargo)).unwrap();
 
-    // Another crate may use the library too: cargo alone would then make the component without
-    // optimising across crates.
+    // With a second crate type, plain cargo would not optimise the component across crates.
     let alone = std::fs::read(&component).unwrap();
     let manifest = std::fs::read_to_string(dir.join("Cargo.toml")).unwrap();
     assert!(manifest.contains("[\"cdylib\"]"));
@@ -52,25 +51,25 @@ fn a_new_skill_builds_to_a_component_and_passes_its_own_tests_with_plain_cargo()
         .unwrap();
     assert!(
         std::fs::read(&component).unwrap() == alone,
-        "the component is optimised as if it were alone"
+        "the component is the same as without the second crate type"
     );
 }
 
 #[test]
-fn a_folder_that_is_no_crate_is_refused_with_what_would_make_one() {
+fn folder_without_a_crate_is_refused() {
     let dir = tempfile::tempdir().unwrap();
     let error = build_in(dir.path(), None).unwrap_err();
     assert!(error.what.contains("has no Cargo.toml"), "{error}");
-    assert_eq!(error.help.as_deref(), Some("`skillhost new NAME --lang rust` makes one"));
+    assert_eq!(error.help.as_deref(), Some("create one with `skillhost new NAME --lang rust`"));
 }
 
 #[test]
-fn a_component_outside_of_the_skill_is_refused() {
+fn component_outside_the_skill_is_refused() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("Cargo.toml"), "").unwrap();
     for path in ["../x.wasm", "/x.wasm", "a/../../x.wasm"] {
         assert!(
-            build_in(dir.path(), Some(path)).unwrap_err().what.contains("outside of the skill"),
+            build_in(dir.path(), Some(path)).unwrap_err().what.contains("outside the skill"),
             "{path}"
         );
     }

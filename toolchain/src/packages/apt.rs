@@ -1,4 +1,4 @@
-//! Asks apt for the packages, as any user: nothing is installed.
+//! Downloads packages with apt. This needs no root, because nothing is installed.
 
 use std::fs;
 use std::path::Path;
@@ -11,12 +11,12 @@ use tempfile::TempDir;
 use super::Home;
 use crate::{Error, Progress, Step, files};
 
-/// Which lists of packages apt reads.
+/// The package lists that apt reads.
 #[derive(Clone, Copy)]
 pub(super) enum Lists {
-    /// The machine's: often empty or old.
+    /// The machine's lists, which may be empty or old.
     System,
-    /// Fresh ones in a folder of our own, which needs no root.
+    /// New lists in a separate folder, which needs no root.
     Own,
 }
 
@@ -28,7 +28,7 @@ impl Lists {
         }
     }
 
-    /// Options of apt-get and apt-cache.
+    /// Returns the options of apt-get and apt-cache.
     fn options(self, cache: &Path) -> Result<Vec<String>, Error> {
         if let Lists::System = self {
             return Ok(Vec::new());
@@ -46,7 +46,8 @@ impl Lists {
     }
 }
 
-/// The newest version, and its packages unless a toolchain was made of them before.
+/// Returns the newest version, and downloads its packages unless a toolchain of that version
+/// exists.
 pub(super) fn fetch(
     lists: Lists,
     home: &Home,
@@ -66,7 +67,7 @@ pub(super) fn fetch(
     let version = progress.step("ask apt for rustc-web", |step| {
         let out = step.run(&mut apt("apt-cache", &["policy", "rustc-web"])).map_err(Error::from)?;
         candidate(&String::from_utf8_lossy(&out))
-            .ok_or_else(|| Error::new("apt knows no package rustc-web"))
+            .ok_or_else(|| Error::new("apt does not know the package rustc-web"))
     })?;
     if home.dest(&version).is_dir() {
         return Ok((version, None));
@@ -116,14 +117,14 @@ pub(super) fn fetch(
     Ok((version, Some(debs)))
 }
 
-/// The version that `apt-cache policy` would install.
+/// Returns the version that `apt-cache policy` names as candidate.
 fn candidate(policy: &str) -> Option<String> {
     let version = policy.lines().find_map(|l| l.trim().strip_prefix("Candidate: "))?;
     (version != "(none)").then(|| version.to_owned())
 }
 
-/// Of the packages in `apt-cache depends --recurse` those that are neither installed nor `std`
-/// itself: libLLVM, as a rule, and what it stands on.
+/// Returns the packages of `apt-cache depends --recurse` that are not installed, other than `std`:
+/// usually libLLVM and its dependencies.
 fn missing(depends: &str, installed: &str, std: &str) -> Vec<String> {
     let installed: Vec<_> =
         installed.lines().filter_map(|l| l.strip_suffix("ii ")).map(str::trim).collect();
@@ -131,12 +132,12 @@ fn missing(depends: &str, installed: &str, std: &str) -> Vec<String> {
     packages.filter(|p| *p != std && !installed.contains(p)).map(str::to_owned).collect()
 }
 
-/// The sum of the sizes in `apt-get --print-uris`: lines of 'URI' FILE SIZE HASH.
+/// Adds up the sizes in the output of `apt-get --print-uris`, whose lines are 'URI' FILE SIZE HASH.
 fn total_size(uris: &str) -> u64 {
     uris.lines().filter_map(|l| l.rsplit(' ').nth(1)?.parse::<u64>().ok()).sum()
 }
 
-/// Runs `work`, while the step shows how much is in `dir`.
+/// Runs `work` while the step shows how many bytes `dir` has.
 fn watch<T>(dir: &Path, step: &Step, work: impl FnOnce() -> T) -> T {
     let over = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -158,7 +159,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_candidate_is_what_apt_would_install() {
+    fn candidate_version_is_parsed() {
         assert_eq!(
             candidate("rustc-web:\n  Installed: (none)\n  Candidate: 1.96.0+dfsg1-1~deb12u2\n")
                 .as_deref(),
@@ -169,14 +170,14 @@ mod tests {
     }
 
     #[test]
-    fn packages_that_are_installed_or_virtual_are_not_fetched() {
+    fn installed_and_virtual_packages_are_skipped() {
         let depends = "libstd-rust-web-1.96\n  Depends: libllvm22\nlibllvm22\n  Depends: libz3-4\n<libedit>\nlibz3-4\nlibc6\n";
         let installed = "libc6 ii \nlibz3-4 rc \n";
         assert_eq!(missing(depends, installed, "libstd-rust-web-1.96"), ["libllvm22", "libz3-4"]);
     }
 
     #[test]
-    fn sizes_of_a_download_are_added_up() {
+    fn download_sizes_are_added_up() {
         assert_eq!(
             total_size(
                 "'http://a/b.deb' b.deb 40 SHA256:00\n'http://a/c.deb' c.deb 2 SHA256:00\nnoise\n"

@@ -1,28 +1,28 @@
-//! Counts in texts.
+//! Counts the lines, words and characters of texts.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What `count` is given. The comments of the fields become their descriptions.
+/// Input of `count`. The field comments become descriptions that agents read.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CountInput {
-    /// The text to count in.
+    /// The text to count.
     text: String,
 }
 
-/// What `count` gives back.
+/// Output of `count`.
 #[derive(Debug, PartialEq, Serialize, JsonSchema)]
 pub struct CountOutput {
-    /// Lines, the last one without a newline included.
+    /// Number of lines, including a last line without a newline.
     lines: usize,
-    /// Words: what blanks separate.
+    /// Number of words, separated by white space.
     words: usize,
-    /// Unicode characters.
+    /// Number of Unicode characters.
     characters: usize,
 }
 
-/// Counts the lines, words and characters of a text.
+/// Counts the lines, words and characters of a text. Use it when asked how long a text is.
 #[skillhost_guest::tool]
 pub async fn count(input: CountInput) -> Result<CountOutput, String> {
     Ok(count_in(&input.text))
@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_text_is_counted() {
+    fn counts_lines_words_and_characters() {
         assert_eq!(
             count_in("to be\nor not"),
             CountOutput {
