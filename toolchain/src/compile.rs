@@ -38,7 +38,8 @@ impl WasmToolchain {
     /// built: when cargo builds both at once, it does not optimise across crates, whatever the
     /// profile says.
     ///
-    /// # Errors Returns the messages of cargo and the compiler.
+    /// # Errors
+    /// Returns the messages of cargo and the compiler.
     pub fn build(&self, build: Build, step: &Step) -> Result<Vec<Component>, Error> {
         let packages = packages(&self.metadata(build.dir, step)?, build.dir);
         let (both, others): (Vec<_>, Vec<_>) =

@@ -50,8 +50,9 @@ pub(crate) struct Active {
 
 /// Finds a toolchain, or builds one below `cache`.
 ///
-/// # Errors Returns an error if Rust is not installed, or if neither rustup nor apt can provide the
-/// target. It lists all attempts.
+/// # Errors
+/// Returns an error if Rust is not installed, or if neither rustup nor apt can provide the target.
+/// It lists all attempts.
 pub fn find(cache: &Path, source: Source, progress: &Progress) -> Result<WasmToolchain, Error> {
     let active = progress.step("look for a wasm toolchain", Active::find)?;
     let mut tried = Vec::new();

@@ -20,8 +20,9 @@ const YAML_WORDS: [&str; 9] = ["true", "false", "null", "yes", "no", "on", "off"
 
 /// Creates the Rust skill `name` in a folder of that name in `parent`, and returns the folder.
 ///
-/// # Errors Returns an error if the name is not a valid skill name, or if the folder exists or
-/// cannot be written.
+/// # Errors
+/// Returns an error if the name is not a valid skill name, or if the folder exists or cannot be
+/// written.
 pub fn rust(name: &str, parent: &Path, sdk: &Sdk) -> Result<PathBuf, Error> {
     if !is_skill_name(name) {
         let what = format!(

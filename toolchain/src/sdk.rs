@@ -26,7 +26,8 @@ pub struct Sdk {
 
 /// Unpacks the SDK below `cache`, into a folder named by the digest of its contents.
 ///
-/// # Errors Returns an error if the cache cannot be written.
+/// # Errors
+/// Returns an error if the cache cannot be written.
 pub fn unpack(cache: &Path) -> Result<Sdk, Error> {
     // The path must be absolute: cargo resolves relative paths from the file that contains them.
     let cache = std::path::absolute(cache).map_err(Error::context(cache.display()))?;

@@ -18,8 +18,9 @@ pub const SDK_CONFIG: &str = ".cargo/skillhost-sdk.toml";
 /// Build output, and the SDK if the crate takes it from the registry, are stored below `cache` and
 /// shared by all skills: a skill's folder stays small, and the next skill builds quickly.
 ///
-/// # Errors Returns an error if the folder is not a crate, does not compile, or does not produce
-/// exactly one component.
+/// # Errors
+/// Returns an error if the folder is not a crate, does not compile, or does not produce exactly one
+/// component.
 pub fn build(
     dir: &Path,
     component: Option<&str>,
@@ -69,7 +70,8 @@ pub fn build(
 
 /// Writes [`SDK_CONFIG`] into a skill.
 ///
-/// # Errors Returns an error if the skill's folder cannot be written.
+/// # Errors
+/// Returns an error if the skill's folder cannot be written.
 pub fn point_to(dir: &Path, sdk: &Sdk) -> Result<(), Error> {
     files::write_if_changed(&dir.join(SDK_CONFIG), sdk.patch.as_bytes()).map(drop)
 }
