@@ -257,9 +257,12 @@ fn many_runs_of_one_host_at_once_are_each_as_if_alone() {
             outcome.usage.memory_peak,
         )
     };
-    for verb in
-        [&["waits"][..], &["talk", "4"], &["start", "3", "clocks"], &["file-metadata", "/workspace"]]
-    {
+    for verb in [
+        &["waits"][..],
+        &["talk", "4"],
+        &["start", "3", "clocks"],
+        &["file-metadata", "/workspace"],
+    ] {
         let alone = runtime.block_on(invoke(verb));
         assert_eq!(alone.0, Status::Exited { code: 0 }, "{verb:?}");
         for together in runtime.block_on(futures::future::join_all((0..8).map(|_| invoke(verb)))) {
