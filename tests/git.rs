@@ -110,19 +110,19 @@ fn the_shells_git_says_what_git_says() {
 fn what_git_does_not_do_here_is_said() {
     let Some(place) = Place::new() else { return };
     for (line, words) in [
-        ("git commit -m x", "'git commit' would write to the repository, and git only reads here"),
+        ("git commit -m x", "'git commit' writes to the repository, but git can only read here"),
         ("git add a", "'git add' would write"),
         ("git branch new", "would make a branch"),
         ("git branch -d feature", "would write"),
         ("git tag v2", "would make a tag"),
         ("git config user.name x", "would write"),
-        ("git fetch", "'git fetch' would ask another machine"),
-        ("git clone https://example.org/x", "'git clone' would ask another machine"),
+        ("git fetch", "'git fetch' uses the network"),
+        ("git clone https://example.org/x", "'git clone' uses the network"),
         ("git remote add x y", "git only reads"),
-        ("git blame README.md", "'git blame' is not in this git"),
-        ("git log --graph", "this git does not have the option '--graph'"),
-        ("git diff --word-diff", "this git does not have the option '--word-diff'"),
-        ("git log --since=teatime", "this git does not read the time 'teatime'"),
+        ("git blame README.md", "'git blame' is not supported by this git"),
+        ("git log --graph", "this git does not support the option '--graph'"),
+        ("git diff --word-diff", "this git does not support the option '--word-diff'"),
+        ("git log --since=teatime", "this git does not understand the time 'teatime'"),
         ("git log HEAD~é", "unknown revision"),
     ] {
         let printed = place.here(&format!("cd main; {line} 2>&1; echo $?"));

@@ -1,4 +1,4 @@
-//! Bindings to WASI 0.3 and to the programs of the sandbox, generated.
+//! Generated bindings to WASI 0.3 and `skillhost:skill/process`.
 
 #![allow(unreachable_pub, clippy::undocumented_unsafe_blocks, reason = "generated")]
 

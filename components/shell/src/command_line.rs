@@ -1,33 +1,37 @@
-//! The command line, as bash takes it.
+//! Parses the shell's own command line.
+//!
+//! Not with a library: `+o`, options that take their argument from a later word (`-eo pipefail`)
+//! and the order of long and short options are bash's own rules, which option parsers do not know.
 
-/// What to run.
+/// The source of the commands to run.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Source {
     /// `-c TEXT`.
     Text(String),
-    /// A file.
+    /// A script file.
     File(String),
     /// Standard input.
     Stdin,
-    /// Nothing but a text for stdout: `--version`, `--help`.
-    Tell(&'static str),
+    /// `--version` and `--help`, which only print this text.
+    Print(&'static str),
 }
 
-/// A command line that was understood.
+/// A parsed command line.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct CommandLine {
     pub(crate) source: Source,
     /// `$0`.
     pub(crate) name: String,
-    /// `$1` and on.
+    /// `$1` and the following arguments.
     pub(crate) args: Vec<String>,
-    /// Arguments for `set`, to be in force from the first line on.
+    /// Arguments of `set`, applied before the first line.
     pub(crate) set: Vec<String>,
-    /// Arguments for `shopt`.
+    /// Arguments of `shopt`, applied before the first line.
     pub(crate) shopt: Vec<String>,
 }
 
-/// The names by which it is a shell. By any other it is that command of its own: `jq`.
+/// The names under which the program is a shell. Under any other name, such as `jq`, it runs the
+/// command of that name.
 const SHELLS: [&str; 4] = ["bash", "sh", "dash", "ash"];
 
 const VERSION: &str = "\
@@ -36,10 +40,10 @@ This is bashkit's interpreter in skillhost's sandbox, not GNU bash itself.
 ";
 const HELP: &str = "Usage:\tbash [option] ...\n\tbash [option] script-file ...\n";
 
-/// Takes `argv` apart, the program's name first.
+/// Parses `argv`, whose first word is the program's name.
 ///
 /// # Errors
-/// The message, without `bash: `.
+/// Returns bash's message, without `bash: `.
 pub(crate) fn parse(argv: Vec<String>) -> Result<CommandLine, String> {
     let mut rest = argv.into_iter();
     let name = rest.next().unwrap_or_else(|| "bash".into());
@@ -63,8 +67,8 @@ pub(crate) fn parse(argv: Vec<String>) -> Result<CommandLine, String> {
         args.pop_front();
         match arg.as_str() {
             "--" => break,
-            "--version" => return Ok(tell(name, VERSION)),
-            "--help" => return Ok(tell(name, HELP)),
+            "--version" => return Ok(print(name, VERSION)),
+            "--help" => return Ok(print(name, HELP)),
             "--rcfile" | "--init-file" => {
                 args.pop_front();
             }
@@ -115,9 +119,9 @@ pub(crate) fn parse(argv: Vec<String>) -> Result<CommandLine, String> {
     Ok(CommandLine { source, name, args: args.into(), set, shopt })
 }
 
-fn tell(name: String, text: &'static str) -> CommandLine {
+fn print(name: String, text: &'static str) -> CommandLine {
     CommandLine {
-        source: Source::Tell(text),
+        source: Source::Print(text),
         name,
         args: Vec::new(),
         set: Vec::new(),

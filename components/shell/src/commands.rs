@@ -1,4 +1,4 @@
-//! Commands that bashkit lacks, or has in a form that scripts cannot use.
+//! Commands that bashkit lacks or implements in a way that scripts cannot use.
 
 mod diff;
 mod git;
@@ -15,8 +15,8 @@ use bashkit::{BashBuilder, CommandContext, CommandStatus, Error, Result};
 
 use crate::program::Own;
 
-/// Adds them.
-pub(crate) fn add(builder: BashBuilder, own: &Own) -> BashBuilder {
+/// Adds the commands to the interpreter.
+pub(crate) fn add(builder: BashBuilder, own: &OwnStreams) -> BashBuilder {
     builder
         .command("diff", diff::Diff)
         .command("git", git::Git)
@@ -28,12 +28,12 @@ pub(crate) fn add(builder: BashBuilder, own: &Own) -> BashBuilder {
         .command("sqlite3", sqlite::Sqlite { own: own.clone() })
 }
 
-/// A path of the command line, absolute.
+/// Makes a path of the command line absolute.
 fn absolute(context: &CommandContext<'_>, path: &str) -> PathBuf {
     context.cwd.join(path)
 }
 
-/// A file system's error in the words of libc.
+/// Returns libc's text for an error of the file system.
 fn reason(error: &Error) -> String {
     match error {
         Error::Io(io) => io.to_string(),
@@ -41,13 +41,13 @@ fn reason(error: &Error) -> String {
     }
 }
 
-/// A message on stderr, and the exit code that goes with it.
+/// Writes a message to stderr and returns the exit code.
 async fn fail(context: &CommandContext<'_>, message: &str, code: i32) -> Result<CommandStatus> {
     context.stderr.write_all(message.as_bytes()).await?;
     Ok(CommandStatus::with_code(code))
 }
 
-/// All of standard input.
+/// Reads all of standard input.
 async fn standard_input(context: &CommandContext<'_>) -> Result<Vec<u8>> {
     let mut all = Vec::new();
     while let Some(bytes) = context.stdin.read_chunk().await? {

@@ -1,5 +1,5 @@
-//! `curl`: HTTP as the policy allows it, through the same sender as every other program of the
-//! sandbox.
+//! `curl`. Requests go through the host's HTTP sender, as those of all programs of the sandbox do,
+//! and need a permission of the policy.
 
 mod body;
 mod exchange;
@@ -22,14 +22,15 @@ use self::options::{Options, Output};
 use self::report::Report;
 use crate::hooks;
 
-/// What curl calls itself, and sends as `User-Agent`.
+/// The version reported by `--version` and sent in `User-Agent`.
 const VERSION: &str = "8.5.0";
 
-/// Waits between retries double, from this on, up to ten minutes.
+/// The delay before the first retry. Each further delay is twice the previous one, up to ten
+/// minutes.
 const RETRY_FIRST: Duration = Duration::from_secs(1);
 const RETRY_LONGEST: Duration = Duration::from_secs(600);
 
-/// The command.
+/// The command `curl`.
 pub(crate) struct Curl;
 
 #[async_trait]
@@ -42,18 +43,18 @@ impl Command for Curl {
 async fn run(context: CommandContext<'_>) -> Result<CommandStatus> {
     let options = match options::parse(context.args) {
         Ok(options) => options,
-        Err(failure) => return tell(&context, &Options::default(), &failure).await,
+        Err(failure) => return report(&context, &Options::default(), &failure).await,
     };
-    if let Some(text) = options.told {
+    if let Some(text) = options.text {
         context.stdout.write_all(text.as_bytes()).await?;
         return Ok(CommandStatus::success());
     }
     if options.urls.is_empty() {
-        return tell(&context, &options, &Failure::new(2, "no URL specified")).await;
+        return report(&context, &options, &Failure::new(2, "no URL specified")).await;
     }
     let body = match body::gather(&context, &options).await {
         Ok(body) => body,
-        Err(failure) => return tell(&context, &options, &failure).await,
+        Err(failure) => return report(&context, &options, &failure).await,
     };
     let mut code = 0;
     for (index, url) in options.urls.iter().enumerate() {
@@ -68,13 +69,13 @@ async fn run(context: CommandContext<'_>) -> Result<CommandStatus> {
             context.stderr.write_all(&err).await?;
         }
         if let Some(failure) = failure {
-            code = tell(&context, &options, &failure).await?.exit_code;
+            code = report(&context, &options, &failure).await?.exit_code;
         }
     }
     Ok(CommandStatus::with_code(code))
 }
 
-async fn tell(
+async fn report(
     context: &CommandContext<'_>,
     options: &Options,
     failure: &Failure,
@@ -92,7 +93,7 @@ async fn tell(
     Ok(CommandStatus::with_code(failure.code))
 }
 
-/// One URL with its redirects and retries.
+/// Transfers one URL, with redirects and retries.
 async fn transfer(
     context: &CommandContext<'_>,
     options: &Options,
@@ -213,7 +214,7 @@ async fn attempt(
     }
 }
 
-/// Hands the body on as it comes.
+/// Writes the body to its destination as it arrives.
 async fn receive(
     context: &CommandContext<'_>,
     options: &Options,
@@ -236,7 +237,7 @@ async fn receive(
         }
         append = true;
     }
-    // An empty body makes an empty file.
+    // An empty body creates an empty file.
     if !append && !matches!(place, Output::Stdout) {
         return save(context, options, place, url, b"", false).await;
     }

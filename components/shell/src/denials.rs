@@ -1,8 +1,8 @@
-//! Commands that the policy denies, among those that the shell runs itself: no program starts, so
-//! the host cannot see them.
+//! Enforces the policy's denials of commands that the shell runs itself. No program starts for
+//! them, so the host cannot see them.
 //!
-//! The host names them in a variable, which scripts do not see. It is asked about each that is
-//! called, so that it notes the denial.
+//! The host lists them in an environment variable that scripts do not see. The shell asks the host
+//! to start each one that is called; the host refuses and records the denial.
 
 use std::collections::HashSet;
 
@@ -10,17 +10,17 @@ use bashkit::hooks::{HookAction, Interceptor, ToolEvent};
 
 use crate::bindings::skillhost::skill::process::{self, Error, Input, Output};
 
-/// The variable, which the host alone sets. Names are separated by spaces.
+/// The variable, set by the host. Names are separated by spaces.
 pub(crate) const VARIABLE: &str = "SKILLHOST_DENIED_COMMANDS";
 
-/// Commands that run a text as a shell does, or expand one that may hold commands: denied with
-/// `bash`.
+/// Commands that execute a text, or expand one that may contain commands. They are denied together
+/// with `bash`.
 const EVALUATORS: [&str; 13] = [
     "eval", "source", ".", "trap", "compgen", "declare", "typeset", "local", "readonly", "export",
     "let", "read", "mapfile",
 ];
 
-/// A hook that cancels the commands that `names` lists.
+/// Returns a hook that cancels the commands in `names`.
 pub(crate) fn hook(names: &str) -> Interceptor<ToolEvent> {
     let denied: HashSet<String> = names.split_whitespace().map(str::to_owned).collect();
     Box::new(move |event| {
@@ -36,7 +36,7 @@ pub(crate) fn hook(names: &str) -> Interceptor<ToolEvent> {
     })
 }
 
-/// What the host says about a denied command. It starts nothing, whatever that is.
+/// Returns the host's message for a denied command. Nothing is started, whatever the host responds.
 fn refusal(program: &str, args: &[String]) -> String {
     let argv: Vec<String> =
         std::iter::once(program.to_owned()).chain(args.iter().cloned()).collect();

@@ -1,9 +1,8 @@
-//! The sandbox's files as bashkit's file system: the same that every other program of the sandbox
-//! sees.
+//! bashkit's file system over the sandbox's files, which all programs of the sandbox share.
 
 mod errors;
 mod modes;
-mod places;
+mod mounts;
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -23,30 +22,30 @@ use crate::bindings::wit_stream;
 use crate::hooks;
 use errors::{error, missing, refused};
 use modes::Modes;
-use places::{At, Places};
+use mounts::{MountPath, Mounts};
 
-/// bashkit's clock, which has another type on this target than elsewhere.
+/// bashkit's clock, whose type differs on this target.
 type SystemTime = bashkit::time::SystemTime;
 
 /// Bytes per read and write.
 const CHUNK: usize = 64 * 1024;
 
-/// What one read of an endless device gives: those that need more ask by count (`head -c`, `dd`).
+/// Bytes per read of an endless device. Programs that need more pass a count (`head -c`, `dd`).
 const DEVICE_CHUNK: usize = 64 * 1024;
 
-/// The file system. One for the shell and all its subshells.
+/// The file system, shared by the shell and all its subshells.
 pub(crate) struct Files {
-    places: SendWrapper<Places>,
+    mounts: SendWrapper<Mounts>,
     modes: Modes,
 }
 
 impl Files {
     pub(crate) fn new() -> Files {
-        Files { places: SendWrapper::new(Places::granted()), modes: Modes::default() }
+        Files { mounts: SendWrapper::new(Mounts::granted()), modes: Modes::default() }
     }
 
-    fn at(&self, path: &Path) -> io::Result<At<'_>> {
-        self.places.find(path)
+    fn at(&self, path: &Path) -> io::Result<MountPath<'_>> {
+        self.mounts.find(path)
     }
 
     async fn open(
@@ -72,7 +71,7 @@ impl Files {
         let file = self
             .open(path, OpenFlags::CREATE | open, DescriptorFlags::WRITE)
             .await
-            .map_err(|e| self.why_not_written(path, e))?;
+            .map_err(|e| self.explain_write_error(path, e))?;
         if bytes.is_empty() {
             return Ok(());
         }
@@ -88,11 +87,11 @@ impl Files {
         done.await.map_err(error)
     }
 
-    /// Outside of what is granted nothing can be made: that is a matter of permission where the
-    /// folder is there for the shell.
-    fn why_not_written(&self, path: &Path, error: io::Error) -> io::Error {
+    /// Replaces "no such file" by "permission denied" if a file cannot be created in a folder that
+    /// only the shell shows.
+    fn explain_write_error(&self, path: &Path, error: io::Error) -> io::Error {
         let shown = path.parent().is_some_and(|parent| parent == Path::new("/"));
-        if error.kind() == io::ErrorKind::NotFound && shown && self.places.find(path).is_err() {
+        if error.kind() == io::ErrorKind::NotFound && shown && self.mounts.find(path).is_err() {
             refused()
         } else {
             error
@@ -108,15 +107,15 @@ impl Files {
                 let stat = at.folder.stat_at(follow, at.relative).await.map_err(error)?;
                 Ok(self.modes.apply(path, metadata(&stat), at.writable))
             }
-            Err(_) if self.places.is_above(path) => Ok(folder()),
+            Err(_) if self.mounts.is_above(path) => Ok(folder()),
             Err(error) => Err(error),
         }
     }
 
     async fn list(&self, path: &Path) -> io::Result<Vec<DirEntry>> {
-        if self.places.is_above(path) && self.at(path).is_err() {
+        if self.mounts.is_above(path) && self.at(path).is_err() {
             return Ok(self
-                .places
+                .mounts
                 .below(path)
                 .map(|name| DirEntry { name, metadata: folder() })
                 .collect());
@@ -127,7 +126,7 @@ impl Files {
         done.await.map_err(error)?;
         let mut listed = Vec::with_capacity(names.len());
         for entry in names {
-            // One that went away in between is not listed.
+            // A file that was removed in the meantime is left out.
             if let Ok(metadata) = self.stat_at(&path.join(&entry.name), PathFlags::empty()).await {
                 listed.push(DirEntry { name: entry.name, metadata });
             }
@@ -138,8 +137,8 @@ impl Files {
     async fn make_folder(&self, path: &Path) -> io::Result<()> {
         let at = match self.at(path) {
             Ok(at) => at,
-            Err(_) if self.places.is_above(path) => return Err(errors::exists()),
-            Err(error) => return Err(self.why_not_written(path, error)),
+            Err(_) if self.mounts.is_above(path) => return Err(errors::exists()),
+            Err(error) => return Err(self.explain_write_error(path, error)),
         };
         if at.is_mount() {
             return Err(errors::exists());
@@ -199,15 +198,14 @@ impl Files {
             }
             _ => {}
         }
-        if self.places.is_above(path) && self.at(path).is_err() {
+        if self.mounts.is_above(path) && self.at(path).is_err() {
             return Err(errors::is_folder());
         }
         let file = self.open(path, OpenFlags::empty(), DescriptorFlags::READ).await?;
         let (mut reader, done) = file.read_via_stream(0);
         let mut all = Vec::with_capacity(CHUNK);
         loop {
-            // Not at the end of a small file: making room there would copy and write what nobody
-            // needs.
+            // Capacity is added late: at the end of a small file it would be copied and never used.
             if all.capacity() - all.len() < CHUNK / 4 {
                 all.reserve(CHUNK.max(all.len()));
             }
@@ -276,9 +274,9 @@ impl FileSystem for Files {
     async fn rename(&self, from: &Path, to: &Path) -> Result<()> {
         SendWrapper::new(async {
             let (old, new) =
-                (self.at(from)?, self.at(to).map_err(|e| self.why_not_written(to, e))?);
+                (self.at(from)?, self.at(to).map_err(|e| self.explain_write_error(to, e))?);
             old.folder.rename_at(old.relative, new.folder, new.relative).await.map_err(error)?;
-            self.modes.moved(from, to);
+            self.modes.rename(from, to);
             io::Result::Ok(())
         })
         .await?;
@@ -289,7 +287,7 @@ impl FileSystem for Files {
         SendWrapper::new(async {
             let bytes = self.read(from).await?;
             self.write(to, &bytes, OpenFlags::TRUNCATE, false).await?;
-            self.modes.copied(from, to);
+            self.modes.copy(from, to);
             io::Result::Ok(())
         })
         .await?;
@@ -360,12 +358,12 @@ fn time(instant: &Instant) -> SystemTime {
         + Duration::new(instant.seconds.try_into().unwrap_or(0), instant.nanoseconds)
 }
 
-/// A folder of the shell's own, above the mounts.
+/// The metadata of a folder above the mounts, which only the shell shows.
 fn folder() -> Metadata {
     Metadata { file_type: FileType::Directory, size: 4096, mode: 0o755, ..Metadata::default() }
 }
 
-/// Devices that the shell plays itself.
+/// Returns the type of a device that the shell emulates.
 fn device(path: &Path) -> Option<FileType> {
     matches!(path.to_str()?, "/dev/null" | "/dev/zero" | "/dev/urandom" | "/dev/random")
         .then_some(FileType::File)

@@ -1,4 +1,4 @@
-//! What crates below ask of a system: time, waiting, chance, and where a panic is told.
+//! System functions for the crates below: time, sleeping, randomness and panic messages.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -10,10 +10,10 @@ use crate::bindings::wasi::clocks::{monotonic_clock, system_clock};
 use crate::bindings::wasi::random::random::get_random_bytes;
 use crate::stdio;
 
-/// Hosts bound what they give at once.
+/// Hosts limit the bytes of one request.
 const RANDOM_AT_ONCE: usize = 64 * 1024;
 
-/// Fills `bytes`.
+/// Fills `bytes` with random bytes.
 pub(crate) fn random(bytes: &mut [u8]) {
     let mut filled = 0;
     while filled < bytes.len() {
@@ -23,18 +23,18 @@ pub(crate) fn random(bytes: &mut [u8]) {
     }
 }
 
-/// Waits without keeping others from running.
+/// Sleeps while other futures continue.
 pub(crate) async fn sleep(duration: Duration) {
     monotonic_clock::wait_for(duration.as_nanos().try_into().unwrap_or(u64::MAX)).await;
 }
 
-/// Panics are told on stderr: std's own stderr is not there.
-pub(crate) fn tell_panics() {
+/// Writes panic messages to stderr. std's own stderr discards them on this target.
+pub(crate) fn install_panic_hook() {
     std::panic::set_hook(Box::new(|panic| {
         let message = format!("bash: {panic}\n");
         wit_bindgen::block_on(async move {
-            // Where stderr does not work either, the trap has to do.
-            stdio::write_apart(message.into_bytes()).await;
+            // If stderr fails as well, the trap is the only report.
+            stdio::write_separately(message.into_bytes()).await;
         });
     }));
 }
@@ -57,8 +57,8 @@ unsafe extern "Rust" fn __getrandom_v03_custom(
     bytes: *mut u8,
     count: usize,
 ) -> Result<(), getrandom::Error> {
-    // SAFETY: getrandom passes `count` writable bytes, perhaps uninitialized: hence zeroed before
-    // they are a slice.
+    // SAFETY: getrandom passes `count` writable bytes. They may be uninitialised, so they are
+    // zeroed before they become a slice.
     let bytes = unsafe {
         bytes.write_bytes(0, count);
         std::slice::from_raw_parts_mut(bytes, count)

@@ -20,7 +20,7 @@ struct Shell;
 
 impl bindings::exports::wasi::cli::run::Guest for Shell {
     async fn run() -> Result<(), ()> {
-        hooks::tell_panics();
+        hooks::install_panic_hook();
         let code = session::run(environment::get_arguments()).await;
         if code != 0 {
             exit_with_code(code);

@@ -1,12 +1,12 @@
-//! bashkit's own limits, all out of the way: the sandbox has its own for time, memory, output and
-//! depth, and its are told.
+//! Disables bashkit's own limits. The sandbox limits time, memory, output and depth, and reports
+//! each limit that is hit.
 
 use std::time::Duration;
 
 use bashkit::{ExecutionLimits, MemoryLimits, SessionLimits};
 
-/// What one function call takes of the stack, with room: the depth is bounded so that it ends as an
-/// error, as in bash.
+/// The deepest nesting of function calls. It is low enough for the stack, so that deeper recursion
+/// ends with an error, as in bash.
 const FUNCTION_DEPTH: usize = 1_000;
 
 pub(crate) fn execution() -> ExecutionLimits {
@@ -23,7 +23,7 @@ pub(crate) fn execution() -> ExecutionLimits {
         max_input_bytes: usize::MAX,
         max_ast_depth: 100,
         max_parser_operations: usize::MAX,
-        // Headroom: the counters are compared after they were added to.
+        // Half of the maximum: the counters are compared after adding, which must not overflow.
         max_stdout_bytes: usize::MAX / 2,
         max_stderr_bytes: usize::MAX / 2,
         max_subst_depth: 100,

@@ -1,4 +1,4 @@
-//! Programs of the sandbox that are not the shell's own: python3, and what a skill brings.
+//! Programs of the sandbox outside of the shell: python3, and the programs of skills.
 
 mod flow;
 mod shims;
@@ -19,24 +19,24 @@ use crate::session::Outputs;
 
 pub(crate) use shims::Shim;
 
-/// Exit codes of a program that did not run, or did not end by itself.
+/// Exit codes of programs that did not run or did not end by themselves.
 const DENIED: i32 = 126;
 const NOT_FOUND: i32 = 127;
 const KILLED: i32 = 137;
 const TRAPPED: i32 = 134;
 
-/// The shell's own streams, which programs can inherit.
+/// The shell's own standard streams, which programs can inherit.
 #[derive(Clone)]
-pub(crate) struct Own {
+pub(crate) struct OwnStreams {
     pub(crate) stdin: LiveInput,
     pub(crate) outputs: SendWrapper<Rc<Outputs>>,
 }
 
-/// Runs a program by the name it is called by.
+/// Runs a program by its name.
 pub(crate) struct Program {
-    pub(crate) own: Own,
-    /// The shell knows the name, so that it is found (`command -v`): that there is no program is
-    /// told here.
+    pub(crate) own: OwnStreams,
+    /// Whether the shell lists the name (`command -v`). If such a program is not installed, this
+    /// command reports that itself.
     pub(crate) known: bool,
 }
 
@@ -46,12 +46,12 @@ impl Command for Program {
         let argv =
             std::iter::once(context.name.to_owned()).chain(context.args.iter().cloned()).collect();
         let status = SendWrapper::new(run(&self.own, &context, argv)).await?;
-        if self.known { here(&context, status).await } else { Ok(status) }
+        if self.known { check_installed(&context, status).await } else { Ok(status) }
     }
 }
 
-/// The status of a program that may not be installed.
-pub(crate) async fn here(
+/// Reports a program that is not installed, and returns the status.
+pub(crate) async fn check_installed(
     context: &CommandContext<'_>,
     status: CommandStatus,
 ) -> Result<CommandStatus> {
@@ -62,21 +62,21 @@ pub(crate) async fn here(
     Ok(CommandStatus::with_code(NOT_FOUND))
 }
 
-/// What a name means that is nothing in the shell: a program, if the host has one.
-pub(crate) struct Elsewhere {
-    pub(crate) own: Own,
+/// Resolves a name that the shell does not know to a program of the host, if there is one.
+pub(crate) struct HostPrograms {
+    pub(crate) own: OwnStreams,
 }
 
-impl CommandResolver for Elsewhere {
+impl CommandResolver for HostPrograms {
     fn resolve(&self, name: &str) -> Option<Arc<dyn Builtin>> {
         let own = self.own.clone();
         (!name.is_empty()).then(|| bashkit::command_builtin(name, Program { own, known: false }))
     }
 }
 
-/// Starts `argv`, moves its streams and waits for its end.
+/// Starts `argv`, moves the data of its streams and waits for its end.
 pub(crate) async fn run(
-    own: &Own,
+    own: &OwnStreams,
     context: &CommandContext<'_>,
     argv: Vec<String>,
 ) -> Result<CommandStatus> {
@@ -98,8 +98,8 @@ pub(crate) async fn run(
         Some(2) => Output::Inherit,
         _ => Output::Pipe,
     };
-    // What the shell has written comes before what the program writes.
-    own.outputs.settle(|| context.stdout.is_drained() && context.stderr.is_drained()).await;
+    // Output of the shell must precede that of the program.
+    own.outputs.flush(|| context.stdout.is_drained() && context.stderr.is_drained()).await;
     let env =
         context.env.iter().map(|(name, value)| (name.clone(), value.clone())).collect::<Vec<_>>();
     let cwd = context.cwd.to_str().map(str::to_owned);
@@ -141,7 +141,7 @@ async fn say(context: &CommandContext<'_>, message: &str) -> Result<()> {
     }
 }
 
-/// Moves the streams that go through the shell, until the program has ended.
+/// Moves the data of the streams that pass through the shell until the program has ended.
 async fn follow(context: &CommandContext<'_>, child: &Child) -> Result<Status> {
     let failed = RefCell::new(None);
     let note = |result: Result<()>| {
@@ -149,14 +149,15 @@ async fn follow(context: &CommandContext<'_>, child: &Child) -> Result<Status> {
             failed.borrow_mut().get_or_insert(error);
         }
     };
-    let outputs = join(async { note(flow::out(child.stdout(), &context.stdout).await) }, async {
-        note(flow::out(child.stderr(), &context.stderr).await)
-    });
+    let outputs =
+        join(async { note(flow::from_program(child.stdout(), &context.stdout).await) }, async {
+            note(flow::from_program(child.stderr(), &context.stderr).await)
+        });
     let ended = Box::pin(async {
         outputs.await;
         child.ended().await
     });
-    let input = Box::pin(async { note(flow::in_(child.stdin(), &context.stdin).await) });
+    let input = Box::pin(async { note(flow::to_program(child.stdin(), &context.stdin).await) });
     let status = match select(ended, input).await {
         Either::Left((status, _)) => status,
         Either::Right(((), ended)) => ended.await,

@@ -19,32 +19,33 @@ use crate::curl::Curl;
 use crate::denials;
 use crate::files::Files;
 use crate::limits;
-use crate::program::{Elsewhere, Own, Program, Shim};
+use crate::program::{HostPrograms, OwnStreams, Program, Shim};
 use crate::stdio::{Input, Output};
 
-/// What bash ends with when its own command line is wrong.
+/// bash's exit code for an invalid command line.
 const USAGE: u8 = 2;
 
-/// The two outputs. Shared by everything that writes.
+/// Standard output and standard error, shared by all writers.
 pub(crate) struct Outputs {
     out: Output,
     err: Output,
-    /// Writes that the host has not taken yet.
-    under_way: Cell<usize>,
+    /// The number of writes that the host has not completed yet.
+    pending: Cell<usize>,
 }
 
 impl Outputs {
     fn new() -> Outputs {
-        Outputs { out: Output::new(1), err: Output::new(2), under_way: Cell::new(0) }
+        Outputs { out: Output::new(1), err: Output::new(2), pending: Cell::new(0) }
     }
 
-    /// Waits until the host has taken everything; `drained` says that nothing waits before it.
-    pub(crate) async fn settle(&self, drained: impl Fn() -> bool) {
+    /// Waits until the host has completed all writes. `drained` returns whether the shell has
+    /// passed all its output on.
+    pub(crate) async fn flush(&self, drained: impl Fn() -> bool) {
         poll_fn(|context| {
-            if self.under_way.get() == 0 && drained() {
+            if self.pending.get() == 0 && drained() {
                 return Poll::Ready(());
             }
-            // Whoever moves the bytes has its turn before this is asked again.
+            // The tasks that move the bytes run before this is polled again.
             context.waker().wake_by_ref();
             Poll::Pending
         })
@@ -52,7 +53,7 @@ impl Outputs {
     }
 }
 
-/// For bashkit, as soon as it hands bytes over.
+/// Returns the callback through which bashkit writes its output.
 fn sink(
     outputs: &Rc<Outputs>,
     pick: fn(&Outputs) -> &Output,
@@ -60,10 +61,10 @@ fn sink(
     let outputs = SendWrapper::new(outputs.clone());
     move |bytes| {
         let outputs = outputs.clone();
-        outputs.under_way.set(outputs.under_way.get() + 1);
+        outputs.pending.set(outputs.pending.get() + 1);
         SendWrapper::new(Box::pin(async move {
             let written = pick(&outputs).write_all(bytes).await;
-            outputs.under_way.set(outputs.under_way.get() - 1);
+            outputs.pending.set(outputs.pending.get() - 1);
             Ok(written?)
         }))
     }
@@ -71,15 +72,15 @@ fn sink(
 
 type BoxedWrite = Pin<Box<dyn Future<Output = bashkit::Result<()>>>>;
 
-/// Runs the shell; returns its exit code.
+/// Runs the shell and returns its exit code.
 pub(crate) async fn run(argv: Vec<String>) -> u8 {
     let outputs = Rc::new(Outputs::new());
     let code = match command_line::parse(argv) {
         Err(message) => {
-            complain(&outputs, &format!("bash: {message}\n")).await;
+            print_error(&outputs, &format!("bash: {message}\n")).await;
             USAGE
         }
-        Ok(CommandLine { source: Source::Tell(text), .. }) => {
+        Ok(CommandLine { source: Source::Print(text), .. }) => {
             outputs.out.write_all(text.into()).await.ok();
             0
         }
@@ -90,8 +91,8 @@ pub(crate) async fn run(argv: Vec<String>) -> u8 {
     code
 }
 
-async fn complain(outputs: &Outputs, message: &str) {
-    // Without a stderr, the exit code has to do.
+async fn print_error(outputs: &Outputs, message: &str) {
+    // If stderr fails, the exit code is the only report.
     outputs.err.write_all(message.into()).await.ok();
 }
 
@@ -105,7 +106,7 @@ async fn execute(outputs: &Rc<Outputs>, line: CommandLine) -> u8 {
             Ok(bytes) => text(&bytes),
             Err(error) => {
                 let reason = reason(&error);
-                complain(outputs, &format!("bash: {path}: {reason}\n")).await;
+                print_error(outputs, &format!("bash: {path}: {reason}\n")).await;
                 return if reason == "Is a directory" { 126 } else { 127 };
             }
         },
@@ -119,11 +120,11 @@ async fn execute(outputs: &Rc<Outputs>, line: CommandLine) -> u8 {
                 all.extend(bytes);
             }
         }
-        Source::Tell(_) => return 0,
+        Source::Print(_) => return 0,
     };
     let input = Rc::new(RefCell::new(input));
     let own_stdin = LiveInput::default();
-    let own = Own { stdin: own_stdin.clone(), outputs: SendWrapper::new(outputs.clone()) };
+    let own = OwnStreams { stdin: own_stdin.clone(), outputs: SendWrapper::new(outputs.clone()) };
     let mut bash = interpreter(files, &cwd, &own);
     let mut options = ExecOptions::new()
         .arg0(line.name.clone())
@@ -148,15 +149,16 @@ async fn execute(outputs: &Rc<Outputs>, line: CommandLine) -> u8 {
         Ok(result) => {
             let truncated = result.stdout_truncated || result.stderr_truncated;
             if truncated {
-                complain(outputs, "bash: output was cut at a limit of the interpreter\n").await;
+                print_error(outputs, "bash: output was truncated at a limit of the interpreter\n")
+                    .await;
             }
             if truncated && result.exit_code == 0 { 1 } else { (result.exit_code & 0xff) as u8 }
         }
-        Err(error) => failed(outputs, &error).await,
+        Err(error) => report_error(outputs, &error).await,
     }
 }
 
-/// Hands standard input to whoever reads of it, no further than it is asked for.
+/// Passes standard input on, only as far as commands request it.
 async fn feed(own: LiveInput, input: Rc<RefCell<Input>>) {
     loop {
         own.wanted().await;
@@ -171,21 +173,21 @@ async fn feed(own: LiveInput, input: Rc<RefCell<Input>>) {
     }
 }
 
-/// What ended the interpreter itself.
-async fn failed(outputs: &Outputs, error: &Error) -> u8 {
+/// Reports an error of the interpreter itself, and returns the exit code.
+async fn report_error(outputs: &Outputs, error: &Error) -> u8 {
     let (message, code) = match error {
-        // Nobody reads any more: what SIGPIPE would do.
+        // The reader is gone: the exit code of SIGPIPE.
         Error::Io(io) if io.kind() == std::io::ErrorKind::BrokenPipe => return 141,
         Error::Parse { line, message, .. } if *line > 0 => (format!("line {line}: {message}"), 2),
         Error::Parse { message, .. } => (message.clone(), 2),
         other => (other.to_string(), 1),
     };
     let message = message.trim_end();
-    complain(outputs, &format!("bash: {message}\n")).await;
+    print_error(outputs, &format!("bash: {message}\n")).await;
     code
 }
 
-fn interpreter(files: Arc<dyn FileSystem>, cwd: &str, own: &Own) -> Bash {
+fn interpreter(files: Arc<dyn FileSystem>, cwd: &str, own: &OwnStreams) -> Bash {
     let mut builder = Bash::builder()
         .fs(files)
         .follow_symlinks(false)
@@ -212,11 +214,12 @@ fn interpreter(files: Arc<dyn FileSystem>, cwd: &str, own: &Own) -> Bash {
     }
     commands::add(builder, own)
         .command("curl", Curl)
-        .command_resolver(Arc::new(Elsewhere { own: own.clone() }))
+        .command_resolver(Arc::new(HostPrograms { own: own.clone() }))
         .build()
 }
 
-/// Options of the command line, put before the first line without making another one of it.
+/// Returns commands that apply the options of the command line. They precede the script on its
+/// first line, so that line numbers stay correct.
 fn prelude(line: &CommandLine) -> String {
     let mut commands = String::new();
     if !line.shopt.is_empty() {
@@ -230,7 +233,7 @@ fn prelude(line: &CommandLine) -> String {
     commands
 }
 
-/// A script's text: without a byte order mark, and with the line ends of where it runs.
+/// Decodes a script: removes a byte order mark, and converts line ends if all of them are CRLF.
 fn text(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes));
     let (lines, returns) = (text.matches('\n').count(), text.matches("\r\n").count());

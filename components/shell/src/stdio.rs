@@ -12,7 +12,7 @@ use crate::bindings::wit_stream;
 /// Bytes per read.
 const CHUNK: usize = 64 * 1024;
 
-/// One of the two outputs, opened at its first byte.
+/// Standard output or standard error, opened at the first byte.
 pub(crate) struct Output {
     fd: u8,
     open: RefCell<Option<Open>>,
@@ -24,15 +24,15 @@ struct Open {
 }
 
 impl Output {
-    /// 1 for standard output, else standard error.
+    /// Creates standard output for `fd` 1, otherwise standard error.
     pub(crate) fn new(fd: u8) -> Output {
         Output { fd, open: RefCell::new(None) }
     }
 
-    /// Writes all of it; returns when the host has taken it.
+    /// Writes all of `bytes`; returns when the host has taken them.
     ///
     /// # Errors
-    /// `BrokenPipe` where nobody reads any more.
+    /// Returns `BrokenPipe` if the reader is gone.
     pub(crate) async fn write_all(&self, bytes: Vec<u8>) -> io::Result<()> {
         let mut open = self.open.borrow_mut().take().unwrap_or_else(|| open(self.fd));
         let left = open.writer.write_all(bytes).await;
@@ -43,12 +43,12 @@ impl Output {
         Err(io::ErrorKind::BrokenPipe.into())
     }
 
-    /// Closes it and waits until what was written has arrived.
+    /// Closes the stream and waits until everything written has arrived.
     pub(crate) async fn finish(&self) {
         let open = self.open.borrow_mut().take();
         if let Some(Open { writer, done }) = open {
             drop(writer);
-            // There is nobody left to tell an error to.
+            // Errors are ignored: nothing is left to report them to.
             done.await.ok();
         }
     }
@@ -65,10 +65,11 @@ fn open(fd: u8) -> Open {
     }
 }
 
-/// Writes to stderr on a stream of its own, whatever else is under way there: for last words.
-pub(crate) async fn write_apart(bytes: Vec<u8>) {
+/// Writes to stderr on a separate stream, even while another write is in progress. Used for the
+/// last message of the program.
+pub(crate) async fn write_separately(bytes: Vec<u8>) {
     let output = Output::new(2);
-    // Whoever closed stderr does not want them.
+    // If stderr is closed, the message is lost.
     output.write_all(bytes).await.ok();
     output.finish().await;
 }
@@ -81,7 +82,7 @@ pub(crate) struct Input {
 }
 
 impl Input {
-    /// The next bytes; none at the end.
+    /// Reads the next bytes. Empty at the end.
     pub(crate) async fn read(&mut self) -> Vec<u8> {
         while !self.ended {
             let mut reader = self.reader.take().unwrap_or_else(|| stdin::read_via_stream().0);

@@ -1,4 +1,4 @@
-//! `diff`: files and trees, in the normal and the unified form.
+//! `diff`: compares files and folders, in the normal and the unified format.
 
 pub(super) mod print;
 pub(super) mod script;
@@ -16,7 +16,7 @@ pub(super) struct Diff;
 
 #[derive(Default)]
 struct Options {
-    /// Lines around a change, in the unified form.
+    /// Lines of context of the unified format.
     unified: Option<usize>,
     brief: bool,
     recursive: bool,
@@ -32,7 +32,7 @@ struct Options {
     labels: Vec<String>,
     exclude: Vec<String>,
     operands: Vec<String>,
-    /// As they were written, for the line above the differences of two files of a tree.
+    /// The options as written, for the heading of each pair of files in a comparison of folders.
     written: String,
 }
 
@@ -161,7 +161,7 @@ fn count(text: &str) -> std::result::Result<usize, String> {
     text.parse().map_err(|_| format!("invalid context length '{text}'"))
 }
 
-/// One side: a file, a folder, or nothing of that name.
+/// One operand: a file, a folder, or missing.
 enum Side {
     Folder(BTreeSet<String>),
     File(Vec<u8>, SystemTime),
@@ -180,7 +180,7 @@ impl Run<'_> {
     async fn operands(&mut self, old: &str, new: &str) -> Result<()> {
         let [mut left, mut right] = [self.side(old).await?, self.side(new).await?];
         let (mut old, mut new) = (old.to_owned(), new.to_owned());
-        // A file and a folder: the file of that name in the folder.
+        // A file and a folder: the file is compared with the file of the same name in the folder.
         match (&left, &right) {
             (Side::File(..), Side::Folder(_)) => {
                 new = below(&new, old.rsplit('/').next().unwrap_or_default());
@@ -385,7 +385,7 @@ impl Run<'_> {
 }
 
 impl Options {
-    /// What two lines have in common when they count as equal.
+    /// Returns the key of a line. Lines with equal keys are equal under the options.
     fn key(&self, line: &[u8]) -> Vec<u8> {
         let mut key = line.to_vec();
         if self.strip_return && key.ends_with(b"\r\n") {
@@ -417,7 +417,7 @@ fn below(folder: &str, name: &str) -> String {
     if folder.ends_with('/') { format!("{folder}{name}") } else { format!("{folder}/{name}") }
 }
 
-/// Whether a name is what a pattern of `*` and `?` means.
+/// Matches a name against a pattern with `*` and `?`.
 fn matches(pattern: &[u8], name: &[u8]) -> bool {
     match (pattern, name) {
         ([], []) => true,

@@ -1,13 +1,13 @@
-//! `git`, as far as it reads a repository. Whatever would write one, or ask another machine, ends
-//! with a message.
+//! `git`, limited to reading a repository. Commands that write or use the network end with an
+//! error.
 
 mod arguments;
-mod asked;
 mod commit;
 mod difference;
 mod ignore;
 mod index;
 mod log;
+mod log_options;
 mod names;
 mod objects;
 mod repository;
@@ -23,22 +23,21 @@ use bashkit::time::{SystemTime, UNIX_EPOCH};
 use bashkit::{Command, CommandContext, CommandStatus, Result};
 
 use arguments::{Arguments, is_under};
-use asked::Asked;
 use difference::Show;
+use log_options::LogOptions;
 use objects::Kind;
-use repository::{Repository, normal};
-use trees::{compared, renamed};
+use repository::{Repository, normalize};
+use trees::{compare, detect_renames};
 
 pub(super) struct Git;
 
-/// The git that it is held against.
+/// The version of the git that this one is tested against.
 const VERSION: &str = "git version 2.47.0 (reads only)\n";
 
-/// What there is.
+/// The supported commands.
 const READS: &str = "branch cat-file config describe diff log ls-files ls-tree merge-base remote rev-list rev-parse show show-ref status symbolic-ref tag";
 
-/// What git does and this one does not: because it would write, or because it would ask another
-/// machine.
+/// Commands of git that are not supported: they write, use the network, or are missing here.
 const WRITES: &str = "add am apply archive bisect bundle checkout cherry-pick clean commit commit-tree fast-import filter-branch gc hash-object init \
      maintenance merge mktag mktree mv notes prune read-tree rebase reflog repack replace reset restore revert rm sparse-checkout stash submodule switch \
      update-index update-ref worktree write-tree";
@@ -46,21 +45,21 @@ const REMOTE: &str = "clone fetch ls-remote pull push request-pull send-email se
 const MORE: &str = "blame annotate check-attr check-ignore count-objects diff-files diff-index diff-tree for-each-ref format-patch fsck grep help \
      range-diff shortlog show-branch var verify-commit verify-tag whatchanged";
 
-/// What a command leaves: its output and its exit code.
-struct Done {
+/// The result of a command: its output and exit code.
+struct CommandResult {
     out: Vec<u8>,
     code: i32,
 }
 
-impl From<String> for Done {
-    fn from(text: String) -> Done {
-        Done { out: text.into_bytes(), code: 0 }
+impl From<String> for CommandResult {
+    fn from(text: String) -> CommandResult {
+        CommandResult { out: text.into_bytes(), code: 0 }
     }
 }
 
-impl From<Vec<u8>> for Done {
-    fn from(out: Vec<u8>) -> Done {
-        Done { out, code: 0 }
+impl From<Vec<u8>> for CommandResult {
+    fn from(out: Vec<u8>) -> CommandResult {
+        CommandResult { out, code: 0 }
     }
 }
 
@@ -68,12 +67,12 @@ impl From<Vec<u8>> for Done {
 impl Command for Git {
     async fn execute(&self, context: CommandContext<'_>) -> Result<CommandStatus> {
         match run(&context).await {
-            Ok(Done { out, code }) => {
+            Ok(CommandResult { out, code }) => {
                 context.stdout.write_all(&out).await?;
                 Ok(CommandStatus::with_code(code))
             }
             Err(message) => {
-                // The first word says what it is, as in git's own messages.
+                // The prefix of the message determines the exit code, as in git.
                 let code = match () {
                     () if message.starts_with("fatal: ") => 128,
                     () if message.starts_with("error: No such remote ") => 2,
@@ -87,14 +86,15 @@ impl Command for Git {
     }
 }
 
-async fn run(context: &CommandContext<'_>) -> std::result::Result<Done, String> {
+async fn run(context: &CommandContext<'_>) -> std::result::Result<CommandResult, String> {
     let (mut cwd, mut settings): (PathBuf, Vec<(String, String)>) =
         (context.cwd.to_owned(), Vec::new());
     let mut rest = context.args.iter();
     let command = loop {
         match rest.next().map(String::as_str) {
             Some("-C") => {
-                cwd = normal(&cwd.join(rest.next().ok_or("error: option `-C' requires a value")?))
+                cwd =
+                    normalize(&cwd.join(rest.next().ok_or("error: option `-C' requires a value")?))
             }
             Some("-c") => {
                 let (key, value) = rest
@@ -112,7 +112,7 @@ async fn run(context: &CommandContext<'_>) -> std::result::Result<Done, String> 
             ) => {}
             Some("--version" | "-v" | "version") => return Ok(VERSION.to_owned().into()),
             Some(option) if option.starts_with('-') => {
-                return Err(format!("fatal: this git does not have the option '{option}'"));
+                return Err(format!("fatal: this git does not support the option '{option}'"));
             }
             Some(command) => break command,
             None => {
@@ -124,17 +124,17 @@ async fn run(context: &CommandContext<'_>) -> std::result::Result<Done, String> 
     let named = |list: &str| list.split_whitespace().any(|name| name == command);
     if named(WRITES) {
         return Err(format!(
-            "fatal: 'git {command}' would write to the repository, and git only reads here"
+            "fatal: 'git {command}' writes to the repository, but git can only read here"
         ));
     }
     if named(REMOTE) {
         return Err(format!(
-            "fatal: 'git {command}' would ask another machine, and git only reads the repository here"
+            "fatal: 'git {command}' uses the network, but git can only read the local repository here"
         ));
     }
     if named(MORE) {
         return Err(format!(
-            "fatal: 'git {command}' is not in this git, which has the basics of reading a repository"
+            "fatal: 'git {command}' is not supported by this git, which has only basic commands for reading"
         ));
     }
     if !named(READS) {
@@ -170,9 +170,9 @@ async fn log(
     repository: &mut Repository,
     args: &[String],
     now: i64,
-) -> std::result::Result<Done, String> {
-    let mut asked = Asked::parse(args, repository, now).await?;
-    if asked.include.is_empty() {
+) -> std::result::Result<CommandResult, String> {
+    let mut options = LogOptions::parse(args, repository, now).await?;
+    if options.include.is_empty() {
         let head = repository.head().await.unwrap_or_default();
         let unborn = || {
             format!(
@@ -180,23 +180,23 @@ async fn log(
                 head.trim_start_matches("refs/heads/")
             )
         };
-        asked.include.push(repository.reference("HEAD").await.ok_or_else(unborn)?);
+        options.include.push(repository.reference("HEAD").await.ok_or_else(unborn)?);
     }
-    let commits = repository.walk(&asked).await?;
-    Ok(repository.log(&commits, &asked).await?.into())
+    let commits = repository.walk(&options).await?;
+    Ok(repository.log(&commits, &options).await?.into())
 }
 
 async fn rev_list(
     repository: &mut Repository,
     args: &[String],
     now: i64,
-) -> std::result::Result<Done, String> {
-    let asked = Asked::parse(args, repository, now).await?;
-    if asked.include.is_empty() {
+) -> std::result::Result<CommandResult, String> {
+    let options = LogOptions::parse(args, repository, now).await?;
+    if options.include.is_empty() {
         return Err("usage: git rev-list [<options>] <commit>... [--] [<path>...]".into());
     }
-    let commits = repository.walk(&asked).await?;
-    if asked.count {
+    let commits = repository.walk(&options).await?;
+    if options.count {
         return Ok(format!("{}\n", commits.len()).into());
     }
     Ok(commits.iter().map(|commit| format!("{}\n", commit.id)).collect::<String>().into())
@@ -206,17 +206,17 @@ async fn show(
     repository: &mut Repository,
     args: &[String],
     now: i64,
-) -> std::result::Result<Done, String> {
-    let mut asked = Asked::parse(args, repository, now).await?;
-    asked.merges = true;
-    if asked.include.is_empty() {
-        asked.include.push(repository.revision("HEAD").await?);
+) -> std::result::Result<CommandResult, String> {
+    let mut options = LogOptions::parse(args, repository, now).await?;
+    options.merges = true;
+    if options.include.is_empty() {
+        options.include.push(repository.revision("HEAD").await?);
     }
-    if !asked.show.is_any() {
-        asked.show.patch = true;
+    if !options.show.is_any() {
+        options.show.patch = true;
     }
     let mut out = Vec::new();
-    for (nth, id) in asked.include.clone().into_iter().enumerate() {
+    for (nth, id) in options.include.clone().into_iter().enumerate() {
         let object = repository.object(id).await?;
         let gap: &[u8] = if nth > 0 { b"\n" } else { b"" };
         match object.kind {
@@ -224,7 +224,8 @@ async fn show(
             Kind::Tree => {
                 out.extend(gap);
                 out.extend(
-                    format!("tree {}\n\n", asked.words.get(nth).map_or("", String::as_str)).bytes(),
+                    format!("tree {}\n\n", options.words.get(nth).map_or("", String::as_str))
+                        .bytes(),
                 );
                 for entry in trees::entries(&object.data) {
                     out.extend(&entry.name);
@@ -238,15 +239,18 @@ async fn show(
                 }
                 let commit = repository.peeled(id, Some(Kind::Commit)).await?;
                 let commit = repository.commit(commit).await?;
-                out.extend(repository.log(&[commit], &asked).await?);
+                out.extend(repository.log(&[commit], &options).await?);
             }
         }
     }
     Ok(out.into())
 }
 
-async fn diff(repository: &mut Repository, args: &[String]) -> std::result::Result<Done, String> {
-    let (mut shown, mut staged, mut quiet, mut code) = (Show::default(), false, false, false);
+async fn diff(
+    repository: &mut Repository,
+    args: &[String],
+) -> std::result::Result<CommandResult, String> {
+    let (mut show, mut staged, mut quiet, mut code) = (Show::default(), false, false, false);
     let mut arguments = Arguments::new(args, &["-U", "--unified"]);
     while let Some((option, value)) = arguments.option()? {
         match (option.as_str(), value) {
@@ -254,11 +258,11 @@ async fn diff(repository: &mut Repository, args: &[String]) -> std::result::Resu
             ("--quiet", None) => (quiet, code) = (true, true),
             ("--exit-code", None) => code = true,
             ("-U", Some(count)) => {
-                if !shown.option(&format!("-U{count}")) {
+                if !show.option(&format!("-U{count}")) {
                     return Err(arguments.unknown());
                 }
             }
-            _ if shown.option(&arguments.written) => {}
+            _ if show.option(&arguments.written) => {}
             _ => return Err(arguments.unknown()),
         }
     }
@@ -276,7 +280,7 @@ async fn diff(repository: &mut Repository, args: &[String]) -> std::result::Resu
                 Some(id) => Some(repository.tree(id).await?),
                 None => None,
             };
-            compared(&repository.files(tree).await?, &index::files(&index))
+            compare(&repository.files(tree).await?, &index::files(&index))
         }
         ([one], []) => {
             let tree = repository.tree(*one).await?;
@@ -287,33 +291,33 @@ async fn diff(repository: &mut Repository, args: &[String]) -> std::result::Resu
                     None => new.remove(&one.path),
                 };
             }
-            compared(&old, &new)
+            compare(&old, &new)
         }
         ([_, new], [base]) | ([base, new], []) | ([new], [base]) => {
             let (base, new) = (repository.tree(*base).await?, repository.tree(*new).await?);
             repository.between(Some(base), Some(new)).await?
         }
-        _ => return Err("fatal: this git compares two revisions, not more".into()),
+        _ => return Err("fatal: this git compares at most two revisions".into()),
     };
     changed.retain(|one| is_under(&one.path, &paths));
-    let changed = renamed(changed);
-    if !shown.is_any() {
-        shown.patch = true;
+    let changed = detect_renames(changed);
+    if !show.is_any() {
+        show.patch = true;
     }
-    let out = if quiet { Vec::new() } else { repository.show(&changed, &shown).await? };
-    Ok(Done { out, code: i32::from(code && !changed.is_empty()) })
+    let out = if quiet { Vec::new() } else { repository.show(&changed, &show).await? };
+    Ok(CommandResult { out, code: i32::from(code && !changed.is_empty()) })
 }
 
 async fn cat_file(
     repository: &mut Repository,
     args: &[String],
-) -> std::result::Result<Done, String> {
+) -> std::result::Result<CommandResult, String> {
     let [option, name] = args else {
         return Err("usage: git cat-file (-e | -p | -t | -s | <type>) <object>".into());
     };
     let id = match repository.revision(name).await {
         Ok(id) => id,
-        Err(_) if option == "-e" => return Ok(Done { out: Vec::new(), code: 1 }),
+        Err(_) if option == "-e" => return Ok(CommandResult { out: Vec::new(), code: 1 }),
         Err(_) => return Err(format!("fatal: Not a valid object name {name}")),
     };
     let object = repository.object(id).await?;
@@ -323,7 +327,7 @@ async fn cat_file(
         "-s" => format!("{}\n", object.data.len()).into(),
         "-p" if object.kind == Kind::Tree => tree_lines(&object.data, "").concat().into(),
         option if option == "-p" || option == object.kind.name() => object.data.clone().into(),
-        option => return Err(format!("fatal: this git does not have the option '{option}'")),
+        option => return Err(format!("fatal: this git does not support the option '{option}'")),
     })
 }
 
@@ -335,7 +339,13 @@ fn tree_lines(data: &[u8], folder: &str) -> Vec<String> {
     };
     let line = |entry: &trees::Entry| {
         let path = format!("{folder}{}", String::from_utf8_lossy(&entry.name));
-        format!("{:06o} {} {}\t{}\n", entry.mode, kind(entry.mode), entry.id, trees::shown(&path))
+        format!(
+            "{:06o} {} {}\t{}\n",
+            entry.mode,
+            kind(entry.mode),
+            entry.id,
+            trees::quote_path(&path)
+        )
     };
     trees::entries(data).iter().map(line).collect()
 }
@@ -343,7 +353,7 @@ fn tree_lines(data: &[u8], folder: &str) -> Vec<String> {
 async fn ls_tree(
     repository: &mut Repository,
     args: &[String],
-) -> std::result::Result<Done, String> {
+) -> std::result::Result<CommandResult, String> {
     let (mut recursive, mut names) = (false, false);
     let mut arguments = Arguments::new(args, &[]);
     while let Some((option, _)) = arguments.option()? {
@@ -369,7 +379,7 @@ async fn ls_tree(
                     "{:06o} {kind} {}\t{}\n",
                     item.mode,
                     item.id,
-                    trees::shown(&path)
+                    trees::quote_path(&path)
                 ));
             }
         }
@@ -393,7 +403,7 @@ async fn ls_tree(
     Ok(lines.concat().into())
 }
 
-/// A path seen from a folder; both absolute.
+/// Returns a path relative to a folder. Both are absolute.
 fn relative(path: &Path, from: &Path) -> String {
     let same = path.components().zip(from.components()).take_while(|(a, b)| a == b).count();
     let up = from.components().skip(same).map(|_| "..".to_owned());

@@ -1,4 +1,4 @@
-//! `ls`, as it writes to a pipe: one name a line.
+//! `ls`, in the form for pipes: one name per line.
 
 use std::path::Path;
 
@@ -8,12 +8,12 @@ use bashkit::{Command, CommandContext, CommandStatus, FileType, Metadata, Result
 
 use super::{absolute, fail, reason};
 
-/// Files older than this are listed with their year.
+/// The age from which on files are listed with their year.
 const HALF_YEAR: u64 = 31_556_952 / 2;
 
 pub(super) struct Ls;
 
-/// By what a listing is sorted.
+/// The sort key of a listing.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Order {
     Name,
@@ -65,7 +65,7 @@ impl Command for Ls {
         let several = paths.len() > 1;
         for path in paths {
             let at = absolute(&context, &path);
-            // A link that is named is followed where what it points to is to be listed.
+            // A link given as operand is followed if its target is to be listed.
             let found = match context.fs.lstat(&at).await {
                 Ok(found)
                     if found.file_type.is_symlink() && !options.long && !options.folder_itself =>
@@ -142,8 +142,10 @@ impl Command for Ls {
     }
 }
 
+/// Parses the arguments.
+///
 /// # Errors
-/// The letter or word that is no option.
+/// Returns the letter or word that is not an option.
 fn parse(args: &[String]) -> std::result::Result<(Options, Vec<String>), String> {
     let mut options = Options {
         all: false,
@@ -275,7 +277,7 @@ fn seconds(item: &Item) -> std::time::Duration {
     item.found.modified.duration_since(UNIX_EPOCH).unwrap_or_default()
 }
 
-/// Blocks of 1 KiB, as a file system with pages of 4 KiB counts.
+/// Returns the blocks of 1 KiB that a file system with pages of 4 KiB would report.
 fn blocks(found: &Metadata) -> u64 {
     match found.file_type {
         FileType::File => found.size.div_ceil(4096) * 4,
@@ -332,7 +334,7 @@ fn permissions(found: &Metadata) -> String {
     std::iter::once(kind).chain(bits).collect()
 }
 
-/// As `ls -h`: rounded up, one decimal below ten.
+/// Formats a size as `ls -h`: rounded up, with one decimal below ten.
 fn human(size: u64) -> String {
     if size < 1024 {
         return size.to_string();
@@ -362,7 +364,7 @@ fn date(seconds: u64, now: u64) -> String {
     format!("{month} {day:>2} {:02}:{:02}", seconds / 3600 % 24, seconds / 60 % 60)
 }
 
-/// Year, month and day of a day since 1970.
+/// Converts a day since 1970 to year, month and day.
 pub(super) fn civil(days: u64) -> (u64, usize, u64) {
     let shifted = days + 719_468;
     let era = shifted / 146_097;

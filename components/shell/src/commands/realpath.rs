@@ -7,18 +7,18 @@ use bashkit::{Command, CommandContext, CommandStatus, Result};
 
 use super::{absolute, fail};
 
-/// Links that are followed before it is a loop.
+/// The number of links to follow before reporting a loop.
 const LINKS: usize = 40;
 
 pub(super) struct Realpath;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Missing {
-    /// `-e`: nothing may be missing.
+    /// `-e`: no component may be missing.
     None,
-    /// The last name may be.
+    /// The last component may be missing.
     Last,
-    /// `-m`: anything may be.
+    /// `-m`: every component may be missing.
     Any,
 }
 
@@ -118,7 +118,7 @@ async fn resolve(
     Some(done)
 }
 
-/// The names of an absolute path, the last first.
+/// Returns the components of an absolute path, the last one first.
 fn parts(path: &Path) -> Vec<PathBuf> {
     let names = path
         .components()

@@ -1,16 +1,16 @@
-//! `sqlite3`: its command line, by the SQLite that comes with python3.
+//! `sqlite3`: a command line for the SQLite of python3.
 
 use async_trait::async_trait;
 use bashkit::{Command, CommandContext, CommandStatus, Result};
 use send_wrapper::SendWrapper;
 
-use crate::program::{self, Own};
+use crate::program::{self, OwnStreams};
 
-/// The command line in Python.
+/// The implementation, in Python.
 const SCRIPT: &str = include_str!("sqlite.py");
 
 pub(super) struct Sqlite {
-    pub(super) own: Own,
+    pub(super) own: OwnStreams,
 }
 
 #[async_trait]
@@ -19,6 +19,6 @@ impl Command for Sqlite {
         let words = ["python3", "-c", SCRIPT].into_iter().map(str::to_owned);
         let argv = words.chain(context.args.iter().cloned()).collect();
         let status = SendWrapper::new(program::run(&self.own, &context, argv)).await?;
-        program::here(&context, status).await
+        program::check_installed(&context, status).await
     }
 }

@@ -123,7 +123,8 @@ async fn run(
         text += "  Length      Date    Time    Name\n---------  ---------- -----   ----\n";
     }
     for index in 0..zip.len() {
-        // Read in one go: what is open must not be held while files are written.
+        // An entry is read as a whole, because it borrows the archive and files are written
+        // asynchronously.
         let (name, length, stamp, content) = {
             let mut entry = match zip.by_index(index) {
                 Ok(entry) => entry,
@@ -173,8 +174,8 @@ async fn run(
             };
         } else if options.pipe {
             context.stdout.write_all(&content).await?;
-        } else if let Some(told) = place(context, options, &name, &content).await? {
-            text += &told;
+        } else if let Some(line) = place(context, options, &name, &content).await? {
+            text += &line;
         }
     }
     if options.list && !options.quiet {
@@ -198,14 +199,14 @@ async fn run(
     Ok(CommandStatus::success())
 }
 
-/// Writes one entry; what is told of it.
+/// Extracts one entry, and returns the line to print.
 async fn place(
     context: &CommandContext<'_>,
     options: &Options,
     name: &str,
     content: &[u8],
 ) -> Result<Option<String>> {
-    // Names that would lead out of the folder lose what leads out.
+    // Components that lead out of the folder are dropped.
     let mut parts = name.split('/').filter(|part| !matches!(*part, "" | "." | ".."));
     let below: PathBuf =
         if options.names_only { parts.next_back().into_iter().collect() } else { parts.collect() };
@@ -229,7 +230,7 @@ async fn place(
     }
     if context.fs.exists(&path).await? && !options.overwrite {
         if !options.never {
-            // Nobody is there to be asked.
+            // There is no terminal to ask.
             fail(
                 context,
                 &format!(

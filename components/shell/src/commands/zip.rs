@@ -56,8 +56,8 @@ impl Command for Zip {
             .await;
         }
         let old = context.fs.read_file(&path).await.ok();
-        let mut told = String::new();
-        let packed = match pack(&context, &options, old, &entries, &mut told).await {
+        let mut listing = String::new();
+        let packed = match pack(&context, &options, old, &entries, &mut listing).await {
             Ok(packed) => packed,
             Err(message) => return fail(&context, &format!("zip error: {message}\n"), 3).await,
         };
@@ -74,7 +74,7 @@ impl Command for Zip {
             .await;
         }
         if !options.quiet {
-            context.stdout.write_all(told.as_bytes()).await?;
+            context.stdout.write_all(listing.as_bytes()).await?;
         }
         Ok(CommandStatus::with_code(if missing { 18 } else { 0 }))
     }
@@ -124,7 +124,7 @@ fn parse(args: &[String]) -> std::result::Result<Options, String> {
     Ok(options)
 }
 
-/// A file, or what a folder holds. Folders have names that end with a slash.
+/// Collects a file, or a folder and its contents. Names of folders end with a slash.
 async fn gather(
     context: &CommandContext<'_>,
     options: &Options,
@@ -154,7 +154,7 @@ async fn gather(
     }
 }
 
-/// `*` and `?`, as zip has them: across slashes.
+/// Matches `*` and `?`, which also match slashes, as in zip.
 pub(super) fn matches(pattern: &[u8], text: &[u8]) -> bool {
     match (pattern.first(), text.first()) {
         (None, None) => true,
@@ -172,7 +172,7 @@ async fn pack(
     options: &Options,
     old: Option<Vec<u8>>,
     entries: &[String],
-    told: &mut String,
+    listing: &mut String,
 ) -> std::result::Result<Vec<u8>, String> {
     let shown = |error: zip::result::ZipError| error.to_string();
     let mut writer = ZipWriter::new(Cursor::new(Vec::new()));
@@ -205,7 +205,7 @@ async fn pack(
             writer
                 .add_directory(name.trim_end_matches('/'), kind.unix_permissions(0o755))
                 .map_err(shown)?;
-            *told += &format!("  adding: {name} (stored 0%)\n");
+            *listing += &format!("  adding: {name} (stored 0%)\n");
             continue;
         }
         let bytes = context
@@ -215,7 +215,7 @@ async fn pack(
             .map_err(|error| format!("{source}: {}", reason(&error)))?;
         writer.start_file(name, kind).map_err(shown)?;
         writer.write_all(&bytes).map_err(|error| error.to_string())?;
-        *told += &format!("  adding: {name}\n");
+        *listing += &format!("  adding: {name}\n");
     }
     Ok(writer.finish().map_err(shown)?.into_inner())
 }

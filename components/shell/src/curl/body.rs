@@ -1,4 +1,4 @@
-//! What a request carries, put together from `-d`, `-F`, `-T` and their kin.
+//! Builds the body of a request from `-d`, `-F`, `-T` and similar options.
 
 use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
@@ -8,20 +8,22 @@ use super::failure::{Failure, reason};
 use super::options::{Options, Part};
 use crate::hooks;
 
-/// A request's body and what it says of itself.
+/// The body of a request and its content type.
 #[derive(Debug, Default)]
 pub(super) struct Body {
     pub(super) bytes: Option<Vec<u8>>,
     pub(super) content_type: Option<String>,
     pub(super) accept: Option<&'static str>,
-    /// `-G`: goes into the URL.
+    /// `-G`: the query for the URL.
     pub(super) query: Option<String>,
-    /// `-T`: with PUT.
+    /// `-T`: upload with PUT.
     pub(super) upload: bool,
 }
 
+/// Builds the body.
+///
 /// # Errors
-/// A file that cannot be read.
+/// Returns an error if a file cannot be read.
 pub(super) async fn gather(
     context: &CommandContext<'_>,
     options: &Options,
@@ -87,7 +89,7 @@ pub(super) async fn gather(
     })
 }
 
-/// `content`, `=content`, `name=content`, `@file`, `name@file`.
+/// Encodes `content`, `=content`, `name=content`, `@file` or `name@file`.
 async fn urlencode(context: &CommandContext<'_>, text: &str) -> Result<String, Failure> {
     let at = text.find(['=', '@']);
     let (name, value) = match at {
@@ -97,7 +99,7 @@ async fn urlencode(context: &CommandContext<'_>, text: &str) -> Result<String, F
         Some(at) => (&text[..at], source(context, &text[at + 1..]).await?),
         None => ("", text.as_bytes().to_vec()),
     };
-    // Spaces as forms have them.
+    // Forms encode spaces as `+`.
     let value = percent(&value).replace("%20", "+");
     Ok(if name.is_empty() { value } else { format!("{name}={value}") })
 }
@@ -167,7 +169,7 @@ async fn form(context: &CommandContext<'_>, options: &Options) -> Result<Body, F
     })
 }
 
-/// `value;name=attribute` as value and attribute.
+/// Splits `value;name=attribute` into value and attribute.
 fn attribute<'a>(text: &'a str, name: &str) -> (&'a str, Option<&'a str>) {
     match text.split_once(&format!(";{name}=")) {
         Some((value, attribute)) => (value, Some(attribute.trim_matches('"'))),
@@ -175,7 +177,7 @@ fn attribute<'a>(text: &'a str, name: &str) -> (&'a str, Option<&'a str>) {
     }
 }
 
-/// The types that curl knows by extension.
+/// Returns the content type that curl assigns to an extension.
 fn kind_of(file: &str) -> &'static str {
     match file.rsplit('.').next().unwrap_or_default() {
         "gif" => "image/gif",

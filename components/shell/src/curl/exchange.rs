@@ -21,7 +21,7 @@ use crate::bindings::{wit_future, wit_stream};
 /// Bytes per read.
 const CHUNK: usize = 64 * 1024;
 
-/// A request that can be sent, again and to elsewhere.
+/// A request, which can be sent again and redirected.
 pub(super) struct Exchange<'a> {
     pub(super) url: Url,
     pub(super) method: String,
@@ -30,8 +30,10 @@ pub(super) struct Exchange<'a> {
 }
 
 impl<'a> Exchange<'a> {
+    /// Creates the request.
+    ///
     /// # Errors
-    /// A URL or header that is none.
+    /// Returns an error if the URL or a header is not valid.
     pub(super) fn new(
         options: &Options,
         body: &'a Body,
@@ -53,7 +55,7 @@ impl<'a> Exchange<'a> {
         Ok(Exchange { url, method, headers, body: body.bytes.as_deref() })
     }
 
-    /// Turns to where a response points, as curl does.
+    /// Redirects the request to another URL, by curl's rules.
     pub(super) fn redirect(&mut self, status: u16, to: Url, options: &Options) {
         let same = self.url.host_str() == to.host_str()
             && self.url.port_or_known_default() == to.port_or_known_default();
@@ -64,7 +66,7 @@ impl<'a> Exchange<'a> {
         }
         let drops_body = status == 303 || (matches!(status, 301 | 302) && self.method == "POST");
         if drops_body && !options.keep_method && self.method != "HEAD" {
-            // A method that was asked for by name stays, without what it carried.
+            // A method set by option stays, but the body is dropped.
             self.method = options.method.clone().unwrap_or_else(|| "GET".into());
             self.body = None;
             self.headers.retain(|(name, _)| !name.eq_ignore_ascii_case("content-type"));
@@ -72,7 +74,7 @@ impl<'a> Exchange<'a> {
         self.url = to;
     }
 
-    /// What is sent, as `-v` shows it.
+    /// Returns the head of the request as `-v` shows it.
     pub(super) fn head(&self) -> String {
         let mut text = format!(
             "> {} {} HTTP/1.1\n> Host: {}\n",
@@ -86,15 +88,17 @@ impl<'a> Exchange<'a> {
         text + "> \n"
     }
 
+    /// Sends the request.
+    ///
     /// # Errors
-    /// No response.
+    /// Returns an error if there is no response.
     pub(super) async fn send(&self, options: &Options) -> Result<Sent, Failure> {
         let host = self.url.host_str().unwrap_or_default().to_owned();
         let port = self.url.port_or_known_default().unwrap_or(0);
         let request = self.request(options);
         let (request, mut upload) =
             request.map_err(|what| Failure::new(3, format!("URL rejected: {what}")))?;
-        let response = alongside(&mut upload, client::send(request))
+        let response = poll_with(&mut upload, client::send(request))
             .await
             .map_err(|code| Failure::of(code, &host, port))?;
         let status = response.get_status_code();
@@ -122,8 +126,7 @@ impl<'a> Exchange<'a> {
     fn request(&self, options: &Options) -> Result<(Request, Upload), &'static str> {
         let fields = Fields::new();
         for (name, value) in &self.headers {
-            // What the host sets itself (Host, Content-Length, Connection) is not for the guest to
-            // say.
+            // The host does not let guests set Host, Content-Length or Connection.
             match fields.append(name, value.as_bytes()) {
                 Ok(()) | Err(types::HeaderError::Forbidden) => {}
                 Err(_) => return Err("a header is not valid"),
@@ -131,7 +134,7 @@ impl<'a> Exchange<'a> {
         }
         let (contents, upload): (_, Upload) = match self.body {
             None => {
-                // Else the host would have to send an empty body in chunks.
+                // Without this header the host would send an empty body in chunks.
                 if !matches!(self.method.as_str(), "GET" | "HEAD") {
                     fields.append("content-length", b"0").ok();
                 }
@@ -139,13 +142,13 @@ impl<'a> Exchange<'a> {
             }
             Some(bytes) => {
                 if !fields.has("content-length") {
-                    // Known lengths are told: not every server takes chunks.
+                    // The length is sent if it is known, because some servers do not accept chunks.
                     fields.append("content-length", bytes.len().to_string().as_bytes()).ok();
                 }
                 let (mut writer, reader) = wit_stream::new();
                 let bytes = bytes.to_vec();
                 let upload = async move {
-                    // A server may answer without reading all of it.
+                    // A server may respond without reading the whole body.
                     writer.write_all(bytes).await;
                 };
                 (Some(reader), Some(Box::pin(upload)))
@@ -156,7 +159,7 @@ impl<'a> Exchange<'a> {
             waits.set_connect_timeout(Some(limit.as_nanos().try_into().unwrap_or(u64::MAX))).ok();
         }
         let (trailers, no_trailers) = wit_future::new(|| Ok(None));
-        // Dropped unwritten, it sends what it was made with.
+        // Dropping the unwritten end sends the default: no trailers.
         drop(trailers);
         let (request, _sent) = Request::new(fields, contents, no_trailers, Some(waits));
         let scheme = if self.url.scheme() == "https" { Scheme::Https } else { Scheme::Http };
@@ -173,10 +176,10 @@ impl<'a> Exchange<'a> {
 type Upload = Option<Pin<Box<dyn Future<Output = ()>>>>;
 type End = Pin<Box<dyn Future<Output = Result<(), Failure>>>>;
 
-/// A response whose body is still to come.
+/// A response whose body has not been read yet.
 pub(super) struct Sent {
     pub(super) status: u16,
-    /// As curl shows it, with its empty line.
+    /// The head as curl shows it, including the empty line.
     pub(super) head: String,
     headers: Vec<(String, Vec<u8>)>,
     reader: StreamReader<u8>,
@@ -190,18 +193,18 @@ impl Sent {
         Some(String::from_utf8_lossy(value).into_owned())
     }
 
-    /// Where it points.
+    /// Returns the target of a redirect.
     pub(super) fn location(&self, from: &Url) -> Option<Url> {
         matches!(self.status, 301 | 302 | 303 | 307 | 308)
             .then(|| from.join(&self.header("location")?).ok())
             .flatten()
     }
 
-    /// The next bytes of the body; none at its end.
+    /// Reads the next bytes of the body. `None` at the end.
     pub(super) async fn chunk(&mut self) -> Result<Option<Vec<u8>>, Failure> {
         while self.end.is_some() {
             let (status, bytes) =
-                alongside(&mut self.upload, self.reader.read(Vec::with_capacity(CHUNK))).await;
+                poll_with(&mut self.upload, self.reader.read(Vec::with_capacity(CHUNK))).await;
             if status == StreamResult::Dropped
                 && let Some(end) = self.end.take()
             {
@@ -214,14 +217,14 @@ impl Sent {
         Ok(None)
     }
 
-    /// Reads the body of a redirect away, so that its connection ends in order.
+    /// Reads and discards the body of a redirect, so that the connection ends cleanly.
     pub(super) async fn discard(&mut self) {
         while let Ok(Some(_)) = self.chunk().await {}
     }
 }
 
-/// Polls the upload along with `main`.
-async fn alongside<T>(upload: &mut Upload, main: impl Future<Output = T>) -> T {
+/// Awaits `main` and polls the upload meanwhile.
+async fn poll_with<T>(upload: &mut Upload, main: impl Future<Output = T>) -> T {
     let mut main = std::pin::pin!(main);
     std::future::poll_fn(|context| {
         if let Some(future) = upload
@@ -254,7 +257,8 @@ fn parse(text: &str) -> Result<Url, Failure> {
         .ok_or_else(|| Failure::new(3, "URL rejected: No host part in the URL"))
 }
 
-/// The request's own headers, then those of the command line, which replace, empty or remove them.
+/// Returns the default headers, which the command line replaces, empties or removes, followed by
+/// its own.
 fn headers(
     options: &Options,
     body: &Body,
@@ -284,7 +288,7 @@ fn headers(
     if let Some(user) = options.user.clone().or(from_url) {
         all.push(("Authorization".into(), format!("Basic {}", BASE64_STANDARD.encode(user))));
     }
-    // They are in the header now; a URL with them is no URL to send.
+    // The credentials are in a header now and must not be sent in the URL.
     url.set_username("").and_then(|()| url.set_password(None)).ok();
     url.set_fragment(None);
     if !options.cookies.is_empty() {
@@ -340,7 +344,7 @@ fn method(name: &str) -> Method {
     }
 }
 
-/// The words behind a status, which the host does not hand on.
+/// Returns the reason phrase of a status, which the host does not pass on.
 fn phrase(status: u16) -> &'static str {
     match status {
         200 => "OK",

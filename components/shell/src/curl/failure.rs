@@ -1,4 +1,4 @@
-//! What ends a transfer, with curl's exit code.
+//! Errors that end a transfer, with curl's exit codes.
 
 use bashkit::Error;
 
@@ -16,7 +16,7 @@ impl Failure {
         Failure { code, message: message.into() }
     }
 
-    /// What the host says of a request to `host`.
+    /// Converts the host's error for a request to `host`.
     pub(super) fn of(code: ErrorCode, host: &str, port: u16) -> Failure {
         let connect = |why: &str| format!("Failed to connect to {host} port {port}: {why}");
         let (code, message) = match code {
@@ -74,7 +74,7 @@ impl Failure {
     }
 }
 
-/// A file system's error in the words of libc.
+/// Returns libc's text for an error of the file system.
 pub(super) fn reason(error: &Error) -> String {
     match error {
         Error::Io(io) => io.to_string(),

@@ -1,11 +1,15 @@
-//! curl's command line.
+//! Parses curl's command line.
+//!
+//! curl's rules differ from those of option parsers: `--option=value` is not accepted, a long
+//! option may be shortened to a unique prefix, and each error has curl's own text. lexopt would
+//! save only the splitting of short options.
 
 use std::time::Duration;
 
 use super::VERSION;
 use super::failure::Failure;
 
-/// Where a body goes.
+/// The destination of a body.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Output {
     Stdout,
@@ -14,10 +18,10 @@ pub(super) enum Output {
     RemoteName,
 }
 
-/// What a request carries.
+/// One part of the body of a request.
 #[derive(Debug, Clone)]
 pub(super) enum Part {
-    /// `-d`: line ends are taken out of files.
+    /// `-d`: line ends are removed from files.
     Data(String),
     /// `--data-raw`.
     Raw(String),
@@ -33,7 +37,7 @@ pub(super) enum Part {
     FormText(String),
 }
 
-/// The command line, understood.
+/// A parsed command line.
 #[derive(Debug, Default)]
 pub(super) struct Options {
     pub(super) urls: Vec<String>,
@@ -67,11 +71,11 @@ pub(super) struct Options {
     pub(super) retry_refused: bool,
     pub(super) create_dirs: bool,
     pub(super) output_dir: Option<String>,
-    /// `--version` and `--help`: nothing else is done.
-    pub(super) told: Option<String>,
+    /// The text of `--version` or `--help`, which is all that is printed then.
+    pub(super) text: Option<String>,
 }
 
-/// Options that take a word, by letter and long name.
+/// Options that take a value, by letter and long name.
 const WITH_VALUE: &[(char, &str)] = &[
     ('A', "user-agent"),
     ('b', "cookie"),
@@ -123,7 +127,7 @@ const WITH_VALUE: &[(char, &str)] = &[
     ('\0', "ciphers"),
 ];
 
-/// Options that are words of their own.
+/// Options without a value.
 const FLAGS: &[(char, &str)] = &[
     ('s', "silent"),
     ('S', "show-error"),
@@ -174,8 +178,10 @@ const FLAGS: &[(char, &str)] = &[
     ('\0', "remote-name-all"),
 ];
 
+/// Parses the arguments.
+///
 /// # Errors
-/// What curl says of a command line that it does not take.
+/// Returns curl's message for an invalid command line.
 pub(super) fn parse(args: &[String]) -> Result<Options, Failure> {
     let mut options = Options { max_redirects: 50, ..Options::default() };
     let mut words = args.iter();
@@ -243,11 +249,11 @@ fn flag(options: &mut Options, long: &str, shown: &str) -> Result<(), Failure> {
         "retry-connrefused" => options.retry_refused = true,
         "post301" | "post302" | "post303" => options.keep_method = true,
         "version" => {
-            options.told = Some(format!(
+            options.text = Some(format!(
                 "curl {VERSION} (wasm32-skillhost) skillhost\nProtocols: http https\nFeatures: HTTP2 HTTPS\n"
             ));
         }
-        "help" => options.told = Some("Usage: curl [options...] <url>\n".into()),
+        "help" => options.text = Some("Usage: curl [options...] <url>\n".into()),
         "insecure" => {
             return Err(Failure::new(
                 4,
@@ -257,7 +263,8 @@ fn flag(options: &mut Options, long: &str, shown: &str) -> Result<(), Failure> {
             ));
         }
         "netrc" => return Err(Failure::new(4, format!("{shown}: there is no netrc here"))),
-        // How bytes are shown, kept or carried: the sandbox's sender has one way.
+        // Display, storage and protocol options, for which the sandbox's sender has a single
+        // behaviour.
         name if FLAGS.iter().any(|(_, known)| *known == name) => {}
         _ => return Err(Failure::new(2, format!("option {shown}: is unknown"))),
     }
@@ -307,7 +314,7 @@ fn take(options: &mut Options, long: &str, value: String) -> Result<(), Failure>
         "cookie-jar" | "continue-at" => {
             return Err(Failure::new(4, format!("option --{long}: not supported here")));
         }
-        // Bounds and tuning that the sandbox has of its own.
+        // Limits and tuning: the sandbox has its own.
         _ => {}
     }
     Ok(())

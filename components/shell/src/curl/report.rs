@@ -1,10 +1,10 @@
-//! `-w`: what is told of a transfer after it.
+//! `-w`: information about a finished transfer.
 
 use super::exchange::{Exchange, Sent};
 use super::failure::Failure;
 use super::options::{Options, Output};
 
-/// What `-w` can name.
+/// The values that `-w` can print.
 pub(super) struct Report {
     pub(super) status: u16,
     pub(super) redirects: u32,
@@ -50,7 +50,7 @@ impl Report {
         self.downloaded = 0;
     }
 
-    /// For stdout and for stderr.
+    /// Returns the text for stdout and the text for stderr.
     pub(super) fn render(&self, format: &str, failure: Option<&Failure>) -> (Vec<u8>, Vec<u8>) {
         let mut out = [String::new(), String::new()];
         let mut to = 0;

@@ -1,4 +1,4 @@
-//! WASI's error codes in the words of libc, which bash and its commands print.
+//! Converts WASI's error codes to errors with libc's texts, which bash and its commands print.
 
 use std::io::{Error, ErrorKind};
 
@@ -31,7 +31,7 @@ pub(super) fn error(code: ErrorCode) -> Error {
         ErrorCode::Unsupported => (ErrorKind::Unsupported, "Operation not supported"),
         ErrorCode::BadDescriptor => (ErrorKind::Other, "Bad file descriptor"),
         ErrorCode::Other(Some(reason)) => return Error::other(reason),
-        // None of the others comes from files and folders.
+        // The other codes do not occur for files and folders.
         _ => (ErrorKind::Other, "Input/output error"),
     };
     Error::new(kind, reason)

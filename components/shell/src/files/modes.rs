@@ -1,5 +1,5 @@
-//! Permission bits, which WASI has no word for: what `chmod` said in this shell, else what a file
-//! of its kind has.
+//! Permission bits, which WASI does not have: those set by `chmod` in this shell, otherwise
+//! defaults.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bashkit::Metadata;
 
-/// By path. Another program of the sandbox does not see them.
+/// Modes by path. Other programs of the sandbox do not see them.
 #[derive(Default)]
 pub(super) struct Modes(Mutex<HashMap<PathBuf, u32>>);
 
@@ -16,8 +16,8 @@ impl Modes {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A file that nobody here could have made executable is taken to be it: the bit was lost on
-    /// the way here.
+    /// Files on read-only mounts count as executable: their bit was lost, and no command could set
+    /// it.
     pub(super) fn apply(&self, path: &Path, mut found: Metadata, writable: bool) -> Metadata {
         if let Some(mode) = self.lock().get(path) {
             found.mode = mode & 0o7777;
@@ -35,7 +35,7 @@ impl Modes {
         self.lock().remove(path);
     }
 
-    pub(super) fn moved(&self, from: &Path, to: &Path) {
+    pub(super) fn rename(&self, from: &Path, to: &Path) {
         let mut modes = self.lock();
         match modes.remove(from) {
             Some(mode) => modes.insert(to.to_owned(), mode),
@@ -43,7 +43,7 @@ impl Modes {
         };
     }
 
-    pub(super) fn copied(&self, from: &Path, to: &Path) {
+    pub(super) fn copy(&self, from: &Path, to: &Path) {
         let mut modes = self.lock();
         if let Some(mode) = modes.get(from).copied() {
             modes.insert(to.to_owned(), mode);

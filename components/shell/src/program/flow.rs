@@ -1,16 +1,16 @@
-//! Bytes between a pipe of the host and a stream of the shell, with back-pressure: what is not
-//! taken is not read.
+//! Moves bytes between a pipe of the host and a stream of the shell, with back-pressure: nothing is
+//! read before the previous bytes are taken.
 
 use bashkit::{CommandInput, CommandOutput, Result};
 
 use crate::bindings::skillhost::skill::process::{self, Error, Reader, Writer};
 
-/// Bytes per read: what a pipe holds.
+/// Bytes per read: the capacity of a pipe.
 const CHUNK: u32 = 64 * 1024;
 
-/// From the program. When the shell's side is closed the pipe is too, and the program is told when
-/// it writes next.
-pub(super) async fn out(from: Option<Reader>, to: &CommandOutput) -> Result<()> {
+/// Moves bytes from the program. If the shell's side is closed, the pipe is closed as well, and the
+/// program's next write fails.
+pub(super) async fn from_program(from: Option<Reader>, to: &CommandOutput) -> Result<()> {
     let Some(reader) = from else { return Ok(()) };
     loop {
         match reader.read(CHUNK, Some(0)) {
@@ -27,23 +27,24 @@ pub(super) async fn out(from: Option<Reader>, to: &CommandOutput) -> Result<()> 
             Err(Error::Timeout) => {
                 process::ready(vec![&reader], Vec::new()).await;
             }
-            // The other end went away in a way of its own: there is nothing more to come.
+            // The other end is gone: no more data.
             Err(_) => return Ok(()),
         }
     }
 }
 
-/// To the program.
-pub(super) async fn in_(to: Option<Writer>, from: &CommandInput) -> Result<()> {
+/// Moves bytes to the program.
+pub(super) async fn to_program(to: Option<Writer>, from: &CommandInput) -> Result<()> {
     let Some(writer) = to else { return Ok(()) };
     while let Some(bytes) = from.read_chunk().await? {
         let mut rest = &bytes[..];
         while !rest.is_empty() {
             process::ready(Vec::new(), vec![&writer]).await;
-            // Room for this much is what `ready` means: more would block the whole shell.
+            // `ready` guarantees room for this many bytes. Writing more would block the whole
+            // shell.
             match writer.write(&rest[..rest.len().min(4096)]) {
                 Ok(taken) => rest = &rest[taken as usize..],
-                // Nobody reads any more: whoever writes to the shell's side is told the same.
+                // The reader is gone: the writer on the shell's side gets the same error.
                 Err(_) => return Ok(()),
             }
         }

@@ -1,15 +1,14 @@
-//! Names that stand for python3 with other arguments: `pip install X` is
-//! `python3 -m pip install X`.
+//! Names that run python3 with other arguments: `pip install X` becomes `python3 -m pip install X`.
 
 use async_trait::async_trait;
 use bashkit::{Command, CommandContext, CommandStatus, Result};
 use send_wrapper::SendWrapper;
 
-use super::{Own, here, run};
+use super::{OwnStreams, check_installed, run};
 
-/// `pip`, `pip3`, `uv`, `uvx`.
+/// `pip`, `pip3`, `uv` and `uvx`.
 pub(crate) struct Shim {
-    pub(crate) own: Own,
+    pub(crate) own: OwnStreams,
 }
 
 #[async_trait]
@@ -23,7 +22,7 @@ impl Command for Shim {
         match argv {
             Some(argv) => {
                 let status = SendWrapper::new(run(&self.own, &context, argv)).await?;
-                here(&context, status).await
+                check_installed(&context, status).await
             }
             None => {
                 let line = [context.name]
@@ -51,7 +50,7 @@ fn python(before: &[&str], args: &[String]) -> Vec<String> {
         .collect()
 }
 
-/// Options of `uv run` that take a word.
+/// Options of `uv run` that take a value.
 const WITH_VALUE: [&str; 12] = [
     "--with",
     "-w",

@@ -1,10 +1,10 @@
-//! How changes are written: the normal form, and the unified one.
+//! Formats changes: the normal and the unified format.
 
 use std::ops::Range;
 
 use super::script::Change;
 
-/// `2,3c2`, then the lines.
+/// Formats a change as `2,3c2` and its lines.
 pub(super) fn normal(old: &[&[u8]], new: &[&[u8]], changes: &[Change]) -> Vec<u8> {
     let mut out = Vec::new();
     for Change { old: from, new: to } in changes {
@@ -23,8 +23,8 @@ pub(super) fn normal(old: &[&[u8]], new: &[&[u8]], changes: &[Change]) -> Vec<u8
     out
 }
 
-/// Hunks with `context` lines around the changes, without the two lines above them. `heading` says
-/// what else is in the first line of one that begins with that line of the old file.
+/// Formats hunks with `context` lines around the changes, without the two header lines. `heading`
+/// returns the text after the second `@@` of a hunk that begins at that line of the old file.
 pub(crate) fn unified<'a>(
     old: &[&[u8]],
     new: &[&[u8]],
@@ -33,13 +33,13 @@ pub(crate) fn unified<'a>(
     heading: impl Fn(usize) -> Option<&'a [u8]>,
 ) -> Vec<u8> {
     let mut out = Vec::new();
-    // Changes whose contexts touch are in one hunk.
+    // Changes whose contexts touch share a hunk.
     for hunk in changes.chunk_by(|a, b| b.old.start - a.old.end <= context.saturating_mul(2)) {
         let (first, last) = (&hunk[0], &hunk[hunk.len() - 1]);
         let (before, after) = (context.min(first.old.start), context.min(old.len() - last.old.end));
         let from = first.old.start - before..last.old.end + after;
         let to = first.new.start - before..last.new.end + after;
-        out.extend(format!("@@ -{} +{} @@", counted(&from), counted(&to)).bytes());
+        out.extend(format!("@@ -{} +{} @@", range_header(&from), range_header(&to)).bytes());
         if let Some(text) = heading(from.start) {
             out.push(b' ');
             out.extend(text);
@@ -65,7 +65,7 @@ fn line(out: &mut Vec<u8>, mark: &[u8], text: &[u8]) {
     }
 }
 
-/// First and last line; none at all is the line before.
+/// First and last line of a range. An empty range is the line before it.
 fn lines(range: &Range<usize>) -> String {
     match range.len() {
         0 | 1 => range.end.to_string(),
@@ -73,8 +73,8 @@ fn lines(range: &Range<usize>) -> String {
     }
 }
 
-/// First line and count.
-fn counted(range: &Range<usize>) -> String {
+/// First line and number of lines.
+fn range_header(range: &Range<usize>) -> String {
     match range.len() {
         0 => format!("{},0", range.end),
         1 => range.end.to_string(),

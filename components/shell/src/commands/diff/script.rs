@@ -1,5 +1,5 @@
 //! What to delete and to insert: Myers' shortest edit script, searched from both ends, with runs
-//! placed as GNU diff places them.
+//! placed as GNU diff mounts them.
 
 use std::collections::HashMap;
 use std::hash::Hash;

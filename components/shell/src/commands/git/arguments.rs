@@ -1,4 +1,7 @@
-//! The command lines of git's commands: options, revisions, paths.
+//! The arguments of git's commands: options, revisions and paths.
+//!
+//! Not with a library: git accepts options between operands up to `--`, values attached to both
+//! `-n5` and `--name=value`, `-5`, and tells revisions from paths by looking at the repository.
 
 use super::ignore::glob;
 use super::objects::Id;
@@ -6,13 +9,13 @@ use super::repository::Repository;
 
 pub(super) struct Arguments {
     rest: std::collections::VecDeque<String>,
-    /// Options that take the next word as their value.
+    /// Options whose value is the next word.
     with_value: &'static [&'static str],
-    /// What is no option.
+    /// Words that are not options.
     operands: Vec<String>,
-    /// What comes after `--`.
+    /// Words after `--`.
     paths: Option<Vec<String>>,
-    /// The option as it was written.
+    /// The current option as written.
     pub(super) written: String,
 }
 
@@ -20,7 +23,7 @@ pub(super) struct Arguments {
 pub(super) struct Revisions {
     pub(super) include: Vec<Id>,
     pub(super) exclude: Vec<Id>,
-    /// As they were written.
+    /// The revisions as written.
     pub(super) words: Vec<String>,
 }
 
@@ -35,7 +38,7 @@ impl Arguments {
         }
     }
 
-    /// The next option, and its value where it has one.
+    /// Returns the next option, with its value if it has one.
     pub(super) fn option(&mut self) -> Result<Option<(String, Option<String>)>, String> {
         while let Some(word) = self.rest.pop_front() {
             if word == "--" {
@@ -54,7 +57,7 @@ impl Arguments {
                     })?;
                     return Ok(Some((word, Some(value))));
                 }
-                // `-n5`.
+                // A value attached to a letter: `-n5`.
                 let letter =
                     self.with_value.iter().find(|name| name.len() == 2 && word.starts_with(**name));
                 return Ok(Some(match letter {
@@ -66,16 +69,17 @@ impl Arguments {
         Ok(None)
     }
 
-    /// What to say of an option that is not known.
+    /// Returns the message for an unknown option.
     pub(super) fn unknown(&self) -> String {
-        format!("fatal: this git does not have the option '{}'", self.written)
+        format!("fatal: this git does not support the option '{}'", self.written)
     }
 
     pub(super) fn operands(self) -> Vec<String> {
         self.operands.into_iter().chain(self.paths.unwrap_or_default()).collect()
     }
 
-    /// What is no option, as revisions and paths. Paths are seen from the root of the work tree.
+    /// Splits the operands into revisions and paths. Paths become relative to the root of the work
+    /// tree.
     pub(super) async fn revisions(
         self,
         repository: &mut Repository,
@@ -106,7 +110,7 @@ impl Arguments {
 }
 
 impl Repository {
-    /// The commits that a word leads to, and those that it leaves out.
+    /// Returns the commits that a word includes, and those that it excludes.
     async fn range(&mut self, word: &str) -> Result<(Vec<Id>, Vec<Id>), String> {
         let or_head =
             |text: &str| if text.is_empty() { "HEAD".to_owned() } else { text.to_owned() };
@@ -128,7 +132,7 @@ impl Repository {
         }
     }
 
-    /// The latest commit that leads to both.
+    /// Finds the latest commit that is an ancestor of both.
     pub(super) async fn base(&mut self, one: Id, other: Id) -> Result<Option<Id>, String> {
         let both: Vec<Id> = self
             .ancestors(&[one])
@@ -139,7 +143,7 @@ impl Repository {
         let mut best: Option<(i64, Id)> = None;
         for id in both {
             let seconds = self.commit(id).await?.committer.seconds;
-            // Of several of one time, one that the others lead to.
+            // Among several of the same time, one that is a descendant of the others.
             let later = match best {
                 None => true,
                 Some((time, _)) if time != seconds => time < seconds,
@@ -157,12 +161,12 @@ impl Repository {
             || self.fs.exists(&self.cwd.join(word)).await.unwrap_or(false)
     }
 
-    /// A path of the command line, seen from the root of the work tree.
+    /// Makes a path of the command line relative to the root of the work tree.
     pub(super) fn below_root(&self, path: &str) -> Result<String, String> {
         let full =
-            super::repository::normal(&self.cwd.join(path.strip_prefix(":/").unwrap_or(path)));
+            super::repository::normalize(&self.cwd.join(path.strip_prefix(":/").unwrap_or(path)));
         if path.starts_with(":(") || path.starts_with(":!") || path.starts_with(":^") {
-            return Err(format!("fatal: this git does not read the pathspec '{path}'"));
+            return Err(format!("fatal: this git does not support the pathspec '{path}'"));
         }
         match full.strip_prefix(self.work()?) {
             Ok(below) => Ok(below.to_string_lossy().into_owned()),
@@ -174,12 +178,12 @@ impl Repository {
     }
 }
 
-/// Whether a file is meant by one of the paths: it, a folder that it is in, or a pattern. None at
-/// all mean each.
+/// Returns whether one of the paths selects a file: by its name, by a folder above it, or by a
+/// pattern. No paths select everything.
 pub(super) fn is_under(path: &str, paths: &[String]) -> bool {
     let fits = |wanted: &String| {
         let folder = path.strip_prefix(wanted.as_str());
-        // `*` of a path on the command line goes through folders.
+        // `*` in a path of the command line matches slashes.
         let pattern = || {
             wanted.contains(['*', '?', '['])
                 && glob(wanted.replace('*', "**").as_bytes(), path.as_bytes())

@@ -1,4 +1,4 @@
-//! Commits, and how their dates are written.
+//! Commits, and the formats of dates.
 
 use chrono::{DateTime, FixedOffset};
 
@@ -18,11 +18,11 @@ pub(super) struct Person {
     pub(super) name: String,
     pub(super) email: String,
     pub(super) seconds: i64,
-    /// As in `+0100`.
+    /// Offset from UTC, as in `+0100`.
     zone: i32,
 }
 
-/// A form of dates.
+/// A format of dates.
 #[derive(Clone)]
 pub(super) enum Form {
     Default,
@@ -32,7 +32,7 @@ pub(super) enum Form {
     Short,
     Unix,
     Rfc,
-    Own(String),
+    Custom(String),
 }
 
 impl Commit {
@@ -59,7 +59,7 @@ impl Commit {
         commit
     }
 
-    /// The first paragraph, as one line.
+    /// Returns the first paragraph as one line.
     pub(super) fn subject(&self) -> String {
         let lines = self
             .message
@@ -69,7 +69,7 @@ impl Commit {
         lines.map(str::trim_end).collect::<Vec<_>>().join(" ")
     }
 
-    /// What comes after it.
+    /// Returns the text after the first paragraph.
     pub(super) fn body(&self) -> String {
         let mut lines = self
             .message
@@ -84,7 +84,7 @@ impl Commit {
 }
 
 impl Person {
-    /// `NAME <EMAIL> SECONDS ZONE`.
+    /// Parses `NAME <EMAIL> SECONDS ZONE`.
     pub(super) fn parse(text: &str) -> Person {
         let (name, rest) = text.split_once('<').unwrap_or((text, ""));
         let (email, when) = rest.rsplit_once('>').unwrap_or((rest, ""));
@@ -116,9 +116,9 @@ impl Person {
             Form::Unix => self.seconds.to_string(),
             Form::Rfc => when.format("%a, %-d %b %Y %H:%M:%S %z").to_string(),
             Form::Relative => relative(now - self.seconds),
-            Form::Own(format) => {
+            Form::Custom(format) => {
                 let mut out = String::new();
-                // A form that chrono does not know is no error of the script's.
+                // A format that chrono does not know must not fail the script.
                 if std::fmt::write(&mut out, format_args!("{}", when.format(format))).is_err() {
                     format.clone()
                 } else {
@@ -139,12 +139,12 @@ impl Form {
             "short" => Form::Short,
             "unix" => Form::Unix,
             "rfc" | "rfc2822" => Form::Rfc,
-            _ => Form::Own(text.strip_prefix("format:")?.to_owned()),
+            _ => Form::Custom(text.strip_prefix("format:")?.to_owned()),
         })
     }
 }
 
-/// `3 days ago`, rounded as git rounds it.
+/// Formats a time as `3 days ago`, rounded as git does.
 fn relative(seconds: i64) -> String {
     if seconds < 0 {
         return "in the future".into();

@@ -1,12 +1,12 @@
-//! How differences are shown: patches, counts, names.
+//! Formats differences: patches, statistics and names.
 
 use super::objects::Id;
 use super::repository::Repository;
-use super::trees::{Changed, Item, SUBMODULE, shown};
+use super::trees::{Changed, Item, SUBMODULE, quote_path};
 use crate::commands::diff::print::unified;
 use crate::commands::diff::script::{Change, changes};
 
-/// What is shown of each difference.
+/// The information to show for each difference.
 #[derive(Clone, Default)]
 pub(super) struct Show {
     pub(super) patch: bool,
@@ -15,33 +15,33 @@ pub(super) struct Show {
     pub(super) shortstat: bool,
     pub(super) names: bool,
     pub(super) letters: bool,
-    /// Nothing, although something would be by itself.
+    /// Suppresses the default format.
     pub(super) none: bool,
-    /// Zeros between names.
+    /// Separates names by NUL bytes.
     pub(super) zeros: bool,
-    /// Lines around a change; 3 where nobody says.
+    /// Lines of context, 3 by default.
     pub(super) context: Option<usize>,
-    /// Letters of the kinds that are shown; all where it is empty.
+    /// Letters of the change types to show. Empty means all.
     pub(super) filter: String,
 }
 
 /// Columns of `--stat`.
 const WIDTH: usize = 80;
 
-/// Bytes in which a zero says that a file is no text.
+/// A NUL in this many leading bytes marks a file as binary.
 const HEAD: usize = 8000;
 
-/// One file's counts.
+/// Added and deleted lines of one file.
 struct Count {
     name: String,
     added: usize,
     deleted: usize,
-    /// Both sizes, where it is no text.
+    /// The old and new size of a binary file.
     binary: Option<(usize, usize)>,
 }
 
 impl Show {
-    /// Takes an option; `false` where it is none of these.
+    /// Applies an option. Returns `false` if it is not one of these.
     pub(super) fn option(&mut self, option: &str) -> bool {
         match option {
             "-p" | "-u" | "--patch" => self.patch = true,
@@ -52,7 +52,7 @@ impl Show {
             "--name-status" => self.letters = true,
             "-s" | "--no-patch" => self.none = true,
             "-z" => self.zeros = true,
-            // What is so in any case.
+            // Options that request the only behaviour there is.
             "--no-color" | "--color=never" | "--color=auto" | "--no-ext-diff" | "--no-textconv"
             | "-M" | "--find-renames" | "--no-pager" => {}
             _ => {
@@ -92,7 +92,7 @@ impl Repository {
             return Ok(out);
         }
         let (between, end) = if show.zeros { ('\0', '\0') } else { ('\t', '\n') };
-        let name = |path: &str| if show.zeros { path.to_owned() } else { shown(path) };
+        let name = |path: &str| if show.zeros { path.to_owned() } else { quote_path(path) };
         for one in changed.iter().filter(|_| show.letters) {
             match &one.from {
                 Some(from) => out.extend(
@@ -142,7 +142,8 @@ impl Repository {
     async fn patch(&mut self, one: &Changed, context: usize) -> Result<Vec<u8>, String> {
         let (from, to) =
             (format!("a/{}", one.from.as_ref().unwrap_or(&one.path)), format!("b/{}", one.path));
-        let mut out = format!("diff --git {} {}\n", shown(&from), shown(&to)).into_bytes();
+        let mut out =
+            format!("diff --git {} {}\n", quote_path(&from), quote_path(&to)).into_bytes();
         let mode = |item: Option<Item>| item.map(|item| item.mode);
         match (mode(one.old), mode(one.new)) {
             (None, Some(mode)) => out.extend(format!("new file mode {mode:06o}\n").bytes()),
@@ -156,8 +157,8 @@ impl Repository {
             out.extend(
                 format!(
                     "similarity index 100%\nrename from {}\nrename to {}\n",
-                    shown(from),
-                    shown(&one.path)
+                    quote_path(from),
+                    quote_path(&one.path)
                 )
                 .bytes(),
             );
@@ -173,7 +174,7 @@ impl Repository {
                 None => "0".repeat(self.short(Id::default()).await.len()),
             });
         }
-        // Both are as long as the longer one needs.
+        // Both names get the length of the longer one.
         let length = names.iter().map(String::len).max().unwrap_or(7);
         for (name, item) in names.iter_mut().zip([one.old, one.new]) {
             *name = item.map_or_else(
@@ -190,8 +191,8 @@ impl Repository {
         let (old, new) =
             (self.content(one.old, &one.path).await?, self.content(one.new, &one.path).await?);
         let (from, to) = (
-            one.old.map_or("/dev/null".into(), |_| shown(&from)),
-            one.new.map_or("/dev/null".into(), |_| shown(&to)),
+            one.old.map_or("/dev/null".into(), |_| quote_path(&from)),
+            one.new.map_or("/dev/null".into(), |_| quote_path(&to)),
         );
         if is_binary(&old) || is_binary(&new) {
             out.extend(format!("Binary files {from} and {to} differ\n").bytes());
@@ -213,7 +214,7 @@ impl Repository {
         let (old, new) =
             (self.content(one.old, &one.path).await?, self.content(one.new, &one.path).await?);
         let name =
-            one.from.as_ref().map_or_else(|| shown(&one.path), |from| moved(from, &one.path));
+            one.from.as_ref().map_or_else(|| quote_path(&one.path), |from| moved(from, &one.path));
         if is_binary(&old) || is_binary(&new) {
             return Ok(Count { name, added: 0, deleted: 0, binary: Some((old.len(), new.len())) });
         }
@@ -247,7 +248,7 @@ impl Repository {
     }
 }
 
-/// `src/{old => new}/file`.
+/// Formats a rename as `src/{old => new}/file`.
 fn moved(from: &str, to: &str) -> String {
     let start = from
         .bytes()
@@ -267,7 +268,7 @@ fn moved(from: &str, to: &str) -> String {
         .position(|byte| *byte == b'/')
         .map_or(0, |at| same - at);
     if start == 0 && end == 0 {
-        return format!("{} => {}", shown(from), shown(to));
+        return format!("{} => {}", quote_path(from), quote_path(to));
     }
     let (old, new) =
         (&from[start..(from.len() - end).max(start)], &to[start..(to.len() - end).max(start)]);
@@ -352,7 +353,7 @@ fn total(counts: &[Count]) -> String {
     out + "\n"
 }
 
-/// The nearest line above that looks like the head of a function.
+/// Finds the nearest line above that looks like the head of a function.
 fn heading<'a>(above: &[&'a [u8]]) -> Option<&'a [u8]> {
     let line = above.iter().rev().find(|line| {
         line.first().is_some_and(|byte| byte.is_ascii_alphabetic() || matches!(byte, b'_' | b'$'))

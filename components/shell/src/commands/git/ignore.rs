@@ -1,4 +1,4 @@
-//! `.gitignore`: which files are left out.
+//! `.gitignore`: the files that are left out.
 
 use std::path::Path;
 
@@ -11,12 +11,12 @@ pub(super) struct Ignore(Vec<Rule>);
 
 #[derive(Clone)]
 struct Rule {
-    /// The folder of its file, with a slash at the end.
+    /// The folder of the `.gitignore` file, with a trailing slash.
     folder: String,
     pattern: String,
     keeps: bool,
     folders_only: bool,
-    /// It is about the path from that folder on, not about a name anywhere below.
+    /// Whether the pattern matches the path from its folder on, rather than a name at any depth.
     anchored: bool,
 }
 
@@ -41,7 +41,7 @@ impl Ignore {
         }
     }
 
-    /// Whether a path is left out; those above it are not.
+    /// Returns whether a path is ignored. The folders above it must not be.
     pub(super) fn covers(&self, path: &str, is_folder: bool) -> bool {
         let matches = |rule: &&Rule| {
             let Some(below) = path.strip_prefix(rule.folder.as_str()) else { return false };
@@ -49,12 +49,12 @@ impl Ignore {
                 if rule.anchored { below } else { below.rsplit('/').next().unwrap_or(below) };
             (is_folder || !rule.folders_only) && glob(rule.pattern.as_bytes(), text.as_bytes())
         };
-        // Of rules in files of several folders, the deepest is read last.
+        // Of rules in several folders, the deepest one was read last and wins.
         self.0.iter().rev().find(matches).is_some_and(|rule| !rule.keeps)
     }
 }
 
-/// git's patterns: `*` and `?` stay within a name, `**` does not.
+/// Matches git's patterns: `*` and `?` do not match slashes, `**` does.
 pub(super) fn glob(pattern: &[u8], text: &[u8]) -> bool {
     match pattern {
         [] => text.is_empty(),

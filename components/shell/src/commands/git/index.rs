@@ -1,4 +1,4 @@
-//! The index, and how the work tree differs from it.
+//! The index, and its differences from the work tree.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use super::repository::Repository;
 use super::trees::{Changed, Files, Item, SUBMODULE};
 
 #[derive(Clone)]
-pub(super) struct Staged {
+pub(super) struct IndexEntry {
     pub(super) path: String,
     pub(super) item: Item,
     /// 0, or the side of a conflict.
@@ -19,21 +19,21 @@ pub(super) struct Staged {
     seconds: u32,
     nanos: u32,
     size: u32,
-    /// `git add -N`: nothing of it is staged yet.
+    /// `git add -N`: the content is not staged yet.
     intended: bool,
 }
 
 impl Repository {
-    /// What is staged, by path; nothing where there is no index yet.
-    pub(super) async fn index(&self) -> Result<Vec<Staged>, String> {
+    /// Reads the index, sorted by path. Empty if there is no index file.
+    pub(super) async fn index(&self) -> Result<Vec<IndexEntry>, String> {
         let Ok(bytes) = self.fs.read_file(&self.folder.join("index")).await else {
             return Ok(Vec::new());
         };
         parse(&bytes)?.ok_or_else(|| "fatal: index file corrupt".into())
     }
 
-    /// What differs in the work tree from what is staged.
-    pub(super) async fn unstaged(&self, index: &[Staged]) -> Result<Vec<Changed>, String> {
+    /// Returns the differences between the index and the work tree.
+    pub(super) async fn unstaged(&self, index: &[IndexEntry]) -> Result<Vec<Changed>, String> {
         let work = self.work()?;
         let written =
             self.fs.stat(&self.folder.join("index")).await.map_or(0, |stat| moment(&stat).0);
@@ -46,8 +46,7 @@ impl Repository {
             let new = match self.fs.lstat(&path).await {
                 Ok(stat) if !stat.file_type.is_dir() => {
                     let (seconds, nanos) = moment(&stat);
-                    // What was written in the second in which the index was may have been changed
-                    // since.
+                    // A file written in the same second as the index may have changed afterwards.
                     let known = (seconds, nanos) == (staged.seconds, staged.nanos)
                         && stat.size as u32 == staged.size;
                     if known && seconds < written && !staged.intended {
@@ -65,11 +64,11 @@ impl Repository {
         Ok(all)
     }
 
-    /// Files that are neither staged nor ignored; a folder with nothing staged in it is one entry
-    /// (`folder/`), unless all are asked for.
+    /// Returns the files that are neither staged nor ignored. A folder without staged files is one
+    /// entry (`folder/`), unless `all` is set.
     pub(super) async fn untracked(
         &self,
-        index: &[Staged],
+        index: &[IndexEntry],
         all: bool,
         standard: bool,
     ) -> Result<Vec<String>, String> {
@@ -111,7 +110,7 @@ impl Repository {
         Ok(found)
     }
 
-    /// Whether a folder, or one below it, has a file that is not ignored.
+    /// Returns whether a folder contains a file that is not ignored, at any depth.
     async fn holds_files(&self, folder: &str, mut ignore: Ignore) -> Result<bool, String> {
         let mut folders = vec![folder.to_owned()];
         while let Some(folder) = folders.pop() {
@@ -129,8 +128,8 @@ impl Repository {
     }
 }
 
-/// What is staged, without what is in conflict.
-pub(super) fn files(index: &[Staged]) -> Files {
+/// Returns the staged files, without those in conflict.
+pub(super) fn files(index: &[IndexEntry]) -> Files {
     index
         .iter()
         .filter(|one| one.stage == 0 && !one.intended)
@@ -138,7 +137,7 @@ pub(super) fn files(index: &[Staged]) -> Files {
         .collect()
 }
 
-/// A file's content, or what a link points to.
+/// Reads the content of a file, or the target of a link.
 pub(super) async fn content(fs: &dyn FileSystem, path: &Path, stat: &Metadata) -> Option<Vec<u8>> {
     if stat.file_type.is_symlink() {
         return Some(fs.read_link(path).await.ok()?.to_string_lossy().into_owned().into_bytes());
@@ -152,8 +151,8 @@ fn moment(stat: &Metadata) -> (u32, u32) {
         .map_or((0, 0), |since| (since.as_secs() as u32, since.subsec_nanos()))
 }
 
-/// `None` where it is broken.
-fn parse(bytes: &[u8]) -> Result<Option<Vec<Staged>>, String> {
+/// Parses the index. `None` if it is damaged.
+fn parse(bytes: &[u8]) -> Result<Option<Vec<IndexEntry>>, String> {
     let word = |at: usize| {
         bytes
             .get(at..at + 4)
@@ -188,7 +187,7 @@ fn parse(bytes: &[u8]) -> Result<Option<Vec<Staged>>, String> {
         };
         let path = String::from_utf8_lossy(&rest[..length]).into_owned();
         let item = Item { mode, id: Id(id), work: false };
-        all.push(Staged {
+        all.push(IndexEntry {
             path,
             item,
             stage: flags >> 12 & 3,
@@ -197,7 +196,7 @@ fn parse(bytes: &[u8]) -> Result<Option<Vec<Staged>>, String> {
             size,
             intended: extended & 0x2000 != 0,
         });
-        // Names end with one to eight zeros.
+        // Names are padded with one to eight NUL bytes.
         at += (start - at + length + 8) & !7;
     }
     Ok(Some(all))

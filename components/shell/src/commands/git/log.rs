@@ -1,19 +1,19 @@
-//! How `log` and `show` write commits.
+//! Prints commits for `log` and `show`.
 
 use std::collections::{HashMap, HashSet};
 
 use super::arguments::is_under;
-use super::asked::{Asked, Pretty};
 use super::commit::{Commit, Form};
+use super::log_options::{LogOptions, Pretty};
 use super::objects::Id;
 use super::repository::Repository;
-use super::trees::{Changed, renamed};
+use super::trees::{Changed, detect_renames};
 
-/// Full names of references by what they lead to.
+/// Full names of references, by the object that they point to.
 type Names = HashMap<Id, Vec<String>>;
 
 impl Repository {
-    /// What a commit changed, of some paths.
+    /// Returns the changes of a commit, limited to some paths.
     async fn changes_of(
         &mut self,
         commit: &Commit,
@@ -25,11 +25,11 @@ impl Repository {
         };
         let mut changed = self.between(before, Some(commit.tree)).await?;
         changed.retain(|one| is_under(&one.path, paths));
-        Ok(renamed(changed))
+        Ok(detect_renames(changed))
     }
 
-    /// Whether each file of a merge is as one of its parents has it. What else it did takes a diff
-    /// of three sides.
+    /// Returns whether every file of a merge equals that of one of its parents. Other merges would
+    /// need a combined diff.
     async fn agrees_with_a_parent(&mut self, commit: &Commit) -> Result<(), String> {
         let mut own: Option<HashSet<String>> = None;
         for parent in &commit.parents {
@@ -47,49 +47,49 @@ impl Repository {
         match own.filter(|own| !own.is_empty()) {
             None => Ok(()),
             Some(_) => Err(format!(
-                "fatal: this git does not show what a merge changed by itself; try: git diff {0}^1 {0}",
+                "fatal: this git does not support combined diffs of merges; try: git diff {0}^1 {0}",
                 commit.id
             )),
         }
     }
 
-    /// `log` and `show` of commits.
+    /// Implements `log` and `show` for commits.
     pub(super) async fn log(
         &mut self,
         commits: &[Commit],
-        asked: &Asked,
+        options: &LogOptions,
     ) -> Result<Vec<u8>, String> {
         let names = self.names().await;
         let mut out = Vec::new();
         for (nth, commit) in commits.iter().enumerate() {
-            let head = self.written(commit, asked, &names).await?;
-            let between = !matches!(asked.pretty, Pretty::Oneline | Pretty::Own(_, true));
+            let head = self.written(commit, options, &names).await?;
+            let between = !matches!(options.pretty, Pretty::Oneline | Pretty::Custom(_, true));
             if nth > 0 && between {
                 out.push(b'\n');
             }
             out.extend(head.bytes());
-            let own = matches!(asked.pretty, Pretty::Own(_, false));
+            let own = matches!(options.pretty, Pretty::Custom(_, false));
             let changed = match commit.parents.len() {
-                _ if !asked.show.is_any() => Vec::new(),
-                0 | 1 => self.changes_of(commit, &asked.paths).await?,
-                _ if !asked.merges || asked.show.none => Vec::new(),
-                _ if asked.show.patch || asked.show.names || asked.show.letters => {
+                _ if !options.show.is_any() => Vec::new(),
+                0 | 1 => self.changes_of(commit, &options.paths).await?,
+                _ if !options.merges || options.show.none => Vec::new(),
+                _ if options.show.patch || options.show.names || options.show.letters => {
                     self.agrees_with_a_parent(commit).await?;
                     out.push(b'\n');
                     Vec::new()
                 }
-                _ => self.changes_of(commit, &asked.paths).await?,
+                _ => self.changes_of(commit, &options.paths).await?,
             };
-            let shown = self.show(&changed, &asked.show).await?;
+            let shown = self.show(&changed, &options.show).await?;
             if !shown.is_empty() {
                 if own {
                     out.push(b'\n');
                 }
-                match &asked.pretty {
+                match &options.pretty {
                     Pretty::Oneline => {}
-                    Pretty::Own(format, true) if format.is_empty() => {}
-                    _ if asked.show.patch && asked.show.stat => out.extend(b"---\n"),
-                    Pretty::Own(_, false) => {}
+                    Pretty::Custom(format, true) if format.is_empty() => {}
+                    _ if options.show.patch && options.show.stat => out.extend(b"---\n"),
+                    Pretty::Custom(_, false) => {}
                     _ => out.push(b'\n'),
                 }
                 out.extend(shown);
@@ -108,7 +108,7 @@ impl Repository {
         names
     }
 
-    /// `HEAD -> main, tag: v1, origin/main`.
+    /// Formats references: `HEAD -> main, tag: v1, origin/main`.
     async fn decoration(&self, id: Id, names: &Names) -> String {
         let head = self.head().await;
         let mut all = Vec::new();
@@ -117,7 +117,7 @@ impl Repository {
             all.push(branch.map_or("HEAD".into(), |branch| format!("HEAD -> {branch}")));
         }
         let of = names.get(&id).map(Vec::as_slice).unwrap_or_default();
-        // As git has them: the last one first.
+        // git prints the last one first.
         for name in of.iter().rev().filter(|name| Some(name.as_str()) != head.as_deref()) {
             let short = |form: &str| name.strip_prefix(form);
             let label = short("refs/tags/").map(|tag| format!("tag: {tag}"));
@@ -132,12 +132,12 @@ impl Repository {
     async fn written(
         &mut self,
         commit: &Commit,
-        asked: &Asked,
+        options: &LogOptions,
         names: &Names,
     ) -> Result<String, String> {
-        let id = if asked.short { self.short(commit.id).await } else { commit.id.to_string() };
+        let id = if options.short { self.short(commit.id).await } else { commit.id.to_string() };
         let mark = match self.decoration(commit.id, names).await {
-            names if asked.decorate && !names.is_empty() => format!(" ({names})"),
+            names if options.decorate && !names.is_empty() => format!(" ({names})"),
             _ => String::new(),
         };
         let person = |label: &str, person: &super::commit::Person| {
@@ -152,19 +152,19 @@ impl Repository {
             head += &format!("Merge: {}\n", parents.join(" "));
         }
         let (author, committer) = (&commit.author, &commit.committer);
-        match &asked.pretty {
+        match &options.pretty {
             Pretty::Oneline => return Ok(format!("{id}{mark} {}\n", commit.subject())),
-            Pretty::Own(format, ends) => {
-                let text = self.formatted(commit, format, asked, names).await?;
+            Pretty::Custom(format, ends) => {
+                let text = self.formatted(commit, format, options, names).await?;
                 return Ok(if *ends && !format.is_empty() { format!("{text}\n") } else { text });
             }
-            Pretty::Raw => return Err("fatal: --pretty=raw is not there in this git".into()),
+            Pretty::Raw => return Err("fatal: this git does not support --pretty=raw".into()),
             Pretty::Short => head += &person("Author: ", author),
             Pretty::Medium => {
                 head += &format!(
                     "{}Date:   {}\n",
                     person("Author: ", author),
-                    author.date(&asked.date, asked.now)
+                    author.date(&options.date, options.now)
                 )
             }
             Pretty::Full => head += &(person("Author: ", author) + &person("Commit: ", committer)),
@@ -172,17 +172,17 @@ impl Repository {
                 head += &format!(
                     "{}AuthorDate: {}\n",
                     person("Author:     ", author),
-                    author.date(&asked.date, asked.now)
+                    author.date(&options.date, options.now)
                 );
                 head += &format!(
                     "{}CommitDate: {}\n",
                     person("Commit:     ", committer),
-                    committer.date(&asked.date, asked.now)
+                    committer.date(&options.date, options.now)
                 );
             }
         }
         head.push('\n');
-        let message = if matches!(asked.pretty, Pretty::Short) {
+        let message = if matches!(options.pretty, Pretty::Short) {
             commit.subject()
         } else {
             commit.message.trim_end().to_owned()
@@ -197,7 +197,7 @@ impl Repository {
         &mut self,
         commit: &Commit,
         format: &str,
-        asked: &Asked,
+        options: &LogOptions,
         names: &Names,
     ) -> Result<String, String> {
         let (mut out, mut rest) = (String::new(), format);
@@ -226,13 +226,13 @@ impl Repository {
                 (_, "al" | "cl") => {
                     (2, person.email.split('@').next().unwrap_or_default().to_owned())
                 }
-                (_, "ad" | "cd") => (2, person.date(&asked.date, asked.now)),
-                (_, "ar" | "cr") => (2, person.date(&Form::Relative, asked.now)),
-                (_, "at" | "ct") => (2, person.date(&Form::Unix, asked.now)),
-                (_, "ai" | "ci") => (2, person.date(&Form::Iso, asked.now)),
-                (_, "aI" | "cI") => (2, person.date(&Form::IsoStrict, asked.now)),
-                (_, "as" | "cs") => (2, person.date(&Form::Short, asked.now)),
-                (_, "aD" | "cD") => (2, person.date(&Form::Rfc, asked.now)),
+                (_, "ad" | "cd") => (2, person.date(&options.date, options.now)),
+                (_, "ar" | "cr") => (2, person.date(&Form::Relative, options.now)),
+                (_, "at" | "ct") => (2, person.date(&Form::Unix, options.now)),
+                (_, "ai" | "ci") => (2, person.date(&Form::Iso, options.now)),
+                (_, "aI" | "cI") => (2, person.date(&Form::IsoStrict, options.now)),
+                (_, "as" | "cs") => (2, person.date(&Form::Short, options.now)),
+                (_, "aD" | "cD") => (2, person.date(&Form::Rfc, options.now)),
                 ("s", _) => (1, commit.subject()),
                 ("f", _) => (1, slug(&commit.subject())),
                 ("b", _) => (1, commit.body()),
@@ -248,7 +248,7 @@ impl Repository {
                     Ok(byte) => (3, char::from(byte).to_string()),
                     Err(_) => (0, "%".into()),
                 },
-                // Colours, which no file or pipe gets.
+                // Colours, which are not printed to files and pipes.
                 ("C", "C(") => (rest.find(')').map_or(rest.len(), |end| end + 1), String::new()),
                 ("C", _) => (
                     ["Creset", "Cred", "Cgreen", "Cblue"]
@@ -266,7 +266,7 @@ impl Repository {
     }
 }
 
-/// A subject as part of a file's name.
+/// Converts a subject to a part of a file name.
 fn slug(subject: &str) -> String {
     let mut out = String::new();
     for c in subject.chars() {

@@ -1,4 +1,4 @@
-//! What things are called: `rev-parse`, branches, remotes, configuration.
+//! Names: `rev-parse`, branches, remotes and configuration.
 
 use super::arguments::Arguments;
 use super::ignore::glob;
@@ -15,7 +15,7 @@ impl Repository {
             let line = match arg.as_str() {
                 "--show-toplevel" => path(self.work()?),
                 "--git-dir" | "--absolute-git-dir" => {
-                    // As git says it: short where that is plain.
+                    // git prints the relative path where it is short.
                     let plain = self.work.as_deref() == Some(&self.cwd)
                         && self.folder == self.cwd.join(".git")
                         && arg == "--git-dir";
@@ -66,7 +66,7 @@ impl Repository {
                     continue;
                 }
                 option if option.starts_with('-') => {
-                    return Err(format!("fatal: this git does not have the option '{option}'"));
+                    return Err(format!("fatal: this git does not support the option '{option}'"));
                 }
                 word => {
                     let found = if named || full {
@@ -80,7 +80,7 @@ impl Repository {
                         Err(_) if verify || short.is_some() => {
                             return Err("fatal: Needed a single revision".into());
                         }
-                        // Both streams say what was not understood.
+                        // git writes the unresolved word to stdout as well.
                         Err(error) => return Err(error),
                     }
                 }
@@ -216,7 +216,7 @@ impl Repository {
                     .replace("%(objectname)", &id.to_string())
                     .replace("%(HEAD)", &mark.to_string());
                 if text.contains("%(") {
-                    return Err(format!("fatal: this git does not read the format '{format}'"));
+                    return Err(format!("fatal: this git does not support the format '{format}'"));
                 }
                 out += &format!("{text}\n");
             } else if verbose && to.is_empty() {
@@ -256,7 +256,7 @@ impl Repository {
                     return Err("fatal: 'git config' would write to the repository, and git only reads here".into());
                 }
                 option if option.starts_with('-') => {
-                    return Err(format!("fatal: this git does not have the option '{option}'"));
+                    return Err(format!("fatal: this git does not support the option '{option}'"));
                 }
                 word => words.push(word),
             }
@@ -352,7 +352,7 @@ impl Repository {
                 "--short" => short = true,
                 "-q" | "--quiet" => {}
                 option if option.starts_with('-') => {
-                    return Err(format!("fatal: this git does not have the option '{option}'"));
+                    return Err(format!("fatal: this git does not support the option '{option}'"));
                 }
                 word => words.push(word),
             }

@@ -1,4 +1,7 @@
-//! Objects: the loose ones, and those in packs.
+//! Reads objects: loose ones, and those in packs.
+//!
+//! Not with gix: gix-odb and gix-pack read through std::fs and memory maps, which this target does
+//! not have; all reading here is asynchronous, through the interpreter's file system.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -11,7 +14,7 @@ use bashkit::FileSystem;
 use flate2::read::ZlibDecoder;
 use sha1::{Digest as _, Sha1};
 
-/// An object's name: SHA-1.
+/// The name of an object: a SHA-1.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct Id(pub(super) [u8; 20]);
 
@@ -65,7 +68,7 @@ pub(super) struct Object {
     pub(super) data: Vec<u8>,
 }
 
-/// All objects of a repository.
+/// The objects of a repository.
 pub(super) struct Objects {
     fs: Arc<dyn FileSystem>,
     folder: PathBuf,
@@ -76,11 +79,11 @@ pub(super) struct Objects {
 struct Pack {
     path: PathBuf,
     index: Vec<u8>,
-    /// Read when something of it is asked for.
+    /// The contents of the pack, read on demand.
     data: Option<Arc<Vec<u8>>>,
 }
 
-/// How many bytes one object may have, unpacked: what a pack says of it is not to be believed.
+/// The largest unpacked object, in bytes. The size stated in a pack is not trusted.
 const OBJECT_MAX: u64 = 1 << 30;
 
 type Found<'a> = Pin<Box<dyn Future<Output = Result<Arc<Object>, String>> + Send + 'a>>;
@@ -88,7 +91,7 @@ type Found<'a> = Pin<Box<dyn Future<Output = Result<Arc<Object>, String>> + Send
 impl Objects {
     pub(super) async fn open(fs: Arc<dyn FileSystem>, folder: PathBuf) -> Result<Objects, String> {
         if fs.exists(&folder.join("info/alternates")).await.unwrap_or(false) {
-            return Err("fatal: this repository borrows objects of another (info/alternates), which this git does not read".into());
+            return Err("fatal: this repository uses objects of another one (info/alternates), which this git does not support".into());
         }
         let mut packs = Vec::new();
         for entry in fs.read_dir(&folder.join("pack")).await.unwrap_or_default() {
@@ -110,7 +113,7 @@ impl Objects {
         Ok(Objects { fs, folder, packs, known: HashMap::new() })
     }
 
-    /// How many objects the packs hold.
+    /// Returns the number of packed objects.
     pub(super) fn packed(&self) -> usize {
         self.packs.iter().map(Pack::count).sum()
     }
@@ -128,7 +131,7 @@ impl Objects {
         Ok(object)
     }
 
-    /// The names that begin with those hexadecimal digits.
+    /// Returns the names that begin with these hexadecimal digits.
     pub(super) async fn beginning(&self, prefix: &str) -> Vec<Id> {
         let mut found: Vec<Id> =
             self.packs.iter().flat_map(|pack| pack.beginning(prefix)).collect();
@@ -160,8 +163,8 @@ impl Objects {
         Ok(Arc::new(Object { kind, data: all[end + 1..].to_vec() }))
     }
 
-    /// The object at an offset of a pack. Deltas are undone from their base on, which is found by
-    /// going down the chain.
+    /// Reads the object at an offset of a pack. Follows the chain of deltas down to its base, then
+    /// applies them.
     fn unpack(&mut self, pack: usize, offset: usize) -> Found<'_> {
         Box::pin(async move {
             let bytes = self.pack(pack).await?;
@@ -187,8 +190,8 @@ impl Objects {
                             bytes.get(start..).and_then(Id::from_slice).ok_or_else(broken)?;
                         deltas.push(content(start + 20).ok_or_else(broken)?);
                         match self.packs[pack].find(base) {
-                            // Each step takes one of the pack's objects: more of them than it has
-                            // go round in a circle.
+                            // Each step visits another object of the pack; a longer chain is a
+                            // cycle.
                             Some(next) if deltas.len() <= self.packs[pack].count() => at = next,
                             _ => return Err(broken()),
                         }
@@ -227,7 +230,7 @@ impl Pack {
     }
 
     fn count(&self) -> usize {
-        // No more than there is room for.
+        // At most as many as the file has room for.
         self.word(8 + 255 * 4).min(self.index.len() / 28)
     }
 
@@ -235,7 +238,7 @@ impl Pack {
         self.index.get(8 + 1024 + nth * 20..).and_then(Id::from_slice)
     }
 
-    /// The first object whose name is not below this one.
+    /// Returns the position of the first object whose name is not less than this one.
     fn from(&self, id: Id) -> usize {
         let (mut low, mut high) = (0, self.count());
         while low < high {
@@ -249,14 +252,14 @@ impl Pack {
         low
     }
 
-    /// The offset of an object.
+    /// Returns the offset of an object.
     fn find(&self, id: Id) -> Option<usize> {
         let (nth, count) = (self.from(id), self.count());
         if nth >= count || self.id(nth)? != id {
             return None;
         }
         let offset = self.word(8 + 1024 + count * 24 + nth * 4);
-        // Beyond two GiB it is in another table; no pack of that size can be read here.
+        // Larger offsets are in another table. This target cannot load packs of more than 2 GiB.
         (offset < 1 << 31).then_some(offset)
     }
 
@@ -267,7 +270,7 @@ impl Pack {
     }
 }
 
-/// Type, size and where the rest begins.
+/// Parses the header: type, size, and the offset of the content.
 fn header(bytes: &[u8], at: usize) -> Option<(u8, u64, usize)> {
     let mut byte = *bytes.get(at)?;
     let code = byte >> 4 & 7;
@@ -280,7 +283,7 @@ fn header(bytes: &[u8], at: usize) -> Option<(u8, u64, usize)> {
     Some((code, size, at))
 }
 
-/// How far back a delta's base is, and where the rest begins.
+/// Parses the distance to a delta's base, and returns the offset of the content.
 fn distance(bytes: &[u8], at: usize) -> Option<(usize, usize)> {
     let mut byte = *bytes.get(at)?;
     let (mut back, mut at) = (usize::from(byte & 0x7f), at + 1);
@@ -292,7 +295,7 @@ fn distance(bytes: &[u8], at: usize) -> Option<(usize, usize)> {
     Some((back, at))
 }
 
-/// Undoes deflate; at most so many bytes.
+/// Inflates at most `most` bytes.
 fn inflate(bytes: &[u8], most: u64) -> Option<Vec<u8>> {
     let mut all = Vec::new();
     ZlibDecoder::new(bytes).take(most).read_to_end(&mut all).ok()?;
@@ -306,7 +309,7 @@ fn apply(base: &[u8], delta: &[u8]) -> Option<Vec<u8>> {
         *rest = after;
         Some(*first)
     };
-    // The sizes of both; the second one bounds what is made.
+    // The header has both sizes; the second one limits the result.
     let mut size = 0u64;
     for _ in 0..2 {
         size = 0;

@@ -1,4 +1,6 @@
-//! A repository: where it is, what its references mean, what its configuration says.
+//! A repository: its location, references and configuration.
+//!
+//! Not with gix: gix-ref and gix-config read through std::fs, which this target does not have.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -11,29 +13,30 @@ use super::objects::{Id, Kind, Object, Objects};
 
 pub(super) struct Repository {
     pub(super) fs: Arc<dyn FileSystem>,
-    /// `.git`, absolute.
+    /// The absolute path of `.git`.
     pub(super) folder: PathBuf,
-    /// Where objects and branches are: for a linked work tree, that of the first one.
+    /// The folder of objects and branches. For a linked work tree, that of the main one.
     pub(super) common: PathBuf,
-    /// `None` in a bare repository.
+    /// The root of the work tree, or `None` for a bare repository.
     pub(super) work: Option<PathBuf>,
-    /// The folder that the command runs in.
+    /// The working directory of the command.
     pub(super) cwd: PathBuf,
     pub(super) config: Config,
     objects: Objects,
 }
 
-/// `section.sub.key` in lower case (but for the middle) and value, in the order of the files.
+/// Keys (`section.sub.key`, in lower case except for the middle part) and values, in the order of
+/// the files.
 #[derive(Default)]
 pub(super) struct Config(pub(super) Vec<(String, String)>);
 
 const NONE: &str = "fatal: not a git repository (or any of the parent directories): .git";
 
-/// References that refer to another one, at most.
+/// The longest chain of symbolic references.
 const CHAIN: usize = 10;
 
 impl Repository {
-    /// The repository that a folder is in.
+    /// Finds the repository that contains a folder.
     pub(super) async fn find(
         fs: Arc<dyn FileSystem>,
         cwd: &Path,
@@ -48,7 +51,7 @@ impl Repository {
                     let to = text.trim().strip_prefix("gitdir: ").ok_or_else(|| {
                         format!("fatal: invalid gitfile format: {}", dot.display())
                     })?;
-                    normal(&work.join(to))
+                    normalize(&work.join(to))
                 }
                 Err(_) if is_bare(&*fs, work).await => {
                     return Repository::open(fs, work.to_owned(), None, cwd, home).await;
@@ -68,7 +71,7 @@ impl Repository {
         home: Option<&str>,
     ) -> Result<Repository, String> {
         let common = match text_of(&*fs, &folder.join("commondir")).await {
-            Some(to) => normal(&folder.join(to.trim())),
+            Some(to) => normalize(&folder.join(to.trim())),
             None => folder.clone(),
         };
         if fs.stat(&folder.join("HEAD")).await.is_err() {
@@ -84,12 +87,12 @@ impl Repository {
         }
         if config.get("extensions.objectformat").is_some_and(|format| format != "sha1") {
             return Err(
-                "fatal: this repository names its objects by SHA-256, which this git does not read"
+                "fatal: this repository uses SHA-256 object names, which this git does not support"
                     .into(),
             );
         }
         if config.get("extensions.refstorage").is_some_and(|format| format != "files") {
-            return Err("fatal: this repository keeps its references in a table, which this git does not read".into());
+            return Err("fatal: this repository stores references in a reftable, which this git does not support".into());
         }
         let objects = Objects::open(fs.clone(), common.join("objects")).await?;
         Ok(Repository { fs, folder, common, work, cwd: cwd.to_owned(), config, objects })
@@ -113,10 +116,9 @@ impl Repository {
         Ok(Commit::parse(id, &object.data))
     }
 
-    /// The shortest beginning of a name that is no other's, as git chooses its length.
+    /// Returns the shortest unambiguous prefix of an object's name, with git's minimum length.
     pub(super) async fn short(&mut self, id: Id) -> String {
-        // Of `count` packed objects, twice as many digits as the square root of their number has
-        // bits, halved.
+        // Of `count` packed objects: half of the number of bits in `count`, rounded up.
         let bits = usize::BITS - self.objects.packed().leading_zeros();
         self.short_from(id, (bits.div_ceil(2) as usize).max(7)).await
     }
@@ -130,13 +132,13 @@ impl Repository {
         name[..length].to_owned()
     }
 
-    /// The branch that HEAD names (`refs/heads/main`), or `None` where it names a commit.
+    /// Returns the branch that HEAD names (`refs/heads/main`), or `None` if HEAD names a commit.
     pub(super) async fn head(&self) -> Option<String> {
         let text = text_of(&*self.fs, &self.folder.join("HEAD")).await?;
         text.trim().strip_prefix("ref: ").map(|name| name.trim().to_owned())
     }
 
-    /// What a full name of a reference leads to.
+    /// Returns the object that a full reference name points to.
     pub(super) async fn reference(&self, name: &str) -> Option<Id> {
         let mut name = name.to_owned();
         if name.split('/').any(|part| part.is_empty() || part == "." || part == "..") {
@@ -161,7 +163,7 @@ impl Repository {
         None
     }
 
-    /// References below `refs/...`, by their full names.
+    /// Returns the references below a prefix such as `refs/heads/`, by full name.
     pub(super) async fn references(&self, below: &str) -> Vec<(String, Id)> {
         let packed = self.packed().await;
         let mut names: Vec<String> =
@@ -197,7 +199,7 @@ impl Repository {
         lines.filter_map(|(id, name)| Some((name.to_owned(), Id::parse(id)?))).collect()
     }
 
-    /// The full name that a short one means: `main`, `v1`, `origin/main`.
+    /// Expands a short name: `main`, `v1`, `origin/main`.
     pub(super) async fn full_name(&self, name: &str) -> Option<String> {
         for form in ["", "refs/", "refs/tags/", "refs/heads/", "refs/remotes/"] {
             let full = format!("{form}{name}");
@@ -209,7 +211,7 @@ impl Repository {
         self.reference(&remote).await.map(|_| remote)
     }
 
-    /// The branch that another follows: `refs/remotes/origin/main`.
+    /// Returns the upstream of a branch: `refs/remotes/origin/main`.
     pub(super) fn upstream(&self, branch: &str) -> Option<String> {
         let short = branch.strip_prefix("refs/heads/")?;
         let remote = self.config.get(&format!("branch.{short}.remote"))?;
@@ -218,7 +220,7 @@ impl Repository {
         Some(if remote == "." { merge.to_owned() } else { format!("refs/remotes/{remote}/{name}") })
     }
 
-    /// The object that a revision means.
+    /// Resolves a revision to an object.
     pub(super) async fn revision(&mut self, text: &str) -> Result<Id, String> {
         let unknown = || {
             format!(
@@ -287,7 +289,7 @@ impl Repository {
         if let Some(full) = self.full_name(name).await {
             return self.reference(&full).await;
         }
-        // As `git describe` writes it.
+        // The format of `git describe`.
         let hex = name.rsplit_once("-g").map_or(name, |(_, hex)| hex);
         if hex.len() < 4 || hex.len() > 40 || !hex.bytes().all(|byte| byte.is_ascii_hexdigit()) {
             return None;
@@ -298,7 +300,7 @@ impl Repository {
         }
     }
 
-    /// What a tag is for; with a kind, only such an object.
+    /// Follows tags to the object that they point to. With a kind, requires an object of that kind.
     pub(super) async fn peeled(&mut self, mut id: Id, kind: Option<Kind>) -> Result<Id, String> {
         for _ in 0..CHAIN {
             let object = self.object(id).await?;
@@ -320,7 +322,7 @@ impl Repository {
         Err(format!("fatal: bad tag {id}"))
     }
 
-    /// The tree of a commit, a tag or a tree.
+    /// Returns the tree of a commit, tag or tree.
     pub(super) async fn tree(&mut self, id: Id) -> Result<Id, String> {
         let id = self.peeled(id, None).await?;
         match self.object(id).await?.kind {
@@ -348,7 +350,7 @@ impl Config {
         self.0.iter().rev().find(|(name, _)| *name == key).map(|(_, value)| value.as_str())
     }
 
-    /// Section and last part in lower case.
+    /// Converts section and last part to lower case.
     pub(super) fn key(key: &str) -> String {
         match (key.find('.'), key.rfind('.')) {
             (Some(first), Some(last)) => {
@@ -389,7 +391,7 @@ impl Config {
     }
 }
 
-/// A value without its quotes, escapes and comment.
+/// Removes quotes, escapes and comments from a value.
 fn plain(value: &str) -> String {
     let (mut out, mut quoted, mut kept) = (String::new(), false, 0);
     let mut chars = value.chars();
@@ -426,8 +428,8 @@ pub(super) async fn text_of(fs: &dyn FileSystem, path: &Path) -> Option<String> 
     fs.read_file(path).await.ok().map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// Without `.` and `..`.
-pub(super) fn normal(path: &Path) -> PathBuf {
+/// Resolves `.` and `..`.
+pub(super) fn normalize(path: &Path) -> PathBuf {
     let mut out = PathBuf::new();
     for part in path.components() {
         match part {

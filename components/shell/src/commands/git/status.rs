@@ -1,18 +1,18 @@
-//! `status` and `ls-files`: what is staged, changed and new.
+//! `status` and `ls-files`: staged, changed and untracked files.
 
 use std::collections::BTreeMap;
 
 use super::arguments::{Arguments, is_under};
-use super::index::{self, Staged};
+use super::index::{self, IndexEntry};
 use super::objects::Id;
 use super::repository::{Repository, text_of};
-use super::trees::{Changed, compared, renamed, shown};
+use super::trees::{Changed, compare, detect_renames, quote_path};
 use super::{Done, relative};
 
-/// How `status` writes.
-enum Style {
+/// The output format of `status`.
+enum StatusFormat {
     Long,
-    /// Paths from here, not from the root; the branch above; zeros between.
+    /// Short format: relative paths, a branch line, NUL separators.
     Short {
         here: bool,
         branch: bool,
@@ -23,19 +23,19 @@ enum Style {
 impl Repository {
     pub(super) async fn status(&mut self, args: &[String]) -> Result<Done, String> {
         let (mut style, mut untracked, mut branch, mut zeros) =
-            (Style::Long, "normal".to_owned(), false, false);
+            (StatusFormat::Long, "normal".to_owned(), false, false);
         let mut arguments = Arguments::new(args, &[]);
         while let Some((option, value)) = arguments.option()? {
             match (option.as_str(), value.as_deref()) {
                 ("-s" | "--short", None) => {
-                    style = Style::Short { here: true, branch: false, zeros: false }
+                    style = StatusFormat::Short { here: true, branch: false, zeros: false }
                 }
                 ("--porcelain", None | Some("v1" | "1")) => {
-                    style = Style::Short { here: false, branch: false, zeros: false }
+                    style = StatusFormat::Short { here: false, branch: false, zeros: false }
                 }
                 ("-sb" | "-bs", None) => {
                     (style, branch) =
-                        (Style::Short { here: true, branch: false, zeros: false }, true)
+                        (StatusFormat::Short { here: true, branch: false, zeros: false }, true)
                 }
                 ("-b" | "--branch", None) => branch = true,
                 ("-z", None) => zeros = true,
@@ -65,8 +65,8 @@ impl Repository {
                 *all.entry(one.path.as_str()).or_insert(0) |= 1 << (one.stage - 1);
                 all
             });
-        let staged: Vec<Changed> = compared(&self.files(tree).await?, &index::files(&index));
-        let staged: Vec<Changed> = renamed(
+        let staged: Vec<Changed> = compare(&self.files(tree).await?, &index::files(&index));
+        let staged: Vec<Changed> = detect_renames(
             staged
                 .into_iter()
                 .filter(|one| wanted(one) && !conflicts.contains_key(one.path.as_str()))
@@ -80,7 +80,7 @@ impl Repository {
             self.untracked(&index, untracked == "all", true).await?
         };
         new.retain(|path| is_under(path.trim_end_matches('/'), &paths));
-        let all = State {
+        let all = Status {
             staged,
             changed,
             new,
@@ -90,25 +90,27 @@ impl Repository {
                 .collect(),
         };
         match style {
-            Style::Short { here, .. } => {
+            StatusFormat::Short { here, .. } => {
                 self.short_status(
                     &all,
-                    &Style::Short { here: here && !zeros, branch, zeros },
+                    &StatusFormat::Short { here: here && !zeros, branch, zeros },
                     head.is_some(),
                 )
                 .await
             }
-            Style::Long => self.long_status(&all, head.is_some(), untracked == "no").await,
+            StatusFormat::Long => self.long_status(&all, head.is_some(), untracked == "no").await,
         }
     }
 
     async fn short_status(
         &mut self,
-        all: &State,
-        style: &Style,
+        all: &Status,
+        style: &StatusFormat,
         born: bool,
     ) -> Result<Done, String> {
-        let Style::Short { here, branch, zeros } = *style else { return Ok(String::new().into()) };
+        let StatusFormat::Short { here, branch, zeros } = *style else {
+            return Ok(String::new().into());
+        };
         let mut out = String::new();
         let end = if zeros { '\0' } else { '\n' };
         let head = self.head().await;
@@ -139,8 +141,10 @@ impl Repository {
         }
         let path = |path: &str| match (zeros, here) {
             (true, _) => path.to_owned(),
-            (_, false) => spaced(path),
-            (_, true) => self.seen_from_here(path).map(|path| spaced(&path)).unwrap_or_default(),
+            (_, false) => quote_with_spaces(path),
+            (_, true) => {
+                self.seen_from_here(path).map(|path| quote_with_spaces(&path)).unwrap_or_default()
+            }
         };
         for (name, (staged, changed, from)) in &letters {
             out += &match (from, zeros) {
@@ -159,7 +163,7 @@ impl Repository {
 
     async fn long_status(
         &mut self,
-        all: &State,
+        all: &Status,
         born: bool,
         no_untracked: bool,
     ) -> Result<Done, String> {
@@ -208,7 +212,7 @@ impl Repository {
                 }
             };
         }
-        let here = |path: &str| self.seen_from_here(path).map(|path| shown(&path));
+        let here = |path: &str| self.seen_from_here(path).map(|path| quote_path(&path));
         let word = |letter: char| match letter {
             'A' => "new file:   ",
             'D' => "deleted:    ",
@@ -287,8 +291,8 @@ impl Repository {
         Ok(out.into())
     }
 
-    /// `at` or `from`, and what was checked out when HEAD left its branch; `None` where nobody
-    /// wrote that down.
+    /// Returns `at` or `from` and the name that was checked out when HEAD was detached, or `None`
+    /// if the reflog does not have it.
     pub(super) async fn detached(&mut self) -> Result<Option<(&'static str, String)>, String> {
         let log = text_of(&*self.fs, &self.folder.join("logs/HEAD")).await.unwrap_or_default();
         let last = log.lines().rev().find_map(|line| {
@@ -302,8 +306,8 @@ impl Repository {
         Ok(Some((at, name)))
     }
 
-    /// The branch that another follows, and how many commits each has that the other has not; none
-    /// where it is gone.
+    /// Returns the upstream of a branch, and the number of commits that each has and the other
+    /// lacks. `None` for the numbers if the upstream is gone.
     pub(super) async fn tracking(
         &mut self,
         branch: Option<String>,
@@ -326,7 +330,7 @@ impl Repository {
         Ok(Some((name, Some((ours.difference(&theirs).count(), theirs.difference(&ours).count())))))
     }
 
-    /// A path of the repository, seen from the working directory.
+    /// Makes a path of the repository relative to the working directory.
     fn seen_from_here(&self, path: &str) -> Result<String, String> {
         let here = relative(&self.work()?.join(path), &self.cwd);
         Ok(if path.ends_with('/') && !here.ends_with('/') { format!("{here}/") } else { here })
@@ -366,7 +370,7 @@ impl Repository {
         let index = self.index().await?;
         let name = |path: &str| {
             let path = if full { path.to_owned() } else { self.seen_from_here(path)? };
-            Ok::<_, String>(if end == '\0' { path } else { shown(&path) })
+            Ok::<_, String>(if end == '\0' { path } else { quote_path(&path) })
         };
         let here = |path: &str| {
             is_under(path, &paths)
@@ -390,7 +394,7 @@ impl Repository {
         }
         if cached || stage || !(others || modified || deleted) {
             for one in index.iter().filter(|one| here(&one.path)) {
-                let Staged { item, stage: side, .. } = one;
+                let IndexEntry { item, stage: side, .. } = one;
                 let before = if stage {
                     format!("{:06o} {} {side}\t", item.mode, item.id)
                 } else {
@@ -402,7 +406,7 @@ impl Repository {
         if modified || deleted {
             let changed = self.unstaged(&index).await?;
             for one in changed.iter().filter(|one| here(&one.path)) {
-                // One that is gone is changed too.
+                // A deleted file counts as changed, too.
                 let times = usize::from(deleted && one.new.is_none()) + usize::from(modified);
                 for _ in 0..times {
                     out += &format!("{}{end}", name(&one.path)?);
@@ -413,12 +417,12 @@ impl Repository {
     }
 }
 
-/// What there is to tell.
-struct State {
+/// The information that `status` prints.
+struct Status {
     staged: Vec<Changed>,
     changed: Vec<Changed>,
     new: Vec<String>,
-    /// Which sides are there: bits for base, ours and theirs.
+    /// The sides of each conflict: bits for base, ours and theirs.
     conflicts: Vec<(String, u16)>,
 }
 
@@ -434,15 +438,15 @@ fn conflict(sides: u16) -> (char, char) {
     }
 }
 
-/// ` [ahead 1, behind 2]`; nothing where both are at one commit.
+/// Formats ` [ahead 1, behind 2]`. Empty if both are at the same commit.
 pub(super) fn ahead((ahead, behind): (usize, usize)) -> String {
     let parts = [("ahead", ahead), ("behind", behind)].into_iter().filter(|(_, count)| *count > 0);
     let parts: Vec<String> = parts.map(|(word, count)| format!("{word} {count}")).collect();
     if parts.is_empty() { String::new() } else { format!(" [{}]", parts.join(", ")) }
 }
 
-/// The short form has blanks in quotes too.
-fn spaced(path: &str) -> String {
-    let path = shown(path);
+/// The short format also quotes paths with spaces.
+fn quote_with_spaces(path: &str) -> String {
+    let path = quote_path(path);
     if path.contains(' ') && !path.starts_with('"') { format!("\"{path}\"") } else { path }
 }

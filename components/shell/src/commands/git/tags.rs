@@ -1,4 +1,4 @@
-//! Tags: listed, shown, and as the names of what comes after them.
+//! Tags: listing, showing, and describing commits by them.
 
 use std::cmp::Ordering;
 
@@ -57,11 +57,11 @@ impl Repository {
                 tags.sort_by_key(|(_, seconds)| *seconds)
             }
             "v:refname" | "version:refname" => tags.sort_by(|(a, _), (b, _)| version_order(a, b)),
-            _ => return Err(format!("fatal: this git does not sort by '{key}'")),
+            _ => return Err(format!("fatal: this git does not support sorting by '{key}'")),
         }
         if down {
             tags.reverse();
-            // Of one date, by name.
+            // Tags of the same date are sorted by name.
             if key.ends_with("date") {
                 tags.sort_by(|(a, one), (b, other)| other.cmp(one).then(a.cmp(b)));
             }
@@ -96,7 +96,7 @@ impl Repository {
             }
         }
         let all = self.ancestors(&[id]).await?;
-        // The one that the fewest commits are not part of.
+        // Picks the tag with the fewest commits after it.
         let mut best: Option<(usize, String)> = None;
         for (commit, name) in tags.iter().filter(|(commit, _)| all.contains(commit)) {
             let behind = all.len() - self.ancestors(&[*commit]).await?.len();
@@ -123,7 +123,7 @@ impl Repository {
     }
 }
 
-/// What `show` prints of a tag.
+/// Returns the head that `show` prints for a tag.
 pub(super) fn tag_head(data: &[u8], now: i64) -> String {
     let text = String::from_utf8_lossy(data);
     let (head, message) = text.split_once("\n\n").unwrap_or((&text, ""));
@@ -147,7 +147,7 @@ fn tagger(data: &[u8]) -> Person {
         .unwrap_or_default()
 }
 
-/// `v1.9` before `v1.10`.
+/// Orders `v1.9` before `v1.10`.
 fn version_order(a: &str, b: &str) -> Ordering {
     let key = |text: &str| -> Vec<(String, u64)> {
         let mut all = vec![(String::new(), 0u64)];

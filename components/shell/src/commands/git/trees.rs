@@ -1,4 +1,4 @@
-//! Trees of files, and what differs between two of them.
+//! Trees of files, and the differences between two trees.
 
 use std::collections::BTreeMap;
 
@@ -11,24 +11,24 @@ pub(super) struct Entry {
     pub(super) id: Id,
 }
 
-/// A file: its mode as git has it, and its content's name.
+/// A file: git's mode, and the name of its content.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Item {
     pub(super) mode: u32,
     pub(super) id: Id,
-    /// Its content is in the work tree, not among the objects.
+    /// Whether the content is in the work tree rather than among the objects.
     pub(super) work: bool,
 }
 
 pub(super) type Files = BTreeMap<String, Item>;
 
-/// A file that differs; none of the two where it is new or gone.
+/// A changed file. `old` is `None` for a new file, `new` for a deleted one.
 #[derive(Clone, Debug)]
 pub(super) struct Changed {
     pub(super) path: String,
     pub(super) old: Option<Item>,
     pub(super) new: Option<Item>,
-    /// Where it was, if the same content was elsewhere.
+    /// The previous path of a renamed file.
     pub(super) from: Option<String>,
 }
 
@@ -64,13 +64,14 @@ pub(super) fn entries(data: &[u8]) -> Vec<Entry> {
 }
 
 impl Repository {
-    /// All files of a tree.
+    /// Returns all files of a tree.
     pub(super) async fn files(&mut self, tree: Option<Id>) -> Result<Files, String> {
         let changed = self.between(None, tree).await?;
         Ok(changed.into_iter().filter_map(|one| Some((one.path, one.new?))).collect())
     }
 
-    /// What differs between two trees, by path. Renames are found where the content is the same.
+    /// Returns the differences between two trees, sorted by path. Renames are detected by equal
+    /// content only.
     pub(super) async fn between(
         &mut self,
         old: Option<Id>,
@@ -124,8 +125,8 @@ impl Repository {
     }
 }
 
-/// What differs between two lists of files.
-pub(super) fn compared(old: &Files, new: &Files) -> Vec<Changed> {
+/// Compares two lists of files.
+pub(super) fn compare(old: &Files, new: &Files) -> Vec<Changed> {
     let mut paths: Vec<&String> = old.keys().chain(new.keys()).collect();
     paths.sort();
     paths.dedup();
@@ -140,8 +141,8 @@ pub(super) fn compared(old: &Files, new: &Files) -> Vec<Changed> {
         .collect()
 }
 
-/// Joins what went with what came, where the content is the same.
-pub(super) fn renamed(mut all: Vec<Changed>) -> Vec<Changed> {
+/// Joins a deleted and a new file of equal content to a rename.
+pub(super) fn detect_renames(mut all: Vec<Changed>) -> Vec<Changed> {
     let mut gone: Vec<usize> = (0..all.len()).filter(|at| all[*at].new.is_none()).collect();
     let mut used = Vec::new();
     for at in 0..all.len() {
@@ -150,7 +151,7 @@ pub(super) fn renamed(mut all: Vec<Changed>) -> Vec<Changed> {
         let same = |from: &&usize| {
             all[**from].old.is_some_and(|old| old.id == new.id && old.mode >> 12 == new.mode >> 12)
         };
-        // Of several, one of the same name.
+        // Prefers a deleted file of the same name.
         let found = gone
             .iter()
             .filter(same)
@@ -170,9 +171,8 @@ pub(super) fn renamed(mut all: Vec<Changed>) -> Vec<Changed> {
     all
 }
 
-/// A path as git prints it: in quotes where it has bytes beyond ASCII or signs that a shell would
-/// trip over.
-pub(super) fn shown(path: &str) -> String {
+/// Quotes a path as git does, if it contains non-ASCII bytes or special characters.
+pub(super) fn quote_path(path: &str) -> String {
     if path.bytes().all(|byte| (0x20..0x7f).contains(&byte) && !matches!(byte, b'"' | b'\\')) {
         return path.to_owned();
     }

@@ -1,24 +1,24 @@
-//! Which commits lead to others, and in which order they are told.
+//! Ancestry: which commits are reachable from others, and the order in which they are printed.
 
 use std::collections::{BinaryHeap, HashSet};
 
 use super::arguments::is_under;
-use super::asked::Asked;
 use super::commit::Commit;
+use super::log_options::LogOptions;
 use super::objects::{Id, Kind};
 use super::repository::Repository;
 
-/// A commit in the queue: the latest one first, then in the order of coming.
+/// A commit in the queue. The latest one comes first, then insertion order.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Queued(i64, std::cmp::Reverse<usize>, Id);
 
 impl Repository {
-    /// The commits that lead to some and not to others, the latest first.
-    pub(super) async fn walk(&mut self, asked: &Asked) -> Result<Vec<Commit>, String> {
-        let hidden = self.ancestors(&asked.exclude).await?;
+    /// Returns the commits reachable from `include` and not from `exclude`, the latest first.
+    pub(super) async fn walk(&mut self, options: &LogOptions) -> Result<Vec<Commit>, String> {
+        let hidden = self.ancestors(&options.exclude).await?;
         let (mut queue, mut seen, mut all, mut skipped) =
             (BinaryHeap::new(), HashSet::new(), Vec::new(), 0);
-        for id in &asked.include {
+        for id in &options.include {
             let id = self.peeled(*id, Some(Kind::Commit)).await?;
             if seen.insert(id) {
                 queue.push(Queued(
@@ -29,13 +29,13 @@ impl Repository {
             }
         }
         while let Some(Queued(_, _, id)) = queue.pop() {
-            if hidden.contains(&id) || all.len() >= asked.most {
+            if hidden.contains(&id) || all.len() >= options.most {
                 continue;
             }
             let commit = self.commit(id).await?;
-            let (follow, shown) = self.followed(&commit, asked).await?;
+            let (follow, shown) = self.followed(&commit, options).await?;
             for parent in follow {
-                // A shallow clone ends where a parent is not there.
+                // A shallow clone ends at missing parents.
                 if seen.insert(parent)
                     && let Ok(next) = self.commit(parent).await
                 {
@@ -46,34 +46,34 @@ impl Repository {
                     ));
                 }
             }
-            if shown && asked.takes(&commit) {
+            if shown && options.takes(&commit) {
                 skipped += 1;
-                if skipped > asked.skip {
+                if skipped > options.skip {
                     all.push(commit);
                 }
             }
         }
-        if asked.reverse {
+        if options.reverse {
             all.reverse();
         }
         Ok(all)
     }
 
-    /// Which parents to go on with, and whether the commit changes what was asked for.
+    /// Returns the parents to follow, and whether the commit changes one of the selected paths.
     async fn followed(
         &mut self,
         commit: &Commit,
-        asked: &Asked,
+        options: &LogOptions,
     ) -> Result<(Vec<Id>, bool), String> {
-        let count = if asked.first_parent { 1 } else { usize::MAX };
+        let count = if options.first_parent { 1 } else { usize::MAX };
         let parents: Vec<Id> = commit.parents.iter().copied().take(count).collect();
-        if asked.paths.is_empty() {
+        if options.paths.is_empty() {
             return Ok((parents, true));
         }
         for parent in &parents {
             let Ok(before) = self.commit(*parent).await else { continue };
             let changed = self.between(Some(before.tree), Some(commit.tree)).await?;
-            if !changed.iter().any(|one| is_under(&one.path, &asked.paths)) {
+            if !changed.iter().any(|one| is_under(&one.path, &options.paths)) {
                 return Ok((vec![*parent], false));
             }
         }
@@ -82,13 +82,13 @@ impl Repository {
                 .between(None, Some(commit.tree))
                 .await?
                 .iter()
-                .any(|one| is_under(&one.path, &asked.paths)),
+                .any(|one| is_under(&one.path, &options.paths)),
             _ => true,
         };
         Ok((parents, shown))
     }
 
-    /// Commits and all that lead to them.
+    /// Returns commits and all their ancestors.
     pub(super) async fn ancestors(&mut self, of: &[Id]) -> Result<HashSet<Id>, String> {
         let (mut found, mut next) = (HashSet::new(), Vec::new());
         for id in of {

@@ -1,4 +1,4 @@
-//! Which granted folder a path is in.
+//! Resolves a path to the mount that contains it.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -8,56 +8,56 @@ use super::errors::missing;
 use crate::bindings::wasi::filesystem::preopens::get_directories;
 use crate::bindings::wasi::filesystem::types::Descriptor;
 
-/// What the host mounts read-only; a skill's own files.
+/// The skill's own files, which the host mounts read-only.
 const READ_ONLY: &str = "/skill";
 
-/// The granted folders.
-pub(super) struct Places(Vec<(PathBuf, Descriptor)>);
+/// The mounts.
+pub(super) struct Mounts(Vec<(PathBuf, Descriptor)>);
 
-/// A path as WASI takes it.
-pub(super) struct At<'a> {
+/// A path in the form that WASI takes.
+pub(super) struct MountPath<'a> {
     pub(super) folder: &'a Descriptor,
-    /// Below that; `.` for the folder itself.
+    /// The path relative to `folder`, or `.` for the folder itself.
     pub(super) relative: String,
     pub(super) writable: bool,
 }
 
-impl At<'_> {
+impl MountPath<'_> {
     pub(super) fn is_mount(&self) -> bool {
         self.relative == "."
     }
 }
 
-impl Places {
-    pub(super) fn granted() -> Places {
-        Places(
+impl Mounts {
+    pub(super) fn granted() -> Mounts {
+        Mounts(
             get_directories()
                 .into_iter()
-                .map(|(folder, name)| (normal(Path::new(&name)), folder))
+                .map(|(folder, name)| (normalize(Path::new(&name)), folder))
                 .collect(),
         )
     }
 
-    /// The folder with the longest name that holds `path`.
-    pub(super) fn find(&self, path: &Path) -> io::Result<At<'_>> {
-        let path = normal(path);
+    /// Finds the longest mount that contains `path`.
+    pub(super) fn find(&self, path: &Path) -> io::Result<MountPath<'_>> {
+        let path = normalize(path);
         let holding = self.0.iter().filter(|(mount, _)| path.starts_with(mount));
         let (mount, folder) =
             holding.max_by_key(|(mount, _)| mount.as_os_str().len()).ok_or_else(missing)?;
         let below = path.strip_prefix(mount).ok().and_then(Path::to_str).ok_or_else(missing)?;
         let relative = if below.is_empty() { ".".to_owned() } else { below.to_owned() };
-        Ok(At { folder, relative, writable: !mount.starts_with(READ_ONLY) })
+        Ok(MountPath { folder, relative, writable: !mount.starts_with(READ_ONLY) })
     }
 
-    /// Whether `path` is above one of them.
+    /// Returns whether `path` is above a mount.
     pub(super) fn is_above(&self, path: &Path) -> bool {
-        let path = normal(path);
+        let path = normalize(path);
         self.0.iter().any(|(mount, _)| mount.starts_with(&path))
     }
 
-    /// The names that lead to them from `path`.
+    /// Returns the names of folders in `path` that lead to mounts.
     pub(super) fn below(&self, path: &Path) -> impl Iterator<Item = String> {
-        let path = normal(path);
+        let path = normalize(path);
         let next = self
             .0
             .iter()
@@ -68,8 +68,8 @@ impl Places {
     }
 }
 
-/// Absolute, without `.` and `..`.
-fn normal(path: &Path) -> PathBuf {
+/// Resolves `.` and `..` in an absolute path.
+fn normalize(path: &Path) -> PathBuf {
     let mut out = PathBuf::from("/");
     for part in path.components() {
         match part {

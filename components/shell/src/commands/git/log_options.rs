@@ -1,4 +1,4 @@
-//! What `log`, `show` and `rev-list` are asked: which commits, and how each is written.
+//! The options of `log`, `show` and `rev-list`: which commits to print, and in which format.
 
 use super::arguments::Arguments;
 use super::commit::{Commit, Form};
@@ -6,8 +6,8 @@ use super::difference::Show;
 use super::objects::Id;
 use super::repository::Repository;
 
-/// What `log`, `show` and `rev-list` were asked.
-pub(super) struct Asked {
+/// The parsed options of `log`, `show` and `rev-list`.
+pub(super) struct LogOptions {
     pub(super) include: Vec<Id>,
     pub(super) exclude: Vec<Id>,
     pub(super) paths: Vec<String>,
@@ -18,14 +18,14 @@ pub(super) struct Asked {
     pub(super) until: Option<i64>,
     pub(super) author: Option<String>,
     pub(super) grep: Option<String>,
-    /// Bounds of the number of parents.
+    /// The allowed numbers of parents.
     pub(super) parents: std::ops::RangeInclusive<usize>,
     pub(super) first_parent: bool,
     pub(super) reverse: bool,
     pub(super) count: bool,
-    /// What merges changed is shown too.
+    /// Whether to show the changes of merges.
     pub(super) merges: bool,
-    /// The revisions as they were written.
+    /// The revisions as written.
     pub(super) words: Vec<String>,
     pub(super) pretty: Pretty,
     pub(super) date: Form,
@@ -41,18 +41,19 @@ pub(super) enum Pretty {
     Full,
     Fuller,
     Raw,
-    /// A format, and whether a line's end comes after each rather than between.
-    Own(String, bool),
+    /// A custom format, and whether each commit ends with a newline (instead of newlines between
+    /// commits).
+    Custom(String, bool),
 }
 
-impl Asked {
-    /// Reads the command line, of which `repository` finds the revisions.
+impl LogOptions {
+    /// Parses the arguments. `repository` resolves the revisions.
     pub(super) async fn parse(
         args: &[String],
         repository: &mut Repository,
         now: i64,
-    ) -> Result<Asked, String> {
-        let mut asked = Asked {
+    ) -> Result<LogOptions, String> {
+        let mut options = LogOptions {
             include: Vec::new(),
             exclude: Vec::new(),
             paths: Vec::new(),
@@ -93,18 +94,18 @@ impl Asked {
             ],
         );
         while let Some((option, value)) = arguments.option()? {
-            if !asked.option(&option, value.as_deref(), repository).await?
-                && !asked.show.option(&arguments.written)
+            if !options.option(&option, value.as_deref(), repository).await?
+                && !options.show.option(&arguments.written)
             {
                 return Err(arguments.unknown());
             }
         }
         let (revisions, paths) = arguments.revisions(repository).await?;
-        asked.include.extend(revisions.include);
-        asked.words = revisions.words;
-        asked.exclude.extend(revisions.exclude);
-        asked.paths = paths;
-        Ok(asked)
+        options.include.extend(revisions.include);
+        options.words = revisions.words;
+        options.exclude.extend(revisions.exclude);
+        options.paths = paths;
+        Ok(options)
     }
 
     async fn option(
@@ -184,16 +185,16 @@ impl Pretty {
             "fuller" => Pretty::Fuller,
             "raw" => Pretty::Raw,
             _ => match (text.strip_prefix("format:"), text.strip_prefix("tformat:")) {
-                (Some(format), _) => Pretty::Own(format.to_owned(), false),
-                (_, Some(format)) => Pretty::Own(format.to_owned(), true),
-                _ if text.contains('%') || text.is_empty() => Pretty::Own(text.to_owned(), true),
+                (Some(format), _) => Pretty::Custom(format.to_owned(), false),
+                (_, Some(format)) => Pretty::Custom(format.to_owned(), true),
+                _ if text.contains('%') || text.is_empty() => Pretty::Custom(text.to_owned(), true),
                 _ => return Err(format!("fatal: invalid --pretty format: {text}")),
             },
         })
     }
 }
 
-/// A time as people write it: a date, a moment, seconds, or so long ago.
+/// Parses a time: a date, a date with time, seconds, or a duration ago.
 fn moment(text: &str, now: i64) -> Result<i64, String> {
     use chrono::{DateTime, NaiveDate, NaiveDateTime};
     let words: Vec<&str> = text.split(['.', ' ']).filter(|word| !word.is_empty()).collect();
@@ -208,7 +209,7 @@ fn moment(text: &str, now: i64) -> Result<i64, String> {
             "week" => 7 * 86_400,
             "month" => 30 * 86_400,
             "year" => 365 * 86_400,
-            _ => return Err(format!("fatal: this git does not read the time '{text}'")),
+            _ => return Err(format!("fatal: this git does not understand the time '{text}'")),
         };
         return Ok(now.saturating_sub(count.saturating_mul(unit)));
     }
@@ -234,11 +235,11 @@ fn moment(text: &str, now: i64) -> Result<i64, String> {
             return Ok(when.and_utc().timestamp());
         }
     }
-    // A day alone is that day at this time of day.
+    // A date alone means that day at the current time of day.
     match NaiveDate::parse_from_str(text, "%Y-%m-%d") {
         Ok(date) => {
             Ok(date.and_hms_opt(0, 0, 0).map_or(0, |midnight| midnight.and_utc().timestamp()) + day)
         }
-        Err(_) => Err(format!("fatal: this git does not read the time '{text}'")),
+        Err(_) => Err(format!("fatal: this git does not understand the time '{text}'")),
     }
 }
