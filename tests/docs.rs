@@ -56,7 +56,7 @@ fn the_exit_codes_are_those_of_the_help() {
 
 #[test]
 fn the_table_of_limits_is_that_of_the_code() {
-    let rows = Document::read("docs/limits.md").table("limit");
+    let rows = Document::read("docs/reference/limits.md").table("limit");
     let defaults = Limits::default();
     for (limit, row) in Limit::ALL.into_iter().zip(&rows) {
         let metadata = limit.in_manifest().then(|| "metadata".to_owned());
@@ -81,11 +81,15 @@ fn every_attack_is_in_the_readme_and_its_test_is_there() {
         cells.iter().flat_map(|c| code(c)).map(str::to_owned).collect()
     };
     let rows = Document::read("README.md").table("a guest cannot");
-    let full = Document::read("docs/security.md").table("A guest cannot ...");
+    let full = Document::read("docs/design/security.md").table("A guest cannot ...");
     let column =
         |rows: &[Vec<String>], n: usize| set(rows.iter().map(|row| row[n].clone()).collect());
-    assert_eq!(column(&rows, 2), column(&full, 1), "attempts: README.md and docs/security.md");
-    assert_eq!(column(&rows, 3), column(&full, 2), "tests: README.md and docs/security.md");
+    assert_eq!(
+        column(&rows, 2),
+        column(&full, 1),
+        "attempts: README.md and docs/design/security.md"
+    );
+    assert_eq!(column(&rows, 3), column(&full, 2), "tests: README.md and docs/design/security.md");
     let files = fs::read_dir(repository("tests/escape")).unwrap();
     let escape: String =
         files.map(|file| fs::read_to_string(file.unwrap().path()).unwrap()).collect();
@@ -99,7 +103,7 @@ fn every_attack_is_in_the_readme_and_its_test_is_there() {
 #[test]
 fn every_security_claim_names_existing_tests() {
     let existing = test_names();
-    let tables = Document::read("docs/security.md").tables("test");
+    let tables = Document::read("docs/design/security.md").tables("test");
     assert!(tables.len() >= 2, "the security page has lost its tables");
     for row in tables.iter().flatten() {
         let named = code(row.last().unwrap());
@@ -172,53 +176,114 @@ fn the_figures_are_those_that_were_measured() {
     assert_eq!(readme.lines[section], table, "BLESS=1 writes what is");
 }
 
+/// Links of the book stay in the book, and those of other pages may lead anywhere in the repository.
 #[test]
 fn links_lead_to_files_and_headings() {
-    for name in
-        ["README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md", "guest-sdk/README.md"]
-            .map(str::to_owned)
-            .into_iter()
-            .chain(docs())
-    {
+    let others =
+        ["README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md", "guest-sdk/README.md"];
+    for name in others.map(str::to_owned).into_iter().chain(pages()) {
         let document = Document::read(&name);
-        let folder = repository(&name).parent().unwrap().to_owned();
-        for link in document
-            .lines
-            .iter()
-            .flat_map(|l| l.split("](").skip(1))
-            .filter_map(|l| l.split(')').next())
-        {
-            let (path, heading) = link.split_once('#').unwrap_or((link, ""));
-            let target = if path.is_empty() { repository(&name) } else { folder.join(path) };
-            assert!(link.contains("://") || target.exists(), "{name}: {link}");
-            assert!(heading.is_empty() || has_heading(&target, heading), "{name}: {link}");
+        let file = repository(&name);
+        for (line, link) in links(&document) {
+            if link.contains("://") {
+                continue;
+            }
+            let at = format!("{name}:{line}: {link}");
+            let (path, heading) = link.split_once('#').unwrap_or((&link, ""));
+            let target =
+                if path.is_empty() { file.clone() } else { file.parent().unwrap().join(path) };
+            let target = target.canonicalize().unwrap_or_else(|error| panic!("{at}: {error}"));
+            let book = repository("docs").canonicalize().unwrap();
+            assert!(!name.starts_with("docs/") || target.starts_with(book), "{at} leaves the book");
+            assert!(heading.is_empty() || anchors(&target).contains(heading), "{at}: no heading");
         }
     }
 }
 
-fn docs() -> Vec<String> {
-    let entries = fs::read_dir(repository("docs"))
-        .unwrap()
-        .map(|e| e.unwrap().file_name().into_string().unwrap());
-    entries.filter(|name| name.ends_with(".md")).map(|name| format!("docs/{name}")).collect()
+#[test]
+fn summary_lists_every_page_once() {
+    let listed: Vec<String> = links(&Document::read("docs/SUMMARY.md"))
+        .into_iter()
+        .map(|(_, link)| format!("docs/{link}"))
+        .collect();
+    let mut sorted = listed.clone();
+    sorted.sort();
+    let pages: Vec<String> =
+        pages().into_iter().filter(|page| !page.ends_with("SUMMARY.md")).collect();
+    assert_eq!(sorted, pages, "docs/SUMMARY.md");
 }
 
-fn has_heading(file: &Path, heading: &str) -> bool {
+/// Pages of the book name files of the repository by their path, for they cannot link to them.
+#[test]
+fn source_files_named_in_the_book_exist() {
+    let folders = ["host/", "components/", "tests/", "wit/", "xtask/", "toolchain/", "guest-sdk/"];
+    for name in pages() {
+        for (index, line) in Document::read(&name).lines.iter().enumerate() {
+            for path in code(line) {
+                let named = folders.iter().any(|folder| path.starts_with(folder))
+                    && !path.contains([' ', '*', '<']);
+                assert!(!named || repository(path).exists(), "{name}:{}: {path}", index + 1);
+            }
+        }
+    }
+}
+
+/// The pages of the book, sorted.
+fn pages() -> Vec<String> {
+    fn collect(folder: &str, pages: &mut Vec<String>) {
+        for entry in fs::read_dir(repository(folder)).unwrap() {
+            let entry = entry.unwrap();
+            let name = format!("{folder}/{}", entry.file_name().into_string().unwrap());
+            if entry.path().is_dir() {
+                collect(&name, pages);
+            } else if name.ends_with(".md") {
+                pages.push(name);
+            }
+        }
+    }
+    let mut pages = Vec::new();
+    collect("docs", &mut pages);
+    pages.sort();
+    pages
+}
+
+/// The links outside of code blocks, with the numbers of their lines.
+fn links(document: &Document) -> Vec<(usize, String)> {
+    let blocks = document.blocks();
+    let outside = document
+        .lines
+        .iter()
+        .enumerate()
+        .filter(|(index, _)| !blocks.iter().any(|block| block.inner.contains(index)));
+    outside
+        .flat_map(|(index, line)| {
+            line.split("](").skip(1).map(move |rest| (index + 1, rest.split(')').next().unwrap()))
+        })
+        .map(|(line, link)| (line, link.to_owned()))
+        .collect()
+}
+
+/// The anchors of a page's headings, as repository hosts and mdBook make them.
+fn anchors(file: &Path) -> BTreeSet<String> {
     let text = fs::read_to_string(file).unwrap();
-    text.lines().any(|l| {
-        l.starts_with('#')
-            && l.trim_start_matches('#').trim().to_lowercase().replace(' ', "-") == heading
-    })
+    text.lines()
+        .filter(|line| line.starts_with('#'))
+        .map(|line| {
+            let heading = line.trim_start_matches('#').trim().to_lowercase();
+            let kept = heading.chars().filter(|c| c.is_alphanumeric() || " -_".contains(*c));
+            kept.map(|c| if c == ' ' { '-' } else { c }).collect()
+        })
+        .collect()
 }
 
 #[test]
 fn every_field_of_a_receipt_is_explained() {
-    explained("receipt", "docs/receipts.md");
+    explained("receipt", "docs/guide/receipts.md");
 }
 
 #[test]
 fn every_field_of_a_recording_is_explained() {
-    explained("recording", "docs/recordings.md");
+    explained("recording", "docs/guide/recordings.md");
 }
 
 /// That a document has a row for each field of a schema, in its order.

@@ -81,7 +81,7 @@ impl Runtime for Broken {
 fn the_example_of_the_documentation_runs_and_is_what_the_documentation_shows() {
     let example = repository("docs/examples/embed.rs");
     let (document, text) =
-        (repository("docs/embedding.md"), std::fs::read_to_string(&example).unwrap());
+        (repository("docs/guide/embedding.md"), std::fs::read_to_string(&example).unwrap());
     let shown = std::fs::read_to_string(&document).unwrap();
     let (before, rest) = shown.split_once("<!-- examples/embed.rs -->\n").unwrap();
     let (_, after) = rest.split_once("<!-- /examples/embed.rs -->").unwrap();
@@ -93,7 +93,7 @@ fn the_example_of_the_documentation_runs_and_is_what_the_documentation_shows() {
     } else {
         assert!(
             shown == expected,
-            "docs/embedding.md does not show docs/examples/embed.rs: BLESS=1 writes it"
+            "docs/guide/embedding.md does not show docs/examples/embed.rs: BLESS=1 writes it"
         );
     }
 

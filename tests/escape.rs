@@ -17,7 +17,7 @@ use skillhost_policy::outcome::{Outcome, Status};
 
 use crate::arena::{Arena, Run};
 
-/// The test of each verb, by name. `docs/security.md` names the same.
+/// The test of each verb, by name. `docs/design/security.md` names the same.
 macro_rules! table {
     ($($verb:literal => $module:ident::$test:ident,)+) => {
         const TABLE: &[(&str, &str)] = &[$(($verb, stringify!($test))),+];
@@ -92,16 +92,16 @@ fn every_verb_has_a_test_and_a_row_in_the_documentation() {
     assert_eq!(attacks, tested, "the component's attacks and this file's table");
 
     let docs = std::fs::read_to_string(
-        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/security.md"),
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/design/security.md"),
     )
     .unwrap();
     for (verb, test) in TABLE {
         let row =
             docs.lines().find(|line| line.starts_with('|') && line.contains(&format!("`{verb}`")));
-        let row = row.unwrap_or_else(|| panic!("docs/security.md has no row for `{verb}`"));
+        let row = row.unwrap_or_else(|| panic!("docs/design/security.md has no row for `{verb}`"));
         assert!(
             row.contains(&format!("`{test}`")),
-            "docs/security.md: the row of `{verb}` does not name its test `{test}`: {row}"
+            "docs/design/security.md: the row of `{verb}` does not name its test `{test}`: {row}"
         );
     }
     let tests = [

@@ -235,11 +235,15 @@ fn the_documentation_lists_the_rules() {
         )
         .unwrap();
     }
-    let file = root().join("docs/rules.md");
+    let file = root().join("docs/reference/rules.md");
     if std::env::var_os("BLESS").is_some() {
         fs::write(&file, &text).unwrap();
     }
-    assert_eq!(fs::read_to_string(file).unwrap(), text, "BLESS=1 writes docs/rules.md anew");
+    assert_eq!(
+        fs::read_to_string(file).unwrap(),
+        text,
+        "BLESS=1 writes docs/reference/rules.md anew"
+    );
 }
 
 #[test]

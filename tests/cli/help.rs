@@ -1,4 +1,4 @@
-//! `--help` of every verb, pinned as docs/cli.md. `BLESS=1` writes it.
+//! `--help` of every verb, pinned as docs/reference/cli.md. `BLESS=1` writes it.
 
 use std::fmt::Write as _;
 

@@ -400,7 +400,7 @@ fn a_request_that_stands_alone_runs_skills_too_and_all_is_counted() {
         );
     }
     let documented =
-        std::fs::read_to_string(crate::cli::repository("docs/observability.md")).unwrap();
+        std::fs::read_to_string(crate::cli::repository("docs/guide/observability.md")).unwrap();
     let names: Vec<&str> =
         documented.split('`').filter(|word| word.starts_with("skillhost_")).collect();
     assert!(names.len() >= 9, "{names:?}");

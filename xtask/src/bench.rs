@@ -77,7 +77,7 @@ pub(crate) struct Targets {
     /// Samples of what is short; what takes long is measured five times
     #[arg(long, default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..))]
     rounds: u32,
-    /// Write the run to docs/figures and docs/performance.md
+    /// Write the run to docs/figures and docs/design/performance.md
     #[arg(long)]
     commit: bool,
     /// Measure this binary, instead of building one in release mode

@@ -1,6 +1,6 @@
 """The packages beside the interpreter: installed by pip, stripped to what is pure Python, and listed.
 
-The list is written twice into the repository, for the host (`set.json`) and for people (`docs/packages.md`).
+The list is written twice into the repository, for the host (`set.json`) and for people (`docs/reference/packages.md`).
 """
 
 import csv
@@ -11,7 +11,7 @@ import pathlib
 import shutil
 
 SET = pathlib.Path(__file__).resolve().parent.parent / "packages"
-DOCUMENT = SET.parent.parent.parent / "docs/packages.md"
+DOCUMENT = SET.parent.parent.parent / "docs/reference/packages.md"
 # As cp314 on Linux: for what has no wheel for every machine. Its native parts go, and what is left is the same everywhere.
 TARGET = ["--python-version=3.14", "--implementation=cp", "--platform=any", "--platform=manylinux2014_x86_64", "--only-binary=:all:"]
 # The name of PyYAML's native half, which says so when it is imported: no module is better than one that fails.

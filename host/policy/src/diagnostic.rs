@@ -18,7 +18,7 @@ pub enum Severity {
 pub struct Diagnostic {
     /// How much it matters.
     pub severity: Severity,
-    /// The rule's stable name, as in `docs/rules.md`, such as `name-pattern`.
+    /// The rule's stable name, as in `docs/reference/rules.md`, such as `name-pattern`.
     pub rule: &'static str,
     /// What is wrong, in one line without a full stop.
     pub message: String,

@@ -3,7 +3,7 @@
 //!
 //! [`Host::builder`] takes what a host needs, and [`Host::invoke`] runs a skill: under the policy,
 //! in the queue, into the audit log, as `skillhost run` does. Nothing is global: a process may have
-//! several hosts, each with a folder of its own. `docs/embedding.md` has an example that is run as
+//! several hosts, each with a folder of its own. `docs/guide/embedding.md` has an example that is run as
 //! a test.
 //!
 //! This and what its signatures name are what stays the same between versions that semver calls

@@ -1,4 +1,4 @@
-//! The figures in the README and in docs/performance.md, written from the run that is committed.
+//! The figures in the README and in docs/design/performance.md, written from the run that is committed.
 
 use std::path::{Path, PathBuf};
 
@@ -53,11 +53,14 @@ fn made(report: Option<&Report>) -> Result<Vec<(PathBuf, String)>, Error> {
         Ok::<_, Error>((path, text))
     };
     let Some(report) = report else {
-        return Ok(vec![document("README.md", NONE)?, document("docs/performance.md", NONE)?]);
+        return Ok(vec![
+            document("README.md", NONE)?,
+            document("docs/design/performance.md", NONE)?,
+        ]);
     };
     let mut made = vec![
         document("README.md", &section(report))?,
-        document("docs/performance.md", &figures(report))?,
+        document("docs/design/performance.md", &figures(report))?,
         (folder().join("isolation.html"), page::page(report)?),
     ];
     for chart in charts::all(report)?.into_iter().filter(|chart| !chart.svg.is_empty()) {
@@ -68,7 +71,7 @@ fn made(report: Option<&Report>) -> Result<Vec<(PathBuf, String)>, Error> {
 
 /// All of them, below a heading of their page.
 fn figures(report: &Report) -> String {
-    let page = "The [page with the charts](figures/isolation.html) needs nothing else.";
+    let page = "The [page with the charts](../figures/isolation.html) needs nothing else.";
     format!("{page}\n\n{}", table::full(report).replace("\n## ", "\n### "))
 }
 

@@ -1,4 +1,4 @@
-//! What a run of the benchmark found: plain data, as JSON. docs/performance.md describes it for
+//! What a run of the benchmark found: plain data, as JSON. docs/design/performance.md describes it for
 //! readers.
 
 use std::collections::BTreeMap;

@@ -60,7 +60,7 @@ pub(crate) fn main(args: &Args) -> Result<Exit, Failure> {
     let policy = args.permissions.policy(&places)?;
     let traces = args.served.log.start(log::secrets(&policy))?;
     tracing::info!(
-        "the client runs as this user, and can change the policy and the approvals: docs/permissions.md#who-the-operator-is"
+        "the client runs as this user, and can change the policy and the approvals: docs/guide/approvals.md#who-the-operator-is"
     );
     let server = args.served.server(&places, policy)?;
     let runtime = runtime()?;

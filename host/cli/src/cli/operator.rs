@@ -38,7 +38,7 @@ pub(super) fn require(places: &Places) -> Result<(), Failure> {
         "this is not a terminal, and the token is not the operator's"
     };
     Err(Failure::new(Exit::Denied, format!("only the operator may say this, and {why}"))
-        .fix(format!("run it at a terminal; a script of the operator's own sets ${VARIABLE} (docs/permissions.md)")))
+        .fix(format!("run it at a terminal; a script of the operator's own sets ${VARIABLE} (docs/guide/approvals.md)")))
 }
 
 pub(super) fn is_terminal() -> bool {

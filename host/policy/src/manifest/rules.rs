@@ -1,5 +1,5 @@
 //! The rules that a skill's folder and SKILL.md are held to: one table, which `check` reports from
-//! and `docs/rules.md` prints.
+//! and `docs/reference/rules.md` prints.
 
 use crate::diagnostic::Severity;
 

@@ -1,4 +1,4 @@
-//! The goals in docs/performance.md, written from the run that is committed.
+//! The goals in docs/design/performance.md, written from the run that is committed.
 
 use std::path::PathBuf;
 
@@ -38,7 +38,7 @@ fn kept() -> Result<Option<Report>, Error> {
 }
 
 fn made(report: Option<&Report>) -> Result<(PathBuf, String), Error> {
-    let path = workspace::root().join("docs/performance.md");
+    let path = workspace::root().join("docs/design/performance.md");
     let text = std::fs::read_to_string(&path).map_err(Error::context(path.display()))?;
     let section = report.map_or_else(|| NONE.to_owned(), section);
     let text =

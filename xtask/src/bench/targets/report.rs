@@ -1,4 +1,4 @@
-//! What a run found: plain data, as JSON. docs/performance.md describes it for readers.
+//! What a run found: plain data, as JSON. docs/design/performance.md describes it for readers.
 
 use std::collections::BTreeMap;
 use std::path::Path;
