@@ -1,11 +1,10 @@
-//! What the documents say is what the code does: their tables, figures and links. `BLESS=1` writes
-//! the figures anew.
+//! Documents agree with the code: their tables, links and generated pages. `BLESS=1` writes the
+//! generated pages anew.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
-use std::sync::PoisonError;
 
 use serde_json::Value;
 use skillhost_policy::capabilities::MountMode;
@@ -13,16 +12,16 @@ use skillhost_policy::limits::{Limit, Limits};
 use skillhost_policy::manifest::{Manifest, ToolEntry};
 use skillhost_policy::{Overrides, Policy, grant};
 
-use crate::cli::repository;
-use crate::readme::blocks::{BLESSING, Document, code};
+use crate::cli::{pinned, repository};
+use crate::readme::blocks::{Document, code, pages};
 
 #[test]
-fn the_permission_table_says_what_the_policy_says() {
+fn permission_table_matches_the_policy() {
     let workspace = Some(("/host/work".into(), MountMode::Write));
     let policy = Policy::everything()
         .with_command_line(Overrides { workspace, ..Overrides::default() })
         .unwrap();
-    let rows = Document::read("README.md").table("in `allowed-tools`");
+    let rows = Document::read("docs/reference/permissions.md").table("in `allowed-tools`");
     for row in &rows {
         for entry in code(&row[0]) {
             let asked = vec![ToolEntry { text: entry.to_owned(), span: None }];
@@ -43,19 +42,19 @@ fn the_permission_table_says_what_the_policy_says() {
 }
 
 #[test]
-fn the_exit_codes_are_those_of_the_help() {
-    let help = Command::new(env!("CARGO_BIN_EXE_skillhost")).arg("--help").output().unwrap().stdout;
-    let help = String::from_utf8(help).unwrap();
+fn exit_codes_are_those_of_the_help() {
+    let help = skillhost(&["--help"]);
     let (_, codes) = help.split_once("Exit codes").unwrap();
     let codes = codes
         .lines()
         .filter_map(|line| line.trim().split_once("  "))
         .map(|(code, means)| vec![code.to_owned(), means.to_owned()]);
-    assert_eq!(Document::read("README.md").table("exit code")[1..], codes.collect::<Vec<_>>());
+    let documented = Document::read("docs/reference/exit-codes.md").table("exit code");
+    assert_eq!(documented[1..], codes.collect::<Vec<_>>());
 }
 
 #[test]
-fn the_table_of_limits_is_that_of_the_code() {
+fn limits_table_matches_the_code() {
     let rows = Document::read("docs/reference/limits.md").table("limit");
     let defaults = Limits::default();
     for (limit, row) in Limit::ALL.into_iter().zip(&rows) {
@@ -76,12 +75,12 @@ fn the_table_of_limits_is_that_of_the_code() {
 }
 
 #[test]
-fn every_attack_is_in_the_readme_and_its_test_is_there() {
+fn attacks_are_listed_by_kind_and_their_tests_exist() {
     let set = |cells: Vec<String>| -> BTreeSet<String> {
         cells.iter().flat_map(|c| code(c)).map(str::to_owned).collect()
     };
-    let rows = Document::read("README.md").table("a guest cannot");
-    let full = Document::read("docs/design/security.md").table("A guest cannot ...");
+    let page = Document::read("docs/design/security.md");
+    let (rows, full) = (page.table("a guest cannot"), page.table("A guest cannot ..."));
     let column =
         |rows: &[Vec<String>], n: usize| set(rows.iter().map(|row| row[n].clone()).collect());
     assert_eq!(
@@ -89,7 +88,7 @@ fn every_attack_is_in_the_readme_and_its_test_is_there() {
         column(&full, 1),
         "attempts: README.md and docs/design/security.md"
     );
-    assert_eq!(column(&rows, 3), column(&full, 2), "tests: README.md and docs/design/security.md");
+    assert_eq!(column(&rows, 3), column(&full, 2), "tests of both tables");
     let files = fs::read_dir(repository("tests/escape")).unwrap();
     let escape: String =
         files.map(|file| fs::read_to_string(file.unwrap().path()).unwrap()).collect();
@@ -147,35 +146,6 @@ fn test_names() -> BTreeSet<String> {
     names
 }
 
-/// The README's figures are those of `docs/figures.json`, which is written by hand after a
-/// measurement.
-#[test]
-fn the_figures_are_those_that_were_measured() {
-    let figures: serde_json::Value =
-        serde_json::from_slice(&fs::read(repository("docs/figures.json")).unwrap()).unwrap();
-    let text = |value: &serde_json::Value| value.as_str().unwrap_or("not measured yet").to_owned();
-    let rows = figures["figures"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|row| format!("| {} | {} |", text(&row["what"]), text(&row["value"])));
-    let head = [
-        format!("Measured on: {}.", text(&figures["machine"])),
-        String::new(),
-        "| what | figure |".into(),
-        "|---|---|".into(),
-    ];
-    let table: Vec<String> = head.into_iter().chain(rows).collect();
-    let _turn = BLESSING.lock().unwrap_or_else(PoisonError::into_inner);
-    let mut readme = Document::read("README.md");
-    let section = readme.section("figures");
-    if std::env::var_os("BLESS").is_some() {
-        readme.lines.splice(section, table);
-        return readme.write();
-    }
-    assert_eq!(readme.lines[section], table, "BLESS=1 writes what is");
-}
-
 /// Links of the book stay in the book, and those of other pages may lead anywhere in the repository.
 #[test]
 fn links_lead_to_files_and_headings() {
@@ -228,25 +198,6 @@ fn source_files_named_in_the_book_exist() {
     }
 }
 
-/// The pages of the book, sorted.
-fn pages() -> Vec<String> {
-    fn collect(folder: &str, pages: &mut Vec<String>) {
-        for entry in fs::read_dir(repository(folder)).unwrap() {
-            let entry = entry.unwrap();
-            let name = format!("{folder}/{}", entry.file_name().into_string().unwrap());
-            if entry.path().is_dir() {
-                collect(&name, pages);
-            } else if name.ends_with(".md") {
-                pages.push(name);
-            }
-        }
-    }
-    let mut pages = Vec::new();
-    collect("docs", &mut pages);
-    pages.sort();
-    pages
-}
-
 /// The links outside of code blocks, with the numbers of their lines.
 fn links(document: &Document) -> Vec<(usize, String)> {
     let blocks = document.blocks();
@@ -277,13 +228,29 @@ fn anchors(file: &Path) -> BTreeSet<String> {
 }
 
 #[test]
+fn policy_schema_page_shows_the_schema() {
+    let schema = skillhost(&["schema", "policy"]);
+    let page = format!(
+        "# Policy schema\n\nThe JSON Schema of the [policy file](policy.md), as `skillhost schema policy` prints \
+         it. To check and\ncomplete the file in an editor, start it with\n\
+         `# yaml-language-server: $schema=policy.schema.json`.\n\n```json\n{schema}```\n"
+    );
+    pinned(&repository("docs/reference/policy-schema.md"), &page).unwrap();
+}
+
+fn skillhost(args: &[&str]) -> String {
+    let output = Command::new(env!("CARGO_BIN_EXE_skillhost")).args(args).output().unwrap();
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
 fn every_field_of_a_receipt_is_explained() {
-    explained("receipt", "docs/guide/receipts.md");
+    explained("receipt", "docs/reference/receipt.md");
 }
 
 #[test]
 fn every_field_of_a_recording_is_explained() {
-    explained("recording", "docs/guide/recordings.md");
+    explained("recording", "docs/reference/recording.md");
 }
 
 /// That a document has a row for each field of a schema, in its order.
@@ -311,9 +278,7 @@ fn explained(of: &str, document: &str) {
             _ => found.push(path.to_owned()),
         }
     }
-    let schema =
-        Command::new(env!("CARGO_BIN_EXE_skillhost")).args(["schema", of]).output().unwrap().stdout;
-    let schema: Value = serde_json::from_slice(&schema).unwrap();
+    let schema: Value = serde_json::from_str(&skillhost(&["schema", of])).unwrap();
     let mut found = Vec::new();
     fields(&schema, &schema, "", &mut found);
     let rows = Document::read(document).table("field");

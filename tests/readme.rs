@@ -1,57 +1,105 @@
-//! The README does what it says: each of its blocks is run, loaded or compiled. `BLESS=1` writes
-//! outputs that differ anew.
+//! The README and the pages of the book are tested: each of their blocks is run, loaded or
+//! compiled. `BLESS=1` writes the outputs of commands anew.
 
 pub mod blocks;
 mod shell;
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::Path;
-use std::sync::PoisonError;
 
 use skillhost_policy as policy;
 use skillhost_policy::diagnostic::Severity;
 use skillhost_policy::manifest;
 
 use crate::cli::repository;
-use blocks::{BLESSING, Document, matches};
+use blocks::{Block, Document, matches, pages};
 use shell::Place;
 
-/// What no test can run, and why the README says so.
-const NOT_RUN: [(&str, &str); 4] = [
-    ("cargo xtask demo", "builds the host in release mode and every component; needs minutes"),
-    ("cargo xtask test", "runs this test"),
+/// The blocks that no test runs: their first command, and the reason that the page gives.
+const NOT_RUN: [(&str, &str); 13] = [
+    ("OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:4318 skillhost serve", "needs a collector"),
+    (
+        "SKILLHOST_OPERATOR_TOKEN=$(cat ~/.local/state/skillhost/operator.token) skillhost approve 7",
+        "the tests have the token",
+    ),
+    ("cargo test -p skillhost-cli --test main -- escape", "runs the tests of this repository"),
+    ("cargo test -p skillhost-cli --test main -- limits", "runs the tests of this repository"),
+    ("cargo xtask bench isolation", "takes half an hour"),
+    ("cargo xtask bench isolation --install", "installs packages of the system"),
+    ("cargo xtask demo", "builds the host and every component, which takes minutes"),
     ("cargo xtask install", "installs into the home folder"),
-    ("python3 -m http.server --bind 127.0.0.1 8000", "the test serves the folder itself"),
+    (
+        "curl -H \"Authorization: Bearer $TOKEN\" http://127.0.0.1:8765/metrics",
+        "needs a running server",
+    ),
+    (
+        "skillhost bench ./tally tally.py --workspace . -- people.csv age",
+        "its figures differ from run to run",
+    ),
+    ("skillhost serve --workspace .:overlay", "serves until it is stopped"),
+    ("source <(skillhost completions bash)", "changes the shell that reads it"),
+    ("useradd --system --create-home skillhost", "adds a user to the system"),
 ];
 
-/// Runs all the commands in the README's order, in one folder, as a reader would. Builds a skill,
-/// which takes a minute the first time.
 #[test]
-fn commands_do_what_the_readme_shows() {
-    let _turn = BLESSING.lock().unwrap_or_else(PoisonError::into_inner);
-    let mut readme = Document::read("README.md");
-    let place = Place::new();
+fn readme_commands_print_what_it_shows() {
+    run_commands(|page| page == "README.md");
+}
+
+#[test]
+fn tutorial_commands_print_what_is_shown() {
+    run_commands(|page| page.starts_with("docs/start/"));
+}
+
+#[test]
+fn guide_commands_print_what_is_shown() {
+    run_commands(|page| page.starts_with("docs/guide/"));
+}
+
+#[test]
+fn other_commands_print_what_is_shown() {
+    run_commands(|page| {
+        page != "README.md" && !page.starts_with("docs/start/") && !page.starts_with("docs/guide/")
+    });
+}
+
+/// Runs the commands of each page in order, in one folder a page, as a reader would.
+fn run_commands(selected: impl Fn(&str) -> bool) {
+    let wrong: String =
+        documents().filter(|page| selected(page)).map(|page| run_page(&page)).collect();
+    assert!(wrong.is_empty(), "{wrong}\nBLESS=1 writes what is printed");
+}
+
+/// Runs one page. Returns its differences, unless they are blessed.
+fn run_page(page: &str) -> String {
+    let mut document = Document::read(page);
+    let blocks = document.blocks();
     let mut wrong = String::new();
+    if !blocks.iter().any(Block::is_run) {
+        return wrong;
+    }
+    let place = Place::new(&document.lines.join("\n"));
     let mut blessed = Vec::new();
-    for block in readme.blocks() {
-        if let Some(name) = file_name(&block.text) {
-            place.write(name, &block.text);
+    for block in blocks {
+        if let Some(name) = file_name(&block) {
+            place.write(&name, &block.text);
         }
-        if block.lang != "console" || block.not_run.is_some() {
+        if !block.is_run() {
             continue;
         }
-        for step in readme.steps(&block) {
+        for step in document.steps(&block) {
             let (output, success) = place.run(&step.command);
             let shown: Vec<&str> =
-                readme.lines[step.shown.clone()].iter().map(String::as_str).collect();
+                document.lines[step.shown.clone()].iter().map(String::as_str).collect();
             let got: Vec<&str> = output.lines().collect();
             let at = step.shown.start;
             // That no output can mend.
-            assert!(success, "README.md:{at}: `{}` fails\n{output}", step.command);
+            assert!(success, "{page}:{at}: `{}` fails\n{output}", step.command);
             if !matches(&shown, &got) {
                 writeln!(
                     wrong,
-                    "README.md:{at}: `{}`\n--- shown\n{}\n--- is\n{output}",
+                    "{page}:{at}: `{}`\n--- shown\n{}\n--- printed\n{output}",
                     step.command,
                     shown.join("\n")
                 )
@@ -62,83 +110,83 @@ fn commands_do_what_the_readme_shows() {
     }
     if std::env::var_os("BLESS").is_some() {
         for (range, lines) in blessed.into_iter().rev() {
-            readme.lines.splice(range, lines);
+            document.lines.splice(range, lines);
         }
-        return readme.write();
+        document.write();
+        wrong.clear();
     }
-    assert!(wrong.is_empty(), "{wrong}\nBLESS=1 writes what is");
+    wrong
 }
 
 #[test]
-fn what_is_not_run_is_known_and_says_why() {
-    let readme = Document::read("README.md");
-    let blocks = readme.blocks().into_iter().filter_map(|b| Some((b.text.clone(), b.not_run?)));
-    let found: Vec<(String, String)> = blocks
-        .map(|(text, why)| (text.trim_start_matches("$ ").trim_end().to_owned(), why))
+fn commands_that_no_test_runs_are_known() {
+    let found: BTreeSet<(String, String)> = documents()
+        .flat_map(|page| Document::read(&page).blocks())
+        .filter_map(|block| Some((first_command(&block), block.not_run?)))
         .collect();
-    let known: Vec<(String, String)> =
-        NOT_RUN.map(|(command, why)| (command.to_owned(), why.to_owned())).into();
-    assert_eq!(found, known);
+    let known = NOT_RUN.map(|(command, why)| (command.to_owned(), why.to_owned()));
+    assert_eq!(found, known.into());
+}
+
+fn first_command(block: &Block) -> String {
+    block.text.trim_start_matches("$ ").lines().next().unwrap_or_default().to_owned()
 }
 
 #[test]
 fn every_block_is_of_a_kind_that_is_tested() {
-    let host = std::fs::read_to_string(repository("host/skillhost/src/lib.rs")).unwrap();
-    let template =
-        std::fs::read_to_string(repository("toolchain/templates/rust/src/lib.rs")).unwrap();
-    for block in Document::read("README.md").blocks() {
-        let at = block.inner.start;
-        match block.lang.as_str() {
-            "console" => assert!(block.text.starts_with("$ "), "README.md:{at}"),
-            "yaml" if block.text.starts_with("---\n") => frontmatter(at, &block.text),
-            "yaml" => policy_file(at, &block.text),
-            "json" => client_entry(at, &block.text),
-            // Doc tests of the library.
-            "rust" | "rust,no_run" => {
-                assert!(host.contains("include_str!(\"../../../README.md\")"))
+    let sources = ["toolchain/templates/rust/src/lib.rs", "docs/examples/embed.rs"]
+        .map(|file| std::fs::read_to_string(repository(file)).unwrap());
+    for page in documents() {
+        for block in Document::read(&page).blocks() {
+            let at = format!("{page}:{}", block.inner.start);
+            match block.lang.as_str() {
+                "console" => assert!(block.text.starts_with("$ "), "{at}"),
+                "yaml" if block.text.starts_with("---\n") => check_frontmatter(&at, &block.text),
+                "yaml" => check_policy(&at, &block.text),
+                "json" => check_json(&at, &block.text),
+                // Files, which commands of the page run.
+                "python" | "bash" | "markdown" => {
+                    assert!(file_name(&block).is_some(), "{at}: names no file")
+                }
+                // What `skillhost new` writes, and the example of the library: both are compiled.
+                "rust,ignore" => assert!(
+                    sources.iter().any(|source| source.contains(&block.text)),
+                    "{at}: not in the template of `skillhost new`, nor in docs/examples"
+                ),
+                "text" => assert!(!block.text.contains("$ "), "{at}: commands are `console`"),
+                other => panic!("{at}: no test knows blocks of `{other}`"),
             }
-            // Files, which the commands above run.
-            "python" | "bash" => assert!(
-                file_name(&block.text).is_some(),
-                "README.md:{at}: its first line is no `# PATH`"
-            ),
-            // What `skillhost new` writes and `skillhost build` compiles, in the commands above.
-            "rust,ignore" => assert!(
-                template.contains(&block.text),
-                "README.md:{at}: not in the template of `skillhost new`"
-            ),
-            other => panic!("README.md:{at}: no test knows blocks of `{other}`"),
         }
     }
 }
 
 #[test]
-fn the_chores_that_the_readme_names_are_there() {
+fn chores_that_documents_name_exist() {
     let verbs = std::fs::read_to_string(repository("xtask/src/main.rs")).unwrap();
-    for file in ["README.md", "CONTRIBUTING.md"] {
-        let text = Document::read(file).lines.join("\n");
-        let named: Vec<&str> = text
-            .split("cargo xtask ")
-            .skip(1)
-            .map(|t| t.split(|c: char| !c.is_alphanumeric()).next().unwrap())
-            .collect();
-        assert!(!named.is_empty());
-        for verb in named {
+    for page in documents().chain(["CONTRIBUTING.md".to_owned()]) {
+        let text = Document::read(&page).lines.join("\n");
+        for rest in text.split("cargo xtask ").skip(1) {
+            let verb = rest.split(|c: char| !c.is_alphanumeric()).next().unwrap();
             let variant = verb[..1].to_uppercase() + &verb[1..];
             assert!(
                 verbs.contains(&format!("Verb::{variant}")),
-                "{file}: `cargo xtask {verb}` is not there"
+                "{page}: `cargo xtask {verb}` does not exist"
             );
         }
     }
 }
 
-/// What a client starts is a verb that there is.
-fn client_entry(at: usize, text: &str) {
+/// The README and the pages of the book.
+fn documents() -> impl Iterator<Item = String> {
+    std::iter::once("README.md".to_owned()).chain(pages())
+}
+
+/// Checks that what a client starts is a command of skillhost.
+fn check_json(at: &str, text: &str) {
     let value: serde_json::Value =
-        serde_json::from_str(text).unwrap_or_else(|error| panic!("README.md:{at}: {error}"));
-    let server = &value["mcpServers"]["skillhost"];
-    assert_eq!(server["command"], "skillhost", "README.md:{at}");
+        serde_json::from_str(text).unwrap_or_else(|error| panic!("{at}: {error}"));
+    let Some(server) = value["mcpServers"].get("skillhost") else { return };
+    assert_eq!(server["command"], "skillhost", "{at}");
     let args: Vec<&str> = server["args"]
         .as_array()
         .unwrap()
@@ -146,26 +194,29 @@ fn client_entry(at: usize, text: &str) {
         .map(|arg| arg.as_str().unwrap())
         .chain(["--help"])
         .collect();
-    assert!(crate::cli::User::new().skillhost(&args).status.success(), "README.md:{at}");
+    assert!(crate::cli::User::new().skillhost(&args).status.success(), "{at}");
 }
 
-fn frontmatter(at: usize, text: &str) {
+fn check_frontmatter(at: &str, text: &str) {
     let folder = text.lines().find_map(|l| l.strip_prefix("name: ")).unwrap();
     let parsed = manifest::parse(text.as_bytes(), folder, "SKILL.md");
-    assert_eq!(parsed.diagnostics, [], "README.md:{at}");
-    assert!(parsed.manifest.is_some_and(|m| !m.recovered), "README.md:{at}");
+    assert_eq!(parsed.diagnostics, [], "{at}");
+    assert!(parsed.manifest.is_some_and(|m| !m.recovered), "{at}");
 }
 
-fn policy_file(at: usize, text: &str) {
+fn check_policy(at: &str, text: &str) {
     let loaded = policy::load(Path::new("policy.yaml"), text, Some(Path::new("/home/operator")));
     let errors = loaded.err().map_or_else(Vec::new, |e| e.diagnostics);
-    assert!(errors.iter().all(|d| d.severity != Severity::Error), "README.md:{at}: {errors:#?}");
+    assert!(errors.iter().all(|d| d.severity != Severity::Error), "{at}: {errors:#?}");
 }
 
-/// The file that a block is: its first line is `# NAME.yaml`, or the path of a script.
-fn file_name(text: &str) -> Option<&str> {
-    let name = text.lines().next()?.strip_prefix("# ").filter(|name| !name.contains(' '))?;
-    [".yaml", ".py", ".sh"].iter().any(|end| name.ends_with(end)).then_some(name)
+/// The file that a block is: the one that the comment above it names, or its first line, `# PATH`.
+fn file_name(block: &Block) -> Option<String> {
+    if let Some(file) = &block.file {
+        return Some(file.clone());
+    }
+    let name = block.text.lines().next()?.strip_prefix("# ").filter(|name| !name.contains(' '))?;
+    [".yaml", ".py", ".sh"].iter().any(|end| name.ends_with(end)).then(|| name.to_owned())
 }
 
 /// A line without what differs from run to run.

@@ -3,7 +3,6 @@
 use std::fs;
 use std::ops::Range;
 use std::path::PathBuf;
-use std::sync::Mutex;
 
 use crate::cli::repository;
 
@@ -24,6 +23,15 @@ pub struct Block {
     pub text: String,
     /// Why no test runs it: `<!-- not run: REASON -->` on the line above the fence.
     pub not_run: Option<String>,
+    /// The file that it is: `<!-- file: PATH -->` on the line above the fence.
+    pub file: Option<String>,
+}
+
+impl Block {
+    /// Whether the tests run its commands.
+    pub fn is_run(&self) -> bool {
+        self.lang == "console" && self.not_run.is_none()
+    }
 }
 
 /// A command of a console block: the line or lines after `$ `, and what the document shows below
@@ -34,9 +42,6 @@ pub struct Step {
     /// The shown output, as indices into the document.
     pub shown: Range<usize>,
 }
-
-/// Held from reading a document to writing it, by tests that bless parts of the same one.
-pub static BLESSING: Mutex<()> = Mutex::new(());
 
 impl Document {
     pub fn read(name: &str) -> Document {
@@ -60,16 +65,17 @@ impl Document {
                     .position(|l| l == "```")
                     .unwrap_or_else(|| panic!("line {}: the block has no end", at + 1));
                 let above = at.checked_sub(1).map_or("", |i| self.lines[i].as_str());
-                let not_run = above
-                    .strip_prefix("<!-- not run: ")
-                    .and_then(|l| l.strip_suffix(" -->"))
-                    .map(str::to_owned);
+                let comment = |start: &str| {
+                    let text = above.strip_prefix(start)?.strip_suffix(" -->")?;
+                    Some(text.to_owned())
+                };
                 let text = rest[..length].join("\n") + "\n";
                 blocks.push(Block {
                     lang: lang.to_owned(),
                     inner: at + 1..at + 1 + length,
                     text,
-                    not_run,
+                    not_run: comment("<!-- not run: "),
+                    file: comment("<!-- file: "),
                 });
                 at += length + 1;
             }
@@ -122,17 +128,25 @@ impl Document {
             .map(|(at, _)| self.lines[at + 2..].iter().map_while(|line| cells(line)).collect())
             .collect()
     }
+}
 
-    /// The lines between `<!-- NAME` and `<!-- /NAME -->`.
-    pub fn section(&self, name: &str) -> Range<usize> {
-        let find = |start: &str| {
-            self.lines
-                .iter()
-                .position(|l| l.starts_with(start))
-                .unwrap_or_else(|| panic!("no line `{start}`"))
-        };
-        find(&format!("<!-- {name}:")) + 1..find(&format!("<!-- /{name} -->"))
+/// The pages of the book, sorted.
+pub fn pages() -> Vec<String> {
+    fn collect(folder: &str, pages: &mut Vec<String>) {
+        for entry in fs::read_dir(repository(folder)).unwrap() {
+            let entry = entry.unwrap();
+            let name = format!("{folder}/{}", entry.file_name().into_string().unwrap());
+            if entry.path().is_dir() {
+                collect(&name, pages);
+            } else if name.ends_with(".md") {
+                pages.push(name);
+            }
+        }
     }
+    let mut pages = Vec::new();
+    collect("docs", &mut pages);
+    pages.sort();
+    pages
 }
 
 /// The cells of a table's row; `None` for any other line.

@@ -5,6 +5,7 @@ use std::env;
 use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{TcpListener, TcpStream};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -24,27 +25,34 @@ pub struct Place {
 }
 
 impl Place {
-    pub fn new() -> Place {
+    /// Makes a place with the skills that `page` names as `skills/NAME`; with all of them if it
+    /// names the folder itself.
+    pub fn new(page: &str) -> Place {
         let folder = tempfile::tempdir().unwrap();
         let (work, home) = (folder.path().join("work"), folder.path().join("home"));
         fs::create_dir(&home).unwrap();
-        for skill in ["calculator", "data-convert", "web-fetch"] {
-            let component = repository("skills").join(skill).join(format!("{skill}.wasm"));
-            assert!(
-                component.is_file(),
-                "{} is missing: run `cargo xtask components`",
-                component.display()
-            );
-        }
-        for skill in ["calculator", "csv-report", "data-convert", "log-triage", "web-fetch"] {
-            copy(&repository("skills").join(skill), &work.join("skills").join(skill));
+        fs::create_dir(&work).unwrap();
+        for entry in fs::read_dir(repository("skills")).unwrap().map(Result::unwrap) {
+            let name = entry.file_name().into_string().unwrap();
+            let named =
+                page.contains(&format!("skills/{name}")) || page.contains("--skills skills");
+            if !named || !entry.path().is_dir() {
+                continue;
+            }
+            if entry.path().join("Cargo.toml").is_file() {
+                let component = entry.path().join(format!("{name}.wasm"));
+                assert!(component.is_file(), "run `cargo xtask components` first");
+            }
+            copy(&entry.path(), &work.join("skills").join(name));
         }
         let server = serve(work.clone());
         Place { variables: variables(&home), _folder: folder, work, server }
     }
 
     pub fn write(&self, name: &str, text: &str) {
-        fs::write(self.work.join(name), text).unwrap();
+        let file = self.work.join(name);
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::write(file, text).unwrap();
     }
 
     /// Runs a command as a person would type it. Returns both streams, as a terminal shows them,
@@ -81,6 +89,8 @@ fn variables(home: &Path) -> Vec<(&'static str, String)> {
         ("PATH", format!("{}:{}", text(program), env::var("PATH").unwrap_or_default())),
         ("CARGO_HOME", variable("CARGO_HOME", ".cargo")),
         ("RUSTUP_HOME", variable("RUSTUP_HOME", ".rustup")),
+        // Stands for the terminal, which the commands of a test do not have.
+        ("SKILLHOST_OPERATOR_TOKEN", operator_token(home)),
         // Kept between runs, as an author's cache is: what skills stand on is compiled once.
         ("XDG_CACHE_HOME", text(&Path::new(env!("CARGO_TARGET_TMPDIR")).join("readme"))),
     ];
@@ -89,6 +99,18 @@ fn variables(home: &Path) -> Vec<(&'static str, String)> {
         find(&repository("").join("target/toolchain"), Source::Any, &Progress::silent()).unwrap();
     variables.extend(toolchain.rustc.map(|rustc| ("RUSTC", text(&rustc))));
     variables
+}
+
+/// Makes the token by which the operator of this home folder is known.
+fn operator_token(home: &Path) -> String {
+    let state = home.join(".local/state/skillhost");
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(&state).unwrap();
+    let token = "0".repeat(32);
+    let mut new = fs::OpenOptions::new();
+    let mut file =
+        new.write(true).create_new(true).mode(0o600).open(state.join("operator.token")).unwrap();
+    file.write_all(token.as_bytes()).unwrap();
+    token
 }
 
 fn copy(from: &Path, to: &Path) {

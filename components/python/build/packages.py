@@ -33,13 +33,13 @@ CLASSIFIERS = {
 
 HEAD = """# Python packages
 
-Scripts import these without installing anything. They lie in `target/components/python-packages`, which is mounted read-only at
-`/usr/lib/python3.14/site-packages`. Versions and hashes are pinned in `components/python/packages/requirements.txt`; all of it is pure
-Python, compiled by the interpreter that runs it.
+Scripts can import these packages without installing anything. Guests see them, read-only, in
+`/usr/lib/python3.14/site-packages`. Versions and hashes are pinned in `components/python/packages/requirements.txt`. All of
+them are pure Python.
 
-Not among them: pydantic. From 2.0 on its core is native code, and 1.x, the last pure line, has other methods and does not know Python 3.14.
-jsonschema is 4.17, the last before its own core became native; typer is 0.28, the last without pydantic; python-dateutil is 2.x, which
-scripts were written for. networkx reads no `.bz2` files here. Where PyYAML, markupsafe and charset-normalizer have a faster native half, the pure one runs.
+Not included is pydantic: since 2.0 its core is native code, and 1.x does not support Python 3.14. For the same reason,
+jsonschema is 4.17 and typer is 0.28. networkx cannot read `.bz2` files. PyYAML, MarkupSafe and charset-normalizer run without
+their native parts.
 
 | package | version | licence | imports |
 |---|---|---|---|

@@ -41,8 +41,3 @@ pub use skillhost_ledger::audit::Record;
 pub use skillhost_policy::{self as policy, outcome};
 pub use skillhost_sandbox::{Allocation, Stdin};
 pub use skillhost_skill::runtime::custom::Runtime;
-
-/// The examples of the README, as doc tests.
-#[cfg(doctest)]
-#[doc = include_str!("../../../README.md")]
-pub struct Readme;

@@ -59,7 +59,7 @@ fn made(report: Option<&Report>) -> Result<Vec<(PathBuf, String)>, Error> {
         ]);
     };
     let mut made = vec![
-        document("README.md", &section(report))?,
+        document("README.md", &table::short(report))?,
         document("docs/design/performance.md", &figures(report))?,
         (folder().join("isolation.html"), page::page(report)?),
     ];
@@ -69,15 +69,11 @@ fn made(report: Option<&Report>) -> Result<Vec<(PathBuf, String)>, Error> {
     Ok(made)
 }
 
-/// All of them, below a heading of their page.
+/// What the README has, with the chart and the page of all figures.
 fn figures(report: &Report) -> String {
-    let page = "The [page with the charts](../figures/isolation.html) needs nothing else.";
-    format!("{page}\n\n{}", table::full(report).replace("\n## ", "\n### "))
-}
-
-fn section(report: &Report) -> String {
-    let chart = "![Start-up by tier, on a logarithmic scale](docs/figures/start-up.svg)";
-    format!("{}\n{chart}\n\n{}\n", table::short(report), charts::START_UP)
+    let chart = "![Start-up by tier, on a logarithmic scale](../figures/start-up.svg)";
+    let page = "[All figures and charts](../figures/isolation.html) are on a page of their own.";
+    format!("{}\n{chart}\n\n{}\n\n{page}\n", table::short(report), charts::START_UP)
 }
 
 /// The text with the section between two lines replaced.
@@ -136,7 +132,7 @@ mod tests {
             names,
             [&["README.md", "performance.md", "isolation.html"][..], &charts].concat()
         );
-        assert!(made[1].1.contains("### Python: hello\n"), "{}", made[1].1);
+        assert!(made[1].1.contains("(../figures/start-up.svg)"), "{}", made[1].1);
         for (_, document) in &made[..2] {
             assert!(
                 !document.contains(NONE) && document.contains("| skillhost, cold | 3.0 ms "),
@@ -148,7 +144,7 @@ mod tests {
     #[test]
     fn a_section_is_replaced_and_nothing_else() {
         let text = format!("# A\n\n{BEGIN}\noutdated\n{END}\n\n# B\n");
-        let new = with_section(&text, (BEGIN, END), &section(&report())).unwrap();
+        let new = with_section(&text, (BEGIN, END), &figures(&report())).unwrap();
         assert!(
             new.starts_with("# A\n\n")
                 && new.ends_with(&format!("{END}\n\n# B\n"))
@@ -156,7 +152,7 @@ mod tests {
             "{new}"
         );
         assert!(new.contains("| skillhost, cold | 3.0 ms (0.30) |"), "{new}");
-        assert_eq!(with_section(&new, (BEGIN, END), &section(&report())).unwrap(), new);
+        assert_eq!(with_section(&new, (BEGIN, END), &figures(&report())).unwrap(), new);
         assert!(with_section("# A\n", (BEGIN, END), "x").is_err());
     }
 
