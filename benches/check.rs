@@ -24,9 +24,11 @@ fn folder_of_skills(c: &mut Criterion) {
     let bytes = corpus::write(folder.path(), SKILLS);
     let policy = Policy::builtin();
     let load = |path: &std::path::PathBuf| Skill::load(path, &Default::default()).unwrap();
-    let judge = |skill: Skill| compat::check(&skill, &grant(&skill.asks(), &policy).capabilities);
+    let judge = |skill: Skill| {
+        compat::check(&skill, &grant(&skill.policy_manifest(), &policy).capabilities)
+    };
     let check = || -> Vec<Compatibility> {
-        scan::find(folder.path()).unwrap().iter().map(load).map(judge).collect()
+        scan::find_skills(folder.path()).unwrap().iter().map(load).map(judge).collect()
     };
     assert_eq!(check().len(), SKILLS);
     let mut group = c.benchmark_group("check");

@@ -9,24 +9,26 @@ use http_body_util::{BodyExt as _, Empty};
 use skillhost::invoke::{Host, HostOptions};
 use skillhost::service::{Capacity, Service};
 use skillhost_catalog::{Catalog, Query, Source, SourceKind};
+use skillhost_compat::check;
 use skillhost_ledger::approval::Approvals;
 use skillhost_ledger::receipt::compare::differences;
 use skillhost_ledger::receipt::envelope::Document;
 use skillhost_ledger::receipt::key::SigningKey;
 use skillhost_ledger::usage::Usage;
-use skillhost_policy::Policy;
 use skillhost_policy::capabilities::{Capabilities, Scope};
 use skillhost_policy::diagnostic::{Span, render};
+use skillhost_policy::entry::{self, EntryList};
 use skillhost_policy::limits::Limits;
-use skillhost_policy::manifest::parse;
-use skillhost_policy::tool::{HostName, HostPattern};
+use skillhost_policy::manifest::{Manifest, ToolEntry, parse};
+use skillhost_policy::pattern::{HostName, HostPattern};
+use skillhost_policy::{Overrides, Policy, explain, grant, load};
 use skillhost_sandbox::files::Guarded;
 use skillhost_sandbox::http::target::target;
 use skillhost_sandbox::http::{Resolver, Roots, Sender, Tls, Waits};
 use skillhost_sandbox::recording::folder;
 use skillhost_sandbox::{self as sandbox, Allocation};
 use skillhost_server::{Mcp, Options};
-use skillhost_skill::Caps;
+use skillhost_skill::{SizeLimits, Skill};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::runtime::Runtime;
 
@@ -49,10 +51,50 @@ pub fn skill_md(bytes: &[u8]) {
     render(&parsed.diagnostics, &parsed.source);
 }
 
-/// policy.yaml and the entries of allowed-tools from any text; then the two met, and the result
-/// explained.
+/// policy.yaml and entries of allowed-tools from any text, then the grant of both. A grant has no
+/// more folders or variables than the policy allows, and its explanation has no control characters.
 pub fn policy(text: &str) {
-    skillhost_policy::exercise(text);
+    for list in [EntryList::AllowedTools, EntryList::Allow, EntryList::Deny] {
+        for line in text.lines() {
+            entry::parse(line, list);
+        }
+    }
+    let policy = match load(Path::new("policy.yaml"), text, None) {
+        Ok(policy) => policy,
+        Err(error) => {
+            assert!(!error.diagnostics.is_empty(), "a rejected policy has diagnostics");
+            render(&error.diagnostics, &error.source_text);
+            Policy::builtin()
+        }
+    };
+    let lines = || text.lines().map(str::to_owned);
+    let valid = |flag: fn(String) -> Overrides| {
+        lines().map(flag).filter(|o| policy.clone().with_command_line(o.clone()).is_ok())
+    };
+    let allow = valid(|entry| Overrides { allow: vec![entry], ..Overrides::default() })
+        .flat_map(|o| o.allow)
+        .collect();
+    let deny = valid(|entry| Overrides { deny: vec![entry], ..Overrides::default() })
+        .flat_map(|o| o.deny)
+        .take(2)
+        .collect();
+    let Ok(policy) =
+        policy.clone().with_command_line(Overrides { allow, deny, ..Overrides::default() })
+    else {
+        return;
+    };
+    let entries = lines().map(|text| ToolEntry { text, span: None }).collect();
+    let manifest = Manifest {
+        name: lines().next().unwrap_or_default(),
+        allowed_tools: Some(entries),
+        ..Manifest::default()
+    };
+    let limited = grant(&manifest, &policy);
+    let full = grant(&Manifest { allowed_tools: None, ..manifest.clone() }, &policy);
+    assert!(limited.capabilities.mounts.len() <= full.capabilities.mounts.len());
+    assert_eq!(limited.capabilities.env, full.capabilities.env);
+    let explanation = explain(&limited, 80);
+    assert!(!explanation.contains(|c: char| c.is_control() && c != '\n'), "{explanation:?}");
 }
 
 /// A guest's URL from any text: whatever is let through says one host, in one spelling.
@@ -68,9 +110,32 @@ pub fn address(text: &str) {
     }
 }
 
-/// A script of a skill from any text: read as Python, as shell and as SKILL.md, and judged.
+/// A skill whose files all contain the same text: SKILL.md, scripts in Python and shell, and
+/// declared dependencies. Every need has its place in the file that it names.
 pub fn compat(text: &str) {
-    skillhost_compat::exercise(text);
+    static FOLDER: LazyLock<Mutex<tempfile::TempDir>> =
+        LazyLock::new(|| Mutex::new(tempfile::tempdir().expect("a scratch folder")));
+    let scratch = FOLDER.lock().unwrap_or_else(PoisonError::into_inner);
+    let folder = scratch.path().join("case");
+    std::fs::create_dir_all(folder.join("scripts")).expect("a folder for the skill");
+    let instructions = format!("---\nname: case\ndescription: Fuzzes.\n---\n{text}");
+    for (file, text) in [
+        ("SKILL.md", instructions.as_str()),
+        ("x.py", text),
+        ("scripts/a.sh", text),
+        ("requirements.txt", text),
+        ("pyproject.toml", text),
+    ] {
+        std::fs::write(folder.join(file), text).expect("a file of the skill");
+    }
+    let skill = Skill::load(&folder, &SizeLimits::default()).expect("valid frontmatter");
+    let report = check(&skill, &Capabilities::default());
+    let needs = report.scripts.iter().flat_map(|script| &script.needs).chain(&report.needs);
+    for place in needs.map(|need| &need.place) {
+        let text = if place.file == "SKILL.md" { &instructions } else { text };
+        let line = text.split('\n').nth(place.line - 1).expect("the line exists");
+        assert!((1..=line.chars().count() + 1).contains(&place.column), "{place:?}");
+    }
 }
 
 /// A component's listing of its tools from any bytes, as a component and as the section of one; as
@@ -203,7 +268,7 @@ impl Agents {
             guarded: Guarded::default(),
             state: path("kept"),
             audit: path("audit.jsonl"),
-            caps: Caps::default(),
+            caps: SizeLimits::default(),
         });
         let server = Mcp::new(Options {
             catalog,

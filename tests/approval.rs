@@ -12,7 +12,7 @@ mod texts;
 use std::path::PathBuf;
 
 use skillhost_ledger::approval::{
-    ApprovalError, Approvals, Ask, Decision, Full, Input, Level, PendingId, Term, What,
+    ApprovalError, Approvals, Ask, Decision, Full, Input, PendingId, PermissionLevel, Term, What,
 };
 use skillhost_policy::capabilities::{Capabilities, MountMode};
 use skillhost_policy::{Overrides, Policy, grant, load};
@@ -58,7 +58,7 @@ impl Place {
     fn decide(&self, run: &Run) -> Decision {
         let skill = self.skill();
         let digest = skill.digest().unwrap();
-        let capabilities = grant(&skill.asks(), &run.policy).capabilities;
+        let capabilities = grant(&skill.policy_manifest(), &run.policy).capabilities;
         let ask = Ask {
             skill: &skill,
             digest: &digest,
@@ -166,7 +166,10 @@ fn network_is_disabled_until_it_is_enabled() {
     assert!(why.contains("report is disabled\nskillhost permissions set report enabled"), "{why}");
     let enabled = |place: &Place| place.approvals().enabled(&run.policy).unwrap()("report", true);
     assert!(!enabled(&place));
-    place.approvals().set("report", &What::Skill, Some(Level::Enabled), None, "ada").unwrap();
+    place
+        .approvals()
+        .set("report", &What::Skill, Some(PermissionLevel::Enabled), None, "ada")
+        .unwrap();
     assert!(enabled(&place));
     let (_, text) = place.asks(&run);
     assert!(text.contains("example.com"), "{text}");
@@ -307,19 +310,19 @@ fn deny_comes_before_ask_and_ask_before_allow() {
     let program = || What::Program("x.py".into());
     let run = Run { what: program(), ..harmless() };
     // The nearest level holds ...
-    set(What::Skill, Some(Level::Enabled));
+    set(What::Skill, Some(PermissionLevel::Enabled));
     place.asks(&run);
-    set(program(), Some(Level::AutoApproved));
+    set(program(), Some(PermissionLevel::AutoApproved));
     assert_eq!(place.decide(&run), allowed());
     place.asks(&harmless());
     // ... but a denial holds wherever it is.
-    for level in [Level::Disabled, Level::Blocked] {
+    for level in [PermissionLevel::Disabled, PermissionLevel::Blocked] {
         set(What::Skill, Some(level));
         assert!(place.refused(&run).contains(level.name()));
     }
     set(What::Skill, None);
     assert_eq!(place.decide(&run), allowed());
-    set(program(), Some(Level::Blocked));
+    set(program(), Some(PermissionLevel::Blocked));
     place.refused(&run);
     assert_eq!(place.decide(&harmless()), allowed());
 }
@@ -330,7 +333,7 @@ fn the_policy_is_the_upper_bound() {
     let digest = place.skill().digest().unwrap();
     place
         .approvals()
-        .set("report", &What::Skill, Some(Level::AutoApproved), Some(&digest), "ada")
+        .set("report", &What::Skill, Some(PermissionLevel::AutoApproved), Some(&digest), "ada")
         .unwrap();
     assert_eq!(place.decide(&harmless()), allowed());
     place.asks(&under("default: { approval: enabled }\n"));
@@ -354,7 +357,7 @@ fn auto_approval_is_for_the_skill_as_it_was() {
     let digest = place.skill().digest().unwrap();
     place
         .approvals()
-        .set("report", &What::Skill, Some(Level::AutoApproved), Some(&digest), "ada")
+        .set("report", &What::Skill, Some(PermissionLevel::AutoApproved), Some(&digest), "ada")
         .unwrap();
     assert_eq!(place.decide(&writing()), allowed());
     place.write("run.py", "print(1)\n");
@@ -436,7 +439,7 @@ fn what_waits_is_bounded_in_bytes() {
     db.execute(insert, (4, 40_000)).unwrap();
     let skill = place.skill();
     let digest = skill.digest().unwrap();
-    let capabilities = grant(&skill.asks(), &writing().policy).capabilities;
+    let capabilities = grant(&skill.policy_manifest(), &writing().policy).capabilities;
     let what = What::Program("third.py".into());
     let ask = Ask {
         skill: &skill,
@@ -485,7 +488,7 @@ fn what_cannot_be_read_allows_nothing() {
     let skill = place.skill();
     let ask = |approvals: Approvals| {
         let run = harmless();
-        let capabilities = grant(&skill.asks(), &run.policy).capabilities;
+        let capabilities = grant(&skill.policy_manifest(), &run.policy).capabilities;
         let ask = Ask {
             skill: &skill,
             digest: "sha256:0",
@@ -511,7 +514,7 @@ fn what_cannot_be_read_allows_nothing() {
 fn staged_writes_go_to_an_overlay() {
     let place = Place::new("");
     let text = "default:\n  allow: [Read, Write]\n  stage: true\n  mounts: [{ host: /srv, guest: /data, mode: write }]\n";
-    let grant = grant(&place.skill().asks(), &under(text).policy);
+    let grant = grant(&place.skill().policy_manifest(), &under(text).policy);
     assert_eq!(grant.capabilities.mounts[0].mode, MountMode::Overlay);
-    assert!(under(text).policy.stages("report"));
+    assert!(under(text).policy.stages_writes("report"));
 }

@@ -7,18 +7,20 @@ use std::fs;
 use std::path::Path;
 
 use proptest::prelude::*;
-use skillhost_compat::{self as compat, Compatibility, Effect, Kind, Role, Status, Verdict};
+use skillhost_compat::{
+    self as compat, Compatibility, NeedEffect, NeedKind, NeedStatus, Role, SupportLevel,
+};
 use skillhost_policy::{Overrides, Policy, grant};
-use skillhost_skill::{Caps, Skill, scan};
+use skillhost_skill::{SizeLimits, Skill, scan};
 
 use crate::cli::{pinned, repository};
 
 /// The report on a skill under the built-in policy, with these entries allowed too.
 fn check(folder: &Path, allow: &[String]) -> Compatibility {
-    let skill = Skill::load(folder, &Caps::default()).unwrap();
+    let skill = Skill::load(folder, &SizeLimits::default()).unwrap();
     let overrides = Overrides { allow: allow.to_vec(), ..Overrides::default() };
     let policy = Policy::builtin().with_command_line(overrides).unwrap();
-    compat::check(&skill, &grant(&skill.asks(), &policy).capabilities)
+    compat::check(&skill, &grant(&skill.policy_manifest(), &policy).capabilities)
 }
 
 /// A skill of these files, checked.
@@ -56,7 +58,7 @@ fn every_case_is_told_as_expected() {
 
 /// A report as text; versions of the package set left out, which change with it.
 fn shown(report: &Compatibility) -> String {
-    let mut out = format!("{}\n", report.verdict.words());
+    let mut out = format!("{}\n", report.verdict.description());
     for script in &report.scripts {
         let line = script.line.map(|line| format!(":{line}")).unwrap_or_default();
         let role = format!("{:?}", script.role).to_lowercase();
@@ -65,7 +67,7 @@ fn shown(report: &Compatibility) -> String {
             "\n{}{line} {role} {} {}",
             script.file,
             script.program,
-            script.verdict.words()
+            script.verdict.description()
         )
         .unwrap();
         script.needs.iter().for_each(|need| out.push_str(&need_shown(need)));
@@ -108,22 +110,31 @@ fn every_kind_status_effect_role_and_verdict_is_in_a_case() {
         .map(|case| fs::read_to_string(case.unwrap().path().join("expected.txt")).unwrap())
         .collect();
     let words = |value: serde_json::Value| value.as_str().unwrap().to_owned();
-    for kind in [Kind::Language, Kind::Module, Kind::Package, Kind::Command, Kind::Host, Kind::File]
-    {
+    for kind in [
+        NeedKind::Language,
+        NeedKind::Module,
+        NeedKind::Package,
+        NeedKind::Command,
+        NeedKind::Host,
+        NeedKind::File,
+    ] {
         let kind = words(serde_json::to_value(kind).unwrap());
         assert!(text.contains(&format!(" {kind} ")), "{kind}");
     }
-    use Status::*;
+    use NeedStatus::*;
     for status in
-        [BuiltIn, Granted, NotGranted, Pure, Native, Sdk, Unknown, NeverHere, Removed, Missing]
+        [BuiltIn, Granted, NotGranted, Pure, Native, Sdk, Unknown, Unavailable, Removed, Missing]
     {
         let status = words(serde_json::to_value(status).unwrap());
         assert!(text.contains(&format!(": {status}, ")), "{status}");
     }
-    for verdict in
-        [Verdict::RunsHere, Verdict::RunsPartly, Verdict::DoesNotRunHere, Verdict::InstructionsOnly]
-    {
-        assert!(text.contains(&format!("{}\n", verdict.words())), "{verdict:?}");
+    for verdict in [
+        SupportLevel::Full,
+        SupportLevel::Partial,
+        SupportLevel::Unsupported,
+        SupportLevel::InstructionsOnly,
+    ] {
+        assert!(text.contains(&format!("{}\n", verdict.description())), "{verdict:?}");
     }
 }
 
@@ -132,10 +143,13 @@ fn a_script_that_is_too_large_is_told_and_not_read() {
     let large = format!("import numpy\n{}", "#".repeat(1 << 20));
     let report = report(&[("a.py", &large), ("data", &large)]);
     let [script] = report.scripts.as_slice() else { panic!("{report:?}") };
-    assert_eq!((script.needs[0].status, script.needs[0].effect), (Status::NotRead, Effect::None));
+    assert_eq!(
+        (script.needs[0].status, script.needs[0].effect),
+        (NeedStatus::NotRead, NeedEffect::None)
+    );
     assert_eq!(script.needs.len(), 1);
     let exact = format!("import numpy\n{}", "#".repeat((1 << 20) - 13));
-    assert_eq!(self::report(&[("a.py", &exact)]).verdict, Verdict::DoesNotRunHere);
+    assert_eq!(self::report(&[("a.py", &exact)]).verdict, SupportLevel::Unsupported);
 }
 
 #[test]
@@ -155,14 +169,14 @@ fn files_that_use_each_other_in_circles_are_followed_to_an_end() {
     let mut files: Vec<(&str, &str)> =
         files.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
     assert_eq!(
-        report(&files).scripts.iter().filter(|s| s.verdict == Verdict::RunsHere).count(),
+        report(&files).scripts.iter().filter(|s| s.verdict == SupportLevel::Full).count(),
         40
     );
     files.push(("z.py", "import numpy, m0\n"));
     files[5].1 = "import m6, z\n";
     let report = report(&files);
     assert!(
-        report.scripts.iter().filter(|s| s.verdict == Verdict::DoesNotRunHere).count() >= 20,
+        report.scripts.iter().filter(|s| s.verdict == SupportLevel::Unsupported).count() >= 20,
         "{report:?}"
     );
 }
@@ -172,7 +186,7 @@ fn a_component_is_a_script_that_runs() {
     let skill_md =
         "---\nname: case\ndescription: A case. Use to test.\nmetadata:\n  component: a.wasm\n---\n";
     let report = report(&[("SKILL.md", skill_md), ("a.wasm", "")]);
-    assert_eq!(report.verdict, Verdict::RunsHere);
+    assert_eq!(report.verdict, SupportLevel::Full);
     assert_eq!(
         (report.scripts[0].role, report.scripts[0].program.as_str()),
         (Role::Component, "wasm")
@@ -194,12 +208,12 @@ fn packages_that_the_operator_brings_are_there_unless_they_are_native() {
         "import mystery.x\nimport single\nimport PyPDF2\nimport numpy\nimport other\n",
     )
     .unwrap();
-    let skill = Skill::load(&folder, &Caps::default()).unwrap();
+    let skill = Skill::load(&folder, &SizeLimits::default()).unwrap();
     let lacks = |packages: Vec<std::path::PathBuf>| {
         let policy = Policy::builtin()
             .with_command_line(Overrides { packages, ..Overrides::default() })
             .unwrap();
-        let report = compat::check(&skill, &grant(&skill.asks(), &policy).capabilities);
+        let report = compat::check(&skill, &grant(&skill.policy_manifest(), &policy).capabilities);
         report.scripts[0].needs.iter().map(|need| need.name.clone()).collect::<Vec<_>>()
     };
     assert_eq!(lacks(vec![site]), ["numpy", "other"]);
@@ -226,14 +240,14 @@ fn a_folder_of_skills_is_walked_without_leaving_it() {
     fs::rename(make("all/d").join("SKILL.md"), scratch.path().join("all/d/skill.md")).unwrap();
     std::os::unix::fs::symlink("../outside", scratch.path().join("all/link")).unwrap();
     let root = scratch.path().join("all");
-    let found: Vec<String> = scan::find(&root)
+    let found: Vec<String> = scan::find_skills(&root)
         .unwrap()
         .iter()
         .map(|p| p.strip_prefix(&root).unwrap().display().to_string())
         .collect();
     assert_eq!(found, [".claude/skills/b", "a", "d"]);
-    assert_eq!(scan::find(&root.join("a")).unwrap(), [root.join("a")]);
-    assert!(scan::find(&root.join("nowhere")).is_err());
+    assert_eq!(scan::find_skills(&root.join("a")).unwrap(), [root.join("a")]);
+    assert!(scan::find_skills(&root.join("nowhere")).is_err());
 }
 
 #[test]
@@ -325,7 +339,7 @@ proptest! {
 
     #[test]
     fn any_text_is_read_and_what_is_found_is_in_it(text in prop_oneof![pieces(), "(\\PC|\n|\t|\r){0,200}"]) {
-        compat::exercise(&text);
+        crate::fuzz::targets::compat(&text);
     }
 
     #[test]
@@ -401,7 +415,7 @@ fn hostile_texts_are_read_in_bounded_time() {
     for piece in pieces {
         let text = piece.repeat((256 << 10) / piece.len());
         let start = std::time::Instant::now();
-        compat::exercise(&text);
+        crate::fuzz::targets::compat(&text);
         let took = start.elapsed();
         assert!(took < crate::arena::PATIENCE, "{took:?} for {piece:?} repeated");
     }

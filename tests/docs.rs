@@ -18,7 +18,7 @@ use crate::readme::blocks::{Document, code, pages};
 #[test]
 fn permission_table_matches_the_policy() {
     let workspace = Some(("/host/work".into(), MountMode::Write));
-    let policy = Policy::everything()
+    let policy = Policy::allow_everything()
         .with_command_line(Overrides { workspace, ..Overrides::default() })
         .unwrap();
     let rows = Document::read("docs/reference/permissions.md").table("in `allowed-tools`");

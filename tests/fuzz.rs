@@ -11,7 +11,7 @@ use proptest::test_runner::{Config, TestRunner};
 use crate::cli::repository;
 
 #[path = "../fuzz/targets.rs"]
-mod targets;
+pub mod targets;
 
 type Target = fn(&[u8]);
 

@@ -76,7 +76,7 @@ fn shell(text: &str) -> (String, Status) {
 
 #[test]
 fn the_shell_has_every_command_that_check_says_it_has() {
-    let names: Vec<&str> = compat::built_in().collect();
+    let names: Vec<&str> = compat::built_in_commands().collect();
     assert!(names.len() > 150 && names.contains(&"cd") && names.contains(&"jq"), "{names:?}");
     let ask: String = names
         .iter()
@@ -171,7 +171,7 @@ fn every_program_that_check_says_is_one_is_installed_or_a_stand_in() {
 
 #[test]
 fn python_has_the_standard_library_that_check_says_it_has() {
-    let told: Vec<(&str, bool)> = compat::standard().collect();
+    let told: Vec<(&str, bool)> = compat::standard_modules().collect();
     assert!(
         told.len() > 290 && told.contains(&("json", true)) && told.contains(&("ctypes", false)),
         "{told:?}"

@@ -7,11 +7,13 @@ use std::sync::mpsc;
 
 use proptest::prelude::*;
 use skillhost::invoke::{Host, Invoked, Request, Target};
-use skillhost_compat::learn::{Evidence, Learned, lacks, propose, unused, within};
+use skillhost_compat::learn::{
+    Proposal, RunEvidence, find_unused, is_within, missing_grants, propose,
+};
 use skillhost_policy::capabilities::MountMode;
 use skillhost_policy::determinism::DeterminismRule;
 use skillhost_policy::limits::Limit;
-use skillhost_policy::outcome::uses::Uses;
+use skillhost_policy::outcome::uses::GrantUse;
 use skillhost_policy::outcome::{Outcome, Status};
 use skillhost_policy::{self as policy, Overrides, Policy, grant};
 use skillhost_sandbox::{Io, Stdin};
@@ -105,7 +107,7 @@ impl Case {
         let first = self.run(&old, &place, target.clone(), args);
         let first_files = files(&place);
         let learned = self.propose(&old, &first);
-        let asked = first.skill.asks();
+        let asked = first.skill.policy_manifest();
         let before = grant(&asked, &old).capabilities;
 
         let file = self.dir.path().join("learner/SKILL.md");
@@ -118,10 +120,10 @@ impl Case {
         let new = self.read(text.as_deref(), again.clone()).unwrap();
         let skill = Skill::load(&self.dir.path().join("learner"), &Default::default()).unwrap();
         assert_eq!(skill.diagnostics, [], "{}", skill.source);
-        let after = grant(&skill.asks(), &new).capabilities;
-        assert!(within(&after, &before), "wider: {learned:#?}\n{after:?}\n{before:?}");
+        let after = grant(&skill.policy_manifest(), &new).capabilities;
+        assert!(is_within(&after, &before), "wider: {learned:#?}\n{after:?}\n{before:?}");
         assert_eq!(
-            lacks(&after, first.finished.outcome.uses.as_ref().unwrap()),
+            missing_grants(&after, first.finished.outcome.uses.as_ref().unwrap()),
             Vec::<String>::new(),
             "{learned:#?}"
         );
@@ -138,12 +140,12 @@ impl Case {
         Twice { learned, first: (first.finished.outcome, first_files), second, skill: skill.source }
     }
 
-    fn propose(&self, policy: &Policy, invoked: &Invoked) -> Learned {
+    fn propose(&self, policy: &Policy, invoked: &Invoked) -> Proposal {
         let reload = |text: &str| {
             self.read(Some(text), Overrides { allow: Vec::new(), ..self.overrides.clone() })
         };
         let file = self.policy.clone().map(|text| (self.file().display().to_string(), text));
-        propose(&Evidence {
+        propose(&RunEvidence {
             skill: &invoked.skill,
             policy,
             outcome: &invoked.finished.outcome,
@@ -154,7 +156,7 @@ impl Case {
 }
 
 struct Twice {
-    learned: Learned,
+    learned: Proposal,
     first: (Outcome, BTreeMap<String, String>),
     second: (Outcome, BTreeMap<String, String>),
     skill: String,
@@ -461,10 +463,10 @@ fn grants_that_no_run_used_are_found() {
         (name, &script),
     );
     let skill = Skill::load(&case.dir.path().join("learner"), &Default::default()).unwrap();
-    let mut uses = Uses::default();
+    let mut uses = GrantUse::default();
     uses.paths.insert("/workspace/own.txt".into(), Default::default());
     uses.paths.insert("/workspace/data/one.csv".into(), Default::default());
-    let found = unused(&skill, &uses);
+    let found = find_unused(&skill, &uses);
     let told: Vec<_> = found
         .iter()
         .map(|one| {
@@ -495,7 +497,7 @@ fn grants_that_no_run_used_are_found() {
         ]
     );
     uses.commands.insert(vec!["/usr/bin/jq".into(), ".".into()]);
-    assert_eq!(unused(&skill, &uses).len(), 2);
+    assert_eq!(find_unused(&skill, &uses).len(), 2);
 }
 
 #[test]
@@ -518,7 +520,7 @@ fn nothing_is_noted_that_was_not_asked_for() {
     let schema = text(&user.skillhost(&["schema", "learned"]).stdout);
     let validator = jsonschema::validator_for(&serde_json::from_str(&schema).unwrap()).unwrap();
     assert!(validator.is_valid(&learned["learned"]), "{learned}");
-    let back: Uses = serde_json::from_value(learned["uses"].clone()).unwrap();
+    let back: GrantUse = serde_json::from_value(learned["uses"].clone()).unwrap();
     assert_eq!(serde_json::to_value(&back).unwrap(), learned["uses"]);
 }
 
@@ -642,7 +644,7 @@ fn the_proposal_is_shown_and_never_applied() {
     // A recording is a folder, and one of another skill says nothing of this one.
     for (skill, found) in [("hello", true), ("other", false)] {
         std::fs::create_dir_all(user.work().join(skill).join("rec")).unwrap();
-        let uses = serde_json::json!({ "version": 1, "skill": skill, "uses": Uses::default() });
+        let uses = serde_json::json!({ "version": 1, "skill": skill, "uses": GrantUse::default() });
         std::fs::write(user.work().join(skill).join("rec/recording.json"), uses.to_string())
             .unwrap();
         assert_eq!(

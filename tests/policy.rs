@@ -9,7 +9,7 @@ use std::path::Path;
 
 use skillhost_policy::capabilities::{Capabilities, Mount, MountMode, PathAccess};
 use skillhost_policy::manifest::{Manifest, ToolEntry};
-use skillhost_policy::tool::Target;
+use skillhost_policy::pattern::Destination;
 use skillhost_policy::{Grant, Overrides, Policy, grant, load};
 
 /// A skill that asks for these entries; `None`: without `allowed-tools`.
@@ -72,7 +72,7 @@ fn may_fetch_private(c: &Capabilities, url: &str) -> bool {
     c.fetch.allows(|p| p.private && p.matches(&target(url)))
 }
 
-fn target(url: &str) -> Target {
+fn target(url: &str) -> Destination {
     let (scheme, rest) = url.split_once("://").unwrap();
     let https = scheme == "https";
     let (host, port) = match rest.rsplit_once(':') {
@@ -81,5 +81,5 @@ fn target(url: &str) -> Target {
         }
         _ => (rest, if https { 443 } else { 80 }),
     };
-    Target { https, host: host.trim_matches(['[', ']']).to_owned(), port }
+    Destination { https, host: host.trim_matches(['[', ']']).to_owned(), port }
 }

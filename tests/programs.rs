@@ -92,7 +92,7 @@ impl Place {
 
 fn programs(skill: Arc<Skill>, built_ins: BuiltIns) -> Programs {
     let digests = Digests::of(&skill).unwrap();
-    Programs::of(skill, digests, built_ins)
+    Programs::new(skill, digests, built_ins)
 }
 
 #[test]
@@ -316,7 +316,7 @@ fn what_a_command_line_starts() {
         ("ffmpeg -i x", "error: no program `ffmpeg` here"),
     ] {
         let argv: Vec<String> = line.split(' ').map(str::to_owned).collect();
-        let found = match programs.start(&argv, "/workspace", there) {
+        let found = match programs.resolve_command(&argv, "/workspace", there) {
             Ok(program) => {
                 std::iter::once(program.name).chain(program.args).collect::<Vec<_>>().join(" ")
             }
@@ -331,7 +331,7 @@ fn what_a_command_line_starts() {
             "{line}: {found}"
         );
     }
-    assert!(programs.start(&[], "/workspace", there).is_err());
+    assert!(programs.resolve_command(&[], "/workspace", there).is_err());
 }
 
 #[test]
@@ -428,7 +428,7 @@ fn packages_beside_a_program_are_there_and_read_only() {
             .list()
             .unwrap()
             .into_iter()
-            .find(|program| program.facts.name == "python")
+            .find(|program| program.description.name == "python")
             .unwrap()
     };
     assert_eq!(list().package_names(), Ok(None), "the folder is not there");

@@ -8,8 +8,8 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 use skillhost_policy::diagnostic::{Diagnostic, Severity, render};
-use skillhost_policy::manifest::rules::{Effect, RULES};
-use skillhost_skill::{Caps, Skill};
+use skillhost_policy::manifest::rules::{LoadEffect, RULES};
+use skillhost_skill::{SizeLimits, Skill};
 
 const GOOD: &str = "---\nname: NAME\ndescription: Does a thing. Use when a thing is to be done.\nallowed-tools: Read\n---\n";
 
@@ -138,14 +138,18 @@ fn every_rule_is_broken_by_a_case_and_has_the_effect_it_says() {
             .map(|d| RULES.iter().find(|r| r.name == d.rule).unwrap().effect)
             .max();
         match &loaded {
-            Err(_) => assert_eq!(effect, Some(Effect::Refused), "{name}"),
+            Err(_) => assert_eq!(effect, Some(LoadEffect::Refused), "{name}"),
             Ok(skill) => {
                 assert_eq!(
                     skill.manifest.recovered,
-                    effect == Some(Effect::GrantsNothing),
+                    effect == Some(LoadEffect::GrantsNothing),
                     "{name}"
                 );
-                assert_eq!(skill.manifest.ungranted, effect == Some(Effect::Ungranted), "{name}");
+                assert_eq!(
+                    skill.manifest.ungranted,
+                    effect == Some(LoadEffect::Ungranted),
+                    "{name}"
+                );
             }
         }
     }
@@ -223,10 +227,10 @@ fn the_documentation_lists_the_rules() {
     for rule in RULES {
         let severity = if rule.severity == Severity::Error { "error" } else { "warning" };
         let effect = match rule.effect {
-            Effect::Loads => "loads",
-            Effect::Ungranted => "loads, granted nothing",
-            Effect::GrantsNothing => "loads with name and description alone, granted nothing",
-            Effect::Refused => "does not load",
+            LoadEffect::Loads => "loads",
+            LoadEffect::Ungranted => "loads, granted nothing",
+            LoadEffect::GrantsNothing => "loads with name and description alone, granted nothing",
+            LoadEffect::Refused => "does not load",
         };
         writeln!(
             text,
@@ -253,7 +257,7 @@ fn the_digest_is_of_names_lengths_and_content_and_of_nothing_else() {
         let skill = folder.path().join("skill");
         write(&skill, "SKILL.md", GOOD);
         files.iter().for_each(|(path, text)| write(&skill, path, text));
-        let digest = Skill::load(&skill, &Caps::default()).unwrap().digest().unwrap();
+        let digest = Skill::load(&skill, &SizeLimits::default()).unwrap().digest().unwrap();
         fs::remove_dir_all(&skill).unwrap();
         digest
     };
@@ -279,7 +283,7 @@ fn a_symlink_counts_in_the_digest_as_its_target() {
         write(folder.path(), "a", "same");
         write(folder.path(), "b", "same");
         symlink(target, folder.path().join("link")).unwrap();
-        Skill::load(folder.path(), &Caps::default()).unwrap().digest().unwrap()
+        Skill::load(folder.path(), &SizeLimits::default()).unwrap().digest().unwrap()
     };
     assert_ne!(digest("a"), digest("b"));
 }
@@ -289,7 +293,7 @@ fn a_file_that_changed_since_loading_is_not_digested() {
     let folder = tempfile::tempdir().unwrap();
     write(folder.path(), "SKILL.md", GOOD);
     write(folder.path(), "a", "four");
-    let skill = Skill::load(folder.path(), &Caps::default()).unwrap();
+    let skill = Skill::load(folder.path(), &SizeLimits::default()).unwrap();
     assert!(skill.digest().is_ok());
     write(folder.path(), "a", "longer");
     assert!(skill.digest().unwrap_err().to_string().contains("`a` changed"));
@@ -303,7 +307,7 @@ fn only_listed_files_are_read_and_never_a_pipe_or_what_lies_outside() {
     write(&skill, "data/a.txt", "inside");
     write(folder.path(), "secret", "outside");
     symlink("../secret", skill.join("link")).unwrap();
-    let loaded = Skill::load(&skill, &Caps::default()).unwrap();
+    let loaded = Skill::load(&skill, &SizeLimits::default()).unwrap();
     assert_eq!(loaded.read("data/a.txt").unwrap(), b"inside");
     for path in ["link", "../secret", "data", "data/../data/a.txt", "/etc/passwd", ""] {
         assert_eq!(loaded.read(path).unwrap_err().kind(), std::io::ErrorKind::NotFound, "{path}");
@@ -324,12 +328,12 @@ fn each_cap_is_obeyed_to_the_last_byte_and_no_further() {
     write(&skill, "SKILL.md", GOOD);
     write(&skill, "data/a.txt", "12345");
     let skill_md = fs::metadata(skill.join("SKILL.md")).unwrap().len();
-    let exact = Caps { skill_md, total: skill_md + 5, files: 3 };
+    let exact = SizeLimits { skill_md, total: skill_md + 5, files: 3 };
     assert!(Skill::load(&skill, &exact).is_ok());
     for (rule, caps) in [
-        ("skill-md-size", Caps { skill_md: skill_md - 1, ..exact.clone() }),
-        ("skill-size", Caps { total: skill_md + 4, ..exact.clone() }),
-        ("skill-files", Caps { files: 2, ..exact.clone() }),
+        ("skill-md-size", SizeLimits { skill_md: skill_md - 1, ..exact.clone() }),
+        ("skill-size", SizeLimits { total: skill_md + 4, ..exact.clone() }),
+        ("skill-files", SizeLimits { files: 2, ..exact.clone() }),
     ] {
         let error = Skill::load(&skill, &caps).unwrap_err();
         assert_eq!(error.diagnostics.iter().map(|d| d.rule).collect::<Vec<_>>(), [rule]);
@@ -348,7 +352,12 @@ fn the_folder_may_be_named_in_any_way() {
         (mkdir(&skill, "x").join(".."), "thing"),
         (folder.path().join("alias"), "alias"),
     ] {
-        assert_eq!(Skill::load(&path, &Caps::default()).unwrap().name, name, "{}", path.display());
+        assert_eq!(
+            Skill::load(&path, &SizeLimits::default()).unwrap().name,
+            name,
+            "{}",
+            path.display()
+        );
     }
 }
 
@@ -374,11 +383,14 @@ fn load(case: &str) -> Loaded {
         let scratch = tempfile::tempdir().unwrap();
         let folder = mkdir(scratch.path(), name);
         make(&folder);
-        return Skill::load(&folder, &Caps::default());
+        return Skill::load(&folder, &SizeLimits::default());
     }
     let folder =
         fs::read_dir(cases().join(case)).unwrap().map(|e| e.unwrap().path()).find(|p| p.is_dir());
-    Skill::load(&folder.unwrap_or_else(|| panic!("{case} has no skill folder")), &Caps::default())
+    Skill::load(
+        &folder.unwrap_or_else(|| panic!("{case} has no skill folder")),
+        &SizeLimits::default(),
+    )
 }
 
 fn diagnostics(loaded: &Loaded) -> &[Diagnostic] {

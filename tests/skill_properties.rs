@@ -6,7 +6,7 @@ use std::time::Instant;
 use proptest::prelude::*;
 use skillhost_policy::diagnostic::{Severity, Span, render};
 use skillhost_policy::limits::Limit;
-use skillhost_policy::manifest::{Manifest, Parsed, parse};
+use skillhost_policy::manifest::{Manifest, SkillMd, parse};
 
 const VALID: &str = "---\nname: folder\ndescription: >-\n  Does a thing.\n  Use it.\nlicense: \"Apache-2.0\"\ncompatibility: 'Needs jq'\n\
                      allowed-tools: Read, \"Bash(git *)\" Write(out/**)\nmetadata: {component: a/b.wasm, timeout: 30s, memory: 64MiB}\n---\n# Body\n\n---\n";
@@ -48,11 +48,12 @@ proptest! {
 
 /// The invariants of every result.
 fn holds(bytes: &[u8]) -> Result<(), TestCaseError> {
-    let Parsed { manifest, diagnostics, source, body_offset, component_at } =
+    let SkillMd { manifest, diagnostics, source, body_offset, component_span } =
         parse(bytes, "folder", "SKILL.md");
     prop_assert!(source.is_char_boundary(body_offset));
     let entries = manifest.iter().flat_map(|m| m.allowed_tools.iter().flatten()).map(|e| e.span);
-    for span in diagnostics.iter().map(|d| d.span).chain(entries).chain([component_at]).flatten() {
+    for span in diagnostics.iter().map(|d| d.span).chain(entries).chain([component_span]).flatten()
+    {
         prop_assert!(
             source
                 .get(span.offset..span.offset + span.length)

@@ -12,7 +12,7 @@ use skillhost_policy::{Overrides, Policy};
 use skillhost_sandbox::http::{Resolver, Roots, Tls};
 use skillhost_sandbox::{Allocation, Io, Options, Sandbox, run_alone};
 use skillhost_skill::runtime::built_in::BuiltIns;
-use skillhost_skill::runtime::{Entry, Program, digest};
+use skillhost_skill::runtime::{EntryPoint, Program, digest};
 
 use crate::arena::{Arena, PATIENCE, hostile};
 
@@ -220,7 +220,7 @@ fn built_in_programs_leave_nothing_in_memory_to_the_next() {
         let program = Program {
             name: "hostile".into(),
             component: component.clone(),
-            entry: Entry::Command,
+            entry: EntryPoint::Command,
             args,
             script: None,
         };

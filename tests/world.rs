@@ -20,7 +20,7 @@ fn unasked(imports: &[&str], entries: &[&str]) -> Vec<String> {
         exports: Vec::new(),
         wit: String::new(),
     };
-    world.unasked(&grant(&manifest, &Policy::everything()).capabilities)
+    world.unasked(&grant(&manifest, &Policy::allow_everything()).capabilities)
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::process::Output;
 
 use skillhost::invoke::Target;
-use skillhost_ledger::approval::{Decision, Level, What};
+use skillhost_ledger::approval::{Decision, PermissionLevel, What};
 use skillhost_policy::Policy;
 
 use super::{Place, Run, allowed, harmless};
@@ -213,7 +213,7 @@ fn kinds_of_programs_do_not_share_names() {
             [What::Tool("total.sh".into()), What::Command, What::Skill],
         ),
     ] {
-        set(blocked.clone(), Some(Level::Blocked));
+        set(blocked.clone(), Some(PermissionLevel::Blocked));
         assert!(matches!(run(blocked.clone()), Decision::Refused(_)), "{blocked:?}");
         for other in others {
             assert!(
@@ -233,13 +233,16 @@ fn a_level_that_allows_holds_for_the_exact_program() {
         place.write(&format!("{folder}/run.sh"), "echo\n");
     }
     let digest = place.skill().digest().unwrap();
-    place.approvals().set("report", &What::Skill, Some(Level::Enabled), None, "ada").unwrap();
+    place
+        .approvals()
+        .set("report", &What::Skill, Some(PermissionLevel::Enabled), None, "ada")
+        .unwrap();
     place
         .approvals()
         .set(
             "report",
             &What::Program("run.sh".into()),
-            Some(Level::AutoApproved),
+            Some(PermissionLevel::AutoApproved),
             Some(&digest),
             "ada",
         )
@@ -250,7 +253,7 @@ fn a_level_that_allows_holds_for_the_exact_program() {
     // One that denies holds for each that may be meant.
     place
         .approvals()
-        .set("report", &What::Program("run.sh".into()), Some(Level::Blocked), None, "ada")
+        .set("report", &What::Program("run.sh".into()), Some(PermissionLevel::Blocked), None, "ada")
         .unwrap();
     for path in ["scripts/run.sh", "other/run.sh"] {
         assert!(matches!(decide(path), Decision::Refused(_)), "{path}");
@@ -286,9 +289,9 @@ fn levels_of_the_first_form_go_on_denying() {
             .find(|set| set.what == what)
             .map(|set| set.level)
     };
-    assert_eq!(level(What::Tool("total".into())), Some(Level::Enabled));
+    assert_eq!(level(What::Tool("total".into())), Some(PermissionLevel::Enabled));
     assert_eq!(level(What::Program("tool:total".into())), None);
-    assert_eq!(level(What::Program("sum.sh".into())), Some(Level::AutoApproved));
+    assert_eq!(level(What::Program("sum.sh".into())), Some(PermissionLevel::AutoApproved));
     let approvals = place.approvals().approvals().unwrap();
     assert!(
         approvals.len() == 2 && approvals.iter().all(|approval| approval.over.is_some()),

@@ -11,7 +11,7 @@ use crate::mcp::{self, Agent, OLD, said};
 fn decide(place: &Place, session: &str, input: Input<'_>) -> Decision {
     let (skill, policy) = (place.skill(), writing().policy);
     let digest = skill.digest().unwrap();
-    let capabilities = grant(&skill.asks(), &policy).capabilities;
+    let capabilities = grant(&skill.policy_manifest(), &policy).capabilities;
     let ask = Ask {
         skill: &skill,
         digest: &digest,
@@ -58,7 +58,7 @@ fn an_approval_of_the_run_that_asks_leaves_nothing_for_another() {
     let place = Place::new("");
     let (skill, policy) = (place.skill(), writing().policy);
     let digest = skill.digest().unwrap();
-    let capabilities = grant(&skill.asks(), &policy).capabilities;
+    let capabilities = grant(&skill.policy_manifest(), &policy).capabilities;
     let ask = Ask {
         skill: &skill,
         digest: &digest,

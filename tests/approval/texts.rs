@@ -3,10 +3,10 @@
 
 use std::path::PathBuf;
 
-use skillhost_ledger::approval::{Approvals, Ask, Decision, Input, Level, What};
+use skillhost_ledger::approval::{Approvals, Ask, Decision, Input, PermissionLevel, What};
 use skillhost_policy::capabilities::MountMode;
 use skillhost_policy::{Policy, grant};
-use skillhost_skill::{Caps, Skill};
+use skillhost_skill::{SizeLimits, Skill};
 
 use super::policy;
 use crate::cli::{pinned, repository};
@@ -47,8 +47,8 @@ fn text(skill: &Skill, what: &What, policy: &Policy) -> String {
     let place = tempfile::tempdir().unwrap();
     let approvals = Approvals::open(&place.path().join("approvals.db"));
     // What asks for network is disabled else.
-    approvals.set(&skill.name, &What::Skill, Some(Level::Enabled), None, "ada").unwrap();
-    let capabilities = grant(&skill.asks(), policy).capabilities;
+    approvals.set(&skill.name, &What::Skill, Some(PermissionLevel::Enabled), None, "ada").unwrap();
+    let capabilities = grant(&skill.policy_manifest(), policy).capabilities;
     let ask = Ask {
         skill,
         digest: "sha256:...",
@@ -80,7 +80,7 @@ fn a_person_reads_what_it_may_do() {
     assert!(folders.len() >= 12, "the skills are there");
     let wide = "default:\n  allow: [Read, Write, Bash, WebFetch]\n";
     for folder in folders {
-        let skill = Skill::load(&folder, &Caps::default()).unwrap();
+        let skill = Skill::load(&folder, &SizeLimits::default()).unwrap();
         texts.push(text(&skill, &What::Skill, &policy(wide, work)));
     }
     for (name, asks, grants) in MANIFESTS {
@@ -92,7 +92,7 @@ fn a_person_reads_what_it_may_do() {
             format!("---\nname: {name}\ndescription: One of the tests.\n{asks}---\n"),
         )
         .unwrap();
-        let skill = Skill::load(&folder, &Caps::default()).unwrap();
+        let skill = Skill::load(&folder, &SizeLimits::default()).unwrap();
         texts.push(text(
             &skill,
             &What::Program("scripts/fill.py".into()),

@@ -1,34 +1,34 @@
 //! How one entry is read.
 
-use skillhost_policy::entry::{Side, Tool, parse};
-use skillhost_policy::tool::{CommandPattern, PathGlob};
+use skillhost_policy::entry::{EntryList, Permission, parse};
+use skillhost_policy::pattern::{CommandPattern, PathGlob};
 
 use super::target;
 
 fn glob(text: &str) -> PathGlob {
-    match parse(text, Side::Asked) {
-        Tool::Read(glob) | Tool::Write(glob) => glob,
+    match parse(text, EntryList::AllowedTools) {
+        Permission::Read(glob) | Permission::Write(glob) => glob,
         other => panic!("{text}: {other:?}"),
     }
 }
 
 fn command(text: &str) -> CommandPattern {
-    match parse(text, Side::Asked) {
-        Tool::Bash(command) => command,
+    match parse(text, EntryList::AllowedTools) {
+        Permission::Bash(command) => command,
         other => panic!("{text}: {other:?}"),
     }
 }
 
-fn reaches(text: &str, side: Side, url: &str) -> bool {
+fn reaches(text: &str, side: EntryList, url: &str) -> bool {
     match parse(text, side) {
-        Tool::WebFetch(host) => host.matches(&target(url)),
+        Permission::WebFetch(host) => host.matches(&target(url)),
         other => panic!("{text}: {other:?}"),
     }
 }
 
 fn refusal(text: &str) -> (String, Option<String>) {
-    match parse(text, Side::Asked) {
-        Tool::NotGrantable { why, fix } => (why, fix),
+    match parse(text, EntryList::AllowedTools) {
+        Permission::NotGrantable { why, fix } => (why, fix),
         other => panic!("{text} is understood as {other:?}"),
     }
 }
@@ -36,10 +36,18 @@ fn refusal(text: &str) -> (String, Option<String>) {
 #[test]
 fn the_names_of_the_file_tools_mean_reading_or_writing() {
     for name in ["Read", "Glob", "Grep", "LS", "NotebookRead"] {
-        assert_eq!(parse(name, Side::Asked), Tool::Read(PathGlob::everything()), "{name}");
+        assert_eq!(
+            parse(name, EntryList::AllowedTools),
+            Permission::Read(PathGlob::everything()),
+            "{name}"
+        );
     }
     for name in ["Write", "Edit", "MultiEdit", "NotebookEdit"] {
-        assert_eq!(parse(name, Side::Asked), Tool::Write(PathGlob::everything()), "{name}");
+        assert_eq!(
+            parse(name, EntryList::AllowedTools),
+            Permission::Write(PathGlob::everything()),
+            "{name}"
+        );
     }
 }
 
@@ -184,16 +192,16 @@ fn hosts_are_named_exactly_or_below_a_domain() {
         ("WebFetch(domain:xn--bcher-kva.example)", "https://xn--bcher-kva.example", true),
         ("WebFetch(domain:*)", "https://anything.example", true),
     ] {
-        assert_eq!(reaches(entry, Side::Asked, url), expected, "{entry} {url}");
+        assert_eq!(reaches(entry, EntryList::AllowedTools, url), expected, "{entry} {url}");
     }
 }
 
 #[test]
 fn a_bare_web_fetch_means_less_when_an_operator_says_it() {
-    assert!(reaches("WebFetch", Side::Asked, "http://example.com:8080"));
-    assert!(!reaches("WebFetch", Side::Allow, "http://example.com"));
-    assert!(reaches("WebFetch", Side::Allow, "https://example.com:8443"));
-    assert!(reaches("WebFetch", Side::Deny, "http://example.com:8080"));
+    assert!(reaches("WebFetch", EntryList::AllowedTools, "http://example.com:8080"));
+    assert!(!reaches("WebFetch", EntryList::Allow, "http://example.com"));
+    assert!(reaches("WebFetch", EntryList::Allow, "https://example.com:8443"));
+    assert!(reaches("WebFetch", EntryList::Deny, "http://example.com:8080"));
 }
 
 #[test]
@@ -204,9 +212,13 @@ fn a_denied_host_is_denied_on_every_port_and_scheme() {
         "https://evil.example:8443",
         "http://evil.example:1",
     ] {
-        assert!(reaches("WebFetch(domain:evil.example)", Side::Deny, url), "{url}");
+        assert!(reaches("WebFetch(domain:evil.example)", EntryList::Deny, url), "{url}");
     }
-    assert!(!reaches("WebFetch(domain:evil.example:8443)", Side::Deny, "https://evil.example"));
+    assert!(!reaches(
+        "WebFetch(domain:evil.example:8443)",
+        EntryList::Deny,
+        "https://evil.example"
+    ));
 }
 
 #[test]
@@ -220,7 +232,9 @@ fn only_an_operator_who_names_a_private_address_opens_it() {
         ("WebFetch(http://127.0.0.1:3000)", true),
         ("WebFetch(domain:[fd00::1])", true),
     ] {
-        let Tool::WebFetch(pattern) = parse(entry, Side::Allow) else { panic!("{entry}") };
+        let Permission::WebFetch(pattern) = parse(entry, EntryList::Allow) else {
+            panic!("{entry}")
+        };
         assert_eq!(pattern.private, private, "{entry}");
     }
 }

@@ -1,7 +1,7 @@
 //! How what a skill asks for meets what the operator allows.
 
 use skillhost_policy::capabilities::{MountMode, PathAccess};
-use skillhost_policy::determinism::{Determinism, DeterminismRule, FUEL};
+use skillhost_policy::determinism::{DEFAULT_FUEL, Determinism, DeterminismRule};
 use skillhost_policy::limits::Limit;
 use skillhost_policy::manifest::{Manifest, ToolEntry, parse};
 use skillhost_policy::{Overrides, Policy, Verdict, explain, grant};
@@ -173,7 +173,7 @@ fn a_misspelt_permission_key_is_granted_nothing() {
     };
     let unrelated = grant_of("tools").capabilities;
     assert!(
-        !unrelated.spawn.is_nothing() && !unrelated.mounts.is_empty(),
+        !unrelated.spawn.is_empty() && !unrelated.mounts.is_empty(),
         "without allowed-tools, the policy decides"
     );
     for key in ["alowed-tools", "allowed_tools", "disallowedTools"] {
@@ -181,10 +181,7 @@ fn a_misspelt_permission_key_is_granted_nothing() {
         let c = &result.capabilities;
         assert!(c.mounts.is_empty() && c.env.is_empty() && c.methods.is_empty(), "{key}");
         assert!(
-            c.read.is_nothing()
-                && c.write.is_nothing()
-                && c.spawn.is_nothing()
-                && c.fetch.is_nothing(),
+            c.read.is_empty() && c.write.is_empty() && c.spawn.is_empty() && c.fetch.is_empty(),
             "{key}"
         );
         assert!(
@@ -204,9 +201,7 @@ fn a_recovered_frontmatter_is_granted_nothing_and_each_entry_says_so() {
     let result = grant(&manifest, &policy);
     let c = &result.capabilities;
     assert!(c.mounts.is_empty() && c.env.is_empty() && c.methods.is_empty());
-    assert!(
-        c.read.is_nothing() && c.write.is_nothing() && c.spawn.is_nothing() && c.fetch.is_nothing()
-    );
+    assert!(c.read.is_empty() && c.write.is_empty() && c.spawn.is_empty() && c.fetch.is_empty());
     assert_eq!(result.decisions.len(), 2);
     assert!(result.decisions.iter().all(|d| d.verdict == Verdict::Refused));
 }
@@ -545,7 +540,7 @@ fn a_deterministic_run_has_fuel_and_flags_hold_over_the_file() {
     };
     let granted = grant(&asks(&[]), &flags(DeterminismRule::default())).capabilities;
     assert_eq!(granted.determinism, Some(Determinism { seed: 3, start_time: 1_893_456_000 }));
-    assert_eq!(granted.limits.fuel, Some(FUEL));
+    assert_eq!(granted.limits.fuel, Some(DEFAULT_FUEL));
     let live = Manifest { name: "live".into(), ..asks(&[]) };
     let granted = grant(&live, &flags(DeterminismRule::default())).capabilities;
     assert_eq!((granted.determinism, granted.limits.fuel), (None, None));

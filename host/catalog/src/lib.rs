@@ -267,7 +267,7 @@ impl Snapshot {
                 left_out.into_iter().map(|why| Broken { folder: source.folder.clone(), why }),
             );
             for update::Row { id, path, facts } in skills {
-                let folder = scan::at(&source.folder, &path);
+                let folder = scan::join(&source.folder, &path);
                 let entry = match facts {
                     Ok(facts) => facts.entry(folder, source.kind, trusted),
                     Err(why) => {

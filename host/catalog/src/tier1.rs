@@ -7,11 +7,11 @@ use serde::{Serialize, Serializer};
 
 use super::{Entry, SourceKind};
 use skillhost_policy::diagnostic::Severity;
-use skillhost_policy::entry::{self, Side, Tool};
+use skillhost_policy::entry::{self, EntryList, Permission};
 use skillhost_policy::manifest::{self, Manifest};
-use skillhost_skill::Caps;
+use skillhost_skill::SizeLimits;
 use skillhost_skill::runtime;
-use skillhost_skill::scan::{self, Found};
+use skillhost_skill::scan::{self, FoundSkill};
 
 /// Names in `scripts/` that are looked at: enough to tell the languages.
 const MAX_SCRIPTS: usize = 200;
@@ -100,12 +100,12 @@ pub(super) fn has_scripts(flags: u8) -> bool {
 }
 
 /// The same for one that is about to be read.
-pub(super) fn holds_scripts(found: &Found) -> bool {
+pub(super) fn holds_scripts(found: &FoundSkill) -> bool {
     found.names.iter().any(|name| name == "scripts")
 }
 
 /// The flags of a skill that cannot be read.
-pub(super) fn flags_of_broken(found: &Found) -> u8 {
+pub(super) fn flags_of_broken(found: &FoundSkill) -> u8 {
     if holds_scripts(found) { SCRIPTS } else { 0 }
 }
 
@@ -136,10 +136,10 @@ impl Facts {
 }
 
 /// Reads a skill's SKILL.md, or says why it is none.
-pub(super) fn read(found: &Found, source: &Path) -> Result<(Facts, Text), String> {
-    let name = name(&scan::at(source, &found.path));
+pub(super) fn read(found: &FoundSkill, source: &Path) -> Result<(Facts, Text), String> {
+    let name = name(&scan::join(source, &found.path));
     let bytes = found
-        .read(Caps::default().skill_md)
+        .read(SizeLimits::default().skill_md)
         .map_err(|error| format!("{} cannot be read: {error}", found.skill_file))?;
     let parsed = manifest::parse(&bytes, &name, &found.skill_file);
     // Without a description nobody could tell what it is for.
@@ -188,10 +188,12 @@ fn tags(manifest: &Manifest) -> Vec<Box<str>> {
 
 fn network(manifest: &Manifest) -> bool {
     let asked = manifest.allowed_tools.iter().flatten();
-    asked.into_iter().any(|tool| matches!(entry::parse(&tool.text, Side::Asked), Tool::WebFetch(_)))
+    asked.into_iter().any(|tool| {
+        matches!(entry::parse(&tool.text, EntryList::AllowedTools), Permission::WebFetch(_))
+    })
 }
 
-fn runtimes(found: &Found, manifest: &Manifest) -> Runtimes {
+fn runtimes(found: &FoundSkill, manifest: &Manifest) -> Runtimes {
     let scripts =
         if holds_scripts(found) { found.names_in("scripts", MAX_SCRIPTS) } else { Vec::new() };
     let languages =

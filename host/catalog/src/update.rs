@@ -15,13 +15,18 @@ use rustix::fs::{AtFlags, Mode, OFlags, Stat};
 use super::cache::Failed;
 use super::tier1::{self, Facts, Text};
 use super::{CatalogError, Source, SourceKind};
-use skillhost_skill::files::Identity;
-use skillhost_skill::scan::{self, Bounds, Found, Links, Scan};
+use skillhost_skill::files::FileIdentity;
+use skillhost_skill::scan::{self, FollowLinks, FoundSkill, Scan, ScanBounds};
 
 /// A source's bounds: a tree that is no collection of skills ends the search soon, and no
 /// collection is that large.
-const BOUNDS: Bounds =
-    Bounds { depth: 6, folders: 2_000, skills: 20_000, entries: 1_000_000, links: Links::All };
+const BOUNDS: ScanBounds = ScanBounds {
+    depth: 6,
+    folders: 2_000,
+    skills: 20_000,
+    entries: 1_000_000,
+    links: FollowLinks::All,
+};
 /// Texts that are read and wait to be written.
 const AHEAD: usize = 64;
 
@@ -46,7 +51,7 @@ pub(super) fn source(db: &mut Connection, source: &Source) -> Result<Known, Fail
     if let Some(known) = known(db, source, true)? {
         return Ok(known);
     }
-    let bounds = Bounds { links: links(source.kind), ..BOUNDS };
+    let bounds = ScanBounds { links: links(source.kind), ..BOUNDS };
     match scan::scan(&source.folder, &bounds) {
         Ok(found) => {
             write(db, source, &found)?;
@@ -91,15 +96,15 @@ pub(super) fn is_current(
 }
 
 /// A project's links may not lead out of it: who wrote it is not asked what else is looked at.
-fn links(kind: SourceKind) -> Links {
-    if kind == SourceKind::Project { Links::Inside } else { Links::All }
+fn links(kind: SourceKind) -> FollowLinks {
+    if kind == SourceKind::Project { FollowLinks::Inside } else { FollowLinks::All }
 }
 
 fn row(db: &Connection, source: &Source) -> Result<Option<(i64, i64, String)>, Failed> {
     let mut row = db.prepare_cached(
         "SELECT id, generation, left_out FROM source WHERE folder = ?1 AND links = ?2",
     )?;
-    let all = links(source.kind) == Links::All;
+    let all = links(source.kind) == FollowLinks::All;
     Ok(row
         .query_row(params![bytes(&source.folder), all], |row| {
             Ok((row.get(0)?, row.get(1)?, row.get(2)?))
@@ -155,7 +160,7 @@ fn are_searched(db: &Connection, source: i64, root: &OwnedFd) -> Result<bool, Fa
     let mut rows = searched.query([source])?;
     while let Some(row) = rows.next()? {
         let (path, stamp) = (path_of(row.get_ref(0)?.as_blob()?), row.get_ref(1)?.as_blob()?);
-        if stat(root, path).is_none_or(|now| Identity::of_stat(&now).bytes() != stamp) {
+        if stat(root, path).is_none_or(|now| FileIdentity::of_stat(&now).bytes() != stamp) {
             return Ok(false);
         }
     }
@@ -169,7 +174,11 @@ fn write(db: &mut Connection, source: &Source, scan: &Scan) -> Result<(), Failed
     let id: i64 = work.query_row(
         "INSERT INTO source (folder, links, generation, left_out) VALUES (?1, ?2, 1, ?3)
          ON CONFLICT DO UPDATE SET generation = generation + 1, left_out = ?3 RETURNING id",
-        params![bytes(&source.folder), links(source.kind) == Links::All, scan.left_out.join("\n")],
+        params![
+            bytes(&source.folder),
+            links(source.kind) == FollowLinks::All,
+            scan.skipped.join("\n")
+        ],
         |row| row.get(0),
     )?;
     work.execute("DELETE FROM searched WHERE source = ?1", [id])?;
@@ -213,7 +222,7 @@ fn write(db: &mut Connection, source: &Source, scan: &Scan) -> Result<(), Failed
 
 /// Reads skills on every processor, and hands them on one by one.
 fn read_all(
-    skills: &[(&Found, Vec<u8>, Option<i64>)],
+    skills: &[(&FoundSkill, Vec<u8>, Option<i64>)],
     source: &Path,
     mut take: impl FnMut(usize, Result<(Facts, Text), String>) -> Result<(), Failed>,
 ) -> Result<(), Failed> {
@@ -243,7 +252,7 @@ fn read_all(
 fn insert(
     work: &Transaction<'_>,
     source: i64,
-    found: &Found,
+    found: &FoundSkill,
     stamp: &[u8],
     read: Result<(Facts, Text), String>,
 ) -> Result<(), Failed> {
@@ -341,22 +350,22 @@ fn stat(root: &impl AsFd, path: &Path) -> Option<Stat> {
 
 /// What tells a skill's SKILL.md, its folder and its scripts from what they may become.
 fn stamp_of(root: &OwnedFd, path: &Path, file: &str, scripts: bool) -> Vec<u8> {
-    let identity = stat(root, path).map(|found| Identity::of_stat(&found)).unwrap_or_default();
+    let identity = stat(root, path).map(|found| FileIdentity::of_stat(&found)).unwrap_or_default();
     stamp(root, path, file, scripts, identity)
 }
 
 /// The same for one that is about to be read: its folder has been, and may differ by now.
-fn before_reading(root: &OwnedFd, found: &Found) -> Vec<u8> {
+fn before_reading(root: &OwnedFd, found: &FoundSkill) -> Vec<u8> {
     stamp(root, &found.path, &found.skill_file, tier1::holds_scripts(found), found.identity)
 }
 
-fn stamp(root: &OwnedFd, path: &Path, file: &str, scripts: bool, folder: Identity) -> Vec<u8> {
+fn stamp(root: &OwnedFd, path: &Path, file: &str, scripts: bool, folder: FileIdentity) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(144);
     bytes.extend(folder.bytes());
     for name in [Some(file), scripts.then_some("scripts")].into_iter().flatten() {
         bytes.extend(
             stat(root, &path.join(name))
-                .map(|found| Identity::of_stat(&found))
+                .map(|found| FileIdentity::of_stat(&found))
                 .unwrap_or_default()
                 .bytes(),
         );

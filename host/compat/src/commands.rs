@@ -41,7 +41,7 @@ pub fn availability(name: &str) -> Availability {
 }
 
 /// The commands that the shell has in itself.
-pub fn built_in() -> impl Iterator<Item = &'static str> {
+pub fn built_in_commands() -> impl Iterator<Item = &'static str> {
     BASH.iter().chain(COMMANDS).copied()
 }
 

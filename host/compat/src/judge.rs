@@ -4,11 +4,11 @@
 use std::collections::{HashMap, HashSet};
 
 use super::commands::{self, Availability};
-use super::need::{Effect, Kind, Lines, Need, Place, Status};
+use super::need::{Lines, Need, NeedEffect, NeedKind, NeedStatus, Place};
 use super::references::{self, Resolved};
 use super::{Reach, Role, packages};
 use skillhost_policy::capabilities::{Capabilities, Scope};
-use skillhost_policy::tool::{CommandPattern, Target};
+use skillhost_policy::pattern::{CommandPattern, Destination};
 use skillhost_skill::Skill;
 use skillhost_skill::files::SkillFile;
 
@@ -142,7 +142,7 @@ pub(super) struct Judge<'a> {
     role: Role,
     /// Each need with its offset in the text.
     needs: Vec<(usize, Need)>,
-    seen: HashMap<(Kind, String), usize>,
+    seen: HashMap<(NeedKind, String), usize>,
     /// How many are kept that are met, and that are not.
     kept: [usize; 2],
     /// Where texts inside the text are said to be: where the outermost of them starts.
@@ -151,7 +151,7 @@ pub(super) struct Judge<'a> {
     uses: Vec<(usize, Use)>,
     /// What first asks servers.
     pub(super) client: Option<(String, usize, Reach)>,
-    pub(super) hosts: Vec<(usize, Target)>,
+    pub(super) hosts: Vec<(usize, Destination)>,
 }
 
 /// Who starts a command.
@@ -217,13 +217,13 @@ impl<'a> Judge<'a> {
     }
 
     /// A need of which nothing is said yet.
-    pub(super) fn blank(&self, kind: Kind, name: &str, status: Status) -> Need {
+    pub(super) fn blank(&self, kind: NeedKind, name: &str, status: NeedStatus) -> Need {
         let place = self.nowhere();
         Need {
             kind,
             name: name.to_owned(),
             status,
-            effect: Effect::None,
+            effect: NeedEffect::None,
             version: None,
             place,
             message: None,
@@ -237,8 +237,8 @@ impl<'a> Judge<'a> {
     }
 
     /// What is lost for want of something that is come to so.
-    pub(super) fn effect(&self, reach: Reach) -> Effect {
-        if reach == Reach::Always { Effect::Whole } else { Effect::Part }
+    pub(super) fn effect(&self, reach: Reach) -> NeedEffect {
+        if reach == Reach::Always { NeedEffect::Whole } else { NeedEffect::Part }
     }
 
     /// Keeps a need; of two of the same kind and name, the first place and the worse effect.
@@ -282,7 +282,7 @@ impl<'a> Judge<'a> {
     }
 
     /// A host that the text names.
-    pub(super) fn names_host(&mut self, offset: usize, to: Target) {
+    pub(super) fn names_host(&mut self, offset: usize, to: Destination) {
         if self.hosts.len() < MAX_NEEDS && !self.hosts.iter().any(|(_, known)| *known == to) {
             self.hosts.push((self.inside.unwrap_or(offset), to));
         }
@@ -327,40 +327,43 @@ impl<'a> Judge<'a> {
                         Need {
                             effect,
                             message,
-                            ..self.blank(Kind::Command, &name, Status::NeverHere)
+                            ..self.blank(NeedKind::Command, &name, NeedStatus::Unavailable)
                         },
                     );
                 }
                 None if caller == Caller::Python => self.granted(argv, name),
-                None => (Status::BuiltIn, Effect::None, None, None),
+                None => (NeedStatus::BuiltIn, NeedEffect::None, None, None),
             },
             Availability::Program => self.granted(argv, name),
             // A component of the skill's is a program by its name.
             _ if self.facts.named(&format!("{name}.wasm")).is_some() => self.granted(argv, name),
             Availability::Installer => (
-                Status::NeverHere,
-                Effect::None,
+                NeedStatus::Unavailable,
+                NeedEffect::None,
                 Some(format!(
                     "`{name}` installs nothing here: what it would install is there or is not"
                 )),
                 None,
             ),
             Availability::Never(what, instead) => {
-                (Status::NeverHere, effect, Some(never(what)), instead.map(str::to_owned))
+                (NeedStatus::Unavailable, effect, Some(never(what)), instead.map(str::to_owned))
             }
             Availability::Unknown => {
                 // What stands in a block of instructions may be anything.
-                let effect = if self.role == Role::Block { Effect::Part } else { effect };
+                let effect = if self.role == Role::Block { NeedEffect::Part } else { effect };
                 let fix = "carry it in the skill, as a script or as a component".to_owned();
                 (
-                    Status::Unknown,
+                    NeedStatus::Unknown,
                     effect,
                     Some(format!("`{name}` is no command of the sandbox")),
                     Some(fix),
                 )
             }
         };
-        self.add(offset, Need { effect, message, fix, ..self.blank(Kind::Command, name, status) });
+        self.add(
+            offset,
+            Need { effect, message, fix, ..self.blank(NeedKind::Command, name, status) },
+        );
     }
 
     /// The subcommand, where it is none of those that work, and why.
@@ -387,7 +390,7 @@ impl<'a> Judge<'a> {
         &self,
         argv: &[Option<String>],
         name: &str,
-    ) -> (Status, Effect, Option<String>, Option<String>) {
+    ) -> (NeedStatus, NeedEffect, Option<String>, Option<String>) {
         let literal: Vec<String> = argv.iter().map_while(Clone::clone).collect();
         let whole = literal.len() == argv.len();
         let may_be = CommandPattern { words: literal.clone(), open: true };
@@ -396,12 +399,12 @@ impl<'a> Judge<'a> {
         let lack =
             self.facts.lack(&self.facts.capabilities.spawn, matches, |p| p.denies_some(&may_be));
         match lack {
-            None => (Status::Granted, Effect::None, None, None),
+            None => (NeedStatus::Granted, NeedEffect::None, None, None),
             Some(lack) => {
                 let (why, fix) = lack.explain(&format!("Bash({name}:*)"));
                 (
-                    Status::NotGranted,
-                    Effect::Part,
+                    NeedStatus::NotGranted,
+                    NeedEffect::Part,
                     Some(format!("`{name}` may not be started: {why}")),
                     fix,
                 )

@@ -24,16 +24,16 @@ use needs::Needs;
 use skillhost_policy::capabilities::{Capabilities, MountMode};
 use skillhost_policy::diagnostic::printable;
 use skillhost_policy::manifest::{self, ToolEntry};
-use skillhost_policy::outcome::uses::Uses;
+use skillhost_policy::outcome::uses::GrantUse;
 use skillhost_policy::outcome::{Denial, Outcome, Status};
 use skillhost_policy::{Layer, NameGlob, Origin, Policy, grant};
 use skillhost_skill::Skill;
 
-pub use unused::{UNUSED, UNWRITTEN, unused, unused_rules};
-pub use within::{lacks, within};
+pub use unused::{UNUSED, UNWRITTEN, find_unused, find_unused_rules};
+pub use within::{is_within, missing_grants};
 
 /// What a run showed, and what it ran under.
-pub struct Evidence<'a> {
+pub struct RunEvidence<'a> {
     /// The skill.
     pub skill: &'a Skill,
     /// The policy that it ran under, with the command line's layer.
@@ -48,11 +48,11 @@ pub struct Evidence<'a> {
 
 /// The smallest grant that a run needed, as far as it can be told.
 #[derive(Debug, Clone, Serialize, schemars::JsonSchema)]
-pub struct Learned {
+pub struct Proposal {
     /// The skill's name.
     pub skill: String,
     /// The entries of `allowed-tools`; `None` where nothing can be proposed.
-    pub allowed_tools: Option<Vec<Proposed>>,
+    pub allowed_tools: Option<Vec<ProposedEntry>>,
     /// SKILL.md as it would be; `None` where it says just that already, or nothing can be proposed.
     pub skill_edit: Option<Edit>,
     /// The policy file as it would be, likewise.
@@ -65,7 +65,7 @@ pub struct Learned {
 
 /// One entry that is proposed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
-pub struct Proposed {
+pub struct ProposedEntry {
     /// As it would be written.
     pub entry: String,
     /// What it was used for, at most 5 of that.
@@ -88,9 +88,9 @@ pub struct Edit {
 
 /// Proposes the smallest grant for what a run used. Where it was run without `Io::uses`, nothing
 /// can be said.
-pub fn propose(evidence: &Evidence<'_>) -> Learned {
-    let Evidence { skill, outcome, .. } = evidence;
-    let mut learned = Learned {
+pub fn propose(evidence: &RunEvidence<'_>) -> Proposal {
+    let RunEvidence { skill, outcome, .. } = evidence;
+    let mut learned = Proposal {
         skill: skill.name.clone(),
         allowed_tools: None,
         skill_edit: None,
@@ -120,7 +120,7 @@ pub fn propose(evidence: &Evidence<'_>) -> Learned {
             "the run did not end with 0: what it would have needed after that is not known".into(),
         );
     }
-    let old = grant(&skill.asks(), evidence.policy).capabilities;
+    let old = grant(&skill.policy_manifest(), evidence.policy).capabilities;
     let needs = Needs::of(uses);
     let proposed = for_skill(evidence, &needs);
     if let Some(edit) = skill_edit(skill, &proposed) {
@@ -137,7 +137,7 @@ pub fn propose(evidence: &Evidence<'_>) -> Learned {
 }
 
 /// The entries of `allowed-tools`.
-fn for_skill(evidence: &Evidence<'_>, needs: &Needs) -> Vec<Proposed> {
+fn for_skill(evidence: &RunEvidence<'_>, needs: &Needs) -> Vec<ProposedEntry> {
     let name = &evidence.skill.name;
     let old = match &evidence.skill.manifest.allowed_tools {
         Some(entries) => Granted::asked(entries),
@@ -147,7 +147,7 @@ fn for_skill(evidence: &Evidence<'_>, needs: &Needs) -> Vec<Proposed> {
 }
 
 /// SKILL.md with these entries; `None` where it does not read back as them.
-fn skill_edit(skill: &Skill, proposed: &[Proposed]) -> Option<Edit> {
+fn skill_edit(skill: &Skill, proposed: &[ProposedEntry]) -> Option<Edit> {
     let text = edit::allowed_tools(&skill.source, &line(proposed))?;
     let read = manifest::parse(text.as_bytes(), &skill.name, &skill.skill_file).manifest?;
     let entries: Vec<&str> =
@@ -161,7 +161,7 @@ fn skill_edit(skill: &Skill, proposed: &[Proposed]) -> Option<Edit> {
     (same && rest(&read) == rest(&skill.manifest)).then(|| Edit::of(file, &skill.source, text))
 }
 
-fn line(proposed: &[Proposed]) -> String {
+fn line(proposed: &[ProposedEntry]) -> String {
     let entries: Vec<ToolEntry> =
         proposed.iter().map(|one| ToolEntry { text: one.entry.clone(), span: None }).collect();
     skillhost_policy::manifest::allowed_tools_line(&entries)
@@ -169,14 +169,14 @@ fn line(proposed: &[Proposed]) -> String {
 
 /// Proposes the policy, and checks both proposals together.
 fn policy(
-    evidence: &Evidence<'_>,
+    evidence: &RunEvidence<'_>,
     needs: &Needs,
-    proposed: &[Proposed],
+    proposed: &[ProposedEntry],
     old: &Capabilities,
-    uses: &Uses,
-    learned: &mut Learned,
+    uses: &GrantUse,
+    learned: &mut Proposal,
 ) {
-    let Evidence { skill, policy, outcome, file, reload } = evidence;
+    let RunEvidence { skill, policy, outcome, file, reload } = evidence;
     let is_own = |layer: &&Layer| match (&layer.origin, &layer.applies_to) {
         (Origin::File(_), Some(glob)) => glob.pattern() == skill.name,
         (Origin::File(_), None) => false,
@@ -222,11 +222,11 @@ fn policy(
         allowed_tools: Some(
             proposed.iter().map(|one| ToolEntry { text: one.entry.clone(), span: None }).collect(),
         ),
-        ..skill.asks()
+        ..skill.policy_manifest()
     };
     let holds = |policy: &Policy| {
         let new = grant(&manifest, policy).capabilities;
-        within(&new, old) && lacks(&new, uses).is_empty()
+        is_within(&new, old) && missing_grants(&new, uses).is_empty()
     };
     if !holds(policy) {
         // Nothing that is not sure is proposed.
@@ -251,7 +251,7 @@ fn policy(
 }
 
 /// What to know of the proposal.
-fn remarks(evidence: &Evidence<'_>, uses: &Uses, old: &Capabilities) -> Vec<String> {
+fn remarks(evidence: &RunEvidence<'_>, uses: &GrantUse, old: &Capabilities) -> Vec<String> {
     let mut notes = Vec::new();
     notes.push(limits::REMARK.to_owned());
     let flags = evidence

@@ -32,12 +32,12 @@ mod words;
 
 #[doc(hidden)]
 pub use commands::subcommands;
-pub use commands::{Availability, availability, built_in};
-pub use need::{Effect, Kind, Need, Place, Status};
+pub use commands::{Availability, availability, built_in_commands};
+pub use need::{Need, NeedEffect, NeedKind, NeedStatus, Place};
 #[doc(hidden)]
-pub use stdlib::standard;
+pub use stdlib::standard_modules;
 pub use summary::{Reason, Summary, summarize};
-pub use units::{check, exercise};
+pub use units::check;
 
 use serde::Serialize;
 
@@ -47,9 +47,9 @@ use judge::Caller;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Compatibility {
     /// Of its scripts together.
-    pub verdict: Verdict,
+    pub verdict: SupportLevel,
     /// Its component, scripts and modules by path, then the shell blocks of SKILL.md.
-    pub scripts: Vec<Script>,
+    pub scripts: Vec<ScriptReport>,
     /// What is about no script alone: dependencies that the skill declares and no script imports,
     /// files that SKILL.md names and the skill does not hold.
     pub needs: Vec<Need>,
@@ -57,7 +57,7 @@ pub struct Compatibility {
 
 /// Something that can be run, or that a script imports.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
-pub struct Script {
+pub struct ScriptReport {
     /// Its path in the skill.
     pub file: String,
     /// The line that a block of SKILL.md starts on, 1-based.
@@ -69,7 +69,7 @@ pub struct Script {
     /// `JavaScript`.
     pub program: String,
     /// Whether it runs.
-    pub verdict: Verdict,
+    pub verdict: SupportLevel,
     /// What it needs and what became of it, in the order of the text; at most 100 that are met and
     /// 100 that are not.
     pub needs: Vec<Need>,
@@ -92,25 +92,28 @@ pub enum Role {
 /// Whether something runs here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Verdict {
+pub enum SupportLevel {
     /// All that can be seen of its needs is met.
-    RunsHere,
+    #[serde(rename = "runs-here")]
+    Full,
     /// It starts, and something that it may come to is not met.
-    RunsPartly,
+    #[serde(rename = "runs-partly")]
+    Partial,
     /// Something that it comes to in any case is not met.
-    DoesNotRunHere,
+    #[serde(rename = "does-not-run-here")]
+    Unsupported,
     /// There is nothing to run.
     InstructionsOnly,
 }
 
-impl Verdict {
+impl SupportLevel {
     /// In words.
-    pub fn words(self) -> &'static str {
+    pub fn description(self) -> &'static str {
         match self {
-            Verdict::RunsHere => "runs here",
-            Verdict::RunsPartly => "runs partly",
-            Verdict::DoesNotRunHere => "does not run here",
-            Verdict::InstructionsOnly => "instructions only",
+            SupportLevel::Full => "runs here",
+            SupportLevel::Partial => "runs partly",
+            SupportLevel::Unsupported => "does not run here",
+            SupportLevel::InstructionsOnly => "instructions only",
         }
     }
 }

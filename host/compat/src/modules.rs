@@ -8,7 +8,7 @@ use super::declared;
 use super::imports::{self, Import, Scan};
 use super::judge::{Caller, Judge};
 use super::known::{Known, Why};
-use super::need::{Effect, Kind, Need, Status};
+use super::need::{Need, NeedEffect, NeedKind, NeedStatus};
 use super::packages::{self, Found};
 use super::stdlib::Standard;
 use super::{Reach, network, shell};
@@ -28,7 +28,7 @@ pub(super) fn judge(judge: &mut Judge<'_>, text: &str, part: Range<usize>, nesti
         let optional = import.tried.is_some_and(|id| {
             scan.tries[id].catches && (tries.has_other(id) || !scan.tries[id].gives_up)
         });
-        let effect = if optional { Effect::None } else { judge.effect(import.reach) };
+        let effect = if optional { NeedEffect::None } else { judge.effect(import.reach) };
         for (module, found) in found {
             judge.module(module, *found, from + import.at.start, effect);
             if packages::is_http_client(module) {
@@ -38,7 +38,7 @@ pub(super) fn judge(judge: &mut Judge<'_>, text: &str, part: Range<usize>, nesti
         if found.is_empty()
             && let Some(path) = judge.facts.module_file(judge.folder(), &import.module)
         {
-            let reach = if effect == Effect::Whole { Reach::Always } else { Reach::Sometimes };
+            let reach = if effect == NeedEffect::Whole { Reach::Always } else { Reach::Sometimes };
             judge.uses(path, true, from + import.at.start, reach);
         }
     }
@@ -64,7 +64,7 @@ pub(super) fn judge(judge: &mut Judge<'_>, text: &str, part: Range<usize>, nesti
         }
     }
     for (name, wanted, offset) in declared::inline(part) {
-        judge.declared(&name, &wanted, from + offset, Effect::Part);
+        judge.declared(&name, &wanted, from + offset, NeedEffect::Part);
     }
 }
 
@@ -147,7 +147,7 @@ impl Judge<'_> {
     }
 
     /// A module that is imported, and what is lost without it.
-    fn module(&mut self, module: &str, found: Found, offset: usize, effect: Effect) {
+    fn module(&mut self, module: &str, found: Found, offset: usize, effect: NeedEffect) {
         let root = module.split('.').next().unwrap_or(module);
         let need = match found {
             Found::Standard(Standard::Here) => return,
@@ -158,7 +158,7 @@ impl Judge<'_> {
                     effect,
                     message,
                     fix: Some(fix.to_owned()),
-                    ..self.blank(Kind::Module, module, Status::NeverHere)
+                    ..self.blank(NeedKind::Module, module, NeedStatus::Unavailable)
                 }
             }
             Found::Standard(Standard::Limited(why)) => {
@@ -166,12 +166,12 @@ impl Judge<'_> {
                 let message = Some(format!(
                     "the module `{module}` can be imported and does nothing here: {why}"
                 ));
-                let effect = effect.min(Effect::Part);
+                let effect = effect.min(NeedEffect::Part);
                 Need {
                     effect,
                     message,
                     fix: Some(fix.to_owned()),
-                    ..self.blank(Kind::Module, module, Status::NeverHere)
+                    ..self.blank(NeedKind::Module, module, NeedStatus::Unavailable)
                 }
             }
             Found::Standard(Standard::Removed(since, fix)) => {
@@ -182,12 +182,12 @@ impl Judge<'_> {
                     effect,
                     message,
                     fix: Some(fix.to_owned()),
-                    ..self.blank(Kind::Module, module, Status::Removed)
+                    ..self.blank(NeedKind::Module, module, NeedStatus::Removed)
                 }
             }
             Found::InSet(package) => Need {
                 version: Some(package.version.clone()),
-                ..self.blank(Kind::Package, &package.name, Status::BuiltIn)
+                ..self.blank(NeedKind::Package, &package.name, NeedStatus::BuiltIn)
             },
             found => self.package(found, root, effect),
         };
@@ -195,7 +195,7 @@ impl Judge<'_> {
     }
 
     /// A package that is not in the set.
-    pub(super) fn package(&self, found: Found, name: &str, effect: Effect) -> Need {
+    pub(super) fn package(&self, found: Found, name: &str, effect: NeedEffect) -> Need {
         let bring = |name: &str| {
             format!("pip install --target DIR {name}, and run with --site-packages DIR")
         };
@@ -205,19 +205,19 @@ impl Judge<'_> {
                 let (name, instead) = (known.distribution, known.instead.map(use_));
                 let (status, message, fix) = match known.why {
                     Why::Pure => (
-                        Status::Pure,
+                        NeedStatus::Pure,
                         "is pure Python and not in the package set",
                         instead.or_else(|| Some(bring(name))),
                     ),
                     Why::Native => (
-                        Status::Native,
+                        NeedStatus::Native,
                         "has native code, or needs a package that has, which the sandbox cannot load",
                         instead,
                     ),
                     Why::Sdk => {
                         let http = "ask the service's HTTP API with requests or httpx".to_owned();
                         (
-                            Status::Sdk,
+                            NeedStatus::Sdk,
                             "is the SDK of a service, and not in the package set",
                             Some(http),
                         )
@@ -231,17 +231,17 @@ impl Judge<'_> {
                 );
                 (
                     name,
-                    Status::Unknown,
+                    NeedStatus::Unknown,
                     message,
                     Some(format!("if it is pure Python: {}", bring(name))),
                 )
             }
         };
-        Need { effect, message: Some(message), fix, ..self.blank(Kind::Package, name, status) }
+        Need { effect, message: Some(message), fix, ..self.blank(NeedKind::Package, name, status) }
     }
 
     /// A dependency that is declared, with the versions that are wanted.
-    pub(super) fn declared(&mut self, name: &str, wanted: &str, offset: usize, effect: Effect) {
+    pub(super) fn declared(&mut self, name: &str, wanted: &str, offset: usize, effect: NeedEffect) {
         let found = packages::distribution(name);
         let need = match found {
             Found::InSet(package) => {
@@ -255,7 +255,7 @@ impl Judge<'_> {
                 Need {
                     version,
                     message,
-                    ..self.blank(Kind::Package, &package.name, Status::BuiltIn)
+                    ..self.blank(NeedKind::Package, &package.name, NeedStatus::BuiltIn)
                 }
             }
             found => self.package(found, name, effect),

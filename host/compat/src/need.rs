@@ -8,13 +8,13 @@ use skillhost_policy::diagnostic::Span;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Need {
     /// What kind of thing.
-    pub kind: Kind,
+    pub kind: NeedKind,
     /// Its name: a distribution, module, command, host, language or path.
     pub name: String,
     /// Whether it is there.
-    pub status: Status,
+    pub status: NeedStatus,
     /// What is lost for want of it.
-    pub effect: Effect,
+    pub effect: NeedEffect,
     /// The version of the package set.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
@@ -79,7 +79,7 @@ impl<'a> Lines<'a> {
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, schemars::JsonSchema,
 )]
 #[serde(rename_all = "kebab-case")]
-pub enum Kind {
+pub enum NeedKind {
     /// The language that the script is written in.
     Language,
     /// A module of Python's standard library.
@@ -97,7 +97,7 @@ pub enum Kind {
 /// Whether something is there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Status {
+pub enum NeedStatus {
     /// A package of the set, or a command of the shell's own.
     BuiltIn,
     /// A command that the capabilities let through, or a host that they do.
@@ -113,7 +113,8 @@ pub enum Status {
     /// A package or command that nothing is known of.
     Unknown,
     /// A module, command or language that the sandbox never has.
-    NeverHere,
+    #[serde(rename = "never-here")]
+    Unavailable,
     /// A module that Python itself has given up.
     Removed,
     /// A file that the skill does not hold, or one that does not run here itself.
@@ -125,7 +126,7 @@ pub enum Status {
 /// What is lost for want of a thing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Effect {
+pub enum NeedEffect {
     /// Nothing: it is there, or the script goes on without it.
     None,
     /// What comes to it.

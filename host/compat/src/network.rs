@@ -1,8 +1,8 @@
 //! The hosts that a script's text names, and whether the grant lets them through.
 
 use super::judge::{Judge, Lack};
-use super::need::{Effect, Kind, Need, Status};
-use skillhost_policy::tool::{HostPattern, Target};
+use super::need::{Need, NeedEffect, NeedKind, NeedStatus};
+use skillhost_policy::pattern::{Destination, HostPattern};
 
 /// Hosts of names, not of servers: XML namespaces and schemas, and what is set aside for examples.
 const NAMES: [&str; 12] = [
@@ -21,7 +21,7 @@ const NAMES: [&str; 12] = [
 ];
 
 /// The addresses in a text, each with its offset.
-pub(super) fn addresses(text: &str) -> impl Iterator<Item = (usize, Target)> + '_ {
+pub(super) fn addresses(text: &str) -> impl Iterator<Item = (usize, Destination)> + '_ {
     text.match_indices("://").filter_map(|(at, _)| {
         let (start, https) = match &text[..at] {
             before if before.ends_with("https") => (at - 5, true),
@@ -33,7 +33,7 @@ pub(super) fn addresses(text: &str) -> impl Iterator<Item = (usize, Target)> + '
 }
 
 /// The host at the head of a text, where the whole of it is written there.
-fn target(rest: &str, https: bool) -> Option<Target> {
+fn target(rest: &str, https: bool) -> Option<Destination> {
     /// Longer than any host with a port.
     const LONGEST: usize = 300;
     let rest = &rest[..rest.floor_char_boundary(LONGEST.min(rest.len()))];
@@ -51,7 +51,7 @@ fn target(rest: &str, https: bool) -> Option<Target> {
     let host = host.to_ascii_lowercase();
     let known = host == "localhost"
         || (host.contains('.') && host.split('.').all(|label| !label.is_empty()));
-    (known && !computed).then_some(Target { https, host, port })
+    (known && !computed).then_some(Destination { https, host, port })
 }
 
 impl Judge<'_> {
@@ -68,42 +68,49 @@ impl Judge<'_> {
                 self.host(offset, &to);
             }
         }
-        if !named && self.facts.capabilities.fetch.is_nothing() {
+        if !named && self.facts.capabilities.fetch.is_empty() {
             let message = format!(
                 "`{client}` asks servers that the text does not name, and the grant holds no `WebFetch`"
             );
             let fix = Some("name the hosts: --allow 'WebFetch(domain:HOST)'".to_owned());
-            let effect = self.effect(reach).min(Effect::Part);
+            let effect = self.effect(reach).min(NeedEffect::Part);
             self.add(
                 offset,
                 Need {
                     effect,
                     message: Some(message),
                     fix,
-                    ..self.blank(Kind::Host, "network", Status::NotGranted)
+                    ..self.blank(NeedKind::Host, "network", NeedStatus::NotGranted)
                 },
             );
         }
     }
 
-    fn host(&mut self, offset: usize, to: &Target) {
+    fn host(&mut self, offset: usize, to: &Destination) {
         let entry = entry(to);
         let matches = |pattern: &HostPattern| pattern.matches(to);
         let lack = self.facts.lack(&self.facts.capabilities.fetch, matches, matches);
         let (status, message, fix) = match lack {
-            None => (Status::Granted, None, None),
+            None => (NeedStatus::Granted, None, None),
             Some(lack) => {
                 let (why, fix) = lack.explain(&entry);
-                (Status::NotGranted, Some(format!("`{}` may not be asked: {why}", to.host)), fix)
+                (
+                    NeedStatus::NotGranted,
+                    Some(format!("`{}` may not be asked: {why}", to.host)),
+                    fix,
+                )
             }
         };
-        let effect = if message.is_some() { Effect::Part } else { Effect::None };
-        self.add(offset, Need { effect, message, fix, ..self.blank(Kind::Host, &to.host, status) });
+        let effect = if message.is_some() { NeedEffect::Part } else { NeedEffect::None };
+        self.add(
+            offset,
+            Need { effect, message, fix, ..self.blank(NeedKind::Host, &to.host, status) },
+        );
     }
 }
 
 /// The entry that lets a host through.
-fn entry(to: &Target) -> String {
+fn entry(to: &Destination) -> String {
     let own = if to.https { 443 } else { 80 };
     let port = if to.port == own { String::new() } else { format!(":{}", to.port) };
     let scheme = if to.https { "domain:" } else { "http://" };

@@ -2,7 +2,7 @@
 //! there.
 
 use super::judge::Facts;
-use super::need::{Effect, Kind, Lines, Need, Status};
+use super::need::{Lines, Need, NeedEffect, NeedKind, NeedStatus};
 use skillhost_skill::runtime::scripts;
 
 /// What a name in a text means.
@@ -27,7 +27,7 @@ const MAX_MISSING: usize = 50;
 /// What a name means.
 pub(super) fn resolve(name: &str, facts: &Facts<'_>) -> Resolved {
     let plain = name.strip_prefix("./").unwrap_or(name);
-    let Some(path) = scripts::inside(&[facts.name], name) else { return Resolved::Other };
+    let Some(path) = scripts::path_in_skill(&[facts.name], name) else { return Resolved::Other };
     // Something stood before it that means the skill's folder.
     let rooted = plain.len() > path.len();
     let path = path.as_str();
@@ -71,9 +71,9 @@ pub(super) fn missing(facts: &Facts<'_>, file: &str, text: &str, from: usize) ->
         {
             let elsewhere = path.rsplit('/').next().and_then(|file| facts.named(file));
             needs.push(Need {
-                kind: Kind::File,
-                status: Status::Missing,
-                effect: Effect::None,
+                kind: NeedKind::File,
+                status: NeedStatus::Missing,
+                effect: NeedEffect::None,
                 version: None,
                 place: lines.get_or_insert_with(|| Lines::of(text)).place(file, offset),
                 message: Some(format!("SKILL.md names `{path}`, which the skill does not hold")),

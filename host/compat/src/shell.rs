@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use std::ops::Range;
 
 use super::judge::{Caller, Judge};
-use super::need::Effect;
+use super::need::NeedEffect;
 use super::words::{self, Word};
 use super::{Reach, modules, network};
 
@@ -210,7 +210,7 @@ impl Commands<'_, '_, '_> {
         let names = after_options(&rest[1..], &["-r", "-t", "-i", "--target", "--index-url"]);
         for word in names.iter().filter(|word| !word.computed && !word.text.starts_with('-')) {
             for (name, wanted, _) in super::declared::requirements(&word.text) {
-                self.judge.declared(&name, &wanted, word.at.start, Effect::None);
+                self.judge.declared(&name, &wanted, word.at.start, NeedEffect::None);
             }
         }
     }

@@ -123,7 +123,7 @@ const REMOVED: &[(&str, &str, &str)] = &[
 
 /// The modules that are told of, by what is said of them: for a test that asks the runtime.
 #[doc(hidden)]
-pub fn standard() -> impl Iterator<Item = (&'static str, bool)> {
+pub fn standard_modules() -> impl Iterator<Item = (&'static str, bool)> {
     let missing = MISSING
         .iter()
         .map(|(name, _)| *name)

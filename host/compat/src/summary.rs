@@ -4,8 +4,8 @@ use std::collections::{HashMap, HashSet};
 
 use serde::Serialize;
 
-use super::need::{Effect, Kind, Need, Status};
-use super::{Compatibility, Verdict};
+use super::need::{Need, NeedEffect, NeedKind, NeedStatus};
+use super::{Compatibility, SupportLevel};
 
 /// Reasons that are told.
 const MAX_REASONS: usize = 10;
@@ -33,11 +33,11 @@ pub struct Summary {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Reason {
     /// What kind of thing.
-    pub kind: Kind,
+    pub kind: NeedKind,
     /// Its name.
     pub name: String,
     /// Why it is not met.
-    pub status: Status,
+    pub status: NeedStatus,
     /// Skills that lose something by it.
     pub skills: usize,
 }
@@ -54,7 +54,7 @@ pub fn summarize<'a>(skills: impl Iterator<Item = Option<&'a Compatibility>>) ->
         do_not_load,
         reasons: Vec::new(),
     };
-    let mut counts: HashMap<(Kind, &str), (Status, usize)> = HashMap::new();
+    let mut counts: HashMap<(NeedKind, &str), (NeedStatus, usize)> = HashMap::new();
     for skill in skills {
         summary.skills += 1;
         let Some(skill) = skill else {
@@ -62,16 +62,16 @@ pub fn summarize<'a>(skills: impl Iterator<Item = Option<&'a Compatibility>>) ->
             continue;
         };
         match skill.verdict {
-            Verdict::RunsHere => summary.run_here += 1,
-            Verdict::RunsPartly => summary.run_partly += 1,
-            Verdict::DoesNotRunHere => summary.do_not_run_here += 1,
-            Verdict::InstructionsOnly => summary.instructions_only += 1,
+            SupportLevel::Full => summary.run_here += 1,
+            SupportLevel::Partial => summary.run_partly += 1,
+            SupportLevel::Unsupported => summary.do_not_run_here += 1,
+            SupportLevel::InstructionsOnly => summary.instructions_only += 1,
         }
         let mut seen = HashSet::new();
         let needs = skill.scripts.iter().flat_map(|script| &script.needs);
         // A file that does not run has reasons of its own.
         for Need { kind, name, status, .. } in
-            needs.filter(|need| need.effect != Effect::None && need.kind != Kind::File)
+            needs.filter(|need| need.effect != NeedEffect::None && need.kind != NeedKind::File)
         {
             if seen.insert((*kind, name.as_str())) {
                 counts.entry((*kind, name)).or_insert((*status, 0)).1 += 1;

@@ -5,10 +5,10 @@ use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
 use super::judge::{Facts, Judge, Judged, Use};
-use super::need::{Effect, Kind, Need, Status};
+use super::need::{Need, NeedEffect, NeedKind, NeedStatus};
 use super::{
-    Caller, Compatibility, Reach, Role, Script, Verdict, blocks, declared, imports, modules,
-    references, shell, words,
+    Caller, Compatibility, Reach, Role, ScriptReport, SupportLevel, blocks, declared, imports,
+    modules, references, shell, words,
 };
 use skillhost_policy::capabilities::Capabilities;
 use skillhost_policy::limits::show_size;
@@ -42,59 +42,13 @@ pub fn check(skill: &Skill, capabilities: &Capabilities) -> Compatibility {
     let mut needs =
         references::missing(&facts, &skill.skill_file, &skill.source, skill.body_offset);
     needs.extend(declared_needs(&facts, skill, &units));
-    let scripts: Vec<Script> = units.into_iter().map(|unit| unit.script).collect();
+    let scripts: Vec<ScriptReport> = units.into_iter().map(|unit| unit.script).collect();
     Compatibility { verdict: verdict(&scripts), scripts, needs }
-}
-
-/// Reads any text as Python, as shell and as SKILL.md, and judges it: for tests and fuzzing.
-///
-/// # Panics
-/// Where a reader does, or finds something at a place that is none of the text's.
-#[doc(hidden)]
-pub fn exercise(text: &str) {
-    let within = |at: &Range<usize>| assert!(text.get(at.clone()).is_some(), "{at:?}");
-    let scan = imports::scan(text);
-    scan.imports.iter().for_each(|import| within(&import.at));
-    scan.texts.iter().for_each(within);
-    let script = words::read(text, 0..text.len());
-    for command in &script.commands {
-        assert!(!command.words.is_empty());
-        command.words.iter().for_each(|word| within(&word.at));
-        command.here.iter().for_each(within);
-    }
-    let blocks = blocks::find(text, 0);
-    blocks.iter().flat_map(|block| &block.parts).for_each(within);
-    for (name, _, at) in [declared::inline, declared::requirements, declared::project]
-        .into_iter()
-        .flat_map(|read| read(text))
-    {
-        assert!(text[at..].starts_with(&name));
-    }
-    let file = |path: &str| SkillFile {
-        path: path.to_owned(),
-        size: 0,
-        link: None,
-        identity: Default::default(),
-    };
-    let files = [file("SKILL.md"), file("a/b.py"), file("scripts/a.sh"), file("x.py")];
-    let nothing = Capabilities::default();
-    let facts = Facts::new("case", &files, false, &nothing);
-    let mut python = Judge::new(&facts, "x.py", text, Role::Script);
-    modules::judge(&mut python, text, 0..text.len(), 0);
-    let mut bash = Judge::new(&facts, "scripts/a.sh", text, Role::Script);
-    shell::judge(&mut bash, text, 0..text.len(), Reach::Always, Caller::Shell, 0);
-    for needs in [
-        python.finish().needs,
-        bash.finish().needs,
-        references::missing(&facts, "SKILL.md", text, 0),
-    ] {
-        assert!(needs.iter().all(|need| need.place.line > 0 && need.place.column > 0));
-    }
 }
 
 /// A script with the files that it uses.
 struct Unit {
-    script: Script,
+    script: ScriptReport,
     uses: Vec<Use>,
     /// Whether it does something when it is run by itself.
     main: bool,
@@ -113,7 +67,7 @@ fn unit(facts: &Facts<'_>, skill: &Skill, file: &SkillFile) -> Option<Unit> {
     if path == skill.skill_file {
         return None;
     }
-    let scripts::Script { run, .. } = scripts::of(skill, path)?;
+    let scripts::SkillScript { run, .. } = scripts::script_at(skill, path)?;
     let large = file.size > MAX_SCRIPT;
     let bytes = if large { Vec::new() } else { skill.read(path).ok()? };
     let text = String::from_utf8_lossy(&bytes);
@@ -121,8 +75,10 @@ fn unit(facts: &Facts<'_>, skill: &Skill, file: &SkillFile) -> Option<Unit> {
     if large {
         let message =
             format!("the file has more than {} and was not looked into", show_size(MAX_SCRIPT));
-        let need =
-            Need { message: Some(message), ..judge.blank(Kind::File, path, Status::NotRead) };
+        let need = Need {
+            message: Some(message),
+            ..judge.blank(NeedKind::File, path, NeedStatus::NotRead)
+        };
         judge.add(0, need);
     }
     let program = match run {
@@ -143,10 +99,10 @@ fn unit(facts: &Facts<'_>, skill: &Skill, file: &SkillFile) -> Option<Unit> {
                 format!("{language} does not run here yet: scripts are in Python or bash");
             let fix = Some("write it in Python or bash, or compile it to a component".to_owned());
             let need = Need {
-                effect: Effect::Whole,
+                effect: NeedEffect::Whole,
                 message: Some(message),
                 fix,
-                ..judge.blank(Kind::Language, &language, Status::NeverHere)
+                ..judge.blank(NeedKind::Language, &language, NeedStatus::Unavailable)
             };
             judge.add(0, need);
             language
@@ -181,9 +137,9 @@ fn block(facts: &Facts<'_>, skill: &Skill, found: &blocks::Block) -> Option<Unit
 impl Unit {
     fn new(file: &str, role: Role, program: &str, judged: Judged) -> Unit {
         let Judged { needs, uses } = judged;
-        let (file, program, verdict) = (file.to_owned(), program.to_owned(), Verdict::RunsHere);
+        let (file, program, verdict) = (file.to_owned(), program.to_owned(), SupportLevel::Full);
         Unit {
-            script: Script { file, line: None, role, program, verdict, needs },
+            script: ScriptReport { file, line: None, role, program, verdict, needs },
             uses,
             main: true,
         }
@@ -210,7 +166,7 @@ fn follow_uses(units: &mut [Unit]) {
         for unit in units.iter_mut() {
             unit.script.verdict = own_verdict(&unit.script.needs);
         }
-        let verdicts: HashMap<String, Verdict> = units
+        let verdicts: HashMap<String, SupportLevel> = units
             .iter()
             .filter(|u| u.script.role != Role::Block)
             .map(|u| (u.script.file.clone(), u.script.verdict))
@@ -219,15 +175,15 @@ fn follow_uses(units: &mut [Unit]) {
         for unit in units.iter_mut() {
             for Use { path, place, reach, .. } in &unit.uses {
                 let effect = match (verdicts.get(path), reach) {
-                    (Some(Verdict::DoesNotRunHere), Reach::Always) => Effect::Whole,
-                    (Some(Verdict::DoesNotRunHere), Reach::Sometimes)
-                    | (Some(Verdict::RunsPartly), _) => Effect::Part,
+                    (Some(SupportLevel::Unsupported), Reach::Always) => NeedEffect::Whole,
+                    (Some(SupportLevel::Unsupported), Reach::Sometimes)
+                    | (Some(SupportLevel::Partial), _) => NeedEffect::Part,
                     _ => continue,
                 };
-                let words = verdicts.get(path).map_or("", |verdict| verdict.words());
+                let words = verdicts.get(path).map_or("", |verdict| verdict.description());
                 let needs = &mut unit.script.needs;
                 let known =
-                    needs.iter_mut().find(|need| need.kind == Kind::File && need.name == *path);
+                    needs.iter_mut().find(|need| need.kind == NeedKind::File && need.name == *path);
                 match known {
                     Some(known) if known.effect >= effect => continue,
                     Some(known) => {
@@ -235,9 +191,9 @@ fn follow_uses(units: &mut [Unit]) {
                             (effect, Some(format!("it uses `{path}`, which {words}")))
                     }
                     None => needs.push(Need {
-                        kind: Kind::File,
+                        kind: NeedKind::File,
                         name: path.clone(),
-                        status: Status::Missing,
+                        status: NeedStatus::Missing,
                         effect,
                         version: None,
                         place: place.clone(),
@@ -254,28 +210,29 @@ fn follow_uses(units: &mut [Unit]) {
     }
 }
 
-fn own_verdict(needs: &[Need]) -> Verdict {
+fn own_verdict(needs: &[Need]) -> SupportLevel {
     match needs.iter().map(|need| need.effect).max() {
-        Some(Effect::Whole) => Verdict::DoesNotRunHere,
-        Some(Effect::Part) => Verdict::RunsPartly,
-        _ => Verdict::RunsHere,
+        Some(NeedEffect::Whole) => SupportLevel::Unsupported,
+        Some(NeedEffect::Part) => SupportLevel::Partial,
+        _ => SupportLevel::Full,
     }
 }
 
 /// Of a skill: all of its scripts, or else of its blocks, run; or none; or some.
-fn verdict(scripts: &[Script]) -> Verdict {
+fn verdict(scripts: &[ScriptReport]) -> SupportLevel {
     let of = |block: bool| {
-        let counted = move |s: &&Script| s.role != Role::Module && (s.role == Role::Block) == block;
-        scripts.iter().filter(counted).map(|s| s.verdict).collect::<Vec<Verdict>>()
+        let counted =
+            move |s: &&ScriptReport| s.role != Role::Module && (s.role == Role::Block) == block;
+        scripts.iter().filter(counted).map(|s| s.verdict).collect::<Vec<SupportLevel>>()
     };
     let (files, blocks) = (of(false), of(true));
     let main = if files.is_empty() { &blocks } else { &files };
     let all = |verdict| files.iter().chain(&blocks).all(|v| *v == verdict);
     match main.as_slice() {
-        [] => Verdict::InstructionsOnly,
-        _ if all(Verdict::RunsHere) => Verdict::RunsHere,
-        main if main.iter().all(|v| *v == Verdict::DoesNotRunHere) => Verdict::DoesNotRunHere,
-        _ => Verdict::RunsPartly,
+        [] => SupportLevel::InstructionsOnly,
+        _ if all(SupportLevel::Full) => SupportLevel::Full,
+        main if main.iter().all(|v| *v == SupportLevel::Unsupported) => SupportLevel::Unsupported,
+        _ => SupportLevel::Partial,
     }
 }
 
@@ -284,7 +241,7 @@ fn declared_needs(facts: &Facts<'_>, skill: &Skill, units: &[Unit]) -> Vec<Need>
     let known: HashSet<&str> = units
         .iter()
         .flat_map(|u| &u.script.needs)
-        .filter(|n| n.kind == Kind::Package)
+        .filter(|n| n.kind == NeedKind::Package)
         .map(|n| n.name.as_str())
         .collect();
     let mut found = Vec::new();
@@ -298,7 +255,7 @@ fn declared_needs(facts: &Facts<'_>, skill: &Skill, units: &[Unit]) -> Vec<Need>
         let text = String::from_utf8_lossy(&bytes);
         let mut judge = Judge::new(facts, &file.path, &text, Role::Module);
         for (name, wanted, offset) in read(&text) {
-            judge.declared(&name, &wanted, offset, Effect::None);
+            judge.declared(&name, &wanted, offset, NeedEffect::None);
         }
         found.extend(
             judge

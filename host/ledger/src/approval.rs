@@ -33,7 +33,7 @@ use skillhost_skill::{Skill, SourceKind};
 use store::{Answer, CHANGE, Store};
 
 pub use input::{GivenStdin, Input};
-pub use skillhost_policy::approval::Level;
+pub use skillhost_policy::approval::PermissionLevel;
 pub use staged::Change;
 pub use store::{Approval, ApprovalError, Full, LevelSet, Pending, PendingId};
 pub use what::What;
@@ -137,7 +137,11 @@ impl Approvals {
                         && !approval.is_for_changes()
                         && approval.holds_for(session, "")
                 };
-                Ok(self.store.approvals_of_digest(&skill.key(), digest)?.iter().any(counts))
+                Ok(self
+                    .store
+                    .approvals_of_digest(&skill.approval_key(), digest)?
+                    .iter()
+                    .any(counts))
             }
             SourceKind::Project | SourceKind::Flag => Ok(false),
         }
@@ -183,7 +187,7 @@ impl Approvals {
         let levels = Levels::new(ask.skill, self.levels_that_hold(ask.skill)?);
         let bound = policy.approval(name);
         let denial = [levels.denial(ask.what), bound].into_iter().flatten().min();
-        if let Some(level @ (Level::Blocked | Level::Disabled)) = denial {
+        if let Some(level @ (PermissionLevel::Blocked | PermissionLevel::Disabled)) = denial {
             let by_policy = bound.is_some_and(|bound| bound <= level);
             let whose = levels
                 .set_at(level)
@@ -194,31 +198,35 @@ impl Approvals {
         let level = match levels.nearest(ask.what) {
             // What was said of one state of the skill does not hold for another.
             Some(set)
-                if set.level == Level::AutoApproved
+                if set.level == PermissionLevel::AutoApproved
                     && set.digest.as_deref() != Some(ask.digest) =>
             {
-                Level::Enabled
+                PermissionLevel::Enabled
             }
             Some(set) => set.level,
             None => by_itself(ask, bound),
         };
         Ok(match bound.map_or(level, |bound| level.min(bound)) {
-            Level::AutoApproved => Step::Decided(Decision::Allowed(levels.denied_files())),
-            Level::Enabled => Step::Ask(levels),
-            level => Step::Decided(Decision::Refused(refusal(&ask.skill.key(), level, false))),
+            PermissionLevel::AutoApproved => {
+                Step::Decided(Decision::Allowed(levels.denied_files()))
+            }
+            PermissionLevel::Enabled => Step::Ask(levels),
+            level => {
+                Step::Decided(Decision::Refused(refusal(&ask.skill.approval_key(), level, false)))
+            }
         })
     }
 
     /// The levels that hold for a skill. Those of a skill of the catalogue hold for any other
     /// folder of its name too, where they take away.
     fn levels_that_hold(&self, skill: &Skill) -> Result<Vec<LevelSet>, ApprovalError> {
-        let mut levels = self.store.levels_of(&skill.key())?;
+        let mut levels = self.store.levels_of(&skill.approval_key())?;
         if skill.origin == SourceKind::Path {
             levels.extend(
                 self.store
                     .levels_of(&skill.name)?
                     .into_iter()
-                    .filter(|set| set.level < Level::AutoApproved),
+                    .filter(|set| set.level < PermissionLevel::AutoApproved),
             );
         }
         Ok(levels)
@@ -227,7 +235,7 @@ impl Approvals {
     fn ask(&self, ask: &Ask<'_>, levels: &Levels<'_>) -> Result<Decision, ApprovalError> {
         let asked = Asked::of(ask.capabilities, ask.own);
         let input = ask.input.digest();
-        let approvals = self.store.approvals_of(&ask.skill.key(), ask.what)?;
+        let approvals = self.store.approvals_of(&ask.skill.approval_key(), ask.what)?;
         for approval in approvals.iter().filter(|approval| {
             approval.digest == ask.digest && approval.holds_for(ask.session, &input)
         }) {
@@ -247,7 +255,7 @@ impl Approvals {
         let question = Question { operator: text(Reader::Operator), client: text(Reader::Client) };
         let pending = Pending {
             id: PendingId(0),
-            skill: ask.skill.key(),
+            skill: ask.skill.approval_key(),
             what: ask.what.clone(),
             digest: ask.digest.to_owned(),
             files,
@@ -287,7 +295,7 @@ impl Approvals {
         let folders = folders.into_iter().collect::<Vec<_>>().join(", ");
         let pending = Pending {
             id: PendingId(0),
-            skill: ask.skill.key(),
+            skill: ask.skill.approval_key(),
             what: ask.what.clone(),
             digest: ask.digest.to_owned(),
             files: Default::default(),
@@ -340,7 +348,7 @@ impl Approvals {
     }
 
     /// Sets a level for a skill or a part of it; `None` leaves it to what follows from the request.
-    /// For [`Level::AutoApproved`] a digest says which state of the skill is meant: with another
+    /// For [`PermissionLevel::AutoApproved`] a digest says which state of the skill is meant: with another
     /// one it asks.
     ///
     /// # Errors
@@ -349,7 +357,7 @@ impl Approvals {
         &self,
         skill: &str,
         what: &What,
-        level: Option<Level>,
+        level: Option<PermissionLevel>,
         digest: Option<&str>,
         who: &str,
     ) -> Result<(), ApprovalError> {
@@ -410,34 +418,41 @@ impl Approvals {
                 .find(|set| set.skill == name && set.what == What::Skill)
                 .map(|set| set.level);
             let bound = policy.approval(name);
-            let level =
-                own.or(bound).unwrap_or(if network { Level::Disabled } else { Level::Enabled });
-            bound.map_or(level, |bound| level.min(bound)) > Level::Disabled
+            let level = own.or(bound).unwrap_or(if network {
+                PermissionLevel::Disabled
+            } else {
+                PermissionLevel::Enabled
+            });
+            bound.map_or(level, |bound| level.min(bound)) > PermissionLevel::Disabled
         })
     }
 }
 
 /// The level of what nobody set one for.
-fn by_itself(ask: &Ask<'_>, bound: Option<Level>) -> Level {
+fn by_itself(ask: &Ask<'_>, bound: Option<PermissionLevel>) -> PermissionLevel {
     let Ask { capabilities, trusted, own, .. } = ask;
-    let harms = |mount: &Mount| mount.mode == MountMode::Write && *own != Some(mount.named());
-    let writes = !capabilities.write.is_nothing() && capabilities.mounts.iter().any(harms);
+    let harms = |mount: &Mount| mount.mode == MountMode::Write && *own != Some(mount.spelling());
+    let writes = !capabilities.write.is_empty() && capabilities.mounts.iter().any(harms);
     match bound {
         // The policy speaks of what the operator knows; what others put into a project is not that.
-        Some(bound) => bound.min(if *trusted { Level::AutoApproved } else { Level::Enabled }),
-        None if !capabilities.fetch.is_nothing() => Level::Disabled,
-        None if writes || !trusted => Level::Enabled,
-        None => Level::AutoApproved,
+        Some(bound) => bound.min(if *trusted {
+            PermissionLevel::AutoApproved
+        } else {
+            PermissionLevel::Enabled
+        }),
+        None if !capabilities.fetch.is_empty() => PermissionLevel::Disabled,
+        None if writes || !trusted => PermissionLevel::Enabled,
+        None => PermissionLevel::AutoApproved,
     }
 }
 
-fn refusal(name: &str, level: Level, by_policy: bool) -> String {
+fn refusal(name: &str, level: PermissionLevel, by_policy: bool) -> String {
     let fix = match by_policy {
         true => format!("`approval` of {name} in the policy file says so"),
         false => format!("skillhost permissions set {name} enabled"),
     };
     let why = match level {
-        Level::Blocked => "blocked",
+        PermissionLevel::Blocked => "blocked",
         _ => "disabled",
     };
     format!("{name} is {why}\n{fix}")

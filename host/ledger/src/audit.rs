@@ -39,7 +39,7 @@ pub use verify::{Fault, FaultKind, Verified};
 use key::Key;
 use skillhost_policy::capabilities::Capabilities;
 use skillhost_policy::diagnostic::error_object;
-use skillhost_policy::outcome::{LimitHit, Outcome, Usage};
+use skillhost_policy::outcome::{LimitHit, Outcome, ResourceUsage};
 use skillhost_skill::runtime::{self, Program, ScriptId};
 use skillhost_skill::{Skill, SourceKind};
 
@@ -69,7 +69,7 @@ pub struct Record<'a> {
     /// How it ended.
     pub status: StatusRecord,
     /// What it cost.
-    pub usage: &'a Usage,
+    pub usage: &'a ResourceUsage,
     /// Files touched, by guest path: how many.
     pub files_touched: u64,
     /// What went through its standard streams.
@@ -304,16 +304,17 @@ impl ProgramId {
     /// What a record says of a program.
     pub fn of(program: &Program) -> ProgramId {
         let (tool, arguments) = match &program.entry {
-            runtime::Entry::Tool { name, input, .. } => {
+            runtime::EntryPoint::Tool { name, input, .. } => {
                 (Some(name.clone()), runtime::digest(input.as_bytes()))
             }
-            runtime::Entry::Command | runtime::Entry::ListTools => {
+            runtime::EntryPoint::Command | runtime::EntryPoint::ListTools => {
                 let joined: Vec<u8> =
                     program.args.iter().flat_map(|arg| arg.bytes().chain([0])).collect();
                 (None, runtime::digest(&joined))
             }
         };
-        let version = program.component.built_in().map(|built_in| built_in.facts.version.clone());
+        let version =
+            program.component.built_in().map(|built_in| built_in.description.version.clone());
         let component = program.component.digest.clone();
         ProgramId {
             name: program.name.clone(),

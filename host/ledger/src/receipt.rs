@@ -18,9 +18,9 @@ use serde_json::Value;
 
 use crate::audit::{ProgramId, SkillId};
 use skillhost_policy::capabilities::Capabilities;
-use skillhost_policy::outcome::{LimitHit, Outcome, Output, ProcessEnd, RequestMade, Status};
+use skillhost_policy::outcome::{HttpRequest, LimitHit, Outcome, Output, ProcessEnd, Status};
 use skillhost_sandbox::{ENGINE, Evidence, Mode, fingerprint};
-use skillhost_skill::runtime::{self, Entry, Program};
+use skillhost_skill::runtime::{self, EntryPoint, Program};
 
 pub use policy::digest as policy_digest;
 
@@ -143,7 +143,7 @@ pub struct Came {
     /// Programs that were started beyond those.
     pub processes_omitted: u64,
     /// Its HTTP requests, in order, refused ones included.
-    pub requests: Vec<RequestMade>,
+    pub requests: Vec<HttpRequest>,
     /// What it tried and was not allowed, in the guest's terms.
     pub denials: Vec<String>,
     /// The limits it ran into, in order.
@@ -249,8 +249,11 @@ impl Receipt {
             stdin,
             evidence,
         } = parts;
-        let tool_input =
-            if let Entry::Tool { input, .. } = &program.entry { Some(input.clone()) } else { None };
+        let tool_input = if let EntryPoint::Tool { input, .. } = &program.entry {
+            Some(input.clone())
+        } else {
+            None
+        };
         let environment = capabilities
             .env
             .iter()

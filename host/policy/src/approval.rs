@@ -1,56 +1,60 @@
-//! What has to happen before something runs: nothing, a person's word, or it does not run at all.
+//! Permission levels: whether something runs freely, needs an approval, or does not run at all.
 
 use serde::{Deserialize, Serialize};
 
 use super::Policy;
 
-/// How far a skill, or a program or tool of it, may be run. The lower one is the stricter one.
+/// The permission level of a skill, or of one of its programs or tools. A lower value is stricter.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema,
 )]
 #[serde(rename_all = "kebab-case")]
-pub enum Level {
-    /// It does not run.
+pub enum PermissionLevel {
+    /// It never runs.
     Blocked,
-    /// It does not run until it is enabled.
+    /// It does not run until the operator enables it.
     Disabled,
-    /// It runs when a person says so, each time or as that person said.
+    /// It runs with an approval, which may cover one run or many.
     Enabled,
-    /// It runs.
+    /// It runs without an approval.
     AutoApproved,
 }
 
-impl Level {
-    /// Each, the strictest first.
-    pub const ALL: [Level; 4] =
-        [Level::Blocked, Level::Disabled, Level::Enabled, Level::AutoApproved];
+impl PermissionLevel {
+    /// All levels, the strictest first.
+    pub const ALL: [PermissionLevel; 4] = [
+        PermissionLevel::Blocked,
+        PermissionLevel::Disabled,
+        PermissionLevel::Enabled,
+        PermissionLevel::AutoApproved,
+    ];
 
-    /// As it is written.
+    /// Returns the level's name in a policy.
     pub fn name(self) -> &'static str {
         match self {
-            Level::Blocked => "blocked",
-            Level::Disabled => "disabled",
-            Level::Enabled => "enabled",
-            Level::AutoApproved => "auto-approved",
+            PermissionLevel::Blocked => "blocked",
+            PermissionLevel::Disabled => "disabled",
+            PermissionLevel::Enabled => "enabled",
+            PermissionLevel::AutoApproved => "auto-approved",
         }
     }
 
-    /// The level of a name.
-    pub fn from_name(name: &str) -> Option<Level> {
-        Level::ALL.into_iter().find(|level| level.name() == name)
+    /// Returns the level with this name.
+    pub fn from_name(name: &str) -> Option<PermissionLevel> {
+        PermissionLevel::ALL.into_iter().find(|level| level.name() == name)
     }
 }
 
 impl Policy {
-    /// The level that the policy sets for a skill, which nothing raises: the strictest of the
-    /// sections that apply. `None`: it sets none.
-    pub fn approval(&self, skill: &str) -> Option<Level> {
+    /// Returns the strictest level that the sections for a skill set, or `None` if they set none.
+    /// Nothing can raise it.
+    pub fn approval(&self, skill: &str) -> Option<PermissionLevel> {
         self.layers_for(skill).filter_map(|layer| layer.approval).min()
     }
 
-    /// Whether what the skill writes is kept aside until someone has seen it: any section that
-    /// applies may say so.
-    pub fn stages(&self, skill: &str) -> bool {
+    /// Checks whether the skill's writes are staged for approval. One section that applies is
+    /// enough.
+    pub fn stages_writes(&self, skill: &str) -> bool {
         self.layers_for(skill).any(|layer| layer.stage)
     }
 }

@@ -1,5 +1,4 @@
-//! The certificate authorities that an operator trusts beside the built-in ones, read from PEM
-//! files.
+//! Reads the operator's certificate authorities from PEM files.
 
 use std::io::{self, Read as _};
 use std::path::Path;
@@ -11,24 +10,25 @@ use sha2::{Digest as _, Sha256};
 
 use super::capabilities::Authority;
 
-/// The built-in authorities as PEM are a quarter of it.
+/// The built-in authorities take a quarter of this as PEM.
 const MAX_BYTES: u64 = 1 << 20;
 
-/// The certificates of a PEM file, in its order: at least one. What else it holds is left alone.
+/// Reads the certificates of a PEM file, at least one. Ignores keys and other sections.
 ///
 /// # Errors
-/// Why it holds none, or one that is broken.
+/// Describes what is wrong with the file: it is unreadable, too large, holds no certificate or an
+/// invalid one.
 pub(super) fn read(path: &Path) -> Result<Vec<Authority>, String> {
     let file = path.display();
-    let bytes = bytes(path).map_err(|error| format!("{file} cannot be read: {error}"))?;
+    let bytes = bytes(path).map_err(|error| format!("cannot read {file}: {error}"))?;
     if bytes.len() as u64 > MAX_BYTES {
         return Err(format!("{file} is larger than {MAX_BYTES} bytes"));
     }
     let mut authorities = Vec::new();
     for (n, found) in CertificateDer::pem_slice_iter(&bytes).enumerate() {
         let certificate =
-            found.map_err(|error| format!("{file} is no PEM file: {}", reason(&error)))?;
-        // What it is checked by is what it is used by.
+            found.map_err(|error| format!("{file} is not a valid PEM file: {}", reason(&error)))?;
+        // The same library validates the certificate here and uses it for connections.
         RootCertStore::empty()
             .add(certificate.clone())
             .map_err(|error| format!("certificate {} in {file} is not valid: {error}", n + 1))?;
@@ -39,7 +39,7 @@ pub(super) fn read(path: &Path) -> Result<Vec<Authority>, String> {
         });
     }
     if authorities.is_empty() {
-        Err(format!("{file} holds no certificate"))
+        Err(format!("{file} contains no certificate"))
     } else {
         Ok(authorities)
     }
@@ -53,17 +53,17 @@ fn bytes(path: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// The parser's own messages show lines as lists of numbers.
+/// Describes a parse error. The parser's own messages show lines as lists of byte values.
 fn reason(error: &pem::Error) -> String {
     match error {
-        pem::Error::MissingSectionEnd { .. } => "an `-----END` line is missing".into(),
-        pem::Error::IllegalSectionStart { .. } => "a `-----BEGIN` line is broken".into(),
-        pem::Error::Base64Decode(_) => "a part of it is not base64".into(),
+        pem::Error::MissingSectionEnd { .. } => "missing `-----END` line".into(),
+        pem::Error::IllegalSectionStart { .. } => "malformed `-----BEGIN` line".into(),
+        pem::Error::Base64Decode(_) => "invalid base64".into(),
         error => error.to_string(),
     }
 }
 
-/// As `openssl x509 -fingerprint -sha256` has it, in lower case and without colons.
+/// Returns what `openssl x509 -fingerprint -sha256` prints, in lower case and without colons.
 fn digest(certificate: &[u8]) -> String {
     Sha256::digest(certificate)
         .iter()

@@ -1,5 +1,5 @@
-//! What an invocation may touch: plain data, the same value that `check` prints, the sandbox
-//! enforces and the audit log keeps.
+//! Capabilities: everything that a run may touch, as plain data. `check` prints, the sandbox
+//! enforces and the audit log stores the same value.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -9,39 +9,39 @@ use rustls::pki_types::CertificateDer;
 use serde::{Deserialize, Serialize};
 
 use super::determinism::Determinism;
+use super::pattern::{CommandPattern, HostPattern, PathGlob};
 use super::protected;
-use super::tool::{CommandPattern, HostPattern, PathGlob};
 use crate::limits::Limits;
 
 /// Everything a guest may do. The default value allows nothing.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema, Default)]
 #[serde(deny_unknown_fields)]
 pub struct Capabilities {
-    /// The folders that guests see beside `/skill` (read-only) and `/tmp` (scratch), sorted by
-    /// guest path.
+    /// The folders that guests see in addition to `/skill` (read-only) and `/tmp` (scratch), sorted
+    /// by guest path.
     pub mounts: Vec<Mount>,
-    /// Folders of packages for the built-in programs, read-only whatever else may be read.
+    /// Package folders for the built-in programs. They are readable whatever `read` says.
     pub packages: Vec<Mount>,
     /// Which guest paths may be read, within the mounts.
     pub read: Scope<PathGlob>,
-    /// Which guest paths may be written (and read), within the writable mounts.
+    /// Which guest paths may be written and read, within the writable mounts.
     pub write: Scope<PathGlob>,
     /// Which commands may be started.
     pub spawn: Scope<CommandPattern>,
-    /// Which hosts may be asked over HTTP(S).
+    /// Which hosts may receive HTTP(S) requests.
     pub fetch: Scope<HostPattern>,
-    /// HTTP methods that may be used, upper case.
+    /// The HTTP methods that may be used, in upper case.
     pub methods: Vec<String>,
-    /// Certificate authorities that HTTPS trusts beside the built-in ones.
+    /// Certificate authorities that HTTPS trusts in addition to the built-in ones.
     pub authorities: Vec<Authority>,
-    /// The environment that guests see, names sorted. Values are secrets: only the names are ever
+    /// The environment that guests see, sorted by name. Values are secrets: only the names are
     /// printed or logged.
     #[serde(serialize_with = "names_only", deserialize_with = "without_values")]
     #[schemars(with = "Vec<String>")]
     pub env: BTreeMap<String, String>,
-    /// The bounds.
+    /// The limits.
     pub limits: Limits,
-    /// What a deterministic run starts from; `None`: it is not deterministic.
+    /// The seed and start time of a deterministic run; `None` if the run is not deterministic.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub determinism: Option<Determinism>,
 }
@@ -53,27 +53,27 @@ pub struct Capabilities {
 pub struct Mount {
     /// Absolute guest path without a trailing slash, such as `/workspace`.
     pub guest: String,
-    /// The host folder: its real path where it was there when it was granted, else as the operator
-    /// named it. Receipts leave it out.
+    /// The host folder: its canonical path if it existed when it was granted, otherwise the path
+    /// that the operator wrote. Receipts omit it.
     #[serde(default)]
     pub host: PathBuf,
-    /// What the operator wrote for it, and which folder that was; `None` before it is granted, and
-    /// where there was no folder.
+    /// The folder that the operator's path led to. `None` until the mount is granted, and if the
+    /// folder did not exist.
     #[serde(skip)]
     pub resolved: Option<HostFolder>,
-    /// What may be done in it, where the scopes allow.
+    /// What the mount permits, within the scopes.
     pub mode: MountMode,
-    /// Where the host folder lies below the folder that the rules call by the guest path: `a/b`, or
-    /// empty where it is that folder itself.
+    /// The path from the folder that rules mean by the guest path to the host folder, such as
+    /// `a/b`. Empty if they are the same folder.
     ///
-    /// A client's root moves the guest path to a folder further down, and the rules must go on
-    /// meaning the same host paths.
+    /// A client's root moves the guest path to a subfolder. Rules must still refer to the same host
+    /// paths.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub rules_at: String,
 }
 
 impl Mount {
-    /// A mount of the folder that the rules mean by its guest path.
+    /// Creates a mount of the folder that rules mean by its guest path.
     pub fn new(guest: impl Into<String>, host: impl Into<PathBuf>, mode: MountMode) -> Mount {
         Mount {
             guest: guest.into(),
@@ -84,7 +84,7 @@ impl Mount {
         }
     }
 
-    /// The path that rules use for a guest path inside this mount.
+    /// Returns the path that rules use for a guest path inside this mount.
     pub fn rule_path<'p>(&self, path: &'p str) -> Cow<'p, str> {
         match path.strip_prefix(self.guest.as_str()) {
             Some(rest) if !self.rules_at.is_empty() => {
@@ -94,7 +94,7 @@ impl Mount {
         }
     }
 
-    /// The folders above this mount that rules may name, the outermost first.
+    /// Returns the folders above this mount that rules can name, outermost first.
     fn rule_parents(&self) -> impl Iterator<Item = String> {
         let below = self
             .rules_at
@@ -104,39 +104,39 @@ impl Mount {
     }
 }
 
-/// A folder that a text of the operator's led to when it was granted. Another folder in its place
-/// is not what was granted.
+/// The host folder that the operator's path led to when it was granted. If another folder takes its
+/// place later, that one is not granted.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct HostFolder {
-    /// The text: `.` is another folder in the next project.
-    pub named: PathBuf,
-    /// The device that it is on.
+    /// The path as the operator wrote it. `.` means another folder in the next project.
+    pub spelling: PathBuf,
+    /// The device of the folder.
     pub device: u64,
-    /// Its inode.
+    /// The inode of the folder.
     pub inode: u64,
 }
 
 impl Mount {
-    /// The folder as the operator wrote it.
-    pub fn named(&self) -> &Path {
-        self.resolved.as_ref().map_or(&self.host, |resolved| &resolved.named)
+    /// Returns the host path as the operator wrote it.
+    pub fn spelling(&self) -> &Path {
+        self.resolved.as_ref().map_or(&self.host, |resolved| &resolved.spelling)
     }
 }
 
-/// A certificate authority of the operator's.
+/// A certificate authority that the operator added.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Authority {
-    /// The PEM file that holds its certificate. Receipts leave it out.
+    /// The PEM file that contains the certificate. Receipts omit it.
     #[serde(default)]
     pub file: PathBuf,
-    /// Its certificate's digest, `sha256:` and 64 hex digits.
+    /// The certificate's digest: `sha256:` and 64 hex digits.
     pub digest: String,
-    /// Its certificate.
+    /// The certificate.
     #[serde(skip, default = "no_certificate")]
     pub certificate: CertificateDer<'static>,
 }
 
-/// What may be done in a mount.
+/// What a mount permits.
 #[derive(
     Debug,
     Clone,
@@ -151,50 +151,50 @@ pub struct Authority {
 )]
 #[serde(rename_all = "lowercase")]
 pub enum MountMode {
-    /// Nothing is written.
+    /// Reading only.
     Read,
-    /// Written in place.
+    /// Reading and writing in place.
     Write,
-    /// Writes are kept aside: the folder stays as it was.
+    /// Reading and writing; writes go to an overlay and leave the folder unchanged.
     Overlay,
 }
 
-/// A set given by patterns: a member matches at least one pattern of *every* list in `all_of`, and
-/// none of `none_of`.
+/// A set that is defined by patterns. A member matches at least one pattern of *every* list in
+/// `all_of`, and no pattern of `none_of`.
 ///
-/// One list a side (the skill's, the operator's): their intersection is exact, whatever the
-/// patterns are. No list at all means nothing, so that a forgotten field allows nothing.
+/// There is one list for each side, the skill and the operator. This makes their intersection exact
+/// for all patterns. A scope without lists is empty, so a forgotten field allows nothing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Scope<P> {
-    /// Each side's patterns, the operator's last; a side that is empty allows nothing.
+    /// The patterns of each side, the operator's last. A side without patterns allows nothing.
     pub all_of: Vec<Vec<P>>,
-    /// Denied, whatever the sides say.
+    /// The denied patterns. They override both sides.
     pub none_of: Vec<P>,
 }
 
 impl<P> Default for Scope<P> {
     fn default() -> Self {
-        Scope::nothing()
+        Scope::empty()
     }
 }
 
 impl<P> Scope<P> {
-    /// Allows nothing.
-    pub fn nothing() -> Self {
+    /// Returns the scope that allows nothing.
+    pub fn empty() -> Self {
         Scope { all_of: Vec::new(), none_of: Vec::new() }
     }
 
-    /// The patterns of the operator.
-    pub fn operator_side(&self) -> &[P] {
+    /// Returns the operator's patterns.
+    pub fn operator_patterns(&self) -> &[P] {
         self.all_of.last().map_or(&[], Vec::as_slice)
     }
 
-    /// Whether no member can match.
-    pub fn is_nothing(&self) -> bool {
+    /// Checks whether the scope allows nothing.
+    pub fn is_empty(&self) -> bool {
         self.all_of.is_empty() || self.all_of.iter().any(Vec::is_empty)
     }
 
-    /// Whether a thing is in the set, given what it means to match one pattern.
+    /// Checks whether a value is in the set. `matches` compares the value with one pattern.
     pub fn allows(&self, matches: impl Fn(&P) -> bool) -> bool {
         !self.all_of.is_empty()
             && self.all_of.iter().all(|side| side.iter().any(&matches))
@@ -203,19 +203,19 @@ impl<P> Scope<P> {
 }
 
 impl Scope<CommandPattern> {
-    /// Whether an argv may be started: each side allows it, and no denial stops it.
+    /// Checks whether a command line may run: both sides allow it, and no denial matches.
     pub fn allows_command(&self, argv: &[String]) -> bool {
-        self.is_allowed_command(argv) && self.denial_of(argv).is_none()
+        self.allows_command_before_denials(argv) && self.find_denial(argv).is_none()
     }
 
-    /// Whether each side allows an argv, whatever is denied.
-    pub fn is_allowed_command(&self, argv: &[String]) -> bool {
+    /// Checks whether both sides allow a command line, before denials are considered.
+    pub fn allows_command_before_denials(&self, argv: &[String]) -> bool {
         !self.all_of.is_empty()
             && self.all_of.iter().all(|side| side.iter().any(|pattern| pattern.matches(argv)))
     }
 
-    /// The denial that stops an argv.
-    pub fn denial_of(&self, argv: &[String]) -> Option<&CommandPattern> {
+    /// Returns the first denial that matches a command line.
+    pub fn find_denial(&self, argv: &[String]) -> Option<&CommandPattern> {
         self.none_of.iter().find(|pattern| pattern.denies(argv))
     }
 }
@@ -233,23 +233,23 @@ fn without_values<'de, D: serde::Deserializer<'de>>(
     Ok(Vec::<String>::deserialize(d)?.into_iter().map(|name| (name, String::new())).collect())
 }
 
-/// Of an authority that is known by digest alone: it is trusted by nobody.
+/// Returns an empty certificate, for an authority that is known only by digest. It trusts nothing.
 fn no_certificate() -> CertificateDer<'static> {
     CertificateDer::from(Vec::new())
 }
 
 impl std::fmt::Debug for Capabilities {
-    /// As JSON, so that no value of the environment reaches a log by way of `{:?}` either.
+    /// Prints JSON, which keeps the values of environment variables out of `{:?}` too.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&serde_json::to_string(self).map_err(|_| std::fmt::Error)?)
     }
 }
 
 impl Capabilities {
-    /// What may be done with an absolute guest path inside the mount that holds it. `/skill` and
-    /// `/tmp` are the file layer's own.
+    /// Returns what the guest may do with an absolute guest path inside a mount. The file layer
+    /// handles `/skill` and `/tmp` itself.
     ///
-    /// Nothing is allowed in a mount whose rules forbid a folder above it.
+    /// If the rules deny a folder above the mount, they deny everything in the mount.
     pub fn path_access(&self, mount: &Mount, path: &str) -> PathAccess {
         if mount.rule_parents().any(|parent| self.rule_access(mount, &parent) == PathAccess::None) {
             return PathAccess::None;
@@ -263,7 +263,7 @@ impl Capabilities {
             return PathAccess::None;
         }
         let write = self.write.allows(|g| g.matches(path));
-        if write && mount.mode != MountMode::Read && self.protects(mount, path).is_some() {
+        if write && mount.mode != MountMode::Read && self.protection(mount, path).is_some() {
             // Writing implies reading, which stays allowed.
             PathAccess::Read
         } else if write && mount.mode != MountMode::Read {
@@ -277,41 +277,41 @@ impl Capabilities {
         }
     }
 
-    /// What a path of the rules configures, where that keeps it from being written: no entry of the
-    /// operator's names it literally.
-    pub fn protects(&self, mount: &Mount, path: &str) -> Option<protected::Kind> {
+    /// Returns what a path configures if it is write-protected, that is, if no entry of the
+    /// operator names it without wildcards. `path` is a path as rules use it.
+    pub fn protection(&self, mount: &Mount, path: &str) -> Option<protected::ProtectedKind> {
         let below =
-            |path: &str| path.strip_prefix(mount.guest.as_str()).and_then(protected::protects);
+            |path: &str| path.strip_prefix(mount.guest.as_str()).and_then(protected::kind_of);
         let names = |literal: &str| {
             below(literal).is_some()
                 && path
                     .strip_prefix(literal)
                     .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
         };
-        let named = || self.write.operator_side().iter().filter_map(PathGlob::literal).any(names);
+        let named =
+            || self.write.operator_patterns().iter().filter_map(PathGlob::literal).any(names);
         below(path).filter(|_| !named())
     }
 
-    /// Whether a folder may hold something allowed, as far as the patterns tell.
+    /// Checks whether a folder may contain something that is allowed. It may err towards yes.
     fn leads_somewhere(&self, path: &str) -> bool {
         let leads = |scope: &Scope<PathGlob>| {
-            !scope.is_nothing()
-                && scope.all_of.iter().all(|side| side.iter().any(|g| g.may_hold(path)))
+            !scope.is_empty()
+                && scope.all_of.iter().all(|side| side.iter().any(|g| g.may_contain(path)))
         };
         leads(&self.read) || leads(&self.write)
     }
 }
 
-/// What may be done with one path.
+/// What a guest may do with one path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum PathAccess {
-    /// It is not there.
+    /// Nothing: the path does not exist for the guest.
     None,
-    /// A folder that may be passed through and listed (its forbidden entries left out), and no
-    /// more.
+    /// Pass through and list the folder. Forbidden entries are omitted from the list.
     Traverse,
-    /// Read.
+    /// Read it.
     Read,
-    /// Read and written.
+    /// Read and write it.
     Write,
 }

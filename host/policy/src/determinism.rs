@@ -1,26 +1,26 @@
-//! Whether a run is deterministic, and what it then starts from.
+//! Deterministic runs: the seed and start time, and how the layers of a policy set them.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// What a deterministic run starts from: with the same values, skill and input, it comes to the
-/// same result everywhere.
+/// The initial state of a deterministic run. The same state, skill and input give the same result
+/// on every machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Determinism {
-    /// Where all that is random comes from.
+    /// The seed of all randomness.
     pub seed: u64,
-    /// What guests take for the time of the start, in whole seconds since 1970. As JSON: RFC 3339
-    /// in UTC.
+    /// The time that guests see at the start, in whole seconds since 1970. JSON has it in RFC 3339
+    /// form, in UTC.
     #[serde(serialize_with = "rfc3339", deserialize_with = "from_rfc3339")]
     #[schemars(with = "String")]
     pub start_time: u64,
 }
 
-/// Nobody's time: the first second of 2026, in UTC.
+/// The default start time: the first second of 2026, in UTC.
 pub const START_TIME: u64 = 1_767_225_600;
 
-/// Units of fuel of a deterministic run for which no limit is set: it must end by itself or by
-/// this, since time may only abort it.
-pub const FUEL: u64 = 200_000_000_000;
+/// The fuel limit of a deterministic run without an explicit one. The run has to end by itself or
+/// by this limit, because a time limit aborts it without a result.
+pub const DEFAULT_FUEL: u64 = 200_000_000_000;
 
 impl Default for Determinism {
     fn default() -> Determinism {
@@ -28,7 +28,7 @@ impl Default for Determinism {
     }
 }
 
-/// What one layer says of it; what it leaves open, the layers below say.
+/// The settings of one layer. A setting that is `None` comes from the layers below.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct DeterminismRule {
     /// Whether runs are deterministic.
@@ -40,7 +40,7 @@ pub struct DeterminismRule {
 }
 
 impl DeterminismRule {
-    /// All rules, in rising rank, put together.
+    /// Combines all rules, lowest priority first.
     pub(super) fn resolve<'a>(
         rules: impl Iterator<Item = &'a DeterminismRule>,
     ) -> Option<Determinism> {
@@ -57,20 +57,20 @@ impl DeterminismRule {
     }
 }
 
-/// Reads a start time: RFC 3339, from 1970 on, without parts of a second.
+/// Parses a start time: RFC 3339, from 1970 on, in whole seconds.
 ///
 /// # Errors
-/// A sentence that says which form is expected.
+/// A message that states the expected form.
 pub fn parse_start_time(text: &str) -> Result<u64, String> {
     let time: Option<jiff::Timestamp> = text.trim().parse().ok();
     time.filter(|time| time.subsec_nanosecond() == 0)
         .and_then(|time| u64::try_from(time.as_second()).ok())
         .ok_or_else(|| {
-            format!("`{text}` is no time in whole seconds from 1970 on, like 2026-01-01T00:00:00Z")
+            format!("`{text}` is not a time in whole seconds, such as 2026-01-01T00:00:00Z")
         })
 }
 
-/// A start time as people write it.
+/// Formats a start time in RFC 3339 form.
 pub fn show_start_time(seconds: u64) -> String {
     let time =
         i64::try_from(seconds).ok().and_then(|seconds| jiff::Timestamp::from_second(seconds).ok());
@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_start_time_is_read_as_it_is_shown() {
+    fn start_time_parses_back_from_its_text() {
         for text in ["2026-01-01T00:00:00Z", "1970-01-01T00:00:00Z", "9999-12-30T22:00:00Z"] {
             assert_eq!(show_start_time(parse_start_time(text).unwrap()), text);
         }
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn a_later_rule_holds_for_what_it_says() {
+    fn later_rules_override_only_what_they_set() {
         let rule = |on, seed| DeterminismRule { on, seed, start_time: None };
         let resolve = |rules: &[DeterminismRule]| DeterminismRule::resolve(rules.iter());
         assert_eq!(resolve(&[]), None);

@@ -1,54 +1,53 @@
-//! One finding about a file that someone wrote: what is wrong, where, which rule says so, and what
-//! would mend it.
+//! Diagnostics about a file that a person wrote: the problem, its location, the rule, and the fix.
 
 use serde::Serialize;
 
-/// How much a finding matters.
+/// The severity of a diagnostic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
-    /// Against the rules: `check` exits with 1, and a policy with one is not used.
+    /// A rule is violated: `check` exits with 1, and a policy is rejected.
     Error,
-    /// Works here; may not work elsewhere, or not as meant.
+    /// It works here, but may not work elsewhere or as intended.
     Warning,
 }
 
-/// One finding.
+/// One problem in a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Diagnostic {
-    /// How much it matters.
+    /// The severity.
     pub severity: Severity,
-    /// The rule's stable name, as in `docs/reference/rules.md`, such as `name-pattern`.
+    /// The stable name of the rule in `docs/reference/rules.md`, such as `name-pattern`.
     pub rule: &'static str,
-    /// What is wrong, in one line without a full stop.
+    /// The problem, in one line without a full stop.
     pub message: String,
     /// The file, as the user named it.
     pub file: String,
-    /// Where in the file; `None` where it is about the whole file or folder.
+    /// The location in the file; `None` if the diagnostic is about the whole file or folder.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub span: Option<Span>,
-    /// What would mend it: a line to write, or a command.
+    /// How to fix it: a line to write, or a command.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fix: Option<String>,
 }
 
-/// A stretch of a file.
+/// A range of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Span {
     /// 1-based line.
     pub line: usize,
-    /// 1-based column, counted in characters.
+    /// 1-based column, in characters.
     pub column: usize,
-    /// Byte offset from the file's start.
+    /// Byte offset from the start of the file.
     pub offset: usize,
-    /// Bytes; at least 1 where there is something to underline.
+    /// Length in bytes; at least 1 if there is something to underline.
     pub length: usize,
 }
 
 impl Span {
-    /// The span of `length` bytes at `offset` of `text`. An offset inside a character or past the
-    /// end is moved back to a boundary. A byte order mark at the start takes no column, as in
-    /// editors.
+    /// Returns the span of `length` bytes at `offset` of `text`. Moves an offset inside a character
+    /// or past the end back to a character boundary. As in editors, a byte order mark at the start
+    /// does not count as a column.
     pub fn at(text: &str, offset: usize, length: usize) -> Span {
         let offset = text.floor_char_boundary(offset);
         let before = &text[..offset];
@@ -61,16 +60,16 @@ impl Span {
 /// The byte order mark, which editors do not show.
 const BOM: char = '\u{feff}';
 
-/// Columns that the renderer cuts snippets to, around their span.
+/// The width to which the renderer cuts snippets around their span, in columns.
 const SNIPPET_WIDTH: usize = 140;
-/// Bytes of a line that the renderer is given; of a longer one it gets a part around the span.
+/// The most bytes of a line that the renderer gets. It gets a part around the span of a longer one.
 const LONG_LINE: usize = 4 << 10;
 
-/// Findings as snippets that point into the source, the way a compiler prints them. Colours are for
-/// the caller to strip.
+/// Renders diagnostics as snippets of the source, as a compiler does. The caller strips the colours
+/// if needed.
 ///
-/// The cost does not grow with the length of a line: of each line, only what is shown is handed to
-/// the renderer.
+/// The renderer gets only the visible part of a line, so its cost does not grow with the length of
+/// a line.
 pub fn render(diagnostics: &[Diagnostic], source: &str) -> String {
     use annotate_snippets::{AnnotationKind, Level, Origin, Padding, Renderer, Snippet};
     let renderer = Renderer::styled().term_width(SNIPPET_WIDTH + 20);
@@ -93,7 +92,7 @@ pub fn render(diagnostics: &[Diagnostic], source: &str) -> String {
                     .line_start(span.line)
                     .annotation(AnnotationKind::Primary.span(at));
                 match cut {
-                    // The renderer would count columns from the cut.
+                    // Set the column here: the renderer would count it from the cut.
                     true => group
                         .element(Origin::path(file).line(span.line).char_column(span.column))
                         .element(Padding)
@@ -113,7 +112,7 @@ pub fn render(diagnostics: &[Diagnostic], source: &str) -> String {
     out
 }
 
-/// A stranger's text, safe to print: what would move the cursor or turn the line around is escaped.
+/// Escapes untrusted text for printing: characters that control the terminal or reorder the line.
 pub fn printable(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -122,24 +121,24 @@ pub fn printable(text: &str) -> String {
     out
 }
 
-/// Whether a character is one that a terminal acts on, or that turns or hides its neighbours.
+/// Checks whether a character controls the terminal, or hides or reorders other characters.
 pub fn is_hidden(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
 }
 
-/// The same for a text of several lines.
+/// Escapes untrusted text of several lines; see [`printable`].
 pub fn printable_lines(text: &str) -> String {
     text.lines().map(printable).collect::<Vec<_>>().join("\n")
 }
 
-/// The line that a span starts in, as the renderer gets it.
+/// The part of a span's first line that the renderer gets.
 struct Excerpt {
-    /// Without its end and a byte order mark.
+    /// The text, without the line end and a byte order mark.
     line: String,
-    /// The span's part in it.
+    /// The span, in bytes of `line`.
     at: std::ops::Range<usize>,
-    /// Whether its beginning is left out.
+    /// Whether the start of the line is cut off.
     cut: bool,
 }
 
@@ -165,16 +164,16 @@ fn excerpt(source: &str, span: Span) -> Excerpt {
     Excerpt { at: before.len()..before.len() + marked.len(), line: before + &marked + &after, cut }
 }
 
-/// A part of a line, a character for a character, so that columns stay. The renderer has signs of
-/// its own for ASCII's control characters.
+/// Replaces each hidden character by one visible character, which keeps the columns. The renderer
+/// has its own symbols for ASCII control characters.
 fn shown(part: &str) -> String {
     part.chars()
         .map(|c| if is_hidden(c) && !c.is_ascii() { char::REPLACEMENT_CHARACTER } else { c })
         .collect()
 }
 
-/// An error as JSON: a code that stays the same between versions, the message, and details that are
-/// an object or nothing.
+/// Returns an error as a JSON object: a stable code, the message, and the fields of `details`, if
+/// that is an object.
 pub fn error_object(
     code: &str,
     message: &impl std::fmt::Display,
@@ -201,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_count_characters_and_leave_the_byte_order_mark_out() {
+    fn columns_count_characters_except_the_byte_order_mark() {
         assert_eq!(Span::at("\u{feff}ab", 4, 1), Span { line: 1, column: 2, offset: 4, length: 1 });
         assert_eq!(Span::at("a\r\n\nüx", 6, 1), Span { line: 3, column: 2, offset: 6, length: 1 });
         assert_eq!(Span::at("ab", 9, 0), Span { line: 1, column: 3, offset: 2, length: 0 });
@@ -210,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn a_snippet_of_a_huge_line_is_short_and_names_the_right_column() {
+    fn snippet_of_a_huge_line_is_short_and_has_the_right_column() {
         let source = format!("{}NEEDLE{}", "é".repeat(300_000), "z".repeat(500_000));
         let shown = snippet(&source, 600_000, 6);
         assert!(

@@ -1,39 +1,39 @@
-//! One entry of `allowed-tools`, or of a policy's `allow` and `deny`, understood: `Name` or
+//! Parses entries of `allowed-tools` and of a policy's `allow` and `deny`: `Name` or
 //! `Name(argument)`.
 //!
-//! What cannot be enforced exactly is not granted, and says why.
+//! An entry that the sandbox cannot enforce exactly is not granted. The result says why.
 
 use std::net::IpAddr;
 
+use super::pattern::{CommandPattern, EVERY_PORT, HostName, HostPattern, PathGlob};
 use super::printable;
-use super::program_name::{canonical, installed_name, is_shell_keyword, script_interpreter};
-use super::tool::{CommandPattern, EVERY_PORT, HostName, HostPattern, PathGlob};
+use super::program_name::{canonical_name, installed_name, is_shell_keyword, script_interpreter};
 
-/// What an entry means.
+/// The meaning of an entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Tool {
-    /// Reading these guest paths.
+pub enum Permission {
+    /// Read these guest paths.
     Read(PathGlob),
-    /// Reading and writing these guest paths.
+    /// Read and write these guest paths.
     Write(PathGlob),
-    /// Starting these programs.
+    /// Start these programs.
     Bash(CommandPattern),
-    /// Asking these hosts.
+    /// Send requests to these hosts.
     WebFetch(HostPattern),
-    /// Nothing that can be granted here.
+    /// Nothing: the entry cannot be granted.
     NotGrantable {
-        /// Why, as the end of a sentence.
+        /// Why not, as the end of a sentence.
         why: String,
-        /// What to write in its place.
+        /// What to write instead.
         fix: Option<String>,
     },
 }
 
-/// Who speaks: what an entry leaves open is read in favour of the narrower grant.
+/// The list that contains an entry. An ambiguous entry means whatever grants less.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Side {
-    /// A skill's `allowed-tools`: asks, and is held to what the operator allows.
-    Asked,
+pub enum EntryList {
+    /// A skill's `allowed-tools`: requests, limited by what the operator allows.
+    AllowedTools,
     /// A policy's `allow`.
     Allow,
     /// A policy's `deny`.
@@ -43,70 +43,71 @@ pub enum Side {
 const READ: [&str; 5] = ["Read", "Glob", "Grep", "LS", "NotebookRead"];
 const WRITE: [&str; 4] = ["Write", "Edit", "MultiEdit", "NotebookEdit"];
 
-/// Understands one entry.
-pub fn parse(text: &str, side: Side) -> Tool {
+/// Parses one entry.
+pub fn parse(text: &str, side: EntryList) -> Permission {
     let text = text.trim();
-    // Entries end up in terminals and in lines that an operator may paste.
+    // Entries are printed in terminals, and in lines that an operator may paste.
     if printable(text) != text {
-        return refuse("it holds characters that cannot be seen", None);
+        return refuse("it contains invisible characters", None);
     }
     let (name, argument) = match text.split_once('(') {
         None => (text, None),
         Some((name, rest)) => match rest.strip_suffix(')') {
             Some(argument) => (name, Some(argument.trim())),
-            None => return refuse("it has no closing parenthesis", Some(format!("{text})"))),
+            None => return refuse("the closing parenthesis is missing", Some(format!("{text})"))),
         },
     };
     if argument == Some("") {
-        return refuse("its parentheses are empty", Some(name.to_owned()));
+        return refuse("the parentheses are empty", Some(name.to_owned()));
     }
     match name {
-        _ if READ.contains(&name) => path(name, argument).map_or_else(|why| why, Tool::Read),
-        _ if WRITE.contains(&name) => path(name, argument).map_or_else(|why| why, Tool::Write),
-        "Bash" if side == Side::Deny => denied_command(argument).map_or_else(|why| why, Tool::Bash),
-        "Bash" => command(argument).map_or_else(|why| why, Tool::Bash),
-        "WebFetch" => host(argument, side).map_or_else(|why| why, Tool::WebFetch),
+        _ if READ.contains(&name) => path(name, argument).map_or_else(|why| why, Permission::Read),
+        _ if WRITE.contains(&name) => {
+            path(name, argument).map_or_else(|why| why, Permission::Write)
+        }
+        "Bash" if side == EntryList::Deny => {
+            denied_command(argument).map_or_else(|why| why, Permission::Bash)
+        }
+        "Bash" => command(argument).map_or_else(|why| why, Permission::Bash),
+        "WebFetch" => host(argument, side).map_or_else(|why| why, Permission::WebFetch),
         _ => unknown(name, argument),
     }
 }
 
-/// Understands one entry of a skill's `disallowed-tools`. One that cannot be enforced exactly
-/// denies all of the tool that it names; what names no tool of this host denies what nothing
-/// grants.
-pub(crate) fn parse_denial(text: &str) -> Tool {
+/// Parses one entry of a skill's `disallowed-tools`. An entry that cannot be enforced exactly
+/// denies the whole tool that it names. An entry for an unknown tool denies nothing, because nothing
+/// grants such a tool.
+pub(crate) fn parse_denial(text: &str) -> Permission {
     let name = text.split('(').next().unwrap_or(text).trim();
-    match (parse(text, Side::Deny), near(name)) {
-        (Tool::NotGrantable { .. }, Some(known)) => parse(known, Side::Deny),
+    match (parse(text, EntryList::Deny), near(name)) {
+        (Permission::NotGrantable { .. }, Some(known)) => parse(known, EntryList::Deny),
         (tool, _) => tool,
     }
 }
 
-/// Whether an entry is about files, even one that cannot be granted or is misspelt: `Bash` beside
-/// it does not stand alone.
+/// Checks whether an entry is about files, even if it is misspelt or cannot be granted. Only without
+/// such an entry does `Bash` imply access to files.
 pub fn names_paths(text: &str) -> bool {
     let name = text.split('(').next().unwrap_or(text).trim();
     near(name).is_some_and(|known| READ.contains(&known) || WRITE.contains(&known))
 }
 
-fn refuse(why: impl Into<String>, fix: Option<String>) -> Tool {
-    Tool::NotGrantable { why: why.into(), fix }
+fn refuse(why: impl Into<String>, fix: Option<String>) -> Permission {
+    Permission::NotGrantable { why: why.into(), fix }
 }
 
-fn unknown(name: &str, argument: Option<&str>) -> Tool {
+fn unknown(name: &str, argument: Option<&str>) -> Permission {
     match near(name) {
         Some(known) => {
             let fix = argument.map_or(known.to_owned(), |a| format!("{known}({a})"));
-            refuse(format!("there is no tool of that name; did you mean `{known}`?"), Some(fix))
+            refuse(format!("unknown tool; did you mean `{known}`?"), Some(fix))
         }
-        None => refuse(
-            "nothing here can grant it: only Read, Write, Bash and WebFetch entries can be enforced",
-            None,
-        ),
+        None => refuse("only Read, Write, Bash and WebFetch entries can be enforced", None),
     }
 }
 
-/// The tool whose name was probably meant. One slip for every four letters: `bash` and `WebFetsh`,
-/// but not `Task` for `Bash`.
+/// Returns the tool that a misspelt name probably means. One edit for every four letters: `bash`
+/// and `WebFetsh` match, but `Task` does not match `Bash`.
 fn near(name: &str) -> Option<&'static str> {
     let distance =
         |known: &str| strsim::damerau_levenshtein(&known.to_lowercase(), &name.to_lowercase());
@@ -118,8 +119,8 @@ fn near(name: &str) -> Option<&'static str> {
     (distance(known) <= known.len() / 4).then_some(known)
 }
 
-/// A path argument becomes an absolute guest glob.
-fn path(name: &str, argument: Option<&str>) -> Result<PathGlob, Tool> {
+/// Converts a path argument to an absolute guest glob.
+fn path(name: &str, argument: Option<&str>) -> Result<PathGlob, Permission> {
     let Some(argument) = argument else { return Ok(PathGlob::everything()) };
     let skill = [
         "{baseDir}",
@@ -145,7 +146,7 @@ fn path(name: &str, argument: Option<&str>) -> Result<PathGlob, Tool> {
         }
         None if argument.starts_with('!') => {
             return Err(refuse(
-                "a glob cannot be negated; the policy's `deny` can take paths away",
+                "globs cannot be negated; use the policy's `deny` to exclude paths",
                 None,
             ));
         }
@@ -155,11 +156,11 @@ fn path(name: &str, argument: Option<&str>) -> Result<PathGlob, Tool> {
     PathGlob::new(&absolute).map_err(|why| refuse(why, None))
 }
 
-/// What the shell would interpret. An argv holds none of it, so that no pattern over argv can
-/// promise what such an entry says.
-pub const SHELL: &str = "|&;<>()$`\"'\\*?[]{}";
+/// Characters that a shell interprets. A program's arguments no longer contain them, so a pattern
+/// over arguments cannot enforce an entry that uses them.
+pub const SHELL_CHARACTERS: &str = "|&;<>()$`\"'\\*?[]{}";
 
-fn command(argument: Option<&str>) -> Result<CommandPattern, Tool> {
+fn command(argument: Option<&str>) -> Result<CommandPattern, Permission> {
     let Some(argument) = argument else { return Ok(CommandPattern::any()) };
     if argument == "*" {
         return Ok(CommandPattern::any());
@@ -173,70 +174,63 @@ fn command(argument: Option<&str>) -> Result<CommandPattern, Tool> {
     }
     if words.trim_end().ends_with(":*") || words.contains(['*', '?']) {
         return Err(refuse(
-            "a wildcard may only end a command (`git:*`, `git commit *`): others cannot be enforced exactly",
+            "a wildcard can only end a command (`git:*`, `git commit *`): others cannot be enforced exactly",
             None,
         ));
     }
-    if let Some(c) = words.chars().find(|c| SHELL.contains(*c)) {
+    if let Some(c) = words.chars().find(|c| SHELL_CHARACTERS.contains(*c)) {
         return Err(refuse(
-            format!("`{c}` is for the shell to interpret, and cannot be enforced exactly"),
+            format!("`{c}` is shell syntax, which cannot be enforced exactly"),
             None,
         ));
     }
     let words: Vec<String> = words.split_whitespace().map(str::to_owned).collect();
     if words.iter().any(|w| w.starts_with(['~', '#'])) {
-        return Err(refuse(
-            "`~` and `#` are for the shell to interpret, and cannot be enforced exactly",
-            None,
-        ));
+        return Err(refuse("`~` and `#` are shell syntax, which cannot be enforced exactly", None));
     }
     if words[0].contains('=') {
-        return Err(refuse("it sets a variable before it names a program", None));
+        return Err(refuse("it sets a variable before the program's name", None));
     }
     Ok(CommandPattern { words, open })
 }
 
-/// A denial names a program, all of whose names and arguments it stops. What another spelling would
-/// pass is no denial.
-fn denied_command(argument: Option<&str>) -> Result<CommandPattern, Tool> {
+/// Parses a denied command. A denial names a program, and applies to all its names and arguments.
+/// Refuses denials that another spelling of the command would bypass.
+fn denied_command(argument: Option<&str>) -> Result<CommandPattern, Permission> {
     let pattern = command(argument)?;
     let Some((program, arguments)) = pattern.words.split_first() else { return Ok(pattern) };
     let instead = |name: &str| Some(format!("Bash({name}:*)"));
     let name = installed_name(program).unwrap_or(program);
     if let Some(interpreter) = script_interpreter(name) {
-        let why = "a script runs under other paths too, and as an argument of its interpreter; only the interpreter can be denied";
+        let why = "a script also runs under other paths, and as an argument of its interpreter; deny the interpreter instead";
         return Err(refuse(why, instead(interpreter)));
     }
     if name.contains('/') {
         return Err(refuse(
-            "a path names a file, which runs under other paths too; only the name of a program can be denied",
+            "a file also runs under other paths; deny a program by its name instead",
             None,
         ));
     }
     if is_shell_keyword(name) {
-        return Err(refuse(
-            format!("`{name}` is a word of the shell's language, and no program"),
-            None,
-        ));
+        return Err(refuse(format!("`{name}` is a shell keyword, not a program"), None));
     }
     if matches!(name, "pip" | "pip3") {
-        let why = format!(
-            "`{name}` is a module of Python, which `python3 -m pip` and a script run as well"
-        );
+        let why =
+            format!("`{name}` is a Python module, which `python3 -m pip` and scripts can run too");
         return Err(refuse(why, instead("python3")));
     }
     if !arguments.is_empty() {
-        let why = "a denial with arguments is passed by other spellings of them; the program can be denied, or only certain commands of it \
-                   allowed";
+        let why = "other spellings of the arguments would bypass it; deny the program, or allow only some of its commands \
+                   instead";
         return Err(refuse(why, instead(name)));
     }
-    Ok(CommandPattern { words: vec![canonical(name).to_owned()], open: true })
+    Ok(CommandPattern { words: vec![canonical_name(name).to_owned()], open: true })
 }
 
-fn host(argument: Option<&str>, side: Side) -> Result<HostPattern, Tool> {
-    // A denial means the host whatever the scheme, port or address; an operator's `allow` means
+fn host(argument: Option<&str>, side: EntryList) -> Result<HostPattern, Permission> {
+    // A denial applies to every scheme, port and address of the host. An operator's `allow` means
     // public hosts over HTTPS.
-    let generous = side != Side::Allow;
+    let generous = side != EntryList::Allow;
     let Some(argument) = argument else {
         return Ok(HostPattern {
             host: HostName::Any,
@@ -253,17 +247,22 @@ fn host(argument: Option<&str>, side: Side) -> Result<HostPattern, Tool> {
         (true, rest.strip_suffix('/').unwrap_or(rest))
     } else {
         return Err(refuse(
-            "its argument names no domain",
+            "the argument does not name a domain",
             Some(format!("WebFetch(domain:{argument})")),
         ));
     };
     let (name, port) = split_port(authority)?;
     let (host, literal) = host_name(name)?;
-    let port = port.or((side == Side::Deny).then_some(EVERY_PORT));
-    Ok(HostPattern { host, port, plain: plain || side == Side::Deny, private: generous || literal })
+    let port = port.or((side == EntryList::Deny).then_some(EVERY_PORT));
+    Ok(HostPattern {
+        host,
+        port,
+        plain: plain || side == EntryList::Deny,
+        private: generous || literal,
+    })
 }
 
-fn split_port(authority: &str) -> Result<(&str, Option<u16>), Tool> {
+fn split_port(authority: &str) -> Result<(&str, Option<u16>), Permission> {
     let (name, port) = match authority.strip_prefix('[') {
         Some(rest) => match rest.split_once(']') {
             Some((name, "")) => (name, None),
@@ -302,8 +301,8 @@ fn split_port(authority: &str) -> Result<(&str, Option<u16>), Tool> {
     }
 }
 
-/// The host, and whether it is one literal address or `localhost`.
-fn host_name(name: &str) -> Result<(HostName, bool), Tool> {
+/// Parses a host. The second value tells whether it is a literal address or `localhost`.
+fn host_name(name: &str) -> Result<(HostName, bool), Permission> {
     if name == "*" {
         return Ok((HostName::Any, false));
     }
@@ -311,10 +310,7 @@ fn host_name(name: &str) -> Result<(HostName, bool), Tool> {
         return Ok((HostName::Exact(address.to_canonical().to_string()), true));
     }
     if !name.is_ascii() {
-        return Err(refuse(
-            "a host outside ASCII is written in its punycode form, `xn--...`",
-            None,
-        ));
+        return Err(refuse("write a non-ASCII host in its punycode form, `xn--...`", None));
     }
     let lower = name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase();
     let (below, labels) =
@@ -325,18 +321,18 @@ fn host_name(name: &str) -> Result<(HostName, bool), Tool> {
             && !l.starts_with('-')
             && !l.ends_with('-')
     };
-    // The URL standard reads a last label of digits as an IPv4 address, in forms that few would
-    // recognise: 127.1, 0x7f.1.
+    // URL parsers read a host with a numeric last label as an IPv4 address, even in unusual forms
+    // such as 127.1 and 0x7f.1.
     let last = labels.rsplit('.').next().unwrap_or(labels);
     let numeric = last.bytes().all(|b| b.is_ascii_digit()) || last.starts_with("0x");
     if labels.contains('*') {
         return Err(refuse(
-            "a wildcard may only stand for whole names before a domain: `*.example.com`",
+            "a wildcard can only stand for whole names before a domain: `*.example.com`",
             None,
         ));
     }
     if labels.len() > 253 || !labels.split('.').all(label) || numeric {
-        return Err(refuse(format!("`{}` is not a host's name", name.escape_default()), None));
+        return Err(refuse(format!("`{}` is not a host name", name.escape_default()), None));
     }
     let host =
         if below { HostName::Below(labels.to_owned()) } else { HostName::Exact(labels.to_owned()) };

@@ -1,17 +1,17 @@
-//! A grant as people read it: what became of each entry, then the capabilities.
+//! Prints a grant for people: the decision on each entry, then the capabilities.
 
 use comfy_table::{ContentArrangement, Table, presets};
 
 use super::capabilities::{MountMode, Scope};
 use super::determinism::show_start_time;
 use super::grant::{Grant, Verdict};
-use super::tool::{CommandPattern, PathGlob};
+use super::pattern::{CommandPattern, PathGlob};
 use super::verdict::{Pattern, show_host};
 use crate::limits::Limit;
 
-/// The grant as two tables, at most `width` columns wide. Values of variables are not shown.
+/// Formats a grant as two tables, at most `width` columns wide. Omits the values of variables.
 pub fn explain(grant: &Grant, width: u16) -> String {
-    let mut decisions = table(width, &["asked for", "verdict", "what it means", "said by"]);
+    let mut decisions = table(width, &["requested", "verdict", "meaning", "decided by"]);
     for d in &grant.decisions {
         let verdict = match d.verdict {
             Verdict::Granted => "granted",
@@ -38,7 +38,7 @@ pub fn explain(grant: &Grant, width: u16) -> String {
 
 fn capabilities(grant: &Grant, width: u16) -> Table {
     let c = &grant.capabilities;
-    let mut rows = table(width, &["capability", "what is allowed"]);
+    let mut rows = table(width, &["capability", "allowed"]);
     let mounts = c.mounts.iter().map(|m| {
         let mode = match m.mode {
             MountMode::Read => "read-only",
@@ -52,9 +52,10 @@ fn capabilities(grant: &Grant, width: u16) -> Table {
         .iter()
         .map(|m| format!("{} = {} (packages, read-only)", m.guest, m.host.display()));
     let own = ["/skill (read-only)".to_owned(), "/tmp (scratch)".to_owned()];
-    let state = c.limits.get(Limit::State).map(|bytes| {
-        format!("/state (kept from run to run, at most {})", Limit::State.show(bytes))
-    });
+    let state = c
+        .limits
+        .get(Limit::State)
+        .map(|bytes| format!("/state (kept between runs, at most {})", Limit::State.show(bytes)));
     rows.add_row([
         "folders".to_owned(),
         lines(own.into_iter().chain(state).chain(mounts).chain(packages)),
@@ -66,12 +67,12 @@ fn capabilities(grant: &Grant, width: u16) -> Table {
     ]);
     rows.add_row(["programs".to_owned(), show(&c.spawn, show_command)]);
     rows.add_row(["network".to_owned(), show(&c.fetch, show_host)]);
-    if !c.fetch.is_nothing() {
+    if !c.fetch.is_empty() {
         rows.add_row(["methods".to_owned(), c.methods.join(" ")]);
     }
     if !c.authorities.is_empty() {
         let trusted = c.authorities.iter().map(|a| format!("{} ({})", a.file.display(), a.digest));
-        rows.add_row(["HTTPS trusts also".to_owned(), lines(trusted)]);
+        rows.add_row(["trusted authorities".to_owned(), lines(trusted)]);
     }
     rows.add_row(["variables".to_owned(), lines(c.env.keys().cloned())]);
     if let Some(d) = c.determinism {
@@ -87,7 +88,7 @@ fn capabilities(grant: &Grant, width: u16) -> Table {
     rows
 }
 
-/// What is allowed below the mounted folders, if there are any of the kind.
+/// Formats the files that a scope allows, if any folder is mounted that way.
 fn files(scope: &Scope<PathGlob>, any: bool) -> String {
     let text = |glob: &PathGlob| {
         if *glob == PathGlob::everything() {
@@ -99,29 +100,28 @@ fn files(scope: &Scope<PathGlob>, any: bool) -> String {
     if any { show(scope, text) } else { "nothing else".into() }
 }
 
-/// What both sides allow, as short as it can be said, and what is denied.
+/// Formats a scope: what both sides allow, without redundant patterns, then what is denied.
 fn show<P: Pattern>(scope: &Scope<P>, text: impl Fn(&P) -> String) -> String {
-    if scope.is_nothing() {
+    if scope.is_empty() {
         return "nothing".into();
     }
     let mut sides: Vec<Vec<&P>> = scope.all_of.iter().map(|side| widest(side)).collect();
     for i in (0..sides.len()).rev() {
         let (side, rest) = (&sides[i], sides.iter().enumerate().filter(|(j, _)| *j != i));
-        // A side that holds all of another adds nothing to it.
+        // A side that covers another side does not narrow it.
         if rest.clone().any(|(_, other)| other.iter().all(|p| side.iter().any(|s| s.covers(p)))) {
             sides.remove(i);
         }
     }
     let list = |side: &[&P]| side.iter().map(|p| text(p)).collect::<Vec<_>>().join(", ");
-    let mut out =
-        sides.iter().map(|side| list(side)).collect::<Vec<_>>().join("\nand of that only: ");
+    let mut out = sides.iter().map(|side| list(side)).collect::<Vec<_>>().join("\nlimited to: ");
     if !scope.none_of.is_empty() {
-        out.push_str(&format!("\nbut not: {}", list(&widest(&scope.none_of))));
+        out.push_str(&format!("\nexcept: {}", list(&widest(&scope.none_of))));
     }
     out
 }
 
-/// A side's patterns without those that another of them holds.
+/// Returns the patterns of a side that no other pattern of it covers.
 fn widest<P: Pattern>(side: &[P]) -> Vec<&P> {
     let mut out: Vec<&P> = Vec::new();
     for pattern in side {

@@ -1,5 +1,4 @@
-//! A policy file becomes layers. All that is wrong with it is told at once, and a file with
-//! anything wrong is not used at all.
+//! Reads a policy file into layers. Reports every error at once, and rejects a file with any error.
 
 mod agents;
 mod top;
@@ -8,7 +7,7 @@ use std::path::Path;
 
 use super::capabilities::{Mount, MountMode};
 use super::determinism::parse_start_time;
-use super::entry::Side;
+use super::entry::EntryList;
 use super::schema::{self, Field};
 use super::yaml::{self, Kind, Node};
 use super::{
@@ -18,24 +17,24 @@ use super::{
 use crate::diagnostic::{Diagnostic, Severity, Span};
 use crate::limits::Limit;
 
-/// A policy of a thousand skills has some 100 KiB.
+/// A policy for a thousand skills takes about 100 KiB.
 const MAX_BYTES: usize = 1 << 20;
 
-/// A policy file that cannot be used.
+/// A policy file that was rejected.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("the policy is not used: {} in it", match .diagnostics.len() { 1 => "one error".to_owned(), n => format!("{n} errors") })]
+#[error("policy rejected: {}", match .diagnostics.len() { 1 => "1 error".to_owned(), n => format!("{n} errors") })]
 pub struct PolicyError {
-    /// All that is wrong, in the file's order.
+    /// Every error, in the order of the file.
     pub diagnostics: Vec<Diagnostic>,
-    /// The file's text, to point into.
+    /// The text of the file, which the diagnostics point into.
     pub source_text: String,
 }
 
-/// Reads a policy file's text, and the certificates that it names. `path` names it, and is where
-/// relative host paths start; `home` is what `~/` means.
+/// Parses the text of a policy file, and reads the certificates that it names. `path` is the file's
+/// path; relative host paths start at its folder. `home` is what `~/` expands to.
 ///
 /// # Errors
-/// Everything that is wrong with it.
+/// Every error in the file.
 pub fn load(path: &Path, text: &str, home: Option<&Path>) -> Result<Policy, PolicyError> {
     let mut reader = Reader {
         path,
@@ -66,12 +65,24 @@ pub fn load(path: &Path, text: &str, home: Option<&Path>) -> Result<Policy, Poli
     }
 }
 
+/// The shape that a key's value must have.
+#[derive(Clone, Copy)]
+enum Expected {
+    Table,
+    List { example: &'static str },
+    Value,
+    Item { item: &'static str },
+}
+
+/// An example of the list of mounts.
+const MOUNTS: &str = "[{ host: DIR, guest: /data, mode: read }]";
+
 struct Reader<'a> {
     path: &'a Path,
     file: String,
     home: Option<&'a Path>,
     diagnostics: Vec<Diagnostic>,
-    /// Where each mount's place is.
+    /// The place of each mount, as text and as a span.
     mounts: Vec<(String, Span)>,
 }
 
@@ -79,7 +90,7 @@ impl Reader<'_> {
     fn root(&mut self, root: &Node) -> Policy {
         let mut default = self.layer();
         let mut skills = Vec::new();
-        let (mut authorities, mut folders, mut retention) =
+        let (mut authorities, mut skill_folders, mut retention) =
             (Vec::new(), Vec::new(), Retention::default());
         let (mut secrets, mut usage, mut preload) = (Secrets::default(), true, Preload::Nothing);
         let mut audit_detail = AuditDetail::default();
@@ -90,7 +101,7 @@ impl Reader<'_> {
                 "authorities" => authorities = self.authorities(value),
                 "secrets" => secrets = Secrets { plain: secrets.plain, ..self.secrets(value) },
                 "record" => secrets.plain = self.plain(value),
-                "skill-folders" => folders = self.skill_folders(value),
+                "skill-folders" => skill_folders = self.skill_folders(value),
                 "audit" => (retention, audit_detail) = self.audit(value),
                 "usage" => usage = self.usage(value),
                 "preload" => preload = self.preload(value),
@@ -106,7 +117,7 @@ impl Reader<'_> {
         Policy {
             layers,
             authorities,
-            folders,
+            skill_folders,
             retention,
             audit_detail,
             secrets,
@@ -120,7 +131,7 @@ impl Reader<'_> {
         let mut layers = Vec::new();
         let entries = match &node.kind {
             Kind::Map(entries) => entries.as_slice(),
-            _ => return self.expected(node, "`skills`", "a table of skills' names", layers),
+            _ => return self.expected(node, "`skills`", Expected::Table, layers),
         };
         for (key, value) in entries {
             let name = scalar(key).unwrap_or_default();
@@ -131,13 +142,13 @@ impl Reader<'_> {
                     self.error(
                         "policy-skill-name",
                         Some(key.span),
-                        format!("`{}` is no name or glob of skills: {why}", printable(name)),
+                        format!("invalid skill name `{}`: {why}", printable(name)),
                         None,
                     );
                 }
             }
             self.section(value, name, &schema::SKILL, &mut layer);
-            // Without its name a section would be everybody's.
+            // Without its name, the section would apply to every skill.
             if layer.applies_to.is_some() {
                 layers.push(layer);
             }
@@ -148,8 +159,8 @@ impl Reader<'_> {
     fn section(&mut self, node: &Node, name: &str, fields: &'static [Field], layer: &mut Layer) {
         for (key, _, value) in self.table(node, &format!("`{}`", printable(name)), fields) {
             match key {
-                "allow" => layer.allow = self.rules(value, key, Side::Allow),
-                "deny" => layer.deny = self.rules(value, key, Side::Deny),
+                "allow" => layer.allow = self.rules(value, key, EntryList::Allow),
+                "deny" => layer.deny = self.rules(value, key, EntryList::Deny),
                 "mounts" => layer.mounts = self.mounts(value),
                 "env" => layer.env = self.env(value),
                 "methods" => layer.methods = Some(self.methods(value)),
@@ -163,7 +174,7 @@ impl Reader<'_> {
 
     fn determinism(&mut self, key: &str, node: &Node, layer: &mut Layer) {
         let Some(text) = scalar(node) else {
-            return self.expected(node, &format!("`{key}`"), "a single value", ());
+            return self.expected(node, &format!("`{key}`"), Expected::Value, ());
         };
         let rule = &mut layer.determinism;
         let problem = match key {
@@ -172,14 +183,14 @@ impl Reader<'_> {
                     rule.on = Some(text == "true");
                     None
                 }
-                _ => Some("it is `true` or `false`".to_owned()),
+                _ => Some("expected `true` or `false`".to_owned()),
             },
             "seed" => match text.parse() {
                 Ok(seed) => {
                     rule.seed = Some(seed);
                     None
                 }
-                Err(_) => Some(format!("`{text}` is no whole number from 0 to {}", u64::MAX)),
+                Err(_) => Some(format!("`{text}` is not a whole number from 0 to {}", u64::MAX)),
             },
             _ => parse_start_time(text).map(|time| rule.start_time = Some(time)).err(),
         };
@@ -193,9 +204,9 @@ impl Reader<'_> {
         }
     }
 
-    fn rules(&mut self, node: &Node, key: &str, side: Side) -> Vec<Rule> {
+    fn rules(&mut self, node: &Node, key: &str, side: EntryList) -> Vec<Rule> {
         let mut rules = Vec::new();
-        for (text, span) in self.texts(node, key, "an entry such as `Read(docs/**)`") {
+        for (text, span) in self.texts(node, key, "an entry such as `Read(docs/**)`", "[Read]") {
             match Rule::new(text, side, &self.place(span)) {
                 Ok(rule) => rules.push(rule),
                 Err(d) => self.error(d.rule, Some(span), d.message, d.fix),
@@ -206,7 +217,7 @@ impl Reader<'_> {
 
     fn env(&mut self, node: &Node) -> Vec<EnvRule> {
         let mut rules: Vec<EnvRule> = Vec::new();
-        for (text, span) in self.texts(node, "env", "NAME or NAME=value") {
+        for (text, span) in self.texts(node, "env", "NAME or NAME=value", "[NAME=value]") {
             match EnvRule::new(text, &self.place(span)) {
                 Ok(rule) if rules.iter().any(|r| r.name == rule.name) => {
                     self.error(
@@ -221,7 +232,7 @@ impl Reader<'_> {
                     "policy-env",
                     Some(span),
                     why,
-                    Some("NAME=value, or NAME for the host's own value".into()),
+                    Some("NAME=value, or NAME to pass the host's value".into()),
                 ),
             }
         }
@@ -230,7 +241,7 @@ impl Reader<'_> {
 
     fn methods(&mut self, node: &Node) -> Vec<String> {
         let mut methods = Vec::new();
-        for (text, span) in self.texts(node, "methods", "an HTTP method such as GET") {
+        for (text, span) in self.texts(node, "methods", "an HTTP method such as GET", "[GET]") {
             if schema::METHOD_NAMES.contains(&text) {
                 methods.push(text.to_owned());
             } else {
@@ -239,7 +250,7 @@ impl Reader<'_> {
                 self.error(
                     "policy-method",
                     Some(span),
-                    format!("`{}` is no HTTP method that can be granted", printable(text)),
+                    format!("`{}` is not an HTTP method that can be granted", printable(text)),
                     fix,
                 );
             }
@@ -250,7 +261,7 @@ impl Reader<'_> {
     fn limits(&mut self, node: &Node) -> Vec<LimitRule> {
         let mut rules = Vec::new();
         let Kind::Map(entries) = &node.kind else {
-            return self.expected(node, "`limits`", "a table", rules);
+            return self.expected(node, "`limits`", Expected::Table, rules);
         };
         let keys = Limit::ALL.map(Limit::key);
         for (key, value) in entries {
@@ -260,7 +271,7 @@ impl Reader<'_> {
                 continue;
             };
             let Some(text) = scalar(value) else {
-                self.expected(value, &format!("`{name}`"), "a single value", ());
+                self.expected(value, &format!("`{name}`"), Expected::Value, ());
                 continue;
             };
             match limit.parse(text) {
@@ -279,7 +290,7 @@ impl Reader<'_> {
     fn mounts(&mut self, node: &Node) -> Vec<MountRule> {
         let mut rules: Vec<MountRule> = Vec::new();
         let Kind::List(items) = &node.kind else {
-            return self.expected(node, "`mounts`", "a list", rules);
+            return self.expected(node, "`mounts`", Expected::List { example: MOUNTS }, rules);
         };
         for item in items {
             if let Some(rule) = self.mount(item) {
@@ -297,7 +308,7 @@ impl Reader<'_> {
         let before = self.diagnostics.len();
         for (key, _, value) in self.table(node, "a mount", &schema::MOUNT) {
             let Some(text) = scalar(value) else {
-                self.expected(value, &format!("`{key}`"), "a single value", ());
+                self.expected(value, &format!("`{key}`"), Expected::Value, ());
                 continue;
             };
             let problem = match key {
@@ -314,7 +325,7 @@ impl Reader<'_> {
                     };
                     mode.is_none().then(|| {
                         format!(
-                            "`{}` is no mode: write {}",
+                            "unknown mode `{}`; use one of: {}",
                             printable(text),
                             schema::MODES.join(", ")
                         )
@@ -331,18 +342,18 @@ impl Reader<'_> {
             return Some(MountRule { mount: Mount::new(guest, host, mode), place });
         }
         if self.diagnostics.len() == before {
-            let fix = Some("- { host: DIR, guest: /data, mode: read }".into());
+            let fix = Some(format!("mounts: {MOUNTS}"));
             self.error(
                 "policy-mount",
                 Some(node.span),
-                "a mount names `host` and `guest`".into(),
+                "a mount needs `host` and `guest`".into(),
                 fix,
             );
         }
         None
     }
 
-    /// Mounts of sections that may meet in one skill.
+    /// Reports mounts that clash in sections that can apply to the same skill.
     fn clashes(&mut self, layers: &[Layer]) {
         for (i, later) in layers.iter().enumerate() {
             for earlier in &layers[..i] {
@@ -366,7 +377,7 @@ impl Reader<'_> {
         }
     }
 
-    /// The entries of a table whose keys are known; the others are errors.
+    /// Returns the entries of a table with known keys, and reports the others.
     fn table<'n>(
         &mut self,
         node: &'n Node,
@@ -376,7 +387,7 @@ impl Reader<'_> {
         let mut known = Vec::new();
         let keys: Vec<&'static str> = fields.iter().map(|f| f.key).collect();
         let Kind::Map(entries) = &node.kind else {
-            return self.expected(node, what, "a table", known);
+            return self.expected(node, what, Expected::Table, known);
         };
         for (key, value) in entries {
             match keys.iter().find(|k| Some(**k) == scalar(key)) {
@@ -387,15 +398,27 @@ impl Reader<'_> {
         known
     }
 
-    fn texts<'n>(&mut self, node: &'n Node, key: &str, item: &str) -> Vec<(&'n str, Span)> {
+    /// Returns the texts of a list. `item` describes one of them, and `example` is a whole list.
+    fn texts<'n>(
+        &mut self,
+        node: &'n Node,
+        key: &str,
+        item: &'static str,
+        example: &'static str,
+    ) -> Vec<(&'n str, Span)> {
         let mut texts = Vec::new();
         let Kind::List(items) = &node.kind else {
-            return self.expected(node, &format!("`{key}`"), "a list", texts);
+            return self.expected(node, &format!("`{key}`"), Expected::List { example }, texts);
         };
         for node in items {
             match scalar(node) {
                 Some(text) => texts.push((text, node.span)),
-                None => self.expected(node, &format!("each of `{key}`"), item, ()),
+                None => self.expected(
+                    node,
+                    &format!("each item of `{key}`"),
+                    Expected::Item { item },
+                    (),
+                ),
             }
         }
         texts
@@ -403,22 +426,33 @@ impl Reader<'_> {
 
     fn unknown_key(&mut self, key: &Node, what: &str, known: &[&str]) {
         let name = scalar(key).unwrap_or_default();
-        let fix = suggest(name, known)
-            .map(|k| format!("{k}:"))
-            .or_else(|| Some(format!("one of: {}", known.join(", "))));
-        self.error(
-            "policy-key",
-            Some(key.span),
-            format!("{what} has no key `{}`", printable(name)),
-            fix,
-        );
+        let suggestion = suggest(name, known);
+        let message = match &suggestion {
+            Some(known) => {
+                format!("unknown key `{}` in {what}; did you mean `{known}`?", printable(name))
+            }
+            None => format!("unknown key `{}` in {what}", printable(name)),
+        };
+        let fix = suggestion
+            .map_or_else(|| format!("one of: {}", known.join(", ")), |known| format!("{known}:"));
+        self.error("policy-key", Some(key.span), message, Some(fix));
     }
 
-    fn expected<T>(&mut self, node: &Node, what: &str, wanted: &str, empty: T) -> T {
-        let message = format!("{what} must be {wanted}, and is {}", node.describe());
-        let fix = matches!(node.kind, Kind::Null)
-            .then(|| "write `[]` or `{}` where nothing is meant".to_owned());
-        self.error("policy-type", Some(node.span), message, fix);
+    /// Reports a value of the wrong type, and returns `empty` in its place.
+    fn expected<T>(&mut self, node: &Node, what: &str, shape: Expected, empty: T) -> T {
+        let message = match (&node.kind, shape) {
+            (Kind::Null, Expected::Table) => format!("{what} is empty; write `{{}}`"),
+            (Kind::Null, Expected::List { .. }) => format!("{what} is empty; write `[]`"),
+            (_, Expected::Table) => format!("{what} must be a table, not {}", node.describe()),
+            (_, Expected::List { example }) => format!("{what} must be a list, e.g. `{example}`"),
+            (_, Expected::Value) => {
+                format!("{what} must be a single value, not {}", node.describe())
+            }
+            (_, Expected::Item { item }) => {
+                format!("{what} must be {item}, not {}", node.describe())
+            }
+        };
+        self.error("policy-type", Some(node.span), message, None);
         empty
     }
 
@@ -456,7 +490,7 @@ fn scalar(node: &Node) -> Option<&str> {
     if let Kind::Scalar(text) = &node.kind { Some(text) } else { None }
 }
 
-/// The known word that was probably meant.
+/// Returns the known word that a misspelt one probably means.
 fn suggest(word: &str, known: &[&str]) -> Option<String> {
     let near =
         known.iter().map(|k| (strsim::jaro_winkler(&word.to_lowercase(), &k.to_lowercase()), k));

@@ -1,22 +1,22 @@
 //! Globs over absolute guest paths, matched segment by segment.
 //!
 //! globset alone lets a character class match `/`, and cannot tell which folders lead to a match.
-//! So a glob is taken apart at its slashes, each segment is globset's, and `**` is a state that
-//! stays.
+//! This module therefore splits a glob at its slashes, matches each segment with globset, and
+//! treats `**` as a state that repeats.
 
 use globset::{GlobBuilder, GlobMatcher};
 use serde::{Deserialize, Serialize};
 
-/// Braces may multiply: `{a,b}{c,d}` is four globs. No honest entry comes near this.
+/// Braces multiply: `{a,b}{c,d}` expands to four globs. Real entries stay far below this limit.
 const MAX_ALTERNATIVES: usize = 64;
-/// Twice Linux' longest path segment, and room for a deep path.
+/// Four times the longest path segment on Linux, which is enough for a deep path.
 const MAX_LENGTH: usize = 1024;
 
 /// A glob over absolute guest paths: `/workspace/docs/**`.
 ///
-/// `*`, `?` and `[a-z]` stay within one path segment, `**` crosses them, `{a,b}` is either. A glob
-/// without wildcards names a file, or a folder with everything below it. `docs/**` matches `docs`
-/// itself too.
+/// `*`, `?` and `[a-z]` match within one path segment, `**` matches any number of segments, and
+/// `{a,b}` matches either alternative. A glob without wildcards matches a file, or a folder and
+/// everything below it. `docs/**` also matches `docs` itself.
 #[derive(Debug, Clone)]
 pub struct PathGlob {
     pattern: String,
@@ -32,11 +32,11 @@ enum Segment {
 }
 
 impl PathGlob {
-    /// Compiles an absolute guest glob. Empty and `.` segments are dropped.
+    /// Compiles an absolute guest glob. Drops empty and `.` segments.
     ///
     /// # Errors
-    /// What is wrong with it: not absolute, `..`, a control character, too long, too many
-    /// alternatives, or the glob's own complaint.
+    /// A message if the glob is not absolute, contains `..` or a control character, is too long, has
+    /// too many alternatives or does not compile.
     pub fn new(pattern: &str) -> Result<PathGlob, String> {
         if !pattern.starts_with('/') {
             return Err("the glob is not absolute".into());
@@ -45,7 +45,7 @@ impl PathGlob {
             return Err(format!("the glob is longer than {MAX_LENGTH} bytes"));
         }
         if pattern.chars().any(char::is_control) {
-            return Err("the glob holds a control character".into());
+            return Err("the glob contains a control character".into());
         }
         let mut expanded = Vec::new();
         expand(pattern, &mut expanded)?;
@@ -53,22 +53,22 @@ impl PathGlob {
         Ok(PathGlob { pattern: tidy(pattern), alternatives })
     }
 
-    /// Every path of every mount.
+    /// Returns the glob that matches every path.
     pub fn everything() -> PathGlob {
         PathGlob { pattern: "/**".into(), alternatives: vec![vec![Segment::Deep]] }
     }
 
-    /// The glob's text.
+    /// Returns the text of the glob.
     pub fn pattern(&self) -> &str {
         &self.pattern
     }
 
-    /// The path of a glob without wildcards.
+    /// Returns the path of a glob without wildcards, or `None` for other globs.
     pub fn literal(&self) -> Option<&str> {
         (!self.pattern.contains(['*', '?', '[', ']', '{', '}', '\\'])).then_some(&self.pattern)
     }
 
-    /// The folder, or file, that all paths of the glob are in.
+    /// Returns the path without wildcards that all matching paths start with.
     pub(super) fn literal_start(&self) -> String {
         let start = match self.alternatives.as_slice() {
             [glob] => literals(glob).collect::<Vec<_>>().join("/"),
@@ -77,22 +77,20 @@ impl PathGlob {
         format!("/{start}")
     }
 
-    /// Whether an absolute guest path matches.
+    /// Checks whether an absolute guest path matches.
     pub fn matches(&self, path: &str) -> bool {
         self.alternatives.iter().any(|glob| walk(glob, path).last() == Some(&true))
     }
 
-    /// Whether a folder may hold, at any depth, something that matches: may say yes where the
-    /// answer is no, never the reverse.
-    pub fn may_hold(&self, folder: &str) -> bool {
+    /// Checks whether a folder may contain a matching path at any depth. May err towards yes.
+    pub fn may_contain(&self, folder: &str) -> bool {
         self.alternatives.iter().any(|glob| {
             let live = walk(glob, folder);
             live[..glob.len()].contains(&true)
         })
     }
 
-    /// Whether everything that `other` matches is matched here: may say no where the answer is yes,
-    /// never the reverse.
+    /// Checks whether this glob matches everything that `other` matches. May err towards no.
     pub fn covers(&self, other: &PathGlob) -> bool {
         let Some(folder) = self.subtree() else { return self.pattern == other.pattern };
         other.alternatives.iter().all(|glob| {
@@ -101,12 +99,12 @@ impl PathGlob {
         })
     }
 
-    /// Whether some path may match both: may say yes where the answer is no, never the reverse.
+    /// Checks whether some path may match both globs. May err towards yes.
     pub fn overlaps(&self, other: &PathGlob) -> bool {
         self.alternatives.iter().any(|a| {
             other.alternatives.iter().any(|b| {
-                // Beyond the first `**` of either side anything can meet; before it, only pairs of
-                // literals can differ for certain.
+                // After the first `**` of either glob, anything can match. Before it, only a
+                // literal segment rules out a match.
                 for (left, right) in a.iter().zip(b) {
                     match (left, right) {
                         (Segment::Deep, _) | (_, Segment::Deep) => return true,
@@ -127,7 +125,7 @@ impl PathGlob {
         })
     }
 
-    /// The folder of a glob that is one whole folder: `/a/b` and `/a/b/**`.
+    /// Returns the folder of a glob that matches one whole folder, such as `/a/b` and `/a/b/**`.
     fn subtree(&self) -> Option<Vec<&str>> {
         let [glob] = self.alternatives.as_slice() else { return None };
         let folder: Vec<&str> = literals(glob).collect();
@@ -136,8 +134,8 @@ impl PathGlob {
     }
 }
 
-/// The states alive after reading a path: `live[i]`: the first `i` segments of the glob have
-/// matched all of it.
+/// Returns the states after matching a path: `live[i]` means that the first `i` segments of the glob
+/// match the whole path.
 fn walk(glob: &[Segment], path: &str) -> Vec<bool> {
     let mut live = vec![false; glob.len() + 1];
     live[0] = true;
@@ -157,7 +155,7 @@ fn walk(glob: &[Segment], path: &str) -> Vec<bool> {
     live
 }
 
-/// `**` may match no segment at all.
+/// Adds the states that follow because `**` can match no segment.
 fn skip_deep(glob: &[Segment], live: &mut [bool]) {
     for (i, segment) in glob.iter().enumerate() {
         live[i + 1] |= live[i] && matches!(segment, Segment::Deep);
@@ -196,7 +194,7 @@ fn segments(glob: &str) -> Result<Vec<Segment>, String> {
     Ok(out)
 }
 
-/// `{a,b}` becomes two globs, so that each can be taken apart at its slashes.
+/// Expands `{a,b}` to two globs, because alternatives may contain slashes.
 fn expand(glob: &str, out: &mut Vec<String>) -> Result<(), String> {
     let Some((open, close, commas)) = first_braces(glob)? else {
         if out.len() == MAX_ALTERNATIVES {
@@ -213,8 +211,8 @@ fn expand(glob: &str, out: &mut Vec<String>) -> Result<(), String> {
     Ok(())
 }
 
-/// The first pair of braces and the commas directly inside it. Escaped characters and classes are
-/// passed over.
+/// Finds the first pair of braces, and the commas directly inside it. Skips escaped characters and
+/// character classes.
 fn first_braces(glob: &str) -> Result<Option<(usize, usize, Vec<usize>)>, String> {
     let (mut open, mut depth, mut commas) = (0, 0usize, Vec::new());
     let bytes = glob.as_bytes();
@@ -230,7 +228,7 @@ fn first_braces(glob: &str) -> Result<Option<(usize, usize, Vec<usize>)>, String
                 }
             }
             b',' if depth == 1 => commas.push(i),
-            b'}' if depth == 0 => return Err("the glob has a `}` without `{`".into()),
+            b'}' if depth == 0 => return Err("unmatched `}` in the glob".into()),
             b'}' => {
                 depth -= 1;
                 if depth == 0 {
@@ -241,18 +239,18 @@ fn first_braces(glob: &str) -> Result<Option<(usize, usize, Vec<usize>)>, String
         }
         i += 1;
     }
-    if depth > 0 { Err("the glob has a `{` without `}`".into()) } else { Ok(None) }
+    if depth > 0 { Err("unmatched `{` in the glob".into()) } else { Ok(None) }
 }
 
-/// The `]` of the class that opens at `start`; a `]` that comes first in it is a member. The end,
-/// where it is not closed.
+/// Returns the index of the `]` that closes the class at `start`, or the length if it is not closed.
+/// A `]` in first position is a member of the class.
 fn class_end(bytes: &[u8], start: usize) -> usize {
     let negated = matches!(bytes.get(start + 1), Some(b'!' | b'^'));
     let first = start + 1 + usize::from(negated);
     (first + 1..bytes.len()).find(|i| bytes[*i] == b']').unwrap_or(bytes.len())
 }
 
-/// The text as it is shown: single slashes, no `.` segments.
+/// Normalizes the text of a glob: single slashes, no `.` segments.
 fn tidy(pattern: &str) -> String {
     let segments: Vec<&str> = pattern.split('/').filter(|s| !s.is_empty() && *s != ".").collect();
     let slash = if pattern.ends_with('/') && !segments.is_empty() { "/" } else { "" };

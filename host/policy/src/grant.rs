@@ -1,5 +1,5 @@
-//! What a skill asks for, and what the operator allows, become capabilities: their intersection,
-//! less what is denied.
+//! Grants capabilities: the intersection of what a skill requests and what the operator allows, minus
+//! what is denied.
 
 use std::collections::BTreeMap;
 
@@ -7,67 +7,68 @@ use serde::Serialize;
 
 use super::capabilities::{Capabilities, Mount, MountMode, Scope};
 use super::determinism::{self, Determinism, DeterminismRule};
-use super::entry::{self, Side, Tool};
+use super::entry::{self, EntryList, Permission};
+use super::pattern::{CommandPattern, HostPattern, PathGlob};
 use super::schema::METHOD_NAMES;
-use super::tool::{CommandPattern, HostPattern, PathGlob};
 use super::verdict::{Judge, Pattern};
 use super::{EnvValue, Layer, LimitRule, Origin, Policy, Rule, SITE_PACKAGES, printable};
 use crate::diagnostic::Span;
 use crate::limits::{Limit, Limits};
 use crate::manifest::{Manifest, ToolEntry};
 
-/// What a skill may do, and how that came about.
+/// The capabilities of a skill, and the decisions that led to them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Grant {
-    /// What the sandbox enforces.
+    /// The capabilities, which the sandbox enforces.
     pub capabilities: Capabilities,
-    /// One for each entry of `allowed-tools`, in order; then what became of the limits and
-    /// variables, where that needs saying.
-    pub decisions: Vec<Decision>,
+    /// One decision for each entry of `allowed-tools`, in order; then decisions on limits and
+    /// variables that were lowered or omitted.
+    pub decisions: Vec<EntryDecision>,
 }
 
-/// What became of one thing that was asked for.
+/// The decision on one request, such as an entry of `allowed-tools`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
-pub struct Decision {
-    /// As written, control characters escaped.
+pub struct EntryDecision {
+    /// The request as written, with control characters escaped.
     pub entry: String,
-    /// Where in SKILL.md.
+    /// Its place in SKILL.md.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub place: Option<Span>,
-    /// Whether it was granted.
+    /// Whether it is granted.
     pub verdict: Verdict,
-    /// What it means, or why it is refused.
+    /// What the request means, or why it is refused.
     pub meaning: String,
-    /// Which rule of which file said so.
+    /// The rule that decided, and its file.
     pub rule: String,
-    /// What would grant it.
+    /// What would grant the request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fix: Option<String>,
 }
 
-/// How a decision went.
+/// The result of a decision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
-    /// All that was asked.
+    /// Everything that was requested is granted.
     Granted,
-    /// Less than was asked, or only what both sides name.
+    /// Part of it is granted.
     Narrowed,
-    /// Nothing of it.
+    /// Nothing of it is granted.
     Refused,
 }
 
-/// Works out what a skill may do. Pure: the same manifest and policy give the same grant.
+/// Computes what a skill may do. Pure: the same manifest and policy give the same grant.
 pub fn grant(manifest: &Manifest, policy: &Policy) -> Grant {
     let layers: Vec<&Layer> = policy.layers_for(&manifest.name).collect();
-    let allowed = Patterns::of(layers.iter().flat_map(|l| &l.allow).map(|rule| (&rule.tool, rule)));
-    let given_up: Vec<Rule> = manifest.disallowed_tools.iter().flat_map(own_denials).collect();
-    let denied = Patterns::denied(layers.iter().flat_map(|l| &l.deny).chain(&given_up));
-    let asked: Vec<(Tool, &str)> = manifest
+    let allowed =
+        Patterns::of(layers.iter().flat_map(|l| &l.allow).map(|rule| (&rule.permission, rule)));
+    let own_denied: Vec<Rule> = manifest.disallowed_tools.iter().flat_map(own_denials).collect();
+    let denied = Patterns::denied(layers.iter().flat_map(|l| &l.deny).chain(&own_denied));
+    let asked: Vec<(Permission, &str)> = manifest
         .allowed_tools
         .iter()
         .flatten()
-        .map(|e| (entry::parse(&e.text, Side::Asked), e.text.as_str()))
+        .map(|e| (entry::parse(&e.text, EntryList::AllowedTools), e.text.as_str()))
         .collect();
     let names_paths = asked.iter().any(|(_, text)| entry::names_paths(text));
     let mut decisions = Vec::new();
@@ -108,7 +109,7 @@ pub fn grant(manifest: &Manifest, policy: &Policy) -> Grant {
     let mut entries = match &manifest.allowed_tools {
         None => vec![judge.default_grant()],
         Some(tools) => {
-            let alone = asked.iter().any(|(t, _)| matches!(t, Tool::Bash(_))) && !names_paths;
+            let alone = asked.iter().any(|(t, _)| matches!(t, Permission::Bash(_))) && !names_paths;
             tools
                 .iter()
                 .zip(&asked)
@@ -116,7 +117,7 @@ pub fn grant(manifest: &Manifest, policy: &Policy) -> Grant {
                 .collect()
         }
     };
-    entries.extend(manifest.disallowed_tools.iter().map(given_up_decision));
+    entries.extend(manifest.disallowed_tools.iter().map(own_denial_decision));
     entries.append(&mut decisions);
     let env = resolve_env(&layers, &mut entries);
     let methods = resolve_methods(&layers);
@@ -140,7 +141,7 @@ pub fn grant(manifest: &Manifest, policy: &Policy) -> Grant {
     }
 }
 
-/// One side's patterns, each with whoever said so.
+/// The patterns of one side, each with its source.
 pub(super) struct Patterns<W> {
     pub(super) read: Vec<(PathGlob, W)>,
     pub(super) write: Vec<(PathGlob, W)>,
@@ -149,27 +150,27 @@ pub(super) struct Patterns<W> {
 }
 
 impl<'t, W: Copy> Patterns<W> {
-    /// What a side asks for or allows.
-    fn of(tools: impl Iterator<Item = (&'t Tool, W)>) -> Patterns<W> {
+    /// Collects what a side requests or allows.
+    fn of(tools: impl Iterator<Item = (&'t Permission, W)>) -> Patterns<W> {
         let mut side =
             Patterns { read: Vec::new(), write: Vec::new(), spawn: Vec::new(), fetch: Vec::new() };
         for (tool, who) in tools {
             match tool {
-                Tool::Read(glob) => side.read.push((glob.clone(), who)),
-                Tool::Write(glob) => {
+                Permission::Read(glob) => side.read.push((glob.clone(), who)),
+                Permission::Write(glob) => {
                     side.read.push((glob.clone(), who));
                     side.write.push((glob.clone(), who));
                 }
-                Tool::Bash(command) => side.spawn.push((command.clone(), who)),
-                Tool::WebFetch(host) => side.fetch.push((host.clone(), who)),
-                Tool::NotGrantable { .. } => {}
+                Permission::Bash(command) => side.spawn.push((command.clone(), who)),
+                Permission::WebFetch(host) => side.fetch.push((host.clone(), who)),
+                Permission::NotGrantable { .. } => {}
             }
         }
         side
     }
 
-    /// A skill that asks for programs, and names no paths, asks for files too. An operator who
-    /// allows programs does not thereby allow files.
+    /// Adds all files if programs are requested. A skill that requests programs without naming paths
+    /// also requests files. An operator who allows programs does not thereby allow files.
     fn with_implied_files(mut self) -> Self {
         if let Some((_, who)) = self.spawn.first() {
             self.read.push((PathGlob::everything(), *who));
@@ -180,30 +181,29 @@ impl<'t, W: Copy> Patterns<W> {
 }
 
 impl<'r> Patterns<&'r Rule> {
-    /// What a side denies: what may not be read may not be written either, and `Bash` says nothing
-    /// about files.
+    /// Collects what a side denies. Denying reads also denies writes; `Bash` denies no files.
     fn denied(rules: impl Iterator<Item = &'r Rule>) -> Patterns<&'r Rule> {
         let mut side =
             Patterns { read: Vec::new(), write: Vec::new(), spawn: Vec::new(), fetch: Vec::new() };
         for rule in rules {
-            match &rule.tool {
-                Tool::Read(glob) => {
+            match &rule.permission {
+                Permission::Read(glob) => {
                     side.read.push((glob.clone(), rule));
                     side.write.push((glob.clone(), rule));
                 }
-                Tool::Write(glob) => side.write.push((glob.clone(), rule)),
-                Tool::Bash(command) => side.spawn.push((command.clone(), rule)),
-                Tool::WebFetch(host) => side.fetch.push((host.clone(), rule)),
-                Tool::NotGrantable { .. } => {}
+                Permission::Write(glob) => side.write.push((glob.clone(), rule)),
+                Permission::Bash(command) => side.spawn.push((command.clone(), rule)),
+                Permission::WebFetch(host) => side.fetch.push((host.clone(), rule)),
+                Permission::NotGrantable { .. } => {}
             }
         }
         side
     }
 }
 
-/// The intersection of both sides, in an order of its own, so that the order of entries does not
-/// matter. What is asked and meets nothing that is allowed is left out, so that a scope which
-/// allows nothing is seen to.
+/// Intersects both sides. Sorts the patterns, because the order of entries must not matter. Omits
+/// requests that overlap with nothing that is allowed, so that [`Scope::is_empty`] recognizes a
+/// scope that allows nothing.
 fn scope<P: Clone + Ord + Pattern>(
     asked: Option<&Vec<(P, &str)>>,
     allowed: &[(P, &Rule)],
@@ -227,8 +227,9 @@ fn sorted<P: Ord>(patterns: impl Iterator<Item = P>) -> Vec<P> {
     patterns
 }
 
-/// The mounts that the scopes reach, none writable where nothing may be written; and which of them
-/// the operator made read-only.
+/// Selects the mounts that the scopes reach, and makes mounts read-only in which nothing may be
+/// written. The second list has the guest path and the place of each mount that the operator made
+/// read-only.
 fn resolve_mounts(
     layers: &[&Layer],
     read: &Scope<PathGlob>,
@@ -247,7 +248,7 @@ fn resolve_mounts(
     let mut mounts = Vec::new();
     let mut read_only = Vec::new();
     for (guest, (mount, place)) in by_guest {
-        // A guest path that is no glob cannot come from a policy that was loaded; it is not shown.
+        // A loaded policy has only guest paths that are valid globs. Skip any other.
         let Ok(glob) = PathGlob::new(&mount.rule_path(guest)) else { continue };
         if mount.mode == MountMode::Read {
             read_only.push((guest.to_owned(), place.to_owned()));
@@ -268,7 +269,7 @@ fn resolve_packages(layers: &[&Layer]) -> Vec<Mount> {
         .collect()
 }
 
-/// All the methods that may be granted, less what the layers leave out.
+/// Returns the HTTP methods that every layer with a list of methods allows.
 fn resolve_methods(layers: &[&Layer]) -> Vec<String> {
     let stays = |method: &&str| {
         layers
@@ -279,34 +280,36 @@ fn resolve_methods(layers: &[&Layer]) -> Vec<String> {
     METHOD_NAMES.iter().filter(|m| stays(m)).map(|m| (*m).to_owned()).collect()
 }
 
-fn resolve_env(layers: &[&Layer], decisions: &mut Vec<Decision>) -> BTreeMap<String, String> {
+fn resolve_env(layers: &[&Layer], decisions: &mut Vec<EntryDecision>) -> BTreeMap<String, String> {
     let mut env = BTreeMap::new();
     for rule in layers.iter().flat_map(|l| &l.env) {
         if let EnvValue::Literal(value) = &rule.value {
             env.insert(rule.name.clone(), value.clone());
             continue;
         }
-        decisions.push(Decision {
+        decisions.push(EntryDecision {
             entry: format!("env {}", rule.name),
             place: None,
             verdict: Verdict::Refused,
-            meaning: "left out: the host has no variable of that name".into(),
+            meaning: "omitted: the host has no such variable".into(),
             rule: rule.place.clone(),
-            fix: Some(format!("set {0} before the run, or give it a value: {0}=...", rule.name)),
+            fix: Some(format!("set {0} before the run, or write {0}=VALUE", rule.name)),
         });
     }
     env
 }
 
-/// Defaults, then the policy's, then the smallest of the sections for this skill, then the command
-/// line; the skill may only lower them.
+/// Resolves the limits. Each of these overrides the one before it: the defaults, the policy's
+/// limits, the smallest limit of the sections for this skill, the command line. The skill can only
+/// lower the result.
 fn resolve_limits(
     manifest: &Manifest,
     layers: &[&Layer],
     determinism: Option<Determinism>,
-    decisions: &mut Vec<Decision>,
+    decisions: &mut Vec<EntryDecision>,
 ) -> Limits {
-    let mut limits = Limits { fuel: determinism.map(|_| determinism::FUEL), ..Limits::default() };
+    let mut limits =
+        Limits { fuel: determinism.map(|_| determinism::DEFAULT_FUEL), ..Limits::default() };
     let mut places: BTreeMap<Limit, &str> = BTreeMap::new();
     let mut set = |limits: &mut Limits, rule: &'_ LimitRule, place| {
         limits.set(rule.limit, rule.value);
@@ -329,11 +332,11 @@ fn resolve_limits(
     }
     for (&limit, &wanted) in manifest.limits.iter().filter(|(l, _)| l.in_manifest()) {
         match limits.get(limit) {
-            Some(bound) if wanted > bound => decisions.push(Decision {
+            Some(bound) if wanted > bound => decisions.push(EntryDecision {
                 entry: format!("metadata.{limit}: {}", limit.show(wanted)),
                 place: None,
                 verdict: Verdict::Narrowed,
-                meaning: format!("it gets {}", limit.show(bound)),
+                meaning: format!("limited to {}", limit.show(bound)),
                 rule: places.get(&limit).map_or_else(
                     || format!("the default of `{limit}`"),
                     |p| format!("`limits` at {p}"),
@@ -346,7 +349,7 @@ fn resolve_limits(
     limits
 }
 
-/// What raises a limit, in a form that can be pasted.
+/// Describes how to raise a limit, in a form that can be pasted.
 fn raise(limit: Limit, value: u64) -> String {
     let shown = limit.show(value).replace(' ', "");
     let text = if limit.parse(&shown) == Ok(value) { shown } else { value.to_string() };
@@ -354,7 +357,7 @@ fn raise(limit: Limit, value: u64) -> String {
     format!("{flag}in a policy file: limits: {{ {limit}: {text} }}")
 }
 
-/// An entry of the skill's `disallowed-tools` as rules: they deny like those of the policy.
+/// Converts an entry of the skill's `disallowed-tools` to rules, which deny as the policy's do.
 fn own_denials(entry: &ToolEntry) -> Vec<Rule> {
     let tools = match entry.text.trim().to_ascii_lowercase().as_str() {
         "*" | "all" => vec!["Read", "Write", "Bash", "WebFetch"],
@@ -362,40 +365,40 @@ fn own_denials(entry: &ToolEntry) -> Vec<Rule> {
     };
     let rule = |tool| Rule {
         text: entry.text.clone(),
-        tool: entry::parse_denial(tool),
+        permission: entry::parse_denial(tool),
         place: OWN_DENIAL.into(),
     };
     tools.into_iter().map(rule).collect()
 }
 
-fn given_up_decision(entry: &ToolEntry) -> Decision {
-    Decision {
+fn own_denial_decision(entry: &ToolEntry) -> EntryDecision {
+    EntryDecision {
         entry: printable(&entry.text),
         place: entry.span,
         verdict: Verdict::Refused,
-        meaning: "nothing: the skill gives it up".into(),
+        meaning: "nothing: the skill itself disallows it".into(),
         rule: format!("deny `{}` ({OWN_DENIAL})", printable(&entry.text)),
         fix: None,
     }
 }
 
-/// Where a denial stands that a skill makes itself.
+/// The place of a denial that the skill itself declares.
 const OWN_DENIAL: &str = "the skill's disallowed-tools";
 
-fn refuse_everything(manifest: &Manifest) -> Vec<Decision> {
+fn refuse_everything(manifest: &Manifest) -> Vec<EntryDecision> {
     let (meaning, rule, fix) = match manifest.recovered {
         true => (
-            "nothing: what a broken frontmatter asks for cannot be known",
-            "a skill whose frontmatter had to be recovered is granted nothing",
-            "mend the frontmatter of SKILL.md",
+            "nothing: the broken frontmatter does not show what the skill requests",
+            "a skill with broken frontmatter is granted nothing",
+            "fix the frontmatter of SKILL.md",
         ),
         false => (
-            "nothing: the skill may ask for less than could be read",
+            "nothing: the skill may request less than was read",
             "a skill with a misspelt or broken permission key is granted nothing",
-            "correct the key in SKILL.md: `skillhost check` shows which",
+            "correct the key in SKILL.md; `skillhost check` names it",
         ),
     };
-    let decision = |entry: String, place| Decision {
+    let decision = |entry: String, place| EntryDecision {
         entry,
         place,
         verdict: Verdict::Refused,
@@ -405,7 +408,7 @@ fn refuse_everything(manifest: &Manifest) -> Vec<Decision> {
     };
     let entries =
         manifest.allowed_tools.iter().flatten().map(|e| decision(printable(&e.text), e.span));
-    let mut decisions: Vec<Decision> = entries.collect();
+    let mut decisions: Vec<EntryDecision> = entries.collect();
     if decisions.is_empty() {
         decisions.push(decision("(the frontmatter)".into(), None));
     }

@@ -1,52 +1,52 @@
-//! A layer of a policy, and the rules that it is made of.
+//! The layers of a policy and their rules.
 
 use std::fmt;
 use std::path::PathBuf;
 
-use super::approval::Level;
+use super::approval::PermissionLevel;
 use super::capabilities::Mount;
 use super::determinism::DeterminismRule;
-use super::entry::{self, Side, Tool};
+use super::entry::{self, EntryList, Permission};
 use super::printable;
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::limits::Limit;
 
-/// A part of a policy that applies to all skills or to some.
+/// A part of a policy that applies to some skills or to all.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Layer {
-    /// Who says so.
+    /// Where the layer comes from.
     pub origin: Origin,
-    /// The skills it is for; `None` is every skill.
+    /// The skills to which it applies; `None` means every skill.
     pub applies_to: Option<NameGlob>,
-    /// What is allowed.
+    /// The rules that allow something.
     pub allow: Vec<Rule>,
-    /// What is denied, whoever allows it.
+    /// The rules that deny something. They override every `allow`.
     pub deny: Vec<Rule>,
-    /// Folders to show.
+    /// Folders to mount.
     pub mounts: Vec<MountRule>,
-    /// Folders of packages to add.
+    /// Package folders to mount.
     pub packages: Vec<PathBuf>,
     /// Variables to set.
     pub env: Vec<EnvRule>,
-    /// The HTTP methods that may be used; `None` says nothing about them. Several lists narrow each
-    /// other.
+    /// The HTTP methods that may be used; `None` does not restrict them. Only methods in the lists
+    /// of all layers may be used.
     pub methods: Option<Vec<String>>,
-    /// Bounds to set.
+    /// Limits to set.
     pub limits: Vec<LimitRule>,
-    /// Whether runs are deterministic.
+    /// The settings of deterministic runs.
     pub determinism: DeterminismRule,
-    /// What has to happen before something runs.
-    pub approval: Option<Level>,
-    /// Whether writes are kept aside until someone has seen them.
+    /// The permission level.
+    pub approval: Option<PermissionLevel>,
+    /// Whether writes are staged for approval.
     pub stage: bool,
 }
 
-/// Who says what a layer says.
+/// The origin of a layer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Origin {
     /// [`Policy::builtin`](super::Policy::builtin).
     BuiltIn,
-    /// A policy file, by the name it was given.
+    /// A policy file, by the path that the operator named.
     File(PathBuf),
     /// The command line's flags.
     CommandLine,
@@ -55,20 +55,20 @@ pub enum Origin {
 /// One entry of `allow` or `deny`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rule {
-    /// As written.
+    /// The entry as written.
     pub text: String,
-    /// What it means.
-    pub tool: Tool,
-    /// Who says so: `policy.yaml:12:7`, `built-in policy`, `--allow`.
+    /// Its meaning.
+    pub permission: Permission,
+    /// Where the rule is written: `policy.yaml:12:7`, `built-in policy`, `--allow`.
     pub place: String,
 }
 
-/// A folder to show.
+/// A folder to mount.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MountRule {
-    /// The folder.
+    /// The mount.
     pub mount: Mount,
-    /// Who says so.
+    /// Where the rule is written.
     pub place: String,
 }
 
@@ -77,44 +77,44 @@ pub struct MountRule {
 pub struct EnvRule {
     /// Its name.
     pub name: String,
-    /// Its value, or where that comes from.
+    /// Its value, or where the value comes from.
     pub value: EnvValue,
-    /// Who says so.
+    /// Where the rule is written.
     pub place: String,
 }
 
-/// A variable's value. It is a secret, whatever it is: `Debug` does not show it.
+/// The value of a variable. Every value counts as a secret: `Debug` does not show it.
 #[derive(Clone, PartialEq, Eq)]
 pub enum EnvValue {
     /// This value.
     Literal(String),
-    /// The host's own, not yet looked up; see [`Policy::resolve_env`](super::Policy::resolve_env).
+    /// The host's value, not yet looked up by [`Policy::resolve_env`](super::Policy::resolve_env).
     Host,
-    /// The host's own, which is not set.
+    /// The host's value, but the host does not have the variable.
     Unset,
 }
 
-/// A bound to set.
+/// A limit to set.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LimitRule {
-    /// Which.
+    /// The limit.
     pub limit: Limit,
-    /// In the limit's own unit.
+    /// Its value, in the unit of the limit.
     pub value: u64,
-    /// Who says so.
+    /// Where the rule is written.
     pub place: String,
 }
 
-/// A glob over skills' names.
+/// A glob over skill names.
 #[derive(Debug, Clone)]
 pub struct NameGlob {
     pattern: String,
-    /// `None` for a plain name: a policy may have a thousand, and compiling globs is slow.
+    /// `None` for a plain name. A policy may have a thousand of them, and compiling globs is slow.
     matcher: Option<globset::GlobMatcher>,
 }
 
 impl Layer {
-    /// A layer that says nothing.
+    /// Creates an empty layer.
     pub fn new(origin: Origin) -> Layer {
         Layer {
             origin,
@@ -134,7 +134,7 @@ impl Layer {
 }
 
 impl Layer {
-    /// The part of the layer that takes away.
+    /// Returns the part of the layer that restricts skills.
     pub(super) fn restrictions(&self) -> Layer {
         let determinism = if self.determinism.on == Some(true) {
             self.determinism
@@ -154,13 +154,13 @@ impl Layer {
 }
 
 impl Rule {
-    /// An entry of an operator's, understood.
+    /// Parses an entry of the operator.
     ///
     /// # Errors
-    /// Why it is not; the diagnostic's file is `place`.
-    pub fn new(text: &str, side: Side, place: &str) -> Result<Rule, Box<Diagnostic>> {
+    /// A diagnostic if the entry cannot be enforced. Its file is `place`.
+    pub fn new(text: &str, side: EntryList, place: &str) -> Result<Rule, Box<Diagnostic>> {
         match entry::parse(text, side) {
-            Tool::NotGrantable { why, fix } => Err(Box::new(Diagnostic {
+            Permission::NotGrantable { why, fix } => Err(Box::new(Diagnostic {
                 severity: Severity::Error,
                 rule: "policy-entry",
                 message: format!("`{}` cannot be enforced: {why}", printable(text)),
@@ -168,26 +168,28 @@ impl Rule {
                 span: None,
                 fix,
             })),
-            tool => Ok(Rule { text: text.trim().to_owned(), tool, place: place.to_owned() }),
+            permission => {
+                Ok(Rule { text: text.trim().to_owned(), permission, place: place.to_owned() })
+            }
         }
     }
 }
 
 impl EnvRule {
-    /// `NAME=VALUE`, or `NAME` for the host's own value.
+    /// Parses `NAME=VALUE`, or `NAME` to pass the host's value.
     ///
     /// # Errors
-    /// Why it is neither; the value is not repeated.
+    /// Why the text is neither. The message does not contain the value.
     pub fn new(text: &str, place: &str) -> Result<EnvRule, String> {
         let (name, value) =
             text.split_once('=').map_or((text, None), |(name, value)| (name, Some(value)));
         let valid = name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
             && !name.starts_with(|c: char| c.is_ascii_digit());
         if name.is_empty() || !valid {
-            return Err(format!("`{}` is not a variable's name", printable(name)));
+            return Err(format!("invalid variable name `{}`", printable(name)));
         }
         if value.is_some_and(|v| v.contains('\0')) {
-            return Err(format!("the value of {name} holds a NUL character"));
+            return Err(format!("the value of {name} contains a NUL character"));
         }
         let value = value.map_or(EnvValue::Host, |v| EnvValue::Literal(v.to_owned()));
         Ok(EnvRule { name: name.to_owned(), value, place: place.to_owned() })
@@ -211,17 +213,15 @@ impl fmt::Debug for EnvRule {
 }
 
 impl NameGlob {
-    /// Compiles a glob over names: `word-count`, `acme-*`.
+    /// Compiles a glob over skill names, such as `word-count` or `acme-*`.
     ///
     /// # Errors
-    /// What no skill's name could match, or the glob's own complaint.
+    /// A message if no skill name can match, or if the glob does not compile.
     pub fn new(pattern: &str) -> Result<NameGlob, String> {
         let fits =
             |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-*?[]{},!".contains(c);
         if pattern.is_empty() || !pattern.chars().all(fits) {
-            return Err(
-                "skills are named with a-z, 0-9 and hyphens; `*` and `?` stand for others".into()
-            );
+            return Err("use a-z, 0-9 and hyphens, and `*` and `?` as wildcards".into());
         }
         let matcher = match pattern.contains(['*', '?', '[', ']', '{', '}']) {
             true => Some(
@@ -232,7 +232,7 @@ impl NameGlob {
         Ok(NameGlob { pattern: pattern.to_owned(), matcher })
     }
 
-    /// The glob's text.
+    /// Returns the text of the glob.
     pub fn pattern(&self) -> &str {
         &self.pattern
     }

@@ -1,16 +1,15 @@
-//! What a skill asks for, what the operator allows, and the capabilities that follow from both.
+//! What a skill requests, what the operator allows, and the capabilities that result.
 //!
-//! This crate owns the plain data that all other crates exchange: the manifest, the policy,
+//! This crate owns the plain data that the other crates exchange: manifests, policies,
 //! capabilities, limits, diagnostics and outcomes. It must not know how a skill is stored or how a
-//! program runs. It reads policy files ([`load`]) and certificates that they name; it touches
-//! nothing else.
+//! program runs. Its only I/O is [`load`], which reads the certificate files that a policy names.
 //!
-//! Start reading at [`grant()`]: it intersects a [`manifest::Manifest`] with a [`Policy`] and
+//! Start reading at [`grant()`]. It intersects a [`manifest::Manifest`] with a [`Policy`] and
 //! returns [`capabilities::Capabilities`], without I/O. A policy is a stack of layers: the built-in
-//! one, or those of a policy file in its place, and the command line's on top. What the layers that
-//! apply to a skill allow adds up; what any of them denies is denied. [`manifest`] is the only code
-//! that parses SKILL.md, [`tool`] the only code that parses an entry of `allowed-tools`, and
-//! [`outcome`] says how a run ended.
+//! layer (or the layers of a policy file, which replace it), then the command line's. A skill gets
+//! the union of what its layers allow, minus everything that any of them denies. Only [`manifest`]
+//! parses SKILL.md, and only [`entry`] parses entries of `allowed-tools`, `allow` and `deny`.
+//! [`outcome`] describes how a run ended.
 
 pub mod approval;
 mod authorities;
@@ -18,7 +17,6 @@ pub mod capabilities;
 pub mod determinism;
 pub mod diagnostic;
 pub mod entry;
-mod exercise;
 mod explain;
 mod file;
 mod glob;
@@ -28,11 +26,12 @@ pub mod limits;
 pub mod manifest;
 mod mounts;
 pub mod outcome;
+pub mod pattern;
 pub mod program_name;
 pub mod protected;
+pub mod refusal;
 mod schema;
 pub mod source;
-pub mod tool;
 mod verdict;
 mod yaml;
 
@@ -47,102 +46,101 @@ use crate::limits::Limit;
 use crate::source::SourceKind;
 use capabilities::{Authority, Mount, MountMode};
 use determinism::DeterminismRule;
-use entry::Side;
+use entry::EntryList;
 
-pub use exercise::exercise;
 pub use explain::explain;
 pub use file::{PolicyError, load};
-pub use grant::{Decision, Grant, Verdict, grant};
+pub use grant::{EntryDecision, Grant, Verdict, grant};
 pub use layer::{EnvRule, EnvValue, Layer, LimitRule, MountRule, NameGlob, Origin, Rule};
 pub use schema::schema;
 
 pub(crate) use crate::diagnostic::printable;
 
-/// Where `--workspace` is mounted.
+/// The guest path at which `--workspace` is mounted.
 pub const WORKSPACE: &str = "/workspace";
 
-/// Where `--site-packages` are mounted, each under its number.
+/// The guest folder of the `--site-packages` mounts: `/1`, `/2` and so on below it.
 pub const SITE_PACKAGES: &str = "/usr/local/lib/site-packages";
 
-/// What an operator allows.
+/// Everything that an operator allows, as layers of rules and global settings.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Policy {
-    /// In rising rank: a later layer's mount or variable of the same name holds.
+    /// The layers, lowest priority first: a later layer overrides mounts and variables by name.
     pub layers: Vec<Layer>,
-    /// Whom HTTPS trusts beside the built-in authorities, for every skill. No layer can add to
-    /// them.
+    /// Certificate authorities that HTTPS trusts in addition to the built-in ones, for every skill.
+    /// Layers cannot add any.
     pub authorities: Vec<Authority>,
-    /// Folders of skills that the catalogue knows beside the standard places. They grant nothing.
-    pub folders: Vec<PathBuf>,
-    /// How long records of invocations are kept. No layer can change it.
+    /// Folders that the catalogue searches in addition to the standard ones. They grant nothing.
+    pub skill_folders: Vec<PathBuf>,
+    /// How long the audit log keeps records. Layers cannot change it.
     pub retention: Retention,
-    /// What the audit log holds of a run's texts. No layer can change it.
+    /// How much of a run's text the audit log stores. Layers cannot change it.
     pub audit_detail: AuditDetail,
-    /// What recordings do not hold.
+    /// Which values recordings omit, encrypt or store in clear.
     pub secrets: Secrets,
-    /// Whether it is counted how agents use skills.
+    /// Whether usage statistics are collected.
     pub usage: bool,
-    /// What is active when an agent's session starts.
+    /// The skills that are active when an agent's session starts.
     pub preload: Preload,
-    /// Who approves what agents' clients ask for.
+    /// Who approves runs that clients request.
     pub clients: Clients,
 }
 
-/// Who approves a client's runs.
+/// Who approves the runs that a client requests.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Approver {
     /// The operator, by `skillhost approve`.
     #[default]
     Operator,
-    /// The client's own user, whom the client asks. Whatever the client sends counts as that user's
-    /// answer.
+    /// The client's user, whom the client asks. The host cannot tell that user's answer from the
+    /// client's own, so it trusts whatever the client sends.
     Client,
 }
 
-/// Who approves the runs of each client that the host can tell from others. Staged writes are the
-/// operator's in any case.
+/// The approver for each kind of client that the host can tell apart. Staged writes always need the
+/// operator.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Clients {
-    /// The client that started the server, and talks to it on a pipe.
+    /// The client that started the server and talks to it over a pipe.
     pub stdio: Approver,
-    /// Whoever shows the server's token over HTTP.
+    /// Any client that presents the server's token over HTTP.
     pub http: Approver,
 }
 
-/// The skills whose tools an agent's session has from its start. That grants them nothing.
+/// The skills whose tools an agent's session has from the start. Preloading grants nothing.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Preload {
-    /// None.
+    /// No skill.
     #[default]
     Nothing,
-    /// Those that many of the last sessions used.
+    /// The skills that many recent sessions used.
     Suggested,
-    /// These.
+    /// The named skills.
     Named(Vec<String>),
 }
 
-/// Which values stand in a recording, and how. Those of the operator's variables, cookies and
-/// authorization are encrypted where nothing is said.
+/// Which values recordings omit or store in clear. By default, the values of the operator's
+/// variables, of cookies and of authorization headers are encrypted.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Secrets {
-    /// Variables that are not stored at all.
+    /// Variables whose values are not stored at all.
     pub env: Vec<String>,
-    /// Header fields that are not stored at all, lower case.
+    /// Header fields whose values are not stored at all, in lower case.
     pub headers: Vec<String>,
-    /// Variables and header fields that are stored in clear, as they are written.
+    /// Variables and header fields whose values are stored in clear, as the operator spelled them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub plain: Vec<String>,
 }
 
-/// Header fields that are encrypted where nothing is said.
+/// Header fields that are encrypted by default.
 const ENCRYPTED: [&str; 4] = ["authorization", "cookie", "proxy-authorization", "set-cookie"];
 
 impl Secrets {
-    /// The header fields that do not stand in clear: those that are named, and those that are
-    /// encrypted where nothing is said.
-    pub fn headers(&self) -> Vec<String> {
+    /// Returns the header fields that are not stored in clear: those in `headers`, and those that
+    /// are encrypted by default.
+    pub fn hidden_headers(&self) -> Vec<String> {
         let is_plain = |field: &str| self.plain.iter().any(|name| name.eq_ignore_ascii_case(field));
         let encrypted = ENCRYPTED.into_iter().filter(|field| !is_plain(field));
         let mut all: Vec<String> =
@@ -152,39 +150,39 @@ impl Secrets {
         all
     }
 
-    /// Whether a variable's value does not stand in clear.
+    /// Checks whether a variable's value is omitted or encrypted.
     pub fn hides_variable(&self, name: &str) -> bool {
         self.env.iter().any(|known| known == name) || !self.plain.iter().any(|known| known == name)
     }
 }
 
-/// How long the audit log keeps records. Nothing said: for ever.
+/// How long the audit log keeps records. The default is forever.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Retention {
-    /// Those older than this go.
+    /// Delete records that are older than this.
     pub age: Option<Duration>,
-    /// The oldest go until the rest takes at most so many bytes.
+    /// Delete the oldest records until the rest takes at most this many bytes.
     pub bytes: Option<u64>,
 }
 
-/// What the audit log holds of texts that a client or a guest chose: arguments, paths, messages.
+/// How the audit log stores text that a client or guest chose: arguments, paths and messages.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum AuditDetail {
-    /// Keyed digests.
+    /// As keyed digests.
     #[default]
     Digests,
-    /// The texts as well, without the values of secrets.
+    /// As keyed digests and as text; the values of secrets are removed from the text.
     Text,
 }
 
 impl Retention {
-    /// Whether nothing ever goes.
+    /// Checks whether records are never deleted.
     pub fn is_forever(&self) -> bool {
         *self == Retention::default()
     }
 }
 
-/// What the command line adds. Not `Debug`: `env` holds secrets.
+/// The permissions of the command line. It is not `Debug`, because `env` holds secrets.
 #[derive(Clone, Default)]
 pub struct Overrides {
     /// `--workspace DIR[:ro|:overlay]`.
@@ -193,7 +191,7 @@ pub struct Overrides {
     pub allow: Vec<String>,
     /// `--deny ENTRY`.
     pub deny: Vec<String>,
-    /// `--env NAME=VALUE`, or `--env NAME` for the host's own value.
+    /// `--env NAME=VALUE`, or `--env NAME` to pass the host's value.
     pub env: Vec<String>,
     /// `--site-packages DIR`.
     pub packages: Vec<PathBuf>,
@@ -204,24 +202,25 @@ pub struct Overrides {
 }
 
 impl Policy {
-    /// Whether it may grant some skill a folder.
+    /// Checks whether any layer mounts a folder.
     pub fn may_grant_folders(&self) -> bool {
         self.layers.iter().any(|layer| !layer.mounts.is_empty() || !layer.packages.is_empty())
     }
 
-    /// What holds without a policy file: the workspace that the operator names, read and written;
-    /// programs of the sandbox; no network, no variables of the host.
+    /// Returns the policy that applies without a policy file: read and write access to the
+    /// workspace that the operator names, the programs of the sandbox, no network access, and no
+    /// environment variables of the host.
     pub fn builtin() -> Policy {
         let rule = |text: &str| Rule {
             text: text.into(),
-            tool: entry::parse(text, Side::Allow),
+            permission: entry::parse(text, EntryList::Allow),
             place: "built-in policy".into(),
         };
         let allow = ["Read", "Write", "Bash"].map(rule).to_vec();
         Policy {
             layers: vec![Layer { allow, ..Layer::new(Origin::BuiltIn) }],
             authorities: Vec::new(),
-            folders: Vec::new(),
+            skill_folders: Vec::new(),
             retention: Retention::default(),
             audit_detail: AuditDetail::default(),
             secrets: Secrets::default(),
@@ -231,31 +230,31 @@ impl Policy {
         }
     }
 
-    /// Allows whatever can be asked for: what a skill is granted under it is what the skill itself
-    /// asks for.
-    pub fn everything() -> Policy {
+    /// Returns a policy that grants every skill whatever it requests.
+    pub fn allow_everything() -> Policy {
         let mut policy = Policy::builtin();
         policy.layers[0].allow.push(Rule {
             text: "WebFetch".into(),
-            tool: entry::parse("WebFetch", Side::Asked),
+            permission: entry::parse("WebFetch", EntryList::AllowedTools),
             place: "everything".into(),
         });
         policy
     }
 
-    /// Adds what the command line says, as the last layer.
+    /// Adds the permissions of the command line as the last layer.
     ///
     /// # Errors
-    /// Every entry or variable that cannot be understood. A policy is used whole or not at all.
+    /// Returns one diagnostic for each invalid entry, variable or mount.
     pub fn with_command_line(mut self, overrides: Overrides) -> Result<Policy, Vec<Diagnostic>> {
         let mut layer = Layer::new(Origin::CommandLine);
         let mut diagnostics = Vec::new();
-        for (flag, side, texts) in
-            [("--allow", Side::Allow, overrides.allow), ("--deny", Side::Deny, overrides.deny)]
-        {
+        for (flag, side, texts) in [
+            ("--allow", EntryList::Allow, overrides.allow),
+            ("--deny", EntryList::Deny, overrides.deny),
+        ] {
             for text in texts {
                 match Rule::new(&text, side, flag) {
-                    Ok(rule) if side == Side::Allow => layer.allow.push(rule),
+                    Ok(rule) if side == EntryList::Allow => layer.allow.push(rule),
                     Ok(rule) => layer.deny.push(rule),
                     Err(diagnostic) => diagnostics.push(*diagnostic),
                 }
@@ -270,16 +269,14 @@ impl Policy {
                     message: why,
                     file: "--env".into(),
                     span: None,
-                    fix: Some(
-                        "--env NAME=VALUE, or --env NAME to pass the host's own value".into(),
-                    ),
+                    fix: Some("--env NAME=VALUE, or --env NAME to pass the host's value".into()),
                 }),
             }
         }
         if let Some((host, mode)) = overrides.workspace {
             let rule =
                 MountRule { mount: Mount::new(WORKSPACE, host, mode), place: "--workspace".into() };
-            // The policy's own mount at that place gives way; one inside it cannot.
+            // The workspace replaces a mount at the same path. It cannot replace one inside it.
             let others = self
                 .layers
                 .iter()
@@ -312,9 +309,10 @@ impl Policy {
         if diagnostics.is_empty() { Ok(self) } else { Err(diagnostics) }
     }
 
-    /// Mounts `host`, a folder at `below` in the operator's workspace, in that workspace's place.
-    /// The rules keep meaning the same host paths: `Write(out/**)` is the folder `out` of the
-    /// operator's workspace, wherever the narrower one begins.
+    /// Mounts `host` as the workspace. It is the folder `below` of the operator's workspace.
+    ///
+    /// Rules still refer to the same host paths: `Write(out/**)` means the folder `out` of the
+    /// operator's workspace, not of the narrower one.
     #[must_use]
     pub fn with_narrower_workspace(
         mut self,
@@ -328,10 +326,10 @@ impl Policy {
         self
     }
 
-    /// For a recording: the seed and the start time that hold where nobody says others. Whether
-    /// runs are deterministic stays as it was said.
+    /// Sets the seed and the start time for a recording, unless another layer sets them. Does not
+    /// change whether runs are deterministic.
     #[must_use]
-    pub fn recorded(mut self, seed: u64, start_time: u64) -> Policy {
+    pub fn with_recording_defaults(mut self, seed: u64, start_time: u64) -> Policy {
         let mut below = Layer::new(Origin::CommandLine);
         below.determinism =
             DeterminismRule { on: None, seed: Some(seed), start_time: Some(start_time) };
@@ -339,8 +337,8 @@ impl Policy {
         self
     }
 
-    /// Looks up the variables that are passed by name, so that [`grant()`] need not. One that the
-    /// host does not have is left out.
+    /// Looks up the values of variables that are passed by name, because [`grant()`] does no I/O.
+    /// A variable that the host does not have becomes [`EnvValue::Unset`].
     pub fn resolve_env(&mut self, lookup: impl Fn(&str) -> Option<String>) {
         for rule in
             self.layers.iter_mut().flat_map(|l| &mut l.env).filter(|r| r.value == EnvValue::Host)
@@ -349,10 +347,11 @@ impl Policy {
         }
     }
 
-    /// The policy as it holds for skills of a source. A folder that is in no catalogue chooses its
-    /// own name: sections for named skills take from it what they take from others, and grant it
-    /// nothing.
-    pub fn for_skills_of(&self, origin: SourceKind) -> Cow<'_, Policy> {
+    /// Returns the policy for skills from a source.
+    ///
+    /// A folder outside the catalogue chooses its own name. Sections for skills of that name can
+    /// therefore restrict it, but grant it nothing.
+    pub fn for_source(&self, origin: SourceKind) -> Cow<'_, Policy> {
         if origin != SourceKind::Path || self.layers.iter().all(|layer| layer.applies_to.is_none())
         {
             return Cow::Borrowed(self);
@@ -363,13 +362,13 @@ impl Policy {
         Cow::Owned(Policy { layers: self.layers.iter().map(layer).collect(), ..self.clone() })
     }
 
-    /// Checks whether a section for skills of that name grants anything.
+    /// Checks whether a section for this skill name grants anything.
     pub fn grants_by_name(&self, skill: &str) -> bool {
         self.layers_for(skill)
             .any(|layer| layer.applies_to.is_some() && *layer != layer.restrictions())
     }
 
-    /// The layers that are for a skill of that name, in rising rank.
+    /// Returns the layers that apply to a skill name, lowest priority first.
     pub fn layers_for(&self, skill: &str) -> impl Iterator<Item = &Layer> {
         self.layers
             .iter()

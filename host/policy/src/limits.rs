@@ -1,51 +1,49 @@
-//! Every bound an invocation runs under: its name, unit, default, and the switches that raise it.
+//! The limits of a run: names, units, defaults, and the settings that raise them.
 
 use std::fmt;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-/// The bounds of one invocation, resolved from manifest, policy and command line. Every field is
-/// enforced in `sandbox/`.
+/// The limits of one run, resolved from manifest, policy and command line. The sandbox enforces every
+/// field.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub struct Limits {
-    /// Wall time of the whole invocation, children included, in milliseconds.
+    /// Wall time of the run, including the programs that it starts, in milliseconds.
     pub timeout_ms: u64,
-    /// Units of fuel (about one WebAssembly instruction each), children included. `None`: the
-    /// engine that counts none.
+    /// Units of fuel, about one WebAssembly instruction each, including the programs that the run
+    /// starts. `None` selects the engine that does not count fuel.
     pub fuel: Option<u64>,
-    /// Bytes of linear memory alive at once, summed over all memories of all stores of the
-    /// invocation.
+    /// Bytes of linear memory in use at once, in all memories of all stores of the run.
     pub memory: u64,
-    /// Table elements, summed over the tables of a store.
+    /// Table elements in all tables of a store.
     pub table_elements: u64,
     /// Core instances of a store.
     pub instances: u64,
-    /// Bytes of guest stack. `None`, where nobody has set it: what the program says that it needs,
-    /// else 1 MiB.
+    /// Bytes of guest stack. `None` means the stack that the program declares, or 1 MiB.
     pub stack: Option<u64>,
     /// Bytes the guest may write to stdout.
     pub stdout: u64,
     /// Bytes the guest may write to stderr.
     pub stderr: u64,
-    /// Bytes that files may grow by, over all writable mounts.
+    /// Bytes by which files may grow, over all writable mounts.
     pub disk: u64,
     /// Files and folders that may be created.
     pub files: u64,
-    /// Bytes that a skill's files in `/state` may have together, from run to run; 0: it has no
-    /// `/state`.
+    /// Bytes of all files of the skill in `/state`, which stays between runs. With 0, the skill has
+    /// no `/state`.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub state: u64,
     /// Handles (files, streams, requests) open at once in a store.
     pub handles: u64,
     /// Bytes that one host call may copy out of the guest.
     pub host_call: u64,
-    /// Random bytes handed out, over the whole invocation.
+    /// Random bytes that the run may read.
     pub random: u64,
-    /// Outbound HTTP requests, over the whole invocation.
+    /// Outbound HTTP requests of the run.
     pub http_requests: u64,
-    /// Outbound HTTP requests under way at once.
+    /// Outbound HTTP requests in progress at once.
     pub http_concurrent: u64,
     /// Bytes of one HTTP request body.
     pub http_request_body: u64,
@@ -55,15 +53,15 @@ pub struct Limits {
     pub http_connect_ms: u64,
     /// Milliseconds for a TLS handshake.
     pub http_tls_ms: u64,
-    /// Milliseconds from the request sent to the response's head.
+    /// Milliseconds from the end of the request to the head of the response.
     pub http_first_byte_ms: u64,
-    /// Milliseconds for one whole exchange, body included.
+    /// Milliseconds for one whole exchange, including the body.
     pub http_total_ms: u64,
-    /// How deep programs may start programs; 0 forbids it.
+    /// How deep programs may nest that start programs; 0 forbids starting any.
     pub process_depth: u64,
-    /// Programs started over the whole invocation.
+    /// Programs that the run may start.
     pub processes: u64,
-    /// Milliseconds of processor time to compile one component.
+    /// Milliseconds of CPU time to compile one component.
     pub compile_ms: u64,
     /// Bytes of address space to compile one component.
     pub compile_memory: u64,
@@ -76,11 +74,11 @@ fn is_zero(number: &u64) -> bool {
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
 
-/// The stack of a program that does not say what it needs, in bytes.
+/// The stack of a program that does not declare one, in bytes.
 pub const STACK: u64 = MIB;
 
 impl Default for Limits {
-    /// What suits a laptop: generous to a script, fatal to a bomb.
+    /// Defaults that suit a laptop: generous for scripts, but enough to stop runaway programs.
     fn default() -> Self {
         Limits {
             timeout_ms: 60_000,
@@ -114,12 +112,12 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// The deadline as a duration.
+    /// Returns the wall time as a duration.
     pub fn timeout(&self) -> Duration {
         Duration::from_millis(self.timeout_ms)
     }
 
-    /// The value of one limit, in its own unit; `None` where it is off.
+    /// Returns the value of a limit, in its unit; `None` if the limit is off.
     pub fn get(&self, limit: Limit) -> Option<u64> {
         Some(match limit {
             Limit::Timeout => self.timeout_ms,
@@ -151,7 +149,7 @@ impl Limits {
         })
     }
 
-    /// Sets one limit, in its own unit.
+    /// Sets a limit, in its unit.
     pub fn set(&mut self, limit: Limit, value: u64) {
         match limit {
             Limit::Timeout => self.timeout_ms = value,
@@ -184,7 +182,7 @@ impl Limits {
     }
 }
 
-/// The name of one limit. Its `Display` is the key of the policy's `limits:` table.
+/// The name of a limit. `Display` prints its key in the policy's `limits:` table.
 #[derive(
     Debug,
     Clone,
@@ -199,7 +197,7 @@ impl Limits {
     schemars::JsonSchema,
 )]
 #[serde(rename_all = "kebab-case")]
-#[expect(missing_docs, reason = "each variant names the field of `Limits` that documents it")]
+#[expect(missing_docs, reason = "the field of `Limits` with the same name documents each variant")]
 pub enum Limit {
     Timeout,
     Fuel,
@@ -229,7 +227,7 @@ pub enum Limit {
     CompileMemory,
 }
 
-/// What a limit's number counts, and so how people write it.
+/// The unit of a limit, which determines how people write its value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unit {
     /// Milliseconds; written `30s`, `5m`, `250ms`.
@@ -271,8 +269,8 @@ impl Limit {
         Limit::CompileMemory,
     ];
 
-    /// The key in the policy's `limits:` table (and, for the three that a skill may ask for, in its
-    /// `metadata`).
+    /// Returns the key in the policy's `limits:` table. Skills use the same key in `metadata` for
+    /// the limits that they can set.
     pub fn key(self) -> &'static str {
         match self {
             Limit::Timeout => "timeout",
@@ -304,12 +302,12 @@ impl Limit {
         }
     }
 
-    /// The limit of that policy key.
+    /// Returns the limit with this key.
     pub fn from_key(key: &str) -> Option<Limit> {
         Limit::ALL.into_iter().find(|l| l.key() == key)
     }
 
-    /// What its number counts.
+    /// Returns the unit.
     pub fn unit(self) -> Unit {
         match self {
             Limit::Timeout
@@ -341,12 +339,12 @@ impl Limit {
         }
     }
 
-    /// Whether `metadata` of SKILL.md may name it (it then lowers what the policy allows).
+    /// Checks whether `metadata` in SKILL.md can lower this limit.
     pub fn in_manifest(self) -> bool {
         matches!(self, Limit::Timeout | Limit::Memory | Limit::Fuel)
     }
 
-    /// The command line flag that sets it, if it has one.
+    /// Returns the command line flag that sets this limit, if there is one.
     pub fn flag(self) -> Option<&'static str> {
         match self {
             Limit::Timeout => Some("--timeout"),
@@ -356,10 +354,10 @@ impl Limit {
         }
     }
 
-    /// Reads a value as people write it: `30s`, `64MiB`, `1000`.
+    /// Parses a value: `30s`, `64MiB`, `1000`.
     ///
     /// # Errors
-    /// A sentence that says which form is expected.
+    /// A message that states the expected form.
     pub fn parse(self, text: &str) -> Result<u64, String> {
         let text = text.trim();
         match self.unit() {
@@ -367,17 +365,17 @@ impl Limit {
                 .ok()
                 .and_then(|d| u64::try_from(d.as_millis()).ok())
                 .filter(|ms| *ms > 0)
-                .ok_or_else(|| format!("`{text}` is not a time above zero, like 500ms, 30s or 5m")),
+                .ok_or_else(|| format!("`{text}` is not a time such as 500ms, 30s or 5m")),
             Unit::Size => parse_size(text)
-                .ok_or_else(|| format!("`{text}` is not a size like 4096, 64KiB or 256MiB")),
+                .ok_or_else(|| format!("`{text}` is not a size such as 4096, 64KiB or 256MiB")),
             Unit::Count => text
                 .replace('_', "")
                 .parse()
-                .map_err(|_| format!("`{text}` is not a whole number like 1000")),
+                .map_err(|_| format!("`{text}` is not a whole number such as 1000")),
         }
     }
 
-    /// A value as people write it.
+    /// Formats a value.
     pub fn show(self, value: u64) -> String {
         match self.unit() {
             Unit::Time => humantime::format_duration(Duration::from_millis(value)).to_string(),
@@ -393,7 +391,7 @@ impl fmt::Display for Limit {
     }
 }
 
-/// Bytes as people write them: binary units exact (`KiB`), decimal ones too (`kB`, `MB`).
+/// Parses a size in bytes, with binary (`KiB`) or decimal (`kB`) units.
 fn parse_size(text: &str) -> Option<u64> {
     let digits = text.find(|c: char| !c.is_ascii_digit() && c != '_').unwrap_or(text.len());
     let number: u64 = text[..digits].replace('_', "").parse().ok()?;
@@ -411,7 +409,7 @@ fn parse_size(text: &str) -> Option<u64> {
     number.checked_mul(factor)
 }
 
-/// Bytes with the largest binary unit that keeps one decimal exact enough to read.
+/// Formats a size in bytes with the largest binary unit that fits, and at most one decimal.
 pub fn show_size(bytes: u64) -> String {
     let units = [("GiB", 1u64 << 30), ("MiB", MIB), ("KiB", KIB)];
     match units.into_iter().find(|(_, size)| bytes >= *size) {
@@ -426,7 +424,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_limit_can_be_set_read_and_written_as_text() {
+    fn limits_round_trip_through_set_get_and_text() {
         for limit in Limit::ALL {
             let mut limits = Limits::default();
             limits.set(limit, 2048);
@@ -437,7 +435,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_and_times_are_read_as_people_write_them() {
+    fn sizes_times_and_counts_parse() {
         assert_eq!(Limit::Memory.parse("256MiB"), Ok(256 << 20));
         assert_eq!(Limit::Memory.parse("1GB"), Ok(1_000_000_000));
         assert_eq!(Limit::Timeout.parse("1m 30s"), Ok(90_000));

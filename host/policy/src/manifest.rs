@@ -1,9 +1,9 @@
-//! Parses SKILL.md into a [`Manifest`]; the only code that knows its syntax.
+//! Parses SKILL.md into a [`Manifest`]. No other code knows its syntax.
 //!
-//! `frontmatter` finds the fences, `yaml` parses what is between them, `fields`, `permission_keys`
-//! and `tools` check it against [`rules`], and `recover` reads broken files. Parsing is lenient
-//! where there is a safe reading and strict where there is none; each rule says which, in its
-//! [`Effect`](rules::Effect).
+//! `frontmatter` finds the fences, and `yaml` parses the text between them. `fields`,
+//! `permission_keys` and `tools` check the result against [`rules`], and `recover` reads broken
+//! files. Parsing is lenient if there is a safe interpretation, and strict otherwise. The
+//! [`LoadEffect`](rules::LoadEffect) of each rule says which.
 
 mod fields;
 mod findings;
@@ -23,88 +23,84 @@ use crate::diagnostic::{Diagnostic, Span};
 use crate::limits::Limit;
 use fields::Context;
 pub use fields::template;
-pub use findings::shown as shown_name;
-use findings::{Findings, shown};
+use findings::Findings;
+pub use findings::abbreviate;
 use frontmatter::{BOM, Fences, lines_from};
-use rules::Effect;
+use rules::LoadEffect;
 pub use tools::line as allowed_tools_line;
 use yaml::{Broken, BrokenKind, Value};
 
-/// The frontmatter's bytes. The longest in use has 6 KiB; its parts alone may have 2 KiB by the
-/// specification.
+/// The most bytes of frontmatter. The longest in use has 6 KiB.
 const MAX_FRONTMATTER: usize = 64 << 10;
-/// The specification's advice for the lines of the instructions.
+/// The most lines of instructions that the specification advises.
 const MAX_BODY_LINES: usize = 500;
 
-/// The frontmatter, read.
+/// The parsed frontmatter.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Default)]
 pub struct Manifest {
-    /// As declared if that is 1 to 64 of a-z, 0-9 and single inner hyphens, else the folder's name.
+    /// The declared name if it is valid, otherwise the folder's name.
     pub name: String,
-    /// 1 to 1024 characters, trimmed. Longer, or empty, where the skill is against the
-    /// specification.
+    /// The description, trimmed. 1 to 1024 characters if the skill follows the specification.
     pub description: String,
-    /// SPDX expression or a file's name, as written.
+    /// An SPDX expression or the name of a file, as written.
     pub license: Option<String>,
     /// 1 to 500 characters.
     pub compatibility: Option<String>,
-    /// Strings to strings; other scalars as they were written.
+    /// Metadata. Scalars that are not strings are kept as written.
     pub metadata: BTreeMap<String, String>,
-    /// The entries of `allowed-tools`; `None` where the key is absent, empty where it asks for
-    /// nothing.
+    /// The entries of `allowed-tools`; `None` if the key is absent, empty if it requests nothing.
     pub allowed_tools: Option<Vec<ToolEntry>>,
-    /// The entries of `disallowed-tools`: what the skill gives up, whoever allows it.
+    /// The entries of `disallowed-tools`: denied to the skill, whoever allows them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub disallowed_tools: Vec<ToolEntry>,
-    /// `metadata.component`: the WASI component's path inside the skill.
+    /// `metadata.component`: the path of the WASI component in the skill.
     pub component: Option<String>,
-    /// `metadata.timeout`, `.memory`, `.fuel`: what the skill says it needs at most.
+    /// `metadata.timeout`, `.memory` and `.fuel`: the most that the skill needs.
     pub limits: BTreeMap<Limit, u64>,
-    /// The frontmatter was broken or missing: at most name and description were read. Such a
-    /// manifest asks for nothing (`allowed_tools` is an empty list) and is granted nothing.
+    /// Whether the frontmatter was broken or missing. Then at most name and description were read.
+    /// Such a skill requests nothing (`allowed_tools` is an empty list) and is granted nothing.
     pub recovered: bool,
-    /// A key looks like a misspelt one that bears permissions: the skill runs, and is granted
-    /// nothing.
+    /// Whether a key looks like a misspelt permission key. Such a skill runs, but is granted nothing.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub ungranted: bool,
 }
 
 impl Manifest {
-    /// Checks whether the skill is granted nothing, whatever a policy allows: what it asks for
-    /// cannot be known.
+    /// Checks whether the skill is granted nothing, whatever a policy allows, because it is unknown
+    /// what it requests.
     pub fn is_granted_nothing(&self) -> bool {
         self.recovered || self.ungranted
     }
 }
 
-/// One entry of `allowed-tools` or `disallowed-tools`, not yet understood.
+/// One entry of `allowed-tools` or `disallowed-tools`, not yet parsed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ToolEntry {
-    /// As written, trimmed: `Bash(git:*)`.
+    /// The entry as written, trimmed: `Bash(git:*)`.
     pub text: String,
-    /// Where in SKILL.md.
+    /// Its place in SKILL.md.
     pub span: Option<Span>,
 }
 
-/// A SKILL.md that was looked at.
+/// The result of parsing a SKILL.md.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Parsed {
-    /// `None` where a rule was broken that forbids loading.
+pub struct SkillMd {
+    /// The manifest; `None` if the file violates a rule that prevents loading.
     pub manifest: Option<Manifest>,
-    /// What is wrong, in the order of the file.
+    /// The problems, in the order of the file.
     pub diagnostics: Vec<Diagnostic>,
-    /// The file's text, which the diagnostics point into; bytes that are not UTF-8 are replaced.
+    /// The text of the file, which the diagnostics point into. Invalid UTF-8 is replaced.
     pub source: String,
     /// Where the instructions start in `source`.
     pub body_offset: usize,
-    /// The place of `metadata.component`.
-    pub component_at: Option<Span>,
+    /// The span of `metadata.component`.
+    pub component_span: Option<Span>,
 }
 
-/// Reads a SKILL.md. Pure, and never panics.
+/// Parses a SKILL.md. Pure, and never panics.
 ///
-/// `folder` is the name of the folder that it is in, `file` how the diagnostics name it.
-pub fn parse(bytes: &[u8], folder: &str, file: &str) -> Parsed {
+/// `folder` is the name of its folder, and `file` its name in diagnostics.
+pub fn parse(bytes: &[u8], folder: &str, file: &str) -> SkillMd {
     let source = String::from_utf8_lossy(bytes);
     let mut findings = Findings::new(file, &source);
     if bytes.starts_with(&[0xff, 0xfe]) || bytes.starts_with(&[0xfe, 0xff]) {
@@ -129,29 +125,29 @@ pub fn parse(bytes: &[u8], folder: &str, file: &str) -> Parsed {
     check_encoding(bytes, &source, body_offset, &mut findings);
     check_body(&source, body_offset, &mut findings);
 
-    let (manifest, component_at) = match &fences {
+    let (manifest, component_span) = match &fences {
         Some(fences) => read_frontmatter(&source, fences, folder, &mut findings),
         None => (Manifest { name: folder.to_owned(), ..Manifest::default() }, None),
     };
-    finish(manifest, component_at, body_offset, findings, &source)
+    finish(manifest, component_span, body_offset, findings, &source)
 }
 
-/// Takes from the manifest what the worst finding forbids.
+/// Applies the worst effect of all findings to the manifest.
 fn finish(
     manifest: Manifest,
-    component_at: Option<Span>,
+    component_span: Option<Span>,
     body_offset: usize,
     mut findings: Findings<'_>,
     source: &str,
-) -> Parsed {
+) -> SkillMd {
     let manifest = match findings.effect() {
-        Effect::Loads => Some(manifest),
-        Effect::Ungranted => {
+        LoadEffect::Loads => Some(manifest),
+        LoadEffect::Ungranted => {
             Some(Manifest { allowed_tools: Some(Vec::new()), ungranted: true, ..manifest })
         }
-        Effect::GrantsNothing => {
+        LoadEffect::GrantsNothing => {
             let message =
-                "the skill loads with its name and description alone, and is granted nothing";
+                "only the name and description of the skill are loaded, and it is granted nothing";
             findings.add(&rules::RECOVERED, None, message, None);
             let Manifest { name, description, .. } = manifest;
             Some(Manifest {
@@ -162,14 +158,14 @@ fn finish(
                 ..Manifest::default()
             })
         }
-        Effect::Refused => None,
+        LoadEffect::Refused => None,
     };
-    Parsed {
+    SkillMd {
         manifest,
         diagnostics: findings.into_sorted(),
         source: source.to_owned(),
         body_offset,
-        component_at,
+        component_span,
     }
 }
 
@@ -181,10 +177,8 @@ fn read_frontmatter(
 ) -> (Manifest, Option<Span>) {
     let context = Context { source, folder, fence: fences.open.clone() };
     if fences.yaml.len() > MAX_FRONTMATTER {
-        let message = format!(
-            "the frontmatter has {} bytes; {MAX_FRONTMATTER} are allowed",
-            fences.yaml.len()
-        );
+        let message =
+            format!("the frontmatter has {} bytes (limit {MAX_FRONTMATTER})", fences.yaml.len());
         findings.add(
             &rules::FRONTMATTER_SIZE,
             fences.open.clone(),
@@ -193,7 +187,7 @@ fn read_frontmatter(
         );
         return Default::default();
     }
-    if findings.effect() == Effect::Refused {
+    if findings.effect() == LoadEffect::Refused {
         return Default::default();
     }
     let document = match yaml::read(source, fences.yaml.clone()) {
@@ -204,7 +198,7 @@ fn read_frontmatter(
         }
     };
     for key in &document.duplicates {
-        let message = format!("the key `{}` is there twice", shown(key.text().unwrap_or_default()));
+        let message = format!("duplicate key `{}`", abbreviate(key.text().unwrap_or_default()));
         findings.add(
             &rules::DUPLICATE_KEY,
             key.at.clone(),
@@ -216,7 +210,7 @@ fn read_frontmatter(
         Some((_, Value::Map(fields))) => fields::read(fields, &context, findings),
         None => fields::read(&[], &context, findings),
         Some((root, _)) => {
-            let message = format!("the frontmatter is {}, not a map of fields", root.kind());
+            let message = format!("the frontmatter must be a map, not {}", root.kind());
             findings.add(
                 &rules::YAML_MAP,
                 root.at.clone(),
@@ -250,9 +244,9 @@ fn recovered(part: Range<usize>, context: &Context<'_>, findings: &mut Findings<
 
 fn report_broken(source: &str, part: Range<usize>, broken: Broken, findings: &mut Findings<'_>) {
     let (rule, fix) = match broken.kind {
-        BrokenKind::Bounds => (&rules::YAML_BOUNDS, "write it shorter and flatter"),
-        BrokenKind::Feature => (&rules::YAML_FEATURE, "write it out in plain YAML"),
-        BrokenKind::Syntax => {
+        BrokenKind::Bounds => (&rules::YAML_BOUNDS, "shorten it, and nest it less"),
+        BrokenKind::Feature => (&rules::YAML_FEATURE, "write it in plain YAML"),
+        BrokenKind::Syntax | BrokenKind::UnknownAlias => {
             return report_syntax(source, yaml::blame(source, part).unwrap_or(broken), findings);
         }
     };
@@ -270,20 +264,23 @@ fn report_syntax(source: &str, broken: Broken, findings: &mut Findings<'_>) {
         .filter(|c| "*&!%@`".contains(*c) || "[{".contains(*c) && value.contains([']', '}']));
     let message = match special {
         _ if holds_colon => {
-            format!("the value of `{}` holds `: ` and is not in quotes", shown(key.trim()))
+            format!("the value of `{}` holds `: ` and is not in quotes", abbreviate(key.trim()))
         }
         Some(c) => {
-            format!("the value of `{}` starts with `{c}` and is not in quotes", shown(key.trim()))
+            format!(
+                "the value of `{}` starts with `{c}` and is not in quotes",
+                abbreviate(key.trim())
+            )
         }
         None => format!("this is not YAML: {}", broken.message),
     };
-    let fix = mended(line, key, value, holds_colon || special.is_some());
+    let fix = corrected(line, key, value, holds_colon || special.is_some());
     findings.add(&rules::YAML_SYNTAX, broken.at, message, fix);
 }
 
-/// The line that would be YAML, where the usual mistakes are made: tabs, an open bracket, a value
-/// that needs quotes.
-fn mended(line: &str, key: &str, value: &str, needs_quotes: bool) -> Option<String> {
+/// Returns the corrected line for common mistakes: tabs, an open bracket, or a value that needs
+/// quotes.
+fn corrected(line: &str, key: &str, value: &str, needs_quotes: bool) -> Option<String> {
     let open = |start, end| value.starts_with(start) && !value.contains(end);
     if line.starts_with('\t') {
         Some(line.trim_end().replace('\t', "  "))
@@ -292,9 +289,7 @@ fn mended(line: &str, key: &str, value: &str, needs_quotes: bool) -> Option<Stri
     } else if !needs_quotes && !value.starts_with(['"', '\'']) {
         None
     } else if value.chars().count() > 80 {
-        Some(format!(
-            "put the value in quotes, or write\n{key}: >-\n  and the text from here on, indented"
-        ))
+        Some(format!("quote the value, or write\n{key}: >-\n  followed by the text, indented"))
     } else {
         let text = value.trim_matches(if value.starts_with('\'') { '\'' } else { '"' });
         Some(format!("{key}: {}", findings::quoted(text)))
@@ -321,10 +316,10 @@ fn check_encoding(bytes: &[u8], source: &str, body: usize, findings: &mut Findin
         );
     }
     if let Err(error) = std::str::from_utf8(bytes) {
-        // Up to the first bad byte, text and bytes are the same.
+        // Offsets in the text and in the bytes are the same up to the first invalid byte.
         let at = error.valid_up_to();
         let rule = if at < body { &rules::FRONTMATTER_UTF8 } else { &rules::BODY_UTF8 };
-        findings.add(rule, at..at + 1, "this is not UTF-8", Some("save the file as UTF-8".into()));
+        findings.add(rule, at..at + 1, "invalid UTF-8", Some("save the file as UTF-8".into()));
     }
 }
 
@@ -335,7 +330,7 @@ fn check_body(source: &str, body: usize, findings: &mut Findings<'_>) {
         findings.add(
             &rules::FRONTMATTER_NUL,
             at..at + 1,
-            format!("the frontmatter holds NUL bytes ({count})"),
+            format!("the frontmatter contains NUL bytes ({count})"),
             fix,
         );
     }
@@ -344,19 +339,19 @@ fn check_body(source: &str, body: usize, findings: &mut Findings<'_>) {
         findings.add(
             &rules::BODY_NUL,
             body + at..body + at + 1,
-            format!("the instructions hold NUL bytes ({count})"),
+            format!("the instructions contain NUL bytes ({count})"),
             fix,
         );
     }
     let mut lines = lines_from(source, body);
     if let Some(over) = lines.nth(MAX_BODY_LINES) {
         let count = MAX_BODY_LINES + 1 + lines.count();
-        let message = format!("the instructions have {count} lines; {MAX_BODY_LINES} are advised");
+        let message = format!("the instructions have {count} lines (advised: {MAX_BODY_LINES})");
         findings.add(
             &rules::BODY_LENGTH,
             over,
             message,
-            Some("move details into files under references/, and name them here".into()),
+            Some("move details to files under references/, and refer to them here".into()),
         );
     }
 }

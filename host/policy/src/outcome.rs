@@ -1,4 +1,4 @@
-//! What an invocation came to: plain data, printed by the edges and kept by the audit log.
+//! Outcomes: how a run ended, with its output, usage and denials, as plain data.
 
 pub mod uses;
 
@@ -7,100 +7,97 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::limits::Limit;
-use uses::Uses;
+use uses::GrantUse;
 
-/// The result of one invocation, whatever happened.
+/// The outcome of one run, however it ended.
 #[derive(Debug, Clone, Default, Serialize, schemars::JsonSchema)]
 pub struct Outcome {
     /// How it ended.
     pub status: Status,
-    /// What the guest wrote to stdout, as far as the limit let it. Kept when the guest was stopped.
+    /// What the guest wrote to stdout, up to the limit. Kept if the guest is stopped.
     pub stdout: Output,
-    /// What the guest wrote to stderr, likewise.
+    /// What the guest wrote to stderr, up to the limit.
     pub stderr: Output,
     /// The result of a typed tool.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub result: Option<serde_json::Value>,
-    /// What a typed tool said instead of a result.
+    /// The error that a typed tool returned.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// What it cost.
-    pub usage: Usage,
-    /// Each guest path that was read, written, created or removed, outside the scratch folder.
-    pub files: BTreeMap<String, Touched>,
-    /// Each outbound HTTP request, in order, refused ones included.
-    pub requests: Vec<RequestMade>,
-    /// Each program that was started, in order, at most 1,000. The first program of the run is not
-    /// among them.
-    pub processes: Vec<Process>,
-    /// Programs that were started beyond those.
+    /// The resources that the run used.
+    pub usage: ResourceUsage,
+    /// The guest paths that were read, written, created or removed, except in the scratch folder.
+    pub files: BTreeMap<String, FileActivity>,
+    /// The outbound HTTP requests, in order, including refused ones.
+    pub requests: Vec<HttpRequest>,
+    /// The programs that the first program and its children started, in order, at most 1,000.
+    pub processes: Vec<ChildProcess>,
+    /// The number of started programs that are not in `processes`.
     pub processes_omitted: u64,
-    /// With an overlay: what the run would change in the folder, sorted by path.
+    /// With an overlay: the changes that the run would make in the folder, sorted by path.
     pub changes: Vec<Change>,
-    /// What the guest tried and was not allowed, once each, at most 100.
+    /// The attempts that rules refused, without duplicates, at most 100.
     pub denials: Vec<Denial>,
-    /// The limits it ran into, in order. A guest may cope with some of them and still end well.
+    /// The limits that the run hit, in order. A guest may handle some of them and still succeed.
     pub limits_hit: Vec<LimitHit>,
-    /// What it used of its grants, where that was asked for.
+    /// What the run used of its grants, if that was requested.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub uses: Option<Uses>,
-    /// The digests of its streams, for the audit log.
+    pub uses: Option<GrantUse>,
+    /// The digests of the standard streams, for the audit log.
     #[serde(skip)]
     pub streams: StreamDigests,
 }
 
-/// The SHA-256 digests of what went through the standard streams, `sha256:` and 64 hex digits;
-/// `None` where nothing did.
+/// The digests of the standard streams, `sha256:` and 64 hex digits; `None` for an unused stream.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct StreamDigests {
-    /// What the guest read.
+    /// The input that the guest read.
     pub stdin: Option<String>,
-    /// What it wrote to stdout, as far as the limit let it.
+    /// The output on stdout, up to the limit.
     pub stdout: Option<String>,
-    /// What it wrote to stderr, likewise.
+    /// The output on stderr, up to the limit.
     pub stderr: Option<String>,
 }
 
-/// How an invocation ended.
+/// How a run ended.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Status {
-    /// The guest ended by itself. A typed tool that returned an error has code 1.
+    /// The guest exited. A typed tool that returned an error has code 1.
     Exited {
-        /// The guest's own exit code, 0 to 255.
+        /// The guest's exit code, 0 to 255.
         code: u8,
     },
     /// The host refused to run it.
     Denied(Denial),
-    /// What was to run is not something that runs here: no component, or none with the right
-    /// export.
+    /// The target cannot run: it is not a component, or lacks the required export.
     Invalid {
         /// What is wrong with it.
         message: String,
-        /// What would make it right.
+        /// How to fix it.
         fix: Option<String>,
     },
-    /// The host could not do its part: its cache, its compiler or one of its folders is not usable.
+    /// The host failed: its cache, its compiler or one of its folders is not usable.
     Failed {
         /// What failed.
         message: String,
-        /// What would mend it.
+        /// How to fix it.
         fix: Option<String>,
     },
     /// A limit ended it.
     LimitHit(LimitHit),
     /// The guest trapped.
     Trapped {
-        /// The trap, with the guest's frames where it has names.
+        /// The trap, with the guest's frames if it has names.
         message: String,
     },
-    /// A deterministic run was ended by something that is not the same on every machine, such as
-    /// time: it came to no result.
+    /// Something that differs between machines, such as a time limit, ended a deterministic run. It
+    /// has no result.
     Aborted {
         /// What ended it.
         reason: String,
     },
-    /// The user or the host's owner stopped it (Ctrl-C, a dropped request).
+    /// The operator or the embedder stopped the run, with Ctrl-C or by dropping the request.
     #[default]
     Interrupted,
 }
@@ -108,14 +105,14 @@ pub enum Status {
 /// A limit that was hit, and how to raise it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct LimitHit {
-    /// Which limit.
+    /// The limit.
     pub limit: Limit,
-    /// Its value, in its own unit (milliseconds, bytes or a count).
+    /// Its value, in its unit: milliseconds, bytes or a count.
     pub value: u64,
 }
 
 impl LimitHit {
-    /// One sentence: the limit, its value, and every place that raises it.
+    /// Returns one sentence with the limit, its value, and how to raise it.
     pub fn explain(&self) -> String {
         let key = self.limit.key();
         let mut raise = Vec::new();
@@ -136,40 +133,40 @@ impl LimitHit {
     }
 }
 
-/// Something that was asked for and refused: the rule, and the line that would allow it.
+/// An attempt that a rule refused: the attempt, the rule, and the line that would allow it.
 #[derive(
     Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema,
 )]
 pub struct Denial {
-    /// What was tried, in the guest's terms (guest paths, never host paths).
+    /// The attempt, in the guest's terms: with guest paths, never host paths.
     pub what: String,
-    /// The rule that refused it, with its place where it has one.
+    /// The rule that refused it, with the rule's place if it has one.
     pub rule: String,
-    /// The line or flag that would allow it; `None` where nothing does.
+    /// The line or flag that would allow it; `None` if nothing can.
     pub fix: Option<String>,
-    /// What the rule is about, for the audit log; shown nowhere else.
+    /// What the rule is about. Only the audit log uses it.
     #[serde(skip)]
     pub kind: DenialKind,
 }
 
-/// What a denial is about. The audit log keeps the rule only where it holds no text that the guest
+/// What a denial is about. The audit log stores the rule only if it contains no text that the guest
 /// chose.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum DenialKind {
-    /// Read from somewhere that does not say: the rule may hold any text.
+    /// Unknown: the rule may contain any text.
     #[default]
     Unknown,
     /// A path of the guest.
     Path,
     /// A request to this host.
     Host(String),
-    /// A request to this host by a method, which the rule names.
+    /// A request to this host with a method that the rule names.
     Method(String),
-    /// A request to a URL that has no valid host; the rule may name parts of it.
+    /// A request to a URL without a valid host. The rule may quote parts of the URL.
     Url,
     /// The start of a program.
     Program,
-    /// The start of a program that is not there; the rule may name it.
+    /// The start of a program that does not exist. The rule may name it.
     NoProgram,
     /// A folder that the operator or the host provides.
     Mount,
@@ -177,19 +174,19 @@ pub enum DenialKind {
     Run,
 }
 
-/// What an invocation cost.
+/// The resources that a run used.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, schemars::JsonSchema)]
-pub struct Usage {
-    /// From the request to the end, in milliseconds.
+pub struct ResourceUsage {
+    /// Wall time from the request to the end, in milliseconds.
     pub wall_ms: f64,
-    /// Fuel burnt; only on the engine that counts it.
+    /// Fuel consumed; only on the engine that counts fuel.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fuel: Option<u64>,
-    /// Epochs (of `sandbox::EPOCH`) during which the guest ran; only on the engine that counts no
-    /// fuel.
+    /// Epochs (of `sandbox::EPOCH`) during which the guest ran; only on the engine that does not
+    /// count fuel.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub epochs: Option<u64>,
-    /// Highest linear memory alive at once, in bytes.
+    /// The most linear memory in use at once, in bytes.
     pub memory_peak: u64,
     /// Bytes read from files.
     pub bytes_read: u64,
@@ -209,14 +206,14 @@ pub struct Usage {
     pub processes: u64,
 }
 
-/// What happened to one file.
+/// What a run did with one file.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, schemars::JsonSchema)]
-pub struct Touched {
+pub struct FileActivity {
     /// Bytes read.
     pub read: u64,
     /// Bytes written.
     pub written: u64,
-    /// It was cut, its size was set, or another file was renamed over it.
+    /// It was truncated or resized, or another file was renamed over it.
     pub resized: bool,
     /// It did not exist before.
     pub created: bool,
@@ -226,36 +223,36 @@ pub struct Touched {
 
 /// One outbound HTTP request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
-pub struct RequestMade {
-    /// The method, upper case.
+pub struct HttpRequest {
+    /// The method, in upper case.
     pub method: String,
-    /// Scheme, host, port and path; never the query, which may carry secrets.
+    /// Scheme, host, port and path, without the query, which may contain secrets.
     pub url: String,
-    /// The response's status; `None` where there was none.
+    /// The status of the response; `None` without a response.
     pub status: Option<u16>,
-    /// Why it failed or was refused.
+    /// Why the request failed or was refused.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
     /// Bytes of the request body.
     pub sent: u64,
     /// Bytes of the response body.
     pub received: u64,
-    /// The digest of the request body, as far as it was sent; only of a run with a receipt.
+    /// The digest of the sent part of the request body; only in a run with a receipt.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sent_digest: Option<String>,
-    /// The digest of the response body, as far as it came; only of a run with a receipt.
+    /// The digest of the received part of the response body; only in a run with a receipt.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub received_digest: Option<String>,
-    /// A code for `error` that holds no text of the guest or the server, for the audit log.
+    /// A code for `error` without text of the guest or the server, for the audit log.
     #[serde(skip)]
     pub failure: Option<&'static str>,
 }
 
-impl RequestMade {
-    /// One that has come to nothing yet, or never will.
-    pub fn new(method: String, url: String, error: &str, failure: &'static str) -> RequestMade {
+impl HttpRequest {
+    /// Creates a request without a response.
+    pub fn new(method: String, url: String, error: &str, failure: &'static str) -> HttpRequest {
         let (status, error, failure) = (None, Some(error.to_owned()), Some(failure));
-        RequestMade {
+        HttpRequest {
             method,
             url,
             status,
@@ -271,29 +268,29 @@ impl RequestMade {
 
 /// One program that a guest started.
 #[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
-pub struct Process {
-    /// The name it was started by: at most 200 bytes of it.
+pub struct ChildProcess {
+    /// The name by which it was started, at most 200 bytes.
     pub argv0: String,
-    /// Over the whole command line, each word closed by a NUL: `sha256:` and 64 hex digits. The
-    /// words themselves may hold secrets.
+    /// The digest of the whole command line, with a NUL after each word: `sha256:` and 64 hex
+    /// digits. The words themselves may be secret.
     pub argv_digest: String,
     /// How it ended.
     pub exit: ProcessEnd,
-    /// From its start to its end, in milliseconds.
+    /// Wall time from start to end, in milliseconds.
     pub wall_ms: f64,
-    /// Fuel burnt, without the programs that it started; only on the engine that counts it.
+    /// Fuel consumed, without the programs that it started; only on the engine that counts fuel.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fuel: Option<u64>,
-    /// Epochs (of `sandbox::EPOCH`) during which it ran; only on the engine that counts no fuel.
+    /// Epochs (of `sandbox::EPOCH`) during which it ran; only on the engine without fuel.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub epochs: Option<u64>,
-    /// 1 where the first program started it, one more for each between.
+    /// 1 for a child of the first program, 2 for a grandchild, and so on.
     pub depth: u64,
-    /// The program that it is, in the host's terms, for the audit log: a built-in program, or a
-    /// file of the skill.
+    /// The program in the host's terms, for the audit log: a built-in program or a file of the
+    /// skill.
     #[serde(skip)]
     pub program: String,
-    /// The start of its command line, for an audit log that keeps texts.
+    /// The start of its command line, for an audit log that stores text.
     #[serde(skip)]
     pub command: String,
 }
@@ -302,50 +299,50 @@ pub struct Process {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum ProcessEnd {
-    /// By itself.
+    /// It exited.
     Exited {
         /// Its exit code, 0 to 255.
         code: u8,
     },
-    /// Another program killed it, or it ended with the one that started it or with the run.
+    /// Another program killed it, or its parent or the run ended.
     Killed,
-    /// By a trap.
+    /// It trapped.
     Trapped {
-        /// The start of the trap's message.
+        /// The start of the trap message.
         message: String,
     },
     /// A limit ended it.
     Limit {
-        /// The limit's key.
+        /// The key of the limit.
         limit: String,
     },
 }
 
-/// One path that an overlay run would change.
+/// A change of one path under an overlay.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, schemars::JsonSchema)]
 pub struct Change {
-    /// Relative to the folder under the overlay.
+    /// The path, relative to the folder under the overlay.
     pub path: String,
-    /// What happened to it.
+    /// The kind of change.
     pub kind: ChangeKind,
 }
 
-/// What happened to a path under an overlay.
+/// The kind of change of a path under an overlay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-#[expect(missing_docs, reason = "the names say it")]
+#[expect(missing_docs, reason = "the names are the documentation")]
 pub enum ChangeKind {
     Added,
     Changed,
     Removed,
 }
 
-/// Bytes of an output stream. As JSON: a string where they are UTF-8, else `{"base64": "..."}`.
+/// The bytes of an output stream. JSON has a string for UTF-8, otherwise `{"base64": "..."}`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Output(pub Vec<u8>);
 
 impl Output {
-    /// The bytes as text, invalid sequences replaced.
+    /// Returns the bytes as text, with invalid sequences replaced.
     pub fn text(&self) -> std::borrow::Cow<'_, str> {
         String::from_utf8_lossy(&self.0)
     }
@@ -395,7 +392,7 @@ impl schemars::JsonSchema for Output {
     }
     fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
         schemars::json_schema!({
-            "description": "Text, or base64 where the bytes are not UTF-8.",
+            "description": "Text, or base64 if the bytes are not UTF-8.",
             "oneOf": [
                 { "type": "string" },
                 { "type": "object", "required": ["base64"], "properties": { "base64": { "type": "string", "contentEncoding": "base64" } } }
@@ -409,7 +406,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn output_that_is_not_utf8_is_base64() {
+    fn non_utf8_output_is_base64() {
         let json = |b: &[u8]| serde_json::to_string(&Output(b.to_vec())).unwrap();
         assert_eq!(json(b"hi\n"), r#""hi\n""#);
         assert_eq!(json(b"\xff\xfe"), r#"{"base64":"//4="}"#);
@@ -424,7 +421,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_says_how_to_raise_it() {
+    fn limit_hit_explains_how_to_raise_the_limit() {
         let text = LimitHit { limit: Limit::Timeout, value: 1_500 }.explain();
         assert_eq!(
             text,

@@ -1,17 +1,16 @@
-//! The names of programs: which are those of one program, and which program runs a script by its
-//! name alone.
+//! Program names: aliases of one program, and the interpreter of a script by its file name.
 
-/// The name that a denial has for what a command starts: without its folder, and the same for every
-/// alias of one program.
-pub fn canonical(command: &str) -> &str {
+/// Returns the name that denials use for a command: without its folder, and the same for every alias
+/// of a program.
+pub fn canonical_name(command: &str) -> &str {
     let file = command.rsplit('/').next().unwrap_or(command);
     let file = file.strip_suffix(".wasm").unwrap_or(file);
     let name = interpreter(file).unwrap_or(file);
     ALIASES.iter().find(|(_, aliases)| aliases.contains(&name)).map_or(name, |(program, _)| program)
 }
 
-/// The built-in command that a program's name stands for: `python3.11` is `python3`, any POSIX
-/// shell is `sh`.
+/// Returns the built-in command for a program name: `python3` for `python3.11`, `sh` for any POSIX
+/// shell.
 pub fn interpreter(program: &str) -> Option<&'static str> {
     let version =
         program.strip_prefix("python3").map(|rest| rest.strip_prefix('.').unwrap_or(rest));
@@ -24,7 +23,7 @@ pub fn interpreter(program: &str) -> Option<&'static str> {
     }
 }
 
-/// The built-in command that runs a script, by the extension of its name.
+/// Returns the built-in command that runs a script, by the extension of its name.
 pub fn script_interpreter(name: &str) -> Option<&'static str> {
     let (_, extension) = name.rsplit_once('.')?;
     match extension.to_ascii_lowercase().as_str() {
@@ -34,8 +33,8 @@ pub fn script_interpreter(name: &str) -> Option<&'static str> {
     }
 }
 
-/// The name of a command that is looked up where programs are installed, by name or by path.
-/// Another path is a file of the guest's own.
+/// Returns the name of a command that is installed, whether it is written as a name or a path. Any
+/// other path is a file of the guest.
 pub fn installed_name(command: &str) -> Option<&str> {
     match command.rsplit_once('/') {
         None => Some(command),
@@ -44,8 +43,8 @@ pub fn installed_name(command: &str) -> Option<&str> {
     }
 }
 
-/// A canonical name, and its aliases as the shell knows them.
-pub fn spellings(name: &str) -> impl Iterator<Item = &str> {
+/// Returns a canonical name and its aliases, for the shell.
+pub fn all_names(name: &str) -> impl Iterator<Item = &str> {
     let aliases = ALIASES
         .iter()
         .find(|(program, _)| *program == name)
@@ -53,13 +52,13 @@ pub fn spellings(name: &str) -> impl Iterator<Item = &str> {
     std::iter::once(name).chain(aliases.iter().copied())
 }
 
-/// Whether a name is a word of the shell's language rather than a program. The shell does not tell
-/// when it meets one.
+/// Checks whether a name is a shell keyword. The host cannot deny one, because the shell does not
+/// report keywords.
 pub(crate) fn is_shell_keyword(name: &str) -> bool {
     KEYWORDS.contains(&name)
 }
 
-/// By program. `python3.N` is an alias as well: see `interpreter`.
+/// The aliases of each program. `python3.N` is an alias too; see [`interpreter`].
 const ALIASES: [(&str, &[&str]); 7] = [
     ("awk", &["gawk", "mawk", "nawk"]),
     ("bash", &["sh", "dash", "ash"]),
@@ -80,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_alias_has_its_programs_name() {
+    fn aliases_map_to_their_program() {
         for (command, name) in [
             ("python", "python3"),
             ("python3.14", "python3"),
@@ -94,12 +93,28 @@ mod tests {
             ("jq", "jq"),
             ("", ""),
         ] {
-            assert_eq!(canonical(command), name, "{command}");
+            assert_eq!(canonical_name(command), name, "{command}");
         }
     }
 
     #[test]
-    fn no_name_is_an_alias_of_two_programs() {
+    fn interpreter_names_map_to_built_in_commands() {
+        for (program, expected) in [
+            ("python", Some("python3")),
+            ("python3", Some("python3")),
+            ("python3.14", Some("python3")),
+            ("python3x", None),
+            ("python2", None),
+            ("bash", Some("bash")),
+            ("zsh", None),
+            ("", None),
+        ] {
+            assert_eq!(interpreter(program), expected, "{program}");
+        }
+    }
+
+    #[test]
+    fn each_name_belongs_to_one_program() {
         let mut all: Vec<&str> = ALIASES
             .iter()
             .flat_map(|(name, aliases)| std::iter::once(*name).chain(aliases.iter().copied()))
@@ -111,7 +126,7 @@ mod tests {
         assert!(
             ALIASES
                 .iter()
-                .all(|(name, _)| spellings(name).all(|spelling| canonical(spelling) == *name))
+                .all(|(name, _)| all_names(name).all(|spelling| canonical_name(spelling) == *name))
         );
     }
 }

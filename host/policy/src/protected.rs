@@ -1,44 +1,44 @@
-//! Files that make programs of the host run code later: configuration of version control, editors,
-//! agents and shells.
+//! Protected paths: files that make programs on the host run code later, such as the configuration
+//! of version control, editors, agents and shells.
 //!
-//! Whoever may write a project could otherwise plant a hook, a task or an instruction that takes
-//! effect outside the sandbox when the operator next opens the project. Such paths are written only
-//! where an entry of the operator's names them literally: `Write(.git/config)`, never `Write(**)`.
-//! Build manifests and CI files stay writable, because writing them is what many skills are for;
-//! diffs mark them.
+//! A guest that can write a project could otherwise plant a hook, a task or an instruction that
+//! takes effect outside the sandbox when the operator next opens the project. A guest can write such
+//! a path only if an entry of the operator names it without wildcards: `Write(.git/config)`, never
+//! `Write(**)`. Build manifests and CI files stay writable, because many skills exist to write them.
+//! Diffs mark them.
 //!
-//! The tables are maintained by hand. Add what a widespread tool finds in a project or home folder
-//! by itself and acts on. An entry counts at any depth, with all that is below it, and in every
-//! spelling that a file system of any platform takes for it.
+//! The tables are maintained by hand. Add files that a widespread tool finds in a project or home
+//! folder by itself and acts on. An entry applies at any depth, to everything below it, and in every
+//! spelling that a file system on any platform treats as the same name.
 
 mod built;
 
 use std::borrow::Cow;
 
-use Kind::{Agent, Console, Editor, Launcher, Shell, VersionControl};
+use ProtectedKind::{Agent, Console, Editor, Launcher, Shell, VersionControl};
 
 use self::built::{BUILT, BUILT_ENDS};
 
-/// What a protected path configures.
+/// The kind of program that a protected path configures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
-    /// Version control, and what runs at its hooks.
+pub enum ProtectedKind {
+    /// Version control and its hooks.
     VersionControl,
     /// Editors and development environments.
     Editor,
-    /// Coding agents: what they start, and what they are told.
+    /// Coding agents: the programs that they start, and their instructions.
     Agent,
-    /// Shells, logins, and what entering a folder runs.
+    /// Shells, logins, and commands that run when a folder is entered.
     Shell,
-    /// Tools that choose which program a command is.
+    /// Tools that choose the program for a command.
     Launcher,
-    /// A debugger or an interactive interpreter, which reads the file where it starts.
+    /// A debugger or an interactive interpreter, which reads the file at its start.
     Console,
 }
 
-impl Kind {
-    /// As the end of "it configures ...".
-    pub fn words(self) -> &'static str {
+impl ProtectedKind {
+    /// Returns a phrase that completes "it configures".
+    pub fn description(self) -> &'static str {
         match self {
             VersionControl => "version control",
             Editor => "an editor",
@@ -50,8 +50,8 @@ impl Kind {
     }
 }
 
-/// Paths by kind: a name, or several with slashes.
-const PROTECTED: [(Kind, &[&str]); 6] = [
+/// Protected paths by kind. Each is a name, or several names with slashes.
+const PROTECTED: [(ProtectedKind, &[&str]); 6] = [
     (
         VersionControl,
         &[
@@ -65,7 +65,7 @@ const PROTECTED: [(Kind, &[&str]); 6] = [
             ".hgrc",
             ".jj",
             ".sl",
-            // Hooks that are kept in the project.
+            // Hooks that are stored in the project.
             ".githooks",
             ".husky",
             ".lefthook",
@@ -269,15 +269,16 @@ const PROTECTED: [(Kind, &[&str]); 6] = [
     (Console, &[".gdbinit", ".irbrc", ".lldbinit", ".pdbrc", ".psqlrc", ".rprofile"]),
 ];
 
-/// Ends of names.
-const PROTECTED_ENDS: [(Kind, &str); 2] =
+/// Suffixes of protected names.
+const PROTECTED_ENDS: [(ProtectedKind, &str); 2] =
     [(Editor, ".code-workspace"), (Editor, ".sublime-project")];
 
-/// What a path in a workspace configures, where it is protected.
-pub fn protects(path: &str) -> Option<Kind> {
-    let names = folded(path);
-    let by_end =
-        |end: &(Kind, &str)| names.iter().any(|name| name.ends_with(end.1)).then_some(end.0);
+/// Returns the kind of a path in a workspace, or `None` if it is not protected.
+pub fn kind_of(path: &str) -> Option<ProtectedKind> {
+    let names = normalized_names(path);
+    let by_end = |end: &(ProtectedKind, &str)| {
+        names.iter().any(|name| name.ends_with(end.1)).then_some(end.0)
+    };
     let named = PROTECTED
         .iter()
         .find(|(_, entries)| entries.iter().any(|entry| holds(&names, entry)))
@@ -285,34 +286,31 @@ pub fn protects(path: &str) -> Option<Kind> {
     named.or_else(|| PROTECTED_ENDS.iter().find_map(by_end))
 }
 
-/// How a change of a path is marked that programs of the host run code from.
-pub const RUNS_LATER: &str = "[runs code on the host later]";
+/// The mark in diffs for changes of paths that [`is_run_by_host`] recognizes.
+pub const RUN_BY_HOST_MARK: &str = "[runs code on the host later]";
 
-/// Whether programs of the host run code from a path: it is protected, or something is built from
-/// it.
-pub fn runs_later(path: &str) -> bool {
-    protects(path).is_some() || is_built_from(path)
+/// Checks whether programs on the host run code from a path: it is protected, or a build uses it.
+pub fn is_run_by_host(path: &str) -> bool {
+    kind_of(path).is_some() || is_built_from(path)
 }
 
-/// Whether the host runs code from a path when somebody builds, tests or publishes what it is part
-/// of.
+/// Checks whether building, testing or publishing a project runs code from a path.
 fn is_built_from(path: &str) -> bool {
-    let names = folded(path);
+    let names = normalized_names(path);
     let last = names.last().map_or("", |name| name.as_ref());
     BUILT.iter().any(|entry| holds(&names, entry))
         || BUILT_ENDS.iter().any(|end| last.ends_with(end))
 }
 
-/// Entries of a git repository that run commands, or lead to others that do: for a repository that
-/// is no folder called `.git`.
-pub const REPOSITORY: [&str; 4] = ["config", "config.worktree", "hooks", "commondir"];
+/// Entries of a git repository that run commands, or refer to others that do. They matter for a
+/// repository whose folder is not named `.git`.
+pub const REPOSITORY_CONFIG: [&str; 4] = ["config", "config.worktree", "hooks", "commondir"];
 
-/// A name in the form in which the tables have it: what any file system takes for the same name has
-/// the same form.
+/// Normalizes a name to the form in the tables. Names that any file system treats as equal have the
+/// same form.
 ///
-/// Upper case counts as lower case; dots and spaces at the end, an NTFS stream and characters that
-/// HFS+ ignores do not count.
-pub fn fold(name: &str) -> Cow<'_, str> {
+/// Folds case, and removes trailing dots and spaces, NTFS streams, and characters that HFS+ ignores.
+pub fn normalize_name(name: &str) -> Cow<'_, str> {
     let plain = |b: u8| {
         b.is_ascii_lowercase() || b.is_ascii_digit() || matches!(b, b'-' | b'_') || b == b'.'
     };
@@ -342,11 +340,11 @@ pub fn fold(name: &str) -> Cow<'_, str> {
     folded.into()
 }
 
-fn folded(path: &str) -> Vec<Cow<'_, str>> {
-    path.split('/').filter(|name| !name.is_empty()).map(fold).collect()
+fn normalized_names(path: &str) -> Vec<Cow<'_, str>> {
+    path.split('/').filter(|name| !name.is_empty()).map(normalize_name).collect()
 }
 
-/// Whether the names of an entry follow each other in a path.
+/// Checks whether a path contains the names of an entry in sequence.
 fn holds(names: &[Cow<'_, str>], entry: &str) -> bool {
     let length = entry.split('/').count();
     names.windows(length).any(|part| {
@@ -356,7 +354,7 @@ fn holds(names: &[Cow<'_, str>], entry: &str) -> bool {
     })
 }
 
-/// Whether a name may be the short one that FAT and NTFS give a long one: `git~1` for `.git`.
+/// Checks whether a name may be the short name for a long one on FAT or NTFS: `git~1` for `.git`.
 fn is_short_name(name: &str, long: &str) -> bool {
     let Some((stem, number)) = name.split_once('~') else { return false };
     let (number, end) = number.split_once('.').unwrap_or((number, ""));
@@ -374,16 +372,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_tables_are_in_the_form_that_names_are_folded_to() {
+    fn table_entries_are_normalized() {
         let protected = PROTECTED.iter().flat_map(|(_, entries)| *entries);
         for entry in protected.chain(&BUILT) {
-            assert!(entry.split('/').all(|name| fold(name) == name), "{entry}");
+            assert!(entry.split('/').all(|name| normalize_name(name) == name), "{entry}");
         }
-        assert!(REPOSITORY.iter().all(|name| fold(name) == *name));
+        assert!(REPOSITORY_CONFIG.iter().all(|name| normalize_name(name) == *name));
     }
 
     #[test]
-    fn protected_names_count_at_any_depth_and_with_all_below() {
+    fn protected_names_apply_at_any_depth_and_below() {
         for (path, kind) in [
             (".git", VersionControl),
             (".git/config", VersionControl),
@@ -401,7 +399,7 @@ mod tests {
             ("x.sublime-project", Editor),
             (".gdbinit", Console),
         ] {
-            assert_eq!(protects(path), Some(kind), "{path}");
+            assert_eq!(kind_of(path), Some(kind), "{path}");
         }
         for path in [
             "",
@@ -413,12 +411,12 @@ mod tests {
             ".config/x",
             "hooks/pre-commit",
         ] {
-            assert_eq!(protects(path), None, "{path}");
+            assert_eq!(kind_of(path), None, "{path}");
         }
     }
 
     #[test]
-    fn every_spelling_of_a_protected_name_counts() {
+    fn every_spelling_of_a_protected_name_is_protected() {
         for path in [
             ".GIT/config",
             ".Git./config",
@@ -434,14 +432,14 @@ mod tests {
             "agents.MD",
             ".CONFIG/Fish/config.fish",
         ] {
-            assert!(protects(path).is_some(), "{path}");
+            assert!(kind_of(path).is_some(), "{path}");
         }
-        assert_eq!(protects("git~x"), None);
-        assert_eq!(protects("report~1"), None);
+        assert_eq!(kind_of("git~x"), None);
+        assert_eq!(kind_of("report~1"), None);
     }
 
     #[test]
-    fn build_manifests_and_ci_files_are_known_and_not_protected() {
+    fn build_and_ci_files_are_marked_but_not_protected() {
         for path in [
             "package.json",
             "a/Makefile",
@@ -450,7 +448,7 @@ mod tests {
             "vite.config.ts",
             "node_modules/x/index.js",
         ] {
-            assert!(is_built_from(path) && protects(path).is_none(), "{path}");
+            assert!(is_built_from(path) && kind_of(path).is_none(), "{path}");
         }
         assert!(!is_built_from("src/main.rs") && !is_built_from("README.md"));
     }

@@ -1,15 +1,15 @@
-//! What a policy file may say: the tables that both its reader and its JSON schema are made from.
+//! The keys of a policy file. The reader and the JSON schema both use these tables.
 
 use serde_json::{Map, Value, json};
 
-use super::approval::Level;
+use super::approval::PermissionLevel;
 use crate::limits::{Limit, Unit};
 
-/// A key, what stands under it, and what it means.
+/// A key, the shape of its value, and its description.
 pub(super) struct Field {
     pub(super) key: &'static str,
     shape: Shape,
-    meaning: &'static str,
+    description: &'static str,
 }
 
 #[derive(Clone, Copy)]
@@ -42,53 +42,49 @@ enum Shape {
     Ask,
 }
 
-const fn field(key: &'static str, shape: Shape, meaning: &'static str) -> Field {
-    Field { key, shape, meaning }
+const fn field(key: &'static str, shape: Shape, description: &'static str) -> Field {
+    Field { key, shape, description }
 }
 
-/// The file's own keys.
+/// The top-level keys.
 pub(super) const TOP: [Field; 14] = [
-    field("limits", Shape::Limits, "The bounds of every invocation, in place of the defaults."),
+    field("limits", Shape::Limits, "Limits of every run. They replace the defaults."),
     field(
         "authorities",
         Shape::Files,
-        "PEM files of certificate authorities that HTTPS trusts beside the built-in ones: absolute, below `~/`, or relative to this file.",
+        "PEM files of certificate authorities that HTTPS trusts in addition to the built-in ones: absolute, below `~/`, or relative to this file.",
     ),
     field(
         "audit",
         Shape::Audit,
-        "How long the audit log keeps records, for ever where nothing is said; and what it keeps of texts.",
+        "How long the audit log keeps records (forever by default), and how much text it stores.",
     ),
-    field(
-        "usage",
-        Shape::On,
-        "Whether it is counted, on this machine alone, how agents use skills.",
-    ),
+    field("usage", Shape::On, "Whether usage statistics are collected. They stay on this machine."),
     field(
         "preload",
         Shape::Preload,
-        "Skills whose tools an agent's session has from its start: `suggested`, those that 30 % of the last sessions used; or a list of names.",
+        "Skills whose tools an agent's session has from the start: a list of names, or `suggested` for those that 30 % of recent sessions used.",
     ),
     field(
         "clients",
         Shape::Clients,
-        "Who answers what an agent's client asks for, by how the client is connected.",
+        "Who approves the runs that a client requests, by how the client is connected.",
     ),
     field(
         "secrets",
         Shape::Secrets,
-        "Whose values no recording holds, not even encrypted: a replay asks for them.",
+        "Values that recordings omit, even in encrypted form. A replay asks for them.",
     ),
-    field("record", Shape::Record, "What recordings store."),
+    field("record", Shape::Record, "Values that recordings store in clear."),
     field(
         "default",
         Shape::Default,
-        "What every skill may do: all of it without `allowed-tools`, else the part that these ask for.",
+        "What every skill may do. A skill with `allowed-tools` gets the part that it requests, any other skill all of it.",
     ),
     field(
         "skill-folders",
         Shape::Files,
-        "Folders of skills that the catalogue knows beside the standard places: absolute, below `~/`, or relative to this file.",
+        "Folders that the catalogue searches for skills in addition to the standard ones: absolute, below `~/`, or relative to this file.",
     ),
     DETERMINISTIC,
     SEED,
@@ -96,7 +92,7 @@ pub(super) const TOP: [Field; 14] = [
     field(
         "skills",
         Shape::Skills,
-        "What single skills may do beside `default`, by name or glob (`acme-*`).",
+        "What some skills may do in addition to `default`, by name or glob (`acme-*`).",
     ),
 ];
 
@@ -124,68 +120,65 @@ const ALLOW: Field = field(
     "Entries as in `allowed-tools`: Read(docs/**), Write, Bash(git:*), WebFetch(domain:example.com).",
 );
 const DENY: Field =
-    field("deny", Shape::Entries, "Entries that are taken away again, whoever allows them.");
-const MOUNTS: Field = field("mounts", Shape::Mounts, "Host folders to show.");
+    field("deny", Shape::Entries, "Entries that are denied. They override every `allow`.");
+const MOUNTS: Field = field("mounts", Shape::Mounts, "Host folders to mount.");
 const ENV: Field = field(
     "env",
     Shape::Env,
-    "Variables to set: NAME for the host's own value, NAME=value for another.",
+    "Environment variables: NAME passes the host's value, NAME=value sets another.",
 );
 const METHODS: Field = field(
     "methods",
     Shape::Methods,
-    "The HTTP methods that may be used; all but CONNECT and TRACE where nothing is said.",
+    "The HTTP methods that may be used. By default, all but CONNECT and TRACE.",
 );
 const APPROVAL: Field = field(
     "approval",
     Shape::Level,
-    "What has to happen before something runs; the strictest of the sections that apply holds, and nothing raises it.",
+    "The permission level. The strictest level of the sections that apply is used, and nothing raises it.",
 );
 const STAGE: Field = field(
     "stage",
     Shape::Flag,
-    "Whether writes are kept aside, shown, and made only when they are approved.",
+    "Whether writes are staged: shown first, and made only after approval.",
 );
 const SKILL_LIMITS: Field = field(
     "limits",
     Shape::Limits,
-    "Bounds of these skills; of several that apply, the smallest holds.",
+    "Limits of these skills. If several sections apply, the smallest is used.",
 );
 
 const DETERMINISTIC: Field = field(
     "deterministic",
     Shape::Flag,
-    "Whether runs are deterministic: the same bytes and the same fuel on every machine.",
+    "Whether runs are deterministic: the same output and fuel on every machine.",
 );
-const SEED: Field = field(
-    "seed",
-    Shape::Seed,
-    "Where a deterministic run's random numbers come from; 0 where nothing is said.",
-);
+const SEED: Field =
+    field("seed", Shape::Seed, "The seed of randomness in deterministic runs. The default is 0.");
 const START_TIME: Field = field(
     "start-time",
     Shape::Time,
-    "When a deterministic run starts, for its guests; 2026-01-01T00:00:00Z where nothing is said.",
+    "The time that guests of a deterministic run see at the start. The default is 2026-01-01T00:00:00Z.",
 );
 
 /// The keys of `audit`.
 pub(super) const AUDIT: [Field; 3] = [
-    field("keep", Shape::Age, "Records older than this go."),
-    field("keep-size", Shape::Size, "The oldest records go until the rest takes at most this."),
+    field("keep", Shape::Age, "Delete records that are older than this."),
+    field("keep-size", Shape::Size, "Delete the oldest records until the rest takes at most this."),
     field(
         "detail",
         Shape::Detail,
-        "What is kept of arguments, paths and messages: digests by the log's key (the default), or text as well.",
+        "How arguments, paths and messages are stored: as keyed digests (the default), or as text too.",
     ),
 ];
 
-/// The keys of `clients`: what the host knows of one.
+/// The keys of `clients`: how a client is connected.
 pub(super) const CLIENTS: [Field; 2] = [
     field("stdio", Shape::Client, "The client that started `skillhost mcp`."),
     field(
         "http",
         Shape::Client,
-        "Whoever shows the token of `skillhost serve`; never a client without one.",
+        "Clients that present the token of `skillhost serve`; never a client without it.",
     ),
 ];
 
@@ -193,10 +186,10 @@ pub(super) const CLIENTS: [Field; 2] = [
 pub(super) const CLIENT: [Field; 1] = [field(
     "ask",
     Shape::Ask,
-    "Who approves its runs: the operator, or the client's own user. Staged writes are the operator's in any case.",
+    "Who approves its runs: the operator, or the client's user. Staged writes always need the operator.",
 )];
 
-/// Who is asked, as it is written.
+/// The values of `ask`.
 pub(super) const ASK: [&str; 2] = ["operator", "client"];
 
 /// The keys of one of `mounts`.
@@ -205,12 +198,12 @@ pub(super) const MOUNT: [Field; 3] = [
     field(
         "guest",
         Shape::Text,
-        "Where guests see it: an absolute path such as /data, not inside another mount.",
+        "The path in the guest: absolute, such as /data, and not inside another mount.",
     ),
     field(
         "mode",
         Shape::Mode,
-        "read (the default), write, or overlay: writes are kept aside and the folder stays as it was.",
+        "read (the default), write, or overlay: writes do not change the host folder.",
     ),
 ];
 
@@ -224,18 +217,18 @@ pub(super) const SECRETS: [Field; 2] = [
 pub(super) const RECORD: [Field; 1] = [field(
     "plain",
     Shape::Names,
-    "Variables and header fields whose values recordings store in clear; those of variables, cookies and authorization are encrypted otherwise.",
+    "Variables and header fields whose values recordings store in clear. By default, the values of variables, cookies and authorization are encrypted.",
 )];
 
-/// How a mount may be opened, as it is written.
+/// The values of `mode` of a mount.
 pub(super) const MODES: [&str; 3] = ["read", "write", "overlay"];
 
-/// The methods that may be granted. CONNECT would open a tunnel, TRACE echoes the request's
+/// The HTTP methods that can be granted. CONNECT would open a tunnel, and TRACE echoes request
 /// headers.
 pub(super) const METHOD_NAMES: [&str; 7] =
     ["DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT"];
 
-/// The JSON schema of a policy file.
+/// Returns the JSON schema of a policy file.
 pub fn schema() -> Value {
     let mut schema = table(&TOP, &[]);
     schema["$schema"] = json!("https://json-schema.org/draft/2020-12/schema");
@@ -290,7 +283,7 @@ fn shape(field: &Field) -> Value {
         Shape::Preload => json!({
             "oneOf": [{ "const": "suggested" }, { "type": "array", "items": { "type": "string", "pattern": "^[a-z0-9-]+$" } }],
         }),
-        Shape::Level => json!({ "enum": Level::ALL.map(Level::name) }),
+        Shape::Level => json!({ "enum": PermissionLevel::ALL.map(PermissionLevel::name) }),
         Shape::Seed => json!({ "type": "integer", "minimum": 0, "maximum": u64::MAX }),
         Shape::Audit => table(&AUDIT, &[]),
         Shape::Detail => json!({ "enum": ["digests", "text"] }),
@@ -300,7 +293,7 @@ fn shape(field: &Field) -> Value {
             json!({ "type": "string", "format": "date-time", "examples": ["2026-01-01T00:00:00Z"] })
         }
     };
-    schema["description"] = json!(field.meaning);
+    schema["description"] = json!(field.description);
     schema
 }
 

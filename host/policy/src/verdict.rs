@@ -1,38 +1,38 @@
-//! What became of one entry of `allowed-tools`, in words: which rule said so, and what would grant
-//! it.
+//! Decides on each entry of `allowed-tools`, and explains the decision: the rule, and what would
+//! grant the entry.
 
 use super::capabilities::Mount;
-use super::entry::Tool;
-use super::grant::{Decision, Patterns, Verdict};
-use super::tool::{CommandPattern, EVERY_PORT, HostName, HostPattern, PathGlob};
+use super::entry::Permission;
+use super::grant::{EntryDecision, Patterns, Verdict};
+use super::pattern::{CommandPattern, EVERY_PORT, HostName, HostPattern, PathGlob};
 use super::{Layer, Origin, Rule, WORKSPACE, mounts, printable, protected};
 use crate::manifest::ToolEntry;
 
-/// What entries are judged by.
+/// Judges entries of `allowed-tools`.
 pub(super) struct Judge<'a> {
     pub(super) skill: &'a str,
     pub(super) layers: &'a [&'a Layer],
     pub(super) allowed: &'a Patterns<&'a Rule>,
     pub(super) denied: &'a Patterns<&'a Rule>,
-    /// What is shown to the guest.
+    /// The granted mounts.
     pub(super) mounts: &'a [Mount],
-    /// Guest paths that the operator mounts read-only, and where that is said.
+    /// The guest paths that the operator mounts read-only, and the place of each mount rule.
     pub(super) read_only: &'a [(String, String)],
 }
 
-/// How one pattern fared with the operator's rules.
+/// The result of comparing one pattern with the operator's rules.
 struct Ruling {
     verdict: Verdict,
     rule: String,
-    /// The denial that took all of it; no `allow` would help.
+    /// Whether a denial covers the whole pattern. Then no `allow` would help.
     denied: bool,
 }
 
 impl Judge<'_> {
-    /// The decision on one entry. `alone`: `Bash` stands alone, and so asks for the workspace as
-    /// well.
-    pub(super) fn entry(&self, entry: &ToolEntry, tool: &Tool, alone: bool) -> Decision {
-        let mut decision = Decision {
+    /// Decides on one entry. `alone` means that no entry is about files, so `Bash` requests files
+    /// too.
+    pub(super) fn entry(&self, entry: &ToolEntry, tool: &Permission, alone: bool) -> EntryDecision {
+        let mut decision = EntryDecision {
             entry: printable(&entry.text),
             place: entry.span,
             verdict: Verdict::Refused,
@@ -41,37 +41,38 @@ impl Judge<'_> {
             fix: None,
         };
         match tool {
-            Tool::NotGrantable { why, fix } => {
+            Permission::NotGrantable { why, fix } => {
                 decision.meaning = printable(why);
-                decision.rule = "what cannot be enforced is not granted".into();
+                decision.rule = "entries that cannot be enforced are not granted".into();
                 decision.fix = fix.as_ref().map(|f| format!("in SKILL.md: {}", printable(f)));
             }
-            Tool::Read(glob) | Tool::Write(glob) if self.own_folder(tool, glob, &mut decision) => {}
-            Tool::Read(glob) => {
+            Permission::Read(glob) | Permission::Write(glob)
+                if self.own_folder(tool, glob, &mut decision) => {}
+            Permission::Read(glob) => {
                 self.settle(&mut decision, self.read(glob), &entry.text);
                 self.check_mounts(&mut decision, glob, false);
             }
-            Tool::Write(glob) => {
+            Permission::Write(glob) => {
                 self.settle_write(&mut decision, glob, &entry.text);
                 self.check_mounts(&mut decision, glob, true);
             }
-            Tool::Bash(command) => {
+            Permission::Bash(command) => {
                 self.settle(
                     &mut decision,
-                    meet(command, &self.allowed.spawn, &self.denied.spawn, self),
+                    rule_on(command, &self.allowed.spawn, &self.denied.spawn, self),
                     &entry.text,
                 );
                 if alone {
                     self.add_workspace(&mut decision);
                 }
             }
-            Tool::WebFetch(host) => {
-                // Everything is more than an operator should be told to grant.
+            Permission::WebFetch(host) => {
+                // Do not suggest to grant every host.
                 let text =
                     if host.host == HostName::Any { "WebFetch(domain:HOST)" } else { &entry.text };
                 self.settle(
                     &mut decision,
-                    meet(host, &self.allowed.fetch, &self.denied.fetch, self),
+                    rule_on(host, &self.allowed.fetch, &self.denied.fetch, self),
                     text,
                 );
             }
@@ -79,14 +80,14 @@ impl Judge<'_> {
         decision
     }
 
-    /// The decision on a skill without `allowed-tools`.
-    pub(super) fn default_grant(&self) -> Decision {
+    /// Decides on a skill without `allowed-tools`.
+    pub(super) fn default_grant(&self) -> EntryDecision {
         let rules: Vec<&Rule> = self.layers.iter().flat_map(|l| &l.allow).collect();
         let (verdict, meaning) = match rules.is_empty() {
             true => (Verdict::Refused, "nothing: the policy allows this skill nothing"),
-            false => (Verdict::Granted, "all that the policy allows this skill"),
+            false => (Verdict::Granted, "everything that the policy allows this skill"),
         };
-        Decision {
+        EntryDecision {
             entry: "(no allowed-tools)".into(),
             place: None,
             verdict,
@@ -97,38 +98,38 @@ impl Judge<'_> {
     }
 
     fn read(&self, glob: &PathGlob) -> Ruling {
-        meet(glob, &self.allowed.read, &self.denied.read, self)
+        rule_on(glob, &self.allowed.read, &self.denied.read, self)
     }
 
-    fn settle(&self, decision: &mut Decision, ruling: Ruling, text: &str) {
+    fn settle(&self, decision: &mut EntryDecision, ruling: Ruling, text: &str) {
         decision.verdict = ruling.verdict;
         decision.fix =
             (ruling.verdict == Verdict::Refused && !ruling.denied).then(|| self.allow_line(text));
         decision.rule = ruling.rule;
         if decision.verdict == Verdict::Narrowed {
-            decision.meaning.push_str(", as far as the policy allows");
+            decision.meaning.push_str(", within what the policy allows");
         }
     }
 
-    /// Writing implies reading, and what is left of it where only reading is allowed.
-    fn settle_write(&self, decision: &mut Decision, glob: &PathGlob, text: &str) {
+    /// Decides on writing. It implies reading, and is narrowed to it if only reading is allowed.
+    fn settle_write(&self, decision: &mut EntryDecision, glob: &PathGlob, text: &str) {
         let read = self.read(glob);
-        let write = match self.protects(glob) {
+        let write = match self.protection_of(glob) {
             Some(kind) => Ruling {
                 verdict: Verdict::Refused,
                 rule: format!(
-                    "it configures {}: only an `allow` that names it without wildcards grants writing it",
-                    kind.words()
+                    "it configures {}, so only an `allow` that names it without wildcards grants writing",
+                    kind.description()
                 ),
                 denied: false,
             },
-            None => meet(glob, &self.allowed.write, &self.denied.write, self),
+            None => rule_on(glob, &self.allowed.write, &self.denied.write, self),
         };
         match (write.verdict, read.verdict) {
             (Verdict::Refused, Verdict::Granted | Verdict::Narrowed) => {
                 let fix = (!write.denied).then(|| self.allow_line(text));
                 let rule = format!("reading: {}; writing: {}", read.rule, write.rule);
-                *decision = Decision {
+                *decision = EntryDecision {
                     verdict: Verdict::Narrowed,
                     meaning: format!("read {}", show_glob(glob)),
                     rule,
@@ -136,19 +137,18 @@ impl Judge<'_> {
                     ..decision.clone()
                 };
             }
-            // A read that is denied in part takes its part of the writing with it, which `write`
-            // knows.
+            // A denial of reading also denies writing, so `write` already includes it.
             _ => self.settle(decision, write, text),
         }
     }
 
-    /// What all paths of a glob configure, where no `allow` names them literally.
-    fn protects(&self, glob: &PathGlob) -> Option<protected::Kind> {
+    /// Returns the kind of a protected glob, unless an `allow` names it without wildcards.
+    fn protection_of(&self, glob: &PathGlob) -> Option<protected::ProtectedKind> {
         let below = |path: &str| {
             let guests = self.mounts.iter().map(|mount| mount.guest.as_str()).chain([WORKSPACE]);
             guests
                 .filter(|guest| mounts::is_within(path, guest))
-                .find_map(|guest| protected::protects(&path[guest.len()..]))
+                .find_map(|guest| protected::kind_of(&path[guest.len()..]))
         };
         let kind = below(&glob.literal_start())?;
         let names = |(allowed, _): &(PathGlob, &Rule)| {
@@ -157,33 +157,33 @@ impl Judge<'_> {
         (!self.allowed.write.iter().any(names)).then_some(kind)
     }
 
-    /// The folders that every skill has, whatever the policy says. Whether the entry was about one
-    /// of them.
-    fn own_folder(&self, tool: &Tool, glob: &PathGlob, decision: &mut Decision) -> bool {
+    /// Decides on an entry for a folder that every skill has, whatever the policy says. Returns
+    /// `false` for other entries.
+    fn own_folder(&self, tool: &Permission, glob: &PathGlob, decision: &mut EntryDecision) -> bool {
         let within = |folder: &str| {
             mounts::is_within(glob.pattern(), folder)
                 && PathGlob::new(folder).is_ok_and(|f| f.covers(glob))
         };
-        let writes = matches!(tool, Tool::Write(_));
+        let writes = matches!(tool, Permission::Write(_));
         if within("/tmp") || (within("/skill") && !writes) {
             decision.verdict = Verdict::Granted;
             decision.rule =
-                "the sandbox: every skill reads its own folder and has a scratch folder at /tmp"
+                "the sandbox: every skill can read its own folder, and has a scratch folder at /tmp"
                     .into();
         } else if within("/skill") {
             decision.verdict = Verdict::Narrowed;
             decision.meaning = format!("read {}", show_glob(glob));
-            decision.rule = "the sandbox: no skill writes its own folder".into();
+            decision.rule = "the sandbox: no skill can write to its own folder".into();
             decision.fix =
-                Some("in SKILL.md: ask for Write(/workspace/**), or write to /tmp".into());
+                Some("in SKILL.md: request Write(/workspace/**), or write to /tmp".into());
         } else {
             return false;
         }
         true
     }
 
-    /// A grant of files is worth what is mounted.
-    fn check_mounts(&self, decision: &mut Decision, glob: &PathGlob, write: bool) {
+    /// Adds to the decision that no folder is mounted for a file entry, or only a read-only one.
+    fn check_mounts(&self, decision: &mut EntryDecision, glob: &PathGlob, write: bool) {
         if decision.verdict == Verdict::Refused {
             return;
         }
@@ -211,18 +211,17 @@ impl Judge<'_> {
         }
     }
 
-    /// What `Bash` alone asks for beside programs.
-    fn add_workspace(&self, decision: &mut Decision) {
+    /// Adds the files that `Bash` alone requests in addition to programs.
+    fn add_workspace(&self, decision: &mut EntryDecision) {
         let everything = PathGlob::everything();
-        let mut files =
-            Decision { meaning: "read and write every mounted folder".into(), ..decision.clone() };
+        let mut files = EntryDecision {
+            meaning: "read and write every mounted folder".into(),
+            ..decision.clone()
+        };
         self.settle_write(&mut files, &everything, "Write");
         self.check_mounts(&mut files, &everything, true);
-        let programs = if decision.verdict == Verdict::Refused {
-            "start no program"
-        } else {
-            &decision.meaning
-        };
+        let programs =
+            if decision.verdict == Verdict::Refused { "no programs" } else { &decision.meaning };
         let folders = if files.verdict == Verdict::Refused { "no files" } else { &files.meaning };
         decision.meaning =
             if (decision.verdict, files.verdict) == (Verdict::Refused, Verdict::Refused) {
@@ -239,7 +238,7 @@ impl Judge<'_> {
         decision.fix = decision.fix.take().or(files.fix);
     }
 
-    /// The flag and the lines that would allow an entry.
+    /// Returns the flag and the policy lines that would allow an entry.
     fn allow_line(&self, text: &str) -> String {
         let text = text.trim();
         let quoted = text.replace('\'', r"'\''");
@@ -248,8 +247,8 @@ impl Judge<'_> {
         });
         let file = file.unwrap_or_else(|| "a policy file".into());
         let yaml = serde_json::Value::from(text);
-        // A skill chooses its name: one that is none, such as `*`, must not end up in a line that
-        // an operator pastes.
+        // A skill chooses its name. An invalid name, such as `*`, must not appear in a line that an
+        // operator pastes.
         let is_name = !self.skill.is_empty()
             && self
                 .skill
@@ -277,17 +276,17 @@ impl Judge<'_> {
     }
 }
 
-/// What the three kinds of pattern have in common.
+/// The operations that all kinds of pattern have.
 pub(super) trait Pattern {
-    /// Whether everything that `other` matches is matched.
+    /// Checks whether this pattern matches everything that `other` matches.
     fn covers(&self, other: &Self) -> bool;
-    /// Whether something may match both.
+    /// Checks whether something may match both patterns.
     fn overlaps(&self, other: &Self) -> bool;
-    /// Whether a denial of this stops everything that `other` matches.
+    /// Checks whether a denial of this pattern applies to everything that `other` matches.
     fn denies_all(&self, other: &Self) -> bool {
         self.covers(other)
     }
-    /// Whether a denial of this may stop something that `other` matches.
+    /// Checks whether a denial of this pattern may apply to something that `other` matches.
     fn denies_some(&self, other: &Self) -> bool {
         self.overlaps(other)
     }
@@ -312,7 +311,8 @@ pattern!(PathGlob);
 pattern!(CommandPattern, denies_all, denies_some);
 pattern!(HostPattern);
 
-fn meet<P: Pattern>(
+/// Compares a requested pattern with what is allowed and denied.
+fn rule_on<P: Pattern>(
     asked: &P,
     allowed: &[(P, &Rule)],
     denied: &[(P, &Rule)],
@@ -342,7 +342,7 @@ fn meet<P: Pattern>(
     Ruling { verdict, rule, denied: false }
 }
 
-/// Rules by what they say and where; a long list is cut.
+/// Lists rules with their places. Cuts a long list.
 fn cite(rules: &[&Rule]) -> String {
     const MOST: usize = 4;
     let mut texts: Vec<String> = rules
@@ -356,20 +356,20 @@ fn cite(rules: &[&Rule]) -> String {
     texts.join(", ")
 }
 
-/// What an entry asks for.
-fn meaning(tool: &Tool) -> String {
+/// Describes what an entry requests.
+fn meaning(tool: &Permission) -> String {
     match tool {
-        Tool::Read(glob) => format!("read {}", show_glob(glob)),
-        Tool::Write(glob) => format!("read and write {}", show_glob(glob)),
-        Tool::Bash(command) if command.words.is_empty() => {
-            "start any program of the sandbox".into()
+        Permission::Read(glob) => format!("read {}", show_glob(glob)),
+        Permission::Write(glob) => format!("read and write {}", show_glob(glob)),
+        Permission::Bash(command) if command.words.is_empty() => {
+            "start any program in the sandbox".into()
         }
-        Tool::Bash(command) if command.open => {
-            format!("start `{}` with any further arguments", command.words.join(" "))
+        Permission::Bash(command) if command.open => {
+            format!("start `{}` with any arguments", command.words.join(" "))
         }
-        Tool::Bash(command) => format!("start exactly `{}`", command.words.join(" ")),
-        Tool::WebFetch(host) => show_host(host),
-        Tool::NotGrantable { why, .. } => why.clone(),
+        Permission::Bash(command) => format!("start exactly `{}`", command.words.join(" ")),
+        Permission::WebFetch(host) => show_host(host),
+        Permission::NotGrantable { why, .. } => why.clone(),
     }
 }
 
@@ -381,13 +381,13 @@ fn show_glob(glob: &PathGlob) -> String {
     }
 }
 
-/// A host pattern in words.
+/// Describes a host pattern.
 pub(super) fn show_host(pattern: &HostPattern) -> String {
     let scheme = if pattern.plain { "HTTP and HTTPS" } else { "HTTPS" };
     let host = match &pattern.host {
         HostName::Any => "any host".to_owned(),
         HostName::Exact(name) => name.clone(),
-        HostName::Below(parent) => format!("any host below {parent}"),
+        HostName::Below(parent) => format!("any subdomain of {parent}"),
     };
     match pattern.port {
         Some(EVERY_PORT) => format!("{scheme} to {host}, any port"),

@@ -1,5 +1,4 @@
-//! YAML as a tree that knows where each node stands, so that all that is wrong with a policy can be
-//! told at once.
+//! Parses the YAML of a policy into a tree whose nodes have positions, for diagnostics.
 
 use std::fmt;
 
@@ -13,7 +12,7 @@ use serde_saphyr::{
 use super::printable;
 use crate::diagnostic::{Diagnostic, Severity, Span};
 
-/// A node and where it stands.
+/// A node and its position.
 pub(super) struct Node {
     pub(super) span: Span,
     pub(super) kind: Kind,
@@ -28,10 +27,10 @@ pub(super) enum Kind {
 }
 
 impl Node {
-    /// What it is, for an error.
+    /// Describes the node's kind, for an error.
     pub(super) fn describe(&self) -> &'static str {
         match self.kind {
-            Kind::Null => "nothing",
+            Kind::Null => "empty",
             Kind::Scalar(_) => "a single value",
             Kind::List(_) => "a list",
             Kind::Map(_) => "a table",
@@ -39,14 +38,13 @@ impl Node {
     }
 }
 
-/// Reads one document.
+/// Parses one document.
 ///
 /// # Errors
-/// The first thing that is not YAML, a key given twice, a merge key, a tag, or a bound that was
-/// passed.
+/// A diagnostic for invalid YAML, a duplicate key, a merge key, a tag, or an exceeded limit.
 pub(super) fn parse(text: &str, file: &str) -> Result<Node, Box<Diagnostic>> {
-    // A policy of a thousand skills stays far below these. Aliases are allowed, but not as a way to
-    // multiply.
+    // A policy for a thousand skills stays far below these limits. Aliases are allowed, but too few
+    // for an alias bomb.
     let budget = serde_saphyr::budget! { max_depth: 16, max_nodes: 100_000, max_events: 400_000, max_aliases: 100, max_documents: 1 };
     let options = serde_saphyr::options! {
         budget: budget,
@@ -62,17 +60,14 @@ pub(super) fn parse(text: &str, file: &str) -> Result<Node, Box<Diagnostic>> {
             let error = error.without_snippet();
             let message = match error {
                 Error::DuplicateMappingKey { key, .. } => {
-                    format!(
-                        "the key `{}` is given twice",
-                        printable(key.as_deref().unwrap_or_default())
-                    )
+                    format!("duplicate key `{}`", printable(key.as_deref().unwrap_or_default()))
                 }
-                Error::MergeKeyNotAllowed { .. } => "merge keys (`<<`) are not understood".into(),
+                Error::MergeKeyNotAllowed { .. } => "merge keys (`<<`) are not supported".into(),
                 Error::Budget { breach: BudgetBreach::Documents { .. }, .. } => {
-                    "a policy is one document, without a second `---`".into()
+                    "a policy must be a single YAML document".into()
                 }
                 Error::Budget { .. } => {
-                    "the policy is too deep, or has too many nodes or aliases".into()
+                    "the policy nests too deeply, or has too many nodes or aliases".into()
                 }
                 _ => printable(
                     UserMessageFormatter.format_message(error).lines().next().unwrap_or_default(),
@@ -94,7 +89,7 @@ pub(super) fn parse(text: &str, file: &str) -> Result<Node, Box<Diagnostic>> {
 enum Raw {
     Null,
     Text(String),
-    /// A number or boolean, whose text is in the source.
+    /// A number or boolean. Its text is in the source.
     Plain,
     List(Vec<Spanned<Raw>>),
     Map(Vec<(Spanned<Raw>, Spanned<Raw>)>),

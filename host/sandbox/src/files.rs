@@ -27,7 +27,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::recording::keep::Contents;
 use skillhost_policy::capabilities::{Capabilities, PathAccess};
 use skillhost_policy::limits::Limit;
-use skillhost_policy::outcome::{Denial, Touched};
+use skillhost_policy::outcome::{Denial, FileActivity};
 
 mod access;
 mod account;
@@ -173,7 +173,7 @@ impl Vfs {
 
     /// The guest paths that were read, written, created or removed outside `/tmp`: the first
     /// 10,000.
-    pub fn touched(&self) -> BTreeMap<String, Touched> {
+    pub fn touched(&self) -> BTreeMap<String, FileActivity> {
         self.ledger.touched()
     }
 

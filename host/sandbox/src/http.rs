@@ -22,8 +22,8 @@ use self::tasks::Tasks;
 use skillhost_policy::capabilities::{Capabilities, Scope};
 use skillhost_policy::limits::{Limit, Limits};
 use skillhost_policy::outcome::uses::RequestUse;
-use skillhost_policy::outcome::{Denial, DenialKind, LimitHit, RequestMade};
-use skillhost_policy::tool::{HostPattern, Mismatch, Target};
+use skillhost_policy::outcome::{Denial, DenialKind, HttpRequest, LimitHit};
+use skillhost_policy::pattern::{Destination, HostPattern, Mismatch};
 
 pub mod address;
 mod body;
@@ -204,14 +204,14 @@ impl Sender {
     }
 
     /// Every request so far, in order; refused ones too, of those the first 100.
-    pub fn requests(&self) -> Vec<RequestMade> {
+    pub fn requests(&self) -> Vec<HttpRequest> {
         self.ledger.book().requests.clone()
     }
 
     /// Where the requests that were let through went, once each.
     pub fn uses(&self) -> BTreeSet<RequestUse> {
         let used = self.ledger.admitted().into_iter().filter_map(|made| {
-            let Target { https, host, port } = target::target(&made.url.parse().ok()?).ok()?;
+            let Destination { https, host, port } = target::target(&made.url.parse().ok()?).ok()?;
             Some(RequestUse { https, host, port, method: made.method })
         });
         used.collect()
@@ -242,7 +242,7 @@ impl Sender {
         &self,
         parts: &mut request::Parts,
         body: &Body,
-    ) -> Result<(Target, Option<u64>), SendError> {
+    ) -> Result<(Destination, Option<u64>), SendError> {
         let deny = |what: String, rule: String, fix, kind| {
             Err(SendError::Denied(Denial { what, rule, fix, kind }))
         };
@@ -310,7 +310,7 @@ impl Sender {
 
     /// Why no entry lets a request through: what the nearest one of the first side without a match
     /// has otherwise.
-    fn unmatched(&self, to: &Target) -> String {
+    fn unmatched(&self, to: &Destination) -> String {
         let side = self.fetch.all_of.iter().find(|side| !side.iter().any(|p| p.matches(to)));
         let nearest = side
             .into_iter()
@@ -332,7 +332,7 @@ impl Sender {
 
     async fn exchange(
         &self,
-        to: &Target,
+        to: &Destination,
         request: Request<Upload>,
         exchange: &Arc<Exchange>,
     ) -> Result<Response<Body>, SendError> {
@@ -391,7 +391,7 @@ impl Sender {
 }
 
 /// The flag that allows a target.
-fn allow_flag(to: &Target) -> String {
+fn allow_flag(to: &Destination) -> String {
     let entry = if to.https { "domain:" } else { "http://" };
     format!("--allow 'WebFetch({entry}{})'", target::authority(to))
 }

@@ -23,7 +23,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use skillhost_policy::outcome::uses::Uses;
+use skillhost_policy::outcome::uses::GrantUse;
 use skillhost_policy::outcome::{Output, Status};
 
 /// The version of the recording's form.
@@ -62,7 +62,7 @@ pub struct Recording {
     pub receipt: Option<Value>,
     /// What the run used of its grants, for `check --used`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub uses: Option<Uses>,
+    pub uses: Option<GrantUse>,
     /// What stands for secrets.
     pub sealed: Sealed,
     /// Digest of each file under `blobs/` that stands for other bytes, since these hold a secret:

@@ -39,7 +39,7 @@ pub(crate) use sandbox::Prepared;
 pub use sandbox::{Options, Sandbox};
 use skillhost_policy::capabilities::Capabilities;
 use skillhost_policy::limits::Limit;
-use skillhost_policy::outcome::{LimitHit, Outcome, Output, Status, StreamDigests, Usage};
+use skillhost_policy::outcome::{LimitHit, Outcome, Output, ResourceUsage, Status, StreamDigests};
 use skillhost_skill::runtime::{Program, Programs};
 pub(crate) use state::State;
 pub(crate) use store::ProgramIo;
@@ -284,7 +284,7 @@ pub async fn run(sandbox: &Sandbox, what: Invoke<'_>, io: Io) -> Finished {
         stderr: Output(stderr.take()),
         result: None,
         error: None,
-        usage: Usage {
+        usage: ResourceUsage {
             stdout_bytes: stdout.seen(),
             stderr_bytes: stderr.seen(),
             ..invocation.usage(started)
@@ -394,7 +394,10 @@ impl Finished {
     }
 
     fn refused(status: Status, started: Instant) -> Finished {
-        let usage = Usage { wall_ms: started.elapsed().as_secs_f64() * 1e3, ..Usage::default() };
+        let usage = ResourceUsage {
+            wall_ms: started.elapsed().as_secs_f64() * 1e3,
+            ..ResourceUsage::default()
+        };
         let limits_hit =
             if let Status::LimitHit(hit) = &status { vec![hit.clone()] } else { Vec::new() };
         Finished::not_run(Outcome { status, usage, limits_hit, ..Outcome::default() })

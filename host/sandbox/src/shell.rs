@@ -2,8 +2,8 @@
 //! shell is told their names.
 
 use skillhost_policy::capabilities::Scope;
-use skillhost_policy::program_name::{canonical, spellings};
-use skillhost_policy::tool::CommandPattern;
+use skillhost_policy::pattern::CommandPattern;
+use skillhost_policy::program_name::{all_names, canonical_name};
 use skillhost_skill::runtime::Program;
 
 /// The variable that holds the names, separated by spaces. The host sets it for each start of the
@@ -13,14 +13,14 @@ pub(crate) const VARIABLE: &str = "SKILLHOST_DENIED_COMMANDS";
 /// The names that are denied, where a program is the shell.
 pub(crate) fn of(program: &Program, spawn: &Scope<CommandPattern>) -> Option<String> {
     let built_in = program.component.built_in()?;
-    if !built_in.facts.programs.iter().any(|name| name == "bash") {
+    if !built_in.description.programs.iter().any(|name| name == "bash") {
         return None;
     }
     let programs = spawn.none_of.iter().filter(|pattern| pattern.open).filter_map(|pattern| {
         match &pattern.words[..] {
-            [program] => Some(canonical(program)),
+            [program] => Some(canonical_name(program)),
             _ => None,
         }
     });
-    Some(programs.flat_map(spellings).collect::<Vec<_>>().join(" "))
+    Some(programs.flat_map(all_names).collect::<Vec<_>>().join(" "))
 }

@@ -61,7 +61,7 @@ use skillhost_ledger::approval::{Approvals, PendingId};
 use skillhost_ledger::usage::{self, Usage};
 use skillhost_policy::Policy;
 use skillhost_sandbox::Tool;
-use skillhost_skill::{Caps, Skill, SkillError};
+use skillhost_skill::{SizeLimits, Skill, SkillError};
 
 /// What a server stands on.
 pub struct Options {
@@ -216,6 +216,6 @@ impl Shared {
     }
 
     fn load(&self, entry: &Entry) -> Result<Skill, SkillError> {
-        Skill::load(&entry.folder, &Caps::default())
+        Skill::load(&entry.folder, &SizeLimits::default())
     }
 }

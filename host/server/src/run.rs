@@ -28,7 +28,7 @@ use skillhost_ledger::usage::Event;
 use skillhost_policy::outcome::Status;
 use skillhost_sandbox::{Io, Stdin, Tool};
 use skillhost_skill::Skill;
-use skillhost_skill::runtime::scripts::{self, Found};
+use skillhost_skill::runtime::scripts::{self, ScriptMatch};
 
 #[derive(Deserialize)]
 pub(super) struct Input {
@@ -255,7 +255,7 @@ fn target(skill: &Skill, program: Option<String>, mut args: Vec<String>) -> (Tar
     let Some(program) = program.filter(|program| !program.is_empty()) else {
         return (Target::Main, args);
     };
-    if !matches!(scripts::find(skill, &program), Found::Nothing) {
+    if !matches!(scripts::find(skill, &program), ScriptMatch::None) {
         return (Target::Named(program), args);
     }
     // Something with a path, or an extension, is meant as a file: that it is not there is told with

@@ -49,7 +49,7 @@ impl Shared {
         diff: Option<&Diff>,
     ) -> Option<String> {
         let Finished { outcome, overlays, .. } = &invoked.finished;
-        diff.filter(|_| self.policy.stages(&call.entry.name))?;
+        diff.filter(|_| self.policy.stages_writes(&call.entry.name))?;
         let digest = call.loaded.id().digest.as_deref()?;
         if outcome.status != (Status::Exited { code: 0 }) {
             return Some(format!("nothing of this is written: it {}", ended(&outcome.status)));

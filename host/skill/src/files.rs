@@ -1,5 +1,5 @@
-//! The files of a skill: listed without being read, read within bounds, and hashed. Nothing leaves
-//! the skill's `Dir`.
+//! The files of a skill: lists them, reads them within limits, and computes digests. All access goes
+//! through the `Dir` of the skill, so it cannot leave the folder.
 
 use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -10,39 +10,39 @@ use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
 use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 
-use super::{Caps, Skill};
+use super::{SizeLimits, Skill};
 use crate::private::TempFolder;
 use skillhost_policy::diagnostic::Diagnostic;
 use skillhost_policy::limits::show_size;
-use skillhost_policy::manifest::rules::{self, Effect, Rule};
+use skillhost_policy::manifest::rules::{self, LoadEffect, SkillRule};
 
 /// One file of a skill.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, schemars::JsonSchema)]
 pub struct SkillFile {
-    /// Path inside the skill, parts separated by `/`.
+    /// The path in the skill, separated by `/`.
     pub path: String,
-    /// Bytes; of a symlink, those of the file that it leads to (0 for a folder).
+    /// Size in bytes. For a symlink, the size of its target, or 0 for a folder.
     pub size: u64,
-    /// Where a symlink leads, as written. It is known to stay inside the skill.
+    /// The target of a symlink, as written. It is known to be inside the skill.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub link: Option<String>,
-    /// What tells the file, or the symlink itself, from what it may become.
+    /// The identity of the file, or of the symlink itself.
     #[serde(skip)]
-    pub identity: Identity,
+    pub identity: FileIdentity,
 }
 
-/// A file's inode and times. The kernel moves `changed` at every write, and nothing can set it.
+/// The inode and times of a file. The kernel updates `changed` on every write, and nothing can set it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-pub struct Identity {
+pub struct FileIdentity {
     pub(crate) device: u64,
     inode: u64,
     pub(crate) modified: (i64, i64),
     pub(crate) changed: (i64, i64),
 }
 
-impl Identity {
-    pub(crate) fn of(found: &Metadata) -> Identity {
-        Identity {
+impl FileIdentity {
+    pub(crate) fn of(found: &Metadata) -> FileIdentity {
+        FileIdentity {
             device: found.dev(),
             inode: found.ino(),
             modified: (found.mtime(), found.mtime_nsec()),
@@ -50,9 +50,9 @@ impl Identity {
         }
     }
 
-    /// The identity of a file whose metadata the kernel returned.
-    pub fn of_stat(found: &rustix::fs::Stat) -> Identity {
-        Identity {
+    /// Returns the identity in a file's metadata.
+    pub fn of_stat(found: &rustix::fs::Stat) -> FileIdentity {
+        FileIdentity {
             device: found.st_dev,
             inode: found.st_ino,
             modified: (found.st_mtime, found.st_mtime_nsec.cast_signed()),
@@ -60,7 +60,7 @@ impl Identity {
         }
     }
 
-    /// As bytes, for a cache.
+    /// Returns the identity as bytes, for a cache.
     pub fn bytes(&self) -> [u8; 48] {
         let (modified, changed) = (self.modified, self.changed);
         let parts = [
@@ -81,15 +81,16 @@ impl Identity {
 }
 
 impl Skill {
-    /// The skill's content as `sha256:<hex>`.
+    /// Returns the digest of the skill's content, as `sha256:<hex>`.
     ///
-    /// The hash is over the line `skillhost skill 1` and then, for each of `files` in the order of
-    /// their paths' bytes: `f` for a file or `l` for a symlink, the path's length and the path, the
-    /// content's length and the content, which for a symlink is its target as written. Lengths are
-    /// 8 bytes, little endian. Times, owners and modes do not count: they differ between clones.
+    /// The hash covers the line `skillhost skill 1`, then each of `files`, in byte order of their
+    /// paths: `f` for a file or `l` for a symlink, the length of the path and the path, the length
+    /// of the content and the content. The content of a symlink is its target as written. Lengths
+    /// are 8 bytes, little endian. The hash ignores times, owners and modes, which differ between
+    /// clones.
     ///
     /// # Errors
-    /// A file that cannot be read, or whose size is not what it was when the skill was loaded.
+    /// A file cannot be read, or its size changed since the skill was loaded.
     pub fn digest(&self) -> io::Result<String> {
         let mut hash = ContentHash::new();
         for file in &self.files {
@@ -101,26 +102,25 @@ impl Skill {
         Ok(hash.finish())
     }
 
-    /// Whether each file and folder is still the one that was listed, and no file or folder came or
-    /// went.
+    /// Checks whether no file or folder was changed, added or removed since the skill was listed.
     ///
-    /// What was written twice within a tick of the kernel's clock, some milliseconds, and listed
-    /// between the two, looks unchanged.
+    /// Does not notice a second write within the same tick of the kernel's clock, which takes some
+    /// milliseconds.
     pub fn is_current(&self) -> bool {
         let same = |listed: &SkillFile| {
             let path = if listed.path.is_empty() { "." } else { &listed.path };
             let now =
                 rustix::fs::statat(self.live.dir(), path, rustix::fs::AtFlags::SYMLINK_NOFOLLOW);
-            now.is_ok_and(|now| Identity::of_stat(&now) == listed.identity)
+            now.is_ok_and(|now| FileIdentity::of_stat(&now) == listed.identity)
         };
         self.folders.iter().chain(&self.files).all(same)
     }
 
-    /// Reads one of `files`, at most the bytes that a skill may have altogether.
+    /// Reads one of `files`, up to the size limit of a skill.
     ///
     /// # Errors
-    /// `NotFound` for what is not among `files`; `FileTooLarge` for one that grew beyond the cap;
-    /// else why it cannot be read.
+    /// `NotFound` if the path is not in `files`, `FileTooLarge` if the file exceeds the limit, or
+    /// another error if it cannot be read.
     pub fn read(&self, path: &str) -> io::Result<Vec<u8>> {
         if self.files.binary_search_by(|f| f.path.as_str().cmp(path)).is_err() {
             return Err(io::Error::new(
@@ -131,10 +131,10 @@ impl Skill {
         read_bounded(self.content.dir(), path, self.caps.total)
     }
 
-    /// The start of one of `files`, at most that many bytes.
+    /// Reads the start of one of `files`, at most `bytes`.
     ///
     /// # Errors
-    /// As [`Skill::read`], whatever the size.
+    /// As [`Skill::read`], except `FileTooLarge`.
     pub fn head(&self, path: &str, bytes: usize) -> io::Result<Vec<u8>> {
         let mut head = Vec::with_capacity(bytes);
         open(self.content.dir(), path)?.take(bytes as u64).read_to_end(&mut head)?;
@@ -142,21 +142,21 @@ impl Skill {
     }
 }
 
-/// The folder that the files of a skill are read from.
+/// The folder from which the files of a skill are read.
 #[derive(Debug)]
 pub struct Content {
     dir: Dir,
-    /// Removed with this value.
+    /// The folder to remove when this value is dropped.
     _temporary: Option<TempFolder>,
 }
 
 impl Content {
-    /// A folder that is gone with this value.
+    /// Creates content in a temporary folder, which is removed when the value is dropped.
     pub(crate) fn temporary(dir: Dir, folder: TempFolder) -> Content {
         Content { dir, _temporary: Some(folder) }
     }
 
-    /// The opened folder.
+    /// Returns the opened folder.
     pub fn dir(&self) -> &Dir {
         &self.dir
     }
@@ -174,7 +174,7 @@ impl AsFd for Content {
     }
 }
 
-/// The hash that [`Skill::digest`] describes, under way.
+/// Computes the hash that [`Skill::digest`] describes.
 pub(crate) struct ContentHash(Sha256);
 
 impl ContentHash {
@@ -182,8 +182,7 @@ impl ContentHash {
         ContentHash(Sha256::new_with_prefix(b"skillhost skill 1\n"))
     }
 
-    /// Adds the next of the files, in the order of their paths; the content of a symlink does not
-    /// count.
+    /// Adds the next file, in the order of paths. Ignores `content` for a symlink.
     pub(crate) fn add(&mut self, file: &SkillFile, content: &[u8]) {
         let (kind, content) =
             file.link.as_ref().map_or((b"f", content), |target| (b"l", target.as_bytes()));
@@ -199,10 +198,10 @@ impl ContentHash {
     }
 }
 
-/// Reads a file, which has the bytes that it had when it was listed.
+/// Reads a file, and checks that its size is the listed one.
 pub(crate) fn read_listed(dir: &Dir, file: &SkillFile) -> io::Result<Vec<u8>> {
     let changed =
-        || io::Error::other(format!("`{}` changed since the skill was loaded", file.path));
+        || io::Error::other(format!("`{}` was modified after the skill was loaded", file.path));
     match read_bounded(dir, &file.path, file.size) {
         Ok(bytes) if bytes.len() as u64 == file.size => Ok(bytes),
         Err(error) if error.kind() != io::ErrorKind::FileTooLarge => Err(error),
@@ -226,7 +225,7 @@ pub(crate) fn read_bounded(dir: &Dir, path: impl AsRef<Path>, cap: u64) -> io::R
     Ok(bytes)
 }
 
-/// Opens a regular file. Non-blocking, since opening a pipe would otherwise wait for a writer.
+/// Opens a regular file. Uses `O_NONBLOCK`, because opening a pipe would wait for a writer.
 fn open(dir: &Dir, path: impl AsRef<Path>) -> io::Result<File> {
     let path = path.as_ref();
     let flags = rustix::fs::OFlags::NONBLOCK.bits() as i32;
@@ -237,7 +236,7 @@ fn open(dir: &Dir, path: impl AsRef<Path>) -> io::Result<File> {
     }
 }
 
-/// Opens one of a skill's folders, which is no symlink, to list it.
+/// Opens a folder of the skill to list it. Refuses a symlink.
 fn open_to_list(root: &Dir, folder: &str) -> io::Result<OwnedFd> {
     let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW;
     if folder.is_empty() {
@@ -254,21 +253,21 @@ fn open_to_list(root: &Dir, folder: &str) -> io::Result<OwnedFd> {
         .into())
 }
 
-/// The files of a folder, by their paths' bytes, and what is wrong with them.
+/// The files of a folder in byte order of their paths, and the problems with them.
 pub(super) struct Listing<'a> {
     root: &'a Dir,
     shown_root: &'a Path,
-    caps: &'a Caps,
+    caps: &'a SizeLimits,
     pub(super) files: Vec<SkillFile>,
     pub(super) folders: Vec<SkillFile>,
     pub(super) diagnostics: Vec<Diagnostic>,
-    pub(super) effect: Effect,
+    pub(super) effect: LoadEffect,
     entries: usize,
     bytes: u64,
 }
 
-/// Lists a skill's folder. Stops where a cap is passed.
-pub(super) fn list<'a>(root: &'a Dir, shown_root: &'a Path, caps: &'a Caps) -> Listing<'a> {
+/// Lists a skill's folder. Stops when a limit is exceeded.
+pub(super) fn list<'a>(root: &'a Dir, shown_root: &'a Path, caps: &'a SizeLimits) -> Listing<'a> {
     let (files, listed, diagnostics) = (Vec::new(), Vec::new(), Vec::new());
     let mut listing = Listing {
         root,
@@ -277,21 +276,17 @@ pub(super) fn list<'a>(root: &'a Dir, shown_root: &'a Path, caps: &'a Caps) -> L
         files,
         folders: listed,
         diagnostics,
-        effect: Effect::Loads,
+        effect: LoadEffect::Loads,
         entries: 0,
         bytes: 0,
     };
-    // Folders still to be listed; symlinked ones are not entered, so there are no cycles.
+    // The folders still to be listed. Symlinks are not followed, so there are no cycles.
     let mut folders = vec![String::new()];
     while let Some(folder) = folders.pop() {
         if let Err(error) = listing.folder(&folder, &mut folders) {
-            listing.report(
-                &rules::UNREADABLE,
-                &folder,
-                format!("the folder cannot be read: {error}"),
-            );
+            listing.report(&rules::UNREADABLE, &folder, format!("cannot read the folder: {error}"));
         }
-        if listing.effect == Effect::Refused {
+        if listing.effect == LoadEffect::Refused {
             break;
         }
     }
@@ -303,8 +298,8 @@ pub(super) fn list<'a>(root: &'a Dir, shown_root: &'a Path, caps: &'a Caps) -> L
 impl Listing<'_> {
     fn folder(&mut self, folder: &str, folders: &mut Vec<String>) -> io::Result<()> {
         let opened = open_to_list(self.root, folder)?;
-        // Before it is read: what comes later changes it.
-        let identity = Identity::of_stat(&rustix::fs::fstat(&opened)?);
+        // Take the identity before reading, so that a later change shows.
+        let identity = FileIdentity::of_stat(&rustix::fs::fstat(&opened)?);
         self.folders.push(SkillFile { path: folder.to_owned(), size: 0, link: None, identity });
         let mut entries = rustix::fs::Dir::new(opened)?;
         while let Some(entry) = entries.read() {
@@ -322,7 +317,7 @@ impl Listing<'_> {
             }
             let Ok(name) = name.to_str() else {
                 let message = format!(
-                    "`{}` is not UTF-8 and is left out",
+                    "`{}` is not valid UTF-8 and is ignored",
                     name.to_string_lossy().escape_debug()
                 );
                 self.report(&rules::FILE_NAME, folder, message);
@@ -332,15 +327,15 @@ impl Listing<'_> {
             let found = rustix::fs::statat(entries.fd()?, name, AtFlags::SYMLINK_NOFOLLOW)?;
             match FileType::from_raw_mode(found.st_mode) {
                 FileType::Directory => folders.push(path),
-                FileType::Symlink => self.link(path, Identity::of_stat(&found)),
+                FileType::Symlink => self.link(path, FileIdentity::of_stat(&found)),
                 FileType::RegularFile => self.file(path, &found),
                 _ => self.report(
                     &rules::FILE_KIND,
                     &path,
-                    "this is neither a file, a folder nor a symlink, and is left out".into(),
+                    "this is not a file, folder or symlink, and is ignored".into(),
                 ),
             }
-            if self.effect == Effect::Refused {
+            if self.effect == LoadEffect::Refused {
                 return Ok(());
             }
         }
@@ -352,15 +347,20 @@ impl Listing<'_> {
         self.bytes = self.bytes.saturating_add(size);
         if self.bytes > self.caps.total {
             let message = format!(
-                "the files of the skill have more than {} together",
+                "the files of the skill are larger than {} in total",
                 show_size(self.caps.total)
             );
             self.report(&rules::SKILL_SIZE, "", message);
         }
-        self.files.push(SkillFile { path, size, link: None, identity: Identity::of_stat(found) });
+        self.files.push(SkillFile {
+            path,
+            size,
+            link: None,
+            identity: FileIdentity::of_stat(found),
+        });
     }
 
-    fn link(&mut self, path: String, identity: Identity) {
+    fn link(&mut self, path: String, identity: FileIdentity) {
         let target = self
             .root
             .read_link_contents(&path)
@@ -376,27 +376,25 @@ impl Listing<'_> {
             Ok(_) => self.report(
                 &rules::FILE_KIND,
                 &path,
-                "the symlink leads to neither a file nor a folder, and is left out".into(),
+                "the symlink points to neither a file nor a folder, and is ignored".into(),
             ),
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
                 self.report(
                     &rules::LINK_OUTSIDE,
                     &path,
                     format!(
-                        "the symlink leads out of the skill, to `{}`",
-                        skillhost_policy::manifest::shown_name(&target)
+                        "the symlink points outside the skill, to `{}`, and is ignored",
+                        skillhost_policy::manifest::abbreviate(&target)
                     ),
                 );
             }
-            Err(error) => self.report(
-                &rules::LINK_BROKEN,
-                &path,
-                format!("the symlink leads nowhere: {error}"),
-            ),
+            Err(error) => {
+                self.report(&rules::LINK_BROKEN, &path, format!("broken symlink: {error}"))
+            }
         }
     }
 
-    fn report(&mut self, rule: &Rule, path: &str, message: String) {
+    fn report(&mut self, rule: &SkillRule, path: &str, message: String) {
         self.effect = self.effect.max(rule.effect);
         let file =
             if path.is_empty() { self.shown_root.to_owned() } else { self.shown_root.join(path) }
@@ -413,9 +411,9 @@ impl Listing<'_> {
     }
 }
 
-fn fix(rule: &Rule) -> Option<String> {
+fn fix(rule: &SkillRule) -> Option<String> {
     let fix = match rule {
-        r if *r == rules::LINK_OUTSIDE => "replace the symlink by a copy of the file",
+        r if *r == rules::LINK_OUTSIDE => "replace the symlink with a copy of the file",
         r if *r == rules::LINK_BROKEN || *r == rules::FILE_KIND => "remove it",
         r if *r == rules::SKILL_FILES || *r == rules::SKILL_SIZE => {
             "keep build output, caches and data out of the skill's folder"

@@ -1,14 +1,15 @@
-//! A skill on the disk: its folder, opened and listed; its digest; the programs it may start.
+//! Skills on disk: opening and listing a skill's folder, its digest, and the programs that it can
+//! start.
 //!
-//! This crate owns the way from a folder to a loaded [`Skill`], and private folders and files of
-//! the host. It must not know the policy's rules or the engine: a [`runtime::Program`] says what
+//! This crate owns the steps from a folder to a loaded [`Skill`], and the host's private folders
+//! and files. It must not know the policy's rules or the engine: a [`runtime::Program`] says what
 //! runs and carries no authority.
 //!
 //! Start reading at [`Skill::load`]. [`files`] lists and reads a folder without following links out
-//! of it, [`scan`] finds skills below a folder, [`runtime`] resolves a script or a command line to
-//! a component, and `runtime::copies` keeps a private copy of what was digested, so that the copy
-//! is what runs. [`private`] creates folders that no other user can enter, and [`ownership`]
-//! refuses files that another user may have written.
+//! of it. [`scan`] finds skills below a folder. [`runtime`] resolves a script or a command line to a
+//! component. [`runtime::copies`] keeps a private copy of the digested files, and the copy is what
+//! runs. [`private`] creates folders that no other user can enter, and [`ownership`] refuses files
+//! that another user may have written.
 
 pub mod files;
 pub mod ownership;
@@ -28,49 +29,48 @@ use serde::{Serialize, Serializer};
 use files::{Content, SkillFile};
 use skillhost_policy::diagnostic::{Diagnostic, Span, error_object};
 use skillhost_policy::limits::show_size;
-use skillhost_policy::manifest::rules::{self, Effect, Rule};
+use skillhost_policy::manifest::rules::{self, LoadEffect, SkillRule};
 use skillhost_policy::manifest::{self, Manifest};
 
 pub use protected::is_protected;
 pub use skillhost_policy::source::{SkillFolder, SourceKind};
 
-/// A skill that was loaded: its folder, opened, and its manifest.
+/// A loaded skill: its opened folder and its manifest.
 #[derive(Debug)]
 pub struct Skill {
-    /// The folder's name: what the operator calls the skill. The manifest's name is what the skill
-    /// calls itself.
+    /// The name of the folder, by which the operator knows the skill. The skill itself chooses the
+    /// name in the manifest.
     pub name: String,
-    /// Who put it there. Only a skill of the catalogue is granted what a policy's section for its
-    /// name grants.
+    /// The source of the skill. Sections of a policy grant something only to skills of the
+    /// catalogue.
     pub origin: SourceKind,
-    /// The folder on the host, for messages alone.
+    /// The folder on the host, only for messages.
     pub root: PathBuf,
-    /// Where its files are read from: the folder itself, or a copy that holds exactly what was
-    /// digested.
+    /// Where the files are read from: the folder itself, or a copy with exactly the digested
+    /// content.
     pub content: Arc<Content>,
-    /// What the frontmatter declares.
+    /// The parsed frontmatter.
     pub manifest: Manifest,
-    /// The text of SKILL.md, which the diagnostics point into; bytes that are not UTF-8 are
-    /// replaced.
+    /// The text of SKILL.md, which the diagnostics point into. Invalid UTF-8 is replaced.
     pub source: String,
-    /// The name of SKILL.md as it was found, such as `skill.md`.
+    /// The actual name of SKILL.md, such as `skill.md`.
     pub skill_file: String,
-    /// Where the instructions start in `source`, in bytes: they are `source[body_offset..]`.
+    /// The byte offset of the instructions: they are `source[body_offset..]`.
     pub body_offset: usize,
-    /// The files, by path. Nothing else in the folder belongs to the skill.
+    /// The files, sorted by path. Nothing else in the folder belongs to the skill.
     pub files: Vec<SkillFile>,
-    /// What is wrong and did not stop the skill from loading.
+    /// The problems that did not prevent loading.
     pub diagnostics: Vec<Diagnostic>,
     /// The folder itself, opened.
     live: Arc<Content>,
-    /// The folders that were listed.
+    /// The folders of the skill.
     folders: Vec<SkillFile>,
-    caps: Caps,
+    caps: SizeLimits,
 }
 
-/// The files of a skill, listed and not read.
+/// The list of a skill's files, before any is read.
 #[derive(Debug)]
-pub struct Listed {
+pub struct SkillListing {
     root: PathBuf,
     name: String,
     origin: SourceKind,
@@ -79,12 +79,12 @@ pub struct Listed {
     pub(crate) files: Vec<SkillFile>,
     pub(crate) folders: Vec<SkillFile>,
     diagnostics: Vec<Diagnostic>,
-    caps: Caps,
+    caps: SizeLimits,
 }
 
-/// How much of a folder is looked at.
+/// The most that is read of a skill's folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Caps {
+pub struct SizeLimits {
     /// Bytes of SKILL.md.
     pub skill_md: u64,
     /// Bytes of all files together.
@@ -93,21 +93,22 @@ pub struct Caps {
     pub files: usize,
 }
 
-impl Default for Caps {
-    /// SKILL.md 1 MiB (the longest in use has 160 KB), the skill 10 MiB (7.5 MB) and 2,000 files.
+impl Default for SizeLimits {
+    /// 1 MiB for SKILL.md (the longest in use has 160 KB), and 10 MiB (7.5 MB) and 2,000 files for
+    /// the skill.
     fn default() -> Self {
-        Caps { skill_md: 1 << 20, total: 10 << 20, files: 2_000 }
+        SizeLimits { skill_md: 1 << 20, total: 10 << 20, files: 2_000 }
     }
 }
 
-/// A skill that does not load.
+/// A skill that failed to load.
 #[derive(Debug, thiserror::Error)]
 pub struct SkillError {
-    /// The folder, as it was named.
+    /// The folder, as the operator named it.
     pub root: PathBuf,
-    /// All that is wrong; at least one is an error whose rule refuses to load.
+    /// Every problem. At least one violates a rule that prevents loading.
     pub diagnostics: Vec<Diagnostic>,
-    /// The text of SKILL.md, which the diagnostics point into; empty where it was not read.
+    /// The text of SKILL.md, which the diagnostics point into; empty if it was not read.
     pub text: String,
 }
 
@@ -120,9 +121,9 @@ impl Serialize for SkillError {
 
 impl fmt::Display for SkillError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the skill {} does not load", self.root.display())?;
+        write!(f, "cannot load skill {}", self.root.display())?;
         let refuses = |d: &&Diagnostic| {
-            rules::RULES.iter().any(|r| r.name == d.rule && r.effect == Effect::Refused)
+            rules::RULES.iter().any(|r| r.name == d.rule && r.effect == LoadEffect::Refused)
         };
         match self.diagnostics.iter().find(refuses) {
             Some(d) => write!(f, ": {} ({})", d.message, d.rule),
@@ -132,23 +133,22 @@ impl fmt::Display for SkillError {
 }
 
 impl Skill {
-    /// The manifest under the name that the operator knows the skill by: its folder's. A policy's
-    /// sections go by that name, so that a skill cannot take another's grants by calling itself
-    /// like it.
-    pub fn asks(&self) -> Manifest {
+    /// Returns the manifest for a policy: its name is that of the folder. Sections of a policy apply
+    /// by that name, so a skill cannot get another skill's grants by using its name.
+    pub fn policy_manifest(&self) -> Manifest {
         Manifest { name: self.name.clone(), ..self.manifest.clone() }
     }
 
-    /// A name for its folder, by which the cache knows it.
-    pub fn place(&self) -> io::Result<String> {
+    /// Returns the cache's name for the skill's folder: its device and inode.
+    pub fn folder_id(&self) -> io::Result<String> {
         let stat = rustix::fs::fstat(&self.live)?;
         Ok(format!("{:x}-{:x}", stat.st_dev, stat.st_ino))
     }
 
-    /// The name that levels and approvals of the skill are kept under: that of the catalogue, or
-    /// else the real path of its folder, so that what was said of one does not hold for a folder of
-    /// the same name.
-    pub fn key(&self) -> String {
+    /// Returns the key of the skill's permission levels and approvals. It is the name of a skill in
+    /// the catalogue, and otherwise the canonical path of the folder, because another folder may
+    /// have the same name.
+    pub fn approval_key(&self) -> String {
         match self.origin {
             SourceKind::Path => {
                 self.root.canonicalize().unwrap_or_else(|_| self.root.clone()).display().to_string()
@@ -157,32 +157,35 @@ impl Skill {
         }
     }
 
-    /// Loads the skill of a source: as [`Skill::load`].
+    /// Loads a skill from a folder with a known source; see [`Skill::load`].
     ///
     /// # Errors
     /// As [`Skill::load`].
-    pub fn load_from(folder: SkillFolder<'_>, caps: &Caps) -> Result<Skill, SkillError> {
-        Listed::of(folder, caps)?.read()
+    pub fn load_from(folder: SkillFolder<'_>, caps: &SizeLimits) -> Result<Skill, SkillError> {
+        SkillListing::of(folder, caps)?.read()
     }
 
-    /// Loads the skill in a folder: lists its files and reads SKILL.md, no other file. The result
-    /// carries everything that is wrong.
+    /// Loads the skill in a folder: lists its files and reads SKILL.md, but no other file. The
+    /// result has a diagnostic for every problem.
     ///
     /// # Errors
-    /// What breaks a rule whose effect is `Refused`. The error carries everything else that is
-    /// wrong too.
-    pub fn load(path: &Path, caps: &Caps) -> Result<Skill, SkillError> {
-        Listed::of(path, caps)?.read()
+    /// The skill violates a rule whose effect is `Refused`. The error has a diagnostic for every
+    /// problem.
+    pub fn load(path: &Path, caps: &SizeLimits) -> Result<Skill, SkillError> {
+        SkillListing::of(path, caps)?.read()
     }
 }
 
-impl Listed {
+impl SkillListing {
     /// Lists the files of the skill in a folder.
     ///
     /// # Errors
-    /// The folder cannot be opened, holds no SKILL.md, or breaks a rule of listing whose effect is
+    /// The folder cannot be opened, contains no SKILL.md, or violates a rule whose effect is
     /// `Refused`.
-    pub fn of<'a>(skill: impl Into<SkillFolder<'a>>, caps: &Caps) -> Result<Listed, SkillError> {
+    pub fn of<'a>(
+        skill: impl Into<SkillFolder<'a>>,
+        caps: &SizeLimits,
+    ) -> Result<SkillListing, SkillError> {
         let SkillFolder { path, source: origin } = skill.into();
         let mut problems = Problems { root: path, diagnostics: Vec::new() };
         let dir = open_folder(path)
@@ -192,21 +195,21 @@ impl Listed {
         let listing = files::list(&dir, path, caps);
         problems.diagnostics.extend(listing.diagnostics);
         let (files, folders) = (listing.files, listing.folders);
-        if listing.effect == Effect::Refused {
+        if listing.effect == LoadEffect::Refused {
             return Err(problems.into_error(String::new()));
         }
         let Some(skill_file) = problems.find_skill_md(&files) else {
             let fix =
-                format!("write a file SKILL.md that starts with\n{}", manifest::template(&name));
+                format!("add a file SKILL.md that starts with\n{}", manifest::template(&name));
             return Err(problems.refuse(
                 &rules::SKILL_MD_MISSING,
                 None,
-                "the folder holds no SKILL.md".into(),
+                "the folder contains no SKILL.md".into(),
                 &fix,
             ));
         };
         let live = Arc::new(Content::from(dir));
-        Ok(Listed {
+        Ok(SkillListing {
             root: path.to_owned(),
             name,
             origin,
@@ -219,7 +222,7 @@ impl Listed {
         })
     }
 
-    /// Reads the skill's manifest from the folder itself.
+    /// Reads the manifest from the folder itself.
     ///
     /// # Errors
     /// As [`Skill::load`].
@@ -228,32 +231,40 @@ impl Listed {
         self.read_from(live)
     }
 
-    /// Reads the skill's manifest from a copy of its files, which the skill is read from ever
-    /// after.
+    /// Reads the manifest from a copy of the files. The loaded skill reads all files from this copy.
     ///
     /// # Errors
     /// As [`Skill::load`].
     pub fn read_from(self, content: Arc<Content>) -> Result<Skill, SkillError> {
-        let Listed { root, name, origin, live, skill_file, files, folders, diagnostics, caps } =
-            self;
+        let SkillListing {
+            root,
+            name,
+            origin,
+            live,
+            skill_file,
+            files,
+            folders,
+            diagnostics,
+            caps,
+        } = self;
         let mut problems = Problems { root: &root, diagnostics };
         let bytes =
             files::read_bounded(content.dir(), &skill_file, caps.skill_md).map_err(|error| {
                 match error.kind() {
                     io::ErrorKind::FileTooLarge => {
                         let message =
-                            format!("{skill_file} has more than {}", show_size(caps.skill_md));
+                            format!("{skill_file} is larger than {}", show_size(caps.skill_md));
                         problems.refuse(
                             &rules::SKILL_MD_SIZE,
                             Some(&skill_file),
                             message,
-                            "move text into files under references/",
+                            "move text to files under references/",
                         )
                     }
                     _ => problems.refuse(
                         &rules::UNREADABLE,
                         Some(&skill_file),
-                        format!("the file cannot be read: {error}"),
+                        format!("cannot read the file: {error}"),
                         "",
                     ),
                 }
@@ -264,7 +275,7 @@ impl Listed {
         problems.diagnostics.extend(parsed.diagnostics);
         let source = parsed.source;
         let Some(manifest) = parsed.manifest else { return Err(problems.into_error(source)) };
-        problems.check_component(&manifest, parsed.component_at, &shown, &files);
+        problems.check_component(&manifest, parsed.component_span, &shown, &files);
         let (diagnostics, body_offset) = (problems.diagnostics, parsed.body_offset);
         Ok(Skill {
             name,
@@ -295,21 +306,21 @@ impl Listed {
 )]
 fn open_folder(path: &Path) -> Result<Dir, (String, String)> {
     Dir::open_ambient_dir(path, cap_std::ambient_authority()).map_err(|error| match error.kind() {
-        io::ErrorKind::NotFound => ("there is no such folder".into(), String::new()),
+        io::ErrorKind::NotFound => ("no such folder".into(), String::new()),
         io::ErrorKind::NotADirectory => {
             let parent = path.parent().map_or(Path::new("."), |p| {
                 if p.as_os_str().is_empty() { Path::new(".") } else { p }
             });
             (
-                "this is a file; a skill is the folder that holds SKILL.md".into(),
+                "this is a file; a skill is the folder that contains SKILL.md".into(),
                 format!("name the folder: {}", parent.display()),
             )
         }
-        _ => (format!("the folder cannot be opened: {error}"), String::new()),
+        _ => (format!("cannot open the folder: {error}"), String::new()),
     })
 }
 
-/// The folder's name as it was named; for `.` and the like, its name on the disk.
+/// Returns the last name of the path, or for `.` and the like, the folder's name on disk.
 fn folder_name(path: &Path) -> String {
     let canonical = || path.canonicalize().ok().and_then(|p| p.file_name().map(ToOwned::to_owned));
     path.file_name()
@@ -326,7 +337,7 @@ struct Problems<'a> {
 }
 
 impl Problems<'_> {
-    /// The name of the file that is SKILL.md.
+    /// Finds SKILL.md, in any spelling of its name.
     fn find_skill_md(&mut self, files: &[SkillFile]) -> Option<String> {
         let candidates: Vec<&str> = files
             .iter()
@@ -337,11 +348,11 @@ impl Problems<'_> {
         for other in candidates.iter().filter(|p| **p != "SKILL.md") {
             let (message, fix) = match *other == chosen {
                 true => (
-                    format!("the file is named `{other}`, not `SKILL.md`"),
+                    format!("the file is named `{other}` instead of `SKILL.md`"),
                     format!("mv {other} SKILL.md"),
                 ),
                 false => (
-                    format!("`{other}` stands beside `{chosen}`, and is not read"),
+                    format!("`{other}` is ignored, because `{chosen}` exists too"),
                     format!("rm {other}"),
                 ),
             };
@@ -360,7 +371,7 @@ impl Problems<'_> {
         let Some(component) = &manifest.component else { return };
         if files.binary_search_by(|f| f.path.cmp(component)).is_err() {
             let rule = &rules::COMPONENT_MISSING;
-            let message = format!("the skill holds no file `{component}`");
+            let message = format!("the file `{component}` does not exist in the skill");
             let fix = Some("build it: skillhost build SKILL".to_owned());
             self.diagnostics.push(Diagnostic {
                 severity: rule.severity,
@@ -373,7 +384,7 @@ impl Problems<'_> {
         }
     }
 
-    fn report(&mut self, rule: &Rule, file: Option<&str>, message: String, fix: &str) {
+    fn report(&mut self, rule: &SkillRule, file: Option<&str>, message: String, fix: &str) {
         let file = file.map_or(self.root.to_owned(), |f| self.root.join(f)).display().to_string();
         let fix = Some(fix.to_owned()).filter(|f| !f.is_empty());
         self.diagnostics.push(Diagnostic {
@@ -388,7 +399,7 @@ impl Problems<'_> {
 
     fn refuse(
         &mut self,
-        rule: &Rule,
+        rule: &SkillRule,
         file: Option<&str>,
         message: String,
         fix: &str,

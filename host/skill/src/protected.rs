@@ -1,5 +1,5 @@
-//! Whether anybody else may change a skill: its files, the folders that hold it, and the links on
-//! the way there.
+//! Checks that no other user can change a skill: its files, the folders that contain it, and the
+//! symlinks on its path.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::Metadata;
@@ -8,16 +8,16 @@ use std::path::{Component, Path, PathBuf};
 
 use super::Skill;
 
-/// Symbolic links on the way to a folder; the kernel follows as many.
+/// The most symlinks on a path. The kernel follows as many.
 const MAX_LINKS: usize = 40;
-/// The write bits of the group and of others.
+/// The write permissions of the group and of others.
 const WRITE_OF_OTHERS: u32 = 0o022;
-/// In a folder with this bit, others cannot remove or rename what is not theirs.
+/// The sticky bit: in such a folder, others cannot remove or rename files that they do not own.
 const STICKY: u32 = 0o1000;
 
 impl Skill {
-    /// Checks that only this user, or root, can change what lies in the skill's folder or put
-    /// another folder in its place.
+    /// Checks that only this user or root can change files in the skill's folder, or replace the
+    /// folder.
     pub fn is_protected(&self) -> bool {
         let root = std::path::absolute(&self.root).unwrap_or_else(|_| self.root.clone());
         let mut below = self.files.iter().chain(&self.folders).map(|file| root.join(&file.path));
@@ -29,8 +29,8 @@ impl Skill {
     }
 }
 
-/// Checks that only this user, or root, can change a folder or put another in its place: by its
-/// owner and mode, and those of every folder and symbolic link that leads to it.
+/// Checks that only this user or root can change or replace a folder: by the owner and mode of the
+/// folder, and of every folder and symlink on its path.
 pub fn is_protected(folder: &Path) -> bool {
     let mut left: Vec<OsString> = parts(folder);
     let mut at = PathBuf::from("/");
@@ -53,7 +53,7 @@ pub fn is_protected(folder: &Path) -> bool {
             }
             left.extend(parts(&target));
         } else {
-            // What lies in a sticky folder is only its owner's to move, but others may add to it.
+            // Others can add to a sticky folder, but cannot move what lies in it.
             let is_on_the_way = !left.is_empty() && found.mode() & STICKY != 0;
             if !is_closed(&found) && !is_on_the_way {
                 return false;
@@ -64,7 +64,7 @@ pub fn is_protected(folder: &Path) -> bool {
     at.is_dir()
 }
 
-/// The names of a path, the last first.
+/// Returns the names of a path, last first.
 fn parts(path: &Path) -> Vec<OsString> {
     let names = path
         .components()
@@ -86,13 +86,13 @@ mod tests {
     use std::os::unix::fs::{PermissionsExt as _, chown, symlink};
 
     use super::*;
-    use crate::Caps;
+    use crate::SizeLimits;
 
     fn chmod(path: &Path, mode: u32) {
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
     }
 
-    /// A skill whose files and folders nobody else may write.
+    /// Creates a skill whose files and folders nobody else can write.
     fn skill(root: &Path) -> PathBuf {
         let skill = root.join("skills/one");
         std::fs::create_dir_all(skill.join("scripts")).unwrap();
@@ -109,11 +109,11 @@ mod tests {
     }
 
     #[test]
-    fn a_skill_that_others_may_write_is_not_protected() {
+    fn skill_that_others_can_write_is_not_protected() {
         let root = tempfile::tempdir().unwrap();
         let folder = skill(root.path());
-        let is_protected = || Skill::load(&folder, &Caps::default()).unwrap().is_protected();
-        assert!(is_protected(), "a folder in a sticky /tmp is this user's alone");
+        let is_protected = || Skill::load(&folder, &SizeLimits::default()).unwrap().is_protected();
+        assert!(is_protected(), "others cannot replace a folder in a sticky /tmp");
         for path in [
             "skills",
             "skills/one",
@@ -130,8 +130,7 @@ mod tests {
             chmod(&path, before);
         }
         assert!(is_protected());
-        // Others may add to a sticky folder, so that it is no folder of skills; only the way to
-        // one.
+        // Others can add to a sticky folder. It may lead to a skill, but not be one.
         chmod(&folder, 0o1777);
         assert!(!is_protected());
         chmod(&folder, 0o755);
@@ -140,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_of_another_user_is_not_trusted() {
+    fn symlink_of_another_user_is_not_trusted() {
         let root = tempfile::tempdir().unwrap();
         let folder = skill(root.path());
         let link = root.path().join("link");
@@ -158,7 +157,7 @@ mod tests {
             .unwrap();
             assert!(!super::is_protected(&link.join("one")) && super::is_protected(&folder));
             chown(folder.join("scripts/a.sh"), Some(65_534), None).unwrap();
-            assert!(!Skill::load(&folder, &Caps::default()).unwrap().is_protected());
+            assert!(!Skill::load(&folder, &SizeLimits::default()).unwrap().is_protected());
         }
         assert!(!super::is_protected(&root.path().join("nowhere")));
     }

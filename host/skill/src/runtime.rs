@@ -13,12 +13,12 @@ use sha2::{Digest as _, Sha256};
 
 mod ancestors;
 pub mod built_in;
+pub mod cache_quota;
 pub mod copies;
 pub mod custom;
 pub mod digests;
 pub mod dispatch;
 mod programs;
-pub mod room;
 pub mod scripts;
 mod shebang;
 pub mod spawn;
@@ -38,7 +38,7 @@ pub struct Program {
     /// The code.
     pub component: Component,
     /// Which of its exports.
-    pub entry: Entry,
+    pub entry: EntryPoint,
     /// The arguments after the name.
     pub args: Vec<String>,
     /// The skill's script that it runs, where it runs one.
@@ -56,7 +56,7 @@ pub struct ScriptId {
 
 /// Which export of a component is called.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Entry {
+pub enum EntryPoint {
     /// `wasi:cli/run`.
     Command,
     /// One typed tool of `skillhost:skill/tools`.
@@ -96,7 +96,7 @@ impl Program {
     pub fn recorded_name(&self) -> &str {
         match (&self.script, &self.component.source) {
             (Some(script), _) => &script.path,
-            (None, Source::BuiltIn(built_in)) => &built_in.facts.name,
+            (None, Source::BuiltIn(built_in)) => &built_in.description.name,
             (None, Source::Own(_, path)) => path,
             (None, Source::Bytes(_)) => "component",
         }

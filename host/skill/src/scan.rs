@@ -1,5 +1,5 @@
-//! Finds skills: a folder, and those below it, that hold a SKILL.md. What lies inside a skill
-//! belongs to that skill.
+//! Finds skills: folders with a SKILL.md, at or below a folder. Everything inside a skill belongs to
+//! that skill.
 
 use std::collections::HashSet;
 use std::io;
@@ -8,84 +8,83 @@ use std::sync::Arc;
 
 use cap_std::fs::{Dir, MetadataExt as _};
 
-use super::files::{self, Identity};
+use super::files::{self, FileIdentity};
 
-/// Folders that hold no skills and very many files.
+/// Folders that contain no skills, and very many files.
 const SKIPPED: [&str; 2] = [".git", "node_modules"];
-/// What is told of what was left out.
-const MAX_LEFT_OUT: usize = 20;
+/// The most skipped paths that are reported.
+const MAX_SKIPPED: usize = 20;
 
-/// How far a search goes.
+/// The limits of a search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Bounds {
-    /// Levels below the folder.
+pub struct ScanBounds {
+    /// The most levels below the folder.
     pub depth: usize,
-    /// Folders that are looked into and are no skills themselves.
+    /// The most folders that are searched and are not skills.
     pub folders: usize,
-    /// Skills.
+    /// The most skills.
     pub skills: usize,
-    /// Files and folders that are looked at.
+    /// The most files and folders.
     pub entries: usize,
-    /// Which symlinks to folders are followed. No folder is entered twice, so there are no cycles.
-    pub links: Links,
+    /// Which symlinks to folders are followed. No folder is searched twice, so there are no cycles.
+    pub links: FollowLinks,
 }
 
 /// Which symlinks to folders a search follows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Links {
+pub enum FollowLinks {
     /// None.
     None,
-    /// Those that stay inside the folder.
+    /// Symlinks that point inside the folder.
     Inside,
-    /// All: whoever can write the folder may name what lies outside it.
+    /// All: the folder's owner may refer to folders outside it.
     All,
 }
 
-/// A folder that holds a SKILL.md.
+/// A folder with a SKILL.md.
 #[derive(Debug, Clone)]
-pub struct Found {
-    /// Its path below the folder that was searched; empty for that folder itself.
+pub struct FoundSkill {
+    /// The path below the searched folder; empty for that folder itself.
     pub path: PathBuf,
-    /// The name of the file, such as `skill.md`.
+    /// The actual name of SKILL.md, such as `skill.md`.
     pub skill_file: String,
     /// The names of the files and folders in it.
     pub names: Vec<String>,
-    /// What tells the folder from what it may become, as it was before the names were read.
-    pub identity: Identity,
-    place: FoundAt,
+    /// The identity of the folder before its names were read.
+    pub identity: FileIdentity,
+    place: SkillLocation,
 }
 
-/// How to get at a skill's files.
+/// How to open a skill's folder.
 #[derive(Debug, Clone)]
-enum FoundAt {
+enum SkillLocation {
     Below(Arc<Dir>, PathBuf),
-    /// Where a symlink leads. There may be many of them: one is opened when it is read.
+    /// The path of a symlink. There may be many, so each is opened only to read it.
     Link(PathBuf),
 }
 
-/// What a search found.
+/// The result of a search.
 #[derive(Debug, Default)]
 pub struct Scan {
-    /// By path.
-    pub skills: Vec<Found>,
-    /// The folders that were looked into and are no skills, by path below the folder that was
-    /// searched.
-    pub searched: Vec<(PathBuf, Identity)>,
-    /// What was left out and why.
-    pub left_out: Vec<String>,
+    /// The skills, sorted by path.
+    pub skills: Vec<FoundSkill>,
+    /// The searched folders that are not skills, by path below the searched folder.
+    pub searched: Vec<(PathBuf, FileIdentity)>,
+    /// What was skipped and why.
+    pub skipped: Vec<String>,
 }
 
-impl Found {
-    /// The text of its SKILL.md, at most that many bytes.
+impl FoundSkill {
+    /// Reads SKILL.md, at most `cap` bytes.
     ///
     /// # Errors
-    /// It cannot be read, or is larger.
+    /// The file cannot be read, or is larger.
     pub fn read(&self, cap: u64) -> io::Result<Vec<u8>> {
         let (root, inside) = self.open()?;
         files::read_bounded(&root, inside.join(&self.skill_file), cap)
     }
 
-    /// The names in one of its folders, at most that many.
+    /// Returns the names in one of its folders, at most `cap`.
     pub fn names_in(&self, folder: &str, cap: usize) -> Vec<String> {
         let entries = self.open().and_then(|(root, inside)| root.read_dir(inside.join(folder)));
         entries
@@ -99,35 +98,40 @@ impl Found {
 
     fn open(&self) -> io::Result<(Arc<Dir>, PathBuf)> {
         match &self.place {
-            FoundAt::Below(root, inside) => Ok((root.clone(), inside.clone())),
-            FoundAt::Link(path) => Ok((Arc::new(open(path)?), PathBuf::new())),
+            SkillLocation::Below(root, inside) => Ok((root.clone(), inside.clone())),
+            SkillLocation::Link(path) => Ok((Arc::new(open(path)?), PathBuf::new())),
         }
     }
 }
 
-/// Every skill of a folder, by path: itself, if it is one, else those below it. Symlinks are not
-/// followed.
+/// Returns every skill in a folder, sorted by path: the folder itself if it is a skill, otherwise
+/// the skills below it. Does not follow symlinks, and skips unreadable folders below.
 ///
 /// # Errors
-/// The folder cannot be read, or it holds more than a million files and folders. A folder below
-/// that cannot be read is passed over.
-pub fn find(folder: &Path) -> io::Result<Vec<PathBuf>> {
+/// The folder cannot be read, or contains more than a million files and folders.
+pub fn find_skills(folder: &Path) -> io::Result<Vec<PathBuf>> {
     const ALL: usize = 1_000_000;
     let found = scan(
         folder,
-        &Bounds { depth: 16, folders: ALL, skills: ALL, entries: ALL, links: Links::None },
+        &ScanBounds {
+            depth: 16,
+            folders: ALL,
+            skills: ALL,
+            entries: ALL,
+            links: FollowLinks::None,
+        },
     )?;
-    match found.left_out.into_iter().next() {
+    match found.skipped.into_iter().next() {
         Some(why) => Err(io::Error::other(why)),
-        None => Ok(found.skills.into_iter().map(|skill| at(folder, &skill.path)).collect()),
+        None => Ok(found.skills.into_iter().map(|skill| join(folder, &skill.path)).collect()),
     }
 }
 
-/// Searches a folder, within bounds. What a bound leaves out is told.
+/// Searches a folder within limits, and reports what they skip.
 ///
 /// # Errors
 /// The folder itself cannot be read.
-pub fn scan(folder: &Path, bounds: &Bounds) -> io::Result<Scan> {
+pub fn scan(folder: &Path, bounds: &ScanBounds) -> io::Result<Scan> {
     let first = Place { root: None, inside: PathBuf::new(), path: PathBuf::new(), depth: 0 };
     let mut search = Search {
         folder,
@@ -138,7 +142,7 @@ pub fn scan(folder: &Path, bounds: &Bounds) -> io::Result<Scan> {
         links: Vec::new(),
     };
     let mut places = vec![first];
-    // A folder goes by its own name before it goes by a symlink's.
+    // Search real folders first, so that a skill has its own path rather than that of a symlink.
     while let Some(place) = places.pop().or_else(|| search.links.pop()) {
         let depth = place.depth;
         match search.visit(place, &mut places) {
@@ -148,12 +152,12 @@ pub fn scan(folder: &Path, bounds: &Bounds) -> io::Result<Scan> {
         }
     }
     search.scan.skills.sort_by(|a, b| a.path.cmp(&b.path));
-    search.scan.left_out.sort();
+    search.scan.skipped.sort();
     Ok(search.scan)
 }
 
-/// A path below a folder; the folder itself, as it was named, where it is empty.
-pub fn at(folder: &Path, path: &Path) -> PathBuf {
+/// Joins a folder and a path below it. Returns the folder unchanged for an empty path.
+pub fn join(folder: &Path, path: &Path) -> PathBuf {
     if path.as_os_str().is_empty() { folder.to_owned() } else { folder.join(path) }
 }
 
@@ -165,9 +169,9 @@ fn open(folder: &Path) -> io::Result<Dir> {
     Dir::open_ambient_dir(folder, cap_std::ambient_authority())
 }
 
-/// A folder that is still to be looked into.
+/// A folder that is still to be searched.
 struct Place {
-    /// `None`: it is where a symlink leads, and is opened when its turn comes.
+    /// `None` for a symlink, which is opened when its turn comes.
     root: Option<Arc<Dir>>,
     inside: PathBuf,
     path: PathBuf,
@@ -176,19 +180,19 @@ struct Place {
 
 struct Search<'a> {
     folder: &'a Path,
-    bounds: &'a Bounds,
+    bounds: &'a ScanBounds,
     scan: Scan,
     entries: usize,
-    /// The folders that were entered, by device and inode.
+    /// The searched folders, by device and inode.
     seen: HashSet<(u64, u64)>,
     links: Vec<Place>,
 }
 
 impl Search<'_> {
-    /// Looks into one folder. `false`: a bound ends the search.
+    /// Searches one folder. Returns `false` if a limit ends the search.
     fn visit(&mut self, place: Place, places: &mut Vec<Place>) -> io::Result<bool> {
         let Place { root, inside, path, depth } = place;
-        let root = root.map_or_else(|| open(&at(self.folder, &path)).map(Arc::new), Ok)?;
+        let root = root.map_or_else(|| open(&join(self.folder, &path)).map(Arc::new), Ok)?;
         let here = if inside.as_os_str().is_empty() { Path::new(".") } else { inside.as_path() };
         let dir = root.open_dir(here)?;
         let meta = dir.dir_metadata()?;
@@ -200,7 +204,7 @@ impl Search<'_> {
             self.entries += 1;
             if self.entries > self.bounds.entries {
                 return Ok(self.stop(format!(
-                    "it holds more than {} files and folders",
+                    "it contains more than {} files and folders",
                     self.bounds.entries
                 )));
             }
@@ -222,24 +226,26 @@ impl Search<'_> {
         }
         if let Some(skill_file) = skill_file {
             if self.scan.skills.len() == self.bounds.skills {
-                return Ok(self.stop(format!("it holds more than {} skills", self.bounds.skills)));
+                return Ok(
+                    self.stop(format!("it contains more than {} skills", self.bounds.skills))
+                );
             }
             let place = match inside.as_os_str().is_empty() && depth > 0 {
-                true => FoundAt::Link(at(self.folder, &path)),
-                false => FoundAt::Below(root, inside),
+                true => SkillLocation::Link(join(self.folder, &path)),
+                false => SkillLocation::Below(root, inside),
             };
-            self.scan.skills.push(Found {
+            self.scan.skills.push(FoundSkill {
                 path,
                 skill_file,
                 names,
-                identity: Identity::of(&meta),
+                identity: FileIdentity::of(&meta),
                 place,
             });
             return Ok(true);
         }
         if self.scan.searched.len() == self.bounds.folders {
             return Ok(self.stop(format!(
-                "it holds more than {} folders that are no skills",
+                "it contains more than {} folders that are not skills",
                 self.bounds.folders
             )));
         }
@@ -253,47 +259,47 @@ impl Search<'_> {
                 depth: depth + 1,
             };
             if depth == self.bounds.depth {
-                if !link && self.bounds.links != Links::None {
-                    self.leave_out(
+                if !link && self.bounds.links != FollowLinks::None {
+                    self.skip(
                         &place.path,
-                        &format!("lies more than {} levels below", self.bounds.depth),
+                        &format!("is more than {} levels deep", self.bounds.depth),
                     );
                 }
             } else if !link {
                 places.push(place);
-            } else if self.bounds.links != Links::None {
+            } else if self.bounds.links != FollowLinks::None {
                 self.link(&root, place);
             }
         }
-        self.scan.searched.push((path, Identity::of(&meta)));
+        self.scan.searched.push((path, FileIdentity::of(&meta)));
         Ok(true)
     }
 
-    /// Notes where a symlink leads, if that is a folder.
+    /// Adds the target of a symlink to the search, if it is a folder.
     fn link(&mut self, root: &Dir, place: Place) {
         match root.metadata(&place.inside) {
             Ok(to) if to.is_dir() => self.links.push(place),
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
                 match self.bounds.links {
-                    Links::All => {
+                    FollowLinks::All => {
                         let inside = PathBuf::new();
                         self.links.push(Place { root: None, inside, ..place });
                     }
-                    _ => self.leave_out(&place.path, "is a symlink that leads out of the folder"),
+                    _ => self.skip(&place.path, "is a symlink that points outside the folder"),
                 }
             }
             Ok(_) | Err(_) => {}
         }
     }
 
-    fn leave_out(&mut self, path: &Path, why: &str) {
-        if self.scan.left_out.len() < MAX_LEFT_OUT {
-            self.scan.left_out.push(format!("`{}` {why}", path.display()));
+    fn skip(&mut self, path: &Path, why: &str) {
+        if self.scan.skipped.len() < MAX_SKIPPED {
+            self.scan.skipped.push(format!("`{}` {why}", path.display()));
         }
     }
 
     fn stop(&mut self, why: String) -> bool {
-        self.scan.left_out.push(why);
+        self.scan.skipped.push(why);
         false
     }
 }

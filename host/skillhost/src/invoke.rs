@@ -25,15 +25,15 @@ use pending::Pending;
 use skillhost_ledger::audit::{AuditError, Log, ProgramId, Redactor, SkillId};
 use skillhost_ledger::receipt::{Receipt, canonical};
 use skillhost_policy::capabilities::Capabilities;
-use skillhost_policy::outcome::{Outcome, Status, Usage};
+use skillhost_policy::outcome::{Outcome, ResourceUsage, Status};
 use skillhost_policy::{Grant, Policy, Retention, grant};
 use skillhost_sandbox::files::{Guarded, HostDir, OpenMount};
 use skillhost_sandbox::{self as sandbox, Finished, Io, Sandbox};
 use skillhost_skill::runtime::built_in::BuiltIns;
-use skillhost_skill::runtime::copies::Opened;
+use skillhost_skill::runtime::copies::SkillCopy;
 use skillhost_skill::runtime::digests::Digests;
-use skillhost_skill::runtime::{Entry, Program, Programs, copies};
-use skillhost_skill::{Caps, Listed, Skill, SkillError, SkillFolder};
+use skillhost_skill::runtime::{EntryPoint, Program, Programs, copies};
+use skillhost_skill::{SizeLimits, Skill, SkillError, SkillFolder, SkillListing};
 
 pub use listing::ComponentTools;
 pub(crate) use listing::LISTING_MEMORY;
@@ -58,7 +58,7 @@ pub struct HostOptions {
     /// The audit log.
     pub audit: PathBuf,
     /// How large a skill may be.
-    pub caps: Caps,
+    pub caps: SizeLimits,
 }
 
 /// A place where skills run. Cheap to clone; knows of no other host.
@@ -152,7 +152,7 @@ impl Host {
     /// What a skill is granted on this host: what it asks for and the policy allows, less the
     /// host's own files. Runs nothing.
     pub fn grant(&self, skill: &Skill, policy: &Policy) -> Grant {
-        let mut grant = grant(&skill.asks(), &policy.for_skills_of(skill.origin));
+        let mut grant = grant(&skill.policy_manifest(), &policy.for_source(skill.origin));
         own::resolve(&mut grant.capabilities);
         own::deny(&mut grant.capabilities, self.own_files(policy), &self.options.audit);
         own::deny_missing(
@@ -238,13 +238,13 @@ impl Host {
         policy: &Policy,
     ) -> Result<Loaded, SkillError> {
         let options = &self.options;
-        let listed = debug_span!("skill").in_scope(|| Listed::of(skill, &options.caps))?;
+        let listed = debug_span!("skill").in_scope(|| SkillListing::of(skill, &options.caps))?;
         // Before anything is read of it: a guest may be granted the very folder that the skill lies
         // in.
         let copied = debug_span!("copy")
             .in_scope(|| copies::open(&listed, &options.sandbox.cache, &options.scratch));
         let (skill, digests) = match copied {
-            Ok(Opened { content, digests, is_new }) => {
+            Ok(SkillCopy { content, digests, is_new }) => {
                 if is_new {
                     self.sandbox.note_growth();
                 }
@@ -323,7 +323,8 @@ impl Host {
                         .ok();
                     return Err(error.into());
                 }
-                let io = if let Entry::Tool { .. } = program.entry { io.of_tool() } else { io };
+                let io =
+                    if let EntryPoint::Tool { .. } = program.entry { io.of_tool() } else { io };
                 let mut finished =
                     self.run(skill, &program, programs, capabilities, io, ask.as_ref()).await;
                 if let (Status::Invalid { message, .. }, None, Some(path)) = (
@@ -352,7 +353,7 @@ impl Host {
 
     /// The programs that invocations of a skill can start.
     fn programs(&self, skill: &Arc<Skill>, digests: Digests) -> Programs {
-        Programs::of(skill.clone(), digests, self.built_ins())
+        Programs::new(skill.clone(), digests, self.built_ins())
     }
 
     /// The audit log, opened again where another file has taken its place.
@@ -424,5 +425,5 @@ fn invalid(message: String, fix: Option<String>) -> Status {
 }
 
 fn not_run(status: Status) -> Outcome {
-    Outcome { status, usage: Usage::default(), ..Outcome::default() }
+    Outcome { status, usage: ResourceUsage::default(), ..Outcome::default() }
 }

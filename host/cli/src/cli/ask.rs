@@ -6,7 +6,8 @@ use std::path::Path;
 
 use skillhost::invoke::{Host, Invoked, Loaded, Target};
 use skillhost_ledger::approval::{
-    ApprovalError, Approvals, Ask, Decision, GivenStdin, Input, Level, PendingId, Term, What,
+    ApprovalError, Approvals, Ask, Decision, GivenStdin, Input, PendingId, PermissionLevel, Term,
+    What,
 };
 use skillhost_policy::Policy;
 use skillhost_policy::outcome::{Denial, DenialKind};
@@ -33,7 +34,8 @@ pub(super) fn before(
     let name = named.folder().file_name().unwrap_or_default().to_string_lossy().into_owned();
     let approvals = places.approvals();
     if let Named::Path(folder) = named {
-        let is_bound = policy.approval(&name).is_some_and(|level| level != Level::AutoApproved);
+        let is_bound =
+            policy.approval(&name).is_some_and(|level| level != PermissionLevel::AutoApproved);
         if !is_bound && !has_level(&approvals, &name, folder)? {
             return Ok(BTreeSet::new());
         }

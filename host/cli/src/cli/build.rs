@@ -102,7 +102,9 @@ fn warnings(skill: &Skill, world: &World) -> Vec<String> {
     let mut warnings = match skill.manifest.allowed_tools {
         // A skill without allowed-tools asks for all that the policy allows.
         None => Vec::new(),
-        Some(_) => world.unasked(&policy::grant(&skill.asks(), &Policy::everything()).capabilities),
+        Some(_) => world.unasked(
+            &policy::grant(&skill.policy_manifest(), &Policy::allow_everything()).capabilities,
+        ),
     };
     if skill.manifest.component.is_none() {
         warnings.push("SKILL.md names no component, so it will not run: write `metadata: { component: NAME.wasm }`".into());

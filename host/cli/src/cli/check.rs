@@ -137,7 +137,7 @@ struct Found {
 /// The skills of a folder; itself where there are none, for the loader to say what is wrong.
 fn skills(named: &Named) -> Vec<Found> {
     let SkillFolder { path, source } = named.skill_folder();
-    let found = match scan::find(path) {
+    let found = match scan::find_skills(path) {
         Ok(found) if !found.is_empty() => found,
         _ => vec![path.to_owned()],
     };

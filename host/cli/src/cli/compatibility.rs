@@ -1,18 +1,21 @@
 //! The compatibility report as people read it.
 
-use skillhost_compat::{Compatibility, Effect, Kind, Need, Role, Script, Status, Summary, Verdict};
+use skillhost_compat::{
+    Compatibility, Need, NeedEffect, NeedKind, NeedStatus, Role, ScriptReport, Summary,
+    SupportLevel,
+};
 use skillhost_policy::diagnostic::printable;
 
 use super::show::{self, CYAN, YELLOW};
 
 /// All scripts of a skill, each on a line, with the reasons beneath those that lack something.
 pub(crate) fn in_full(report: &Compatibility) -> String {
-    let mut out = format!("Scripts: {}\n", report.verdict.words());
-    let quiet = |script: &Script| !script.needs.iter().any(Need::is_unmet);
-    let (blocks, scripts): (Vec<&Script>, Vec<&Script>) =
+    let mut out = format!("Scripts: {}\n", report.verdict.description());
+    let quiet = |script: &ScriptReport| !script.needs.iter().any(Need::is_unmet);
+    let (blocks, scripts): (Vec<&ScriptReport>, Vec<&ScriptReport>) =
         report.scripts.iter().partition(|script| script.role == Role::Block);
-    let shown = |script: &&Script| script.role != Role::Module || !quiet(script);
-    let rows: Vec<&Script> = scripts
+    let shown = |script: &&ScriptReport| script.role != Role::Module || !quiet(script);
+    let rows: Vec<&ScriptReport> = scripts
         .into_iter()
         .filter(shown)
         .chain(blocks.iter().copied().filter(|b| !quiet(b)))
@@ -25,7 +28,7 @@ pub(crate) fn in_full(report: &Compatibility) -> String {
             "  {:width$}  {:10}  {}{met}\n",
             name(script),
             printable(&script.program),
-            script.verdict.words()
+            script.verdict.description()
         ));
         out.push_str(&unmet(&script.needs));
     }
@@ -34,7 +37,7 @@ pub(crate) fn in_full(report: &Compatibility) -> String {
         out.push_str(&format!(
             "  {well} shell block{} of SKILL.md: {}\n",
             if well == 1 { "" } else { "s" },
-            Verdict::RunsHere.words()
+            SupportLevel::Full.description()
         ));
     }
     let of_the_skill = unmet(&report.needs);
@@ -54,7 +57,7 @@ pub(crate) fn in_short(report: &Compatibility) -> String {
         .scripts
         .iter()
         .flat_map(|script| &script.needs)
-        .filter(|n| n.effect != Effect::None && n.kind != Kind::File)
+        .filter(|n| n.effect != NeedEffect::None && n.kind != NeedKind::File)
         .collect();
     against.sort_by_key(|need| std::cmp::Reverse(need.effect));
     for need in against {
@@ -69,7 +72,7 @@ pub(crate) fn in_short(report: &Compatibility) -> String {
         names.push(format!("and {more} more"));
     }
     let colon = if names.is_empty() { "" } else { ": " };
-    format!("{}{colon}{}", report.verdict.words(), names.join(", "))
+    format!("{}{colon}{}", report.verdict.description(), names.join(", "))
 }
 
 /// A folder of skills in two lines.
@@ -99,15 +102,15 @@ pub(crate) fn summary(summary: &Summary) -> String {
     out
 }
 
-fn name(script: &Script) -> String {
+fn name(script: &ScriptReport) -> String {
     let file = printable(&script.file);
     script.line.map_or(file.clone(), |line| format!("{file}:{line}"))
 }
 
 /// What a script finds here that is worth a word: packages, programs and hosts.
-fn met(script: &Script) -> String {
+fn met(script: &ScriptReport) -> String {
     let worth = |need: &&Need| {
-        !need.is_unmet() && (need.version.is_some() || need.status == Status::Granted)
+        !need.is_unmet() && (need.version.is_some() || need.status == NeedStatus::Granted)
     };
     let mut names = Vec::new();
     for need in script.needs.iter().filter(worth) {
@@ -127,7 +130,7 @@ fn unmet(needs: &[Need]) -> String {
         let message = show::lines(message, 6);
         // What a script goes on without is no warning.
         out.push_str(&match need.effect {
-            Effect::None => format!("    {CYAN}note{CYAN:#}: {place}: {message}\n"),
+            NeedEffect::None => format!("    {CYAN}note{CYAN:#}: {place}: {message}\n"),
             _ => format!("    {YELLOW}warning{YELLOW:#}: {place}: {message}\n"),
         });
         if let Some(fix) = &need.fix {
@@ -137,18 +140,18 @@ fn unmet(needs: &[Need]) -> String {
     out
 }
 
-fn word(status: Status) -> &'static str {
+fn word(status: NeedStatus) -> &'static str {
     match status {
-        Status::BuiltIn => "here",
-        Status::Granted => "granted",
-        Status::NotGranted => "not granted",
-        Status::Pure => "not in the set",
-        Status::Native => "native",
-        Status::Sdk => "a service's SDK",
-        Status::Unknown => "unknown",
-        Status::NeverHere => "never here",
-        Status::Removed => "gone from Python",
-        Status::Missing => "missing",
-        Status::NotRead => "not read",
+        NeedStatus::BuiltIn => "here",
+        NeedStatus::Granted => "granted",
+        NeedStatus::NotGranted => "not granted",
+        NeedStatus::Pure => "not in the set",
+        NeedStatus::Native => "native",
+        NeedStatus::Sdk => "a service's SDK",
+        NeedStatus::Unknown => "unknown",
+        NeedStatus::Unavailable => "never here",
+        NeedStatus::Removed => "gone from Python",
+        NeedStatus::Missing => "missing",
+        NeedStatus::NotRead => "not read",
     }
 }

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use skillhost_compat::learn;
 use skillhost_policy::Policy;
 use skillhost_policy::diagnostic::Diagnostic;
-use skillhost_policy::outcome::uses::Uses;
+use skillhost_policy::outcome::uses::GrantUse;
 use skillhost_skill::Skill;
 
 use super::Failure;
@@ -18,7 +18,7 @@ const BYTES_MAX: u64 = 64 << 20;
 /// What one run used, and of which skill, where the file says so.
 pub(super) struct Used {
     skill: Option<String>,
-    uses: Uses,
+    uses: GrantUse,
 }
 
 /// Reads an outcome with `uses`; or a file that holds one as its `outcome`; or a recording, which
@@ -44,7 +44,7 @@ pub(super) fn read(file: &Path) -> Result<Used, Failure> {
     let found =
         [&value["uses"], &value["outcome"]["uses"]].into_iter().find(|uses| uses.is_object());
     let uses = found.ok_or_else(|| invalid("it does not tell what the run used".into()))?;
-    let uses = Uses::deserialize(uses)
+    let uses = GrantUse::deserialize(uses)
         .map_err(|error| invalid(format!("its `uses` cannot be read: {error}")))?;
     let skill = [&value["learned"]["skill"], &value["skill"]]
         .into_iter()
@@ -55,17 +55,17 @@ pub(super) fn read(file: &Path) -> Result<Used, Failure> {
 
 /// The grants of a skill that none of the runs used. Runs of other skills say nothing of it.
 pub(super) fn findings(skill: &Skill, policy: &Policy, used: &[Used]) -> Vec<Diagnostic> {
-    let mut all = Uses::default();
+    let mut all = GrantUse::default();
     let mut any = false;
     for one in used.iter().filter(|one| one.skill.as_ref().is_none_or(|name| *name == skill.name)) {
-        all.add(one.uses.clone());
+        all.merge(one.uses.clone());
         any = true;
     }
     // Evidence with gaps proves nothing.
     if !any || all.omitted > 0 {
         return Vec::new();
     }
-    let mut findings = learn::unused(skill, &all);
-    findings.extend(learn::unused_rules(policy, &skill.name, &all));
+    let mut findings = learn::find_unused(skill, &all);
+    findings.extend(learn::find_unused_rules(policy, &skill.name, &all));
     findings
 }

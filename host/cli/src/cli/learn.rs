@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use skillhost::invoke::Invoked;
-use skillhost_compat::learn::{Evidence, Learned, propose};
+use skillhost_compat::learn::{Proposal, RunEvidence, propose};
 use skillhost_policy::Policy;
 
 use super::permissions::Permissions;
@@ -17,12 +17,12 @@ pub(super) fn learned(
     policy: &Policy,
     invoked: &Invoked,
     places: &Places,
-) -> Result<Learned, Failure> {
+) -> Result<Proposal, Failure> {
     let file = permissions.policy_text(places)?;
     let path =
         file.as_ref().map_or(Path::new("policy.yaml"), |(path, _)| path.as_path()).to_owned();
     let reload = |text: &str| permissions.with_text(&path, text, places);
-    Ok(propose(&Evidence {
+    Ok(propose(&RunEvidence {
         skill: &invoked.skill,
         policy,
         outcome: &invoked.finished.outcome,
@@ -32,7 +32,7 @@ pub(super) fn learned(
 }
 
 /// Prints it.
-pub(super) fn show(learned: &Learned) -> Result<(), Failure> {
+pub(super) fn show(learned: &Proposal) -> Result<(), Failure> {
     for one in learned.allowed_tools.iter().flatten() {
         let used = if one.used_for.is_empty() {
             String::new()

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use clap::Subcommand;
 use serde::Serialize;
-use skillhost_ledger::approval::{Approval, Level, LevelSet, What};
+use skillhost_ledger::approval::{Approval, LevelSet, PermissionLevel, What};
 use skillhost_skill::Skill;
 
 use super::exit::Exit;
@@ -72,7 +72,7 @@ struct Set {
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Chosen(Option<Level>);
+struct Chosen(Option<PermissionLevel>);
 
 /// What `--json` prints.
 #[derive(Serialize, schemars::JsonSchema)]
@@ -106,7 +106,11 @@ pub(crate) fn main(args: &Args) -> Result<Exit, Failure> {
                 _ => What::Skill,
             };
             let Chosen(level) = set.level;
-            let digest = if level == Some(Level::AutoApproved) { Some(digest(set)?) } else { None };
+            let digest = if level == Some(PermissionLevel::AutoApproved) {
+                Some(digest(set)?)
+            } else {
+                None
+            };
             approvals
                 .set(&key(&set.skill), &what, level, digest.as_deref(), &ask::person())
                 .map_err(ask::failure)?;
@@ -133,10 +137,13 @@ fn key(skill: &str) -> String {
 }
 
 fn level(text: &str) -> Result<Chosen, String> {
-    match Level::from_name(text) {
+    match PermissionLevel::from_name(text) {
         Some(level) => Ok(Chosen(Some(level))),
         None if text == "default" => Ok(Chosen(None)),
-        None => Err(format!("one of: {}, default", Level::ALL.map(Level::name).join(", "))),
+        None => Err(format!(
+            "one of: {}, default",
+            PermissionLevel::ALL.map(PermissionLevel::name).join(", ")
+        )),
     }
 }
 

@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 use skillhost_policy::capabilities::MountMode;
 use skillhost_policy::determinism::{DeterminismRule, parse_start_time};
 use skillhost_policy::limits::Limit;
+use skillhost_policy::refusal::Refusal;
 use skillhost_policy::{self as policy, Overrides, Policy};
-use skillhost_skill::ownership::{self, Foreign};
+use skillhost_skill::ownership;
 
 use super::exit::Exit;
 use super::places::Places;
@@ -222,15 +223,19 @@ fn text_of(path: &Path, named_by: &str) -> Result<String, Failure> {
     #[expect(clippy::disallowed_methods, reason = "the policy file is named by the operator")]
     let mut file = std::fs::File::open(path).map_err(failed)?;
     let found = rustix::fs::fstat(&file).map_err(|error| failed(error.into()))?;
-    ownership::check(path, &found).map_err(foreign)?;
+    ownership::check(path, &found).map_err(untrusted)?;
     let mut text = String::new();
     file.read_to_string(&mut text).map_err(failed)?;
     Ok(text)
 }
 
-/// What somebody else may have written is not the operator's word.
-pub(super) fn foreign(foreign: Foreign) -> Failure {
-    Failure::new(Exit::Denied, foreign.message).fix(foreign.fix)
+/// Converts a refusal of a file that others may have written.
+pub(super) fn untrusted(refusal: Refusal) -> Failure {
+    let failure = Failure::new(Exit::Denied, refusal.why);
+    match refusal.fix {
+        Some(fix) => failure.fix(fix),
+        None => failure,
+    }
 }
 
 /// `DIR`, `DIR:ro` or `DIR:overlay`. A folder whose name ends in `:ro` is named `DIR/`.

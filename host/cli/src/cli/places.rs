@@ -43,7 +43,7 @@ impl Places {
     pub(crate) fn find() -> Result<Places, Failure> {
         let places = Places::named()?;
         if let Ok(found) = rustix::fs::stat(&places.state) {
-            ownership::check(&places.state, &found).map_err(super::permissions::foreign)?;
+            ownership::check(&places.state, &found).map_err(super::permissions::untrusted)?;
         }
         Ok(places)
     }

@@ -6,7 +6,7 @@ use skillhost::invoke::NoProgram;
 use skillhost_policy::diagnostic::printable;
 use skillhost_policy::limits::{Limit, Limits, show_size};
 use skillhost_sandbox::{self as sandbox, stack};
-use skillhost_skill::runtime::{Entry, Program, ScriptId};
+use skillhost_skill::runtime::{EntryPoint, Program, ScriptId};
 
 /// What would run, or why nothing would.
 #[derive(Debug, Default, Serialize)]
@@ -54,12 +54,13 @@ impl Plan {
             )
         });
         Plan {
-            built_in: built_in
-                .map(|built_in| format!("{} {}", built_in.facts.name, built_in.facts.version)),
+            built_in: built_in.map(|built_in| {
+                format!("{} {}", built_in.description.name, built_in.description.version)
+            }),
             component: Some(program.component.digest.clone()),
             argv: std::iter::once(program.name).chain(program.args).collect(),
             script: program.script,
-            tool: if let Entry::Tool { name, .. } = program.entry { Some(name) } else { None },
+            tool: if let EntryPoint::Tool { name, .. } = program.entry { Some(name) } else { None },
             stack: given,
             note,
         }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::Serialize;
 use skillhost::invoke::Host;
 use skillhost_policy::limits::show_size;
-use skillhost_skill::runtime::built_in::{BUILD, BuiltIn, EXPECTED, ProgramError};
+use skillhost_skill::runtime::built_in::{BUILD_COMMAND, BuiltIn, EXPECTED_PROGRAMS, ProgramError};
 
 use super::exit::Exit;
 use super::places::{HostArgs, Places};
@@ -70,10 +70,10 @@ pub(crate) fn main(args: &Args) -> Result<Exit, Failure> {
     let found = host.built_ins().list().map_err(failure)?;
     let programs = found.into_iter().map(listed).collect::<Result<Vec<_>, _>>().map_err(failure)?;
     let here = |name: &str| programs.iter().any(|program| program.name == name);
-    let missing = EXPECTED
+    let missing = EXPECTED_PROGRAMS
         .iter()
         .filter(|(name, _)| !here(name))
-        .map(|(name, commands)| Missing { name, commands, build: BUILD })
+        .map(|(name, commands)| Missing { name, commands, build: BUILD_COMMAND })
         .collect();
     let report = Report { programs, missing };
     if args.json {
@@ -92,7 +92,7 @@ fn listed(program: BuiltIn) -> Result<Listed, ProgramError> {
     let program = Arc::new(program);
     let problem = program.component().err().map(|error| error.message);
     let (file, packages, stack) = (program.wasm(), program.package_names()?, program.stack);
-    let facts = program.facts.clone();
+    let facts = program.description.clone();
     let (name, version, commands) = (facts.name, facts.version, facts.programs);
     Ok(Listed {
         name,

@@ -34,7 +34,7 @@ pub(super) fn by_chance(policy: Policy) -> Policy {
         .duration_since(std::time::UNIX_EPOCH)
         .unwrap_or_default()
         .as_secs();
-    policy.recorded(rand::random(), now)
+    policy.with_recording_defaults(rand::random(), now)
 }
 
 impl Outside {

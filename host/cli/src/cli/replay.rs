@@ -248,7 +248,7 @@ fn how_far(verdict: &Verdict) -> String {
 fn elsewhere(recording: &Recording, host: &Host) -> Result<Option<Verdict>, Failure> {
     let programs =
         host.built_ins().list().map_err(|error| Failure::new(Exit::Invalid, error.message))?;
-    let programs = programs.into_iter().map(|one| (one.facts.name, one.facts.digest));
+    let programs = programs.into_iter().map(|one| (one.description.name, one.description.digest));
     // More of them than the run could start make no difference.
     let programs =
         programs.filter(|(name, _)| recording.runtime.programs.contains_key(name)).collect();

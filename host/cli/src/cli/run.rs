@@ -6,14 +6,14 @@ use std::path::PathBuf;
 
 use futures::future::BoxFuture;
 use skillhost::invoke::{Call, Choice, Host, InvokeError, Invoked, Loaded, Target};
-use skillhost_compat::learn::Learned;
+use skillhost_compat::learn::Proposal;
 use skillhost_policy::capabilities::MountMode;
 use skillhost_policy::diagnostic::{Diagnostic, Severity, Span};
 use skillhost_policy::limits::show_size;
 use skillhost_policy::outcome::Outcome;
 use skillhost_policy::{self as policy, Grant};
 use skillhost_sandbox::{Io, Sink, Stdin};
-use skillhost_skill::runtime::scripts::Script;
+use skillhost_skill::runtime::scripts::SkillScript;
 use skillhost_skill::{SkillError, SkillFolder};
 
 use super::exit::Exit;
@@ -119,7 +119,8 @@ pub(crate) fn main(mut args: Args) -> Result<Exit, Failure> {
     if args.explain {
         return explain(&args, named.skill_folder(), &host, &policy);
     }
-    let staged = args.skill.file_name().is_some_and(|name| policy.stages(&name.to_string_lossy()));
+    let staged =
+        args.skill.file_name().is_some_and(|name| policy.stages_writes(&name.to_string_lossy()));
     let overlay = staged
         || policy
             .layers
@@ -375,7 +376,7 @@ fn finish(
     args: &Args,
     (loaded, target): (&Loaded, &Target),
     invoked: Invoked,
-    learned: Option<&Learned>,
+    learned: Option<&Proposal>,
     places: &Places,
     after: Option<&After>,
     staged: bool,
@@ -468,7 +469,7 @@ fn failure(args: &Args, error: InvokeError) -> Failure {
 /// What there is to choose from, as command lines.
 fn unclear(args: &Args, choice: &Choice) -> Failure {
     let skill = args.skill.display();
-    let line = |script: &Script| match &script.run {
+    let line = |script: &SkillScript| match &script.run {
         Ok(_) => format!("skillhost run {skill} {}", script.path),
         Err(language) => format!("{}: {language}, which does not run here", script.path),
     };

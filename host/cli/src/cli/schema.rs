@@ -58,7 +58,7 @@ pub(crate) fn main(args: Args) -> Result<Exit, Failure> {
         Of::Outcome => show::json(&schemars::schema_for!(skillhost_policy::outcome::Outcome))?,
         Of::Audit => show::json(&schemars::schema_for!(skillhost_ledger::audit::Line))?,
         Of::Receipt => show::json(&schemars::schema_for!(skillhost_ledger::receipt::Receipt))?,
-        Of::Learned => show::json(&schemars::schema_for!(skillhost_compat::learn::Learned))?,
+        Of::Learned => show::json(&schemars::schema_for!(skillhost_compat::learn::Proposal))?,
         Of::Recording => {
             show::json(&schemars::schema_for!(skillhost_sandbox::recording::Recording))?
         }

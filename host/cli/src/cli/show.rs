@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use anstyle::{AnsiColor, Style};
 use skillhost_policy::diagnostic::{self, Diagnostic, is_hidden, printable, printable_lines};
-use skillhost_policy::manifest::rules::{self, Effect};
+use skillhost_policy::manifest::rules::{self, LoadEffect};
 use skillhost_policy::outcome::{Change, ChangeKind, Denial, Outcome, Status};
 use skillhost_policy::protected;
 use skillhost_sandbox::terminal::{Filter, RESET};
@@ -69,7 +69,9 @@ pub(crate) fn snippets(diagnostics: &[Diagnostic], source: &str) -> String {
 pub(crate) fn withheld_grant(skill: &Skill) {
     if skill.manifest.ungranted {
         let withholds = |d: &&Diagnostic| {
-            rules::RULES.iter().any(|rule| rule.name == d.rule && rule.effect == Effect::Ungranted)
+            rules::RULES
+                .iter()
+                .any(|rule| rule.name == d.rule && rule.effect == LoadEffect::Ungranted)
         };
         findings(
             &skill.diagnostics.iter().filter(withholds).cloned().collect::<Vec<_>>(),
@@ -236,8 +238,8 @@ pub(crate) fn changes(changes: &[Change]) {
             ChangeKind::Changed => "changed",
             ChangeKind::Removed => "removed",
         };
-        let mark = if protected::runs_later(path) {
-            format!(" {}", protected::RUNS_LATER)
+        let mark = if protected::is_run_by_host(path) {
+            format!(" {}", protected::RUN_BY_HOST_MARK)
         } else {
             String::new()
         };

@@ -90,7 +90,7 @@ impl Skills {
         let mut sources = Vec::new();
         let is_named = |folder: &Path| {
             policy
-                .folders
+                .skill_folders
                 .iter()
                 .any(|named| std::path::absolute(named).is_ok_and(|named| named == folder))
         };
@@ -113,7 +113,7 @@ impl Skills {
             .flat_map(|project| STANDARD.map(|name| project.join(name)))
             .for_each(|folder| add(folder, SourceKind::Project));
         STANDARD.into_iter().for_each(|name| add(places.home.join(name), SourceKind::User));
-        policy.folders.iter().for_each(|folder| add(folder.clone(), SourceKind::Policy));
+        policy.skill_folders.iter().for_each(|folder| add(folder.clone(), SourceKind::Policy));
         places.built_in_skills().into_iter().for_each(|folder| add(folder, SourceKind::BuiltIn));
         sources
     }

@@ -1,14 +1,14 @@
 //! What is needed, held to what was granted: a pattern that was not granted whole gives way to the
 //! entries that granted what was used.
 
-use super::Proposed;
+use super::ProposedEntry;
 use super::needs::{Need, Needs};
 use skillhost_policy::Rule;
 use skillhost_policy::diagnostic::printable;
-use skillhost_policy::entry::{self, Side, Tool};
+use skillhost_policy::entry::{self, EntryList, Permission};
 use skillhost_policy::manifest::ToolEntry;
 use skillhost_policy::outcome::uses::PathUse;
-use skillhost_policy::tool::{CommandPattern, HostPattern, PathGlob, Target};
+use skillhost_policy::pattern::{CommandPattern, Destination, HostPattern, PathGlob};
 
 /// Says that a skill asks for no files: `Bash` where no entry names paths asks for all files too.
 const NO_FILES: &str = "Read(/skill/**)";
@@ -29,11 +29,9 @@ impl Granted {
     /// What a skill asks for.
     pub(super) fn asked(entries: &[ToolEntry]) -> Granted {
         let names_paths = entries.iter().any(|entry| entry::names_paths(&entry.text));
-        let mut side = Granted::of(
-            entries
-                .iter()
-                .map(|entry| (entry::parse(&entry.text, Side::Asked), entry.text.as_str())),
-        );
+        let mut side = Granted::of(entries.iter().map(|entry| {
+            (entry::parse(&entry.text, EntryList::AllowedTools), entry.text.as_str())
+        }));
         if !names_paths {
             side.imply();
         }
@@ -42,22 +40,22 @@ impl Granted {
 
     /// What rules of a policy allow.
     pub(super) fn allowed<'r>(rules: impl Iterator<Item = &'r Rule>) -> Granted {
-        Granted::of(rules.map(|rule| (rule.tool.clone(), rule.text.as_str())))
+        Granted::of(rules.map(|rule| (rule.permission.clone(), rule.text.as_str())))
     }
 
-    fn of<'t>(tools: impl Iterator<Item = (Tool, &'t str)>) -> Granted {
+    fn of<'t>(tools: impl Iterator<Item = (Permission, &'t str)>) -> Granted {
         let mut side = Granted::default();
         for (tool, text) in tools {
             let text = text.to_owned();
             match tool {
-                Tool::Read(glob) => side.read.push((glob, text)),
-                Tool::Write(glob) => {
+                Permission::Read(glob) => side.read.push((glob, text)),
+                Permission::Write(glob) => {
                     side.read.push((glob.clone(), text.clone()));
                     side.write.push((glob, text));
                 }
-                Tool::Bash(command) => side.spawn.push((command, text)),
-                Tool::WebFetch(host) => side.fetch.push((host, text)),
-                Tool::NotGrantable { .. } => {}
+                Permission::Bash(command) => side.spawn.push((command, text)),
+                Permission::WebFetch(host) => side.fetch.push((host, text)),
+                Permission::NotGrantable { .. } => {}
             }
         }
         side
@@ -76,7 +74,7 @@ impl Granted {
 }
 
 /// The entries for what is needed, none of them wider than what was granted.
-pub(super) fn entries(needs: &Needs, old: &Granted) -> Vec<Proposed> {
+pub(super) fn entries(needs: &Needs, old: &Granted) -> Vec<ProposedEntry> {
     let mut all = Vec::new();
     for need in &needs.write {
         all.extend(hold(need, &old.write, covers_path, uses_path, |(path, _)| printable(path)));
@@ -96,7 +94,7 @@ pub(super) fn entries(needs: &Needs, old: &Granted) -> Vec<Proposed> {
     for need in &needs.fetch {
         all.extend(hold(need, &old.fetch, HostPattern::covers, |p, to| p.matches(to), show_target));
     }
-    let mut kept: Vec<Proposed> = Vec::new();
+    let mut kept: Vec<ProposedEntry> = Vec::new();
     for (at, one) in all.iter().enumerate() {
         let holds_it = |other: usize| match (path_of(&all[other].entry), path_of(&one.entry)) {
             // Of two that are the same the first stays.
@@ -115,12 +113,12 @@ pub(super) fn entries(needs: &Needs, old: &Granted) -> Vec<Proposed> {
 }
 
 /// The entries for `allowed-tools`, where `Bash` without an entry about files asks for all of them.
-pub(super) fn asking(needs: &Needs, old: &Granted) -> Vec<Proposed> {
+pub(super) fn asking(needs: &Needs, old: &Granted) -> Vec<ProposedEntry> {
     let mut kept = entries(needs, old);
     let starts = kept.iter().any(|one| one.entry.starts_with("Bash"));
     if starts && !kept.iter().any(|one| entry::names_paths(&one.entry)) {
         let why = "without an entry about files, `Bash` would ask for all of them; its own folder every skill may read anyway".to_owned();
-        kept.push(Proposed {
+        kept.push(ProposedEntry {
             entry: NO_FILES.into(),
             used_for: Vec::new(),
             generalised: Some(why),
@@ -165,11 +163,11 @@ fn hold<P, U>(
     covers: impl Fn(&P, &P) -> bool,
     uses: impl Fn(&P, &U) -> bool,
     show: impl Fn(&U) -> String,
-) -> Vec<Proposed> {
+) -> Vec<ProposedEntry> {
     let used_for: Vec<String> = need.uses.iter().take(EXAMPLES).map(show).collect();
     if need.pattern.as_ref().is_some_and(|pattern| old.iter().any(|(old, _)| covers(old, pattern)))
     {
-        return vec![Proposed {
+        return vec![ProposedEntry {
             entry: need.entry.clone(),
             used_for,
             generalised: need.why.clone(),
@@ -178,7 +176,7 @@ fn hold<P, U>(
     let granted = old.iter().filter(|(old, _)| need.uses.iter().any(|one| uses(old, one)));
     let why = "it stays as it was: what is narrower cannot be shown to be within it".to_owned();
     granted
-        .map(|(_, text)| Proposed {
+        .map(|(_, text)| ProposedEntry {
             entry: text.clone(),
             used_for: used_for.clone(),
             generalised: Some(why.clone()),
@@ -192,18 +190,18 @@ fn covers_path(old: &PathGlob, new: &PathGlob) -> bool {
 
 /// Whether a pattern had to do with a use: a folder is shown, too, by what leads into it.
 fn uses_path(pattern: &PathGlob, (path, what): &(String, PathUse)) -> bool {
-    pattern.matches(path) || (what.folder && !what.written && pattern.may_hold(path))
+    pattern.matches(path) || (what.folder && !what.written && pattern.may_contain(path))
 }
 
 fn path_of(entry: &str) -> Option<(PathGlob, bool)> {
-    match entry::parse(entry, Side::Asked) {
-        Tool::Read(glob) => Some((glob, false)),
-        Tool::Write(glob) => Some((glob, true)),
+    match entry::parse(entry, EntryList::AllowedTools) {
+        Permission::Read(glob) => Some((glob, false)),
+        Permission::Write(glob) => Some((glob, true)),
         _ => None,
     }
 }
 
-fn show_target(to: &Target) -> String {
+fn show_target(to: &Destination) -> String {
     let host = if to.host.contains(':') { format!("[{}]", to.host) } else { to.host.clone() };
     format!("{}://{host}:{}", if to.https { "https" } else { "http" }, to.port)
 }

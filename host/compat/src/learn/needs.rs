@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::within::{STATE, is_below};
 use skillhost_policy::diagnostic::printable;
-use skillhost_policy::entry::SHELL;
-use skillhost_policy::outcome::uses::{PathUse, Uses};
-use skillhost_policy::tool::{CommandPattern, HostPattern, PathGlob, Target};
+use skillhost_policy::entry::SHELL_CHARACTERS;
+use skillhost_policy::outcome::uses::{GrantUse, PathUse};
+use skillhost_policy::pattern::{CommandPattern, Destination, HostPattern, PathGlob};
 use skillhost_policy::{WORKSPACE, entry};
 
 /// As many that are alike become one.
@@ -34,11 +34,11 @@ pub(super) struct Needs {
     pub(super) read: Vec<Need<PathGlob, (String, PathUse)>>,
     pub(super) write: Vec<Need<PathGlob, (String, PathUse)>>,
     pub(super) spawn: Vec<Need<CommandPattern, Vec<String>>>,
-    pub(super) fetch: Vec<Need<HostPattern, Target>>,
+    pub(super) fetch: Vec<Need<HostPattern, Destination>>,
 }
 
 impl Needs {
-    pub(super) fn of(uses: &Uses) -> Needs {
+    pub(super) fn of(uses: &GrantUse) -> Needs {
         let mut needs =
             Needs { spawn: commands(&uses.commands), fetch: hosts(uses), ..Needs::default() };
         let by_entry = uses.paths.iter().filter(|(path, _)| !is_below(path, STATE));
@@ -80,7 +80,7 @@ impl Needs {
         let known = |needs: &Needs, folder: &str| {
             let mut patterns =
                 needs.read.iter().chain(&needs.write).filter_map(|need| need.pattern.as_ref());
-            patterns.any(|pattern| pattern.may_hold(folder) || pattern.matches(folder))
+            patterns.any(|pattern| pattern.may_contain(folder) || pattern.matches(folder))
         };
         for (folder, _) in all.iter().filter(|(_, what)| what.listed) {
             let listed_below = [below(folder), in_it(folder)];
@@ -203,8 +203,8 @@ fn path(
     let relative = glob.strip_prefix(WORKSPACE).and_then(|rest| rest.strip_prefix('/'));
     let entry = format!("{tool}({})", relative.unwrap_or(glob));
     let pattern = PathGlob::new(glob).ok().filter(|pattern| {
-        let read_back = match entry::parse(&entry, entry::Side::Asked) {
-            entry::Tool::Read(glob) | entry::Tool::Write(glob) => Some(glob),
+        let read_back = match entry::parse(&entry, entry::EntryList::AllowedTools) {
+            entry::Permission::Read(glob) | entry::Permission::Write(glob) => Some(glob),
             _ => None,
         };
         read_back.as_ref() == Some(pattern)
@@ -213,7 +213,7 @@ fn path(
         let writes = what.written || what.whole;
         (tool == "Write" || !writes)
             && pattern.as_ref().is_some_and(|p| {
-                p.matches(path) || (what.folder && p.may_hold(path) && in_it(path) == glob)
+                p.matches(path) || (what.folder && p.may_contain(path) && in_it(path) == glob)
             })
     };
     let mut uses: Vec<(String, PathUse)> = left
@@ -328,14 +328,16 @@ fn command(
     let fits = !words.is_empty() && !program.contains('=');
     let pattern = Some(CommandPattern { words, open }).filter(|_| fits);
     let pattern = pattern.filter(|pattern| {
-        entry::parse(&entry, entry::Side::Asked) == entry::Tool::Bash(pattern.clone())
+        entry::parse(&entry, entry::EntryList::AllowedTools)
+            == entry::Permission::Bash(pattern.clone())
     });
     Need { pattern, entry, uses, why }
 }
 
 /// A word that an entry can name, and that is the same in the next run.
 fn is_plain(word: &str) -> bool {
-    let odd = |c: char| SHELL.contains(c) || c == ',' || c.is_whitespace() || c.is_control();
+    let odd =
+        |c: char| SHELL_CHARACTERS.contains(c) || c == ',' || c.is_whitespace() || c.is_control();
     !word.is_empty()
         && word.len() <= WORD_MAX
         && !word.contains(odd)
@@ -345,7 +347,7 @@ fn is_plain(word: &str) -> bool {
 }
 
 /// Each host as it is: the names below a domain may be of different people.
-fn hosts(uses: &Uses) -> Vec<Need<HostPattern, Target>> {
+fn hosts(uses: &GrantUse) -> Vec<Need<HostPattern, Destination>> {
     let targets: BTreeSet<(bool, &str, u16)> =
         uses.requests.iter().map(|r| (r.https, r.host.as_str(), r.port)).collect();
     let need = |(https, host, port): (bool, &str, u16)| {
@@ -356,12 +358,12 @@ fn hosts(uses: &Uses) -> Vec<Need<HostPattern, Target>> {
         } else {
             format!("WebFetch({scheme}{name}:{port})")
         };
-        let pattern = match entry::parse(&entry, entry::Side::Asked) {
-            entry::Tool::WebFetch(pattern) => Some(pattern),
+        let pattern = match entry::parse(&entry, entry::EntryList::AllowedTools) {
+            entry::Permission::WebFetch(pattern) => Some(pattern),
             _ => None,
         };
         let why = (!https).then(|| "an entry for plain HTTP is for HTTPS too".to_owned());
-        Need { pattern, entry, uses: vec![Target { https, host: host.to_owned(), port }], why }
+        Need { pattern, entry, uses: vec![Destination { https, host: host.to_owned(), port }], why }
     };
     targets.into_iter().map(need).collect()
 }

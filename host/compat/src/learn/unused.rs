@@ -1,10 +1,10 @@
 //! Grants that evidence never used.
 
 use skillhost_policy::diagnostic::{Diagnostic, Severity, printable};
-use skillhost_policy::entry::{self, Side, Tool};
+use skillhost_policy::entry::{self, EntryList, Permission};
 use skillhost_policy::manifest::ToolEntry;
-use skillhost_policy::outcome::uses::Uses;
-use skillhost_policy::tool::Target;
+use skillhost_policy::outcome::uses::GrantUse;
+use skillhost_policy::pattern::Destination;
 use skillhost_policy::{Layer, Origin, Policy, Rule};
 use skillhost_skill::Skill;
 
@@ -14,7 +14,7 @@ pub const UNUSED: &str = "grant-unused";
 pub const UNWRITTEN: &str = "grant-unwritten";
 
 /// A finding for each entry of a skill's `allowed-tools` that nothing of the evidence used.
-pub fn unused(skill: &Skill, uses: &Uses) -> Vec<Diagnostic> {
+pub fn find_unused(skill: &Skill, uses: &GrantUse) -> Vec<Diagnostic> {
     let Some(entries) = &skill.manifest.allowed_tools else { return Vec::new() };
     let file = skill.root.join(&skill.skill_file).display().to_string();
     let line = |at: usize, instead: Option<&str>| {
@@ -25,7 +25,7 @@ pub fn unused(skill: &Skill, uses: &Uses) -> Vec<Diagnostic> {
         skillhost_policy::manifest::allowed_tools_line(&others.collect::<Vec<_>>())
     };
     let judge = |(at, entry): (usize, &ToolEntry)| {
-        let (rule, message, instead) = finding(&entry.text, Side::Asked, uses)?;
+        let (rule, message, instead) = finding(&entry.text, EntryList::AllowedTools, uses)?;
         let fix = Some(line(at, instead.as_deref()));
         Some(Diagnostic {
             severity: Severity::Warning,
@@ -41,14 +41,14 @@ pub fn unused(skill: &Skill, uses: &Uses) -> Vec<Diagnostic> {
 
 /// The same for what a policy allows skills of that name alone. Each place is its own file, as in
 /// `policy.yaml:12:7`.
-pub fn unused_rules(policy: &Policy, skill: &str, uses: &Uses) -> Vec<Diagnostic> {
+pub fn find_unused_rules(policy: &Policy, skill: &str, uses: &GrantUse) -> Vec<Diagnostic> {
     let own = |layer: &&Layer| {
         matches!(layer.origin, Origin::File(_))
             && layer.applies_to.as_ref().is_some_and(|glob| glob.pattern() == skill)
     };
     let rules = policy.layers.iter().filter(own).flat_map(|layer| &layer.allow);
     let judge = |rule: &Rule| {
-        let (name, message, instead) = finding(&rule.text, Side::Allow, uses)?;
+        let (name, message, instead) = finding(&rule.text, EntryList::Allow, uses)?;
         let fix = Some(instead.map_or_else(
             || format!("remove `{}`", printable(&rule.text)),
             |text| format!("- {text}"),
@@ -66,7 +66,11 @@ pub fn unused_rules(policy: &Policy, skill: &str, uses: &Uses) -> Vec<Diagnostic
 }
 
 /// The rule that an entry breaks, in what way, and what to write in its stead, if anything.
-fn finding(text: &str, side: Side, uses: &Uses) -> Option<(&'static str, String, Option<String>)> {
+fn finding(
+    text: &str,
+    side: EntryList,
+    uses: &GrantUse,
+) -> Option<(&'static str, String, Option<String>)> {
     let shown = printable(text);
     match judged(text, side, uses) {
         Judged::Used => None,
@@ -87,13 +91,13 @@ enum Judged {
     Unwritten,
 }
 
-fn judged(text: &str, side: Side, uses: &Uses) -> Judged {
+fn judged(text: &str, side: EntryList, uses: &GrantUse) -> Judged {
     let used = |yes: bool| if yes { Judged::Used } else { Judged::Unused };
     match entry::parse(text, side) {
-        Tool::Read(glob) => {
+        Permission::Read(glob) => {
             used(is_own(glob.pattern()) || uses.paths.keys().any(|path| glob.matches(path)))
         }
-        Tool::Write(glob) => {
+        Permission::Write(glob) => {
             let mut touched = uses.paths.iter().filter(|(path, _)| glob.matches(path)).peekable();
             match touched.peek().is_some() {
                 false => used(is_own(glob.pattern())),
@@ -101,16 +105,16 @@ fn judged(text: &str, side: Side, uses: &Uses) -> Judged {
                 true => Judged::Unwritten,
             }
         }
-        Tool::Bash(command) => used(uses.commands.iter().any(|argv| command.matches(argv))),
-        Tool::WebFetch(host) => used(uses.requests.iter().any(|request| {
-            host.matches(&Target {
+        Permission::Bash(command) => used(uses.commands.iter().any(|argv| command.matches(argv))),
+        Permission::WebFetch(host) => used(uses.requests.iter().any(|request| {
+            host.matches(&Destination {
                 https: request.https,
                 host: request.host.clone(),
                 port: request.port,
             })
         })),
         // Another rule says that nothing grants it.
-        Tool::NotGrantable { .. } => Judged::Used,
+        Permission::NotGrantable { .. } => Judged::Used,
     }
 }
 

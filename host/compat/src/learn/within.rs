@@ -2,12 +2,12 @@
 
 use skillhost_policy::capabilities::{Capabilities, Mount, MountMode, PathAccess, Scope};
 use skillhost_policy::limits::Limit;
-use skillhost_policy::outcome::uses::Uses;
-use skillhost_policy::tool::{CommandPattern, HostPattern, PathGlob, Target};
+use skillhost_policy::outcome::uses::GrantUse;
+use skillhost_policy::pattern::{CommandPattern, Destination, HostPattern, PathGlob};
 
 /// Whether a grant allows nothing that another does not: may say no where the answer is yes, never
 /// the reverse.
-pub fn within(new: &Capabilities, old: &Capabilities) -> bool {
+pub fn is_within(new: &Capabilities, old: &Capabilities) -> bool {
     let Capabilities {
         mounts,
         packages,
@@ -45,14 +45,14 @@ pub fn within(new: &Capabilities, old: &Capabilities) -> bool {
         && scope(write, &old.write, PathGlob::covers, is_own)
         && scope(spawn, &old.spawn, CommandPattern::covers, |_| false)
         && scope(fetch, &old.fetch, HostPattern::covers, |_| false)
-        && (fetch.is_nothing() || methods.iter().all(|method| old.methods.contains(method)))
+        && (fetch.is_empty() || methods.iter().all(|method| old.methods.contains(method)))
         && authorities.iter().all(|one| old.authorities.contains(one))
         && env.iter().all(|(name, value)| old.env.get(name) == Some(value))
         && *determinism == old.determinism
 }
 
 /// What of the uses a grant would not let through, in words.
-pub fn lacks(grant: &Capabilities, uses: &Uses) -> Vec<String> {
+pub fn missing_grants(grant: &Capabilities, uses: &GrantUse) -> Vec<String> {
     let mut lacking = Vec::new();
     for (path, what) in &uses.paths {
         if is_below(path, STATE) {
@@ -77,7 +77,8 @@ pub fn lacks(grant: &Capabilities, uses: &Uses) -> Vec<String> {
             .map(|argv| format!("start {}", argv.join(" "))),
     );
     for request in &uses.requests {
-        let to = Target { https: request.https, host: request.host.clone(), port: request.port };
+        let to =
+            Destination { https: request.https, host: request.host.clone(), port: request.port };
         if !grant.fetch.allows(|p| p.matches(&to)) || !grant.methods.contains(&request.method) {
             lacking.push(format!("{} {}", request.method, request.host));
         }
@@ -106,7 +107,7 @@ fn scope<P: PartialEq>(
     };
     let nothing = new.all_of.iter().any(|side| side.iter().all(&own));
     nothing
-        || new.is_nothing()
+        || new.is_empty()
         || (old.all_of.iter().all(|bound| new.all_of.iter().any(|side| side_within(side, bound)))
             && !old.all_of.is_empty()
             && old.none_of.iter().all(|p| new.none_of.contains(p)))

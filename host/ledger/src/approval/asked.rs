@@ -48,7 +48,7 @@ impl Asked {
                 MountMode::Write => "read-write",
                 MountMode::Overlay => "writes kept aside",
             };
-            lines.insert(match own == Some(mount.named()) {
+            lines.insert(match own == Some(mount.spelling()) {
                 true => format!("folder {} (of this session alone)", mount.guest),
                 false => format!("folder {} ({mode}){HOST}{}", mount.guest, place(mount)),
             });
@@ -60,7 +60,7 @@ impl Asked {
         scope(&mut lines, "write", write);
         scope(&mut lines, "start", spawn);
         scope(&mut lines, "network", fetch);
-        if !fetch.is_nothing() {
+        if !fetch.is_empty() {
             lines.extend(methods.iter().map(|method| format!("method {method}")));
             lines.extend(
                 authorities.iter().map(|authority| {
@@ -119,7 +119,7 @@ fn place(mount: &Mount) -> String {
 
 /// One line for each thing that is in the set: what the sides have in common.
 fn scope<P: Common>(lines: &mut BTreeSet<String>, kind: &str, scope: &Scope<P>) {
-    if scope.is_nothing() {
+    if scope.is_empty() {
         return;
     }
     let one = |pattern: &P| vec![pattern.clone()];

@@ -2,7 +2,7 @@
 //!
 //! The words tell patterns apart: approvals are compared by them.
 
-use skillhost_policy::tool::{CommandPattern, EVERY_PORT, HostName, HostPattern, PathGlob};
+use skillhost_policy::pattern::{CommandPattern, EVERY_PORT, HostName, HostPattern, PathGlob};
 
 /// A pattern that is compared and told.
 pub(super) trait Common: Clone + PartialEq {

@@ -7,9 +7,9 @@
 use std::collections::BTreeSet;
 
 use super::store::LevelSet;
-use super::{Level, What};
+use super::{PermissionLevel, What};
 use skillhost_skill::Skill;
-use skillhost_skill::runtime::scripts::{self, Found};
+use skillhost_skill::runtime::scripts::{self, ScriptMatch};
 
 /// The levels that were set for one skill.
 pub(super) struct Levels<'a> {
@@ -24,7 +24,7 @@ impl<'a> Levels<'a> {
 
     /// The strictest level that may be meant for a part, or for the skill as a whole, where it
     /// denies.
-    pub(super) fn denial(&self, what: &What) -> Option<Level> {
+    pub(super) fn denial(&self, what: &What) -> Option<PermissionLevel> {
         self.set
             .iter()
             .filter(|set| denies(set.level) && self.may_mean(&set.what, what))
@@ -33,7 +33,7 @@ impl<'a> Levels<'a> {
     }
 
     /// An entry of that level.
-    pub(super) fn set_at(&self, level: Level) -> Option<&LevelSet> {
+    pub(super) fn set_at(&self, level: PermissionLevel) -> Option<&LevelSet> {
         self.set.iter().find(|set| set.level == level)
     }
 
@@ -87,7 +87,7 @@ impl<'a> Levels<'a> {
         match (set, what) {
             (What::Program(name), What::Program(path)) => {
                 name == path
-                    || matches!(scripts::find(self.skill, name), Found::File(found) if found == *path)
+                    || matches!(scripts::find(self.skill, name), ScriptMatch::File(found) if found == *path)
             }
             (set, what) => set == what,
         }
@@ -96,7 +96,7 @@ impl<'a> Levels<'a> {
     /// Whether a name may stand for the file at a path: as a path, as a path below `scripts/`, as a
     /// file's name, or without its extension.
     fn may_name(&self, name: &str, path: &str) -> bool {
-        let inside = scripts::inside(&[&self.skill.name, &self.skill.manifest.name], name);
+        let inside = scripts::path_in_skill(&[&self.skill.name, &self.skill.manifest.name], name);
         let name = inside.as_deref().unwrap_or(name);
         let file = path.rsplit('/').next().unwrap_or(path);
         let stem = file.rsplit_once('.').map_or(file, |(stem, _)| stem);
@@ -104,8 +104,8 @@ impl<'a> Levels<'a> {
     }
 }
 
-fn denies(level: Level) -> bool {
-    level <= Level::Disabled
+fn denies(level: PermissionLevel) -> bool {
+    level <= PermissionLevel::Disabled
 }
 
 fn program(what: &What) -> Option<&str> {

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{self, AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
-use skillhost_policy::protected::{REPOSITORY, fold};
+use skillhost_policy::protected::{REPOSITORY_CONFIG, normalize_name};
 use skillhost_sandbox::files::{After, Before, Staged, holder, open_root, read_file};
 use skillhost_skill::runtime;
 
@@ -86,8 +86,8 @@ fn refuse_repository<'a>(
     let mut folders: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
     for change in changes.filter(|change| change.after.is_some()) {
         let (folder, name) = change.path.rsplit_once('/').unwrap_or(("", &change.path));
-        let name = fold(name).into_owned();
-        if matches!(&*name, "head" | "objects") || REPOSITORY.contains(&&*name) {
+        let name = normalize_name(name).into_owned();
+        if matches!(&*name, "head" | "objects") || REPOSITORY_CONFIG.contains(&&*name) {
             folders.entry(folder).or_default().insert(name);
         }
     }
@@ -100,11 +100,11 @@ fn refuse_repository<'a>(
                 .and_then(|(folder, name)| fs::statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW))
                 .is_ok()
         };
-        let comes = |name: &str| comes.contains(&*fold(name));
+        let comes = |name: &str| comes.contains(&*normalize_name(name));
         let runs = |has: &dyn Fn(&str) -> bool| match has("HEAD")
             && (has("objects") || has("commondir"))
         {
-            true => REPOSITORY.into_iter().find(|name| has(name)),
+            true => REPOSITORY_CONFIG.into_iter().find(|name| has(name)),
             false => None,
         };
         let together = runs(&|name| is_there(name) || comes(name));

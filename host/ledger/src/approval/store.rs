@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use rusqlite::{Row, params};
 use serde::Serialize;
 
-use super::{Level, Term, What};
+use super::{PermissionLevel, Term, What};
 use crate::database::{Broken, Database, Tables};
 
 pub(super) use queue::Answer;
@@ -180,7 +180,7 @@ pub struct LevelSet {
     /// What of it.
     pub what: What,
     /// The level.
-    pub level: Level,
+    pub level: PermissionLevel,
     /// The digest of the skill that it is for, where it is for one alone.
     pub digest: Option<String>,
     /// Who set it.
@@ -261,7 +261,7 @@ impl Store {
         &self,
         skill: &str,
         what: &What,
-        to: Option<Level>,
+        to: Option<PermissionLevel>,
         digest: Option<&str>,
         who: &str,
     ) -> Result<(), ApprovalError> {
@@ -288,7 +288,7 @@ impl Store {
 fn level(row: &Row<'_>) -> rusqlite::Result<LevelSet> {
     let level: String = row.get(3)?;
     // A word that is not known is the strictest one.
-    let level = Level::from_name(&level).unwrap_or(Level::Blocked);
+    let level = PermissionLevel::from_name(&level).unwrap_or(PermissionLevel::Blocked);
     Ok(LevelSet {
         skill: row.get(0)?,
         what: what(row, 1)?,

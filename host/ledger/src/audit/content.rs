@@ -11,7 +11,8 @@ use super::ProgramId;
 use super::key::{Key, Keyed};
 use skillhost_policy::capabilities::Capabilities;
 use skillhost_policy::outcome::{
-    Denial, DenialKind, LimitHit, Outcome, Process, ProcessEnd, RequestMade, Status, StreamDigests,
+    ChildProcess, Denial, DenialKind, HttpRequest, LimitHit, Outcome, ProcessEnd, Status,
+    StreamDigests,
 };
 use skillhost_policy::{AuditDetail, Policy};
 use skillhost_sandbox::recording::seal::Seal;
@@ -350,8 +351,8 @@ impl DenialRecord {
 }
 
 impl RequestRecord {
-    pub(super) fn of(request: &RequestMade, key: &Key) -> RequestRecord {
-        let RequestMade {
+    pub(super) fn of(request: &HttpRequest, key: &Key) -> RequestRecord {
+        let HttpRequest {
             method,
             url,
             status,
@@ -400,7 +401,7 @@ impl RequestRecord {
 }
 
 impl ProcessRecord {
-    pub(super) fn of(process: &Process, key: &Key) -> ProcessRecord {
+    pub(super) fn of(process: &ChildProcess, key: &Key) -> ProcessRecord {
         let exit = match &process.exit {
             ProcessEnd::Exited { code } => ExitRecord::Exited { code: *code },
             ProcessEnd::Killed => ExitRecord::Killed,
@@ -409,7 +410,7 @@ impl ProcessRecord {
             }
             ProcessEnd::Limit { limit } => ExitRecord::Limit { limit: limit.clone() },
         };
-        let Process { program, argv_digest, wall_ms, fuel, epochs, depth, .. } = process;
+        let ChildProcess { program, argv_digest, wall_ms, fuel, epochs, depth, .. } = process;
         let argv = key.keyed(argv_digest);
         ProcessRecord {
             program: program.clone(),
@@ -493,7 +494,7 @@ mod tests {
             ("GET", format!("https://api.example.com:8443/{SECRET}")),
             (SECRET, format!("{SECRET} is no URL")),
         ] {
-            let request = RequestMade::new(method.into(), url, SECRET, "denied");
+            let request = HttpRequest::new(method.into(), url, SECRET, "denied");
             let record = serde_json::to_string(&RequestRecord::of(&request, &key)).unwrap();
             assert!(
                 !record.contains(SECRET) && record.contains("\"failure\":\"denied\""),

@@ -1,21 +1,21 @@
-//! The keys of a policy file that are about agents: what has to be approved, what is kept aside,
-//! what is counted and what is there at once.
+//! Reads the keys of a policy file that concern agents: `approval`, `stage`, `usage`, `clients` and
+//! `preload`.
 
 use super::{Reader, scalar};
-use crate::approval::Level;
+use crate::approval::PermissionLevel;
 use crate::schema;
 use crate::yaml::{Kind, Node};
 use crate::{Approver, Clients, NameGlob, Preload, printable};
 
 impl Reader<'_> {
-    pub(super) fn level(&mut self, node: &Node) -> Option<Level> {
-        let level = scalar(node).and_then(Level::from_name);
+    pub(super) fn level(&mut self, node: &Node) -> Option<PermissionLevel> {
+        let level = scalar(node).and_then(PermissionLevel::from_name);
         if level.is_none() {
-            let wanted = Level::ALL.map(Level::name).join(", ");
+            let wanted = PermissionLevel::ALL.map(PermissionLevel::name).join(", ");
             self.error(
                 "policy-approval",
                 Some(node.span),
-                format!("`approval` is one of {wanted}"),
+                format!("`approval` must be one of: {wanted}"),
                 None,
             );
         }
@@ -27,7 +27,7 @@ impl Reader<'_> {
             self.error(
                 "policy-stage",
                 Some(node.span),
-                "`stage` is `true` or `false`".into(),
+                "`stage` must be `true` or `false`".into(),
                 None,
             );
         }
@@ -39,7 +39,7 @@ impl Reader<'_> {
             self.error(
                 "policy-usage",
                 Some(node.span),
-                "`usage` is `true` or `false`".into(),
+                "`usage` must be `true` or `false`".into(),
                 None,
             );
         }
@@ -55,7 +55,7 @@ impl Reader<'_> {
                     Some("client") => approver = Approver::Client,
                     Some("operator") => approver = Approver::Operator,
                     _ => {
-                        let message = format!("`ask` is one of {}", schema::ASK.join(", "));
+                        let message = format!("`ask` must be one of: {}", schema::ASK.join(", "));
                         self.error("policy-clients", Some(value.span), message, None);
                     }
                 }
@@ -73,21 +73,21 @@ impl Reader<'_> {
                 self.error(
                     "policy-preload",
                     Some(node.span),
-                    "`preload` is `suggested` or a list of skills' names".into(),
+                    "`preload` must be `suggested` or a list of skill names".into(),
                     fix,
                 );
             }
             return Preload::Suggested;
         }
         let mut names = Vec::new();
-        for (text, span) in self.texts(node, "preload", "the name of a skill") {
+        for (text, span) in self.texts(node, "preload", "the name of a skill", "[notes]") {
             if NameGlob::new(text).is_ok_and(|name| name.is_literal()) {
                 names.push(text.to_owned());
             } else {
                 self.error(
                     "policy-preload",
                     Some(span),
-                    format!("`{}` is no skill's name", printable(text)),
+                    format!("invalid skill name `{}`", printable(text)),
                     None,
                 );
             }

@@ -1,11 +1,11 @@
-//! What stands at the top level of a policy file alone: it is for every skill, and no section can
-//! change it.
+//! Reads the keys that only the top level of a policy file has. They apply to every skill, and no
+//! section can change them.
 
 use std::path::PathBuf;
 
 use super::super::capabilities::Authority;
 use super::super::{AuditDetail, Retention, Secrets, authorities, mounts, printable, schema};
-use super::{Reader, scalar};
+use super::{Expected, Reader, scalar};
 use crate::limits::Limit;
 use crate::yaml::Node;
 
@@ -14,7 +14,7 @@ impl Reader<'_> {
         let (mut retention, mut detail) = (Retention::default(), AuditDetail::default());
         for (key, _, value) in self.table(node, "`audit`", &schema::AUDIT) {
             let Some(text) = scalar(value) else {
-                self.expected(value, &format!("`{key}`"), "a single value", ());
+                self.expected(value, &format!("`{key}`"), Expected::Value, ());
                 continue;
             };
             let problem = match key {
@@ -23,9 +23,7 @@ impl Reader<'_> {
                         retention.age = Some(age);
                         None
                     }
-                    _ => {
-                        Some(format!("`{}` is no time above zero like 90d or 12h", printable(text)))
-                    }
+                    _ => Some(format!("`{}` is not a time such as 90d or 12h", printable(text))),
                 },
                 "detail" => match text {
                     "digests" => None,
@@ -33,7 +31,7 @@ impl Reader<'_> {
                         detail = AuditDetail::Text;
                         None
                     }
-                    other => Some(format!("`{}` is neither digests nor text", printable(other))),
+                    other => Some(format!("`{}` is not one of: digests, text", printable(other))),
                 },
                 _ => Limit::Disk.parse(text).map(|bytes| retention.bytes = Some(bytes)).err(),
             };
@@ -51,12 +49,12 @@ impl Reader<'_> {
 
     pub(super) fn authorities(&mut self, node: &Node) -> Vec<Authority> {
         let mut authorities = Vec::new();
-        for (text, span) in self.texts(node, "authorities", "the name of a PEM file") {
+        for (text, span) in self.texts(node, "authorities", "the path of a PEM file", "[ca.pem]") {
             let path = mounts::host_path(text, self.folder(), self.home);
             match path.and_then(|path| authorities::read(&path)) {
                 Ok(found) => authorities.extend(found),
                 Err(why) => {
-                    let fix = "a file with `-----BEGIN CERTIFICATE-----`; a relative name starts at this file's folder".to_owned();
+                    let fix = "name a file with `-----BEGIN CERTIFICATE-----`; relative paths start at this file's folder".to_owned();
                     self.error("policy-authority", Some(span), printable(&why), Some(fix));
                 }
             }
@@ -72,7 +70,7 @@ impl Reader<'_> {
             } else {
                 (&mut secrets.headers, "a header field")
             };
-            for (text, span) in self.texts(value, key, "a name") {
+            for (text, span) in self.texts(value, key, "a name", "[NAME]") {
                 let valid = |b: u8| {
                     b.is_ascii_alphanumeric() || b == b'_' || (key == "headers" && b == b'-')
                 };
@@ -93,11 +91,11 @@ impl Reader<'_> {
         secrets
     }
 
-    /// What `record` says that recordings store in clear.
+    /// Reads `record`: the names whose values recordings store in clear.
     pub(super) fn plain(&mut self, node: &Node) -> Vec<String> {
         let mut plain = Vec::new();
         for (key, _, value) in self.table(node, "`record`", &schema::RECORD) {
-            for (text, span) in self.texts(value, key, "a name") {
+            for (text, span) in self.texts(value, key, "a name", "[NAME]") {
                 if text.is_empty()
                     || !text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-'))
                 {
@@ -116,7 +114,8 @@ impl Reader<'_> {
 
     pub(super) fn skill_folders(&mut self, node: &Node) -> Vec<PathBuf> {
         let mut folders = Vec::new();
-        for (text, span) in self.texts(node, "skill-folders", "a folder's name") {
+        for (text, span) in self.texts(node, "skill-folders", "the path of a folder", "[~/skills]")
+        {
             match mounts::host_path(text, self.folder(), self.home) {
                 Ok(path) => folders.push(path),
                 Err(why) => self.error("policy-skill-folder", Some(span), printable(&why), None),

@@ -1,33 +1,33 @@
-//! The fields of the frontmatter: each is checked against its rule and read as far as that is safe.
+//! Checks the fields of the frontmatter against their rules, and reads them as far as that is safe.
 
 use std::ops::Range;
 
 use super::Manifest;
-use super::findings::{Findings, as_yaml, quoted, shown};
+use super::findings::{Findings, abbreviate, as_yaml, quoted};
 use super::yaml::{Node, Value};
 use super::{permission_keys, rules, tools};
 use crate::diagnostic::Span;
 use crate::limits::Limit;
 
-/// The specification's fields that bear no permissions; `permission_keys` knows the others.
+/// The fields of the specification that grant nothing. `permission_keys` has the others.
 const FIELDS: [&str; 4] = ["name", "description", "license", "compatibility"];
 
-/// What the checks look at besides the values.
+/// What the checks need in addition to the values.
 pub(super) struct Context<'a> {
     pub(super) source: &'a str,
     pub(super) folder: &'a str,
-    /// The opening fence: the place of what is missing.
+    /// The opening fence. Diagnostics about missing fields point there.
     pub(super) fence: Range<usize>,
 }
 
-/// Reads the map of fields. The second value is the place of `metadata.component`.
+/// Reads the map of fields. The second value is the span of `metadata.component`.
 pub(super) fn read(
     fields: &[(Node, Node)],
     context: &Context<'_>,
     findings: &mut Findings<'_>,
 ) -> (Manifest, Option<Span>) {
     let mut manifest = Manifest::default();
-    let mut component_at = None;
+    let mut component_span = None;
     let (mut name, mut description) = (None, None);
     for (key, value) in fields {
         match key.text() {
@@ -36,10 +36,9 @@ pub(super) fn read(
             Some("license") => {
                 manifest.license = string("license", value, findings);
                 if manifest.license.as_ref().is_none_or(|l| l.trim().is_empty())
-                    && value.kind() != "a map"
-                    && value.kind() != "a list"
+                    && !value.is_collection()
                 {
-                    let message = "`license` is there and empty";
+                    let message = "`license` is empty";
                     findings.add(
                         &rules::LICENSE_EMPTY,
                         value_or_key(key, value),
@@ -57,7 +56,7 @@ pub(super) fn read(
                     findings,
                 );
             }
-            Some("metadata") => component_at = metadata(value, &mut manifest, findings),
+            Some("metadata") => component_span = metadata(value, &mut manifest, findings),
             Some("allowed-tools") => {
                 manifest.allowed_tools =
                     Some(tools::read(tools::Field::Allowed, value, context.source, findings))
@@ -75,10 +74,10 @@ pub(super) fn read(
     manifest.name = check_name(name.as_deref(), place("name"), context, findings);
     manifest.description =
         check_description(description.as_deref(), place("description"), context, findings);
-    (manifest, component_at)
+    (manifest, component_span)
 }
 
-/// Checks the name; returns it if it is usable, else the folder's.
+/// Checks the name. Returns it if it is valid, otherwise the folder's name.
 pub(super) fn check_name(
     name: Option<&str>,
     at: Option<Range<usize>>,
@@ -95,7 +94,7 @@ pub(super) fn check_name(
     let characters = name.chars().count();
     let too_long = characters > 64;
     if too_long {
-        let message = format!("the name has {characters} characters; 64 are allowed");
+        let message = format!("the name has {characters} characters (limit 64)");
         findings.add(
             &rules::NAME_LENGTH,
             at.clone(),
@@ -106,7 +105,7 @@ pub(super) fn check_name(
     let well_formed = is_name(name);
     if !well_formed {
         let message =
-            format!("`{}` is not made of a-z, 0-9 and single hyphens inside", shown(name));
+            format!("invalid skill name `{}`; try `{}`", abbreviate(name), suggested_name(name));
         findings.add(
             &rules::NAME_PATTERN,
             at.clone(),
@@ -115,8 +114,11 @@ pub(super) fn check_name(
         );
     }
     if name != folder {
-        let message =
-            format!("the name `{}` is not the folder's, `{}`", shown(name), shown(folder));
+        let message = format!(
+            "the name `{}` differs from the folder's name `{}`",
+            abbreviate(name),
+            abbreviate(folder)
+        );
         let fix = match is_name(folder) && folder.len() <= 64 {
             true => format!("name: {folder}"),
             false => format!("rename the folder to `{}`", suggested_name(name)),
@@ -126,7 +128,7 @@ pub(super) fn check_name(
     if well_formed && !too_long { name.to_owned() } else { folder.to_owned() }
 }
 
-/// Checks the description; returns it, or an empty one.
+/// Checks the description. Returns it, or an empty one.
 pub(super) fn check_description(
     description: Option<&str>,
     at: Option<Range<usize>>,
@@ -140,12 +142,12 @@ pub(super) fn check_description(
         let fix = Some("description: What it does, and when to use it".into());
         findings.add(&rules::DESCRIPTION_MISSING, at, "the skill has no `description`", fix);
     } else if characters > 1024 {
-        let message = format!("the description has {characters} characters; 1024 are allowed");
+        let message = format!("the description has {characters} characters (limit 1024)");
         findings.add(
             &rules::DESCRIPTION_LENGTH,
             at,
             message,
-            Some(format!("take {} characters out", characters - 1024)),
+            Some(format!("shorten it by {} characters", characters - 1024)),
         );
     }
     description.to_owned()
@@ -155,23 +157,23 @@ fn check_compatibility(text: &str, key: &Node, value: &Node, findings: &mut Find
     let characters = text.trim().chars().count();
     let at = value_or_key(key, value);
     if characters > 500 {
-        let message = format!("`compatibility` has {characters} characters; 500 are allowed");
+        let message = format!("`compatibility` has {characters} characters (limit 500)");
         findings.add(
             &rules::COMPATIBILITY_LENGTH,
             at,
             message,
-            Some(format!("take {} characters out", characters - 500)),
+            Some(format!("shorten it by {} characters", characters - 500)),
         );
-    } else if characters == 0 && !matches!(value.kind(), "a map" | "a list") {
+    } else if characters == 0 && !value.is_collection() {
         let fix = Some(
             "remove the field, or write what the skill needs: compatibility: Needs python3".into(),
         );
-        findings.add(&rules::COMPATIBILITY_LENGTH, at, "`compatibility` is there and empty", fix);
+        findings.add(&rules::COMPATIBILITY_LENGTH, at, "`compatibility` is empty", fix);
     }
 }
 
-/// A field that should be a string: a number or a boolean is read as written, a list or a map is
-/// not read.
+/// Reads a field that should be a string. Reads a number or a boolean as written, and ignores a list
+/// or a map.
 fn string(field: &str, value: &Node, findings: &mut Findings<'_>) -> Option<String> {
     if value.is_null() || value.is_string() {
         return value.text().map(str::to_owned);
@@ -183,21 +185,21 @@ fn string(field: &str, value: &Node, findings: &mut Findings<'_>) -> Option<Stri
     findings.add(
         &rules::FIELD_TYPE,
         value.at.clone(),
-        format!("`{field}` is {}, not a string", value.kind()),
+        format!("`{field}` must be a string, not {}", value.kind()),
         Some(fix),
     );
     value.text().map(str::to_owned)
 }
 
-/// Reads `metadata` and what it holds for this host; returns the place of `component`.
+/// Reads `metadata` and the keys in it that the host uses. Returns the span of `component`.
 fn metadata(value: &Node, manifest: &mut Manifest, findings: &mut Findings<'_>) -> Option<Span> {
-    let mut component_at = None;
+    let mut component_span = None;
     let Value::Map(pairs) = &*value.value else {
         let fix = Some("metadata:\n  version: \"1.0\"".into());
         findings.add(
             &rules::METADATA_TYPE,
             value.at.clone(),
-            format!("`metadata` is {}, not a map", value.kind()),
+            format!("`metadata` must be a map, not {}", value.kind()),
             fix,
         );
         return None;
@@ -207,7 +209,7 @@ fn metadata(value: &Node, manifest: &mut Manifest, findings: &mut Findings<'_>) 
             findings.add(
                 &rules::METADATA_VALUE,
                 key.at.clone(),
-                format!("a key of `metadata` is {}, not a string", key.kind()),
+                format!("a key of `metadata` must be a string, not {}", key.kind()),
                 None,
             );
             continue;
@@ -229,7 +231,7 @@ fn metadata(value: &Node, manifest: &mut Manifest, findings: &mut Findings<'_>) 
         }
         let understood = match (name, limit) {
             ("component", _) => {
-                component_at = Some(findings.span(at.clone()));
+                component_span = Some(findings.span(at.clone()));
                 manifest.component = component(value, at.clone(), findings);
                 manifest.component.is_some()
             }
@@ -237,11 +239,12 @@ fn metadata(value: &Node, manifest: &mut Manifest, findings: &mut Findings<'_>) 
             _ => true,
         };
         if understood && !value.is_string() {
-            let message = format!("`metadata.{}` is {}, not a string", shown(name), value.kind());
+            let message =
+                format!("`metadata.{}` must be a string, not {}", abbreviate(name), value.kind());
             let fix = match value.text() {
                 Some(text) => format!("  {name}: {}", quoted(text)),
                 None if value.is_null() => format!("  {name}: \"\""),
-                None => "write it as one string, or move it into a file of its own".into(),
+                None => "write it as one string, or move it to a separate file".into(),
             };
             findings.add(&rules::METADATA_VALUE, at, message, Some(fix));
         }
@@ -249,10 +252,10 @@ fn metadata(value: &Node, manifest: &mut Manifest, findings: &mut Findings<'_>) 
             manifest.metadata.insert(name.to_owned(), text.to_owned());
         }
     }
-    component_at
+    component_span
 }
 
-/// Reads one of the limits that a skill may name; says whether it could.
+/// Reads one of the limits that a skill can set. Returns whether the value is valid.
 fn read_limit(
     limit: Limit,
     value: &Node,
@@ -267,7 +270,7 @@ fn read_limit(
             if value.is_string() { "empty" } else { value.kind() }
         )),
         Some(text) => limit.parse(text).map_err(|message| {
-            format!("`metadata.{key}`: {}", message.replace(text, &shown(text)))
+            format!("`metadata.{key}`: {}", message.replace(text, &abbreviate(text)))
         }),
     };
     let example = match limit {
@@ -292,7 +295,7 @@ fn component(value: &Node, at: Range<usize>, findings: &mut Findings<'_>) -> Opt
     if inside {
         return Some(path.to_owned());
     }
-    let message = format!("`{}` is not a path inside the skill", shown(path));
+    let message = format!("`{}` is not a path in the skill", abbreviate(path));
     findings.add(&rules::METADATA_COMPONENT, at, message, Some("  component: skill.wasm".into()));
     None
 }
@@ -302,7 +305,7 @@ fn unknown(key: &Node, value: &Node, source: &str, findings: &mut Findings<'_>) 
         findings.add(
             &rules::UNKNOWN_FIELD,
             key.at.clone(),
-            format!("a field's name is {}, not a string", key.kind()),
+            format!("a field name must be a string, not {}", key.kind()),
             None,
         );
         return;
@@ -313,7 +316,7 @@ fn unknown(key: &Node, value: &Node, source: &str, findings: &mut Findings<'_>) 
             name,
             key,
             &format!("`{meant}`"),
-            format!("{meant}: {}", shown(written)),
+            format!("{meant}: {}", abbreviate(written)),
             findings,
         );
     }
@@ -324,34 +327,36 @@ fn unknown(key: &Node, value: &Node, source: &str, findings: &mut Findings<'_>) 
             let written =
                 source.get(value.at.clone()).filter(|t| !t.contains('\n')).unwrap_or("...");
             (
-                format!("`{}` is not a field, and is not read; `{field}` is", shown(name)),
-                format!("{field}: {}", shown(written)),
+                format!("unknown field `{}`; did you mean `{field}`?", abbreviate(name)),
+                format!("{field}: {}", abbreviate(written)),
             )
         }
         None => {
-            let shown_name = shown(name);
+            let shown_name = abbreviate(name);
             let fix = match value.text() {
                 Some(text) if text.len() <= 60 => {
-                    format!("move it below `metadata:`, as\n  {shown_name}: {}", as_yaml(text))
+                    format!("move it to `metadata:`, as\n  {shown_name}: {}", as_yaml(text))
                 }
                 _ => format!(
-                    "remove it, or move it below `metadata:` as a string, `{shown_name}: \"...\"`"
+                    "remove it, or move it to `metadata:` as a string, `{shown_name}: \"...\"`"
                 ),
             };
-            (format!("`{shown_name}` is not a field of the specification, and is not read"), fix)
+            (format!("`{shown_name}` is not a field of the specification and is ignored"), fix)
         }
     };
     findings.add(&rules::UNKNOWN_FIELD, key.at.clone(), message, Some(fix));
 }
 
-/// Reports a key that was to restrict the skill and is not read, so that nothing is granted.
+/// Reports a misspelt permission key. It might restrict the skill, so the skill is granted nothing.
 fn report_misspelt(name: &str, key: &Node, meant: &str, fix: String, findings: &mut Findings<'_>) {
-    let message =
-        format!("`{}` looks like a misspelt {meant}, so the skill is granted nothing", shown(name));
+    let message = format!(
+        "`{}` looks like a misspelt {meant}, so the skill is granted nothing",
+        abbreviate(name)
+    );
     findings.add(&rules::PERMISSION_KEY, key.at.clone(), message, Some(fix));
 }
 
-/// The least SKILL.md for a folder.
+/// Returns the smallest frontmatter for a folder.
 pub fn template(folder: &str) -> String {
     format!(
         "---\nname: {}\ndescription: What it does, and when to use it\n---",
@@ -359,19 +364,19 @@ pub fn template(folder: &str) -> String {
     )
 }
 
-/// The value's place; the key's where there is no value to point at.
+/// Returns the range of the value, or of the key if the value is empty.
 fn value_or_key(key: &Node, value: &Node) -> Range<usize> {
     if value.at.is_empty() { key.at.clone() } else { value.at.clone() }
 }
 
-/// 1 or more of a-z and 0-9, with single hyphens inside.
+/// Checks a skill name: a-z and 0-9, with single hyphens inside.
 fn is_name(name: &str) -> bool {
     name.split('-').all(|part| {
         !part.is_empty() && part.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit())
     })
 }
 
-/// The valid name nearest to a text.
+/// Derives a valid skill name from a text.
 fn suggested_name(text: &str) -> String {
     let spaced: String = text
         .chars()

@@ -1,31 +1,31 @@
-//! Collects what is wrong with one file, and with it the worst effect on loading.
+//! Collects the diagnostics of one file, and the worst effect on loading.
 
 use std::ops::Range;
 
-use super::rules::{self, Effect, Rule};
+use super::rules::{self, LoadEffect, SkillRule};
 use crate::diagnostic::{Diagnostic, Span};
 
-/// Findings kept per file: an author reads a few, and a hostile file could make millions.
+/// The most diagnostics per file: an author reads a few, and a hostile file could cause millions.
 const MAX_FINDINGS: usize = 100;
 
-/// What is wrong with one file so far.
+/// The diagnostics of one file so far.
 pub(super) struct Findings<'a> {
     file: &'a str,
     source: &'a str,
     list: Vec<Diagnostic>,
-    effect: Effect,
+    effect: LoadEffect,
 }
 
 impl<'a> Findings<'a> {
     pub(super) fn new(file: &'a str, source: &'a str) -> Self {
-        Findings { file, source, list: Vec::new(), effect: Effect::Loads }
+        Findings { file, source, list: Vec::new(), effect: LoadEffect::Loads }
     }
 
-    /// Reports a broken rule at a byte range of the source (cut at its first line's end), or about
-    /// the file as a whole.
+    /// Reports a violated rule at a byte range, cut at the end of its first line, or for the whole
+    /// file.
     pub(super) fn add(
         &mut self,
-        rule: &Rule,
+        rule: &SkillRule,
         at: impl Into<Option<Range<usize>>>,
         message: impl Into<String>,
         fix: Option<String>,
@@ -46,7 +46,7 @@ impl<'a> Findings<'a> {
         });
     }
 
-    /// A byte range of the source, cut at the end of its first line, with its line and column.
+    /// Converts a byte range to a span, cut at the end of its first line.
     pub(super) fn span(&self, range: Range<usize>) -> Span {
         let mut span = Span::at(self.source, range.start, 0);
         let rest = &self.source[span.offset..];
@@ -56,21 +56,21 @@ impl<'a> Findings<'a> {
         span
     }
 
-    /// The worst effect of what was reported.
-    pub(super) fn effect(&self) -> Effect {
+    /// Returns the worst effect of the reported rules.
+    pub(super) fn effect(&self) -> LoadEffect {
         self.effect
     }
 
-    /// What was reported, in the order of the file: first what is about the whole of it, last what
-    /// follows for the skill.
+    /// Returns the diagnostics in the order of the file. Those about the whole file come first, and
+    /// the consequence for the skill comes last.
     pub(super) fn into_sorted(mut self) -> Vec<Diagnostic> {
         self.list.sort_by_key(|d| (d.rule == rules::RECOVERED.name, d.span.map(|s| s.offset)));
         self.list
     }
 }
 
-/// Text of the skill's inside a message: control characters escaped, cut where it gets long.
-pub fn shown(text: &str) -> String {
+/// Prepares text of a skill for a message: escapes control characters, and cuts long text.
+pub fn abbreviate(text: &str) -> String {
     const WIDTH: usize = 60;
     let mut out: String = text
         .chars()
@@ -83,8 +83,7 @@ pub fn shown(text: &str) -> String {
     out
 }
 
-/// Text as a YAML value: as it is where that is safe, else in double quotes (JSON's strings are
-/// YAML's).
+/// Formats text as a YAML value: plain if that is safe, otherwise in double quotes.
 pub(super) fn as_yaml(text: &str) -> String {
     let safe = text.chars().all(|c| c.is_ascii_alphanumeric() || "-_./".contains(c))
         && text.starts_with(|c: char| c.is_ascii_alphabetic())
@@ -92,7 +91,7 @@ pub(super) fn as_yaml(text: &str) -> String {
     if safe { text.to_owned() } else { quoted(text) }
 }
 
-/// Text in double quotes.
+/// Formats text as a YAML string in double quotes. Every JSON string is valid YAML.
 pub(super) fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }

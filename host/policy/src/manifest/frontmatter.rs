@@ -1,16 +1,15 @@
-//! Finds the frontmatter: the text between a first line `---` and the next line that is exactly
-//! `---`.
+//! Finds the frontmatter: the text between a first line `---` and the next line `---`.
 
 use std::ops::Range;
 
 use super::findings::Findings;
 use super::rules;
 
-/// Where the parts of a SKILL.md are, as byte offsets.
+/// The parts of a SKILL.md, as byte offsets.
 pub(super) struct Fences {
     /// The opening `---`.
     pub(super) open: Range<usize>,
-    /// The YAML between the fences. Unterminated: up to the first empty line or heading.
+    /// The YAML between the fences, or up to the first empty line or heading without a closing fence.
     pub(super) yaml: Range<usize>,
     /// Where the instructions start.
     pub(super) body: usize,
@@ -19,7 +18,7 @@ pub(super) struct Fences {
 /// The byte order mark.
 pub(super) const BOM: &str = "\u{feff}";
 
-/// Finds the fences and reports what is odd about them. `None`: there is no frontmatter.
+/// Finds the fences, and reports problems with them. Returns `None` without frontmatter.
 pub(super) fn find(source: &str, folder: &str, findings: &mut Findings<'_>) -> Option<Fences> {
     let text_start = if source.starts_with(BOM) { BOM.len() } else { 0 };
     let mut lines =
@@ -37,7 +36,7 @@ pub(super) fn find(source: &str, folder: &str, findings: &mut Findings<'_>) -> O
         return None;
     };
     if open.start != text_start {
-        let message = "empty lines stand before the frontmatter";
+        let message = "there are empty lines before the frontmatter";
         findings.add(
             &rules::FRONTMATTER_START,
             open.clone(),
@@ -61,17 +60,17 @@ pub(super) fn find(source: &str, folder: &str, findings: &mut Findings<'_>) -> O
         source[line.clone()].trim().is_empty() || source[line.clone()].starts_with('#')
     };
     let end = lines_from(source, yaml_start).find(ends).map_or(source.len(), |line| line.start);
-    let message = "the frontmatter that starts here has no end";
+    let message = "the frontmatter that starts here is not closed";
     findings.add(
         &rules::FRONTMATTER_END,
         open.clone(),
         message,
-        Some("write a line `---` after the last field".into()),
+        Some("add a line `---` after the last field".into()),
     );
     Some(Fences { open, yaml: yaml_start..end, body: end })
 }
 
-/// The lines from an offset on, without their ends (LF or CRLF).
+/// Returns the lines from an offset on, without their line ends (LF or CRLF).
 pub(super) fn lines_from(source: &str, start: usize) -> impl Iterator<Item = Range<usize>> + '_ {
     let mut at = start;
     source[start..].split_inclusive('\n').map(move |line| {
@@ -82,7 +81,7 @@ pub(super) fn lines_from(source: &str, start: usize) -> impl Iterator<Item = Ran
     })
 }
 
-/// `---`, and at most blanks behind it. An indented one belongs to a value.
+/// Checks for `---` with at most blanks after it. An indented one belongs to a value.
 fn is_fence(line: &str) -> bool {
     line.strip_prefix("---").is_some_and(|rest| rest.chars().all(|c| c == ' ' || c == '\t'))
 }
@@ -92,7 +91,7 @@ fn report_blanks(source: &str, line: &Range<usize>, findings: &mut Findings<'_>)
     if !blanks.is_empty() {
         let message = format!(
             "{} follow `---`",
-            if source[blanks.clone()].contains('\t') { "tabs" } else { "blanks" }
+            if source[blanks.clone()].contains('\t') { "tabs" } else { "spaces" }
         );
         findings.add(&rules::FENCE_BLANKS, blanks, message, Some("---".into()));
     }

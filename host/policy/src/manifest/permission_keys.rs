@@ -1,28 +1,28 @@
-//! Recognises keys that were meant to bear permissions or limits and are misspelt: reading past one
-//! would lift what it was to restrict.
+//! Recognizes misspelt keys for permissions and limits. Ignoring such a key would drop a restriction
+//! that the author intended.
 
 use crate::limits::Limit;
 
 /// The fields that decide what a skill may do.
 const FIELDS: [&str; 3] = ["allowed-tools", "disallowed-tools", "metadata"];
-/// The same where they were put below `metadata`, which is the wrong place.
+/// The fields that authors also put below `metadata` by mistake.
 const TOOL_FIELDS: [&str; 2] = ["allowed-tools", "disallowed-tools"];
 
-/// The field that an unknown top-level key was meant to be.
+/// Returns the field that an unknown top-level key probably means.
 pub(super) fn misspelt_field(key: &str) -> Option<&'static str> {
     FIELDS.into_iter().find(|field| is_near(field, key))
 }
 
-/// The key that an unknown key of `metadata` was meant to be: a limit, or a field that belongs to
-/// the top level.
+/// Returns the key that an unknown key of `metadata` probably means: a limit, or a field that belongs
+/// to the top level.
 pub(super) fn misspelt_metadata(key: &str) -> Option<&'static str> {
     let limits = Limit::ALL.iter().filter(|limit| limit.in_manifest()).map(|limit| limit.key());
     TOOL_FIELDS.into_iter().chain(limits).find(|known| is_near(known, key))
 }
 
-/// Whether the texts are equal or nearly so when case and everything but letters and digits are
-/// ignored. Two edits are allowed, in a name of six letters or fewer one: `url` and `memo` are keys
-/// of their own, although `fuel` and `memory` are two edits away.
+/// Checks whether two texts are nearly equal, ignoring case and everything but letters and digits.
+/// Allows two edits, or one in a name of at most six letters: `url` and `memo` are keys of their
+/// own, although they are two edits from `fuel` and `memory`.
 fn is_near(known: &str, key: &str) -> bool {
     let letters = |text: &str| {
         text.chars()
@@ -36,13 +36,13 @@ fn is_near(known: &str, key: &str) -> bool {
     if looks_like(&known, &key) {
         return true;
     }
-    // The distance costs the product of both lengths, and a skill chooses one of them.
+    // The distance takes time proportional to both lengths, and the skill chooses one of them.
     key.chars().count().abs_diff(known.len()) <= edits
         && strsim::damerau_levenshtein(&known, &key) <= edits
 }
 
-/// Whether the texts are equal but for letters of other scripts, which may look the same. Half of
-/// them at least are the same.
+/// Checks whether the texts differ only in letters of other scripts, which may look the same. At
+/// least half of the letters must be equal.
 fn looks_like(known: &str, key: &str) -> bool {
     let foreign = key.chars().filter(|c| !c.is_ascii()).count();
     let length = key.chars().count();
@@ -51,7 +51,7 @@ fn looks_like(known: &str, key: &str) -> bool {
         && key.chars().zip(known.chars()).all(|(c, known)| c == known || !c.is_ascii())
 }
 
-/// The ASCII character of a full-width one (U+FF01 to U+FF5E).
+/// Converts a full-width character (U+FF01 to U+FF5E) to ASCII.
 fn narrow(c: char) -> char {
     match c {
         '\u{ff01}'..='\u{ff5e}' => char::from_u32(u32::from(c) - 0xfee0).unwrap_or(c),
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_that_skills_really_use_are_left_alone() {
+    fn keys_in_common_use_are_not_misspellings() {
         let used = [
             "name",
             "description",
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn a_huge_key_is_compared_with_nothing() {
+    fn huge_keys_match_nothing() {
         let key = "allowed-tools".repeat(5_000);
         assert_eq!((misspelt_field(&key), misspelt_metadata(&key)), (None, None));
     }

@@ -1,5 +1,5 @@
-//! Reads a broken frontmatter line by line, for name and description alone. Such a skill asks for
-//! nothing and is granted nothing.
+//! Reads name and description from broken frontmatter, line by line. Such a skill requests nothing
+//! and is granted nothing.
 
 use std::ops::Range;
 
@@ -7,13 +7,13 @@ use super::findings::Findings;
 use super::frontmatter::lines_from;
 use super::rules;
 
-/// A value and where it is written.
+/// A value and its place.
 pub(super) struct Line {
     pub(super) text: String,
     pub(super) at: Range<usize>,
 }
 
-/// What could be read.
+/// The recovered fields.
 #[derive(Default)]
 pub(super) struct Recovered {
     pub(super) name: Option<Line>,
@@ -40,7 +40,7 @@ pub(super) fn read(source: &str, part: Range<usize>, findings: &mut Findings<'_>
             findings.add(
                 &rules::DUPLICATE_KEY,
                 line.start..line.start + key.len(),
-                format!("`{}` is there twice", key.trim_end()),
+                format!("duplicate key `{}`", key.trim_end()),
                 None,
             );
             continue;

@@ -1,15 +1,14 @@
-//! `allowed-tools` and `disallowed-tools`: the forms in which people write them become lists of
-//! entries.
+//! Reads `allowed-tools` and `disallowed-tools` into lists of entries, in all forms that authors use.
 
 use super::ToolEntry;
-use super::findings::{Findings, shown};
+use super::findings::{Findings, abbreviate};
 use super::rules;
 use super::yaml::{Node, Value};
 
-/// Entries of one skill. Real ones have up to 60.
+/// The most entries of one skill. Real skills have up to 60.
 const MAX_ENTRIES: usize = 1_000;
 
-/// Which of the two fields.
+/// The field.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Field {
     Allowed,
@@ -25,8 +24,8 @@ impl Field {
     }
 }
 
-/// Reads the field's value. An entry that cannot be read right is kept as it is written: the grant
-/// then refuses it by name.
+/// Reads the value of the field. Keeps invalid entries as written, so that the grant can refuse them
+/// by name.
 pub(super) fn read(
     field: Field,
     value: &Node,
@@ -38,8 +37,8 @@ pub(super) fn read(
     let mut commas = false;
     match &*value.value {
         _ if value.is_null() => {
-            let effect = if field == Field::Allowed { "asks for" } else { "denies" };
-            let message = format!("`{key}` has no value and so {effect} nothing");
+            let effect = if field == Field::Allowed { "requests" } else { "denies" };
+            let message = format!("`{key}` has no value, so it {effect} nothing");
             findings.add(
                 &rules::TOOLS_EMPTY,
                 value.at.clone(),
@@ -56,17 +55,17 @@ pub(super) fn read(
                     Value::Scalar { text, .. } if item.is_string() => {
                         commas |= read_string(field, text, item, source, findings, &mut entries);
                     }
-                    _ => refuse(field, item, &format!("an entry of `{key}` is"), findings),
+                    _ => refuse(field, item, &format!("an entry of `{key}`"), findings),
                 }
             }
             findings.add(
                 &rules::TOOLS_LIST,
                 value.at.clone(),
-                format!("`{key}` is a YAML list"),
+                format!("`{key}` is a YAML list, not a string"),
                 Some(line_of(field, &entries)),
             );
         }
-        _ => refuse(field, value, &format!("`{key}` is"), findings),
+        _ => refuse(field, value, &format!("`{key}`"), findings),
     }
     if commas {
         let message = format!("commas separate the entries of `{key}`");
@@ -87,10 +86,11 @@ pub(super) fn read(
 
 fn refuse(field: Field, node: &Node, what: &str, findings: &mut Findings<'_>) {
     let fix = Some(format!("{}: Read Bash(git:*)", field.key()));
-    findings.add(&rules::TOOLS_TYPE, node.at.clone(), format!("{what} {}", node.kind()), fix);
+    let message = format!("{what} must be a string, not {}", node.kind());
+    findings.add(&rules::TOOLS_TYPE, node.at.clone(), message, fix);
 }
 
-/// The line that asks for the entries in the specification's form.
+/// Returns the line that requests the entries, in the form of the specification.
 pub fn line(entries: &[ToolEntry]) -> String {
     line_of(Field::Allowed, entries)
 }
@@ -105,7 +105,7 @@ fn line_of(field: Field, entries: &[ToolEntry]) -> String {
     format!("{}: {}", field.key(), if plain { joined } else { super::findings::quoted(&joined) })
 }
 
-/// Appends the entries of one string; says whether commas separated them.
+/// Appends the entries of one string. Returns whether commas separated them.
 fn read_string(
     field: Field,
     text: &str,
@@ -117,8 +117,8 @@ fn read_string(
     let split = split(text);
     let mut from = node.at.start;
     for entry in split.entries.iter().take((MAX_ENTRIES + 1).saturating_sub(entries.len())) {
-        // Escapes and folding make the value differ from what is written; an entry not found as it
-        // is gets the whole value's place.
+        // Escapes and folding make the value differ from the source. An entry that does not occur
+        // in the source gets the range of the whole value.
         let at = source
             .get(from..node.at.end)
             .and_then(|written| written.find(entry.text))
@@ -127,11 +127,9 @@ fn read_string(
             from = at.end;
         }
         if !entry.closed {
-            let message =
-                format!("`{}` opens a parenthesis and does not close it", shown(entry.text));
-            let fix = Some(format!("close it: {})", shown(entry.text)));
-            // The rest of the text has become part of this entry: what it was to deny cannot be
-            // known.
+            let message = format!("`{}` has an unclosed parenthesis", abbreviate(entry.text));
+            let fix = Some(format!("close it: {})", abbreviate(entry.text)));
+            // The rest of the text became part of this entry, so it is unknown what it denies.
             let rule = if field == Field::Allowed {
                 &rules::TOOLS_PARENTHESES
             } else {
@@ -154,8 +152,8 @@ struct Entry<'a> {
     closed: bool,
 }
 
-/// Splits on commas and white space outside parentheses. Quotes around a whole entry are taken off;
-/// quotes elsewhere mean themselves.
+/// Splits on commas and white space outside parentheses. Removes quotes around a whole entry, and
+/// keeps other quotes.
 fn split(text: &str) -> Split<'_> {
     let mut split = Split { entries: Vec::new(), commas: false };
     let mut rest = text;
@@ -178,8 +176,8 @@ fn split(text: &str) -> Split<'_> {
     }
 }
 
-/// The inside of a quoted entry at the head of the text; `None` if there is no closing quote with a
-/// separator behind it.
+/// Returns the text of a quoted entry at the start, or `None` without a closing quote that a
+/// separator follows.
 fn quoted(text: &str) -> Option<&str> {
     let quote = text.chars().next().filter(|c| matches!(c, '"' | '\''))?;
     let end = 1 + text[1..].find(quote)?;
@@ -187,7 +185,7 @@ fn quoted(text: &str) -> Option<&str> {
     after.is_none_or(is_separator).then(|| &text[1..end])
 }
 
-/// The entry at the head of the text, whether its parentheses are closed, and its length.
+/// Returns the entry at the start, whether its parentheses are closed, and its length.
 fn bare(text: &str) -> (&str, bool, usize) {
     let mut depth = 0usize;
     for (at, c) in text.char_indices() {
@@ -214,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_are_split_on_commas_and_white_space_outside_parentheses() {
+    fn entries_split_on_commas_and_space_outside_parentheses() {
         assert_eq!(entries("Read Write"), ["Read", "Write"]);
         assert_eq!(entries("Read, Write,Edit ,, Grep"), ["Read", "Write", "Edit", "Grep"]);
         assert_eq!(
@@ -230,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn quotes_around_an_entry_are_taken_off_and_others_kept() {
+    fn only_quotes_around_a_whole_entry_are_removed() {
         assert_eq!(
             entries(r#""Bash(python3 ${CLAUDE_PLUGIN_ROOT}/x.py *)" 'Read' "#),
             ["Bash(python3 ${CLAUDE_PLUGIN_ROOT}/x.py *)", "Read"]
@@ -241,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn an_open_parenthesis_swallows_the_rest_and_says_so() {
+    fn open_parenthesis_extends_to_the_end_of_the_text() {
         let split = split("Read Bash(git *, Write Edit");
         assert_eq!(split.entries.len(), 2);
         assert_eq!(split.entries[1].text, "Bash(git *, Write Edit");

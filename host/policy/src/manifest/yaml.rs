@@ -1,8 +1,8 @@
-//! The frontmatter's YAML as a tree of nodes that know their place.
+//! Parses the YAML of the frontmatter into a tree whose nodes have positions.
 //!
-//! Built from the parser's events rather than through serde, for the place of every key and value.
-//! An alias shares its anchor's value, so that expanding costs nothing; depth, nodes and aliases
-//! are bounded all the same.
+//! It uses the parser's events instead of serde, because events have the position of every key and
+//! value. An alias shares the value of its anchor, so it costs nothing to expand. Depth, nodes and
+//! aliases are limited anyway.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
@@ -10,18 +10,18 @@ use std::rc::Rc;
 
 use serde_saphyr::granit_parser::{self, Event, Parser, ScalarStyle, ScanError};
 
-/// Levels of lists and maps. The specification needs two; clients' own fields (hooks) reach six.
+/// The most levels of lists and maps. The specification needs two; client-specific fields use six.
 const MAX_DEPTH: usize = 32;
-/// Scalars, lists, maps and aliases.
+/// The most scalars, lists, maps and aliases.
 const MAX_NODES: usize = 10_000;
-/// Aliases. Real skills use none.
+/// The most aliases. Real skills use none.
 const MAX_ALIASES: usize = 50;
 
-/// A value and where it is written.
+/// A value and its position.
 #[derive(Debug, Clone)]
 pub(super) struct Node {
     pub(super) value: Rc<Value>,
-    /// Byte range of the file; for an alias, the alias.
+    /// The byte range in the file; for an alias, the range of the alias.
     pub(super) at: Range<usize>,
 }
 
@@ -29,22 +29,22 @@ pub(super) struct Node {
 pub(super) enum Value {
     Scalar {
         text: String,
-        /// Without quotes, and so a number, a boolean or null where it looks like one.
+        /// Without quotes, so it can be a number, a boolean or null.
         plain: bool,
     },
     List(Vec<Node>),
     Map(Vec<(Node, Node)>),
 }
 
-/// A document that could be read.
+/// A parsed document.
 pub(super) struct Document {
-    /// `None` where there is nothing but comments.
+    /// The root; `None` if the document is empty.
     pub(super) root: Option<Node>,
-    /// Keys that occur a second time in their map.
+    /// The second and further occurrences of a key in its map.
     pub(super) duplicates: Vec<Node>,
 }
 
-/// Why a document could not be read.
+/// The reason why parsing failed.
 pub(super) struct Broken {
     pub(super) kind: BrokenKind,
     pub(super) at: Range<usize>,
@@ -54,12 +54,14 @@ pub(super) struct Broken {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum BrokenKind {
     Syntax,
+    /// An alias without an anchor. It is a syntax error, but only of a whole document.
+    UnknownAlias,
     Bounds,
     Feature,
 }
 
 impl Node {
-    /// The text of a scalar that is not null.
+    /// Returns the text of a scalar that is not null.
     pub(super) fn text(&self) -> Option<&str> {
         match &*self.value {
             Value::Scalar { text, .. } if !self.is_null() => Some(text),
@@ -71,7 +73,7 @@ impl Node {
         matches!(&*self.value, Value::Scalar { text, plain: true } if is_null(text))
     }
 
-    /// What it is, for messages.
+    /// Describes the kind of value, for messages.
     pub(super) fn kind(&self) -> &'static str {
         match &*self.value {
             Value::Map(_) => "a map",
@@ -83,13 +85,18 @@ impl Node {
         }
     }
 
-    /// A scalar that YAML reads as a string.
+    /// Checks whether this is a list or a map.
+    pub(super) fn is_collection(&self) -> bool {
+        matches!(&*self.value, Value::List(_) | Value::Map(_))
+    }
+
+    /// Checks whether this is a scalar that YAML reads as a string.
     pub(super) fn is_string(&self) -> bool {
         matches!(&*self.value, Value::Scalar { text, plain } if !plain || is_string(text))
     }
 }
 
-/// Whether an unquoted scalar is a string by YAML's core schema.
+/// Checks whether an unquoted scalar is a string in YAML's core schema.
 pub(super) fn is_string(text: &str) -> bool {
     !is_null(text) && !is_bool(text) && !is_number(text)
 }
@@ -116,8 +123,8 @@ fn is_number(text: &str) -> bool {
             && unsigned.parse::<f64>().is_ok())
 }
 
-/// Finds the field that breaks a document, where one alone does: an open quote or bracket is
-/// noticed only lines later.
+/// Finds the field that contains a syntax error. The parser reports an open quote or bracket only
+/// lines later.
 pub(super) fn blame(source: &str, part: Range<usize>) -> Option<Broken> {
     let starts_field = |line: &Range<usize>| {
         source[line.clone()]
@@ -129,15 +136,17 @@ pub(super) fn blame(source: &str, part: Range<usize>) -> Option<Broken> {
         .collect();
     starts.push(part.end);
     let fields = starts.windows(2).map(|w| w[0]..w[1]);
-    // An alias is unknown in a field on its own.
+    // An alias is unknown if its field is parsed alone.
     fields
         .filter_map(|field| read(source, field).err())
-        .find(|b| b.kind == BrokenKind::Syntax && b.message != UNKNOWN_ALIAS)
+        .find(|broken| broken.kind == BrokenKind::Syntax)
 }
 
-const UNKNOWN_ALIAS: &str = "the alias has no anchor before it";
+fn nested_too_deeply() -> String {
+    format!("lists and maps are nested deeper than {MAX_DEPTH} levels")
+}
 
-/// Reads one document from a stretch of the file.
+/// Parses one document from a range of the file.
 pub(super) fn read(source: &str, part: Range<usize>) -> Result<Document, Broken> {
     let options = granit_parser::options! { emit_comments: false, flow_nesting_limit: MAX_DEPTH, block_nesting_limit: MAX_DEPTH };
     let text = &source[part.clone()];
@@ -159,17 +168,18 @@ pub(super) fn read(source: &str, part: Range<usize>) -> Result<Document, Broken>
 fn scan_error(error: &ScanError, part: &Range<usize>, text: &str) -> Broken {
     let (kind, message) = match error.kind() {
         granit_parser::ErrorKind::RecursionLimitExceeded => {
-            (BrokenKind::Bounds, format!("lists and maps nest deeper than {MAX_DEPTH}"))
+            (BrokenKind::Bounds, nested_too_deeply())
         }
-        granit_parser::ErrorKind::UnknownAnchor => (BrokenKind::Syntax, UNKNOWN_ALIAS.to_owned()),
+        granit_parser::ErrorKind::UnknownAnchor => {
+            (BrokenKind::UnknownAlias, "the alias has no anchor before it".to_owned())
+        }
         granit_parser::ErrorKind::UnclosedQuotedScalar
         | granit_parser::ErrorKind::InvalidQuotedScalarIndent => {
-            (BrokenKind::Syntax, "the quoted text is not closed".to_owned())
+            (BrokenKind::Syntax, "unclosed quote".to_owned())
         }
         _ => (BrokenKind::Syntax, error.info()),
     };
-    // Errors at the end point behind the last line; the last thing written is what an author looks
-    // for.
+    // The parser reports errors at the end after the last line. Point to the last text instead.
     let offset = error.marker().byte_offset().unwrap_or(0).min(text.trim_end().len());
     let start = part.start + text.floor_char_boundary(offset);
     Broken { kind, at: start..start + 1, message }
@@ -186,7 +196,7 @@ struct Builder {
     duplicates: Vec<Node>,
 }
 
-/// A list or map whose end is still to come.
+/// An unclosed list or map.
 struct Open {
     items: Vec<Node>,
     at: Range<usize>,
@@ -207,7 +217,7 @@ impl Builder {
                     return Err(Broken {
                         kind: BrokenKind::Syntax,
                         at,
-                        message: "a second YAML document starts here".into(),
+                        message: "only one YAML document is allowed".into(),
                     });
                 }
             }
@@ -222,7 +232,7 @@ impl Builder {
                     return Err(Broken {
                         kind: BrokenKind::Bounds,
                         at,
-                        message: format!("lists and maps nest deeper than {MAX_DEPTH}"),
+                        message: nested_too_deeply(),
                     });
                 }
                 self.open.push(Open { items: Vec::new(), at, anchor });
@@ -249,7 +259,7 @@ impl Builder {
                     return Err(Broken {
                         kind: BrokenKind::Syntax,
                         at,
-                        message: "the alias stands inside its own anchor".into(),
+                        message: "the alias refers to the value that contains it".into(),
                     });
                 };
                 self.place(Node { value, at })?;
@@ -267,7 +277,7 @@ impl Builder {
                 return Err(Broken {
                     kind: BrokenKind::Feature,
                     at: key.at,
-                    message: "`<<` merges another map into this one".into(),
+                    message: "merge keys (`<<`) are not supported".into(),
                 });
             }
             pairs.push((key, value));
@@ -313,7 +323,7 @@ fn refuse_tag(tagged: bool, at: &Range<usize>) -> Result<(), Broken> {
         true => Err(Broken {
             kind: BrokenKind::Feature,
             at: at.clone(),
-            message: "the value carries a YAML tag".into(),
+            message: "YAML tags are not supported".into(),
         }),
         false => Ok(()),
     }

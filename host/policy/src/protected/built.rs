@@ -1,6 +1,6 @@
-//! Names of the files that builds, tests and releases run code from.
+//! The names of files from which builds, tests and releases run code.
 
-/// What the host runs code from when somebody builds, tests or publishes: marked in diffs.
+/// Files from which building, testing or publishing runs code. Diffs mark them.
 pub(super) const BUILT: [&str; 65] = [
     ".buildkite",
     ".cargo",
@@ -69,7 +69,7 @@ pub(super) const BUILT: [&str; 65] = [
     "vagrantfile",
 ];
 
-/// Ends of such names.
+/// Suffixes of such names.
 pub(super) const BUILT_ENDS: [&str; 12] = [
     ".cmake",
     ".config.cjs",

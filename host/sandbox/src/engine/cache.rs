@@ -17,8 +17,8 @@ use super::config::Mode;
 use super::heap;
 use super::read_ahead::make_resident;
 use skillhost_skill::runtime;
-use skillhost_skill::runtime::room;
-use skillhost_skill::runtime::stamp::{self, Stamp, Temporary, file_digest};
+use skillhost_skill::runtime::cache_quota;
+use skillhost_skill::runtime::stamp::{self, Stamp, TempFileGuard, file_digest};
 
 /// Compiled code of this size, in bytes, has ten thousand functions: an interpreter's, not a
 /// skill's.
@@ -36,7 +36,7 @@ impl Cache {
     /// # Errors
     /// It cannot be made or opened, or someone else may write to it.
     pub(crate) fn open(path: &Path) -> io::Result<Cache> {
-        Ok(Cache { dir: stamp::own_folder(path)? })
+        Ok(Cache { dir: stamp::open_cache_folder(path)? })
     }
 
     /// Loads a component compiled for this engine, and the file that it is in; `None` where there
@@ -70,7 +70,7 @@ impl Cache {
     ) -> Result<(), E> {
         let key = key(engine, mode, component);
         let temporary = format!("{}.{}.{:x}.tmp", key, std::process::id(), rand::random::<u64>());
-        let guard = Temporary { folder: &self.dir, name: &temporary };
+        let guard = TempFileGuard { folder: &self.dir, name: &temporary };
         let mut options = OpenOptions::new();
         options.read(true).write(true).create_new(true);
         let file = self.dir.open_with(&temporary, &options)?.into_std();
@@ -86,16 +86,16 @@ impl Cache {
     /// Charges a component's code to the skill that it is of.
     pub(crate) fn charge(&self, engine: &Engine, mode: Mode, component: &runtime::Component) {
         let name = code_name(&key(engine, mode, component));
-        let skill = component.skill().and_then(|skill| skill.place().ok());
+        let skill = component.skill().and_then(|skill| skill.folder_id().ok());
         if let (Some(skill), Ok(metadata)) = (skill, self.dir.symlink_metadata(&name)) {
-            room::charge(&self.dir, &skill, &name, metadata.len());
+            cache_quota::charge(&self.dir, &skill, &name, metadata.len());
         }
     }
 
     fn is_whole(&self, file: &File, key: &str) -> bool {
         let Ok(stat) = rustix::fs::fstat(file) else { return false };
         let Some(stamp) = Stamp::read(&self.dir, &stamp_name(key)) else { return false };
-        if stamp == Stamp::of(&stat, stamp.digest.clone()) && stamp::is_dependable(file) {
+        if stamp == Stamp::of(&stat, stamp.digest.clone()) && stamp::has_reliable_ctime(file) {
             return true;
         }
         // Moved, copied or restored, or on a file system that does not tell: the bytes decide.

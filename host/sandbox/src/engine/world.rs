@@ -77,18 +77,18 @@ impl World {
     pub fn unasked(&self, capabilities: &Capabilities) -> Vec<String> {
         let imports = |prefix: &str| self.imports.iter().any(|name| name.starts_with(prefix));
         let mut unasked = Vec::new();
-        if imports("wasi:http/") && capabilities.fetch.is_nothing() {
+        if imports("wasi:http/") && capabilities.fetch.is_empty() {
             unasked.push(
                 "it imports wasi:http, and no `WebFetch` entry of allowed-tools asks for a host"
                     .into(),
             );
         }
-        if imports("skillhost:skill/process") && capabilities.spawn.is_nothing() {
+        if imports("skillhost:skill/process") && capabilities.spawn.is_empty() {
             unasked.push("it imports skillhost:skill/process, and no `Bash` entry of allowed-tools asks for a command".into());
         }
         if imports("wasi:filesystem/")
-            && capabilities.read.is_nothing()
-            && capabilities.write.is_nothing()
+            && capabilities.read.is_empty()
+            && capabilities.write.is_empty()
         {
             unasked.push("it imports wasi:filesystem, and no `Read` or `Write` entry asks for files: it sees /skill and /tmp alone".into());
         }

@@ -10,8 +10,8 @@ use super::overlay::Tree;
 use super::{Vfs, beneath, lock};
 use skillhost_policy::capabilities::{Capabilities, Mount, PathAccess, Scope};
 use skillhost_policy::outcome::{Denial, DenialKind};
-use skillhost_policy::protected::fold;
-use skillhost_policy::tool::PathGlob;
+use skillhost_policy::pattern::PathGlob;
+use skillhost_policy::protected::normalize_name;
 
 /// Denials that an outcome lists.
 const DENIALS_MAX: usize = 100;
@@ -172,7 +172,7 @@ impl Vfs {
         let own = format!("{}/**", mount.rule_path(""));
         let whole = |pattern: &PathGlob| pattern.pattern() == "/**" || pattern.pattern() == own;
         let Capabilities { read, write, .. } = &*self.decisions.capabilities;
-        let all = !write.is_nothing() && write.all_of.iter().all(|side| side.iter().any(whole));
+        let all = !write.is_empty() && write.all_of.iter().all(|side| side.iter().any(whole));
         all && write.none_of.is_empty() && read.none_of.is_empty()
     }
 
@@ -223,7 +223,7 @@ impl Vfs {
             denied_by(scope, &rule_path).or_else(|| paths().find_map(|p| denied_by(read, &p)));
         let protected = match &mount.rules {
             Rules::Granted(granted) if attempt != Attempt::Read => {
-                self.decisions.capabilities.protects(granted, &rule_path)
+                self.decisions.capabilities.protection(granted, &rule_path)
             }
             _ => None,
         };
@@ -271,7 +271,7 @@ impl Vfs {
             (Rules::Granted(_), None) if let Some(kind) = protected => {
                 let rule = format!(
                     "it configures {}: only an entry of the operator's that names it grants writing it",
-                    kind.words()
+                    kind.description()
                 );
                 return self.record_protected(what, rule, &rule_path);
             }
@@ -356,7 +356,7 @@ impl OpenMount {
 }
 
 fn fold_path(path: &str) -> String {
-    path.split('/').map(fold).collect::<Vec<_>>().join("/")
+    path.split('/').map(normalize_name).collect::<Vec<_>>().join("/")
 }
 
 /// The flag that allows one path; `None` where the path has characters that mean something in a

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
-use skillhost_policy::outcome::Touched;
+use skillhost_policy::outcome::FileActivity;
 
 /// What an invocation did with files.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -40,8 +40,8 @@ impl Account {
         self.removed.store(true, Relaxed);
     }
 
-    pub(super) fn snapshot(&self) -> Touched {
-        Touched {
+    pub(super) fn snapshot(&self) -> FileActivity {
+        FileActivity {
             read: self.read.load(Relaxed),
             written: self.written.load(Relaxed),
             resized: self.resized.load(Relaxed),

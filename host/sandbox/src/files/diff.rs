@@ -10,7 +10,7 @@ use rustix::fs::{FileType, Stat};
 use super::changes::{Difference, file};
 use super::{Vfs, beneath, lock};
 use skillhost_policy::outcome::ChangeKind;
-use skillhost_policy::protected::{self, RUNS_LATER};
+use skillhost_policy::protected::{self, RUN_BY_HOST_MARK};
 
 /// Bytes of a file that is compared line by line; of a larger one the sizes are told.
 const FILE_MAX: u64 = 1 << 20;
@@ -77,8 +77,8 @@ impl Vfs {
             return String::new();
         }
         let name = printable(&self.label(m, difference));
-        let mark = if protected::runs_later(rel) {
-            format!("{name} {RUNS_LATER}\n")
+        let mark = if protected::is_run_by_host(rel) {
+            format!("{name} {RUN_BY_HOST_MARK}\n")
         } else {
             String::new()
         };

@@ -93,7 +93,7 @@ impl OpenMount {
             fix,
             kind: DenialKind::Mount,
         };
-        let named = mount.named();
+        let named = mount.spelling();
         let real = named.canonicalize().map_err(|e| {
             let make = (e.kind() == std::io::ErrorKind::NotFound)
                 .then(|| format!("mkdir -p {}", quoted(named)));

@@ -13,7 +13,7 @@ use super::mount::Rules;
 use super::overlay::Tree;
 use super::{Vfs, beneath};
 use skillhost_policy::capabilities::{Mount, PathAccess};
-use skillhost_policy::protected::{self, REPOSITORY, fold};
+use skillhost_policy::protected::{self, REPOSITORY_CONFIG, normalize_name};
 
 /// Entries that are looked at in a folder that is to be renamed. Guests copy a larger one, entry by
 /// entry.
@@ -76,8 +76,8 @@ impl Vfs {
             Err(Errno::ACCESS)
         };
         for (at, name) in names.iter().enumerate() {
-            let name = fold(name);
-            if !REPOSITORY.contains(&&*name) {
+            let name = normalize_name(name);
+            if !REPOSITORY_CONFIG.contains(&&*name) {
                 continue;
             }
             let (folder, path) = (names[..at].join("/"), names[..=at].join("/"));
@@ -92,12 +92,13 @@ impl Vfs {
         }
         let (folder, name) = beneath::split(rel);
         let completes = attempt == Attempt::Create
-            && match &*fold(name) {
+            && match &*normalize_name(name) {
                 "head" => exists(folder, "objects") || exists(folder, "commondir"),
                 "objects" | "refs" => exists(folder, "HEAD"),
                 _ => false,
             };
-        if completes && let Some(runs) = REPOSITORY.iter().find(|name| exists(folder, name)) {
+        if completes && let Some(runs) = REPOSITORY_CONFIG.iter().find(|name| exists(folder, name))
+        {
             let path = beneath::join(folder, runs);
             if !self.is_named(granted, m, &path) {
                 return refuse(&path);
@@ -112,8 +113,8 @@ impl Vfs {
         let path = self.mounts[m].rule_path(rel);
         let relative = path.strip_prefix(granted.guest.as_str()).unwrap_or(&path);
         let entries =
-            self.capabilities().write.operator_side().iter().filter_map(|glob| glob.literal());
-        protected::protects(relative).is_some() || entries.into_iter().any(|entry| entry == path)
+            self.capabilities().write.operator_patterns().iter().filter_map(|glob| glob.literal());
+        protected::kind_of(relative).is_some() || entries.into_iter().any(|entry| entry == path)
     }
 
     fn refuse_repository(&self, m: usize, granted: &Mount, path: &str, rel: &str) {
@@ -136,7 +137,8 @@ pub fn is_narrower(workspace: &Path, below: &str) -> bool {
     let names: Vec<&str> = below.split('/').collect();
     let runs = |at: usize| {
         let head = beneath::join(&names[..at].join("/"), "HEAD");
-        REPOSITORY.contains(&&*fold(names[at])) && beneath::stat(workspace.as_fd(), &head).is_ok()
+        REPOSITORY_CONFIG.contains(&&*normalize_name(names[at]))
+            && beneath::stat(workspace.as_fd(), &head).is_ok()
     };
     !(0..names.len()).any(runs) && beneath::open(workspace.as_fd(), below, beneath::FOLDER).is_ok()
 }

@@ -11,7 +11,7 @@ use rustix::io::Errno;
 use super::account::{Account, FileUsage};
 use super::{beneath, lock};
 use skillhost_policy::limits::{Limit, Limits};
-use skillhost_policy::outcome::Touched;
+use skillhost_policy::outcome::FileActivity;
 
 /// Paths that accounts are kept of, in one invocation; what comes after counts in the totals alone.
 const TOUCHED_MAX: usize = 10_000;
@@ -237,11 +237,11 @@ impl Ledger {
     }
 
     /// The accounts so far. A file that was opened and no more is none.
-    pub(super) fn touched(&self) -> BTreeMap<String, Touched> {
+    pub(super) fn touched(&self) -> BTreeMap<String, FileActivity> {
         let book = lock(&self.book);
         let accounts =
             book.touched.iter().map(|(path, account)| (path.clone(), account.snapshot()));
-        accounts.filter(|(_, touched)| *touched != Touched::default()).collect()
+        accounts.filter(|(_, touched)| *touched != FileActivity::default()).collect()
     }
 }
 

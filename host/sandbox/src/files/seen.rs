@@ -86,6 +86,6 @@ impl Vfs {
             return;
         }
         let entry = notes.paths.entry(path).or_default();
-        *entry = entry.and(what());
+        *entry = entry.merge(what());
     }
 }

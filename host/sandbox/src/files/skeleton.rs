@@ -58,7 +58,7 @@ impl Skeleton {
     /// # Errors
     /// The cache is not usable, or the host's own.
     pub fn open(&self, cache: &Path) -> Result<OwnedFd, Errno> {
-        let cache = stamp::own_folder(cache).map_err(|error| errno(&error))?;
+        let cache = stamp::open_cache_folder(cache).map_err(|error| errno(&error))?;
         let name = format!("root-{}", &digest(self.text().as_bytes())["sha256:".len()..]);
         match open(cache.as_fd(), &name) {
             Err(Errno::NOENT) => {}

@@ -75,16 +75,17 @@ impl Vfs {
                     let state = walk(By::Stamp)?;
                     let name = format!("{:x}-{:x}.packages", state.folder.0, state.folder.1);
                     let compute = || walk(By::Content).map(|walk| walk.digest());
-                    let digest = match self.storage(&tree, m, "").is_ok_and(stamp::is_dependable) {
-                        true => stamp::unless_changed(
-                            cache,
-                            &name,
-                            state.digest(),
-                            state.newest,
-                            compute,
-                        )?,
-                        false => compute()?,
-                    };
+                    let digest =
+                        match self.storage(&tree, m, "").is_ok_and(stamp::has_reliable_ctime) {
+                            true => stamp::cached_or_compute(
+                                cache,
+                                &name,
+                                state.digest(),
+                                state.newest,
+                                compute,
+                            )?,
+                            false => compute()?,
+                        };
                     snapshot.packages.insert(mount.guest.clone(), digest);
                 }
                 Rules::Skill(_) | Rules::Scratch | Rules::Root(_) => {}

@@ -16,7 +16,7 @@ use super::lookup::Lookups;
 use super::target::origin;
 use super::tls::Tls;
 use skillhost_policy::outcome::{Denial, DenialKind};
-use skillhost_policy::tool::Target;
+use skillhost_policy::pattern::Destination;
 
 /// Addresses of one name that are tried.
 const MAX_ADDRESSES: usize = 8;
@@ -28,7 +28,7 @@ const STAGGER: Duration = Duration::from_millis(250);
 ///
 /// `private`: whether both sides agree to private addresses for this target.
 pub(super) async fn connect(
-    to: &Target,
+    to: &Destination,
     resolver: &Resolver,
     lookups: &Lookups,
     private: bool,
@@ -53,7 +53,7 @@ pub(super) async fn connect(
 
 /// The TLS handshake. The certificate must be for the target's name.
 pub(super) async fn handshake(
-    to: &Target,
+    to: &Destination,
     tcp: TcpStream,
     tls: &Tls,
 ) -> Result<TlsStream<TcpStream>, SendError> {
@@ -111,7 +111,7 @@ fn alternate(addresses: Vec<IpAddr>) -> Vec<IpAddr> {
     out
 }
 
-fn prohibited(to: &Target, address: IpAddr) -> Denial {
+fn prohibited(to: &Destination, address: IpAddr) -> Denial {
     let named = to.host == "localhost" || to.host.parse::<IpAddr>().is_ok();
     let (kind, fix) = match reach(address) {
         Reach::Never => ("special-purpose", None),

@@ -11,7 +11,7 @@ use super::Waits;
 use super::error::SendError;
 use super::ledger::{Ledger, brief};
 use skillhost_policy::limits::{Limit, Limits};
-use skillhost_policy::outcome::{LimitHit, RequestMade};
+use skillhost_policy::outcome::{HttpRequest, LimitHit};
 
 /// One request and its response.
 #[derive(Debug)]
@@ -126,7 +126,7 @@ impl Exchange {
         }
     }
 
-    pub(super) fn record(&self, change: impl FnOnce(&mut RequestMade)) {
+    pub(super) fn record(&self, change: impl FnOnce(&mut HttpRequest)) {
         self.ledger.update(self.record, change);
     }
 

@@ -24,7 +24,7 @@ use crate::recording::tape::{Miss, Played, Tape};
 use crate::recording::{self, Answer, Asked, Digested, Head, Header};
 use skillhost_policy::limits::Limit;
 use skillhost_policy::outcome::{Denial, DenialKind, Output};
-use skillhost_policy::tool::Target;
+use skillhost_policy::pattern::Destination;
 
 /// Bytes of a response that a guest is given at once.
 const PIECE: usize = 64 << 10;
@@ -57,7 +57,7 @@ impl Held {
     pub(super) async fn send(
         &self,
         live: &Arc<Sender>,
-        to: &Target,
+        to: &Destination,
         parts: request::Parts,
         upload: Upload,
         exchange: &Arc<Exchange>,
@@ -77,7 +77,7 @@ impl Held {
     fn played(
         &self,
         live: &Arc<Sender>,
-        to: &Target,
+        to: &Destination,
         whole: Whole,
         waits: Waits,
     ) -> Result<Played, SendError> {
@@ -111,7 +111,7 @@ impl Held {
         Ok(played)
     }
 
-    fn missed(&self, to: &Target, asked: &Asked, miss: &Miss) -> SendError {
+    fn missed(&self, to: &Destination, asked: &Asked, miss: &Miss) -> SendError {
         let rule = match miss.differs.as_slice() {
             [] => "the recording has no such request".to_owned(),
             differs => format!(
@@ -136,7 +136,7 @@ impl Held {
 }
 
 /// Asks the network, and waits for all that comes.
-async fn played_live(live: &Sender, to: &Target, whole: Whole, waits: Waits) -> Played {
+async fn played_live(live: &Sender, to: &Destination, whole: Whole, waits: Waits) -> Played {
     let started = Instant::now();
     let took = |started: Instant| u64::try_from(started.elapsed().as_nanos()).unwrap_or(u64::MAX);
     // Its books are of nobody's interest: the run has its own.

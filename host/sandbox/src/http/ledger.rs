@@ -6,7 +6,7 @@ use http::Method;
 
 use super::error::SendError;
 use skillhost_policy::limits::Limit;
-use skillhost_policy::outcome::{Denial, RequestMade};
+use skillhost_policy::outcome::{Denial, HttpRequest};
 
 /// Distinct refusals that are kept, and refused requests that are listed: a guest that keeps asking
 /// must not fill the host's memory.
@@ -19,7 +19,7 @@ pub(super) struct Ledger(Mutex<Book>);
 /// What the ledger holds.
 #[derive(Debug, Default)]
 pub(super) struct Book {
-    pub(super) requests: Vec<RequestMade>,
+    pub(super) requests: Vec<HttpRequest>,
     pub(super) denials: Vec<Denial>,
     pub(super) hit: Option<Limit>,
     admitted: u64,
@@ -39,7 +39,7 @@ impl Ledger {
     /// Opens the record of a request that is under way.
     pub(super) fn open(&self, method: &Method, url: String) -> usize {
         let mut book = self.book();
-        book.requests.push(RequestMade::new(brief(method.as_str()), url, "cancelled", "cancelled"));
+        book.requests.push(HttpRequest::new(brief(method.as_str()), url, "cancelled", "cancelled"));
         book.requests.len() - 1
     }
 
@@ -50,7 +50,7 @@ impl Ledger {
         if book.refused.len() < MAX_REFUSED {
             let index = book.requests.len();
             book.refused.push(index);
-            book.requests.push(RequestMade::new(
+            book.requests.push(HttpRequest::new(
                 brief(method.as_str()),
                 url,
                 &brief(&why.to_string()),
@@ -60,7 +60,7 @@ impl Ledger {
     }
 
     /// The requests that were let through.
-    pub(super) fn admitted(&self) -> Vec<RequestMade> {
+    pub(super) fn admitted(&self) -> Vec<HttpRequest> {
         let book = self.book();
         let admitted = book
             .requests
@@ -71,7 +71,7 @@ impl Ledger {
     }
 
     /// Changes an open record.
-    pub(super) fn update(&self, index: usize, change: impl FnOnce(&mut RequestMade)) {
+    pub(super) fn update(&self, index: usize, change: impl FnOnce(&mut HttpRequest)) {
         if let Some(record) = self.book().requests.get_mut(index) {
             change(record);
         }

@@ -4,7 +4,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 
 use http::Uri;
 
-use skillhost_policy::tool::Target;
+use skillhost_policy::pattern::Destination;
 
 /// Reads scheme, host and port of an absolute URI.
 ///
@@ -14,7 +14,7 @@ use skillhost_policy::tool::Target;
 ///
 /// # Errors
 /// What is wrong with it, without a full stop.
-pub fn target(uri: &Uri) -> Result<Target, String> {
+pub fn target(uri: &Uri) -> Result<Destination, String> {
     let https = match uri.scheme_str() {
         Some("https") => true,
         Some("http") => false,
@@ -46,11 +46,11 @@ pub fn target(uri: &Uri) -> Result<Target, String> {
     {
         return Err("the path does not start with a slash".to_owned());
     }
-    Ok(Target { https, host: host_name(host)?, port })
+    Ok(Destination { https, host: host_name(host)?, port })
 }
 
 /// The URI as it is sent: scheme, host and port as checked, path and query as given.
-pub fn absolute(to: &Target, uri: &Uri) -> Result<Uri, http::Error> {
+pub fn absolute(to: &Destination, uri: &Uri) -> Result<Uri, http::Error> {
     let path = uri.path_and_query().map_or("/", |p| p.as_str());
     let path = if path.starts_with('?') { format!("/{path}") } else { path.to_owned() };
     Uri::builder()
@@ -61,13 +61,13 @@ pub fn absolute(to: &Target, uri: &Uri) -> Result<Uri, http::Error> {
 }
 
 /// `host`, or `host:port` where the port is not the scheme's own.
-pub fn authority(to: &Target) -> String {
+pub fn authority(to: &Destination) -> String {
     let host = if to.host.contains(':') { format!("[{}]", to.host) } else { to.host.clone() };
     if to.port == own_port(to.https) { host } else { format!("{host}:{}", to.port) }
 }
 
 /// `https://host:port`.
-pub fn origin(to: &Target) -> String {
+pub fn origin(to: &Destination) -> String {
     format!("{}://{}", if to.https { "https" } else { "http" }, authority(to))
 }
 

@@ -13,7 +13,7 @@ use bytes::Bytes;
 use http_body_util::{BodyExt as _, Full};
 
 use super::*;
-use skillhost_policy::tool::HostName;
+use skillhost_policy::pattern::HostName;
 
 /// An entry for one host over HTTP or HTTPS, at a port or the scheme's own.
 fn entry(host: &str, port: Option<u16>, private: bool) -> HostPattern {

@@ -16,7 +16,7 @@ use super::exchange::Exchange;
 use super::target;
 use super::tasks::Spawner;
 use skillhost_policy::limits::Limit;
-use skillhost_policy::tool::Target;
+use skillhost_policy::pattern::Destination;
 
 /// Bytes that one stream of HTTP/2 may have under way, unread by the guest.
 const WINDOW: u32 = 1 << 20;
@@ -25,7 +25,7 @@ const WINDOW: u32 = 1 << 20;
 pub(super) async fn converse<S>(
     io: S,
     over_http2: bool,
-    to: &Target,
+    to: &Destination,
     request: Request<Upload>,
     exchange: &Arc<Exchange>,
     spawner: Spawner,
@@ -77,7 +77,7 @@ async fn head(
 }
 
 /// The origin form: the path alone, and the host as it was checked.
-fn http1_form(to: &Target, request: Request<Upload>) -> Result<Request<Upload>, SendError> {
+fn http1_form(to: &Destination, request: Request<Upload>) -> Result<Request<Upload>, SendError> {
     let malformed = |e: http::Error| SendError::Malformed(e.to_string());
     let (mut parts, body) = request.into_parts();
     let host = HeaderValue::try_from(target::authority(to)).map_err(|e| malformed(e.into()))?;

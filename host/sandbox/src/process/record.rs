@@ -7,7 +7,7 @@ use std::time::Instant;
 use super::bindings::skillhost::skill::process::Status;
 use crate::engine::Mode;
 use crate::limits::fuel::Cost;
-use skillhost_policy::outcome::{Process, ProcessEnd};
+use skillhost_policy::outcome::{ChildProcess, ProcessEnd};
 use skillhost_skill::runtime;
 
 /// The programs that are listed one by one; more are counted.
@@ -26,7 +26,7 @@ pub(crate) struct Records {
 #[derive(Debug, Default)]
 struct List {
     started: u32,
-    processes: Vec<Process>,
+    processes: Vec<ChildProcess>,
 }
 
 /// One program's place in the list.
@@ -50,7 +50,7 @@ impl Records {
         list.started = list.started.saturating_add(1);
         if list.processes.len() < LISTED {
             let argv_digest = runtime::digest(&joined);
-            list.processes.push(Process {
+            list.processes.push(ChildProcess {
                 argv0,
                 argv_digest,
                 exit: ProcessEnd::Killed,
@@ -84,7 +84,7 @@ impl Records {
     }
 
     /// The list so far, and how many are not in it.
-    pub(crate) fn listed(&self) -> (Vec<Process>, u64) {
+    pub(crate) fn listed(&self) -> (Vec<ChildProcess>, u64) {
         let list = self.list();
         (list.processes.clone(), u64::from(list.started) - list.processes.len() as u64)
     }

@@ -21,7 +21,7 @@ use crate::streams::{Input, Out};
 use skillhost_policy::limits::Limit;
 use skillhost_policy::outcome::{Denial, DenialKind};
 use skillhost_skill::runtime::Program;
-use skillhost_skill::runtime::dispatch::HEAD;
+use skillhost_skill::runtime::dispatch::HEAD_BYTES;
 
 /// What a caller asks for.
 pub(super) struct Asked {
@@ -107,7 +107,8 @@ pub(super) async fn prepare(
         return Err(Error::Limit(Limit::Memory.to_string()));
     }
     let cwd = line.cwd.unwrap_or_default();
-    let found = programs.start(&line.argv, &cwd, |path| invocation.vfs.head(path, HEAD));
+    let found =
+        programs.resolve_command(&line.argv, &cwd, |path| invocation.vfs.head(path, HEAD_BYTES));
     let program = found.map_err(|error| {
         match line.argv.first().and_then(|command| names::never(command)) {
             Some(reason) => no_program(format!("`{}` is never here: {reason}", line.argv[0]), None),
@@ -115,7 +116,7 @@ pub(super) async fn prepare(
         }
     })?;
     if let Some(file) =
-        programs.denied_file(&program, &cwd, |path, bytes| invocation.vfs.head(path, bytes))
+        programs.find_denied_file(&program, &cwd, |path, bytes| invocation.vfs.head(path, bytes))
     {
         return Err(Error::Denied(refuse(
             invocation,
@@ -126,13 +127,13 @@ pub(super) async fn prepare(
         )));
     }
     // `./jq` is not what an entry for `jq` means: it is what reads it that has to be allowed.
-    let runs = if programs.passes_for_built_in(&line.argv[0]) {
+    let runs = if programs.impersonates_built_in(&line.argv[0]) {
         [std::slice::from_ref(&program.name), &program.args[..]].concat()
     } else {
         line.argv
     };
     if !invocation.capabilities.spawn.none_of.is_empty() {
-        let commands = programs.commands_of(&program);
+        let commands = programs.command_lines_of(&program);
         let before = line.before.iter().map(std::slice::from_ref);
         refuse_denied(
             invocation,
@@ -166,7 +167,7 @@ fn refuse_denied<'a>(
     commands: impl IntoIterator<Item = &'a [String]>,
 ) -> Result<(), Error> {
     let spawn = &invocation.capabilities.spawn;
-    match commands.into_iter().find_map(|argv| spawn.denial_of(argv)) {
+    match commands.into_iter().find_map(|argv| spawn.find_denial(argv)) {
         Some(pattern) => Err(Error::Denied(note(invocation, pattern.denial(asked)))),
         None => Ok(()),
     }
@@ -174,7 +175,7 @@ fn refuse_denied<'a>(
 
 /// Whether both sides allow what will run.
 fn allow(invocation: &Invocation, asked: &[String], runs: &[String]) -> Result<(), Error> {
-    if invocation.capabilities.spawn.is_allowed_command(runs) {
+    if invocation.capabilities.spawn.allows_command_before_denials(runs) {
         invocation.note_command(runs);
         return Ok(());
     }

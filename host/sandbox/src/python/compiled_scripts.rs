@@ -27,8 +27,8 @@ use crate::streams::Stdin;
 use skillhost_policy::capabilities::Capabilities;
 use skillhost_policy::limits::Limits;
 use skillhost_policy::outcome::Status;
-use skillhost_skill::runtime::spawn::SKILL;
-use skillhost_skill::runtime::{Component, Entry, Program, hex, room, stamp};
+use skillhost_skill::runtime::spawn::SKILL_MOUNT;
+use skillhost_skill::runtime::{Component, EntryPoint, Program, cache_quota, hex, stamp};
 
 mod bindings {
     #![allow(
@@ -99,12 +99,12 @@ impl Invocation {
     /// The code of one of the skill's files, which the host reads as its guest would, and where the
     /// path leads over links.
     async fn code(&self, path: &str) -> Option<(String, Arc<[u8]>)> {
-        if self.mode != Mode::Fast || !path.starts_with(SKILL) {
+        if self.mode != Mode::Fast || !path.starts_with(SKILL_MOUNT) {
             return None;
         }
         let python = self.programs.as_ref()?.find("python3").ok()??;
         let (at, source) = self.vfs.content(path, SOURCE_MAX)?;
-        if !at.strip_prefix(SKILL)?.starts_with('/') {
+        if !at.strip_prefix(SKILL_MOUNT)?.starts_with('/') {
             return None;
         }
         Some((at, self.code_of(python, path, source).await?))
@@ -129,9 +129,9 @@ impl Invocation {
             Ok(cache) => {
                 self.sandbox.note_growth();
                 if let Some(skill) =
-                    self.programs.as_ref().and_then(|programs| programs.skill().place().ok())
+                    self.programs.as_ref().and_then(|programs| programs.skill().folder_id().ok())
                 {
-                    room::charge(
+                    cache_quota::charge(
                         &cache,
                         &skill,
                         &file_name(&key),
@@ -152,7 +152,7 @@ impl Invocation {
         let program = Program {
             name: "python3".into(),
             component: python,
-            entry: Entry::Command,
+            entry: EntryPoint::Command,
             args,
             script: None,
         };
@@ -208,7 +208,7 @@ impl Kept {
 /// failed, is not there.
 fn load(cache: &Path, key: &str) -> Option<Code> {
     let mut kept = Vec::new();
-    stamp::own_folder(cache)
+    stamp::open_cache_folder(cache)
         .ok()?
         .open(file_name(key))
         .ok()?
@@ -223,8 +223,8 @@ fn load(cache: &Path, key: &str) -> Option<Code> {
 /// Keeps it there: its digest, and then the code, or nothing.
 fn store(cache: &Path, key: &str, code: &Code) -> io::Result<Dir> {
     let code = code.as_deref().unwrap_or_default();
-    let cache = stamp::own_folder(cache)?;
-    stamp::put_bytes(&cache, &file_name(key), &[&Sha256::digest(code), code].concat())?;
+    let cache = stamp::open_cache_folder(cache)?;
+    stamp::write_atomically(&cache, &file_name(key), &[&Sha256::digest(code), code].concat())?;
     Ok(cache)
 }
 

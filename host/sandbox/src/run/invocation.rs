@@ -21,8 +21,8 @@ use crate::process::Orphans;
 use crate::process::record::Records;
 use crate::recording::tape::Tape;
 use skillhost_policy::capabilities::Capabilities;
-use skillhost_policy::outcome::uses::Uses;
-use skillhost_policy::outcome::{Denial, Usage};
+use skillhost_policy::outcome::uses::GrantUse;
+use skillhost_policy::outcome::{Denial, ResourceUsage};
 use skillhost_skill::runtime::Programs;
 
 /// What the programs of one invocation share.
@@ -131,10 +131,10 @@ impl Invocation {
     }
 
     /// What was used of the grants; `None` where no notes were taken.
-    pub(crate) fn uses(&self) -> Option<Uses> {
+    pub(crate) fn uses(&self) -> Option<GrantUse> {
         let (paths, omitted) = self.vfs.uses()?;
         let commands = self.commands.get()?.lock().unwrap_or_else(PoisonError::into_inner);
-        Some(Uses {
+        Some(GrantUse {
             paths,
             commands: commands.known.clone(),
             requests: self.sender.uses(),
@@ -144,11 +144,11 @@ impl Invocation {
     }
 
     /// What was used so far.
-    pub(crate) fn usage(&self, started: Instant) -> Usage {
+    pub(crate) fn usage(&self, started: Instant) -> ResourceUsage {
         let limits = &self.capabilities.limits;
         let files = self.vfs.usage();
         let (http_sent, http_received) = self.sender.usage();
-        Usage {
+        ResourceUsage {
             wall_ms: started.elapsed().as_secs_f64() * 1e3,
             fuel: limits.fuel.map(|_| self.meter.burnt()),
             epochs: (self.mode == Mode::Fast).then(|| self.meter.epochs.load(Relaxed)),
@@ -159,7 +159,7 @@ impl Invocation {
             http_sent,
             http_received,
             processes: self.meter.processes.load(Relaxed),
-            ..Usage::default()
+            ..ResourceUsage::default()
         }
     }
 

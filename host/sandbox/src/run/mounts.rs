@@ -73,7 +73,8 @@ pub(crate) fn open(
     let (built_in, cache) = (extra.built_in, cache.to_owned());
     let root = move || {
         // There are some two hundred commands, which most guests never look for.
-        let commands = built_in.iter().flat_map(|one| &one.facts.programs).map(String::as_str);
+        let commands =
+            built_in.iter().flat_map(|one| &one.description.programs).map(String::as_str);
         Skeleton::of(guests.iter().map(String::as_str), commands).open(&cache)
     };
     mounts.push(OpenMount::root(HostDir::later(root), chance));

@@ -22,7 +22,7 @@ use crate::tools::{call, listing};
 use skillhost_policy::capabilities::Capabilities;
 use skillhost_policy::limits::Limits;
 use skillhost_policy::outcome::{LimitHit, Status};
-use skillhost_skill::runtime::{Component, Entry, room};
+use skillhost_skill::runtime::{Component, EntryPoint, cache_quota};
 
 /// What a sandbox stands on.
 #[derive(Debug, Clone)]
@@ -103,7 +103,7 @@ impl Sandbox {
     /// Tidies the cache folder where something came into it.
     pub fn tidy(&self) {
         if self.0.grown.swap(false, Relaxed) {
-            room::tidy(self.cache());
+            cache_quota::trim(self.cache());
         }
     }
 
@@ -262,13 +262,13 @@ impl Prepared {
         let exports = &self.exports;
         let (has, wanted, nor) = match entry {
             // It is asked what it has: nothing is an answer.
-            Entry::ListTools => return None,
-            Entry::Command => (
+            EntryPoint::ListTools => return None,
+            EntryPoint::Command => (
                 exports.run_p3 || exports.run_p2,
                 "`wasi:cli/run`, so it is no command",
                 String::new(),
             ),
-            Entry::Tool { scripts, .. } => {
+            EntryPoint::Tool { scripts, .. } => {
                 (exports.tools, "`skillhost:skill/tools`, so it has no tools", call::nor(scripts))
             }
         };

@@ -22,7 +22,7 @@ use crate::process::Children;
 use crate::shell;
 use crate::streams::{Input, Out};
 use crate::tools::call as tools;
-use skillhost_skill::runtime::{Entry, Program};
+use skillhost_skill::runtime::{EntryPoint, Program};
 
 /// What a program is given beside its capabilities.
 pub(crate) struct ProgramIo {
@@ -179,10 +179,10 @@ fn look_at_turn(
 async fn call(
     store: &mut Store<State>,
     prepared: &Prepared,
-    entry: Entry,
+    entry: EntryPoint,
 ) -> wasmtime::Result<Ended> {
     match entry {
-        Entry::Command if prepared.exports.run_p3 => {
+        EntryPoint::Command if prepared.exports.run_p3 => {
             let command = wasmtime_wasi::p3::bindings::CommandPre::new(prepared.pre.clone())?;
             let command = command
                 .instantiate_async(&mut *store)
@@ -193,7 +193,7 @@ async fn call(
             let result = run.instrument(debug_span!("guest")).await??;
             Ok(Ended::Exited(if result.is_ok() { 0 } else { 1 }))
         }
-        Entry::Command => {
+        EntryPoint::Command => {
             let command = wasmtime_wasi::p2::bindings::CommandPre::new(prepared.pre.clone())?;
             let command = command
                 .instantiate_async(&mut *store)
@@ -206,9 +206,9 @@ async fn call(
                 .await?;
             Ok(Ended::Exited(if result.is_ok() { 0 } else { 1 }))
         }
-        Entry::Tool { name, input, scripts } => {
+        EntryPoint::Tool { name, input, scripts } => {
             tools::call(store, prepared, &name, input, &scripts).await.map(Ended::Tool)
         }
-        Entry::ListTools => tools::list(store, prepared).await.map(Ended::Tool),
+        EntryPoint::ListTools => tools::list(store, prepared).await.map(Ended::Tool),
     }
 }

@@ -34,7 +34,7 @@ pub struct BuiltIns {
 #[derive(Debug, Clone)]
 pub struct BuiltIn {
     /// What its JSON file says.
-    pub facts: Facts,
+    pub description: ProgramDescription,
     /// The stack that it needs, in bytes; 0 where it does not say.
     pub stack: u64,
     /// The folder that it is in.
@@ -50,7 +50,7 @@ pub struct BuiltIn {
 /// The JSON file of a built-in program.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Facts {
+pub struct ProgramDescription {
     /// What it is called, such as `python`.
     pub name: String,
     /// The version of what it is.
@@ -65,7 +65,7 @@ pub struct Facts {
     pub digest: String,
     /// What it needs of the limits that hold for it.
     #[serde(default)]
-    pub limits: Needs,
+    pub limits: ProgramLimits,
     /// A folder beside it with packages that come with it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub packages: Option<String>,
@@ -74,7 +74,7 @@ pub struct Facts {
 /// What a built-in program needs.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Needs {
+pub struct ProgramLimits {
     /// Its stack, written as in a policy: `32MiB`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stack: Option<String>,
@@ -91,14 +91,14 @@ pub struct ProgramError {
 }
 
 /// What builds the programs, as people type it.
-pub const BUILD: &str = "cargo xtask components";
+pub const BUILD_COMMAND: &str = "cargo xtask components";
 
 /// The programs that a host is expected to have, and their first commands.
-pub const EXPECTED: [(&str, &[&str]); 2] =
+pub const EXPECTED_PROGRAMS: [(&str, &[&str]); 2] =
     [("python", &["python3", "python"]), ("shell", &["bash", "sh"])];
 
 /// Bytes of a JSON file: far more than one needs.
-const FACTS_MAX: u64 = 64 << 10;
+const DESCRIPTION_MAX: u64 = 64 << 10;
 
 impl BuiltIns {
     /// Reads the JSON files of all folders, by name. A JSON file without `programs` describes
@@ -121,17 +121,17 @@ impl BuiltIns {
                 .map_err(|error| broken(path, format!("the folder cannot be read: {error}")))?
             {
                 let here = || path.join(&file);
-                let text = read(&folder, &file, FACTS_MAX)
+                let text = read(&folder, &file, DESCRIPTION_MAX)
                     .map_err(|error| broken(&here(), error.to_string()))?;
-                let Some(facts) =
-                    Facts::parse(&text).map_err(|message| broken(&here(), message))?
+                let Some(description) =
+                    ProgramDescription::parse(&text).map_err(|message| broken(&here(), message))?
                 else {
                     continue;
                 };
-                let stack = facts.stack().map_err(|message| broken(&here(), message))?;
-                if found.iter().all(|other| other.facts.name != facts.name) {
+                let stack = description.stack().map_err(|message| broken(&here(), message))?;
+                if found.iter().all(|other| other.description.name != description.name) {
                     found.push(BuiltIn {
-                        facts,
+                        description,
                         stack,
                         folder: path.clone(),
                         file,
@@ -146,11 +146,11 @@ impl BuiltIns {
     }
 }
 
-impl Facts {
+impl ProgramDescription {
     /// Reads a JSON file; `None` where it describes no program.
-    fn parse(text: &[u8]) -> Result<Option<Facts>, String> {
-        let facts: Facts = match serde_json::from_slice(text) {
-            Ok(facts) => facts,
+    fn parse(text: &[u8]) -> Result<Option<ProgramDescription>, String> {
+        let description: ProgramDescription = match serde_json::from_slice(text) {
+            Ok(description) => description,
             Err(error) => {
                 // Not as a struct: one is read from a list too.
                 let of_a_program: Result<BTreeMap<String, IgnoredAny>, _> =
@@ -170,22 +170,22 @@ impl Facts {
         let plain = |name: &str| {
             !name.is_empty() && !name.starts_with('.') && !name.contains(['/', '\\', '\0'])
         };
-        if facts.programs.is_empty()
-            || !facts
+        if description.programs.is_empty()
+            || !description
                 .programs
                 .iter()
-                .chain([&facts.name, &facts.wasm])
-                .chain(&facts.packages)
+                .chain([&description.name, &description.wasm])
+                .chain(&description.packages)
                 .all(|n| plain(n))
         {
             return Err("`name`, `programs`, `wasm` and `packages` are plain names".into());
         }
-        let hex = facts.digest.strip_prefix("sha256:").unwrap_or_default();
+        let hex = description.digest.strip_prefix("sha256:").unwrap_or_default();
         if hex.len() != 64 || !hex.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b))
         {
             return Err("`digest` is `sha256:` and 64 hex digits".into());
         }
-        Ok(Some(facts))
+        Ok(Some(description))
     }
 
     fn stack(&self) -> Result<u64, String> {
@@ -206,7 +206,10 @@ impl BuiltIn {
             // Whoever else came to the same end meanwhile has said so.
             let _ = self.vouched.set(());
         }
-        Ok(Component { digest: self.facts.digest.clone(), source: Source::BuiltIn(self.clone()) })
+        Ok(Component {
+            digest: self.description.digest.clone(),
+            source: Source::BuiltIn(self.clone()),
+        })
     }
 
     fn vouch(&self) -> Result<(), ProgramError> {
@@ -214,18 +217,18 @@ impl BuiltIn {
         let wrong = |message: String| broken(&path, message);
         let file = self.open().map_err(|error| self.unreadable(&error))?;
         let stat = rustix::fs::fstat(&file).map_err(|error| wrong(error.to_string()))?;
-        if u64::try_from(stat.st_size) != Ok(self.facts.size) {
+        if u64::try_from(stat.st_size) != Ok(self.description.size) {
             return Err(wrong(format!(
                 "it has {} bytes, and {} says {}",
-                stat.st_size, self.file, self.facts.size
+                stat.st_size, self.file, self.description.size
             )));
         }
-        let cache = stamp::own_folder(&self.cache)
+        let cache = stamp::open_cache_folder(&self.cache)
             .map_err(|error| wrong(format!("the cache is not usable: {error}")))?;
         let name =
             format!("{}.program", &digest(path.as_os_str().as_encoded_bytes())["sha256:".len()..]);
         let known = Stamp::read(&cache, &name).filter(|stamp| {
-            *stamp == Stamp::of(&stat, stamp.digest.clone()) && stamp::is_dependable(&file)
+            *stamp == Stamp::of(&stat, stamp.digest.clone()) && stamp::has_reliable_ctime(&file)
         });
         let found = match known {
             Some(stamp) => stamp.digest,
@@ -243,8 +246,8 @@ impl BuiltIn {
 
     /// The component's bytes, checked against the digest.
     pub(super) fn bytes(&self) -> io::Result<Arc<[u8]>> {
-        let mut bytes = Vec::with_capacity(usize::try_from(self.facts.size).unwrap_or(0));
-        self.open()?.take(self.facts.size + 1).read_to_end(&mut bytes)?;
+        let mut bytes = Vec::with_capacity(usize::try_from(self.description.size).unwrap_or(0));
+        self.open()?.take(self.description.size + 1).read_to_end(&mut bytes)?;
         let found = digest(&bytes);
         self.check(&found["sha256:".len()..]).map_err(|error| io::Error::other(error.message))?;
         Ok(bytes.into())
@@ -255,9 +258,9 @@ impl BuiltIn {
     /// # Errors
     /// It is there and cannot be opened.
     pub fn packages(&self) -> Result<Option<(String, Arc<Dir>)>, ProgramError> {
-        let Some(name) = &self.facts.packages else { return Ok(None) };
-        let series: Vec<&str> = self.facts.version.split('.').take(2).collect();
-        let guest = format!("/usr/lib/{}{}/site-packages", self.facts.name, series.join("."));
+        let Some(name) = &self.description.packages else { return Ok(None) };
+        let series: Vec<&str> = self.description.version.split('.').take(2).collect();
+        let guest = format!("/usr/lib/{}{}/site-packages", self.description.name, series.join("."));
         if let Some(folder) = self.opened.get() {
             return Ok(Some((guest, folder.clone())));
         }
@@ -295,11 +298,11 @@ impl BuiltIn {
 
     /// Where its component is.
     pub fn wasm(&self) -> PathBuf {
-        self.folder.join(&self.facts.wasm)
+        self.folder.join(&self.description.wasm)
     }
 
     fn open(&self) -> io::Result<std::fs::File> {
-        let file = open_folder(&self.folder)?.open(&self.facts.wasm)?.into_std();
+        let file = open_folder(&self.folder)?.open(&self.description.wasm)?.into_std();
         if file.metadata()?.is_file() {
             Ok(file)
         } else {
@@ -314,16 +317,19 @@ impl BuiltIn {
             }
             _ => format!("{}: it cannot be opened: {error}", self.wasm().display()),
         };
-        ProgramError { message, fix: Some(format!("build it: `{BUILD}`")) }
+        ProgramError { message, fix: Some(format!("build it: `{BUILD_COMMAND}`")) }
     }
 
     fn check(&self, found: &str) -> Result<(), ProgramError> {
-        if self.facts.digest.strip_prefix("sha256:") == Some(found) {
+        if self.description.digest.strip_prefix("sha256:") == Some(found) {
             return Ok(());
         }
         Err(broken(
             &self.wasm(),
-            format!("its digest is sha256:{found}, and {} says {}", self.file, self.facts.digest),
+            format!(
+                "its digest is sha256:{found}, and {} says {}",
+                self.file, self.description.digest
+            ),
         ))
     }
 }
@@ -355,6 +361,6 @@ fn read(folder: &Dir, file: &str, most: u64) -> io::Result<Vec<u8>> {
 fn broken(path: &Path, message: String) -> ProgramError {
     ProgramError {
         message: format!("{}: {message}", path.display()),
-        fix: Some(format!("build the programs again: `{BUILD}`")),
+        fix: Some(format!("build the programs again: `{BUILD_COMMAND}`")),
     }
 }

@@ -18,8 +18,8 @@ use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags, Timespec, Timestamps};
 use serde::{Deserialize, Serialize};
 
 use super::digests::Digests;
-use super::{digest, room, stamp};
-use crate::Listed;
+use super::{cache_quota, digest, stamp};
+use crate::SkillListing;
 use crate::files::{Content, ContentHash, SkillFile, read_listed};
 use crate::private::{Purpose, TempFolder};
 
@@ -35,7 +35,7 @@ struct Known {
 }
 
 /// A skill's files as they were digested.
-pub struct Opened {
+pub struct SkillCopy {
     /// Where the files are read from.
     pub content: Content,
     /// The digests of the skill and of each file.
@@ -49,29 +49,29 @@ pub struct Opened {
 ///
 /// # Errors
 /// A file cannot be read, or changed since it was listed; or no copy can be made.
-pub fn open(listed: &Listed, cache: &Path, scratch: &Path) -> io::Result<Opened> {
+pub fn open(listed: &SkillListing, cache: &Path, scratch: &Path) -> io::Result<SkillCopy> {
     // A folder on another file system, mounted into the skill's, would go by other rules.
     let root = rustix::fs::fstat(listed.live())?.st_dev;
     let is_one =
         listed.files.iter().chain(&listed.folders).all(|file| file.identity.device == root);
-    open_where(listed, cache, scratch, is_one && stamp::is_dependable(listed.live()))
+    open_where(listed, cache, scratch, is_one && stamp::has_reliable_ctime(listed.live()))
 }
 
 /// The same, where what the kernel tells of the files is believed or not.
 fn open_where(
-    listed: &Listed,
+    listed: &SkillListing,
     cache: &Path,
     scratch: &Path,
-    is_dependable: bool,
-) -> io::Result<Opened> {
-    let cache = stamp::own_folder(cache).ok();
-    let boot = boot().filter(|_| is_dependable);
+    has_reliable_ctime: bool,
+) -> io::Result<SkillCopy> {
+    let cache = stamp::open_cache_folder(cache).ok();
+    let boot = boot().filter(|_| has_reliable_ctime);
     let known = cache.as_ref().zip(boot.as_ref()).and_then(|(cache, boot)| {
         let known: Known =
-            stamp::take_unless_changed(cache, &stamp_name(listed).ok()?, &state(listed))?;
+            stamp::read_if_unchanged(cache, &stamp_name(listed).ok()?, &state(listed))?;
         let copy = (known.boot == *boot)
             .then(|| Copy { cache, name: name(listed, &known.digests.skill) }.open())??;
-        Some(Opened { content: copy.into(), digests: known.digests, is_new: false })
+        Some(SkillCopy { content: copy.into(), digests: known.digests, is_new: false })
     });
     if let Some(known) = known {
         return Ok(known);
@@ -94,15 +94,15 @@ fn open_where(
     let digests = files.digests(digest, content.dir());
     if let (Some(cache), true) = (&cache, is_new) {
         let bytes = files.contents.iter().map(|content| content.len() as u64).sum();
-        room::charge(cache, &place(listed.live())?, &name(listed, &digests.skill), bytes);
+        cache_quota::charge(cache, &place(listed.live())?, &name(listed, &digests.skill), bytes);
     }
     if let (Some(cache), Some(boot)) = (cache, boot) {
         let newest =
             listed.files.iter().map(|file| file.identity.changed).max().unwrap_or_default();
         let known = Known { digests: digests.clone(), boot };
-        stamp::put_if_settled(&cache, &stamp_name(listed)?, state(listed), newest, known);
+        stamp::write_if_settled(&cache, &stamp_name(listed)?, state(listed), newest, known);
     }
-    Ok(Opened { content, digests, is_new })
+    Ok(SkillCopy { content, digests, is_new })
 }
 
 /// A name for a skill's folder, by which the cache knows it: its device and inode.
@@ -197,12 +197,12 @@ pub(crate) fn remove(cache: &Dir, name: &str) -> io::Result<()> {
 
 /// The files of a skill, as they were read.
 struct Files<'a> {
-    listed: &'a Listed,
+    listed: &'a SkillListing,
     /// In the order of the listing; a symlink has none.
     contents: Vec<Vec<u8>>,
 }
 
-fn read(listed: &Listed) -> io::Result<Files<'_>> {
+fn read(listed: &SkillListing) -> io::Result<Files<'_>> {
     let read = |file: &SkillFile| {
         if file.link.is_some() { Ok(Vec::new()) } else { read_listed(listed.live(), file) }
     };
@@ -288,7 +288,7 @@ fn times(file: &SkillFile) -> Timestamps {
 
 /// The path of a copy in the cache folder: its digest, and what a guest sees of it that the digest
 /// does not cover, the folders without a file.
-fn name(listed: &Listed, digest: &str) -> String {
+fn name(listed: &SkillListing, digest: &str) -> String {
     let holds = |folder: &str| {
         listed
             .files
@@ -307,12 +307,12 @@ fn name(listed: &Listed, digest: &str) -> String {
 }
 
 /// The name of what is known of a skill's folder.
-fn stamp_name(listed: &Listed) -> io::Result<String> {
+fn stamp_name(listed: &SkillListing) -> io::Result<String> {
     Ok(format!("{}.skill", place(listed.live())?))
 }
 
 /// What tells the files from what they may become.
-fn state(listed: &Listed) -> String {
+fn state(listed: &SkillListing) -> String {
     let file = |SkillFile { path, size, link, identity }: &SkillFile| {
         (path.clone(), *size, link.clone(), *identity)
     };

@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 
 use super::Component;
 use super::built_in::ProgramError;
-use super::dispatch::{self, Interpreter, Kind};
+use super::dispatch::{self, FileKind, Interpreter};
 use super::shebang::shebang;
 
 /// A language of scripts: a component that is given the script's path and its arguments, as
@@ -52,11 +52,11 @@ impl Runtimes {
         Runtimes(runtimes.into_iter().map(brought).collect())
     }
 
-    /// What a file is, by its path and the start of its content: as [`dispatch::kind`] says, and
+    /// What a file is, by its path and the start of its content: as [`dispatch::classify`] says, and
     /// for what that does not run, by these.
-    pub fn kind(&self, path: &str, head: &[u8]) -> Kind {
-        let known = dispatch::kind(path, head);
-        if self.0.is_empty() || matches!(known, Kind::Script(_)) {
+    pub fn classify(&self, path: &str, head: &[u8]) -> FileKind {
+        let known = dispatch::classify(path, head);
+        if self.0.is_empty() || matches!(known, FileKind::Script(_)) {
             return known;
         }
         let found = match shebang(head) {
@@ -77,7 +77,7 @@ impl Runtimes {
         let interpreter = |(one, args): (&Brought, _)| {
             Some(Interpreter { command: one.commands.first()?.clone(), args })
         };
-        found.and_then(interpreter).map_or(known, Kind::Script)
+        found.and_then(interpreter).map_or(known, FileKind::Script)
     }
 
     /// The component that a command means.

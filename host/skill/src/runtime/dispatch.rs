@@ -4,15 +4,15 @@
 use super::shebang::shebang;
 use skillhost_policy::program_name;
 
-pub use super::shebang::HEAD;
+pub use super::shebang::HEAD_BYTES;
 
 /// What a file of a skill is to someone who wants to run it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Kind {
+pub enum FileKind {
     /// A script that runs here.
     Script(Interpreter),
     /// A script in a language that does not run here.
-    NotHere {
+    UnsupportedScript {
         /// The language, or the program that it asks for.
         language: String,
     },
@@ -30,35 +30,29 @@ pub struct Interpreter {
 }
 
 /// What a file is, by its path and the start of its content.
-pub fn kind(path: &str, head: &[u8]) -> Kind {
+pub fn classify(path: &str, head: &[u8]) -> FileKind {
     if let Some((program, args)) = shebang(head) {
         return by_program(&program, args);
     }
     let name = path.rsplit('/').next().unwrap_or(path);
-    let Some((_, extension)) = name.rsplit_once('.') else { return Kind::Other };
+    let Some((_, extension)) = name.rsplit_once('.') else { return FileKind::Other };
     if let Some(command) = program_name::script_interpreter(name) {
-        return interpreter(command, Vec::new());
+        return script(command, Vec::new());
     }
     let extension = extension.to_ascii_lowercase();
     let language =
         LANGUAGES.iter().find(|(_, extensions, _)| extensions.contains(&extension.as_str()));
-    language.map_or(Kind::Other, |(language, ..)| not_here(language))
+    language.map_or(FileKind::Other, |(language, ..)| unsupported(language))
 }
 
-/// The built-in command that a program's name stands for: `python3.11` is `python3`, any POSIX
-/// shell is `sh`.
-pub fn command(program: &str) -> Option<&'static str> {
-    program_name::interpreter(program)
-}
-
-fn by_program(program: &str, args: Vec<String>) -> Kind {
+fn by_program(program: &str, args: Vec<String>) -> FileKind {
     // `uv run --script` and its like make an environment first, which here is there already.
     if matches!(program, "uv" | "uvx" | "pipx") {
-        return interpreter("python3", Vec::new());
+        return script("python3", Vec::new());
     }
-    match command(program) {
-        Some(command) => interpreter(command, args),
-        None => not_here(
+    match program_name::interpreter(program) {
+        Some(command) => script(command, args),
+        None => unsupported(
             LANGUAGES
                 .iter()
                 .find(|(_, _, programs)| programs.contains(&program))
@@ -67,12 +61,12 @@ fn by_program(program: &str, args: Vec<String>) -> Kind {
     }
 }
 
-fn interpreter(command: &str, args: Vec<String>) -> Kind {
-    Kind::Script(Interpreter { command: command.to_owned(), args })
+fn script(command: &str, args: Vec<String>) -> FileKind {
+    FileKind::Script(Interpreter { command: command.to_owned(), args })
 }
 
-fn not_here(language: &str) -> Kind {
-    Kind::NotHere { language: language.to_owned() }
+fn unsupported(language: &str) -> FileKind {
+    FileKind::UnsupportedScript { language: language.to_owned() }
 }
 
 /// Languages of scripts that do not run here: extensions, and the programs that run them.
@@ -98,10 +92,12 @@ mod tests {
 
     /// As `bash -e`, `not here: Ruby` or `-`.
     fn told(path: &str, head: &str) -> String {
-        match kind(path, head.as_bytes()) {
-            Kind::Script(Interpreter { command, args }) => [vec![command], args].concat().join(" "),
-            Kind::NotHere { language } => format!("not here: {language}"),
-            Kind::Other => "-".into(),
+        match classify(path, head.as_bytes()) {
+            FileKind::Script(Interpreter { command, args }) => {
+                [vec![command], args].concat().join(" ")
+            }
+            FileKind::UnsupportedScript { language } => format!("not here: {language}"),
+            FileKind::Other => "-".into(),
         }
     }
 
@@ -135,22 +131,6 @@ mod tests {
             ("dir.py/LICENSE", "MIT", "-"),
         ] {
             assert_eq!(told(path, head), expected, "{path} {head:?}");
-        }
-    }
-
-    #[test]
-    fn names_that_stand_for_a_built_in_command() {
-        for (program, expected) in [
-            ("python", "python3"),
-            ("python3", "python3"),
-            ("python3.14", "python3"),
-            ("python3x", "-"),
-            ("python2", "-"),
-            ("bash", "bash"),
-            ("zsh", "-"),
-            ("", "-"),
-        ] {
-            assert_eq!(command(program).unwrap_or("-"), expected, "{program}");
         }
     }
 }

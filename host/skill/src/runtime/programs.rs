@@ -5,12 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::sync::{Arc, OnceLock};
 
-use super::built_in::{BUILD, BuiltIn, BuiltIns, EXPECTED, ProgramError};
+use super::built_in::{BUILD_COMMAND, BuiltIn, BuiltIns, EXPECTED_PROGRAMS, ProgramError};
 use super::digests::Digests;
-use super::dispatch::{self, Kind};
+use super::dispatch::FileKind;
 use super::{Component, Program};
 use crate::Skill;
-use skillhost_policy::program_name::installed_name;
+use skillhost_policy::program_name::{installed_name, interpreter};
 
 /// The programs of one invocation, by the commands that start them.
 ///
@@ -42,7 +42,7 @@ pub struct DeniedFile {
 
 impl Programs {
     /// Lists a skill's programs; reads none, and none of the built-in ones until one is looked for.
-    pub fn of(skill: Arc<Skill>, digests: Digests, built_ins: BuiltIns) -> Programs {
+    pub fn new(skill: Arc<Skill>, digests: Digests, built_ins: BuiltIns) -> Programs {
         let mut paths = BTreeMap::new();
         for file in &skill.files {
             let name = file.path.rsplit('/').next().unwrap_or(&file.path);
@@ -60,7 +60,7 @@ impl Programs {
     ///
     /// # Errors
     /// One of them cannot be read.
-    pub fn without(&self, files: &BTreeSet<String>) -> io::Result<Programs> {
+    pub fn denying(&self, files: &BTreeSet<String>) -> io::Result<Programs> {
         let mut denied = Vec::new();
         for file in self.skill.files.iter().filter(|file| files.contains(&file.path)) {
             match self.skill.read(&file.path) {
@@ -78,7 +78,7 @@ impl Programs {
     }
 
     /// Those of the skill's files that are not started.
-    pub fn denied(&self) -> &[DeniedFile] {
+    pub fn denied_files(&self) -> &[DeniedFile] {
         &self.denied
     }
 
@@ -95,7 +95,7 @@ impl Programs {
     /// The commands that can be started.
     pub fn names(&self) -> Vec<String> {
         let built_in =
-            self.built_in().unwrap_or_default().iter().flat_map(|one| &one.facts.programs);
+            self.built_ins().unwrap_or_default().iter().flat_map(|one| &one.description.programs);
         let mut names: Vec<String> = built_in
             .chain(self.built_ins.custom.commands())
             .chain(self.paths.keys())
@@ -125,7 +125,7 @@ impl Programs {
     ///
     /// # Errors
     /// One of their JSON files is broken.
-    pub fn built_in(&self) -> Result<&[Arc<BuiltIn>], ProgramError> {
+    pub fn built_ins(&self) -> Result<&[Arc<BuiltIn>], ProgramError> {
         let list = || Ok(self.built_ins.list()?.into_iter().map(Arc::new).collect());
         self.listed.get_or_init(list).as_ref().map(Vec::as_slice).map_err(Clone::clone)
     }
@@ -139,14 +139,14 @@ impl Programs {
     /// It is one that is broken or missing, or cannot be read.
     pub fn find(&self, command: &str) -> Result<Option<Component>, ProgramError> {
         let file = file_name(command);
-        let interpreter = dispatch::command(file);
+        let interpreter = interpreter(file);
         if let Some(name) = interpreter.or_else(|| installed_name(command))
             && let Some(built_in) = self.answering(name)?
         {
             return built_in.component().map(Some);
         }
-        if let Some(name) =
-            interpreter.filter(|name| EXPECTED.iter().any(|(_, commands)| commands.contains(name)))
+        if let Some(name) = interpreter
+            .filter(|name| EXPECTED_PROGRAMS.iter().any(|(_, commands)| commands.contains(name)))
         {
             // Never the skill's own in its place.
             return Err(self.missing(name));
@@ -156,27 +156,27 @@ impl Programs {
         {
             return Ok(Some(component));
         }
-        if self.passes_for_built_in(command) {
+        if self.impersonates_built_in(command) {
             return Ok(None);
         }
         let Some(path) = self.paths.get(file.strip_suffix(".wasm").unwrap_or(file)) else {
             return Ok(None);
         };
-        self.own(path)
+        self.component_at(path)
             .map(Some)
             .map_err(|error| ProgramError { message: format!("{path}: {error}"), fix: None })
     }
 
     /// What a file is to someone who wants to run it, by its path and the start of its content.
-    pub fn kind(&self, path: &str, head: &[u8]) -> Kind {
-        self.built_ins.custom.kind(path, head)
+    pub fn classify(&self, path: &str, head: &[u8]) -> FileKind {
+        self.built_ins.custom.classify(path, head)
     }
 
     /// One of the skill's own components, by its path.
     ///
     /// # Errors
     /// It is not there, or cannot be read.
-    pub fn own(&self, path: &str) -> io::Result<Component> {
+    pub fn component_at(&self, path: &str) -> io::Result<Component> {
         match self.digests.components.get(path) {
             Some(digest) => Ok(Component::own(&self.skill, path, digest)),
             None => Ok(Component::new(self.skill.read(path)?)),
@@ -185,15 +185,15 @@ impl Programs {
 
     /// Whether a path ends in a built-in program's command without meaning it: whoever allows
     /// `Bash(jq:*)` does not mean `./jq`.
-    pub fn passes_for_built_in(&self, command: &str) -> bool {
+    pub fn impersonates_built_in(&self, command: &str) -> bool {
         let file = file_name(command);
-        let is_own = installed_name(command).is_none() && dispatch::command(file).is_none();
+        let is_own = installed_name(command).is_none() && interpreter(file).is_none();
         is_own && self.answering(file).is_ok_and(|found| found.is_some())
     }
 
     /// The command lines that mean a program: one for each name that it has. A component of the
     /// skill answers to several.
-    pub fn commands_of(&self, program: &Program) -> Vec<Vec<String>> {
+    pub fn command_lines_of(&self, program: &Program) -> Vec<Vec<String>> {
         let is_it =
             |path: &String| self.digests.components.get(path) == Some(&program.component.digest);
         let own = self.paths.iter().filter(|(_, path)| is_it(path)).map(|(name, _)| name);
@@ -205,9 +205,9 @@ impl Programs {
 
     fn answering(&self, name: &str) -> Result<Option<&Arc<BuiltIn>>, ProgramError> {
         Ok(self
-            .built_in()?
+            .built_ins()?
             .iter()
-            .find(|one| one.facts.programs.iter().any(|program| program == name)))
+            .find(|one| one.description.programs.iter().any(|program| program == name)))
     }
 
     fn missing(&self, command: &str) -> ProgramError {
@@ -221,7 +221,7 @@ impl Programs {
         ProgramError {
             message: format!("the program `{command}` is not installed: {place}"),
             fix: Some(format!(
-                "build it: `{BUILD}`; or name the folder that holds it: `--programs DIR`"
+                "build it: `{BUILD_COMMAND}`; or name the folder that holds it: `--programs DIR`"
             )),
         }
     }

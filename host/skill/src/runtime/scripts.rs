@@ -1,11 +1,11 @@
 //! The scripts of a skill, and how people and instructions name them.
 
-use super::dispatch::{self, HEAD, Interpreter, Kind};
+use super::dispatch::{self, FileKind, HEAD_BYTES, Interpreter};
 use crate::Skill;
 
 /// A file of a skill that someone may want to run.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Script {
+pub struct SkillScript {
     /// Its path in the skill.
     pub path: String,
     /// How it is run; the language where it does not run here.
@@ -14,46 +14,50 @@ pub struct Script {
 
 /// What a name stands for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Found {
+pub enum ScriptMatch {
     /// This path in the skill.
     File(String),
     /// One of these paths; the name does not say which.
-    Several(Vec<String>),
+    Ambiguous(Vec<String>),
     /// No file.
-    Nothing,
+    None,
 }
 
 /// The scripts of a skill, by path. Files without an extension are looked into; `__init__.py` is a
 /// package's, not for running.
-pub fn all(skill: &Skill) -> Vec<Script> {
-    all_by(skill, dispatch::kind)
+pub fn list(skill: &Skill) -> Vec<SkillScript> {
+    list_by(skill, dispatch::classify)
 }
 
 /// The same where `kind` says what a file is.
-pub fn all_by(skill: &Skill, kind: impl Fn(&str, &[u8]) -> Kind) -> Vec<Script> {
+pub fn list_by(skill: &Skill, kind: impl Fn(&str, &[u8]) -> FileKind) -> Vec<SkillScript> {
     let named = skill.files.iter().filter(|file| !file.path.ends_with("__init__.py"));
     named.filter_map(|file| of_kind(skill, &file.path, &kind)).collect()
 }
 
 /// The file at that path, if it is a script. What cannot be read is told when it is run.
-pub fn of(skill: &Skill, path: &str) -> Option<Script> {
-    of_kind(skill, path, dispatch::kind)
+pub fn script_at(skill: &Skill, path: &str) -> Option<SkillScript> {
+    of_kind(skill, path, dispatch::classify)
 }
 
-fn of_kind(skill: &Skill, path: &str, kind: impl Fn(&str, &[u8]) -> Kind) -> Option<Script> {
+fn of_kind(
+    skill: &Skill,
+    path: &str,
+    kind: impl Fn(&str, &[u8]) -> FileKind,
+) -> Option<SkillScript> {
     let name = path.rsplit('/').next().unwrap_or(path);
-    let known = matches!(kind(path, b""), Kind::Script(_) | Kind::NotHere { .. });
+    let known = matches!(kind(path, b""), FileKind::Script(_) | FileKind::UnsupportedScript { .. });
     let head = if known || !name.contains('.') {
-        skill.head(path, HEAD).unwrap_or_default()
+        skill.head(path, HEAD_BYTES).unwrap_or_default()
     } else {
         Vec::new()
     };
     let run = match kind(path, &head) {
-        Kind::Script(interpreter) => Ok(interpreter),
-        Kind::NotHere { language } => Err(language),
-        Kind::Other => return None,
+        FileKind::Script(interpreter) => Ok(interpreter),
+        FileKind::UnsupportedScript { language } => Err(language),
+        FileKind::Other => return None,
     };
-    Some(Script { path: path.to_owned(), run })
+    Some(SkillScript { path: path.to_owned(), run })
 }
 
 /// Finds the file that a name stands for.
@@ -62,47 +66,51 @@ fn of_kind(skill: &Skill, path: &str, kind: impl Fn(&str, &[u8]) -> Kind) -> Opt
 /// `${CLAUDE_SKILL_DIR}/`, `/skill/`, `skills/NAME/`, `~/.claude/skills/NAME/`. Then a path below
 /// `scripts/`; then a file's name, and a script's without its extension, where there is one of that
 /// name only, those in `scripts/` first.
-pub fn find(skill: &Skill, text: &str) -> Found {
+pub fn find(skill: &Skill, text: &str) -> ScriptMatch {
     let files: Vec<&str> = skill.files.iter().map(|file| file.path.as_str()).collect();
-    let Some(path) = inside(&[&skill.name, &skill.manifest.name], text) else {
-        return Found::Nothing;
+    let Some(path) = path_in_skill(&[&skill.name, &skill.manifest.name], text) else {
+        return ScriptMatch::None;
     };
     for path in [path.clone(), format!("scripts/{path}")] {
         if files.contains(&path.as_str()) {
-            return Found::File(path);
+            return ScriptMatch::File(path);
         }
     }
     if path.contains('/') {
-        return Found::Nothing;
+        return ScriptMatch::None;
     }
     let name = |file: &str| file.rsplit('/').next().unwrap_or(file).to_owned();
     let stem = |file: &str| name(file).rsplit_once('.').map(|(stem, _)| stem.to_owned());
-    let is_script =
-        |file: &str| matches!(dispatch::kind(file, b""), Kind::Script(_) | Kind::NotHere { .. });
+    let is_script = |file: &str| {
+        matches!(
+            dispatch::classify(file, b""),
+            FileKind::Script(_) | FileKind::UnsupportedScript { .. }
+        )
+    };
     let same_name = files.iter().filter(|file| name(file) == path).copied().collect();
     let same_stem = files
         .iter()
         .filter(|file| is_script(file) && stem(file).as_deref() == Some(&path))
         .copied()
         .collect();
-    one_of(same_name).or_else(|| one_of(same_stem)).unwrap_or(Found::Nothing)
+    one_of(same_name).or_else(|| one_of(same_stem)).unwrap_or(ScriptMatch::None)
 }
 
-fn one_of(found: Vec<&str>) -> Option<Found> {
+fn one_of(found: Vec<&str>) -> Option<ScriptMatch> {
     let owned = |path: &&str| (*path).to_owned();
     let preferred: Vec<&str> =
         found.iter().filter(|path| path.starts_with("scripts/")).copied().collect();
     match (found.as_slice(), preferred.as_slice()) {
         ([], _) => None,
-        ([one], _) | (_, [one]) => Some(Found::File(owned(one))),
-        (several, _) => Some(Found::Several(several.iter().map(owned).collect())),
+        ([one], _) | (_, [one]) => Some(ScriptMatch::File(owned(one))),
+        (several, _) => Some(ScriptMatch::Ambiguous(several.iter().map(owned).collect())),
     }
 }
 
 /// The path in the skill that a text means: without what stands for the skill's folder, in its
 /// shortest form. `names` are what the skill's folder may be called. `None` for what leads
 /// elsewhere.
-pub fn inside(names: &[&str], text: &str) -> Option<String> {
+pub fn path_in_skill(names: &[&str], text: &str) -> Option<String> {
     let below = below(names, text);
     let relative = below.unwrap_or(text);
     if relative.starts_with('/') || (below.is_none() && relative.starts_with('~')) {
@@ -188,7 +196,7 @@ mod tests {
             ("/skill", "-"),
         ] {
             assert_eq!(
-                inside(&["my-skill", "named"], text).as_deref().unwrap_or("-"),
+                path_in_skill(&["my-skill", "named"], text).as_deref().unwrap_or("-"),
                 expected,
                 "{text}"
             );
@@ -197,11 +205,11 @@ mod tests {
 
     #[test]
     fn one_file_of_a_name_is_found_and_those_in_scripts_come_first() {
-        let file = |path: &str| Some(Found::File(path.to_owned()));
+        let file = |path: &str| Some(ScriptMatch::File(path.to_owned()));
         assert_eq!(one_of(vec![]), None);
         assert_eq!(one_of(vec!["a/x.py"]), file("a/x.py"));
         assert_eq!(one_of(vec!["a/x.py", "scripts/x.py"]), file("scripts/x.py"));
-        let several = Found::Several(vec!["a/x.py".into(), "b/x.py".into()]);
+        let several = ScriptMatch::Ambiguous(vec!["a/x.py".into(), "b/x.py".into()]);
         assert_eq!(one_of(vec!["a/x.py", "b/x.py"]), Some(several));
     }
 }

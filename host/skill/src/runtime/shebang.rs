@@ -1,7 +1,7 @@
 //! The first line of a script: which program it asks for, with which arguments.
 
 /// Bytes of a script's start that hold its first line. Linux takes 256.
-pub const HEAD: usize = 512;
+pub const HEAD_BYTES: usize = 512;
 
 /// The program that a `#!` line names, without its folder, and the arguments before the script;
 /// `None` where there is no such line.

@@ -6,13 +6,14 @@
 //!   own of that path is meant: agents run `python3 scripts/x.py` in the project's folder.
 
 use super::built_in::ProgramError;
-use super::dispatch::{self, Interpreter, Kind};
-use super::scripts::inside;
-use super::{DeniedFile, Entry, Program, Programs};
+use super::dispatch::{FileKind, Interpreter};
+use super::scripts::path_in_skill;
+use super::{DeniedFile, EntryPoint, Program, Programs};
 use crate::runtime;
+use skillhost_policy::program_name::interpreter;
 
 /// Where guests see the skill.
-pub const SKILL: &str = "/skill";
+pub const SKILL_MOUNT: &str = "/skill";
 
 impl Programs {
     /// The program that an argv starts in the folder `cwd`. `look` gives the start of the file at
@@ -20,7 +21,7 @@ impl Programs {
     ///
     /// # Errors
     /// There is no such program; or it is one that is broken or missing.
-    pub fn start(
+    pub fn resolve_command(
         &self,
         argv: &[String],
         cwd: &str,
@@ -42,7 +43,7 @@ impl Programs {
             return Ok(Program {
                 name: command.clone(),
                 component,
-                entry: Entry::Command,
+                entry: EntryPoint::Command,
                 args,
                 script: None,
             });
@@ -61,21 +62,27 @@ impl Programs {
             };
             return Err(not_found(format!("no program `{command}` here{has}")));
         };
-        let Interpreter { command: runs, args: before } = match self.kind(&path, &head) {
-            Kind::Script(interpreter) => interpreter,
-            Kind::NotHere { language } => {
+        let Interpreter { command: runs, args: before } = match self.classify(&path, &head) {
+            FileKind::Script(interpreter) => interpreter,
+            FileKind::UnsupportedScript { language } => {
                 return Err(not_found(format!(
                     "`{command}` is a script for {language}, which does not run here"
                 )));
             }
-            Kind::Other => {
+            FileKind::Other => {
                 return Err(not_found(format!("`{command}` is no script that runs here")));
             }
         };
         match self.find(&runs)? {
             Some(component) => {
                 let args = [&before[..], &[path], args].concat();
-                Ok(Program { name: runs, component, entry: Entry::Command, args, script: None })
+                Ok(Program {
+                    name: runs,
+                    component,
+                    entry: EntryPoint::Command,
+                    args,
+                    script: None,
+                })
             }
             None => {
                 Err(not_found(format!("`{command}` is a script for `{runs}`, which is not here")))
@@ -86,7 +93,7 @@ impl Programs {
     /// The file of the skill that a program runs although a level denies it. `look` gives the start
     /// of the file at an absolute guest path, at most that many bytes: a link to the file, or a
     /// copy of it, is the same program.
-    pub fn denied_file(
+    pub fn find_denied_file(
         &self,
         program: &Program,
         cwd: &str,
@@ -99,9 +106,9 @@ impl Programs {
                     look(&path, file.size + 1)
                         .is_some_and(|bytes| runtime::digest(&bytes) == file.digest)
                 };
-                self.own_file(&path)
-                    .is_some_and(|own| own.strip_prefix(SKILL) == Some(&format!("/{}", file.path)))
-                    || is_there()
+                self.own_file(&path).is_some_and(|own| {
+                    own.strip_prefix(SKILL_MOUNT) == Some(&format!("/{}", file.path))
+                }) || is_there()
             };
             let is_script = || match script_argument(&program.name, &program.args) {
                 Some(at) => is_file(&program.args[at]),
@@ -110,13 +117,14 @@ impl Programs {
             };
             program.component.digest == file.digest || is_script()
         };
-        self.denied().iter().find(is_run)
+        self.denied_files().iter().find(is_run)
     }
 
     /// The skill's own file that a text names, as guests see it.
     fn own_file(&self, text: &str) -> Option<String> {
         let skill = self.skill();
-        inside(&[&skill.name, &skill.manifest.name], text).map(|path| format!("{SKILL}/{path}"))
+        path_in_skill(&[&skill.name, &skill.manifest.name], text)
+            .map(|path| format!("{SKILL_MOUNT}/{path}"))
     }
 }
 
@@ -139,7 +147,7 @@ fn absolute(cwd: &str, path: &str) -> String {
 fn script_argument(command: &str, args: &[String]) -> Option<usize> {
     let name = command.rsplit('/').next().unwrap_or(command);
     // Options that take the next word; the letters that say that the program is in the arguments.
-    let (with_value, values, inline): (&[&str], &[char], &[char]) = match dispatch::command(name)? {
+    let (with_value, values, inline): (&[&str], &[char], &[char]) = match interpreter(name)? {
         "python3" => (&["-W", "-X", "--check-hash-based-pycs"], &['W', 'X'], &['c', 'm']),
         _ => (&["-o", "-O", "+o", "+O", "--rcfile", "--init-file"], &[], &['c', 's']),
     };

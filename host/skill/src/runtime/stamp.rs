@@ -17,7 +17,7 @@ use sha2::{Digest as _, Sha256};
 use super::{ancestors, hex};
 use crate::private;
 
-/// What a file was when its digest was computed. On a file system that [`is_dependable`], the
+/// What a file was when its digest was computed. On a file system that [`has_reliable_ctime`], the
 /// kernel moves `ctime` at every write, and no program can set it: an unchanged stamp means an
 /// unchanged file, and looking costs one `stat`.
 ///
@@ -76,28 +76,27 @@ struct Kept<T> {
 /// What `compute` finds in files, or found in them when they were last in that state; `newest` is
 /// when the last of them changed, in seconds and nanoseconds. Without a usable cache it is computed
 /// each time; what needs the cache tells what is wrong with it.
-pub fn unless_changed<T: Serialize + DeserializeOwned, E>(
+pub fn cached_or_compute<T: Serialize + DeserializeOwned, E>(
     cache: &Path,
     name: &str,
     state: String,
     newest: (i64, i64),
     compute: impl FnOnce() -> Result<T, E>,
 ) -> Result<T, E> {
-    let folder = own_folder(cache).ok();
-    if let Some(found) =
-        folder.as_ref().and_then(|folder| take_unless_changed(folder, name, &state))
+    let folder = open_cache_folder(cache).ok();
+    if let Some(found) = folder.as_ref().and_then(|folder| read_if_unchanged(folder, name, &state))
     {
         return Ok(found);
     }
     let found = compute()?;
     if let Some(folder) = folder {
-        put_if_settled(&folder, name, state, newest, &found);
+        write_if_settled(&folder, name, state, newest, &found);
     }
     Ok(found)
 }
 
 /// What is kept under a name in the cache folder of files that are still in that state.
-pub(crate) fn take_unless_changed<T: DeserializeOwned>(
+pub(crate) fn read_if_unchanged<T: DeserializeOwned>(
     folder: &Dir,
     name: &str,
     state: &str,
@@ -109,7 +108,7 @@ pub(crate) fn take_unless_changed<T: DeserializeOwned>(
 
 /// Keeps what was found in files under a name in the cache folder, unless the last of them changed
 /// so lately that it may change again unseen.
-pub(crate) fn put_if_settled(
+pub(crate) fn write_if_settled(
     folder: &Dir,
     name: &str,
     state: String,
@@ -128,7 +127,7 @@ pub(crate) fn put_if_settled(
 /// Whether a stamp of this file or folder tells whether it has changed: on a file system of this
 /// machine, whose kernel sets `ctime` itself. Elsewhere, on a network file system or one that a
 /// program serves, the other side says what `ctime` is, and late, so files are read.
-pub fn is_dependable(file: impl AsFd) -> bool {
+pub fn has_reliable_ctime(file: impl AsFd) -> bool {
     // statfs(2): overlayfs passes on what the file system below it says.
     const EXT: FsWord = 0xef53;
     const XFS: FsWord = 0x5846_5342;
@@ -153,14 +152,14 @@ pub(crate) fn take<T: DeserializeOwned>(folder: &Dir, name: &str, most: u64) -> 
 
 /// Keeps a value under a name in a folder: whole, or what was there before.
 pub(crate) fn put(folder: &Dir, name: &str, value: &impl Serialize) -> io::Result<()> {
-    put_bytes(folder, name, &serde_json::to_vec(value)?)
+    write_atomically(folder, name, &serde_json::to_vec(value)?)
 }
 
 /// Keeps bytes under a name in a folder: all of them, or what was there before. What the machine
 /// had not written when it failed is lost.
-pub fn put_bytes(folder: &Dir, name: &str, bytes: &[u8]) -> io::Result<()> {
+pub fn write_atomically(folder: &Dir, name: &str, bytes: &[u8]) -> io::Result<()> {
     let temporary = format!("{name}.{}.{:x}.tmp", std::process::id(), rand::random::<u64>());
-    let guard = Temporary { folder, name: &temporary };
+    let guard = TempFileGuard { folder, name: &temporary };
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);
     folder.open_with(&temporary, &options)?.write_all(bytes)?;
@@ -171,14 +170,14 @@ pub fn put_bytes(folder: &Dir, name: &str, bytes: &[u8]) -> io::Result<()> {
 
 /// Removes a half-written file when its writer gives up or dies of a panic; after the rename there
 /// is nothing to remove.
-pub struct Temporary<'a> {
+pub struct TempFileGuard<'a> {
     /// The folder that holds it.
     pub folder: &'a Dir,
     /// Its name in that folder.
     pub name: &'a str,
 }
 
-impl Drop for Temporary<'_> {
+impl Drop for TempFileGuard<'_> {
     fn drop(&mut self) {
         // Not found is the good case: it was renamed.
         let _ = self.folder.remove_file(self.name);
@@ -189,7 +188,7 @@ impl Drop for Temporary<'_> {
 ///
 /// # Errors
 /// It cannot be made or opened, or someone else may write to it or to a folder above it.
-pub fn own_folder(path: &Path) -> io::Result<Dir> {
+pub fn open_cache_folder(path: &Path) -> io::Result<Dir> {
     let dir = match open_below_own(path) {
         // Each run opens it, and only the first has to make it.
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -239,11 +238,11 @@ mod tests {
 
     #[test]
     fn stamps_are_trusted_on_local_file_systems_alone() {
-        assert!(is_dependable(tempfile::tempfile().unwrap()));
+        assert!(has_reliable_ctime(tempfile::tempfile().unwrap()));
         for elsewhere in ["/proc", "/sys"] {
             #[expect(clippy::disallowed_methods, reason = "file systems that the kernel makes up")]
             let folder = File::open(elsewhere).unwrap();
-            assert!(!is_dependable(folder), "{elsewhere}");
+            assert!(!has_reliable_ctime(folder), "{elsewhere}");
         }
     }
 }

@@ -2,8 +2,8 @@
 
 use skillhost_policy::capabilities::Scope;
 use skillhost_policy::outcome::Denial;
-use skillhost_policy::tool::CommandPattern;
-use skillhost_skill::runtime::{Entry, Program, Programs};
+use skillhost_policy::pattern::CommandPattern;
+use skillhost_skill::runtime::{EntryPoint, Program, Programs};
 
 /// The denial that stops a program from being the first of a run.
 ///
@@ -15,11 +15,11 @@ pub(super) fn denial(
     programs: &Programs,
     spawn: &Scope<CommandPattern>,
 ) -> Option<Denial> {
-    if spawn.none_of.is_empty() || !matches!(program.entry, Entry::Command) {
+    if spawn.none_of.is_empty() || !matches!(program.entry, EntryPoint::Command) {
         return None;
     }
     let is_skills_component = program.component.built_in().is_none() && program.script.is_none();
-    let commands = programs.commands_of(program);
+    let commands = programs.command_lines_of(program);
     let applies = |pattern: &&CommandPattern| !(is_skills_component && pattern.words.is_empty());
     let pattern = spawn
         .none_of

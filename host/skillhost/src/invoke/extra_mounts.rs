@@ -30,8 +30,10 @@ impl Host {
             );
             beside.mounts.push(mount.hiding(programs.denied_paths()));
         }
-        if program.component.built_in().is_some() || !capabilities.spawn.is_nothing() {
-            for built_in in programs.built_in().map_err(|error| failed(error.message, error.fix))? {
+        if program.component.built_in().is_some() || !capabilities.spawn.is_empty() {
+            for built_in in
+                programs.built_ins().map_err(|error| failed(error.message, error.fix))?
+            {
                 beside.built_in.push(built_in.clone());
                 if let Some((guest, folder)) =
                     built_in.packages().map_err(|error| failed(error.message, error.fix))?

@@ -11,7 +11,7 @@ use skillhost_policy::capabilities::Capabilities;
 use skillhost_policy::limits::Limits;
 use skillhost_policy::outcome::{Outcome, Status};
 use skillhost_sandbox::{self as sandbox, Tool, say};
-use skillhost_skill::runtime::{Component, Entry, Program};
+use skillhost_skill::runtime::{Component, EntryPoint, Program};
 
 /// Bytes of memory of a listing.
 pub(crate) const LISTING_MEMORY: u64 = 64 << 20;
@@ -27,7 +27,7 @@ impl Host {
     /// # Errors
     /// How it ended instead of answering.
     pub async fn tools(&self, component: &Component) -> Result<Vec<Tool>, Status> {
-        let entry = Entry::ListTools;
+        let entry = EntryPoint::ListTools;
         let program = Program {
             name: "tools".into(),
             component: component.clone(),
@@ -58,7 +58,8 @@ impl Host {
     ) -> Result<Result<ComponentTools, String>, InvokeError> {
         // Of the files that were digested, and approved, when the skill was loaded.
         let component = loaded.programs.as_ref().map_err(Clone::clone).and_then(|programs| {
-            let (_, component) = target::declared(&loaded.skill, |path| programs.own(path))?;
+            let (_, component) =
+                target::declared(&loaded.skill, |path| programs.component_at(path))?;
             Ok(component)
         });
         let component = match component {
@@ -69,7 +70,7 @@ impl Host {
         let program = Program {
             name: "list-tools".into(),
             component,
-            entry: Entry::ListTools,
+            entry: EntryPoint::ListTools,
             args: Vec::new(),
             script: None,
         };

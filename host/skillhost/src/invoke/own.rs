@@ -9,8 +9,8 @@ use rustix::io::Errno;
 
 use super::Host;
 use skillhost_policy::capabilities::{Capabilities, HostFolder, Mount};
-use skillhost_policy::protected::protects;
-use skillhost_policy::tool::PathGlob;
+use skillhost_policy::pattern::PathGlob;
+use skillhost_policy::protected;
 use skillhost_policy::{Origin, Policy};
 use skillhost_sandbox::files::Guarded;
 use skillhost_skill::Skill;
@@ -23,8 +23,8 @@ pub(super) fn resolve(capabilities: &mut Capabilities) {
     for mount in capabilities.mounts.iter_mut().chain(&mut capabilities.packages) {
         let Ok(real) = mount.host.canonicalize() else { continue };
         let Ok(found) = rustix::fs::stat(&real) else { continue };
-        let named = std::mem::replace(&mut mount.host, real);
-        mount.resolved = Some(HostFolder { named, device: found.st_dev, inode: found.st_ino });
+        let spelling = std::mem::replace(&mut mount.host, real);
+        mount.resolved = Some(HostFolder { spelling, device: found.st_dev, inode: found.st_ino });
     }
 }
 
@@ -80,7 +80,7 @@ pub(super) fn deny_missing(capabilities: &mut Capabilities, sources: &[PathBuf],
         let sources = missing
             .iter()
             .filter_map(|source| within(&root, source))
-            .filter(|rel| protects(rel).is_none());
+            .filter(|rel| protected::kind_of(rel).is_none());
         for source in sources.map(|rel| guest(&rel)) {
             capabilities.write.none_of.extend([source.clone(), source + "/**"].map(glob));
         }

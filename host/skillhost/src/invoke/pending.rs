@@ -12,7 +12,7 @@ use skillhost_ledger::audit::{
 };
 use skillhost_policy::Retention;
 use skillhost_policy::capabilities::Capabilities;
-use skillhost_policy::outcome::{Outcome, Status, Usage};
+use skillhost_policy::outcome::{Outcome, ResourceUsage, Status};
 
 /// A record that is still to be written. Where its invocation is dropped or panics, it is written
 /// as one that was interrupted.
@@ -125,7 +125,7 @@ impl Pending {
 
 impl Drop for Pending {
     fn drop(&mut self) {
-        let usage = Usage { wall_ms: self.elapsed_ms(), ..Usage::default() };
+        let usage = ResourceUsage { wall_ms: self.elapsed_ms(), ..ResourceUsage::default() };
         if let Err(error) = self.write(&Outcome { usage, ..not_run(Status::Interrupted) }) {
             tracing::error!(%error, "an invocation that was dropped is not recorded");
         }

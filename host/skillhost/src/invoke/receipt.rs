@@ -88,7 +88,7 @@ impl Ask {
         finished: &Finished,
     ) -> Option<Receipt> {
         let capabilities = &loaded.capabilities;
-        let reaches = program.component.built_in().is_some() || !capabilities.spawn.is_nothing();
+        let reaches = program.component.built_in().is_some() || !capabilities.spawn.is_empty();
         let programs = if reaches { built_in_digests(programs) } else { BTreeMap::new() };
         let parts = Parts {
             skill: &loaded.id,
@@ -107,6 +107,9 @@ impl Ask {
 
 /// The built-in programs: name and digest.
 pub(super) fn built_in_digests(programs: &Programs) -> BTreeMap<String, String> {
-    let built_in = programs.built_in().unwrap_or_default();
-    built_in.iter().map(|one| (one.facts.name.clone(), one.facts.digest.clone())).collect()
+    let built_in = programs.built_ins().unwrap_or_default();
+    built_in
+        .iter()
+        .map(|one| (one.description.name.clone(), one.description.digest.clone()))
+        .collect()
 }

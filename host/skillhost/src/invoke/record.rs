@@ -130,7 +130,7 @@ impl Host {
                 .and_then(|uses| serde_json::from_value(seal.seal(canonical::value(&uses))).ok()),
             sealed: Sealed {
                 salt: seal.salt().to_owned(),
-                headers: secrets.headers(),
+                headers: secrets.hidden_headers(),
                 ..Sealed::default()
             },
             blobs: BTreeMap::new(),
@@ -296,7 +296,7 @@ fn values(
     capabilities: &Capabilities,
     taken: &[(Exchange, Vec<u8>)],
 ) -> Vec<Hidden> {
-    let headers = secrets.headers();
+    let headers = secrets.hidden_headers();
     let answers = taken.iter().filter_map(|(exchange, _)| exchange.response.head.as_ref());
     let fields = answers.flat_map(|head| head.headers.iter().chain(&head.trailers)).chain(
         taken.iter().flat_map(|(exchange, _)| {

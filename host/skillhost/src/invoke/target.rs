@@ -11,10 +11,10 @@ use skillhost_policy::outcome::{Denial, DenialKind, Status};
 use skillhost_sandbox::is_tool_name;
 use skillhost_skill::Skill;
 use skillhost_skill::runtime::built_in::ProgramError;
-use skillhost_skill::runtime::dispatch::{HEAD, Interpreter, Kind};
-use skillhost_skill::runtime::scripts::{self, Found, Script};
-use skillhost_skill::runtime::spawn::SKILL;
-use skillhost_skill::runtime::{self, Component, Entry, Program, Programs, ScriptId};
+use skillhost_skill::runtime::dispatch::{FileKind, HEAD_BYTES, Interpreter};
+use skillhost_skill::runtime::scripts::{self, ScriptMatch, SkillScript};
+use skillhost_skill::runtime::spawn::SKILL_MOUNT;
+use skillhost_skill::runtime::{self, Component, EntryPoint, Program, Programs, ScriptId};
 
 /// Bytes of a file's name on Linux, `NAME_MAX` of limits.h.
 const NAME_MAX: usize = 255;
@@ -62,7 +62,7 @@ pub struct Choice {
     /// What it may have meant.
     pub suggestion: Option<String>,
     /// What there is, by path. Those with a language do not run here.
-    pub scripts: Vec<Script>,
+    pub scripts: Vec<SkillScript>,
 }
 
 /// Why a request is no program.
@@ -114,7 +114,7 @@ impl Loaded {
     pub fn without(self, files: BTreeSet<String>) -> Loaded {
         match self.programs {
             Ok(programs) if !files.is_empty() => {
-                let programs = programs.without(&files);
+                let programs = programs.denying(&files);
                 let failed = |error| Status::Failed {
                     message: format!("the skill's files cannot be digested: {error}"),
                     fix: None,
@@ -140,10 +140,12 @@ pub(super) fn resolve(
         Target::Tool { name, .. } if !is_tool_name(name) => return Err(unknown(skill, name)),
         Target::Tool { name, .. } => Resolved::Tool(name.clone()),
         Target::Named(name) => match scripts::find(skill, name) {
-            Found::File(path) => Resolved::Script(path),
-            Found::Several(paths) => return Err(several(skill, name, &paths)),
-            Found::Nothing if has_component && is_tool_name(name) => Resolved::Tool(name.clone()),
-            Found::Nothing => return Err(unknown(skill, name)),
+            ScriptMatch::File(path) => Resolved::Script(path),
+            ScriptMatch::Ambiguous(paths) => return Err(several(skill, name, &paths)),
+            ScriptMatch::None if has_component && is_tool_name(name) => {
+                Resolved::Tool(name.clone())
+            }
+            ScriptMatch::None => return Err(unknown(skill, name)),
         },
         Target::Shell(_) => Resolved::Shell,
     })
@@ -159,7 +161,7 @@ pub(super) fn program(
     let program = found(skill, programs, target, args)?;
     let script = program.script.as_ref().map(|script| script.digest.as_str());
     // By what it is: a link in the skill leads to the same file.
-    match programs.denied().iter().find(|file| {
+    match programs.denied_files().iter().find(|file| {
         file.digest == program.component.digest || Some(file.digest.as_str()) == script
     }) {
         Some(file) => Err(NoProgram::Status(Status::Denied(denial(&file.path)))),
@@ -183,8 +185,9 @@ fn found(
     target: &Target,
     args: &[String],
 ) -> Result<Program, NoProgram> {
-    let own = |entry: Entry| {
-        let component = declared(skill, |path| programs.own(path)).map_err(NoProgram::Status)?.1;
+    let own = |entry: EntryPoint| {
+        let component =
+            declared(skill, |path| programs.component_at(path)).map_err(NoProgram::Status)?.1;
         Ok(Program {
             name: skill.manifest.name.clone(),
             component,
@@ -194,26 +197,26 @@ fn found(
         })
     };
     match (resolve(skill, programs, target)?, target) {
-        (Resolved::Main, _) => own(Entry::Command),
+        (Resolved::Main, _) => own(EntryPoint::Command),
         (Resolved::Script(path), _) => script(skill, programs, &path, args),
         (_, Target::Tool { name, input }) => {
-            own(Entry::Tool { name: name.clone(), input: input.clone(), scripts: Vec::new() })
+            own(EntryPoint::Tool { name: name.clone(), input: input.clone(), scripts: Vec::new() })
         }
         (Resolved::Tool(name), _) => {
             let scripts =
-                scripts::all(skill).into_iter().take(MAX_TOLD).map(|script| script.path).collect();
-            own(Entry::Tool { name, input: "{}".into(), scripts })
+                scripts::list(skill).into_iter().take(MAX_TOLD).map(|script| script.path).collect();
+            own(EntryPoint::Tool { name, input: "{}".into(), scripts })
         }
         (Resolved::Shell, target) => {
             let text = if let Target::Shell(text) = target { text.as_str() } else { "" };
             let component = installed(programs, "bash")?;
             // Not a variable, which the environment could hold.
-            let text = text.replace("{baseDir}", SKILL);
+            let text = text.replace("{baseDir}", SKILL_MOUNT);
             let args = [&["-c".to_owned(), text, "bash".to_owned()], args].concat();
             Ok(Program {
                 name: "bash".into(),
                 component,
-                entry: Entry::Command,
+                entry: EntryPoint::Command,
                 args,
                 script: None,
             })
@@ -232,29 +235,29 @@ fn script(
         |error| NoProgram::Status(invalid(format!("`{path}` cannot be read: {error}"), None));
     let content = skill.read(path).map_err(unreadable)?;
     let Interpreter { command, args: before } = match programs
-        .kind(path, &content[..content.len().min(HEAD)])
+        .classify(path, &content[..content.len().min(HEAD_BYTES)])
     {
-        Kind::Script(interpreter) => interpreter,
-        Kind::NotHere { language } => {
+        FileKind::Script(interpreter) => interpreter,
+        FileKind::UnsupportedScript { language } => {
             let message = format!("`{path}` is a script for {language}, which does not run here");
             let fix =
                 "what runs here: Python 3, shell scripts, and WebAssembly components".to_owned();
             return Err(NoProgram::Status(invalid(message, Some(fix))));
         }
-        Kind::Other => {
+        FileKind::Other => {
             let message = format!(
                 "`{path}` is no script: it has no `#!` line, and no extension that says what runs it"
             );
             let fix = format!(
-                "start it with `#!/usr/bin/env python3` or `#!/bin/bash`, or name what reads it: `--command 'python3 {SKILL}/{path}'`"
+                "start it with `#!/usr/bin/env python3` or `#!/bin/bash`, or name what reads it: `--command 'python3 {SKILL_MOUNT}/{path}'`"
             );
             return Err(NoProgram::Status(invalid(message, Some(fix))));
         }
     };
     let component = installed(programs, &command)?;
-    let args = [&before[..], &[format!("{SKILL}/{path}")], args].concat();
+    let args = [&before[..], &[format!("{SKILL_MOUNT}/{path}")], args].concat();
     let script = Some(ScriptId { path: path.to_owned(), digest: runtime::digest(&content) });
-    Ok(Program { name: command, component, entry: Entry::Command, args, script })
+    Ok(Program { name: command, component, entry: EntryPoint::Command, args, script })
 }
 
 fn installed(programs: &Programs, command: &str) -> Result<Component, NoProgram> {
@@ -269,8 +272,8 @@ fn installed(programs: &Programs, command: &str) -> Result<Component, NoProgram>
 
 /// The script of a skill that has but one.
 fn only(skill: &Skill, programs: &Programs) -> Result<String, NoProgram> {
-    let all = scripts::all_by(skill, |path, head| programs.kind(path, head));
-    let here: Vec<&Script> = all.iter().filter(|script| script.run.is_ok()).collect();
+    let all = scripts::list_by(skill, |path, head| programs.classify(path, head));
+    let here: Vec<&SkillScript> = all.iter().filter(|script| script.run.is_ok()).collect();
     match (here.as_slice(), all.as_slice()) {
         ([one], _) => Ok(one.path.clone()),
         ([], []) => Err(NoProgram::Status(no_program(skill))),
@@ -287,7 +290,7 @@ fn only(skill: &Skill, programs: &Programs) -> Result<String, NoProgram> {
 }
 
 fn several(skill: &Skill, name: &str, paths: &[String]) -> NoProgram {
-    let scripts = paths.iter().filter_map(|path| scripts::of(skill, path)).collect();
+    let scripts = paths.iter().filter_map(|path| scripts::script_at(skill, path)).collect();
     NoProgram::Choice(Choice {
         message: format!("several files of the skill `{}` are called `{name}`", skill.name),
         suggestion: None,
@@ -296,12 +299,12 @@ fn several(skill: &Skill, name: &str, paths: &[String]) -> NoProgram {
 }
 
 fn unknown(skill: &Skill, name: &str) -> NoProgram {
-    let all = scripts::all(skill);
+    let all = scripts::list(skill);
     let base = |path: &str| path.rsplit('/').next().unwrap_or(path).to_owned();
     // A client chooses the name, and the comparison costs the product of both lengths: a longer one
     // is no file's.
     let asked = Some(base(name)).filter(|asked| asked.len() <= NAME_MAX).unwrap_or_default();
-    let likeness = |script: &&Script| strsim::jaro_winkler(&asked, &base(&script.path));
+    let likeness = |script: &&SkillScript| strsim::jaro_winkler(&asked, &base(&script.path));
     let nearest = all
         .iter()
         .max_by(|a, b| likeness(a).total_cmp(&likeness(b)))
@@ -354,7 +357,7 @@ impl Target {
 fn no_program(skill: &Skill) -> Status {
     let here =
         skill.files.iter().map(|file| file.path.as_str()).find(|path| path.ends_with(".wasm"));
-    let (what, fix) = match (scripts::all(skill).first(), here) {
+    let (what, fix) = match (scripts::list(skill).first(), here) {
         _ if skill.manifest.recovered => (
             "declares no component",
             format!(

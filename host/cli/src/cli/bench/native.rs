@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use skillhost_skill::runtime::Program;
-use skillhost_skill::runtime::spawn::SKILL;
+use skillhost_skill::runtime::spawn::SKILL_MOUNT;
 
 use super::Args;
 use crate::cli::Failure;
@@ -35,7 +35,7 @@ impl Script {
             Failure::new(Exit::Io, format!("{}: {error}", args.skill.display()))
         })?;
         // What the guest finds below /skill is in the skill's folder.
-        let own = |arg: &String| match arg.strip_prefix(SKILL) {
+        let own = |arg: &String| match arg.strip_prefix(SKILL_MOUNT) {
             Some(rest) if rest.starts_with('/') => format!("{}{rest}", skill.display()),
             _ => arg.clone(),
         };

@@ -125,15 +125,24 @@ fn accounts_are_kept_of_each_path_but_not_of_the_scratch_folder() {
     guest.open("/workspace/untouched", READ).unwrap();
     guest.rename("/workspace/new", "/workspace/moved").unwrap();
     let touched = guest.vfs.touched();
-    assert_eq!(touched["/workspace/in"], Touched { read: 5, ..Touched::default() });
-    assert_eq!(touched["/skill/SKILL.md"], Touched { read: 5, ..Touched::default() });
+    assert_eq!(touched["/workspace/in"], FileActivity { read: 5, ..FileActivity::default() });
+    assert_eq!(touched["/skill/SKILL.md"], FileActivity { read: 5, ..FileActivity::default() });
     assert_eq!(
         touched["/workspace/new"],
-        Touched { written: 3, created: true, removed: true, ..Touched::default() }
+        FileActivity { written: 3, created: true, removed: true, ..FileActivity::default() }
     );
-    assert_eq!(touched["/workspace/moved"], Touched { created: true, ..Touched::default() });
-    assert_eq!(touched["/workspace/cut"], Touched { resized: true, ..Touched::default() });
-    assert_eq!(touched["/workspace/gone"], Touched { removed: true, ..Touched::default() });
+    assert_eq!(
+        touched["/workspace/moved"],
+        FileActivity { created: true, ..FileActivity::default() }
+    );
+    assert_eq!(
+        touched["/workspace/cut"],
+        FileActivity { resized: true, ..FileActivity::default() }
+    );
+    assert_eq!(
+        touched["/workspace/gone"],
+        FileActivity { removed: true, ..FileActivity::default() }
+    );
     assert_eq!(touched.len(), 6);
     assert_eq!(
         guest.vfs.usage(),

@@ -419,7 +419,7 @@ fn a_folder_that_is_not_the_granted_one_is_not_mounted() {
     let host = dir.path().canonicalize().unwrap();
     let found = rustix::fs::stat(&host).unwrap();
     let open = |inode| {
-        let resolved = Some(HostFolder { named: host.clone(), device: found.st_dev, inode });
+        let resolved = Some(HostFolder { spelling: host.clone(), device: found.st_dev, inode });
         OpenMount::open(
             &Mount { resolved, ..Mount::new("/workspace", &host, MountMode::Write) },
             &Guarded::default(),

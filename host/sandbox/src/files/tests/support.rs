@@ -10,7 +10,7 @@ use rustix::fs::Mode;
 use super::*;
 use skillhost_policy::capabilities::{Mount, MountMode, Scope};
 use skillhost_policy::limits::Limits;
-use skillhost_policy::tool::PathGlob;
+use skillhost_policy::pattern::PathGlob;
 
 /// A guest that sees `/skill`, `/tmp`, `/workspace` and `/`.
 pub(super) struct Guest {

@@ -21,9 +21,9 @@ async fn a_granted_host_is_asked_and_recorded_without_the_query() {
     let answer =
         exchange(&sender, request("POST", &server.url("/echo?token=secret"), full("hello"))).await;
     assert_eq!(answer, Ok((200, "hello".to_owned())));
-    let made = RequestMade::new("POST".into(), server.url("/echo"), "", "");
+    let made = HttpRequest::new("POST".into(), server.url("/echo"), "", "");
     let expected =
-        RequestMade { status: Some(200), error: None, failure: None, sent: 5, received: 5, ..made };
+        HttpRequest { status: Some(200), error: None, failure: None, sent: 5, received: 5, ..made };
     assert_eq!(sender.requests(), [expected]);
     assert_eq!((sender.usage(), sender.hit(), sender.denials().len()), ((5, 5), None, 0));
 }

@@ -32,9 +32,9 @@ impl Place {
         self.0.path().join(name)
     }
 
-    /// Listed, with times as if it had been written an hour ago; nothing else can move `changed`.
-    fn list(&self) -> Listed {
-        let mut listed = Listed::of(&self.path("x"), &Default::default()).unwrap();
+    /// The listing, with times as if it had been written an hour ago; nothing else can move `changed`.
+    fn list(&self) -> SkillListing {
+        let mut listed = SkillListing::of(&self.path("x"), &Default::default()).unwrap();
         for file in &mut listed.files {
             file.identity.changed.0 -= 3600;
         }
@@ -42,7 +42,7 @@ impl Place {
     }
 
     fn open(&self) -> (Content, Digests) {
-        let Opened { content, digests, .. } =
+        let SkillCopy { content, digests, .. } =
             open_where(&self.list(), &self.path("cache"), &self.path("scratch"), true).unwrap();
         (content, digests)
     }
@@ -148,7 +148,7 @@ fn a_copy_in_use_is_not_removed() {
     let place = Place::new();
     let (copy, _) = place.open();
     let name = format!("{FOLDER}/{}", place.copies()[0].file_name().unwrap().to_str().unwrap());
-    let cache = stamp::own_folder(&place.path("cache")).unwrap();
+    let cache = stamp::open_cache_folder(&place.path("cache")).unwrap();
     assert_eq!(remove(&cache, &name).unwrap_err().kind(), io::ErrorKind::WouldBlock);
     drop(copy);
     remove(&cache, &name).unwrap();
@@ -171,7 +171,7 @@ fn without_a_cache_the_copy_is_of_one_run() {
 #[test]
 fn nothing_is_known_of_a_skill_that_was_just_written() {
     let place = Place::new();
-    let listed = Listed::of(&place.path("x"), &Default::default()).unwrap();
+    let listed = SkillListing::of(&place.path("x"), &Default::default()).unwrap();
     open_where(&listed, &place.path("cache"), &place.path("scratch"), true).unwrap();
     let names = std::fs::read_dir(place.path("cache")).unwrap().map(|entry| entry.unwrap().path());
     assert!(

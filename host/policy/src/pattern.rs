@@ -1,8 +1,6 @@
-//! The patterns that entries of `allowed-tools` (and of a policy's `allow` and `deny`) are made of:
-//! paths, commands and hosts.
+//! The patterns in entries of `allowed-tools`, `allow` and `deny`: paths, commands and hosts.
 //!
-//! Each has `matches`, which the sandbox enforces, and `covers` and `overlaps`, which tell how two
-//! sides meet.
+//! The sandbox enforces `matches` of each pattern. `covers` and `overlaps` compare two patterns.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -10,28 +8,28 @@ use std::net::IpAddr;
 use serde::{Deserialize, Serialize};
 
 pub use super::glob::PathGlob;
-use super::program_name::{canonical, script_interpreter};
+use super::program_name::{canonical_name, script_interpreter};
 use crate::outcome::{Denial, DenialKind};
 
-/// A command: its first words, and whether more may follow.
+/// A pattern for command lines: the first words, and whether more may follow.
 #[derive(
     Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema,
 )]
 pub struct CommandPattern {
-    /// The words that argv starts with; the first is the program's name. Empty: any command.
+    /// The words at the start of the command line, the program's name first. Empty for any command.
     pub words: Vec<String>,
     /// Whether further arguments may follow.
     pub open: bool,
 }
 
 impl CommandPattern {
-    /// Any program with any arguments.
+    /// Returns the pattern for any program with any arguments.
     pub fn any() -> CommandPattern {
         CommandPattern { words: Vec::new(), open: true }
     }
 
-    /// Whether an argv matches. A program named by a path matches by its file name, unless the
-    /// pattern names a path itself.
+    /// Checks whether a command line matches. A program that is started by a path matches by its
+    /// file name, unless the pattern has a path itself.
     pub fn matches(&self, argv: &[String]) -> bool {
         if argv.is_empty() || argv.len() < self.words.len() {
             return false;
@@ -44,16 +42,16 @@ impl CommandPattern {
             && (self.open || argv.len() == self.words.len())
     }
 
-    /// Whether a denial of this stops an argv: the program is compared under all its names.
+    /// Checks whether a denial of this pattern applies to a command line, under any program alias.
     pub fn denies(&self, argv: &[String]) -> bool {
         let Some((program, words)) = self.words.split_first() else { return true };
         let Some((given, args)) = argv.split_first() else { return false };
-        canonical(program) == canonical(given)
+        canonical_name(program) == canonical_name(given)
             && args.starts_with(words)
             && (self.open || args.len() == words.len())
     }
 
-    /// What a denial of this is noted as, for a command that it stopped.
+    /// Returns the denial to record for a command line that this pattern denied.
     pub fn denial(&self, argv: &[String]) -> Denial {
         let command: String = argv.join(" ").chars().take(200).collect();
         Denial {
@@ -64,7 +62,7 @@ impl CommandPattern {
         }
     }
 
-    /// Whether a denial of this stops every command of `other`.
+    /// Checks whether a denial of this pattern applies to every command that `other` matches.
     pub fn denies_all(&self, other: &CommandPattern) -> bool {
         let Some(program) = self.words.first() else { return true };
         let named = CommandPattern { words: vec![program.clone()], open: true };
@@ -72,15 +70,17 @@ impl CommandPattern {
         covered || self.covers(other)
     }
 
-    /// Whether a denial of this may stop some command of `other`: a script runs by its interpreter.
+    /// Checks whether a denial of this pattern may apply to some command that `other` matches. A
+    /// script also counts as its interpreter.
     pub fn denies_some(&self, other: &CommandPattern) -> bool {
         let Some((program, _)) = other.words.split_first() else { return true };
-        let starts =
-            |name: &str| self.words.first().is_none_or(|word| canonical(word) == canonical(name));
+        let starts = |name: &str| {
+            self.words.first().is_none_or(|word| canonical_name(word) == canonical_name(name))
+        };
         starts(program) || script_interpreter(program).is_some_and(starts)
     }
 
-    /// Whether every command of `other` matches here.
+    /// Checks whether this pattern matches every command that `other` matches.
     pub fn covers(&self, other: &CommandPattern) -> bool {
         let long_enough =
             if self.open { self.words.len() <= other.words.len() } else { *self == *other };
@@ -90,7 +90,7 @@ impl CommandPattern {
         long_enough && program && pairs.all(|(mine, theirs)| mine == theirs)
     }
 
-    /// Whether some command may match both.
+    /// Checks whether some command may match both patterns.
     pub fn overlaps(&self, other: &CommandPattern) -> bool {
         let lengths = match self.words.len().cmp(&other.words.len()) {
             std::cmp::Ordering::Less => self.open,
@@ -108,7 +108,7 @@ fn file_name(program: &str) -> &str {
 }
 
 impl fmt::Display for CommandPattern {
-    /// As an entry.
+    /// Prints the pattern as an entry.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.words.is_empty(), self.open) {
             (true, _) => f.write_str("Bash"),
@@ -118,29 +118,28 @@ impl fmt::Display for CommandPattern {
     }
 }
 
-/// Hosts that may be asked.
+/// A pattern for the destinations of HTTP requests.
 #[derive(
     Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema,
 )]
 pub struct HostPattern {
-    /// Which names.
+    /// The host names that match.
     pub host: HostName,
-    /// The port; `None` is the scheme's own (any port where the host is any), [`EVERY_PORT`] is
-    /// what a denial without a port means.
+    /// The port. `None` means the default port of the scheme, or any port if the host is any.
+    /// [`EVERY_PORT`] is for denials without a port.
     pub port: Option<u16>,
-    /// Whether plain `http` will do; else HTTPS alone.
+    /// Whether plain HTTP matches too, and not only HTTPS.
     pub plain: bool,
-    /// Whether this side agrees to private, loopback and link-local addresses. The operator's side
-    /// does only for an entry that names such an address, or `localhost`, itself; the skill's side
-    /// and a denial always do.
+    /// Whether private, loopback and link-local addresses match. An operator's `allow` matches them
+    /// only if it names such an address or `localhost` itself. Requests and denials always do.
     pub private: bool,
 }
 
-/// Stands for all ports: `deny: [WebFetch(domain:example.com)]` means the host, wherever it
-/// listens. No request goes to port 0.
+/// The value that stands for all ports: `deny: [WebFetch(domain:example.com)]` denies every port.
+/// No request goes to port 0.
 pub const EVERY_PORT: u16 = 0;
 
-/// The host part of a pattern.
+/// The host of a pattern.
 #[derive(
     Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema,
 )]
@@ -148,43 +147,44 @@ pub const EVERY_PORT: u16 = 0;
 pub enum HostName {
     /// Every host.
     Any,
-    /// Exactly this name or address, lower case, without a trailing dot; an IPv6 address without
+    /// Exactly this name or address, in lower case, without a trailing dot. An IPv6 address has no
     /// brackets.
     Exact(String),
-    /// Every name below this one (`*.example.com` holds `example.com` here), not the name itself.
+    /// Every subdomain of this name, but not the name itself: `example.com` for `*.example.com`.
     Below(String),
 }
 
-/// Where a request goes, as the sender has normalised it.
+/// The normalized destination of an HTTP request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Target {
+pub struct Destination {
     /// `https`, else `http`.
     pub https: bool,
-    /// Lower case, without a trailing dot or brackets.
+    /// The host in lower case, without a trailing dot or brackets.
     pub host: String,
-    /// The port, explicit or the scheme's own.
+    /// The port, explicit or the default of the scheme.
     pub port: u16,
 }
 
 impl HostPattern {
-    /// Whether a request may go there. Which address the name resolves to is the sender's to check
-    /// against `private`.
-    pub fn matches(&self, to: &Target) -> bool {
+    /// Checks whether a destination matches. The HTTP sender checks the resolved address against
+    /// `private`.
+    pub fn matches(&self, to: &Destination) -> bool {
         self.host.matches(&to.host)
-            && self.doors().any(|d| d.covers(Door { https: to.https, port: Some(to.port) }))
+            && self.schemes().any(|d| d.covers(SchemePort { https: to.https, port: Some(to.port) }))
     }
 
-    /// What keeps a request from matching, if anything does.
-    pub fn mismatch(&self, to: &Target) -> Option<Mismatch> {
+    /// Returns why a destination does not match, or `None` if it does.
+    pub fn mismatch(&self, to: &Destination) -> Option<Mismatch> {
         match () {
             () if self.matches(to) => None,
             () if !self.host.matches(&to.host) => Some(Mismatch::Host),
-            () if !self.doors().any(|door| door.https == to.https) => Some(Mismatch::Scheme),
+            () if !self.schemes().any(|scheme| scheme.https == to.https) => Some(Mismatch::Scheme),
             () => Some(Mismatch::Port),
         }
     }
 
-    /// Whether every request that `other` matches matches here, private addresses included.
+    /// Checks whether this pattern matches every request that `other` matches, including requests to
+    /// private addresses.
     pub fn covers(&self, other: &HostPattern) -> bool {
         let host = match (&self.host, &other.host) {
             (HostName::Any, _) => true,
@@ -196,10 +196,11 @@ impl HostPattern {
             }
         };
         let address = self.private || !other.names_private();
-        host && address && other.doors().all(|theirs| self.doors().any(|mine| mine.covers(theirs)))
+        host && address
+            && other.schemes().all(|theirs| self.schemes().any(|mine| mine.covers(theirs)))
     }
 
-    /// Whether some request may match both.
+    /// Checks whether some request may match both patterns.
     pub fn overlaps(&self, other: &HostPattern) -> bool {
         let host = match (&self.host, &other.host) {
             (HostName::Any, _) | (_, HostName::Any) => true,
@@ -213,55 +214,54 @@ impl HostPattern {
             (self.private || !other.names_private()) && (other.private || !self.names_private());
         host && address
             && other
-                .doors()
-                .any(|theirs| self.doors().any(|mine| mine.covers(theirs) || theirs.covers(mine)))
+                .schemes()
+                .any(|theirs| self.schemes().any(|mine| mine.covers(theirs) || theirs.covers(mine)))
     }
 
-    /// Whether the pattern itself names an address, or the name, of this machine or its network.
+    /// Checks whether the pattern names a private address or `localhost`.
     fn names_private(&self) -> bool {
         matches!(&self.host, HostName::Exact(name) if name == "localhost" || name.parse().is_ok_and(is_private))
     }
 
-    /// The pairs of scheme and port that the pattern opens.
-    fn doors(&self) -> impl Iterator<Item = Door> {
+    /// Returns the pairs of scheme and port that match.
+    fn schemes(&self) -> impl Iterator<Item = SchemePort> {
         let port = |own: u16| match (self.port, &self.host) {
             (Some(EVERY_PORT), _) | (None, HostName::Any) => None,
             (Some(port), _) => Some(port),
             (None, _) => Some(own),
         };
-        let https = Door { https: true, port: port(443) };
-        let plain = Door { https: false, port: port(80) };
+        let https = SchemePort { https: true, port: port(443) };
+        let plain = SchemePort { https: false, port: port(80) };
         std::iter::once(https).chain(self.plain.then_some(plain))
     }
 }
 
-/// What a request and a pattern do not have in common: the further down, the nearer they are.
+/// The first part of a destination that does not match. A higher value is a closer match.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Mismatch {
-    /// The host.
+    /// The host differs.
     Host,
-    /// The host alone is as the pattern says; the scheme is `http`, which the pattern does not let
-    /// through.
+    /// The host matches. The scheme is `http`, which the pattern does not match.
     Scheme,
-    /// Host and scheme are; the port is not.
+    /// Host and scheme match, but the port differs.
     Port,
 }
 
-/// A scheme and its port; `None` is every port.
+/// A scheme and a port; `None` means every port.
 #[derive(Clone, Copy)]
-struct Door {
+struct SchemePort {
     https: bool,
     port: Option<u16>,
 }
 
-impl Door {
-    fn covers(self, other: Door) -> bool {
+impl SchemePort {
+    fn covers(self, other: SchemePort) -> bool {
         self.https == other.https && (self.port.is_none() || self.port == other.port)
     }
 }
 
 impl HostName {
-    /// Whether a host's name, or address, is meant. `::ffff:127.0.0.1` is `127.0.0.1`.
+    /// Checks whether a host name or address matches. `::ffff:127.0.0.1` equals `127.0.0.1`.
     fn matches(&self, host: &str) -> bool {
         match self {
             HostName::Any => true,
@@ -277,8 +277,8 @@ impl HostName {
     }
 }
 
-/// Whether an address belongs to this machine or its own network (RFC 6890: private, shared,
-/// loopback, link-local, unspecified).
+/// Checks whether an address belongs to this machine or its local network: private, shared,
+/// loopback, link-local or unspecified by RFC 6890.
 fn is_private(address: IpAddr) -> bool {
     match address.to_canonical() {
         IpAddr::V4(v4) => {

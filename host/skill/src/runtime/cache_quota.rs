@@ -84,8 +84,9 @@ fn charge_to(cache: &Dir, skill: &str, new: Entry, share: Bound) -> io::Result<(
 
 /// Removes what has been used least lately until all that belongs to skills fits, and what was left
 /// half-written. Takes as long as a look at each file.
-pub fn tidy(cache: &Path) {
-    if let Err(error) = stamp::own_folder(cache).and_then(|cache| tidy_to(&cache, ROOM, ABANDONED))
+pub fn trim(cache: &Path) {
+    if let Err(error) =
+        stamp::open_cache_folder(cache).and_then(|cache| tidy_to(&cache, ROOM, ABANDONED))
     {
         tracing::warn!(%error, "the cache folder was not tidied");
     }
@@ -192,7 +193,7 @@ mod tests {
 
     fn cache() -> (tempfile::TempDir, Dir) {
         let dir = tempfile::tempdir().unwrap();
-        let cache = stamp::own_folder(&dir.path().join("cache")).unwrap();
+        let cache = stamp::open_cache_folder(&dir.path().join("cache")).unwrap();
         (dir, cache)
     }
 
