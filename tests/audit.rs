@@ -267,7 +267,8 @@ fn texts_are_kept_where_the_policy_says_so_without_secrets() {
     std::fs::write(&policy, "audit: { detail: all }\n").unwrap();
     let wrong = user.skillhost(&["run", "./hello", "--policy", "policy.yaml"]);
     assert!(
-        wrong.status.code() == Some(65) && text(&wrong.stderr).contains("neither digests nor text"),
+        wrong.status.code() == Some(65)
+            && text(&wrong.stderr).contains("is not one of: digests, text"),
         "{wrong:?}"
     );
 }

@@ -31,7 +31,7 @@ fn permission_table_matches_the_policy() {
             let meaning = decisions[0].meaning.replace('`', "");
             // Asked of a policy that allows all of it, so nothing is narrowed.
             let meaning = if entry == "WebFetch" {
-                format!("{meaning}, as far as the policy allows")
+                format!("{meaning}, within what the policy allows")
             } else {
                 meaning
             };

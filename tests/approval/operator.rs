@@ -77,7 +77,7 @@ fn files_that_others_may_write_are_refused() {
             let refused = alone(&user, args);
             let said = String::from_utf8_lossy(&refused.stderr).into_owned();
             assert!(
-                refused.status.code() == Some(code) && said.contains("may be written by others"),
+                refused.status.code() == Some(code) && said.contains("is writable by others"),
                 "{}: {refused:?}",
                 path.display()
             );
@@ -90,7 +90,7 @@ fn files_that_others_may_write_are_refused() {
         let refused = alone(&user, args);
         let said = String::from_utf8_lossy(&refused.stderr).into_owned();
         assert!(
-            refused.status.code() == Some(code) && said.contains("belongs to uid 4242"),
+            refused.status.code() == Some(code) && said.contains("is owned by uid 4242"),
             "{}: {refused:?}",
             path.display()
         );

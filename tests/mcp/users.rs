@@ -104,7 +104,7 @@ fn a_client_of_another_user_reaches_no_policy_and_no_state() {
     ));
     assert_eq!(refused.status.code(), Some(77), "{refused:?}");
     assert!(
-        String::from_utf8_lossy(&refused.stderr).contains("belongs to uid 4343"),
+        String::from_utf8_lossy(&refused.stderr).contains("is owned by uid 4343"),
         "{refused:?}"
     );
 }

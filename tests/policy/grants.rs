@@ -363,7 +363,7 @@ fn each_refusal_names_the_rule_and_the_line_that_would_allow_it() {
     );
     let d = granted(&["WebSearch"], &builtin()).decisions.remove(0);
     assert!(
-        d.verdict == Verdict::Refused && d.meaning.contains("nothing here can grant it"),
+        d.verdict == Verdict::Refused && d.meaning.contains("entries can be enforced"),
         "{d:?}"
     );
 }

@@ -1,5 +1,5 @@
-//! Holds what a text asks for against what there is: the runtimes, the skill's own files, and the
-//! grant.
+//! Compares the needs of a text with what is available: the runtimes, the files of the skill, and its
+//! capabilities.
 
 use std::collections::{HashMap, HashSet};
 
@@ -9,31 +9,32 @@ use super::references::{self, Resolved};
 use super::{Reach, Role, packages};
 use skillhost_policy::capabilities::{Capabilities, Scope};
 use skillhost_policy::pattern::{CommandPattern, Destination};
+use skillhost_policy::refusal::Refusal;
 use skillhost_skill::Skill;
 use skillhost_skill::files::SkillFile;
 
-/// Needs of one script that are kept, of those that are met and of those that are not: an author
-/// reads a few, and a hostile text could make millions.
+/// The most needs of one script that are met, and that are not. An author reads a few, and a hostile
+/// text could cause millions.
 const MAX_NEEDS: usize = 100;
 
-/// What is the same for all scripts of a skill.
+/// The facts about a skill that all its scripts share.
 pub(super) struct Facts<'a> {
-    /// The skill's name: its folder's.
+    /// The name of the skill's folder.
     pub(super) name: &'a str,
-    /// Its files, by path.
+    /// The files, sorted by path.
     files: &'a [SkillFile],
-    /// Whether its frontmatter was broken.
+    /// Whether the skill is granted nothing because of its frontmatter.
     recovered: bool,
     pub(super) capabilities: &'a Capabilities,
-    /// The names that some file or folder of the skill can be imported by, wherever it lies.
+    /// The names under which files and folders anywhere in the skill can be imported.
     modules: HashSet<&'a str>,
-    /// The first file of each name, wherever it lies.
+    /// The first file of each name, anywhere in the skill.
     names: HashMap<&'a str, &'a str>,
-    /// The modules that `--site-packages` brings.
+    /// The modules in the folders of `--site-packages`.
     brought: HashSet<String>,
 }
 
-/// Who does not let something through.
+/// The reason why something is not granted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Lack {
     Denied,
@@ -47,7 +48,7 @@ impl<'a> Facts<'a> {
         Facts::new(&skill.name, &skill.files, skill.manifest.is_granted_nothing(), capabilities)
     }
 
-    /// Of a skill's name, its files by path, and whether its frontmatter was broken.
+    /// Creates the facts from the skill's name, its files sorted by path, and whether it is granted
     pub(super) fn new(
         name: &'a str,
         files: &'a [SkillFile],
@@ -62,17 +63,17 @@ impl<'a> Facts<'a> {
         Facts { name, files, recovered, capabilities, modules, names, brought }
     }
 
-    /// Whether the skill has a file of that path.
+    /// Checks whether the skill has a file at a path.
     pub(super) fn has(&self, path: &str) -> bool {
         self.files.binary_search_by(|f| f.path.as_str().cmp(path)).is_ok()
     }
 
-    /// The file of that name, wherever in the skill it lies.
+    /// Returns the first file of a name, anywhere in the skill.
     pub(super) fn named(&self, name: &str) -> Option<&'a str> {
         self.names.get(name).copied()
     }
 
-    /// Whether something below a folder can be imported by that name.
+    /// Checks whether a module of this name is in a folder.
     pub(super) fn has_module_in(&self, folder: &str, name: &str) -> bool {
         let base = if folder.is_empty() { name.to_owned() } else { format!("{folder}/{name}") };
         let inside = format!("{base}/");
@@ -81,17 +82,17 @@ impl<'a> Facts<'a> {
             || self.files.get(at).is_some_and(|f| f.path.starts_with(&inside))
     }
 
-    /// Whether the skill has a module of that name anywhere.
+    /// Checks whether the skill has a module of this name anywhere.
     pub(super) fn has_module(&self, name: &str) -> bool {
         self.modules.contains(name)
     }
 
-    /// Whether the operator brings a module of that name.
+    /// Checks whether the operator provides a module of this name.
     pub(super) fn brings_module(&self, name: &str) -> bool {
         self.brought.contains(name)
     }
 
-    /// The file that a dotted name means, imported from a file in a folder.
+    /// Returns the file of a dotted module name that is imported by a file in a folder.
     pub(super) fn module_file(&self, folder: &str, module: &str) -> Option<String> {
         let path = module.replace('.', "/");
         let folders = std::iter::successors(Some(folder), |f| {
@@ -109,8 +110,8 @@ impl<'a> Facts<'a> {
         })
     }
 
-    /// Who does not let something through that matches patterns so, and is `denied` by those;
-    /// `None` where it is granted.
+    /// Returns why a scope does not grant something, or `None` if it does. `matches` and `denied`
+    /// compare it with one pattern.
     pub(super) fn lack<P>(
         &self,
         scope: &Scope<P>,
@@ -124,8 +125,7 @@ impl<'a> Facts<'a> {
             return Some(Lack::Denied);
         }
         let lacks = |side: Option<&Vec<P>>| !side.is_some_and(|side| side.iter().any(&matches));
-        // The operator's side is the last. What the skill asks for in vain is left out of the
-        // first.
+        // The operator's side is the last one. The first omits requests that overlap with nothing.
         match () {
             () if lacks(scope.all_of.last()) => Some(Lack::Operator),
             () if lacks(scope.all_of.first()) => Some(Lack::Skill),
@@ -140,16 +140,16 @@ pub(super) struct Judge<'a> {
     file: &'a str,
     text: &'a str,
     role: Role,
-    /// Each need with its offset in the text.
+    /// The needs, with their offsets in the text.
     needs: Vec<(usize, Need)>,
     seen: HashMap<(NeedKind, String), usize>,
-    /// How many are kept that are met, and that are not.
+    /// The numbers of needs that are met, and that are not.
     kept: [usize; 2],
-    /// Where texts inside the text are said to be: where the outermost of them starts.
+    /// The offset that is reported for texts inside the text: the start of the outermost one.
     pub(super) inside: Option<usize>,
-    /// Files of the skill that are imported or run, and where.
+    /// The files of the skill that are imported or run, with the offsets.
     uses: Vec<(usize, Use)>,
-    /// What first asks servers.
+    /// The first thing that sends requests.
     pub(super) client: Option<(String, usize, Reach)>,
     pub(super) hosts: Vec<(usize, Destination)>,
 }
@@ -161,7 +161,7 @@ pub(super) enum Caller {
     Python,
 }
 
-/// The needs of a text, and the files of the skill that it uses.
+/// The result of judging a text: its needs, and the files of the skill that it uses.
 pub(super) struct Judged {
     pub(super) needs: Vec<Need>,
     pub(super) uses: Vec<Use>,
@@ -199,7 +199,7 @@ impl<'a> Judge<'a> {
         if self.needs.is_empty() && self.uses.is_empty() {
             return Judged { needs: Vec::new(), uses: Vec::new() };
         }
-        let lines = Lines::of(self.text);
+        let lines = Lines::new(self.text);
         let needs = self
             .needs
             .into_iter()
@@ -211,12 +211,12 @@ impl<'a> Judge<'a> {
         Judged { needs: needs.collect(), uses: uses.collect() }
     }
 
-    /// The folder of the file.
+    /// Returns the folder of the file.
     pub(super) fn folder(&self) -> &'a str {
         self.file.rsplit_once('/').map_or("", |(folder, _)| folder)
     }
 
-    /// A need of which nothing is said yet.
+    /// Creates a need without a problem.
     pub(super) fn blank(&self, kind: NeedKind, name: &str, status: NeedStatus) -> Need {
         let place = self.nowhere();
         Need {
@@ -231,17 +231,17 @@ impl<'a> Judge<'a> {
         }
     }
 
-    /// Until the place is worked out, once for each that is kept.
+    /// Returns the place of a need until `finish` computes it.
     fn nowhere(&self) -> Place {
         Place { file: String::new(), line: 0, column: 0 }
     }
 
-    /// What is lost for want of something that is come to so.
+    /// Returns what fails without something that is reached in this way.
     pub(super) fn effect(&self, reach: Reach) -> NeedEffect {
         if reach == Reach::Always { NeedEffect::Whole } else { NeedEffect::Part }
     }
 
-    /// Keeps a need; of two of the same kind and name, the first place and the worse effect.
+    /// Adds a need. Merges needs of the same kind and name: keeps the first place and the worse effect.
     pub(super) fn add(&mut self, offset: usize, need: Need) {
         let offset = self.inside.unwrap_or(offset);
         let key = (need.kind, need.name.clone());
@@ -260,14 +260,14 @@ impl<'a> Judge<'a> {
         }
     }
 
-    /// A file that is named to be run; whether it is one of the skill's.
+    /// Adds a file that is run. Returns `false` if it is not a file of the skill.
     pub(super) fn runs(&mut self, named: &str, offset: usize, reach: Reach) -> bool {
         let Resolved::Own(path) = references::resolve(named, self.facts) else { return false };
         self.uses(path, false, offset, reach);
         true
     }
 
-    /// A file of the skill that is imported or run.
+    /// Adds a file of the skill that is imported or run.
     pub(super) fn uses(&mut self, path: String, imported: bool, offset: usize, reach: Reach) {
         if path != self.file && self.uses.len() < MAX_NEEDS {
             let place = self.nowhere();
@@ -275,20 +275,20 @@ impl<'a> Judge<'a> {
         }
     }
 
-    /// Something that asks servers.
+    /// Adds something that sends requests.
     pub(super) fn asks(&mut self, client: &str, offset: usize, reach: Reach) {
         let offset = self.inside.unwrap_or(offset);
         self.client.get_or_insert_with(|| (client.to_owned(), offset, reach));
     }
 
-    /// A host that the text names.
+    /// Adds a host that the text names.
     pub(super) fn names_host(&mut self, offset: usize, to: Destination) {
         if self.hosts.len() < MAX_NEEDS && !self.hosts.iter().any(|(_, known)| *known == to) {
             self.hosts.push((self.inside.unwrap_or(offset), to));
         }
     }
 
-    /// A command by its argv, `None` for what the text does not tell.
+    /// Judges a command line. `None` stands for an unknown word.
     pub(super) fn command(
         &mut self,
         argv: &[Option<String>],
@@ -311,17 +311,17 @@ impl<'a> Judge<'a> {
         if !standard || name.is_empty() || self.runs(program, offset, reach) {
             return;
         }
-        // A word with other characters is a placeholder or prose.
+        // A word with other characters is a placeholder or text.
         if !name.bytes().all(|b| b.is_ascii_alphanumeric() || b"._-+[:".contains(&b)) {
             return;
         }
         let effect = self.effect(reach);
-        let never = |what: &str| format!("`{name}` is never here: it {what}");
+        let unavailable = |what: &str| format!("`{name}` is not available: it {what}");
         let (status, effect, message, fix) = match commands::availability(name) {
             Availability::BuiltIn => match self.subcommand(name, argv) {
                 Some((sub, why)) => {
                     let name = format!("{name} {sub}");
-                    let message = Some(format!("`{name}` is not here: {why}"));
+                    let message = Some(format!("`{name}` is not available: {why}"));
                     return self.add(
                         offset,
                         Need {
@@ -335,27 +335,28 @@ impl<'a> Judge<'a> {
                 None => (NeedStatus::BuiltIn, NeedEffect::None, None, None),
             },
             Availability::Program => self.granted(argv, name),
-            // A component of the skill's is a program by its name.
+            // A component of the skill is a program by its name.
             _ if self.facts.named(&format!("{name}.wasm")).is_some() => self.granted(argv, name),
             Availability::Installer => (
                 NeedStatus::Unavailable,
                 NeedEffect::None,
-                Some(format!(
-                    "`{name}` installs nothing here: what it would install is there or is not"
-                )),
+                Some(format!("`{name}` cannot install anything in the sandbox")),
                 None,
             ),
-            Availability::Never(what, instead) => {
-                (NeedStatus::Unavailable, effect, Some(never(what)), instead.map(str::to_owned))
-            }
+            Availability::Never(what, instead) => (
+                NeedStatus::Unavailable,
+                effect,
+                Some(unavailable(what)),
+                instead.map(str::to_owned),
+            ),
             Availability::Unknown => {
-                // What stands in a block of instructions may be anything.
+                // A block of instructions may contain anything.
                 let effect = if self.role == Role::Block { NeedEffect::Part } else { effect };
-                let fix = "carry it in the skill, as a script or as a component".to_owned();
+                let fix = "add it to the skill as a script or a component".to_owned();
                 (
                     NeedStatus::Unknown,
                     effect,
-                    Some(format!("`{name}` is no command of the sandbox")),
+                    Some(format!("`{name}` is not a command of the sandbox")),
                     Some(fix),
                 )
             }
@@ -366,7 +367,7 @@ impl<'a> Judge<'a> {
         );
     }
 
-    /// The subcommand, where it is none of those that work, and why.
+    /// Returns the subcommand if it does not work in the sandbox, and why.
     fn subcommand(&self, name: &str, argv: &[Option<String>]) -> Option<(String, &'static str)> {
         let (working, why) = commands::subcommands(name)?;
         let mut words = argv[1..].iter();
@@ -385,7 +386,7 @@ impl<'a> Judge<'a> {
         None
     }
 
-    /// Whether the grant lets a program start.
+    /// Judges whether the capabilities allow a program.
     fn granted(
         &self,
         argv: &[Option<String>],
@@ -401,11 +402,11 @@ impl<'a> Judge<'a> {
         match lack {
             None => (NeedStatus::Granted, NeedEffect::None, None, None),
             Some(lack) => {
-                let (why, fix) = lack.explain(&format!("Bash({name}:*)"));
+                let Refusal { why, fix } = lack.explain(&format!("Bash({name}:*)"));
                 (
                     NeedStatus::NotGranted,
                     NeedEffect::Part,
-                    Some(format!("`{name}` may not be started: {why}")),
+                    Some(format!("the program `{name}` is not granted: {why}")),
                     fix,
                 )
             }

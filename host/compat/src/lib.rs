@@ -1,19 +1,20 @@
-//! What a skill's scripts need, and whether the sandbox has it; the smallest grant for what runs
-//! used.
+//! The compatibility report: what a skill's scripts need, and whether the sandbox provides it. Also
+//! learns the smallest grant from what runs used.
 //!
-//! This crate reads texts and reports findings. It runs nothing, and no finding stops a skill from
-//! running: a name that is computed at run time is not seen. It must not know the engine.
+//! This crate owns the analysis of scripts and the tables of what the sandbox provides. It runs
+//! nothing, and no finding prevents a skill from running, because the analysis cannot see names that
+//! are computed at run time. It must not know the engine.
 //!
-//! `units` finds the scripts and the shell blocks of SKILL.md. `python`, `imports` and `calls` read
-//! a Python text, `words` reads a shell's. `judge` compares what they found with the runtimes
-//! (`stdlib`, `packages`, `known`, `commands`), the skill's own files and its capabilities
-//! (`network` for hosts). `summary` counts over a folder of skills. [`learn`] turns what recorded
-//! runs used into policy lines.
+//! Start reading at [`check`]. `units` finds the scripts, and the shell blocks of SKILL.md. `python`,
+//! `imports` and `calls` read Python, and `words` reads shell scripts. `judge` compares their
+//! findings with the runtimes (`stdlib`, `packages`, `known`, `commands`), the files of the skill,
+//! and its capabilities (`network` for hosts). `summary` counts over many skills. [`learn`] converts
+//! what runs used to lines of a policy.
 
 mod blocks;
 mod calls;
 mod commands;
-mod declared;
+mod dependencies;
 mod imports;
 mod judge;
 mod known;
@@ -43,86 +44,85 @@ use serde::Serialize;
 
 use judge::Caller;
 
-/// What is known of one skill.
+/// The compatibility report of one skill.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Compatibility {
-    /// Of its scripts together.
+    /// How well the sandbox supports all its scripts together.
     pub verdict: SupportLevel,
-    /// Its component, scripts and modules by path, then the shell blocks of SKILL.md.
+    /// Its component, scripts and modules, sorted by path, then the shell blocks of SKILL.md.
     pub scripts: Vec<ScriptReport>,
-    /// What is about no script alone: dependencies that the skill declares and no script imports,
-    /// files that SKILL.md names and the skill does not hold.
+    /// Needs that belong to no script: declared dependencies that no script imports, and missing
+    /// files to which SKILL.md refers.
     pub needs: Vec<Need>,
 }
 
-/// Something that can be run, or that a script imports.
+/// The report on one script, module, component or shell block.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct ScriptReport {
-    /// Its path in the skill.
+    /// The path in the skill.
     pub file: String,
-    /// The line that a block of SKILL.md starts on, 1-based.
+    /// The 1-based line at which a block of SKILL.md starts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub line: Option<usize>,
-    /// What it is to the skill.
+    /// Its role in the skill.
     pub role: Role,
-    /// The program that runs it, `python3`, `bash`, `sh` or `wasm`; else the language, such as
-    /// `JavaScript`.
+    /// The program that runs it: `python3`, `bash`, `sh` or `wasm`; or an unsupported language, such
+    /// as `JavaScript`.
     pub program: String,
-    /// Whether it runs.
+    /// How well the sandbox supports it.
     pub verdict: SupportLevel,
-    /// What it needs and what became of it, in the order of the text; at most 100 that are met and
-    /// 100 that are not.
+    /// What it needs, in the order of the text; at most 100 needs that are met and 100 that are not.
     pub needs: Vec<Need>,
 }
 
-/// What a file or block is to its skill.
+/// The role of a file or block in its skill.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Role {
     /// The component that the manifest names.
     Component,
-    /// Run by itself.
+    /// A script that is run directly.
     Script,
-    /// Imported by scripts of the skill; counts by way of them.
+    /// A module that scripts of the skill import. It counts only through them.
     Module,
     /// A fenced shell block of SKILL.md.
     Block,
 }
 
-/// Whether something runs here.
+/// How well the sandbox supports a skill or script.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum SupportLevel {
-    /// All that can be seen of its needs is met.
+    /// All visible needs are met.
     #[serde(rename = "runs-here")]
     Full,
-    /// It starts, and something that it may come to is not met.
+    /// It starts, but something that it may need later is missing.
     #[serde(rename = "runs-partly")]
     Partial,
-    /// Something that it comes to in any case is not met.
+    /// Something that it always needs is missing.
     #[serde(rename = "does-not-run-here")]
     Unsupported,
-    /// There is nothing to run.
+    /// The skill has nothing to run.
     InstructionsOnly,
 }
 
 impl SupportLevel {
-    /// In words.
+    /// Returns the level in words.
     pub fn description(self) -> &'static str {
         match self {
-            SupportLevel::Full => "runs here",
-            SupportLevel::Partial => "runs partly",
-            SupportLevel::Unsupported => "does not run here",
+            SupportLevel::Full => "fully supported",
+            SupportLevel::Partial => "partially supported",
+            SupportLevel::Unsupported => "not supported",
             SupportLevel::InstructionsOnly => "instructions only",
         }
     }
 }
 
-/// Whether a script comes to something in any case.
+/// Whether a script always reaches a statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Reach {
-    /// Whenever it runs.
+    /// In every run.
     Always,
-    /// In a function, or on a condition.
+    /// Only if a function is called or a condition holds.
     Sometimes,
 }

@@ -4,7 +4,7 @@
 use std::ops::Range;
 
 use super::calls::Started;
-use super::declared;
+use super::dependencies::{self, Dependency};
 use super::imports::{self, Import, Scan};
 use super::judge::{Caller, Judge};
 use super::known::{Known, Why};
@@ -63,8 +63,8 @@ pub(super) fn judge(judge: &mut Judge<'_>, text: &str, part: Range<usize>, nesti
             judge.names_host(from + at.start + offset, to);
         }
     }
-    for (name, wanted, offset) in declared::inline(part) {
-        judge.declared(&name, &wanted, from + offset, NeedEffect::Part);
+    for dependency in dependencies::inline(part) {
+        judge.declared(&dependency, from + dependency.offset, NeedEffect::Part);
     }
 }
 
@@ -241,16 +241,17 @@ impl Judge<'_> {
     }
 
     /// A dependency that is declared, with the versions that are wanted.
-    pub(super) fn declared(&mut self, name: &str, wanted: &str, offset: usize, effect: NeedEffect) {
+    pub(super) fn declared(&mut self, dependency: &Dependency, offset: usize, effect: NeedEffect) {
+        let Dependency { name, versions, .. } = dependency;
         let found = packages::distribution(name);
         let need = match found {
             Found::InSet(package) => {
-                let fits = declared::fits(&package.version, wanted);
+                let accepted = dependencies::accepts(versions, &package.version);
                 let message = format!(
-                    "the package set holds {} {}, and `{wanted}` is asked for",
+                    "the package set holds {} {}, but `{versions}` is required",
                     package.name, package.version
                 );
-                let message = (!fits).then_some(message);
+                let message = (!accepted).then_some(message);
                 let version = Some(package.version.clone());
                 Need {
                     version,

@@ -1,35 +1,35 @@
-//! One thing that a script needs, and what became of it.
+//! The needs of a script, and whether each is met.
 
 use serde::Serialize;
 
 use skillhost_policy::diagnostic::Span;
 
-/// One thing that a script needs.
+/// One need of a script.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Need {
-    /// What kind of thing.
+    /// The kind.
     pub kind: NeedKind,
-    /// Its name: a distribution, module, command, host, language or path.
+    /// The name: a distribution, module, command, host, language or path.
     pub name: String,
-    /// Whether it is there.
+    /// Whether the need is met, or why not.
     pub status: NeedStatus,
-    /// What is lost for want of it.
+    /// What fails if the need is not met.
     pub effect: NeedEffect,
-    /// The version of the package set.
+    /// The version in the package set.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
-    /// Where the text first asks for it.
+    /// The place at which the text first needs it.
     pub place: Place,
-    /// What is the matter, in one line without a full stop; `None` where nothing is.
+    /// The problem, in one line without a full stop; `None` if there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
-    /// What would mend it.
+    /// How to fix it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fix: Option<String>,
 }
 
 impl Need {
-    /// Whether it is worth a warning: something is not there, whatever follows from that.
+    /// Checks whether the need has a problem, even one without effect.
     pub fn is_unmet(&self) -> bool {
         self.message.is_some()
     }
@@ -46,14 +46,14 @@ pub struct Place {
     pub column: usize,
 }
 
-/// Where the lines of a text start, so that many places of it are told by one look at the whole.
+/// The starts of the lines of a text, for converting many offsets.
 pub(super) struct Lines<'a> {
     text: &'a str,
     starts: Vec<usize>,
 }
 
 impl<'a> Lines<'a> {
-    pub(super) fn of(text: &'a str) -> Lines<'a> {
+    pub(super) fn new(text: &'a str) -> Lines<'a> {
         Lines {
             text,
             starts: std::iter::once(0)
@@ -62,7 +62,7 @@ impl<'a> Lines<'a> {
         }
     }
 
-    /// The place of a byte of the text, which is a file's.
+    /// Converts an offset in the text of a file to a place.
     pub(super) fn place(&self, file: &str, offset: usize) -> Place {
         let line = self.starts.partition_point(|start| *start <= offset);
         let start = self.starts[line - 1];
@@ -74,7 +74,7 @@ impl<'a> Lines<'a> {
     }
 }
 
-/// What kind of thing is needed.
+/// The kind of a need.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, schemars::JsonSchema,
 )]
@@ -84,53 +84,72 @@ pub enum NeedKind {
     Language,
     /// A module of Python's standard library.
     Module,
-    /// A Python package, by the name that it is installed by.
+    /// A Python package, by the name under which it is installed.
     Package,
     /// A command.
     Command,
-    /// A host on the network, or `network` where the text names none.
+    /// A host on the network, or `network` if the text names none.
     Host,
     /// A file of the skill.
     File,
 }
 
-/// Whether something is there.
+/// Whether a need is met, or why not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum NeedStatus {
-    /// A package of the set, or a command of the shell's own.
+    /// Met: a package of the package set, or a command of the shell.
     BuiltIn,
-    /// A command that the capabilities let through, or a host that they do.
+    /// Met: a command or host that the capabilities allow.
     Granted,
-    /// A command or host that they do not.
+    /// A command or host that the capabilities do not allow.
     NotGranted,
-    /// A package in pure Python that the set does not hold.
+    /// A pure Python package that is not in the package set.
     Pure,
     /// A package with native code, which the sandbox cannot load.
     Native,
-    /// A package that is a service's SDK.
+    /// A package that is the SDK of a service.
     Sdk,
-    /// A package or command that nothing is known of.
+    /// An unknown package or command.
     Unknown,
-    /// A module, command or language that the sandbox never has.
+    /// A module, command or language that the sandbox does not provide.
     #[serde(rename = "never-here")]
     Unavailable,
-    /// A module that Python itself has given up.
+    /// A module that was removed from Python.
     Removed,
-    /// A file that the skill does not hold, or one that does not run here itself.
+    /// A file that does not exist in the skill, or is not fully supported itself.
     Missing,
-    /// Not looked into, for its size.
+    /// A file that was not analyzed, because it is too large.
     NotRead,
 }
 
-/// What is lost for want of a thing.
+impl NeedStatus {
+    /// Returns the status in words.
+    pub fn description(self) -> &'static str {
+        match self {
+            NeedStatus::BuiltIn => "available",
+            NeedStatus::Granted => "granted",
+            NeedStatus::NotGranted => "not granted",
+            NeedStatus::Pure => "not in the package set",
+            NeedStatus::Native => "native code",
+            NeedStatus::Sdk => "SDK of a service",
+            NeedStatus::Unknown => "unknown",
+            NeedStatus::Unavailable => "not available",
+            NeedStatus::Removed => "removed from Python",
+            NeedStatus::Missing => "missing",
+            NeedStatus::NotRead => "not analyzed",
+        }
+    }
+}
+
+/// What fails if a need is not met.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum NeedEffect {
-    /// Nothing: it is there, or the script goes on without it.
+    /// Nothing: the need is met, or the script continues without it.
     None,
-    /// What comes to it.
+    /// The part of the script that needs it.
     Part,
-    /// The script.
+    /// The whole script.
     Whole,
 }

@@ -1,10 +1,11 @@
-//! The hosts that a script's text names, and whether the grant lets them through.
+//! The hosts that a script names, and whether the capabilities allow them.
 
 use super::judge::{Judge, Lack};
 use super::need::{Need, NeedEffect, NeedKind, NeedStatus};
 use skillhost_policy::pattern::{Destination, HostPattern};
+use skillhost_policy::refusal::Refusal;
 
-/// Hosts of names, not of servers: XML namespaces and schemas, and what is set aside for examples.
+/// Hosts that are identifiers rather than servers: XML namespaces, schemas and examples.
 const NAMES: [&str; 12] = [
     "www.w3.org",
     "schemas.openxmlformats.org",
@@ -20,7 +21,7 @@ const NAMES: [&str; 12] = [
     "example.net",
 ];
 
-/// The addresses in a text, each with its offset.
+/// Returns the hosts of the URLs in a text, with their offsets.
 pub(super) fn addresses(text: &str) -> impl Iterator<Item = (usize, Destination)> + '_ {
     text.match_indices("://").filter_map(|(at, _)| {
         let (start, https) = match &text[..at] {
@@ -32,7 +33,7 @@ pub(super) fn addresses(text: &str) -> impl Iterator<Item = (usize, Destination)
     })
 }
 
-/// The host at the head of a text, where the whole of it is written there.
+/// Returns the host at the start of a text, if no part of it is computed.
 fn target(rest: &str, https: bool) -> Option<Destination> {
     /// Longer than any host with a port.
     const LONGEST: usize = 300;
@@ -40,7 +41,7 @@ fn target(rest: &str, https: bool) -> Option<Destination> {
     let ends = |c: char| !(c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_' | ':'));
     let authority = rest.find(ends).map_or(rest, |end| &rest[..end]);
     let after = rest[authority.len()..].chars().next();
-    // A user's name or a computed part makes it another host than it seems.
+    // With a user name or a computed part, the host is not what it seems.
     let computed = matches!(after, Some('@' | '%'))
         || (matches!(after, Some('{' | '$' | '<')) && authority.ends_with(['.', '-', ':']));
     let (host, port) = authority
@@ -55,7 +56,7 @@ fn target(rest: &str, https: bool) -> Option<Destination> {
 }
 
 impl Judge<'_> {
-    /// Holds the hosts that were named against the grant, if anything here asks servers at all.
+    /// Compares the named hosts with the capabilities, if the text sends requests at all.
     pub(super) fn network(&mut self) {
         let Some((client, offset, reach)) = self.client.take() else { return };
         let hosts = std::mem::take(&mut self.hosts);
@@ -70,9 +71,9 @@ impl Judge<'_> {
         }
         if !named && self.facts.capabilities.fetch.is_empty() {
             let message = format!(
-                "`{client}` asks servers that the text does not name, and the grant holds no `WebFetch`"
+                "`{client}` sends requests to hosts that the text does not name, and no network access is granted"
             );
-            let fix = Some("name the hosts: --allow 'WebFetch(domain:HOST)'".to_owned());
+            let fix = Some("--allow 'WebFetch(domain:HOST)' for each host".to_owned());
             let effect = self.effect(reach).min(NeedEffect::Part);
             self.add(
                 offset,
@@ -93,12 +94,9 @@ impl Judge<'_> {
         let (status, message, fix) = match lack {
             None => (NeedStatus::Granted, None, None),
             Some(lack) => {
-                let (why, fix) = lack.explain(&entry);
-                (
-                    NeedStatus::NotGranted,
-                    Some(format!("`{}` may not be asked: {why}", to.host)),
-                    fix,
-                )
+                let Refusal { why, fix } = lack.explain(&entry);
+                let message = format!("network access to {} is not granted: {why}", to.host);
+                (NeedStatus::NotGranted, Some(message), fix)
             }
         };
         let effect = if message.is_some() { NeedEffect::Part } else { NeedEffect::None };
@@ -109,7 +107,7 @@ impl Judge<'_> {
     }
 }
 
-/// The entry that lets a host through.
+/// Returns the entry that allows a host.
 fn entry(to: &Destination) -> String {
     let own = if to.https { 443 } else { 80 };
     let port = if to.port == own { String::new() } else { format!(":{}", to.port) };
@@ -118,23 +116,23 @@ fn entry(to: &Destination) -> String {
 }
 
 impl Lack {
-    /// Why something is not granted, and what would grant it.
-    pub(super) fn explain(self, entry: &str) -> (String, Option<String>) {
-        match self {
-            Lack::Denied => ("the policy denies it".into(), None),
+    /// Explains why an entry is not granted, and how to grant it.
+    pub(super) fn explain(self, entry: &str) -> Refusal {
+        let (why, fix) = match self {
+            Lack::Denied => ("the policy denies it".to_owned(), None),
             Lack::Recovered => (
-                "a broken frontmatter is granted nothing".into(),
-                Some("mend the frontmatter of SKILL.md".into()),
+                "a skill with broken frontmatter is granted nothing".to_owned(),
+                Some("fix the frontmatter of SKILL.md".to_owned()),
             ),
-            Lack::Operator => (
-                format!("no rule of the policy allows `{entry}`"),
-                Some(format!("--allow '{entry}'")),
-            ),
+            Lack::Operator => {
+                (format!("the policy does not allow `{entry}`"), Some(format!("--allow '{entry}'")))
+            }
             Lack::Skill => (
-                format!("allowed-tools does not ask for `{entry}`"),
+                format!("allowed-tools does not request `{entry}`"),
                 Some(format!("add it to allowed-tools: {entry}")),
             ),
-        }
+        };
+        Refusal { why, fix }
     }
 }
 
@@ -147,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn hosts_are_those_that_are_written_out() {
+    fn only_complete_hosts_are_found() {
         assert_eq!(
             hosts("https://api.Example.io/v1?x=http://b.c:8080"),
             ["0 WebFetch(domain:api.example.io)", "28 WebFetch(http://b.c:8080)"]

@@ -1,34 +1,34 @@
-//! The files of the skill that a text names, in the forms that clients know, and those that are not
-//! there.
+//! Resolves references to files of the skill, in all forms that clients support, and finds missing
+//! files.
 
 use super::judge::Facts;
 use super::need::{Lines, Need, NeedEffect, NeedKind, NeedStatus};
 use skillhost_skill::runtime::scripts;
 
-/// What a name in a text means.
+/// The result of resolving a reference.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Resolved {
-    /// A file of the skill, by its path.
+    /// The file of the skill at this path.
     Own(String),
-    /// A file that the skill should hold and does not, by its path.
+    /// A file of the skill that does not exist, by its path.
     Missing(String),
     /// Something else.
     Other,
 }
 
-/// Folders that are a skill's own by convention.
+/// Folders that are in the skill by convention.
 const FOLDERS: [&str; 2] = ["scripts/", "bin/"];
 
 const SCRIPTS: [&str; 9] = [".py", ".sh", ".bash", ".js", ".mjs", ".cjs", ".ts", ".rb", ".pl"];
 
-/// Missing files that are told.
+/// The most missing files that are reported.
 const MAX_MISSING: usize = 50;
 
-/// What a name means.
+/// Resolves a reference.
 pub(super) fn resolve(name: &str, facts: &Facts<'_>) -> Resolved {
     let plain = name.strip_prefix("./").unwrap_or(name);
     let Some(path) = scripts::path_in_skill(&[facts.name], name) else { return Resolved::Other };
-    // Something stood before it that means the skill's folder.
+    // The reference started with a prefix for the skill's folder.
     let rooted = plain.len() > path.len();
     let path = path.as_str();
     if facts.has(path) {
@@ -38,7 +38,7 @@ pub(super) fn resolve(name: &str, facts: &Facts<'_>) -> Resolved {
     if sure && (rooted || FOLDERS.iter().any(|folder| path.starts_with(folder))) {
         return Resolved::Missing(path.to_owned());
     }
-    // A bare name, or one below a variable.
+    // A file name, or one below a variable.
     let file = path.rsplit('/').next().unwrap_or(path);
     if (file == path || path.starts_with('$')) && SCRIPTS.iter().any(|end| file.ends_with(end)) {
         return facts.named(file).map_or(Resolved::Other, |path| Resolved::Own(path.to_owned()));
@@ -46,7 +46,7 @@ pub(super) fn resolve(name: &str, facts: &Facts<'_>) -> Resolved {
     Resolved::Other
 }
 
-/// The scripts that SKILL.md names, from an offset on, and the skill does not hold.
+/// Returns the missing scripts to which SKILL.md refers, from an offset on.
 pub(super) fn missing(facts: &Facts<'_>, file: &str, text: &str, from: usize) -> Vec<Need> {
     let body = &text[from..];
     let ends = |c: char| c.is_whitespace() || "`\"'()[],;|=!?".contains(c);
@@ -75,9 +75,9 @@ pub(super) fn missing(facts: &Facts<'_>, file: &str, text: &str, from: usize) ->
                 status: NeedStatus::Missing,
                 effect: NeedEffect::None,
                 version: None,
-                place: lines.get_or_insert_with(|| Lines::of(text)).place(file, offset),
-                message: Some(format!("SKILL.md names `{path}`, which the skill does not hold")),
-                fix: elsewhere.map(|there| format!("name it as it is: {there}")),
+                place: lines.get_or_insert_with(|| Lines::new(text)).place(file, offset),
+                message: Some(format!("SKILL.md refers to `{path}`, which does not exist")),
+                fix: elsewhere.map(|there| format!("did you mean `{there}`?")),
                 name: path,
             });
         }

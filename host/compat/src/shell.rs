@@ -209,8 +209,8 @@ impl Commands<'_, '_, '_> {
         }
         let names = after_options(&rest[1..], &["-r", "-t", "-i", "--target", "--index-url"]);
         for word in names.iter().filter(|word| !word.computed && !word.text.starts_with('-')) {
-            for (name, wanted, _) in super::declared::requirements(&word.text) {
-                self.judge.declared(&name, &wanted, word.at.start, NeedEffect::None);
+            for dependency in super::dependencies::requirements(&word.text) {
+                self.judge.declared(&dependency, word.at.start, NeedEffect::None);
             }
         }
     }

@@ -1,14 +1,13 @@
-//! Finds what of a skill can run, judges each part, and then what follows for those that use each
-//! other.
+//! Finds the parts of a skill that can run, and judges each of them. Then applies the result to the
+//! parts that use it.
 
 use std::collections::{HashMap, HashSet};
-use std::ops::Range;
 
 use super::judge::{Facts, Judge, Judged, Use};
 use super::need::{Need, NeedEffect, NeedKind, NeedStatus};
 use super::{
-    Caller, Compatibility, Reach, Role, ScriptReport, SupportLevel, blocks, declared, imports,
-    modules, references, shell, words,
+    Caller, Compatibility, Reach, Role, ScriptReport, SupportLevel, blocks, dependencies, modules,
+    references, shell,
 };
 use skillhost_policy::capabilities::Capabilities;
 use skillhost_policy::limits::show_size;
@@ -16,14 +15,13 @@ use skillhost_skill::Skill;
 use skillhost_skill::files::SkillFile;
 use skillhost_skill::runtime::scripts;
 
-/// Bytes of a script that are read. The longest in use has some 200 KB.
+/// The most bytes of a script that are read. The longest in use has about 200 KB.
 const MAX_SCRIPT: u64 = 1 << 20;
 
-/// Tells what the scripts of a skill need and whether they find it, under what the skill was
-/// granted.
+/// Reports what the scripts of a skill need, and whether the sandbox provides it under the skill's
+/// capabilities.
 ///
-/// Reads the skill's scripts and runs nothing. A file that cannot be read or is larger than 1 MiB
-/// is told as not read.
+/// Reads the scripts and runs nothing. Reports a file that is larger than 1 MiB as not analyzed.
 pub fn check(skill: &Skill, capabilities: &Capabilities) -> Compatibility {
     let facts = Facts::of(skill, capabilities);
     let mut units: Vec<Unit> = skill
@@ -46,11 +44,11 @@ pub fn check(skill: &Skill, capabilities: &Capabilities) -> Compatibility {
     Compatibility { verdict: verdict(&scripts), scripts, needs }
 }
 
-/// A script with the files that it uses.
+/// A script, and the files that it uses.
 struct Unit {
     script: ScriptReport,
     uses: Vec<Use>,
-    /// Whether it does something when it is run by itself.
+    /// Whether it does something when it is run directly.
     main: bool,
 }
 
@@ -74,7 +72,7 @@ fn unit(facts: &Facts<'_>, skill: &Skill, file: &SkillFile) -> Option<Unit> {
     let mut judge = Judge::new(facts, path, &text, Role::Script);
     if large {
         let message =
-            format!("the file has more than {} and was not looked into", show_size(MAX_SCRIPT));
+            format!("the file is larger than {} and was not analyzed", show_size(MAX_SCRIPT));
         let need = Need {
             message: Some(message),
             ..judge.blank(NeedKind::File, path, NeedStatus::NotRead)
@@ -91,13 +89,13 @@ fn unit(facts: &Facts<'_>, skill: &Skill, file: &SkillFile) -> Option<Unit> {
             by.command
         }
         Err(language) => {
-            // Those of web pages and templates are for others to run.
+            // Skip files of web pages and templates.
             if !is_for_running(skill, path, &bytes) {
                 return None;
             }
             let message =
-                format!("{language} does not run here yet: scripts are in Python or bash");
-            let fix = Some("write it in Python or bash, or compile it to a component".to_owned());
+                format!("{language} is not supported yet; write scripts in Python or bash");
+            let fix = Some("rewrite it in Python or bash, or compile it to a component".to_owned());
             let need = Need {
                 effect: NeedEffect::Whole,
                 message: Some(message),
@@ -113,8 +111,8 @@ fn unit(facts: &Facts<'_>, skill: &Skill, file: &SkillFile) -> Option<Unit> {
     Some(unit)
 }
 
-/// Whether a file in a language of the web is a script of the skill: by its shebang, its folder, or
-/// SKILL.md.
+/// Checks whether a file in a language of the web is a script of the skill: by its `#!` line, its
+/// folder, or SKILL.md.
 fn is_for_running(skill: &Skill, path: &str, bytes: &[u8]) -> bool {
     let name = path.rsplit('/').next().unwrap_or(path);
     bytes.starts_with(b"#!")
@@ -146,7 +144,7 @@ impl Unit {
     }
 }
 
-/// A Python file that others import and that does nothing by itself is a module of theirs.
+/// Marks Python files as modules if scripts import them and they do nothing when run directly.
 fn mark_modules(units: &mut [Unit]) {
     let imported = units.iter().flat_map(|unit| &unit.uses).filter(|used| used.imported);
     let imported: HashSet<String> = imported.map(|used| used.path.clone()).collect();
@@ -158,9 +156,9 @@ fn mark_modules(units: &mut [Unit]) {
     }
 }
 
-/// Works out each verdict, and tells those that use a file of the skill what that one lacks.
+/// Computes the verdict of each unit, and adds a need to units that use a file with problems.
 fn follow_uses(units: &mut [Unit]) {
-    /// Steps from file to file.
+    /// The most steps from file to file.
     const MAX_STEPS: usize = 20;
     for _ in 0..MAX_STEPS {
         for unit in units.iter_mut() {
@@ -218,7 +216,7 @@ fn own_verdict(needs: &[Need]) -> SupportLevel {
     }
 }
 
-/// Of a skill: all of its scripts, or else of its blocks, run; or none; or some.
+/// Computes the verdict of a skill from its scripts, or from its blocks if it has no scripts.
 fn verdict(scripts: &[ScriptReport]) -> SupportLevel {
     let of = |block: bool| {
         let counted =
@@ -236,7 +234,7 @@ fn verdict(scripts: &[ScriptReport]) -> SupportLevel {
     }
 }
 
-/// What `requirements.txt` and `pyproject.toml` declare and no script needs by itself.
+/// Returns the unmet needs from `requirements.txt` and `pyproject.toml` that no script has itself.
 fn declared_needs(facts: &Facts<'_>, skill: &Skill, units: &[Unit]) -> Vec<Need> {
     let known: HashSet<&str> = units
         .iter()
@@ -247,15 +245,15 @@ fn declared_needs(facts: &Facts<'_>, skill: &Skill, units: &[Unit]) -> Vec<Need>
     let mut found = Vec::new();
     for file in skill.files.iter().filter(|file| file.size <= MAX_SCRIPT && file.link.is_none()) {
         let read = match file.path.rsplit('/').next().unwrap_or(&file.path) {
-            "requirements.txt" => declared::requirements,
-            "pyproject.toml" => declared::project,
+            "requirements.txt" => dependencies::requirements,
+            "pyproject.toml" => dependencies::project,
             _ => continue,
         };
         let Ok(bytes) = skill.read(&file.path) else { continue };
         let text = String::from_utf8_lossy(&bytes);
         let mut judge = Judge::new(facts, &file.path, &text, Role::Module);
-        for (name, wanted, offset) in read(&text) {
-            judge.declared(&name, &wanted, offset, NeedEffect::None);
+        for dependency in read(&text) {
+            judge.declared(&dependency, dependency.offset, NeedEffect::None);
         }
         found.extend(
             judge

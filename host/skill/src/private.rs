@@ -1,11 +1,11 @@
 //! Folders that no other user of this machine can enter.
 //!
-//! Everything that the host writes for itself goes through here: scratch space, sessions,
-//! recordings, state, cache, keys. The mode is 0700 whatever the umask, and symbolic links are not
-//! followed in the last part of a path. Clippy refuses the standard functions that make folders.
+//! The host creates all its own folders here: scratch space, sessions, recordings, state, cache and
+//! keys. The mode is 0700 whatever the umask, and the last part of a path may not be a symlink.
+//! Clippy forbids the standard functions that create folders.
 //!
-//! A [`TempFolder`] is locked as long as its owner lives, so [`sweep`] can tell a folder in use
-//! from one whose owner was killed.
+//! A [`TempFolder`] stays locked while its owner lives, so [`sweep`] can tell a folder in use from
+//! one whose owner was killed.
 
 use std::ffi::{CStr, CString};
 use std::io;
@@ -19,10 +19,10 @@ const PRIVATE: Mode = Mode::RWXU;
 const FOLDER: OFlags =
     OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
-/// How many names a temporary folder tries before it gives up.
+/// The number of names that are tried for a temporary folder.
 const TRIES: usize = 16;
 
-/// What a temporary folder is for. It is part of the folder's name.
+/// The purpose of a temporary folder. It is part of the folder's name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
     /// Scratch space and overlays of one run.
@@ -31,15 +31,15 @@ pub enum Purpose {
     Copy,
     /// The workspace of one MCP session.
     Session,
-    /// A recording in the making.
+    /// An unfinished recording.
     Recording,
-    /// The folders of a recording that is replayed.
+    /// The folders of a replay.
     Replay,
-    /// The copy of a workspace in which a receipt is verified.
+    /// The copy of a workspace for verifying a receipt.
     Verification,
 }
 
-/// How the names of private folders start.
+/// Returns the prefixes of the names of temporary folders.
 pub fn prefixes() -> impl Iterator<Item = &'static str> {
     Purpose::ALL.into_iter().map(Purpose::prefix)
 }
@@ -66,7 +66,7 @@ impl Purpose {
     }
 }
 
-/// A private folder that is removed with this value.
+/// A private folder that is removed when this value is dropped.
 #[derive(Debug)]
 pub struct TempFolder {
     path: PathBuf,
@@ -76,7 +76,7 @@ pub struct TempFolder {
 }
 
 impl TempFolder {
-    /// Makes a folder in `within`.
+    /// Creates a folder in `within`.
     ///
     /// # Errors
     /// `within` does not exist or is not writable.
@@ -88,7 +88,7 @@ impl TempFolder {
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
                 made => made?,
             }
-            // A sweep may take the folder before it is locked: then another one is made.
+            // A sweep may remove the folder before it is locked. Then create another one.
             let folder = match open(&path) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
                 folder => folder?,
@@ -109,26 +109,26 @@ impl TempFolder {
         ))
     }
 
-    /// Where it is.
+    /// Returns the path.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Makes a folder in it, and opens that.
+    /// Creates and opens a folder inside this one.
     ///
     /// # Errors
-    /// The name is taken, or the file system refuses.
+    /// The name exists, or the file system fails.
     pub fn create(&self, name: &str) -> io::Result<OwnedFd> {
         fs::mkdirat(&self.folder, name, PRIVATE)?;
         Ok(fs::openat(&self.folder, name, FOLDER, Mode::empty())?)
     }
 
-    /// Leaves the folder where it is, unlocked: for one that was moved to its place.
+    /// Unlocks the folder and does not remove it, for example because it was moved.
     pub fn keep(mut self) {
         self.is_kept = true;
     }
 
-    /// Removes the folder now and says whether that worked.
+    /// Removes the folder now, and reports errors.
     ///
     /// # Errors
     /// Something in it could not be removed.
@@ -154,31 +154,30 @@ impl Drop for TempFolder {
         if !self.is_kept
             && let Err(error) = self.remove()
         {
-            tracing::warn!(path = %self.path.display(), %error, "a temporary folder could not be removed; a later sweep removes it");
+            tracing::warn!(path = %self.path.display(), %error, "cannot remove a temporary folder; a later sweep will");
         }
     }
 }
 
-/// Makes a private folder where nothing is yet.
+/// Creates a private folder.
 ///
 /// # Errors
-/// Something has that name already, or the file system refuses.
+/// The name exists, or the file system fails.
 pub fn create_new(path: &Path) -> io::Result<()> {
     fs::mkdirat(CWD, path, PRIVATE)?;
     let own = fs::statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW)?;
     if Mode::from_raw_mode(own.st_mode).contains(PRIVATE) {
         return Ok(());
     }
-    // A umask that takes permissions from the owner too. The path is a folder that was just made,
-    // not a link.
+    // The umask removed permissions of the owner. The path is the new folder and not a symlink.
     Ok(fs::chmodat(CWD, path, PRIVATE, AtFlags::empty())?)
 }
 
-/// Makes a folder and those above it, each private where it is missing. Folders that exist are
-/// taken as they are: the operator named them.
+/// Creates a private folder and any missing parents. Does not change existing folders, because the
+/// operator chose them.
 ///
 /// # Errors
-/// A part of the path is not a folder, or the file system refuses.
+/// A part of the path is not a folder, or the file system fails.
 pub fn create_missing(path: &Path) -> io::Result<()> {
     if path.as_os_str().is_empty() {
         return Ok(());
@@ -193,12 +192,11 @@ pub fn create_missing(path: &Path) -> io::Result<()> {
     .or_else(|error| if path.is_dir() { Ok(()) } else { Err(error) })
 }
 
-/// Opens a folder of the host's own, and makes it where it is missing. One that others may only
-/// read is closed to them.
+/// Opens a folder of the host, and creates it if it is missing. Removes the permissions of other
+/// users if they can only read it.
 ///
 /// # Errors
-/// The path is a link or not a folder, the folder belongs to someone else, or others may write to
-/// it.
+/// The path is a symlink or not a folder, another user owns the folder, or others can write to it.
 pub fn open_or_create(path: &Path) -> io::Result<OwnedFd> {
     let folder = match open(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -213,7 +211,7 @@ pub fn open_or_create(path: &Path) -> io::Result<OwnedFd> {
         || mode.intersects(Mode::WGRP | Mode::WOTH)
     {
         let message = format!(
-            "the folder {0} is not this user's alone: `chown` it, and `chmod 700 {0}`",
+            "other users own the folder {0} or can write to it: `chown` it, and `chmod 700 {0}`",
             path.display()
         );
         return Err(io::Error::new(io::ErrorKind::PermissionDenied, message));
@@ -224,15 +222,15 @@ pub fn open_or_create(path: &Path) -> io::Result<OwnedFd> {
     Ok(folder)
 }
 
-/// Removes the temporary folders in `within` whose owners are gone, and says how many there were.
+/// Removes temporary folders in `within` whose owners are gone. Returns their number.
 ///
-/// Only real folders of this user with the mode and a name that [`TempFolder`] gives, and whose
-/// lock is free.
+/// Removes only real folders of this user that have the mode and the name of a [`TempFolder`], and
+/// whose lock is free.
 ///
 /// # Errors
 /// `within` cannot be read.
 pub fn sweep(within: &Path) -> io::Result<usize> {
-    // The operator's folder for temporary files may be a link.
+    // The folder for temporary files may be a symlink, because the operator chose it.
     let within = fs::open(within, FOLDER.difference(OFlags::NOFOLLOW), Mode::empty())?;
     let mut swept = 0;
     for (name, kind) in entries(within.as_fd())? {
@@ -242,13 +240,13 @@ pub fn sweep(within: &Path) -> io::Result<usize> {
         match sweep_one(within.as_fd(), &name) {
             Ok(true) => swept += 1,
             Ok(false) => {}
-            Err(error) => tracing::debug!(?name, %error, "a stale folder was left"),
+            Err(error) => tracing::debug!(?name, %error, "cannot remove a stale folder"),
         }
     }
     Ok(swept)
 }
 
-/// Whether a name is one that [`TempFolder`] gives.
+/// Checks whether a name is that of a [`TempFolder`].
 fn is_ours(name: &CStr) -> bool {
     let is_random = |rest: &[u8]| {
         rest.len() == 16 && rest.iter().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
@@ -274,10 +272,10 @@ fn sweep_one(within: BorrowedFd<'_>, name: &CStr) -> io::Result<bool> {
     Ok(true)
 }
 
-/// Removes everything in a folder, and follows no links.
+/// Removes everything in a folder without following symlinks.
 ///
-/// Folders move to the top before they are emptied, so a deep tree, which a guest may leave, costs
-/// neither stack nor descriptors.
+/// Moves nested folders to the top before emptying them. A guest may leave a deep tree, which
+/// therefore needs neither stack nor file descriptors.
 fn empty(top: BorrowedFd<'_>) -> io::Result<()> {
     let (unique, mut moved) = (rand::random::<u64>(), 0_u64);
     loop {
@@ -288,7 +286,7 @@ fn empty(top: BorrowedFd<'_>) -> io::Result<()> {
         for name in folders {
             let folder = open_writable(top, &name)?;
             for inner in unlink_files(folder.as_fd())? {
-                // Moving a folder changes its `..`, so it has to be writable itself.
+                // Moving a folder changes its `..` entry, so the folder itself must be writable.
                 open_writable(folder.as_fd(), &inner)?;
                 moved += 1;
                 fs::renameat(&folder, &inner, top, format!("{unique:016x}.{moved}"))?;
@@ -298,7 +296,7 @@ fn empty(top: BorrowedFd<'_>) -> io::Result<()> {
     }
 }
 
-/// Removes what is not a folder, and gives the folders.
+/// Removes everything except folders, and returns the folders.
 fn unlink_files(folder: BorrowedFd<'_>) -> io::Result<Vec<CString>> {
     let (folders, files): (Vec<_>, Vec<_>) =
         entries(folder)?.into_iter().partition(|(_, kind)| *kind == Kind::Folder);
@@ -325,7 +323,7 @@ enum Kind {
     Other,
 }
 
-/// All entries but `.` and `..`.
+/// Returns all entries except `.` and `..`.
 fn entries(folder: BorrowedFd<'_>) -> io::Result<Vec<(CString, Kind)>> {
     let mut found = Vec::new();
     for entry in fs::Dir::read_from(folder)? {
@@ -367,7 +365,7 @@ mod tests {
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
     }
 
-    /// What a killed host leaves: a folder with its name and mode, and nobody who holds the lock.
+    /// Creates the folder that a killed host leaves: its lock is free.
     fn stale(within: &Path, purpose: Purpose) -> PathBuf {
         let folder = TempFolder::new_in(within, purpose).unwrap();
         let path = folder.path().to_owned();
@@ -378,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn every_temporary_folder_is_private_and_removed() {
+    fn temporary_folders_are_private_and_removed() {
         let within = tempfile::tempdir().unwrap();
         for purpose in Purpose::ALL {
             let folder = TempFolder::new_in(within.path(), purpose).unwrap();
@@ -395,7 +393,7 @@ mod tests {
     }
 
     #[test]
-    fn missing_parents_are_private_and_existing_ones_stay() {
+    fn new_parents_are_private_and_existing_ones_unchanged() {
         let within = tempfile::tempdir().unwrap();
         set_mode(within.path(), 0o755);
         create_missing(&within.path().join("a/b")).unwrap();
@@ -413,7 +411,7 @@ mod tests {
     }
 
     #[test]
-    fn an_own_folder_is_closed_to_readers() {
+    fn readable_folder_is_closed_to_others() {
         let within = tempfile::tempdir().unwrap();
         let path = within.path().join("own");
         for before in [0o755, 0o750, 0o711, 0o700] {
@@ -425,7 +423,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_others_may_write_to_is_refused() {
+    fn folder_that_others_can_write_is_refused() {
         let within = tempfile::tempdir().unwrap();
         let path = within.path().join("own");
         std::fs::create_dir(&path).unwrap();
@@ -441,7 +439,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_in_the_place_of_an_own_folder_is_refused() {
+    fn symlink_in_place_of_a_folder_is_refused() {
         let within = tempfile::tempdir().unwrap();
         let target = within.path().join("target");
         std::fs::create_dir(&target).unwrap();
@@ -453,7 +451,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sweep_removes_stale_folders_of_every_purpose() {
+    fn sweep_removes_stale_folders_of_every_purpose() {
         let within = tempfile::tempdir().unwrap();
         let paths = Purpose::ALL.map(|purpose| stale(within.path(), purpose));
         assert_eq!(sweep(within.path()).unwrap(), paths.len());
@@ -461,7 +459,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sweep_leaves_folders_whose_lock_is_held() {
+    fn sweep_leaves_locked_folders() {
         let within = tempfile::tempdir().unwrap();
         let held = TempFolder::new_in(within.path(), Purpose::Session).unwrap();
         std::fs::write(held.path().join("file"), "text").unwrap();
@@ -471,9 +469,9 @@ mod tests {
     }
 
     #[test]
-    fn a_sweep_follows_no_links() {
+    fn sweep_follows_no_symlinks() {
         let (within, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-        // As private as the host's own folders are: the mode is not what saves it.
+        // As private as the host's own folders, so the mode does not protect it.
         set_mode(elsewhere.path(), 0o700);
         std::fs::write(elsewhere.path().join("precious"), "text").unwrap();
         let planted = within.path().join("skillhost-run-0123456789abcdef");
@@ -487,7 +485,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sweep_leaves_what_the_host_did_not_make() {
+    fn sweep_leaves_folders_that_the_host_did_not_create() {
         let within = tempfile::tempdir().unwrap();
         let names = [
             "skillhost-build",
@@ -510,7 +508,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sweep_leaves_folders_of_another_user() {
+    fn sweep_leaves_folders_of_another_user() {
         // Only root can give a folder away.
         if !rustix::process::geteuid().is_root() {
             return;
@@ -524,7 +522,7 @@ mod tests {
     }
 
     #[test]
-    fn deep_and_closed_folders_are_removed() {
+    fn deep_and_read_only_folders_are_removed() {
         let within = tempfile::tempdir().unwrap();
         let folder = TempFolder::new_in(within.path(), Purpose::Replay).unwrap();
         let mut at = folder.create("deep").unwrap();

@@ -1,10 +1,10 @@
-//! Which component runs, and with which argv. What is here says what runs and carries no authority.
+//! Selects the component that runs, and its arguments. Nothing here carries authority.
 //!
-//! In reading order: `dispatch` and `shebang` say which program runs a file, `scripts` which file a
-//! name means; `built_in` has the programs that come with the host, `custom` those that an embedder
-//! brings, `programs` all of them and the skill's own, `spawn` which of them a command line starts.
-//! `digests` says what exactly that is, `copies` keeps it as it was digested, and `room` bounds
-//! what is kept; `stamp` tells whether a file is still the one that was looked at.
+//! In reading order: `dispatch` and `shebang` select the program that runs a file, and `scripts`
+//! finds the file that a name means. `built_in` has the programs that come with the host, `custom`
+//! those of an embedder, and `programs` all of these and the skill's own. `spawn` resolves a command
+//! line to one of them. `digests` computes digests, `copies` keeps copies of the digested files,
+//! and `cache_quota` limits their size. `stamp` recognizes files that have not changed.
 
 use std::io;
 use std::sync::Arc;
@@ -30,50 +30,49 @@ pub use programs::Programs;
 use crate::Skill;
 use built_in::BuiltIn;
 
-/// What one store runs.
+/// A program: what one store runs.
 #[derive(Debug, Clone)]
 pub struct Program {
-    /// The name it was started by: its `argv[0]`.
+    /// The name by which it was started: its `argv[0]`.
     pub name: String,
-    /// The code.
+    /// The component.
     pub component: Component,
-    /// Which of its exports.
+    /// The export to call.
     pub entry: EntryPoint,
     /// The arguments after the name.
     pub args: Vec<String>,
-    /// The skill's script that it runs, where it runs one.
+    /// The skill's script that it runs, if any.
     pub script: Option<ScriptId>,
 }
 
-/// A script of a skill: which, and what it was.
+/// The path and digest of a skill's script.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, schemars::JsonSchema)]
 pub struct ScriptId {
-    /// Its path in the skill.
+    /// The path in the skill.
     pub path: String,
-    /// The digest of its bytes, `sha256:` and 64 hex digits.
+    /// The digest of the file: `sha256:` and 64 hex digits.
     pub digest: String,
 }
 
-/// Which export of a component is called.
+/// The export of a component that is called.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum EntryPoint {
     /// `wasi:cli/run`.
     Command,
     /// One typed tool of `skillhost:skill/tools`.
     Tool {
-        /// The tool's name.
+        /// The name of the tool.
         name: String,
-        /// Its input, a JSON text.
+        /// The input, as JSON.
         input: String,
-        /// The skill's scripts, where the name could have been meant for one: told where there is
-        /// no such tool.
+        /// The skill's scripts if the name could mean one. The error for an unknown tool lists them.
         scripts: Vec<String>,
     },
-    /// The list of its typed tools.
+    /// The list of typed tools.
     ListTools,
 }
 
-/// A component: what it is, and where its bytes are.
+/// A component: its digest, and the source of its bytes.
 #[derive(Debug, Clone)]
 pub struct Component {
     /// `sha256:` and 64 hex digits.
@@ -84,15 +83,15 @@ pub struct Component {
 #[derive(Debug, Clone)]
 enum Source {
     Bytes(Arc<[u8]>),
-    /// Read only to be compiled.
+    /// A built-in program. It is read only to compile it.
     BuiltIn(Arc<BuiltIn>),
-    /// A file of a skill, read only to be compiled.
+    /// A file of a skill. It is read only to compile it.
     Own(Arc<Skill>, String),
 }
 
 impl Program {
-    /// Its name in the host's terms, whatever it was started by: the skill's script, a built-in
-    /// program, or the file of a component.
+    /// Returns the program's name in records, which does not depend on the name that started it: the
+    /// skill's script, the built-in program, or the file of the component.
     pub fn recorded_name(&self) -> &str {
         match (&self.script, &self.component.source) {
             (Some(script), _) => &script.path,
@@ -104,21 +103,21 @@ impl Program {
 }
 
 impl Component {
-    /// Takes a binary, and computes its digest.
+    /// Creates a component from its bytes.
     pub fn new(bytes: impl Into<Arc<[u8]>>) -> Component {
         let bytes = bytes.into();
         Component { digest: digest(&bytes), source: Source::Bytes(bytes) }
     }
 
-    /// A file of a skill, whose digest is known.
+    /// Creates a component from a file of a skill with a known digest.
     pub(crate) fn own(skill: &Arc<Skill>, path: &str, digest: &str) -> Component {
         Component { digest: digest.to_owned(), source: Source::Own(skill.clone(), path.to_owned()) }
     }
 
-    /// The binary.
+    /// Returns the bytes.
     ///
     /// # Errors
-    /// It cannot be read, or is not any more what its digest says.
+    /// The file cannot be read, or does not match the digest.
     pub fn bytes(&self) -> io::Result<Arc<[u8]>> {
         match &self.source {
             Source::Bytes(bytes) => Ok(bytes.clone()),
@@ -128,13 +127,13 @@ impl Component {
                 if digest(&bytes) == self.digest {
                     Ok(bytes.into())
                 } else {
-                    Err(io::Error::other("it was changed meanwhile"))
+                    Err(io::Error::other("the file was modified during the run"))
                 }
             }
         }
     }
 
-    /// The skill that it is a file of, if it is one's.
+    /// Returns the skill that contains the component, if any.
     pub fn skill(&self) -> Option<&Skill> {
         match &self.source {
             Source::Own(skill, _) => Some(skill),
@@ -142,7 +141,7 @@ impl Component {
         }
     }
 
-    /// The built-in program that it is, if it is one.
+    /// Returns the built-in program of the component, if any.
     pub fn built_in(&self) -> Option<&BuiltIn> {
         match &self.source {
             Source::Bytes(_) | Source::Own(..) => None,
@@ -151,12 +150,12 @@ impl Component {
     }
 }
 
-/// `sha256:` and the hex digest of some bytes.
+/// Returns the digest of some bytes: `sha256:` and 64 hex digits.
 pub fn digest(bytes: &[u8]) -> String {
     format!("sha256:{}", hex(&Sha256::digest(bytes)))
 }
 
-/// Bytes as lower-case hex.
+/// Formats bytes as lower-case hex digits.
 pub fn hex(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     let digits = bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]);

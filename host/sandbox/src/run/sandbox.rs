@@ -258,7 +258,7 @@ fn unlinkable(error: &wasmtime::Error) -> Status {
 
 impl Prepared {
     /// Why an entry cannot be called, with what there is instead.
-    pub(crate) fn lacks(&self, entry: &Entry) -> Option<Status> {
+    pub(crate) fn lacks(&self, entry: &EntryPoint) -> Option<Status> {
         let exports = &self.exports;
         let (has, wanted, nor) = match entry {
             // It is asked what it has: nothing is an answer.

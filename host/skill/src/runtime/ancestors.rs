@@ -1,5 +1,5 @@
-//! The folders above the host's own: whoever may write to one of them can put another folder in the
-//! place of the cache, with code of their own in it.
+//! Checks the folders above the cache. A user who can write to one of them could replace the cache,
+//! and with it the compiled code.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -10,15 +10,16 @@ use std::sync::{Mutex, PoisonError};
 use rustix::fs::{CWD, FileType, Mode, Stat};
 use rustix::process::{getegid, geteuid};
 
-/// Symlinks that a path may lead over, as the kernel counts them.
+/// The most symlinks on a path, as in the kernel.
 const LINKS: usize = 40;
 
-/// Checks once per process that nobody but this user and root can exchange a part of a path: each
-/// folder on the way, over symlinks too, belongs to one of the two, and others may not write to it.
-/// In one with the sticky bit, such as /tmp, they may, since they cannot rename what is not theirs.
+/// Checks once per process that only this user and root can replace a part of a path. One of them
+/// must own each folder on the way, also behind symlinks, and others must not be able to write to
+/// it. Others can write to a folder with the sticky bit, such as /tmp, because they cannot rename
+/// files of this user there.
 ///
 /// # Errors
-/// The folder that others may write to, and what mends it.
+/// A folder that others can write to, with the fix.
 pub(crate) fn check(path: &Path) -> io::Result<()> {
     static CHECKED: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
     let path = std::path::absolute(path)?;
@@ -43,7 +44,7 @@ fn walk(path: &Path) -> io::Result<()> {
         let next = at.join(&name);
         let stat = rustix::fs::statat(CWD, &next, rustix::fs::AtFlags::SYMLINK_NOFOLLOW)?;
         if FileType::from_raw_mode(stat.st_mode) != FileType::Symlink {
-            // The last one is the host's own folder, whose opener is stricter.
+            // The last part is the cache itself. Its opener is stricter.
             judge(&next, &stat, user, !rest.is_empty())?;
             at = next;
             continue;
@@ -62,7 +63,7 @@ fn walk(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// The parts of a path, the first on top.
+/// Pushes the parts of a path, the first on top.
 fn push(rest: &mut Vec<OsString>, path: &Path) {
     let part = |part: Component<'_>| match part {
         Component::Normal(name) => Some(name.to_owned()),
@@ -81,7 +82,7 @@ fn judge(path: &Path, stat: &Stat, user: u32, is_folder: bool) -> io::Result<()>
     };
     if stat.st_uid != 0 && stat.st_uid != user && !is_unmapped(stat.st_uid) {
         return refuse(format!(
-            "belongs to user {}: choose another with XDG_CACHE_HOME",
+            "is owned by user {}: choose another with XDG_CACHE_HOME",
             stat.st_uid
         ));
     }
@@ -89,16 +90,16 @@ fn judge(path: &Path, stat: &Stat, user: u32, is_folder: bool) -> io::Result<()>
     if !is_folder || mode.contains(Mode::SVTX) {
         return Ok(());
     }
-    // Where each user has a group of their own, by the same number, that group is no one else.
+    // A group with the same number as the user contains only that user.
     let is_own_group = || stat.st_uid == user && stat.st_gid == user && getegid().as_raw() == user;
     if mode.contains(Mode::WOTH) || (mode.contains(Mode::WGRP) && !is_own_group()) {
-        return refuse(format!("can be written by others: `chmod go-w {}`", path.display()));
+        return refuse(format!("is writable by others: `chmod go-w {}`", path.display()));
     }
     Ok(())
 }
 
-/// Whether a user is one that this user namespace has no number for: whoever made the namespace,
-/// root among them, and nobody in it.
+/// Checks whether a user has no number in this user namespace. Such a user is outside the namespace,
+/// and may be root.
 fn is_unmapped(user: u32) -> bool {
     const OVERFLOW: u32 = 65_534;
     let map = || {
@@ -124,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn a_parent_that_others_can_write_is_refused() {
+    fn parent_that_others_can_write_is_refused() {
         let dir = tempfile::tempdir().unwrap();
         let (above, cache) = (dir.path().join("above"), dir.path().join("above/own/cache"));
         folder(&cache, 0o700);
@@ -140,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn a_parent_of_another_user_is_refused() {
+    fn parent_of_another_user_is_refused() {
         // Only root can give a folder away.
         if !rustix::process::geteuid().is_root() {
             return;
@@ -151,11 +152,11 @@ mod tests {
         assert!(walk(&cache).is_ok());
         std::os::unix::fs::chown(&above, Some(4_242), None).unwrap();
         let why = walk(&cache).unwrap_err().to_string();
-        assert!(why.contains("belongs to user 4242"), "{why}");
+        assert!(why.contains("owned by user 4242"), "{why}");
     }
 
     #[test]
-    fn a_symlink_on_the_way_hides_no_parent() {
+    fn parents_behind_symlinks_are_checked() {
         let dir = tempfile::tempdir().unwrap();
         for part in ["open/cache", "closed"] {
             folder(&dir.path().join(part), 0o700);

@@ -1,9 +1,9 @@
-//! The programs that come with the host: components in a folder of the operator's, each described
-//! by a JSON file beside it.
+//! Built-in programs: components in folders of the operator, each with a JSON file that describes
+//! it.
 //!
-//! Nothing is read until a run needs one of them. Then the JSON files are read, which are small;
-//! the component itself only when it has to be compiled: that it is still the file whose digest the
-//! JSON names, a stamp in the cache folder says.
+//! Nothing is read until a run needs a program. Then the small JSON files are read. A component is
+//! read only to compile it. A stamp in the cache folder vouches that it still has the digest in the
+//! JSON file.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read as _};
@@ -19,94 +19,93 @@ use super::stamp::{self, Stamp, file_digest};
 use super::{Component, Source, digest};
 use skillhost_policy::limits::Limit;
 
-/// Where the built-in programs are, and where their stamps are kept.
+/// The folders of built-in programs, and the cache for their stamps.
 #[derive(Debug, Clone, Default)]
 pub struct BuiltIns {
-    /// The folders, first come first served; one that is not there holds none.
+    /// The folders, in order of precedence. A missing folder is ignored.
     pub folders: Vec<PathBuf>,
     /// The cache folder, which only the host writes.
     pub cache: PathBuf,
-    /// What an embedder adds to them.
+    /// The runtimes that an embedder adds.
     pub custom: Runtimes,
 }
 
-/// A program that comes with the host.
+/// A built-in program.
 #[derive(Debug, Clone)]
 pub struct BuiltIn {
-    /// What its JSON file says.
+    /// The content of its JSON file.
     pub description: ProgramDescription,
-    /// The stack that it needs, in bytes; 0 where it does not say.
+    /// The stack that it needs, in bytes; 0 if it declares none.
     pub stack: u64,
-    /// The folder that it is in.
+    /// Its folder.
     pub folder: PathBuf,
-    /// The name of its JSON file in that folder.
+    /// The name of its JSON file in the folder.
     pub file: String,
     cache: PathBuf,
-    /// That its component is what its JSON file says; once a process.
+    /// Set once the component is known to match its JSON file.
     vouched: OnceLock<()>,
     opened: OnceLock<Arc<Dir>>,
 }
 
-/// The JSON file of a built-in program.
+/// The JSON description of a built-in program.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ProgramDescription {
-    /// What it is called, such as `python`.
+    /// The name, such as `python`.
     pub name: String,
-    /// The version of what it is.
+    /// The version of the program.
     pub version: String,
-    /// The commands that it answers to, such as `python3` and `python`.
+    /// The commands that start it, such as `python3` and `python`.
     pub programs: Vec<String>,
-    /// The component, a file in the same folder.
+    /// The file name of the component, in the same folder.
     pub wasm: String,
-    /// Bytes of the component.
+    /// The size of the component in bytes.
     pub size: u64,
-    /// Its digest, `sha256:` and 64 hex digits.
+    /// The digest of the component: `sha256:` and 64 hex digits.
     pub digest: String,
-    /// What it needs of the limits that hold for it.
+    /// The limits that it needs.
     #[serde(default)]
     pub limits: ProgramLimits,
-    /// A folder beside it with packages that come with it.
+    /// The name of a folder with its packages, in the same folder.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub packages: Option<String>,
 }
 
-/// What a built-in program needs.
+/// The limits that a built-in program needs.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ProgramLimits {
-    /// Its stack, written as in a policy: `32MiB`.
+    /// The stack, written as in a policy: `32MiB`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stack: Option<String>,
 }
 
-/// A program that cannot be had.
+/// The reason why a program is not available.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct ProgramError {
-    /// What is wrong, and in which file.
+    /// The problem, with the file.
     pub message: String,
-    /// What would mend it.
+    /// How to fix it.
     pub fix: Option<String>,
 }
 
-/// What builds the programs, as people type it.
+/// The command that builds the built-in programs.
 pub const BUILD_COMMAND: &str = "cargo xtask components";
 
-/// The programs that a host is expected to have, and their first commands.
+/// The programs that every host should have, with their commands.
 pub const EXPECTED_PROGRAMS: [(&str, &[&str]); 2] =
     [("python", &["python3", "python"]), ("shell", &["bash", "sh"])];
 
-/// Bytes of a JSON file: far more than one needs.
+/// The most bytes of a JSON file, far more than one needs.
 const DESCRIPTION_MAX: u64 = 64 << 10;
 
 impl BuiltIns {
-    /// Reads the JSON files of all folders, by name. A JSON file without `programs` describes
-    /// something else.
+    /// Reads the JSON files of all folders, sorted by name. Ignores JSON files without `programs`,
+    /// which describe something else.
     ///
     /// # Errors
-    /// A folder or a file that cannot be read, or is not what it should be: nothing is left out in
-    /// silence.
+    /// A folder or file is unreadable or invalid.
     pub fn list(&self) -> Result<Vec<BuiltIn>, ProgramError> {
         let mut found: Vec<BuiltIn> = Vec::new();
         for path in &self.folders {
@@ -114,11 +113,11 @@ impl BuiltIns {
                 Ok(folder) => folder,
                 Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
                 Err(error) => {
-                    return Err(broken(path, format!("the folder cannot be opened: {error}")));
+                    return Err(broken(path, format!("cannot open the folder: {error}")));
                 }
             };
             for file in json_files(&folder)
-                .map_err(|error| broken(path, format!("the folder cannot be read: {error}")))?
+                .map_err(|error| broken(path, format!("cannot read the folder: {error}")))?
             {
                 let here = || path.join(&file);
                 let text = read(&folder, &file, DESCRIPTION_MAX)
@@ -147,22 +146,22 @@ impl BuiltIns {
 }
 
 impl ProgramDescription {
-    /// Reads a JSON file; `None` where it describes no program.
+    /// Parses a JSON file. Returns `None` if it does not describe a program.
     fn parse(text: &[u8]) -> Result<Option<ProgramDescription>, String> {
         let description: ProgramDescription = match serde_json::from_slice(text) {
             Ok(description) => description,
             Err(error) => {
-                // Not as a struct: one is read from a list too.
+                // Do not use a struct here: serde also reads structs from lists.
                 let of_a_program: Result<BTreeMap<String, IgnoredAny>, _> =
                     serde_json::from_slice(text);
                 let of_a_program = of_a_program.map(|entries| entries.contains_key("programs"));
                 return match of_a_program {
                     Ok(true) => Err(error.to_string()),
                     Ok(false) => Ok(None),
-                    // A list, or a word: or no JSON at all.
+                    // Another JSON value, or invalid JSON.
                     Err(_) => match serde_json::from_slice(text) {
                         Ok(IgnoredAny) => Ok(None),
-                        Err(other) => Err(format!("this is not valid JSON: {other}")),
+                        Err(other) => Err(format!("invalid JSON: {other}")),
                     },
                 };
             }
@@ -178,12 +177,12 @@ impl ProgramDescription {
                 .chain(&description.packages)
                 .all(|n| plain(n))
         {
-            return Err("`name`, `programs`, `wasm` and `packages` are plain names".into());
+            return Err("`name`, `programs`, `wasm` and `packages` must be plain names".into());
         }
         let hex = description.digest.strip_prefix("sha256:").unwrap_or_default();
         if hex.len() != 64 || !hex.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b))
         {
-            return Err("`digest` is `sha256:` and 64 hex digits".into());
+            return Err("`digest` must be `sha256:` and 64 hex digits".into());
         }
         Ok(Some(description))
     }
@@ -196,14 +195,14 @@ impl ProgramDescription {
 }
 
 impl BuiltIn {
-    /// The component. Reads it only where no stamp vouches for it.
+    /// Returns the component. Reads the file only if no stamp vouches for it.
     ///
     /// # Errors
-    /// It is not there, or not the file that the JSON describes.
+    /// The file is missing, or does not match the JSON file.
     pub fn component(self: &Arc<Self>) -> Result<Component, ProgramError> {
         if self.vouched.get().is_none() {
             self.vouch()?;
-            // Whoever else came to the same end meanwhile has said so.
+            // Another thread may have set it to the same value.
             let _ = self.vouched.set(());
         }
         Ok(Component {
@@ -219,12 +218,12 @@ impl BuiltIn {
         let stat = rustix::fs::fstat(&file).map_err(|error| wrong(error.to_string()))?;
         if u64::try_from(stat.st_size) != Ok(self.description.size) {
             return Err(wrong(format!(
-                "it has {} bytes, and {} says {}",
+                "the file has {} bytes, but {} says {}",
                 stat.st_size, self.file, self.description.size
             )));
         }
         let cache = stamp::open_cache_folder(&self.cache)
-            .map_err(|error| wrong(format!("the cache is not usable: {error}")))?;
+            .map_err(|error| wrong(format!("cannot use the cache: {error}")))?;
         let name =
             format!("{}.program", &digest(path.as_os_str().as_encoded_bytes())["sha256:".len()..]);
         let known = Stamp::read(&cache, &name).filter(|stamp| {
@@ -234,9 +233,9 @@ impl BuiltIn {
             Some(stamp) => stamp.digest,
             None => {
                 let found = file_digest(&file)
-                    .map_err(|error| wrong(format!("it cannot be read: {error}")))?;
+                    .map_err(|error| wrong(format!("cannot read the file: {error}")))?;
                 if let Err(error) = Stamp::of(&stat, found.clone()).write(&cache, &name) {
-                    tracing::debug!(%error, "no stamp was written; the next run computes the digest again");
+                    tracing::debug!(%error, "cannot write a stamp; the next run computes the digest again");
                 }
                 found
             }
@@ -244,7 +243,7 @@ impl BuiltIn {
         self.check(&found)
     }
 
-    /// The component's bytes, checked against the digest.
+    /// Reads the component, and checks its digest.
     pub(super) fn bytes(&self) -> io::Result<Arc<[u8]>> {
         let mut bytes = Vec::with_capacity(usize::try_from(self.description.size).unwrap_or(0));
         self.open()?.take(self.description.size + 1).read_to_end(&mut bytes)?;
@@ -253,10 +252,10 @@ impl BuiltIn {
         Ok(bytes.into())
     }
 
-    /// The folder of packages that comes with it, opened; with the guest path where it is expected.
+    /// Opens the folder of its packages, and returns it with its guest path.
     ///
     /// # Errors
-    /// It is there and cannot be opened.
+    /// The folder exists, but cannot be opened.
     pub fn packages(&self) -> Result<Option<(String, Arc<Dir>)>, ProgramError> {
         let Some(name) = &self.description.packages else { return Ok(None) };
         let series: Vec<&str> = self.description.version.split('.').take(2).collect();
@@ -267,23 +266,21 @@ impl BuiltIn {
         match open_folder(&self.folder).and_then(|folder| folder.open_dir(name)) {
             Ok(folder) => Ok(Some((guest, self.opened.get_or_init(|| Arc::new(folder)).clone()))),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(broken(
-                &self.folder.join(name),
-                format!("the folder cannot be opened: {error}"),
-            )),
+            Err(error) => {
+                Err(broken(&self.folder.join(name), format!("cannot open the folder: {error}")))
+            }
         }
     }
 
-    /// The packages that come with it, such as `requests 2.32.5`, as far as they say so themselves;
-    /// `None` where there is no folder of them.
+    /// Returns the names and versions of its packages, such as `requests 2.32.5`, from their
+    /// metadata; `None` without a folder of packages.
     ///
     /// # Errors
-    /// The folder is there and cannot be read.
+    /// The folder exists, but cannot be read.
     pub fn package_names(&self) -> Result<Option<Vec<String>>, ProgramError> {
         let Some((_, folder)) = self.packages()? else { return Ok(None) };
-        let wrong = |error: io::Error| {
-            broken(&self.folder, format!("the packages cannot be listed: {error}"))
-        };
+        let wrong =
+            |error: io::Error| broken(&self.folder, format!("cannot list the packages: {error}"));
         let names = folder
             .entries()
             .and_then(|all| all.map(|entry| Ok(entry?.file_name())).collect::<io::Result<Vec<_>>>())
@@ -296,7 +293,7 @@ impl BuiltIn {
         Ok(Some(names))
     }
 
-    /// Where its component is.
+    /// Returns the path of its component.
     pub fn wasm(&self) -> PathBuf {
         self.folder.join(&self.description.wasm)
     }
@@ -306,16 +303,16 @@ impl BuiltIn {
         if file.metadata()?.is_file() {
             Ok(file)
         } else {
-            Err(io::Error::other("it is no regular file"))
+            Err(io::Error::other("not a regular file"))
         }
     }
 
     fn unreadable(&self, error: &io::Error) -> ProgramError {
         let message = match error.kind() {
             io::ErrorKind::NotFound => {
-                format!("{} is missing, which {} describes", self.wasm().display(), self.file)
+                format!("missing file {}, which {} describes", self.wasm().display(), self.file)
             }
-            _ => format!("{}: it cannot be opened: {error}", self.wasm().display()),
+            _ => format!("cannot open {}: {error}", self.wasm().display()),
         };
         ProgramError { message, fix: Some(format!("build it: `{BUILD_COMMAND}`")) }
     }
@@ -342,7 +339,7 @@ fn open_folder(path: &Path) -> io::Result<Dir> {
     Dir::open_ambient_dir(path, cap_std::ambient_authority())
 }
 
-/// The names of a folder's JSON files, sorted. One that is not UTF-8 is none of ours.
+/// Returns the names of the JSON files in a folder, sorted. Skips names that are not UTF-8.
 fn json_files(folder: &Dir) -> io::Result<Vec<String>> {
     let names =
         folder.entries()?.map(|entry| Ok(entry?.file_name().into_string().unwrap_or_default()));
@@ -355,12 +352,12 @@ fn json_files(folder: &Dir) -> io::Result<Vec<String>> {
 fn read(folder: &Dir, file: &str, most: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     folder.open(file)?.take(most + 1).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > most { Err(io::Error::other("it is too large")) } else { Ok(bytes) }
+    if bytes.len() as u64 > most { Err(io::Error::other("too large")) } else { Ok(bytes) }
 }
 
 fn broken(path: &Path, message: String) -> ProgramError {
     ProgramError {
         message: format!("{}: {message}", path.display()),
-        fix: Some(format!("build the programs again: `{BUILD_COMMAND}`")),
+        fix: Some(format!("rebuild the programs: `{BUILD_COMMAND}`")),
     }
 }

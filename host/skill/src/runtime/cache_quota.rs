@@ -1,5 +1,5 @@
-//! The room that the cache folder takes: each skill has a share of it, and all together have a
-//! bound. What belongs to built-in programs counts towards neither, and is never removed.
+//! Limits the size of the cache folder: for each skill, and for all skills together. Files of
+//! built-in programs count towards neither limit, and are never removed.
 
 use std::io::{self, Read as _};
 use std::os::unix::fs::FileExt as _;
@@ -12,16 +12,16 @@ use serde::{Deserialize, Serialize};
 
 use super::{copies, stamp};
 
-/// What one skill may have in the cache folder.
+/// The limit for one skill.
 const SHARE: Bound = Bound { bytes: 256 << 20, entries: 4_096 };
-/// What all skills may have in it.
+/// The limit for all skills together.
 const ROOM: Bound = Bound { bytes: 2 << 30, entries: 32_768 };
-/// After how long a half-written file is nobody's.
+/// The age at which a temporary file counts as abandoned.
 const ABANDONED: Duration = Duration::from_secs(3600);
-/// Bytes of a list of what a skill has.
+/// The most bytes of a skill's list of entries.
 const LIST_MAX: u64 = 4 << 20;
 
-/// The end of the names of compiled components that are a skill's, not a built-in program's.
+/// The suffix of compiled components that belong to a skill rather than a built-in program.
 pub(crate) const OF_SKILL: &str = ".own.cwasm";
 
 #[derive(Clone, Copy)]
@@ -36,19 +36,19 @@ impl Bound {
     }
 }
 
-/// Something that a skill has in the cache folder.
+/// An entry of a skill in the cache folder.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Entry {
     name: String,
     bytes: u64,
 }
 
-/// Charges what was put into the cache folder to its skill, by the device and inode of the skill's
-/// folder. Where that has more than its share, what it has had longest goes; a single thing that is
-/// larger than the share goes at once.
+/// Charges a new entry of the cache folder to a skill, which is identified by the device and inode of
+/// its folder. Removes the skill's oldest entries if it exceeds its share. An entry that is larger
+/// than the share is removed at once.
 pub fn charge(cache: &Dir, skill: &str, name: &str, bytes: u64) {
     if let Err(error) = charge_to(cache, skill, Entry { name: name.to_owned(), bytes }, SHARE) {
-        tracing::debug!(%error, name, "what a skill put into the cache was not charged to it");
+        tracing::debug!(%error, name, "cannot charge a cache entry to its skill");
     }
 }
 
@@ -56,7 +56,7 @@ fn charge_to(cache: &Dir, skill: &str, new: Entry, share: Bound) -> io::Result<(
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true);
     let file = cache.open_with(format!("{skill}.share"), &options)?.into_std();
-    // Others hold it for as long as this takes.
+    // Other hosts hold the lock only for the duration of this function.
     rustix::fs::flock(&file, FlockOperation::LockExclusive)?;
     let mut text = Vec::new();
     (&file).take(LIST_MAX).read_to_end(&mut text)?;
@@ -82,24 +82,24 @@ fn charge_to(cache: &Dir, skill: &str, new: Entry, share: Bound) -> io::Result<(
     file.write_all_at(&text, 0)
 }
 
-/// Removes what has been used least lately until all that belongs to skills fits, and what was left
-/// half-written. Takes as long as a look at each file.
+/// Removes abandoned temporary files, and the least recently used entries of skills until the rest
+/// fits the limit. Reads the metadata of every file.
 pub fn trim(cache: &Path) {
     if let Err(error) =
-        stamp::open_cache_folder(cache).and_then(|cache| tidy_to(&cache, ROOM, ABANDONED))
+        stamp::open_cache_folder(cache).and_then(|cache| trim_to(&cache, ROOM, ABANDONED))
     {
-        tracing::warn!(%error, "the cache folder was not tidied");
+        tracing::warn!(%error, "cannot trim the cache folder");
     }
 }
 
-/// Something that may be removed.
+/// An entry that can be removed.
 struct Found {
     used: SystemTime,
     name: String,
     bytes: u64,
 }
 
-fn tidy_to(cache: &Dir, room: Bound, abandoned: Duration) -> io::Result<()> {
+fn trim_to(cache: &Dir, room: Bound, abandoned: Duration) -> io::Result<()> {
     let mut found = Vec::new();
     for folder in ["", "skills/"] {
         let listed = match if folder.is_empty() { cache.entries() } else { cache.read_dir(folder) }
@@ -108,7 +108,7 @@ fn tidy_to(cache: &Dir, room: Bound, abandoned: Duration) -> io::Result<()> {
             listed => listed?,
         };
         for entry in listed {
-            // What another host removes meanwhile is gone.
+            // Another host may have removed the entry.
             let Ok(entry) = entry else { continue };
             let (Ok(name), Ok(metadata)) = (entry.file_name().into_string(), entry.metadata())
             else {
@@ -138,7 +138,7 @@ fn tidy_to(cache: &Dir, room: Bound, abandoned: Duration) -> io::Result<()> {
     if room.holds(bytes, entries) {
         return Ok(());
     }
-    // A tenth more than has to go, so that the next run does not begin anew.
+    // Free a tenth more than necessary, so that the next run does not have to trim again.
     let goal = Bound { bytes: room.bytes / 10 * 9, entries: room.entries / 10 * 9 };
     found.sort_by_key(|found| found.used);
     for Found { name, bytes: its, .. } in found {
@@ -152,7 +152,7 @@ fn tidy_to(cache: &Dir, room: Bound, abandoned: Duration) -> io::Result<()> {
     Ok(())
 }
 
-/// A copy of a skill: its bytes, and when one of its files was read last.
+/// Returns the size of a skill's copy, and when one of its files was last read.
 fn copy(cache: &Dir, name: String) -> Option<Found> {
     let (mut bytes, mut last, mut folders) =
         (0, SystemTime::UNIX_EPOCH, vec![cache.open_dir(&name).ok()?]);
@@ -169,13 +169,13 @@ fn copy(cache: &Dir, name: String) -> Option<Found> {
     Some(Found { used: last.max(used(&made)), name, bytes })
 }
 
-/// When a file was used last: read, as far as the file system keeps that, or written.
+/// Returns when a file was last read, if the file system records that, or written.
 fn used(metadata: &Metadata) -> SystemTime {
     let times = [metadata.accessed(), metadata.modified()].into_iter().flatten();
     times.map(cap_std::time::SystemTime::into_std).max().unwrap_or(SystemTime::UNIX_EPOCH)
 }
 
-/// Removes something, and what belongs to it; a copy of a skill where nobody reads it.
+/// Removes an entry and its stamp. Does not remove a copy of a skill that is in use.
 fn remove(cache: &Dir, name: &str) -> io::Result<()> {
     if name.contains('/') {
         return copies::remove(cache, name);
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn a_skill_has_no_more_than_its_share() {
+    fn skill_exceeding_its_share_loses_its_oldest_entries() {
         let (_dir, cache) = cache();
         let share = Bound { bytes: 100, entries: 3 };
         let charge = |skill: &str, name: &str, bytes: usize| {
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_in_use_is_not_removed_for_a_share() {
+    fn entries_in_use_are_not_removed_for_the_share() {
         let (_dir, cache) = cache();
         cache.create_dir_all("skills/a").unwrap();
         let held = cache.open("skills/a").unwrap().into_std();
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn the_least_recently_used_goes_and_never_a_runtime() {
+    fn least_recently_used_entries_go_first_and_runtimes_stay() {
         let (_dir, cache) = cache();
         for (name, bytes, hours) in [
             ("runtime.cwasm", 500, 90),
@@ -286,16 +286,16 @@ mod tests {
         ] {
             put(&cache, name, bytes, hours);
         }
-        tidy_to(&cache, Bound { bytes: 100, entries: 10 }, ABANDONED).unwrap();
+        trim_to(&cache, Bound { bytes: 100, entries: 10 }, ABANDONED).unwrap();
         assert_eq!(names(&cache).len(), 7, "as much as there is room for");
-        tidy_to(&cache, Bound { bytes: 99, entries: 10 }, ABANDONED).unwrap();
+        trim_to(&cache, Bound { bytes: 99, entries: 10 }, ABANDONED).unwrap();
         assert!(names(&cache).len() == 6 && !cache.exists("older.script"), "{:?}", names(&cache));
-        tidy_to(&cache, Bound { bytes: 99, entries: 1 }, ABANDONED).unwrap();
+        trim_to(&cache, Bound { bytes: 99, entries: 1 }, ABANDONED).unwrap();
         assert_eq!(names(&cache), ["runtime.cwasm", "runtime.stamp", "x.program"]);
     }
 
     #[test]
-    fn what_was_left_half_written_goes_and_copies_in_use_stay() {
+    fn abandoned_files_go_and_copies_in_use_stay() {
         let (_dir, cache) = cache();
         put(&cache, "new.tmp", 1, 0);
         put(&cache, "old.tmp", 1, 2);
@@ -305,7 +305,7 @@ mod tests {
         }
         let held = cache.open("skills/used").unwrap().into_std();
         rustix::fs::flock(&held, FlockOperation::LockShared).unwrap();
-        tidy_to(&cache, Bound { bytes: 5, entries: 10 }, ABANDONED).unwrap();
+        trim_to(&cache, Bound { bytes: 5, entries: 10 }, ABANDONED).unwrap();
         assert_eq!(names(&cache), ["new.tmp", "skills"]);
         assert_eq!((cache.exists("skills/used"), cache.exists("skills/unused")), (true, false));
     }

@@ -1,13 +1,13 @@
-//! Copies of skills in the cache folder: what was digested is what runs, whatever becomes of the
-//! skill's own folder meanwhile.
+//! Copies of skills in the cache folder. The digested files are the files that run, even if the
+//! skill's own folder changes during the run.
 //!
-//! The bytes that are hashed are the bytes that are written, into a folder named after the digest,
-//! which is put in place whole and never changed afterwards. While no file of the skill has
-//! changed, its digests are known without reading one, and its copy is opened.
+//! The hashed bytes are written to a folder that is named after the digest. The folder is put in
+//! place complete and never changes afterwards. As long as no file of the skill changes, its digests
+//! are known without reading a file, and its copy is reused.
 //!
-//! A copy is written without waiting for the disk. So it is compared with the skill once after each
-//! start of the machine, which may have failed before the copy was on the disk. Whoever reads a
-//! copy holds a shared lock on its folder; whoever removes one takes the exclusive lock.
+//! Copies are written without waiting for the disk. The machine may have crashed before a copy was
+//! on disk, so each copy is compared with the skill once after every boot. Readers of a copy hold a
+//! shared lock on its folder, and removing it needs the exclusive lock.
 
 use std::io::{self, Read as _, Write as _};
 use std::os::fd::AsFd;
@@ -23,41 +23,41 @@ use crate::SkillListing;
 use crate::files::{Content, ContentHash, SkillFile, read_listed};
 use crate::private::{Purpose, TempFolder};
 
-/// The folder of the copies, in the cache folder.
+/// The folder of copies in the cache folder.
 const FOLDER: &str = "skills";
 
-/// What the cache folder holds of a skill.
+/// What the cache folder stores about a skill.
 #[derive(Serialize, Deserialize)]
 struct Known {
     digests: Digests,
-    /// The start of the machine since which the copy is known to be whole.
+    /// The boot since which the copy is known to be complete.
     boot: String,
 }
 
-/// A skill's files as they were digested.
+/// A copy of a skill's files, with their digests.
 pub struct SkillCopy {
-    /// Where the files are read from.
+    /// The folder from which the files are read.
     pub content: Content,
     /// The digests of the skill and of each file.
     pub digests: Digests,
-    /// Whether the cache folder holds more than before.
+    /// Whether the copy was added to the cache folder.
     pub is_new: bool,
 }
 
-/// Opens the copy of a skill, making it where there is none. `scratch` is where a copy is made for
-/// this run alone if the cache folder cannot be used.
+/// Opens the copy of a skill, or creates it. If the cache folder cannot be used, creates a copy for
+/// this run only in `scratch`.
 ///
 /// # Errors
-/// A file cannot be read, or changed since it was listed; or no copy can be made.
+/// A file cannot be read, a file changed after it was listed, or no copy can be created.
 pub fn open(listed: &SkillListing, cache: &Path, scratch: &Path) -> io::Result<SkillCopy> {
-    // A folder on another file system, mounted into the skill's, would go by other rules.
+    // Another file system that is mounted inside the skill may not have a reliable ctime.
     let root = rustix::fs::fstat(listed.live())?.st_dev;
     let is_one =
         listed.files.iter().chain(&listed.folders).all(|file| file.identity.device == root);
     open_where(listed, cache, scratch, is_one && stamp::has_reliable_ctime(listed.live()))
 }
 
-/// The same, where what the kernel tells of the files is believed or not.
+/// As [`open`], with the decision whether the files' ctime is reliable.
 fn open_where(
     listed: &SkillListing,
     cache: &Path,
@@ -86,8 +86,8 @@ fn open_where(
         kept => {
             let why = kept
                 .and_then(Result::err)
-                .map_or("there is no cache folder".to_owned(), |error| error.to_string());
-            tracing::debug!(why, "the skill's files are copied for this run alone");
+                .map_or("no cache folder".to_owned(), |error| error.to_string());
+            tracing::debug!(why, "copying the skill's files for this run only");
             (files.make_temporary(scratch)?, false)
         }
     };
@@ -105,7 +105,7 @@ fn open_where(
     Ok(SkillCopy { content, digests, is_new })
 }
 
-/// A name for a skill's folder, by which the cache knows it: its device and inode.
+/// Returns the cache's name for a skill's folder: its device and inode.
 pub(crate) fn place(folder: impl AsFd) -> io::Result<String> {
     let stat = rustix::fs::fstat(folder)?;
     Ok(format!("{:x}-{:x}", stat.st_dev, stat.st_ino))
@@ -114,18 +114,18 @@ pub(crate) fn place(folder: impl AsFd) -> io::Result<String> {
 /// A copy in the cache folder.
 struct Copy<'a> {
     cache: &'a Dir,
-    /// Its path there.
+    /// Its path in the cache folder.
     name: String,
 }
 
 impl Copy<'_> {
-    /// Opens it, and keeps others from removing it for as long as it is open. `None` where it is
-    /// not there or about to go.
+    /// Opens the copy, and locks it against removal while it is open. Returns `None` if it does not
+    /// exist or is being removed.
     fn open(&self) -> Option<Dir> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let folder = rustix::fs::openat(self.cache, &self.name, flags, Mode::empty()).ok()?;
         rustix::fs::flock(&folder, FlockOperation::NonBlockingLockShared).ok()?;
-        // It may have been moved away, to be removed, between the two.
+        // It may have been moved for removal between opening and locking.
         let (held, there) = (
             rustix::fs::fstat(&folder).ok()?,
             rustix::fs::statat(self.cache, &self.name, AtFlags::SYMLINK_NOFOLLOW).ok()?,
@@ -134,10 +134,10 @@ impl Copy<'_> {
             .then(|| Dir::from_std_file(folder.into()))
     }
 
-    /// Opens it where it holds what was read; else makes it. Says whether it did.
+    /// Opens the copy if it has the same content, otherwise creates it. Returns whether it is new.
     fn open_or_make(&self, files: &Files<'_>) -> io::Result<(Dir, bool)> {
         let mut is_new = false;
-        // Another host may make it, or remove it, meanwhile.
+        // Another host may create or remove it at the same time.
         for _ in 0..3 {
             match self.open() {
                 Some(copy) if files.are_in(&copy) => return Ok((copy, is_new)),
@@ -150,7 +150,7 @@ impl Copy<'_> {
             self.make(files)?;
             is_new = true;
         }
-        Err(io::Error::other("the copy was removed each time it was made"))
+        Err(io::Error::other("the copy was removed each time it was created"))
     }
 
     fn make(&self, files: &Files<'_>) -> io::Result<()> {
@@ -164,11 +164,11 @@ impl Copy<'_> {
         let made = self.cache.open_dir(&temporary).and_then(|folder| files.write(&folder));
         let placed = made.and_then(|()| self.cache.rename(&temporary, self.cache, &self.name));
         if placed.is_err() {
-            // Nobody else knows of it.
+            // No other host uses this temporary folder.
             let _ = self.cache.remove_dir_all(&temporary);
         }
         match placed {
-            // Another host was quicker.
+            // Another host created the copy first.
             Err(error)
                 if matches!(
                     error.kind(),
@@ -182,10 +182,10 @@ impl Copy<'_> {
     }
 }
 
-/// Removes a copy that nobody reads.
+/// Removes a copy that is not in use.
 ///
 /// # Errors
-/// Somebody reads it, or it cannot be removed.
+/// The copy is in use, or cannot be removed.
 pub(crate) fn remove(cache: &Dir, name: &str) -> io::Result<()> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let folder = rustix::fs::openat(cache, name, flags, Mode::empty())?;
@@ -195,10 +195,10 @@ pub(crate) fn remove(cache: &Dir, name: &str) -> io::Result<()> {
     cache.remove_dir_all(&gone)
 }
 
-/// The files of a skill, as they were read.
+/// The files of a skill with their contents.
 struct Files<'a> {
     listed: &'a SkillListing,
-    /// In the order of the listing; a symlink has none.
+    /// The contents in the order of the listing; empty for a symlink.
     contents: Vec<Vec<u8>>,
 }
 
@@ -220,11 +220,11 @@ impl Files<'_> {
         hash.finish()
     }
 
-    /// All digests; those of components that are symlinks by what the copy holds.
+    /// Computes all digests. A component that is a symlink is read from the copy.
     fn digests(&self, skill: String, copy: &Dir) -> Digests {
         let components = self.all().filter(|(file, _)| file.path.ends_with(".wasm"));
         let of = |(file, content): (&SkillFile, &Vec<u8>)| {
-            // A component that cannot be read is reported when it is to run.
+            // A component that cannot be read is reported when it runs.
             let found = if file.link.is_none() {
                 digest(content)
             } else {
@@ -235,7 +235,7 @@ impl Files<'_> {
         Digests { skill, components: components.filter_map(of).collect() }
     }
 
-    /// Whether a copy holds the same.
+    /// Checks whether a copy has the same content.
     fn are_in(&self, copy: &Dir) -> bool {
         self.all().all(|(file, content)| match &file.link {
             Some(target) => rustix::fs::readlinkat(copy, &file.path, Vec::new())
@@ -244,7 +244,7 @@ impl Files<'_> {
         })
     }
 
-    /// Writes them into an empty folder.
+    /// Writes the files to an empty folder.
     fn write(&self, to: &Dir) -> io::Result<()> {
         let mut folders: Vec<&SkillFile> =
             self.listed.folders.iter().filter(|folder| !folder.path.is_empty()).collect();
@@ -263,14 +263,14 @@ impl Files<'_> {
             copy.write_all(content)?;
             rustix::fs::futimens(&copy, &times(file))?;
         }
-        // Last: what is made in a folder changes its time.
+        // Set the folders' times last, because creating files changes them.
         for folder in folders.iter().rev() {
             rustix::fs::utimensat(to, &folder.path, &times(folder), AtFlags::SYMLINK_NOFOLLOW)?;
         }
         Ok(())
     }
 
-    /// Writes them into a folder that is gone with its value.
+    /// Writes the files to a temporary folder, which is removed with the returned value.
     fn make_temporary(&self, scratch: &Path) -> io::Result<Content> {
         let folder = TempFolder::new_in(scratch, Purpose::Copy)?;
         let dir = Dir::from_std_file(folder.as_fd().try_clone_to_owned()?.into());
@@ -279,15 +279,15 @@ impl Files<'_> {
     }
 }
 
-/// When a file was changed last; when it was read is nobody's business.
+/// Returns the modification time of a file, also as its access time.
 fn times(file: &SkillFile) -> Timestamps {
     let (tv_sec, tv_nsec) = file.identity.modified;
     let modified = Timespec { tv_sec, tv_nsec };
     Timestamps { last_access: modified, last_modification: modified }
 }
 
-/// The path of a copy in the cache folder: its digest, and what a guest sees of it that the digest
-/// does not cover, the folders without a file.
+/// Returns the path of a copy in the cache folder. It contains the digest, and a hash of the empty
+/// folders, which guests see but the digest does not cover.
 fn name(listed: &SkillListing, digest: &str) -> String {
     let holds = |folder: &str| {
         listed
@@ -306,22 +306,22 @@ fn name(listed: &SkillListing, digest: &str) -> String {
     format!("{FOLDER}/{hex}-{}", &folders["sha256:".len()..][..16])
 }
 
-/// The name of what is known of a skill's folder.
+/// Returns the name of the file with what is known about a skill's folder.
 fn stamp_name(listed: &SkillListing) -> io::Result<String> {
     Ok(format!("{}.skill", place(listed.live())?))
 }
 
-/// What tells the files from what they may become.
+/// Returns a digest of the identities of all files.
 fn state(listed: &SkillListing) -> String {
     let file = |SkillFile { path, size, link, identity }: &SkillFile| {
         (path.clone(), *size, link.clone(), *identity)
     };
     let files: Vec<_> = listed.files.iter().map(file).collect();
-    // Plain data always becomes JSON.
+    // Serializing plain data cannot fail.
     digest(&serde_json::to_vec(&files).unwrap_or_default())
 }
 
-/// A name for this start of the machine.
+/// Returns the identifier of the current boot.
 fn boot() -> Option<String> {
     let mut name = [0; 64];
     #[expect(clippy::disallowed_methods, reason = "a file of the kernel's")]

@@ -1,5 +1,4 @@
-//! Languages of scripts that a host does not know by itself: an embedder brings a component for
-//! each.
+//! Custom runtimes: an embedder can add a component for each further script language.
 
 use std::fmt;
 use std::io;
@@ -10,30 +9,30 @@ use super::built_in::ProgramError;
 use super::dispatch::{self, FileKind, Interpreter};
 use super::shebang::shebang;
 
-/// A language of scripts: a component that is given the script's path and its arguments, as
+/// A runtime for a script language. Its component gets the path of a script and its arguments, as in
 /// `lua x.lua ARGS`.
 ///
-/// It never takes the place of a built-in program: the commands and extensions that those have stay
-/// theirs. It runs in the same sandbox, with the capabilities of its caller.
+/// It cannot replace a built-in program: the commands and extensions of those take precedence. It
+/// runs in the same sandbox, with the capabilities of its caller.
 pub trait Runtime: Send + Sync {
-    /// The commands that it answers to, such as `lua`; scripts are run by the first.
+    /// Returns the commands that start it, such as `lua`. The first one runs scripts.
     fn commands(&self) -> Vec<String>;
 
-    /// The extensions of its scripts, without the dot and in lower case, such as `lua`.
+    /// Returns the extensions of its scripts in lower case, without the dot, such as `lua`.
     fn extensions(&self) -> Vec<String>;
 
-    /// Its component, a WASI command. Asked when it is first needed, once.
+    /// Returns its component, a WASI command. Called once, when the component is first needed.
     ///
     /// # Errors
-    /// It cannot be had: then its scripts do not run, and the reason is told.
+    /// The component is not available. Then its scripts do not run, and the error says why.
     fn component(&self) -> io::Result<Vec<u8>>;
 }
 
-/// The languages that an embedder brings. Cheap to clone.
+/// The custom runtimes of an embedder. Cheap to clone.
 #[derive(Clone, Default)]
-pub struct Runtimes(Arc<[Brought]>);
+pub struct Runtimes(Arc<[CustomRuntime]>);
 
-struct Brought {
+struct CustomRuntime {
     commands: Vec<String>,
     extensions: Vec<String>,
     runtime: Arc<dyn Runtime>,
@@ -41,15 +40,15 @@ struct Brought {
 }
 
 impl Runtimes {
-    /// Those, first come first served.
+    /// Creates the list of runtimes, in order of precedence.
     pub fn new(runtimes: Vec<Arc<dyn Runtime>>) -> Runtimes {
-        let brought = |runtime: Arc<dyn Runtime>| Brought {
+        let custom = |runtime: Arc<dyn Runtime>| CustomRuntime {
             commands: runtime.commands(),
             extensions: runtime.extensions(),
             runtime,
             component: OnceLock::new(),
         };
-        Runtimes(runtimes.into_iter().map(brought).collect())
+        Runtimes(runtimes.into_iter().map(custom).collect())
     }
 
     /// What a file is, by its path and the start of its content: as [`dispatch::classify`] says, and
@@ -74,20 +73,20 @@ impl Runtimes {
                     .map(|one| (one, Vec::new()))
             }
         };
-        let interpreter = |(one, args): (&Brought, _)| {
+        let interpreter = |(one, args): (&CustomRuntime, _)| {
             Some(Interpreter { command: one.commands.first()?.clone(), args })
         };
         found.and_then(interpreter).map_or(known, FileKind::Script)
     }
 
-    /// The component that a command means.
+    /// Returns the component for a command.
     ///
     /// # Errors
-    /// The embedder does not have it.
+    /// The embedder cannot provide the component.
     pub(super) fn find(&self, command: &str) -> Result<Option<Component>, ProgramError> {
         let Some(one) = self.answering(command) else { return Ok(None) };
         let missing = |error: io::Error| ProgramError {
-            message: format!("the program `{command}` cannot be had: {error}"),
+            message: format!("the program `{command}` is not available: {error}"),
             fix: None,
         };
         let component = one
@@ -96,12 +95,12 @@ impl Runtimes {
         component.clone().map(Some)
     }
 
-    /// All commands.
+    /// Returns all commands.
     pub(super) fn commands(&self) -> impl Iterator<Item = &String> {
         self.0.iter().flat_map(|one| &one.commands)
     }
 
-    fn answering(&self, command: &str) -> Option<&Brought> {
+    fn answering(&self, command: &str) -> Option<&CustomRuntime> {
         self.0.iter().find(|one| one.commands.iter().any(|name| name == command))
     }
 }

@@ -11,21 +11,21 @@ use crate::Skill;
 /// The digests of a skill.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Digests {
-    /// Over all its files: [`Skill::digest`].
+    /// The digest of all files; see [`Skill::digest`].
     pub skill: String,
-    /// Of each `.wasm` file, by path.
+    /// The digest of each `.wasm` file, by path.
     pub components: BTreeMap<String, String>,
 }
 
 impl Digests {
-    /// Computes the digests of a skill, by reading all of it.
+    /// Computes the digests of a skill. Reads all its files.
     ///
     /// # Errors
-    /// A file that cannot be read, or changed since the skill was loaded.
+    /// A file cannot be read, or changed since the skill was loaded.
     pub fn of(skill: &Skill) -> io::Result<Digests> {
         let components =
             skill.files.iter().map(|file| &file.path).filter(|path| path.ends_with(".wasm"));
-        // One that cannot be read is told of when it is to run.
+        // A component that cannot be read is reported when it runs.
         let components = components
             .filter_map(|path| Some((path.clone(), digest(&skill.read(path).ok()?))))
             .collect();

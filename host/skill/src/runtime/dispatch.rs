@@ -1,35 +1,35 @@
-//! Which program runs a file. Decided by its first line, then by its extension, never by the
-//! executable bit, which is lost on the way through archives and file systems.
+//! Selects the program that runs a file: by its first line, then by its extension. Ignores the
+//! executable bit, which archives and file systems lose.
 
 use super::shebang::shebang;
 use skillhost_policy::program_name;
 
 pub use super::shebang::HEAD_BYTES;
 
-/// What a file of a skill is to someone who wants to run it.
+/// Whether and how a file of a skill runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FileKind {
-    /// A script that runs here.
+    /// A script that the sandbox can run.
     Script(Interpreter),
-    /// A script in a language that does not run here.
+    /// A script in an unsupported language.
     UnsupportedScript {
-        /// The language, or the program that it asks for.
+        /// The language, or the program in its first line.
         language: String,
     },
-    /// No script.
+    /// Not a script.
     Other,
 }
 
-/// What a script is started by.
+/// The interpreter of a script.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Interpreter {
-    /// The built-in program's command: `python3`, `bash` or `sh`.
+    /// The command of the built-in program: `python3`, `bash` or `sh`.
     pub command: String,
-    /// Its arguments before the script.
+    /// The arguments before the script.
     pub args: Vec<String>,
 }
 
-/// What a file is, by its path and the start of its content.
+/// Classifies a file by its path and the start of its content.
 pub fn classify(path: &str, head: &[u8]) -> FileKind {
     if let Some((program, args)) = shebang(head) {
         return by_program(&program, args);
@@ -46,7 +46,7 @@ pub fn classify(path: &str, head: &[u8]) -> FileKind {
 }
 
 fn by_program(program: &str, args: Vec<String>) -> FileKind {
-    // `uv run --script` and its like make an environment first, which here is there already.
+    // `uv run --script` and the like create an environment first. The sandbox already has one.
     if matches!(program, "uv" | "uvx" | "pipx") {
         return script("python3", Vec::new());
     }
@@ -69,7 +69,7 @@ fn unsupported(language: &str) -> FileKind {
     FileKind::UnsupportedScript { language: language.to_owned() }
 }
 
-/// Languages of scripts that do not run here: extensions, and the programs that run them.
+/// The unsupported languages, with their file extensions and interpreters.
 const LANGUAGES: [(&str, &[&str], &[&str]); 13] = [
     ("JavaScript", &["js", "mjs", "cjs", "jsx"], &["node", "nodejs", "bun", "deno", "npx", "zx"]),
     ("TypeScript", &["ts", "mts", "cts", "tsx"], &["tsx", "ts-node"]),
@@ -90,19 +90,19 @@ const LANGUAGES: [(&str, &[&str], &[&str]); 13] = [
 mod tests {
     use super::*;
 
-    /// As `bash -e`, `not here: Ruby` or `-`.
-    fn told(path: &str, head: &str) -> String {
+    /// Formats a kind, such as `bash -e`, `unsupported: Ruby` or `-`.
+    fn kind(path: &str, head: &str) -> String {
         match classify(path, head.as_bytes()) {
             FileKind::Script(Interpreter { command, args }) => {
                 [vec![command], args].concat().join(" ")
             }
-            FileKind::UnsupportedScript { language } => format!("not here: {language}"),
+            FileKind::UnsupportedScript { language } => format!("unsupported: {language}"),
             FileKind::Other => "-".into(),
         }
     }
 
     #[test]
-    fn the_first_line_decides_then_the_extension() {
+    fn first_line_takes_precedence_over_the_extension() {
         for (path, head, expected) in [
             ("scripts/x.py", "print()", "python3"),
             ("x.PY", "", "python3"),
@@ -116,21 +116,21 @@ mod tests {
             ("x.py", "#!/usr/bin/env -S uv run --python 3.12 --script\n", "python3"),
             ("x", "#!/usr/bin/python3.9 -u\n", "python3 -u"),
             ("x", "#!/usr/bin/python -E\n", "python3 -E"),
-            ("x.py", "#!/usr/bin/python2.7\n", "not here: Python 2"),
-            ("x.sh", "#!/usr/bin/env zsh\n", "not here: zsh"),
-            ("x.js", "", "not here: JavaScript"),
-            ("x", "#!/usr/bin/env node\n", "not here: JavaScript"),
-            ("x.ts", "#!/usr/bin/env -S npx tsx\n", "not here: JavaScript"),
-            ("x.ts", "", "not here: TypeScript"),
-            ("x.rb", "", "not here: Ruby"),
-            ("x.sh", "#!/usr/bin/osascript\n", "not here: AppleScript"),
-            ("x", "#!/opt/own/thing\n", "not here: thing"),
+            ("x.py", "#!/usr/bin/python2.7\n", "unsupported: Python 2"),
+            ("x.sh", "#!/usr/bin/env zsh\n", "unsupported: zsh"),
+            ("x.js", "", "unsupported: JavaScript"),
+            ("x", "#!/usr/bin/env node\n", "unsupported: JavaScript"),
+            ("x.ts", "#!/usr/bin/env -S npx tsx\n", "unsupported: JavaScript"),
+            ("x.ts", "", "unsupported: TypeScript"),
+            ("x.rb", "", "unsupported: Ruby"),
+            ("x.sh", "#!/usr/bin/osascript\n", "unsupported: AppleScript"),
+            ("x", "#!/opt/own/thing\n", "unsupported: thing"),
             ("README.md", "# a", "-"),
             ("data.json", "{}", "-"),
             ("LICENSE", "MIT", "-"),
             ("dir.py/LICENSE", "MIT", "-"),
         ] {
-            assert_eq!(told(path, head), expected, "{path} {head:?}");
+            assert_eq!(kind(path, head), expected, "{path} {head:?}");
         }
     }
 }

@@ -1,5 +1,4 @@
-//! The programs that an invocation can start: those that come with the host, and those that the
-//! skill brings.
+//! The programs that a run can start: built-in programs, custom runtimes, and the skill's components.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -12,36 +11,36 @@ use super::{Component, Program};
 use crate::Skill;
 use skillhost_policy::program_name::{installed_name, interpreter};
 
-/// The programs of one invocation, by the commands that start them.
+/// The programs of one run, by the commands that start them.
 ///
-/// A built-in program comes first, so that a skill cannot put its own in the place of `python3` or
-/// `bash`: whoever allows `Bash(python3:*)` means the one that they know. The skill's own are each
-/// `.wasm` file by its stem, and the main component by the skill's name too.
+/// Built-in programs take precedence, so a skill cannot replace `python3` or `bash`: an operator who
+/// allows `Bash(python3:*)` means the built-in one. Each `.wasm` file of the skill is a program by
+/// its stem, and the main component also by the skill's name.
 #[derive(Debug, Clone)]
 pub struct Programs {
     skill: Arc<Skill>,
-    /// Of those of the skill's own: the path.
+    /// The paths of the skill's components, by command.
     paths: BTreeMap<String, String>,
     digests: Digests,
     built_ins: BuiltIns,
     listed: OnceLock<Result<Vec<Arc<BuiltIn>>, ProgramError>>,
-    /// Those of the skill's files that are not started.
+    /// The files of the skill that must not be started.
     denied: Vec<DeniedFile>,
 }
 
-/// A file of the skill that is not started.
+/// A file of the skill that must not be started.
 #[derive(Debug, Clone)]
 pub struct DeniedFile {
-    /// Its path in the skill.
+    /// The path in the skill.
     pub path: String,
-    /// How many bytes it has.
+    /// The size in bytes.
     pub(crate) size: usize,
-    /// Their digest: a copy elsewhere, or a link to it, is the same program.
+    /// The digest. A copy of the file or a symlink to it is the same program.
     pub digest: String,
 }
 
 impl Programs {
-    /// Lists a skill's programs; reads none, and none of the built-in ones until one is looked for.
+    /// Lists a skill's programs without reading files. Built-in programs are listed when needed.
     pub fn new(skill: Arc<Skill>, digests: Digests, built_ins: BuiltIns) -> Programs {
         let mut paths = BTreeMap::new();
         for file in &skill.files {
@@ -56,7 +55,7 @@ impl Programs {
         Programs { skill, paths, digests, built_ins, listed: OnceLock::new(), denied: Vec::new() }
     }
 
-    /// The same programs, of which these files of the skill are not started.
+    /// Returns the programs with some of the skill's files denied.
     ///
     /// # Errors
     /// One of them cannot be read.
@@ -69,7 +68,7 @@ impl Programs {
                     size: bytes.len(),
                     digest: super::digest(&bytes),
                 }),
-                // It leads to a folder, or nowhere.
+                // The symlink points to a folder, or is broken.
                 Err(_) if file.link.is_some() => {}
                 Err(error) => return Err(error),
             }
@@ -77,22 +76,22 @@ impl Programs {
         Ok(Programs { denied, ..self.clone() })
     }
 
-    /// Those of the skill's files that are not started.
+    /// Returns the files of the skill that must not be started.
     pub fn denied_files(&self) -> &[DeniedFile] {
         &self.denied
     }
 
-    /// Their paths in the skill.
+    /// Returns the paths of the denied files in the skill.
     pub fn denied_paths(&self) -> impl Iterator<Item = String> {
         self.denied.iter().map(|file| file.path.clone())
     }
 
-    /// Whether a command is an interpreter that an embedder brings.
+    /// Checks whether a command belongs to a custom runtime.
     pub(super) fn is_custom(&self, command: &str) -> bool {
         self.built_ins.custom.commands().any(|known| known == command)
     }
 
-    /// The commands that can be started.
+    /// Returns the commands that can be started.
     pub fn names(&self) -> Vec<String> {
         let built_in =
             self.built_ins().unwrap_or_default().iter().flat_map(|one| &one.description.programs);
@@ -106,49 +105,49 @@ impl Programs {
         names
     }
 
-    /// The commands that the skill's own components are.
-    pub(super) fn brought(&self) -> Vec<&str> {
+    /// Returns the commands of the skill's components.
+    pub(super) fn skill_commands(&self) -> Vec<&str> {
         self.paths.keys().map(String::as_str).collect()
     }
 
-    /// The skill's digests.
+    /// Returns the skill's digests.
     pub fn digests(&self) -> &Digests {
         &self.digests
     }
 
-    /// The skill.
+    /// Returns the skill.
     pub fn skill(&self) -> &Skill {
         &self.skill
     }
 
-    /// The built-in programs.
+    /// Returns the built-in programs.
     ///
     /// # Errors
-    /// One of their JSON files is broken.
+    /// One of their JSON files is invalid.
     pub fn built_ins(&self) -> Result<&[Arc<BuiltIn>], ProgramError> {
         let list = || Ok(self.built_ins.list()?.into_iter().map(Arc::new).collect());
         self.listed.get_or_init(list).as_ref().map(Vec::as_slice).map_err(Clone::clone)
     }
 
-    /// The component that a command's first word names; `None` where there is none.
+    /// Returns the component for the first word of a command line, or `None` if there is none.
     ///
-    /// A path means a built-in program where programs are installed (`/usr/bin/jq`), and wherever
-    /// it is for the interpreters (`.venv/bin/python3`). `./sort` is a file of the caller's own.
+    /// A path means a built-in program if it is in a folder for programs (`/usr/bin/jq`), and for
+    /// interpreters in any folder (`.venv/bin/python3`). `./sort` is a file of the caller.
     ///
     /// # Errors
-    /// It is one that is broken or missing, or cannot be read.
+    /// The program is invalid, missing or unreadable.
     pub fn find(&self, command: &str) -> Result<Option<Component>, ProgramError> {
         let file = file_name(command);
         let interpreter = interpreter(file);
         if let Some(name) = interpreter.or_else(|| installed_name(command))
-            && let Some(built_in) = self.answering(name)?
+            && let Some(built_in) = self.built_in_for(name)?
         {
             return built_in.component().map(Some);
         }
         if let Some(name) = interpreter
             .filter(|name| EXPECTED_PROGRAMS.iter().any(|(_, commands)| commands.contains(name)))
         {
-            // Never the skill's own in its place.
+            // Do not fall back to a component of the skill.
             return Err(self.missing(name));
         }
         if let Some(component) =
@@ -167,15 +166,15 @@ impl Programs {
             .map_err(|error| ProgramError { message: format!("{path}: {error}"), fix: None })
     }
 
-    /// What a file is to someone who wants to run it, by its path and the start of its content.
+    /// Classifies a file by its path and the start of its content.
     pub fn classify(&self, path: &str, head: &[u8]) -> FileKind {
         self.built_ins.custom.classify(path, head)
     }
 
-    /// One of the skill's own components, by its path.
+    /// Returns the skill's component at a path.
     ///
     /// # Errors
-    /// It is not there, or cannot be read.
+    /// The file does not exist or cannot be read.
     pub fn component_at(&self, path: &str) -> io::Result<Component> {
         match self.digests.components.get(path) {
             Some(digest) => Ok(Component::own(&self.skill, path, digest)),
@@ -183,16 +182,16 @@ impl Programs {
         }
     }
 
-    /// Whether a path ends in a built-in program's command without meaning it: whoever allows
-    /// `Bash(jq:*)` does not mean `./jq`.
+    /// Checks whether a path ends in the command of a built-in program without meaning it. An
+    /// operator who allows `Bash(jq:*)` does not mean `./jq`.
     pub fn impersonates_built_in(&self, command: &str) -> bool {
         let file = file_name(command);
         let is_own = installed_name(command).is_none() && interpreter(file).is_none();
-        is_own && self.answering(file).is_ok_and(|found| found.is_some())
+        is_own && self.built_in_for(file).is_ok_and(|found| found.is_some())
     }
 
-    /// The command lines that mean a program: one for each name that it has. A component of the
-    /// skill answers to several.
+    /// Returns the command lines that start a program, one for each of its names. A component of the
+    /// skill can have several.
     pub fn command_lines_of(&self, program: &Program) -> Vec<Vec<String>> {
         let is_it =
             |path: &String| self.digests.components.get(path) == Some(&program.component.digest);
@@ -203,7 +202,7 @@ impl Programs {
             .collect()
     }
 
-    fn answering(&self, name: &str) -> Result<Option<&Arc<BuiltIn>>, ProgramError> {
+    fn built_in_for(&self, name: &str) -> Result<Option<&Arc<BuiltIn>>, ProgramError> {
         Ok(self
             .built_ins()?
             .iter()
@@ -214,7 +213,7 @@ impl Programs {
         let folders: Vec<String> =
             self.built_ins.folders.iter().map(|folder| folder.display().to_string()).collect();
         let place = if folders.is_empty() {
-            "no folder of programs is here".into()
+            "there is no folder of programs".into()
         } else {
             format!("not in {}", folders.join(", "))
         };

@@ -1,41 +1,42 @@
-//! The scripts of a skill, and how people and instructions name them.
+//! The scripts of a skill, and the names by which people and instructions refer to them.
 
 use super::dispatch::{self, FileKind, HEAD_BYTES, Interpreter};
 use crate::Skill;
 
-/// A file of a skill that someone may want to run.
+/// A script of a skill.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SkillScript {
-    /// Its path in the skill.
+    /// The path in the skill.
     pub path: String,
-    /// How it is run; the language where it does not run here.
+    /// The interpreter, or the unsupported language.
     pub run: Result<Interpreter, String>,
 }
 
-/// What a name stands for.
+/// The result of looking up a script by name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ScriptMatch {
-    /// This path in the skill.
+    /// The file at this path in the skill.
     File(String),
-    /// One of these paths; the name does not say which.
+    /// Several files match the name.
     Ambiguous(Vec<String>),
-    /// No file.
+    /// No file matches.
     None,
 }
 
-/// The scripts of a skill, by path. Files without an extension are looked into; `__init__.py` is a
-/// package's, not for running.
+/// Returns the scripts of a skill, sorted by path. Reads the first line of files without an
+/// extension. Skips `__init__.py`, which belongs to a package.
 pub fn list(skill: &Skill) -> Vec<SkillScript> {
     list_by(skill, dispatch::classify)
 }
 
-/// The same where `kind` says what a file is.
+/// As [`list`], with a function that classifies files.
 pub fn list_by(skill: &Skill, kind: impl Fn(&str, &[u8]) -> FileKind) -> Vec<SkillScript> {
     let named = skill.files.iter().filter(|file| !file.path.ends_with("__init__.py"));
     named.filter_map(|file| of_kind(skill, &file.path, &kind)).collect()
 }
 
-/// The file at that path, if it is a script. What cannot be read is told when it is run.
+/// Returns the script at a path, or `None` for other files. An unreadable file is reported when it
+/// runs.
 pub fn script_at(skill: &Skill, path: &str) -> Option<SkillScript> {
     of_kind(skill, path, dispatch::classify)
 }
@@ -60,12 +61,12 @@ fn of_kind(
     Some(SkillScript { path: path.to_owned(), run })
 }
 
-/// Finds the file that a name stands for.
+/// Finds the file that a name refers to.
 ///
-/// A path in the skill is itself, with or without what instructions put before it: `{baseDir}/`,
-/// `${CLAUDE_SKILL_DIR}/`, `/skill/`, `skills/NAME/`, `~/.claude/skills/NAME/`. Then a path below
-/// `scripts/`; then a file's name, and a script's without its extension, where there is one of that
-/// name only, those in `scripts/` first.
+/// Tries these in turn: a path in the skill, which may start with a common prefix for the skill's
+/// folder (`{baseDir}/`, `${CLAUDE_SKILL_DIR}/`, `/skill/`, `skills/NAME/`,
+/// `~/.claude/skills/NAME/`); a path below `scripts/`; a file name; and the name of a script without
+/// its extension. Among several files of one name, prefers a single one in `scripts/`.
 pub fn find(skill: &Skill, text: &str) -> ScriptMatch {
     let files: Vec<&str> = skill.files.iter().map(|file| file.path.as_str()).collect();
     let Some(path) = path_in_skill(&[&skill.name, &skill.manifest.name], text) else {
@@ -107,9 +108,9 @@ fn one_of(found: Vec<&str>) -> Option<ScriptMatch> {
     }
 }
 
-/// The path in the skill that a text means: without what stands for the skill's folder, in its
-/// shortest form. `names` are what the skill's folder may be called. `None` for what leads
-/// elsewhere.
+/// Returns the path in the skill that a text refers to: without a prefix for the skill's folder, and
+/// normalized. `names` are the possible names of the folder. Returns `None` for paths outside the
+/// skill.
 pub fn path_in_skill(names: &[&str], text: &str) -> Option<String> {
     let below = below(names, text);
     let relative = below.unwrap_or(text);
@@ -127,7 +128,7 @@ pub fn path_in_skill(names: &[&str], text: &str) -> Option<String> {
     Some(parts.join("/")).filter(|path| !path.is_empty())
 }
 
-/// What instructions write for the skill's folder.
+/// The prefixes that instructions use for the skill's folder.
 const FOLDERS: [&str; 10] = [
     "{baseDir}",
     "${baseDir}",
@@ -141,14 +142,14 @@ const FOLDERS: [&str; 10] = [
     ".",
 ];
 
-/// What follows the skill's folder in a text that names it; `None` where it does not.
+/// Returns the rest of a text after a prefix for the skill's folder; `None` without such a prefix.
 fn below<'t>(names: &[&str], text: &'t str) -> Option<&'t str> {
     let after = |text: &'t str, folder: &str| {
         text.strip_prefix(folder).and_then(|rest| rest.strip_prefix('/'))
     };
     let rest = FOLDERS.iter().find_map(|folder| after(text, folder));
     let home = ["~", "$HOME", "${HOME}", "/tmp"].into_iter().find_map(|home| after(text, home));
-    // `.claude/skills/NAME/`, as other agents' folders, in the home folder or in the project's.
+    // Agents use folders such as `.claude/skills/NAME/`, in the home folder or in the project.
     let agent = home.or(rest).unwrap_or(text);
     let skills = agent
         .strip_prefix('.')
@@ -165,7 +166,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_instructions_put_before_a_path() {
+    fn prefixes_for_the_skill_folder_are_removed() {
         for (text, expected) in [
             ("scripts/x.py", "scripts/x.py"),
             ("./scripts/x.py", "scripts/x.py"),
@@ -204,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn one_file_of_a_name_is_found_and_those_in_scripts_come_first() {
+    fn file_in_scripts_is_preferred_among_files_of_one_name() {
         let file = |path: &str| Some(ScriptMatch::File(path.to_owned()));
         assert_eq!(one_of(vec![]), None);
         assert_eq!(one_of(vec!["a/x.py"]), file("a/x.py"));

@@ -1,14 +1,14 @@
-//! The first line of a script: which program it asks for, with which arguments.
+//! Parses the `#!` line of a script.
 
-/// Bytes of a script's start that hold its first line. Linux takes 256.
+/// The number of bytes at the start of a script that are searched for a `#!` line. Linux reads 256.
 pub const HEAD_BYTES: usize = 512;
 
-/// The program that a `#!` line names, without its folder, and the arguments before the script;
-/// `None` where there is no such line.
+/// Returns the program that a `#!` line names, without its folder, and the arguments before the
+/// script; `None` without such a line.
 ///
-/// Looser than the kernel, as scripts that people edit are: a byte order mark and blanks before
-/// `#!` are skipped, so is a carriage return at the end, and the arguments are split at blanks,
-/// with or without `env -S`. What runs under `uv run` is a Python script.
+/// More lenient than the kernel, for scripts that people edit: skips a byte order mark and white
+/// space before `#!` and a carriage return at the end, and splits arguments at white space, with or
+/// without `env -S`.
 pub(super) fn shebang(head: &[u8]) -> Option<(String, Vec<String>)> {
     let text = String::from_utf8_lossy(head);
     let line =
@@ -19,13 +19,13 @@ pub(super) fn shebang(head: &[u8]) -> Option<(String, Vec<String>)> {
     if program != "env" {
         return Some((program, words));
     }
-    let mut words = behind_env(&words).into_iter();
+    let mut words = after_env(&words).into_iter();
     let program = base(&words.next()?).to_owned();
     Some((program, words.collect()))
 }
 
-/// What `env` starts: the words after its options and variables.
-fn behind_env(words: &[String]) -> Vec<String> {
+/// Returns the command that `env` starts: the words after its options and variables.
+fn after_env(words: &[String]) -> Vec<String> {
     let mut words = words.iter().map(String::as_str);
     while let Some(word) = words.next() {
         let glued = word.strip_prefix("--split-string=").or_else(|| word.strip_prefix("-S"));
@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_line_in_every_form_that_was_met() {
+    fn all_common_forms_of_the_first_line_parse() {
         for (head, expected) in [
             ("#!/usr/bin/env python3\nprint()", "python3"),
             ("#!/usr/bin/python3 -u\n", "python3 -u"),

@@ -1,9 +1,9 @@
-//! What a command line means when a program starts another: which component, with which arguments.
+//! Resolves the command line of a child program to a component and its arguments.
 //!
-//! - The first word is a command (`python3`, `/usr/bin/bash`, a component of the skill), else the
-//!   path of a script, which runs by the rules of `dispatch`.
-//! - Where a built-in program is to run a script file that is not where its path says, the skill's
-//!   own of that path is meant: agents run `python3 scripts/x.py` in the project's folder.
+//! - The first word is a command (`python3`, `/usr/bin/bash`, a component of the skill), or else the
+//!   path of a script, which `dispatch` classifies.
+//! - If a built-in program gets the path of a script that does not exist, the skill's file of that
+//!   path is used instead: agents run `python3 scripts/x.py` in the folder of the project.
 
 use super::built_in::ProgramError;
 use super::dispatch::{FileKind, Interpreter};
@@ -12,15 +12,15 @@ use super::{DeniedFile, EntryPoint, Program, Programs};
 use crate::runtime;
 use skillhost_policy::program_name::interpreter;
 
-/// Where guests see the skill.
+/// The guest path of the skill.
 pub const SKILL_MOUNT: &str = "/skill";
 
 impl Programs {
-    /// The program that an argv starts in the folder `cwd`. `look` gives the start of the file at
-    /// an absolute guest path, where there is one.
+    /// Returns the program that a command line starts in the folder `cwd`. `look` returns the start
+    /// of the file at an absolute guest path, if it exists.
     ///
     /// # Errors
-    /// There is no such program; or it is one that is broken or missing.
+    /// There is no such program, or it is invalid or missing.
     pub fn resolve_command(
         &self,
         argv: &[String],
@@ -28,7 +28,7 @@ impl Programs {
         look: impl Fn(&str) -> Option<Vec<u8>>,
     ) -> Result<Program, ProgramError> {
         let Some((command, args)) = argv.split_first() else {
-            return Err(not_found("an empty command".into()));
+            return Err(not_found("the command is empty".into()));
         };
         if let Some(component) = self.find(command)? {
             let mut args = args.to_vec();
@@ -54,23 +54,23 @@ impl Programs {
         let Some((path, head)) =
             script.filter_map(|path| look(&path).map(|head| (path, head))).next()
         else {
-            let own = self.brought();
+            let own = self.skill_commands();
             let has = if own.is_empty() {
                 String::new()
             } else {
-                format!("; the skill has: {}", own.join(", "))
+                format!("; the skill provides: {}", own.join(", "))
             };
-            return Err(not_found(format!("no program `{command}` here{has}")));
+            return Err(not_found(format!("no program `{command}` in the sandbox{has}")));
         };
         let Interpreter { command: runs, args: before } = match self.classify(&path, &head) {
             FileKind::Script(interpreter) => interpreter,
             FileKind::UnsupportedScript { language } => {
                 return Err(not_found(format!(
-                    "`{command}` is a script for {language}, which does not run here"
+                    "`{command}` is a {language} script, which the sandbox does not support"
                 )));
             }
             FileKind::Other => {
-                return Err(not_found(format!("`{command}` is no script that runs here")));
+                return Err(not_found(format!("`{command}` is not a supported script")));
             }
         };
         match self.find(&runs)? {
@@ -84,15 +84,15 @@ impl Programs {
                     script: None,
                 })
             }
-            None => {
-                Err(not_found(format!("`{command}` is a script for `{runs}`, which is not here")))
-            }
+            None => Err(not_found(format!(
+                "`{command}` is a script for `{runs}`, which is not available"
+            ))),
         }
     }
 
-    /// The file of the skill that a program runs although a level denies it. `look` gives the start
-    /// of the file at an absolute guest path, at most that many bytes: a link to the file, or a
-    /// copy of it, is the same program.
+    /// Returns the denied file of the skill that a program would run, if any. A symlink to the file
+    /// or a copy of it is the same program. `look` returns at most the given number of bytes of the
+    /// file at an absolute guest path.
     pub fn find_denied_file(
         &self,
         program: &Program,
@@ -112,7 +112,7 @@ impl Programs {
             };
             let is_script = || match script_argument(&program.name, &program.args) {
                 Some(at) => is_file(&program.args[at]),
-                // Nobody here knows which of its arguments is the script.
+                // It is unknown which argument of a custom runtime is the script.
                 None => self.is_custom(&program.name) && program.args.iter().any(is_file),
             };
             program.component.digest == file.digest || is_script()
@@ -120,7 +120,7 @@ impl Programs {
         self.denied_files().iter().find(is_run)
     }
 
-    /// The skill's own file that a text names, as guests see it.
+    /// Returns the guest path of the skill's file that a text refers to.
     fn own_file(&self, text: &str) -> Option<String> {
         let skill = self.skill();
         path_in_skill(&[&skill.name, &skill.manifest.name], text)
@@ -132,7 +132,7 @@ fn not_found(message: String) -> ProgramError {
     ProgramError { message, fix: None }
 }
 
-/// An absolute guest path.
+/// Makes a guest path absolute.
 fn absolute(cwd: &str, path: &str) -> String {
     let path = path.trim_start_matches("./");
     if path.starts_with('/') {
@@ -142,11 +142,11 @@ fn absolute(cwd: &str, path: &str) -> String {
     }
 }
 
-/// Which argument of an interpreter is the script's file; `None` where it reads its program from
-/// elsewhere.
+/// Returns the index of the argument of an interpreter that is a script file; `None` if it reads its
+/// program from elsewhere.
 fn script_argument(command: &str, args: &[String]) -> Option<usize> {
     let name = command.rsplit('/').next().unwrap_or(command);
-    // Options that take the next word; the letters that say that the program is in the arguments.
+    // Options with a value, options with an attached value, and options with an inline program.
     let (with_value, values, inline): (&[&str], &[char], &[char]) = match interpreter(name)? {
         "python3" => (&["-W", "-X", "--check-hash-based-pycs"], &['W', 'X'], &['c', 'm']),
         _ => (&["-o", "-O", "+o", "+O", "--rcfile", "--init-file"], &[], &['c', 's']),
@@ -154,7 +154,7 @@ fn script_argument(command: &str, args: &[String]) -> Option<usize> {
     let mut at = 0;
     while let Some(word) = args.get(at) {
         let letters = word.strip_prefix('-').filter(|rest| !rest.starts_with('-'));
-        // What follows Python's `-W` or `-X` in the same word is its value.
+        // In Python, the rest of the word after `-W` or `-X` is the value of the option.
         let letters = letters.map(|letters| letters.split(values).next().unwrap_or(letters));
         match word.as_str() {
             "-" => return None,
@@ -174,7 +174,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_script_among_an_interpreters_arguments() {
+    fn script_is_found_among_interpreter_arguments() {
         for (line, expected) in [
             ("python3 x.py a", "x.py"),
             ("python3 -u -X utf8 x.py -c", "x.py"),

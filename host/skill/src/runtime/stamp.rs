@@ -1,5 +1,5 @@
-//! Whether a file is still the one whose digest is known, without reading it; and the folder of the
-//! host's own that such knowledge is kept in.
+//! Stamps recognize unchanged files without reading them, so that their digests can be reused. They
+//! are stored in the cache folder.
 
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
@@ -17,16 +17,16 @@ use sha2::{Digest as _, Sha256};
 use super::{ancestors, hex};
 use crate::private;
 
-/// What a file was when its digest was computed. On a file system that [`has_reliable_ctime`], the
-/// kernel moves `ctime` at every write, and no program can set it: an unchanged stamp means an
-/// unchanged file, and looking costs one `stat`.
+/// The state of a file when its digest was computed. On a file system that [`has_reliable_ctime`],
+/// the kernel updates `ctime` on every write, and no program can set it. An unchanged stamp then
+/// means an unchanged file, and checking it costs one `stat`.
 ///
-/// The exception is a file that another program has mapped shared and writable: its stores move
-/// `ctime` when the kernel next writes the page back, not at once. No guest can map a file, and
-/// nobody can tell from outside whether a program has.
+/// The exception is a file that another program has mapped shared and writable. A store to the
+/// mapping updates `ctime` only when the kernel writes the page back. Guests cannot map files, and
+/// the host cannot tell whether another program has.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stamp {
-    /// The file's SHA-256, 64 hex digits.
+    /// The SHA-256 digest of the file, 64 hex digits.
     pub digest: String,
     size: i64,
     inode: u64,
@@ -35,7 +35,7 @@ pub struct Stamp {
 }
 
 impl Stamp {
-    /// What a file is now, with a digest that was computed of it.
+    /// Creates the stamp of a file with this digest.
     pub fn of(stat: &Stat, digest: String) -> Stamp {
         Stamp {
             digest,
@@ -46,36 +46,36 @@ impl Stamp {
         }
     }
 
-    /// The stamp of that name in a folder; `None` where there is none that can be read.
+    /// Reads the stamp of this name in a folder; `None` if it is missing or unreadable.
     pub fn read(folder: &Dir, name: &str) -> Option<Stamp> {
         // A stamp is under 300 bytes.
-        take(folder, name, 4096)
+        read_json(folder, name, 4096)
     }
 
-    /// Puts it in place whole, under that name.
+    /// Writes the stamp atomically, under this name.
     pub fn write(&self, folder: &Dir, name: &str) -> io::Result<()> {
-        put(folder, name, self)
+        write_json(folder, name, self)
     }
 }
 
-/// Bytes of what is kept of files: 2,000 digests with long names.
-const KEPT_MAX: u64 = 1 << 20;
+/// The most bytes of a stored result: enough for 2,000 digests with long names.
+const STORED_MAX: u64 = 1 << 20;
 
-/// How long files have to have been as they are. One that is written twice within a tick of the
-/// kernel's clock, which is some milliseconds, looks the same after the second.
+/// The age of the last change at which files count as settled. A second write within the same tick
+/// of the kernel's clock, which takes some milliseconds, does not change `ctime`.
 const SETTLED: Duration = Duration::from_secs(2);
 
-/// What the cache folder holds of files.
+/// A stored result, with the state of the files from which it was computed.
 #[derive(Serialize, Deserialize)]
-struct Kept<T> {
-    /// Over what tells the files from what they may become.
+struct Stored<T> {
+    /// A digest of the identities of the files.
     state: String,
     found: T,
 }
 
-/// What `compute` finds in files, or found in them when they were last in that state; `newest` is
-/// when the last of them changed, in seconds and nanoseconds. Without a usable cache it is computed
-/// each time; what needs the cache tells what is wrong with it.
+/// Returns the result that was stored for files in this state, or computes and stores it. `newest` is
+/// the time of the last change to a file, in seconds and nanoseconds. Without a usable cache, always
+/// computes the result; code that needs the cache reports the problem.
 pub fn cached_or_compute<T: Serialize + DeserializeOwned, E>(
     cache: &Path,
     name: &str,
@@ -95,19 +95,19 @@ pub fn cached_or_compute<T: Serialize + DeserializeOwned, E>(
     Ok(found)
 }
 
-/// What is kept under a name in the cache folder of files that are still in that state.
+/// Reads the result under a name in the cache folder, if the files are still in this state.
 pub(crate) fn read_if_unchanged<T: DeserializeOwned>(
     folder: &Dir,
     name: &str,
     state: &str,
 ) -> Option<T> {
-    take::<Kept<T>>(folder, name, KEPT_MAX)
+    read_json::<Stored<T>>(folder, name, STORED_MAX)
         .filter(|kept| kept.state == *state)
         .map(|kept| kept.found)
 }
 
-/// Keeps what was found in files under a name in the cache folder, unless the last of them changed
-/// so lately that it may change again unseen.
+/// Stores a result under a name in the cache folder, unless a file changed so recently that another
+/// change might go unnoticed.
 pub(crate) fn write_if_settled(
     folder: &Dir,
     name: &str,
@@ -119,16 +119,16 @@ pub(crate) fn write_if_settled(
         + Duration::from_nanos(newest.1.max(0).cast_unsigned());
     let is_settled =
         SystemTime::now().duration_since(UNIX_EPOCH + newest).is_ok_and(|age| age > SETTLED);
-    if is_settled && let Err(error) = put(folder, name, &Kept { state, found }) {
-        tracing::debug!(%error, "what was found in the files was not kept; the next run reads them again");
+    if is_settled && let Err(error) = write_json(folder, name, &Stored { state, found }) {
+        tracing::debug!(%error, "cannot store a result; the next run computes it again");
     }
 }
 
-/// Whether a stamp of this file or folder tells whether it has changed: on a file system of this
-/// machine, whose kernel sets `ctime` itself. Elsewhere, on a network file system or one that a
-/// program serves, the other side says what `ctime` is, and late, so files are read.
+/// Checks whether a file or folder is on a local file system, where the kernel itself sets `ctime`
+/// and a stamp therefore shows every change. On a network file system or one that a program serves,
+/// the other side reports `ctime`, possibly late.
 pub fn has_reliable_ctime(file: impl AsFd) -> bool {
-    // statfs(2): overlayfs passes on what the file system below it says.
+    // Magic numbers of statfs(2). overlayfs passes on the ctime of the file system below it.
     const EXT: FsWord = 0xef53;
     const XFS: FsWord = 0x5846_5342;
     const BTRFS: FsWord = 0x9123_683e;
@@ -141,22 +141,22 @@ pub fn has_reliable_ctime(file: impl AsFd) -> bool {
     rustix::fs::fstatfs(file).is_ok_and(|found| LOCAL.contains(&found.f_type))
 }
 
-/// What is kept under a name in a folder, of at most that many bytes; `None` where there is nothing
-/// that can be read.
-pub(crate) fn take<T: DeserializeOwned>(folder: &Dir, name: &str, most: u64) -> Option<T> {
-    // What is kept is small as a rule: one read finds it, and one its end.
+/// Reads a JSON value under a name in a folder, of at most `most` bytes; `None` if it is missing or
+/// unreadable.
+pub(crate) fn read_json<T: DeserializeOwned>(folder: &Dir, name: &str, most: u64) -> Option<T> {
+    // Values are usually small: one read gets the value, and one the end of the file.
     let mut text = Vec::with_capacity(1024);
     folder.open(name).ok()?.take(most).read_to_end(&mut text).ok()?;
     serde_json::from_slice(&text).ok()
 }
 
-/// Keeps a value under a name in a folder: whole, or what was there before.
-pub(crate) fn put(folder: &Dir, name: &str, value: &impl Serialize) -> io::Result<()> {
+/// Writes a JSON value atomically under a name in a folder.
+pub(crate) fn write_json(folder: &Dir, name: &str, value: &impl Serialize) -> io::Result<()> {
     write_atomically(folder, name, &serde_json::to_vec(value)?)
 }
 
-/// Keeps bytes under a name in a folder: all of them, or what was there before. What the machine
-/// had not written when it failed is lost.
+/// Writes bytes atomically under a name in a folder. Does not wait for the disk, so a crash of the
+/// machine can lose them.
 pub fn write_atomically(folder: &Dir, name: &str, bytes: &[u8]) -> io::Result<()> {
     let temporary = format!("{name}.{}.{:x}.tmp", std::process::id(), rand::random::<u64>());
     let guard = TempFileGuard { folder, name: &temporary };
@@ -168,32 +168,32 @@ pub fn write_atomically(folder: &Dir, name: &str, bytes: &[u8]) -> io::Result<()
     Ok(())
 }
 
-/// Removes a half-written file when its writer gives up or dies of a panic; after the rename there
-/// is nothing to remove.
+/// Removes a temporary file when its writer fails or panics. After the rename, there is nothing to
+/// remove.
 pub struct TempFileGuard<'a> {
-    /// The folder that holds it.
+    /// The folder of the file.
     pub folder: &'a Dir,
-    /// Its name in that folder.
+    /// The name of the file in the folder.
     pub name: &'a str,
 }
 
 impl Drop for TempFileGuard<'_> {
     fn drop(&mut self) {
-        // Not found is the good case: it was renamed.
+        // The file does not exist if it was renamed.
         let _ = self.folder.remove_file(self.name);
     }
 }
 
-/// Opens a folder that only this user may write to, making it where it is missing.
+/// Opens the cache folder, and creates it if it is missing. Only this user may write to it.
 ///
 /// # Errors
-/// It cannot be made or opened, or someone else may write to it or to a folder above it.
+/// The folder cannot be created or opened, or others can write to it or to a folder above it.
 pub fn open_cache_folder(path: &Path) -> io::Result<Dir> {
-    let dir = match open_below_own(path) {
-        // Each run opens it, and only the first has to make it.
+    let dir = match open_checked(path) {
+        // Only the first run has to create the folder.
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             private::create_missing(path)?;
-            open_below_own(path)?
+            open_checked(path)?
         }
         dir => dir?,
     };
@@ -202,21 +202,21 @@ pub fn open_cache_folder(path: &Path) -> io::Result<Dir> {
     if stat.st_uid != rustix::process::geteuid().as_raw() || !others.is_empty() {
         let path = path.display();
         let message = format!(
-            "the cache folder {path} is not this user's alone: `chown` it, and `chmod 700 {path}`"
+            "other users own the cache folder {path} or can write to it: `chown` it, and `chmod 700 {path}`"
         );
         return Err(io::Error::new(io::ErrorKind::PermissionDenied, message));
     }
     Ok(dir)
 }
 
-/// Opens a folder that is there, once the folders above it are found to be nobody else's.
-fn open_below_own(path: &Path) -> io::Result<Dir> {
+/// Opens an existing folder, after checking that others cannot write to the folders above it.
+fn open_checked(path: &Path) -> io::Result<Dir> {
     ancestors::check(path)?;
     #[expect(clippy::disallowed_methods, reason = "the cache folder is the host's own")]
     Dir::open_ambient_dir(path, cap_std::ambient_authority())
 }
 
-/// The SHA-256 of a file's bytes, as hex.
+/// Returns the SHA-256 digest of a file, as hex.
 pub fn file_digest(file: &File) -> io::Result<String> {
     let mut hash = Sha256::new();
     let mut buffer = vec![0; 1 << 20];
@@ -237,7 +237,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn stamps_are_trusted_on_local_file_systems_alone() {
+    fn only_local_file_systems_have_reliable_ctime() {
         assert!(has_reliable_ctime(tempfile::tempfile().unwrap()));
         for elsewhere in ["/proc", "/sys"] {
             #[expect(clippy::disallowed_methods, reason = "file systems that the kernel makes up")]
