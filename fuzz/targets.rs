@@ -382,7 +382,9 @@ impl Answering {
                 .uri(&self.url)
                 .body(body)
                 .expect("a request");
-            let sender = Sender::new(&self.capabilities, self.tls.clone(), Resolver::System);
+            let (rules, limits) =
+                (self.capabilities.network_rules(), self.capabilities.limits.clone());
+            let sender = Sender::new(rules, limits, self.tls.clone(), Resolver::System);
             let (parts, body) =
                 sender.send(request, Waits::default()).await.map_err(drop)?.into_parts();
             Ok((parts, body.collect().await.ok().map(http_body_util::Collected::to_bytes)))

@@ -224,7 +224,8 @@ fn built_in_programs_leave_nothing_in_memory_to_the_next() {
             args,
             script: None,
         };
-        let outcome = run_alone(&sandbox, &program, &scratch, Arc::default()).await.outcome;
+        let outcome =
+            run_alone(&sandbox, &program, &scratch, Arc::default(), Io::default()).await.outcome;
         assert_eq!(outcome.status, Status::Exited { code: 0 }, "{verb} {mebibytes}: {outcome:?}");
     };
     runtime.block_on(async {

@@ -91,7 +91,8 @@ pub(crate) fn requests(c: &mut Criterion) {
         tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
     c.bench_function("an HTTP request through the sender", |b| {
         b.to_async(&runtime).iter(|| async {
-            let sender = Sender::new(&capabilities, tls.clone(), Resolver::System);
+            let (rules, limits) = (capabilities.network_rules(), capabilities.limits.clone());
+            let sender = Sender::new(rules, limits, tls.clone(), Resolver::System);
             let body: Body = Empty::new().map_err(|never| match never {}).boxed_unsync();
             let request =
                 http::Request::get(format!("http://127.0.0.1:{port}/")).body(body).unwrap();

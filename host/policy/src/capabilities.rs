@@ -46,6 +46,37 @@ pub struct Capabilities {
     pub determinism: Option<Determinism>,
 }
 
+/// Which guest paths may be read and written: a slice of [`Capabilities`].
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct PathRules {
+    /// Which may be read, within the mounts.
+    pub read: Scope<PathGlob>,
+    /// Which may be written (and read), within the writable mounts.
+    pub write: Scope<PathGlob>,
+}
+
+/// The files that a guest may reach: a slice of [`Capabilities`].
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct FileRules {
+    /// The granted folders.
+    pub mounts: Vec<Mount>,
+    /// The folders of packages.
+    pub packages: Vec<Mount>,
+    /// Which paths, within the granted folders.
+    pub paths: PathRules,
+}
+
+/// The requests that a guest may send: a slice of [`Capabilities`].
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct NetworkRules {
+    /// To which hosts.
+    pub fetch: Scope<HostPattern>,
+    /// By which methods, upper case.
+    pub methods: Vec<String>,
+    /// Certificate authorities that HTTPS trusts besides the built-in ones.
+    pub authorities: Vec<Authority>,
+}
+
 /// A host folder that guests see.
 #[derive(
     Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema,
@@ -251,13 +282,52 @@ impl Capabilities {
     ///
     /// If the rules deny a folder above the mount, they deny everything in the mount.
     pub fn path_access(&self, mount: &Mount, path: &str) -> PathAccess {
+        Paths { read: &self.read, write: &self.write }.access(mount, path)
+    }
+
+    /// Returns a copy of the network rules.
+    pub fn network_rules(&self) -> NetworkRules {
+        NetworkRules {
+            fetch: self.fetch.clone(),
+            methods: self.methods.clone(),
+            authorities: self.authorities.clone(),
+        }
+    }
+}
+
+impl PathRules {
+    /// Returns what the guest may do with an absolute guest path, as [`Capabilities::path_access`].
+    pub fn access(&self, mount: &Mount, path: &str) -> PathAccess {
+        self.paths().access(mount, path)
+    }
+
+    /// Returns what a path configures if it is write-protected, that is, if no entry of the
+    /// operator names it without wildcards. `path` is a path as rules use it.
+    pub fn protection(&self, mount: &Mount, path: &str) -> Option<protected::ProtectedKind> {
+        self.paths().protection(mount, path)
+    }
+
+    fn paths(&self) -> Paths<'_> {
+        Paths { read: &self.read, write: &self.write }
+    }
+}
+
+/// The path rules of [`Capabilities`] or [`PathRules`].
+#[derive(Clone, Copy)]
+struct Paths<'a> {
+    read: &'a Scope<PathGlob>,
+    write: &'a Scope<PathGlob>,
+}
+
+impl Paths<'_> {
+    fn access(self, mount: &Mount, path: &str) -> PathAccess {
         if mount.rule_parents().any(|parent| self.rule_access(mount, &parent) == PathAccess::None) {
             return PathAccess::None;
         }
         self.rule_access(mount, &mount.rule_path(path))
     }
 
-    fn rule_access(&self, mount: &Mount, path: &str) -> PathAccess {
+    fn rule_access(self, mount: &Mount, path: &str) -> PathAccess {
         let denied_read = self.read.none_of.iter().any(|g| g.matches(path));
         if denied_read {
             return PathAccess::None;
@@ -277,9 +347,7 @@ impl Capabilities {
         }
     }
 
-    /// Returns what a path configures if it is write-protected, that is, if no entry of the
-    /// operator names it without wildcards. `path` is a path as rules use it.
-    pub fn protection(&self, mount: &Mount, path: &str) -> Option<protected::ProtectedKind> {
+    fn protection(self, mount: &Mount, path: &str) -> Option<protected::ProtectedKind> {
         let below =
             |path: &str| path.strip_prefix(mount.guest.as_str()).and_then(protected::kind_of);
         let names = |literal: &str| {
@@ -294,12 +362,12 @@ impl Capabilities {
     }
 
     /// Checks whether a folder may contain something that is allowed. It may err towards yes.
-    fn leads_somewhere(&self, path: &str) -> bool {
+    fn leads_somewhere(self, path: &str) -> bool {
         let leads = |scope: &Scope<PathGlob>| {
             !scope.is_empty()
                 && scope.all_of.iter().all(|side| side.iter().any(|g| g.may_contain(path)))
         };
-        leads(&self.read) || leads(&self.write)
+        leads(self.read) || leads(self.write)
     }
 }
 

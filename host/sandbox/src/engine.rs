@@ -1,30 +1,32 @@
 //! Makes components ready to run: settings, compilation in a confined process, the cache of
 //! compiled code, and the memory and stacks that guests run in.
 //!
-//! Owns the settings of each [`Mode`] (`config`), the compiler (`compile`, `confine`), compiled
+//! Start at `loader`. Owns the settings of each [`Mode`] (`config`), the compiler (`compile`, `confine`), compiled
 //! code on disk (`cache`, `read_ahead`), memory images and stacks (`memory`, `stacks`,
 //! `address_space`), and the allocator of the host's process (`heap`). `world` reads what a
 //! component imports and exports, and `program_end` what an error of the engine means. Must not
 //! know what a store holds, or any interface of the host. May use `limits`.
 
-pub(crate) mod address_space;
-pub(crate) mod cache;
+mod address_space;
+mod cache;
 pub(crate) mod compile;
 pub(crate) mod config;
 mod confine;
 mod fingerprint;
 pub mod heap;
-pub(crate) mod memory;
+mod loader;
+mod memory;
 mod program_end;
 mod read_ahead;
 mod stacks;
 mod status;
 pub mod world;
 
+pub(crate) use cache::CacheFolder;
 pub use config::{Allocation, EPOCH, Mode, stack};
-pub(crate) use config::{Guests, engine};
 pub use fingerprint::{ENGINE, fingerprint};
-pub(crate) use program_end::Ended;
+pub(crate) use loader::{EngineKey, Loader};
+pub(crate) use program_end::{ProgramEnd, RunEnd};
+pub(crate) use status::failed;
 pub use status::say;
-pub(crate) use status::{failed, invalid};
 pub use world::check_kind;

@@ -25,8 +25,8 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::recording::keep::Contents;
-use skillhost_policy::capabilities::{Capabilities, PathAccess};
-use skillhost_policy::limits::Limit;
+use skillhost_policy::capabilities::{PathAccess, PathRules};
+use skillhost_policy::limits::{Limit, Limits};
 use skillhost_policy::outcome::{Denial, FileActivity};
 
 mod access;
@@ -110,25 +110,23 @@ pub struct Vfs {
 }
 
 impl Vfs {
-    /// The files that `mounts` hold, under the rules and the limits (`disk`, `files`, `handles`) of
-    /// `capabilities`. Guests are told the host's file times, or those that `times` has; what they
+    /// The files that `mounts` hold, under `rules` and `limits` (`disk`, `files`, `handles`). Guests are told the host's file times, or those that `times` has; what they
     /// read is kept, or was, as `contents` says. What is `guarded` is out of reach, wherever it
     /// appears.
     pub fn new(
         mounts: Vec<OpenMount>,
-        capabilities: Arc<Capabilities>,
+        rules: PathRules,
+        limits: &Limits,
         guarded: &Guarded,
         times: Option<Times>,
         contents: Option<Arc<Contents>>,
     ) -> Arc<Vfs> {
-        let ledger = Ledger::new(&capabilities.limits);
+        let ledger = Ledger::new(limits);
         let state = mounts.iter().find_map(|mount| match mount.rules {
-            mount::Rules::State(size) => {
-                Some(Ledger::of_state(&capabilities.limits, size.bytes, size.files))
-            }
+            mount::Rules::State(size) => Some(Ledger::of_state(limits, size.bytes, size.files)),
             _ => None,
         });
-        let decisions = access::Decisions::new(capabilities, mounts.len());
+        let decisions = access::Decisions::new(rules, mounts.len());
         let tree = Mutex::new(Tree::new(mounts.len()));
         let guard = guard::Guard::new(&mounts, guarded);
         let (times, seen) = (times.map(Arc::new), seen::Seen::default());

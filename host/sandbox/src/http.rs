@@ -19,11 +19,11 @@ use self::exchange::{Exchange, after};
 use self::ledger::{Ledger, brief};
 use self::lookup::Lookups;
 use self::tasks::Tasks;
-use skillhost_policy::capabilities::{Capabilities, Scope};
+use skillhost_policy::capabilities::NetworkRules;
 use skillhost_policy::limits::{Limit, Limits};
 use skillhost_policy::outcome::uses::RequestUse;
 use skillhost_policy::outcome::{Denial, DenialKind, HttpRequest, LimitHit};
-use skillhost_policy::pattern::{Destination, HostPattern, Mismatch};
+use skillhost_policy::pattern::{Destination, Mismatch};
 
 pub mod address;
 mod body;
@@ -59,8 +59,7 @@ pub const MAX_HEAD: usize = 64 << 10;
 /// Sends the requests of one invocation. Shared by all its programs.
 #[derive(Debug)]
 pub struct Sender {
-    fetch: Scope<HostPattern>,
-    methods: Vec<String>,
+    rules: NetworkRules,
     limits: Limits,
     network: Network,
     /// Whether bodies are told by digest, for a receipt.
@@ -83,6 +82,16 @@ enum Network {
     Held(Held, Arc<Sender>),
 }
 
+/// Where the requests of a run go.
+pub(super) enum RunNetwork {
+    /// Out.
+    Live,
+    /// Nowhere: it is deterministic.
+    Off,
+    /// Out and into a recording, or to a recording alone, while the run waits.
+    Held(Held),
+}
+
 /// The guest's own times. They shorten the limits, never lengthen them.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Waits {
@@ -95,67 +104,61 @@ pub struct Waits {
 }
 
 impl Sender {
-    /// A sender that allows what the capabilities allow.
-    pub fn new(capabilities: &Capabilities, tls: Arc<Tls>, resolver: Resolver) -> Arc<Sender> {
-        Sender::made(capabilities, tls, resolver, None, false)
-    }
-
-    /// The same, for a run that is held while the network answers, or whose bodies are told by
-    /// digest.
-    pub(super) fn made(
-        capabilities: &Capabilities,
+    /// A sender that allows what the rules allow.
+    pub fn new(
+        rules: NetworkRules,
+        limits: Limits,
         tls: Arc<Tls>,
         resolver: Resolver,
-        held: Option<Held>,
+    ) -> Arc<Sender> {
+        Sender::made(rules, limits, Network::Live, tls, resolver, false)
+    }
+
+    /// The sender of a run. `digests`: bodies are recorded by digest, for a receipt.
+    pub(super) fn of_run(
+        mut rules: NetworkRules,
+        limits: Limits,
+        network: RunNetwork,
+        tls: Arc<Tls>,
+        resolver: Resolver,
         digests: bool,
     ) -> Arc<Sender> {
-        let network = match (held, capabilities.determinism) {
-            (Some(held), _) => {
+        let network = match network {
+            RunNetwork::Live => Network::Live,
+            RunNetwork::Off => Network::Off,
+            RunNetwork::Held(held) => {
                 // Of a recording that is replayed, authorities are known by digest alone; and
                 // nothing is sent.
-                let trusted = if held.tape.is_recording() {
-                    capabilities.clone()
+                let (live_rules, live_limits) = if held.tape.is_recording() {
+                    (rules.clone(), limits.clone())
                 } else {
-                    Capabilities::default()
+                    Default::default()
                 };
-                let live = Sender::made(
-                    &Capabilities { determinism: None, ..trusted },
-                    tls.clone(),
-                    resolver.clone(),
-                    None,
-                    false,
-                );
-                return Sender::through(
-                    Network::Held(held, live),
-                    &Capabilities { authorities: Vec::new(), ..capabilities.clone() },
-                    tls,
-                    resolver,
-                    digests,
-                );
+                let live = Sender::new(live_rules, live_limits, tls.clone(), resolver.clone());
+                rules.authorities = Vec::new();
+                Network::Held(held, live)
             }
-            (None, Some(_)) => Network::Off,
-            (None, None) => Network::Live,
         };
-        Sender::through(network, capabilities, tls, resolver, digests)
+        Sender::made(rules, limits, network, tls, resolver, digests)
     }
 
-    fn through(
+    fn made(
+        rules: NetworkRules,
+        limits: Limits,
         network: Network,
-        capabilities: &Capabilities,
         tls: Arc<Tls>,
         resolver: Resolver,
         digests: bool,
     ) -> Arc<Sender> {
-        let concurrent = usize::try_from(capabilities.limits.http_concurrent)
+        let concurrent = usize::try_from(limits.http_concurrent)
             .unwrap_or(usize::MAX)
             .min(Semaphore::MAX_PERMITS);
         Arc::new(Sender {
-            fetch: capabilities.fetch.clone(),
-            methods: capabilities.methods.clone(),
-            limits: capabilities.limits.clone(),
+            tls: tls.trusting(&rules.authorities),
+            rules,
+            limits,
             network,
             digests,
-            tls: tls.trusting(&capabilities.authorities),
             resolver,
             lookups: Lookups::new(),
             turns: Arc::new(Semaphore::new(concurrent)),
@@ -260,8 +263,8 @@ impl Sender {
                 host(),
             );
         }
-        if !self.fetch.allows(|p| p.matches(&to)) {
-            let denied = self.fetch.none_of.iter().any(|p| p.matches(&to));
+        if !self.rules.fetch.allows(|p| p.matches(&to)) {
+            let denied = self.rules.fetch.none_of.iter().any(|p| p.matches(&to));
             let rule = if denied {
                 "an entry of `deny` matches it".to_owned()
             } else {
@@ -271,7 +274,7 @@ impl Sender {
         }
         // CONNECT would open a tunnel, TRACE echoes what the host added.
         let never = [Method::CONNECT, Method::TRACE].contains(&parts.method);
-        if never || !self.methods.iter().any(|m| m == parts.method.as_str()) {
+        if never || !self.rules.methods.iter().any(|m| m == parts.method.as_str()) {
             let method = brief(parts.method.as_str());
             let rule = if never {
                 format!("{method} is never sent")
@@ -311,7 +314,7 @@ impl Sender {
     /// Why no entry lets a request through: what the nearest one of the first side without a match
     /// has otherwise.
     fn unmatched(&self, to: &Destination) -> String {
-        let side = self.fetch.all_of.iter().find(|side| !side.iter().any(|p| p.matches(to)));
+        let side = self.rules.fetch.all_of.iter().find(|side| !side.iter().any(|p| p.matches(to)));
         let nearest = side
             .into_iter()
             .flatten()
@@ -342,7 +345,7 @@ impl Sender {
             return Err(exchange.over(Limit::HttpConcurrent));
         };
         let turn = turn.map_err(|e| SendError::Protocol(e.to_string()))?;
-        let private = self.fetch.allows(|p| p.private && p.matches(to));
+        let private = self.rules.fetch.allows(|p| p.private && p.matches(to));
         let tcp = exchange
             .within(
                 Limit::HttpConnect,

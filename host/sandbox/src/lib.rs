@@ -37,12 +37,15 @@ mod shell;
 mod streams;
 mod tools;
 
+#[cfg(test)]
+mod rooms_test;
+
 pub use engine::compile::compile_if_asked;
 pub use engine::{
     Allocation, ENGINE, EPOCH, Mode, check_kind, fingerprint, heap, say, stack, world,
 };
 pub use run::{
-    Evidence, ExtraMounts, Finished, Invoke, Io, Options, Outside, Overlays, Sandbox, run,
+    Evidence, ExtraMounts, Finished, Io, Options, Outside, Overlays, RunSpec, Sandbox, run,
     run_alone,
 };
 pub use streams::{Sink, Stdin, terminal};

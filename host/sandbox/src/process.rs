@@ -8,29 +8,31 @@
 mod child;
 mod children;
 mod names;
-pub(super) mod record;
+mod processes;
+mod record;
 mod shims;
 mod start;
 mod streams;
 
+use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
 use wasmtime::AsContextMut as _;
-use wasmtime::component::{Access, Accessor, HasSelf, Linker, Resource};
+use wasmtime::component::{Access, Accessor, HasData, Linker, Resource, ResourceTable};
 
-use crate::engine::Ended;
+use crate::determinism::within;
+use crate::engine::ProgramEnd;
 use crate::limits::Held;
-use crate::limits::fuel;
-use crate::run::State;
+use crate::limits::fuel::{self, HasFuel};
 use crate::streams::pipe::{Reader, Writer, pipe};
 use crate::streams::{self as stdio, Out, Stdin};
 use child::{Child, Ends};
 use skillhost_policy::limits::Limit;
 use start::{Asked, Caller, Streams};
 
-pub(super) use children::{Children, Orphans};
-pub(super) use start::denials;
+pub(crate) use children::Children;
+pub(crate) use processes::{Launcher, Parent, Processes, ProgramIo, Ready};
 
 mod bindings {
     #![allow(
@@ -59,44 +61,65 @@ mod bindings {
 
 use bindings::skillhost::skill::process::{self, Command, Completed, Error, Input, Output};
 
+/// Marks [`ProcessView`] as what the bindings get.
+pub(crate) struct ProcessInterface;
+
+impl HasData for ProcessInterface {
+    type Data<'a> = ProcessView<'a>;
+}
+
+/// What the interface needs of a store's data.
+pub(crate) struct ProcessView<'a> {
+    /// The programs of the run.
+    pub(crate) processes: &'a Arc<Processes>,
+    /// The store's program.
+    pub(crate) parent: &'a mut Parent,
+    pub(crate) table: &'a mut ResourceTable,
+}
+
 /// Links the interface.
-pub(super) fn add_to_linker(linker: &mut Linker<State>) -> wasmtime::Result<()> {
-    process::add_to_linker::<State, HasSelf<State>>(linker, |state| state)
+pub(crate) fn add_to_linker<T: HasFuel>(
+    linker: &mut Linker<T>,
+    get: fn(&mut T) -> ProcessView<'_>,
+) -> wasmtime::Result<()> {
+    process::add_to_linker::<T, ProcessInterface>(linker, get)
 }
 
 /// Access to a store, in a function that blocks its guest.
-type Blocking<'a> = Access<'a, State, HasSelf<State>>;
+type Blocking<'a, T> = Access<'a, T, ProcessInterface>;
 
-impl process::Host for State {}
+impl process::Host for ProcessView<'_> {}
 
-impl process::HostWithStore<State> for HasSelf<State> {
+impl<T: HasFuel> process::HostWithStore<T> for ProcessInterface {
     async fn run(
-        accessor: &Accessor<State, Self>,
+        accessor: &Accessor<T, Self>,
         what: Command,
     ) -> wasmtime::Result<Result<Completed, Error>> {
         accessor.with(|mut access| fuel::settle(access.as_context_mut()))?;
-        let (invocation, caller) =
-            accessor.with(|mut access| (access.get().invocation.clone(), Caller::of(access.get())));
+        let (processes, caller) = accessor.with(|mut access| {
+            let view = access.get();
+            (view.processes.clone(), Caller::of(view.parent))
+        });
         let Command { argv, env, cwd, stdin } = what;
         let result = async {
             // Before anything is waited for: any number of calls may wait.
-            let mut held = Held::nothing(invocation.meter.clone());
+            let mut held = Held::nothing(processes.meter.clone());
             if !held.grow(stdin.len() as u64) {
                 return Err(full());
             }
-            let started = start::prepare(&invocation, caller, Asked { argv, env, cwd }).await?;
-            let stdout = Out::of_child(Limit::Stdout, invocation.meter.clone());
-            let stderr = Out::of_child(Limit::Stderr, invocation.meter.clone());
+            let started = start::prepare(&processes, caller, Asked { argv, env, cwd }).await?;
+            let stdout = Out::of_child(Limit::Stdout, processes.meter.clone());
+            let stderr = Out::of_child(Limit::Stderr, processes.meter.clone());
             let stdin = stdio::Input::new(Stdin::Bytes(stdin));
             let streams = Streams { stdin, stdout: stdout.clone(), stderr: stderr.clone() };
-            let running = start::go(&invocation, started, streams);
+            let running = start::go(&processes, started, streams);
             match running.ended().await {
-                Some(Ended::Exited(exit_code)) => {
+                Some(ProgramEnd::Exited(exit_code)) => {
                     Ok(Completed { exit_code, stdout: stdout.take(), stderr: stderr.take() })
                 }
-                Some(Ended::Trapped(message)) => Err(Error::Trapped(message)),
-                Some(Ended::Limit(limit)) => Err(Error::Limit(limit.to_string())),
-                Some(Ended::Tool(_)) | None => Err(Error::Trapped("it was ended".into())),
+                Some(ProgramEnd::Trapped(message)) => Err(Error::Trapped(message)),
+                Some(ProgramEnd::Limit(limit)) => Err(Error::Limit(limit.to_string())),
+                Some(ProgramEnd::Tool(_)) | None => Err(Error::Trapped("it was ended".into())),
             }
         }
         .await;
@@ -105,7 +128,7 @@ impl process::HostWithStore<State> for HasSelf<State> {
     }
 
     async fn spawn(
-        mut host: Blocking<'_>,
+        mut host: Blocking<'_, T>,
         argv: Vec<String>,
         env: Option<Vec<(String, String)>>,
         cwd: Option<String>,
@@ -114,47 +137,47 @@ impl process::HostWithStore<State> for HasSelf<State> {
         stderr: Output,
     ) -> wasmtime::Result<Result<Resource<Child>, Error>> {
         fuel::settle(host.as_context_mut())?;
-        let invocation = host.get().invocation.clone();
-        let caller = Caller::of(host.get());
-        let started = match start::prepare(&invocation, caller, Asked { argv, env, cwd }).await {
+        let processes = host.get().processes.clone();
+        let caller = Caller::of(host.get().parent);
+        let started = match start::prepare(&processes, caller, Asked { argv, env, cwd }).await {
             Ok(started) => started,
             Err(error) => return Ok(Err(error)),
         };
-        let state = host.get();
-        let Some((streams, ends)) = connect(state, stdin, stdout, stderr)? else {
+        let view = host.get();
+        let Some((streams, ends)) = connect(&view, stdin, stdout, stderr)? else {
             return Ok(Err(full()));
         };
-        let running = start::go(&invocation, started, streams);
-        state.children.add(running.abort_handle());
-        Ok(Ok(state.table.push(Child::new(running, ends))?))
+        let running = start::go(&processes, started, streams);
+        view.parent.children.add(running.abort_handle());
+        Ok(Ok(view.table.push(Child::new(running, ends))?))
     }
 
     async fn pipe(
-        mut host: Blocking<'_>,
+        mut host: Blocking<'_, T>,
     ) -> wasmtime::Result<Result<(Resource<Reader>, Resource<Writer>), Error>> {
-        let state = host.get();
-        let Some((reader, writer)) = pipe(&state.invocation.meter) else { return Ok(Err(full())) };
-        Ok(Ok((state.table.push(reader)?, state.table.push(writer)?)))
+        let view = host.get();
+        let Some((reader, writer)) = pipe(&view.processes.meter) else { return Ok(Err(full())) };
+        Ok(Ok((view.table.push(reader)?, view.table.push(writer)?)))
     }
 
     async fn poll(
-        mut host: Blocking<'_>,
+        mut host: Blocking<'_, T>,
         readers: Vec<Resource<Reader>>,
         writers: Vec<Resource<Writer>>,
         timeout_ms: Option<u32>,
     ) -> wasmtime::Result<(Vec<u32>, Vec<u32>)> {
-        let mut ends = streams::Polled::of(host.get(), &readers, &writers)?;
+        let mut ends = streams::Polled::of(&host.get(), &readers, &writers)?;
         Ok(blocking(&mut host, timeout_ms, ends.ready()).await?.unwrap_or_default())
     }
 
     async fn ready(
-        accessor: &Accessor<State, Self>,
+        accessor: &Accessor<T, Self>,
         readers: Vec<Resource<Reader>>,
         writers: Vec<Resource<Writer>>,
     ) -> wasmtime::Result<(Vec<u32>, Vec<u32>)> {
         accessor.with(|mut access| fuel::settle(access.as_context_mut()))?;
         let mut ends =
-            accessor.with(|mut access| streams::Polled::of(access.get(), &readers, &writers))?;
+            accessor.with(|mut access| streams::Polled::of(&access.get(), &readers, &writers))?;
         // Never at once: what a guest burns must not depend on who was faster.
         tokio::task::yield_now().await;
         let ready = ends.ready().await;
@@ -165,17 +188,17 @@ impl process::HostWithStore<State> for HasSelf<State> {
 
 /// The program's ends of its streams, and its caller's; `None` where memory has no room for a pipe.
 fn connect(
-    state: &State,
+    view: &ProcessView<'_>,
     stdin: Input,
     stdout: Output,
     stderr: Output,
 ) -> wasmtime::Result<Option<(Streams, Ends)>> {
-    let meter = &state.invocation.meter;
+    let meter = &view.processes.meter;
     let mut ends = Ends::default();
     let stdin = match stdin {
-        Input::Inherit => state.stdin.clone(),
+        Input::Inherit => view.parent.stdin.clone(),
         Input::None => stdio::Input::new(Stdin::Empty),
-        Input::From(reader) => stdio::Input::Pipe(state.table.get(&reader)?.clone()),
+        Input::From(reader) => stdio::Input::Pipe(view.table.get(&reader)?.clone()),
         Input::Pipe => {
             let Some((reader, writer)) = pipe(meter) else { return Ok(None) };
             ends.stdin = Some(writer);
@@ -190,7 +213,7 @@ fn connect(
         Ok(Some(match output {
             Output::Inherit => inherited.clone(),
             Output::None => Out::nowhere(meter.clone()),
-            Output::To(writer) => Out::pipe(state.table.get(&writer)?.clone(), meter.clone()),
+            Output::To(writer) => Out::pipe(view.table.get(&writer)?.clone(), meter.clone()),
             Output::ToStdout => joined.clone(),
             Output::Pipe => {
                 let Some((reader, writer)) = pipe(meter) else { return Ok(None) };
@@ -199,10 +222,11 @@ fn connect(
             }
         }))
     };
-    let Some(stdout) = output(stdout, &state.stdout, &state.stdout, &mut ends.stdout)? else {
+    let Some(stdout) = output(stdout, &view.parent.stdout, &view.parent.stdout, &mut ends.stdout)?
+    else {
         return Ok(None);
     };
-    let Some(stderr) = output(stderr, &state.stderr, &stdout, &mut ends.stderr)? else {
+    let Some(stderr) = output(stderr, &view.parent.stderr, &stdout, &mut ends.stderr)? else {
         return Ok(None);
     };
     Ok(Some((Streams { stdin, stdout, stderr }, ends)))
@@ -210,13 +234,13 @@ fn connect(
 
 /// Waits for a future, at most that long. The guest is charged before and after, and lets others
 /// have what it leaves meanwhile.
-async fn blocking<T>(
-    host: &mut Blocking<'_>,
+async fn blocking<T: HasFuel, R>(
+    host: &mut Blocking<'_, T>,
     timeout_ms: Option<u32>,
-    future: impl Future<Output = T>,
-) -> wasmtime::Result<Option<T>> {
+    future: impl Future<Output = R>,
+) -> wasmtime::Result<Option<R>> {
     fuel::settle(host.as_context_mut())?;
-    let invocation = host.get().invocation.clone();
+    let deterministic = host.get().processes.deterministic.clone();
     let value = match timeout_ms {
         None => Some(future.await),
         Some(ms) => {
@@ -226,7 +250,7 @@ async fn blocking<T>(
                 Poll::Pending => {
                     // A guest that asks again and again gives those that it asks for their turn.
                     tokio::task::yield_now().await;
-                    invocation.within(Duration::from_millis(ms.into()), future).await
+                    within(deterministic.as_deref(), Duration::from_millis(ms.into()), future).await
                 }
             }
         }

@@ -1,5 +1,5 @@
-//! Denials of the shell's built-in commands. They start no program that the host could see, so the
-//! shell is told their names.
+//! What belongs to the built-in shell alone: it is told which of its own commands are denied. They
+//! start no program that the host could check. May use no other room.
 
 use skillhost_policy::capabilities::Scope;
 use skillhost_policy::pattern::CommandPattern;
@@ -8,10 +8,10 @@ use skillhost_skill::runtime::Program;
 
 /// The variable that holds the names, separated by spaces. The host sets it for each start of the
 /// shell, which hides it from scripts.
-pub(crate) const VARIABLE: &str = "SKILLHOST_DENIED_COMMANDS";
+pub(crate) const DENIED_COMMANDS: &str = "SKILLHOST_DENIED_COMMANDS";
 
-/// The names that are denied, where a program is the shell.
-pub(crate) fn of(program: &Program, spawn: &Scope<CommandPattern>) -> Option<String> {
+/// Returns the names of the denied commands if the program is the shell.
+pub(crate) fn denied_commands(program: &Program, spawn: &Scope<CommandPattern>) -> Option<String> {
     let built_in = program.component.built_in()?;
     if !built_in.description.programs.iter().any(|name| name == "bash") {
         return None;

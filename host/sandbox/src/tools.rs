@@ -9,4 +9,6 @@ pub(crate) mod call;
 pub(crate) mod listing;
 mod offload;
 
+pub(crate) use offload::HostWork;
+
 pub use listing::{Listing, Tool, exercise, is_tool_name, listing, with_listing};

@@ -384,11 +384,11 @@ impl Host {
             Err(status) => return Finished::not_run(not_run(status)),
         };
         beside.mounts.extend(state.mount());
-        let what = sandbox::Invoke {
+        let spec = sandbox::RunSpec {
             program,
             extra: beside,
             programs: Some(programs.clone()),
-            capabilities,
+            capabilities: capabilities.clone(),
             skill: Some(
                 OpenMount::skill(HostDir::shared(skill.content.clone()))
                     .hiding(programs.denied_paths()),
@@ -397,8 +397,9 @@ impl Host {
             scratch: &self.options.scratch,
             evidence: ask.is_some(),
             outside: ask.map(|ask| ask.outside.clone()).unwrap_or_default(),
+            io,
         };
-        let finished = sandbox::run(&self.sandbox, what, io).await;
+        let finished = sandbox::run(&self.sandbox, spec).await;
         state.release();
         finished
     }

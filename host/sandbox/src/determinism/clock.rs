@@ -7,8 +7,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use crate::files::Times;
-
 /// Units of fuel that take a nanosecond: about as many as machines of today burn in one, so that
 /// what a guest does takes it about as long as elsewhere.
 const FUEL: u64 = 10;
@@ -18,11 +16,11 @@ const FUEL: u64 = 10;
 pub(crate) struct Clock {
     /// Since 1970.
     start: Duration,
-    state: Mutex<State>,
+    timeline: Mutex<Timeline>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct Timeline {
     /// Burnt by all programs, as far as their hosts have looked.
     fuel: u64,
     /// Nanoseconds that were slept through.
@@ -32,7 +30,7 @@ struct State {
     sleepers: BTreeMap<(u64, u64), Waker>,
 }
 
-impl State {
+impl Timeline {
     fn now(&self) -> u64 {
         (self.fuel / FUEL).saturating_add(self.slept)
     }
@@ -47,12 +45,12 @@ impl State {
 impl Clock {
     /// A clock that starts at a time in seconds since 1970.
     pub(crate) fn new(start: u64) -> Arc<Clock> {
-        Arc::new(Clock { start: Duration::from_secs(start), state: Mutex::default() })
+        Arc::new(Clock { start: Duration::from_secs(start), timeline: Mutex::default() })
     }
 
     /// Nanoseconds since the start.
     pub(crate) fn now(&self) -> u64 {
-        self.state().now()
+        self.timeline().now()
     }
 
     /// Since 1970.
@@ -62,29 +60,29 @@ impl Clock {
 
     /// Moves it to what all programs together have burnt so far.
     pub(crate) fn burnt(&self, fuel: u64) {
-        let mut state = self.state();
-        state.fuel = state.fuel.max(fuel);
-        let due = state.due();
-        drop(state);
+        let mut timeline = self.timeline();
+        timeline.fuel = timeline.fuel.max(fuel);
+        let due = timeline.due();
+        drop(timeline);
         due.into_iter().for_each(Waker::wake);
     }
 
     /// Moves it on by that many nanoseconds, which went by outside.
     pub(crate) fn pass(&self, nanos: u64) {
-        let mut state = self.state();
-        state.slept = state.slept.saturating_add(nanos);
-        let due = state.due();
-        drop(state);
+        let mut timeline = self.timeline();
+        timeline.slept = timeline.slept.saturating_add(nanos);
+        let due = timeline.due();
+        drop(timeline);
         due.into_iter().for_each(Waker::wake);
     }
 
     /// Moves it to the next time that somebody waits for; `false` where nobody does.
     pub(crate) fn jump(&self) -> bool {
-        let mut state = self.state();
-        let Some((&(at, _), _)) = state.sleepers.first_key_value() else { return false };
-        state.slept += at.saturating_sub(state.now());
-        let due = state.due();
-        drop(state);
+        let mut timeline = self.timeline();
+        let Some((&(at, _), _)) = timeline.sleepers.first_key_value() else { return false };
+        timeline.slept += at.saturating_sub(timeline.now());
+        let due = timeline.due();
+        drop(timeline);
         due.into_iter().for_each(Waker::wake);
         true
     }
@@ -100,18 +98,9 @@ impl Clock {
         self.until(self.now().saturating_add(nanos))
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    fn timeline(&self) -> MutexGuard<'_, Timeline> {
+        self.timeline.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// The times of the files of a run that has this clock.
-pub(crate) fn file_times(clock: &Arc<Clock>) -> Times {
-    let clock = clock.clone();
-    Times::new(move || {
-        let now = clock.wall();
-        (i64::try_from(now.as_secs()).unwrap_or(i64::MAX), now.subsec_nanos())
-    })
 }
 
 /// A wait for a time.
@@ -127,15 +116,15 @@ impl Future for Sleep {
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let this = self.get_mut();
-        let mut state = this.clock.state();
-        if state.now() >= this.at {
+        let mut timeline = this.clock.timeline();
+        if timeline.now() >= this.at {
             return Poll::Ready(());
         }
         let order = *this.order.get_or_insert_with(|| {
-            state.next += 1;
-            state.next
+            timeline.next += 1;
+            timeline.next
         });
-        state.sleepers.insert((this.at, order), cx.waker().clone());
+        timeline.sleepers.insert((this.at, order), cx.waker().clone());
         Poll::Pending
     }
 }
@@ -143,7 +132,7 @@ impl Future for Sleep {
 impl Drop for Sleep {
     fn drop(&mut self) {
         if let Some(order) = self.order {
-            self.clock.state().sleepers.remove(&(self.at, order));
+            self.clock.timeline().sleepers.remove(&(self.at, order));
         }
     }
 }

@@ -10,7 +10,6 @@ use wasmtime::component::{HasData, Linker};
 use wasmtime_wasi::p2::bindings::random as p2;
 use wasmtime_wasi::p3::bindings::random as p3;
 
-use crate::files::Chance;
 use crate::limits::Meter;
 use skillhost_policy::determinism::Determinism;
 
@@ -101,17 +100,20 @@ impl p2::insecure_seed::Host for RandomView<'_> {
     }
 }
 
-/// What is behind `/dev/random`.
-pub(crate) fn device(meter: &Arc<Meter>, determinism: Option<Determinism>) -> Chance {
+/// Returns what fills a buffer from `/dev/random`.
+pub(crate) fn device(
+    meter: &Arc<Meter>,
+    determinism: Option<Determinism>,
+) -> impl Fn(&mut [u8]) -> Result<(), Errno> + Send + Sync + 'static {
     let meter = meter.clone();
     let source =
         determinism.map_or(Source::Host, |start| Source::Seeded(Seeded::new(start.seed, 0)));
     let source = Mutex::new(source);
-    Chance::new(move |buffer| {
+    move |buffer| {
         meter.charge_random(buffer.len() as u64).map_err(|_| Errno::IO)?;
         source.lock().unwrap_or_else(PoisonError::into_inner).fill(buffer);
         Ok(())
-    })
+    }
 }
 
 /// 0.3 may hand out fewer bytes than asked for: at most this many a call.

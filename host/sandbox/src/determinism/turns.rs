@@ -1,7 +1,7 @@
 //! A deterministic run: its programs take turns on one thread of their own, in an order that
 //! follows from what they do alone.
 //!
-//! What a turn is: a program runs until it waits, or has burnt [`fuel::INTERVAL`] more. Who is
+//! What a turn is: a program runs until it waits, or has burnt [`crate::limits::fuel::INTERVAL`] more. Who is
 //! ready first goes on first. Nothing that is not the run's own wakes a program: its sleeps end by
 //! the run's clock, its pipes by its other programs, and what must be waited for outside (a
 //! component that is compiled, standard input) holds all of them. Wall time and the machine's
@@ -21,84 +21,57 @@ use wasmtime::Engine;
 
 use super::clock::Clock;
 use super::randomness::Seeded;
-use crate::engine::Ended;
-use crate::engine::{Mode, say};
-use crate::http::Held;
+use crate::engine::{ProgramEnd, RunEnd};
 use crate::limits::{LimitExceeded, Meter};
-use crate::recording::tape::Tape;
-use crate::run::End;
-use crate::run::Invocation;
-use crate::run::ProgramIo;
-use crate::run::{Prepared, Sandbox};
 use crate::streams::Outlets;
 use skillhost_policy::determinism::Determinism;
-use skillhost_policy::limits::{Limit, Limits};
-use skillhost_policy::outcome::{LimitHit, Status};
-use skillhost_skill::runtime::{Component, Program};
+use skillhost_policy::limits::Limit;
+use skillhost_policy::outcome::LimitHit;
 
-/// What a deterministic run has in place of the machine's clock, chance and order.
-pub(crate) struct Fixed {
-    pub(crate) clock: Arc<Clock>,
+/// What a deterministic run has in place of the machine's clock, randomness and order.
+pub(crate) struct DeterministicRun {
+    clock: Arc<Clock>,
     seed: u64,
+    meter: Arc<Meter>,
+    /// The runtime that does for the run what must not be done on its own thread.
     host: Handle,
     /// Every program waits, and nothing can come any more.
     stuck: Notify,
 }
 
-impl Fixed {
-    /// Within the runtime that does for the run what it must not do itself.
-    pub(crate) fn new(start: Determinism, clock: Arc<Clock>) -> Fixed {
-        Fixed { clock, seed: start.seed, host: Handle::current(), stuck: Notify::new() }
+impl DeterministicRun {
+    /// Call it within the runtime that works for the run.
+    pub(crate) fn new(start: Determinism, clock: Arc<Clock>, meter: Arc<Meter>) -> Self {
+        let (host, stuck) = (Handle::current(), Notify::new());
+        DeterministicRun { clock, seed: start.seed, meter, host, stuck }
     }
 
-    /// The chance of one of the run's programs, by its number: 1 is the first.
-    pub(crate) fn chance(&self, program: u64) -> Seeded {
+    /// The run's clock.
+    pub(crate) fn clock(&self) -> &Arc<Clock> {
+        &self.clock
+    }
+
+    /// The runtime that works for the run.
+    pub(crate) fn host(&self) -> &Handle {
+        &self.host
+    }
+
+    /// The randomness of a program, by its number: 1 is the first.
+    pub(crate) fn randomness(&self, program: u64) -> Seeded {
         Seeded::new(self.seed, program)
-    }
-
-    /// What holds the run while the network answers, or answers as it was recorded; none where it
-    /// is off.
-    pub(crate) fn held(&self, tape: Option<Arc<Tape>>, meter: &Arc<Meter>) -> Option<Held> {
-        Some(Held {
-            tape: tape?,
-            host: self.host.clone(),
-            clock: self.clock.clone(),
-            meter: meter.clone(),
-        })
-    }
-
-    /// Makes a component ready, and holds the run meanwhile: how long that takes depends on the
-    /// machine.
-    pub(crate) fn prepare(
-        &self,
-        sandbox: &Sandbox,
-        component: &Component,
-        limits: &Limits,
-        meter: &Arc<Meter>,
-    ) -> Result<Prepared, Status> {
-        let (sandbox, component, limits) = (sandbox.clone(), component.clone(), limits.clone());
-        let prepared = self.hold(meter, async move {
-            sandbox.prepare(&component, Mode::Deterministic, &limits).await
-        });
-        let prepared = prepared.unwrap_or(Err(Status::Interrupted));
-        if let Err(status @ (Status::LimitHit(_) | Status::Failed { .. })) = &prepared {
-            meter.abort(say(status));
-        }
-        prepared
     }
 
     /// Holds the run until a future of the host's is ready. `None`: the run was aborted first.
     pub(crate) fn hold<T: Send + 'static>(
         &self,
-        meter: &Arc<Meter>,
         future: impl Future<Output = T> + Send + 'static,
     ) -> Option<T> {
         let (send, receive) = std::sync::mpsc::channel();
-        let aborted = meter.clone();
+        let meter = self.meter.clone();
         self.host.spawn(async move {
             tokio::select! {
                 biased;
-                () = aborted.aborted() => {}
+                () = meter.aborted() => {}
                 // The run may be gone.
                 value = future => drop(send.send(value)),
             }
@@ -107,68 +80,84 @@ impl Fixed {
     }
 }
 
-/// A program's run, beside what may abort it and where its output goes.
+/// Waits for a future, at most that long: by the run's clock if the run is deterministic.
+pub(crate) async fn within<T>(
+    deterministic: Option<&DeterministicRun>,
+    time: Duration,
+    future: impl Future<Output = T>,
+) -> Option<T> {
+    let Some(run) = deterministic else { return tokio::time::timeout(time, future).await.ok() };
+    let (mut future, mut timer) = (pin!(future), pin!(run.clock.sleep(time)));
+    poll_fn(|cx| match future.as_mut().poll(cx) {
+        Poll::Ready(value) => Poll::Ready(Some(value)),
+        Poll::Pending => timer.as_mut().poll(cx).map(|()| None),
+    })
+    .await
+}
+
+/// Runs the first program of a run to its end, unless something aborts the run, and passes on what
+/// it writes. `end_others` ends the programs that it has started.
 pub(crate) async fn run(
-    invocation: &Arc<Invocation>,
-    program: &Program,
-    prepared: &Prepared,
-    given: ProgramIo,
+    deterministic: &Arc<DeterministicRun>,
+    first: impl Future<Output = ProgramEnd> + Send + 'static,
+    end_others: impl Future<Output = ()> + Send + 'static,
     mut outlets: Outlets,
     mut interrupted: Pin<&mut impl Future<Output = ()>>,
     deadline: tokio::time::Sleep,
-) -> End {
-    let meter = &invocation.meter;
-    // Also where this function is dropped.
-    let mut gone = Gone(Some(meter));
+) -> RunEnd {
+    let meter = &deterministic.meter;
+    // Also if this function is dropped.
+    let mut guard = AbortOnDrop(Some(meter));
     let mut deadline = pin!(deadline);
-    let mut ended = match start(invocation, program, prepared, given) {
+    let mut ended = match start(deterministic, first, end_others) {
         Ok(ended) => ended,
         Err(error) => {
             meter.abort(format!("no thread for the run: {error}"));
-            gone.0 = None;
-            return End::Aborted;
+            guard.0 = None;
+            return RunEnd::Aborted;
         }
     };
-    let over = tokio::select! {
+    let end = tokio::select! {
         biased;
         () = &mut interrupted => {
             meter.abort("it was interrupted".into());
-            End::Interrupted
+            RunEnd::Interrupted
         }
         () = &mut deadline => {
-            meter.abort(LimitHit { limit: Limit::Timeout, value: meter.value(Limit::Timeout) }.explain());
-            End::Aborted
+            let hit = LimitHit { limit: Limit::Timeout, value: meter.value(Limit::Timeout) };
+            meter.abort(hit.explain());
+            RunEnd::Aborted
         }
         never = outlets.pump() => match never {},
         end = &mut ended => {
-            gone.0 = None;
+            guard.0 = None;
             let end = end.unwrap_or_else(|_| {
                 meter.abort("the host failed".into());
-                End::Aborted
+                RunEnd::Aborted
             });
             return tokio::select! {
                 biased;
-                () = &mut interrupted => End::Interrupted,
+                () = &mut interrupted => RunEnd::Interrupted,
                 () = outlets.drain() => end,
                 () = &mut deadline => {
                     meter.abort("what it wrote was not taken within the limit `timeout`".into());
-                    End::Aborted
+                    RunEnd::Aborted
                 }
             };
         }
     };
     // It ends at its next epoch.
     let _ = ended.await;
-    gone.0 = None;
-    // What it has written so far, where somebody still reads it.
+    guard.0 = None;
+    // What it has written so far, if somebody still reads it.
     let _ = tokio::time::timeout(Duration::from_secs(1), outlets.drain()).await;
-    over
+    end
 }
 
-/// Ends a run that nobody waits for any more.
-struct Gone<'a>(Option<&'a Meter>);
+/// Aborts a run whose caller is gone.
+struct AbortOnDrop<'a>(Option<&'a Meter>);
 
-impl Drop for Gone<'_> {
+impl Drop for AbortOnDrop<'_> {
     fn drop(&mut self) {
         if let Some(meter) = self.0 {
             meter.abort("nobody waits for it".into());
@@ -176,73 +165,63 @@ impl Drop for Gone<'_> {
     }
 }
 
-/// Runs a program and those that it starts, on a thread of their own. How the run ended is told
-/// once nothing of it goes on.
+/// Starts the run's thread. Its end is sent once nothing of the run goes on.
 ///
 /// # Errors
 /// There is no thread to be had.
 fn start(
-    invocation: &Arc<Invocation>,
-    program: &Program,
-    prepared: &Prepared,
-    given: ProgramIo,
-) -> std::io::Result<oneshot::Receiver<End>> {
-    let (tell, told) = oneshot::channel();
-    let (invocation, program, prepared) = (invocation.clone(), program.clone(), prepared.clone());
-    let span = Span::current();
+    deterministic: &Arc<DeterministicRun>,
+    first: impl Future<Output = ProgramEnd> + Send + 'static,
+    end_others: impl Future<Output = ()> + Send + 'static,
+) -> std::io::Result<oneshot::Receiver<RunEnd>> {
+    let (send, receive) = oneshot::channel();
+    let (deterministic, span) = (deterministic.clone(), Span::current());
     std::thread::Builder::new().name("deterministic".into()).spawn(move || {
-        let waiting = invocation.clone();
+        let waiting = deterministic.clone();
         let idle = move || {
-            let Some(fixed) = &waiting.fixed else { return };
-            if !fixed.clock.jump() {
-                fixed.stuck.notify_one();
+            if !waiting.clock.jump() {
+                waiting.stuck.notify_one();
             }
         };
         let runtime = Builder::new_current_thread().on_thread_park(idle).build();
+        let turns = take_turns(&deterministic, first, end_others).instrument(span);
         let end = match runtime {
-            Ok(runtime) => {
-                runtime.block_on(turns(&invocation, program, prepared, given).instrument(span))
-            }
+            Ok(runtime) => runtime.block_on(turns),
             Err(error) => {
-                invocation.meter.abort(format!("no event loop: {error}"));
-                End::Aborted
+                drop(turns);
+                deterministic.meter.abort(format!("no event loop: {error}"));
+                RunEnd::Aborted
             }
         };
-        drop(invocation);
         // The run's caller may be gone.
-        let _ = tell.send(end);
+        let _ = send.send(end);
     })?;
-    Ok(told)
+    Ok(receive)
 }
 
-async fn turns(
-    invocation: &Arc<Invocation>,
-    program: Program,
-    prepared: Prepared,
-    given: ProgramIo,
-) -> End {
-    let running = invocation.clone();
-    let mut first = tokio::spawn(
-        async move { running.execute(&program, &prepared, given).await }.in_current_span(),
-    );
-    let stuck = async {
-        match &invocation.fixed {
-            Some(fixed) => fixed.stuck.notified().await,
-            None => std::future::pending().await,
-        }
-    };
+async fn take_turns(
+    deterministic: &DeterministicRun,
+    first: impl Future<Output = ProgramEnd> + Send + 'static,
+    end_others: impl Future<Output = ()> + Send + 'static,
+) -> RunEnd {
+    let DeterministicRun { meter, stuck, .. } = deterministic;
+    let mut first = tokio::spawn(first.in_current_span());
+    let trapped = |message| RunEnd::Program(ProgramEnd::Trapped(message));
     let end = tokio::select! {
         biased;
-        () = invocation.meter.aborted() => End::Aborted,
-        limit = invocation.meter.stopped() => End::Stopped(limit),
-        ended = &mut first => End::Itself(ended.unwrap_or_else(|error| Ended::Trapped(format!("the host failed: {error}")))),
-        () = stuck => End::Itself(Ended::Trapped("every program of the run waits for another, and nothing else can come".into())),
+        () = meter.aborted() => RunEnd::Aborted,
+        limit = meter.stopped() => RunEnd::Limit(limit),
+        ended = &mut first => match ended {
+            Ok(ended) => RunEnd::Program(ended),
+            Err(error) => trapped(format!("the host failed: {error}")),
+        },
+        () = stuck.notified() => trapped(
+            "every program of the run waits for another, and nothing else can come".into(),
+        ),
     };
     first.abort();
-    invocation.orphans.end();
     // Nothing of a run goes on after it.
-    invocation.started.close();
-    invocation.started.wait().await;
+    end_others.await;
     end
 }
 
@@ -276,31 +255,5 @@ impl Turn {
             program.as_mut().poll(cx)
         })
         .await
-    }
-}
-
-impl Invocation {
-    /// Waits for a future, at most that long.
-    pub(crate) async fn within<T>(
-        &self,
-        time: Duration,
-        future: impl Future<Output = T>,
-    ) -> Option<T> {
-        let Some(fixed) = &self.fixed else { return tokio::time::timeout(time, future).await.ok() };
-        let (mut future, mut over) = (pin!(future), pin!(fixed.clock.sleep(time)));
-        poll_fn(|cx| match future.as_mut().poll(cx) {
-            Poll::Ready(value) => Poll::Ready(Some(value)),
-            Poll::Pending => over.as_mut().poll(cx).map(|()| None),
-        })
-        .await
-    }
-
-    /// Makes a component ready.
-    pub(crate) async fn prepare(&self, component: &Component) -> Result<Prepared, Status> {
-        let limits = &self.meter.limits;
-        match &self.fixed {
-            Some(fixed) => fixed.prepare(&self.sandbox, component, limits, &self.meter),
-            None => self.sandbox.prepare(component, self.mode, limits).await,
-        }
     }
 }

@@ -10,25 +10,32 @@ use wasmtime_wasi::p2::bindings::clocks::wall_clock::Datetime;
 use wasmtime_wasi::p2::{DynPollable, Pollable, subscribe};
 use wasmtime_wasi::p3::bindings::clocks::system_clock::Instant;
 
+use wasmtime_wasi::WasiView;
+
 use super::clock::Clock;
-use crate::limits::fuel;
-use crate::run::State;
+use crate::limits::fuel::{self, HasFuel};
 
 /// Nanoseconds that one step of both clocks takes.
 const STEP: u64 = 1;
 
+/// A store's data that has the clock of a deterministic run.
+pub(crate) trait HasClock: HasFuel + WasiView {
+    /// `None` if the run is not deterministic.
+    fn clock(&self) -> Option<&Arc<Clock>>;
+}
+
 /// Links `wasi:clocks` 0.2.
-pub(crate) fn add_p2_to_linker(linker: &mut Linker<State>) -> wasmtime::Result<()> {
+pub(crate) fn add_p2_to_linker<T: HasClock>(linker: &mut Linker<T>) -> wasmtime::Result<()> {
     let mut wall = linker.instance("wasi:clocks/wall-clock@0.2.12")?;
     let datetime =
         |time: Duration| Datetime { seconds: time.as_secs(), nanoseconds: time.subsec_nanos() };
     wall.func_wrap("now", move |store, (): ()| Ok((datetime(clock(store)?.wall()),)))?;
-    wall.func_wrap("resolution", move |_: StoreContextMut<'_, State>, (): ()| {
+    wall.func_wrap("resolution", move |_: StoreContextMut<'_, T>, (): ()| {
         Ok((datetime(Duration::from_nanos(STEP)),))
     })?;
     let mut monotonic = linker.instance("wasi:clocks/monotonic-clock@0.2.12")?;
     monotonic.func_wrap("now", |store, (): ()| Ok((clock(store)?.now(),)))?;
-    monotonic.func_wrap("resolution", |_: StoreContextMut<'_, State>, (): ()| Ok((STEP,)))?;
+    monotonic.func_wrap("resolution", |_: StoreContextMut<'_, T>, (): ()| Ok((STEP,)))?;
     monotonic.func_wrap("subscribe-instant", |store, (at,): (u64,)| alarm(store, |_| at))?;
     monotonic.func_wrap("subscribe-duration", |store, (time,): (u64,)| {
         alarm(store, |now| now.saturating_add(time))
@@ -36,17 +43,17 @@ pub(crate) fn add_p2_to_linker(linker: &mut Linker<State>) -> wasmtime::Result<(
 }
 
 /// Links `wasi:clocks` 0.3.
-pub(crate) fn add_p3_to_linker(linker: &mut Linker<State>) -> wasmtime::Result<()> {
+pub(crate) fn add_p3_to_linker<T: HasClock>(linker: &mut Linker<T>) -> wasmtime::Result<()> {
     linker.instance("wasi:clocks/types@0.3.0")?;
     let mut wall = linker.instance("wasi:clocks/system-clock@0.3.0")?;
     wall.func_wrap("now", |store, (): ()| {
         let time = clock(store)?.wall();
         Ok((Instant { seconds: time.as_secs().try_into()?, nanoseconds: time.subsec_nanos() },))
     })?;
-    wall.func_wrap("get-resolution", |_: StoreContextMut<'_, State>, (): ()| Ok((STEP,)))?;
+    wall.func_wrap("get-resolution", |_: StoreContextMut<'_, T>, (): ()| Ok((STEP,)))?;
     let mut monotonic = linker.instance("wasi:clocks/monotonic-clock@0.3.0")?;
     monotonic.func_wrap("now", |store, (): ()| Ok((clock(store)?.now(),)))?;
-    monotonic.func_wrap("get-resolution", |_: StoreContextMut<'_, State>, (): ()| Ok((STEP,)))?;
+    monotonic.func_wrap("get-resolution", |_: StoreContextMut<'_, T>, (): ()| Ok((STEP,)))?;
     monotonic.func_wrap_concurrent("wait-until", |accessor, (at,): (u64,)| {
         Box::pin(wait(accessor, move |_| at))
     })?;
@@ -56,19 +63,19 @@ pub(crate) fn add_p3_to_linker(linker: &mut Linker<State>) -> wasmtime::Result<(
 }
 
 /// The run's clock, with what its caller has burnt so far.
-fn clock(mut store: StoreContextMut<'_, State>) -> wasmtime::Result<Arc<Clock>> {
-    fuel::look(&mut store);
-    let clock = store.data().invocation.fixed.as_ref().map(|fixed| fixed.clock.clone());
+fn clock<T: HasClock>(mut store: StoreContextMut<'_, T>) -> wasmtime::Result<Arc<Clock>> {
+    fuel::charge(&mut store);
+    let clock = store.data().clock().cloned();
     clock.ok_or_else(|| wasmtime::Error::msg("a deterministic run has a clock"))
 }
 
-fn alarm(
-    mut store: StoreContextMut<'_, State>,
+fn alarm<T: HasClock>(
+    mut store: StoreContextMut<'_, T>,
     at: impl FnOnce(u64) -> u64,
 ) -> wasmtime::Result<(Resource<DynPollable>,)> {
     let clock = clock(store.as_context_mut())?;
     let at = at(clock.now());
-    let table = &mut store.data_mut().table;
+    let table = store.data_mut().ctx().table;
     let alarm = table.push(Alarm { clock, at, yielded: false })?;
     Ok((subscribe(table, alarm)?,))
 }
@@ -92,7 +99,10 @@ impl Pollable for Alarm {
     }
 }
 
-async fn wait(accessor: &Accessor<State>, at: impl FnOnce(u64) -> u64) -> wasmtime::Result<()> {
+async fn wait<T: HasClock>(
+    accessor: &Accessor<T>,
+    at: impl FnOnce(u64) -> u64,
+) -> wasmtime::Result<()> {
     let clock = accessor.with(|mut access| clock(access.as_context_mut()))?;
     let at = at(clock.now());
     // Never at once: a guest that waits for nothing in a loop gives the others their turn.

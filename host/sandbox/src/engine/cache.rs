@@ -6,7 +6,8 @@ use std::fs::File;
 use std::hash::{Hash as _, Hasher};
 use std::io;
 use std::os::fd::AsRawFd as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use cap_std::fs::{Dir, OpenOptions};
 use sha2::{Digest as _, Sha256};
@@ -23,6 +24,38 @@ use skillhost_skill::runtime::stamp::{self, Stamp, TempFileGuard, file_digest};
 /// Compiled code of this size, in bytes, has ten thousand functions: an interpreter's, not a
 /// skill's.
 const LARGE: u64 = 16 << 20;
+
+/// The folder of a host's cache, and whether anything was added to it since it was tidied.
+#[derive(Debug)]
+pub(crate) struct CacheFolder {
+    path: PathBuf,
+    grown: AtomicBool,
+}
+
+impl CacheFolder {
+    pub(crate) fn new(path: PathBuf) -> CacheFolder {
+        CacheFolder { path, grown: AtomicBool::new(false) }
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(crate) fn note_growth(&self) {
+        self.grown.store(true, Relaxed);
+    }
+
+    pub(crate) fn has_grown(&self) -> bool {
+        self.grown.load(Relaxed)
+    }
+
+    /// Tidies the folder if anything was added to it.
+    pub(crate) fn tidy(&self) {
+        if self.grown.swap(false, Relaxed) {
+            cache_quota::trim(&self.path);
+        }
+    }
+}
 
 /// A cache folder, opened.
 #[derive(Debug)]

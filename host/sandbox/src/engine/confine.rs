@@ -252,8 +252,8 @@ mod tests {
     fn a_worker_makes_no_executable_memory() {
         use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
         #[expect(unsafe_code, reason = "a mapping that is never used")]
-        // SAFETY: the kernel chooses an address that is free.
         let map = |prot| {
+            // SAFETY: the kernel chooses an address that is free.
             unsafe { mmap_anonymous(std::ptr::null_mut(), 4_096, prot, MapFlags::PRIVATE) }
                 .map(drop)
         };

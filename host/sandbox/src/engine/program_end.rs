@@ -1,4 +1,4 @@
-//! How a program ended, as the engine tells it.
+//! How a program ended, and how a run.
 
 use wasmtime::Trap;
 use wasmtime::component::ResourceTableError;
@@ -9,22 +9,34 @@ use skillhost_policy::limits::Limit;
 
 /// How one program ended.
 #[derive(Debug)]
-pub(crate) enum Ended {
+pub(crate) enum ProgramEnd {
     Exited(u8),
     Tool(Result<serde_json::Value, String>),
     Trapped(String),
     Limit(Limit),
 }
 
-impl Ended {
+/// How a run ended.
+pub(crate) enum RunEnd {
+    /// Its first program ended.
+    Program(ProgramEnd),
+    /// A limit ended it.
+    Limit(Limit),
+    /// It was interrupted from outside.
+    Interrupted,
+    /// A deterministic run was ended by what is not the same on every machine.
+    Aborted,
+}
+
+impl ProgramEnd {
     /// What an error of the engine means for the invocation.
-    pub(crate) fn by(error: &wasmtime::Error, meter: &Meter) -> Ended {
+    pub(crate) fn of_error(error: &wasmtime::Error, meter: &Meter) -> ProgramEnd {
         if let Some(exit) = error.downcast_ref::<I32Exit>() {
             // The low byte, as a parent process sees it.
-            return Ended::Exited((exit.0 & 0xff) as u8);
+            return ProgramEnd::Exited((exit.0 & 0xff) as u8);
         }
         if let Some(LimitExceeded(limit)) = error.downcast_ref::<LimitExceeded>() {
-            return Ended::Limit(*limit);
+            return ProgramEnd::Limit(*limit);
         }
         let limit = match error.downcast_ref::<Trap>() {
             Some(Trap::OutOfFuel) => Some(Limit::Fuel),
@@ -44,9 +56,9 @@ impl Ended {
                 ),
                 _ => meter.hit(limit),
             }
-            return Ended::Limit(limit);
+            return ProgramEnd::Limit(limit);
         }
-        Ended::Trapped(trap_message(error))
+        ProgramEnd::Trapped(trap_message(error))
     }
 }
 

@@ -1,14 +1,14 @@
 //! Which paths a guest may read and write, and the record of what it was refused.
 
 use std::collections::{BTreeSet, HashMap};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Mutex, OnceLock};
 
 use rustix::io::Errno;
 
 use super::mount::{Layer, OpenMount, Rules};
 use super::overlay::Tree;
 use super::{Vfs, beneath, lock};
-use skillhost_policy::capabilities::{Capabilities, Mount, PathAccess, Scope};
+use skillhost_policy::capabilities::{Mount, PathAccess, PathRules, Scope};
 use skillhost_policy::outcome::{Denial, DenialKind};
 use skillhost_policy::pattern::PathGlob;
 use skillhost_policy::protected::normalize_name;
@@ -22,7 +22,7 @@ const DECISIONS_MAX: usize = 4_096;
 /// The rules of an invocation, what they decided, and what they refused.
 #[derive(Debug)]
 pub(super) struct Decisions {
-    capabilities: Arc<Capabilities>,
+    rules: PathRules,
     known: Vec<Mutex<HashMap<String, PathAccess>>>,
     denials: Mutex<BTreeSet<Denial>>,
     /// What may not be read, and not be written, in lower case: for file systems that fold it.
@@ -47,9 +47,9 @@ pub(super) enum Attempt {
 }
 
 impl Decisions {
-    pub(super) fn new(capabilities: Arc<Capabilities>, mounts: usize) -> Decisions {
+    pub(super) fn new(rules: PathRules, mounts: usize) -> Decisions {
         Decisions {
-            capabilities,
+            rules,
             known: (0..mounts).map(|_| Mutex::default()).collect(),
             denials: Mutex::default(),
             folded: OnceLock::new(),
@@ -59,7 +59,7 @@ impl Decisions {
     /// Whether a denial matches a path of the rules on a file system that folds case.
     fn denies_folded(&self, denied: Denied, path: &str) -> bool {
         let [read, write] = self.folded.get_or_init(|| {
-            let Capabilities { read, write, .. } = &*self.capabilities;
+            let PathRules { read, write } = &self.rules;
             [&read.none_of, &write.none_of].map(|globs| {
                 // A glob that does not compile would be one that does not hold.
                 globs
@@ -136,7 +136,7 @@ impl Vfs {
 
     pub(super) fn decide(&self, m: usize, granted: Option<&Mount>, rel: &str) -> PathAccess {
         let mount = &self.mounts[m];
-        let (capabilities, path) = (&self.decisions.capabilities, mount.guest_path(rel));
+        let (rules, path) = (&self.decisions.rules, mount.guest_path(rel));
         let access = match granted {
             Some(_)
                 if self.folds_case(m)
@@ -148,12 +148,10 @@ impl Vfs {
                 if self.folds_case(m)
                     && self.decisions.denies_folded(Denied::Write, &mount.rule_path(rel)) =>
             {
-                capabilities.path_access(granted, &path).min(PathAccess::Read)
+                rules.access(granted, &path).min(PathAccess::Read)
             }
-            Some(granted) => capabilities.path_access(granted, &path),
-            None if capabilities.read.none_of.iter().any(|glob| glob.matches(&path)) => {
-                PathAccess::None
-            }
+            Some(granted) => rules.access(granted, &path),
+            None if rules.read.none_of.iter().any(|glob| glob.matches(&path)) => PathAccess::None,
             None => PathAccess::Read,
         };
         match mount.layer {
@@ -171,7 +169,7 @@ impl Vfs {
         }
         let own = format!("{}/**", mount.rule_path(""));
         let whole = |pattern: &PathGlob| pattern.pattern() == "/**" || pattern.pattern() == own;
-        let Capabilities { read, write, .. } = &*self.decisions.capabilities;
+        let PathRules { read, write } = &self.decisions.rules;
         let all = !write.is_empty() && write.all_of.iter().all(|side| side.iter().any(whole));
         all && write.none_of.is_empty() && read.none_of.is_empty()
     }
@@ -207,7 +205,7 @@ impl Vfs {
     pub(super) fn refuse(&self, m: usize, rel: &str, attempt: Attempt) {
         let mount = &self.mounts[m];
         let (path, rule_path) = (mount.guest_path(rel), mount.rule_path(rel));
-        let Capabilities { read, write, .. } = &*self.decisions.capabilities;
+        let PathRules { read, write } = &self.decisions.rules;
         let (verb, tool, scope) = match attempt {
             Attempt::Read => ("read", "Read", read),
             Attempt::Change | Attempt::Create => ("write", "Write", write),
@@ -223,7 +221,7 @@ impl Vfs {
             denied_by(scope, &rule_path).or_else(|| paths().find_map(|p| denied_by(read, &p)));
         let protected = match &mount.rules {
             Rules::Granted(granted) if attempt != Attempt::Read => {
-                self.decisions.capabilities.protection(granted, &rule_path)
+                self.decisions.rules.protection(granted, &rule_path)
             }
             _ => None,
         };
@@ -309,8 +307,8 @@ impl Vfs {
 
     /// Whether any rule denies paths.
     pub(super) fn has_denials(&self) -> bool {
-        !self.decisions.capabilities.read.none_of.is_empty()
-            || !self.decisions.capabilities.write.none_of.is_empty()
+        !self.decisions.rules.read.none_of.is_empty()
+            || !self.decisions.rules.write.none_of.is_empty()
     }
 
     /// Forgets what was decided in a mount.
@@ -318,8 +316,8 @@ impl Vfs {
         lock(&self.decisions.known[m]).clear();
     }
 
-    pub(super) fn capabilities(&self) -> &Capabilities {
-        &self.decisions.capabilities
+    pub(super) fn path_rules(&self) -> &PathRules {
+        &self.decisions.rules
     }
 
     /// Records that something was refused for what it is, whatever the rules say.

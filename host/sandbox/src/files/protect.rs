@@ -113,7 +113,7 @@ impl Vfs {
         let path = self.mounts[m].rule_path(rel);
         let relative = path.strip_prefix(granted.guest.as_str()).unwrap_or(&path);
         let entries =
-            self.capabilities().write.operator_patterns().iter().filter_map(|glob| glob.literal());
+            self.path_rules().write.operator_patterns().iter().filter_map(|glob| glob.literal());
         protected::kind_of(relative).is_some() || entries.into_iter().any(|entry| entry == path)
     }
 

@@ -13,7 +13,8 @@ use bytes::Bytes;
 use http_body_util::{BodyExt as _, Full};
 
 use super::*;
-use skillhost_policy::pattern::HostName;
+use skillhost_policy::capabilities::{Capabilities, Scope};
+use skillhost_policy::pattern::{HostName, HostPattern};
 
 /// An entry for one host over HTTP or HTTPS, at a port or the scheme's own.
 fn entry(host: &str, port: Option<u16>, private: bool) -> HostPattern {
@@ -40,12 +41,17 @@ fn loopback(port: u16) -> Capabilities {
 }
 
 fn sender(capabilities: &Capabilities) -> Arc<Sender> {
-    Sender::new(capabilities, Arc::new(Tls::new(Roots::default()).unwrap()), Resolver::System)
+    sender_of(capabilities, Roots::default(), Resolver::System)
 }
 
 /// A sender whose resolver knows these names alone.
 fn sender_with_names(capabilities: &Capabilities, names: &[(&str, &[&str])]) -> Arc<Sender> {
-    Sender::new(capabilities, Arc::new(Tls::new(Roots::default()).unwrap()), resolver(names))
+    sender_of(capabilities, Roots::default(), resolver(names))
+}
+
+fn sender_of(capabilities: &Capabilities, roots: Roots, resolver: Resolver) -> Arc<Sender> {
+    let (rules, limits) = (capabilities.network_rules(), capabilities.limits.clone());
+    Sender::new(rules, limits, Arc::new(Tls::new(roots).unwrap()), resolver)
 }
 
 fn resolver(names: &[(&str, &[&str])]) -> Resolver {

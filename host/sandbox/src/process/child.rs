@@ -3,12 +3,12 @@
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
 use wasmtime::AsContextMut as _;
-use wasmtime::component::{Accessor, HasSelf, Resource};
+use wasmtime::component::{Accessor, Resource};
 
 use super::bindings::skillhost::skill::process::{HostChild, HostChildWithStore, Status};
 use super::start::Running;
-use super::{Blocking, State, blocking};
-use crate::limits::fuel;
+use super::{Blocking, ProcessInterface, ProcessView, blocking};
+use crate::limits::fuel::{self, HasFuel};
 use crate::streams::pipe::{Reader, Writer};
 
 /// A program that was started.
@@ -34,47 +34,47 @@ impl Child {
     }
 }
 
-impl HostChild for State {
+impl HostChild for ProcessView<'_> {
     fn drop(&mut self, this: Resource<Child>) -> wasmtime::Result<()> {
         self.table.delete(this)?;
         Ok(())
     }
 }
 
-impl HostChildWithStore<State> for HasSelf<State> {
-    async fn id(mut host: Blocking<'_>, this: Resource<Child>) -> wasmtime::Result<u32> {
+impl<T: HasFuel> HostChildWithStore<T> for ProcessInterface {
+    async fn id(mut host: Blocking<'_, T>, this: Resource<Child>) -> wasmtime::Result<u32> {
         Ok(host.get().table.get(&this)?.id)
     }
 
     async fn stdin(
-        mut host: Blocking<'_>,
+        mut host: Blocking<'_, T>,
         this: Resource<Child>,
     ) -> wasmtime::Result<Option<Resource<Writer>>> {
-        let table = &mut host.get().table;
+        let table = host.get().table;
         let end = table.get_mut(&this)?.ends.stdin.take();
         Ok(end.map(|end| table.push(end)).transpose()?)
     }
 
     async fn stdout(
-        mut host: Blocking<'_>,
+        mut host: Blocking<'_, T>,
         this: Resource<Child>,
     ) -> wasmtime::Result<Option<Resource<Reader>>> {
-        let table = &mut host.get().table;
+        let table = host.get().table;
         let end = table.get_mut(&this)?.ends.stdout.take();
         Ok(end.map(|end| table.push(end)).transpose()?)
     }
 
     async fn stderr(
-        mut host: Blocking<'_>,
+        mut host: Blocking<'_, T>,
         this: Resource<Child>,
     ) -> wasmtime::Result<Option<Resource<Reader>>> {
-        let table = &mut host.get().table;
+        let table = host.get().table;
         let end = table.get_mut(&this)?.ends.stderr.take();
         Ok(end.map(|end| table.push(end)).transpose()?)
     }
 
     async fn wait(
-        mut host: Blocking<'_>,
+        mut host: Blocking<'_, T>,
         this: Resource<Child>,
         timeout_ms: Option<u32>,
     ) -> wasmtime::Result<Option<Status>> {
@@ -83,7 +83,7 @@ impl HostChildWithStore<State> for HasSelf<State> {
     }
 
     async fn ended(
-        accessor: &Accessor<State, Self>,
+        accessor: &Accessor<T, Self>,
         this: Resource<Child>,
     ) -> wasmtime::Result<Status> {
         accessor.with(|mut access| fuel::settle(access.as_context_mut()))?;
@@ -96,7 +96,7 @@ impl HostChildWithStore<State> for HasSelf<State> {
         Ok(status)
     }
 
-    async fn kill(mut host: Blocking<'_>, this: Resource<Child>) -> wasmtime::Result<()> {
+    async fn kill(mut host: Blocking<'_, T>, this: Resource<Child>) -> wasmtime::Result<()> {
         host.get().table.get(&this)?.abort.abort();
         Ok(())
     }

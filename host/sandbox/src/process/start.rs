@@ -1,7 +1,7 @@
 //! Whether a program may start, and its start.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{Arc, PoisonError};
 
 use tokio::sync::watch;
 use tokio::task::{AbortHandle, JoinHandle};
@@ -10,17 +10,13 @@ use tracing::{Instrument as _, debug_span};
 use super::bindings::skillhost::skill::process::{Error, Status};
 use super::record::Entry as Recorded;
 use super::shims::{self, Timeout};
-use super::{State, names};
-use crate::engine;
-use crate::engine::Ended;
+use super::{Parent, Processes, ProgramIo, Ready, names};
+use crate::determinism::within;
+use crate::engine::{ProgramEnd, say};
 use crate::limits::Held;
-use crate::run::Invocation;
-use crate::run::Prepared;
-use crate::run::ProgramIo;
 use crate::streams::{Input, Out};
 use skillhost_policy::limits::Limit;
 use skillhost_policy::outcome::{Denial, DenialKind};
-use skillhost_skill::runtime::Program;
 use skillhost_skill::runtime::dispatch::HEAD_BYTES;
 
 /// What a caller asks for.
@@ -47,8 +43,9 @@ pub(super) struct Streams {
 /// A program that may start, and what it needs besides its streams.
 pub(super) struct Startable {
     argv: Vec<String>,
-    program: Program,
-    prepared: Prepared,
+    /// The name in the run's record.
+    recorded_name: String,
+    program: Ready,
     env: Vec<(String, String)>,
     cwd: String,
     timeout: Option<Timeout>,
@@ -60,33 +57,28 @@ pub(super) struct Startable {
 /// A program that was started. Dropped, it ends.
 pub(super) struct Running {
     pub(super) id: u32,
-    task: Option<JoinHandle<Ended>>,
+    task: Option<JoinHandle<ProgramEnd>>,
     abort: AbortHandle,
     status: watch::Receiver<Option<Status>>,
 }
 
 impl Caller {
-    pub(super) fn of(state: &State) -> Caller {
-        Caller { depth: state.depth, env: state.env.clone(), cwd: state.cwd.clone() }
+    pub(super) fn of(parent: &Parent) -> Caller {
+        Caller { depth: parent.depth, env: parent.env.clone(), cwd: parent.cwd.clone() }
     }
-}
-
-/// What was asked to be started and may not be, for the outcome.
-pub(crate) fn denials(invocation: &Invocation) -> Vec<Denial> {
-    invocation.spawn_denials.lock().unwrap_or_else(PoisonError::into_inner).clone()
 }
 
 /// Finds the program that a command means, checks it against the capabilities and the limits, and
 /// makes it ready.
 pub(super) async fn prepare(
-    invocation: &Invocation,
+    processes: &Processes,
     caller: Caller,
     what: Asked,
 ) -> Result<Startable, Error> {
     let asked = what.argv.clone();
     // Before anything is looked up: the shell asks about commands that are none of the host's
     // programs.
-    refuse_denied(invocation, &asked, [&asked[..]])?;
+    refuse_denied(processes, &asked, [&asked[..]])?;
     let line = shims::Line {
         argv: what.argv,
         before: Vec::new(),
@@ -95,20 +87,20 @@ pub(super) async fn prepare(
         timeout: None,
     };
     let no_program = |message, fix| {
-        Error::NotFound(refuse(invocation, &asked, message, fix, DenialKind::NoProgram))
+        Error::NotFound(refuse(processes, &asked, message, fix, DenialKind::NoProgram))
     };
-    let Some(programs) = &invocation.programs else {
+    let Some(programs) = &processes.programs else {
         return Err(no_program("there are no programs here".into(), None));
     };
     let is_program = |name: &str| programs.find(name).is_ok_and(|found| found.is_some());
     let line = shims::unwrap(line, is_program).map_err(|message| no_program(message, None))?;
-    let mut held = Held::nothing(invocation.meter.clone());
+    let mut held = Held::nothing(processes.meter.clone());
     if !held.grow(size(&line)) {
         return Err(Error::Limit(Limit::Memory.to_string()));
     }
     let cwd = line.cwd.unwrap_or_default();
     let found =
-        programs.resolve_command(&line.argv, &cwd, |path| invocation.vfs.head(path, HEAD_BYTES));
+        programs.resolve_command(&line.argv, &cwd, |path| processes.files.head(path, HEAD_BYTES));
     let program = found.map_err(|error| {
         match line.argv.first().and_then(|command| names::never(command)) {
             Some(reason) => no_program(format!("`{}` is never here: {reason}", line.argv[0]), None),
@@ -116,10 +108,10 @@ pub(super) async fn prepare(
         }
     })?;
     if let Some(file) =
-        programs.find_denied_file(&program, &cwd, |path, bytes| invocation.vfs.head(path, bytes))
+        programs.find_denied_file(&program, &cwd, |path, bytes| processes.files.head(path, bytes))
     {
         return Err(Error::Denied(refuse(
-            invocation,
+            processes,
             &asked,
             format!("a level denies {}", file.path),
             Some("skillhost permissions".into()),
@@ -132,26 +124,27 @@ pub(super) async fn prepare(
     } else {
         line.argv
     };
-    if !invocation.capabilities.spawn.none_of.is_empty() {
+    if !processes.rules.none_of.is_empty() {
         let commands = programs.command_lines_of(&program);
         let before = line.before.iter().map(std::slice::from_ref);
         refuse_denied(
-            invocation,
+            processes,
             &asked,
             commands.iter().map(Vec::as_slice).chain(before).chain([&runs[..]]),
         )?;
     }
-    allow(invocation, &asked, &runs)?;
-    count(invocation, caller.depth)?;
-    let not_ready = |status| Error::NotFound(engine::say(&status));
-    let prepared = invocation.prepare(&program.component).await.map_err(not_ready)?;
-    if let Some(status) = prepared.lacks(&program.entry) {
-        return Err(not_ready(status));
-    }
+    allow(processes, &asked, &runs)?;
+    count(processes, caller.depth)?;
+    let Some(launcher) = processes.launcher.upgrade() else {
+        return Err(Error::NotFound("the run is over".into()));
+    };
+    let recorded_name = program.recorded_name().to_owned();
+    let program =
+        launcher.prepare(program).await.map_err(|status| Error::NotFound(say(&status)))?;
     Ok(Startable {
         argv: asked,
+        recorded_name,
         program,
-        prepared,
         env: line.env,
         cwd,
         timeout: line.timeout,
@@ -162,21 +155,21 @@ pub(super) async fn prepare(
 
 /// Refuses what was asked where a denial stops one of the commands that it comes to.
 fn refuse_denied<'a>(
-    invocation: &Invocation,
+    processes: &Processes,
     asked: &[String],
     commands: impl IntoIterator<Item = &'a [String]>,
 ) -> Result<(), Error> {
-    let spawn = &invocation.capabilities.spawn;
-    match commands.into_iter().find_map(|argv| spawn.find_denial(argv)) {
-        Some(pattern) => Err(Error::Denied(note(invocation, pattern.denial(asked)))),
+    let rules = &processes.rules;
+    match commands.into_iter().find_map(|argv| rules.find_denial(argv)) {
+        Some(pattern) => Err(Error::Denied(processes.deny(pattern.denial(asked)))),
         None => Ok(()),
     }
 }
 
 /// Whether both sides allow what will run.
-fn allow(invocation: &Invocation, asked: &[String], runs: &[String]) -> Result<(), Error> {
-    if invocation.capabilities.spawn.allows_command_before_denials(runs) {
-        invocation.note_command(runs);
+fn allow(processes: &Processes, asked: &[String], runs: &[String]) -> Result<(), Error> {
+    if processes.rules.allows_command_before_denials(runs) {
+        processes.note_command(runs);
         return Ok(());
     }
     let program = runs[0].rsplit('/').next().unwrap_or(&runs[0]);
@@ -184,21 +177,21 @@ fn allow(invocation: &Invocation, asked: &[String], runs: &[String]) -> Result<(
         "`Bash({program}:*)` in the skill's allowed-tools, and `--allow 'Bash({program}:*)'`"
     );
     let rule = "no `Bash` entry that both the skill asks for and the policy allows covers it";
-    Err(Error::Denied(refuse(invocation, asked, rule.into(), Some(fix), DenialKind::Program)))
+    Err(Error::Denied(refuse(processes, asked, rule.into(), Some(fix), DenialKind::Program)))
 }
 
-fn count(invocation: &Invocation, depth: u64) -> Result<(), Error> {
-    let limits = &invocation.meter.limits;
+fn count(processes: &Processes, depth: u64) -> Result<(), Error> {
+    let (meter, limits) = (&processes.meter, &processes.meter.limits);
     if depth >= limits.process_depth {
-        invocation.meter.hit(Limit::ProcessDepth);
+        meter.hit(Limit::ProcessDepth);
         return Err(Error::Limit(format!(
             "programs may start programs {} deep",
             limits.process_depth
         )));
     }
-    if invocation.meter.processes.fetch_add(1, Relaxed) >= limits.processes {
-        invocation.meter.processes.fetch_sub(1, Relaxed);
-        invocation.meter.hit(Limit::Processes);
+    if meter.processes.fetch_add(1, Relaxed) >= limits.processes {
+        meter.processes.fetch_sub(1, Relaxed);
+        meter.hit(Limit::Processes);
         return Err(Error::Limit(format!("{} programs may be started", limits.processes)));
     }
     Ok(())
@@ -206,30 +199,21 @@ fn count(invocation: &Invocation, depth: u64) -> Result<(), Error> {
 
 /// Notes a command that does not start, for the outcome; returns the reason, for the guest.
 fn refuse(
-    invocation: &Invocation,
+    processes: &Processes,
     argv: &[String],
     rule: String,
     fix: Option<String>,
     kind: DenialKind,
 ) -> String {
     let command: String = argv.join(" ").chars().take(200).collect();
-    note(invocation, Denial { what: format!("start `{command}`"), rule, fix, kind })
-}
-
-/// Notes a denial, for the outcome; returns the reason, for the guest.
-fn note(invocation: &Invocation, denial: Denial) -> String {
-    let mut denials = invocation.spawn_denials.lock().unwrap_or_else(PoisonError::into_inner);
-    if denials.len() < 100 && !denials.contains(&denial) {
-        denials.push(denial.clone());
-    }
-    denial.rule
+    processes.deny(Denial { what: format!("start `{command}`"), rule, fix, kind })
 }
 
 /// Starts it: a task of its own.
-pub(super) fn go(invocation: &Arc<Invocation>, what: Startable, streams: Streams) -> Running {
-    let Startable { argv, program, prepared, env, cwd, timeout, depth, held } = what;
+pub(super) fn go(processes: &Arc<Processes>, what: Startable, streams: Streams) -> Running {
+    let Startable { argv, recorded_name, program, env, cwd, timeout, depth, held } = what;
     let (tell, status) = watch::channel(None);
-    let recorded = invocation.processes.open(&argv, program.recorded_name(), depth);
+    let recorded = processes.records.open(&argv, &recorded_name, depth);
     let id = recorded.id;
     let given = ProgramIo {
         stdin: streams.stdin,
@@ -241,47 +225,42 @@ pub(super) fn go(invocation: &Arc<Invocation>, what: Startable, streams: Streams
         cost: recorded.cost.clone(),
         number: id.into(),
     };
-    let ending = Ending { invocation: invocation.clone(), tell, status: Status::Killed, recorded };
-    let work = Work { program, prepared, timeout, given: Some(given), _held: held, ending };
-    let task = invocation.started.spawn(work.run().instrument(debug_span!("process")));
+    let ending = Ending { processes: processes.clone(), tell, status: Status::Killed, recorded };
+    let work = Work { program: Some((program, given)), timeout, _held: held, ending };
+    let task = processes.started.spawn(work.run().instrument(debug_span!("process")));
     Running { id, abort: task.abort_handle(), task: Some(task), status }
 }
 
 /// What a program's task has. In this order, so that the last is dropped last: the status is told
 /// when the program's streams are closed.
 struct Work {
-    program: Program,
-    prepared: Prepared,
+    program: Option<(Ready, ProgramIo)>,
     timeout: Option<Timeout>,
-    given: Option<ProgramIo>,
     _held: Held,
     ending: Ending,
 }
 
 impl Work {
-    // Boxed: a program that starts itself would otherwise have a future of infinite size.
-    fn run(mut self) -> futures::future::BoxFuture<'static, Ended> {
-        Box::pin(async move {
-            let this = &mut self;
-            let Some(given) = this.given.take() else { return Ended::Exited(0) };
-            let invocation = this.ending.invocation.clone();
-            let running = invocation.execute(&this.program, &this.prepared, given);
-            let ended = match this.timeout {
-                None => running.await,
-                Some(timeout) => invocation
-                    .within(timeout.after, running)
-                    .await
-                    .unwrap_or(Ended::Exited(timeout.code)),
-            };
-            this.ending.status = status_of(&ended);
-            ended
-        })
+    async fn run(mut self) -> ProgramEnd {
+        let this = &mut self;
+        let Some((program, given)) = this.program.take() else { return ProgramEnd::Exited(0) };
+        let running = program(given);
+        let ended = match this.timeout {
+            None => running.await,
+            Some(timeout) => {
+                let deterministic = this.ending.processes.deterministic.clone();
+                let ended = within(deterministic.as_deref(), timeout.after, running).await;
+                ended.unwrap_or(ProgramEnd::Exited(timeout.code))
+            }
+        };
+        this.ending.status = status_of(&ended);
+        ended
     }
 }
 
 /// Tells how a program ended when its task is over, whatever ended that.
 struct Ending {
-    invocation: Arc<Invocation>,
+    processes: Arc<Processes>,
     tell: watch::Sender<Option<Status>>,
     status: Status,
     recorded: Recorded,
@@ -289,7 +268,7 @@ struct Ending {
 
 impl Drop for Ending {
     fn drop(&mut self) {
-        self.invocation.processes.close(&self.recorded, &self.status);
+        self.processes.records.close(&self.recorded, &self.status);
         self.tell.send_replace(Some(self.status.clone()));
     }
 }
@@ -300,7 +279,7 @@ impl Running {
     }
 
     /// How it ended; `None` where it was ended from outside.
-    pub(super) async fn ended(mut self) -> Option<Ended> {
+    pub(super) async fn ended(mut self) -> Option<ProgramEnd> {
         self.task.as_mut()?.await.ok()
     }
 
@@ -319,13 +298,13 @@ impl Drop for Running {
     }
 }
 
-fn status_of(ended: &Ended) -> Status {
+fn status_of(ended: &ProgramEnd) -> Status {
     match ended {
-        Ended::Exited(code) => Status::Exited(*code),
-        Ended::Trapped(message) => Status::Trapped(message.clone()),
-        Ended::Limit(limit) => Status::Limit(limit.to_string()),
+        ProgramEnd::Exited(code) => Status::Exited(*code),
+        ProgramEnd::Trapped(message) => Status::Trapped(message.clone()),
+        ProgramEnd::Limit(limit) => Status::Limit(limit.to_string()),
         // Nothing starts a tool as a program.
-        Ended::Tool(_) => Status::Exited(0),
+        ProgramEnd::Tool(_) => Status::Exited(0),
     }
 }
 

@@ -3,25 +3,26 @@
 use std::future::poll_fn;
 use std::task::Poll;
 
-use wasmtime::component::{HasSelf, Resource};
+use wasmtime::component::Resource;
 
 use super::bindings::skillhost::skill::process::{
     Error, HostReader, HostReaderWithStore, HostWriter, HostWriterWithStore,
 };
-use super::{Blocking, State, blocking};
+use super::{Blocking, ProcessInterface, ProcessView, blocking};
+use crate::limits::fuel::HasFuel;
 use crate::streams::pipe::{CAPACITY, Reader, Writer};
 use skillhost_policy::limits::Limit;
 
-impl HostReader for State {
+impl HostReader for ProcessView<'_> {
     fn drop(&mut self, this: Resource<Reader>) -> wasmtime::Result<()> {
         self.table.delete(this)?;
         Ok(())
     }
 }
 
-impl HostReaderWithStore<State> for HasSelf<State> {
+impl<T: HasFuel> HostReaderWithStore<T> for ProcessInterface {
     async fn read(
-        mut host: Blocking<'_>,
+        mut host: Blocking<'_, T>,
         this: Resource<Reader>,
         max: u32,
         timeout_ms: Option<u32>,
@@ -34,16 +35,16 @@ impl HostReaderWithStore<State> for HasSelf<State> {
     }
 }
 
-impl HostWriter for State {
+impl HostWriter for ProcessView<'_> {
     fn drop(&mut self, this: Resource<Writer>) -> wasmtime::Result<()> {
         self.table.delete(this)?;
         Ok(())
     }
 }
 
-impl HostWriterWithStore<State> for HasSelf<State> {
+impl<T: HasFuel> HostWriterWithStore<T> for ProcessInterface {
     async fn write(
-        host: Blocking<'_>,
+        host: Blocking<'_, T>,
         this: Resource<Writer>,
         data: Vec<u8>,
     ) -> wasmtime::Result<Result<u32, Error>> {
@@ -51,7 +52,7 @@ impl HostWriterWithStore<State> for HasSelf<State> {
     }
 
     async fn write_latin1(
-        host: Blocking<'_>,
+        host: Blocking<'_, T>,
         this: Resource<Writer>,
         data: String,
     ) -> wasmtime::Result<Result<u32, Error>> {
@@ -67,8 +68,8 @@ impl HostWriterWithStore<State> for HasSelf<State> {
     }
 }
 
-async fn write(
-    mut host: Blocking<'_>,
+async fn write<T: HasFuel>(
+    mut host: Blocking<'_, T>,
     this: &Resource<Writer>,
     bytes: &[u8],
 ) -> wasmtime::Result<Result<u32, Error>> {
@@ -89,22 +90,22 @@ pub(super) struct Polled {
 impl Polled {
     /// More than a program may hold are more than it can mean.
     pub(super) fn of(
-        state: &State,
+        view: &ProcessView<'_>,
         readers: &[Resource<Reader>],
         writers: &[Resource<Writer>],
     ) -> wasmtime::Result<Polled> {
-        let meter = &state.invocation.meter;
+        let meter = &view.processes.meter;
         if (readers.len() + writers.len()) as u64 > meter.limits.handles {
             return Err(meter.stop(Limit::Handles).into());
         }
         Ok(Polled {
             readers: readers
                 .iter()
-                .map(|reader| state.table.get(reader).cloned())
+                .map(|reader| view.table.get(reader).cloned())
                 .collect::<Result<_, _>>()?,
             writers: writers
                 .iter()
-                .map(|writer| state.table.get(writer).cloned())
+                .map(|writer| view.table.get(writer).cloned())
                 .collect::<Result<_, _>>()?,
         })
     }

@@ -9,26 +9,21 @@
 use std::collections::HashMap;
 use std::io::{self, Read as _};
 use std::path::Path;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use cap_std::fs::Dir;
+use futures::future::BoxFuture;
 use sha2::{Digest as _, Sha256};
 use tracing::{Instrument as _, debug_span};
-use wasmtime::component::{HasSelf, Linker};
+use wasmtime::component::{HasData, Linker};
 
-use crate::engine::Mode;
-use crate::files::Guarded;
-use crate::run::Invocation;
-use crate::run::State;
-use crate::run::mounts::ExtraMounts;
-use crate::run::{Invoke, Io, Outside, run};
-use crate::streams::Stdin;
-use skillhost_policy::capabilities::Capabilities;
+use crate::engine::{CacheFolder, Mode};
+use crate::files::Vfs;
 use skillhost_policy::limits::Limits;
-use skillhost_policy::outcome::Status;
+use skillhost_policy::outcome::{Outcome, Status};
 use skillhost_skill::runtime::spawn::SKILL_MOUNT;
-use skillhost_skill::runtime::{Component, EntryPoint, Program, cache_quota, hex, stamp};
+use skillhost_skill::runtime::{Component, EntryPoint, Program, Programs, cache_quota, hex, stamp};
 
 mod bindings {
     #![allow(
@@ -46,16 +41,47 @@ mod bindings {
 
 use bindings::skillhost::python::compiled::{self, Script};
 
-/// A file's code; `None` where its guest compiles it, as for a file with a mistake in it, which the
-/// guest then tells of.
+/// A file's code; `None` if its guest compiles it itself, as a file with a mistake in it: the guest
+/// then reports the mistake.
 type Code = Option<Arc<[u8]>>;
 
-/// The code that is kept in memory.
-#[derive(Default)]
-pub(crate) struct Kept {
+/// Runs a compiler: a program that is given its input and nothing else. The run above implements
+/// it.
+pub(crate) trait Compiler: Sync {
+    /// Runs the program within these limits.
+    fn compile(&self, program: Program, limits: Limits, stdin: Vec<u8>) -> BoxFuture<'_, Outcome>;
+}
+
+/// The code of scripts, in memory and in the cache folder. Shared by all runs.
+pub(crate) struct ScriptCache {
+    folder: Arc<CacheFolder>,
     by_key: Mutex<HashMap<String, Code>>,
-    /// Held by the one that compiles: what it takes comes on top of what the runs may take.
+    /// Held by the run that compiles: what it takes comes on top of what runs may take.
     compiling: tokio::sync::Mutex<()>,
+}
+
+/// The scripts of one run.
+pub(crate) struct Scripts {
+    cache: Arc<ScriptCache>,
+    mode: Mode,
+    limits: Limits,
+    programs: Option<Arc<Programs>>,
+    files: Arc<Vfs>,
+    /// The files that were compiled for the run.
+    compiled: AtomicUsize,
+}
+
+/// What the interface needs of a store's data.
+pub(crate) struct ScriptsView<'a> {
+    pub(crate) scripts: &'a Scripts,
+    pub(crate) compiler: &'a dyn Compiler,
+}
+
+/// Marks [`ScriptsView`] as what the bindings get.
+struct CompiledInterface;
+
+impl HasData for CompiledInterface {
+    type Data<'a> = ScriptsView<'a>;
 }
 
 /// Bytes of a source. Of public skills, the typical script has 250 lines.
@@ -77,33 +103,51 @@ const COMPILE: &str = "import marshal, sys
 sys.stdout.buffer.write(marshal.dumps(compile(sys.stdin.buffer.read(), sys.argv[1], 'exec', dont_inherit=True)))";
 
 /// Links the interface.
-pub(crate) fn add_to_linker(linker: &mut Linker<State>) -> wasmtime::Result<()> {
-    compiled::add_to_linker::<State, HasSelf<State>>(linker, |state| state)
+pub(crate) fn add_to_linker<T: Send + 'static>(
+    linker: &mut Linker<T>,
+    get: fn(&mut T) -> ScriptsView<'_>,
+) -> wasmtime::Result<()> {
+    compiled::add_to_linker::<T, CompiledInterface>(linker, get)
 }
 
-impl compiled::Host for State {
+impl compiled::Host for ScriptsView<'_> {
     async fn get(&mut self, path: String) -> wasmtime::Result<Option<Vec<u8>>> {
-        Ok(self.invocation.code(&path).await.map(|(_, code)| code.to_vec()))
+        Ok(self.code(&path).await.map(|(_, code)| code.to_vec()))
     }
 
     async fn begin(&mut self, path: String) -> wasmtime::Result<Option<Script>> {
-        let Some((at, code)) = self.invocation.code(&path).await else { return Ok(None) };
+        let Some((at, code)) = self.code(&path).await else { return Ok(None) };
         let Some((folder, _)) = path.rsplit_once('/').filter(|_| at == path) else {
             return Ok(None);
         };
-        Ok(self.invocation.vfs.names(folder).map(|beside| Script { code: code.to_vec(), beside }))
+        let beside = self.scripts.files.names(folder);
+        Ok(beside.map(|beside| Script { code: code.to_vec(), beside }))
     }
 }
 
-impl Invocation {
-    /// The code of one of the skill's files, which the host reads as its guest would, and where the
-    /// path leads over links.
+impl Scripts {
+    pub(crate) fn new(
+        cache: &Arc<ScriptCache>,
+        mode: Mode,
+        limits: Limits,
+        programs: Option<Arc<Programs>>,
+        files: Arc<Vfs>,
+    ) -> Scripts {
+        let (cache, compiled) = (cache.clone(), AtomicUsize::new(0));
+        Scripts { cache, mode, limits, programs, files, compiled }
+    }
+}
+
+impl ScriptsView<'_> {
+    /// The code of one of the skill's files, which the host reads as its guest would, and the path
+    /// behind all links.
     async fn code(&self, path: &str) -> Option<(String, Arc<[u8]>)> {
-        if self.mode != Mode::Fast || !path.starts_with(SKILL_MOUNT) {
+        let Scripts { mode, programs, files, .. } = self.scripts;
+        if *mode != Mode::Fast || !path.starts_with(SKILL_MOUNT) {
             return None;
         }
-        let python = self.programs.as_ref()?.find("python3").ok()??;
-        let (at, source) = self.vfs.content(path, SOURCE_MAX)?;
+        let python = programs.as_ref()?.find("python3").ok()??;
+        let (at, source) = files.content(path, SOURCE_MAX)?;
         if !at.strip_prefix(SKILL_MOUNT)?.starts_with('/') {
             return None;
         }
@@ -111,28 +155,29 @@ impl Invocation {
     }
 
     async fn code_of(&self, python: Component, path: &str, source: Vec<u8>) -> Code {
-        let (key, kept) = (key(&python, path, &source), &self.sandbox.0.compiled);
-        if let Some(code) = kept.get(&key) {
+        let Scripts { cache, programs, compiled, .. } = self.scripts;
+        let key = key(&python, path, &source);
+        if let Some(code) = cache.get(&key) {
             return code;
         }
-        if let Some(code) = load(self.sandbox.cache(), &key) {
-            return kept.put(key, code);
+        if let Some(code) = load(cache.folder.path(), &key) {
+            return cache.put(key, code);
         }
-        // Whoever comes while another file is compiled does not wait for it.
-        let _one = kept.compiling.try_lock().ok()?;
-        if self.compiled.fetch_add(1, Relaxed) >= COMPILED_MAX {
+        // A run does not wait while another one compiles a file.
+        let _one = cache.compiling.try_lock().ok()?;
+        if compiled.fetch_add(1, Relaxed) >= COMPILED_MAX {
             return None;
         }
         let code =
             self.compile(python, path, source).instrument(debug_span!("compile script")).await?;
-        match store(self.sandbox.cache(), &key, &code) {
-            Ok(cache) => {
-                self.sandbox.note_growth();
+        match store(cache.folder.path(), &key, &code) {
+            Ok(folder) => {
+                cache.folder.note_growth();
                 if let Some(skill) =
-                    self.programs.as_ref().and_then(|programs| programs.skill().folder_id().ok())
+                    programs.as_ref().and_then(|programs| programs.skill().folder_id().ok())
                 {
                     cache_quota::charge(
-                        &cache,
+                        &folder,
                         &skill,
                         &file_name(&key),
                         code.as_ref().map_or(0, |code| code.len() as u64) + 32,
@@ -143,10 +188,10 @@ impl Invocation {
                 tracing::debug!(%error, "a script's code was not kept; the next process compiles it again")
             }
         }
-        kept.put(key, code)
+        cache.put(key, code)
     }
 
-    /// Compiles a file; `None` where it is not known whether it can be: something else ended it.
+    /// Compiles a file; `None` if it is not known whether it can be: something else ended it.
     async fn compile(&self, python: Component, path: &str, source: Vec<u8>) -> Option<Code> {
         let args = ["-W", "error", "-c", COMPILE, path].map(str::to_owned).to_vec();
         let program = Program {
@@ -156,39 +201,28 @@ impl Invocation {
             args,
             script: None,
         };
-        let given = self.meter.limits.clone();
+        let own = self.scripts.limits.clone();
         let limits = Limits {
-            timeout_ms: given.timeout_ms.min(TIME),
-            memory: given.memory.min(MEMORY),
+            timeout_ms: own.timeout_ms.min(TIME),
+            memory: own.memory.min(MEMORY),
             stdout: CODE_MAX,
-            ..given
+            ..own
         };
-        let what = Invoke {
-            program: &program,
-            programs: None,
-            capabilities: &Arc::new(Capabilities { limits, ..Capabilities::default() }),
-            skill: None,
-            extra: ExtraMounts::default(),
-            guarded: &Guarded::default(),
-            scratch: self.scratch.within(),
-            evidence: false,
-            outside: Outside::default(),
-        };
-        // Boxed: it is a run in a run.
-        let outcome =
-            Box::pin(run(&self.sandbox, what, Io { stdin: Stdin::Bytes(source), ..Io::default() }))
-                .await
-                .outcome;
+        let outcome = self.compiler.compile(program, limits, source).await;
         match outcome.status {
             Status::Exited { code: 0 } => Some(Some(outcome.stdout.0.into())),
-            // The file's own fault: where a limit was hit, that is the status, whatever the code.
+            // The file's own fault: if a limit was hit, that is the status, whatever the code.
             Status::Exited { .. } => Some(None),
             _ => None,
         }
     }
 }
 
-impl Kept {
+impl ScriptCache {
+    pub(crate) fn new(folder: Arc<CacheFolder>) -> ScriptCache {
+        ScriptCache { folder, by_key: Mutex::default(), compiling: tokio::sync::Mutex::default() }
+    }
+
     fn get(&self, key: &str) -> Option<Code> {
         self.by_key.lock().unwrap_or_else(PoisonError::into_inner).get(key).cloned()
     }

@@ -10,13 +10,12 @@ use http::uri::Scheme;
 use http::{Method, Uri};
 use http_body::Body as _;
 use http_body_util::{BodyExt as _, Full};
-use wasmtime::component::{HasSelf, Linker};
+use wasmtime::component::{HasData, Linker, ResourceTable};
 use wasmtime_wasi::p2::DynInputStream;
 use wasmtime_wasi_http::p2::body::HostIncomingBody;
 
 use crate::http::hooks::{code, told};
-use crate::http::{Body, Waits, frames, map};
-use crate::run::State;
+use crate::http::{Body, Sender, Waits, frames, map};
 
 mod bindings {
     #![allow(
@@ -41,12 +40,28 @@ use bindings::skillhost::python::web::{self, Failure, Request, Response};
 /// Bytes of a request's body, and of a response's that comes with its head.
 const PIECE: usize = 64 << 10;
 
-/// Links the interface.
-pub(crate) fn add_to_linker(linker: &mut Linker<State>) -> wasmtime::Result<()> {
-    web::add_to_linker::<State, HasSelf<State>>(linker, |state| state)
+/// What the interface needs of a store's data.
+pub(crate) struct WebView<'a> {
+    pub(crate) sender: &'a Sender,
+    pub(crate) table: &'a mut ResourceTable,
 }
 
-impl web::Host for State {
+/// Marks [`WebView`] as what the bindings get.
+struct WebInterface;
+
+impl HasData for WebInterface {
+    type Data<'a> = WebView<'a>;
+}
+
+/// Links the interface.
+pub(crate) fn add_to_linker<T: Send + 'static>(
+    linker: &mut Linker<T>,
+    get: fn(&mut T) -> WebView<'_>,
+) -> wasmtime::Result<()> {
+    web::add_to_linker::<T, WebInterface>(linker, get)
+}
+
+impl web::Host for WebView<'_> {
     async fn send(&mut self, asked: Request) -> wasmtime::Result<Result<Response, Failure>> {
         let time = |nanoseconds: Option<u64>| nanoseconds.map(Duration::from_nanos);
         let waits = Waits {
@@ -58,7 +73,7 @@ impl web::Host for State {
             Ok(request) => request,
             Err(what) => return Ok(Err(Failure::Malformed(what.to_owned()))),
         };
-        let (parts, mut body) = match self.hooks.0.send(request, waits).await {
+        let (parts, mut body) = match self.sender.send(request, waits).await {
             Ok(response) => response.into_parts(),
             Err(error) => return Ok(Err(Failure::Failed(code(error)))),
         };

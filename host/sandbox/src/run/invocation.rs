@@ -1,180 +1,141 @@
-//! What the programs of one invocation share, and what can be told of it while it runs and after.
+//! What the programs of one run share, and what can be read of it while it runs and after.
 
-use std::collections::BTreeSet;
-use std::sync::atomic::AtomicUsize;
+use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Instant;
 
-use tokio_util::task::TaskTracker;
+use futures::future::BoxFuture;
 
-use super::mounts::Mounts;
-use super::sandbox::Sandbox;
+use super::run_alone;
+use super::sandbox::{Prepared, Sandbox};
 use super::scratch::Scratch;
-use crate::determinism::turns::Fixed;
-use crate::engine::Mode;
+use super::spec::Io;
+use crate::determinism::DeterministicRun;
+use crate::engine::{Mode, say};
 use crate::files::Vfs;
 use crate::http::Sender;
 use crate::limits::Meter;
-use crate::process;
-use crate::process::Orphans;
-use crate::process::record::Records;
-use crate::recording::tape::Tape;
+use crate::process::{Launcher, Processes, Ready};
+use crate::python::{Compiler, Scripts};
+use crate::streams::Stdin;
 use skillhost_policy::capabilities::Capabilities;
+use skillhost_policy::limits::Limits;
 use skillhost_policy::outcome::uses::GrantUse;
-use skillhost_policy::outcome::{Denial, ResourceUsage};
-use skillhost_skill::runtime::Programs;
+use skillhost_policy::outcome::{Denial, Outcome, ResourceUsage, Status};
+use skillhost_skill::runtime::{Component, Program};
 
-/// What the programs of one invocation share.
-pub(crate) struct Invocation {
-    pub(crate) sandbox: Sandbox,
-    pub(crate) capabilities: Arc<Capabilities>,
-    pub(crate) programs: Option<Arc<Programs>>,
-    pub(crate) vfs: Arc<Vfs>,
-    pub(crate) sender: Arc<Sender>,
-    pub(crate) meter: Arc<Meter>,
-    pub(crate) mode: Mode,
-    /// Only of a deterministic run.
-    pub(crate) fixed: Option<Fixed>,
-    pub(crate) spawn_denials: Mutex<Vec<Denial>>,
-    /// The programs that were started and have not ended.
-    pub(crate) started: TaskTracker,
-    pub(crate) orphans: Orphans,
-    pub(crate) processes: Records,
-    /// The command lines that were let start, where notes are taken of what is used.
-    commands: OnceLock<Mutex<Commands>>,
-    pub(crate) scratch: Arc<Scratch>,
-    /// The files that were compiled for it.
-    pub(crate) compiled: AtomicUsize,
-}
-
-/// Command lines that notes are kept of.
-const COMMANDS_MAX: usize = 1_000;
-
-/// Notes of command lines.
-#[derive(Default)]
-struct Commands {
-    known: BTreeSet<Vec<String>>,
-    omitted: u64,
+/// What the programs of one run share: the enforcers of its capabilities.
+pub(super) struct Invocation {
+    pub(super) sandbox: Sandbox,
+    pub(super) mode: Mode,
+    pub(super) meter: Arc<Meter>,
+    pub(super) files: Arc<Vfs>,
+    pub(super) sender: Arc<Sender>,
+    pub(super) processes: Arc<Processes>,
+    pub(super) scripts: Scripts,
+    /// `None` if the run is not deterministic.
+    pub(super) deterministic: Option<Arc<DeterministicRun>>,
+    pub(super) scratch: Arc<Scratch>,
 }
 
 impl Invocation {
-    /// Puts together what enforces each capability.
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "each is something else that a run's programs share"
-    )]
-    pub(crate) fn new(
-        sandbox: &Sandbox,
-        capabilities: &Arc<Capabilities>,
-        programs: Option<Arc<Programs>>,
-        mounts: &Mounts,
-        meter: Arc<Meter>,
-        mode: Mode,
-        fixed: Option<Fixed>,
-        tape: Option<Arc<Tape>>,
-        evidence: bool,
-    ) -> Arc<Invocation> {
-        // Field by field, so that a new one is not carried about without being enforced: the file
-        // layer has `mounts` to `write`; the sender `fetch`, `methods` and `authorities`;
-        // `process.rs` has `spawn`; every store `env`; the meter and all of them `limits`; `turns`
-        // has `determinism`.
-        let Capabilities {
-            mounts: _,
-            packages: _,
-            read: _,
-            write: _,
-            spawn: _,
-            fetch: _,
-            methods: _,
-            authorities: _,
-            env: _,
-            limits: _,
-            determinism: _,
-        } = &**capabilities;
-        let held = fixed.as_ref().and_then(|fixed| fixed.held(tape, &meter));
-        let sender = sandbox.sender(capabilities, held, evidence);
-        Arc::new(Invocation {
-            sandbox: sandbox.clone(),
-            capabilities: capabilities.clone(),
-            programs,
-            vfs: mounts.vfs.clone(),
-            sender,
-            meter,
-            mode,
-            fixed,
-            spawn_denials: Mutex::default(),
-            started: TaskTracker::new(),
-            orphans: Orphans::default(),
-            processes: Records::new(mode),
-            commands: OnceLock::new(),
-            scratch: mounts.scratch.clone(),
-            compiled: AtomicUsize::new(0),
-        })
+    /// Notes what is used of the grants, from now on.
+    pub(super) fn note_uses(&self) {
+        self.files.note_uses();
+        self.processes.note_uses();
     }
 
-    /// Takes notes of what is used of the grants, from here on.
-    pub(crate) fn note_uses(&self) {
-        self.vfs.note_uses();
-        self.commands.get_or_init(Mutex::default);
-    }
-
-    /// A command line was let start.
-    pub(crate) fn note_command(&self, argv: &[String]) {
-        let Some(commands) = self.commands.get() else { return };
-        let mut commands = commands.lock().unwrap_or_else(PoisonError::into_inner);
-        if commands.known.len() < COMMANDS_MAX {
-            commands.known.insert(argv.to_vec());
-        } else if !commands.known.contains(argv) {
-            commands.omitted += 1;
-        }
-    }
-
-    /// What was used of the grants; `None` where no notes were taken.
-    pub(crate) fn uses(&self) -> Option<GrantUse> {
-        let (paths, omitted) = self.vfs.uses()?;
-        let commands = self.commands.get()?.lock().unwrap_or_else(PoisonError::into_inner);
+    /// Returns what was used of the grants, with the names of the variables; `None` if it was not
+    /// noted.
+    pub(super) fn uses(&self, env: &BTreeMap<String, String>) -> Option<GrantUse> {
+        let (paths, omitted) = self.files.uses()?;
+        let (commands, omitted_commands) = self.processes.uses()?;
         Some(GrantUse {
             paths,
-            commands: commands.known.clone(),
+            commands,
             requests: self.sender.uses(),
-            variables: self.capabilities.env.keys().cloned().collect(),
-            omitted: omitted + commands.omitted,
+            variables: env.keys().cloned().collect(),
+            omitted: omitted + omitted_commands,
         })
     }
 
-    /// What was used so far.
-    pub(crate) fn usage(&self, started: Instant) -> ResourceUsage {
-        let limits = &self.capabilities.limits;
-        let files = self.vfs.usage();
+    /// Returns what was used so far.
+    pub(super) fn usage(&self, started: Instant) -> ResourceUsage {
+        let meter = &self.meter;
+        let files = self.files.usage();
         let (http_sent, http_received) = self.sender.usage();
         ResourceUsage {
             wall_ms: started.elapsed().as_secs_f64() * 1e3,
-            fuel: limits.fuel.map(|_| self.meter.burnt()),
-            epochs: (self.mode == Mode::Fast).then(|| self.meter.epochs.load(Relaxed)),
-            memory_peak: self.meter.memory_peak(),
+            fuel: meter.limits.fuel.map(|_| meter.burnt()),
+            epochs: (self.mode == Mode::Fast).then(|| meter.epochs.load(Relaxed)),
+            memory_peak: meter.memory_peak(),
             bytes_read: files.bytes_read,
             bytes_written: files.bytes_written,
             files_created: files.files_created,
             http_sent,
             http_received,
-            processes: self.meter.processes.load(Relaxed),
+            processes: meter.processes.load(Relaxed),
             ..ResourceUsage::default()
         }
     }
 
-    /// What its programs tried and were not allowed.
-    pub(crate) fn denials(&self) -> Vec<Denial> {
-        let mut all = self.vfs.denials();
+    /// Returns what its programs tried and were refused.
+    pub(super) fn denials(&self) -> Vec<Denial> {
+        let mut all = self.files.denials();
         all.extend(self.sender.denials());
-        all.extend(process::denials(self));
+        all.extend(self.processes.denials());
         all
     }
 
-    /// Limits that the file layer and the sender told the guest of.
-    pub(crate) fn note_hits(&self) {
-        for limit in self.vfs.hit().into_iter().chain(self.sender.hit()) {
+    /// Notes the limits that the guest met in files and requests.
+    pub(super) fn note_hits(&self) {
+        for limit in self.files.hit().into_iter().chain(self.sender.hit()) {
             self.meter.hit(limit);
         }
+    }
+
+    /// Makes a component ready. A deterministic run waits meanwhile: how long that takes depends on
+    /// the machine.
+    async fn prepare(&self, component: &Component) -> Result<Prepared, Status> {
+        let limits = &self.meter.limits;
+        let Some(deterministic) = &self.deterministic else {
+            return self.sandbox.prepare(component, self.mode, limits).await;
+        };
+        let (sandbox, mode) = (self.sandbox.clone(), self.mode);
+        let (component, limits) = (component.clone(), limits.clone());
+        let prepared = deterministic
+            .hold(async move { sandbox.prepare(&component, mode, &limits).await })
+            .unwrap_or(Err(Status::Interrupted));
+        if let Err(status @ (Status::LimitHit(_) | Status::Failed { .. })) = &prepared {
+            self.meter.abort(say(status));
+        }
+        prepared
+    }
+}
+
+impl Launcher for Invocation {
+    fn prepare(self: Arc<Self>, program: Program) -> BoxFuture<'static, Result<Ready, Status>> {
+        Box::pin(async move {
+            let prepared = Invocation::prepare(&self, &program.component).await?;
+            if let Some(status) = prepared.lacks(&program.entry) {
+                return Err(status);
+            }
+            let ready: Ready = Box::new(move |io| {
+                Box::pin(async move { self.execute(&program, &prepared, io).await })
+            });
+            Ok(ready)
+        })
+    }
+}
+
+impl Compiler for Invocation {
+    fn compile(&self, program: Program, limits: Limits, stdin: Vec<u8>) -> BoxFuture<'_, Outcome> {
+        let capabilities = Arc::new(Capabilities { limits, ..Capabilities::default() });
+        let io = Io { stdin: Stdin::Bytes(stdin), ..Io::default() };
+        Box::pin(async move {
+            let scratch = self.scratch.within();
+            run_alone(&self.sandbox, &program, scratch, capabilities, io).await.outcome
+        })
     }
 }

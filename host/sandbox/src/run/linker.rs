@@ -14,12 +14,11 @@ use wasmtime_wasi::sockets::{WasiSockets, WasiSocketsView as _};
 use super::state::State;
 use crate::determinism::{randomness, wasi_clocks};
 use crate::engine::Mode;
-use crate::python::{compiled_scripts, web};
-use crate::{files, process};
+use crate::{files, process, python};
 
 /// Packages that a component imports: a bit for each of [`PACKAGES`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
-pub(crate) struct Imports(u32);
+pub(super) struct Imports(u32);
 
 type Link = fn(&mut Linker<State>) -> wasmtime::Result<()>;
 
@@ -29,8 +28,8 @@ type Link = fn(&mut Linker<State>) -> wasmtime::Result<()>;
 /// versions alike. Sockets and name lookup are linked because libc-based guests import them, and
 /// every use of them is denied.
 const PACKAGES: [(&str, &str, Link); 15] = [
-    ("skillhost:skill", "0.1.", process::add_to_linker),
-    ("skillhost:python", "0.1.", python),
+    ("skillhost:skill", "0.1.", |l| process::add_to_linker(l, State::process)),
+    ("skillhost:python", "0.1.", |l| python::add_to_linker(l, State::scripts, State::web)),
     ("wasi:cli", "0.3.", wasmtime_wasi::p3::cli::add_to_linker),
     ("wasi:clocks", "0.3.", wasmtime_wasi::p3::clocks::add_to_linker),
     ("wasi:filesystem", "0.3.", |l| files::add_p3_to_linker(l, State::files)),
@@ -48,7 +47,7 @@ const PACKAGES: [(&str, &str, Link); 15] = [
 
 impl Imports {
     /// What of the packages a component imports. What it imports beside them, linking will tell.
-    pub(crate) fn of(component: &Component, engine: &Engine) -> Imports {
+    pub(super) fn of(component: &Component, engine: &Engine) -> Imports {
         let mut bits = 0;
         for (name, _) in component.component_type().imports(engine) {
             let Some((path, version)) = name.split_once('@') else { continue };
@@ -66,7 +65,7 @@ impl Imports {
 ///
 /// # Errors
 /// One is linked twice: a mistake in this file.
-pub(crate) fn linker(
+pub(super) fn linker(
     engine: &Engine,
     mode: Mode,
     imports: Imports,
@@ -93,12 +92,6 @@ struct Table;
 
 impl HasData for Table {
     type Data<'a> = &'a mut ResourceTable;
-}
-
-/// What the built-in Python has beside WASI.
-fn python(l: &mut Linker<State>) -> wasmtime::Result<()> {
-    compiled_scripts::add_to_linker(l)?;
-    web::add_to_linker(l)
 }
 
 fn io_p2(l: &mut Linker<State>) -> wasmtime::Result<()> {

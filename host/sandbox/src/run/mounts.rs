@@ -7,18 +7,19 @@ use std::sync::Arc;
 use super::scratch::Scratch;
 use crate::files::{ApplyError, Chance, Guarded, HostDir, OpenMount, Skeleton, Staged, Times, Vfs};
 use crate::recording::keep::Contents;
-use skillhost_policy::capabilities::{Capabilities, MountMode};
+use skillhost_policy::capabilities::{FileRules, MountMode};
+use skillhost_policy::limits::Limits;
 use skillhost_policy::outcome::{Change, Denial};
 use skillhost_skill::runtime::built_in::BuiltIn;
 
 /// What an invocation's guests see, and the scratch folder behind it, which is removed with the
 /// last that holds it.
 #[derive(Debug)]
-pub(crate) struct Mounts {
-    pub(crate) vfs: Arc<Vfs>,
+pub(super) struct Mounts {
+    pub(super) files: Arc<Vfs>,
     /// Shared with every program that still runs: one that made a file while the folder is removed
     /// would keep it from going.
-    pub(crate) scratch: Arc<Scratch>,
+    pub(super) scratch: Arc<Scratch>,
 }
 
 /// Mounts that the host adds to those of the skill and the capabilities.
@@ -34,38 +35,48 @@ pub struct ExtraMounts {
 #[derive(Debug, Default)]
 pub struct Overlays(Option<Mounts>);
 
+/// The folders of a run besides those of its capabilities.
+pub(super) struct Folders<'a> {
+    pub(super) skill: Option<OpenMount>,
+    pub(super) extra: ExtraMounts,
+    pub(super) guarded: &'a Guarded,
+    /// The folder in which scratch folders are made.
+    pub(super) scratch: &'a Path,
+    pub(super) cache: &'a Path,
+}
+
+/// What files and their contents come from, if it is not the host.
+pub(super) struct FileSources {
+    /// Fills reads of `/dev/random`.
+    pub(super) randomness: Chance,
+    pub(super) times: Option<Times>,
+    pub(super) contents: Option<Arc<Contents>>,
+}
+
 /// Opens everything that the capabilities name, and puts it together with the skill's own folder
-/// and the `extra` mounts.
-#[expect(
-    clippy::too_many_arguments,
-    reason = "each is something else that an invocation's files are made from"
-)]
-pub(crate) fn open(
-    capabilities: &Arc<Capabilities>,
-    skill: Option<OpenMount>,
-    extra: ExtraMounts,
-    guarded: &Guarded,
-    scratch_root: &Path,
-    cache: &Path,
-    chance: Chance,
-    times: Option<Times>,
-    contents: Option<Arc<Contents>>,
+/// and the extra mounts.
+pub(super) fn open(
+    rules: FileRules,
+    limits: &Limits,
+    folders: Folders<'_>,
+    sources: FileSources,
 ) -> Result<Mounts, Denial> {
-    let scratch = Arc::new(Scratch::new(scratch_root)?);
+    let Folders { skill, extra, guarded, scratch, cache } = folders;
+    let scratch = Arc::new(Scratch::new(scratch)?);
     let later = |name: String| {
         let scratch = scratch.clone();
         HostDir::later(move || scratch.folder(&name))
     };
     let mut mounts = vec![OpenMount::scratch(later("tmp".into()))];
     mounts.extend(skill);
-    for (index, mount) in capabilities.mounts.iter().enumerate() {
+    for (index, mount) in rules.mounts.iter().enumerate() {
         let opened = OpenMount::open(mount, guarded)?;
         mounts.push(match mount.mode {
             MountMode::Overlay => opened.over(later(format!("upper{index}"))),
             MountMode::Read | MountMode::Write => opened,
         });
     }
-    for mount in &capabilities.packages {
+    for mount in &rules.packages {
         mounts.push(OpenMount::open(mount, guarded)?.as_packages());
     }
     mounts.extend(extra.mounts);
@@ -77,23 +88,24 @@ pub(crate) fn open(
             built_in.iter().flat_map(|one| &one.description.programs).map(String::as_str);
         Skeleton::of(guests.iter().map(String::as_str), commands).open(&cache)
     };
-    mounts.push(OpenMount::root(HostDir::later(root), chance));
-    Ok(Mounts { vfs: Vfs::new(mounts, capabilities.clone(), guarded, times, contents), scratch })
+    mounts.push(OpenMount::root(HostDir::later(root), sources.randomness));
+    let FileSources { times, contents, .. } = sources;
+    Ok(Mounts { files: Vfs::new(mounts, rules.paths, limits, guarded, times, contents), scratch })
 }
 
 impl Overlays {
-    pub(crate) fn of(mounts: Mounts) -> Overlays {
+    pub(super) fn of(mounts: Mounts) -> Overlays {
         Overlays(Some(mounts))
     }
 
     /// What would change, by path.
     pub fn changes(&self) -> Vec<Change> {
-        self.0.as_ref().map_or_else(Vec::new, |mounts| mounts.vfs.changes())
+        self.0.as_ref().map_or_else(Vec::new, |mounts| mounts.files.changes())
     }
 
     /// The same as a unified diff.
     pub fn diff(&self) -> String {
-        self.0.as_ref().map_or_else(String::new, |mounts| mounts.vfs.diff())
+        self.0.as_ref().map_or_else(String::new, |mounts| mounts.files.diff())
     }
 
     /// The changes with their bytes, which have at most `cap` together, to be made later.
@@ -101,7 +113,7 @@ impl Overlays {
     /// # Errors
     /// They have more, as `FileTooLarge`, or cannot be read.
     pub fn staged(&self, cap: u64) -> io::Result<Vec<Staged>> {
-        self.0.as_ref().map_or_else(|| Ok(Vec::new()), |mounts| mounts.vfs.staged(cap))
+        self.0.as_ref().map_or_else(|| Ok(Vec::new()), |mounts| mounts.files.staged(cap))
     }
 
     /// Makes the changes in the folders themselves, each file at once.
@@ -109,7 +121,7 @@ impl Overlays {
     /// # Errors
     /// A folder changed meanwhile: then nothing was done; or a write failed.
     pub fn apply(&self) -> Result<(), ApplyError> {
-        self.0.as_ref().map_or(Ok(()), |mounts| mounts.vfs.apply())
+        self.0.as_ref().map_or(Ok(()), |mounts| mounts.files.apply())
     }
 
     /// Removes the scratch folder now, rather than when this value is dropped.

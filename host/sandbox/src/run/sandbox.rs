@@ -1,30 +1,24 @@
-//! What all invocations share: engines, compiled and linked components, TLS.
+//! What all runs share: engines, compiled and linked components, TLS.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicBool;
-use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use tracing::{Instrument as _, debug_span};
+use tracing::debug_span;
 use wasmtime::Engine;
 use wasmtime::component::{InstancePre, Linker};
 
-use super::State;
 use super::linker::{self, Imports};
-use crate::engine::cache::Cache;
-use crate::engine::compile::{self, CompileError};
-use crate::engine::memory::{Image, Memories};
-use crate::engine::{self, Allocation, Guests, Mode, check_kind, failed, invalid, stack};
+use super::state::State;
+use crate::engine::{Allocation, CacheFolder, EngineKey, Loader, Mode, failed};
 use crate::http;
-use crate::python::compiled_scripts;
+use crate::python::ScriptCache;
 use crate::tools::{call, listing};
-use skillhost_policy::capabilities::Capabilities;
 use skillhost_policy::limits::Limits;
-use skillhost_policy::outcome::{LimitHit, Status};
-use skillhost_skill::runtime::{Component, EntryPoint, cache_quota};
+use skillhost_policy::outcome::Status;
+use skillhost_skill::runtime::{Component, EntryPoint};
 
-/// What a sandbox stands on.
+/// What a sandbox is made from.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// The `skillhost` binary, started as the compiler.
@@ -33,29 +27,27 @@ pub struct Options {
     pub cache: PathBuf,
     /// How stores get their memory.
     pub allocation: Allocation,
-    /// Whom HTTPS trusts.
+    /// The certificate authorities that HTTPS trusts.
     pub tls: Arc<http::Tls>,
     /// How names become addresses.
     pub resolver: http::Resolver,
 }
 
-/// Engines, compiled components and TLS, made when first needed and shared by all invocations.
-/// Cheap to clone.
+/// Engines, compiled components and TLS, made when first needed and shared by all runs. Cheap to
+/// clone.
 #[derive(Clone)]
-pub struct Sandbox(pub(crate) Arc<Shared>);
+pub struct Sandbox(Arc<Shared>);
 
-pub(crate) struct Shared {
-    options: Options,
-    engines: Mutex<HashMap<EngineKey, (Engine, Memories)>>,
+struct Shared {
+    tls: Arc<http::Tls>,
+    resolver: http::Resolver,
+    cache: Arc<CacheFolder>,
+    loader: Loader,
     linkers: Mutex<HashMap<LinkerKey, Arc<Linker<State>>>>,
     prepared: Mutex<HashMap<(EngineKey, String), Prepared>>,
-    pub(crate) compiled: compiled_scripts::Kept,
-    /// Whether something came into the cache folder since it was tidied.
-    grown: AtomicBool,
+    scripts: Arc<ScriptCache>,
 }
 
-/// What tells engines apart: the mode, the stack that guests are given, in bytes, and which guests.
-type EngineKey = (Mode, u64, Guests);
 type LinkerKey = (EngineKey, Imports);
 
 /// Components kept ready in memory; each holds its code mapped.
@@ -63,118 +55,94 @@ const PREPARED: usize = 256;
 
 /// A component that is compiled and linked: a store away from running.
 #[derive(Clone)]
-pub(crate) struct Prepared {
-    pub(crate) pre: InstancePre<State>,
-    pub(crate) exports: Exports,
+pub(super) struct Prepared {
+    pub(super) pre: InstancePre<State>,
+    pub(super) exports: Exports,
 }
 
-/// Which of the exports that a host calls a component has, and what else it has.
+/// The exports of a component that a host calls, and the names of the others.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Exports {
-    pub(crate) run_p3: bool,
-    pub(crate) run_p2: bool,
-    pub(crate) tools: bool,
+pub(super) struct Exports {
+    pub(super) run_p3: bool,
+    pub(super) run_p2: bool,
+    pub(super) tools: bool,
     others: Vec<String>,
 }
 
 impl Sandbox {
     /// Takes options; does no work.
     pub fn new(options: Options) -> Sandbox {
+        let Options { compiler, cache, allocation, tls, resolver } = options;
+        let cache = Arc::new(CacheFolder::new(cache));
         Sandbox(Arc::new(Shared {
-            options,
-            engines: Mutex::default(),
+            tls,
+            resolver,
+            loader: Loader::new(compiler, allocation, cache.clone()),
+            scripts: Arc::new(ScriptCache::new(cache.clone())),
+            cache,
             linkers: Mutex::default(),
             prepared: Mutex::default(),
-            compiled: compiled_scripts::Kept::default(),
-            grown: AtomicBool::new(false),
         }))
     }
 
-    /// Notes that something came into the cache folder.
+    /// Notes that something was added to the cache folder.
     pub fn note_growth(&self) {
-        self.0.grown.store(true, Relaxed);
+        self.0.cache.note_growth();
     }
 
-    /// Whether something did since it was tidied.
+    /// Checks whether anything was added to the cache folder since it was tidied.
     pub fn has_grown(&self) -> bool {
-        self.0.grown.load(Relaxed)
+        self.0.cache.has_grown()
     }
 
-    /// Tidies the cache folder where something came into it.
+    /// Tidies the cache folder if anything was added to it.
     pub fn tidy(&self) {
-        if self.0.grown.swap(false, Relaxed) {
-            cache_quota::trim(self.cache());
-        }
+        self.0.cache.tidy();
     }
 
-    pub(crate) fn cache(&self) -> &Path {
-        &self.0.options.cache
+    pub(super) fn cache(&self) -> &Path {
+        self.0.cache.path()
     }
 
-    pub(crate) fn sender(
-        &self,
-        capabilities: &Capabilities,
-        held: Option<http::Held>,
-        digests: bool,
-    ) -> Arc<http::Sender> {
-        http::Sender::made(
-            capabilities,
-            self.0.options.tls.clone(),
-            self.0.options.resolver.clone(),
-            held,
-            digests,
-        )
+    pub(super) fn scripts(&self) -> &Arc<ScriptCache> {
+        &self.0.scripts
     }
 
-    /// Compiles, loads and links a component, or takes what is ready.
-    pub(crate) async fn prepare(
+    pub(super) fn tls(&self) -> &Arc<http::Tls> {
+        &self.0.tls
+    }
+
+    pub(super) fn resolver(&self) -> &http::Resolver {
+        &self.0.resolver
+    }
+
+    /// Compiles, loads and links a component, or takes one that is ready.
+    pub(super) async fn prepare(
         &self,
         component: &Component,
         mode: Mode,
         limits: &Limits,
     ) -> Result<Prepared, Status> {
-        let guests = match component.built_in() {
-            Some(_) => Guests::BuiltIn(component.digest.clone()),
-            None => Guests::Any(self.0.options.allocation),
-        };
-        let engine_key = (mode, stack(component, limits), guests);
-        let key = (engine_key, component.digest.clone());
-        if let Some(prepared) =
-            self.0.prepared.lock().unwrap_or_else(PoisonError::into_inner).get(&key)
-        {
-            return Ok(prepared.clone());
-        }
-        let not_started = |error| failed("the engine could not start", error);
-        let (engine, memories) =
-            debug_span!("engine").in_scope(|| self.engine(&key.0)).map_err(not_started)?;
-        let loaded = self
-            .load(&engine, &memories, component, &key.0, limits)
-            .instrument(debug_span!("load"))
-            .await?;
-        let _span = debug_span!("link").entered();
-        let exports = Exports::of(&loaded, &engine);
-        let linker = self
-            .linker(&engine, (key.0.clone(), Imports::of(&loaded, &engine)))
-            .map_err(not_started)?;
-        let pre = linker.instantiate_pre(&loaded).map_err(|error| unlinkable(&error))?;
-        let prepared = Prepared { pre, exports };
-        let mut ready = self.0.prepared.lock().unwrap_or_else(PoisonError::into_inner);
-        if ready.len() >= PREPARED {
-            // What is still wanted comes back from the cache in a fraction of a millisecond.
-            ready.clear();
-        }
-        ready.insert(key, prepared.clone());
-        Ok(prepared)
-    }
-
-    fn engine(&self, key: &EngineKey) -> wasmtime::Result<(Engine, Memories)> {
-        let mut engines = self.0.engines.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(ready) = engines.get(key) {
+        let Shared { loader, prepared, .. } = &*self.0;
+        let key = (loader.key(component, mode, limits), component.digest.clone());
+        if let Some(ready) = prepared.lock().unwrap_or_else(PoisonError::into_inner).get(&key) {
             return Ok(ready.clone());
         }
-        let (mode, stack, guests) = key;
-        let ready = engine::engine(*mode, *stack, guests)?;
-        engines.insert(key.clone(), ready.clone());
+        let loaded = loader.load(component, &key.0, limits).await?;
+        let _span = debug_span!("link").entered();
+        let exports = Exports::of(&loaded.component, &loaded.engine);
+        let imports = Imports::of(&loaded.component, &loaded.engine);
+        let linker = self
+            .linker(&loaded.engine, (key.0.clone(), imports))
+            .map_err(|error| failed("the engine could not start", error))?;
+        let pre = linker.instantiate_pre(&loaded.component).map_err(|error| unlinkable(&error))?;
+        let ready = Prepared { pre, exports };
+        let mut prepared = prepared.lock().unwrap_or_else(PoisonError::into_inner);
+        if prepared.len() >= PREPARED {
+            // What is still wanted comes back from the cache in a fraction of a millisecond.
+            prepared.clear();
+        }
+        prepared.insert(key, ready.clone());
         Ok(ready)
     }
 
@@ -183,68 +151,9 @@ impl Sandbox {
         if let Some(ready) = linkers.get(&key) {
             return Ok(ready.clone());
         }
-        let ((mode, ..), imports) = key;
-        let ready = Arc::new(linker::linker(engine, mode, imports)?);
+        let ready = Arc::new(linker::linker(engine, key.0.mode, key.1)?);
         linkers.insert(key, ready.clone());
         Ok(ready)
-    }
-
-    async fn load(
-        &self,
-        engine: &Engine,
-        memories: &Memories,
-        component: &Component,
-        (mode, _, guests): &EngineKey,
-        limits: &Limits,
-    ) -> Result<wasmtime::component::Component, Status> {
-        let cache = Cache::open(&self.0.options.cache)
-            .map_err(|error| failed("the cache is not usable", error))?;
-        let load = || {
-            let (loaded, file) = cache.load(engine, *mode, component)?;
-            if guests.have_images() {
-                Image::of(file).into_iter().for_each(|image| memories.begin_with(image));
-            }
-            Some(loaded)
-        };
-        if let Some(loaded) = load() {
-            return Ok(loaded);
-        }
-        let bytes =
-            component.bytes().map_err(|error| failed("the component cannot be read", error))?;
-        check_kind(&bytes)?;
-        let (compiler, mode) = (&self.0.options.compiler, *mode);
-        // Another host that finds the entry half made, or broken before, removes it: then it is
-        // made again.
-        for _ in 0..3 {
-            let compile = async |to| {
-                compile::compile(compiler, &bytes, mode, guests.have_images(), limits, to).await
-            };
-            cache
-                .store(engine, mode, component, compile)
-                .await
-                .map_err(|error| not_compiled(error, limits))?;
-            self.note_growth();
-            if let Some(loaded) = load() {
-                // It is mapped, and stays so even where it is more than its skill may keep.
-                cache.charge(engine, mode, component);
-                return Ok(loaded);
-            }
-        }
-        Err(failed(
-            "the compiled component did not load",
-            "it was changed or removed each time it was written",
-        ))
-    }
-}
-
-fn not_compiled(error: CompileError, limits: &Limits) -> Status {
-    match error {
-        CompileError::Limit(exceeded) => Status::LimitHit(LimitHit {
-            limit: exceeded.0,
-            value: limits.get(exceeded.0).unwrap_or(0),
-        }),
-        CompileError::Invalid(message) => invalid(message),
-        CompileError::Io(error) => failed("compiling failed", error),
     }
 }
 
@@ -258,7 +167,7 @@ fn unlinkable(error: &wasmtime::Error) -> Status {
 
 impl Prepared {
     /// Why an entry cannot be called, with what there is instead.
-    pub(crate) fn lacks(&self, entry: &EntryPoint) -> Option<Status> {
+    pub(super) fn lacks(&self, entry: &EntryPoint) -> Option<Status> {
         let exports = &self.exports;
         let (has, wanted, nor) = match entry {
             // It is asked what it has: nothing is an answer.

@@ -14,7 +14,7 @@ use skillhost_skill::private::{Purpose, TempFolder};
 
 /// A scratch folder, perhaps still to be made.
 #[derive(Debug)]
-pub(crate) struct Scratch {
+pub(super) struct Scratch {
     within: PathBuf,
     made: OnceLock<Result<TempFolder, Errno>>,
 }
@@ -24,7 +24,7 @@ impl Scratch {
     ///
     /// # Errors
     /// Nothing can be made there.
-    pub(crate) fn new(within: &Path) -> Result<Scratch, Denial> {
+    pub(super) fn new(within: &Path) -> Result<Scratch, Denial> {
         rustix::fs::accessat(CWD, within, Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS)
             .map_err(|error| Denial {
                 what: "make the scratch folder".into(),
@@ -36,12 +36,12 @@ impl Scratch {
     }
 
     /// Where it is made.
-    pub(crate) fn within(&self) -> &Path {
+    pub(super) fn within(&self) -> &Path {
         &self.within
     }
 
     /// Makes a folder in it.
-    pub(crate) fn folder(&self, name: &str) -> Result<OwnedFd, Errno> {
+    pub(super) fn folder(&self, name: &str) -> Result<OwnedFd, Errno> {
         let make = || TempFolder::new_in(&self.within, Purpose::Run).map_err(|error| errno(&error));
         let folder = self.made.get_or_init(make).as_ref().map_err(|error| *error)?;
         folder.create(name).map_err(|error| errno(&error))
@@ -51,7 +51,7 @@ impl Scratch {
     ///
     /// # Errors
     /// It could not be removed whole.
-    pub(crate) fn close(self) -> io::Result<()> {
+    pub(super) fn close(self) -> io::Result<()> {
         match self.made.into_inner() {
             Some(Ok(made)) => made.close(),
             Some(Err(_)) | None => Ok(()),

@@ -1,4 +1,4 @@
-//! What a store holds beside the guest, and the views that the host interfaces take of it.
+//! The data of a program's store, and the views that the interfaces of the host take of it.
 
 use std::sync::Arc;
 
@@ -8,47 +8,71 @@ use wasmtime_wasi_http::{WasiHttpCtx, WasiHttpCtxView, WasiHttpView};
 
 use super::invocation::Invocation;
 use crate::determinism::randomness::{RandomView, Source};
-use crate::determinism::turns::Turn;
+use crate::determinism::wasi_clocks::HasClock;
+use crate::determinism::{Clock, Turn};
 use crate::files::FsView;
 use crate::http::hooks::Hooks;
 use crate::limits::StoreMeter;
-use crate::limits::fuel::Cost;
-use crate::process::Children;
-use crate::streams::{Input, Out};
+use crate::limits::fuel::{Fuel, HasFuel};
+use crate::process::{Parent, ProcessView};
+use crate::python::{ScriptsView, WebView};
 
-/// One store's data: one program's.
-pub(crate) struct State {
-    pub(crate) invocation: Arc<Invocation>,
-    /// What the store's count stood at when it was last looked at; only where fuel is counted.
-    pub(crate) fuel: u64,
-    pub(crate) cost: Arc<Cost>,
-    /// Only of a deterministic run.
-    pub(crate) turn: Option<Turn>,
-    pub(crate) chance: Source,
-    /// 0 for the program that was asked for, one more for each that it starts.
-    pub(crate) depth: u64,
-    /// The program's environment, working directory and streams, which the programs that it starts
-    /// inherit.
-    pub(crate) env: Vec<(String, String)>,
-    pub(crate) cwd: String,
-    pub(crate) stdin: Input,
-    pub(crate) stdout: Out,
-    pub(crate) stderr: Out,
-    pub(crate) children: Children,
-    pub(crate) meter: StoreMeter,
-    pub(crate) table: ResourceTable,
-    pub(crate) wasi: WasiCtx,
-    pub(crate) http: WasiHttpCtx,
-    pub(crate) hooks: Hooks,
+/// The data of one store, which runs one program.
+pub(super) struct State {
+    pub(super) invocation: Arc<Invocation>,
+    pub(super) fuel: Fuel,
+    /// `None` if the run is not deterministic.
+    pub(super) turn: Option<Turn>,
+    pub(super) randomness: Source,
+    pub(super) parent: Parent,
+    pub(super) meter: StoreMeter,
+    pub(super) table: ResourceTable,
+    pub(super) wasi: WasiCtx,
+    pub(super) http: WasiHttpCtx,
+    pub(super) hooks: Hooks,
 }
 
 impl State {
-    pub(crate) fn files(&mut self) -> FsView<'_> {
-        FsView { vfs: &self.invocation.vfs, table: &mut self.table }
+    pub(super) fn files(&mut self) -> FsView<'_> {
+        FsView { vfs: &self.invocation.files, table: &mut self.table }
     }
 
-    pub(crate) fn random(&mut self) -> RandomView<'_> {
-        RandomView { meter: &self.invocation.meter, source: &mut self.chance }
+    pub(super) fn random(&mut self) -> RandomView<'_> {
+        RandomView { meter: &self.invocation.meter, source: &mut self.randomness }
+    }
+
+    pub(super) fn process(&mut self) -> ProcessView<'_> {
+        ProcessView {
+            processes: &self.invocation.processes,
+            parent: &mut self.parent,
+            table: &mut self.table,
+        }
+    }
+
+    pub(super) fn scripts(&mut self) -> ScriptsView<'_> {
+        ScriptsView { scripts: &self.invocation.scripts, compiler: &*self.invocation }
+    }
+
+    pub(super) fn web(&mut self) -> WebView<'_> {
+        WebView { sender: &self.invocation.sender, table: &mut self.table }
+    }
+}
+
+impl HasFuel for State {
+    fn fuel(&mut self) -> &mut Fuel {
+        &mut self.fuel
+    }
+
+    fn note_burnt(&self, fuel: u64) {
+        if let Some(deterministic) = &self.invocation.deterministic {
+            deterministic.clock().burnt(fuel);
+        }
+    }
+}
+
+impl HasClock for State {
+    fn clock(&self) -> Option<&Arc<Clock>> {
+        self.invocation.deterministic.as_ref().map(|deterministic| deterministic.clock())
     }
 }
 

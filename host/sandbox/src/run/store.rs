@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
+use serde_json::Value;
 use tracing::{Instrument as _, debug_span};
+use wasmtime::component::ResourceTable;
 use wasmtime::{AsContextMut as _, Store, StoreContextMut, UpdateDeadline};
 use wasmtime_wasi::{I32Exit, WasiCtxBuilder};
 use wasmtime_wasi_http::WasiHttpCtx;
@@ -11,63 +13,47 @@ use wasmtime_wasi_http::WasiHttpCtx;
 use super::invocation::Invocation;
 use super::sandbox::Prepared;
 use super::state::State;
+use crate::determinism::Turn;
 use crate::determinism::randomness::Source;
-use crate::determinism::turns::Turn;
-use crate::engine::Ended;
-use crate::engine::stack;
+use crate::engine::{ProgramEnd, stack};
 use crate::http::hooks::Hooks;
-use crate::limits::fuel::{self, Cost};
+use crate::limits::fuel::{self, Fuel};
 use crate::limits::{LimitExceeded, StoreMeter};
-use crate::process::Children;
+use crate::process::{Children, Parent, ProgramIo};
 use crate::shell;
-use crate::streams::{Input, Out};
-use crate::tools::call as tools;
+use crate::tools::{HostWork, call as tools};
 use skillhost_skill::runtime::{EntryPoint, Program};
-
-/// What a program is given beside its capabilities.
-pub(crate) struct ProgramIo {
-    pub(crate) stdin: Input,
-    pub(crate) stdout: Out,
-    pub(crate) stderr: Out,
-    pub(crate) env: Vec<(String, String)>,
-    pub(crate) cwd: String,
-    pub(crate) depth: u64,
-    /// Where its cost is counted.
-    pub(crate) cost: Arc<Cost>,
-    /// Counts from 1, in the order of the starts.
-    pub(crate) number: u64,
-}
 
 impl Invocation {
     /// Runs one program in a store of its own. When it returns, the program's ends of all streams
     /// are closed.
-    pub(crate) async fn execute(
+    pub(super) async fn execute(
         self: &Arc<Self>,
         program: &Program,
         prepared: &Prepared,
-        given: ProgramIo,
-    ) -> Ended {
+        io: ProgramIo,
+    ) -> ProgramEnd {
         self.meter.note_stack(stack(&program.component, &self.meter.limits));
-        let (mut stdout, mut stderr) = (given.stdout.clone(), given.stderr.clone());
+        let (mut stdout, mut stderr) = (io.stdout.clone(), io.stderr.clone());
         let entry = program.entry.clone();
-        let ended = match self.store(program, prepared, given) {
+        let ended = match self.store(program, prepared, io) {
             Ok(mut store) => {
                 let result = match store.data().turn.clone() {
-                    None => call(&mut store, prepared, entry).await,
+                    None => call(&mut store, prepared, self, entry).await,
                     Some(turn) => {
                         turn.each(
                             prepared.pre.engine(),
                             &self.meter,
-                            call(&mut store, prepared, entry),
+                            call(&mut store, prepared, self, entry),
                         )
                         .await
                     }
                 };
-                fuel::look(&mut store.as_context_mut());
-                if matches!(result, Ok(Ended::Exited(_)))
+                fuel::charge(&mut store.as_context_mut());
+                if matches!(result, Ok(ProgramEnd::Exited(_)))
                     || result.as_ref().is_err_and(|error| error.is::<I32Exit>())
                 {
-                    self.orphans.adopt(std::mem::take(&mut store.data_mut().children));
+                    self.processes.adopt(std::mem::take(&mut store.data_mut().parent.children));
                 }
                 debug_span!("drop").in_scope(|| drop(store));
                 result
@@ -76,53 +62,58 @@ impl Invocation {
         };
         stdout.finish().await;
         stderr.finish().await;
-        ended.unwrap_or_else(|error| Ended::by(&error, &self.meter))
+        ended.unwrap_or_else(|error| ProgramEnd::of_error(&error, &self.meter))
+    }
+
+    fn host_work(&self) -> HostWork {
+        HostWork { meter: self.meter.clone(), deterministic: self.deterministic.clone() }
     }
 
     fn store(
         self: &Arc<Self>,
         program: &Program,
         prepared: &Prepared,
-        given: ProgramIo,
+        io: ProgramIo,
     ) -> wasmtime::Result<Store<State>> {
         let limits = &self.meter.limits;
         let handles = usize::try_from(limits.handles)?;
         let host_call = usize::try_from(limits.host_call)?;
 
         let mut wasi = WasiCtxBuilder::new();
-        wasi.stdin(given.stdin.clone()).stdout(given.stdout.clone()).stderr(given.stderr.clone());
-        wasi.arg(&program.name).args(&program.args).initial_cwd(&given.cwd);
-        let denied = shell::of(program, &self.capabilities.spawn);
+        wasi.stdin(io.stdin.clone()).stdout(io.stdout.clone()).stderr(io.stderr.clone());
+        wasi.arg(&program.name).args(&program.args).initial_cwd(&io.cwd);
+        let denied = shell::denied_commands(program, self.processes.rules());
         // A caller sets none of the shell's denials, and takes none away.
         for (name, value) in
-            given.env.iter().filter(|(name, _)| denied.is_none() || name != shell::VARIABLE)
+            io.env.iter().filter(|(name, _)| denied.is_none() || name != shell::DENIED_COMMANDS)
         {
             wasi.env(name, value);
         }
         if let Some(names) = denied.filter(|names| !names.is_empty()) {
-            wasi.env(shell::VARIABLE, names);
+            wasi.env(shell::DENIED_COMMANDS, names);
         }
         // Denied already by default; said here so that a change of that default changes nothing.
         wasi.allow_tcp(false).allow_udp(false).allow_ip_name_lookup(false);
 
-        let mut table = wasmtime::component::ResourceTable::new();
+        let mut table = ResourceTable::new();
         table.set_max_capacity(handles);
         let state = State {
             invocation: self.clone(),
-            fuel: 0,
-            cost: given.cost,
-            turn: self.fixed.as_ref().map(|_| Turn::default()),
-            chance: self
-                .fixed
+            fuel: Fuel::new(self.meter.clone(), io.cost),
+            turn: self.deterministic.as_ref().map(|_| Turn::default()),
+            randomness: self
+                .deterministic
                 .as_ref()
-                .map_or(Source::Host, |fixed| Source::Seeded(fixed.chance(given.number))),
-            depth: given.depth,
-            env: given.env,
-            cwd: given.cwd,
-            stdin: given.stdin,
-            stdout: given.stdout,
-            stderr: given.stderr,
-            children: Children::default(),
+                .map_or(Source::Host, |run| Source::Seeded(run.randomness(io.number))),
+            parent: Parent {
+                depth: io.depth,
+                env: io.env,
+                cwd: io.cwd,
+                stdin: io.stdin,
+                stdout: io.stdout,
+                stderr: io.stderr,
+                children: Children::default(),
+            },
             meter: StoreMeter::new(self.meter.clone()),
             table,
             wasi: wasi.build(),
@@ -143,11 +134,11 @@ impl Invocation {
                 let begun = turn.take();
                 return look_at_turn(context, begun);
             }
-            fuel::look(&mut context);
-            let State { invocation, cost, .. } = context.data();
+            fuel::charge(&mut context);
+            let State { invocation, fuel, .. } = context.data();
             let meter = &invocation.meter;
             meter.epochs.fetch_add(1, Relaxed);
-            cost.epochs.fetch_add(1, Relaxed);
+            fuel.cost.epochs.fetch_add(1, Relaxed);
             match meter.stop_reason() {
                 Some(limit) => Err(LimitExceeded(limit).into()),
                 // Others get their turn: the deadline outside, and other guests of this thread.
@@ -168,7 +159,7 @@ fn look_at_turn(
         wasmtime::bail!("the run was aborted");
     }
     if begun {
-        fuel::look(&mut context);
+        fuel::charge(&mut context);
         if let Some(limit) = context.data().invocation.meter.stop_reason() {
             return Err(LimitExceeded(limit).into());
         }
@@ -179,8 +170,9 @@ fn look_at_turn(
 async fn call(
     store: &mut Store<State>,
     prepared: &Prepared,
+    invocation: &Invocation,
     entry: EntryPoint,
-) -> wasmtime::Result<Ended> {
+) -> wasmtime::Result<ProgramEnd> {
     match entry {
         EntryPoint::Command if prepared.exports.run_p3 => {
             let command = wasmtime_wasi::p3::bindings::CommandPre::new(prepared.pre.clone())?;
@@ -191,7 +183,7 @@ async fn call(
             let run = store
                 .run_concurrent(async |accessor| command.wasi_cli_run().call_run(accessor).await);
             let result = run.instrument(debug_span!("guest")).await??;
-            Ok(Ended::Exited(if result.is_ok() { 0 } else { 1 }))
+            Ok(ProgramEnd::Exited(if result.is_ok() { 0 } else { 1 }))
         }
         EntryPoint::Command => {
             let command = wasmtime_wasi::p2::bindings::CommandPre::new(prepared.pre.clone())?;
@@ -204,11 +196,19 @@ async fn call(
                 .call_run(&mut *store)
                 .instrument(debug_span!("guest"))
                 .await?;
-            Ok(Ended::Exited(if result.is_ok() { 0 } else { 1 }))
+            Ok(ProgramEnd::Exited(if result.is_ok() { 0 } else { 1 }))
         }
         EntryPoint::Tool { name, input, scripts } => {
-            tools::call(store, prepared, &name, input, &scripts).await.map(Ended::Tool)
+            let host = invocation.host_work();
+            let result = tools::call(store, &prepared.pre, &host, &name, input, &scripts).await;
+            result.map(ProgramEnd::Tool)
         }
-        EntryPoint::ListTools => tools::list(store, prepared).await.map(Ended::Tool),
+        EntryPoint::ListTools if !prepared.exports.tools => {
+            Ok(ProgramEnd::Tool(Ok(Value::Array(Vec::new()))))
+        }
+        EntryPoint::ListTools => {
+            let host = invocation.host_work();
+            tools::list(store, &prepared.pre, &host).await.map(ProgramEnd::Tool)
+        }
     }
 }

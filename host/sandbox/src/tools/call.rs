@@ -5,17 +5,14 @@
 //! before the host makes anything of them, and judged within the run: see
 //! [`schema`](crate::schema).
 
-use std::sync::Arc;
-
 use serde_json::Value;
 use tracing::{Instrument as _, debug_span};
 use wasmtime::Store;
+use wasmtime::component::InstancePre;
 
 use super::listing::{self, Offer};
+use super::offload::HostWork;
 use crate::limits::Held;
-use crate::run::Invocation;
-use crate::run::Prepared;
-use crate::run::State;
 use crate::schema::{Budget, Stop, problems};
 use skillhost_policy::limits::Limit;
 
@@ -43,20 +40,20 @@ const MESSAGE_MAX: usize = 16 << 10;
 
 /// Calls a tool, once its input is what the tool's schema says. Its output has to be what the
 /// tool's other schema says.
-pub(crate) async fn call(
-    store: &mut Store<State>,
-    prepared: &Prepared,
+pub(crate) async fn call<T: Send + 'static>(
+    store: &mut Store<T>,
+    pre: &InstancePre<T>,
+    host: &HostWork,
     name: &str,
     input: String,
     scripts: &[String],
 ) -> wasmtime::Result<Answer> {
-    let invocation = store.data().invocation.clone();
-    let guest = bindings::ToolsGuestPre::new(prepared.pre.clone())?;
+    let guest = bindings::ToolsGuestPre::new(pre.clone())?;
     let guest = guest.instantiate_async(&mut *store).instrument(debug_span!("instantiate")).await?;
     store
         .run_concurrent(async |accessor| {
             let tools = guest.skillhost_skill_tools();
-            let mut call = Call::new(&invocation, name);
+            let mut call = Call::new(host, name);
             let offers = offers(tools.call_list_tools(accessor).await?);
             if let Err(message) = call.check_input(offers, &input, scripts).await? {
                 return Ok(Err(message));
@@ -76,21 +73,17 @@ pub(crate) async fn call(
         .await?
 }
 
-/// Asks a component for its tools: a JSON array of `Tool`, empty where it has none.
-pub(crate) async fn list(
-    store: &mut Store<State>,
-    prepared: &Prepared,
+/// Asks a component that has tools for them; returns a JSON array of `Tool`.
+pub(crate) async fn list<T: Send + 'static>(
+    store: &mut Store<T>,
+    pre: &InstancePre<T>,
+    host: &HostWork,
 ) -> wasmtime::Result<Answer> {
-    if !prepared.exports.tools {
-        return Ok(Ok(Value::Array(Vec::new())));
-    }
-    let invocation = store.data().invocation.clone();
-    let guest =
-        bindings::ToolsGuestPre::new(prepared.pre.clone())?.instantiate_async(&mut *store).await?;
+    let guest = bindings::ToolsGuestPre::new(pre.clone())?.instantiate_async(&mut *store).await?;
     store
         .run_concurrent(async |accessor| {
             let offers = offers(guest.skillhost_skill_tools().call_list_tools(accessor).await?);
-            let mut memory = Held::nothing(invocation.meter.clone());
+            let mut memory = host.memory();
             if let Err(message) = listing::check_offers(&offers) {
                 return Ok(Err(message));
             }
@@ -110,9 +103,7 @@ pub(crate) async fn list(
             };
             let (verdict, value) = match checked(&mut Budget::quick()) {
                 (Err(stop), _) if stop.is_for_want_of_budget() => {
-                    invocation
-                        .offload(move |cancelled| checked(&mut Budget::whole(cancelled)))
-                        .await?
+                    host.run(move |cancelled| checked(&mut Budget::whole(cancelled))).await?
                 }
                 checked => checked,
             };
@@ -125,7 +116,7 @@ pub(crate) async fn list(
 
 /// One call of a tool, as the host checks it.
 struct Call<'a> {
-    invocation: &'a Arc<Invocation>,
+    host: &'a HostWork,
     name: &'a str,
     output_schema: Option<Value>,
     /// What the schemas and the output take of this host's memory.
@@ -133,13 +124,8 @@ struct Call<'a> {
 }
 
 impl<'a> Call<'a> {
-    fn new(invocation: &'a Arc<Invocation>, name: &'a str) -> Call<'a> {
-        Call {
-            invocation,
-            name,
-            output_schema: None,
-            memory: Held::nothing(invocation.meter.clone()),
-        }
+    fn new(host: &'a HostWork, name: &'a str) -> Call<'a> {
+        Call { host, name, output_schema: None, memory: host.memory() }
     }
 
     /// Checks whether an input is what the tool takes. The message names each field that is not.
@@ -170,7 +156,7 @@ impl<'a> Call<'a> {
                 return Ok(Err(format!("the input of `{name}` is not valid JSON: {error}")));
             }
         };
-        let (_, verdict) = judge(self.invocation, tool.input_schema, input).await?;
+        let (_, verdict) = judge(self.host, tool.input_schema, input).await?;
         Ok(match verdict {
             Ok(problems) if problems.is_empty() => Ok(()),
             Ok(problems) => Err(format!("invalid input for `{name}`: {}", problems.join("; "))),
@@ -180,7 +166,7 @@ impl<'a> Call<'a> {
 
     /// Parses an output, where it is within the limits and what the tool's schema says.
     async fn read_output(&mut self, output: &str) -> wasmtime::Result<Answer> {
-        let (name, meter) = (self.name, &self.invocation.meter);
+        let (name, meter) = (self.name, &self.host.meter);
         // What a command writes to stdout, a tool returns.
         if output.len() as u64 > meter.limits.stdout {
             meter.hit(Limit::Stdout);
@@ -199,7 +185,7 @@ impl<'a> Call<'a> {
             }
         };
         let Some(schema) = self.output_schema.take() else { return Ok(Ok(output)) };
-        let (output, verdict) = judge(self.invocation, schema, output).await?;
+        let (output, verdict) = judge(self.host, schema, output).await?;
         Ok(match verdict {
             Ok(problems) if problems.is_empty() => Ok(output),
             Ok(problems) => Err(format!(
@@ -214,7 +200,7 @@ impl<'a> Call<'a> {
 /// Judges a value by a schema: at once where that takes few steps, else beside the event loop.
 /// Returns the value too.
 async fn judge(
-    invocation: &Invocation,
+    host: &HostWork,
     schema: Value,
     value: Value,
 ) -> wasmtime::Result<(Value, Result<Vec<String>, Stop>)> {
@@ -226,7 +212,7 @@ async fn judge(
         let verdict = problems(&schema, &value, &mut Budget::whole(cancelled));
         (value, verdict)
     };
-    invocation.offload(judge).await
+    host.run(judge).await
 }
 
 fn offers(tools: Vec<GuestTool>) -> Vec<Offer> {

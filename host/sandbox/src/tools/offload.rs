@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use tokio::task::JoinError;
 
-use crate::run::Invocation;
+use crate::determinism::DeterministicRun;
+use crate::limits::{Held, Meter};
 
 /// Runs work on a thread of its own. The work looks at the flag now and then; the flag is set when
 /// this future is dropped.
@@ -26,17 +27,29 @@ impl Drop for CancelOnDrop {
     }
 }
 
-impl Invocation {
-    /// The same for a run: its deadline and its interruption end the work. The programs of a
-    /// deterministic run wait meanwhile.
-    pub(crate) async fn offload<T: Send + 'static>(
+/// The host's work on the data of one run's guests: its memory is charged to the run, and it ends
+/// with the run.
+#[derive(Clone)]
+pub(crate) struct HostWork {
+    pub(crate) meter: Arc<Meter>,
+    pub(crate) deterministic: Option<Arc<DeterministicRun>>,
+}
+
+impl HostWork {
+    /// Memory of the run, nothing of it charged yet.
+    pub(super) fn memory(&self) -> Held {
+        Held::nothing(self.meter.clone())
+    }
+
+    /// Does work, which ends with the run. The programs of a deterministic run wait meanwhile.
+    pub(super) async fn run<T: Send + 'static>(
         &self,
         work: impl FnOnce(&AtomicBool) -> T + Send + 'static,
     ) -> wasmtime::Result<T> {
         let work = cancellable(work);
-        match &self.fixed {
+        match &self.deterministic {
             None => Ok(work.await?),
-            Some(fixed) => match fixed.hold(&self.meter, work) {
+            Some(deterministic) => match deterministic.hold(work) {
                 Some(result) => Ok(result?),
                 None => wasmtime::bail!("the run was aborted"),
             },

@@ -10,7 +10,7 @@ use skillhost_ledger::audit::ProgramId;
 use skillhost_policy::capabilities::Capabilities;
 use skillhost_policy::limits::Limits;
 use skillhost_policy::outcome::{Outcome, Status};
-use skillhost_sandbox::{self as sandbox, Tool, say};
+use skillhost_sandbox::{self as sandbox, Io, Tool, say};
 use skillhost_skill::runtime::{Component, EntryPoint, Program};
 
 /// Bytes of memory of a listing.
@@ -35,9 +35,14 @@ impl Host {
             args: Vec::new(),
             script: None,
         };
-        let finished =
-            sandbox::run_alone(&self.sandbox, &program, &self.options.scratch, Arc::default())
-                .await;
+        let finished = sandbox::run_alone(
+            &self.sandbox,
+            &program,
+            &self.options.scratch,
+            Arc::default(),
+            Io::default(),
+        )
+        .await;
         match finished.outcome {
             Outcome { result: Some(tools), .. } => {
                 serde_json::from_value(tools).map_err(|error| invalid(error.to_string()))
@@ -99,9 +104,15 @@ impl Host {
         let outcome = match allowed {
             Ok(()) => {
                 pending.start()?;
-                sandbox::run_alone(&self.sandbox, &program, &self.options.scratch, capabilities)
-                    .await
-                    .outcome
+                sandbox::run_alone(
+                    &self.sandbox,
+                    &program,
+                    &self.options.scratch,
+                    capabilities,
+                    Io::default(),
+                )
+                .await
+                .outcome
             }
             Err(denial) => not_run(Status::Denied(denial)),
         };

@@ -71,12 +71,9 @@ impl Grant<'_> {
         };
         let globs =
             |list: &[&str]| list.iter().map(|g| PathGlob::new(g).unwrap()).collect::<Vec<_>>();
-        let capabilities = Capabilities {
-            mounts: vec![mount.clone()],
+        let rules = PathRules {
             read: Scope { all_of: vec![globs(self.read)], none_of: globs(self.deny_read) },
             write: Scope { all_of: vec![globs(self.write)], none_of: globs(self.deny_write) },
-            limits: self.limits,
-            ..Capabilities::default()
         };
         let workspace =
             OpenMount::open(&mount, &Guarded::default()).unwrap().over(folder(&real.join("upper")));
@@ -97,7 +94,7 @@ impl Grant<'_> {
         });
         let skeleton = Skeleton::of(mounts.iter().map(OpenMount::guest), ["python3"].into_iter());
         mounts.push(OpenMount::root(skeleton.open(&real.join("root")).unwrap(), chance));
-        Guest { vfs: Vfs::new(mounts, Arc::new(capabilities), &guarded, self.times, None), dir }
+        Guest { vfs: Vfs::new(mounts, rules, &self.limits, &guarded, self.times, None), dir }
     }
 }
 

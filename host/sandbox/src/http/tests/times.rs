@@ -259,8 +259,7 @@ async fn a_request_whose_turn_never_comes_is_refused() {
 
 fn clone_of(sender: &Sender) -> Sender {
     Sender {
-        fetch: sender.fetch.clone(),
-        methods: sender.methods.clone(),
+        rules: sender.rules.clone(),
         limits: sender.limits.clone(),
         network: Network::Live,
         digests: false,

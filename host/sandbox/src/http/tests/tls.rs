@@ -52,11 +52,8 @@ async fn secure(
     ]);
     limits(&mut capabilities.limits);
     let roots = Roots { extra: if trusted { vec![root] } else { Vec::new() } };
-    let sender = Sender::new(
-        &capabilities,
-        Arc::new(Tls::new(roots).unwrap()),
-        resolver(&[("secure.test", &["127.0.0.1"])]),
-    );
+    let names = resolver(&[("secure.test", &["127.0.0.1"])]);
+    let sender = sender_of(&capabilities, roots, names);
     (server, sender)
 }
 
@@ -177,11 +174,8 @@ async fn an_upload_that_the_server_does_not_take_ends_with_what_waits_for_it() {
         let mut capabilities = loopback(server.port);
         capabilities.limits.http_request_body = u64::MAX;
         capabilities.limits.http_concurrent = 1;
-        let sender = Sender::new(
-            &capabilities,
-            Arc::new(Tls::new(Roots { extra: vec![root] }).unwrap()),
-            Resolver::System,
-        );
+        let roots = Roots { extra: vec![root] };
+        let sender = sender_of(&capabilities, roots, Resolver::System);
         let chunk = Bytes::from(vec![b'x'; 1 << 16]);
         let endless =
             futures::stream::repeat_with(move || Ok(http_body::Frame::data(chunk.clone())));

@@ -1,0 +1,141 @@
+//! Makes a component's code ready: from the cache, or by compiling it.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tracing::{Instrument as _, debug_span};
+use wasmtime::Engine;
+
+use super::cache::{Cache, CacheFolder};
+use super::compile::{self, CompileError};
+use super::config::{Allocation, Guests, Mode, engine, stack};
+use super::memory::{Image, Memories};
+use super::status::{failed, invalid};
+use super::world::check_kind;
+use skillhost_policy::limits::Limits;
+use skillhost_policy::outcome::{LimitHit, Status};
+use skillhost_skill::runtime::Component;
+
+/// The engines of a host, and the code that they load.
+pub(crate) struct Loader {
+    compiler: PathBuf,
+    allocation: Allocation,
+    cache: Arc<CacheFolder>,
+    engines: Mutex<HashMap<EngineKey, (Engine, Memories)>>,
+}
+
+/// What tells engines apart: the mode, the stack that guests are given, in bytes, and which guests.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct EngineKey {
+    pub(crate) mode: Mode,
+    stack: u64,
+    guests: Guests,
+}
+
+/// A component's code, and the engine that runs it.
+pub(crate) struct Loaded {
+    pub(crate) engine: Engine,
+    pub(crate) component: wasmtime::component::Component,
+}
+
+impl Loader {
+    /// Does no work.
+    pub(crate) fn new(compiler: PathBuf, allocation: Allocation, cache: Arc<CacheFolder>) -> Self {
+        Loader { compiler, allocation, cache, engines: Mutex::default() }
+    }
+
+    /// The engine for a component.
+    pub(crate) fn key(&self, component: &Component, mode: Mode, limits: &Limits) -> EngineKey {
+        let guests = match component.built_in() {
+            Some(_) => Guests::BuiltIn(component.digest.clone()),
+            None => Guests::Any(self.allocation),
+        };
+        EngineKey { mode, stack: stack(component, limits), guests }
+    }
+
+    /// Loads a component from the cache, compiling it first if it is not there.
+    pub(crate) async fn load(
+        &self,
+        component: &Component,
+        key: &EngineKey,
+        limits: &Limits,
+    ) -> Result<Loaded, Status> {
+        let (engine, memories) = debug_span!("engine")
+            .in_scope(|| self.engine(key))
+            .map_err(|error| failed("the engine could not start", error))?;
+        let component = self
+            .component(&engine, &memories, component, key, limits)
+            .instrument(debug_span!("load"))
+            .await?;
+        Ok(Loaded { engine, component })
+    }
+
+    fn engine(&self, key: &EngineKey) -> wasmtime::Result<(Engine, Memories)> {
+        let mut engines = self.engines.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(ready) = engines.get(key) {
+            return Ok(ready.clone());
+        }
+        let ready = engine(key.mode, key.stack, &key.guests)?;
+        engines.insert(key.clone(), ready.clone());
+        Ok(ready)
+    }
+
+    async fn component(
+        &self,
+        engine: &Engine,
+        memories: &Memories,
+        component: &Component,
+        key: &EngineKey,
+        limits: &Limits,
+    ) -> Result<wasmtime::component::Component, Status> {
+        let (mode, have_images) = (key.mode, key.guests.have_images());
+        let cache = Cache::open(self.cache.path())
+            .map_err(|error| failed("the cache is not usable", error))?;
+        let load = || {
+            let (loaded, file) = cache.load(engine, mode, component)?;
+            if have_images {
+                Image::of(file).into_iter().for_each(|image| memories.begin_with(image));
+            }
+            Some(loaded)
+        };
+        if let Some(loaded) = load() {
+            return Ok(loaded);
+        }
+        let bytes =
+            component.bytes().map_err(|error| failed("the component cannot be read", error))?;
+        check_kind(&bytes)?;
+        // Another host that finds the entry half made, or broken before, removes it: then it is
+        // made again.
+        for _ in 0..3 {
+            let compile = async |to| {
+                compile::compile(&self.compiler, &bytes, mode, have_images, limits, to).await
+            };
+            cache
+                .store(engine, mode, component, compile)
+                .await
+                .map_err(|error| not_compiled(error, limits))?;
+            self.cache.note_growth();
+            if let Some(loaded) = load() {
+                // It is mapped, and stays so even if it is more than its skill may keep.
+                cache.charge(engine, mode, component);
+                return Ok(loaded);
+            }
+        }
+        Err(failed(
+            "the compiled component did not load",
+            "it was changed or removed each time it was written",
+        ))
+    }
+}
+
+fn not_compiled(error: CompileError, limits: &Limits) -> Status {
+    match error {
+        CompileError::Limit(exceeded) => Status::LimitHit(LimitHit {
+            limit: exceeded.0,
+            value: limits.get(exceeded.0).unwrap_or(0),
+        }),
+        CompileError::Invalid(message) => invalid(message),
+        CompileError::Io(error) => failed("compiling failed", error),
+    }
+}

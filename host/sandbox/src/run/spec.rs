@@ -1,0 +1,77 @@
+//! What a run is asked to do.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+
+use super::mounts::ExtraMounts;
+use crate::files::{Guarded, OpenMount};
+use crate::recording::keep::Contents;
+use crate::recording::tape::Tape;
+use crate::streams::{Sink, Stdin};
+use skillhost_policy::capabilities::Capabilities;
+use skillhost_skill::runtime::{Program, Programs};
+
+/// What a run is asked to do, and what it may touch.
+pub struct RunSpec<'a> {
+    /// What runs.
+    pub program: &'a Program,
+    /// What else it may start; `None` if there is no skill.
+    pub programs: Option<Arc<Programs>>,
+    /// What it may touch.
+    pub capabilities: Arc<Capabilities>,
+    /// `/skill`.
+    pub skill: Option<OpenMount>,
+    /// Mounts besides those of the skill and the capabilities.
+    pub extra: ExtraMounts,
+    /// Folders that are mounted only when the operator spells them out.
+    pub guarded: &'a Guarded,
+    /// The folder in which scratch folders are made.
+    pub scratch: &'a Path,
+    /// Whether the files are digested before and after, for a receipt.
+    pub evidence: bool,
+    /// What records a deterministic run, or replays it.
+    pub outside: Outside,
+    /// Its streams.
+    pub io: Io,
+}
+
+/// The streams of a run, what interrupts it, and what its outcome reports.
+#[derive(Default)]
+pub struct Io {
+    /// Standard input of the first program.
+    pub stdin: Stdin,
+    /// Its standard output.
+    pub stdout: Sink,
+    /// Its standard error.
+    pub stderr: Sink,
+    /// Resolves when the run is to be interrupted.
+    pub interrupt: Option<BoxFuture<'static, ()>>,
+    /// Whether the outcome reports what was used of the grants.
+    pub uses: bool,
+}
+
+/// What stands between a deterministic run and the outside.
+#[derive(Debug, Clone, Default)]
+pub struct Outside {
+    /// Records the network, or replays it.
+    pub tape: Option<Arc<Tape>>,
+    /// Records the files that are read, or replays them.
+    pub contents: Option<Arc<Contents>>,
+}
+
+impl Io {
+    /// The streams of a typed tool: its input is not on stdin, and stdout is its result's alone, so
+    /// what it prints goes to stderr.
+    #[must_use]
+    pub fn of_tool(self) -> Io {
+        let stdout = match (&self.stdout, &self.stderr) {
+            (Sink::Descriptor(_), Sink::Descriptor(stderr)) => {
+                stderr.try_clone().map_or(Sink::Capture, Sink::Descriptor)
+            }
+            _ => Sink::Capture,
+        };
+        Io { stdin: Stdin::Empty, stdout, ..self }
+    }
+}
