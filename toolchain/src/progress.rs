@@ -1,22 +1,24 @@
 //! Steps with their times: a spinner or a bar on a terminal, plain lines elsewhere. All of it on
 //! stderr.
 
-use std::cell::RefCell;
 use std::fmt::Display;
 use std::io::{IsTerminal, Write as _};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use anstyle::{AnsiColor, Style};
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 
 const GOOD: Style = AnsiColor::Green.on_default();
 const BAD: Style = AnsiColor::Red.on_default();
 
-/// Shows steps, and remembers how long each took.
+/// Shows steps, and remembers how long each took. Threads may share it: their steps run side by
+/// side.
 #[derive(Debug)]
 pub struct Progress {
     show: Show,
-    took: RefCell<Vec<Took>>,
+    bars: MultiProgress,
+    took: Mutex<Vec<Took>>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,12 +58,16 @@ impl Progress {
             false if std::io::stderr().is_terminal() && !dumb => Show::Animated,
             false => Show::Lines,
         };
-        Self { show, took: RefCell::default() }
+        Self::showing(show)
     }
 
     /// Shows nothing but what [`loud_step`](Self::loud_step)s run.
     pub fn silent() -> Self {
-        Self { show: Show::Nothing, took: RefCell::default() }
+        Self::showing(Show::Nothing)
+    }
+
+    fn showing(show: Show) -> Self {
+        Self { show, bars: MultiProgress::new(), took: Mutex::default() }
     }
 
     /// Runs one step, and says that it started, how it ended and how long it took.
@@ -71,7 +77,8 @@ impl Progress {
         work: impl FnOnce(&Step) -> Result<T, E>,
     ) -> Result<T, E> {
         let bar = (self.show == Show::Animated).then(|| {
-            let bar = ProgressBar::new_spinner()
+            let bar = self.bars.add(ProgressBar::new_spinner());
+            let bar = bar
                 .with_style(style("{spinner} {prefix} {elapsed} {wide_msg:.dim}"))
                 .with_prefix(name.to_owned());
             bar.enable_steady_tick(Duration::from_millis(100));
@@ -96,7 +103,7 @@ impl Progress {
 
     /// The steps so far, in order.
     pub fn took(&self) -> Vec<Took> {
-        self.took.borrow().clone()
+        self.took.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     fn finish<T, E: Display>(
@@ -113,13 +120,17 @@ impl Progress {
         }
         let (style, word) = if result.is_ok() { (GOOD, "done in") } else { (BAD, "FAILED after") };
         self.line(&format!("{style}==>{style:#} {name}: {word} {:.1} s", time.as_secs_f64()));
-        self.took.borrow_mut().push(Took { name: name.to_owned(), time, ok: result.is_ok() });
+        let took = Took { name: name.to_owned(), time, ok: result.is_ok() };
+        self.took.lock().unwrap_or_else(PoisonError::into_inner).push(took);
         result
     }
 
     fn line(&self, text: &str) {
-        if self.show != Show::Nothing {
-            line(text);
+        match self.show {
+            Show::Nothing => {}
+            // Bars of other threads' steps are drawn anew below the line.
+            Show::Animated => self.bars.suspend(|| line(text)),
+            Show::Lines | Show::All => line(text),
         }
     }
 }
@@ -174,6 +185,20 @@ mod tests {
     }
 
     #[test]
+    fn threads_share_one_progress() {
+        let progress = Progress::silent();
+        std::thread::scope(|scope| {
+            for name in ["one", "two"] {
+                let progress = &progress;
+                scope.spawn(move || progress.step(name, |_| Ok::<_, String>(())));
+            }
+        });
+        let mut names: Vec<_> = progress.took().into_iter().map(|took| took.name).collect();
+        names.sort();
+        assert_eq!(names, ["one", "two"]);
+    }
+
+    #[test]
     fn every_style_of_the_terminal_is_a_valid_template() {
         let work = |step: &Step| {
             step.note("compiling");
@@ -181,7 +206,7 @@ mod tests {
             step.at_bytes(50);
             Ok::<_, String>(())
         };
-        let progress = Progress { show: Show::Animated, took: RefCell::default() };
+        let progress = Progress::showing(Show::Animated);
         assert_eq!(progress.step("animated", work), Ok(()));
     }
 }

@@ -1,9 +1,11 @@
 //! `cargo xtask components`: every guest of this repository, each component in its place.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use skillhost_toolchain::{Build, Component, Error, Progress, WasmToolchain, files};
 
+use crate::sources::{self, Sources};
 use crate::{python, say, shell, toolchain, workspace};
 
 /// Builds them all. Where the Python runtime cannot be built, the others are, and what is missing
@@ -35,17 +37,23 @@ pub(crate) fn build(
     progress: &Progress,
 ) -> Result<Vec<PathBuf>, Error> {
     let target_dir = workspace::guest_target_dir(root);
+    let sources = Sources::read(root)?;
     let mut placed = Vec::new();
     progress.step("prepare the source of the shell", |step| shell::prepare(root, step))?;
     for dir in workspace::guests(root) {
+        let name = workspace::name(root, &dir);
+        let record = Record::of(root, &name, &sources);
+        if let Some(built) = record.built() {
+            placed.extend(built);
+            continue;
+        }
         let build = Build { dir: &dir, profile: "release", target_dir: &target_dir, args: &[] };
         let built = progress
-            .step(&format!("build components of {}", workspace::name(root, &dir)), |step| {
-                toolchain.build(build, step)
-            })?;
-        for component in built {
-            placed.push(place(root, &component)?);
-        }
+            .step(&format!("build components of {name}"), |step| toolchain.build(build, step))?;
+        let files = built.iter().map(|component| place(root, component));
+        let files = files.collect::<Result<Vec<_>, _>>()?;
+        record.write(&files)?;
+        placed.extend(files);
     }
     shell::describe(root, &root.join("target/components/shell.wasm"))?;
     placed.sort();
@@ -71,4 +79,78 @@ fn place(root: &Path, component: &Component) -> Result<PathBuf, Error> {
         files::copy_if_changed(&component.wasm, &to)?;
     }
     Ok(to)
+}
+
+/// Folders that components are built from, and by.
+const SOURCES: [&str; 8] =
+    ["guests/", "guest-sdk/", "components/", "skills/", "wit/", "xtask/", "tools/", "toolchain/"];
+
+/// What the components of a workspace of guests were built from, and their digests. They are built
+/// anew if either differs.
+struct Record {
+    file: PathBuf,
+    sources: String,
+}
+
+#[derive(serde::Serialize, serde::Deserialize)]
+struct Built {
+    sources: String,
+    components: BTreeMap<PathBuf, String>,
+}
+
+impl Record {
+    fn of(root: &Path, workspace: &str, sources: &Sources) -> Record {
+        Record {
+            file: root
+                .join("target/xtask")
+                .join(workspace.replace('/', "-"))
+                .with_extension("json"),
+            sources: sources.digest(|path| SOURCES.iter().any(|folder| path.starts_with(folder))),
+        }
+    }
+
+    /// Returns the components, if all are as they were built from these sources.
+    fn built(&self) -> Option<Vec<PathBuf>> {
+        let built: Built = serde_json::from_slice(&std::fs::read(&self.file).ok()?).ok()?;
+        let unchanged = |(path, digest): (&PathBuf, &String)| {
+            std::fs::read(path).is_ok_and(|bytes| sources::digest(&bytes) == *digest)
+        };
+        (built.sources == self.sources && built.components.iter().all(unchanged))
+            .then(|| built.components.into_keys().collect())
+    }
+
+    fn write(&self, files: &[PathBuf]) -> Result<(), Error> {
+        let mut components = BTreeMap::new();
+        for path in files {
+            let bytes = std::fs::read(path).map_err(Error::context(path.display()))?;
+            components.insert(path.clone(), sources::digest(&bytes));
+        }
+        let built = Built { sources: self.sources.clone(), components };
+        let text = serde_json::to_vec_pretty(&built).map_err(Error::context("components"))?;
+        files::write_if_changed(&self.file, &text).map(drop)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn components_are_kept_until_their_sources_change() {
+        let folder = tempfile::tempdir().unwrap();
+        let component = folder.path().join("a.wasm");
+        std::fs::write(&component, "component").unwrap();
+        let all = ["skills/a.rs", "guest-sdk/a.rs", "host/cli/a.rs"];
+        let mut sources = Sources::of("1", all.into_iter().map(|path| (path, "old")));
+        let record = |sources: &Sources| Record::of(folder.path(), "skills", sources);
+        assert_eq!(record(&sources).built(), None);
+        record(&sources).write(std::slice::from_ref(&component)).unwrap();
+        sources.change("host/cli/a.rs");
+        assert_eq!(record(&sources).built(), Some(vec![component.clone()]));
+        std::fs::write(&component, "altered").unwrap();
+        assert_eq!(record(&sources).built(), None);
+        std::fs::write(&component, "component").unwrap();
+        sources.change("guest-sdk/a.rs");
+        assert_eq!(record(&sources).built(), None);
+    }
 }

@@ -11,7 +11,8 @@ use std::time::Instant;
 use serde_json::Value;
 use skillhost_toolchain::{Error, Progress, Step};
 
-use crate::{components, host, python, say, toolchain, workspace};
+use crate::steps::{list_slowest, side_by_side};
+use crate::{components, host, needs, python, say, toolchain, workspace};
 
 /// A skill at work: a component, a Python script, a shell script.
 struct Scene {
@@ -55,11 +56,20 @@ const SHOWN_LINES: usize = 24;
 pub(crate) fn run(progress: &Progress) -> Result<(), Error> {
     let start = Instant::now();
     let root = workspace::root();
+    needs::check()?;
     let toolchain = toolchain::get(&root, progress)?;
-    components::build(&root, &toolchain, progress)?;
-    python::run(progress)?;
-    let skillhost =
-        progress.step("build skillhost in release mode", |step| host::build(&root, step))?;
+    let mut built = Err(Error::new("the host was not built"));
+    side_by_side(
+        || {
+            components::build(&root, &toolchain, progress)?;
+            python::run(progress)
+        },
+        || {
+            built = progress.step("build the host", |step| host::build_for_demo(&root, step));
+            Ok(())
+        },
+    )?;
+    let skillhost = built?;
     let demo = Demo { folder: root.join("target/demo"), skillhost, root };
     progress.step("describe this workspace's dependencies", |step| {
         inputs::metadata(&demo.root, &demo.folder, step)
@@ -77,6 +87,7 @@ pub(crate) fn run(progress: &Progress) -> Result<(), Error> {
         "\nThe report is {}.",
         workspace::name(&demo.root, &demo.folder.join("dependencies.html"))
     ));
+    list_slowest(progress);
     say(format!("xtask demo: ok in {:.1} s", start.elapsed().as_secs_f64()));
     Ok(())
 }

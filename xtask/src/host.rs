@@ -1,4 +1,5 @@
-//! The host as people run it: optimised as one unit, and linked so that a start costs little.
+//! Builds the host: for people, optimised as one unit and linked so that a start costs little; for
+//! the demo and the tests, in the development profile, whose dependencies both share.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -20,7 +21,26 @@ const STATIC: [&str; 4] = ["-C", "target-feature=+crt-static", "-C", "relocation
 const ALIGNED: [&str; 2] =
     ["-C", "link-arg=-Wl,-z,max-page-size=0x200000,-z,separate-loadable-segments"];
 
-/// Builds it, and returns the program.
+/// Builds the program in the development profile: without link-time optimisation, its dependencies
+/// optimised.
+pub(crate) fn build_for_demo(root: &Path, step: &Step) -> Result<PathBuf, Error> {
+    let mut cargo = workspace::cargo(root);
+    cargo.args(["build", "--locked", "--workspace", "--bins"]);
+    cargo.arg("--message-format=json-render-diagnostics");
+    executable(&step.run(&mut cargo)?, "skillhost")
+}
+
+/// Compiles our own crates with clippy as the compiler, which reports its lints as errors. Checking
+/// them by `cargo clippy` would check every dependency as well, which takes longer than compiling
+/// our crates.
+pub(crate) fn linted(cargo: &mut Command) -> &mut Command {
+    // Clippy's own separator of arguments in this variable.
+    cargo
+        .env("RUSTC_WORKSPACE_WRAPPER", "clippy-driver")
+        .env("CLIPPY_ARGS", "-Dwarnings__CLIPPY_HACKERY__")
+}
+
+/// Builds the program for people, and returns it.
 pub(crate) fn build(root: &Path, step: &Step) -> Result<PathBuf, Error> {
     let mut cargo = workspace::cargo(root);
     cargo.args([

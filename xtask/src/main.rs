@@ -23,9 +23,13 @@ mod host;
 mod install;
 #[cfg(target_arch = "x86_64")]
 mod link;
+mod needs;
 mod order;
+mod passed;
 mod python;
 mod shell;
+mod sources;
+mod steps;
 mod test;
 mod toolchain;
 mod workspace;
@@ -57,12 +61,7 @@ enum Verb {
     /// Build everything and run a skill on real data: permissions, result and cost
     Demo,
     /// Run every check and test, as CI does
-    Test {
-        /// A copy of the RustSec advisory database to check the dependencies against; without it
-        /// they are not checked for advisories
-        #[arg(long, value_name = "DIR")]
-        db: Option<PathBuf>,
-    },
+    Test(test::Options),
     /// Build everything and put it where `skillhost` is found: the program, its runtimes, the
     /// built-in skills
     Install {
@@ -141,7 +140,7 @@ fn main() -> ExitCode {
     let progress = Progress::new(args.verbose);
     let result = match args.verb {
         Verb::Demo => demo::run(&progress),
-        Verb::Test { db } => test::run(db.as_deref(), &progress),
+        Verb::Test(options) => test::run(&options, &progress),
         Verb::Install { prefix } => install::run(prefix, &progress),
         Verb::Release { db, prefix } => install::release(&db, prefix, &progress),
         Verb::Fuzz { seconds, seed, target } => fuzz::run(seconds, target, seed, &progress),

@@ -10,7 +10,7 @@ use crate::workspace;
 pub(crate) fn run(progress: &Progress) -> Result<(), Error> {
     check()?;
     progress
-        .loud_step("build the Python runtime", |step| step.run_loud(&mut script()))
+        .step("build the Python runtime", |step| step.run(&mut script()).map(drop))
         .map_err(|error| Error::new(error.to_string()))
 }
 

@@ -1,42 +1,50 @@
-//! `cargo xtask test`: every check and test, in the order in which they fail fastest. The first
-//! failure ends it.
+//! `cargo xtask test`: every check and test. The host and the guests are built side by side, then
+//! the tests run. A check whose inputs have not changed since it passed is left out and listed,
+//! unless all are asked for.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
 
 use skillhost_toolchain::{Error, Progress, TARGET, WasmToolchain};
 
-use crate::{clients, components, dependencies, python, say, shell, toolchain, workspace};
+use crate::passed::{Check, Passed};
+use crate::steps::{list_slowest, side_by_side};
+use crate::{
+    clients, components, dependencies, host, needs, python, say, shell, toolchain, workspace,
+};
 
-pub(crate) fn run(db: Option<&Path>, progress: &Progress) -> Result<(), Error> {
+#[derive(clap::Args)]
+pub(crate) struct Options {
+    /// A copy of the RustSec advisory database to check the dependencies against; without it they
+    /// are not checked for advisories
+    #[arg(long, value_name = "DIR")]
+    db: Option<PathBuf>,
+    /// Also run the checks whose inputs have not changed since they passed [set if CI is set]
+    #[arg(long)]
+    all: bool,
+}
+
+pub(crate) fn run(options: &Options, progress: &Progress) -> Result<(), Error> {
     let start = Instant::now();
-    let result = steps(&workspace::root(), db, progress);
-    let took = progress.took();
-    say("");
-    for step in &took {
-        say(format!(
-            "{:>9.1} s  {}{}",
-            step.time.as_secs_f64(),
-            step.name,
-            if step.ok { "" } else { "  FAILED" }
-        ));
-    }
-    let word = if result.is_ok() { "ok" } else { "FAILED" };
-    say(format!(
-        "xtask test: {word}. {} steps in {:.1} s",
-        took.len(),
-        start.elapsed().as_secs_f64()
-    ));
+    let root = workspace::root();
+    let mut passed = Passed::load(&root, options.all || std::env::var_os("CI").is_some())?;
+    let result = steps(&root, options, &mut passed, progress);
+    summarize(progress, &passed, start, result.is_ok());
     result
 }
 
-fn steps(root: &Path, db: Option<&Path>, progress: &Progress) -> Result<(), Error> {
+fn steps(
+    root: &Path,
+    options: &Options,
+    passed: &mut Passed,
+    progress: &Progress,
+) -> Result<(), Error> {
+    needs::check()?;
     for component in ["rustfmt", "clippy"] {
         need(component, progress)?;
     }
-    python::check()?;
-    // Its manifest stands on the source that this makes.
+    // The manifest of the shell's crate refers to the source that this makes.
     progress.step("prepare the source of the shell", |step| shell::prepare(root, step))?;
     progress.step("format", |step| {
         workspace::all(root).iter().try_for_each(|dir| {
@@ -45,49 +53,149 @@ fn steps(root: &Path, db: Option<&Path>, progress: &Progress) -> Result<(), Erro
             })
         })
     })?;
-    dependencies::check(root, db, progress)?;
-    let guests = workspace::guests(root);
+    dependencies::check(root, options.db.as_deref(), progress)?;
     let toolchain = toolchain::get(root, progress)?;
-    progress.step("clippy of host", |step| {
-        step.run(&mut clippy(workspace::cargo(root), &["--all-targets"]))
-    })?;
-    for dir in &guests {
-        let name = workspace::name(root, dir);
-        // The shell has no tests that are not the host's, and its interpreter takes minutes to
-        // check twice.
-        if !dir.ends_with("shell") {
-            progress.step(&format!("clippy of {name}"), |step| {
-                step.run(&mut clippy(guest(root, dir), &["--all-targets"]))
-            })?;
+    let guests = workspace::guests(root);
+    let runner = Runner::find();
+    let lint_guests: Vec<&PathBuf> = guests
+        .iter()
+        .filter(|dir| passed.must_run(&Check::GuestLints(workspace::name(root, dir))))
+        .collect();
+    side_by_side(
+        || {
+            progress.step("build the host and its tests, with lints", |step| {
+                step.run(runner.command(root).arg("--no-run")).map(drop).map_err(Error::from)
+            })
+        },
+        || {
+            components::build(root, &toolchain, progress)?;
+            python::run(progress)?;
+            clients::run(progress)?;
+            lint_guests.iter().try_for_each(|dir| lint(root, dir, &toolchain, progress))
+        },
+    )?;
+    for dir in lint_guests {
+        passed.note(&Check::GuestLints(workspace::name(root, dir)))?;
+    }
+    test_host(root, runner, passed, progress)?;
+    test_guests(root, &guests, passed, progress)
+}
+
+/// What runs the tests: nextest if it is installed, else cargo.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Runner {
+    Nextest,
+    Cargo,
+}
+
+impl Runner {
+    fn find() -> Runner {
+        let version = Command::new("cargo").args(["nextest", "--version"]).output();
+        if version.is_ok_and(|o| o.status.success()) { Runner::Nextest } else { Runner::Cargo }
+    }
+
+    /// The command that runs all tests but those of documentation, which nextest cannot run.
+    fn command(self, root: &Path) -> Command {
+        let mut cargo = workspace::cargo(root);
+        host::linted(&mut cargo);
+        match self {
+            Runner::Nextest => cargo.args(["nextest", "run", "--workspace", "--locked"]),
+            Runner::Cargo => {
+                cargo.args(["test", "--workspace", "--locked", "--lib", "--bins", "--tests"])
+            }
+        };
+        cargo
+    }
+
+    /// Leaves out the tests of packages.
+    fn leave_out(self, cargo: &mut Command, packages: &[String]) {
+        if packages.is_empty() {
+            return;
         }
-        if toolchain.rustc.is_none() {
-            // A compiler of another version than clippy's makes a std that clippy cannot read;
-            // there, the native pass has to do.
-            progress.step(&format!("clippy of {name} for {TARGET}"), |step| {
-                step.run(&mut clippy(wasm(root, dir, &toolchain), &["--target", TARGET]))
-            })?;
+        match self {
+            Runner::Nextest => {
+                let named: Vec<_> = packages.iter().map(|p| format!("package(={p})")).collect();
+                cargo.arg("-E").arg(format!("not ({})", named.join(" or ")));
+            }
+            Runner::Cargo => {
+                cargo.args(packages.iter().flat_map(|package| ["--exclude", package]));
+            }
         }
     }
-    components::build(root, &toolchain, progress)?;
-    python::run(progress)?;
-    clients::run(progress)?;
-    progress.loud_step("unit, integration and doc tests", |step| {
-        step.run_loud(workspace::cargo(root).args(["test", "--workspace", "--locked"]))
-    })?;
-    progress.loud_step("cases of the Python runtime", |step| {
-        step.run_loud(workspace::cargo(root).args(["build", "-p", "skillhost-cli", "--locked"]))?;
-        step.run_loud(&mut python::cases())
-    })?;
-    for dir in guests.iter().filter(|dir| !dir.ends_with("shell")) {
-        let name = format!("native tests of {}", workspace::name(root, dir));
-        progress.loud_step(&name, |step| {
-            step.run_loud(guest(root, dir).args(["test", "--workspace", "--locked"]))
+}
+
+fn test_host(
+    root: &Path,
+    runner: Runner,
+    passed: &mut Passed,
+    progress: &Progress,
+) -> Result<(), Error> {
+    let (run, left_out): (Vec<_>, Vec<_>) =
+        passed.packages().into_iter().partition(|p| passed.must_run(&Check::Package(p.clone())));
+    if !run.is_empty() {
+        progress.loud_step("unit and integration tests", |step| {
+            let mut tests = runner.command(root);
+            runner.leave_out(&mut tests, &left_out);
+            step.run_loud(&mut tests)
         })?;
+        progress.loud_step("tests of the documentation of crates", |step| {
+            let mut tests = workspace::cargo(root);
+            host::linted(&mut tests).args(["test", "--workspace", "--locked", "--doc"]);
+            Runner::Cargo.leave_out(&mut tests, &left_out);
+            step.run_loud(&mut tests)
+        })?;
+        run.into_iter().try_for_each(|package| passed.note(&Check::Package(package)))?;
+    }
+    if passed.must_run(&Check::PythonCases) {
+        progress
+            .loud_step("cases of the Python runtime", |step| step.run_loud(&mut python::cases()))?;
+        passed.note(&Check::PythonCases)?;
     }
     Ok(())
 }
 
-/// Adds a component of the toolchain where it is missing.
+/// Runs the native tests of the guests. The shell has none that are not the host's.
+fn test_guests(
+    root: &Path,
+    guests: &[PathBuf],
+    passed: &mut Passed,
+    progress: &Progress,
+) -> Result<(), Error> {
+    for dir in guests.iter().filter(|dir| !dir.ends_with("shell")) {
+        let name = workspace::name(root, dir);
+        let check = Check::GuestTests(name.clone());
+        if passed.must_run(&check) {
+            progress.loud_step(&format!("native tests of {name}"), |step| {
+                let mut tests = guest(root, dir);
+                step.run_loud(host::linted(&mut tests).args(["test", "--workspace", "--locked"]))
+            })?;
+            passed.note(&check)?;
+        }
+    }
+    Ok(())
+}
+
+/// Lints a workspace of guests as it is compiled to WebAssembly. What it has for other targets is
+/// linted when its native tests are built.
+fn lint(
+    root: &Path,
+    dir: &Path,
+    toolchain: &WasmToolchain,
+    progress: &Progress,
+) -> Result<(), Error> {
+    if toolchain.rustc.is_some() {
+        // Clippy cannot read the std of a compiler of another version; the native pass has to do.
+        return Ok(());
+    }
+    let mut cargo = toolchain.cargo();
+    cargo.current_dir(dir).env("CARGO_TARGET_DIR", workspace::guest_target_dir(root));
+    cargo.args(["clippy", "--workspace", "--locked", "--target", TARGET, "--", "-D", "warnings"]);
+    let name = workspace::name(root, dir);
+    progress.step(&format!("lints of {name}"), |step| step.run(&mut cargo).map(drop))?;
+    Ok(())
+}
+
+/// Adds a component of the toolchain that is missing.
 fn need(component: &str, progress: &Progress) -> Result<(), Error> {
     let program = if component == "rustfmt" { "fmt" } else { component };
     if Command::new("cargo").args([program, "--version"]).output().is_ok_and(|o| o.status.success())
@@ -105,19 +213,22 @@ fn need(component: &str, progress: &Progress) -> Result<(), Error> {
         })
 }
 
-fn clippy(mut cargo: Command, args: &[&str]) -> Command {
-    cargo.args(["clippy", "--workspace", "--locked"]).args(args).args(["--", "-D", "warnings"]);
-    cargo
-}
-
 fn guest(root: &Path, dir: &Path) -> Command {
     let mut cargo = workspace::cargo(dir);
     cargo.env("CARGO_TARGET_DIR", workspace::guest_target_dir(root));
     cargo
 }
 
-fn wasm(root: &Path, dir: &Path, toolchain: &WasmToolchain) -> Command {
-    let mut cargo = toolchain.cargo();
-    cargo.current_dir(dir).env("CARGO_TARGET_DIR", workspace::guest_target_dir(root));
-    cargo
+/// Prints what was left out, the slowest steps, and the result.
+fn summarize(progress: &Progress, passed: &Passed, start: Instant, ok: bool) {
+    if !passed.left_out().is_empty() {
+        say("\nleft out, since nothing that they depend on has changed (--all runs them):");
+        for check in passed.left_out() {
+            say(format!("  {check}"));
+        }
+    }
+    list_slowest(progress);
+    let count = progress.took().len();
+    let result = if ok { "ok" } else { "FAILED" };
+    say(format!("xtask test: {result}. {count} steps in {:.1} s", start.elapsed().as_secs_f64()));
 }
