@@ -184,7 +184,7 @@ fn options(root: &Path, resolver: Resolver, allocation: Allocation) -> HostOptio
         sandbox: Options {
             compiler: env!("CARGO_BIN_EXE_skillhost").into(),
             // One for all tests: a component is compiled once.
-            cache: Path::new(env!("CARGO_TARGET_TMPDIR")).join("components"),
+            cache: Path::new(env!("CARGO_TARGET_TMPDIR")).join("skillhost/components"),
             allocation,
             tls: Tls::new(Roots::default()).unwrap().into(),
             resolver,

@@ -88,7 +88,7 @@ impl Place {
             .args(flags);
         command.arg("--").arg(self.port.to_string()).stdin(Stdio::null());
         // Kept between runs: the runtimes are compiled once.
-        command.env("XDG_CACHE_HOME", Path::new(env!("CARGO_TARGET_TMPDIR")).join("scripts"));
+        command.env("XDG_CACHE_HOME", env!("CARGO_TARGET_TMPDIR"));
         command.output().unwrap()
     }
 

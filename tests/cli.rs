@@ -25,8 +25,8 @@ pub struct User {
     root: TempDir,
 }
 
-/// Compiled components are the same for all: compiling each once is enough.
-static CACHE: LazyLock<TempDir> = LazyLock::new(|| tempfile::tempdir().unwrap());
+/// The cache folder of all tests, so that each component is compiled once.
+pub const CACHE: &str = env!("CARGO_TARGET_TMPDIR");
 
 /// Every guest, by name.
 static GUESTS: LazyLock<Vec<(String, Vec<u8>)>> = LazyLock::new(|| {
@@ -124,7 +124,7 @@ impl User {
             .env_clear()
             .env("PATH", format!("{}:/usr/bin:/bin", bin.display()))
             .env("HOME", self.home())
-            .env("XDG_CACHE_HOME", CACHE.path())
+            .env("XDG_CACHE_HOME", CACHE)
             .env("TMPDIR", self.root.path().join("tmp"))
             .env("LC_ALL", "C")
             .current_dir(self.work())
@@ -163,7 +163,7 @@ impl User {
         let text = text.replace(&root.join("home").display().to_string(), "[home]");
         let text = text.replace(&root.join("tmp").display().to_string(), "[tmp]");
         let text = text.replace(&root.join("programs").display().to_string(), "[programs]");
-        let text = text.replace(&CACHE.path().display().to_string(), "[cache]");
+        let text = text.replace(CACHE, "[cache]");
         text.split_inclusive('\n').map(unpadded).map(|line| measured(&line)).collect()
     }
 

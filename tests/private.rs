@@ -21,7 +21,7 @@ impl Fresh {
         let place = Place::new();
         let cache = place.user.root().join("cache");
         std::fs::create_dir_all(cache.join("skillhost")).unwrap();
-        let shared = Path::new(env!("CARGO_TARGET_TMPDIR")).join("receipts/skillhost/components");
+        let shared = Path::new(env!("CARGO_TARGET_TMPDIR")).join("skillhost/components");
         std::fs::create_dir_all(&shared).unwrap();
         symlink(shared, cache.join("skillhost/components")).unwrap();
         std::fs::write(place.path("p.yaml"), "default: { allow: [Bash, Read, Write] }\n").unwrap();

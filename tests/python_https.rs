@@ -50,7 +50,7 @@ fn scripts_reach_https_servers_that_the_host_trusts_and_no_others() {
     let host = Host::new(HostOptions {
         sandbox: Options {
             compiler: env!("CARGO_BIN_EXE_skillhost").into(),
-            cache: Path::new(env!("CARGO_TARGET_TMPDIR")).join("components"),
+            cache: Path::new(env!("CARGO_TARGET_TMPDIR")).join("skillhost/components"),
             allocation: Allocation::OnDemand,
             tls: Tls::new(Roots { extra: vec![root] }).unwrap().into(),
             resolver: Resolver::System,

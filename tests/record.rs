@@ -450,7 +450,7 @@ fn a_recording_that_cannot_be_written_is_an_error_and_the_result_is_told() {
     let mut command = full.user.command("bash");
     let skillhost = env!("CARGO_BIN_EXE_skillhost");
     command.env("SKILLHOST_PROGRAMS", crate::cli::repository("target/components"));
-    command.env("XDG_CACHE_HOME", Path::new(env!("CARGO_TARGET_TMPDIR")).join("receipts"));
+    command.env("XDG_CACHE_HOME", env!("CARGO_TARGET_TMPDIR"));
     let line = format!(
         "trap '' XFSZ; ulimit -f 100; {skillhost} run ./sk --workspace w:ro --command 'wc -c < data/a.txt' --record rec"
     );

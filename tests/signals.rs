@@ -20,7 +20,7 @@ impl Machine {
         arena.run(&["verbs"]).obeys();
         let own = arena.path("cache/skillhost");
         std::fs::create_dir_all(&own).unwrap();
-        let shared = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("components");
+        let shared = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("skillhost/components");
         std::os::unix::fs::symlink(shared, own.join("components")).unwrap();
         std::fs::create_dir_all(arena.path("temporary")).unwrap();
         std::fs::remove_file(arena.path("audit.jsonl")).unwrap();

@@ -159,7 +159,7 @@ fn a_host_that_cannot_do_its_part_aborts_the_run() {
             .args(["-c", &line, env!("CARGO_BIN_EXE_skillhost")])
             .arg(&skill)
             .arg(folder.path().join("audit.jsonl"));
-        command.env("XDG_CACHE_HOME", concat!(env!("CARGO_TARGET_TMPDIR"), "/determinism"));
+        command.env("XDG_CACHE_HOME", env!("CARGO_TARGET_TMPDIR"));
         command.env("SKILLHOST_PROGRAMS", repository("target/components")).output().unwrap()
     };
     let enough = run("--deterministic", "1000");

@@ -92,7 +92,7 @@ fn variables(home: &Path) -> Vec<(&'static str, String)> {
         // Stands for the terminal, which the commands of a test do not have.
         ("SKILLHOST_OPERATOR_TOKEN", operator_token(home)),
         // Kept between runs, as an author's cache is: what skills stand on is compiled once.
-        ("XDG_CACHE_HOME", text(&Path::new(env!("CARGO_TARGET_TMPDIR")).join("readme"))),
+        ("XDG_CACHE_HOME", env!("CARGO_TARGET_TMPDIR").into()),
     ];
     // Where the toolchain for components had to be made, the one that is here serves.
     let toolchain =

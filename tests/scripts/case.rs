@@ -142,7 +142,7 @@ impl Case {
             .arg("--")
             .args(self.args.iter().map(|arg| filled(arg, "/skill", api)))
             // Kept between runs: the runtimes are compiled once.
-            .env("XDG_CACHE_HOME", Path::new(env!("CARGO_TARGET_TMPDIR")).join("scripts"))
+            .env("XDG_CACHE_HOME", env!("CARGO_TARGET_TMPDIR"))
             .env("TMPDIR", place.root.join("tmp"));
         self.finish(command, &place, api)
     }
