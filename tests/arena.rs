@@ -141,7 +141,7 @@ impl Arena {
     /// The records of the audit log, without those of starts.
     pub fn audit(&self) -> Vec<serde_json::Value> {
         let text = std::fs::read_to_string(self.path("audit.jsonl")).unwrap_or_default();
-        crate::cli::ends(&text)
+        crate::support::ends(&text)
     }
 }
 
@@ -156,7 +156,7 @@ metadata:
 
 /// The hostile component, as `cargo xtask components` leaves it.
 pub fn hostile() -> Vec<u8> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/components/hostile.wasm");
+    let path = Path::new(crate::ROOT).join("target/components/hostile.wasm");
     std::fs::read(&path).unwrap_or_else(|error| {
         panic!("{}: {error}; build it: `cargo xtask components`", path.display())
     })
@@ -164,7 +164,7 @@ pub fn hostile() -> Vec<u8> {
 
 /// A host with the built-in programs, as `cargo xtask components` leaves them.
 pub fn shell_host(root: &Path) -> Host {
-    let programs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/components");
+    let programs = Path::new(crate::ROOT).join("target/components");
     assert!(
         programs.join("shell.json").is_file(),
         "{} has no shell; build it: `cargo xtask components`",
@@ -182,7 +182,7 @@ pub fn shell_host(root: &Path) -> Host {
 fn options(root: &Path, resolver: Resolver, allocation: Allocation) -> HostOptions {
     HostOptions {
         sandbox: Options {
-            compiler: env!("CARGO_BIN_EXE_skillhost").into(),
+            compiler: crate::COMPILER.into(),
             // One for all tests: a component is compiled once.
             cache: Path::new(env!("CARGO_TARGET_TMPDIR")).join("skillhost/components"),
             allocation,

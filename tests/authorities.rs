@@ -8,7 +8,7 @@ use base64::Engine as _;
 use sha2::{Digest as _, Sha256};
 use tempfile::TempDir;
 
-use crate::python_https::secure;
+use crate::tls::secure;
 
 const PYTHON: &str = r#"
 import sys, urllib.error, urllib.request

@@ -19,7 +19,7 @@ use skillhost_policy::{Overrides, Policy};
 use skillhost_sandbox::{Io, Stdin};
 
 use crate::arena::{PATIENCE, shell_host};
-use crate::cli::repository;
+use crate::support::repository;
 
 /// Of those that ran, this many of a hundred must agree.
 const SHARE: f64 = 98.0;

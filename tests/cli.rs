@@ -16,9 +16,12 @@ mod transcripts;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
-use std::sync::LazyLock;
 
 use tempfile::TempDir;
+
+pub use crate::support::{copy, ends, guest, pinned, repository, skipped, text};
+
+use crate::support::files;
 
 /// A user's place: a home, and a folder to work in that holds the skills.
 pub struct User {
@@ -28,38 +31,7 @@ pub struct User {
 /// The cache folder of all tests, so that each component is compiled once.
 pub const CACHE: &str = env!("CARGO_TARGET_TMPDIR");
 
-/// Every guest, by name.
-static GUESTS: LazyLock<Vec<(String, Vec<u8>)>> = LazyLock::new(|| {
-    let mut guests: Vec<(String, Vec<u8>)> = files(&repository("tests/guests"))
-        .into_iter()
-        .map(|path| (stem(&path), wat::parse_file(&path).unwrap_or_else(|error| panic!("{error}"))))
-        .collect();
-    guests.sort();
-    guests
-});
-
-/// Says that a test was skipped, and why.
-#[expect(clippy::print_stderr, reason = "the test runner shows what a test prints")]
-pub fn skipped(why: &str) {
-    eprintln!("SKIPPED: {why}");
-}
-
-/// The records of an audit log, without those of starts.
-pub fn ends(log: &str) -> Vec<serde_json::Value> {
-    let records = log.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
-    records.filter(|record| record["status"]["kind"] != "started").collect()
-}
-
-pub fn repository(path: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(path).canonicalize().unwrap()
-}
-
-/// A guest's component.
-pub fn guest(name: &str) -> &'static [u8] {
-    &GUESTS.iter().find(|(n, _)| n == name).unwrap_or_else(|| panic!("no guest {name}")).1
-}
-
-/// Writes a skill whose component is a guest.
+/// Makes a skill of a guest.
 pub fn skill_of(guest_name: &str, folder: &Path) {
     std::fs::create_dir_all(folder).unwrap();
     let name = folder.file_name().unwrap().to_str().unwrap();
@@ -203,48 +175,4 @@ fn measured(line: &str) -> String {
         }
         _ => line.to_owned(),
     }
-}
-
-pub fn text(bytes: &[u8]) -> String {
-    String::from_utf8(bytes.to_vec()).unwrap()
-}
-
-fn files(folder: &Path) -> Vec<PathBuf> {
-    let mut paths: Vec<PathBuf> =
-        std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
-    paths.sort();
-    paths
-}
-
-fn stem(path: &Path) -> String {
-    path.file_stem().unwrap().to_str().unwrap().to_owned()
-}
-
-pub fn copy(from: &Path, to: &Path) {
-    std::fs::create_dir_all(to).unwrap();
-    for path in files(from) {
-        let target = to.join(path.file_name().unwrap());
-        if path.is_dir() {
-            copy(&path, &target);
-        } else {
-            std::fs::copy(&path, &target).unwrap();
-        }
-    }
-}
-
-/// Compares with a file, or writes it where `BLESS=1`.
-pub fn pinned(path: &Path, text: &str) -> Result<(), String> {
-    if std::env::var_os("BLESS").is_some() {
-        std::fs::write(path, text).unwrap();
-        return Ok(());
-    }
-    let expected = std::fs::read_to_string(path).unwrap_or_default();
-    if expected == text {
-        return Ok(());
-    }
-    let diff = similar::TextDiff::from_lines(expected.as_str(), text)
-        .unified_diff()
-        .header("expected", "found")
-        .to_string();
-    Err(format!("{} (BLESS=1 takes what was found):\n{diff}", path.display()))
 }

@@ -13,7 +13,7 @@ use skillhost_compat::{
 use skillhost_policy::{Overrides, Policy, grant};
 use skillhost_skill::{SizeLimits, Skill, scan};
 
-use crate::cli::{pinned, repository};
+use crate::support::{pinned, repository};
 
 /// The report on a skill under the built-in policy, with these entries allowed too.
 fn check(folder: &Path, allow: &[String]) -> Compatibility {

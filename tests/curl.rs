@@ -13,8 +13,8 @@ use skillhost_policy::{Overrides, Policy};
 use skillhost_sandbox::Io;
 
 use crate::arena::shell_host;
-use crate::python_https::secure;
 use crate::servers::{Server, respond};
+use crate::tls::secure;
 
 /// Exit code and stdout of a curl command in the sandbox and on the machine; `URL` is the server's.
 fn both(url: &str, command: &str) -> [(i32, String); 2] {

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 
-use crate::cli::repository;
+use crate::support::repository;
 
 #[path = "../fuzz/targets.rs"]
 pub mod targets;

@@ -1,13 +1,8 @@
 //! The Python runtime in a host that trusts a certificate authority of its own.
 //! `components/python/tests` says the rest in scripts.
 
-use std::io::{Read as _, Write as _};
-use std::net::{Ipv4Addr, TcpListener};
 use std::path::Path;
-use std::sync::Arc;
 
-use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use skillhost::invoke::{Host, HostOptions, Request, Target};
 use skillhost_policy::limits::Limit;
 use skillhost_policy::outcome::Status;
@@ -15,6 +10,9 @@ use skillhost_policy::{Overrides, Policy};
 use skillhost_sandbox::files::Guarded;
 use skillhost_sandbox::http::{Resolver, Roots, Tls};
 use skillhost_sandbox::{Allocation, Io, Options};
+
+use crate::support::repository;
+use crate::tls::secure;
 
 /// What each client says of the server that the host trusts, then of one that it does not.
 const SCRIPT: &str = r#"
@@ -49,13 +47,13 @@ fn scripts_reach_https_servers_that_the_host_trusts_and_no_others() {
     std::fs::write(skill.join("scripts/ask.py"), SCRIPT).unwrap();
     let host = Host::new(HostOptions {
         sandbox: Options {
-            compiler: env!("CARGO_BIN_EXE_skillhost").into(),
+            compiler: crate::COMPILER.into(),
             cache: Path::new(env!("CARGO_TARGET_TMPDIR")).join("skillhost/components"),
             allocation: Allocation::OnDemand,
             tls: Tls::new(Roots { extra: vec![root] }).unwrap().into(),
             resolver: Resolver::System,
         },
-        programs: vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/components")],
+        programs: vec![repository("target/components")],
         scratch: dir.path().join("scratch"),
         guarded: Guarded::default(),
         state: dir.path().join("kept"),
@@ -82,69 +80,4 @@ fn scripts_reach_https_servers_that_the_host_trusts_and_no_others() {
     assert_eq!(outcome.status, Status::Exited { code: 0 }, "{outcome:?}");
     let said = "200 b'secure GET /x'\nb'secure POST /y'\nSSLCertVerificationError True\nSSLCertVerificationError True\n";
     assert_eq!(outcome.stdout.text(), said);
-}
-
-/// A new authority, and the port of a server with its certificate for `localhost`, which answers
-/// each request with a word and its first line.
-pub fn secure(word: &'static str) -> (CertificateDer<'static>, u16) {
-    let (root, config) = localhost();
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-    let port = listener.local_addr().unwrap().port();
-    std::thread::spawn(move || {
-        for stream in listener.incoming() {
-            let stream = rustls::StreamOwned::new(
-                rustls::ServerConnection::new(config.clone()).unwrap(),
-                stream.unwrap(),
-            );
-            // A client that does not trust it hangs up.
-            drop(answer(stream, word));
-        }
-    });
-    (root, port)
-}
-
-/// A new authority, and what a server with its certificate for `localhost` needs.
-pub fn localhost() -> (CertificateDer<'static>, Arc<rustls::ServerConfig>) {
-    let mut params = CertificateParams::new(Vec::new()).unwrap();
-    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    let key = KeyPair::generate().unwrap();
-    let root = params.self_signed(&key).unwrap().der().clone();
-    let leaf_key = KeyPair::generate().unwrap();
-    let leaf = CertificateParams::new(vec!["localhost".to_owned()])
-        .unwrap()
-        .signed_by(&leaf_key, &Issuer::new(params, key))
-        .unwrap();
-    let config = rustls::ServerConfig::builder_with_provider(Arc::new(
-        rustls::crypto::ring::default_provider(),
-    ))
-    .with_safe_default_protocol_versions()
-    .unwrap()
-    .with_no_client_auth()
-    .with_single_cert(
-        vec![leaf.der().clone()],
-        PrivateKeyDer::Pkcs8(leaf_key.serialize_der().into()),
-    )
-    .unwrap();
-    (root, Arc::new(config))
-}
-
-fn answer(
-    mut stream: rustls::StreamOwned<rustls::ServerConnection, std::net::TcpStream>,
-    word: &str,
-) -> std::io::Result<()> {
-    let mut request = vec![0; 4096];
-    let count = stream.read(&mut request)?;
-    let line = String::from_utf8_lossy(&request[..count])
-        .lines()
-        .next()
-        .unwrap_or_default()
-        .replace(" HTTP/1.1", "");
-    let body = format!("{word} {line}");
-    write!(
-        stream,
-        "HTTP/1.1 200 OK\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}",
-        body.len()
-    )?;
-    stream.conn.send_close_notify();
-    stream.flush()
 }

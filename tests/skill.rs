@@ -470,7 +470,7 @@ fn report(loaded: &Loaded, case: &str) -> String {
 }
 
 fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+    crate::ROOT.into()
 }
 
 fn cases() -> PathBuf {

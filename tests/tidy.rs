@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::cli::repository;
+use crate::support::repository;
 
 /// Every Rust file below a folder of the repository, with its text; the path relative to that
 /// folder.

@@ -18,8 +18,8 @@ use serde_json::{Value, json};
 
 use super::http::Server as Http;
 use super::{Agent, NEW, OLD, Place, TRUSTED, becomes, request};
-use crate::python_https::localhost;
 use crate::servers::{Server, respond};
+use crate::tls::localhost;
 
 const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
 const PARENT: &str = "b7ad6b7169203331";

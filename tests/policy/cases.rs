@@ -8,7 +8,7 @@ use skillhost_policy::determinism::show_start_time;
 use skillhost_policy::{Layer, MountRule, Preload, load, schema};
 
 fn folder() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/cases/policy")
+    Path::new(crate::ROOT).join("tests/cases/policy")
 }
 
 fn cases() -> Vec<PathBuf> {
@@ -130,10 +130,7 @@ fn the_schema_agrees_with_the_reader_about_keys_and_types() {
 
 #[test]
 fn the_documented_policy_is_read_and_fits_the_schema() {
-    let page = std::fs::read_to_string(
-        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/policy.md"),
-    )
-    .unwrap();
+    let page = std::fs::read_to_string(Path::new(crate::ROOT).join("docs/reference/policy.md")).unwrap();
     let blocks: Vec<&str> =
         page.split("```yaml\n").skip(1).map(|b| b.split("```").next().unwrap()).collect();
     assert!(!blocks.is_empty());

@@ -233,8 +233,7 @@ fn typed(place: &Place, keys: &str) -> Option<(Option<i32>, String)> {
     use std::process::Stdio;
     let mut command = place.user.command("script");
     command.env("SKILLHOST_PROGRAMS", crate::cli::repository("target/components"));
-    command
-        .env("XDG_CACHE_HOME", env!("CARGO_TARGET_TMPDIR"));
+    command.env("XDG_CACHE_HOME", env!("CARGO_TARGET_TMPDIR"));
     command.args([
         "-qec",
         "skillhost replay rec; stty -a | grep -o '[^ ]*echo;\\|[-]*echo '; exit",

@@ -1,0 +1,38 @@
+//! The tests of the libraries, in one program: one module per subject. They do not need the command
+//! `skillhost`, and are not built anew when it changes.
+#![allow(
+    clippy::disallowed_methods,
+    clippy::unwrap_used,
+    unreachable_pub,
+    reason = "tests make their own folders, and a helper that fails fails its test"
+)]
+
+#[allow(dead_code, reason = "shared by two test programs; each uses its part")]
+mod arena;
+mod bash;
+mod compat;
+mod components;
+mod copies;
+mod curl;
+mod escape;
+mod fuzz;
+mod known;
+mod limits;
+mod policy;
+mod process;
+mod python_https;
+#[allow(dead_code, reason = "shared by two test programs; each uses its part")]
+mod servers;
+mod service;
+mod skill;
+mod skill_properties;
+#[allow(dead_code, reason = "shared by two test programs; each uses its part")]
+mod support;
+mod tidy;
+#[allow(dead_code, reason = "shared by two test programs; each uses its part")]
+mod tls;
+
+/// The program that compiles components when it is asked to.
+const COMPILER: &str = env!("CARGO_BIN_EXE_skillhost-compiler");
+/// The root of the repository.
+const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
