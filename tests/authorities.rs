@@ -1,7 +1,7 @@
 //! Servers of an authority that only the operator's policy names: scripts reach them, and say what
 //! they say natively where it does not.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 
 use base64::Engine as _;

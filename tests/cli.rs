@@ -21,7 +21,7 @@ use tempfile::TempDir;
 
 pub use crate::support::{copy, ends, guest, pinned, repository, skipped, text};
 
-use crate::support::files;
+use crate::support::{GUESTS, files, stem};
 
 /// A user's place: a home, and a folder to work in that holds the skills.
 pub struct User {

@@ -1,7 +1,6 @@
 //! Components that no compiler of ours emits: bombs for the compiler and for tables, traps at odd
 //! moments, and files that are no component.
 
-use std::fmt::Write as _;
 use std::time::Instant;
 
 use proptest::test_runner::{RngAlgorithm, TestRng};
@@ -10,23 +9,7 @@ use skillhost_policy::outcome::{Outcome, Status};
 use skillhost_sandbox::http::Resolver;
 
 use crate::arena::{Arena, PATIENCE, hostile};
-
-/// A component from its text.
-fn component(text: &str) -> Vec<u8> {
-    wat::parse_str(text).unwrap_or_else(|error| panic!("{error}\n{text}"))
-}
-
-/// A command around a core module that exports `run`, which returns 0 for success.
-fn command(module: &str) -> Vec<u8> {
-    component(&format!(
-        r#"(component
-            (core module $m {module})
-            (core instance $i (instantiate $m))
-            (func $run (result (result)) (canon lift (core func $i "run")))
-            (instance $run (export "run" (func $run)))
-            (export "wasi:cli/run@0.2.6" (instance $run)))"#
-    ))
-}
+use crate::handmade::{command, compilers_with, component, long_function};
 
 fn arena(component: &[u8]) -> Arena {
     Arena::with(component, Resolver::System)
@@ -113,35 +96,6 @@ fn memory_that_is_there_from_the_start_counts() {
     arena(&with(65_536)).run(&[]).hits(Limit::Memory);
 }
 
-/// A function of that many statements, all of whose values are alive until the end.
-pub fn long_function(statements: usize) -> Vec<u8> {
-    let mut body = String::new();
-    for n in 0..statements {
-        write!(
-            body,
-            "(local.set {} (i32.add (i32.mul (local.get {}) (local.get {})) (i32.load (local.get {}))))",
-            n % 500,
-            (n * 7 + 3) % 500,
-            (n * 13 + 5) % 500,
-            (n * 17 + 1) % 500
-        )
-        .unwrap();
-        if n % 10 == 0 {
-            write!(
-                body,
-                "(if (local.get {}) (then (local.set {} (i32.const {n}))))",
-                n % 499,
-                n % 497
-            )
-            .unwrap();
-        }
-    }
-    command(&format!(
-        "(memory 1) (func (export \"run\") (result i32) (local {}) {body} (i32.const 0))",
-        "i32 ".repeat(500)
-    ))
-}
-
 #[test]
 pub fn compile() {
     arena(&long_function(100)).run(&[]).limit(Limit::Compile, 60_000).obeys();
@@ -160,16 +114,6 @@ pub fn compile_memory() {
     let arena = arena(&long_function(60_001));
     arena.run(&[]).limit(Limit::CompileMemory, 300_000_000).hits(Limit::CompileMemory);
     arena.assert_alive();
-}
-
-/// Compiler processes that were started with these arguments.
-pub fn compilers_with(arguments: &[&str]) -> usize {
-    let wanted = format!("__compile\0{}\0", arguments.join("\0"));
-    let processes = std::fs::read_dir("/proc").unwrap().filter_map(Result::ok);
-    processes
-        .filter_map(|process| std::fs::read_to_string(process.path().join("cmdline")).ok())
-        .filter(|line| line.contains(&wanted))
-        .count()
 }
 
 #[test]

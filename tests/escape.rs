@@ -91,7 +91,8 @@ fn every_verb_has_a_test_and_a_row_in_the_documentation() {
     let tested: Vec<&str> = TABLE.iter().map(|(verb, _)| *verb).collect();
     assert_eq!(attacks, tested, "the component's attacks and this file's table");
 
-    let docs = std::fs::read_to_string(Path::new(crate::ROOT).join("docs/design/security.md")).unwrap();
+    let docs =
+        std::fs::read_to_string(Path::new(crate::ROOT).join("docs/design/security.md")).unwrap();
     for (verb, test) in TABLE {
         let row =
             docs.lines().find(|line| line.starts_with('|') && line.contains(&format!("`{verb}`")));

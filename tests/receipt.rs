@@ -1,7 +1,7 @@
 //! Receipts: what they hold, that they are the same everywhere, and who signed them.
 
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 

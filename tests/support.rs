@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
 /// The guests of `tests/guests`, by name.
-static GUESTS: LazyLock<Vec<(String, Vec<u8>)>> = LazyLock::new(|| {
+pub static GUESTS: LazyLock<Vec<(String, Vec<u8>)>> = LazyLock::new(|| {
     let mut guests: Vec<(String, Vec<u8>)> = files(&repository("tests/guests"))
         .into_iter()
         .map(|path| (stem(&path), wat::parse_file(&path).unwrap_or_else(|error| panic!("{error}"))))
@@ -49,7 +49,8 @@ pub fn files(folder: &Path) -> Vec<PathBuf> {
     paths
 }
 
-fn stem(path: &Path) -> String {
+/// The name of a file without its ending.
+pub fn stem(path: &Path) -> String {
     path.file_stem().unwrap().to_str().unwrap().to_owned()
 }
 

@@ -130,7 +130,8 @@ fn the_schema_agrees_with_the_reader_about_keys_and_types() {
 
 #[test]
 fn the_documented_policy_is_read_and_fits_the_schema() {
-    let page = std::fs::read_to_string(Path::new(crate::ROOT).join("docs/reference/policy.md")).unwrap();
+    let page =
+        std::fs::read_to_string(Path::new(crate::ROOT).join("docs/reference/policy.md")).unwrap();
     let blocks: Vec<&str> =
         page.split("```yaml\n").skip(1).map(|b| b.split("```").next().unwrap()).collect();
     assert!(!blocks.is_empty());
