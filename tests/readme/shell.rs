@@ -45,6 +45,8 @@ impl Place {
             }
             copy(&entry.path(), &work.join("skills").join(name));
         }
+        // What the documents fetch.
+        fs::write(work.join("tea.html"), "<h1>Tea</h1> <p>Three minutes, no milk.").unwrap();
         let server = serve(work.clone());
         Place { variables: variables(&home), _folder: folder, work, server }
     }
