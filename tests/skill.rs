@@ -221,8 +221,8 @@ fn findings_are_rendered_as_snippets_that_point_into_the_file() {
 #[test]
 fn the_documentation_lists_the_rules() {
     let mut text = String::from(
-        "# Rules for skills\n\n`skillhost check` holds a skill to these rules. An error makes it exit with 1. The last column says what \
-         becomes of a skill that breaks the rule when it is run.\n\n| rule | severity | what it asks for | source | when run |\n|---|---|---|---|---|\n",
+        "# Rules for skills\n\n`skillhost check` applies these rules, and exits with 1 if a skill violates one of severity error. The last column\n\
+         says what `skillhost run` does with such a skill.\n\n| rule | severity | requires | source | when run |\n|---|---|---|---|---|\n",
     );
     for rule in RULES {
         let severity = if rule.severity == Severity::Error { "error" } else { "warning" };
