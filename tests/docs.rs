@@ -2,6 +2,7 @@
 //! generated pages anew.
 
 use std::collections::BTreeSet;
+use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -228,14 +229,49 @@ fn anchors(file: &Path) -> BTreeSet<String> {
 }
 
 #[test]
-fn policy_schema_page_shows_the_schema() {
-    let schema = skillhost(&["schema", "policy"]);
-    let page = format!(
-        "# Policy schema\n\nThe JSON Schema of the [policy file](policy.md), as `skillhost schema policy` prints \
-         it. To check and\ncomplete the file in an editor, start it with\n\
-         `# yaml-language-server: $schema=policy.schema.json`.\n\n```json\n{schema}```\n"
+fn policy_keys_are_those_of_the_schema() {
+    let schema: Value = serde_json::from_str(&skillhost(&["schema", "policy"])).unwrap();
+    let mut page = String::from(
+        "# Policy keys\n\nEvery key of the [policy file](policy.md), generated from its JSON Schema, which \
+         `skillhost schema policy` prints.\nTo check and complete the file in an editor, save the \
+         schema as `policy.schema.json` and start the policy with\n\
+         `# yaml-language-server: $schema=policy.schema.json`. `skills.*` stands for the name of a \
+         skill, or a glob.\n\n| key | value | meaning |\n|---|---|---|\n",
     );
-    pinned(&repository("docs/reference/policy-schema.md"), &page).unwrap();
+    policy_keys(&schema, "", &mut page);
+    pinned(&repository("docs/reference/policy-keys.md"), &page).unwrap();
+}
+
+/// Writes a row for each key below `node` that the schema describes.
+fn policy_keys(node: &Value, path: &str, page: &mut String) {
+    let properties = node["properties"].as_object().into_iter().flatten();
+    let any = node["additionalProperties"].as_object().map(|_| &node["additionalProperties"]);
+    let star = String::from("*");
+    for (name, below) in properties.chain(any.map(|below| (&star, below))) {
+        let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
+        if let Some(meaning) = below["description"].as_str() {
+            writeln!(page, "| `{path}` | {} | {meaning} |", value_kind(below)).unwrap();
+        }
+        policy_keys(below, &path, page);
+        policy_keys(&below["items"], &format!("{path}[]"), page);
+    }
+}
+
+/// What a key takes: one of some words, or values of a type.
+fn value_kind(node: &Value) -> String {
+    if let Some(words) = node["enum"].as_array() {
+        let words: Vec<String> =
+            words.iter().map(|word| format!("`{}`", word.as_str().unwrap())).collect();
+        return words.join(", ");
+    }
+    match &node["type"] {
+        Value::String(kind) if kind == "array" => format!("list: {}", value_kind(&node["items"])),
+        Value::String(kind) => kind.clone(),
+        Value::Array(kinds) => {
+            kinds.iter().map(|kind| kind.as_str().unwrap()).collect::<Vec<_>>().join(" or ")
+        }
+        _ => "see the schema".to_owned(),
+    }
 }
 
 fn skillhost(args: &[&str]) -> String {
