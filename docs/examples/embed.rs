@@ -1,5 +1,5 @@
 //! A program that runs a skill: `cargo run --example embed -- HOME PROGRAMS SKILLS FILE.csv`.
-#![allow(clippy::print_stdout, reason = "it prints what it did")]
+#![allow(clippy::print_stdout, reason = "it prints its results")]
 
 use std::path::{Path, PathBuf};
 
@@ -19,7 +19,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         .compiler(std::env::current_exe()?)
         .programs(programs)
         .skills(skills)
-        // A word before each run, whatever the policy says.
+        // Decides about each run, on top of the policy.
         .approve(|asking| match asking.skill.name.as_str() {
             "csv-report" => Ok(()),
             other => Err(Denial {
