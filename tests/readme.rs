@@ -19,7 +19,10 @@ use shell::Place;
 /// The blocks that no test runs: their first command, and the reason that the page gives.
 const NOT_RUN: [(&str, &str); 14] = [
     ("OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:4318 skillhost serve", "needs a collector"),
-    ("SKILLHOST_OPERATOR_TOKEN=$(cat ~/.local/state/skillhost/operator.token) skillhost approve 7", "the tests have the token"),
+    (
+        "SKILLHOST_OPERATOR_TOKEN=$(cat ~/.local/state/skillhost/operator.token) skillhost approve 7",
+        "the tests have the token",
+    ),
     ("cargo test -p skillhost-cli --test main -- escape", "runs the tests of this repository"),
     ("cargo test -p skillhost-cli --test main -- limits", "runs the tests of this repository"),
     ("cargo xtask bench isolation", "takes half an hour"),
@@ -27,8 +30,14 @@ const NOT_RUN: [(&str, &str); 14] = [
     ("cargo xtask demo", "builds everything, and installs into the home folder"),
     ("cargo xtask demo", "builds the host and every component, which takes minutes"),
     ("cargo xtask install", "installs into the home folder"),
-    ("curl -H \"Authorization: Bearer $TOKEN\" http://127.0.0.1:8765/metrics", "needs a running server"),
-    ("skillhost bench ./tally tally.py --workspace . -- people.csv age", "its figures differ from run to run"),
+    (
+        "curl -H \"Authorization: Bearer $TOKEN\" http://127.0.0.1:8765/metrics",
+        "needs a running server",
+    ),
+    (
+        "skillhost bench ./tally tally.py --workspace . -- people.csv age",
+        "its figures differ from run to run",
+    ),
     ("skillhost serve --workspace .:overlay", "serves until it is stopped"),
     ("source <(skillhost completions bash)", "changes the shell that reads it"),
     ("useradd --system --create-home skillhost", "adds a user to the system"),
