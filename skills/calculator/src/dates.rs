@@ -443,7 +443,7 @@ mod tests {
             "nowhere",
             "may",
         ] {
-            assert_eq!(of(expression), "no date", "{expression}");
+            assert_eq!(of(expression), "not a date", "{expression}");
         }
     }
 
