@@ -1,4 +1,4 @@
-"""The list of endpoints: read, with its variables filled in, and checked before anything is sent."""
+"""Reads the list of endpoints, substitutes environment variables, and validates it before any request is sent."""
 
 import json
 import os
@@ -10,18 +10,18 @@ from typing import Any, Optional
 import yaml
 
 METHODS = ("GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE")
-# From the fastest.
+# The fastest first.
 CLASSES = ("fast", "ok", "slow")
 VARIABLE = re.compile(r"\$\{(\w+)(?::-([^}]*))?\}")
 
 
 class Wrong(Exception):
-    """What is wrong with the list, and where."""
+    """The list is not valid; the message says where."""
 
 
 @dataclass
 class Expected:
-    # None: any from 200 to 299.
+    # None accepts 200 to 299.
     status: Optional[list] = None
     latency: str = "slow"
     headers: dict = field(default_factory=dict)
@@ -65,7 +65,7 @@ def load(path) -> list:
 
 
 def filled(value):
-    """The same with ${NAME} and ${NAME:-default} replaced in every text."""
+    """Returns the value with ${NAME} and ${NAME:-default} substituted in every text."""
     if isinstance(value, dict):
         return {key: filled(inner) for key, inner in value.items()}
     if isinstance(value, list):
