@@ -16,7 +16,7 @@ use send_wrapper::SendWrapper;
 use url::Url;
 
 use self::body::Body;
-use self::exchange::{Exchange, Sent};
+use self::exchange::{Exchange, HttpResponse};
 use self::failure::Failure;
 use self::options::{Options, Output};
 use self::report::Report;
@@ -220,7 +220,7 @@ async fn receive(
     options: &Options,
     output: Option<&Output>,
     url: &Url,
-    sent: &mut Sent,
+    sent: &mut HttpResponse,
     mut append: bool,
     report: &mut Report,
 ) -> Result<std::result::Result<(), Failure>> {

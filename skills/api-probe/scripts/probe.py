@@ -21,7 +21,7 @@ def main() -> int:
     args = parse_args()
     try:
         listed = endpoints.load(args.list)
-    except endpoints.Wrong as error:
+    except endpoints.InvalidList as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
     chosen = [endpoint for endpoint in listed if fnmatch.fnmatchcase(endpoint.name, args.only)]

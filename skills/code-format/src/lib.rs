@@ -23,7 +23,7 @@ struct FormatInput {
 }
 
 #[derive(Serialize, JsonSchema)]
-struct Formatted {
+struct FormatOutput {
     /// The language of the text.
     language: Language,
     /// Whether formatting changed the text.
@@ -36,17 +36,17 @@ struct Formatted {
 /// Formats JSON, TOML, YAML, SQL or Rust. If a text does not parse, it is not changed, and the
 /// error has the position.
 #[skillhost_guest::tool]
-async fn format(input: FormatInput) -> Result<Formatted, String> {
+async fn format(input: FormatInput) -> Result<FormatOutput, String> {
     let (before, language) = source(input.text, input.path.as_deref(), input.language).await?;
     let after = language.format(&before)?;
     let changed = after != before;
     match (input.write, input.path) {
-        (false, _) => Ok(Formatted { language, changed, text: Some(after) }),
+        (false, _) => Ok(FormatOutput { language, changed, text: Some(after) }),
         (true, Some(path)) => {
             if changed {
                 fs::write(&path, &after).await.map_err(|error| error.to_string())?;
             }
-            Ok(Formatted { language, changed, text: None })
+            Ok(FormatOutput { language, changed, text: None })
         }
         (true, None) => Err("`write` needs `path`".into()),
     }
@@ -60,12 +60,12 @@ struct CheckInput {
 }
 
 #[derive(Serialize, JsonSchema)]
-struct Checked {
-    files: Vec<FileChecked>,
+struct CheckOutput {
+    files: Vec<FileStatus>,
 }
 
 #[derive(Serialize, JsonSchema)]
-struct FileChecked {
+struct FileStatus {
     path: String,
     /// Whether the file is formatted. Missing if that is unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -77,7 +77,7 @@ struct FileChecked {
 
 /// Reports which files are not formatted. Changes nothing.
 #[skillhost_guest::tool]
-async fn check(input: CheckInput) -> Result<Checked, String> {
+async fn check(input: CheckInput) -> Result<CheckOutput, String> {
     let mut files = Vec::new();
     for path in input.paths {
         let formatted = async {
@@ -88,9 +88,9 @@ async fn check(input: CheckInput) -> Result<Checked, String> {
             Ok(formatted) => (Some(formatted), None),
             Err::<_, String>(error) => (None, Some(error)),
         };
-        files.push(FileChecked { path, formatted, error });
+        files.push(FileStatus { path, formatted, error });
     }
-    Ok(Checked { files })
+    Ok(CheckOutput { files })
 }
 
 skillhost_guest::tools!(format, check);

@@ -146,7 +146,10 @@ mod tests {
             "a,b,c\n1,\"x,y\",\n,,\"[1,{\"\"d\"\":2}]\"\n"
         );
         assert_eq!(rows(r#"[1,"a",true] [2]"#).unwrap(), "1,a,true\n2\n");
-        assert_eq!(rows(r#"{"a":1} [2]"#).unwrap_err(), "row 2 is not an object like the others: [2]");
+        assert_eq!(
+            rows(r#"{"a":1} [2]"#).unwrap_err(),
+            "row 2 is not an object like the others: [2]"
+        );
         assert_eq!(rows("5").unwrap_err(), "row 1 is not an object or array: 5");
     }
 

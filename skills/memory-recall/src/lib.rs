@@ -49,15 +49,15 @@ struct RecallInput {
 }
 
 #[derive(Serialize, JsonSchema)]
-struct Recalled {
+struct RecallOutput {
     /// The results, the best first.
-    found: Vec<Found>,
+    found: Vec<SearchResult>,
     /// The number of texts that were searched.
     searched: usize,
 }
 
 #[derive(Serialize, JsonSchema)]
-struct Found {
+struct SearchResult {
     /// The number of a remembered text. Missing for files.
     #[serde(skip_serializing_if = "Option::is_none")]
     id: Option<u64>,
@@ -73,7 +73,7 @@ struct Found {
 /// Recalls remembered texts about a subject by full-text search, the best first. Use it before you
 /// say that you do not know something.
 #[skillhost_guest::tool]
-async fn recall(input: RecallInput) -> Result<Recalled, String> {
+async fn recall(input: RecallInput) -> Result<RecallOutput, String> {
     // Without storage for state there may still be files to search.
     let memory = match (load().await, &input.path) {
         (Ok(memory), _) => memory,
@@ -98,14 +98,14 @@ async fn recall(input: RecallInput) -> Result<Recalled, String> {
     let found =
         index.search(&input.query, input.limit.unwrap_or(5)).into_iter().map(|(at, score)| {
             let (id, source, text) = &texts[at];
-            Found {
+            SearchResult {
                 id: *id,
                 source: source.clone(),
                 text: index::excerpt(text, &input.query),
                 score: (score * 1000.0).round() / 1000.0,
             }
         });
-    Ok(Recalled { found: found.collect(), searched: texts.len() })
+    Ok(RecallOutput { found: found.collect(), searched: texts.len() })
 }
 
 #[derive(Deserialize, JsonSchema)]

@@ -46,7 +46,7 @@ pub struct Summary {
 
 /// A search result.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Found {
+pub struct SearchResult {
     /// The note.
     #[serde(flatten)]
     pub note: Summary,
@@ -87,8 +87,8 @@ impl Book {
             title,
             text,
             tags: tidy(tags),
-            created: shown(now),
-            updated: shown(now),
+            created: timestamp(now),
+            updated: timestamp(now),
         };
         self.notes.push(note.clone());
         Ok(note)
@@ -113,7 +113,7 @@ impl Book {
         note.title = title.unwrap_or_else(|| note.title.clone());
         note.text = text.unwrap_or_else(|| note.text.clone());
         note.tags = tags.map_or_else(|| note.tags.clone(), tidy);
-        note.updated = shown(now);
+        note.updated = timestamp(now);
         Ok(note.clone())
     }
 
@@ -146,7 +146,7 @@ impl Book {
     }
 
     /// Finds the notes that contain every word, the last changed first.
-    pub fn search(&self, query: &str, limit: usize) -> Vec<Found> {
+    pub fn search(&self, query: &str, limit: usize) -> Vec<SearchResult> {
         let words: Vec<String> = query.split_whitespace().map(str::to_lowercase).collect();
         let found = |note: &&Note| {
             let all =
@@ -157,7 +157,7 @@ impl Book {
             .into_iter()
             .filter(found)
             .take(limit)
-            .map(|note| Found { note: summary(note), excerpt: excerpt(note, &words) })
+            .map(|note| SearchResult { note: summary(note), excerpt: excerpt(note, &words) })
             .collect()
     }
 
@@ -209,7 +209,7 @@ fn missing(id: u64) -> String {
     format!("there is no note {id}; `list` and `search` show the numbers")
 }
 
-fn shown(now: i64) -> String {
+fn timestamp(now: i64) -> String {
     jiff::Timestamp::from_second(now).map_or_else(|_| now.to_string(), |time| time.to_string())
 }
 

@@ -4,7 +4,7 @@ pub mod book;
 
 use std::time::UNIX_EPOCH;
 
-use book::{Book, Found, Note, Summary};
+use book::{Book, Note, SearchResult, Summary};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use skillhost_guest::state;
@@ -77,7 +77,7 @@ struct ListInput {
 }
 
 #[derive(Serialize, JsonSchema)]
-struct Listed {
+struct NoteList {
     notes: Vec<Summary>,
     /// The number of notes that were left out.
     more: usize,
@@ -85,9 +85,9 @@ struct Listed {
 
 /// Lists notes without their text, the last changed first.
 #[skillhost_guest::tool]
-async fn list(input: ListInput) -> Result<Listed, String> {
+async fn list(input: ListInput) -> Result<NoteList, String> {
     let (notes, more) = load().await?.list(input.tag.as_deref(), input.limit.unwrap_or(50));
-    Ok(Listed { notes, more })
+    Ok(NoteList { notes, more })
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -101,7 +101,7 @@ struct SearchInput {
 
 #[derive(Serialize, JsonSchema)]
 struct SearchOutput {
-    notes: Vec<Found>,
+    notes: Vec<SearchResult>,
 }
 
 /// Finds notes that contain all the words, each with the matching line.

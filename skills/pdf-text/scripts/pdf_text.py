@@ -23,7 +23,7 @@ POINTS_PER_MM = 72 / 25.4
 LIGATURES = str.maketrans({"\ufb00": "ff", "\ufb01": "fi", "\ufb02": "fl", "\ufb03": "ffi", "\ufb04": "ffl", "\ufb05": "st", "\ufb06": "st"})
 
 
-class Wrong(Exception):
+class UsageError(Exception):
     """The file or an option is not valid."""
 
 
@@ -34,7 +34,7 @@ def main(argv=None) -> int:
     try:
         reader = open_pdf(args.file, args.password)
         return args.verb(reader, args)
-    except (Wrong, OSError) as error:
+    except (UsageError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
     except PyPdfError as error:
         print(f"error: {args.file}: damaged or not a PDF: {error}", file=sys.stderr)
@@ -66,7 +66,7 @@ def parse_args(argv):
 def open_pdf(path, password) -> PdfReader:
     reader = PdfReader(path)
     if reader.is_encrypted and not reader.decrypt(password or ""):
-        raise Wrong(f"{path}: encrypted; --password opens it" if password is None else f"{path}: the password is wrong")
+        raise UsageError(f"{path}: encrypted; --password opens it" if password is None else f"{path}: the password is wrong")
     return reader
 
 
@@ -121,7 +121,7 @@ def show_found(reader, args) -> int:
     try:
         pattern = re.compile(args.text if args.regex else loose(args.text), re.IGNORECASE)
     except re.error as error:
-        raise Wrong(f"not a regular expression: {error}") from error
+        raise UsageError(f"not a regular expression: {error}") from error
     found = []
     for number in page_numbers(args.pages, len(reader.pages)):
         text = " ".join(text_of(reader, number).split())
@@ -154,13 +154,13 @@ def page_numbers(ranges, last) -> list[int]:
     for part in ranges.split(","):
         match = re.fullmatch(r"\s*(\d*)\s*(-?)\s*(\d*)\s*", part)
         if not match or not (match[1] or match[3]):
-            raise Wrong(f"--pages: {part.strip()!r} is neither a page nor a range such as 2-5")
+            raise UsageError(f"--pages: {part.strip()!r} is neither a page nor a range such as 2-5")
         start = int(match[1] or 1)
         end = int(match[3] or last) if match[2] else start
         if not 1 <= start <= end:
-            raise Wrong(f"--pages: {part.strip()} names no page")
+            raise UsageError(f"--pages: {part.strip()} names no page")
         if start > last or (match[3] and end > last):
-            raise Wrong(f"--pages: {part.strip()}: the file has {last} page{'' if last == 1 else 's'}")
+            raise UsageError(f"--pages: {part.strip()}: the file has {last} page{'' if last == 1 else 's'}")
         numbers += range(start, end + 1)
     return numbers
 

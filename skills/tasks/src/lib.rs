@@ -7,7 +7,7 @@ use std::time::UNIX_EPOCH;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use skillhost_guest::state;
-use tasks::{Filter, Shown, Tasks};
+use tasks::{Filter, TaskView, Tasks};
 
 const FILE: &str = "tasks.json";
 
@@ -28,7 +28,7 @@ struct CreateInput {
 /// Creates a task. Use it when the user has something to do later, or asks to be reminded of
 /// something.
 #[skillhost_guest::tool]
-async fn create(input: CreateInput) -> Result<Shown, String> {
+async fn create(input: CreateInput) -> Result<TaskView, String> {
     let today = today();
     change(|tasks| {
         tasks.create(input.title, input.due.as_deref(), input.details, input.tags, today)
@@ -48,15 +48,15 @@ struct ListInput {
 }
 
 #[derive(Serialize, JsonSchema)]
-struct Listed {
+struct TaskList {
     /// Today's date, in UTC.
     today: String,
-    tasks: Vec<Shown>,
+    tasks: Vec<TaskView>,
 }
 
 /// Lists tasks, sorted by due date. Each says whether it is overdue.
 #[skillhost_guest::tool]
-async fn list(input: ListInput) -> Result<Listed, String> {
+async fn list(input: ListInput) -> Result<TaskList, String> {
     let today = today();
     let tasks = load().await?.list(
         input.status.unwrap_or(Filter::Open),
@@ -64,7 +64,7 @@ async fn list(input: ListInput) -> Result<Listed, String> {
         input.tag.as_deref(),
         today,
     )?;
-    Ok(Listed { today: today.to_string(), tasks })
+    Ok(TaskList { today: today.to_string(), tasks })
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -76,9 +76,9 @@ struct SearchInput {
 
 /// Finds tasks that contain all the words, including completed ones.
 #[skillhost_guest::tool]
-async fn search(input: SearchInput) -> Result<Listed, String> {
+async fn search(input: SearchInput) -> Result<TaskList, String> {
     let today = today();
-    Ok(Listed { today: today.to_string(), tasks: load().await?.search(&input.query, today) })
+    Ok(TaskList { today: today.to_string(), tasks: load().await?.search(&input.query, today) })
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -90,7 +90,7 @@ struct IdInput {
 
 /// Marks a task as done.
 #[skillhost_guest::tool]
-async fn complete(input: IdInput) -> Result<Shown, String> {
+async fn complete(input: IdInput) -> Result<TaskView, String> {
     let today = today();
     change(|tasks| tasks.complete(input.id, today)).await
 }
@@ -115,7 +115,7 @@ struct UpdateInput {
 
 /// Changes fields of a task, such as its due date.
 #[skillhost_guest::tool]
-async fn update(input: UpdateInput) -> Result<Shown, String> {
+async fn update(input: UpdateInput) -> Result<TaskView, String> {
     let UpdateInput { id, title, due, details, tags, reopen } = input;
     let today = today();
     change(|tasks| tasks.update(id, tasks::Change { title, due, details, tags, reopen }, today))
@@ -124,7 +124,7 @@ async fn update(input: UpdateInput) -> Result<Shown, String> {
 
 /// Deletes a task permanently, and returns it. Use `complete` for tasks that are done.
 #[skillhost_guest::tool]
-async fn delete(input: IdInput) -> Result<Shown, String> {
+async fn delete(input: IdInput) -> Result<TaskView, String> {
     let today = today();
     change(|tasks| tasks.delete(input.id, today)).await
 }

@@ -38,7 +38,7 @@ pub struct Task {
 
 /// A task with its status today.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Shown {
+pub struct TaskView {
     /// The task.
     #[serde(flatten)]
     pub task: Task,
@@ -80,7 +80,7 @@ impl Tasks {
         details: Option<String>,
         tags: Vec<String>,
         today: Date,
-    ) -> Result<Shown, String> {
+    ) -> Result<TaskView, String> {
         let title = one_line(&title)?;
         let due = due.map(|due| day(due, today)).transpose()?.map(|due| due.to_string());
         self.last += 1;
@@ -95,17 +95,17 @@ impl Tasks {
             completed: None,
         };
         self.tasks.push(task.clone());
-        Ok(shown(&task, today))
+        Ok(view(&task, today))
     }
 
     /// Marks a task as done. A completed task does not change.
     ///
     /// # Errors
     /// Returns an error if there is no such task.
-    pub fn complete(&mut self, id: u64, today: Date) -> Result<Shown, String> {
+    pub fn complete(&mut self, id: u64, today: Date) -> Result<TaskView, String> {
         let task = self.get(id)?;
         task.completed.get_or_insert_with(|| today.to_string());
-        Ok(shown(task, today))
+        Ok(view(task, today))
     }
 
     /// Changes the given fields.
@@ -113,7 +113,7 @@ impl Tasks {
     /// # Errors
     /// Returns an error if there is no such task, nothing to change, an empty title or an invalid
     /// due date.
-    pub fn update(&mut self, id: u64, change: Change, today: Date) -> Result<Shown, String> {
+    pub fn update(&mut self, id: u64, change: Change, today: Date) -> Result<TaskView, String> {
         let Change { title, due, details, tags, reopen } = change;
         if title.is_none() && due.is_none() && details.is_none() && tags.is_none() && !reopen {
             return Err(
@@ -132,16 +132,16 @@ impl Tasks {
         task.details = details.unwrap_or_else(|| task.details.clone());
         task.tags = tags.map_or_else(|| task.tags.clone(), tidy);
         task.completed = task.completed.take().filter(|_| !reopen);
-        Ok(shown(task, today))
+        Ok(view(task, today))
     }
 
     /// Deletes a task and returns it.
     ///
     /// # Errors
     /// Returns an error if there is no such task.
-    pub fn delete(&mut self, id: u64, today: Date) -> Result<Shown, String> {
+    pub fn delete(&mut self, id: u64, today: Date) -> Result<TaskView, String> {
         let at = self.tasks.iter().position(|task| task.id == id).ok_or_else(|| missing(id))?;
-        Ok(shown(&self.tasks.remove(at), today))
+        Ok(view(&self.tasks.remove(at), today))
     }
 
     /// Lists the selected tasks, sorted by due date. Those without a date come last.
@@ -154,10 +154,10 @@ impl Tasks {
         due_before: Option<&str>,
         tag: Option<&str>,
         today: Date,
-    ) -> Result<Vec<Shown>, String> {
+    ) -> Result<Vec<TaskView>, String> {
         let before = due_before.map(|due| day(due, today)).transpose()?.map(|due| due.to_string());
         let tag = tag.map(str::to_lowercase);
-        let wanted = |one: &Shown| {
+        let wanted = |one: &TaskView| {
             let status = match filter {
                 Filter::Open => one.task.completed.is_none(),
                 Filter::Done => one.task.completed.is_some(),
@@ -169,22 +169,22 @@ impl Tasks {
                 .is_none_or(|before| one.task.due.as_ref().is_some_and(|due| due <= before));
             status && due && tag.as_ref().is_none_or(|tag| one.task.tags.contains(tag))
         };
-        let mut found: Vec<Shown> =
-            self.tasks.iter().map(|task| shown(task, today)).filter(wanted).collect();
+        let mut found: Vec<TaskView> =
+            self.tasks.iter().map(|task| view(task, today)).filter(wanted).collect();
         found.sort_by_key(|one| (one.task.due.is_none(), one.task.due.clone(), one.task.id));
         Ok(found)
     }
 
     /// Finds the tasks that contain every word, open ones first.
-    pub fn search(&self, query: &str, today: Date) -> Vec<Shown> {
+    pub fn search(&self, query: &str, today: Date) -> Vec<TaskView> {
         let words: Vec<String> = query.split_whitespace().map(str::to_lowercase).collect();
         let holds = |task: &&Task| {
             let all =
                 format!("{}\n{}\n{}", task.title, task.details, task.tags.join(" ")).to_lowercase();
             !words.is_empty() && words.iter().all(|word| all.contains(word.as_str()))
         };
-        let mut found: Vec<Shown> =
-            self.tasks.iter().filter(holds).map(|task| shown(task, today)).collect();
+        let mut found: Vec<TaskView> =
+            self.tasks.iter().filter(holds).map(|task| view(task, today)).collect();
         found.sort_by_key(|one| {
             (
                 one.task.completed.is_some(),
@@ -235,11 +235,11 @@ fn day(text: &str, today: Date) -> Result<Date, String> {
     }
 }
 
-fn shown(task: &Task, today: Date) -> Shown {
+fn view(task: &Task, today: Date) -> TaskView {
     // Both are formatted so that they sort chronologically as text.
     let overdue =
         task.completed.is_none() && task.due.as_ref().is_some_and(|due| *due < today.to_string());
-    Shown { task: task.clone(), overdue }
+    TaskView { task: task.clone(), overdue }
 }
 
 fn one_line(title: &str) -> Result<String, String> {
@@ -278,7 +278,7 @@ mod tests {
         tasks
     }
 
-    fn ids(found: &[Shown]) -> Vec<u64> {
+    fn ids(found: &[TaskView]) -> Vec<u64> {
         found.iter().map(|one| one.task.id).collect()
     }
 

@@ -81,7 +81,7 @@ def stand_in(name, ours):
     spec.loader.exec_module(sys.modules[name])
 
 
-class Asked:
+class WarmupEnvironment:
     """The answers of `wasi:cli/environment` during warm-up."""
 
     @staticmethod
@@ -97,7 +97,7 @@ class Asked:
         return "/skill"
 
 
-class Had:
+class WarmupCode:
     """The answers of `compiled` during warm-up: it has the code every other time."""
 
     def __init__(self):
@@ -163,8 +163,8 @@ def start_often(main):
     from . import compiled, fresh, system
 
     saved = list(sys.path), list(sys.argv), list(sys.orig_argv), sys.modules.get("__main__")
-    asked, fresh.environment = fresh.environment, Asked
-    had, compiled.host = compiled.host, Had()
+    asked, fresh.environment = fresh.environment, WarmupEnvironment
+    had, compiled.host = compiled.host, WarmupCode()
     for _ in range(20):
         main.run()
         # No start may know of an earlier end.

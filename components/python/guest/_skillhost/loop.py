@@ -54,7 +54,7 @@ class Selector(programs.Selector):
             return []
         try:
             ready = web.wait([subject for subject, _ in self.requests], timeout)
-        except web.Late:
+        except web.Timeout:
             return None
         for index in ready:
             _, future = self.requests[index]

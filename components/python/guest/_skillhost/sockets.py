@@ -165,7 +165,7 @@ class socket:
         body, self._request.body = self._request.body, bytearray()
         try:
             self._exchange.write(body, self.timeout)
-        except web.Late:
+        except web.Timeout:
             raise TimeoutError("timed out") from None
 
     def _finish_request(self):
@@ -211,7 +211,7 @@ class socket:
                 return b""
             try:
                 piece = self._answer.read(web.PIECE if self._chunked else size)
-            except web.Cut:
+            except web.ConnectionCut:
                 # As natively: the connection ends before the client has received what the head or the chunks announced.
                 self._drop()
                 return b""
@@ -255,7 +255,7 @@ class socket:
         while (piece := self.recv_now(size)) is None:
             try:
                 web.wait([self.subject()], None if until is None else max(0, until - time.monotonic()))
-            except web.Late:
+            except web.Timeout:
                 raise TimeoutError("timed out") from None
         return piece
 

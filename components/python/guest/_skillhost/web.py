@@ -14,11 +14,11 @@ PIECE = 1 << 16
 METHODS = {name.upper(): getattr(types, f"Method_{name.capitalize()}") for name in "get head post put delete options patch".split()}
 
 
-class Late(Exception):
+class Timeout(Exception):
     """The timeout of a wait passed."""
 
 
-class Cut(Exception):
+class ConnectionCut(Exception):
     """The server closed the connection in the middle of its response."""
 
 
@@ -34,7 +34,7 @@ def wait(subjects, timeout):
     """Waits until one of the resources is ready, and returns the ready ones. The timeout is in seconds, or None.
 
     # Raises
-    Late
+    Timeout
     """
     pollables = [subject.subscribe() for subject in subjects]
     if timeout is not None:
@@ -45,7 +45,7 @@ def wait(subjects, timeout):
         for pollable in pollables:
             drop(pollable)
     if ready == [len(subjects)]:
-        raise Late
+        raise Timeout
     return [index for index in ready if index < len(subjects)]
 
 
@@ -62,7 +62,7 @@ def send(origin, method, target, headers, body, connect_timeout, first_byte_time
     except Err as refused:
         reason = refused.value
     else:
-        return Answer(origin, answer.status, answer.headers, [] if answer.rest is None else [answer.rest], answer.body)
+        return Response(origin, answer.status, answer.headers, [] if answer.rest is None else [answer.rest], answer.body)
     if isinstance(reason, web.Failure_Malformed):
         raise uncarried(reason.value)
     raise meaning(reason.value, origin)
@@ -100,7 +100,7 @@ class Exchange:
         """Writes all of the bytes, unless the response arrives first.
 
         # Raises
-        Late, OSError
+        Timeout, OSError
         """
         view = memoryview(data)
         while view:
@@ -144,7 +144,7 @@ class Exchange:
             with answered.headers() as fields:
                 headers = fields.entries()
             incoming = answered.consume()
-        return Answer(self.origin, status, headers, [incoming.stream(), incoming])
+        return Response(self.origin, status, headers, [incoming.stream(), incoming])
 
     def close(self):
         for name in ("stream", "body", "future"):
@@ -154,7 +154,7 @@ class Exchange:
                 drop(handle)
 
 
-class Answer:
+class Response:
     """A response, whose body is read as it arrives: first the part that came with the head, then from the first of the host's handles, if
     there is one.
     """
@@ -167,7 +167,7 @@ class Answer:
         """Reads a piece of the body, of the given size or as it came with the head. Empty at the end; None if nothing has arrived yet.
 
         # Raises
-        Cut, OSError
+        ConnectionCut, OSError
         """
         if self.begun:
             piece, self.begun = self.begun, b""
@@ -182,7 +182,7 @@ class Answer:
             return b""
         code = types.http_error_code(reason.value)
         if code is None or isinstance(code, types.ErrorCode_HttpProtocolError | types.ErrorCode_ConnectionTerminated):
-            raise Cut
+            raise ConnectionCut
         raise meaning(code, self.origin)
 
     def subject(self):
