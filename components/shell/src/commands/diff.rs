@@ -103,7 +103,7 @@ fn parse(args: &[String]) -> std::result::Result<Options, Error> {
             Short('d' | 'H')
             | Long("normal" | "minimal" | "speed-large-files" | "no-dereference") => {}
             Value(operand) => options.operands.push(operand.string()?),
-            other => return Err(options::unexpected(other)(&mut parser)),
+            other => return Err(options::with_value(other.unexpected(), &mut parser)),
         }
     }
     let switches =

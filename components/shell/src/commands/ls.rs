@@ -199,7 +199,7 @@ fn parse(args: &[String]) -> std::result::Result<(Options, Vec<String>), Error> 
             Short('1' | 'C' | 'x' | 'm' | 'c' | 'u' | 'N' | 'q' | 'k' | 'L' | 'H' | 'v')
             | Long("literal") => {}
             Value(path) => paths.push(path.string()?),
-            other => return Err(options::unexpected(other)(&mut parser)),
+            other => return Err(options::with_value(other.unexpected(), &mut parser)),
         }
     }
     Ok((options, paths))

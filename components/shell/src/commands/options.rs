@@ -2,7 +2,7 @@
 //!
 //! bash, git, zip and unzip have rules of their own and parse their arguments themselves.
 
-use lexopt::{Arg, Error, Parser};
+use lexopt::{Error, Parser};
 
 /// Returns a parser for the arguments of a command.
 pub(crate) fn parser(args: &[String]) -> Parser {
@@ -12,10 +12,9 @@ pub(crate) fn parser(args: &[String]) -> Parser {
     parser
 }
 
-/// Returns the error for an option that the command does not have, with its attached value.
-pub(super) fn unexpected(arg: Arg<'_>) -> impl FnOnce(&mut Parser) -> Error {
-    let error = arg.unexpected();
-    |parser| match (error, parser.optional_value()) {
+/// Completes the error for an unknown option: adds a value attached to a long option.
+pub(super) fn with_value(error: Error, parser: &mut Parser) -> Error {
+    match (error, parser.optional_value()) {
         (Error::UnexpectedOption(option), Some(value)) if option.starts_with("--") => {
             Error::UnexpectedOption(format!("{option}={}", value.to_string_lossy()))
         }

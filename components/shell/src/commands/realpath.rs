@@ -98,7 +98,7 @@ fn parse(args: &[String]) -> std::result::Result<Options, Error> {
             Long("relative-to") => options.from = Some(parser.value()?.string()?),
             Long("relative-base") => options.base = Some(parser.value()?.string()?),
             Value(path) => options.paths.push(path.string()?),
-            other => return Err(options::unexpected(other)(&mut parser)),
+            other => return Err(options::with_value(other.unexpected(), &mut parser)),
         }
     }
     Ok(options)

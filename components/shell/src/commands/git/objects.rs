@@ -1,7 +1,7 @@
 //! Reads objects: loose ones, and those in packs.
 //!
-//! Not with gix: gix-odb and gix-pack read through std::fs and memory maps, which this target does
-//! not have; all reading here is asynchronous, through the interpreter's file system.
+//! Not with gix: gix-object, gix-pack and gix-index compile for this target, but add 240 KiB and 77
+//! crates to the component and replace only some 400 lines, because they do not read files here.
 
 use std::collections::HashMap;
 use std::fmt;
