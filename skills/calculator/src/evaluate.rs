@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn work_is_bounded() {
+    fn work_is_limited() {
         for expression in
             ["9^9^9", "10^10^10", "2^(2^40)", "1000000!", "1e9999999999", "pi to float"]
         {
@@ -271,7 +271,7 @@ mod tests {
         }
         let nested = |depth: usize| format!("{}1{}", "(".repeat(depth), ")".repeat(depth));
         assert_eq!(of(&nested(20)), "1");
-        assert!(evaluate(&nested(21), None).unwrap_err().contains("more than 20 deep"));
+        assert!(evaluate(&nested(21), None).unwrap_err().contains("deeper than 20 levels"));
         assert!(evaluate(&"(".repeat(5000), None).unwrap_err().contains("longer than 4000 bytes"));
         for (repeated, last) in [
             ("-", "5"),
