@@ -109,7 +109,7 @@ mod tests {
         assert_eq!(Format::from_path("rows.ndjson"), Some(Format::Jsonl));
         assert_eq!(Format::from_path("README"), None);
         assert_eq!(Format::from_name("TOML"), Ok(Format::Toml));
-        assert!(Format::from_name("xml").unwrap_err().contains("one of json, jsonl, yaml"));
+        assert!(Format::from_name("xml").unwrap_err().contains("use json, jsonl, yaml"));
     }
 
     #[test]

@@ -170,7 +170,7 @@ mod tests {
         assert!(error(r#"{"a": [1, {"b": null}]}"#).starts_with(".a[1].b is null"));
         assert!(
             error(r#"{"a": 9223372036854775808}"#)
-                .starts_with(".a is 9223372036854775808: integers of TOML")
+                .starts_with(".a is 9223372036854775808, but TOML integers")
         );
         assert!(error("[1]").starts_with("TOML requires a table at the top, not an array"));
     }

@@ -277,7 +277,9 @@ mod tests {
             r#"{"5":"a","true":"b","~":"c","1.0":"d"}"#
         );
         assert!(
-            all("{[1]: a}").unwrap_err().starts_with("1:2: invalid YAML: a key that is a sequence")
+            all("{[1]: a}")
+                .unwrap_err()
+                .starts_with("1:2: invalid YAML: JSON keys cannot be sequences")
         );
     }
 

@@ -91,7 +91,7 @@ mod tests {
             (1, Some("chat"), 2, 1)
         );
         memory.forget(1).unwrap();
-        assert!(memory.forget(1).unwrap_err().contains("under 1"));
+        assert!(memory.forget(1).unwrap_err().contains("no memory 1"));
         assert_eq!(memory.remember("x".into(), None, 3).unwrap().id, 2, "no number twice");
         assert!(
             memory.remember(" ".into(), None, 3).is_err()

@@ -305,7 +305,7 @@ mod tests {
             "+1m",
             "+1é",
         ] {
-            assert!(day(text, TODAY).unwrap_err().contains("is no day"), "{text}");
+            assert!(day(text, TODAY).unwrap_err().contains("is not a valid day"), "{text}");
         }
     }
 

@@ -143,7 +143,7 @@ mod tests {
             next(&from, 301, Some("//b.example/")).unwrap().unwrap().as_str(),
             "https://b.example/"
         );
-        assert!(next(&from, 308, None).unwrap_err().contains("names no address"));
+        assert!(next(&from, 308, None).unwrap_err().contains("without an address"));
         assert!(next(&from, 301, Some("file:///etc/passwd")).unwrap_err().contains("scheme file"));
     }
 
@@ -181,7 +181,7 @@ mod tests {
             report(&url("x.example"), 200, Some("image/png"), b"\x89PNG", false, None).unwrap_err();
         assert_eq!(
             error,
-            "https://x.example/ is image/png, not text; this reads pages, JSON and plain text only"
+            "https://x.example/ is image/png, not text: only pages, JSON and plain text are supported"
         );
     }
 }
